@@ -1,0 +1,45 @@
+/**
+ * Ids: a prefix that names the kind and a ULID, so that rows made one after another lie side by side in an index.
+ * A path id may be any text: one that names nothing is "not found", whatever its form.
+ */
+import { Context, Effect, Layer, Schema } from "effect"
+import { SecureRandom } from "effect/crypto"
+
+const prefixes = {
+  product: "prod",
+  policy: "pol",
+  feature: "feat",
+  version: "ver",
+  customer: "cust",
+  subscription: "sub",
+  order: "ord",
+  license: "lic",
+  device: "dev",
+  lease: "lse",
+  apiKey: "key",
+  customField: "cfd",
+  webhook: "wh",
+  reportExport: "exp",
+  request: "req"
+} as const
+
+type Kind = keyof typeof prefixes
+
+export class Identifiers extends Context.Service<
+  Identifiers,
+  {
+    /** A new id of this kind, as `lic_01JD3Q…`. */
+    make(kind: Kind): Effect.Effect<string>
+  }
+>()("licensing/api/Identifiers") {
+  static readonly layer = Layer.effect(
+    Identifiers,
+    Effect.gen(function* () {
+      const { ulid } = yield* SecureRandom.SecureRandom
+      return Identifiers.of({ make: (kind) => Effect.map(ulid, (unique) => `${prefixes[kind]}_${unique}`) })
+    })
+  )
+}
+
+/** An id of one kind of resource. */
+export const Id = <const B extends string>(brand: B) => Schema.String.pipe(Schema.brand<B>(brand as never))

@@ -1,0 +1,63 @@
+/**
+ * The server half of `Intake`: a body is measured, typed and read before the caller is looked at. It is read once, here; the
+ * platform keeps the bytes for everyone after.
+ */
+import { ByteSize, Effect, Layer } from "effect"
+import { type Headers, HttpIncomingMessage, HttpServerRequest } from "effect/http"
+import { type Refusal, refuse } from "./Failure.ts"
+import { bodyBytesMax, Intake } from "./Requests.ts"
+
+const tooLarge = () => refuse("PAYLOAD_TOO_LARGE", `The body is larger than ${bodyBytesMax} bytes.`, String(bodyBytesMax))
+
+type IntakeRefusal = Refusal<"BAD_REQUEST" | "PAYLOAD_TOO_LARGE" | "UNSUPPORTED_MEDIA_TYPE">
+
+/** Lets in requests whose body is JSON of at most `bodyBytesMax` bytes; operations without a body look at its size only. */
+export const layer: Layer.Layer<Intake> = Layer.succeed(Intake, (handler, { endpoint }) =>
+  Effect.andThen(endpoint.payload.size > 0 ? takeBody : checkSize, handler)
+)
+
+const checkSize = Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ headers }) =>
+  isTooLarge(headers) ? Effect.fail(tooLarge()) : Effect.void
+)
+
+const takeBody = Effect.flatMap(HttpServerRequest.HttpServerRequest, (request): Effect.Effect<unknown, IntakeRefusal> => {
+  const { headers } = request
+  if (isTooLarge(headers)) return Effect.fail(tooLarge())
+  const refusal = mediaRefusal(headers)
+  return refusal === undefined ? read(request) : Effect.fail(refusal)
+})
+
+const isTooLarge = (headers: Headers.Headers) => Number(headers["content-length"]) > bodyBytesMax
+
+const read = (request: HttpServerRequest.HttpServerRequest) =>
+  request.arrayBuffer.pipe(
+    Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.bytes(bodyBytesMax)),
+    Effect.mapError((error) =>
+      error.reason._tag === "RequestParseError" && error.reason.reason === "BodyTooLarge"
+        ? tooLarge()
+        : refuse("BAD_REQUEST", "The body could not be read to its end.")
+    )
+  )
+
+const mediaRefusal = (headers: Headers.Headers): Refusal<"UNSUPPORTED_MEDIA_TYPE"> | undefined => {
+  const type = headers["content-type"]
+  if (type !== undefined && type !== "application/json" && !isJson(type)) {
+    return refuse("UNSUPPORTED_MEDIA_TYPE", "Send the body as application/json in UTF-8.", "Content-Type")
+  }
+  const encoding = headers["content-encoding"]
+  return encoding === undefined || encoding.trim().toLowerCase() === "identity"
+    ? undefined
+    : refuse("UNSUPPORTED_MEDIA_TYPE", "Send the body without a content encoding.", "Content-Encoding")
+}
+
+/** `application/json`, with UTF-8 as the only charset (RFC 8259 knows no other); other parameters mean nothing. */
+const isJson = (contentType: string): boolean => {
+  const [type, ...parameters] = contentType.toLowerCase().split(";")
+  return (
+    type?.trim() === "application/json" &&
+    parameters.every((parameter) => {
+      const [name, value] = parameter.split("=")
+      return name?.trim() !== "charset" || value?.trim().replace(/^"(.*)"$/, "$1") === "utf-8"
+    })
+  )
+}

@@ -1,0 +1,46 @@
+/**
+ * The free-form `metadata` object that most resources carry. Its limits keep rows, events and webhook bodies small:
+ * 16 KiB as JSON, 4 levels deep, 64 keys in all. The value is passed on as parsed, never copied key by key.
+ */
+import { Schema } from "effect"
+import { isStorable } from "./Text.ts"
+
+const bytesMax = 16_384
+const depthMax = 4
+const keysMax = 64
+
+export type Metadata = { readonly [key: string]: Schema.Json }
+
+/** What is wrong with a metadata object, or undefined. Depth is bounded before anything recurses further. */
+export const metadataFault = (metadata: Metadata): string | undefined => {
+  let keys = 0
+  const fault = (value: unknown, depth: number): string | undefined => {
+    if (typeof value === "string") return isStorable(value) ? undefined : "texts without NUL characters and lone surrogates"
+    if (typeof value === "number") return Number.isFinite(value) ? undefined : "finite numbers"
+    if (typeof value !== "object" || value === null) return undefined
+    if (depth > depthMax) return `at most ${depthMax} levels`
+    if (Array.isArray(value)) return firstFault(value, depth + 1)
+    const names = Object.keys(value)
+    keys += names.length
+    if (keys > keysMax) return `at most ${keysMax} keys`
+    if (!names.every(isStorable)) return "keys without NUL characters and lone surrogates"
+    return firstFault(Object.values(value), depth + 1)
+  }
+  const firstFault = (values: ReadonlyArray<unknown>, depth: number) => {
+    for (const value of values) {
+      const found = fault(value, depth)
+      if (found !== undefined) return found
+    }
+    return undefined
+  }
+  return fault(metadata, 1) ?? (Buffer.byteLength(JSON.stringify(metadata)) > bytesMax ? `at most ${bytesMax} bytes of JSON` : undefined)
+}
+
+export const Metadata = Schema.Record(Schema.String, Schema.Json)
+  .check(
+    Schema.makeFilter((metadata) => {
+      const fault = metadataFault(metadata)
+      return fault === undefined || `Expected metadata with ${fault}`
+    })
+  )
+  .annotate({ identifier: "Metadata", description: "A free-form JSON object: at most 16 KiB, 4 levels deep, 64 keys." })

@@ -1,0 +1,87 @@
+/**
+ * Lists: newest first, cut into pages by an opaque keyset cursor over (created_at, id), so that a walk gives every row
+ * exactly once while rows are inserted. `limit` is 50 unless given; above 200 it is clamped, below 1 refused.
+ */
+import { Effect, Schema, SchemaGetter, SchemaIssue } from "effect"
+
+/** Rows in a page when the request names no limit. */
+export const limitDefault = 50
+/** The largest page: larger limits are clamped (contract, section "Limits"). */
+export const limitMax = 200
+
+const fault = (message: string) => Effect.fail(new SchemaIssue.InvalidValue({ message }))
+
+/** The `limit` query parameter. */
+export const Limit = Schema.String.annotate({ description: "Rows in a page: 1 to 200, 50 unless given; larger values are clamped." }).pipe(
+  Schema.decodeTo(Schema.Number, {
+    decode: SchemaGetter.transformEffect((text: string) =>
+      /^\d{1,9}$/.test(text) && Number(text) >= 1
+        ? Effect.succeed(Math.min(Number(text), limitMax))
+        : fault("Expected limit to be an integer of at least 1")
+    ),
+    encode: SchemaGetter.transform(String)
+  })
+)
+
+/** A place in a list: the row after which the next page begins. */
+export interface Keyset {
+  readonly createdAt: number
+  readonly id: string
+}
+
+const encodeKeyset = ({ createdAt, id }: Keyset): string => Buffer.from(`${createdAt}.${id}`).toString("base64url")
+
+const decodeKeyset = (text: string): Keyset | undefined => {
+  const parts = /^(\d{1,15})\.([A-Za-z0-9_-]{1,64})$/.exec(Buffer.from(text, "base64url").toString())
+  return parts === null ? undefined : { createdAt: Number(parts[1]), id: parts[2]! }
+}
+
+/** The `cursor` query parameter of keyset lists. */
+export const Cursor = Schema.String.annotate({ description: "The next_cursor of the page before." }).pipe(
+  Schema.decodeTo(Schema.declare((value): value is Keyset => typeof value === "object" && value !== null), {
+    decode: SchemaGetter.transformEffect((text: string) => {
+      const keyset = decodeKeyset(text)
+      return keyset === undefined ? fault("Expected cursor to be the next_cursor of an earlier answer") : Effect.succeed(keyset)
+    }),
+    encode: SchemaGetter.transform(encodeKeyset)
+  })
+)
+
+/** The `cursor` query parameter of sequence lists: rows with lower sequence numbers follow (contract, "Audit event feed"). */
+export const SequenceCursor = Schema.String.annotate({ description: "A sequence number of at least 1; lower ones are returned." }).pipe(
+  Schema.decodeTo(Schema.Number, {
+    decode: SchemaGetter.transformEffect((text: string) =>
+      /^\d{1,16}$/.test(text) && Number(text) >= 1 && Number.isSafeInteger(Number(text))
+        ? Effect.succeed(Number(text))
+        : fault("Expected cursor to be an integer of at least 1")
+    ),
+    encode: SchemaGetter.transform(String)
+  })
+)
+
+/** Query parameters that every keyset list takes. */
+export const pageQuery = { limit: Schema.optionalKey(Limit), cursor: Schema.optionalKey(Cursor) }
+
+export interface PageRequest {
+  readonly limit?: number
+  readonly cursor?: Keyset
+}
+
+/** A page of a list; `next` is absent on the last one. */
+export interface Page<A, C = Keyset> {
+  readonly items: ReadonlyArray<A>
+  readonly next?: C
+}
+
+/** Cuts a page out of up to `limit + 1` rows: the row too many only tells that there is a next page. */
+export const pageOf = <A extends { readonly id: string; readonly created_at: number }>(
+  rows: ReadonlyArray<A>,
+  limit: number
+): Page<A> => {
+  const items = rows.slice(0, limit)
+  const last = items.at(-1)
+  return rows.length > limit && last !== undefined ? { items, next: { createdAt: last.created_at, id: last.id } } : { items }
+}
+
+export const nextCursorOf = (page: Page<unknown>): string | null => (page.next === undefined ? null : encodeKeyset(page.next))
+export const keysetOf = decodeKeyset

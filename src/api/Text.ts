@@ -1,0 +1,32 @@
+/**
+ * The texts that requests carry, with their limits. PostgreSQL stores no NUL and JSON text may hold lone surrogates that no
+ * UTF-8 has: both are refused here, once, so that no later layer meets them.
+ */
+import { Schema } from "effect"
+
+export const isStorable = (text: string): boolean => !text.includes("\u0000") && text.isWellFormed()
+
+/** Any text without NUL characters and lone surrogates, at most `length` UTF-16 code units. */
+export const Text = (length: number) =>
+  Schema.String.check(
+    Schema.isMaxLength(length),
+    Schema.makeFilter((text) => isStorable(text) || "Expected text without NUL characters and lone surrogates")
+  )
+
+/** A display name: 1 to 255 characters. */
+export const Name = Text(255).check(Schema.isMinLength(1))
+
+/** A code that a vendor chooses: lower case, 1 to 64 characters, unique within its kind. */
+export const Code = Schema.String.check(
+  Schema.isPattern(/^[a-z0-9][a-z0-9._-]{0,63}$/, {
+    message: "Expected 1 to 64 of a-z, 0-9, '.', '_' and '-', beginning with a letter or digit"
+  })
+)
+
+/** An id in a request: what it names is looked up, so any short text will do. */
+export const Reference = Text(64).check(Schema.isMinLength(1))
+
+/** An e-mail address: one @ with something on both sides; at most 254 characters (RFC 5321). */
+export const Email = Text(254).check(
+  Schema.isPattern(/^[^\s@]+@[^\s@]+$/, { message: "Expected an e-mail address, as name@example.com" })
+)

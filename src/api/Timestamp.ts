@@ -1,0 +1,38 @@
+/**
+ * Instants: ISO 8601 with an offset on the wire, whole milliseconds since the Unix epoch inside. Answers are always in UTC
+ * with milliseconds. Text that is no date, or a day that no calendar has, is refused.
+ */
+import { Effect, Schema, SchemaGetter, SchemaIssue } from "effect"
+
+const shape = /^(\d{4})-(\d{2})-(\d{2})[Tt](\d{2}):(\d{2}):(\d{2})(?:\.\d{1,9})?(?:[Zz]|[+-](\d{2}):(\d{2}))$/
+
+/** Milliseconds since the epoch, or undefined where the text is no RFC 3339 date-time between the years 1 and 9999. */
+export const parseTimestamp = (text: string): number | undefined => {
+  const parts = shape.exec(text)
+  if (parts === null) return undefined
+  const [year, month, day, hour, minute, second, offsetHours = 0, offsetMinutes = 0] = parts.slice(1).map((part) =>
+    part === undefined ? undefined : Number(part)
+  ) as [number, number, number, number, number, number, number?, number?]
+  const days = new Date(Date.UTC(2000 + (year % 400), month, 0)).getUTCDate()
+  const inRange =
+    year >= 1 && month >= 1 && month <= 12 && day >= 1 && day <= days && hour <= 23 && minute <= 59 && second <= 59 &&
+    offsetHours <= 23 && offsetMinutes <= 59
+  const millis = inRange ? Date.parse(text.toUpperCase()) : Number.NaN
+  return Number.isNaN(millis) ? undefined : millis
+}
+
+export const formatTimestamp = (millis: number): string => new Date(millis).toISOString()
+
+/** A date-time: text on the wire, epoch milliseconds in the domain. */
+export const Timestamp = Schema.String.annotate({ format: "date-time" }).pipe(
+  Schema.decodeTo(Schema.Number, {
+    decode: SchemaGetter.transformEffect((text: string) => {
+      const millis = parseTimestamp(text)
+      return millis === undefined ? Effect.fail(noTimestamp()) : Effect.succeed(millis)
+    }),
+    encode: SchemaGetter.transform(formatTimestamp)
+  })
+)
+
+const noTimestamp = () =>
+  new SchemaIssue.InvalidValue({ message: "Expected an ISO 8601 date-time with an offset, as 2030-01-31T12:00:00Z" })

@@ -1,0 +1,53 @@
+/** Reads of a license's devices. They are changed through the license's actor alone. */
+import { Context, Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql"
+import { type Refusal, refuse } from "../api/Failure.ts"
+import { limitDefault, type Page, type PageRequest, pageOf } from "../api/Paging.ts"
+import { after, equals, present } from "../postgres/Sql.ts"
+import type { Device, DeviceBindingKind, DeviceStatus } from "./Device.ts"
+
+interface DeviceFilter extends PageRequest {
+  readonly status?: DeviceStatus
+  readonly binding_kind?: DeviceBindingKind
+}
+
+export class Devices extends Context.Service<
+  Devices,
+  {
+    list(licenseId: string, filter: DeviceFilter): Effect.Effect<Page<Device>, Refusal<"NOT_FOUND">>
+    get(licenseId: string, id: string): Effect.Effect<Device, Refusal<"NOT_FOUND">>
+  }
+>()("licensing/devices/Devices") {
+  static readonly layer = Layer.effect(
+    Devices,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const columns = sql.literal(`id, license_id, binding_kind, binding_key, is_vm, is_container, status, first_seen_at, last_seen_at,
+        metadata, created_at, updated_at, fingerprint, hostname, os, ip_address, container_id, cluster_id, namespace, pod_name,
+        last_validated_at`)
+
+      const list = Effect.fn("Devices.list")(function* (licenseId: string, { limit = limitDefault, cursor, ...filter }: DeviceFilter) {
+        const { status, binding_kind } = filter
+        const [license] = yield* Effect.orDie(sql`SELECT id FROM licenses WHERE id = ${licenseId}`)
+        if (license === undefined) return yield* refuse("NOT_FOUND", `No license has the id ${licenseId}.`, "id")
+        const rows = yield* Effect.orDie(sql<Device>`
+          SELECT ${columns} FROM devices
+          WHERE license_id = ${licenseId} AND ${after(sql, cursor)} AND ${equals(sql, { status, binding_kind })}
+          ORDER BY created_at DESC, id DESC LIMIT ${limit + 1}`)
+        return pageOf(
+          rows.map((row) => present<Device>(row)),
+          limit
+        )
+      })
+
+      const get = Effect.fn("Devices.get")(function* (licenseId: string, id: string) {
+        const [row] = yield* Effect.orDie(sql<Device>`
+          SELECT ${columns} FROM devices WHERE license_id = ${licenseId} AND id = ${id}`)
+        if (row === undefined) return yield* refuse("NOT_FOUND", `The license has no device with the id ${id}.`, "device_id")
+        return present<Device>(row)
+      })
+
+      return Devices.of({ list, get })
+    })
+  )
+}

@@ -1,0 +1,16 @@
+import { Effect } from "effect"
+import { HttpApiBuilder } from "effect/http-api"
+import { Api } from "../Api.ts"
+import { Devices } from "./Devices.ts"
+
+export const DevicesHttp = HttpApiBuilder.group(
+  Api,
+  "devices",
+  Effect.fn(function* (handlers) {
+    const devices = yield* Devices
+    return handlers.handleAll({
+      list: ({ params, query }) => devices.list(params.id, query),
+      get: ({ params }) => devices.get(params.id, params.device_id)
+    })
+  })
+)

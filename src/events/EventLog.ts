@@ -1,0 +1,128 @@
+/**
+ * The append half of the event log. An event is written in the transaction of the change that it records, so the two commit
+ * together or not at all, and the one counter row, locked last, makes the sequence gapless and commit-ordered over all nodes:
+ * a reader that has seen n never later sees a number below n appear.
+ */
+import { Clock, Context, Effect, Layer, type Schema } from "effect"
+import { SqlClient, type SqlError } from "effect/sql"
+import { RequestContext } from "../api/RequestContext.ts"
+import { CurrentActor } from "../auth/CurrentActor.ts"
+import { columns } from "../postgres/Parameters.ts"
+import type { EventType, ResourceType } from "./EventType.ts"
+
+/** An event as a service states it; who, when and for which request is added here. */
+export interface NewEvent {
+  readonly event_type: EventType
+  readonly resource_type: ResourceType
+  readonly resource_id?: string
+  /** Changed field names with old and new values, ids. Never keys, tokens, secrets or bindings. */
+  readonly metadata: { readonly [key: string]: Schema.Json }
+}
+
+/** An event with everything but its sequence number. */
+export interface EventRow extends NewEvent {
+  readonly actor_type: string
+  readonly actor_id: string
+  readonly ip_address: string | undefined
+  readonly created_at: number
+}
+
+/** A row of the usage ledger with everything but its sequence number. */
+export interface UsageRow {
+  readonly license_id: string
+  readonly feature_id: string
+  readonly action: "consume" | "reset" | "top_up" | "set_limit"
+  /** The caller's id of a consumption. */
+  readonly event_id?: string | undefined
+  readonly amount: number
+  readonly balance_after: number
+  readonly max_after?: number | undefined
+  readonly device_id?: string | undefined
+  readonly actor_type: string
+  readonly actor_id: string
+  readonly request_id: string
+  readonly occurred_at: number
+}
+
+export class EventLog extends Context.Service<
+  EventLog,
+  {
+    /** Appends within the running transaction. The caller's other locks are all taken before: the counter's is the last. */
+    append(...events: ReadonlyArray<NewEvent>): Effect.Effect<void>
+    /**
+     * Appends rows that already say who and when, and the usage that they record; for the Journal, which writes on behalf of
+     * many requests at once.
+     */
+    appendRows(events: ReadonlyArray<EventRow>, usage: ReadonlyArray<UsageRow>): Effect.Effect<void, SqlError.SqlError>
+  }
+>()("licensing/events/EventLog") {
+  static readonly layer = Layer.effect(
+    EventLog,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+
+      const appendRows = Effect.fnUntraced(function* (events: ReadonlyArray<EventRow>, usage: ReadonlyArray<UsageRow>) {
+        if (events.length > 0 || usage.length > 0) yield* usage.length === 0 ? insertEvents(sql, events) : insertBoth(sql, events, usage)
+      })
+
+      const append = Effect.fn("EventLog.append")(function* (...events: ReadonlyArray<NewEvent>) {
+        const { requestId, clientAddress } = yield* RequestContext
+        const actor = yield* CurrentActor
+        const now = yield* Clock.currentTimeMillis
+        yield* appendRows(
+          events.map((event) => ({
+            ...event,
+            ...actor,
+            ip_address: clientAddress,
+            created_at: now,
+            metadata: { ...event.metadata, request_id: requestId }
+          })),
+          []
+        )
+      }, Effect.orDie)
+
+      return EventLog.of({ append, appendRows })
+    })
+  )
+}
+
+const counter = (sql: SqlClient.SqlClient, events: number, usage: number) => sql`
+  UPDATE event_sequence SET last = last + ${events}, ledger_last = ledger_last + ${usage}
+  RETURNING last - ${events} AS base, ledger_last - ${usage} AS ledger_base`
+
+const eventRows = (sql: SqlClient.SqlClient, rows: ReadonlyArray<EventRow>) => sql`
+  INSERT INTO events
+    (sequence, event_type, actor_type, actor_id, resource_type, resource_id, ip_address, metadata, created_at)
+  SELECT counter.base + event.ordinal, event_type, actor_type, actor_id, resource_type, resource_id, ip_address, metadata,
+    created_at
+  FROM counter, unnest(
+    ${columns.text(rows.map((row) => row.event_type))}, ${columns.text(rows.map((row) => row.actor_type))},
+    ${columns.text(rows.map((row) => row.actor_id))}, ${columns.text(rows.map((row) => row.resource_type))},
+    ${columns.text(rows.map((row) => row.resource_id ?? null))}, ${columns.text(rows.map((row) => row.ip_address ?? null))},
+    ${columns.jsonb(rows.map((row) => row.metadata))}, ${columns.timestamptz(rows.map((row) => row.created_at))}
+  ) WITH ORDINALITY
+    AS event (event_type, actor_type, actor_id, resource_type, resource_id, ip_address, metadata, created_at, ordinal)`
+
+const usageRows = (sql: SqlClient.SqlClient, rows: ReadonlyArray<UsageRow>) => sql`
+  INSERT INTO usage_ledger
+    (sequence, license_id, feature_id, action, event_id, amount, balance_after, max_after, device_id, actor_type, actor_id,
+     request_id, occurred_at)
+  SELECT counter.ledger_base + usage.ordinal, license_id, feature_id, action, event_id, amount, balance_after, max_after,
+    device_id, actor_type, actor_id, request_id, occurred_at
+  FROM counter, unnest(
+    ${columns.text(rows.map((row) => row.license_id))}, ${columns.text(rows.map((row) => row.feature_id))},
+    ${columns.text(rows.map((row) => row.action))}, ${columns.text(rows.map((row) => row.event_id ?? null))},
+    ${columns.int8(rows.map((row) => row.amount))}, ${columns.int8(rows.map((row) => row.balance_after))},
+    ${columns.int8(rows.map((row) => row.max_after ?? null))}, ${columns.text(rows.map((row) => row.device_id ?? null))},
+    ${columns.text(rows.map((row) => row.actor_type))}, ${columns.text(rows.map((row) => row.actor_id))},
+    ${columns.text(rows.map((row) => row.request_id))}, ${columns.timestamptz(rows.map((row) => row.occurred_at))}
+  ) WITH ORDINALITY
+    AS usage (license_id, feature_id, action, event_id, amount, balance_after, max_after, device_id, actor_type, actor_id,
+      request_id, occurred_at, ordinal)`
+
+const insertEvents = (sql: SqlClient.SqlClient, events: ReadonlyArray<EventRow>) =>
+  sql`WITH counter AS (${counter(sql, events.length, 0)}) ${eventRows(sql, events)}`
+
+const insertBoth = (sql: SqlClient.SqlClient, events: ReadonlyArray<EventRow>, usage: ReadonlyArray<UsageRow>) => sql`
+  WITH counter AS (${counter(sql, events.length, usage.length)}), usage AS (${usageRows(sql, usage)})
+  ${eventRows(sql, events)}`

@@ -1,0 +1,106 @@
+/**
+ * The ladder of refusals that every runtime operation climbs, in one order: the key, the license's state, a blacklisted
+ * device, virtual machines and containers, the application version; then what the operation itself asks. The first rung that
+ * does not hold is the answer, so the same request is always refused for the same reason.
+ */
+import type { Code } from "../api/Failure.ts"
+import type { Binding } from "./Binding.ts"
+import type { Eligibility } from "./Entitlement.ts"
+import { type Refused, reject } from "./LicenseCommand.ts"
+import type { DeviceRecord, LicenseView } from "./LicenseState.ts"
+import { isOverdue, statusAt } from "./Lifecycle.ts"
+import { gateVersion } from "./VersionGate.ts"
+
+/** What every runtime command carries. */
+export interface RuntimeCommand {
+  /** SHA-256 of the key that the request came with: compared here, so that a rotated key ends with its rotation. */
+  readonly keyHash: string
+  readonly binding: Binding
+}
+
+export type StandingCode =
+  | "LICENSE_KEY_INVALID"
+  | "LICENSE_SUSPENDED"
+  | "LICENSE_REVOKED"
+  | "LICENSE_EXPIRED"
+  | "LICENSE_NOT_STARTED"
+  | "DEVICE_BLACKLISTED"
+
+export type AdmissionCode =
+  | StandingCode
+  | "VM_NOT_ALLOWED"
+  | "CONTAINER_NOT_ALLOWED"
+  | "VERSION_UNKNOWN"
+  | "VERSION_NOT_ENTITLED"
+
+/** The key, the license's state, the blacklist: what holds even where a seat is given back. */
+export const standing = (view: LicenseView, command: RuntimeCommand, now: number): Refused<StandingCode> | undefined => {
+  const { license, policy } = view
+  if (license.key_hash !== command.keyHash) return reject("LICENSE_KEY_INVALID", "The license key is not valid: check it for typing errors.")
+  switch (statusAt(license, policy, now)) {
+    case "suspended":
+      return reject("LICENSE_SUSPENDED", "The license is suspended: ask the vendor to reinstate it.")
+    case "revoked":
+      return reject("LICENSE_REVOKED", "The license is revoked and can not be used again.")
+    case "expired":
+      return reject("LICENSE_EXPIRED", "The license has expired: renew it to go on.")
+  }
+  if (license.starts_at !== undefined && now < license.starts_at) {
+    return reject("LICENSE_NOT_STARTED", "The license has not started yet: see its start date.")
+  }
+  if (view.device(command.binding)?.status === "blacklisted") {
+    return reject("DEVICE_BLACKLISTED", "This device is blacklisted: ask the vendor to lift it.")
+  }
+  return undefined
+}
+
+export interface Admitted {
+  readonly accepted?: undefined
+  readonly device: DeviceRecord | undefined
+  readonly eligibility: Eligibility | undefined
+}
+
+/** Climbs the ladder up to the operation's own rungs. */
+export const admit = (view: LicenseView, command: RuntimeCommand, now: number): Admitted | Refused<AdmissionCode> => {
+  const refused = standing(view, command, now)
+  if (refused !== undefined) return refused
+  const { binding } = command
+  if (binding.is_vm && !view.policy.allow_vm) return reject("VM_NOT_ALLOWED", "The policy does not allow virtual machines.", { detail: "is_vm" })
+  if (binding.is_container && !view.policy.allow_container) {
+    return reject("CONTAINER_NOT_ALLOWED", "The policy does not allow containers.", { detail: "is_container" })
+  }
+  const eligibility = gateVersion(view, binding.app_version)
+  if (eligibility !== undefined && "accepted" in eligibility) return eligibility
+  return { device: view.device(binding), eligibility }
+}
+
+export type ActiveDeviceCode = "DEVICE_NOT_FOUND" | "DEVICE_NOT_ACTIVE" | "HEARTBEAT_OVERDUE"
+
+/** The rung of operations that need an active device. Only validate tells an overdue heartbeat apart. */
+export const activeDevice = (
+  view: LicenseView,
+  device: DeviceRecord | undefined,
+  now: number
+): DeviceRecord | Refused<ActiveDeviceCode> => {
+  if (device === undefined) return reject("DEVICE_NOT_FOUND", "This device is not known to the license: activate it first.")
+  if (isOverdue(device, view.policy, now) || (device.status === "expired" && view.policy.require_heartbeat)) {
+    return reject("HEARTBEAT_OVERDUE", "The device did not validate in time and its activation lapsed: activate it again.")
+  }
+  if (device.status !== "active") return reject("DEVICE_NOT_ACTIVE", `The device is ${device.status}: activate it again.`)
+  return device
+}
+
+/** As `activeDevice`, for operations that are no heartbeat: a lapsed activation is just not active. */
+export const activeDeviceOnly = (
+  view: LicenseView,
+  device: DeviceRecord | undefined,
+  now: number
+): DeviceRecord | Refused<"DEVICE_NOT_FOUND" | "DEVICE_NOT_ACTIVE"> => {
+  const active = activeDevice(view, device, now)
+  return isRefused(active) && active.code === "HEARTBEAT_OVERDUE"
+    ? reject("DEVICE_NOT_ACTIVE", "The device's activation lapsed: activate it again.")
+    : (active as DeviceRecord | Refused<"DEVICE_NOT_FOUND" | "DEVICE_NOT_ACTIVE">)
+}
+
+export const isRefused = <A extends object>(value: A): value is Extract<A, Refused<Code>> =>
+  "accepted" in value && value.accepted === false

@@ -1,0 +1,98 @@
+/** The operations on licenses, their states and their feature assignments. */
+import { Schema } from "effect"
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { Data, Paged } from "../api/Envelope.ts"
+import { failures } from "../api/Failure.ts"
+import { pageQuery } from "../api/Paging.ts"
+import { Decoding, PathTables } from "../api/Requests.ts"
+import { Timestamp } from "../api/Timestamp.ts"
+import { ManagementAuthorization, operation } from "../auth/Management.ts"
+import { License, LicenseCreate, LicenseFeature, LicenseFeatureAssign, LicenseStatus, LicenseUpdate, LicenseWithKey } from "./License.ts"
+
+const params = { id: Schema.String }
+const text = Schema.optionalKey(Schema.String)
+
+/** What the license list can be narrowed by. */
+export const licenseFilters = {
+  product_id: text,
+  policy_id: text,
+  customer_id: text,
+  status: Schema.optionalKey(LicenseStatus),
+  order_id: text,
+  subscription_id: text,
+  expires_before: Schema.optionalKey(Timestamp),
+  expires_after: Schema.optionalKey(Timestamp),
+  license_key_last4: text,
+  q: Schema.optionalKey(Schema.String.annotate({ description: "A part of the customer's name or e-mail." }))
+}
+
+const transition = (verb: "suspend" | "reinstate" | "revoke", summary: string, description: string) =>
+  HttpApiEndpoint.post(verb, `/licenses/:id/${verb}`, {
+    params,
+    success: Data(License),
+    error: failures("NOT_FOUND", "LICENSE_STATE_CONFLICT")
+  }).annotateMerge(operation({ id: `${verb}License`, summary, description, scopes: ["license:write"] }))
+
+export class LicensesApi extends HttpApiGroup.make("licenses")
+  .add(
+    HttpApiEndpoint.get("list", "/licenses", {
+      query: { ...pageQuery, ...licenseFilters },
+      success: Paged(License)
+    }).annotateMerge(operation({ id: "listLicenses", summary: "List licenses", scopes: ["license:read"] })),
+    HttpApiEndpoint.post("create", "/licenses", {
+      payload: LicenseCreate,
+      success: Data(LicenseWithKey).pipe(HttpApiSchema.status(201)),
+      error: failures("NOT_FOUND", "LINKAGE_MISMATCH", "EXPIRY_NOT_IN_FUTURE")
+    }).annotateMerge(
+      operation({
+        id: "createLicense",
+        summary: "Issue a license",
+        description: "The answer holds the full license key; it is shown only here.",
+        scopes: ["license:write"]
+      })
+    ),
+    HttpApiEndpoint.get("get", "/licenses/:id", {
+      params,
+      success: Data(License),
+      error: failures("NOT_FOUND")
+    }).annotateMerge(operation({ id: "getLicense", summary: "Get a license", scopes: ["license:read"] })),
+    HttpApiEndpoint.patch("update", "/licenses/:id", {
+      params,
+      payload: LicenseUpdate,
+      success: Data(License),
+      error: failures("NOT_FOUND", "LICENSE_STATE_CONFLICT")
+    }).annotateMerge(operation({ id: "updateLicense", summary: "Update a license", scopes: ["license:write"] })),
+    transition("suspend", "Suspend a license", "Floating leases end, devices stay. Suspending again changes nothing."),
+    transition("reinstate", "Reinstate a license", "A suspended license becomes what the clock says."),
+    transition("revoke", "Revoke a license", "For good: devices are deactivated, leases end."),
+    HttpApiEndpoint.get("listFeatures", "/licenses/:id/features", {
+      params,
+      query: pageQuery,
+      success: Paged(LicenseFeature),
+      error: failures("NOT_FOUND")
+    }).annotateMerge(operation({ id: "listLicenseFeatures", summary: "List a license's features", scopes: ["license:read"] })),
+    HttpApiEndpoint.post("assignFeature", "/licenses/:id/features", {
+      params,
+      payload: LicenseFeatureAssign,
+      success: Data(LicenseFeature),
+      error: failures("NOT_FOUND", "LICENSE_STATE_CONFLICT", "LINKAGE_MISMATCH")
+    }).annotateMerge(
+      operation({
+        id: "assignLicenseFeature",
+        summary: "Assign a feature to a license",
+        description: "An upsert: members that are left out keep what they are.",
+        scopes: ["license:write"]
+      })
+    ),
+    HttpApiEndpoint.delete("removeFeature", "/licenses/:id/features/:feature_id", {
+      params: { id: Schema.String, feature_id: Schema.String },
+      success: HttpApiSchema.NoContent,
+      error: failures("NOT_FOUND", "LICENSE_STATE_CONFLICT")
+    }).annotateMerge(
+      operation({ id: "removeLicenseFeature", summary: "Remove a feature from a license", scopes: ["license:write"] })
+    )
+  )
+  .middleware(Decoding)
+  .middleware(ManagementAuthorization)
+  .annotate(PathTables, { id: "licenses" })
+  .annotate(OpenApi.Description, "Issuing licenses, their states, and the features that they include.") {}

@@ -1,0 +1,26 @@
+import { Effect } from "effect"
+import { HttpApiBuilder } from "effect/http-api"
+import { Api } from "../Api.ts"
+import { Issuing } from "./Issuing.ts"
+import { Licenses } from "./Licenses.ts"
+
+export const LicensesHttp = HttpApiBuilder.group(
+  Api,
+  "licenses",
+  Effect.fn(function* (handlers) {
+    const licenses = yield* Licenses
+    const issuing = yield* Issuing
+    return handlers.handleAll({
+      list: ({ query }) => licenses.list(query),
+      create: ({ payload }) => issuing.create(payload),
+      get: ({ params }) => licenses.get(params.id),
+      update: ({ params, payload }) => licenses.update(params.id, payload),
+      suspend: ({ params }) => licenses.suspend(params.id),
+      reinstate: ({ params }) => licenses.reinstate(params.id),
+      revoke: ({ params }) => licenses.revoke(params.id),
+      listFeatures: ({ params, query }) => licenses.features(params.id, query),
+      assignFeature: ({ params, payload }) => licenses.assign(params.id, payload),
+      removeFeature: ({ params }) => licenses.remove(params.id, params.feature_id)
+    })
+  })
+)

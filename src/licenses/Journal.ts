@@ -1,0 +1,109 @@
+/**
+ * Commits what all actors of the node have decided, in groups: one transaction of set-based statements for everything that
+ * gathered while the group before was being committed. Its fence is what makes memory safe to decide on: a license is
+ * updated only where its revision, its policy's and its catalog's are still those of the decision; one that does not match
+ * drops out of the group with all its rows, and its actor decides again. Replies leave only after the commit.
+ */
+import { Context, Effect, Layer, Schedule } from "effect"
+import { SqlClient, SqlError } from "effect/sql"
+import { EventLog } from "../events/EventLog.ts"
+import { gather } from "../postgres/Gather.ts"
+import { retryTransaction } from "../postgres/Transactions.ts"
+import type { Draft } from "./Draft.ts"
+import * as Statements from "./JournalStatements.ts"
+
+/** `stale`: decided on revisions that are no longer the database's; nothing of it was written. */
+export type Verdict = "committed" | "stale"
+
+/** Drafts in one transaction: bounds its duration and the size of its statements. */
+const groupMax = 512
+/** Groups under way at once: while one waits for its commit to reach the disk, the next one executes. */
+const lanes = 2
+
+export class Journal extends Context.Service<
+  Journal,
+  {
+    /** Commits one license's draft, together with whatever else is waiting. At most one draft per license may be under way. */
+    commit(draft: Draft): Effect.Effect<Verdict>
+  }
+>()("licensing/licenses/Journal") {
+  static readonly layer = Layer.effect(
+    Journal,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { appendRows } = yield* EventLog
+
+      const write = Effect.fnUntraced(function* (drafts: ReadonlyArray<Draft>, onFenced: (fenced: Statements.Fenced) => void) {
+        const fenced = yield* Statements.fence(sql, drafts)
+        onFenced(fenced)
+        const won = drafts.filter((draft) => fenced.winners.has(draft.base.license.id))
+        const standing = drafts.filter((draft) => verdictOf(fenced)(draft) === "committed")
+        yield* Effect.all(
+          [
+            Statements.profiles(sql, won),
+            Statements.devices(sql, won),
+            Statements.assignments(sql, won),
+            Statements.removedAssignments(sql, won),
+            Statements.leases(sql, won),
+            Statements.seen(sql, standing),
+            // The counter row is locked last in every transaction: one lock order everywhere.
+            appendRows(
+              won.flatMap((draft) => draft.events),
+              won.flatMap((draft) => draft.ledger)
+            )
+          ],
+          { concurrency: "unbounded", discard: true }
+        )
+        return drafts.map(verdictOf(fenced))
+      })
+
+      const commitGroup = (drafts: ReadonlyArray<Draft>) => {
+        let fenced: Statements.Fenced | undefined
+        return retryTransaction(
+          sql.withTransaction(
+            write(drafts, (result) => {
+              fenced = result
+            })
+          )
+        ).pipe(Effect.catch((error) => Effect.map(outcome(sql, fenced, error), () => drafts.map(verdictOf(fenced!)))))
+      }
+
+      /** A draft that the database refuses must not take the others of its group with it: each is then tried alone. */
+      const commitAll = (drafts: ReadonlyArray<Draft>): Effect.Effect<ReadonlyArray<Effect.Effect<Verdict>>> =>
+        commitGroup(drafts).pipe(
+          Effect.map((verdicts) => verdicts.map((verdict) => Effect.succeed(verdict))),
+          Effect.catch((error) => {
+            if (drafts.length > 1) return Effect.map(Effect.forEach(drafts, (draft) => commitAll([draft])), (alone) => alone.flat())
+            return Effect.succeed([isOvertaken(error) ? Effect.succeed<Verdict>("stale") : Effect.die(error)])
+          })
+        )
+
+      const commit = yield* gather({ lanes, batchMax: groupMax, run: commitAll })
+      return Journal.of({ commit: (draft) => Effect.flatten(commit(draft)) })
+    })
+  )
+}
+
+/** A draft without a fenced change only says that devices were seen: it always stands. */
+const verdictOf =
+  ({ winners }: Statements.Fenced) =>
+  (draft: Draft): Verdict =>
+    !draft.changed || winners.has(draft.base.license.id) ? "committed" : "stale"
+
+/** A unique row that another node wrote first: deciding again will see it. */
+const isOvertaken = (error: unknown): boolean => SqlError.isSqlError(error) && error.reason._tag === "UniqueViolation"
+
+/**
+ * What became of a transaction whose connection was lost, perhaps while it was being committed: PostgreSQL remembers it by
+ * its id. Succeeds if it was committed, else fails with the error as it was.
+ */
+const outcome = (sql: SqlClient.SqlClient, fenced: Statements.Fenced | undefined, error: SqlError.SqlError) => {
+  const transactionId = fenced?.transactionId
+  if (error.reason._tag !== "ConnectionError" || transactionId === undefined) return Effect.fail(error)
+  return sql<{ readonly status: string | null }>`SELECT pg_xact_status(${transactionId}::xid8) AS status`.pipe(
+    Effect.flatMap(([row]) => (row?.status === "committed" ? Effect.void : Effect.fail(row?.status === "in progress" ? stillRunning : error))),
+    Effect.retry({ while: (failure) => failure === stillRunning || failure !== error, schedule: Schedule.spaced("200 millis"), times: 50 }),
+    Effect.mapError(() => error)
+  )
+}
+const stillRunning = "the transaction is still in progress"

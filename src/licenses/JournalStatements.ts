@@ -1,0 +1,172 @@
+/** The statements of a group commit: one for each kind of row, over all licenses of the group. */
+import { Effect } from "effect"
+import type { SqlClient } from "effect/sql"
+import { columns } from "../postgres/Parameters.ts"
+import type { Draft } from "./Draft.ts"
+import type { Assignment, DeviceRecord, LeaseRecord } from "./LicenseState.ts"
+
+type Drafts = ReadonlyArray<Draft>
+
+/** Rows with the license that they belong to. */
+const owned = <A>(drafts: Drafts, rowsOf: (draft: Draft) => Iterable<A>): ReadonlyArray<A & { readonly license_id: string }> =>
+  drafts.flatMap((draft) => Array.from(rowsOf(draft), (row) => ({ ...row, license_id: draft.base.license.id })))
+
+const unlessEmpty = <A, E>(rows: ReadonlyArray<unknown>, statement: () => Effect.Effect<A, E>): Effect.Effect<void, E> =>
+  rows.length === 0 ? Effect.void : Effect.asVoid(statement())
+
+/** Which drafts of the group still hold, and the id by which the database knows the transaction. */
+export interface Fenced {
+  readonly winners: ReadonlySet<string>
+  readonly transactionId: string | undefined
+}
+
+/**
+ * Locks the licenses in the order of their ids, so that no two groups wait for each other, and writes those whose revisions
+ * are the ones decided on. A row lock that had to be waited for looks at the revision again.
+ */
+export const fence = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, drafts: Drafts) {
+  const rows = drafts.filter((draft) => draft.changed).map((draft) => ({ draft, license: draft.license }))
+  if (rows.length === 0) return { winners: new Set(), transactionId: undefined } as Fenced
+  const written = yield* sql<{ readonly id: string; readonly transaction_id: string }>`
+    WITH decided AS (
+      SELECT * FROM unnest(
+        ${columns.text(rows.map(({ license }) => license.id))}, ${columns.int8(rows.map(({ draft }) => draft.base.license.revision))},
+        ${columns.int8(rows.map(({ draft }) => draft.policy.revision))}, ${columns.int8(rows.map(({ draft }) => draft.base.catalogRevision))},
+        ${columns.text(rows.map(({ license }) => license.status))}, ${columns.int4(rows.map(({ license }) => license.active_device_count))},
+        ${columns.int4(rows.map(({ license }) => license.times_activated))}, ${columns.int4(rows.map(({ license }) => license.times_transferred))},
+        ${columns.int8(rows.map(({ license }) => license.total_consumptions))}, ${columns.int8(rows.map(({ license }) => license.entitlement_counter))},
+        ${columns.timestamptz(rows.map(({ license }) => license.updated_at))}
+      ) AS decided (id, revision, policy_revision, catalog_revision, status, active_device_count, times_activated,
+        times_transferred, total_consumptions, entitlement_counter, updated_at)
+    ), locked AS (
+      SELECT l.id FROM licenses l JOIN decided USING (id)
+        JOIN policies p ON p.id = l.policy_id JOIN products ON products.id = l.product_id
+      WHERE l.revision = decided.revision AND p.revision = decided.policy_revision
+        AND products.catalog_revision = decided.catalog_revision
+      ORDER BY l.id FOR NO KEY UPDATE OF l
+    )
+    UPDATE licenses l SET status = decided.status, active_device_count = decided.active_device_count,
+      times_activated = decided.times_activated, times_transferred = decided.times_transferred,
+      total_consumptions = decided.total_consumptions, entitlement_counter = decided.entitlement_counter,
+      updated_at = decided.updated_at, revision = l.revision + 1
+    FROM decided JOIN locked USING (id)
+    WHERE l.id = decided.id AND l.revision = decided.revision
+    RETURNING l.id, pg_current_xact_id()::text AS transaction_id`
+  return { winners: new Set(written.map((row) => row.id)), transactionId: written[0]?.transaction_id } as Fenced
+})
+
+/** The license columns that few commands change. The rows are locked and fenced already. */
+export const profiles = (sql: SqlClient.SqlClient, drafts: Drafts) => {
+  const rows = drafts.filter((draft) => draft.profileChanged).map((draft) => draft.license)
+  return unlessEmpty(
+    rows,
+    () => sql`
+      UPDATE licenses l SET customer_id = p.customer_id, order_id = p.order_id, subscription_id = p.subscription_id,
+        key_hash = decode(p.key_hash, 'hex'), license_key_prefix = p.license_key_prefix, license_key_last4 = p.license_key_last4,
+        customer_email = p.customer_email, customer_name = p.customer_name, starts_at = p.starts_at, expires_at = p.expires_at,
+        maintenance_expires_at = p.maintenance_expires_at, metadata = p.metadata
+      FROM unnest(
+        ${columns.text(rows.map((row) => row.id))}, ${columns.text(rows.map((row) => row.customer_id ?? null))},
+        ${columns.text(rows.map((row) => row.order_id ?? null))}, ${columns.text(rows.map((row) => row.subscription_id ?? null))},
+        ${columns.text(rows.map((row) => row.key_hash))}, ${columns.text(rows.map((row) => row.license_key_prefix))},
+        ${columns.text(rows.map((row) => row.license_key_last4))}, ${columns.text(rows.map((row) => row.customer_email ?? null))},
+        ${columns.text(rows.map((row) => row.customer_name ?? null))}, ${columns.timestamptz(rows.map((row) => row.starts_at ?? null))},
+        ${columns.timestamptz(rows.map((row) => row.expires_at ?? null))},
+        ${columns.timestamptz(rows.map((row) => row.maintenance_expires_at ?? null))}, ${columns.jsonb(rows.map((row) => row.metadata))}
+      ) AS p (id, customer_id, order_id, subscription_id, key_hash, license_key_prefix, license_key_last4, customer_email,
+        customer_name, starts_at, expires_at, maintenance_expires_at, metadata)
+      WHERE l.id = p.id`
+  )
+}
+
+type Owned<A> = A & { readonly license_id: string }
+
+export const devices = (sql: SqlClient.SqlClient, drafts: Drafts) => {
+  const rows: ReadonlyArray<Owned<DeviceRecord>> = owned(drafts, (draft) => draft.changedDevices.values())
+  const text = (column: keyof DeviceRecord & string) => columns.text(rows.map((row) => (row[column] as string | undefined) ?? null))
+  const instants = (column: keyof DeviceRecord & string) => columns.timestamptz(rows.map((row) => (row[column] as number | undefined) ?? null))
+  return unlessEmpty(
+    rows,
+    () => sql`
+      INSERT INTO devices (id, license_id, binding_kind, binding_key, fingerprint, hostname, os, ip_address, container_id,
+        cluster_id, namespace, pod_name, is_vm, is_container, status, holds_slot, activated_at, first_seen_at, last_seen_at,
+        last_validated_at, metadata, created_at, updated_at)
+      SELECT * FROM unnest(
+        ${text("id")}, ${columns.text(rows.map((row) => row.license_id))}, ${text("binding_kind")}, ${text("binding_key")},
+        ${text("fingerprint")}, ${text("hostname")}, ${text("os")}, ${text("ip_address")}, ${text("container_id")},
+        ${text("cluster_id")}, ${text("namespace")}, ${text("pod_name")}, ${columns.bool(rows.map((row) => row.is_vm))},
+        ${columns.bool(rows.map((row) => row.is_container))}, ${text("status")}, ${columns.bool(rows.map((row) => row.holds_slot))},
+        ${instants("activated_at")}, ${instants("first_seen_at")}, ${instants("last_seen_at")}, ${instants("last_validated_at")},
+        ${columns.jsonb(rows.map((row) => row.metadata))}, ${instants("created_at")}, ${instants("updated_at")})
+      ON CONFLICT (id) DO UPDATE SET hostname = excluded.hostname, os = excluded.os, ip_address = excluded.ip_address,
+        is_vm = excluded.is_vm, status = excluded.status, holds_slot = excluded.holds_slot,
+        activated_at = excluded.activated_at, last_seen_at = excluded.last_seen_at,
+        last_validated_at = excluded.last_validated_at, metadata = excluded.metadata, updated_at = excluded.updated_at`
+  )
+}
+
+/** Devices that were only seen: no revision rises, and a later sight is never overwritten by an earlier one. */
+export const seen = (sql: SqlClient.SqlClient, drafts: Drafts) => {
+  const rows = drafts.flatMap((draft) => Array.from(draft.seen.values()))
+  return unlessEmpty(
+    rows,
+    () => sql`
+      UPDATE devices d SET last_seen_at = GREATEST(d.last_seen_at, s.last_seen_at),
+        last_validated_at = GREATEST(d.last_validated_at, s.last_validated_at)
+      FROM unnest(${columns.text(rows.map((row) => row.id))}, ${columns.timestamptz(rows.map((row) => row.last_seen_at))},
+        ${columns.timestamptz(rows.map((row) => row.last_validated_at ?? null))}) AS s (id, last_seen_at, last_validated_at)
+      WHERE d.id = s.id`
+  )
+}
+
+export const assignments = (sql: SqlClient.SqlClient, drafts: Drafts) => {
+  const rows: ReadonlyArray<Owned<Assignment>> = owned(drafts, (draft) => draft.changedAssignments.values())
+  return unlessEmpty(
+    rows,
+    () => sql`
+      INSERT INTO license_features (license_id, feature_id, enabled, max_consumptions, total_consumptions, expires_at, metadata,
+        created_at, updated_at)
+      SELECT * FROM unnest(
+        ${columns.text(rows.map((row) => row.license_id))}, ${columns.text(rows.map((row) => row.feature_id))},
+        ${columns.bool(rows.map((row) => row.enabled))}, ${columns.int8(rows.map((row) => row.max_consumptions ?? null))},
+        ${columns.int8(rows.map((row) => row.total_consumptions))}, ${columns.timestamptz(rows.map((row) => row.expires_at ?? null))},
+        ${columns.jsonb(rows.map((row) => row.metadata))}, ${columns.timestamptz(rows.map((row) => row.created_at))},
+        ${columns.timestamptz(rows.map((row) => row.updated_at))})
+      ON CONFLICT (license_id, feature_id) DO UPDATE SET enabled = excluded.enabled, max_consumptions = excluded.max_consumptions,
+        total_consumptions = excluded.total_consumptions, expires_at = excluded.expires_at, metadata = excluded.metadata,
+        updated_at = excluded.updated_at`
+  )
+}
+
+export const removedAssignments = (sql: SqlClient.SqlClient, drafts: Drafts) => {
+  const rows = owned(drafts, (draft) => Array.from(draft.removedAssignments, (feature_id) => ({ feature_id })))
+  return unlessEmpty(
+    rows,
+    () => sql`
+      DELETE FROM license_features USING unnest(
+        ${columns.text(rows.map((row) => row.license_id))}, ${columns.text(rows.map((row) => row.feature_id))}
+      ) AS gone (license_id, feature_id)
+      WHERE license_features.license_id = gone.license_id AND license_features.feature_id = gone.feature_id`
+  )
+}
+
+export const leases = (sql: SqlClient.SqlClient, drafts: Drafts) => {
+  const all: ReadonlyArray<Owned<LeaseRecord>> = owned(drafts, (draft) => draft.changedLeases.values())
+  // A device has one live lease: those that end are written ahead of those that begin.
+  const rows = [...all.filter((lease) => lease.status !== "live"), ...all.filter((lease) => lease.status === "live")]
+  return unlessEmpty(
+    rows,
+    () => sql`
+      INSERT INTO leases (id, license_id, device_id, token_hash, status, checked_out_at, heartbeat_at, expires_at, ended_at)
+      SELECT id, license_id, device_id, decode(token_hash, 'hex'), status, checked_out_at, heartbeat_at, expires_at, ended_at
+      FROM unnest(
+        ${columns.text(rows.map((row) => row.id))}, ${columns.text(rows.map((row) => row.license_id))},
+        ${columns.text(rows.map((row) => row.device_id))}, ${columns.text(rows.map((row) => row.token_hash))},
+        ${columns.text(rows.map((row) => row.status))}, ${columns.timestamptz(rows.map((row) => row.checked_out_at))},
+        ${columns.timestamptz(rows.map((row) => row.heartbeat_at))}, ${columns.timestamptz(rows.map((row) => row.expires_at))},
+        ${columns.timestamptz(rows.map((row) => row.ended_at ?? null))}
+      ) AS lease (id, license_id, device_id, token_hash, status, checked_out_at, heartbeat_at, expires_at, ended_at)
+      ON CONFLICT (id) DO UPDATE SET status = excluded.status, heartbeat_at = excluded.heartbeat_at,
+        expires_at = excluded.expires_at, ended_at = excluded.ended_at`
+  )
+}

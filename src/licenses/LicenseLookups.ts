@@ -1,0 +1,103 @@
+/**
+ * What commands may need beyond the loaded state: a device among very many, an event id used before, a feature, a version.
+ * A look-up always follows the load of the state it adds to: what changes in between raises a revision, and the fence sees it.
+ */
+import { Context, Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql"
+import { gather } from "../postgres/Gather.ts"
+import { columns } from "../postgres/Parameters.ts"
+import { deviceColumns, deviceOf, leaseColumns, leaseOf, type Nullable, type Owned } from "./LicenseRows.ts"
+import type { BindingName, CountedUsage, DeviceRecord, FeatureRecord, LeaseRecord } from "./LicenseState.ts"
+
+interface WantedDevice {
+  readonly licenseId: string
+  readonly binding: BindingName
+}
+
+interface WantedUsage {
+  readonly licenseId: string
+  readonly eventId: string
+}
+
+export class LicenseLookups extends Context.Service<
+  LicenseLookups,
+  {
+    device(wanted: WantedDevice): Effect.Effect<DeviceRecord | undefined>
+    counted(wanted: WantedUsage): Effect.Effect<CountedUsage | undefined>
+    deviceById(licenseId: string, id: string): Effect.Effect<DeviceRecord | undefined>
+    activeDevices(licenseId: string): Effect.Effect<ReadonlyArray<DeviceRecord>>
+    leaseByToken(licenseId: string, tokenHash: string): Effect.Effect<LeaseRecord | undefined>
+    feature(featureId: string): Effect.Effect<FeatureRecord | undefined>
+    /** Release instants by version: those of the given catalog revision or newer. */
+    versions(productId: string, catalogRevision: number): Effect.Effect<ReadonlyMap<string, number>>
+  }
+>()("licensing/licenses/LicenseLookups") {
+  static readonly layer = Layer.effect(
+    LicenseLookups,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const device = yield* gather({ lanes: 2, batchMax: 256, run: devicesOf(sql) })
+      const counted = yield* gather({ lanes: 2, batchMax: 256, run: countedOf(sql) })
+
+      const deviceById = Effect.fnUntraced(function* (licenseId: string, id: string) {
+        const [row] = yield* sql<Nullable<DeviceRecord> & Owned>`
+          SELECT ${sql.literal(deviceColumns)} FROM devices d WHERE d.license_id = ${licenseId} AND d.id = ${id}`
+        return row === undefined ? undefined : deviceOf(row)
+      }, Effect.orDie)
+
+      const activeDevices = Effect.fnUntraced(function* (licenseId: string) {
+        const rows = yield* sql<Nullable<DeviceRecord> & Owned>`
+          SELECT ${sql.literal(deviceColumns)} FROM devices d WHERE d.license_id = ${licenseId} AND d.status = 'active'`
+        return rows.map(deviceOf)
+      }, Effect.orDie)
+
+      const leaseByToken = Effect.fnUntraced(function* (licenseId: string, tokenHash: string) {
+        const [row] = yield* sql<Nullable<LeaseRecord> & Owned>`
+          SELECT ${sql.literal(leaseColumns)} FROM leases
+          WHERE token_hash = ${Buffer.from(tokenHash, "hex")} AND license_id = ${licenseId}`
+        return row === undefined ? undefined : leaseOf(row)
+      }, Effect.orDie)
+
+      const feature = Effect.fnUntraced(function* (featureId: string) {
+        const [row] = yield* sql<FeatureRecord>`SELECT id, product_id, code, name FROM features WHERE id = ${featureId}`
+        return row
+      }, Effect.orDie)
+
+      const catalogs = new Map<string, { readonly revision: number; readonly versions: ReadonlyMap<string, number> }>()
+      const versions = Effect.fnUntraced(function* (productId: string, catalogRevision: number) {
+        const cached = catalogs.get(productId)
+        if (cached?.revision === catalogRevision) return cached.versions
+        const rows = yield* sql<{ readonly version: string; readonly released_at: number }>`
+          SELECT version, released_at FROM product_versions WHERE product_id = ${productId}`
+        const read = new Map(rows.map((row) => [row.version, row.released_at]))
+        catalogs.set(productId, { revision: catalogRevision, versions: read })
+        return read
+      }, Effect.orDie)
+
+      return LicenseLookups.of({ device, counted, deviceById, activeDevices, leaseByToken, feature, versions })
+    })
+  )
+}
+
+const devicesOf = (sql: SqlClient.SqlClient) =>
+  Effect.fnUntraced(function* (wanted: ReadonlyArray<WantedDevice>) {
+    const rows = yield* sql<Nullable<DeviceRecord> & Owned & { readonly ordinal: number }>`
+      SELECT wanted.ordinal, ${sql.literal(deviceColumns)}
+      FROM unnest(${columns.text(wanted.map(({ licenseId }) => licenseId))}, ${columns.text(wanted.map(({ binding }) => binding.kind))},
+        ${columns.text(wanted.map(({ binding }) => binding.key))}) WITH ORDINALITY AS wanted (license_id, kind, key, ordinal)
+      JOIN devices d ON d.license_id = wanted.license_id AND d.binding_kind = wanted.kind AND d.binding_key = wanted.key`
+    const found = new Map(rows.map(({ ordinal, ...row }) => [ordinal, deviceOf(row)]))
+    return wanted.map((_, index) => found.get(index + 1))
+  }, Effect.orDie)
+
+const countedOf = (sql: SqlClient.SqlClient) =>
+  Effect.fnUntraced(function* (wanted: ReadonlyArray<WantedUsage>) {
+    const rows = yield* sql<CountedUsage & { readonly ordinal: number }>`
+      SELECT wanted.ordinal, f.code AS feature_code, u.amount
+      FROM unnest(${columns.text(wanted.map(({ licenseId }) => licenseId))}, ${columns.text(wanted.map(({ eventId }) => eventId))})
+        WITH ORDINALITY AS wanted (license_id, event_id, ordinal)
+      JOIN usage_ledger u ON u.license_id = wanted.license_id AND u.event_id = wanted.event_id
+      JOIN features f ON f.id = u.feature_id`
+    const found = new Map(rows.map(({ ordinal, ...row }) => [ordinal, row]))
+    return wanted.map((_, index) => found.get(index + 1))
+  }, Effect.orDie)

@@ -1,0 +1,116 @@
+/** The columns of a license and what hangs on it, and how rows become the records that rules read. */
+import { present } from "../postgres/Sql.ts"
+import { LicenseState } from "./Draft.ts"
+import type { Assignment, DeviceRecord, LeaseRecord, LicenseRecord, PolicyRecord } from "./LicenseState.ts"
+
+/** A row as SQL gives it: columns without a value are null. */
+export type Nullable<A> = { readonly [K in keyof A]-?: Exclude<A[K], undefined> | (undefined extends A[K] ? null : never) }
+
+export interface Owned {
+  readonly license_id: string
+}
+
+/** Devices that are loaded with a license; with more, a device is looked up when it first appears. */
+export const devicesLoaded = 64
+
+export const licenseColumns = `l.id, l.product_id, l.policy_id, l.customer_id, l.order_id, l.subscription_id,
+  encode(l.key_hash, 'hex') AS key_hash, l.license_key_prefix, l.license_key_last4, l.status, l.customer_email, l.customer_name,
+  l.starts_at, l.expires_at, l.maintenance_expires_at, l.active_device_count, l.times_activated, l.times_transferred,
+  l.total_consumptions, l.entitlement_counter, l.metadata, l.revision, l.created_at, l.updated_at`
+
+/** As one JSON-free row beside the license's: the names are prefixed, for both tables have an id and a revision. */
+export const policyColumns = `p.license_type, p.max_activations, p.max_floating_users, p.max_container_instances,
+  p.floating_timeout_minutes, p.grace_period_days, p.validation_interval_minutes, p.require_heartbeat,
+  p.allow_offline_activation, p.offline_grace_days, p.allow_vm, p.allow_container, p.max_transfers,
+  p.revision AS policy_revision, p.entitlement_counter AS policy_entitlement_counter`
+
+export const deviceColumns = `d.license_id, d.id, d.binding_kind, d.binding_key, d.fingerprint, d.hostname, d.os, d.ip_address,
+  d.container_id, d.cluster_id, d.namespace, d.pod_name, d.is_vm, d.is_container, d.status, d.holds_slot, d.activated_at,
+  d.first_seen_at, d.last_seen_at, d.last_validated_at, d.metadata, d.created_at, d.updated_at`
+
+export const leaseColumns = `license_id, id, device_id, encode(token_hash, 'hex') AS token_hash, status, checked_out_at,
+  heartbeat_at, expires_at, ended_at`
+
+type PolicyRow = Nullable<Omit<PolicyRecord, "id" | "revision" | "entitlement_counter">>
+
+export type LoadedLicense = Nullable<LicenseRecord> &
+  PolicyRow & {
+    readonly policy_revision: number
+    readonly policy_entitlement_counter: number
+    readonly catalog_revision: number
+  }
+
+export const licenseOf = (row: Nullable<LicenseRecord>): LicenseRecord =>
+  present<LicenseRecord>({
+    id: row.id,
+    product_id: row.product_id,
+    policy_id: row.policy_id,
+    customer_id: row.customer_id,
+    order_id: row.order_id,
+    subscription_id: row.subscription_id,
+    key_hash: row.key_hash,
+    license_key_prefix: row.license_key_prefix,
+    license_key_last4: row.license_key_last4,
+    status: row.status,
+    customer_email: row.customer_email,
+    customer_name: row.customer_name,
+    starts_at: row.starts_at,
+    expires_at: row.expires_at,
+    maintenance_expires_at: row.maintenance_expires_at,
+    active_device_count: row.active_device_count,
+    times_activated: row.times_activated,
+    times_transferred: row.times_transferred,
+    total_consumptions: row.total_consumptions,
+    entitlement_counter: row.entitlement_counter,
+    metadata: row.metadata,
+    revision: row.revision,
+    created_at: row.created_at,
+    updated_at: row.updated_at
+  })
+
+export const policyOf = (row: LoadedLicense): PolicyRecord =>
+  present<PolicyRecord>({
+    id: row.policy_id,
+    license_type: row.license_type,
+    max_activations: row.max_activations,
+    max_floating_users: row.max_floating_users,
+    max_container_instances: row.max_container_instances,
+    floating_timeout_minutes: row.floating_timeout_minutes,
+    grace_period_days: row.grace_period_days,
+    validation_interval_minutes: row.validation_interval_minutes,
+    require_heartbeat: row.require_heartbeat,
+    allow_offline_activation: row.allow_offline_activation,
+    offline_grace_days: row.offline_grace_days,
+    allow_vm: row.allow_vm,
+    allow_container: row.allow_container,
+    max_transfers: row.max_transfers,
+    revision: row.policy_revision,
+    entitlement_counter: row.policy_entitlement_counter
+  })
+
+/** A row without the license that owns it. */
+const owned = <A extends object>({ license_id: _, ...row }: Nullable<A> & Owned): A => present<A>(row as never)
+
+export const deviceOf = (row: Nullable<DeviceRecord> & Owned): DeviceRecord => owned<DeviceRecord>(row)
+export const leaseOf = (row: Nullable<LeaseRecord> & Owned): LeaseRecord => owned<LeaseRecord>(row)
+export const assignmentOf = (row: Nullable<Assignment> & Owned): Assignment => owned<Assignment>(row)
+
+/** The state of a license from its rows. One device more than is loaded tells that there are others. */
+export const stateOf = (
+  row: LoadedLicense,
+  assignments: ReadonlyArray<Nullable<Assignment> & Owned>,
+  devices: ReadonlyArray<Nullable<DeviceRecord> & Owned>,
+  leases: ReadonlyArray<Nullable<LeaseRecord> & Owned>
+): LicenseState => {
+  const complete = devices.length <= devicesLoaded
+  return new LicenseState({
+    license: licenseOf(row),
+    policy: policyOf(row),
+    catalogRevision: row.catalog_revision,
+    assignments: assignments.map(assignmentOf),
+    devices: devices.map(deviceOf),
+    devicesComplete: complete,
+    activeComplete: complete || row.require_heartbeat || (row.max_container_instances ?? 0) > 0,
+    leases: leases.map(leaseOf)
+  })
+}

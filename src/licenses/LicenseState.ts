@@ -1,0 +1,194 @@
+/**
+ * The state that license rules decide on: the license with its policy, assignments, devices and leases, as the database held
+ * them at one revision, and on top of that what has been decided since and not yet committed. Rules read it through
+ * `LicenseView` and never change it; `Draft` is the one place where decisions are applied.
+ */
+import type { Metadata } from "../api/Metadata.ts"
+import type { DeviceBindingKind, DeviceStatus } from "../devices/Device.ts"
+import type { NewEvent } from "../events/EventLog.ts"
+import type { LicenseType } from "../policies/Policy.ts"
+import type { LicenseStatus } from "./License.ts"
+
+export interface LicenseRecord {
+  readonly id: string
+  readonly product_id: string
+  readonly policy_id: string
+  readonly customer_id?: string | undefined
+  readonly order_id?: string | undefined
+  readonly subscription_id?: string | undefined
+  /** SHA-256 of the license key, lower-case hex. */
+  readonly key_hash: string
+  readonly license_key_prefix: string
+  readonly license_key_last4: string
+  /** As last written; `Lifecycle.statusAt` applies the clock. */
+  readonly status: LicenseStatus
+  readonly customer_email?: string | undefined
+  readonly customer_name?: string | undefined
+  readonly starts_at?: number | undefined
+  readonly expires_at?: number | undefined
+  readonly maintenance_expires_at?: number | undefined
+  readonly active_device_count: number
+  readonly times_activated: number
+  readonly times_transferred: number
+  readonly total_consumptions: number
+  /** The license's own share of its published entitlement version. */
+  readonly entitlement_counter: number
+  readonly metadata: Metadata
+  readonly revision: number
+  readonly created_at: number
+  readonly updated_at: number
+}
+
+/** The rules that the license follows, with the revision that a commit names. */
+export interface PolicyRecord {
+  readonly id: string
+  readonly license_type: LicenseType
+  readonly max_activations: number
+  readonly max_floating_users?: number | undefined
+  readonly max_container_instances?: number | undefined
+  readonly floating_timeout_minutes: number
+  readonly grace_period_days: number
+  readonly validation_interval_minutes: number
+  readonly require_heartbeat: boolean
+  readonly allow_offline_activation: boolean
+  readonly offline_grace_days: number
+  readonly allow_vm: boolean
+  readonly allow_container: boolean
+  readonly max_transfers: number
+  readonly revision: number
+  readonly entitlement_counter: number
+}
+
+export interface Assignment {
+  readonly feature_id: string
+  readonly feature_code: string
+  readonly feature_name: string
+  readonly enabled: boolean
+  readonly max_consumptions?: number | undefined
+  readonly total_consumptions: number
+  readonly expires_at?: number | undefined
+  readonly metadata: Metadata
+  readonly created_at: number
+  readonly updated_at: number
+}
+
+export interface DeviceRecord {
+  readonly id: string
+  readonly binding_kind: DeviceBindingKind
+  readonly binding_key: string
+  readonly fingerprint?: string | undefined
+  readonly hostname?: string | undefined
+  readonly os?: string | undefined
+  readonly ip_address?: string | undefined
+  readonly container_id?: string | undefined
+  readonly cluster_id?: string | undefined
+  readonly namespace?: string | undefined
+  readonly pod_name?: string | undefined
+  readonly is_vm: boolean
+  readonly is_container: boolean
+  readonly status: DeviceStatus
+  /** Whether an activation slot is taken; a floating seat's holder is active without one. */
+  readonly holds_slot: boolean
+  readonly activated_at?: number | undefined
+  readonly first_seen_at: number
+  readonly last_seen_at: number
+  readonly last_validated_at?: number | undefined
+  readonly metadata: Metadata
+  readonly created_at: number
+  readonly updated_at: number
+}
+
+export type LeaseStatus = "live" | "checked_in" | "superseded" | "expired" | "ended" | "blacklisted"
+
+export interface LeaseRecord {
+  readonly id: string
+  readonly device_id: string
+  /** SHA-256 of the lease token, lower-case hex. */
+  readonly token_hash: string
+  readonly status: LeaseStatus
+  readonly checked_out_at: number
+  readonly heartbeat_at: number
+  readonly expires_at: number
+  readonly ended_at?: number | undefined
+}
+
+/** A row of the usage ledger without what the commit adds: sequence, license, actor, request. */
+export interface LedgerEntry {
+  readonly feature_id: string
+  readonly action: "consume" | "reset" | "top_up" | "set_limit"
+  readonly event_id?: string | undefined
+  readonly amount: number
+  readonly balance_after: number
+  readonly max_after?: number | undefined
+  readonly device_id?: string | undefined
+}
+
+/** A consumption that was counted before, as the ledger holds it. */
+export interface CountedUsage {
+  readonly feature_code: string
+  readonly amount: number
+}
+
+/** A feature of the catalog, for assignments yet to be made. */
+export interface FeatureRecord {
+  readonly id: string
+  readonly product_id: string
+  readonly code: string
+  readonly name: string
+}
+
+/** What the catalog says of an application version; `enforced` is false where the product has no versions. */
+export interface VersionRecord {
+  readonly enforced: boolean
+  readonly released_at?: number | undefined
+}
+
+/** What a binding names: hardware by its fingerprint, a container by a digest of its ids. */
+export interface BindingName {
+  readonly kind: DeviceBindingKind
+  readonly key: string
+}
+
+/** What rules see. Every answer reflects the decisions applied before. */
+export interface LicenseView {
+  readonly license: LicenseRecord
+  readonly policy: PolicyRecord
+  /** Sorted by feature code. */
+  readonly assignments: ReadonlyArray<Assignment>
+  assignmentByCode(code: string): Assignment | undefined
+  assignmentById(featureId: string): Assignment | undefined
+  device(binding: BindingName): DeviceRecord | undefined
+  deviceById(id: string): DeviceRecord | undefined
+  /** The devices known here; all of them where the license has few. */
+  readonly devices: Iterable<DeviceRecord>
+  /** Leases whose stored status is live, the lapsed ones among them. */
+  readonly liveLeases: Iterable<LeaseRecord>
+  leaseByToken(tokenHash: string): LeaseRecord | undefined
+  /** The consumption that used this event id before. */
+  counted(eventId: string): CountedUsage | undefined
+  version(appVersion: string): VersionRecord
+  feature(featureId: string): FeatureRecord | undefined
+}
+
+/** A license and its policy at one moment: what an answer may keep, for a view goes on to change. */
+export interface LicenseSnapshot {
+  readonly license: LicenseRecord
+  readonly policy: PolicyRecord
+}
+
+export const snapshot = ({ license, policy }: LicenseView): LicenseSnapshot => ({ license, policy })
+
+/** What a decision changes. Records are whole: the new state of a device, assignment or lease. */
+export interface Changes {
+  readonly license?: Partial<LicenseRecord>
+  /** Whether the published entitlement version rises by one. */
+  readonly entitlement?: boolean
+  readonly devices?: ReadonlyArray<DeviceRecord>
+  readonly assignments?: ReadonlyArray<Assignment>
+  readonly removedAssignments?: ReadonlyArray<string>
+  readonly leases?: ReadonlyArray<LeaseRecord>
+  readonly ledger?: ReadonlyArray<LedgerEntry>
+  readonly events?: ReadonlyArray<NewEvent>
+  /** A device that was only seen: written without raising the revision, for nothing is decided by it but heartbeats. */
+  readonly seen?: DeviceRecord
+}

@@ -1,0 +1,122 @@
+/**
+ * What license actors read of their license, gathered over all actors of the node into one statement. `revisions` is the
+ * cheap question that keeps memory honest: an answer that changes nothing is given only after the revisions it was decided
+ * on were found unchanged in the database, so it holds on any number of nodes and after any change made past the actors.
+ */
+import { Context, Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql"
+import { gather } from "../postgres/Gather.ts"
+import { columns } from "../postgres/Parameters.ts"
+import type { LicenseState } from "./Draft.ts"
+import {
+  deviceColumns,
+  devicesLoaded,
+  type LoadedLicense,
+  leaseColumns,
+  licenseColumns,
+  type Nullable,
+  type Owned,
+  policyColumns,
+  stateOf
+} from "./LicenseRows.ts"
+import type { Assignment, DeviceRecord, LeaseRecord } from "./LicenseState.ts"
+
+/** The revisions that a license's state depends on: its own, its policy's, its product's catalog's. */
+export interface Revisions {
+  readonly license: number
+  readonly policy: number
+  readonly catalog: number
+}
+
+/** Licenses in one statement. */
+const batchMax = 256
+
+export class LicenseStore extends Context.Service<
+  LicenseStore,
+  {
+    /** The whole state, or undefined where there is no such license. */
+    load(licenseId: string): Effect.Effect<LicenseState | undefined>
+    revisions(licenseId: string): Effect.Effect<Revisions | undefined>
+    /** The license that a key (SHA-256 as hex) belongs to. */
+    licenseIdOf(keyHash: string): Effect.Effect<string | undefined>
+  }
+>()("licensing/licenses/LicenseStore") {
+  static readonly layer = Layer.effect(
+    LicenseStore,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const lanes = 2
+      return LicenseStore.of({
+        load: yield* gather({ lanes, batchMax, run: loadAll(sql) }),
+        revisions: yield* gather({ lanes, batchMax, run: revisionsOf(sql) }),
+        licenseIdOf: yield* gather({ lanes, batchMax, run: idsOf(sql) })
+      })
+    })
+  )
+}
+
+/**
+ * The license rows are read first and the rest after them on the same connection: should anything change in between, the
+ * state has an older license revision than its parts, and the fence refuses whatever is decided on it.
+ */
+const loadAll = (sql: SqlClient.SqlClient) =>
+  Effect.fnUntraced(
+    function* (ids: ReadonlyArray<string>) {
+      const wanted = columns.text(ids)
+      const [licenses, assignments, devices, leases] = yield* Effect.all(
+        [
+          sql<LoadedLicense>`
+            SELECT ${sql.literal(licenseColumns)}, ${sql.literal(policyColumns)}, products.catalog_revision
+            FROM licenses l JOIN policies p ON p.id = l.policy_id JOIN products ON products.id = l.product_id
+            WHERE l.id = ANY(${wanted})`,
+          sql<Nullable<Assignment> & Owned>`
+            SELECT a.license_id, a.feature_id, f.code AS feature_code, f.name AS feature_name, a.enabled, a.max_consumptions,
+              a.total_consumptions, a.expires_at, a.metadata, a.created_at, a.updated_at
+            FROM license_features a JOIN features f ON f.id = a.feature_id WHERE a.license_id = ANY(${wanted})`,
+          sql<Nullable<DeviceRecord> & Owned>`
+            SELECT ${sql.literal(deviceColumns)} FROM unnest(${wanted}) AS wanted (id)
+            JOIN licenses l ON l.id = wanted.id JOIN policies p ON p.id = l.policy_id,
+            LATERAL (
+              SELECT * FROM devices d WHERE d.license_id = l.id AND d.id IN (
+                (SELECT id FROM devices d WHERE d.license_id = l.id ORDER BY created_at DESC, id DESC LIMIT ${devicesLoaded + 1})
+                UNION
+                (SELECT id FROM devices d WHERE d.license_id = l.id AND status = 'active'
+                  AND (p.require_heartbeat OR p.max_container_instances > 0))
+              )
+            ) AS d`,
+          sql<Nullable<LeaseRecord> & Owned>`
+            SELECT ${sql.literal(leaseColumns)} FROM leases WHERE license_id = ANY(${wanted}) AND status = 'live'`
+        ],
+        { concurrency: "unbounded" }
+      )
+      const byLicense = <Row extends Owned>(rows: ReadonlyArray<Row>) => Map.groupBy(rows, (row) => row.license_id)
+      const [assignmentsOf, devicesOf, leasesOf] = [byLicense(assignments), byLicense(devices), byLicense(leases)]
+      const found = new Map(licenses.map((row) => [row.id, row]))
+      return ids.map((id) => {
+        const row = found.get(id)
+        if (row === undefined) return undefined
+        return stateOf(row, assignmentsOf.get(id) ?? [], devicesOf.get(id) ?? [], leasesOf.get(id) ?? [])
+      })
+    },
+    sql.withTransaction,
+    Effect.orDie
+  )
+
+const revisionsOf = (sql: SqlClient.SqlClient) =>
+  Effect.fnUntraced(function* (ids: ReadonlyArray<string>) {
+    const rows = yield* sql<Revisions & { readonly id: string }>`
+      SELECT l.id, l.revision AS license, p.revision AS policy, products.catalog_revision AS catalog
+      FROM licenses l JOIN policies p ON p.id = l.policy_id JOIN products ON products.id = l.product_id
+      WHERE l.id = ANY(${columns.text(ids)})`
+    const found = new Map(rows.map((row) => [row.id, row]))
+    return ids.map((id) => found.get(id))
+  }, Effect.orDie)
+
+const idsOf = (sql: SqlClient.SqlClient) =>
+  Effect.fnUntraced(function* (hashes: ReadonlyArray<string>) {
+    const rows = yield* sql<{ readonly hash: string; readonly id: string }>`
+      SELECT encode(key_hash, 'hex') AS hash, id FROM licenses
+      WHERE key_hash = ANY(${columns.bytea(hashes.map((hash) => Buffer.from(hash, "hex")))})`
+    const found = new Map(rows.map((row) => [row.hash, row.id]))
+    return hashes.map((hash) => found.get(hash))
+  }, Effect.orDie)

@@ -1,0 +1,90 @@
+// What the embedded server finds in the data folder before it starts: an account that may read it, the password, and an
+// initialised cluster. A start that dies half-way must leave nothing that looks like a database.
+import { join, resolve } from "node:path"
+import { Effect, FileSystem } from "effect"
+import { SecureRandom } from "effect/crypto"
+import { Hex } from "effect/encoding"
+import { DatabaseUnavailable } from "./Postgres.ts"
+import { type Account, checkPassage, programs, run, serverAccount } from "./ServerProcess.ts"
+
+export interface DatabaseFolder {
+  /** The cluster: `postgres/` in the data folder. */
+  readonly cluster: string
+  /** `postgres.log`, what the server says. */
+  readonly log: string
+  /** The superuser's, from `postgres.password`. */
+  readonly password: string
+  /** Who the server runs as; undefined: as ourselves. */
+  readonly account: Account | undefined
+  /** The server program. */
+  readonly program: string
+}
+
+export const prepare = Effect.fnUntraced(function* (path: string) {
+  const files = yield* FileSystem.FileSystem
+  const directory = resolve(path)
+  const { initdb, postgres } = yield* programs
+  const account = yield* serverAccount
+  // Passable for the server's user, who owns only his own folder in it; the rest stays ours.
+  yield* files.makeDirectory(directory, { recursive: true, mode: account === undefined ? 0o700 : 0o711 })
+  if (account !== undefined) yield* checkPassage([directory, postgres], account)
+  const folder = {
+    cluster: join(directory, "postgres"),
+    log: join(directory, "postgres.log"),
+    account,
+    program: postgres
+  }
+  const initialised = yield* isInitialised(folder.cluster)
+  const password = yield* readPassword(join(directory, "postgres.password"), initialised)
+  if (!initialised) yield* initialise(directory, initdb, { ...folder, password })
+  return { ...folder, password } satisfies DatabaseFolder
+})
+
+const isInitialised = (cluster: string) =>
+  Effect.flatMap(FileSystem.FileSystem, (files) => files.exists(join(cluster, "PG_VERSION")))
+
+const readPassword = Effect.fnUntraced(function* (file: string, initialised: boolean) {
+  const files = yield* FileSystem.FileSystem
+  if (!(yield* files.exists(file))) {
+    if (initialised) {
+      return yield* new DatabaseUnavailable({
+        message: `${file} is missing, and the database cannot be opened without it.`
+      })
+    }
+    const secret = Hex.encode(yield* (yield* SecureRandom.SecureRandom).randomBytes(24))
+    const draft = `${file}-${secret.slice(0, 8)}`
+    yield* files.writeFileString(draft, secret, { mode: 0o600 })
+    // Linking is whole or not at all and never replaces: of two services that start together both read the same one.
+    yield* Effect.ignore(files.link(draft, file))
+    yield* files.remove(draft)
+  }
+  return (yield* files.readFileString(file)).trim()
+})
+
+// Made beside its place and moved there whole.
+const initialise = Effect.fnUntraced(function* (directory: string, initdb: string, folder: DatabaseFolder) {
+  const files = yield* FileSystem.FileSystem
+  const workshop = yield* files.makeTempDirectoryScoped({ directory, prefix: "postgres.new-" })
+  const secret = join(workshop, "password")
+  yield* files.writeFileString(secret, folder.password, { mode: 0o600 })
+  if (folder.account !== undefined) {
+    yield* files.chown(workshop, folder.account.uid, folder.account.gid)
+    yield* files.chown(secret, folder.account.uid, folder.account.gid)
+  }
+  const made = join(workshop, "cluster")
+  const identity = ["-U", "postgres", "-A", "scram-sha-256", "--pwfile", secret]
+  // Byte order for sorting, Unicode for case: the same on every machine and with every version of its libraries.
+  const locale = ["-E", "UTF8", "--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
+  const { code, output } = yield* run(initdb, ["-D", made, ...identity, ...locale, "--no-instructions"], folder.account)
+  if (code !== 0) {
+    return yield* new DatabaseUnavailable({ message: `The embedded PostgreSQL cannot be initialised: ${output}` })
+  }
+  // Refused when another service that started together with us was faster; its cluster is as good.
+  yield* files
+    .rename(made, folder.cluster)
+    .pipe(
+      Effect.catch((error) =>
+        Effect.flatMap(isInitialised(folder.cluster), (done) => (done ? Effect.void : Effect.fail(error)))
+      )
+    )
+}, Effect.scoped)

@@ -1,0 +1,167 @@
+// Brings the database to the schema that this version of the code needs. What must stay true: a migration runs once and
+// whole or not at all, however many nodes start together; one that has run never changes; and the code never starts on
+// a schema that it does not know.
+import { createHash } from "node:crypto"
+import { fileURLToPath } from "node:url"
+import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
+import { Clock, Context, Effect, FileSystem, Layer, Predicate, type Redacted, Result, Schema } from "effect"
+import { SqlClient, type SqlError } from "effect/sql"
+import { instant } from "./Parameters.ts"
+import { type DatabaseUnavailable, openSession } from "./Postgres.ts"
+
+/** The schema and this version of the code do not go together; `message` is one line for the operator. */
+export class MigrationRefused extends Schema.TaggedError<MigrationRefused>()("MigrationRefused", {
+  message: Schema.String
+}) {}
+
+export interface Options {
+  readonly url: Redacted.Redacted<string>
+  /** Default: schema/migrations of this project. */
+  readonly folder?: string
+}
+
+export class Migrations extends Context.Service<
+  Migrations,
+  {
+    /** How many of this version's migrations the database lacks; none on a ready node. */
+    readonly pending: Effect.Effect<number, SqlError.SqlError>
+  }
+>()("licensing/postgres/Migrations") {
+  /** Applies what is missing while the layer is built, so that whatever depends on it finds its tables. */
+  static readonly layer = (
+    options: Options
+  ): Layer.Layer<Migrations, MigrationRefused | DatabaseUnavailable, SqlClient.SqlClient> =>
+    Layer.effect(Migrations, make(options)).pipe(Layer.provide(NodeFileSystem.layer))
+}
+
+const make = Effect.fnUntraced(function* (options: Options) {
+  const sql = yield* SqlClient.SqlClient
+  yield* run(options)
+  const migrations = yield* read(options.folder ?? ownFolder)
+  const pending = Effect.gen(function* () {
+    const applied = yield* sql<{ id: number }>`SELECT id FROM schema_migrations`.pipe(
+      Effect.catchReason("SqlError", "SqlSyntaxError", () => Effect.succeed([]))
+    )
+    return migrations.filter(({ id }) => !applied.some((row) => row.id === id)).length
+  }).pipe(Effect.withSpan("Migrations.pending"))
+  return Migrations.of({ pending })
+})
+
+const ownFolder = fileURLToPath(new URL("../../schema/migrations", import.meta.url))
+
+interface Migration {
+  readonly id: number
+  readonly name: string
+  readonly text: string
+  /** SHA-256 of the text, hexadecimal. */
+  readonly checksum: string
+}
+
+interface Applied {
+  readonly id: number
+  readonly name: string
+  readonly checksum: string
+}
+
+const refuse = (message: string) => new MigrationRefused({ message })
+
+// The lock under which nodes take turns, any fixed number. It is the session's, so a node that dies frees it.
+const migrationLock = 7_210_665_121
+
+/** Applies the folder's missing migrations in order and gives their names. */
+export const run = Effect.fn("Migrations.run")(
+  function* (options: Options) {
+    const migrations = yield* read(options.folder ?? ownFolder)
+    // A session of its own: a migration may take long, and must not run into the limits of the service's statements.
+    const session = yield* openSession(options.url)
+    yield* session.values(
+      "SELECT set_config(name, '0', false) FROM unnest(ARRAY['statement_timeout', 'lock_timeout']) AS name"
+    )
+    const [[free]] = (yield* session.values(`SELECT pg_try_advisory_lock(${migrationLock})`)) as [[boolean]]
+    if (!free) {
+      yield* Effect.logInfo("Another node is migrating the database; waiting for it.")
+      yield* session.values(`SELECT pg_advisory_lock(${migrationLock})`)
+    }
+    yield* session.values(migrationsTable)
+    const rows = yield* session.values("SELECT id, name, checksum FROM schema_migrations ORDER BY id")
+    const applied = rows.map(([id, name, checksum]) => ({ id, name, checksum }) as Applied)
+    const missing = yield* Effect.fromResult(compare(migrations, applied))
+    for (const migration of missing) yield* apply(session, migration)
+    return missing.map(({ name }) => name)
+  },
+  Effect.scoped,
+  Effect.catchTag("SqlError", (error) => refuse(`The database cannot be migrated: ${serverMessage(error)}`))
+)
+
+const migrationsTable = `CREATE TABLE IF NOT EXISTS schema_migrations (
+  id int4 PRIMARY KEY, name text NOT NULL, checksum text NOT NULL, applied_at timestamptz NOT NULL)`
+
+const fileName = /^(\d{4})_[a-z0-9_]+\.sql$/
+
+/** The folder's migrations in the order of their numbers. */
+const read = Effect.fnUntraced(
+  function* (folder: string) {
+    const files = yield* FileSystem.FileSystem
+    const names = (yield* files.readDirectory(folder)).filter((name) => name.endsWith(".sql")).sort()
+    const migrations: Array<Migration> = []
+    for (const name of names) {
+      const id = Number(fileName.exec(name)?.[1])
+      if (!(id > (migrations.at(-1)?.id ?? 0))) {
+        return yield* refuse(`${name} in ${folder} needs a name like 0001_what.sql and a number of its own.`)
+      }
+      // A checkout may have changed the line ends; that is no change of the migration.
+      const text = (yield* files.readFileString(`${folder}/${name}`)).replaceAll("\r\n", "\n")
+      migrations.push({ id, name, text, checksum: createHash("sha256").update(text).digest("hex") })
+    }
+    return migrations
+  },
+  Effect.catchTag("PlatformError", (error) => refuse(`The migrations cannot be read: ${error.message}`))
+)
+
+/** What is missing in the database; a refusal where its history is not the beginning of ours. */
+const compare = (
+  migrations: ReadonlyArray<Migration>,
+  applied: ReadonlyArray<Applied>
+): Result.Result<ReadonlyArray<Migration>, MigrationRefused> => {
+  for (const [index, { checksum, id, name }] of applied.entries()) {
+    const ours = migrations[index]
+    if (!migrations.some((migration) => migration.id === id)) {
+      return Result.fail(
+        refuse(`The database is newer than this version of the service: it has ${name}. Start the newer version.`)
+      )
+    }
+    if (ours?.id !== id) {
+      return Result.fail(refuse(`${ours?.name} was added before ${name}, which has run. Give it a higher number.`))
+    }
+    if (ours.checksum !== checksum) {
+      return Result.fail(
+        refuse(`${name} has changed since it ran. Restore it, and put the change into a new migration.`)
+      )
+    }
+  }
+  return Result.succeed(migrations.slice(applied.length))
+}
+
+const apply = Effect.fnUntraced(function* (session: Session, { checksum, id, name, text }: Migration) {
+  yield* session.values("BEGIN")
+  // The driver sends one statement at a time. EXECUTE leaves the splitting to the server, which knows its own quotes;
+  // a tag made of the text's own checksum cannot stand in the text.
+  const tag = `$m${checksum}$`
+  yield* session
+    .values(`DO $do${checksum}$BEGIN EXECUTE ${tag}${text}${tag}; END$do${checksum}$`)
+    .pipe(Effect.mapError((error) => refuse(`${name} fails, and nothing of it is applied: ${serverMessage(error)}`)))
+  const now = yield* Clock.currentTimeMillis
+  yield* session.values("INSERT INTO schema_migrations (id, name, checksum, applied_at) VALUES ($1, $2, $3, $4)", [
+    id,
+    name,
+    checksum,
+    instant(now)
+  ])
+  yield* session.values("COMMIT")
+  yield* Effect.logInfo(`Applied the migration ${name}.`)
+})
+
+type Session = Effect.Success<ReturnType<typeof openSession>>
+
+const serverMessage = ({ reason }: SqlError.SqlError): string =>
+  Predicate.hasProperty(reason.cause, "message") ? String(reason.cause.message) : (reason.message ?? reason._tag)

@@ -1,0 +1,94 @@
+// How values travel to and from PostgreSQL: bigint and timestamptz are plain numbers in both directions (an instant is its
+// epoch milliseconds), whole columns are bound as one array each. A number that a double cannot hold exactly is a fault,
+// never a rounded value.
+import * as PgTypes from "@effect/sql-pg/PgTypes"
+import { Result } from "effect"
+
+const { OID } = PgTypes
+
+/** A value together with the type that it is bound as. It stands in a statement where a plain value would. */
+export type Parameter = PgTypes.Parameter
+
+/**
+ * Scalars that cannot stand in a statement as they are. Bound raw and right: a string (untyped: PostgreSQL reads it as
+ * whatever type the statement needs there), an integer (int4, beyond 2^31 int8), any other number (float8), boolean,
+ * bigint (int8), Uint8Array (bytea), null and undefined (untyped NULL). Needing a helper: instants (a raw number is an
+ * integer to PostgreSQL), objects, and a value whose type the statement does not tell, as in `jsonb_build_object('a', ${x})`.
+ *
+ * What arrives: every integer and float type → number; numeric → string, so `sum(bigint)` wants `::bigint`; timestamptz →
+ * epoch milliseconds; date → "YYYY-MM-DD"; jsonb → the parsed value; bytea → Uint8Array; NULL → null; other types → string.
+ */
+export const instant: (epochMillis: number | null) => Parameter = PgTypes.timestamptz
+export const json: (value: unknown) => Parameter = PgTypes.jsonb
+export const bytes: (value: Uint8Array | null) => Parameter = PgTypes.bytea
+export const text: (value: string | null) => Parameter = PgTypes.text
+export const int8 = (value: number | null): Parameter => ({ ...PgTypes.int8(null), value })
+
+const column =
+  <A>(elementOid: number) =>
+  (values: ReadonlyArray<A | null>): Parameter =>
+    Result.getOrThrow(PgTypes.array(values, elementOid))
+
+/** Whole columns as one array parameter each, for `unnest(${columns.text(ids)}, ${columns.int8(amounts)}) AS t (id, amount)`. */
+export const columns = {
+  text: column<string>(OID.text),
+  bool: column<boolean>(OID.bool),
+  int4: column<number>(OID.int4),
+  int8: column<number>(OID.int8),
+  /** Epoch milliseconds. */
+  timestamptz: column<number>(OID.timestamptz),
+  bytea: column<Uint8Array>(OID.bytea),
+  /** A null element is SQL NULL, not JSON null. */
+  jsonb: column<unknown>(OID.jsonb)
+}
+
+const fault = (message: string) => Result.fail(new PgTypes.CodecError({ message }))
+
+const viewOf = (raw: Uint8Array): DataView => new DataView(raw.buffer, raw.byteOffset, raw.byteLength)
+
+/** A codec between the int64 on the wire and the number that the code sees. */
+const codec64 = (
+  toWire: (value: number) => Result.Result<bigint, PgTypes.CodecError>,
+  fromWire: (wire: bigint) => Result.Result<number, PgTypes.CodecError>
+): PgTypes.Codec<number> => ({
+  encode: (value) =>
+    Result.map(toWire(value), (wire) => {
+      const raw = new Uint8Array(8)
+      viewOf(raw).setBigInt64(0, wire)
+      return raw
+    }),
+  write: (sink, value) => Result.map(toWire(value), (wire) => sink.bigInt64(wire)),
+  decode: (raw) => fromWire(viewOf(raw).getBigInt64(0)),
+  read: (raw, offset) => fromWire(viewOf(raw).getBigInt64(offset))
+})
+
+// The driver hands raw integers beyond int4 over as bigint, so both are taken.
+const toInt8 = (value: number | bigint) =>
+  Number.isSafeInteger(Number(value)) ? Result.succeed(BigInt(value)) : fault(`${value} is no integer up to 2^53 - 1`)
+
+const fromInt8 = (wire: bigint) =>
+  Number.isSafeInteger(Number(wire)) ? Result.succeed(Number(wire)) : fault(`The int8 ${wire} is beyond 2^53 - 1`)
+
+// PostgreSQL counts microseconds from 2000-01-01. BigInt keeps the millisecond exact for years beyond 2285, too.
+const wireEpochMillis = 946_684_800_000
+
+const toTimestamp = (epochMillis: number) =>
+  Number.isSafeInteger(epochMillis)
+    ? Result.succeed(BigInt(epochMillis - wireEpochMillis) * 1000n)
+    : fault(`${epochMillis} is no whole number of milliseconds`)
+
+const infinities = [2n ** 63n - 1n, -(2n ** 63n)]
+
+const fromTimestamp = (wire: bigint) =>
+  infinities.includes(wire) ? fault("An infinite timestamp") : Result.succeed(Number(wire / 1000n) + wireEpochMillis)
+
+/** The codecs of this service's connections. */
+export const types: PgTypes.Registry = PgTypes.makeRegistry()
+types.register(OID.int8, codec64(toInt8, fromInt8), { arrayOid: OID.int8Array })
+types.register(OID.timestamptz, codec64(toTimestamp, fromTimestamp), { arrayOid: OID.timestamptzArray })
+// The driver's own bytea is a view into the socket's buffer: keeping a hash would keep 64 KiB alive with it.
+types.register<Uint8Array>(
+  OID.bytea,
+  { encode: Result.succeed, decode: (raw) => Result.succeed(new Uint8Array(raw)) },
+  { arrayOid: OID.byteaArray }
+)

@@ -1,0 +1,234 @@
+// The database client: `SqlClient` for everyone, and the service `Postgres` for what SqlClient does not offer. What must
+// stay true: a lost connection fails its statements at once and is replaced; every limit is set; and only this file,
+// Session.ts and Parameters.ts know the driver.
+import * as PgClient from "@effect/sql-pg/PgClient"
+import * as PgConnection from "@effect/sql-pg/PgConnection"
+import * as PgPool from "@effect/sql-pg/PgPool"
+import { Context, Duration, Effect, Layer, Predicate, Queue, Redacted, Schedule, Schema, Stream } from "effect"
+import { Reactivity } from "effect/reactivity"
+import { SqlClient, type SqlConnection, SqlError } from "effect/sql"
+import { types } from "./Parameters.ts"
+import { asConnectionError, commit, isAlive, Session } from "./Session.ts"
+import { connector, type Target, targetOf } from "./Socket.ts"
+
+/** What a slice needs besides `SqlClient` to write its statements. */
+export { bytes, columns, instant, int8, json, type Parameter, text } from "./Parameters.ts"
+export { retryTransaction } from "./Transactions.ts"
+
+/** The database cannot serve this process; `message` is one line for the operator. */
+export class DatabaseUnavailable extends Schema.TaggedError<DatabaseUnavailable>()("DatabaseUnavailable", {
+  message: Schema.String
+}) {}
+
+export interface Options {
+  readonly url: Redacted.Redacted<string>
+  /** Connections at most, a quarter of them for pipelined transactions; each `listen` adds one. Default 16. */
+  readonly maxConnections?: number
+  /** The longest that a statement may run, 0 = for ever. Default 30,000. */
+  readonly statementTimeoutMillis?: number
+  /** How the sessions show in pg_stat_activity. Default "licensing". */
+  readonly applicationName?: string
+}
+
+// A lock that is not had by then means a stuck holder; failing frees our own locks.
+const lockTimeoutMillis = 10_000
+// A transaction in which nothing was sent for so long has lost its owner.
+const idleInTransactionMillis = 60_000
+// After this much silence beyond a statement's own limit the server is taken for gone.
+const silenceMillis = 10_000
+
+const settings = (options: Options, target: Target): PgClient.PgPoolConfig => {
+  const statementTimeout = options.statementTimeoutMillis ?? 30_000
+  return {
+    url: options.url,
+    stream: connector(target, statementTimeout === 0 ? 0 : statementTimeout + silenceMillis),
+    // The socket itself gives up on a server that does not answer.
+    connectTimeout: Duration.infinity,
+    applicationName: options.applicationName ?? "licensing",
+    startupParameters: {
+      statement_timeout: String(statementTimeout),
+      lock_timeout: String(lockTimeoutMillis),
+      idle_in_transaction_session_timeout: String(idleInTransactionMillis),
+      timezone: "UTC"
+    },
+    types,
+    idleTimeout: "5 minutes",
+    preparedStatementCacheSize: 256
+  }
+}
+
+const spanAttributes = [["db.system.name", "postgresql"]] as const
+
+// A connection serves one borrower at a time. Sharing one between fibers would be three times faster for short reads, but
+// a slow report would hold up the commits queued behind it, and an abandoned statement could not be cancelled. Only
+// what one pipelined transaction sends travels together, on connections kept for that.
+const makeClient = Effect.fnUntraced(function* (config: PgClient.PgPoolConfig, connectionsMax: number) {
+  const pipelinedMax = Math.ceil(connectionsMax / 4)
+  const pool = yield* PgPool.make({ ...config, maxConnections: Math.max(1, connectionsMax - pipelinedMax) })
+  const pipelinedPool = yield* PgPool.make({
+    ...config,
+    multiplex: true,
+    multiplexConcurrency: 1,
+    maxConnections: pipelinedMax
+  })
+  const toSession = Effect.mapBoth({
+    onSuccess: (connection: PgConnection.PgConnection) => new Session(connection),
+    onFailure: asConnectionError
+  })
+  const client = yield* SqlClient.make({
+    acquirer: toSession(pool.get),
+    transactionAcquirer: toSession(pool.reserve),
+    borrower: (use) =>
+      Effect.mapError(
+        pool.use((connection) => use(new Session(connection))),
+        (error) => (SqlError.isSqlError(error) ? asConnectionError(error) : error)
+      ),
+    compiler: PgClient.makeCompiler(),
+    driver: "pg",
+    prepareTransactionControls: true,
+    releaseSavepoint: (name) => `RELEASE SAVEPOINT ${name}`,
+    isTransaction: isAlive,
+    commit,
+    spanAttributes
+  })
+  const run = (sql: string) => (connection: SqlConnection.Connection) => connection.execute(sql, [], undefined)
+  const cleanup = (sql: string) => (connection: SqlConnection.Connection) =>
+    isAlive(connection) ? run(sql)(connection) : Effect.void
+  const pipelined = SqlClient.makeWithTransaction({
+    transactionService: client.transactionService,
+    spanAttributes,
+    acquireConnection: (restore) => restore(toSession(pipelinedPool.get)),
+    begin: (connection, statement) => run(statement ?? "BEGIN")(connection),
+    commit,
+    rollback: cleanup("ROLLBACK"),
+    savepoint: (connection, id) => run(`SAVEPOINT effect_sql_${id}`)(connection),
+    releaseSavepoint: (connection, id) => cleanup(`RELEASE SAVEPOINT effect_sql_${id}`)(connection),
+    rollbackSavepoint: (connection, id) => cleanup(`ROLLBACK TO SAVEPOINT effect_sql_${id}`)(connection)
+  })
+  return { client, pipelined }
+})
+
+/** "Subscribed" comes first and again after every lost connection: whatever was announced in between has been missed. */
+export type Listening = { readonly _tag: "Subscribed" } | { readonly _tag: "Notified"; readonly payload: string }
+
+export class Postgres extends Context.Service<
+  Postgres,
+  {
+    /**
+     * A transaction like `sql.withTransaction` whose concurrently started statements (`Effect.all` with unbounded
+     * concurrency) travel in one write and run in the order they were started. An interrupted statement is not cancelled
+     * on the server; the rollback waits for it.
+     */
+    pipelined<A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | SqlError.SqlError, R>
+    /** What is announced on a channel, over a connection of its own, through lost connections. Never fails. */
+    listen(channel: string): Stream.Stream<Listening>
+    /** Announces on a channel; inside a transaction at its commit. Payload below 8,000 bytes. */
+    notify(channel: string, payload: string): Effect.Effect<void, SqlError.SqlError>
+  }
+>()("licensing/postgres/Postgres") {
+  static readonly layer = (options: Options): Layer.Layer<Postgres | SqlClient.SqlClient, DatabaseUnavailable> =>
+    Layer.effectContext(makeServices(options)).pipe(Layer.provide(Reactivity.layer))
+}
+
+const makeServices = Effect.fnUntraced(function* (options: Options) {
+  const target = yield* parseTarget(options.url)
+  const config = settings(options, target)
+  yield* awaitServer(config, target)
+  const { client, pipelined } = yield* Effect.orDie(makeClient(config, options.maxConnections ?? 16))
+
+  const subscribe = (channel: string) =>
+    PgConnection.make(config).pipe(
+      Effect.flatMap((connection) => connection.listen(channel)),
+      Effect.map((queue) =>
+        Stream.concat(
+          Stream.succeed<Listening>({ _tag: "Subscribed" }),
+          Stream.map(Stream.fromQueue(queue), ({ payload }): Listening => ({ _tag: "Notified", payload }))
+        )
+      ),
+      Stream.unwrap
+    )
+  const listen = (channel: string) =>
+    subscribe(channel).pipe(
+      Stream.tapError((error) => Effect.logWarning(`Listening on ${channel} is interrupted: ${reasonOf(error)}`)),
+      Stream.retry(patiently),
+      Stream.orDie
+    )
+  const notify = Effect.fn("Postgres.notify")((channel: string, payload: string) =>
+    Effect.asVoid(client`SELECT pg_notify(${channel}, ${payload})`)
+  )
+  return Context.make(Postgres, Postgres.of({ pipelined, listen, notify })).pipe(
+    Context.add(SqlClient.SqlClient, client)
+  )
+})
+
+/**
+ * One connection of its own outside any pool, for what lives as long as a connection does: a session's lock, a probe.
+ * `lost` waits until the server or the network has ended it.
+ */
+export const openSession = Effect.fnUntraced(
+  function* (url: Redacted.Redacted<string>) {
+    const target = yield* parseTarget(url)
+    const connection = yield* PgConnection.make({
+      url,
+      stream: connector(target, 0),
+      connectTimeout: Duration.infinity,
+      applicationName: "licensing",
+      types
+    })
+    const session = yield* connection.pin
+    // The driver tells of a connection's end only through what listens on it.
+    const announced = yield* session.listen("licensing_session")
+    return {
+      values: (sql: string, parameters: ReadonlyArray<unknown> = []) => session.queryValues(sql, parameters, false),
+      lost: Effect.ignore(Effect.forever(Queue.take(announced)))
+    }
+  },
+  Effect.mapError((error) => (SqlError.isSqlError(error) ? asConnectionError(error) : error))
+)
+
+const patiently = Schedule.min([Schedule.exponential("200 millis", 1.5), Schedule.spaced("3 seconds")])
+
+const parseTarget = (url: Redacted.Redacted<string>) =>
+  Effect.try({
+    try: () => targetOf(new URL(Redacted.value(url))),
+    catch: () =>
+      new DatabaseUnavailable({ message: "The database address is no URL like postgres://user:password@host/name." })
+  })
+
+/** The innermost message: the driver's own say "Failed to connect" and the like. */
+const reasonOf = ({ reason }: SqlError.SqlError): string =>
+  Predicate.hasProperty(reason.cause, "message") && reason.cause.message
+    ? String(reason.cause.message)
+    : (reason.message ?? reason._tag)
+
+const versionMin = 15
+
+// A service often starts together with its database, so a refused or lost connection is tried again for half a minute.
+const awaitServer = Effect.fnUntraced(function* (config: PgClient.PgPoolConfig, target: Target) {
+  const ask = Effect.scoped(
+    Effect.flatMap(PgConnection.make(config), (connection) =>
+      connection.queryValues("SELECT current_setting('server_version_num')::int4 / 10000")
+    )
+  )
+  const rows = yield* ask.pipe(
+    Effect.mapError(asConnectionError),
+    Effect.retry(($) =>
+      $(patiently).pipe(
+        Schedule.upTo({ duration: "30 seconds" }),
+        Schedule.while(({ input }) => input.reason._tag === "ConnectionError"),
+        Schedule.tap(({ input }) =>
+          Effect.logWarning(`PostgreSQL at ${target.name} cannot be reached yet, trying again: ${reasonOf(input)}`)
+        )
+      )
+    ),
+    Effect.mapError(
+      (error) => new DatabaseUnavailable({ message: `PostgreSQL at ${target.name} cannot be used: ${reasonOf(error)}` })
+    )
+  )
+  const version = Number(rows[0]?.[0])
+  if (!(version >= versionMin)) {
+    return yield* new DatabaseUnavailable({
+      message: `PostgreSQL at ${target.name} has version ${version}; version ${versionMin} or newer is needed.`
+    })
+  }
+})

@@ -1,0 +1,64 @@
+// The network socket under a database connection. It must notice a server that vanished without a word (a lost machine, a
+// dropped route): TCP alone leaves a statement hanging for a quarter of an hour then.
+import { connect, type Socket } from "node:net"
+
+/** Where a PostgreSQL URL points: `name` is fit for messages, it holds no credentials. */
+export interface Target {
+  readonly host: string
+  readonly port: number
+  readonly name: string
+}
+
+export const targetOf = (url: URL): Target => {
+  const host = url.searchParams.get("host") ?? (decodeURIComponent(url.hostname).replace(/^\[|\]$/g, "") || "localhost")
+  const port = Number(url.searchParams.get("port") ?? (url.port || "5432"))
+  const database = url.searchParams.get("dbname") ?? decodeURIComponent(url.pathname.slice(1))
+  return { host, port, name: `${host}:${port}/${database}` }
+}
+
+const tickMillisMax = 5_000
+// Idle connections are probed from here on, so that a dead one is gone before a statement is sent on it.
+const keepAliveMillis = 15_000
+
+// From opening to the server's first word.
+const connectMillis = 5_000
+
+/**
+ * Opens sockets to a target. One that is not answered soon after opening is destroyed, and so is one that has sent something
+ * and hears nothing back for `silenceMillis`, which fails what waits on it; 0 waits for ever. Bytes that come in restart
+ * the count, so a long answer is not cut off.
+ */
+export const connector = (target: Target, silenceMillis: number) => (): Socket => {
+  const socket = target.host.startsWith("/")
+    ? connect({ path: `${target.host}/.s.PGSQL.${target.port}` })
+    : connect({
+        host: target.host,
+        port: target.port,
+        noDelay: true,
+        keepAlive: true,
+        keepAliveInitialDelay: keepAliveMillis
+      })
+  // A timer of the machine and not of the service's clock: no rehearsed hour may cut a connection off.
+  const patience = setTimeout(() => socket.destroy(new Error("The server does not answer")), connectMillis)
+  socket.once("data", () => clearTimeout(patience))
+  socket.once("close", () => clearTimeout(patience))
+  if (silenceMillis > 0) destroyWhenSilent(socket, silenceMillis)
+  return socket
+}
+
+const destroyWhenSilent = (socket: Socket, silenceMillis: number) => {
+  const tickMillis = Math.min(tickMillisMax, silenceMillis)
+  const ticksMax = Math.ceil(silenceMillis / tickMillis)
+  let answeredUpTo = 0
+  let silentTicks = 0
+  const timer = setInterval(() => {
+    silentTicks = socket.bytesWritten > answeredUpTo ? silentTicks + 1 : 0
+    if (silentTicks >= ticksMax) socket.destroy(new Error("The server stopped answering"))
+  }, tickMillis)
+  timer.unref()
+  socket.on("data", () => {
+    answeredUpTo = socket.bytesWritten
+    silentTicks = 0
+  })
+  socket.on("close", () => clearInterval(timer))
+}

@@ -1,0 +1,75 @@
+/** The operations that licensed applications call, with their license key. Every answer is signed. */
+import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import { Signed } from "../api/Envelope.ts"
+import { failures } from "../api/Failure.ts"
+import { Decoding } from "../api/Requests.ts"
+import { operation, RuntimeAuthorization } from "../auth/Runtime.ts"
+import { DeactivationPayload, EntitlementPayload } from "../licenses/Entitlement.ts"
+import { BindingRequest, ConsumeRequest } from "./Requests.ts"
+
+const standing = [
+  "LICENSE_SUSPENDED",
+  "LICENSE_EXPIRED",
+  "LICENSE_REVOKED",
+  "LICENSE_NOT_STARTED",
+  "DEVICE_BLACKLISTED"
+] as const
+
+const admission = [...standing, "VM_NOT_ALLOWED", "CONTAINER_NOT_ALLOWED", "VERSION_UNKNOWN", "VERSION_NOT_ENTITLED"] as const
+
+export class RuntimeApi extends HttpApiGroup.make("runtime")
+  .add(
+    HttpApiEndpoint.post("activate", "/license/activate", {
+      payload: BindingRequest,
+      success: Signed(EntitlementPayload),
+      error: failures(...admission, "ACTIVATION_LIMIT_REACHED", "CONTAINER_LIMIT_REACHED")
+    }).annotateMerge(
+      operation({
+        id: "activateLicense",
+        summary: "Activate a device",
+        description: "Binds the machine or container instance to the license. Doing so again counts nothing."
+      })
+    ),
+    HttpApiEndpoint.post("validate", "/license/validate", {
+      payload: BindingRequest,
+      success: Signed(EntitlementPayload),
+      error: failures(...admission, "DEVICE_NOT_FOUND", "DEVICE_NOT_ACTIVE", "HEARTBEAT_OVERDUE")
+    }).annotateMerge(
+      operation({ id: "validateLicense", summary: "Validate an activation", description: "It is the device's heartbeat." })
+    ),
+    HttpApiEndpoint.post("check", "/license/check", {
+      payload: BindingRequest,
+      success: Signed(EntitlementPayload),
+      error: failures(...admission, "DEVICE_NOT_FOUND", "DEVICE_NOT_ACTIVE")
+    }).annotateMerge(
+      operation({ id: "checkLicense", summary: "Check an activation", description: "Answers as validate does and writes nothing." })
+    ),
+    HttpApiEndpoint.post("consume", "/license/consume", {
+      payload: ConsumeRequest,
+      success: Signed(EntitlementPayload),
+      error: failures(
+        ...admission,
+        "DEVICE_NOT_FOUND",
+        "DEVICE_NOT_ACTIVE",
+        "FEATURE_NOT_ENTITLED",
+        "FEATURE_DISABLED",
+        "FEATURE_EXPIRED",
+        "USAGE_LIMIT_EXCEEDED",
+        "EVENT_ID_CONFLICT"
+      )
+    }).annotateMerge(
+      operation({
+        id: "consumeLicense",
+        summary: "Count metered usage",
+        description: "The amount fits whole or nothing is counted. The same event_id counts once."
+      })
+    ),
+    HttpApiEndpoint.post("deactivate", "/license/deactivate", {
+      payload: BindingRequest,
+      success: Signed(DeactivationPayload),
+      error: failures(...standing, "DEVICE_NOT_FOUND", "DEVICE_STATE_CONFLICT")
+    }).annotateMerge(operation({ id: "deactivateLicense", summary: "Deactivate a device", description: "Gives the slot back." }))
+  )
+  .middleware(Decoding)
+  .middleware(RuntimeAuthorization)
+  .annotate(OpenApi.Description, "What licensed applications call, with their license key. Every answer is signed.") {}

@@ -1,0 +1,52 @@
+/** From what a request says of its machine to the binding that rules decide on. */
+import { Effect } from "effect"
+import { canonicalize } from "../api/CanonicalJson.ts"
+import { type Refusal, refuse } from "../api/Failure.ts"
+import type { Binding } from "../licenses/Binding.ts"
+import { redacted, sha256Hex } from "../signing/Digest.ts"
+import type { BindingRequest } from "./Requests.ts"
+
+/** The members that name a machine or instance: an event shows a digest of each. */
+const named = ["fingerprint", "hostname", "container_id", "cluster_id", "namespace", "pod_name"] as const
+const containerIds = ["cluster_id", "namespace", "pod_name", "container_id"] as const
+
+const missingContainer = refuse(
+  "VALIDATION_ERROR",
+  "A container needs at least one of cluster_id, namespace, pod_name and container_id.",
+  "container_id"
+)
+const missingFingerprint = refuse("VALIDATION_ERROR", "A machine needs a fingerprint; a container sets is_container.", "fingerprint")
+
+export const bindingOf = (
+  request: BindingRequest,
+  ip_address: string | undefined
+): Effect.Effect<Binding, Refusal<"VALIDATION_ERROR">> => {
+  const key = request.is_container === true ? containerKey(request) : request.fingerprint
+  if (key === undefined) return Effect.fail(request.is_container === true ? missingContainer : missingFingerprint)
+  const { fingerprint, hostname, os, container_id, cluster_id, namespace, pod_name, app_version } = request
+  return Effect.succeed({
+    kind: request.is_container === true ? "container" : "hardware",
+    key,
+    fingerprint,
+    hostname,
+    os,
+    container_id,
+    cluster_id,
+    namespace,
+    pod_name,
+    app_version,
+    is_vm: request.is_vm ?? false,
+    is_container: request.is_container ?? false,
+    ip_address,
+    redacted: digests(request)
+  })
+}
+
+/** SHA-256 over the canonical JSON of the ids that are given, so that it does not matter how a client orders them. */
+const containerKey = (request: BindingRequest): string | undefined => {
+  const ids = Object.fromEntries(containerIds.flatMap((id) => (request[id] === undefined ? [] : [[id, request[id]]])))
+  return Object.keys(ids).length === 0 ? undefined : sha256Hex(canonicalize(ids))
+}
+
+const digests = (request: BindingRequest) =>
+  Object.fromEntries(named.flatMap((member) => (request[member] === undefined ? [] : [[member, redacted(request[member])]])))

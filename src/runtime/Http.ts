@@ -1,0 +1,20 @@
+import { Effect } from "effect"
+import { HttpApiBuilder } from "effect/http-api"
+import { Api } from "../Api.ts"
+import { LicenseCredential } from "../auth/Runtime.ts"
+import { Runtime } from "./Runtime.ts"
+
+export const RuntimeHttp = HttpApiBuilder.group(
+  Api,
+  "runtime",
+  Effect.fn(function* (handlers) {
+    const runtime = yield* Runtime
+    return handlers.handleAll({
+      activate: ({ payload }) => Effect.flatMap(LicenseCredential, (license) => runtime.activate(license, payload)),
+      validate: ({ payload }) => Effect.flatMap(LicenseCredential, (license) => runtime.validate(license, payload)),
+      check: ({ payload }) => Effect.flatMap(LicenseCredential, (license) => runtime.check(license, payload)),
+      consume: ({ payload }) => Effect.flatMap(LicenseCredential, (license) => runtime.consume(license, payload)),
+      deactivate: ({ payload }) => Effect.flatMap(LicenseCredential, (license) => runtime.deactivate(license, payload))
+    })
+  })
+)

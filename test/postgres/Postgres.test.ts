@@ -1,0 +1,212 @@
+import { assert, it, layer } from "@effect/vitest"
+import { Cause, Deferred, Effect, Exit, Fiber, Layer, Redacted, Stream } from "effect"
+import { SqlClient, type SqlError } from "effect/sql"
+import { Postgres, retryTransaction } from "../../src/postgres/Postgres.ts"
+import { Database } from "../support/Database.ts"
+
+const reasonOf = (error: SqlError.SqlError) => error.reason._tag
+
+const impatient = Layer.unwrap(
+  Effect.map(Database, ({ url }) => Postgres.layer({ url, maxConnections: 2, statementTimeoutMillis: 100 }))
+)
+
+const refusalOf = (address: string) =>
+  Layer.build(Postgres.layer({ url: Redacted.make(address) })).pipe(
+    Effect.scoped,
+    Effect.flip,
+    Effect.map(({ message }) => message)
+  )
+
+layer(Database.layer)("the database client", (it) => {
+  it.effect("sets the limits of its sessions", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const [row] =
+        yield* sql`SELECT current_setting('statement_timeout') AS statement, current_setting('TimeZone') AS zone,
+        current_setting('lock_timeout') AS lock, current_setting('application_name') AS name,
+        current_setting('idle_in_transaction_session_timeout') AS idle`
+      assert.deepStrictEqual(row, { statement: "30s", zone: "UTC", lock: "10s", name: "licensing", idle: "1min" })
+    })
+  )
+
+  it.effect("ends a statement that runs too long, and goes on", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const error = yield* Effect.flip(sql`SELECT pg_sleep(60)`)
+      assert.strictEqual(reasonOf(error), "StatementTimeoutError")
+      assert.deepStrictEqual(yield* sql`SELECT 1 AS one`, [{ one: 1 }])
+    }).pipe(Effect.provide(impatient))
+  )
+
+  it.effect("cancels the statement of an interrupted fiber on the server", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const running = sql`SELECT FROM pg_stat_activity WHERE query LIKE 'SELECT pg_sleep(61)%' AND state = 'active'`
+      const fiber = yield* Effect.forkChild(sql`SELECT pg_sleep(61)`)
+      yield* Effect.repeat(running, { until: (rows) => rows.length === 1 })
+      yield* Fiber.interrupt(fiber)
+      assert.deepStrictEqual(yield* running, [])
+    })
+  )
+
+  it.effect("never takes a transaction for committed that the server rolled back", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { pipelined } = yield* Postgres
+      yield* sql`CREATE TABLE swallowed (a int4)`
+      const careless = Effect.andThen(sql`INSERT INTO swallowed VALUES (1)`, Effect.ignore(sql`SELECT 1 / 0`))
+      for (const transaction of [sql.withTransaction, pipelined]) {
+        const error = yield* Effect.flip(transaction(careless))
+        assert.match(error.message, /rolled back/)
+      }
+      assert.deepStrictEqual(yield* sql`SELECT * FROM swallowed`, [])
+    })
+  )
+
+  it.effect("runs what a pipelined transaction starts together in the order it was started", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { pipelined } = yield* Postgres
+      yield* sql`CREATE TABLE ordered (place int8 GENERATED ALWAYS AS IDENTITY, n int4)`
+      const numbers = Array.from({ length: 100 }, (_, n) => n)
+      const inserted = yield* pipelined(
+        Effect.forEach(numbers, (n) => sql<{ n: number }>`INSERT INTO ordered (n) VALUES (${n}) RETURNING n`, {
+          concurrency: "unbounded"
+        })
+      )
+      assert.deepStrictEqual(
+        inserted.flat().map(({ n }) => n),
+        numbers
+      )
+      const stored = yield* sql<{ n: number }>`SELECT n FROM ordered ORDER BY place`
+      assert.deepStrictEqual(
+        stored.map(({ n }) => n),
+        numbers
+      )
+    })
+  )
+
+  it.effect("undoes all of a pipelined transaction when one statement of it fails", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { pipelined } = yield* Postgres
+      yield* sql`CREATE TABLE undone (n int4 UNIQUE)`
+      const error = yield* Effect.forEach([1, 2, 1, 3], (n) => sql`INSERT INTO undone VALUES (${n})`, {
+        concurrency: "unbounded"
+      }).pipe(pipelined, Effect.flip)
+      assert.strictEqual(reasonOf(error), "UniqueViolation")
+      assert.deepStrictEqual(yield* sql`SELECT * FROM undone`, [])
+    })
+  )
+
+  it.effect("runs a transaction again that lost a deadlock", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`CREATE TABLE accounts (id int4 PRIMARY KEY, balance int4)`
+      yield* sql`INSERT INTO accounts VALUES (1, 0), (2, 0)`
+      const held = [yield* Deferred.make<void>(), yield* Deferred.make<void>()] as const
+      const add = (id: number) => sql`UPDATE accounts SET balance = balance + 1 WHERE id = ${id}`
+      let attempts = 0
+      const touch = (first: number, mine: Deferred.Deferred<void>, other: Deferred.Deferred<void>) =>
+        Effect.gen(function* () {
+          attempts++
+          yield* sql`SET LOCAL deadlock_timeout = '10ms'`
+          yield* add(first)
+          yield* Deferred.succeed(mine, undefined)
+          yield* Deferred.await(other)
+          yield* add(3 - first)
+        }).pipe(sql.withTransaction, retryTransaction)
+      yield* Effect.all([touch(1, held[0], held[1]), touch(2, held[1], held[0])], { concurrency: 2 })
+      assert.isAbove(attempts, 2)
+      assert.deepStrictEqual(yield* sql`SELECT * FROM accounts ORDER BY id`, [
+        { id: 1, balance: 2 },
+        { id: 2, balance: 2 }
+      ])
+    })
+  )
+
+  it.effect("gives up a transaction that keeps losing, and never repeats another failure", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const attemptsUntil = (code: string) =>
+        Effect.gen(function* () {
+          let attempts = 0
+          const exit = yield* Effect.suspend(() => {
+            attempts++
+            return sql.unsafe(`DO $$ BEGIN RAISE EXCEPTION USING ERRCODE = '${code}'; END $$`)
+          }).pipe(sql.withTransaction, retryTransaction, Effect.exit)
+          assert.isTrue(Exit.isFailure(exit))
+          return attempts
+        })
+      assert.strictEqual(yield* attemptsUntil("40001"), 6)
+      assert.strictEqual(yield* attemptsUntil("23505"), 1)
+    })
+  )
+
+  it.effect("fails a transaction whose connection broke with a connection error, and replaces the connection", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { pipelined } = yield* Postgres
+      const suicide = sql`SELECT pg_terminate_backend(pg_backend_pid())`
+      for (const run of [suicide, sql.withTransaction(suicide), pipelined(suicide)]) {
+        const exit = yield* Effect.exit<unknown, SqlError.SqlError, never>(run)
+        assert.isTrue(Exit.isFailure(exit) && Cause.hasFails(exit.cause) && !Cause.hasDies(exit.cause))
+        assert.strictEqual(
+          reasonOf(yield* Effect.flip(run as Effect.Effect<unknown, SqlError.SqlError>)),
+          "ConnectionError"
+        )
+        assert.deepStrictEqual(yield* sql`SELECT 1 AS one`, [{ one: 1 }])
+      }
+    })
+  )
+
+  it.effect("hears what is announced once the announcing transaction commits", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { listen, notify } = yield* Postgres
+      const subscribed = yield* Deferred.make<void>()
+      const heard = yield* listen("tidings").pipe(
+        Stream.tap(({ _tag }) => (_tag === "Subscribed" ? Deferred.succeed(subscribed, undefined) : Effect.void)),
+        Stream.take(3),
+        Stream.runCollect,
+        Effect.forkChild
+      )
+      yield* Deferred.await(subscribed)
+      yield* Effect.ignore(sql.withTransaction(Effect.andThen(notify("tidings", "undone"), Effect.fail("rolled back"))))
+      yield* sql.withTransaction(notify("tidings", "first"))
+      yield* notify("tidings", "second")
+      assert.deepStrictEqual(yield* Fiber.join(heard), [
+        { _tag: "Subscribed" },
+        { _tag: "Notified", payload: "first" },
+        { _tag: "Notified", payload: "second" }
+      ])
+    })
+  )
+
+  it.effect("refuses an unknown database and an address that is none, each in one line", () =>
+    Effect.gen(function* () {
+      const address = new URL(Redacted.value((yield* Database).url))
+      address.pathname = "nowhere"
+      assert.match(
+        yield* refusalOf(address.href),
+        /^PostgreSQL at .*\/nowhere cannot be used: database "nowhere" does not exist$/
+      )
+      assert.match(yield* refusalOf("nowhere"), /^The database address is no URL/)
+    })
+  )
+})
+
+it.live("hears again after its connection broke", () =>
+  Effect.gen(function* () {
+    const sql = yield* SqlClient.SqlClient
+    const { listen } = yield* Postgres
+    const breakIt = sql`SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+      WHERE query = 'LISTEN "tidings"' AND datname = current_database()`
+    const heard = yield* listen("tidings").pipe(
+      Stream.take(2),
+      Stream.tap(() => breakIt),
+      Stream.runCollect
+    )
+    assert.deepStrictEqual(heard, [{ _tag: "Subscribed" }, { _tag: "Subscribed" }])
+  }).pipe(Effect.provide(Database.layer))
+)

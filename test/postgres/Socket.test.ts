@@ -1,0 +1,60 @@
+import { createServer, type Server, type Socket } from "node:net"
+import { assert, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { connector, targetOf } from "../../src/postgres/Socket.ts"
+
+const target = (address: string) => targetOf(new URL(address))
+
+/** A server on this machine that treats each connection as told, and its target. */
+const serving = (treat: (socket: Socket) => void) =>
+  Effect.acquireRelease(
+    Effect.callback<Server>((resume) => {
+      const server = createServer(treat).listen(0, "127.0.0.1", () => resume(Effect.succeed(server)))
+    }),
+    (server) => Effect.callback<void>((resume) => void server.close(() => resume(Effect.void)))
+  ).pipe(
+    Effect.map((server) => {
+      const address = server.address()
+      return { host: "127.0.0.1", port: typeof address === "object" ? (address?.port ?? 0) : 0, name: "test" }
+    })
+  )
+
+/** Sends a request and gives what ended the connection: the error's message, or "closed". */
+const endOf = (socket: Socket) =>
+  Effect.callback<string>((resume) => {
+    socket.write("request")
+    socket.on("error", (error) => resume(Effect.succeed(error.message)))
+    socket.on("close", () => resume(Effect.succeed("closed")))
+  })
+
+it.live("gives up on a server that falls silent with a request unanswered", () =>
+  Effect.gen(function* () {
+    const silent = yield* serving((socket) => void socket.write("greeting"))
+    assert.strictEqual(yield* endOf(connector(silent, 20)()), "The server stopped answering")
+  }).pipe(Effect.scoped)
+)
+
+it.live("waits on while bytes come in, however long the whole answer takes", () =>
+  Effect.gen(function* () {
+    const slow = yield* serving((socket) => {
+      let sent = 0
+      const timer = setInterval(() => {
+        if (++sent < 20) return void socket.write("part")
+        clearInterval(timer)
+        socket.end()
+      }, 10)
+    })
+    assert.strictEqual(yield* endOf(connector(slow, 100)()), "closed")
+  }).pipe(Effect.scoped)
+)
+
+it("reads where an address points, and names it without its password", () => {
+  assert.deepStrictEqual(target("postgres://user:secret@db.example/licensing?sslmode=require"), {
+    host: "db.example",
+    port: 5432,
+    name: "db.example:5432/licensing"
+  })
+  assert.strictEqual(target("postgres://user@[::1]:6000/x").host, "::1")
+  assert.strictEqual(target("postgres:///x?host=/run/postgresql&port=6000").host, "/run/postgresql")
+  assert.strictEqual(target("postgres://%2Frun%2Fpostgresql/x").host, "/run/postgresql")
+})

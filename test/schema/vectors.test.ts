@@ -1,0 +1,89 @@
+import { createHash, createPublicKey, verify } from "node:crypto"
+import { readFileSync } from "node:fs"
+import { assert, describe, it } from "@effect/vitest"
+import { Option } from "effect"
+import { vectorFiles } from "../../infra/scripts/vectors.ts"
+import { canonicalize } from "../../src/api/CanonicalJson.ts"
+import * as Tokens from "../../src/auth/Tokens.ts"
+import * as LicenseKey from "../../src/licenses/LicenseKey.ts"
+
+const root = new URL("../../", import.meta.url)
+const read = (path: string) => readFileSync(new URL(path, root), "utf8")
+const published = (name: string) => JSON.parse(read(`schema/vectors/${name}.json`))
+const sha256 = (text: string) => createHash("sha256").update(text).digest("hex")
+
+describe("the published test vectors", () => {
+  it.each(Object.entries(vectorFiles()))("%s is what the code makes", (path, content) => {
+    assert.strictEqual(read(path), content)
+  })
+
+  it("are made the same each time", () => {
+    assert.deepStrictEqual(vectorFiles(), vectorFiles())
+  })
+
+  it("canonical-json.json: the canonical text parses to the input and has the digest", () => {
+    const { vectors, refused } = published("canonical-json")
+    assert.isNotEmpty(vectors)
+    for (const { input, canonical, sha256: digest } of vectors) {
+      assert.deepStrictEqual(JSON.parse(canonical), JSON.parse(JSON.stringify(JSON.parse(input))))
+      assert.strictEqual(sha256(canonical), digest)
+    }
+    for (const { input } of refused) assert.throws(() => canonicalize(JSON.parse(input)), TypeError)
+  })
+
+  // With nothing of the service's own: the way of a client who has only the published key.
+  it("signatures.json: every valid signature verifies, every invalid one does not", () => {
+    const { keys, valid, invalid } = published("signatures")
+    const publicKeys = new Map<string, string>()
+    for (const { kid, public_key } of keys) {
+      assert.strictEqual(kid, createHash("sha256").update(Buffer.from(public_key, "base64")).digest("hex").slice(0, 16))
+      publicKeys.set(kid, Buffer.from(public_key, "base64").toString("base64url"))
+    }
+    const holds = ({ canonical, signature }: { canonical: string; signature: { kid: string; value: string } }) =>
+      verify(
+        null,
+        Buffer.from(canonical),
+        createPublicKey({
+          key: { kty: "OKP", crv: "Ed25519", x: publicKeys.get(signature.kid) as string },
+          format: "jwk"
+        }),
+        Buffer.from(signature.value, "base64")
+      )
+    assert.lengthOf(valid, 5)
+    for (const vector of valid) {
+      assert.isTrue(holds(vector), vector.name)
+      assert.strictEqual(canonicalize(vector.data), vector.canonical)
+    }
+    assert.lengthOf(invalid, 4)
+    for (const vector of invalid) assert.isFalse(holds(vector), vector.name)
+  })
+
+  it("license-keys.json: every valid input reads as its key, every invalid one as none", () => {
+    const { valid, invalid } = published("license-keys")
+    assert.isAtLeast(valid.length, 8)
+    for (const { input, canonical, license_key_prefix, license_key_last4, sha256: digest } of valid) {
+      assert.deepStrictEqual(LicenseKey.parse(input), Option.some(canonical))
+      assert.strictEqual(sha256(canonical), digest)
+      assert.isTrue(canonical.startsWith(license_key_prefix) && canonical.endsWith(license_key_last4))
+    }
+    assert.isNotEmpty(invalid)
+    for (const { input, reason } of invalid) assert.deepStrictEqual(LicenseKey.parse(input), Option.none(), reason)
+  })
+
+  it("tokens.json: every valid token reads as itself, every malformed one as none", () => {
+    const { api_tokens, lease_tokens } = published("tokens")
+    assert.isNotEmpty(api_tokens.valid)
+    for (const { token, key_prefix, sha256: digest } of api_tokens.valid) {
+      assert.deepStrictEqual(Tokens.parse(token), Option.some(token))
+      assert.strictEqual(token.slice(0, 12), key_prefix)
+      assert.strictEqual(sha256(token), digest)
+    }
+    assert.isNotEmpty(api_tokens.malformed)
+    for (const { token, reason } of api_tokens.malformed)
+      assert.deepStrictEqual(Tokens.parse(token), Option.none(), reason)
+    for (const { token, sha256: digest } of lease_tokens) {
+      assert.match(token, /^lease_[A-Za-z0-9_-]{43}$/)
+      assert.strictEqual(sha256(token), digest)
+    }
+  })
+})

@@ -1,0 +1,118 @@
+/**
+ * Decisions on plain records: a view over the records, the records after a decision, and `perform`, which runs one command the
+ * way an actor does: time first, then the rule, then its changes.
+ */
+import { assert } from "@effect/vitest"
+import type { Code } from "../../src/api/Failure.ts"
+import type { Refused, Rule } from "../../src/licenses/LicenseCommand.ts"
+import type { Changes, LicenseView } from "../../src/licenses/LicenseState.ts"
+import { settle } from "../../src/licenses/Lifecycle.ts"
+import { frozen, noon, type Rows } from "./Licenses.ts"
+
+/** The records as rules see them. */
+export const viewOf = (rows: Rows): LicenseView =>
+  frozen({
+    license: rows.license,
+    policy: rows.policy,
+    assignments: rows.assignments.toSorted((a, b) => (a.feature_code < b.feature_code ? -1 : 1)),
+    assignmentByCode: (code) => rows.assignments.find(({ feature_code }) => feature_code === code),
+    assignmentById: (id) => rows.assignments.find(({ feature_id }) => feature_id === id),
+    device: ({ kind, key }) =>
+      rows.devices.find(({ binding_kind, binding_key }) => binding_kind === kind && binding_key === key),
+    deviceById: (wanted) => rows.devices.find(({ id }) => id === wanted),
+    devices: rows.devices,
+    liveLeases: rows.leases.filter(({ status }) => status === "live"),
+    leaseByToken: (hash) => rows.leases.find(({ token_hash }) => token_hash === hash),
+    counted: (eventId) => {
+      const entry = rows.ledger.find(({ event_id }) => event_id === eventId)
+      const feature = rows.features.find(({ id }) => id === entry?.feature_id)
+      return entry === undefined || feature === undefined
+        ? undefined
+        : { feature_code: feature.code, amount: entry.amount }
+    },
+    version: (version) => ({ enforced: Object.keys(rows.versions).length > 0, released_at: rows.versions[version] }),
+    feature: (wanted) => rows.features.find(({ id }) => id === wanted)
+  } satisfies LicenseView)
+
+const upserted = <Row>(
+  rows: ReadonlyArray<Row>,
+  changed: ReadonlyArray<Row>,
+  idOf: (row: Row) => string
+): ReadonlyArray<Row> => Array.from(new Map([...rows, ...changed].map((row) => [idOf(row), row])).values())
+
+/** The records after a decision. */
+export const applied = (rows: Rows, changes: Changes): Rows => {
+  const license = { ...rows.license, ...changes.license }
+  const seen = changes.seen === undefined ? [] : [changes.seen]
+  return frozen({
+    ...rows,
+    license: { ...license, entitlement_counter: license.entitlement_counter + (changes.entitlement === true ? 1 : 0) },
+    assignments: upserted(rows.assignments, changes.assignments ?? [], ({ feature_id }) => feature_id).filter(
+      ({ feature_id }) => !changes.removedAssignments?.includes(feature_id)
+    ),
+    devices: upserted(rows.devices, [...(changes.devices ?? []), ...seen], ({ id }) => id),
+    leases: upserted(rows.leases, changes.leases ?? [], ({ id }) => id),
+    ledger: [...rows.ledger, ...(changes.ledger ?? [])],
+    events: [...rows.events, ...(changes.events ?? [])]
+  })
+}
+
+/** The records with what time has changed written down. */
+export const settled = (rows: Rows, now: number): Rows => applied(rows, settle(viewOf(rows), now) ?? {})
+
+/** How a command ended: what it changed and answered, or why it was refused. */
+export interface Performed<Reply, C extends Code> {
+  /** The records on which the command was decided: time was applied. */
+  readonly before: Rows
+  readonly after: Rows
+  /** Empty where the command was refused, but for what the refusal records. */
+  readonly changes: Changes
+  readonly refused: Refused<C> | undefined
+  readonly reply: Reply | undefined
+}
+
+/** Runs one command as an actor does. */
+export const perform = <Command, Reply, C extends Code>(
+  rows: Rows,
+  rule: Rule<Command, Reply, C>,
+  command: Command,
+  now: number
+): Performed<Reply, C> => {
+  const before = settled(rows, now)
+  const outcome = rule.decide(viewOf(before), frozen(command), now)
+  const changes = outcome.accepted ? outcome.changes : { events: outcome.events ?? [] }
+  const after = applied(before, changes)
+  return outcome.accepted
+    ? { before, after, changes, refused: undefined, reply: outcome.reply(viewOf(after)) }
+    : { before, after, changes, refused: outcome, reply: undefined }
+}
+
+/** Runs a command that must be accepted. */
+export const allowed = <Command, Reply, C extends Code>(
+  rows: Rows,
+  rule: Rule<Command, Reply, C>,
+  command: Command,
+  now = noon
+) => {
+  const performed = perform(rows, rule, command, now)
+  assert.isUndefined(performed.refused, `${rule.name} was refused: ${performed.refused?.code}`)
+  return { ...performed, reply: performed.reply as Reply }
+}
+
+/** Runs a command that must be refused with this code and change nothing. */
+export const refusedWith = <Command, Reply, C extends Code>(
+  code: C,
+  rows: Rows,
+  rule: Rule<Command, Reply, C>,
+  command: Command,
+  now = noon
+) => {
+  const performed = perform(rows, rule, command, now)
+  assert.strictEqual(performed.refused?.code, code, `${rule.name}`)
+  assert.deepStrictEqual({ ...performed.after, events: [] }, { ...performed.before, events: [] })
+  return { ...performed, refused: performed.refused as Refused<C> }
+}
+
+/** The names of events, in order. */
+export const eventTypes = (changes: Changes | undefined): ReadonlyArray<string> =>
+  (changes?.events ?? []).map(({ event_type }) => event_type)

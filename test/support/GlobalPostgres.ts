@@ -1,0 +1,68 @@
+// One PostgreSQL for a whole test run: the server named by LICENSING_TEST_DATABASE_URL, else an embedded one in a temporary
+// folder. It holds a template with every migration applied, of which each test file gets a copy.
+import { tmpdir } from "node:os"
+import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
+import { Clock, Config, Context, Effect, Exit, FileSystem, Layer, Option, Redacted, Scope } from "effect"
+import { Hex } from "effect/encoding"
+import type { TestProject } from "vitest/node"
+import { EmbeddedPostgres } from "../../src/postgres/EmbeddedPostgres.ts"
+import { run } from "../../src/postgres/Migrations.ts"
+import { openSession } from "../../src/postgres/Postgres.ts"
+import { folderPrefix, serverFolder } from "./ServerFolder.ts"
+
+declare module "vitest" {
+  interface ProvidedContext {
+    readonly database: {
+      /** Any database of the server, as a user who may create more. */
+      readonly url: string
+      /** The name of the migrated database to copy. */
+      readonly template: string
+    }
+  }
+}
+
+const staleMillis = 3_600_000
+
+// A run that was killed leaves its server behind, on purpose of the service's own design; the next run an hour later
+// takes it over and stops it.
+const removeStale = Effect.gen(function* () {
+  const files = yield* FileSystem.FileSystem
+  const now = yield* Clock.currentTimeMillis
+  for (const name of (yield* files.readDirectory(tmpdir())).filter((name) => name.startsWith(folderPrefix))) {
+    const directory = `${tmpdir()}/${name}`
+    const modified = (yield* files.stat(directory)).mtime.pipe(Option.match({ onNone: () => now, onSome: Number }))
+    if (now - modified < staleMillis) continue
+    yield* Effect.scoped(Layer.build(EmbeddedPostgres.layer({ directory })))
+    yield* files.remove(directory, { recursive: true })
+  }
+}).pipe(Effect.ignore)
+
+const embedded = Effect.gen(function* () {
+  yield* removeStale
+  const directory = yield* serverFolder
+  const settings = { fsync: "off", synchronous_commit: "off", full_page_writes: "off", max_connections: "300" }
+  return Context.get(yield* Layer.build(EmbeddedPostgres.layer({ directory, settings })), EmbeddedPostgres).url
+})
+
+const start = Effect.gen(function* () {
+  const given = yield* Config.option(Config.Redacted("LICENSING_TEST_DATABASE_URL"))
+  const url = Option.isSome(given) ? given.value : yield* embedded
+  const template = `licensing_test_${Hex.random(12)}`
+  const admin = yield* openSession(url)
+  yield* Effect.acquireRelease(admin.values(`CREATE DATABASE ${template}`), () =>
+    Effect.orDie(admin.values(`DROP DATABASE ${template} WITH (FORCE)`))
+  )
+  const templateUrl = new URL(Redacted.value(url))
+  templateUrl.pathname = template
+  yield* run({ url: Redacted.make(templateUrl.href) })
+  return { url: Redacted.value(url), template }
+}).pipe(Effect.provide(NodeFileSystem.layer))
+
+export default (project: TestProject) => {
+  const scope = Scope.makeUnsafe()
+  const started = Scope.provide(start, scope).pipe(Effect.onError((cause) => Scope.close(scope, Exit.failCause(cause))))
+  return Effect.runPromise(started).then((database) => {
+    project.provide("database", database)
+    return () => Effect.runPromise(Scope.close(scope, Exit.void))
+  })
+}

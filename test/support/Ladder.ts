@@ -1,0 +1,169 @@
+/**
+ * The ladder of refusals, written a second time from the contract's words and apart from the rules: every rung says by itself
+ * whether it holds a request back, so that all reasons are known and the first of them is the answer that rules must give.
+ */
+import type { Code } from "../../src/api/Failure.ts"
+import type { RuntimeCommand } from "../../src/licenses/Admission.ts"
+import type { ConsumeCommand } from "../../src/licenses/Consumption.ts"
+import type { DeviceRecord } from "../../src/licenses/LicenseState.ts"
+import { day, minute, type Rows, second } from "./Licenses.ts"
+
+/** A rung: a code and whether it holds the request back. */
+export type Rung<Command> = readonly [code: Code, stops: (rows: Rows, command: Command, now: number) => boolean]
+
+const ended = ({ license, policy }: Rows, now: number) =>
+  license.expires_at !== undefined && now >= license.expires_at + policy.grace_period_days * day
+
+const deviceFor = ({ devices }: Rows, { binding }: RuntimeCommand) =>
+  devices.find((device) => device.binding_kind === binding.kind && device.binding_key === binding.key)
+
+/** Silent for longer than the interval and its slack; only an activation can fall silent. */
+const silent = ({ policy }: Rows, device: DeviceRecord, now: number) =>
+  policy.require_heartbeat &&
+  device.status === "active" &&
+  device.holds_slot &&
+  [device.activated_at, device.last_validated_at].every(
+    (heard) => heard === undefined || now - heard > policy.validation_interval_minutes * minute + 30 * second
+  )
+
+const activeFor = (rows: Rows, command: RuntimeCommand, now: number) => {
+  const device = deviceFor(rows, command)
+  return device !== undefined && device.status === "active" && !silent(rows, device, now) ? device : undefined
+}
+
+const lapsed = (rows: Rows, command: RuntimeCommand, now: number) => {
+  const device = deviceFor(rows, command)
+  return (
+    device !== undefined && rows.policy.require_heartbeat && (device.status === "expired" || silent(rows, device, now))
+  )
+}
+
+const used = (rows: Rows, now: number, kind?: DeviceRecord["binding_kind"]) =>
+  rows.devices.filter(
+    (device) =>
+      device.status === "active" &&
+      device.holds_slot &&
+      !silent(rows, device, now) &&
+      (kind === undefined || device.binding_kind === kind)
+  ).length
+
+const holdsSlot = (rows: Rows, command: RuntimeCommand, now: number) =>
+  activeFor(rows, command, now)?.holds_slot === true
+
+const released = ({ versions }: Rows, { binding }: RuntimeCommand) => versions[binding.app_version ?? ""]
+const gated = ({ versions }: Rows, { binding }: RuntimeCommand) =>
+  binding.app_version !== undefined && Object.keys(versions).length > 0
+
+const standing: ReadonlyArray<Rung<RuntimeCommand>> = [
+  ["LICENSE_KEY_INVALID", (rows, command) => rows.license.key_hash !== command.keyHash],
+  ["LICENSE_SUSPENDED", ({ license }) => license.status === "suspended"],
+  ["LICENSE_REVOKED", ({ license }) => license.status === "revoked"],
+  ["LICENSE_EXPIRED", (rows, _, now) => ended(rows, now)],
+  ["LICENSE_NOT_STARTED", ({ license }, _, now) => (license.starts_at ?? now) > now],
+  ["DEVICE_BLACKLISTED", (rows, command) => deviceFor(rows, command)?.status === "blacklisted"]
+]
+
+const admission: ReadonlyArray<Rung<RuntimeCommand>> = [
+  ...standing,
+  ["VM_NOT_ALLOWED", ({ policy }, { binding }) => binding.is_vm && !policy.allow_vm],
+  ["CONTAINER_NOT_ALLOWED", ({ policy }, { binding }) => binding.is_container && !policy.allow_container],
+  ["VERSION_UNKNOWN", (rows, command) => gated(rows, command) && released(rows, command) === undefined],
+  [
+    "VERSION_NOT_ENTITLED",
+    (rows, command) => {
+      const cutoff =
+        rows.policy.license_type === "perpetual" ? rows.license.maintenance_expires_at : rows.license.expires_at
+      return gated(rows, command) && (released(rows, command) ?? 0) > (cutoff ?? Number.POSITIVE_INFINITY)
+    }
+  ]
+]
+
+const slot: ReadonlyArray<Rung<RuntimeCommand>> = [
+  [
+    "CONTAINER_LIMIT_REACHED",
+    (rows, command, now) => {
+      const limit = rows.policy.max_container_instances ?? 0
+      return (
+        command.binding.is_container &&
+        limit > 0 &&
+        !holdsSlot(rows, command, now) &&
+        used(rows, now, "container") >= limit
+      )
+    }
+  ],
+  [
+    "ACTIVATION_LIMIT_REACHED",
+    (rows, command, now) => {
+      const { max_activations, max_container_instances } = rows.policy
+      const apart = max_container_instances !== undefined
+      if (max_activations === 0 || (apart && command.binding.is_container) || holdsSlot(rows, command, now))
+        return false
+      return used(rows, now, apart ? "hardware" : undefined) >= max_activations
+    }
+  ]
+]
+
+const known: Rung<RuntimeCommand> = ["DEVICE_NOT_FOUND", (rows, command) => deviceFor(rows, command) === undefined]
+const active: Rung<RuntimeCommand> = [
+  "DEVICE_NOT_ACTIVE",
+  (rows, command, now) => activeFor(rows, command, now) === undefined
+]
+const heartbeat: Rung<RuntimeCommand> = ["HEARTBEAT_OVERDUE", lapsed]
+const held: Rung<RuntimeCommand> = ["DEVICE_STATE_CONFLICT", (rows, command, now) => !holdsSlot(rows, command, now)]
+
+const assigned = ({ assignments }: Rows, { feature_code }: ConsumeCommand) =>
+  assignments.find((assignment) => assignment.feature_code === feature_code)
+
+/** What the event id was used for before, as "feature amount". */
+const countedAs = ({ ledger }: Rows, { event_id }: ConsumeCommand) =>
+  ledger.filter((entry) => entry.event_id === event_id).map(({ feature_id, amount }) => `${feature_id} ${amount}`)[0]
+
+const isNew = (rung: Rung<ConsumeCommand>): Rung<ConsumeCommand> => [
+  rung[0],
+  (rows, command, now) => countedAs(rows, command) === undefined && rung[1](rows, command, now)
+]
+
+const usage: ReadonlyArray<Rung<ConsumeCommand>> = [
+  [
+    "EVENT_ID_CONFLICT",
+    (rows, command) =>
+      (countedAs(rows, command) ?? `feat_${command.feature_code} ${command.amount}`) !==
+      `feat_${command.feature_code} ${command.amount}`
+  ],
+  isNew(["FEATURE_NOT_ENTITLED", (rows, command) => assigned(rows, command) === undefined]),
+  isNew(["FEATURE_DISABLED", (rows, command) => assigned(rows, command)?.enabled === false]),
+  isNew(["FEATURE_EXPIRED", (rows, command, now) => (assigned(rows, command)?.expires_at ?? now + 1) <= now]),
+  isNew([
+    "USAGE_LIMIT_EXCEEDED",
+    (rows, command) => {
+      const { max_consumptions, total_consumptions = 0 } = assigned(rows, command) ?? {}
+      return (
+        max_consumptions !== undefined && BigInt(total_consumptions) + BigInt(command.amount) > BigInt(max_consumptions)
+      )
+    }
+  ]),
+  isNew([
+    "VALIDATION_ERROR",
+    (rows, command) =>
+      [rows.license.total_consumptions, assigned(rows, command)?.total_consumptions ?? 0].some(
+        (total) => BigInt(total) + BigInt(command.amount) >= 2n ** 53n
+      )
+  ])
+]
+
+/** Every rung that a request fails, in the order in which they are asked. */
+export const failing = <Command>(
+  ladder: ReadonlyArray<Rung<Command>>,
+  rows: Rows,
+  command: Command,
+  now: number
+): ReadonlyArray<Code> => ladder.filter(([, stops]) => stops(rows, command, now)).map(([code]) => code)
+
+/** The rungs of each operation, in their order. */
+export const ladders = {
+  activate: [...admission, ...slot],
+  validate: [...admission, known, heartbeat, active],
+  check: [...admission, known, active],
+  consume: [...admission, known, active, ...usage],
+  deactivate: [...standing, known, held]
+} satisfies Record<string, ReadonlyArray<Rung<never>>>

@@ -1,0 +1,208 @@
+/**
+ * Licenses as plain records, for tests of the rules. The defaults of the builders make a license that everything is allowed
+ * on. Everything handed out is deeply frozen, so a rule that writes to what it was given fails every test that meets it.
+ */
+import { canonicalize } from "../../src/api/CanonicalJson.ts"
+import type { NewEvent } from "../../src/events/EventLog.ts"
+import type { ActivateCommand } from "../../src/licenses/Activation.ts"
+import type { RuntimeCommand } from "../../src/licenses/Admission.ts"
+import type { Binding } from "../../src/licenses/Binding.ts"
+import type {
+  Assignment,
+  DeviceRecord,
+  FeatureRecord,
+  LeaseRecord,
+  LedgerEntry,
+  LicenseRecord,
+  PolicyRecord
+} from "../../src/licenses/LicenseState.ts"
+import { redacted, sha256Hex } from "../../src/signing/Digest.ts"
+
+export const second = 1000
+export const minute = 60 * second
+export const day = 24 * 60 * minute
+
+/** The instant at which tests begin: any will do, as long as it is always the same. */
+export const noon = Date.UTC(2030, 0, 15, 12)
+
+/** Everything that rules can see of one license. */
+export interface Rows {
+  readonly license: LicenseRecord
+  readonly policy: PolicyRecord
+  readonly assignments: ReadonlyArray<Assignment>
+  readonly devices: ReadonlyArray<DeviceRecord>
+  readonly leases: ReadonlyArray<LeaseRecord>
+  readonly ledger: ReadonlyArray<LedgerEntry>
+  readonly events: ReadonlyArray<NewEvent>
+  /** The catalog: features by what they are, versions by when they were released. */
+  readonly features: ReadonlyArray<FeatureRecord>
+  readonly versions: { readonly [version: string]: number }
+}
+
+/** Rows with the license and policy given in part. Counters that are left out agree with the other records. */
+export interface RowsInput extends Partial<Omit<Rows, "license" | "policy">> {
+  readonly license?: Partial<LicenseRecord> | undefined
+  readonly policy?: Partial<PolicyRecord> | undefined
+}
+
+const deepFreeze = (value: unknown): void => {
+  if (typeof value !== "object" || value === null || Object.isFrozen(value)) return
+  Object.freeze(value)
+  for (const member of Object.values(value)) deepFreeze(member)
+}
+
+/** The same value, with every object in it frozen. */
+export const frozen = <A>(value: A): A => {
+  deepFreeze(value)
+  return value
+}
+
+export const keyHash = sha256Hex("LK-the-key-of-these-tests")
+
+const licenseDefaults: LicenseRecord = {
+  id: "lic_1",
+  product_id: "prod_1",
+  policy_id: "pol_1",
+  key_hash: keyHash,
+  license_key_prefix: "LK-00000",
+  license_key_last4: "ABCD",
+  status: "active",
+  expires_at: noon + 30 * day,
+  active_device_count: 0,
+  times_activated: 0,
+  times_transferred: 0,
+  total_consumptions: 0,
+  entitlement_counter: 1,
+  metadata: {},
+  revision: 1,
+  created_at: noon - 90 * day,
+  updated_at: noon - 90 * day
+}
+
+const policyDefaults: PolicyRecord = {
+  id: "pol_1",
+  license_type: "time_limited",
+  max_activations: 5,
+  max_floating_users: 5,
+  floating_timeout_minutes: 30,
+  grace_period_days: 0,
+  validation_interval_minutes: 1440,
+  require_heartbeat: false,
+  allow_offline_activation: true,
+  offline_grace_days: 7,
+  allow_vm: true,
+  allow_container: true,
+  max_transfers: 0,
+  revision: 1,
+  entitlement_counter: 0
+}
+
+const slots = (devices: ReadonlyArray<DeviceRecord>) => devices.filter((device) => device.holds_slot).length
+
+export const rowsOf = ({ license, policy, ...rest }: RowsInput = {}): Rows => {
+  const { assignments = [], devices = [] } = rest
+  return frozen({
+    leases: [],
+    ledger: [],
+    events: [],
+    versions: {},
+    features: assignments.map(({ feature_code }) => featureOf(feature_code)),
+    ...rest,
+    assignments,
+    devices,
+    license: {
+      ...licenseDefaults,
+      active_device_count: slots(devices),
+      total_consumptions: assignments.reduce((sum, { total_consumptions }) => sum + total_consumptions, 0),
+      ...license
+    },
+    policy: { ...policyDefaults, ...policy }
+  })
+}
+
+export const featureOf = (code: string, given: Partial<FeatureRecord> = {}): FeatureRecord =>
+  frozen({ id: `feat_${code}`, product_id: licenseDefaults.product_id, code, name: `The feature ${code}`, ...given })
+
+export const assignmentOf = (code: string, given: Partial<Assignment> = {}): Assignment =>
+  frozen({
+    feature_id: `feat_${code}`,
+    feature_code: code,
+    feature_name: `The feature ${code}`,
+    enabled: true,
+    total_consumptions: 0,
+    metadata: {},
+    created_at: noon - 90 * day,
+    updated_at: noon - 90 * day,
+    ...given
+  })
+
+const naming = ["fingerprint", "hostname", "container_id", "cluster_id", "namespace", "pod_name"] as const
+
+/** What names a machine and must be found in no event. */
+export const sensitive = (binding: Binding): ReadonlyArray<string> => naming.flatMap((member) => binding[member] ?? [])
+
+type BindingInput = Partial<Omit<Binding, "kind" | "key" | "redacted">>
+
+const bindingOf = (kind: Binding["kind"], key: string, given: BindingInput): Binding => {
+  const named = naming.flatMap((member) =>
+    given[member] === undefined ? [] : [[member, redacted(given[member])] as const]
+  )
+  return frozen({
+    is_vm: false,
+    is_container: kind === "container",
+    ...given,
+    kind,
+    key,
+    redacted: Object.fromEntries(named)
+  })
+}
+
+export const hardware = (fingerprint: string, given: BindingInput = {}): Binding =>
+  bindingOf("hardware", fingerprint, { hostname: `host of ${fingerprint}`, ...given, fingerprint })
+
+/** A container: its key is a digest of the ids that it is known by. */
+export const container = (pod_name: string, given: BindingInput = {}): Binding => {
+  const ids = { cluster_id: given.cluster_id, namespace: given.namespace, pod_name, container_id: given.container_id }
+  return bindingOf("container", sha256Hex(canonicalize(ids)), { ...given, pod_name })
+}
+
+/** The device of a binding: active in a slot, unless another status or `holds_slot: false` is given. */
+export const deviceOf = (
+  { kind, key, redacted: _, app_version: __, ...described }: Binding,
+  given: Partial<DeviceRecord> = {}
+): DeviceRecord =>
+  frozen({
+    id: `dev_${sha256Hex(`${kind}:${key}`).slice(0, 8)}`,
+    binding_kind: kind,
+    binding_key: key,
+    ...described,
+    status: "active",
+    holds_slot: given.status === undefined || given.status === "active",
+    activated_at: noon - 60 * minute,
+    first_seen_at: noon - 60 * day,
+    last_seen_at: noon - 60 * minute,
+    metadata: {},
+    created_at: noon - 60 * day,
+    updated_at: noon - 60 * minute,
+    ...given
+  })
+
+/** A live lease of a device. */
+export const leaseOf = (device: DeviceRecord, given: Partial<LeaseRecord> = {}): LeaseRecord =>
+  frozen({
+    id: `lse_${device.id}`,
+    device_id: device.id,
+    token_hash: sha256Hex(`lease_${device.id}`),
+    status: "live",
+    checked_out_at: noon - 10 * minute,
+    heartbeat_at: noon - 10 * minute,
+    expires_at: noon + 20 * minute,
+    ...given
+  })
+
+/** What every runtime request says, with the key of `rowsOf`. */
+export const requestOf = (binding: Binding): RuntimeCommand => frozen({ keyHash, binding })
+
+/** A request to activate; a new device gets the id that `deviceOf` gives it. */
+export const activationOf = (binding: Binding): ActivateCommand =>
+  frozen({ ...requestOf(binding), newDeviceId: deviceOf(binding).id })

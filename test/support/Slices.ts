@@ -1,0 +1,71 @@
+/** What tests of management slices stand on: a database of their own, ids, the event log, and words for what was recorded. */
+import { assert } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { SecureRandom } from "effect/crypto"
+import { SqlClient } from "effect/sql"
+import type { Code, Refusal } from "../../src/api/Failure.ts"
+import { Identifiers } from "../../src/api/Identifier.ts"
+import type { Keyset, Page } from "../../src/api/Paging.ts"
+import { EventLog } from "../../src/events/EventLog.ts"
+import { Database } from "./Database.ts"
+
+export const Foundations = Layer.mergeAll(Identifiers.layer, EventLog.layer).pipe(
+  Layer.provideMerge(SecureRandom.layerWebCrypto),
+  Layer.provideMerge(Database.layer)
+)
+
+interface Recorded {
+  readonly event_type: string
+  readonly resource_type: string
+  readonly actor_type: string
+  readonly actor_id: string
+  readonly metadata: { readonly [key: string]: unknown }
+}
+
+/** The events of a resource, the oldest first. */
+export const eventsOf = Effect.fnUntraced(function* (resourceId: string) {
+  const sql = yield* SqlClient.SqlClient
+  return yield* sql<Recorded>`
+    SELECT event_type, resource_type, actor_type, actor_id, metadata FROM events
+    WHERE resource_id = ${resourceId} ORDER BY sequence`
+})
+
+/** The events that an effect has recorded, by type and metadata without the request's id. */
+export const recorded = Effect.fnUntraced(function* <A, E, R>(effect: Effect.Effect<A, E, R>) {
+  const sql = yield* SqlClient.SqlClient
+  const [before] = yield* sql<{ last: number }>`SELECT last FROM event_sequence`
+  const answer = yield* effect
+  const rows = yield* sql<Recorded>`
+    SELECT event_type, resource_type, metadata FROM events WHERE sequence > ${before?.last ?? 0} ORDER BY sequence`
+  const events = rows.map(({ event_type, resource_type, metadata: { request_id: _, ...metadata } }) => ({
+    event_type,
+    resource_type,
+    metadata
+  }))
+  return { answer, events }
+})
+
+/** The code and detail that an effect is refused with. It must be refused, and leave no event. */
+export const refusalOf = Effect.fnUntraced(function* <A, E, R>(effect: Effect.Effect<A, E, R>) {
+  const { answer, events } = yield* recorded(Effect.flip(effect))
+  assert.deepStrictEqual(events, [])
+  const { code, detail } = answer as Refusal
+  return [code, detail] as readonly [Code, string | undefined]
+})
+
+/** Walks a list from its first page to the last, `limit` rows at a time; `between` runs after every page. */
+export const walk = Effect.fnUntraced(function* <A, E, R, E2, R2>(
+  list: (page: { readonly limit: number; readonly cursor?: Keyset }) => Effect.Effect<Page<A>, E, R>,
+  limit: number,
+  between: Effect.Effect<unknown, E2, R2>
+) {
+  const items: Array<A> = []
+  let page = yield* list({ limit })
+  items.push(...page.items)
+  while (page.next !== undefined) {
+    yield* between
+    page = yield* list({ limit, cursor: page.next })
+    items.push(...page.items)
+  }
+  return items
+})
