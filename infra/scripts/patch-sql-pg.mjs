@@ -9,7 +9,9 @@ const expected = "4.0.0-rc.117"
 const home = fileURLToPath(new URL("../../node_modules/@effect/sql-pg/", import.meta.url))
 const { version } = JSON.parse(readFileSync(join(home, "package.json"), "utf8"))
 if (version !== expected) {
-  console.error(`@effect/sql-pg is ${version}; this project's import rewrite knows ${expected}. Check its imports, then update or remove infra/scripts/patch-sql-pg.mjs.`)
+  console.error(
+    `@effect/sql-pg is ${version}; this project's import rewrite knows ${expected}. Check its imports, then update or remove infra/scripts/patch-sql-pg.mjs.`
+  )
   process.exit(1)
 }
 for (const entry of readdirSync(join(home, "dist"), { recursive: true, withFileTypes: true })) {

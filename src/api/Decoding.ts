@@ -5,10 +5,9 @@
  * An id in a path and a query parameter may be any text; what no row could hold is answered here, so that no statement ever
  * carries it.
  */
-import { Context, Effect, Layer, Option, Result } from "effect"
+import { Context, Effect, Layer, Option, Result, SchemaAST } from "effect"
 import { HttpRouter, HttpServerRequest } from "effect/http"
-import { HttpApiError, type HttpApiEndpoint, type HttpApiGroup } from "effect/http-api"
-import { SchemaAST } from "effect"
+import { type HttpApiEndpoint, HttpApiError, type HttpApiGroup } from "effect/http-api"
 import { type Refusal, refuse } from "./Failure.ts"
 import { bodyRefusal, queryRefusal } from "./Faults.ts"
 import { bodyFault, type JsonFault, parseBody } from "./JsonText.ts"
@@ -31,13 +30,15 @@ export const layer: Layer.Layer<Decoding, never, PathIds> = Layer.effect(
           ? Effect.flatMap(refusalOf(error, tables), Effect.fail)
           : Effect.fail(error as DecodingRefusal)
       )
-      const checked = Effect.withFiber<Effect.Success<typeof decoded>, DecodingRefusal, HttpRouter.Provided>((fiber) => {
-        const context = fiber.context as Context.Context<HttpRouter.Provided>
-        const refusal =
-          unstorableParameter(Context.getUnsafe(context, HttpServerRequest.ParsedSearchParams), parameters) ??
-          unstorableId(Context.getUnsafe(context, HttpRouter.RouteContext).params)
-        return refusal === undefined ? decoded : Effect.fail(refusal)
-      })
+      const checked = Effect.withFiber<Effect.Success<typeof decoded>, DecodingRefusal, HttpRouter.Provided>(
+        (fiber) => {
+          const context = fiber.context as Context.Context<HttpRouter.Provided>
+          const refusal =
+            unstorableParameter(Context.getUnsafe(context, HttpServerRequest.ParsedSearchParams), parameters) ??
+            unstorableId(Context.getUnsafe(context, HttpRouter.RouteContext).params)
+          return refusal === undefined ? decoded : Effect.fail(refusal)
+        }
+      )
       return takesBody ? Effect.andThen(checkBody, checked) : checked
     }
   })
@@ -105,7 +106,11 @@ const unstorableParameter = (
   for (const name of parameters) {
     const value = given[name]
     if (typeof value === "string" && !isStorable(value)) {
-      return refuse("INVALID_QUERY", `The query parameter ${name} is not valid: expected text without NUL characters.`, name)
+      return refuse(
+        "INVALID_QUERY",
+        `The query parameter ${name} is not valid: expected text without NUL characters.`,
+        name
+      )
     }
   }
   return undefined

@@ -11,7 +11,9 @@ export const Data = <S extends Schema.Constraint>(schema: S) =>
   Schema.Struct({ data: schema, meta: Meta }).pipe(
     Schema.decodeTo(Schema.toType(schema), {
       decode: SchemaGetter.transform((envelope) => (envelope as { readonly data: S["Type"] }).data),
-      encode: SchemaGetter.transformEffect((data: S["Type"]) => Effect.map(currentMeta, (meta) => ({ data, meta }) as never))
+      encode: SchemaGetter.transformEffect((data: S["Type"]) =>
+        Effect.map(currentMeta, (meta) => ({ data, meta }) as never)
+      )
     })
   )
 
@@ -35,7 +37,7 @@ export const PagedBySequence = <S extends Schema.Constraint>(schema: S) =>
 
 const pagedWith = <S extends Schema.Constraint, C>(
   schema: S,
-  cursor: Schema.Constraint,
+  cursor: Schema.Codec<string | null> | Schema.Codec<number | null>,
   encodeNext: (page: Page<S["Type"], C>) => unknown,
   decodeNext: (cursor: unknown) => C | undefined
 ) =>

@@ -7,7 +7,7 @@
  */
 import { Data, DateTime, Effect, Schema, SchemaGetter } from "effect"
 import { HttpApiSchema } from "effect/http-api"
-import { Meta, currentMeta } from "./Meta.ts"
+import { currentMeta, Meta } from "./Meta.ts"
 
 /** Error codes with their HTTP status. A limit that a policy sets is 403; 409 is a clash with another request or a record. */
 export const statuses = {
@@ -130,7 +130,10 @@ const errorBody = (refusal: RefusalOf<Code>) => ({
 
 /** The error schemas of an operation that can refuse with these codes: one schema for each status. */
 export const failures = <const C extends Code>(...codes: ReadonlyArray<C>): ReadonlyArray<FailureSchema<C>> =>
-  Array.from(Map.groupBy(new Set(codes), (code) => statuses[code]), ([status, group]) => failure(group, status))
+  Array.from(
+    Map.groupBy(new Set(codes), (code) => statuses[code]),
+    ([status, group]) => failure(group, status)
+  )
 
 /** The error envelope as a value, for answers given before or outside the routes. */
 export const errorEnvelope = (refusal: RefusalOf<Code>, requestId: string, nowMillis: number) => ({

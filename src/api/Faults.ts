@@ -42,7 +42,8 @@ export const queryRefusal = (issue: SchemaIssue.Issue): Refusal<"INVALID_QUERY">
 
 const messages = SchemaIssue.makeFormatterStandardSchemaV1()
 const missing = "Missing key"
-const messageOf = (issue: SchemaIssue.Issue) => inSentence(messages(issue).issues[0]?.message ?? "Expected another value")
+const messageOf = (issue: SchemaIssue.Issue) =>
+  inSentence(messages(issue).issues[0]?.message ?? "Expected another value")
 const inSentence = (message: string) => message.charAt(0).toLowerCase() + message.slice(1).replace(/\.$/, "")
 
 const faultsOf = (issue: SchemaIssue.Issue, path: Path, value: unknown): ReadonlyArray<Fault> => {
@@ -56,7 +57,9 @@ const faultsOf = (issue: SchemaIssue.Issue, path: Path, value: unknown): Readonl
     case "Filter":
       return filterFaults(issue, path, value)
     case "UnexpectedKey":
-      return [{ code: "INVALID_JSON", path, message: "The body has a field that this operation does not know: remove it." }]
+      return [
+        { code: "INVALID_JSON", path, message: "The body has a field that this operation does not know: remove it." }
+      ]
     case "MissingKey":
       return [{ code: "VALIDATION_ERROR", path, message: `The field ${formatPath(path)} is required.` }]
     case "InvalidType":
@@ -72,7 +75,9 @@ const member = (value: unknown, key: PropertyKey): unknown => (value as Record<P
 
 /** A rule over several fields names the one at fault with a path of its own. */
 const filterFaults = (issue: SchemaIssue.Filter, path: Path, value: unknown) =>
-  issue.issue._tag === "Pointer" || issue.issue._tag === "Composite" ? faultsOf(issue.issue, path, value) : [invalid(issue, path)]
+  issue.issue._tag === "Pointer" || issue.issue._tag === "Composite"
+    ? faultsOf(issue.issue, path, value)
+    : [invalid(issue, path)]
 
 /** Faults within the alternatives that a value of this JSON type could mean; the others' say nothing. */
 const unionFaults = (issue: SchemaIssue.AnyOf, path: Path, value: unknown): ReadonlyArray<Fault> => {
@@ -131,4 +136,10 @@ const shown = (text: string): string => text.slice(0, pathLengthMax).toWellForme
 
 /** A field's path: dots between names, brackets around indices, as `filters.ids[2]`. */
 export const formatPath = (path: Path): string =>
-  shown(path.reduce<string>((text, key) => (typeof key === "number" ? `${text}[${key}]` : text === "" ? String(key) : `${text}.${String(key)}`), ""))
+  shown(
+    path.reduce<string>(
+      (text, key) =>
+        typeof key === "number" ? `${text}[${key}]` : text === "" ? String(key) : `${text}.${String(key)}`,
+      ""
+    )
+  )

@@ -5,7 +5,10 @@
 import { Schema } from "effect"
 
 /** An integer from 0 to 2^53 - 1. */
-export const Count = Schema.Number.check(Schema.isInt(), Schema.isBetween({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })).annotate({ format: "int64" })
+export const Count = Schema.Number.check(
+  Schema.isInt(),
+  Schema.isBetween({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })
+).annotate({ format: "int64" })
 
 /** An integer from 1 to 2^53 - 1. */
 export const PositiveCount = Schema.Number.check(

@@ -7,7 +7,8 @@ import { type Headers, HttpIncomingMessage, HttpServerRequest } from "effect/htt
 import { type Refusal, refuse } from "./Failure.ts"
 import { bodyBytesMax, Intake } from "./Requests.ts"
 
-const tooLarge = () => refuse("PAYLOAD_TOO_LARGE", `The body is larger than ${bodyBytesMax} bytes.`, String(bodyBytesMax))
+const tooLarge = () =>
+  refuse("PAYLOAD_TOO_LARGE", `The body is larger than ${bodyBytesMax} bytes.`, String(bodyBytesMax))
 
 type IntakeRefusal = Refusal<"BAD_REQUEST" | "PAYLOAD_TOO_LARGE" | "UNSUPPORTED_MEDIA_TYPE">
 
@@ -20,12 +21,15 @@ const checkSize = Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ headers
   isTooLarge(headers) ? Effect.fail(tooLarge()) : Effect.void
 )
 
-const takeBody = Effect.flatMap(HttpServerRequest.HttpServerRequest, (request): Effect.Effect<unknown, IntakeRefusal> => {
-  const { headers } = request
-  if (isTooLarge(headers)) return Effect.fail(tooLarge())
-  const refusal = mediaRefusal(headers)
-  return refusal === undefined ? read(request) : Effect.fail(refusal)
-})
+const takeBody = Effect.flatMap(
+  HttpServerRequest.HttpServerRequest,
+  (request): Effect.Effect<unknown, IntakeRefusal> => {
+    const { headers } = request
+    if (isTooLarge(headers)) return Effect.fail(tooLarge())
+    const refusal = mediaRefusal(headers)
+    return refusal === undefined ? read(request) : Effect.fail(refusal)
+  }
+)
 
 const isTooLarge = (headers: Headers.Headers) => Number(headers["content-length"]) > bodyBytesMax
 

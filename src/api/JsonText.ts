@@ -81,7 +81,8 @@ const parsedFault = (text: string): JsonFault | undefined => {
   const parsed = parseBody(text)
   if (Result.isFailure(parsed)) return parsed.failure
   const body = parsed.success
-  if (typeof body !== "object" || body === null || Array.isArray(body)) return { message: "The body must be a JSON object." }
+  if (typeof body !== "object" || body === null || Array.isArray(body))
+    return { message: "The body must be a JSON object." }
   const path = prototypePath(body, "")
   return path === undefined ? undefined : { message: "No member of the body may be named __proto__.", detail: path }
 }

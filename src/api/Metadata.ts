@@ -15,7 +15,8 @@ export type Metadata = { readonly [key: string]: Schema.Json }
 export const metadataFault = (metadata: Metadata): string | undefined => {
   let keys = 0
   const fault = (value: unknown, depth: number): string | undefined => {
-    if (typeof value === "string") return isStorable(value) ? undefined : "texts without NUL characters and lone surrogates"
+    if (typeof value === "string")
+      return isStorable(value) ? undefined : "texts without NUL characters and lone surrogates"
     if (typeof value === "number") return Number.isFinite(value) ? undefined : "finite numbers"
     if (typeof value !== "object" || value === null) return undefined
     if (depth > depthMax) return `at most ${depthMax} levels`
@@ -33,7 +34,10 @@ export const metadataFault = (metadata: Metadata): string | undefined => {
     }
     return undefined
   }
-  return fault(metadata, 1) ?? (Buffer.byteLength(JSON.stringify(metadata)) > bytesMax ? `at most ${bytesMax} bytes of JSON` : undefined)
+  return (
+    fault(metadata, 1) ??
+    (Buffer.byteLength(JSON.stringify(metadata)) > bytesMax ? `at most ${bytesMax} bytes of JSON` : undefined)
+  )
 }
 
 export const Metadata = Schema.Record(Schema.String, Schema.Json)

@@ -12,7 +12,9 @@ export const limitMax = 200
 const fault = (message: string) => Effect.fail(new SchemaIssue.InvalidValue({ message }))
 
 /** The `limit` query parameter. */
-export const Limit = Schema.String.annotate({ description: "Rows in a page: 1 to 200, 50 unless given; larger values are clamped." }).pipe(
+export const Limit = Schema.String.annotate({
+  description: "Rows in a page: 1 to 200, 50 unless given; larger values are clamped."
+}).pipe(
   Schema.decodeTo(Schema.Number, {
     decode: SchemaGetter.transformEffect((text: string) =>
       /^\d{1,9}$/.test(text) && Number(text) >= 1
@@ -38,17 +40,24 @@ const decodeKeyset = (text: string): Keyset | undefined => {
 
 /** The `cursor` query parameter of keyset lists. */
 export const Cursor = Schema.String.annotate({ description: "The next_cursor of the page before." }).pipe(
-  Schema.decodeTo(Schema.declare((value): value is Keyset => typeof value === "object" && value !== null), {
-    decode: SchemaGetter.transformEffect((text: string) => {
-      const keyset = decodeKeyset(text)
-      return keyset === undefined ? fault("Expected cursor to be the next_cursor of an earlier answer") : Effect.succeed(keyset)
-    }),
-    encode: SchemaGetter.transform(encodeKeyset)
-  })
+  Schema.decodeTo(
+    Schema.declare((value): value is Keyset => typeof value === "object" && value !== null),
+    {
+      decode: SchemaGetter.transformEffect((text: string) => {
+        const keyset = decodeKeyset(text)
+        return keyset === undefined
+          ? fault("Expected cursor to be the next_cursor of an earlier answer")
+          : Effect.succeed(keyset)
+      }),
+      encode: SchemaGetter.transform(encodeKeyset)
+    }
+  )
 )
 
 /** The `cursor` query parameter of sequence lists: rows with lower sequence numbers follow (contract, "Audit event feed"). */
-export const SequenceCursor = Schema.String.annotate({ description: "A sequence number of at least 1; lower ones are returned." }).pipe(
+export const SequenceCursor = Schema.String.annotate({
+  description: "A sequence number of at least 1; lower ones are returned."
+}).pipe(
   Schema.decodeTo(Schema.Number, {
     decode: SchemaGetter.transformEffect((text: string) =>
       /^\d{1,16}$/.test(text) && Number(text) >= 1 && Number.isSafeInteger(Number(text))
@@ -80,8 +89,11 @@ export const pageOf = <A extends { readonly id: string; readonly created_at: num
 ): Page<A> => {
   const items = rows.slice(0, limit)
   const last = items.at(-1)
-  return rows.length > limit && last !== undefined ? { items, next: { createdAt: last.created_at, id: last.id } } : { items }
+  return rows.length > limit && last !== undefined
+    ? { items, next: { createdAt: last.created_at, id: last.id } }
+    : { items }
 }
 
-export const nextCursorOf = (page: Page<unknown>): string | null => (page.next === undefined ? null : encodeKeyset(page.next))
+export const nextCursorOf = (page: Page<unknown>): string | null =>
+  page.next === undefined ? null : encodeKeyset(page.next)
 export const keysetOf = decodeKeyset

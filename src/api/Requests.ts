@@ -2,8 +2,9 @@
  * The contract half of request handling, in two middlewares around authorization. `Intake` comes before it: method, size and
  * content type are answered to anyone. `Decoding` comes after it: what the body says is looked at only for those let in.
  */
-import { HttpApiMiddleware } from "effect/http-api"
+
 import { Context } from "effect"
+import { HttpApiMiddleware } from "effect/http-api"
 import { failures } from "./Failure.ts"
 
 /** Bytes of the largest request body. */
@@ -11,7 +12,14 @@ export const bodyBytesMax = 262_144
 
 /** Refuses bodies that are too large or of another type, before the caller is looked at. */
 export class Intake extends HttpApiMiddleware.Service<Intake>()("licensing/api/Intake", {
-  error: failures("BAD_REQUEST", "PAYLOAD_TOO_LARGE", "UNSUPPORTED_MEDIA_TYPE", "RATE_LIMITED", "INTERNAL_ERROR", "NOT_READY")
+  error: failures(
+    "BAD_REQUEST",
+    "PAYLOAD_TOO_LARGE",
+    "UNSUPPORTED_MEDIA_TYPE",
+    "RATE_LIMITED",
+    "INTERNAL_ERROR",
+    "NOT_READY"
+  )
 }) {}
 
 /** Turns whatever is wrong with a body or query into the contract's error for it. */

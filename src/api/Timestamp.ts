@@ -10,13 +10,30 @@ const shape = /^(\d{4})-(\d{2})-(\d{2})[Tt](\d{2}):(\d{2}):(\d{2})(?:\.\d{1,9})?
 export const parseTimestamp = (text: string): number | undefined => {
   const parts = shape.exec(text)
   if (parts === null) return undefined
-  const [year, month, day, hour, minute, second, offsetHours = 0, offsetMinutes = 0] = parts.slice(1).map((part) =>
-    part === undefined ? undefined : Number(part)
-  ) as [number, number, number, number, number, number, number?, number?]
+  const [year, month, day, hour, minute, second, offsetHours = 0, offsetMinutes = 0] = parts
+    .slice(1)
+    .map((part) => (part === undefined ? undefined : Number(part))) as [
+    number,
+    number,
+    number,
+    number,
+    number,
+    number,
+    number?,
+    number?
+  ]
   const days = new Date(Date.UTC(2000 + (year % 400), month, 0)).getUTCDate()
   const inRange =
-    year >= 1 && month >= 1 && month <= 12 && day >= 1 && day <= days && hour <= 23 && minute <= 59 && second <= 59 &&
-    offsetHours <= 23 && offsetMinutes <= 59
+    year >= 1 &&
+    month >= 1 &&
+    month <= 12 &&
+    day >= 1 &&
+    day <= days &&
+    hour <= 23 &&
+    minute <= 59 &&
+    second <= 59 &&
+    offsetHours <= 23 &&
+    offsetMinutes <= 59
   const millis = inRange ? Date.parse(text.toUpperCase()) : Number.NaN
   return Number.isNaN(millis) ? undefined : millis
 }

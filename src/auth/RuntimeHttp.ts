@@ -25,7 +25,9 @@ export const layer = Layer.effect(
 
     const licenseIdOf = (keyHash: string): Effect.Effect<string | undefined> => {
       const known = remembered.get(keyHash)
-      return known === undefined ? Effect.tap(store.licenseIdOf(keyHash), (found) => Effect.sync(() => remember(keyHash, found))) : Effect.succeed(known)
+      return known === undefined
+        ? Effect.tap(store.licenseIdOf(keyHash), (found) => Effect.sync(() => remember(keyHash, found)))
+        : Effect.succeed(known)
     }
 
     const remember = (keyHash: string, licenseId: string | undefined): void => {

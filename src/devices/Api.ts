@@ -5,6 +5,7 @@ import { Data, Paged } from "../api/Envelope.ts"
 import { failures } from "../api/Failure.ts"
 import { pageQuery } from "../api/Paging.ts"
 import { Decoding, PathTables } from "../api/Requests.ts"
+import { Idempotency } from "../auth/Idempotency.ts"
 import { ManagementAuthorization, operation } from "../auth/Management.ts"
 import { Device, DeviceBindingKind, DeviceStatus } from "./Device.ts"
 
@@ -27,6 +28,7 @@ export class DevicesApi extends HttpApiGroup.make("devices")
     }).annotateMerge(operation({ id: "getDevice", summary: "Get a device", scopes: ["license:read"] }))
   )
   .middleware(Decoding)
+  .middleware(Idempotency)
   .middleware(ManagementAuthorization)
   .annotate(PathTables, { id: "licenses", device_id: "devices" })
   .annotate(OpenApi.Description, "The machines and container instances that a license is bound to.") {}

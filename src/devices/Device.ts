@@ -8,7 +8,9 @@ export const DeviceStatus = Schema.Literals(["active", "deactivated", "blacklist
 })
 export type DeviceStatus = typeof DeviceStatus.Type
 
-export const DeviceBindingKind = Schema.Literals(["hardware", "container"]).annotate({ identifier: "DeviceBindingKind" })
+export const DeviceBindingKind = Schema.Literals(["hardware", "container"]).annotate({
+  identifier: "DeviceBindingKind"
+})
 export type DeviceBindingKind = typeof DeviceBindingKind.Type
 
 export const Device = Schema.Struct({

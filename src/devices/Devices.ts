@@ -22,11 +22,15 @@ export class Devices extends Context.Service<
     Devices,
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const columns = sql.literal(`id, license_id, binding_kind, binding_key, is_vm, is_container, status, first_seen_at, last_seen_at,
+      const columns =
+        sql.literal(`id, license_id, binding_kind, binding_key, is_vm, is_container, status, first_seen_at, last_seen_at,
         metadata, created_at, updated_at, fingerprint, hostname, os, ip_address, container_id, cluster_id, namespace, pod_name,
         last_validated_at`)
 
-      const list = Effect.fn("Devices.list")(function* (licenseId: string, { limit = limitDefault, cursor, ...filter }: DeviceFilter) {
+      const list = Effect.fn("Devices.list")(function* (
+        licenseId: string,
+        { limit = limitDefault, cursor, ...filter }: DeviceFilter
+      ) {
         const { status, binding_kind } = filter
         const [license] = yield* Effect.orDie(sql`SELECT id FROM licenses WHERE id = ${licenseId}`)
         if (license === undefined) return yield* refuse("NOT_FOUND", `No license has the id ${licenseId}.`, "id")
@@ -43,7 +47,8 @@ export class Devices extends Context.Service<
       const get = Effect.fn("Devices.get")(function* (licenseId: string, id: string) {
         const [row] = yield* Effect.orDie(sql<Device>`
           SELECT ${columns} FROM devices WHERE license_id = ${licenseId} AND id = ${id}`)
-        if (row === undefined) return yield* refuse("NOT_FOUND", `The license has no device with the id ${id}.`, "device_id")
+        if (row === undefined)
+          return yield* refuse("NOT_FOUND", `The license has no device with the id ${id}.`, "device_id")
         return present<Device>(row)
       })
 

@@ -62,7 +62,8 @@ export class EventLog extends Context.Service<
       const sql = yield* SqlClient.SqlClient
 
       const appendRows = Effect.fnUntraced(function* (events: ReadonlyArray<EventRow>, usage: ReadonlyArray<UsageRow>) {
-        if (events.length > 0 || usage.length > 0) yield* usage.length === 0 ? insertEvents(sql, events) : insertBoth(sql, events, usage)
+        if (events.length > 0 || usage.length > 0)
+          yield* usage.length === 0 ? insertEvents(sql, events) : insertBoth(sql, events, usage)
       })
 
       const append = Effect.fn("EventLog.append")(function* (...events: ReadonlyArray<NewEvent>) {

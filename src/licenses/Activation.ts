@@ -91,18 +91,29 @@ const limitReached = (view: LicenseView, binding: Binding): Refused<LimitCode> |
     if (max_container_instances === 0) return undefined
     return countSlots(view, "container") < max_container_instances
       ? undefined
-      : limitRefusal(view, "CONTAINER_LIMIT_REACHED", `All ${max_container_instances} container instances of the license are in use.`, max_container_instances)
+      : limitRefusal(
+          view,
+          "CONTAINER_LIMIT_REACHED",
+          `All ${max_container_instances} container instances of the license are in use.`,
+          max_container_instances
+        )
   }
   if (max_activations === 0) return undefined
   const used = max_container_instances === undefined ? view.license.active_device_count : countSlots(view, "hardware")
   return used < max_activations
     ? undefined
-    : limitRefusal(view, "ACTIVATION_LIMIT_REACHED", `All ${max_activations} activations of the license are in use: deactivate a device first.`, max_activations)
+    : limitRefusal(
+        view,
+        "ACTIVATION_LIMIT_REACHED",
+        `All ${max_activations} activations of the license are in use: deactivate a device first.`,
+        max_activations
+      )
 }
 
 const countSlots = (view: LicenseView, kind: DeviceRecord["binding_kind"]): number => {
   let count = 0
-  for (const device of view.devices) if (device.holds_slot && device.status === "active" && device.binding_kind === kind) count++
+  for (const device of view.devices)
+    if (device.holds_slot && device.status === "active" && device.binding_kind === kind) count++
   return count
 }
 
@@ -153,7 +164,11 @@ export const check: Rule<RuntimeCommand, Entitlement, AdmissionCode | "DEVICE_NO
 }
 
 /** Gives a slot back. It asks neither version nor kind of machine: what was taken can always be given back. */
-export const deactivate: Rule<RuntimeCommand, Deactivation, StandingCode | "DEVICE_NOT_FOUND" | "DEVICE_STATE_CONFLICT"> = {
+export const deactivate: Rule<
+  RuntimeCommand,
+  Deactivation,
+  StandingCode | "DEVICE_NOT_FOUND" | "DEVICE_STATE_CONFLICT"
+> = {
   name: "deactivate",
   needs: ({ binding }) => ({ binding: { kind: binding.kind, key: binding.key } }),
   decide: (view, command, now) => {
@@ -162,9 +177,17 @@ export const deactivate: Rule<RuntimeCommand, Deactivation, StandingCode | "DEVI
     const device = view.device(command.binding)
     if (device === undefined) return reject("DEVICE_NOT_FOUND", "This device is not known to the license.")
     if (device.status !== "active" || !device.holds_slot) {
-      return reject("DEVICE_STATE_CONFLICT", `The device is ${device.status}, not active: nothing to give back.`, { detail: device.status })
+      return reject("DEVICE_STATE_CONFLICT", `The device is ${device.status}, not active: nothing to give back.`, {
+        detail: device.status
+      })
     }
-    const deactivated: DeviceRecord = { ...device, status: "deactivated", holds_slot: false, last_seen_at: now, updated_at: now }
+    const deactivated: DeviceRecord = {
+      ...device,
+      status: "deactivated",
+      holds_slot: false,
+      last_seen_at: now,
+      updated_at: now
+    }
     return accept(
       {
         license: { active_device_count: view.license.active_device_count - 1, updated_at: now },

@@ -34,9 +34,14 @@ export type AdmissionCode =
   | "VERSION_NOT_ENTITLED"
 
 /** The key, the license's state, the blacklist: what holds even where a seat is given back. */
-export const standing = (view: LicenseView, command: RuntimeCommand, now: number): Refused<StandingCode> | undefined => {
+export const standing = (
+  view: LicenseView,
+  command: RuntimeCommand,
+  now: number
+): Refused<StandingCode> | undefined => {
   const { license, policy } = view
-  if (license.key_hash !== command.keyHash) return reject("LICENSE_KEY_INVALID", "The license key is not valid: check it for typing errors.")
+  if (license.key_hash !== command.keyHash)
+    return reject("LICENSE_KEY_INVALID", "The license key is not valid: check it for typing errors.")
   switch (statusAt(license, policy, now)) {
     case "suspended":
       return reject("LICENSE_SUSPENDED", "The license is suspended: ask the vendor to reinstate it.")
@@ -65,7 +70,8 @@ export const admit = (view: LicenseView, command: RuntimeCommand, now: number): 
   const refused = standing(view, command, now)
   if (refused !== undefined) return refused
   const { binding } = command
-  if (binding.is_vm && !view.policy.allow_vm) return reject("VM_NOT_ALLOWED", "The policy does not allow virtual machines.", { detail: "is_vm" })
+  if (binding.is_vm && !view.policy.allow_vm)
+    return reject("VM_NOT_ALLOWED", "The policy does not allow virtual machines.", { detail: "is_vm" })
   if (binding.is_container && !view.policy.allow_container) {
     return reject("CONTAINER_NOT_ALLOWED", "The policy does not allow containers.", { detail: "is_container" })
   }
@@ -82,11 +88,16 @@ export const activeDevice = (
   device: DeviceRecord | undefined,
   now: number
 ): DeviceRecord | Refused<ActiveDeviceCode> => {
-  if (device === undefined) return reject("DEVICE_NOT_FOUND", "This device is not known to the license: activate it first.")
+  if (device === undefined)
+    return reject("DEVICE_NOT_FOUND", "This device is not known to the license: activate it first.")
   if (isOverdue(device, view.policy, now) || (device.status === "expired" && view.policy.require_heartbeat)) {
-    return reject("HEARTBEAT_OVERDUE", "The device did not validate in time and its activation lapsed: activate it again.")
+    return reject(
+      "HEARTBEAT_OVERDUE",
+      "The device did not validate in time and its activation lapsed: activate it again."
+    )
   }
-  if (device.status !== "active") return reject("DEVICE_NOT_ACTIVE", `The device is ${device.status}: activate it again.`)
+  if (device.status !== "active")
+    return reject("DEVICE_NOT_ACTIVE", `The device is ${device.status}: activate it again.`)
   return device
 }
 

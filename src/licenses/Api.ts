@@ -6,8 +6,17 @@ import { failures } from "../api/Failure.ts"
 import { pageQuery } from "../api/Paging.ts"
 import { Decoding, PathTables } from "../api/Requests.ts"
 import { Timestamp } from "../api/Timestamp.ts"
+import { Idempotency } from "../auth/Idempotency.ts"
 import { ManagementAuthorization, operation } from "../auth/Management.ts"
-import { License, LicenseCreate, LicenseFeature, LicenseFeatureAssign, LicenseStatus, LicenseUpdate, LicenseWithKey } from "./License.ts"
+import {
+  License,
+  LicenseCreate,
+  LicenseFeature,
+  LicenseFeatureAssign,
+  LicenseStatus,
+  LicenseUpdate,
+  LicenseWithKey
+} from "./License.ts"
 
 const params = { id: Schema.String }
 const text = Schema.optionalKey(Schema.String)
@@ -70,7 +79,9 @@ export class LicensesApi extends HttpApiGroup.make("licenses")
       query: pageQuery,
       success: Paged(LicenseFeature),
       error: failures("NOT_FOUND")
-    }).annotateMerge(operation({ id: "listLicenseFeatures", summary: "List a license's features", scopes: ["license:read"] })),
+    }).annotateMerge(
+      operation({ id: "listLicenseFeatures", summary: "List a license's features", scopes: ["license:read"] })
+    ),
     HttpApiEndpoint.post("assignFeature", "/licenses/:id/features", {
       params,
       payload: LicenseFeatureAssign,
@@ -93,6 +104,7 @@ export class LicensesApi extends HttpApiGroup.make("licenses")
     )
   )
   .middleware(Decoding)
+  .middleware(Idempotency)
   .middleware(ManagementAuthorization)
   .annotate(PathTables, { id: "licenses" })
   .annotate(OpenApi.Description, "Issuing licenses, their states, and the features that they include.") {}

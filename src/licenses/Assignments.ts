@@ -22,44 +22,53 @@ export const refuseRevoked = (view: LicenseView, now: number): Refused<"LICENSE_
     ? reject("LICENSE_STATE_CONFLICT", "The license is revoked: nothing of it can be changed.", { detail: "revoked" })
     : undefined
 
-export const assign: Rule<AssignCommand, LicenseFeature, "LICENSE_STATE_CONFLICT" | "NOT_FOUND" | "LINKAGE_MISMATCH"> = {
-  name: "assign",
-  needs: ({ feature_id }) => ({ featureId: feature_id }),
-  decide: (view, command, now) => {
-    const revoked = refuseRevoked(view, now)
-    if (revoked !== undefined) return revoked
-    const feature = view.feature(command.feature_id)
-    if (feature === undefined) return reject("NOT_FOUND", `No feature has the id ${command.feature_id}.`, { detail: "feature_id" })
-    if (feature.product_id !== view.license.product_id) {
-      return reject("LINKAGE_MISMATCH", "The feature belongs to another product than the license.", { detail: "feature_id" })
+export const assign: Rule<AssignCommand, LicenseFeature, "LICENSE_STATE_CONFLICT" | "NOT_FOUND" | "LINKAGE_MISMATCH"> =
+  {
+    name: "assign",
+    needs: ({ feature_id }) => ({ featureId: feature_id }),
+    decide: (view, command, now) => {
+      const revoked = refuseRevoked(view, now)
+      if (revoked !== undefined) return revoked
+      const feature = view.feature(command.feature_id)
+      if (feature === undefined)
+        return reject("NOT_FOUND", `No feature has the id ${command.feature_id}.`, { detail: "feature_id" })
+      if (feature.product_id !== view.license.product_id) {
+        return reject("LINKAGE_MISMATCH", "The feature belongs to another product than the license.", {
+          detail: "feature_id"
+        })
+      }
+      const before = view.assignmentById(feature.id)
+      const assignment: Assignment = {
+        feature_id: feature.id,
+        feature_code: feature.code,
+        feature_name: feature.name,
+        enabled: command.enabled ?? before?.enabled ?? true,
+        max_consumptions: given(command.max_consumptions, before?.max_consumptions),
+        total_consumptions: before?.total_consumptions ?? 0,
+        expires_at: given(command.expires_at, before?.expires_at),
+        metadata: command.metadata ?? before?.metadata ?? {},
+        created_at: before?.created_at ?? now,
+        updated_at: now
+      }
+      const changes = changesOf<Partial<Assignment>>(before ?? {}, assignment, [
+        "enabled",
+        "max_consumptions",
+        "expires_at",
+        "metadata"
+      ])
+      const reply = (after: LicenseView) => featureOf(after, assignment)
+      if (before !== undefined && Object.keys(changes).length === 0) return accept({}, reply)
+      return accept(
+        {
+          license: { updated_at: now },
+          entitlement: true,
+          assignments: [assignment],
+          events: [assignmentEvent(view, "license.feature_assigned", assignment, { changes })]
+        },
+        reply
+      )
     }
-    const before = view.assignmentById(feature.id)
-    const assignment: Assignment = {
-      feature_id: feature.id,
-      feature_code: feature.code,
-      feature_name: feature.name,
-      enabled: command.enabled ?? before?.enabled ?? true,
-      max_consumptions: given(command.max_consumptions, before?.max_consumptions),
-      total_consumptions: before?.total_consumptions ?? 0,
-      expires_at: given(command.expires_at, before?.expires_at),
-      metadata: command.metadata ?? before?.metadata ?? {},
-      created_at: before?.created_at ?? now,
-      updated_at: now
-    }
-    const changes = changesOf<Partial<Assignment>>(before ?? {}, assignment, ["enabled", "max_consumptions", "expires_at", "metadata"])
-    const reply = (after: LicenseView) => featureOf(after, assignment)
-    if (before !== undefined && Object.keys(changes).length === 0) return accept({}, reply)
-    return accept(
-      {
-        license: { updated_at: now },
-        entitlement: true,
-        assignments: [assignment],
-        events: [assignmentEvent(view, "license.feature_assigned", assignment, { changes })]
-      },
-      reply
-    )
   }
-}
 
 export const unassign: Rule<{ readonly feature_id: string }, void, "LICENSE_STATE_CONFLICT" | "NOT_FOUND"> = {
   name: "unassign",
@@ -67,7 +76,8 @@ export const unassign: Rule<{ readonly feature_id: string }, void, "LICENSE_STAT
     const revoked = refuseRevoked(view, now)
     if (revoked !== undefined) return revoked
     const assignment = view.assignmentById(feature_id)
-    if (assignment === undefined) return reject("NOT_FOUND", `The license has no feature with the id ${feature_id}.`, { detail: "feature_id" })
+    if (assignment === undefined)
+      return reject("NOT_FOUND", `The license has no feature with the id ${feature_id}.`, { detail: "feature_id" })
     return accept(
       {
         license: { updated_at: now },
@@ -83,10 +93,14 @@ export const unassign: Rule<{ readonly feature_id: string }, void, "LICENSE_STAT
 const given = (value: number | null | undefined, before: number | undefined): number | undefined =>
   value === undefined ? before : (value ?? undefined)
 
-export const featureOf = ({ license }: LicenseView, assignment: Assignment): LicenseFeature => shownAssignment(license.id, assignment)
+export const featureOf = ({ license }: LicenseView, assignment: Assignment): LicenseFeature =>
+  shownAssignment(license.id, assignment)
 
 /** An assignment as the management API shows it. */
-export const shownAssignment = (license_id: string, assignment: { readonly [K in keyof Assignment]: Assignment[K] | null }): LicenseFeature => {
+export const shownAssignment = (
+  license_id: string,
+  assignment: { readonly [K in keyof Assignment]: Assignment[K] | null }
+): LicenseFeature => {
   const { max_consumptions, expires_at, total_consumptions } = assignment as Assignment
   return {
     license_id,
@@ -96,7 +110,9 @@ export const shownAssignment = (license_id: string, assignment: { readonly [K in
     enabled: assignment.enabled as boolean,
     total_consumptions,
     metadata: assignment.metadata ?? {},
-    ...(max_consumptions == null ? undefined : { max_consumptions, remaining: Math.max(0, max_consumptions - total_consumptions) }),
+    ...(max_consumptions == null
+      ? undefined
+      : { max_consumptions, remaining: Math.max(0, max_consumptions - total_consumptions) }),
     ...(expires_at == null ? undefined : { expires_at })
   }
 }

@@ -3,8 +3,8 @@
  * with the same feature and amount answers the state as it is now.
  */
 import type { NewEvent } from "../events/EventLog.ts"
-import { type AdmissionCode, activeDeviceOnly, admit, isRefused, type RuntimeCommand } from "./Admission.ts"
 import { runtimeNeeds } from "./Activation.ts"
+import { type AdmissionCode, activeDeviceOnly, admit, isRefused, type RuntimeCommand } from "./Admission.ts"
 import { type Entitlement, entitlementOf } from "./Entitlement.ts"
 import { accept, type Refused, type Rule, reject } from "./LicenseCommand.ts"
 import type { Assignment, DeviceRecord, LicenseView } from "./LicenseState.ts"
@@ -42,14 +42,18 @@ export const consume: Rule<ConsumeCommand, Entitlement, AdmissionCode | UsageCod
     if (counted !== undefined) {
       return counted.feature_code === command.feature_code && counted.amount === command.amount
         ? accept({}, reply)
-        : reject("EVENT_ID_CONFLICT", "This event_id was used before with another feature or amount: use a new one.", { detail: "event_id" })
+        : reject("EVENT_ID_CONFLICT", "This event_id was used before with another feature or amount: use a new one.", {
+            detail: "event_id"
+          })
     }
     const assignment = usable(view, command, now)
     if (isRefused(assignment)) return assignment
     return accept(
       {
         license: { total_consumptions: view.license.total_consumptions + command.amount, updated_at: now },
-        assignments: [{ ...assignment, total_consumptions: assignment.total_consumptions + command.amount, updated_at: now }],
+        assignments: [
+          { ...assignment, total_consumptions: assignment.total_consumptions + command.amount, updated_at: now }
+        ],
         ledger: [entry(assignment, device, command)],
         events: usageEvents(view, assignment, device, command)
       },
@@ -62,7 +66,8 @@ export const consume: Rule<ConsumeCommand, Entitlement, AdmissionCode | UsageCod
 const usable = (view: LicenseView, command: ConsumeCommand, now: number): Assignment | Refused<UsageCode> => {
   const assignment = view.assignmentByCode(command.feature_code)
   const detail = { detail: "feature_code" }
-  if (assignment === undefined) return reject("FEATURE_NOT_ENTITLED", "The license does not include this feature.", detail)
+  if (assignment === undefined)
+    return reject("FEATURE_NOT_ENTITLED", "The license does not include this feature.", detail)
   if (!assignment.enabled) return reject("FEATURE_DISABLED", "The feature is disabled on this license.", detail)
   if (assignment.expires_at !== undefined && now >= assignment.expires_at) {
     return reject("FEATURE_EXPIRED", "The license's use of this feature has expired.", detail)
@@ -70,12 +75,20 @@ const usable = (view: LicenseView, command: ConsumeCommand, now: number): Assign
   const used = assignment.total_consumptions + command.amount
   const quota = assignment.max_consumptions
   if (quota !== undefined && used > quota) {
-    return reject("USAGE_LIMIT_EXCEEDED", `The amount does not fit: ${Math.max(0, quota - assignment.total_consumptions)} of ${quota} are left.`, {
-      detail: String(Math.max(0, quota - assignment.total_consumptions))
-    })
+    return reject(
+      "USAGE_LIMIT_EXCEEDED",
+      `The amount does not fit: ${Math.max(0, quota - assignment.total_consumptions)} of ${quota} are left.`,
+      {
+        detail: String(Math.max(0, quota - assignment.total_consumptions))
+      }
+    )
   }
   if (Math.max(used, view.license.total_consumptions + command.amount) > Number.MAX_SAFE_INTEGER) {
-    return reject("VALIDATION_ERROR", "The counter would pass 2^53 - 1, the largest number that JSON clients can read.", { detail: "amount" })
+    return reject(
+      "VALIDATION_ERROR",
+      "The counter would pass 2^53 - 1, the largest number that JSON clients can read.",
+      { detail: "amount" }
+    )
   }
   return assignment
 }

@@ -3,6 +3,7 @@
  * (`Draft`). A draft is thrown away when its commit does not come about; the state is only changed by absorbing a draft that
  * was committed.
  */
+import type { AnswerRow } from "../api/KeptAnswer.ts"
 import type { EventRow, NewEvent, UsageRow } from "../events/EventLog.ts"
 import type { Origin } from "./LicenseCommand.ts"
 import type {
@@ -135,6 +136,8 @@ export class Draft implements LicenseView {
   readonly changedLeases = new Map<string, LeaseRecord>()
   readonly ledger: Array<UsageRow> = []
   readonly events: Array<EventRow> = []
+  /** Answers to be kept with the change, of requests with an Idempotency-Key. */
+  readonly answers: Array<AnswerRow> = []
   /** Whether license columns beyond state and counters changed. */
   profileChanged = false
   private readonly counts = new Map<string, CountedUsage>()
@@ -155,7 +158,10 @@ export class Draft implements LicenseView {
 
   get assignments(): ReadonlyArray<Assignment> {
     if (!this.assignmentsChanged) return Array.from(this.base.assignments.values())
-    const merged = Array.from(this.base.assignments.values(), (known) => this.changedAssignments.get(known.feature_id) ?? known)
+    const merged = Array.from(
+      this.base.assignments.values(),
+      (known) => this.changedAssignments.get(known.feature_id) ?? known
+    )
     const known = new Set(merged.map((assignment) => assignment.feature_id))
     const added = Array.from(this.changedAssignments.values()).filter((assignment) => !known.has(assignment.feature_id))
     const present = [...merged, ...added].filter((assignment) => !this.removedAssignments.has(assignment.feature_id))
@@ -180,20 +186,28 @@ export class Draft implements LicenseView {
   deviceById(id: string): DeviceRecord | undefined {
     for (const device of this.changedDevices.values()) if (device.id === id) return device
     const key = this.base.deviceKeys.get(id)
-    return key === undefined ? undefined : (this.changedDevices.get(key) ?? this.seen.get(key) ?? this.base.devices.get(key))
+    return key === undefined
+      ? undefined
+      : (this.changedDevices.get(key) ?? this.seen.get(key) ?? this.base.devices.get(key))
   }
 
   get devices(): Iterable<DeviceRecord> {
-    return this.changedDevices.size === 0 ? this.base.devices.values() : new Map([...this.base.devices, ...this.changedDevices]).values()
+    return this.changedDevices.size === 0
+      ? this.base.devices.values()
+      : new Map([...this.base.devices, ...this.changedDevices]).values()
   }
 
   get liveLeases(): Iterable<LeaseRecord> {
     if (this.changedLeases.size === 0) return this.base.leases.values()
-    return Array.from(new Map([...this.base.leases, ...this.changedLeases]).values()).filter((lease) => lease.status === "live")
+    return Array.from(new Map([...this.base.leases, ...this.changedLeases]).values()).filter(
+      (lease) => lease.status === "live"
+    )
   }
 
   leaseByToken(tokenHash: string): LeaseRecord | undefined {
-    return this.changedLeases.get(tokenHash) ?? this.base.leases.get(tokenHash) ?? this.knowledge.endedLeases.get(tokenHash)
+    return (
+      this.changedLeases.get(tokenHash) ?? this.base.leases.get(tokenHash) ?? this.knowledge.endedLeases.get(tokenHash)
+    )
   }
 
   counted(eventId: string): CountedUsage | undefined {
@@ -228,7 +242,8 @@ export class Draft implements LicenseView {
         ...this.license,
         ...changes.license,
         entitlement_counter:
-          (changes.license?.entitlement_counter ?? this.license.entitlement_counter) + (changes.entitlement === true ? 1 : 0)
+          (changes.license?.entitlement_counter ?? this.license.entitlement_counter) +
+          (changes.entitlement === true ? 1 : 0)
       }
       this.profileChanged ||= Object.keys(changes.license ?? {}).some((column) => !hotColumns.has(column))
     }

@@ -61,7 +61,10 @@ const commonOf = ({ license, policy }: LicenseView, device: DeviceRecord, now: n
 
 /** The next check: after the policy's interval, never past the end of access. */
 const nextCheckAt = ({ license, policy }: LicenseView, now: number): number =>
-  Math.min(now + policy.validation_interval_minutes * minuteMillis, accessEndsAt(license, policy) ?? Number.POSITIVE_INFINITY)
+  Math.min(
+    now + policy.validation_interval_minutes * minuteMillis,
+    accessEndsAt(license, policy) ?? Number.POSITIVE_INFINITY
+  )
 
 const metered = ({ max_consumptions: quota, total_consumptions: consumed }: Assignment) =>
   quota === undefined ? undefined : { quota, consumed, remaining: Math.max(0, quota - consumed) }
@@ -84,4 +87,5 @@ export const entitlementOf = (
   ...(eligibility === undefined ? undefined : { version_eligibility: eligibility })
 })
 
-export const deactivationOf = (view: LicenseView, device: DeviceRecord, now: number): Deactivation => commonOf(view, device, now)
+export const deactivationOf = (view: LicenseView, device: DeviceRecord, now: number): Deactivation =>
+  commonOf(view, device, now)

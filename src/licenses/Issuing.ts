@@ -91,7 +91,8 @@ const blank = {
   revision: 1
 } as const
 
-const asRefusal = <C extends "VALIDATION_ERROR" | "EXPIRY_NOT_IN_FUTURE">({ code, message, detail }: Refused<C>) => refuse(code, message, detail)
+const asRefusal = <C extends "VALIDATION_ERROR" | "EXPIRY_NOT_IN_FUTURE">({ code, message, detail }: Refused<C>) =>
+  refuse(code, message, detail)
 
 /** Finds what the request links to and holds it against the linkage rules (contract, "Linkage rules" 1 to 3). */
 const lookUp = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, input: Input) {
@@ -121,13 +122,16 @@ const unknownLink = (input: Input, links: Links) => {
     ["subscription_id", input.subscription_id, links.subscription]
   ] as const
   const missing = named.find(([, id, found]) => id !== undefined && found === null)
-  return missing === undefined ? undefined : refuse("NOT_FOUND", `Nothing has the ${missing[0]} ${missing[1]}.`, missing[0])
+  return missing === undefined
+    ? undefined
+    : refuse("NOT_FOUND", `Nothing has the ${missing[0]} ${missing[1]}.`, missing[0])
 }
 
 const mismatchedLink = (input: Input, links: Links) => {
   const mismatch = (message: string, field: string) => refuse("LINKAGE_MISMATCH", message, field)
   if (links.policy_product !== input.product_id) return mismatch("The policy belongs to another product.", "policy_id")
-  if (links.order !== null && links.order_product !== input.product_id) return mismatch("The order belongs to another product.", "order_id")
+  if (links.order !== null && links.order_product !== input.product_id)
+    return mismatch("The order belongs to another product.", "order_id")
   if (links.subscription !== null && links.subscription_product !== input.product_id) {
     return mismatch("The subscription belongs to another product.", "subscription_id")
   }
@@ -142,9 +146,9 @@ const createdMetadata = (license: LicenseRecord, license_type: string) => ({
   policy_id: license.policy_id,
   license_type,
   ...Object.fromEntries(
-    (["customer_id", "order_id", "subscription_id", "starts_at", "expires_at", "maintenance_expires_at"] as const).flatMap((field) =>
-      license[field] === undefined ? [] : [[field, license[field]]]
-    )
+    (
+      ["customer_id", "order_id", "subscription_id", "starts_at", "expires_at", "maintenance_expires_at"] as const
+    ).flatMap((field) => (license[field] === undefined ? [] : [[field, license[field]]]))
   )
 })
 

@@ -6,8 +6,10 @@
  */
 import { Context, Effect, Layer, Schedule } from "effect"
 import { SqlClient, SqlError } from "effect/sql"
+import { insertAnswers } from "../auth/KeptAnswers.ts"
 import { EventLog } from "../events/EventLog.ts"
 import { gather } from "../postgres/Gather.ts"
+import { Postgres } from "../postgres/Postgres.ts"
 import { retryTransaction } from "../postgres/Transactions.ts"
 import type { Draft } from "./Draft.ts"
 import * as Statements from "./JournalStatements.ts"
@@ -31,9 +33,13 @@ export class Journal extends Context.Service<
     Journal,
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
+      const { pipelined } = yield* Postgres
       const { appendRows } = yield* EventLog
 
-      const write = Effect.fnUntraced(function* (drafts: ReadonlyArray<Draft>, onFenced: (fenced: Statements.Fenced) => void) {
+      const write = Effect.fnUntraced(function* (
+        drafts: ReadonlyArray<Draft>,
+        onFenced: (fenced: Statements.Fenced) => void
+      ) {
         const fenced = yield* Statements.fence(sql, drafts)
         onFenced(fenced)
         const won = drafts.filter((draft) => fenced.winners.has(draft.base.license.id))
@@ -46,6 +52,7 @@ export class Journal extends Context.Service<
             Statements.removedAssignments(sql, won),
             Statements.leases(sql, won),
             Statements.seen(sql, standing),
+            keepAnswers(sql, won),
             // The counter row is locked last in every transaction: one lock order everywhere.
             appendRows(
               won.flatMap((draft) => draft.events),
@@ -60,7 +67,7 @@ export class Journal extends Context.Service<
       const commitGroup = (drafts: ReadonlyArray<Draft>) => {
         let fenced: Statements.Fenced | undefined
         return retryTransaction(
-          sql.withTransaction(
+          pipelined(
             write(drafts, (result) => {
               fenced = result
             })
@@ -73,7 +80,11 @@ export class Journal extends Context.Service<
         commitGroup(drafts).pipe(
           Effect.map((verdicts) => verdicts.map((verdict) => Effect.succeed(verdict))),
           Effect.catch((error) => {
-            if (drafts.length > 1) return Effect.map(Effect.forEach(drafts, (draft) => commitAll([draft])), (alone) => alone.flat())
+            if (drafts.length > 1)
+              return Effect.map(
+                Effect.forEach(drafts, (draft) => commitAll([draft])),
+                (alone) => alone.flat()
+              )
             return Effect.succeed([isOvertaken(error) ? Effect.succeed<Verdict>("stale") : Effect.die(error)])
           })
         )
@@ -82,6 +93,11 @@ export class Journal extends Context.Service<
       return Journal.of({ commit: (draft) => Effect.flatten(commit(draft)) })
     })
   )
+}
+
+const keepAnswers = (sql: SqlClient.SqlClient, drafts: ReadonlyArray<Draft>) => {
+  const rows = drafts.flatMap((draft) => draft.answers)
+  return rows.length === 0 ? Effect.void : insertAnswers(sql, rows)
 }
 
 /** A draft without a fenced change only says that devices were seen: it always stands. */
@@ -101,8 +117,14 @@ const outcome = (sql: SqlClient.SqlClient, fenced: Statements.Fenced | undefined
   const transactionId = fenced?.transactionId
   if (error.reason._tag !== "ConnectionError" || transactionId === undefined) return Effect.fail(error)
   return sql<{ readonly status: string | null }>`SELECT pg_xact_status(${transactionId}::xid8) AS status`.pipe(
-    Effect.flatMap(([row]) => (row?.status === "committed" ? Effect.void : Effect.fail(row?.status === "in progress" ? stillRunning : error))),
-    Effect.retry({ while: (failure) => failure === stillRunning || failure !== error, schedule: Schedule.spaced("200 millis"), times: 50 }),
+    Effect.flatMap(([row]) =>
+      row?.status === "committed" ? Effect.void : Effect.fail(row?.status === "in progress" ? stillRunning : error)
+    ),
+    Effect.retry({
+      while: (failure) => failure === stillRunning || failure !== error,
+      schedule: Schedule.spaced("200 millis"),
+      times: 50
+    }),
     Effect.mapError(() => error)
   )
 }

@@ -8,11 +8,16 @@ import type { Assignment, DeviceRecord, LeaseRecord } from "./LicenseState.ts"
 type Drafts = ReadonlyArray<Draft>
 
 /** Rows with the license that they belong to. */
-const owned = <A>(drafts: Drafts, rowsOf: (draft: Draft) => Iterable<A>): ReadonlyArray<A & { readonly license_id: string }> =>
+const owned = <A>(
+  drafts: Drafts,
+  rowsOf: (draft: Draft) => Iterable<A>
+): ReadonlyArray<A & { readonly license_id: string }> =>
   drafts.flatMap((draft) => Array.from(rowsOf(draft), (row) => ({ ...row, license_id: draft.base.license.id })))
 
-const unlessEmpty = <A, E>(rows: ReadonlyArray<unknown>, statement: () => Effect.Effect<A, E>): Effect.Effect<void, E> =>
-  rows.length === 0 ? Effect.void : Effect.asVoid(statement())
+const unlessEmpty = <A, E>(
+  rows: ReadonlyArray<unknown>,
+  statement: () => Effect.Effect<A, E>
+): Effect.Effect<void, E> => (rows.length === 0 ? Effect.void : Effect.asVoid(statement()))
 
 /** Which drafts of the group still hold, and the id by which the database knows the transaction. */
 export interface Fenced {
@@ -83,8 +88,10 @@ type Owned<A> = A & { readonly license_id: string }
 
 export const devices = (sql: SqlClient.SqlClient, drafts: Drafts) => {
   const rows: ReadonlyArray<Owned<DeviceRecord>> = owned(drafts, (draft) => draft.changedDevices.values())
-  const text = (column: keyof DeviceRecord & string) => columns.text(rows.map((row) => (row[column] as string | undefined) ?? null))
-  const instants = (column: keyof DeviceRecord & string) => columns.timestamptz(rows.map((row) => (row[column] as number | undefined) ?? null))
+  const text = (column: keyof DeviceRecord & string) =>
+    columns.text(rows.map((row) => (row[column] as string | undefined) ?? null))
+  const instants = (column: keyof DeviceRecord & string) =>
+    columns.timestamptz(rows.map((row) => (row[column] as number | undefined) ?? null))
   return unlessEmpty(
     rows,
     () => sql`

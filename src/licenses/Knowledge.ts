@@ -41,10 +41,14 @@ const fetchesOf = (
   const fetches: Array<Effect.Effect<void>> = []
   const fetch = <A>(lookup: Effect.Effect<A | undefined>, keep: (found: A) => void) =>
     fetches.push(Effect.map(lookup, (found) => (found === undefined ? undefined : keep(found))))
-  if (binding !== undefined && !state.knows(binding)) fetch(lookups.device({ licenseId, binding }), (device) => state.know(device))
-  if (deviceId !== undefined && !state.knowsId(deviceId)) fetch(lookups.deviceById(licenseId, deviceId), (device) => state.know(device))
-  if (eventId !== undefined) fetch(lookups.counted({ licenseId, eventId }), (counted) => knowledge.counted.set(eventId, counted))
-  if (featureId !== undefined) fetch(lookups.feature(featureId), (feature) => knowledge.features.set(featureId, feature))
+  if (binding !== undefined && !state.knows(binding))
+    fetch(lookups.device({ licenseId, binding }), (device) => state.know(device))
+  if (deviceId !== undefined && !state.knowsId(deviceId))
+    fetch(lookups.deviceById(licenseId, deviceId), (device) => state.know(device))
+  if (eventId !== undefined)
+    fetch(lookups.counted({ licenseId, eventId }), (counted) => knowledge.counted.set(eventId, counted))
+  if (featureId !== undefined)
+    fetch(lookups.feature(featureId), (feature) => knowledge.features.set(featureId, feature))
   if (leaseToken !== undefined && !state.leases.has(leaseToken)) {
     fetch(lookups.leaseByToken(licenseId, leaseToken), (lease) => knowledge.endedLeases.set(leaseToken, lease))
   }

@@ -8,6 +8,7 @@
  */
 import { Clock, Context, Effect, Exit, FiberSet, Layer, Schedule } from "effect"
 import { type Code, type Refusal, refuse } from "../api/Failure.ts"
+import { type AnswerRow, KeptAnswer } from "../api/KeptAnswer.ts"
 import { RequestContext } from "../api/RequestContext.ts"
 import { CurrentActor } from "../auth/CurrentActor.ts"
 import { Draft, type LicenseState } from "./Draft.ts"
@@ -34,6 +35,9 @@ interface Letter {
   readonly command: unknown
   readonly origin: Origin
   readonly resume: (effect: Effect.Effect<unknown, Refusal>) => void
+  /** Of a request with an Idempotency-Key: words its answer before the commit, so that the two are written together. */
+  readonly keep?: (reply: unknown) => Effect.Effect<{ readonly value: unknown; readonly row: AnswerRow }>
+  readonly committed?: () => void
 }
 
 interface Actor {
@@ -49,12 +53,16 @@ type Answer = Effect.Effect<unknown, Refusal>
 export class LicenseActors extends Context.Service<
   LicenseActors,
   {
-    /** Has the license's actor decide a command, on behalf of the current actor and request. */
-    ask<Command, Reply, C extends Code>(
+    /**
+     * Has the license's actor decide a command, on behalf of the current actor and request. `finish` makes the handler's
+     * result of the reply: after the commit, or just before it where the answer is kept with the change.
+     */
+    ask<Command, Reply, C extends Code, A = Reply>(
       licenseId: string,
       rule: Rule<Command, Reply, C>,
-      command: NoInfer<Command>
-    ): Effect.Effect<Reply, Refusal<C> | Refusal<"NOT_FOUND" | "NOT_READY">>
+      command: NoInfer<Command>,
+      finish?: (reply: Reply) => Effect.Effect<A>
+    ): Effect.Effect<A, Refusal<C> | Refusal<"NOT_FOUND" | "NOT_READY">>
     /** Actors in memory and commands waiting, for metrics. */
     readonly load: Effect.Effect<{ readonly actors: number; readonly waiting: number }>
   }
@@ -76,9 +84,10 @@ export class LicenseActors extends Context.Service<
         if (state === undefined) return letters.map((): Answer => Effect.fail(noLicense(actor.licenseId)))
         const knowledge = yield* gatherKnowledge(lookups, state, letters)
         const draft = new Draft(state, knowledge)
-        const answers = decide(draft, letters, clock.currentTimeMillisUnsafe())
+        const answers = yield* keepAnswers(draft, letters, decide(draft, letters, clock.currentTimeMillisUnsafe()))
         if (draft.changed) {
           if ((yield* journal.commit(draft)) === "stale") return undefined
+          for (const letter of letters) letter.committed?.()
         } else {
           const [current] = yield* Effect.all(
             [store.revisions(actor.licenseId), draft.seen.size === 0 ? Effect.void : journal.commit(draft)],
@@ -96,7 +105,9 @@ export class LicenseActors extends Context.Service<
           if (answers !== undefined) return answers
           actor.state = undefined
         }
-        return letters.map((): Answer => Effect.fail(refuse("NOT_READY", "The license is being changed from many sides: try again.")))
+        return letters.map(
+          (): Answer => Effect.fail(refuse("NOT_READY", "The license is being changed from many sides: try again."))
+        )
       })
 
       /** Works until the mailbox is empty. Whatever goes wrong in a round is the answer to all of it, and the state is dropped. */
@@ -140,17 +151,28 @@ export class LicenseActors extends Context.Service<
         const idle = Array.from(actors.values()).filter((actor) => !actor.running)
         const surplus = actors.size - actorsMax
         const oldest = surplus > 0 ? idle.toSorted((a, b) => a.usedAt - b.usedAt).slice(0, surplus) : []
-        for (const actor of [...oldest, ...idle.filter(({ usedAt }) => now - usedAt > idleMillis)]) actors.delete(actor.licenseId)
+        for (const actor of [...oldest, ...idle.filter(({ usedAt }) => now - usedAt > idleMillis)])
+          actors.delete(actor.licenseId)
       })
       yield* Effect.forkScoped(Effect.repeat(tidy, Schedule.spaced("10 seconds")))
 
       return LicenseActors.of({
-        ask: (licenseId, rule, command) =>
+        ask: (licenseId, rule, command, finish = Effect.succeed as never) =>
           Effect.withFiber((fiber) => {
             const { requestId, clientAddress } = fiber.getRef(RequestContext)
             const origin: Origin = { ...fiber.getRef(CurrentActor), request_id: requestId, ip_address: clientAddress }
+            const keeper = fiber.getRef(KeptAnswer)
+            const letter = { rule: rule as never, command, origin }
+            if (keeper === undefined) {
+              const reply = Effect.callback((resume) => post(licenseId, { ...letter, resume: resume as never }))
+              return Effect.flatMap(reply as never, finish)
+            }
+            const keep = (reply: unknown) =>
+              Effect.flatMap(finish(reply as never), (value) =>
+                Effect.map(keeper.rowOf(value), (row) => ({ value, row }))
+              ).pipe(Effect.provideContext(fiber.context))
             return Effect.callback((resume) =>
-              post(licenseId, { rule: rule as never, command, origin, resume: resume as never })
+              post(licenseId, { ...letter, resume: resume as never, keep, committed: keeper.committed })
             )
           }),
         load: Effect.sync(() => ({
@@ -170,14 +192,37 @@ const isCurrent = ({ license, policy, catalogRevision }: LicenseState, current: 
   current.policy === policy.revision &&
   current.catalog === catalogRevision
 
+/** A letter's outcome: a refusal, or what the rule replies. */
+type Decided = { readonly refusal: Refusal } | { readonly reply: unknown }
+
 /** Decides every letter in turn, on what time and the letters before it have left. */
-const decide = (draft: Draft, letters: ReadonlyArray<Letter>, now: number): ReadonlyArray<Answer> => {
+const decide = (draft: Draft, letters: ReadonlyArray<Letter>, now: number): ReadonlyArray<Decided> => {
   draft.settle(settle(draft, now), now)
-  return letters.map(({ rule, command, origin }): Answer => {
+  return letters.map(({ rule, command, origin }) => {
     const outcome = rule.decide(draft, command, now)
     draft.apply(outcome.accepted ? outcome.changes : { events: outcome.events ?? [] }, origin, now)
     return outcome.accepted
-      ? Effect.succeed(outcome.reply(draft))
-      : Effect.fail(refuse(outcome.code, outcome.message, outcome.detail))
+      ? { reply: outcome.reply(draft) }
+      : { refusal: refuse(outcome.code, outcome.message, outcome.detail) }
   })
 }
+
+/** The answers, and into the draft the rows of those that are kept with the change. */
+const keepAnswers = Effect.fnUntraced(function* (
+  draft: Draft,
+  letters: ReadonlyArray<Letter>,
+  decided: ReadonlyArray<Decided>
+) {
+  const answers: Array<Answer> = []
+  for (const [index, outcome] of decided.entries()) {
+    const keep = letters[index]?.keep
+    if ("refusal" in outcome) answers.push(Effect.fail(outcome.refusal))
+    else if (keep === undefined) answers.push(Effect.succeed(outcome.reply))
+    else {
+      const { value, row } = yield* keep(outcome.reply)
+      draft.answers.push(row)
+      answers.push(Effect.succeed(value))
+    }
+  }
+  return answers
+})

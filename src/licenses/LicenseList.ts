@@ -38,15 +38,22 @@ export class LicenseList extends Context.Service<
       const select = sql.literal(`SELECT ${licenseColumns}, ${policyColumns}, 0::bigint AS catalog_revision
         FROM licenses l JOIN policies p ON p.id = l.policy_id`)
 
-      const page = Effect.fn("LicenseList.page")(function* ({ limit = limitDefault, cursor, ...filter }: LicenseFilter) {
+      const page = Effect.fn("LicenseList.page")(function* ({
+        limit = limitDefault,
+        cursor,
+        ...filter
+      }: LicenseFilter) {
         const now = yield* Clock.currentTimeMillis
-        const after = cursor === undefined ? sql`TRUE` : sql`(l.created_at, l.id) < (${instant(cursor.createdAt)}, ${cursor.id})`
+        const after =
+          cursor === undefined ? sql`TRUE` : sql`(l.created_at, l.id) < (${instant(cursor.createdAt)}, ${cursor.id})`
         const rows = yield* sql<LoadedLicense>`
           ${select} WHERE ${after} AND ${conditions(sql, filter, now)}
           ORDER BY l.created_at DESC, l.id DESC LIMIT ${limit + 1}`
         const items = rows.slice(0, limit).map((row) => shownLicense(licenseOf(row), policyOf(row), now))
         const last = items.at(-1)
-        return rows.length > limit && last !== undefined ? { items, next: { createdAt: last.created_at, id: last.id } } : { items }
+        return rows.length > limit && last !== undefined
+          ? { items, next: { createdAt: last.created_at, id: last.id } }
+          : { items }
       }, Effect.orDie)
 
       const find = Effect.fn("LicenseList.find")(function* (id: string) {

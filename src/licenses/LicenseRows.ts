@@ -4,7 +4,9 @@ import { LicenseState } from "./Draft.ts"
 import type { Assignment, DeviceRecord, LeaseRecord, LicenseRecord, PolicyRecord } from "./LicenseState.ts"
 
 /** A row as SQL gives it: columns without a value are null. */
-export type Nullable<A> = { readonly [K in keyof A]-?: Exclude<A[K], undefined> | (undefined extends A[K] ? null : never) }
+export type Nullable<A> = {
+  readonly [K in keyof A]-?: Exclude<A[K], undefined> | (undefined extends A[K] ? null : never)
+}
 
 export interface Owned {
   readonly license_id: string

@@ -7,6 +7,7 @@ import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { gather } from "../postgres/Gather.ts"
 import { columns } from "../postgres/Parameters.ts"
+import { Postgres } from "../postgres/Postgres.ts"
 import type { LicenseState } from "./Draft.ts"
 import {
   deviceColumns,
@@ -45,9 +46,14 @@ export class LicenseStore extends Context.Service<
     LicenseStore,
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
+      const { pipelined } = yield* Postgres
       const lanes = 2
       return LicenseStore.of({
-        load: yield* gather({ lanes, batchMax, run: loadAll(sql) }),
+        load: yield* gather({
+          lanes,
+          batchMax,
+          run: (ids: ReadonlyArray<string>) => Effect.orDie(pipelined(loadAll(sql, ids)))
+        }),
         revisions: yield* gather({ lanes, batchMax, run: revisionsOf(sql) }),
         licenseIdOf: yield* gather({ lanes, batchMax, run: idsOf(sql) })
       })
@@ -59,21 +65,19 @@ export class LicenseStore extends Context.Service<
  * The license rows are read first and the rest after them on the same connection: should anything change in between, the
  * state has an older license revision than its parts, and the fence refuses whatever is decided on it.
  */
-const loadAll = (sql: SqlClient.SqlClient) =>
-  Effect.fnUntraced(
-    function* (ids: ReadonlyArray<string>) {
-      const wanted = columns.text(ids)
-      const [licenses, assignments, devices, leases] = yield* Effect.all(
-        [
-          sql<LoadedLicense>`
+const loadAll = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, ids: ReadonlyArray<string>) {
+  const wanted = columns.text(ids)
+  const [licenses, assignments, devices, leases] = yield* Effect.all(
+    [
+      sql<LoadedLicense>`
             SELECT ${sql.literal(licenseColumns)}, ${sql.literal(policyColumns)}, products.catalog_revision
             FROM licenses l JOIN policies p ON p.id = l.policy_id JOIN products ON products.id = l.product_id
             WHERE l.id = ANY(${wanted})`,
-          sql<Nullable<Assignment> & Owned>`
+      sql<Nullable<Assignment> & Owned>`
             SELECT a.license_id, a.feature_id, f.code AS feature_code, f.name AS feature_name, a.enabled, a.max_consumptions,
               a.total_consumptions, a.expires_at, a.metadata, a.created_at, a.updated_at
             FROM license_features a JOIN features f ON f.id = a.feature_id WHERE a.license_id = ANY(${wanted})`,
-          sql<Nullable<DeviceRecord> & Owned>`
+      sql<Nullable<DeviceRecord> & Owned>`
             SELECT ${sql.literal(deviceColumns)} FROM unnest(${wanted}) AS wanted (id)
             JOIN licenses l ON l.id = wanted.id JOIN policies p ON p.id = l.policy_id,
             LATERAL (
@@ -84,23 +88,20 @@ const loadAll = (sql: SqlClient.SqlClient) =>
                   AND (p.require_heartbeat OR p.max_container_instances > 0))
               )
             ) AS d`,
-          sql<Nullable<LeaseRecord> & Owned>`
+      sql<Nullable<LeaseRecord> & Owned>`
             SELECT ${sql.literal(leaseColumns)} FROM leases WHERE license_id = ANY(${wanted}) AND status = 'live'`
-        ],
-        { concurrency: "unbounded" }
-      )
-      const byLicense = <Row extends Owned>(rows: ReadonlyArray<Row>) => Map.groupBy(rows, (row) => row.license_id)
-      const [assignmentsOf, devicesOf, leasesOf] = [byLicense(assignments), byLicense(devices), byLicense(leases)]
-      const found = new Map(licenses.map((row) => [row.id, row]))
-      return ids.map((id) => {
-        const row = found.get(id)
-        if (row === undefined) return undefined
-        return stateOf(row, assignmentsOf.get(id) ?? [], devicesOf.get(id) ?? [], leasesOf.get(id) ?? [])
-      })
-    },
-    sql.withTransaction,
-    Effect.orDie
+    ],
+    { concurrency: "unbounded" }
   )
+  const byLicense = <Row extends Owned>(rows: ReadonlyArray<Row>) => Map.groupBy(rows, (row) => row.license_id)
+  const [assignmentsOf, devicesOf, leasesOf] = [byLicense(assignments), byLicense(devices), byLicense(leases)]
+  const found = new Map(licenses.map((row) => [row.id, row]))
+  return ids.map((id) => {
+    const row = found.get(id)
+    if (row === undefined) return undefined
+    return stateOf(row, assignmentsOf.get(id) ?? [], devicesOf.get(id) ?? [], leasesOf.get(id) ?? [])
+  })
+})
 
 const revisionsOf = (sql: SqlClient.SqlClient) =>
   Effect.fnUntraced(function* (ids: ReadonlyArray<string>) {

@@ -33,7 +33,10 @@ export class Licenses extends Context.Service<
       id: string,
       input: Assignments.AssignCommand
     ): Effect.Effect<LicenseFeature, Refusal<"NOT_FOUND" | "LICENSE_STATE_CONFLICT" | "LINKAGE_MISMATCH" | "NOT_READY">>
-    remove(id: string, featureId: string): Effect.Effect<void, Refusal<"NOT_FOUND" | "LICENSE_STATE_CONFLICT" | "NOT_READY">>
+    remove(
+      id: string,
+      featureId: string
+    ): Effect.Effect<void, Refusal<"NOT_FOUND" | "LICENSE_STATE_CONFLICT" | "NOT_READY">>
   }
 >()("licensing/licenses/Licenses") {
   static readonly layer = Layer.effect(
@@ -47,7 +50,10 @@ export class Licenses extends Context.Service<
         return (yield* reads.find(id)) ?? (yield* refuse("NOT_FOUND", `No license has the id ${id}.`, "id"))
       })
 
-      const features = Effect.fn("Licenses.features")(function* (id: string, { limit = limitDefault, cursor }: PageRequest) {
+      const features = Effect.fn("Licenses.features")(function* (
+        id: string,
+        { limit = limitDefault, cursor }: PageRequest
+      ) {
         yield* get(id)
         const rows = yield* Effect.orDie(sql<Nullable<Assignment> & Owned & { readonly id: string }>`
           SELECT * FROM (
@@ -61,10 +67,10 @@ export class Licenses extends Context.Service<
       return Licenses.of({
         list: reads.page,
         get,
-        update: (id, input) => Effect.flatMap(actors.ask(id, update, input), shown),
-        suspend: (id) => Effect.flatMap(actors.ask(id, Lifecycle.suspend, undefined), shown),
-        reinstate: (id) => Effect.flatMap(actors.ask(id, Lifecycle.reinstate, undefined), shown),
-        revoke: (id) => Effect.flatMap(actors.ask(id, Lifecycle.revoke, undefined), shown),
+        update: (id, input) => actors.ask(id, update, input, shown),
+        suspend: (id) => actors.ask(id, Lifecycle.suspend, undefined, shown),
+        reinstate: (id) => actors.ask(id, Lifecycle.reinstate, undefined, shown),
+        revoke: (id) => actors.ask(id, Lifecycle.revoke, undefined, shown),
         features,
         assign: (id, input) => actors.ask(id, Assignments.assign, input),
         remove: (id, featureId) => actors.ask(id, Assignments.unassign, { feature_id: featureId })
@@ -73,11 +79,14 @@ export class Licenses extends Context.Service<
   )
 }
 
-const shown = ({ license, policy }: LicenseSnapshot) => Effect.map(Clock.currentTimeMillis, (now) => shownLicense(license, policy, now))
+const shown = ({ license, policy }: LicenseSnapshot) =>
+  Effect.map(Clock.currentTimeMillis, (now) => shownLicense(license, policy, now))
 
 const assignmentPage = (rows: ReadonlyArray<Nullable<Assignment> & Owned>, limit: number): Page<LicenseFeature> => {
   const items = rows.slice(0, limit)
   const last = items.at(-1)
   const page = items.map((row) => Assignments.shownAssignment(row.license_id, row))
-  return rows.length > limit && last !== undefined ? { items: page, next: { createdAt: last.created_at, id: last.feature_id } } : { items: page }
+  return rows.length > limit && last !== undefined
+    ? { items: page, next: { createdAt: last.created_at, id: last.feature_id } }
+    : { items: page }
 }

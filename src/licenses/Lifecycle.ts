@@ -5,7 +5,15 @@
 import type { NewEvent } from "../events/EventLog.ts"
 import type { LicenseStatus } from "./License.ts"
 import { accept, type Needs, type Outcome, type Rule, reject } from "./LicenseCommand.ts"
-import { type Changes, type DeviceRecord, type LicenseRecord, type LicenseView, type PolicyRecord, type LicenseSnapshot, snapshot } from "./LicenseState.ts"
+import {
+  type Changes,
+  type DeviceRecord,
+  type LicenseRecord,
+  type LicenseSnapshot,
+  type LicenseView,
+  type PolicyRecord,
+  snapshot
+} from "./LicenseState.ts"
 
 const dayMillis = 86_400_000
 
@@ -51,7 +59,9 @@ export const settle = (view: LicenseView, now: number): Changes | undefined => {
   const moves = passed(license, policy, now)
   const status = statusAt(license, policy, now)
   const moved = status !== license.status
-  const overdue = policy.require_heartbeat ? Array.from(view.devices).filter((device) => isOverdue(device, policy, now)) : []
+  const overdue = policy.require_heartbeat
+    ? Array.from(view.devices).filter((device) => isOverdue(device, policy, now))
+    : []
   if (!moved && overdue.length === 0) return undefined
   return {
     license: {
@@ -60,7 +70,10 @@ export const settle = (view: LicenseView, now: number): Changes | undefined => {
     },
     devices: overdue.map((device) => ({ ...device, status: "expired", holds_slot: false, updated_at: now })),
     leases: moved && status === "expired" ? endAll(view.liveLeases, now) : [],
-    events: [...moves.flatMap((to) => passedEvent(license, to)), ...overdue.map((device) => expiredEvent(license, device))]
+    events: [
+      ...moves.flatMap((to) => passedEvent(license, to)),
+      ...overdue.map((device) => expiredEvent(license, device))
+    ]
   }
 }
 
@@ -84,7 +97,10 @@ export const isOverdue = (device: DeviceRecord, policy: PolicyRecord, now: numbe
   policy.require_heartbeat &&
   device.status === "active" &&
   device.holds_slot &&
-  now > Math.max(device.last_validated_at ?? 0, device.activated_at ?? 0) + policy.validation_interval_minutes * 60_000 + heartbeatSlackMillis
+  now >
+    Math.max(device.last_validated_at ?? 0, device.activated_at ?? 0) +
+      policy.validation_interval_minutes * 60_000 +
+      heartbeatSlackMillis
 
 export const endAll = (leases: LicenseView["liveLeases"], now: number) =>
   Array.from(leases, (lease) => ({ ...lease, status: "ended" as const, ended_at: now }))
@@ -112,7 +128,10 @@ export const transitions = {
     suspended: "revoked",
     revoked: "unchanged"
   }
-} as const satisfies Record<string, Record<LicenseStatus, "suspended" | "revoked" | "by clock" | "unchanged" | "conflict">>
+} as const satisfies Record<
+  string,
+  Record<LicenseStatus, "suspended" | "revoked" | "by clock" | "unchanged" | "conflict">
+>
 
 const move = (
   name: keyof typeof transitions,
@@ -125,7 +144,10 @@ const move = (
   decide: (view, _command, now): Outcome<LicenseSnapshot, "LICENSE_STATE_CONFLICT"> => {
     const from = statusAt(view.license, view.policy, now)
     const to = transitions[name][from]
-    if (to === "conflict") return reject("LICENSE_STATE_CONFLICT", `A license that is ${from} can not be changed by ${name}.`, { detail: from })
+    if (to === "conflict")
+      return reject("LICENSE_STATE_CONFLICT", `A license that is ${from} can not be changed by ${name}.`, {
+        detail: from
+      })
     if (to === "unchanged") return accept({}, snapshot)
     const status = to === "by clock" ? statusByClock(view.license, view.policy, now) : to
     const { license, ...rest } = also(view, now)
@@ -149,7 +171,9 @@ const move = (
 })
 
 /** Suspends: leases end, devices stay. */
-export const suspend = move("suspend", "license.suspended", {}, ({ liveLeases }, now) => ({ leases: endAll(liveLeases, now) }))
+export const suspend = move("suspend", "license.suspended", {}, ({ liveLeases }, now) => ({
+  leases: endAll(liveLeases, now)
+}))
 
 /** Reinstates to what the clock says. */
 export const reinstate = move("reinstate", "license.reinstated", {}, () => ({}))

@@ -19,7 +19,14 @@ export const update: Rule<UpdateCommand, LicenseSnapshot, "LICENSE_STATE_CONFLIC
     const revoked = refuseRevoked(view, now)
     if (revoked !== undefined) return revoked
     const edited = patched<LicenseRecord>(view.license, command as never)
-    const fields = ["customer_email", "customer_name", "starts_at", "expires_at", "maintenance_expires_at", "metadata"] as const
+    const fields = [
+      "customer_email",
+      "customer_name",
+      "starts_at",
+      "expires_at",
+      "maintenance_expires_at",
+      "metadata"
+    ] as const
     const changes = changesOf(view.license, edited, fields)
     if (Object.keys(changes).length === 0) return accept({}, snapshot)
     const refused = refuseTerms(view.policy.license_type, edited)
@@ -33,7 +40,12 @@ export const update: Rule<UpdateCommand, LicenseSnapshot, "LICENSE_STATE_CONFLIC
         },
         entitlement: shown.some((field) => field in changes),
         events: [
-          { event_type: "license.updated", resource_type: "license", resource_id: view.license.id, metadata: { changes } }
+          {
+            event_type: "license.updated",
+            resource_type: "license",
+            resource_id: view.license.id,
+            metadata: { changes }
+          }
         ]
       },
       snapshot
@@ -43,4 +55,6 @@ export const update: Rule<UpdateCommand, LicenseSnapshot, "LICENSE_STATE_CONFLIC
 
 /** A license whose expiry moved ahead of the clock is active again; one that moved behind it follows the clock's own steps. */
 const revived = (edited: LicenseRecord, { policy }: LicenseView, now: number) =>
-  edited.status !== "suspended" && statusByClock(edited, policy, now) === "active" ? { status: "active" as const } : undefined
+  edited.status !== "suspended" && statusByClock(edited, policy, now) === "active"
+    ? { status: "active" as const }
+    : undefined

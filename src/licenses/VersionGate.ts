@@ -19,14 +19,28 @@ export const gateVersion = (
   const through = cutoff === undefined ? undefined : { eligible_through: formatTimestamp(cutoff) }
   if (!enforced) return { app_version: appVersion, is_entitled: true, enforced: false, ...through }
   if (released_at === undefined) {
-    return reject("VERSION_UNKNOWN", "This application version is not in the product's catalog: ask the vendor to add it.", {
-      detail: "app_version"
-    })
+    return reject(
+      "VERSION_UNKNOWN",
+      "This application version is not in the product's catalog: ask the vendor to add it.",
+      {
+        detail: "app_version"
+      }
+    )
   }
   if (cutoff !== undefined && released_at > cutoff) {
-    return reject("VERSION_NOT_ENTITLED", "This application version was released after the license's cutoff: renew it or use an earlier version.", {
-      detail: "app_version"
-    })
+    return reject(
+      "VERSION_NOT_ENTITLED",
+      "This application version was released after the license's cutoff: renew it or use an earlier version.",
+      {
+        detail: "app_version"
+      }
+    )
   }
-  return { app_version: appVersion, is_entitled: true, enforced: true, released_at: formatTimestamp(released_at), ...through }
+  return {
+    app_version: appVersion,
+    is_entitled: true,
+    enforced: true,
+    released_at: formatTimestamp(released_at),
+    ...through
+  }
 }

@@ -5,7 +5,13 @@ import { Metadata } from "../api/Metadata.ts"
 import { Code, Name } from "../api/Text.ts"
 import { Timestamp } from "../api/Timestamp.ts"
 
-export const LicenseType = Schema.Literals(["perpetual", "time_limited", "subscription", "trial", "consumption"]).annotate({
+export const LicenseType = Schema.Literals([
+  "perpetual",
+  "time_limited",
+  "subscription",
+  "trial",
+  "consumption"
+]).annotate({
   identifier: "LicenseType"
 })
 export type LicenseType = typeof LicenseType.Type
@@ -18,10 +24,16 @@ const Minutes = Int32(1, 525_600)
 /** The numbers and switches of a policy, with the value that a create request leaves out. */
 const rules = {
   max_activations: Int32(0).annotate({ description: "Devices that may be active at once; 0 = unlimited.", default: 1 }),
-  floating_timeout_minutes: Minutes.annotate({ description: "Life of a floating lease without a heartbeat.", default: 30 }),
+  floating_timeout_minutes: Minutes.annotate({
+    description: "Life of a floating lease without a heartbeat.",
+    default: 30
+  }),
   grace_period_days: Days.annotate({ description: "Days of access after expiry.", default: 0 }),
   validation_interval_minutes: Minutes.annotate({ description: "How often a client should validate.", default: 1440 }),
-  require_heartbeat: Schema.Boolean.annotate({ description: "Whether a device that stops validating expires.", default: false }),
+  require_heartbeat: Schema.Boolean.annotate({
+    description: "Whether a device that stops validating expires.",
+    default: false
+  }),
   allow_offline_activation: Schema.Boolean.annotate({ default: true }),
   offline_grace_days: Days.annotate({ description: "Days that an offline envelope is good for.", default: 7 }),
   allow_vm: Schema.Boolean.annotate({ default: true }),
@@ -32,7 +44,8 @@ const rules = {
 const limits = {
   max_floating_users: Int32(0).annotate({ description: "Floating seats; absent or 0 = floating is off." }),
   max_container_instances: Int32(0).annotate({
-    description: "Container instances that may be active at once; 0 = unlimited; absent = they count against max_activations."
+    description:
+      "Container instances that may be active at once; 0 = unlimited; absent = they count against max_activations."
   })
 }
 

@@ -2,7 +2,7 @@
 // What must stay true: one service per data folder, whatever died before; nothing acknowledged is lost (fsync is on);
 // only this machine can connect, and only with the password that lies in the folder.
 import { createServer } from "node:net"
-import { join } from "node:path"
+import { basename, join } from "node:path"
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { Context, Deferred, Effect, FileSystem, Layer, Option, Redacted, Ref, Schedule } from "effect"
 import { SecureRandom } from "effect/crypto"
@@ -126,23 +126,26 @@ const own = Effect.fnUntraced(function* (folder: DatabaseFolder, settings: Reado
   )
 })
 
-/** The server that still runs on the folder, once it answers; one that does not is stopped. */
+/** The server that still runs on the folder, once it answers. Ours is stopped when it does not; a doubtful one never is. */
 const takeOver = Effect.fnUntraced(function* (folder: DatabaseFolder) {
   const file = join(folder.cluster, "postmaster.pid")
   const left = yield* readPostmaster(file)
-  if (Option.isNone(left)) return Option.none()
+  if (Option.isNone(left) || !(yield* signal(left.value.pid, 0))) return Option.none()
   const server = left.value
-  if (!(yield* commandOf(server.pid)).includes(folder.cluster)) {
+  const command = yield* commandOf(server.pid)
+  if (command.length > 0 && basename(command[0] ?? "") !== "postgres") {
     // Process numbers come again, above all in a restarted container: PostgreSQL would take the stranger for a server.
     yield* Effect.ignore((yield* FileSystem.FileSystem).remove(file))
     return Option.none()
   }
   const session = yield* answer(folder, server, gone(server.pid))
-  if (Option.isNone(session)) {
-    yield* stop(server)
-    return Option.none()
-  }
-  return Option.some({ server, session: session.value })
+  if (Option.isSome(session)) return Option.some({ server, session: session.value })
+  if (command.includes(folder.cluster)) yield* stop(server)
+  // Two servers on one cluster would destroy it, so what may be one is left to a person.
+  if (!(yield* signal(server.pid, 0))) return Option.none()
+  return yield* unavailable(
+    `Process ${server.pid} holds ${folder.cluster} according to ${file}, but does not answer. Stop it and start again.`
+  )
 })
 
 /** Process and port of the server that says it runs here; it may be long dead. */

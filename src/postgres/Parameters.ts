@@ -17,6 +17,7 @@ export type Parameter = PgTypes.Parameter
  *
  * What arrives: every integer and float type → number; numeric → string, so `sum(bigint)` wants `::bigint`; timestamptz →
  * epoch milliseconds; date → "YYYY-MM-DD"; jsonb → the parsed value; bytea → Uint8Array; NULL → null; other types → string.
+ * A timestamp without time zone arrives as a Date: no table of ours has one.
  */
 export const instant: (epochMillis: number | null) => Parameter = PgTypes.timestamptz
 export const json: (value: unknown) => Parameter = PgTypes.jsonb

@@ -49,7 +49,12 @@ const settings = (options: Options, target: Target): PgClient.PgPoolConfig => {
       statement_timeout: String(statementTimeout),
       lock_timeout: String(lockTimeoutMillis),
       idle_in_transaction_session_timeout: String(idleInTransactionMillis),
-      timezone: "UTC"
+      timezone: "UTC",
+      // Every statement of the service is a handful of index look-ups. Plans are cached, and one made while a table was
+      // young reads the whole table for ever after: 20,000 ledger rows cost each consume 80 ms instead of 0.05.
+      enable_seqscan: "off",
+      enable_hashjoin: "off",
+      enable_mergejoin: "off"
     },
     types,
     idleTimeout: "5 minutes",

@@ -5,7 +5,7 @@ import { SqlClient } from "effect/sql"
 
 const header = `-- The whole schema as the migrations leave it, for reading and for review. Generated; do not edit.`
 
-/** Every table of the schema public with its columns, constraints and indexes; fails on any other kind of object. */
+/** The extensions, and every table of the schema public with its columns, constraints and indexes; dies of any other object. */
 export const schemaText = Effect.fn("SchemaText.schemaText")(function* () {
   const sql = yield* SqlClient.SqlClient
   const unknown = yield* unknownObjects(sql)
@@ -14,11 +14,13 @@ export const schemaText = Effect.fn("SchemaText.schemaText")(function* () {
       new Error(`The schema text cannot show ${unknown.map(({ object }) => object).join(", ")}.`)
     )
   }
+  const extensions = yield* extensionLines(sql)
   const tables = yield* tableLines(sql)
   const foreignKeys = yield* foreignKeyLines(sql)
   const indexes = yield* indexLines(sql)
   const sections = [
     [header],
+    extensions.map(({ definition }) => `${definition};`),
     ...tables.map(({ lines, name, options }) => [
       `CREATE TABLE ${name} (\n  ${lines.join(",\n  ")}\n)${options === null ? "" : ` WITH (${options})`};`,
       ...indexes.filter(({ table }) => table === name).map(({ definition }) => `${definition};`)
@@ -32,18 +34,23 @@ export const schemaText = Effect.fn("SchemaText.schemaText")(function* () {
     .join("\n\n")}\n`
 })
 
+// What an identity column or an extension brought along is part of that.
 const unknownObjects = (sql: SqlClient.SqlClient) => sql<{ object: string }>`
-  SELECT format('relation %s of kind %s', relname, relkind) AS object FROM pg_class
-  WHERE relnamespace = 'public'::regnamespace AND relkind NOT IN ('r', 'i')
-    -- The sequence of an identity column is part of the column.
-    AND NOT EXISTS (SELECT FROM pg_depend WHERE objid = pg_class.oid AND deptype = 'i')
-  UNION ALL SELECT format('function %s', proname) FROM pg_proc WHERE pronamespace = 'public'::regnamespace
-  UNION ALL SELECT format('trigger %s', tgname) FROM pg_trigger WHERE NOT tgisinternal
-  UNION ALL SELECT format('type %s', typname) FROM pg_type
-  WHERE typnamespace = 'public'::regnamespace AND typtype IN ('e', 'd', 'r')
-  UNION ALL SELECT format('policy %s', polname) FROM pg_policy
-  UNION ALL SELECT format('extension %s', extname) FROM pg_extension WHERE extname <> 'plpgsql'
+  SELECT object FROM (
+    SELECT oid, format('relation %s of kind %s', relname, relkind) AS object FROM pg_class
+    WHERE relnamespace = 'public'::regnamespace AND relkind NOT IN ('r', 'i')
+    UNION ALL SELECT oid, format('function %s', proname) FROM pg_proc WHERE pronamespace = 'public'::regnamespace
+    UNION ALL SELECT oid, format('trigger %s', tgname) FROM pg_trigger WHERE NOT tgisinternal
+    UNION ALL SELECT oid, format('type %s', typname) FROM pg_type
+    WHERE typnamespace = 'public'::regnamespace AND typtype IN ('e', 'd', 'r')
+    UNION ALL SELECT oid, format('row policy %s', polname) FROM pg_policy
+  ) AS objects
+  WHERE NOT EXISTS (SELECT FROM pg_depend WHERE objid = objects.oid AND deptype IN ('i', 'e'))
   ORDER BY object`
+
+const extensionLines = (sql: SqlClient.SqlClient) => sql<{ definition: string }>`
+  SELECT format('CREATE EXTENSION %I', extname) AS definition FROM pg_extension WHERE extname <> 'plpgsql'
+  ORDER BY extname COLLATE "C"`
 
 interface Table {
   readonly name: string

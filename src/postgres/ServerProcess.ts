@@ -76,17 +76,19 @@ export const signal = (pid: number, name: NodeJS.Signals | 0) =>
 export const gone = (pid: number) =>
   Effect.repeat(signal(pid, 0), { while: (alive) => alive, schedule: Schedule.spaced("20 millis") })
 
-/** The command line of a process, empty when there is none. */
+/** Program and arguments of a process; empty when they cannot be known. */
 export const commandOf = Effect.fnUntraced(function* (pid: number) {
   const files = yield* FileSystem.FileSystem
-  return yield* files
-    .readFileString(`/proc/${pid}/cmdline`)
-    .pipe(
-      Effect.catch(() =>
-        Effect.map(run("ps", ["-o", "command=", "-p", String(pid)]), ({ code, output }) => (code === 0 ? output : ""))
-      )
-    )
+  const words = yield* files.readFileString(`/proc/${pid}/cmdline`).pipe(
+    Effect.map((line) => line.split("\0")),
+    // Without /proc, and with folders whose names hold no blanks.
+    Effect.catch(() => Effect.map(run("ps", ["-o", "command=", "-p", String(pid)]), wordsOf))
+  )
+  return words.filter((word) => word !== "")
 })
+
+const wordsOf = ({ code, output }: { readonly code: number; readonly output: string }) =>
+  code === 0 ? output.split(" ") : []
 
 /** Where the programs are: in the package that npm installed for this platform. */
 export const programs = Effect.gen(function* () {

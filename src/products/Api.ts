@@ -5,6 +5,7 @@ import { Data, Paged } from "../api/Envelope.ts"
 import { failures } from "../api/Failure.ts"
 import { pageQuery } from "../api/Paging.ts"
 import { Decoding, PathTables } from "../api/Requests.ts"
+import { Idempotency } from "../auth/Idempotency.ts"
 import { ManagementAuthorization, operation } from "../auth/Management.ts"
 import { Product, ProductCreate, ProductUpdate } from "./Product.ts"
 
@@ -40,12 +41,14 @@ export class ProductsApi extends HttpApiGroup.make("products")
       operation({
         id: "deleteProduct",
         summary: "Delete a product",
-        description: "Refused while policies, features, versions, custom fields, orders, subscriptions or licenses hang on it.",
+        description:
+          "Refused while policies, features, versions, custom fields, orders, subscriptions or licenses hang on it.",
         scopes: ["product:write"]
       })
     )
   )
   .middleware(Decoding)
+  .middleware(Idempotency)
   .middleware(ManagementAuthorization)
   .annotate(PathTables, { id: "products" })
   .annotate(OpenApi.Description, "What licenses are issued for.") {}

@@ -10,10 +10,11 @@ import { instant, json } from "../postgres/Parameters.ts"
 import { after, constraints, equals, inUse, patched, transaction } from "../postgres/Sql.ts"
 import type { Product, ProductCreate, ProductUpdate } from "./Product.ts"
 
-const notFound = (id: string) => refuse("NOT_FOUND", `No product has the id ${id}.`, "id")
+export const productNotFound = (id: string) => refuse("NOT_FOUND", `No product has the id ${id}.`, "id")
 const duplicateCode = (code: string) =>
   constraints({
-    products_code_key: () => refuse("DUPLICATE_CODE", `Another product has the code ${code}: choose a different one.`, "code")
+    products_code_key: () =>
+      refuse("DUPLICATE_CODE", `Another product has the code ${code}: choose a different one.`, "code")
   })
 
 interface ProductFilter extends PageRequest {
@@ -26,8 +27,13 @@ export class Products extends Context.Service<
     list(filter: ProductFilter): Effect.Effect<Page<Product>>
     get(id: string): Effect.Effect<Product, Refusal<"NOT_FOUND">>
     create(input: typeof ProductCreate.Type): Effect.Effect<Product, Refusal<"DUPLICATE_CODE">>
-    update(id: string, input: typeof ProductUpdate.Type): Effect.Effect<Product, Refusal<"NOT_FOUND" | "DUPLICATE_CODE">>
+    update(
+      id: string,
+      input: typeof ProductUpdate.Type
+    ): Effect.Effect<Product, Refusal<"NOT_FOUND" | "DUPLICATE_CODE">>
     delete(id: string): Effect.Effect<void, Refusal<"NOT_FOUND" | "RESOURCE_IN_USE">>
+    /** Notes, within the running transaction, that a feature or version changes: licenses read the catalog anew. Locks the product. */
+    catalogChanged(id: string): Effect.Effect<void, Refusal<"NOT_FOUND">>
   }
 >()("licensing/products/Products") {
   static readonly layer = Layer.effect(
@@ -48,12 +54,12 @@ export class Products extends Context.Service<
 
       const get = Effect.fn("Products.get")(function* (id: string) {
         const [product] = yield* Effect.orDie(sql<Product>`SELECT ${columns} FROM products WHERE id = ${id}`)
-        return product ?? (yield* notFound(id))
+        return product ?? (yield* productNotFound(id))
       })
 
       const locked = Effect.fnUntraced(function* (id: string) {
         const [product] = yield* sql<Product>`SELECT ${columns} FROM products WHERE id = ${id} FOR UPDATE`
-        return product ?? (yield* notFound(id))
+        return product ?? (yield* productNotFound(id))
       })
 
       const create = Effect.fn("Products.create")(function* (input: typeof ProductCreate.Type) {
@@ -84,7 +90,12 @@ export class Products extends Context.Service<
           UPDATE products SET name = ${product.name}, code = ${product.code}, metadata = ${json(product.metadata)},
             updated_at = ${instant(now)}
           WHERE id = ${id}`.pipe(duplicateCode(product.code))
-        yield* events.append({ event_type: "product.updated", resource_type: "product", resource_id: id, metadata: { changes } })
+        yield* events.append({
+          event_type: "product.updated",
+          resource_type: "product",
+          resource_id: id,
+          metadata: { changes }
+        })
         return product
       }, inTransaction)
 
@@ -92,7 +103,11 @@ export class Products extends Context.Service<
         const product = yield* locked(id)
         yield* sql`DELETE FROM products WHERE id = ${id}`.pipe(
           inUse(() =>
-            refuse("RESOURCE_IN_USE", "The product still has policies, features, versions or licenses: delete those first.", "id")
+            refuse(
+              "RESOURCE_IN_USE",
+              "The product still has policies, features, versions or licenses: delete those first.",
+              "id"
+            )
           )
         )
         yield* events.append({
@@ -103,7 +118,14 @@ export class Products extends Context.Service<
         })
       }, inTransaction)
 
-      return Products.of({ list, get, create, update, delete: remove })
+      const catalogChanged = Effect.fn("Products.catalogChanged")(function* (id: string) {
+        const rows = yield* Effect.orDie(
+          sql`UPDATE products SET catalog_revision = catalog_revision + 1 WHERE id = ${id} RETURNING id`
+        )
+        if (rows.length === 0) return yield* productNotFound(id)
+      })
+
+      return Products.of({ list, get, create, update, delete: remove, catalogChanged })
     })
   )
 }

@@ -3,6 +3,7 @@ import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { Signed } from "../api/Envelope.ts"
 import { failures } from "../api/Failure.ts"
 import { Decoding } from "../api/Requests.ts"
+import { Idempotency } from "../auth/Idempotency.ts"
 import { operation, RuntimeAuthorization } from "../auth/Runtime.ts"
 import { DeactivationPayload, EntitlementPayload } from "../licenses/Entitlement.ts"
 import { BindingRequest, ConsumeRequest } from "./Requests.ts"
@@ -15,7 +16,13 @@ const standing = [
   "DEVICE_BLACKLISTED"
 ] as const
 
-const admission = [...standing, "VM_NOT_ALLOWED", "CONTAINER_NOT_ALLOWED", "VERSION_UNKNOWN", "VERSION_NOT_ENTITLED"] as const
+const admission = [
+  ...standing,
+  "VM_NOT_ALLOWED",
+  "CONTAINER_NOT_ALLOWED",
+  "VERSION_UNKNOWN",
+  "VERSION_NOT_ENTITLED"
+] as const
 
 export class RuntimeApi extends HttpApiGroup.make("runtime")
   .add(
@@ -35,14 +42,22 @@ export class RuntimeApi extends HttpApiGroup.make("runtime")
       success: Signed(EntitlementPayload),
       error: failures(...admission, "DEVICE_NOT_FOUND", "DEVICE_NOT_ACTIVE", "HEARTBEAT_OVERDUE")
     }).annotateMerge(
-      operation({ id: "validateLicense", summary: "Validate an activation", description: "It is the device's heartbeat." })
+      operation({
+        id: "validateLicense",
+        summary: "Validate an activation",
+        description: "It is the device's heartbeat."
+      })
     ),
     HttpApiEndpoint.post("check", "/license/check", {
       payload: BindingRequest,
       success: Signed(EntitlementPayload),
       error: failures(...admission, "DEVICE_NOT_FOUND", "DEVICE_NOT_ACTIVE")
     }).annotateMerge(
-      operation({ id: "checkLicense", summary: "Check an activation", description: "Answers as validate does and writes nothing." })
+      operation({
+        id: "checkLicense",
+        summary: "Check an activation",
+        description: "Answers as validate does and writes nothing."
+      })
     ),
     HttpApiEndpoint.post("consume", "/license/consume", {
       payload: ConsumeRequest,
@@ -68,8 +83,11 @@ export class RuntimeApi extends HttpApiGroup.make("runtime")
       payload: BindingRequest,
       success: Signed(DeactivationPayload),
       error: failures(...standing, "DEVICE_NOT_FOUND", "DEVICE_STATE_CONFLICT")
-    }).annotateMerge(operation({ id: "deactivateLicense", summary: "Deactivate a device", description: "Gives the slot back." }))
+    }).annotateMerge(
+      operation({ id: "deactivateLicense", summary: "Deactivate a device", description: "Gives the slot back." })
+    )
   )
   .middleware(Decoding)
+  .middleware(Idempotency)
   .middleware(RuntimeAuthorization)
   .annotate(OpenApi.Description, "What licensed applications call, with their license key. Every answer is signed.") {}

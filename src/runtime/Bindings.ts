@@ -15,7 +15,11 @@ const missingContainer = refuse(
   "A container needs at least one of cluster_id, namespace, pod_name and container_id.",
   "container_id"
 )
-const missingFingerprint = refuse("VALIDATION_ERROR", "A machine needs a fingerprint; a container sets is_container.", "fingerprint")
+const missingFingerprint = refuse(
+  "VALIDATION_ERROR",
+  "A machine needs a fingerprint; a container sets is_container.",
+  "fingerprint"
+)
 
 export const bindingOf = (
   request: BindingRequest,
@@ -49,4 +53,6 @@ const containerKey = (request: BindingRequest): string | undefined => {
 }
 
 const digests = (request: BindingRequest) =>
-  Object.fromEntries(named.flatMap((member) => (request[member] === undefined ? [] : [[member, redacted(request[member])]])))
+  Object.fromEntries(
+    named.flatMap((member) => (request[member] === undefined ? [] : [[member, redacted(request[member])]]))
+  )

@@ -64,9 +64,9 @@ export class Runtime extends Context.Service<
         credential: Credential,
         command: Command
       ): Answer<C> =>
-        actors.ask(credential.licenseId, rule, command).pipe(
-          Effect.flatMap((payload) => signed(payload as Json)),
-          Effect.mapError((refusal) => (isRefusal(refusal) && refusal.code === "NOT_FOUND" ? unknownKey : refusal))
+        Effect.mapError(
+          actors.ask(credential.licenseId, rule, command, (payload) => signed(payload as Json)),
+          (refusal) => (isRefusal(refusal) && refusal.code === "NOT_FOUND" ? unknownKey : refusal)
         ) as Answer<C>
 
       return Runtime.of({
@@ -82,7 +82,12 @@ export class Runtime extends Context.Service<
         }),
         consume: Effect.fn("Runtime.consume")(function* (credential, request) {
           const { feature_code, event_id, amount = 1 } = request
-          return yield* ask(consume, credential, { ...(yield* commandOf(credential, request)), feature_code, event_id, amount })
+          return yield* ask(consume, credential, {
+            ...(yield* commandOf(credential, request)),
+            feature_code,
+            event_id,
+            amount
+          })
         }),
         deactivate: Effect.fn("Runtime.deactivate")(function* (credential, request) {
           return yield* ask(Activation.deactivate, credential, yield* commandOf(credential, request))

@@ -12,12 +12,12 @@ import { ApiKeys } from "../../src/apiKeys/ApiKeys.ts"
 import { KnownKeys } from "../../src/apiKeys/KnownKeys.ts"
 import { CurrentActor } from "../../src/auth/CurrentActor.ts"
 import { ManagementAuthorization, operation } from "../../src/auth/Management.ts"
-import { ManagementHttp } from "../../src/auth/ManagementHttp.ts"
+import * as ManagementHttp from "../../src/auth/ManagementHttp.ts"
 import type { ManagementScope } from "../../src/auth/Scope.ts"
 import * as Tokens from "../../src/auth/Tokens.ts"
 import { Foundations } from "../support/Slices.ts"
 
-const Node = ManagementHttp.pipe(Layer.provideMerge(ApiKeys.layer), Layer.provideMerge(KnownKeys.layer))
+const Node = ManagementHttp.layer.pipe(Layer.provideMerge(ApiKeys.layer), Layer.provideMerge(KnownKeys.layer))
 const Subject = Layer.provideMerge(Node, Foundations)
 
 const endpointWith = (...scopes: [ManagementScope, ...Array<ManagementScope>]) =>

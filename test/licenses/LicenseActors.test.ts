@@ -76,7 +76,9 @@ layer(Database.layer, { timeout: 60_000 })("license actors", (it) => {
       const node = yield* makeNode
       const license = yield* makeLicense({ max_consumptions: 100 })
       yield* node.ask(license.license, activate, activation(license, "m"))
-      const results = yield* each(64, (index) => node.ask(license.license, consume, consumption(license, "m", `e${index}`, 3)))
+      const results = yield* each(64, (index) =>
+        node.ask(license.license, consume, consumption(license, "m", `e${index}`, 3))
+      )
       assert.strictEqual(succeeded(results), 33)
       const { total, assigned, ledger, rows } = yield* counts(license.license)
       assert.deepStrictEqual({ total, assigned, ledger, rows }, { total: 99, assigned: 99, ledger: 99, rows: 33 })
@@ -189,7 +191,9 @@ layer(Database.layer, { timeout: 60_000 })("license actors", (it) => {
     Effect.gen(function* () {
       const node = yield* makeNode
       const license = yield* makeLicense({ max_activations: 0 })
-      const results = yield* each(1500, (index) => node.ask(license.license, activate, activation(license, `m${index}`)))
+      const results = yield* each(1500, (index) =>
+        node.ask(license.license, activate, activation(license, `m${index}`))
+      )
       const refusals = results.filter(Result.isFailure).map((result) => (result.failure as { code: string }).code)
       assert.deepStrictEqual([...new Set(refusals)], ["NOT_READY"])
       assert.strictEqual((yield* counts(license.license)).slots, 1500 - refusals.length)

@@ -133,6 +133,18 @@ it.live("starts over a postmaster.pid whose process number now belongs to somebo
   }).pipe(Effect.scoped, Effect.provide(NodeServices.layer))
 )
 
+it.live("leaves the server of another folder alone, whatever postmaster.pid says", () =>
+  Effect.gen(function* () {
+    const files = yield* FileSystem.FileSystem
+    const [directory, other] = [yield* serverFolder, yield* serverFolder]
+    yield* Effect.scoped(startOn(directory))
+    const sql = yield* clientOf((yield* startOn(other)).url)
+    yield* files.copyFile(`${other}/postgres/postmaster.pid`, `${directory}/postgres/postmaster.pid`)
+    assert.match(yield* refusalOf(startOn(directory)), /refuses its password file/)
+    assert.deepStrictEqual(yield* sql`SELECT 1 AS one`, [{ one: 1 }])
+  }).pipe(Effect.scoped, Effect.provide(NodeServices.layer))
+)
+
 it.live("fails what is under way when the server stops, starts it again, and serves on with the same client", () =>
   Effect.gen(function* () {
     const directory = yield* serverFolder

@@ -17,14 +17,15 @@ layer(Database.layer)("values on their way to PostgreSQL and back", (it) => {
     })
   )
 
-  it.effect("refuses a bigint that a number cannot hold, in both directions", () =>
+  it.effect("refuses what a number cannot hold, in both directions", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const read = yield* Effect.result(sql`SELECT 9007199254740992::int8 AS big`)
       const readInArray = yield* Effect.result(sql`SELECT ARRAY[1, -9007199254740992]::int8[] AS big`)
       const written = yield* Effect.result(sql`SELECT ${int8(safeMax + 1)} AS big`)
       const fraction = yield* Effect.result(sql`SELECT ${columns.int8([1.5])} AS fraction`)
-      assert.isTrue([read, readInArray, written, fraction].every(Result.isFailure))
+      const endless = yield* Effect.result(sql`SELECT 'infinity'::timestamptz AS endless`)
+      assert.isTrue([read, readInArray, written, fraction, endless].every(Result.isFailure))
       assert.deepStrictEqual(yield* sql`SELECT 1 AS one`, [{ one: 1 }])
     })
   )

@@ -9,7 +9,9 @@ const target = (address: string) => targetOf(new URL(address))
 const serving = (treat: (socket: Socket) => void) =>
   Effect.acquireRelease(
     Effect.callback<Server>((resume) => {
-      const server = createServer(treat).listen(0, "127.0.0.1", () => resume(Effect.succeed(server)))
+      const server = createServer((socket) => treat(socket.resume())).listen(0, "127.0.0.1", () =>
+        resume(Effect.succeed(server))
+      )
     }),
     (server) => Effect.callback<void>((resume) => void server.close(() => resume(Effect.void)))
   ).pipe(
@@ -19,10 +21,10 @@ const serving = (treat: (socket: Socket) => void) =>
     })
   )
 
-/** Sends a request and gives what ended the connection: the error's message, or "closed". */
+/** Answers the greeting with a request and gives what ended the connection: the error's message, or "closed". */
 const endOf = (socket: Socket) =>
   Effect.callback<string>((resume) => {
-    socket.write("request")
+    socket.once("data", () => socket.write("request"))
     socket.on("error", (error) => resume(Effect.succeed(error.message)))
     socket.on("close", () => resume(Effect.succeed("closed")))
   })
@@ -39,9 +41,8 @@ it.live("waits on while bytes come in, however long the whole answer takes", () 
     const slow = yield* serving((socket) => {
       let sent = 0
       const timer = setInterval(() => {
-        if (++sent < 20) return void socket.write("part")
-        clearInterval(timer)
-        socket.end()
+        if (sent++ < 20) socket.write("part")
+        else socket.end(() => clearInterval(timer))
       }, 10)
     })
     assert.strictEqual(yield* endOf(connector(slow, 100)()), "closed")

@@ -18,6 +18,7 @@ import type {
   PolicyRecord
 } from "../../src/licenses/LicenseState.ts"
 import { reinstate, revoke, suspend } from "../../src/licenses/Lifecycle.ts"
+import { type UpdateCommand, update } from "../../src/licenses/Update.ts"
 import {
   activationOf,
   assignmentOf,
@@ -217,6 +218,17 @@ const assigning = fc.record(
   { requiredKeys: ["feature_id"] }
 )
 
+const editing: fc.Arbitrary<UpdateCommand> = fc.record(
+  {
+    customer_name: fc.constantFrom(null, "Ada"),
+    starts_at: fc.constantFrom(null, noon + minute),
+    expires_at: fc.constantFrom(null, noon - day, noon + day, noon + 90 * day),
+    maintenance_expires_at: fc.constantFrom(null, noon + day),
+    metadata: fc.constantFrom({}, { note: "edited" })
+  },
+  { requiredKeys: [] }
+)
+
 /** One command and the time that passes before it. */
 export interface Step {
   readonly wait: number
@@ -250,6 +262,7 @@ export const anyStep: fc.Arbitrary<Step> = fc.oneof(
   steps(3, deactivate, requests),
   steps(3, assign, assigning),
   steps(1, unassign, fc.record({ feature_id: fc.constantFrom("feat_api", "feat_export", "feat_unheard-of") })),
+  steps(3, update, editing),
   steps(1, suspend, nothing),
   steps(2, reinstate, nothing),
   { weight: 1, arbitrary: fc.oneof(steps(1, revoke, nothing), steps(9, reinstate, nothing)) }

@@ -1,12 +1,16 @@
 /** What tests of management slices stand on: a database of their own, ids, the event log, and words for what was recorded. */
 import { assert } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import { Clock, Effect, Layer } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { SqlClient } from "effect/sql"
 import type { Code, Refusal } from "../../src/api/Failure.ts"
 import { Identifiers } from "../../src/api/Identifier.ts"
 import type { Keyset, Page } from "../../src/api/Paging.ts"
 import { EventLog } from "../../src/events/EventLog.ts"
+import { Policies } from "../../src/policies/Policies.ts"
+import { instant, json } from "../../src/postgres/Parameters.ts"
+import { Products } from "../../src/products/Products.ts"
+import { sha256 } from "../../src/signing/Digest.ts"
 import { Database } from "./Database.ts"
 
 export const Foundations = Layer.mergeAll(Identifiers.layer, EventLog.layer).pipe(
@@ -46,10 +50,10 @@ export const recorded = Effect.fnUntraced(function* <A, E, R>(effect: Effect.Eff
 })
 
 /** The code and detail that an effect is refused with. It must be refused, and leave no event. */
-export const refusalOf = Effect.fnUntraced(function* <A, E, R>(effect: Effect.Effect<A, E, R>) {
+export const refusalOf = Effect.fnUntraced(function* <R>(effect: Effect.Effect<unknown, Refusal, R>) {
   const { answer, events } = yield* recorded(Effect.flip(effect))
   assert.deepStrictEqual(events, [])
-  const { code, detail } = answer as Refusal
+  const { code, detail } = answer
   return [code, detail] as readonly [Code, string | undefined]
 })
 
@@ -68,4 +72,54 @@ export const walk = Effect.fnUntraced(function* <A, E, R, E2, R2>(
     items.push(...page.items)
   }
   return items
+})
+
+/** A product that no other test touches. */
+export const makeProduct = Effect.gen(function* () {
+  const id = yield* (yield* Identifiers).make("product")
+  return yield* (yield* Products).create({ name: "A product", code: id.toLowerCase() })
+})
+
+/** A policy that no other test touches, of a product of its own unless one is given. */
+export const makePolicy = Effect.fnUntraced(function* (productId?: string) {
+  const id = yield* (yield* Identifiers).make("policy")
+  const product_id = productId ?? (yield* makeProduct).id
+  return yield* (yield* Policies).create(product_id, {
+    name: "A policy",
+    code: id.toLowerCase(),
+    license_type: "perpetual"
+  })
+})
+
+/** The revision of a product's catalog, as licenses compare it. */
+export const catalogRevision = Effect.fnUntraced(function* (productId: string) {
+  const sql = yield* SqlClient.SqlClient
+  const [row] = yield* sql<{ catalog_revision: number }>`SELECT catalog_revision FROM products WHERE id = ${productId}`
+  return row?.catalog_revision
+})
+
+interface LicenseInput {
+  readonly product_id: string
+  readonly policy_id: string
+  readonly status?: string
+  readonly customer_id?: string
+  readonly order_id?: string
+  readonly subscription_id?: string
+}
+
+/** The row of a license, for what only asks whether there is one. */
+export const insertLicense = Effect.fnUntraced(function* (license: LicenseInput) {
+  const sql = yield* SqlClient.SqlClient
+  const id = yield* (yield* Identifiers).make("license")
+  const now = instant(yield* Clock.currentTimeMillis)
+  const row = {
+    status: "active",
+    ...license,
+    id,
+    key_hash: sha256(id),
+    license_key_prefix: "LK-00000",
+    license_key_last4: "0000"
+  }
+  yield* sql`INSERT INTO licenses ${sql.insert({ ...row, metadata: json({}), created_at: now, updated_at: now })}`
+  return id
 })

@@ -1,0 +1,84 @@
+/**
+ * Verifies signed answers the way any client can: from the raw bytes of `data` as they stand in the answer, and from nothing
+ * but the published raw public keys. It shares no code with the service, so that it can catch the service being wrong.
+ */
+import { createPublicKey, type KeyObject, verify } from "node:crypto"
+
+/** An entry of GET /api/v1/system/public-keys. */
+export interface PublishedKey {
+  readonly kid: string
+  readonly algorithm: string
+  /** Base64 of the 32 public key bytes. */
+  readonly public_key: string
+}
+
+/** The `data` of a signed answer; throws where anything about the answer is wrong. */
+export type Verifier = (body: Buffer) => Record<string, unknown>
+
+interface Envelope {
+  readonly data: Record<string, unknown>
+  readonly signature?: { readonly alg?: string; readonly kid: string; readonly value: string }
+  readonly meta?: { readonly request_id?: unknown; readonly timestamp: string }
+}
+
+export const verifierOf = (keys: ReadonlyArray<PublishedKey>): Verifier => {
+  const published = new Map(keys.map((key) => [key.kid, keyObject(key)]))
+  return (body) => {
+    const { data, signature, meta, ...rest } = JSON.parse(body.toString()) as Envelope
+    if (Object.keys(rest).length > 0) throw new Error(`the envelope has more than it should: ${Object.keys(rest)}`)
+    if (typeof meta?.request_id !== "string" || Number.isNaN(Date.parse(meta.timestamp))) {
+      throw new Error("meta lacks request_id or timestamp")
+    }
+    if (signature?.alg !== "Ed25519") throw new Error(`the signature's algorithm is ${signature?.alg}`)
+    const key = published.get(signature.kid)
+    if (key === undefined) throw new Error(`the signing key ${signature.kid} is not published`)
+    const bytes = dataBytes(body)
+    if (!verify(null, bytes, key, Buffer.from(signature.value, "base64")))
+      throw new Error("the signature does not hold")
+    if (bytes.toString() !== canonical(data)) throw new Error("data is not written as canonical JSON")
+    return data
+  }
+}
+
+const keyObject = ({ algorithm, public_key }: PublishedKey): KeyObject => {
+  if (algorithm !== "Ed25519") throw new Error(`a published key has the algorithm ${algorithm}`)
+  const x = Buffer.from(public_key, "base64").toString("base64url")
+  return createPublicKey({ key: { kty: "OKP", crv: "Ed25519", x }, format: "jwk" })
+}
+
+const [quote, backslash, colon, comma, open, close, openArray, closeArray] = Buffer.from('"\\:,{}[]')
+
+/** The bytes of the member `data` of a JSON object, exactly as they came. */
+export const dataBytes = (body: Buffer): Buffer => {
+  let depth = 0
+  let name = ""
+  let value = 0
+  for (let at = 0; at < body.length; at++) {
+    const byte = body[at]
+    if (byte === quote) {
+      const end = stringEnd(body, at)
+      if (depth === 1 && value === 0) name = body.toString("utf8", at + 1, end)
+      at = end
+    } else if (byte === open || byte === openArray) depth++
+    else if (depth === 1 && byte === colon) value = at + 1
+    else if (depth === 1 && (byte === comma || byte === close)) {
+      if (name === "data") return body.subarray(value, at)
+      value = 0
+    } else if (byte === close || byte === closeArray) depth--
+  }
+  throw new Error("the answer has no data")
+}
+
+const stringEnd = (body: Buffer, start: number): number => {
+  let at = start + 1
+  while (body[at] !== quote && at < body.length) at += body[at] === backslash ? 2 : 1
+  return at
+}
+
+/** RFC 8785: members sorted, no whitespace. */
+const canonical = (value: unknown): string => {
+  if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`
+  if (typeof value !== "object" || value === null) return JSON.stringify(value)
+  const members = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))
+  return `{${members.map(([name, member]) => `${JSON.stringify(name)}:${canonical(member)}`).join(",")}}`
+}

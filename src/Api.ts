@@ -1,0 +1,35 @@
+/** The contract's table of contents: every group of operations, in the order of the published tags. */
+import { HttpApi, OpenApi } from "effect/http-api"
+import { Intake } from "./api/Requests.ts"
+import { ApiKeysApi } from "./apiKeys/Api.ts"
+import { CommerceApi } from "./commerce/Api.ts"
+import { CustomersApi } from "./customers/Api.ts"
+import { DevicesApi } from "./devices/Api.ts"
+import { EventsApi } from "./events/Api.ts"
+import { FeaturesApi } from "./features/Api.ts"
+import { LicensesApi } from "./licenses/Api.ts"
+import { PoliciesApi } from "./policies/Api.ts"
+import { ProductsApi } from "./products/Api.ts"
+import { RuntimeApi } from "./runtime/Api.ts"
+import { ProbesApi, SystemApi } from "./system/Api.ts"
+import { VersionsApi } from "./versions/Api.ts"
+
+export class Api extends HttpApi.make("licensing")
+  .add(RuntimeApi)
+  .add(ProductsApi)
+  .add(PoliciesApi)
+  .add(FeaturesApi)
+  .add(CustomersApi)
+  .add(ApiKeysApi)
+  .add(EventsApi)
+  .add(LicensesApi)
+  .add(DevicesApi)
+  .add(CommerceApi)
+  .add(VersionsApi)
+  .add(SystemApi)
+  .prefix("/api/v1")
+  .middleware(Intake)
+  .add(ProbesApi)
+  .annotate(HttpApi.PayloadParseOptions, { onExcessProperty: "error", errors: "all" })
+  .annotate(OpenApi.Title, "Licensing Service")
+  .annotate(OpenApi.Version, "0.1.0") {}

@@ -1,0 +1,118 @@
+/** The HTTP service as a list: every slice, the middlewares, the documents, and what listens. */
+import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
+import { Context, Effect, Layer } from "effect"
+import { HttpRouter, HttpServer } from "effect/http"
+import { HttpApiBuilder, type HttpApiGroup } from "effect/http-api"
+import { Api } from "./Api.ts"
+import * as Decoding from "./api/Decoding.ts"
+import * as Intake from "./api/Intake.ts"
+import { PathIds } from "./api/PathIds.ts"
+import { ApiKeys } from "./apiKeys/ApiKeys.ts"
+import { ApiKeysHttp } from "./apiKeys/Http.ts"
+import { KnownKeys } from "./apiKeys/KnownKeys.ts"
+import * as Idempotency from "./auth/IdempotencyHttp.ts"
+import * as ManagementHttp from "./auth/ManagementHttp.ts"
+import * as RuntimeAuthorization from "./auth/RuntimeHttp.ts"
+import { CommerceHttp } from "./commerce/Http.ts"
+import { Orders } from "./commerce/Orders.ts"
+import { Subscriptions } from "./commerce/Subscriptions.ts"
+import { Customers } from "./customers/Customers.ts"
+import { CustomersHttp } from "./customers/Http.ts"
+import { Devices } from "./devices/Devices.ts"
+import { DevicesHttp } from "./devices/Http.ts"
+import { EventLog } from "./events/EventLog.ts"
+import { Events } from "./events/Events.ts"
+import { EventsHttp } from "./events/Http.ts"
+import { Features } from "./features/Features.ts"
+import { FeaturesHttp } from "./features/Http.ts"
+import { makeAnswering } from "./http/Answering.ts"
+import * as Listener from "./http/Listener.ts"
+import { Routes } from "./http/Routes.ts"
+import { LicensesHttp } from "./licenses/Http.ts"
+import { Issuing } from "./licenses/Issuing.ts"
+import { Journal } from "./licenses/Journal.ts"
+import { LicenseActors } from "./licenses/LicenseActors.ts"
+import { LicenseList } from "./licenses/LicenseList.ts"
+import { LicenseLookups } from "./licenses/LicenseLookups.ts"
+import { LicenseStore } from "./licenses/LicenseStore.ts"
+import { Licenses } from "./licenses/Licenses.ts"
+import { PoliciesHttp } from "./policies/Http.ts"
+import { Policies } from "./policies/Policies.ts"
+import { ProductsHttp } from "./products/Http.ts"
+import { Products } from "./products/Products.ts"
+import { RuntimeHttp } from "./runtime/Http.ts"
+import { Runtime } from "./runtime/Runtime.ts"
+import { Signer } from "./signing/Signer.ts"
+import { FirstToken } from "./system/FirstToken.ts"
+import { ProbesHttp, SystemHttp } from "./system/Http.ts"
+import { Readiness } from "./system/Readiness.ts"
+import { Shutdown } from "./system/Shutdown.ts"
+import { VersionsHttp } from "./versions/Http.ts"
+import { Versions } from "./versions/Versions.ts"
+
+// Stands in for the groups whose slices are still being written: they have no routes yet.
+const pending = Layer.succeedContext(
+  Context.makeUnsafe<HttpApiGroup.ToService<"licensing", (typeof Api)["groups"][keyof (typeof Api)["groups"]]>>(
+    new Map(Object.values(Api.groups).map(({ key }) => [key, { routes: [], handlers: new Map() }]))
+  )
+)
+
+/** One line for each slice, in the order of the published tags. */
+const slices = Layer.mergeAll(
+  RuntimeHttp.pipe(Layer.provide(Runtime.layer), Layer.provide(Signer.layer)),
+  ProductsHttp,
+  PoliciesHttp.pipe(Layer.provide(Policies.layer)),
+  FeaturesHttp.pipe(Layer.provide(Features.layer)),
+  CustomersHttp.pipe(Layer.provide(Customers.layer)),
+  ApiKeysHttp,
+  EventsHttp.pipe(Layer.provide(Events.layer)),
+  LicensesHttp.pipe(Layer.provide([Licenses.layer, Issuing.layer]), Layer.provide(LicenseList.layer)),
+  DevicesHttp.pipe(Layer.provide(Devices.layer)),
+  CommerceHttp.pipe(Layer.provide([Orders.layer, Subscriptions.layer])),
+  VersionsHttp.pipe(Layer.provide(Versions.layer)),
+  SystemHttp,
+  ProbesHttp.pipe(Layer.provide(Readiness.layer))
+)
+
+const middlewares = Layer.mergeAll(
+  Intake.layer,
+  Decoding.layer.pipe(Layer.provide(PathIds.layer)),
+  Idempotency.layer,
+  ManagementHttp.layer,
+  RuntimeAuthorization.layer
+)
+
+/** What several slices share. */
+const services = Layer.mergeAll(ApiKeys.layer, Products.layer, LicenseActors.layer).pipe(
+  Layer.provideMerge([Journal.layer, LicenseStore.layer, LicenseLookups.layer]),
+  Layer.provideMerge(KnownKeys.layer),
+  Layer.provideMerge(EventLog.layer)
+)
+
+const routes = HttpApiBuilder.layer(Api).pipe(
+  Layer.provide(slices),
+  Layer.provide(pending),
+  Layer.provide(middlewares),
+  Layer.provide(NodeHttpServer.layerHttpServices)
+)
+
+const serving = Layer.effectDiscard(
+  Effect.gen(function* () {
+    const answering = yield* makeAnswering
+    const router = yield* HttpRouter.HttpRouter
+    const server = yield* HttpServer.HttpServer
+    const shutdown = yield* Shutdown
+    yield* server.serve(answering(router.asHttpEffect()))
+    // The last to be added is the first to run: requests are served until the notice is over.
+    yield* Effect.addFinalizer(() => shutdown.announce)
+  })
+)
+
+/** Serves from the moment that it is built. The listener opens last and closes first. */
+export const layer = serving.pipe(
+  Layer.provideMerge(Listener.layer),
+  Layer.provide(routes),
+  Layer.provide(Routes.layer),
+  Layer.provideMerge(FirstToken.layer),
+  Layer.provide(services)
+)

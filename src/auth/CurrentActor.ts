@@ -1,0 +1,12 @@
+/** Who acts, as events record it. Authorization sets it for a request; what no request caused is done by the system. */
+import { Context } from "effect"
+
+export interface Actor {
+  readonly actor_type: "api_key" | "license" | "oidc_subject" | "system"
+  /** The API key's or license's id, an OIDC subject, or the name of the part of the service that acts. */
+  readonly actor_id: string
+}
+
+export const CurrentActor = Context.Reference<Actor>("licensing/auth/CurrentActor", {
+  defaultValue: () => ({ actor_type: "system", actor_id: "service" })
+})

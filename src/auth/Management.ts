@@ -1,0 +1,47 @@
+/**
+ * The contract half of management authorization: the one statement of an operation's scopes that is both enforced and
+ * published as `x-required-scopes`.
+ */
+import { Context } from "effect"
+import { HttpApiMiddleware, HttpApiSecurity, OpenApi } from "effect/http-api"
+import { failures } from "../api/Failure.ts"
+import type { ManagementScope } from "./Scope.ts"
+
+export class RequiredScopes extends Context.Service<
+  RequiredScopes,
+  readonly [ManagementScope, ...ReadonlyArray<ManagementScope>]
+>()("licensing/auth/RequiredScopes") {}
+
+/** Describes a management operation: its operationId, a one-line summary, and the scopes that it needs, all of them. */
+export const operation = (options: {
+  readonly id: string
+  readonly summary: string
+  readonly description?: string
+  readonly scopes: readonly [ManagementScope, ...ReadonlyArray<ManagementScope>]
+}) =>
+  Context.make(RequiredScopes, options.scopes).pipe(
+    Context.add(OpenApi.Identifier, options.id),
+    Context.add(OpenApi.Summary, options.summary),
+    Context.add(OpenApi.Override, {
+      "x-required-scopes": options.scopes,
+      ...(options.description === undefined ? undefined : { description: options.description })
+    })
+  )
+
+/** Admits a request with `Authorization: Bearer <API_TOKEN>` whose scopes suffice (contract, "Authentication" 1 to 3). */
+export class ManagementAuthorization extends HttpApiMiddleware.Service<ManagementAuthorization>()(
+  "licensing/auth/ManagementAuthorization",
+  {
+    requiredForClient: true,
+    security: { ApiToken: HttpApiSecurity.bearer },
+    error: failures(
+      "TOKEN_MISSING",
+      "TOKEN_MALFORMED",
+      "TOKEN_INVALID",
+      "TOKEN_EXPIRED",
+      "TOKEN_INACTIVE",
+      "TOKEN_ADDRESS_BLOCKED",
+      "TOKEN_SCOPE_DENIED"
+    )
+  }
+) {}

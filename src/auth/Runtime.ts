@@ -1,0 +1,31 @@
+/** The contract half of runtime authorization: the license that a request's key names. */
+import { Context } from "effect"
+import { HttpApiMiddleware, HttpApiSecurity, OpenApi } from "effect/http-api"
+import { failures } from "../api/Failure.ts"
+
+/** The license whose key the request carries. Its actor compares the hash again, so that a key ends the moment it is rotated. */
+export class LicenseCredential extends Context.Service<
+  LicenseCredential,
+  {
+    readonly licenseId: string
+    /** SHA-256 of the key in its canonical form, as lower-case hex. */
+    readonly keyHash: string
+  }
+>()("licensing/auth/LicenseCredential") {}
+
+/** Describes a runtime operation: its operationId and summary. */
+export const operation = (options: { readonly id: string; readonly summary: string; readonly description?: string }) =>
+  Context.make(OpenApi.Identifier, options.id).pipe(
+    Context.add(OpenApi.Summary, options.summary),
+    Context.add(OpenApi.Override, options.description === undefined ? {} : { description: options.description })
+  )
+
+/** Admits a request with `Authorization: License <LICENSE_KEY>` (contract, "Authentication" 4). */
+export class RuntimeAuthorization extends HttpApiMiddleware.Service<
+  RuntimeAuthorization,
+  { provides: LicenseCredential }
+>()("licensing/auth/RuntimeAuthorization", {
+  requiredForClient: true,
+  security: { LicenseKey: HttpApiSecurity.http({ scheme: "License" }) },
+  error: failures("LICENSE_KEY_MISSING", "LICENSE_KEY_INVALID")
+}) {}

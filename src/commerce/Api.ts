@@ -1,0 +1,111 @@
+/** The operations on orders and subscriptions: records of other systems. They never change a license by themselves. */
+import { Schema } from "effect"
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { Data, Paged } from "../api/Envelope.ts"
+import { failures } from "../api/Failure.ts"
+import { pageQuery } from "../api/Paging.ts"
+import { Decoding, PathTables } from "../api/Requests.ts"
+import { Idempotency } from "../auth/Idempotency.ts"
+import { ManagementAuthorization, operation } from "../auth/Management.ts"
+import { Order, OrderCreate, OrderStatus, OrderUpdate } from "./Order.ts"
+import { Subscription, SubscriptionCreate, SubscriptionStatus, SubscriptionUpdate } from "./Subscription.ts"
+
+const params = { id: Schema.String }
+const text = Schema.optionalKey(Schema.String)
+
+const orders = [
+  HttpApiEndpoint.get("listOrders", "/products/:id/orders", {
+    params,
+    query: {
+      ...pageQuery,
+      external_system: text,
+      external_id: text,
+      status: Schema.optionalKey(OrderStatus),
+      customer_id: text,
+      subscription_id: text
+    },
+    success: Paged(Order),
+    error: failures("NOT_FOUND")
+  })
+    .annotateMerge(operation({ id: "listOrders", summary: "List a product's orders", scopes: ["product:read"] }))
+    .annotate(PathTables, { id: "products" }),
+  HttpApiEndpoint.post("createOrder", "/products/:id/orders", {
+    params,
+    payload: OrderCreate,
+    success: Data(Order).pipe(HttpApiSchema.status(201)),
+    error: failures("NOT_FOUND", "DUPLICATE_EXTERNAL_ID", "LINKAGE_MISMATCH", "VALIDATION_ERROR")
+  })
+    .annotateMerge(operation({ id: "createOrder", summary: "Record an order", scopes: ["product:write"] }))
+    .annotate(PathTables, { id: "products" }),
+  HttpApiEndpoint.get("getOrder", "/orders/:id", {
+    params,
+    success: Data(Order),
+    error: failures("NOT_FOUND")
+  })
+    .annotateMerge(operation({ id: "getOrder", summary: "Get an order", scopes: ["product:read"] }))
+    .annotate(PathTables, { id: "orders" }),
+  HttpApiEndpoint.patch("updateOrder", "/orders/:id", {
+    params,
+    payload: OrderUpdate,
+    success: Data(Order),
+    error: failures("NOT_FOUND", "DUPLICATE_EXTERNAL_ID", "LINKAGE_MISMATCH", "VALIDATION_ERROR")
+  })
+    .annotateMerge(operation({ id: "updateOrder", summary: "Update an order", scopes: ["product:write"] }))
+    .annotate(PathTables, { id: "orders" })
+] as const
+
+const subscriptions = [
+  HttpApiEndpoint.get("listSubscriptions", "/products/:id/subscriptions", {
+    params,
+    query: {
+      ...pageQuery,
+      external_system: text,
+      external_id: text,
+      status: Schema.optionalKey(SubscriptionStatus),
+      customer_id: text
+    },
+    success: Paged(Subscription),
+    error: failures("NOT_FOUND")
+  })
+    .annotateMerge(
+      operation({ id: "listSubscriptions", summary: "List a product's subscriptions", scopes: ["product:read"] })
+    )
+    .annotate(PathTables, { id: "products" }),
+  HttpApiEndpoint.post("createSubscription", "/products/:id/subscriptions", {
+    params,
+    payload: SubscriptionCreate,
+    success: Data(Subscription).pipe(HttpApiSchema.status(201)),
+    error: failures("NOT_FOUND", "DUPLICATE_EXTERNAL_ID", "VALIDATION_ERROR")
+  })
+    .annotateMerge(operation({ id: "createSubscription", summary: "Record a subscription", scopes: ["product:write"] }))
+    .annotate(PathTables, { id: "products" }),
+  HttpApiEndpoint.get("getSubscription", "/subscriptions/:id", {
+    params,
+    success: Data(Subscription),
+    error: failures("NOT_FOUND")
+  })
+    .annotateMerge(operation({ id: "getSubscription", summary: "Get a subscription", scopes: ["product:read"] }))
+    .annotate(PathTables, { id: "subscriptions" }),
+  HttpApiEndpoint.patch("updateSubscription", "/subscriptions/:id", {
+    params,
+    payload: SubscriptionUpdate,
+    success: Data(Subscription),
+    error: failures("NOT_FOUND", "DUPLICATE_EXTERNAL_ID", "VALIDATION_ERROR")
+  })
+    .annotateMerge(
+      operation({
+        id: "updateSubscription",
+        summary: "Update a subscription",
+        description: "Leaving the status canceled clears canceled_at; entering it without canceled_at stores the time.",
+        scopes: ["product:write"]
+      })
+    )
+    .annotate(PathTables, { id: "subscriptions" })
+] as const
+
+export class CommerceApi extends HttpApiGroup.make("commerce")
+  .add(...orders, ...subscriptions)
+  .middleware(Decoding)
+  .middleware(Idempotency)
+  .middleware(ManagementAuthorization)
+  .annotate(OpenApi.Description, "Orders and subscriptions of other systems, to link licenses to.") {}

@@ -1,0 +1,24 @@
+import { Effect } from "effect"
+import { HttpApiBuilder } from "effect/http-api"
+import { Api } from "../Api.ts"
+import { Orders } from "./Orders.ts"
+import { Subscriptions } from "./Subscriptions.ts"
+
+export const CommerceHttp = HttpApiBuilder.group(
+  Api,
+  "commerce",
+  Effect.fn(function* (handlers) {
+    const orders = yield* Orders
+    const subscriptions = yield* Subscriptions
+    return handlers.handleAll({
+      listOrders: ({ params, query }) => orders.list(params.id, query),
+      createOrder: ({ params, payload }) => orders.create(params.id, payload),
+      getOrder: ({ params }) => orders.get(params.id),
+      updateOrder: ({ params, payload }) => orders.update(params.id, payload),
+      listSubscriptions: ({ params, query }) => subscriptions.list(params.id, query),
+      createSubscription: ({ params, payload }) => subscriptions.create(params.id, payload),
+      getSubscription: ({ params }) => subscriptions.get(params.id),
+      updateSubscription: ({ params, payload }) => subscriptions.update(params.id, payload)
+    })
+  })
+)

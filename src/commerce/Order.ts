@@ -1,0 +1,52 @@
+/** An order that another system keeps, mirrored (contract, "Order"). Periods are stored as provided; any status may follow any. */
+import { Schema } from "effect"
+import { Metadata } from "../api/Metadata.ts"
+import { Reference } from "../api/Text.ts"
+import { Timestamp } from "../api/Timestamp.ts"
+import { Link } from "./Link.ts"
+import { External } from "./Subscription.ts"
+
+export const OrderStatus = Schema.Literals(["pending", "paid", "fulfilled", "canceled", "refunded"]).annotate({
+  identifier: "OrderStatus"
+})
+export type OrderStatus = typeof OrderStatus.Type
+
+export const Order = Schema.Struct({
+  id: Schema.String,
+  product_id: Schema.String,
+  external_system: Schema.String,
+  external_id: Schema.String,
+  status: OrderStatus,
+  metadata: Metadata,
+  created_at: Timestamp,
+  updated_at: Timestamp,
+  customer_id: Schema.optionalKey(Schema.String),
+  subscription_id: Schema.optionalKey(Schema.String),
+  period_start: Schema.optionalKey(Timestamp),
+  period_end: Schema.optionalKey(Timestamp)
+}).annotate({ identifier: "Order" })
+export type Order = typeof Order.Type
+
+const together = "Only together with the other end of the period."
+
+export const OrderCreate = Schema.Struct({
+  external_system: External,
+  external_id: External,
+  status: OrderStatus,
+  customer_id: Schema.optionalKey(Reference),
+  subscription_id: Schema.optionalKey(Reference),
+  period_start: Schema.optionalKey(Timestamp.annotate({ description: together })),
+  period_end: Schema.optionalKey(Timestamp.annotate({ description: together })),
+  metadata: Schema.optionalKey(Metadata)
+}).annotate({ identifier: "OrderCreateRequest" })
+
+export const OrderUpdate = Schema.Struct({
+  customer_id: Schema.optionalKey(Link),
+  subscription_id: Schema.optionalKey(Link),
+  external_system: Schema.optionalKey(External),
+  external_id: Schema.optionalKey(External),
+  status: Schema.optionalKey(OrderStatus),
+  period_start: Schema.optionalKey(Schema.NullOr(Timestamp).annotate({ description: together })),
+  period_end: Schema.optionalKey(Schema.NullOr(Timestamp).annotate({ description: together })),
+  metadata: Schema.optionalKey(Metadata)
+}).annotate({ identifier: "OrderUpdateRequest" })

@@ -1,0 +1,180 @@
+/**
+ * Orders: facts of another system, stored as provided. What must stay true: both ends of a period or none, and a linked
+ * subscription of the order's own product.
+ */
+import { Clock, Context, Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql"
+import { type Refusal, refuse } from "../api/Failure.ts"
+import { Identifiers } from "../api/Identifier.ts"
+import { limitDefault, type Page, type PageRequest, pageOf } from "../api/Paging.ts"
+import { changesOf } from "../events/Changes.ts"
+import { EventLog } from "../events/EventLog.ts"
+import { instant, json } from "../postgres/Parameters.ts"
+import { after, constraints, equals, patched, present, type Row, transaction } from "../postgres/Sql.ts"
+import { Products, productNotFound } from "../products/Products.ts"
+import type { Order, OrderCreate, OrderStatus, OrderUpdate } from "./Order.ts"
+
+const notFound = (id: string) => refuse("NOT_FOUND", `No order has the id ${id}.`, "id")
+
+const constrained = ({ product_id, customer_id, external_id }: Order) =>
+  constraints({
+    orders_product_id_fkey: () => productNotFound(product_id),
+    orders_customer_id_fkey: () => refuse("NOT_FOUND", `No customer has the id ${customer_id}.`, "customer_id"),
+    orders_external_key: () =>
+      refuse(
+        "DUPLICATE_EXTERNAL_ID",
+        `The product has an order with the external id ${external_id} of that system already.`,
+        "external_id"
+      )
+  })
+
+interface OrderFilter extends PageRequest {
+  readonly external_system?: string
+  readonly external_id?: string
+  readonly status?: OrderStatus
+  readonly customer_id?: string
+  readonly subscription_id?: string
+}
+
+const editable = [
+  "customer_id",
+  "subscription_id",
+  "external_system",
+  "external_id",
+  "status",
+  "period_start",
+  "period_end",
+  "metadata"
+] as const
+
+type WriteRefusal = Refusal<"NOT_FOUND" | "DUPLICATE_EXTERNAL_ID" | "LINKAGE_MISMATCH" | "VALIDATION_ERROR">
+
+export class Orders extends Context.Service<
+  Orders,
+  {
+    list(productId: string, filter: OrderFilter): Effect.Effect<Page<Order>, Refusal<"NOT_FOUND">>
+    get(id: string): Effect.Effect<Order, Refusal<"NOT_FOUND">>
+    create(productId: string, input: typeof OrderCreate.Type): Effect.Effect<Order, WriteRefusal>
+    update(id: string, input: typeof OrderUpdate.Type): Effect.Effect<Order, WriteRefusal>
+  }
+>()("licensing/commerce/Orders") {
+  static readonly layer = Layer.effect(
+    Orders,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const ids = yield* Identifiers
+      const events = yield* EventLog
+      const products = yield* Products
+      const columns = sql.literal(`id, product_id, ${editable.join(", ")}, created_at, updated_at`)
+      const inTransaction = transaction(sql)
+
+      const list = Effect.fn("Orders.list")(
+        function* (productId: string, filter: OrderFilter) {
+          const {
+            limit = limitDefault,
+            cursor,
+            external_system,
+            external_id,
+            status,
+            customer_id,
+            subscription_id
+          } = filter
+          const rows = yield* sql<Row<Order>>`
+          SELECT ${columns} FROM orders
+          WHERE product_id = ${productId} AND ${after(sql, cursor)}
+            AND ${equals(sql, { external_system, external_id, status, customer_id, subscription_id })}
+          ORDER BY created_at DESC, id DESC LIMIT ${limit + 1}`
+          if (rows.length === 0) yield* products.get(productId)
+          return pageOf(rows.map(present<Order>), limit)
+        },
+        Effect.catchTag("SqlError", Effect.die)
+      )
+
+      const get = Effect.fn("Orders.get")(function* (id: string) {
+        const [row] = yield* Effect.orDie(sql<Row<Order>>`SELECT ${columns} FROM orders WHERE id = ${id}`)
+        return row === undefined ? yield* notFound(id) : present<Order>(row)
+      })
+
+      const locked = Effect.fnUntraced(function* (id: string) {
+        const [row] = yield* sql<Row<Order>>`SELECT ${columns} FROM orders WHERE id = ${id} FOR UPDATE`
+        return row === undefined ? yield* notFound(id) : present<Order>(row)
+      })
+
+      /** A subscription is never deleted and never changes its product, so it needs no lock. */
+      const checkSubscription = Effect.fnUntraced(function* ({ product_id, subscription_id }: Order) {
+        if (subscription_id === undefined) return
+        const [subscription] = yield* sql<{ product_id: string }>`
+          SELECT product_id FROM subscriptions WHERE id = ${subscription_id}`
+        if (subscription === undefined) {
+          return yield* refuse("NOT_FOUND", `No subscription has the id ${subscription_id}.`, "subscription_id")
+        }
+        if (subscription.product_id !== product_id) {
+          return yield* refuse(
+            "LINKAGE_MISMATCH",
+            "The subscription belongs to another product than the order.",
+            "subscription_id"
+          )
+        }
+      })
+
+      const create = Effect.fn("Orders.create")(function* (productId: string, input: typeof OrderCreate.Type) {
+        const fault = periodFault(input)
+        if (fault !== undefined) return yield* fault
+        const now = yield* Clock.currentTimeMillis
+        const id = yield* ids.make("order")
+        const order: Order = { id, product_id: productId, metadata: {}, ...input, created_at: now, updated_at: now }
+        yield* checkSubscription(order)
+        const row = { ...rowOf(order), id, product_id: productId, created_at: instant(now) }
+        yield* sql`INSERT INTO orders ${sql.insert(row)}`.pipe(constrained(order))
+        const { external_system, external_id, status } = order
+        yield* events.append({
+          event_type: "order.created",
+          resource_type: "order",
+          resource_id: id,
+          metadata: { product_id: productId, external_system, external_id, status }
+        })
+        return order
+      }, inTransaction)
+
+      const update = Effect.fn("Orders.update")(function* (id: string, input: typeof OrderUpdate.Type) {
+        const before = yield* locked(id)
+        const fault = periodFault(input)
+        if (fault !== undefined) return yield* fault
+        const now = yield* Clock.currentTimeMillis
+        const order: Order = { ...patched<Order>(before, input), updated_at: now }
+        const changes = changesOf(before, order, editable)
+        if (Object.keys(changes).length === 0) return before
+        yield* checkSubscription(order)
+        yield* sql`UPDATE orders SET ${sql.update(rowOf(order))} WHERE id = ${id}`.pipe(constrained(order))
+        yield* events.append({
+          event_type: "order.updated",
+          resource_type: "order",
+          resource_id: id,
+          metadata: { changes }
+        })
+        return order
+      }, inTransaction)
+
+      return Orders.of({ list, get, create, update })
+    })
+  )
+}
+
+/** The contract's linkage rule on orders, for requests of both kinds: both ends of a period are given, or none. */
+const periodFault = ({ period_start, period_end }: typeof OrderUpdate.Type) => {
+  if (wayOf(period_start) === wayOf(period_end)) return undefined
+  const isEndMissing = period_end === undefined || (period_end === null && period_start !== undefined)
+  const missing = isEndMissing ? "period_end" : "period_start"
+  return refuse("VALIDATION_ERROR", "Give period_start and period_end together, or leave both out.", missing)
+}
+
+const wayOf = (end: number | null | undefined) => (end === undefined ? "left out" : end === null ? "cleared" : "given")
+
+/** The columns that an update writes. */
+const rowOf = (order: Order) => ({
+  ...Object.fromEntries(editable.map((field) => [field, order[field] ?? null])),
+  period_start: instant(order.period_start ?? null),
+  period_end: instant(order.period_end ?? null),
+  metadata: json(order.metadata),
+  updated_at: instant(order.updated_at)
+})

@@ -1,0 +1,59 @@
+/** A subscription that another system bills, mirrored (contract, "Subscription"). Any status may follow any. */
+import { Schema } from "effect"
+import { Metadata } from "../api/Metadata.ts"
+import { Reference, Text } from "../api/Text.ts"
+import { Timestamp } from "../api/Timestamp.ts"
+import { Link } from "./Link.ts"
+
+export const SubscriptionStatus = Schema.Literals(["trialing", "active", "past_due", "paused", "canceled"]).annotate({
+  identifier: "SubscriptionStatus"
+})
+export type SubscriptionStatus = typeof SubscriptionStatus.Type
+
+/** What the other system calls itself or its record. */
+export const External = Text(255).check(Schema.isMinLength(1))
+
+export const Subscription = Schema.Struct({
+  id: Schema.String,
+  product_id: Schema.String,
+  external_system: Schema.String,
+  external_id: Schema.String,
+  status: SubscriptionStatus,
+  current_period_start: Timestamp,
+  current_period_end: Timestamp,
+  cancel_at_period_end: Schema.Boolean,
+  metadata: Metadata,
+  created_at: Timestamp,
+  updated_at: Timestamp,
+  customer_id: Schema.optionalKey(Schema.String),
+  canceled_at: Schema.optionalKey(Timestamp)
+}).annotate({ identifier: "Subscription" })
+export type Subscription = typeof Subscription.Type
+
+export const SubscriptionCreate = Schema.Struct({
+  external_system: External,
+  external_id: External,
+  status: SubscriptionStatus,
+  current_period_start: Timestamp,
+  current_period_end: Timestamp,
+  customer_id: Schema.optionalKey(Reference),
+  cancel_at_period_end: Schema.optionalKey(Schema.Boolean.annotate({ default: false })),
+  canceled_at: Schema.optionalKey(
+    Timestamp.annotate({
+      description: "Only with the status canceled, for which it is the time of the request unless given."
+    })
+  ),
+  metadata: Schema.optionalKey(Metadata)
+}).annotate({ identifier: "SubscriptionCreateRequest" })
+
+export const SubscriptionUpdate = Schema.Struct({
+  customer_id: Schema.optionalKey(Link),
+  external_system: Schema.optionalKey(External),
+  external_id: Schema.optionalKey(External),
+  status: Schema.optionalKey(SubscriptionStatus),
+  current_period_start: Schema.optionalKey(Timestamp),
+  current_period_end: Schema.optionalKey(Timestamp),
+  cancel_at_period_end: Schema.optionalKey(Schema.Boolean),
+  canceled_at: Schema.optionalKey(Schema.NullOr(Timestamp)),
+  metadata: Schema.optionalKey(Metadata)
+}).annotate({ identifier: "SubscriptionUpdateRequest" })

@@ -1,0 +1,179 @@
+/**
+ * Subscriptions: facts of another system, stored as provided. What must stay true: a period ends after it starts, and
+ * `canceled_at` stands only beside the status canceled, whatever an update names and leaves out.
+ */
+import { Clock, Context, Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql"
+import { type Refusal, refuse } from "../api/Failure.ts"
+import { Identifiers } from "../api/Identifier.ts"
+import { limitDefault, type Page, type PageRequest, pageOf } from "../api/Paging.ts"
+import { changesOf } from "../events/Changes.ts"
+import { EventLog } from "../events/EventLog.ts"
+import { instant, json } from "../postgres/Parameters.ts"
+import { after, constraints, equals, patched, present, type Row, transaction } from "../postgres/Sql.ts"
+import { Products, productNotFound } from "../products/Products.ts"
+import type { Subscription, SubscriptionCreate, SubscriptionStatus, SubscriptionUpdate } from "./Subscription.ts"
+
+const notFound = (id: string) => refuse("NOT_FOUND", `No subscription has the id ${id}.`, "id")
+
+const constrained = ({ product_id, customer_id, external_id }: Subscription) =>
+  constraints({
+    subscriptions_product_id_fkey: () => productNotFound(product_id),
+    subscriptions_customer_id_fkey: () => refuse("NOT_FOUND", `No customer has the id ${customer_id}.`, "customer_id"),
+    subscriptions_external_key: () =>
+      refuse(
+        "DUPLICATE_EXTERNAL_ID",
+        `The product has a subscription with the external id ${external_id} of that system already.`,
+        "external_id"
+      )
+  })
+
+interface SubscriptionFilter extends PageRequest {
+  readonly external_system?: string
+  readonly external_id?: string
+  readonly status?: SubscriptionStatus
+  readonly customer_id?: string
+}
+
+const editable = [
+  "customer_id",
+  "external_system",
+  "external_id",
+  "status",
+  "current_period_start",
+  "current_period_end",
+  "cancel_at_period_end",
+  "canceled_at",
+  "metadata"
+] as const
+
+type WriteRefusal = Refusal<"NOT_FOUND" | "DUPLICATE_EXTERNAL_ID" | "VALIDATION_ERROR">
+
+export class Subscriptions extends Context.Service<
+  Subscriptions,
+  {
+    list(productId: string, filter: SubscriptionFilter): Effect.Effect<Page<Subscription>, Refusal<"NOT_FOUND">>
+    get(id: string): Effect.Effect<Subscription, Refusal<"NOT_FOUND">>
+    create(productId: string, input: typeof SubscriptionCreate.Type): Effect.Effect<Subscription, WriteRefusal>
+    update(id: string, input: typeof SubscriptionUpdate.Type): Effect.Effect<Subscription, WriteRefusal>
+  }
+>()("licensing/commerce/Subscriptions") {
+  static readonly layer = Layer.effect(
+    Subscriptions,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const ids = yield* Identifiers
+      const events = yield* EventLog
+      const products = yield* Products
+      const columns = sql.literal(`id, product_id, ${editable.join(", ")}, created_at, updated_at`)
+      const inTransaction = transaction(sql)
+
+      const list = Effect.fn("Subscriptions.list")(
+        function* (productId: string, filter: SubscriptionFilter) {
+          const { limit = limitDefault, cursor, external_system, external_id, status, customer_id } = filter
+          const rows = yield* sql<Row<Subscription>>`
+          SELECT ${columns} FROM subscriptions
+          WHERE product_id = ${productId} AND ${after(sql, cursor)}
+            AND ${equals(sql, { external_system, external_id, status, customer_id })}
+          ORDER BY created_at DESC, id DESC LIMIT ${limit + 1}`
+          if (rows.length === 0) yield* products.get(productId)
+          return pageOf(rows.map(present<Subscription>), limit)
+        },
+        Effect.catchTag("SqlError", Effect.die)
+      )
+
+      const get = Effect.fn("Subscriptions.get")(function* (id: string) {
+        const [row] = yield* Effect.orDie(sql<Row<Subscription>>`SELECT ${columns} FROM subscriptions WHERE id = ${id}`)
+        return row === undefined ? yield* notFound(id) : present<Subscription>(row)
+      })
+
+      const locked = Effect.fnUntraced(function* (id: string) {
+        const [row] = yield* sql<Row<Subscription>>`SELECT ${columns} FROM subscriptions WHERE id = ${id} FOR UPDATE`
+        return row === undefined ? yield* notFound(id) : present<Subscription>(row)
+      })
+
+      const create = Effect.fn("Subscriptions.create")(function* (
+        productId: string,
+        input: typeof SubscriptionCreate.Type
+      ) {
+        const now = yield* Clock.currentTimeMillis
+        const id = yield* ids.make("subscription")
+        const subscription: Subscription = {
+          id,
+          product_id: productId,
+          cancel_at_period_end: false,
+          metadata: {},
+          ...(input.status === "canceled" ? { canceled_at: now } : undefined),
+          ...input,
+          created_at: now,
+          updated_at: now
+        }
+        const fault = faultOf(subscription)
+        if (fault !== undefined) return yield* fault
+        const row = { ...rowOf(subscription), id, product_id: productId, created_at: instant(now) }
+        yield* sql`INSERT INTO subscriptions ${sql.insert(row)}`.pipe(constrained(subscription))
+        const { external_system, external_id, status } = subscription
+        yield* events.append({
+          event_type: "subscription.created",
+          resource_type: "subscription",
+          resource_id: id,
+          metadata: { product_id: productId, external_system, external_id, status }
+        })
+        return subscription
+      }, inTransaction)
+
+      const update = Effect.fn("Subscriptions.update")(function* (id: string, input: typeof SubscriptionUpdate.Type) {
+        const before = yield* locked(id)
+        const now = yield* Clock.currentTimeMillis
+        const canceled_at = canceledAt(before, input, now)
+        const subscription: Subscription = {
+          ...patched<Subscription>(before, { ...input, canceled_at }),
+          updated_at: now
+        }
+        const fault = faultOf(subscription)
+        if (fault !== undefined) return yield* fault
+        const changes = changesOf(before, subscription, editable)
+        if (Object.keys(changes).length === 0) return before
+        yield* sql`UPDATE subscriptions SET ${sql.update(rowOf(subscription))} WHERE id = ${id}`.pipe(
+          constrained(subscription)
+        )
+        yield* events.append({
+          event_type: "subscription.updated",
+          resource_type: "subscription",
+          resource_id: id,
+          metadata: { changes }
+        })
+        return subscription
+      }, inTransaction)
+
+      return Subscriptions.of({ list, get, create, update })
+    })
+  )
+}
+
+/** `canceled_at` after an update: entering canceled without it stores now, leaving canceled without it clears it. */
+const canceledAt = (before: Subscription, input: typeof SubscriptionUpdate.Type, now: number): number | null => {
+  const status = input.status ?? before.status
+  if (status !== before.status) return input.canceled_at ?? (status === "canceled" ? now : null)
+  return input.canceled_at === undefined ? (before.canceled_at ?? null) : input.canceled_at
+}
+
+/** What the contract's linkage rule on subscriptions finds wrong. */
+const faultOf = ({ status, current_period_start, current_period_end, canceled_at }: Subscription) => {
+  if (current_period_end <= current_period_start) {
+    return refuse("VALIDATION_ERROR", "current_period_end must be after current_period_start.", "current_period_end")
+  }
+  return canceled_at !== undefined && status !== "canceled"
+    ? refuse("VALIDATION_ERROR", "canceled_at can be given only with the status canceled.", "canceled_at")
+    : undefined
+}
+
+/** The columns that an update writes. */
+const rowOf = (subscription: Subscription) => ({
+  ...Object.fromEntries(editable.map((field) => [field, subscription[field] ?? null])),
+  current_period_start: instant(subscription.current_period_start),
+  current_period_end: instant(subscription.current_period_end),
+  canceled_at: instant(subscription.canceled_at ?? null),
+  metadata: json(subscription.metadata),
+  updated_at: instant(subscription.updated_at)
+})

@@ -1,0 +1,54 @@
+/** The operations on customers. They hold personal data, so only `admin` may call them. */
+import { Schema } from "effect"
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { Data, Paged } from "../api/Envelope.ts"
+import { failures } from "../api/Failure.ts"
+import { pageQuery } from "../api/Paging.ts"
+import { Decoding, PathTables } from "../api/Requests.ts"
+import { Idempotency } from "../auth/Idempotency.ts"
+import { ManagementAuthorization, operation } from "../auth/Management.ts"
+import { Customer, CustomerCreate, CustomerUpdate } from "./Customer.ts"
+
+const params = { id: Schema.String }
+
+export class CustomersApi extends HttpApiGroup.make("customers")
+  .add(
+    HttpApiEndpoint.get("list", "/customers", {
+      query: { ...pageQuery, code: Schema.optionalKey(Schema.String), email: Schema.optionalKey(Schema.String) },
+      success: Paged(Customer)
+    }).annotateMerge(operation({ id: "listCustomers", summary: "List customers", scopes: ["admin"] })),
+    HttpApiEndpoint.post("create", "/customers", {
+      payload: CustomerCreate,
+      success: Data(Customer).pipe(HttpApiSchema.status(201)),
+      error: failures("DUPLICATE_CODE")
+    }).annotateMerge(operation({ id: "createCustomer", summary: "Create a customer", scopes: ["admin"] })),
+    HttpApiEndpoint.get("get", "/customers/:id", {
+      params,
+      success: Data(Customer),
+      error: failures("NOT_FOUND")
+    }).annotateMerge(operation({ id: "getCustomer", summary: "Get a customer", scopes: ["admin"] })),
+    HttpApiEndpoint.patch("update", "/customers/:id", {
+      params,
+      payload: CustomerUpdate,
+      success: Data(Customer),
+      error: failures("NOT_FOUND", "DUPLICATE_CODE")
+    }).annotateMerge(operation({ id: "updateCustomer", summary: "Update a customer", scopes: ["admin"] })),
+    HttpApiEndpoint.delete("delete", "/customers/:id", {
+      params,
+      success: HttpApiSchema.NoContent,
+      error: failures("NOT_FOUND", "RESOURCE_IN_USE")
+    }).annotateMerge(
+      operation({
+        id: "deleteCustomer",
+        summary: "Delete a customer",
+        description:
+          "Deletes the customer with its custom field values. Refused while licenses, orders or subscriptions link to it.",
+        scopes: ["admin"]
+      })
+    )
+  )
+  .middleware(Decoding)
+  .middleware(Idempotency)
+  .middleware(ManagementAuthorization)
+  .annotate(PathTables, { id: "customers" })
+  .annotate(OpenApi.Description, "Whom licenses belong to.") {}

@@ -1,0 +1,30 @@
+/** A customer: whom licenses, orders and subscriptions can be linked to (contract, "Customer"). */
+import { Schema } from "effect"
+import { Metadata } from "../api/Metadata.ts"
+import { Code, Email, Name } from "../api/Text.ts"
+import { Timestamp } from "../api/Timestamp.ts"
+
+export const Customer = Schema.Struct({
+  id: Schema.String,
+  name: Schema.String,
+  code: Schema.String,
+  metadata: Metadata,
+  created_at: Timestamp,
+  updated_at: Timestamp,
+  email: Schema.optionalKey(Schema.String)
+}).annotate({ identifier: "Customer" })
+export type Customer = typeof Customer.Type
+
+export const CustomerCreate = Schema.Struct({
+  name: Name,
+  code: Code,
+  email: Schema.optionalKey(Email),
+  metadata: Schema.optionalKey(Metadata)
+}).annotate({ identifier: "CustomerCreateRequest" })
+
+export const CustomerUpdate = Schema.Struct({
+  name: Schema.optionalKey(Name),
+  code: Schema.optionalKey(Code),
+  email: Schema.optionalKey(Schema.NullOr(Email)),
+  metadata: Schema.optionalKey(Metadata)
+}).annotate({ identifier: "CustomerUpdateRequest" })

@@ -1,0 +1,127 @@
+/** Customers: plain commands, each one transaction of the change and its event. */
+import { Clock, Context, Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql"
+import { type Refusal, refuse } from "../api/Failure.ts"
+import { Identifiers } from "../api/Identifier.ts"
+import { limitDefault, type Page, type PageRequest, pageOf } from "../api/Paging.ts"
+import { changesOf } from "../events/Changes.ts"
+import { EventLog } from "../events/EventLog.ts"
+import { instant, json } from "../postgres/Parameters.ts"
+import { after, constraints, equals, inUse, patched, present, type Row, transaction } from "../postgres/Sql.ts"
+import type { Customer, CustomerCreate, CustomerUpdate } from "./Customer.ts"
+
+const notFound = (id: string) => refuse("NOT_FOUND", `No customer has the id ${id}.`, "id")
+const duplicateCode = (code: string) =>
+  constraints({
+    customers_code_key: () =>
+      refuse("DUPLICATE_CODE", `Another customer has the code ${code}: choose a different one.`, "code")
+  })
+
+interface CustomerFilter extends PageRequest {
+  readonly code?: string
+  readonly email?: string
+}
+
+export class Customers extends Context.Service<
+  Customers,
+  {
+    list(filter: CustomerFilter): Effect.Effect<Page<Customer>>
+    get(id: string): Effect.Effect<Customer, Refusal<"NOT_FOUND">>
+    create(input: typeof CustomerCreate.Type): Effect.Effect<Customer, Refusal<"DUPLICATE_CODE">>
+    update(
+      id: string,
+      input: typeof CustomerUpdate.Type
+    ): Effect.Effect<Customer, Refusal<"NOT_FOUND" | "DUPLICATE_CODE">>
+    delete(id: string): Effect.Effect<void, Refusal<"NOT_FOUND" | "RESOURCE_IN_USE">>
+  }
+>()("licensing/customers/Customers") {
+  static readonly layer = Layer.effect(
+    Customers,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const ids = yield* Identifiers
+      const events = yield* EventLog
+      const columns = sql.literal("id, name, code, metadata, created_at, updated_at, email")
+      const inTransaction = transaction(sql)
+
+      const list = Effect.fn("Customers.list")(function* ({
+        limit = limitDefault,
+        cursor,
+        code,
+        email
+      }: CustomerFilter) {
+        const rows = yield* sql<Row<Customer>>`
+          SELECT ${columns} FROM customers WHERE ${after(sql, cursor)} AND ${equals(sql, { code, email })}
+          ORDER BY created_at DESC, id DESC LIMIT ${limit + 1}`
+        return pageOf(rows.map(present<Customer>), limit)
+      }, Effect.orDie)
+
+      const get = Effect.fn("Customers.get")(function* (id: string) {
+        const [row] = yield* Effect.orDie(sql<Row<Customer>>`SELECT ${columns} FROM customers WHERE id = ${id}`)
+        return row === undefined ? yield* notFound(id) : present<Customer>(row)
+      })
+
+      const locked = Effect.fnUntraced(function* (id: string) {
+        const [row] = yield* sql<Row<Customer>>`SELECT ${columns} FROM customers WHERE id = ${id} FOR UPDATE`
+        return row === undefined ? yield* notFound(id) : present<Customer>(row)
+      })
+
+      const create = Effect.fn("Customers.create")(function* (input: typeof CustomerCreate.Type) {
+        const now = yield* Clock.currentTimeMillis
+        const id = yield* ids.make("customer")
+        const customer: Customer = { id, metadata: {}, ...input, created_at: now, updated_at: now }
+        yield* sql`
+          INSERT INTO customers (id, name, code, email, metadata, created_at, updated_at)
+          VALUES (${id}, ${customer.name}, ${customer.code}, ${customer.email ?? null}, ${json(customer.metadata)},
+            ${instant(now)}, ${instant(now)})`.pipe(duplicateCode(customer.code))
+        yield* events.append({
+          event_type: "customer.created",
+          resource_type: "customer",
+          resource_id: id,
+          metadata: { name: customer.name, code: customer.code }
+        })
+        return customer
+      }, inTransaction)
+
+      const update = Effect.fn("Customers.update")(function* (id: string, input: typeof CustomerUpdate.Type) {
+        const before = yield* locked(id)
+        const now = yield* Clock.currentTimeMillis
+        const customer: Customer = { ...patched<Customer>(before, input), updated_at: now }
+        const changes = changesOf(before, customer, ["name", "code", "email", "metadata"])
+        if (Object.keys(changes).length === 0) return before
+        yield* sql`
+          UPDATE customers SET name = ${customer.name}, code = ${customer.code}, email = ${customer.email ?? null},
+            metadata = ${json(customer.metadata)}, updated_at = ${instant(now)}
+          WHERE id = ${id}`.pipe(duplicateCode(customer.code))
+        yield* events.append({
+          event_type: "customer.updated",
+          resource_type: "customer",
+          resource_id: id,
+          metadata: { changes }
+        })
+        return customer
+      }, inTransaction)
+
+      const remove = Effect.fn("Customers.delete")(function* (id: string) {
+        const customer = yield* locked(id)
+        yield* sql`DELETE FROM customers WHERE id = ${id}`.pipe(
+          inUse(() =>
+            refuse(
+              "RESOURCE_IN_USE",
+              "Licenses, orders or subscriptions link to the customer: clear those links first.",
+              "id"
+            )
+          )
+        )
+        yield* events.append({
+          event_type: "customer.deleted",
+          resource_type: "customer",
+          resource_id: id,
+          metadata: { name: customer.name, code: customer.code }
+        })
+      }, inTransaction)
+
+      return Customers.of({ list, get, create, update, delete: remove })
+    })
+  )
+}

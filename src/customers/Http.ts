@@ -1,0 +1,19 @@
+import { Effect } from "effect"
+import { HttpApiBuilder } from "effect/http-api"
+import { Api } from "../Api.ts"
+import { Customers } from "./Customers.ts"
+
+export const CustomersHttp = HttpApiBuilder.group(
+  Api,
+  "customers",
+  Effect.fn(function* (handlers) {
+    const customers = yield* Customers
+    return handlers.handleAll({
+      list: ({ query }) => customers.list(query),
+      create: ({ payload }) => customers.create(payload),
+      get: ({ params }) => customers.get(params.id),
+      update: ({ params, payload }) => customers.update(params.id, payload),
+      delete: ({ params }) => customers.delete(params.id)
+    })
+  })
+)

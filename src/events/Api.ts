@@ -1,0 +1,35 @@
+/** The audit event feed (contract, "Audit event feed"). */
+import { Schema } from "effect"
+import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import { PagedBySequence } from "../api/Envelope.ts"
+import { Limit, SequenceCursor } from "../api/Paging.ts"
+import { Decoding } from "../api/Requests.ts"
+import { Idempotency } from "../auth/Idempotency.ts"
+import { ManagementAuthorization, operation } from "../auth/Management.ts"
+import { AuditActorType, Event } from "./Event.ts"
+
+export class EventsApi extends HttpApiGroup.make("events")
+  .add(
+    HttpApiEndpoint.get("list", "/events", {
+      query: {
+        cursor: Schema.optionalKey(SequenceCursor),
+        limit: Schema.optionalKey(Limit),
+        event_type: Schema.optionalKey(Schema.String),
+        resource_type: Schema.optionalKey(Schema.String),
+        resource_id: Schema.optionalKey(Schema.String),
+        actor_type: Schema.optionalKey(AuditActorType)
+      },
+      success: PagedBySequence(Event)
+    }).annotateMerge(
+      operation({
+        id: "listEvents",
+        summary: "List events",
+        description: "The audit-backed history of mutations and their provenance, the newest first.",
+        scopes: ["event:read"]
+      })
+    )
+  )
+  .middleware(Decoding)
+  .middleware(Idempotency)
+  .middleware(ManagementAuthorization)
+  .annotate(OpenApi.Description, "What happened, by whom, in order.") {}

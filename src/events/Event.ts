@@ -1,0 +1,22 @@
+/** An event of the audit feed (contract, "Event (audit)"). Sensitive runtime binding values are redacted before they are stored. */
+import { Schema } from "effect"
+import { PositiveCount } from "../api/Int64.ts"
+import { Timestamp } from "../api/Timestamp.ts"
+
+export const AuditActorType = Schema.Literals(["api_key", "license", "oidc_subject", "system"]).annotate({
+  identifier: "AuditActorType"
+})
+export type AuditActorType = typeof AuditActorType.Type
+
+export const Event = Schema.Struct({
+  sequence: PositiveCount.annotate({ description: "Gapless and in the order of the commits." }),
+  event_type: Schema.String,
+  actor_type: AuditActorType,
+  actor_id: Schema.String,
+  resource_type: Schema.String,
+  metadata: Schema.Record(Schema.String, Schema.Json),
+  created_at: Timestamp,
+  resource_id: Schema.optionalKey(Schema.String),
+  ip_address: Schema.optionalKey(Schema.String)
+}).annotate({ identifier: "Event" })
+export type Event = typeof Event.Type

@@ -1,0 +1,88 @@
+/**
+ * What holds for every answer, whoever gives it: the request id, the headers, the error envelope, one record in the log. It
+ * wraps the router and runs for each request, so it is written to cost little: no layers, no spans, one new set of headers.
+ */
+import { type Cause, Clock, Context, Effect, Option, type Scope } from "effect"
+import { HttpRouter, HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { errorEnvelope, statuses } from "../api/Failure.ts"
+import { Identifiers } from "../api/Identifier.ts"
+import { RequestContext } from "../api/RequestContext.ts"
+import { Settings } from "../Config.ts"
+import { Shutdown } from "../system/Shutdown.ts"
+import { recorded } from "./AccessLog.ts"
+import { withHeaders } from "./AnswerHeaders.ts"
+import { clientAddress } from "./ClientAddress.ts"
+import { type Refused, refusalOf, requestFault } from "./Refusals.ts"
+import { Routes } from "./Routes.ts"
+
+type Request = HttpServerRequest.HttpServerRequest
+type Response = HttpServerResponse.HttpServerResponse
+type Application = Effect.Effect<Response, unknown, Request | Scope.Scope>
+
+/** A caller's own X-Request-Id that is taken over. */
+const inboundId = /^[A-Za-z0-9_-]{8,64}$/
+
+/** Wraps the application: whatever it does, there is an answer, unless the client has gone. */
+export const makeAnswering = Effect.gen(function* () {
+  const { trustedProxies } = yield* Settings
+  const identifiers = yield* Identifiers
+  const routes = yield* Routes
+  const shutdown = yield* Shutdown
+  const addressOf = clientAddress(trustedProxies)
+
+  const answer = (application: Application, request: Request, requestId: string): Application =>
+    Clock.clockWith((clock) => {
+      const started = clock.monotonicTimeNanosUnsafe()
+      const finish = (response: Response) =>
+        Effect.as(
+          recorded(request, response, clock.monotonicTimeNanosUnsafe() - started),
+          withHeaders(request, response, requestId, shutdown.underway)
+        )
+      const refuse = (refused: Refused) => finish(refusalResponse(refused, requestId, clock.currentTimeMillisUnsafe()))
+      const fail = (cause: Cause.Cause<unknown>) => {
+        if (hasClientGone(cause)) return Effect.failCause(cause)
+        const refused = refusalOf(cause, () => routes.methodsOf(request.url))
+        return Effect.andThen(told(refused, cause), refuse(refused))
+      }
+      const fault = requestFault(request)
+      const answered =
+        fault === undefined
+          ? Effect.matchCauseEffect(application, { onSuccess: finish, onFailure: fail })
+          : refuse(fault)
+      const peer = Option.getOrUndefined(request.remoteAddress)
+      const clientAddress = addressOf(peer, request.headers["x-forwarded-for"])
+      return Effect.provideService(answered, RequestContext, { requestId, clientAddress })
+    })
+
+  return (application: Application): Application =>
+    Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) => {
+      const inbound = request.headers["x-request-id"]
+      return inbound !== undefined && inboundId.test(inbound)
+        ? answer(application, request, inbound)
+        : Effect.flatMap(identifiers.make("request"), (id) => answer(application, request, id))
+    })
+})
+
+const refusalResponse = ({ refusal, headers }: Refused, requestId: string, nowMillis: number): Response =>
+  HttpServerResponse.text(JSON.stringify(errorEnvelope(refusal, requestId, nowMillis)), {
+    status: statuses[refusal.code],
+    contentType: "application/json",
+    ...(headers === undefined ? undefined : { headers })
+  })
+
+const hasClientGone = (cause: Cause.Cause<unknown>): boolean =>
+  cause.reasons.some(
+    ({ _tag, annotations }) => _tag === "Interrupt" && annotations.has(HttpServerError.ClientAbort.key)
+  )
+
+/** The one place where a defect is logged; the record's request id is the answer's. */
+const told = ({ log, refusal }: Refused, cause: Cause.Cause<unknown>) =>
+  log === undefined
+    ? Effect.void
+    : Effect.withFiber((fiber) => {
+        const route = Context.getOrUndefined(fiber.context, HttpRouter.RouteContext)?.route
+        const operation = { method: route?.method, route: route?.path }
+        return log === "error"
+          ? Effect.logError("A request failed.", operation, cause)
+          : Effect.logWarning("A request was turned away.", { ...operation, reason: refusal.message })
+      })

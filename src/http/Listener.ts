@@ -1,0 +1,83 @@
+/**
+ * The HTTP server of the platform with its limits. What is wrong before there is a request, garbage on the socket or a head
+ * that never ends, is answered here, in the same envelope.
+ */
+import { createServer, type Server } from "node:http"
+import type { Duplex } from "node:stream"
+import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
+import { Clock, Effect, Layer } from "effect"
+import { HttpServer } from "effect/http"
+import { errorEnvelope, refuse } from "../api/Failure.ts"
+import { Identifiers } from "../api/Identifier.ts"
+import { Settings } from "../Config.ts"
+
+const limits = {
+  // Request line and headers. A token, a key and a trace need a tenth of it; more only costs memory.
+  maxHeaderSize: 16_384,
+  // A head that takes longer is sent slowly on purpose.
+  headersTimeout: 10_000,
+  // The whole request with its body of 256 KiB, over a slow mobile network.
+  requestTimeout: 30_000,
+  // Longer than the idle time of common load balancers (60 s), which else send a request onto a connection that just closes.
+  keepAliveTimeout: 65_000,
+  // How late the two timeouts above may be noticed.
+  connectionsCheckingInterval: 5_000,
+  // Checked by us, so that the answer has the envelope.
+  requireHostHeader: false
+}
+
+// Descriptors are finite (often 65,536 for a process); beyond this, connections are refused rather than files and databases.
+const connectionsMax = 10_000
+
+// Requests in flight get this long to end once the service stops, about as long as the slowest statement that is worth waiting for.
+const drainTime = "4 seconds"
+
+/** Listens where the settings say. At the end it waits for requests in flight, then cuts off what is left. */
+export const layer = Layer.effect(
+  HttpServer.HttpServer,
+  Effect.gen(function* () {
+    const { host, port } = yield* Settings
+    const server = createServer(limits)
+    server.maxConnections = connectionsMax
+    // An expectation that we do not know can be ignored (RFC 9110, 10.1.1); the platform would answer it without an envelope.
+    server.on("checkExpectation", (request, response) => server.emit("request", request, response))
+    yield* answerUnreadable(server)
+    const listening = yield* NodeHttpServer.make(() => server, { host, port, gracefulShutdownTimeout: drainTime })
+    yield* Effect.addFinalizer(() => Effect.sync(() => server.closeAllConnections()))
+    return listening
+  })
+)
+
+// A socket destroyed at once would reset the connection before the client has read the answer.
+const readingMillis = 500
+
+const answerUnreadable = Effect.fnUntraced(function* (server: Server) {
+  const identifiers = yield* Identifiers
+  const context = yield* Effect.context<never>()
+  server.on("clientError", (error: NodeJS.ErrnoException, socket: Duplex) => {
+    if (!mayAnswer(socket)) return socket.destroy(error)
+    const envelope = Effect.flatMap(identifiers.make("request"), (id) =>
+      Effect.map(Clock.currentTimeMillis, (now) => ({
+        id,
+        body: JSON.stringify(errorEnvelope(refusalOf(error), id, now))
+      }))
+    )
+    const { id, body } = Effect.runSyncWith(context)(envelope)
+    socket.end(
+      `HTTP/1.1 400 Bad Request\r\nX-Request-Id: ${id}\r\nContent-Type: application/json\r\nCache-Control: no-store\r\n` +
+        `X-Content-Type-Options: nosniff\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`
+    )
+    return setTimeout(() => socket.destroy(), readingMillis).unref()
+  })
+})
+
+/** Not after a reset, and not into the middle of another answer. */
+const mayAnswer = (socket: Duplex & { readonly _httpMessage?: { readonly headersSent: boolean } }): boolean =>
+  socket.writable && socket._httpMessage?.headersSent !== true
+
+const refusalOf = ({ code }: NodeJS.ErrnoException) =>
+  code === "HPE_HEADER_OVERFLOW"
+    ? refuse("BAD_REQUEST", `The request's head is larger than ${limits.maxHeaderSize} bytes.`)
+    : code === "ERR_HTTP_REQUEST_TIMEOUT"
+      ? refuse("BAD_REQUEST", "The request did not arrive in time.")
+      : refuse("BAD_REQUEST", "The request is no well-formed HTTP.")

@@ -1,0 +1,75 @@
+/**
+ * What a request is answered with when no operation answers it: a target that cannot be read, a path or method that is not
+ * there, a defect. Nothing of a defect leaves the service; the request id leads to its record in the log.
+ */
+import { Cause } from "effect"
+import { HttpServerError, type HttpServerRequest } from "effect/http"
+import { HttpApiError } from "effect/http-api"
+import { SqlError } from "effect/sql"
+import { type Code, type Refusal, refuse } from "../api/Failure.ts"
+
+/** An answer to a request that failed outside its operation. */
+export interface Refused {
+  readonly refusal: Refusal
+  readonly headers?: { readonly [name: string]: string }
+  /** How the log tells it: an error with its cause, a warning without, or not at all. */
+  readonly log?: "error" | "warning"
+}
+
+/** What is wrong with a request before any route is looked for, or undefined. */
+export const requestFault = ({ url, headers, source }: HttpServerRequest.HttpServerRequest): Refused | undefined => {
+  if (url.includes("%") && !isDecodable(url)) return badRequest("The request target has a malformed percent-encoding.")
+  // RFC 9112, 3.2: without Host, 400; only HTTP/1.0 knows none.
+  return headers["host"] === undefined && (source as { readonly httpVersion?: string }).httpVersion !== "1.0"
+    ? badRequest("The request has no Host header.")
+    : undefined
+}
+
+const badRequest = (message: string): Refused => ({ refusal: refuse("BAD_REQUEST", message) })
+
+const isDecodable = (target: string): boolean => {
+  try {
+    decodeURIComponent(target)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** What a failed request is answered with. `methods` are those that its path has. */
+export const refusalOf = (cause: Cause.Cause<unknown>, methods: () => ReadonlyArray<string>): Refused => {
+  for (const reason of cause.reasons) {
+    const error = reason._tag === "Fail" ? reason.error : reason._tag === "Die" ? reason.defect : undefined
+    if (HttpServerError.isHttpServerError(error))
+      return error.reason._tag === "RouteNotFound" ? unrouted(methods()) : unread
+    if (HttpApiError.HttpApiSchemaError.is(error) && isRequestPart(error))
+      return badRequest(`The request's ${error.kind.toLowerCase()} is not valid.`)
+    if (SqlError.isSqlError(error) && error.reason._tag === "ConnectionError") return unreachable
+  }
+  return Cause.hasInterruptsOnly(cause) ? stopping : internal
+}
+
+const unrouted = (methods: ReadonlyArray<string>): Refused =>
+  methods.length === 0
+    ? { refusal: refuse("NOT_FOUND", "There is no such path: /openapi.yaml lists those there are.") }
+    : {
+        refusal: refuse("METHOD_NOT_ALLOWED", "This path does not take this method.", methods.join(", ")),
+        headers: { allow: methods.join(", ") }
+      }
+
+const unread: Refused = badRequest("The request could not be read.")
+
+const isRequestPart = ({ kind }: HttpApiError.HttpApiSchemaError) => kind !== "Body" && kind !== "ResponseHeaders"
+
+const unavailable = (message: string): Refusal<Code> => refuse("NOT_READY", message)
+
+const unreachable: Refused = {
+  refusal: unavailable("The database cannot be reached: send the request again in a moment."),
+  log: "warning"
+}
+const stopping: Refused = { refusal: unavailable("The service is stopping: send the request again.") }
+
+const internal: Refused = {
+  refusal: refuse("INTERNAL_ERROR", "The service failed: tell its operator the request id."),
+  log: "error"
+}

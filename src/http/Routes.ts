@@ -1,0 +1,52 @@
+/**
+ * The router, and a table of the methods that each path has: a known path asked with another method is answered with 405 and
+ * Allow, an unknown one with 404. The table learns a route when the router does, so no route can be missing in it.
+ */
+import { Context, Effect, Layer } from "effect"
+import { FindMyWay, HttpRouter } from "effect/http"
+
+// Paths are compared as they are: another spelling is another path. Ids of any length find their operation, so that the caller
+// is looked at first; the listener bounds the length of a request's head.
+const config = {
+  caseSensitive: true,
+  ignoreTrailingSlash: false,
+  ignoreDuplicateSlashes: false,
+  maxParamLength: 65_536
+}
+
+export class Routes extends Context.Service<
+  Routes,
+  {
+    /** The methods that the path of this request target has; none where it is unknown. */
+    methodsOf(target: string): ReadonlyArray<string>
+  }
+>()("licensing/http/Routes") {
+  static readonly layer: Layer.Layer<Routes | HttpRouter.HttpRouter> = Layer.effectContext(
+    Effect.gen(function* () {
+      const router = yield* Effect.provideService(HttpRouter.make, HttpRouter.RouterConfig, config)
+      const table = FindMyWay.make<true>(config)
+      const methods = new Set<string>()
+      const record = (method: string, path: HttpRouter.PathInput) => {
+        methods.add(method)
+        table.on(method, path, true)
+      }
+      const recording = HttpRouter.HttpRouter.of({
+        ...router,
+        add: (method, path, ...rest) => {
+          record(method, path)
+          return router.add(method, path, ...rest)
+        },
+        addAll: (routes) => {
+          for (const route of routes) record(route.method, route.path)
+          return router.addAll(routes)
+        }
+      })
+      const methodsOf = (target: string) =>
+        withHead([...methods].filter((method) => table.find(method, target) !== undefined))
+      return Context.make(HttpRouter.HttpRouter, recording).pipe(Context.add(Routes, Routes.of({ methodsOf })))
+    })
+  )
+}
+
+const withHead = (methods: ReadonlyArray<string>) =>
+  methods.includes("GET") ? ["GET", "HEAD", ...methods.filter((method) => method !== "GET")] : methods

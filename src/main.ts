@@ -1,0 +1,71 @@
+/** The command line. */
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import { Cause, Console, Effect, Exit, Layer, Predicate } from "effect"
+import { CliError, Command } from "effect/cli"
+import { Settings } from "./Config.ts"
+import * as Foundation from "./Foundation.ts"
+import * as Server from "./Server.ts"
+import * as Announcement from "./system/Announcement.ts"
+import { Shutdown } from "./system/Shutdown.ts"
+import * as Logging from "./telemetry/Logging.ts"
+import * as RehearsalClock from "./telemetry/RehearsalClock.ts"
+
+const version = "0.1.0"
+
+const service = Layer.unwrap(
+  Settings.useSync(({ clockOffsetSeconds, logFormat = process.stdout.isTTY ? "pretty" : "json" }) =>
+    Announcement.layer(logFormat).pipe(
+      Layer.provide(Server.layer),
+      Layer.provide(Foundation.layer),
+      Layer.provide(Shutdown.layer),
+      Layer.provide(Logging.layer(logFormat)),
+      Layer.provide(RehearsalClock.layer(() => clockOffsetSeconds * 1_000))
+    )
+  )
+).pipe(Layer.provide(Settings.layer))
+
+const serve = Command.make("serve", {}, () => Layer.launch(service)).pipe(
+  Command.withDescription("Serve the API until SIGINT or SIGTERM. Settings come from the environment.")
+)
+
+const licensing = Command.make("licensing", {}, () => Layer.launch(service)).pipe(
+  Command.withDescription("Software licensing, self-hosted. Without a command it serves."),
+  Command.withSubcommands([serve])
+)
+
+/** Failures are for the operator: one plain line each. Defects are for us: with their cause. */
+const told = (cause: Cause.Cause<unknown>) => {
+  if (Cause.hasInterruptsOnly(cause)) return Effect.void
+  const error = Cause.squash(cause)
+  if (CliError.isCliError(error)) return Effect.void
+  return Console.error(Cause.hasDies(cause) ? Cause.pretty(cause) : messageOf(error))
+}
+
+const messageOf = (error: unknown): string =>
+  Predicate.isTagged(error, "ServeError") && Predicate.hasProperty(error, "cause")
+    ? `LICENSING_HOST and LICENSING_PORT cannot be listened on: ${messageOf(error.cause)}.`
+    : Predicate.hasProperty(error, "message")
+      ? String(error.message)
+      : String(error)
+
+// What stops for longer than this is cut off: whoever sent the signal kills soon after.
+const stopMillisMax = 9_500
+
+const cutOffLate = () =>
+  setTimeout(() => {
+    process.stderr.write("Stopping took too long and was cut off.\n")
+    process.exit(1)
+  }, stopMillisMax).unref()
+process.once("SIGINT", cutOffLate)
+process.once("SIGTERM", cutOffLate)
+
+Command.run(licensing, { version }).pipe(
+  Effect.tapCause(told),
+  Effect.provide(NodeServices.layer),
+  NodeRuntime.runMain({
+    disableErrorReporting: true,
+    // A signal is how the service is meant to end.
+    teardown: (exit, onExit) => onExit(Exit.isSuccess(exit) || Cause.hasInterruptsOnly(exit.cause) ? 0 : 1)
+  })
+)

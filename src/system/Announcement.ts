@@ -1,0 +1,52 @@
+/**
+ * What the service says when it has started: what runs where, and what to do next. The first admin token is one line on standard
+ * output and nowhere else; it is never part of a log record.
+ */
+import { resolve } from "node:path"
+import { Console, Effect, Layer, Option, Redacted } from "effect"
+import { HttpServer } from "effect/http"
+import { NetAddress } from "effect/net"
+import { Settings } from "../Config.ts"
+import { targetOf } from "../postgres/Socket.ts"
+import { FirstToken } from "./FirstToken.ts"
+
+/** Says so once the service listens: as text, or as a log record. */
+export const layer = (format: "pretty" | "json") =>
+  Layer.effectDiscard(
+    Effect.gen(function* () {
+      const facts = yield* collect
+      const { made } = yield* FirstToken
+      if (format === "json") yield* Effect.logInfo("The service is ready.", facts)
+      else yield* Console.log(["The licensing service is ready.", ...lines(facts), ""].join("\n"))
+      if (Option.isSome(made)) yield* Console.log(`Admin token, shown only now: ${Redacted.value(made.value)}`)
+      if (format === "pretty") yield* Console.log(`Try: curl -H "Authorization: Bearer $TOKEN" ${facts.api}/products\n`)
+    })
+  )
+
+const collect = Effect.gen(function* () {
+  const settings = yield* Settings
+  const { address } = yield* HttpServer.HttpServer
+  const origin = settings.baseUrl ?? originOf(address)
+  const data = resolve(settings.dataDir)
+  const database =
+    settings.databaseUrl === undefined
+      ? `embedded PostgreSQL in ${data}`
+      : `PostgreSQL at ${targetOf(new URL(Redacted.value(settings.databaseUrl))).name}`
+  return {
+    api: `${origin}/api/v1`,
+    reference: `${origin}/docs`,
+    database,
+    ...(settings.masterKey === undefined ? { master_key: `${data}/master.key (keep a copy of it)` } : undefined),
+    ...(settings.clockOffsetSeconds === 0 ? undefined : { clock: `${settings.clockOffsetSeconds} s ahead` })
+  }
+})
+
+const lines = (facts: { readonly [name: string]: string }) =>
+  Object.entries(facts).map(([name, value]) => `  ${name.replace("_", " ").padEnd(12)}${value}`)
+
+/** The address to call; a server that listens everywhere is called here. */
+const originOf = (address: NetAddress.SocketAddress): string => {
+  if (!NetAddress.isInetAddress(address)) return NetAddress.formatSocketAddress(address)
+  const host = NetAddress.isUnspecified(address.address) ? "localhost" : NetAddress.formatUrlHost(address.address)
+  return `http://${host}:${address.port}`
+}

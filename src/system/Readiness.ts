@@ -1,0 +1,65 @@
+/** Whether the service can do its work, asked anew each time and answered within about a second. */
+import { Context, Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql"
+import { type Refusal, refuse } from "../api/Failure.ts"
+import { Migrations } from "../postgres/Migrations.ts"
+import { KeyRing } from "../signing/KeyRing.ts"
+import type { Readiness as Report } from "./Api.ts"
+import { Shutdown } from "./Shutdown.ts"
+
+// A database that takes longer for `SELECT 1` serves no request in time.
+const patience = "1 second"
+
+export class Readiness extends Context.Service<
+  Readiness,
+  {
+    /** The report where everything is well; otherwise a refusal whose detail names what is not. */
+    readonly check: Effect.Effect<Report, Refusal<"NOT_READY">>
+  }
+>()("licensing/system/Readiness") {
+  static readonly layer = Layer.effect(
+    Readiness,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const migrations = yield* Migrations
+      const keyRing = yield* KeyRing
+      const shutdown = yield* Shutdown
+
+      const published = Effect.gen(function* () {
+        const { kid } = yield* keyRing.current
+        return (yield* keyRing.published).some((key) => key.kid === kid)
+      })
+      const checks = {
+        database: Effect.as(sql`SELECT 1`, true),
+        migrations: Effect.map(migrations.pending, (pending) => pending === 0),
+        signing_key: published,
+        shutdown: Effect.sync(() => !shutdown.underway)
+      }
+
+      const check = Effect.gen(function* () {
+        const outcomes = yield* Effect.forEach(
+          Object.entries(checks),
+          ([name, holds]) => Effect.map(held(holds), (well) => ({ name, well })),
+          {
+            concurrency: "unbounded"
+          }
+        )
+        const failing = outcomes.filter(({ well }) => !well).map(({ name }) => name)
+        if (failing.length > 0)
+          return yield* refuse("NOT_READY", "The service cannot do its work now.", failing.join(", "))
+        return {
+          status: "ready",
+          checks: { database: "ok", migrations: "ok", signing_key: "ok", shutdown: "ok" }
+        } as const
+      })
+      return Readiness.of({ check })
+    })
+  )
+}
+
+/** A check that fails, dies or takes too long does not hold. */
+const held = (check: Effect.Effect<boolean, unknown>): Effect.Effect<boolean> =>
+  check.pipe(
+    Effect.timeoutOrElse({ duration: patience, orElse: () => Effect.succeed(false) }),
+    Effect.catchCause(() => Effect.succeed(false))
+  )

@@ -1,0 +1,96 @@
+import { assert, describe, it } from "@effect/vitest"
+import { ConfigProvider, Effect, Redacted } from "effect"
+import { IpNetwork } from "effect/net"
+import { Settings } from "../src/Config.ts"
+
+const masterKey = Buffer.alloc(32).toString("base64")
+
+const read = (environment: Record<string, string>) =>
+  Settings.pipe(
+    Effect.provide(Settings.layer),
+    Effect.provideService(ConfigProvider.ConfigProvider, ConfigProvider.fromEnvRecord(environment))
+  )
+
+describe("Settings", () => {
+  it.effect("all have a default or may be missing", () =>
+    Effect.gen(function* () {
+      const settings = yield* read({})
+      assert.strictEqual(settings.host, "127.0.0.1")
+      assert.strictEqual(settings.port, 8080)
+      assert.strictEqual(settings.dataDir, "./data")
+      assert.strictEqual(settings.databaseUrl, undefined)
+      assert.deepStrictEqual(settings.trustedProxies, [])
+      assert.strictEqual(settings.logLevel, "Info")
+      assert.strictEqual(settings.clockOffsetSeconds, 0)
+      assert.strictEqual(settings.sweepSeconds, 60)
+    })
+  )
+
+  it.effect("an empty variable is an unset one", () =>
+    Effect.gen(function* () {
+      assert.deepStrictEqual(yield* read({ LICENSING_PORT: "", LICENSING_DATABASE_URL: "" }), yield* read({}))
+    })
+  )
+
+  it.effect("right values are read", () =>
+    Effect.gen(function* () {
+      const settings = yield* read({
+        LICENSING_HOST: "0.0.0.0",
+        LICENSING_PORT: "0",
+        LICENSING_DATABASE_URL: "postgres://user:secret@db/licensing",
+        LICENSING_MASTER_KEY: masterKey,
+        LICENSING_BOOTSTRAP_TOKEN: "x".repeat(32),
+        LICENSING_BASE_URL: "https://licenses.example.com/",
+        LICENSING_TRUSTED_PROXIES: "10.0.0.0/8, ::1",
+        LICENSING_LOG_FORMAT: "json",
+        LICENSING_LOG_LEVEL: "Warning",
+        LICENSING_CLOCK_OFFSET_SECONDS: "86400",
+        LICENSING_SWEEP_SECONDS: "1"
+      })
+      assert.strictEqual(settings.port, 0)
+      assert.strictEqual(Redacted.value(settings.databaseUrl!), "postgres://user:secret@db/licensing")
+      assert.strictEqual(settings.baseUrl, "https://licenses.example.com")
+      assert.deepStrictEqual(settings.trustedProxies.map(IpNetwork.format), ["10.0.0.0/8", "::1/128"])
+      assert.strictEqual(settings.logLevel, "Warn")
+      assert.strictEqual(settings.clockOffsetSeconds, 86_400)
+      for (const secret of ["secret", masterKey, "x".repeat(32)]) assert.notInclude(JSON.stringify(settings), secret)
+    })
+  )
+
+  const wrong: Record<string, ReadonlyArray<string>> = {
+    LICENSING_PORT: ["abc", "-1", "65536", "80.5", "8080x"],
+    LICENSING_DATABASE_URL: ["mysql://secret@db/x", "secret"],
+    LICENSING_MASTER_KEY: ["secret", Buffer.alloc(31).toString("base64"), Buffer.alloc(33).toString("base64")],
+    LICENSING_BOOTSTRAP_TOKEN: ["secret", "with space".padEnd(40)],
+    LICENSING_BASE_URL: ["licenses.example.com", "ftp://example.com", "https://example.com/?a=1", "https://user:secret@example.com"],
+    LICENSING_TRUSTED_PROXIES: ["10.0.0.0/33", "everything", "10.0.0.1/8", "10.0.0.0/8,"],
+    LICENSING_LOG_FORMAT: ["xml"],
+    LICENSING_LOG_LEVEL: ["loud"],
+    LICENSING_CLOCK_OFFSET_SECONDS: ["-1", "1.5", "999999999999"],
+    LICENSING_SWEEP_SECONDS: ["0", "86401", "often"]
+  }
+  for (const [name, values] of Object.entries(wrong)) {
+    it.effect(`a wrong ${name} is told in one line that holds no secret`, () =>
+      Effect.forEach(values, (value) =>
+        Effect.map(Effect.flip(read({ [name]: value })), ({ lines }) => {
+          assert.strictEqual(lines.length, 1, value)
+          assert.match(lines[0]!, new RegExp(`^${name} must be .*\\.$`))
+          assert.notInclude(lines[0], "secret")
+        })
+      )
+    )
+  }
+
+  it.effect("all that is wrong is told at once", () =>
+    Effect.gen(function* () {
+      const { lines } = yield* Effect.flip(
+        read({ LICENSING_PORT: "x", LICENSING_LOG_LEVEL: "x", LICENSING_DATABASE_URL: "postgres://db/x" })
+      )
+      assert.deepStrictEqual(lines.map((line) => line.split(" ")[0]), [
+        "LICENSING_PORT",
+        "LICENSING_LOG_LEVEL",
+        "LICENSING_MASTER_KEY"
+      ])
+    })
+  )
+})

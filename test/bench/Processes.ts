@@ -1,0 +1,50 @@
+/** What processes cost, read from /proc; NaN on systems without it. */
+import { readdirSync, readFileSync } from "node:fs"
+
+/** USER_HZ: the unit of /proc's times, 100 on every Linux in use. */
+const ticksPerSecond = 100
+
+interface Stat {
+  readonly parent: number
+  /** Seconds of CPU of the process itself. */
+  readonly own: number
+  /** Seconds of CPU of its children that have ended. */
+  readonly ended: number
+}
+
+const statOf = (pid: number): Stat | undefined => {
+  try {
+    // The program's name may hold spaces and parentheses: the fields follow its last one.
+    const text = readFileSync(`/proc/${pid}/stat`, "utf8")
+    const fields = text
+      .slice(text.lastIndexOf(")") + 2)
+      .split(" ")
+      .map(Number)
+    const seconds = (first: number) => (fields[first]! + fields[first + 1]!) / ticksPerSecond
+    return { parent: fields[1]!, own: seconds(11), ended: seconds(13) }
+  } catch {
+    return undefined
+  }
+}
+
+/** Seconds of CPU that a process has used. */
+export const cpuSeconds = (pid: number): number => statOf(pid)?.own ?? Number.NaN
+
+/** Seconds of CPU of a process with all its children, the ended ones included: a PostgreSQL server and its backends. */
+export const cpuSecondsOfFamily = (pid: number): number => {
+  const parent = statOf(pid)
+  if (parent === undefined) return Number.NaN
+  const processes = readdirSync("/proc").filter((name) => /^\d+$/.test(name))
+  const children = processes.map((name) => statOf(Number(name))).filter((stat) => stat?.parent === pid)
+  return children.reduce((sum, child) => sum + child!.own, parent.own + parent.ended)
+}
+
+/** The most memory that a process has held at once (resident set), in megabytes of 10^6 bytes. */
+export const peakMegabytes = (pid: number): number => {
+  try {
+    const peak = /^VmHWM:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))
+    return Math.round((Number(peak?.[1]) * 1024) / 1e6)
+  } catch {
+    return Number.NaN
+  }
+}

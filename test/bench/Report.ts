@@ -1,0 +1,119 @@
+/** What the benchmark found, as a table for people and as JSON for programs, and whether each target holds. */
+import type { Measured, Operation } from "./Load.ts"
+import type { SideName } from "./Sides.ts"
+
+/** One turn of one side. */
+export interface Round extends Measured {
+  readonly side: SideName
+  readonly operation: Operation
+  /** Seconds of CPU during the turn. */
+  readonly cpu: { readonly server: number; readonly postgres: number; readonly driver: number }
+}
+
+/** The least that the service must do for each request that the baseline does. */
+const ratioTargets: Record<Operation, number> = { validate: 2, consume: 3, "hot consume": 8, activate: 2 }
+
+/** Megabytes that the service may hold after it has touched 10,000 licenses. */
+const peakMegabytesMax = 400
+
+export interface Row {
+  readonly operation: Operation
+  readonly side: SideName
+  readonly requests_per_second: number
+  readonly p50_ms: number
+  readonly p99_ms: number
+  readonly cpu_seconds: number
+  /** The server's own CPU for one request: what stays comparable when the machine is busy with something else. */
+  readonly cpu_us_per_request: number
+  readonly postgres_cpu_seconds: number
+  readonly driver_cpu_seconds: number
+  readonly answered: number
+  readonly failed: number
+  readonly verified: number
+}
+
+export interface Target {
+  readonly operation: string
+  readonly target: string
+  readonly found: number
+  readonly holds: boolean
+}
+
+const median = (values: ReadonlyArray<number>): number => {
+  const sorted = [...values].sort((a, b) => a - b)
+  const middle = Math.floor(sorted.length / 2)
+  return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2
+}
+const sum = (values: ReadonlyArray<number>): number => values.reduce((total, value) => total + value, 0)
+const rounded = (value: number, digits = 2): number => Number(value.toFixed(digits))
+
+/** Rates and latencies are medians of the rounds, the rest are sums over them. */
+export const rowOf = (operation: Operation, side: SideName, rounds: ReadonlyArray<Round>): Row => {
+  const own = rounds.filter((round) => round.operation === operation && round.side === side)
+  const over = (pick: (round: Round) => number) => own.map(pick)
+  return {
+    operation,
+    side,
+    requests_per_second: Math.round(median(over((round) => round.requestsPerSecond))),
+    p50_ms: rounded(median(over((round) => round.p50))),
+    p99_ms: rounded(median(over((round) => round.p99))),
+    cpu_seconds: rounded(sum(over((round) => round.cpu.server))),
+    cpu_us_per_request: Math.round(
+      (1e6 * sum(over((round) => round.cpu.server))) / sum(over((round) => round.answered))
+    ),
+    postgres_cpu_seconds: rounded(sum(over((round) => round.cpu.postgres))),
+    driver_cpu_seconds: rounded(sum(over((round) => round.cpu.driver))),
+    answered: sum(over((round) => round.answered)),
+    failed: sum(over((round) => round.failed)),
+    verified: sum(over((round) => round.verified))
+  }
+}
+
+/** The targets of an operation that both sides ran. */
+export const targetsOf = (operation: Operation, service: Row, baseline: Row): ReadonlyArray<Target> => {
+  const ratio = rounded(service.requests_per_second / baseline.requests_per_second)
+  const least = ratioTargets[operation]
+  return [
+    { operation, target: `at least ${least} times the requests/s`, found: ratio, holds: ratio >= least },
+    {
+      operation,
+      target: `p99 no worse than ${baseline.p99_ms} ms`,
+      found: service.p99_ms,
+      holds: service.p99_ms <= baseline.p99_ms
+    },
+    { operation, target: "failed requests: 0", found: service.failed, holds: service.failed === 0 }
+  ]
+}
+
+export const miscountedTarget = (operation: Operation, miscounted: number): Target => ({
+  operation,
+  target: "miscounted: 0",
+  found: miscounted,
+  holds: miscounted === 0
+})
+
+export const memoryTarget = (licenses: number, megabytes: number): Target => ({
+  operation: `${licenses} licenses`,
+  target: `peak memory at most ${peakMegabytesMax} MB`,
+  found: megabytes,
+  holds: megabytes <= peakMegabytesMax
+})
+
+/** Records as an aligned table, numbers to the right. */
+export const table = (records: ReadonlyArray<object>): string => {
+  const names = Object.keys(records[0] ?? {})
+  const cells = records.map((record) => names.map((name) => shown((record as Record<string, unknown>)[name])))
+  const widths = names.map((name, column) => Math.max(name.length, ...cells.map((row) => row[column]!.length)))
+  const isNumber = names.map((name) => typeof (records[0] as Record<string, unknown>)[name] === "number")
+  const line = (row: ReadonlyArray<string>) =>
+    row
+      .map((cell, column) => (isNumber[column] ? cell.padStart(widths[column]!) : cell.padEnd(widths[column]!)))
+      .join("  ")
+      .trimEnd()
+  return [names.map((name) => name.replaceAll("_", " ")), ...cells].map(line).join("\n")
+}
+
+const shown = (value: unknown): string => {
+  if (typeof value === "boolean") return value ? "yes" : "NO"
+  return Number.isNaN(value) ? "–" : String(value)
+}

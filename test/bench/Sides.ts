@@ -1,0 +1,113 @@
+/** The processes of a benchmark: one PostgreSQL server, and on each side a server to measure with a driver of its own. */
+import { spawn } from "node:child_process"
+import { randomBytes } from "node:crypto"
+import { once } from "node:events"
+import { chmodSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { Context, Effect, Layer, Redacted } from "effect"
+import { type Running, root, start, startService } from "../../infra/scripts/service.ts"
+import { EmbeddedPostgres } from "../../src/postgres/EmbeddedPostgres.ts"
+import { openSession } from "../../src/postgres/Postgres.ts"
+import type { Order, Reply } from "./drive.ts"
+
+export type SideName = "service" | "baseline"
+
+export interface Side {
+  readonly name: SideName
+  readonly pid: number
+  readonly driverPid: number
+  readonly order: <D extends Reply["did"]>(order: Order, did: D) => Promise<Extract<Reply, { did: D }>>
+}
+
+/** A folder that is gone at the end. PostgreSQL's own user must be able to pass through it. */
+export const folder = Effect.acquireRelease(
+  Effect.sync(() => {
+    const path = mkdtempSync(join(tmpdir(), "licensing-bench-"))
+    chmodSync(path, 0o711)
+    return path
+  }),
+  (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
+)
+
+/** The embedded server as the service itself would run it: fsync is on. */
+export const startPostgres = Effect.fnUntraced(function* (directory: string) {
+  const server = Context.get(yield* Layer.build(EmbeddedPostgres.layer({ directory })), EmbeddedPostgres)
+  const pid = Number(readFileSync(join(directory, "postgres", "postmaster.pid"), "utf8").split("\n")[0])
+  return { url: server.url, pid }
+})
+
+/** Makes a database of the side's own and starts the side on it. */
+export const startSide = Effect.fnUntraced(function* (
+  name: SideName,
+  server: Redacted.Redacted<string>,
+  options: { readonly directory: string; readonly connections: number }
+) {
+  const token = `bench_${randomBytes(32).toString("base64url")}`
+  const database = yield* createDatabase(name, server)
+  const log = join(options.directory, `${name}.log`)
+  const running = yield* Effect.acquireRelease(
+    Effect.promise(() => servers[name](database, token, log)),
+    (running) => Effect.promise(() => running.stop())
+  )
+  const driver = yield* startDriver([running.base, token, String(options.connections)])
+  return { name, pid: running.pid, ...driver } satisfies Side
+})
+
+const createDatabase = Effect.fnUntraced(function* (name: SideName, server: Redacted.Redacted<string>) {
+  const session = yield* openSession(server)
+  yield* session.values(`CREATE DATABASE bench_${name}`)
+  const url = new URL(Redacted.value(server))
+  url.pathname = `bench_${name}`
+  return url.href
+}, Effect.scoped)
+
+const servers: Record<SideName, (database: string, token: string, log: string) => Promise<Running>> = {
+  service: (database, token, log) =>
+    startService({
+      log,
+      settings: {
+        LICENSING_DATABASE_URL: database,
+        LICENSING_MASTER_KEY: randomBytes(32).toString("base64"),
+        LICENSING_BOOTSTRAP_TOKEN: token,
+        LICENSING_LOG_LEVEL: "warning",
+        // The driver is one client that asks more than any limit allows.
+        LICENSING_RATE_RUNTIME: "0",
+        LICENSING_RATE_ACTIVATION: "0",
+        LICENSING_RATE_MANAGEMENT: "0",
+        LICENSING_RATE_FAILURES: "0"
+      }
+    }),
+  baseline: (database, token, log) =>
+    start({
+      log,
+      args: ["test/bench/baseline.ts"],
+      settings: (port) => ({ DATABASE_URL: database, PORT: String(port), TOKEN: token })
+    })
+}
+
+const startDriver = (args: ReadonlyArray<string>) =>
+  Effect.acquireRelease(
+    Effect.sync(() => {
+      const child = spawn(process.execPath, ["test/bench/drive.ts", ...args], {
+        cwd: root,
+        stdio: ["ignore", "ignore", "inherit", "ipc"]
+      })
+      const order: Side["order"] = async (order, did) => {
+        const answered = new AbortController()
+        const { signal } = answered
+        child.send(order)
+        const ended = once(child, "exit", { signal }).then((): [Reply] => [
+          { did: "failed", reason: "the driver ended" }
+        ])
+        const [reply] = (await Promise.race([once(child, "message", { signal }), ended])) as [Reply]
+        // The other wait is given up, and would reject into nothing.
+        ended.catch(() => {})
+        answered.abort()
+        if (reply.did === did) return reply as never
+        throw new Error(reply.did === "failed" ? reply.reason : `the driver answered ${reply.did}, not ${did}`)
+      }
+      return { child, driverPid: child.pid ?? 0, order }
+    }),
+    ({ child }) => Effect.sync(() => child.kill("SIGKILL"))
+  )

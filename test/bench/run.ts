@@ -1,0 +1,147 @@
+/**
+ * Measures the service against the hand-written baseline, in turns on one PostgreSQL server, so that both see the same machine.
+ *
+ *   npm run bench -- [--rounds 3] [--seconds 8] [--warmup 2] [--connections 64] [--licenses 1000]
+ *                    [--only validate,consume,hot,activate] [--side service|baseline] [--memory] [--json] [--assert]
+ *
+ * --memory uses 10,000 licenses once each instead and tells the service's peak memory. --assert ends with 1 where a target
+ * does not hold; --json prints the result as JSON. Counters are compared with the answers at the end: nothing may be lost or
+ * counted twice.
+ */
+import { parseArgs } from "node:util"
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
+import { Effect } from "effect"
+import { type Operation, operations } from "./Load.ts"
+import { cpuSeconds, cpuSecondsOfFamily, peakMegabytes } from "./Processes.ts"
+import { memoryTarget, miscountedTarget, type Round, rowOf, type Target, table, targetsOf } from "./Report.ts"
+import { folder, type Side, type SideName, startPostgres, startSide } from "./Sides.ts"
+
+const { values: flags } = parseArgs({
+  options: {
+    rounds: { type: "string", default: "3" },
+    seconds: { type: "string", default: "8" },
+    warmup: { type: "string", default: "2" },
+    connections: { type: "string", default: "64" },
+    licenses: { type: "string" },
+    only: { type: "string" },
+    side: { type: "string" },
+    memory: { type: "boolean", default: false },
+    json: { type: "boolean", default: false },
+    assert: { type: "boolean", default: false }
+  }
+})
+
+const sideNames: ReadonlyArray<SideName> = ["service", "baseline"]
+const licensesOf = { load: 1000, memory: 10_000 }
+
+const chosen = <A extends string>(all: ReadonlyArray<A>, given: string | undefined, what: string): ReadonlyArray<A> => {
+  if (given === undefined) return all
+  const wanted = given.split(",").map((name) => all.find((one) => one === name || one.startsWith(`${name} `)))
+  if (wanted.includes(undefined)) throw new Error(`--${what} takes some of: ${all.join(", ")}`)
+  return wanted as Array<A>
+}
+
+/** Progress goes to standard error: standard output holds the result alone. */
+const say = (line: string) => Effect.sync(() => process.stderr.write(`${line}\n`))
+
+const turn = async (side: Side, operation: Operation, postgres: number): Promise<Round> => {
+  await side.order({ do: "load", operation, seconds: Number(flags.warmup) }, "loaded")
+  const used = () => ({
+    server: cpuSeconds(side.pid),
+    postgres: cpuSecondsOfFamily(postgres),
+    driver: cpuSeconds(side.driverPid)
+  })
+  const before = used()
+  const { measured } = await side.order({ do: "load", operation, seconds: Number(flags.seconds) }, "loaded")
+  const after = used()
+  const cpu = {
+    server: after.server - before.server,
+    postgres: after.postgres - before.postgres,
+    driver: after.driver - before.driver
+  }
+  return { side: side.name, operation, cpu, ...measured }
+}
+
+/** All rounds of one operation, the sides taking turns, and then the comparison of the counters. */
+const measure = Effect.fnUntraced(function* (operation: Operation, sides: ReadonlyArray<Side>, postgres: number) {
+  const licenses = operation === "hot consume" ? 1 : Number(flags.licenses ?? licensesOf.load)
+  yield* say(`${operation}: making ${licenses} licenses on each side`)
+  for (const side of sides) {
+    yield* Effect.promise(() => side.order({ do: "prepare", operation, licenses }, "prepared"))
+  }
+  const rounds: Array<Round> = []
+  for (let number = 1; number <= Number(flags.rounds); number++) {
+    for (const side of sides) {
+      const round = yield* Effect.promise(() => turn(side, operation, postgres))
+      rounds.push(round)
+      yield* say(
+        `${operation}, round ${number}, ${side.name}: ${round.requestsPerSecond}/s, p99 ${round.p99.toFixed(1)} ms`
+      )
+      if (round.failure !== undefined) yield* say(`  ${round.failed} failed, the first: ${round.failure.slice(0, 300)}`)
+    }
+  }
+  const targets: Array<Target> = []
+  for (const side of sides) {
+    const { miscounted } = yield* Effect.promise(() => side.order({ do: "compare", operation }, "compared"))
+    if (side.name === "service") targets.push(miscountedTarget(operation, miscounted))
+    else if (miscounted !== 0) yield* say(`the baseline miscounted ${miscounted} in ${operation}`)
+  }
+  const rows = sides.map(({ name }) => rowOf(operation, name, rounds))
+  const [service, baseline] = sideNames.map((name) => rows.find((row) => row.side === name))
+  if (service && baseline) targets.unshift(...targetsOf(operation, service, baseline))
+  return { rows, targets }
+})
+
+const compareSides = Effect.gen(function* () {
+  const directory = yield* folder
+  const postgres = yield* startPostgres(directory)
+  const options = { directory, connections: Number(flags.connections) }
+  const sides = yield* Effect.forEach(chosen(sideNames, flags.side, "side"), (name) =>
+    startSide(name, postgres.url, options)
+  )
+  const measured = yield* Effect.forEach(chosen(operations, flags.only, "only"), (operation) =>
+    measure(operation, sides, postgres.pid)
+  )
+  return {
+    rows: measured.flatMap(({ rows }) => rows),
+    memory: sides.map(({ driverPid, name, pid }) => ({
+      side: name,
+      peak_megabytes: peakMegabytes(pid),
+      driver_peak_megabytes: peakMegabytes(driverPid)
+    })),
+    targets: measured.flatMap(({ targets }) => targets)
+  }
+})
+
+const touchMany = Effect.gen(function* () {
+  const directory = yield* folder
+  const postgres = yield* startPostgres(directory)
+  const side = yield* startSide("service", postgres.url, { directory, connections: Number(flags.connections) })
+  const licenses = Number(flags.licenses ?? licensesOf.memory)
+  const operation = "consume"
+  yield* say(`making ${licenses} licenses`)
+  yield* Effect.promise(() => side.order({ do: "prepare", operation, licenses }, "prepared"))
+  const made = peakMegabytes(side.pid)
+  yield* Effect.promise(() => side.order({ do: "touch", operation }, "touched"))
+  const touched = peakMegabytes(side.pid)
+  const { miscounted } = yield* Effect.promise(() => side.order({ do: "compare", operation }, "compared"))
+  return {
+    rows: [{ licenses, peak_megabytes_made: made, peak_megabytes_used: touched }],
+    memory: [],
+    targets: [memoryTarget(licenses, peakMegabytes(side.pid)), miscountedTarget(operation, miscounted)]
+  }
+})
+
+const program = Effect.gen(function* () {
+  const result = yield* flags.memory ? touchMany : compareSides
+  const tables = [result.rows, result.memory, result.targets].filter((records) => records.length > 0)
+  const text = flags.json ? JSON.stringify(result, null, 2) : tables.map(table).join("\n\n")
+  yield* Effect.sync(() => process.stdout.write(`${text}\n`))
+  if (flags.assert && result.targets.some(({ holds }) => !holds)) {
+    return yield* Effect.sync(() => {
+      process.exitCode = 1
+    })
+  }
+})
+
+NodeRuntime.runMain(Effect.scoped(program))

@@ -1,0 +1,70 @@
+import { assert, layer } from "@effect/vitest"
+import { Cause, Effect, Layer, Logger } from "effect"
+import { SqlClient } from "effect/sql"
+import { assertAnswered, assertRefused } from "../support/Envelopes.ts"
+import { TestServer } from "../support/TestServer.ts"
+import { Wire } from "../support/Wire.ts"
+
+const records: Array<{ level: string; text: string; cause: string }> = []
+const capturing = Logger.layer([
+  Logger.make(({ logLevel, message, cause }) => {
+    records.push({ level: logLevel, text: JSON.stringify(message), cause: Cause.pretty(cause) })
+  })
+])
+
+layer(TestServer.layer.pipe(Layer.provide(capturing)))("A defect", (it) => {
+  it.effect("is INTERNAL_ERROR, tells nothing, and is logged once with its cause", () =>
+    Effect.gen(function* () {
+      const server = yield* TestServer
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`ALTER TABLE products RENAME TO products_gone`
+      records.length = 0
+      const answer = yield* server.send({ path: "/api/v1/products?code=s3cret" })
+      yield* sql`ALTER TABLE products_gone RENAME TO products`
+      assertRefused(answer, 500, "INTERNAL_ERROR")
+      for (const leak of ["products", "relation", "SELECT", "Sql", "at "]) assert.notInclude(answer.text, leak)
+      const errors = records.filter(({ level }) => level === "Error")
+      assert.strictEqual(errors.length, 1)
+      assert.include(errors[0]?.cause, "products")
+      assert.include(errors[0]?.text, '"route":"/api/v1/products"')
+      assert.notInclude(JSON.stringify(records), "s3cret")
+      assertAnswered(yield* server.send({ path: "/api/v1/products" }), 200)
+    })
+  )
+
+  it.effect("requests are told with method, route and status, and with nothing that they carry", () =>
+    Effect.gen(function* () {
+      const server = yield* TestServer
+      records.length = 0
+      yield* server.send({ path: "/api/v1/products/prod_1?code=s3cret", headers: { "x-secret": "s3cret" } })
+      const [record] = records
+      assert.strictEqual(records.length, 1)
+      assert.strictEqual(record?.level, "Info")
+      assert.include(record?.text, '"method":"GET","route":"/api/v1/products/:id","status":404')
+      for (const secret of ["s3cret", "prod_1", server.adminToken]) assert.notInclude(record?.text, secret)
+    })
+  )
+})
+
+layer(TestServer.layerOver().pipe(Layer.provideMerge(Wire.layer)))("Without its database", (it) => {
+  it.effect("the service is alive, not ready, and answers 503 until the database is back", () =>
+    Effect.gen(function* () {
+      const server = yield* TestServer
+      const wire = yield* Wire
+      assertAnswered(yield* server.send({ path: "/readyz" }), 200)
+
+      yield* wire.cut
+      assertAnswered(yield* server.send({ path: "/health" }), 200)
+      assertAnswered(yield* server.send({ path: "/healthz" }), 200)
+      const ready = yield* server.send({ path: "/readyz" })
+      assertRefused(ready, 503, "NOT_READY", "database, migrations, signing_key")
+      assert.strictEqual(ready.headers["retry-after"], "1")
+      assertRefused(yield* server.send({ path: "/api/v1/products" }), 503, "NOT_READY")
+
+      yield* wire.mend
+      const back = server.send({ path: "/readyz" }).pipe(Effect.repeat({ until: ({ status }) => status === 200 }))
+      assertAnswered(yield* back, 200)
+      assertAnswered(yield* server.send({ path: "/api/v1/products" }), 200)
+    })
+  )
+})

@@ -1,0 +1,115 @@
+/** A draft must show rules exactly what plain records show them, command after command and over commits and discarded rounds. */
+import { assert, describe, it } from "@effect/vitest"
+import * as fc from "fast-check"
+import { Draft, type Knowledge, LicenseState } from "../../../src/licenses/Draft.ts"
+import type { Origin } from "../../../src/licenses/LicenseCommand.ts"
+import type { Changes, DeviceRecord, LicenseView, PolicyRecord } from "../../../src/licenses/LicenseState.ts"
+import { settle } from "../../../src/licenses/Lifecycle.ts"
+import { applied, eventTypes, perform, settled, viewOf } from "../../support/Decisions.ts"
+import { rows as anyRows, anyStep, bindings, type Step } from "../../support/LicenseArbitraries.ts"
+import { noon, type Rows } from "../../support/Licenses.ts"
+
+const origin: Origin = { actor_type: "license", actor_id: "lic_1", request_id: "req_1", ip_address: undefined }
+
+const stateOf = (rows: Rows): LicenseState =>
+  new LicenseState({ ...rows, catalogRevision: 1, devicesComplete: true, activeComplete: true, leases: rows.leases })
+
+/** What is looked up for a round: here, all that there is. */
+const knowledgeOf = ({ ledger, features, versions }: Rows): Knowledge => ({
+  counted: new Map(
+    ledger.flatMap(({ event_id, feature_id, amount }) => {
+      const feature = features.find(({ id }) => id === feature_id)
+      return event_id === undefined || feature === undefined ? [] : [[event_id, { feature_code: feature.code, amount }]]
+    })
+  ),
+  features: new Map(features.map((feature) => [feature.id, feature])),
+  versions: new Map(Object.entries(versions)),
+  endedLeases: new Map()
+})
+
+const eventIds = ["event-1", "event-2", "event-3"]
+const featureIds = ["feat_api", "feat_export", "feat_reports", "feat_foreign", "feat_unheard-of"]
+
+/** A device apart from when it was seen: nothing is decided by that, unless the policy asks for heartbeats. */
+const lasting = (device: DeviceRecord | undefined, { require_heartbeat }: PolicyRecord) =>
+  device && { ...device, last_seen_at: 0, last_validated_at: require_heartbeat ? device.last_validated_at : 0 }
+
+/** All answers of a view, as values. */
+const shown = (view: LicenseView, { leases }: Rows) => ({
+  license: { ...view.license, revision: 0 },
+  policy: view.policy,
+  assignments: view.assignments,
+  byCode: ["api", "export", "reports", "unheard-of"].map((code) => view.assignmentByCode(code)),
+  byId: featureIds.map((id) => view.assignmentById(id)),
+  devices: bindings.map((binding) => lasting(view.device(binding), view.policy)),
+  devicesById: bindings.map((binding) => lasting(view.deviceById(view.device(binding)?.id ?? "dev_none"), view.policy)),
+  states: Array.from(view.devices, ({ id, status, holds_slot }) => `${id} ${status} ${holds_slot}`).toSorted(),
+  liveLeases: Array.from(view.liveLeases, ({ id }) => id).toSorted(),
+  leases: leases.filter(({ status }) => status === "live").map(({ token_hash }) => view.leaseByToken(token_hash)),
+  counted: eventIds.map((id) => view.counted(id)),
+  versions: ["1.0", "2.0", "unheard-of"].map((version) => view.version(version)),
+  features: featureIds.map((id) => view.feature(id))
+})
+
+/** Plain records have no revisions of their own: a commit gives them. */
+const apartFromRevisions = (reply: unknown): unknown =>
+  JSON.parse(JSON.stringify(reply ?? null, (member, value) => (member === "revision" ? 0 : value)))
+
+/** Whether a decision says more than that a device was seen. */
+const isChange = ({ seen: _, ...changes }: Changes) =>
+  Object.values(changes).some((part) => !Array.isArray(part) || part.length > 0)
+
+/** Decides one round on a draft and on plain records side by side; the plain records that a commit of the round leaves. */
+const besideEachOther = (start: Rows, draft: Draft, steps: ReadonlyArray<Step>, now: number) => {
+  let [rows, changed, onlySeen] = [settled(start, now), false, start]
+  for (const { rule, command } of steps) {
+    draft.settle(settle(draft, now), now)
+    const outcome = rule.decide(draft, command, now)
+    const { after, changes, refused, reply } = perform(rows, rule, command, now)
+    assert.strictEqual(outcome.accepted ? undefined : outcome.code, refused?.code)
+    draft.apply(outcome.accepted ? outcome.changes : { events: outcome.events ?? [] }, origin, now)
+    if (outcome.accepted) assert.deepStrictEqual(apartFromRevisions(outcome.reply(draft)), apartFromRevisions(reply))
+    rows = after
+    changed ||= isChange(changes)
+    onlySeen = applied(onlySeen, changes.seen === undefined ? {} : { seen: changes.seen })
+    assert.deepStrictEqual(shown(draft, rows), shown(viewOf(rows), rows))
+  }
+  assert.strictEqual(draft.changed, changed)
+  return changed ? rows : onlySeen
+}
+
+describe("a draft", () => {
+  const rounds = fc.array(
+    fc.record({ steps: fc.array(anyStep, { minLength: 1, maxLength: 6 }), committed: fc.boolean() }),
+    { minLength: 1, maxLength: 4 }
+  )
+
+  it("shows what plain records show, and leaves its state alone until the state takes it over", () => {
+    fc.assert(
+      fc.property(anyRows, rounds, (given, sequence) => {
+        let [rows, now] = [given, noon]
+        const state = stateOf(rows)
+        for (const { steps, committed } of sequence) {
+          now += steps[0]?.wait ?? 0
+          const before = shown(new Draft(state, knowledgeOf(rows)), rows)
+          const draft = new Draft(state, knowledgeOf(rows))
+          const after = besideEachOther(rows, draft, steps, now)
+          assert.deepStrictEqual(shown(new Draft(state, knowledgeOf(rows)), rows), before)
+          if (!committed) continue
+          const revision = state.license.revision
+          state.absorb(draft)
+          assert.strictEqual(state.license.revision, draft.changed ? revision + 1 : revision)
+          if (draft.changed)
+            assert.deepStrictEqual(
+              draft.events.map(({ event_type }) => event_type),
+              eventTypes({ events: after.events.slice(rows.events.length) })
+            )
+          assert.strictEqual(draft.ledger.length, after.ledger.length - rows.ledger.length)
+          rows = after
+          assert.deepStrictEqual(shown(new Draft(state, knowledgeOf(rows)), rows), shown(viewOf(rows), rows))
+        }
+      }),
+      { numRuns: 250 }
+    )
+  })
+})

@@ -1,0 +1,165 @@
+/** What must hold for every rule, whatever a license has been through: checked after each step of random sequences of commands. */
+import { assert, describe, it } from "@effect/vitest"
+import { Schema } from "effect"
+import * as fc from "fast-check"
+import type { Code } from "../../../src/api/Failure.ts"
+import { DeactivationPayload, EntitlementPayload } from "../../../src/licenses/Entitlement.ts"
+import type { Assignment, DeviceRecord } from "../../../src/licenses/LicenseState.ts"
+import { entitlementVersionAt, statusAt } from "../../../src/licenses/Lifecycle.ts"
+import { type Performed, perform } from "../../support/Decisions.ts"
+import { rows as anyRows, anyStep, bindings } from "../../support/LicenseArbitraries.ts"
+import { deviceOf, keyHash, leaseOf, noon, type Rows, sensitive } from "../../support/Licenses.ts"
+
+interface Taken extends Performed<unknown, Code> {
+  readonly rule: string
+  readonly now: number
+  /** The records as they lay there before time was applied. */
+  readonly found: Rows
+}
+
+/** Takes random steps from a random license and hands over each of them. */
+const afterEachStep = (holds: (taken: Taken) => void, numRuns = 250) =>
+  fc.assert(
+    fc.property(anyRows, fc.array(anyStep, { minLength: 1, maxLength: 12 }), (rows, steps) => {
+      let [found, now] = [rows, noon]
+      for (const { wait, rule, command } of steps) {
+        now += wait
+        const performed = perform(found, rule, command, now)
+        holds({ ...performed, rule: rule.name, now, found })
+        found = performed.after
+      }
+    }),
+    { numRuns }
+  )
+
+const versionAt = ({ license, policy }: Rows, now: number) => entitlementVersionAt(license, policy, now)
+
+/** What an entitlement version stands for, of all that commands change. */
+const entitling = ({ license, assignments }: Rows) => ({
+  status: license.status,
+  expires_at: license.expires_at,
+  maintenance_expires_at: license.maintenance_expires_at,
+  assignments: assignments.map(({ total_consumptions: _, updated_at: __, ...assignment }: Assignment) => assignment)
+})
+
+const slots = ({ devices }: Rows, kind?: DeviceRecord["binding_kind"]) =>
+  devices.filter(({ holds_slot, binding_kind }) => holds_slot && (kind ?? binding_kind) === binding_kind).length
+
+const sum = (numbers: ReadonlyArray<number>) => numbers.reduce((total, next) => total + next, 0)
+
+describe("every rule", () => {
+  it("lets the published entitlement version never fall", () => {
+    afterEachStep(({ found, before, after, now }) => {
+      assert.strictEqual(versionAt(before, now), versionAt(found, now))
+      assert.isAtLeast(versionAt(after, now), versionAt(before, now))
+    })
+  })
+
+  it("raises the entitlement version by one when it changes what the version stands for, whatever else it changes, and only then", () => {
+    afterEachStep(({ before, after }) => {
+      const same = JSON.stringify(entitling(before)) === JSON.stringify(entitling(after))
+      assert.strictEqual(after.license.entitlement_counter - before.license.entitlement_counter, same ? 0 : 1)
+    })
+  })
+
+  it("changes nothing but what a refusal records when it refuses", () => {
+    afterEachStep(({ before, after, refused }) => {
+      if (refused === undefined) return
+      assert.deepStrictEqual({ ...after, events: [] }, { ...before, events: [] })
+      assert.isNotEmpty(refused.message)
+    })
+  })
+
+  it("records an event for every change that is one, and none for a mere look", () => {
+    const silent = new Set(["validate", "check"])
+    afterEachStep(({ rule, changes, refused }) => {
+      const { events = [], seen: _, ...rest } = changes
+      if (refused !== undefined) return
+      assert.strictEqual(events.length > 0, !silent.has(rule) && Object.keys(rest).length > 0, `${rule}`)
+      for (const event of events) assert.match(event.event_type, /^(license|usage|device|lease)\.[a-z_]+$/)
+    })
+  })
+
+  it("keeps the count of active devices, and gives out no slot beyond the limits", () => {
+    afterEachStep(({ before, after }) => {
+      assert.strictEqual(after.license.active_device_count, slots(after))
+      for (const { status, holds_slot } of after.devices) if (holds_slot) assert.strictEqual(status, "active")
+      const { max_activations, max_container_instances } = after.policy
+      const apart = max_container_instances !== undefined
+      const within = (limit: number, kind?: DeviceRecord["binding_kind"]) => {
+        if (limit > 0) assert.isAtMost(slots(after, kind), Math.max(limit, slots(before, kind)))
+      }
+      within(max_activations, apart ? "hardware" : undefined)
+      if (apart) within(max_container_instances, "container")
+    })
+  })
+
+  it("keeps lifetime counters rising, and usage equal to the ledger", () => {
+    afterEachStep(({ before, after, changes }) => {
+      const consumed = sum((changes.ledger ?? []).map(({ amount }) => amount))
+      assert.strictEqual(after.license.total_consumptions - before.license.total_consumptions, consumed)
+      assert.isAtLeast(after.license.times_activated, before.license.times_activated)
+      assert.strictEqual(after.ledger.length - before.ledger.length, (changes.ledger ?? []).length)
+      for (const { feature_id, amount, balance_after, max_after } of changes.ledger ?? []) {
+        const is = after.assignments.find((assignment) => assignment.feature_id === feature_id)
+        const was = before.assignments.find((assignment) => assignment.feature_id === feature_id)
+        assert.strictEqual(is?.total_consumptions, balance_after)
+        assert.strictEqual(is?.max_consumptions, max_after)
+        assert.strictEqual(balance_after - (was?.total_consumptions ?? 0), amount)
+      }
+      const ids = after.ledger.map(({ event_id }) => event_id)
+      assert.strictEqual(new Set(ids).size, ids.length)
+    })
+  })
+
+  it("has no way back from revoked", () => {
+    afterEachStep(({ before, after, changes, refused, rule }) => {
+      if (before.license.status !== "revoked") return
+      assert.deepStrictEqual(after, before)
+      assert.isTrue(refused !== undefined || rule === "revoke")
+      assert.isEmpty(changes.events ?? [])
+    })
+  })
+
+  it("serves active licenses and those in grace alone", () => {
+    const runtime = new Set(["activate", "validate", "check", "consume", "deactivate"])
+    afterEachStep(({ before, now, rule, refused }) => {
+      if (!runtime.has(rule) || refused !== undefined) return
+      assert.include(["active", "grace_period"], statusAt(before.license, before.policy, now))
+      assert.isAtMost(before.license.starts_at ?? now, now)
+    })
+  })
+
+  it("shows nothing in events and refusals that names a machine or opens a license", () => {
+    const secrets = [
+      keyHash,
+      ...bindings.flatMap((binding) => [...sensitive(binding), binding.key]),
+      ...bindings.map((binding) => leaseOf(deviceOf(binding)).token_hash)
+    ]
+    const types = new Set<string>()
+    afterEachStep(({ after, refused }) => {
+      for (const { event_type } of after.events) types.add(event_type)
+      const text = JSON.stringify([after.events, refused?.message ?? "", refused?.detail ?? ""])
+      for (const secret of secrets) assert.notInclude(text, secret)
+    })
+    assert.includeMembers(Array.from(types), [
+      "license.activated",
+      "license.deactivated",
+      "usage.consumed",
+      "device.expired"
+    ])
+  })
+
+  it("answers runtime operations with payloads that their schemas read", () => {
+    const strict = { onExcessProperty: "error" } as const
+    const entitlement = Schema.decodeUnknownSync(EntitlementPayload, strict)
+    const deactivation = Schema.decodeUnknownSync(DeactivationPayload, strict)
+    const entitled = new Set(["activate", "validate", "check", "consume"])
+    afterEachStep(({ rule, reply, after, now }) => {
+      if (reply === undefined || !(entitled.has(rule) || rule === "deactivate")) return
+      const decoded = entitled.has(rule) ? entitlement(reply) : deactivation(reply)
+      assert.strictEqual(decoded.entitlement_version, versionAt(after, now))
+      assert.strictEqual(decoded.issued_at, now)
+    })
+  })
+})

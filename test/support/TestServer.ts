@@ -1,0 +1,110 @@
+/**
+ * The whole service on a free port over a database of its own, for tests that speak HTTP.
+ *
+ * `layer(TestServer.layer)("…", (it) => …)` starts one for a file. Time is real, so nothing hangs on a test clock; `advance`
+ * moves the service's time of day.
+ */
+import { Context, Effect, Layer, Redacted } from "effect"
+import { FetchHttpClient, HttpServer } from "effect/http"
+import { NetAddress } from "effect/net"
+import { Client } from "../../src/Client.ts"
+import { Settings } from "../../src/Config.ts"
+import { databaseAt, over } from "../../src/Foundation.ts"
+import * as Server from "../../src/Server.ts"
+import { MasterKey } from "../../src/signing/MasterKey.ts"
+import { Shutdown } from "../../src/system/Shutdown.ts"
+import * as RehearsalClock from "../../src/telemetry/RehearsalClock.ts"
+import { Database } from "./Database.ts"
+import { type Answer, abandon, exchange, type Message, send } from "./RawHttp.ts"
+
+const adminToken = "test-admin-token-of-more-than-32-characters"
+
+/** Who a client or request is: a management token, a license key, or nobody. */
+export interface Credentials {
+  readonly token?: string
+  readonly licenseKey?: string
+}
+
+export class TestServer extends Context.Service<
+  TestServer,
+  {
+    /** `http://127.0.0.1:<port>` */
+    readonly baseUrl: string
+    readonly port: number
+    /** The token of the first API key, which has the scope `admin`. */
+    readonly adminToken: string
+    /** A typed client with these credentials. */
+    connect(credentials: Credentials): Effect.Effect<Client["Service"]>
+    /** A typed client with the admin token. */
+    readonly client: Client["Service"]
+    /** One request, its bytes as given; with the admin token unless the message has an `authorization` header or `anonymous`. */
+    send(message: Message & { readonly anonymous?: boolean }): Effect.Effect<Answer>
+    /** Writes bytes to a connection and gives the one answer to them. */
+    exchange(bytes: string | Uint8Array): Effect.Effect<Answer>
+    /** Writes bytes to a connection and goes away. */
+    abandon(bytes: string): Effect.Effect<void>
+    /** Moves the service's time of day ahead. */
+    advance(seconds: number): Effect.Effect<void>
+  }
+>()("licensing/test/TestServer") {
+  static readonly layer = TestServer.layerWith({})
+
+  /** With other settings than the defaults. */
+  static layerWith(settings: Parameters<typeof Settings.layerTest>[0]) {
+    return TestServer.layerOver(settings).pipe(Layer.provideMerge(Database.layerUrl))
+  }
+
+  /** Over a database that the test brings. */
+  static layerOver(settings: Parameters<typeof Settings.layerTest>[0] = {}) {
+    const clock = { offsetMillis: 0 }
+    const stores = Layer.merge(
+      Layer.unwrap(Database.useSync(({ url }) => databaseAt(url))),
+      MasterKey.layerFromKey(Redacted.make(Buffer.alloc(32, 7).toString("base64")))
+    )
+    return Layer.effect(
+      TestServer,
+      Effect.gen(function* () {
+        const { address } = yield* HttpServer.HttpServer
+        const port = NetAddress.isInetAddress(address) ? address.port : 0
+        const baseUrl = `http://127.0.0.1:${port}`
+        const connect = ({ token = "", licenseKey = "" }: Credentials) =>
+          Client.pipe(
+            Effect.provide(
+              Client.layer({ baseUrl }).pipe(
+                Layer.provide([
+                  Client.withToken(Redacted.make(token)),
+                  Client.withLicenseKey(Redacted.make(licenseKey)),
+                  FetchHttpClient.layer
+                ])
+              )
+            )
+          )
+        return TestServer.of({
+          baseUrl,
+          port,
+          adminToken,
+          connect,
+          client: yield* connect({ token: adminToken }),
+          send: ({ anonymous = false, ...message }) =>
+            send(port, {
+              ...message,
+              headers: { ...(anonymous ? undefined : { authorization: `Bearer ${adminToken}` }), ...message.headers }
+            }),
+          exchange: (bytes) => exchange(port, bytes),
+          abandon: (bytes) => abandon(port, bytes),
+          advance: (seconds) =>
+            Effect.sync(() => {
+              clock.offsetMillis += seconds * 1_000
+            })
+        })
+      })
+    ).pipe(
+      Layer.provideMerge(Server.layer),
+      Layer.provideMerge(over(stores)),
+      Layer.provide(Shutdown.layerTest),
+      Layer.provideMerge(Settings.layerTest({ port: 0, logLevel: "None", bootstrapToken: Redacted.make(adminToken), ...settings })),
+      Layer.provide(RehearsalClock.layer(() => clock.offsetMillis)),
+      Layer.orDie
+    )
+  }
+}

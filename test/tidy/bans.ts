@@ -1,0 +1,159 @@
+/** What the code does not do, because something better stands for it. */
+import { inSources, isUnder, type Rule } from "./Rule.ts"
+
+interface Ban {
+  readonly name: string
+  readonly mention: RegExp
+  readonly where: (path: string) => boolean
+  readonly example: string
+  readonly exceptions?: Rule["exceptions"]
+}
+
+const inSrc = isUnder("src")
+const inTest = (path: string) =>
+  path.startsWith("test/") && !path.startsWith("test/bench/") && !path.startsWith("test/tidy")
+
+const ban = ({ name, mention, where, example, exceptions }: Ban): Rule => ({
+  name,
+  find: inSources(({ path, mentions }) => (where(path) ? mentions.filter(({ what }) => mention.test(what)) : [])),
+  ...(exceptions && { exceptions }),
+  example: { [where("src/a/B.ts") ? "src/a/B.ts" : "test/a/B.test.ts"]: example }
+})
+
+const codeBans: ReadonlyArray<Ban> = [
+  {
+    name: "Time is read from Clock",
+    mention: /^(Date\.now|new Date\(\)|performance\.now|Date\(\)|process\.hrtime.*|DateTime\.nowUnsafe)$/,
+    where: inSrc,
+    example: "const now = Date.now()"
+  },
+  {
+    name: "Randomness comes from SecureRandom",
+    mention: /^(Math\.random|crypto\.(randomUUID|getRandomValues)|randomUUID\(\)|randomBytes\(\))$/,
+    where: inSrc,
+    example: "const id = Math.random()"
+  },
+  { name: "Nothing is printed past the logger", mention: /^console\./, where: inSrc, example: "console.log(1)" },
+  {
+    name: "Settings are read in one place",
+    mention: /^process\.(env|argv|exit)$/,
+    where: (path) => inSrc(path) && path !== "src/main.ts" && path !== "src/Config.ts",
+    example: "const port = process.env.PORT"
+  },
+  { name: "Effects, not promises", mention: /^(async|await)$/, where: inSrc, example: "const f = async () => 1" },
+  {
+    name: "Errors are values: no try and catch",
+    mention: /^try$/,
+    where: inSrc,
+    example: "try { f() } catch {}",
+    exceptions: {
+      "src/http/Refusals.ts": "Whether an address can be decoded, decodeURIComponent tells by throwing.",
+      "src/postgres/ServerProcess.ts": "That a process is gone, process.kill tells by throwing."
+    }
+  },
+  {
+    name: "Waiting is Effect's, so that tests can move the clock",
+    mention: /^(setTimeout|setInterval|setImmediate)\(\)$/,
+    where: inSrc,
+    example: "setTimeout(f, 1)",
+    exceptions: {
+      "src/main.ts": "Cuts off a stop that hangs: by then no fiber may be left that could.",
+      "src/http/Listener.ts": "Closes a socket that never became a request; no fiber is there to wait.",
+      "src/postgres/Socket.ts": "A timer of the machine: no rehearsed hour may cut a connection off.",
+      "src/postgres/Transactions.ts": "A timer of the machine: a clock that stands still must not stop a commit."
+    }
+  },
+  {
+    name: "Effects are run at the edge of the world only",
+    mention: /^Effect\.run(Promise|PromiseExit|Sync|SyncExit|Fork|Callback)(With)?$/,
+    where: inSrc,
+    example: "Effect.runSync(f)",
+    exceptions: {
+      "src/http/Listener.ts": "Garbage on a socket is an event of the platform, not a request with a fiber."
+    }
+  },
+  {
+    name: "Every fiber has an owner",
+    mention: /^Effect\.(forkDetach|forkDaemon)$/,
+    where: inSrc,
+    example: "Effect.forkDetach(f)"
+  },
+  { name: "No value is of any type", mention: /^any$/, where: () => true, example: "const x = y as any" }
+]
+
+const testBans: ReadonlyArray<Ban> = [
+  {
+    name: "No test is skipped, focused or left to do",
+    mention: /^(it|test|describe|layer|suite)(\.\w+)*\.(skip|only|todo|skipIf|runIf|fails)$/,
+    where: inTest,
+    example: `it.only("x", () => {})`,
+    exceptions: { "test/postgres/EmbeddedPostgres.test.ts": "What holds for root only can be seen as root only." }
+  },
+  {
+    name: "Tests await signals and states, they do not sleep",
+    mention: /^(Effect\.sleep|Effect\.delay|setTimeout\(\)|setInterval\(\))$/,
+    where: inTest,
+    example: "Effect.sleep(1)",
+    exceptions: { "test/postgres/Socket.test.ts": "The slowness is the server's, which the test plays." }
+  },
+  {
+    name: "Tests say what they expect: no snapshots",
+    mention: /\.(toMatchSnapshot|toMatchInlineSnapshot|toMatchFileSnapshot)$/,
+    where: inTest,
+    example: "expect(x).toMatchSnapshot()"
+  }
+]
+
+interface Adapter {
+  readonly modules: ReadonlyArray<string>
+  readonly why: string
+}
+
+/** The files that use platform modules. Everyone else goes through Effect's services or through these. */
+const adapters: Readonly<Record<string, Adapter>> = {
+  "src/Foundation.ts": { modules: ["node:path"], why: "names the files of the data folder" },
+  "src/api/JsonText.ts": { modules: ["node:buffer"], why: "asks whether bytes are UTF-8 before they are decoded" },
+  "src/http/Listener.ts": { modules: ["node:http"], why: "makes the server with its limits" },
+  "src/postgres/DatabaseFolder.ts": { modules: ["node:path"], why: "names the files of the embedded server" },
+  "src/postgres/EmbeddedPostgres.ts": { modules: ["node:net", "node:path"], why: "finds a free port" },
+  "src/postgres/Migrations.ts": { modules: ["node:crypto", "node:url"], why: "finds its folder, digests its files" },
+  "src/postgres/ServerProcess.ts": {
+    modules: ["node:child_process", "node:fs", "node:module", "node:path"],
+    why: "starts the server detached, its output in a file"
+  },
+  "src/postgres/Socket.ts": { modules: ["node:net"], why: "is the driver's socket" },
+  "src/signing/Digest.ts": { modules: ["node:crypto"], why: "SHA-256 at once, without a promise" },
+  "src/signing/SecretBox.ts": { modules: ["node:crypto"], why: "AES-256-GCM" },
+  "src/signing/Signer.ts": { modules: ["node:crypto"], why: "signs on the platform's threads" },
+  "src/signing/SigningKey.ts": { modules: ["node:crypto"], why: "Ed25519 keys" },
+  "src/system/Announcement.ts": { modules: ["node:path"], why: "shows where the data folder is" }
+}
+
+const platformModules: Rule = {
+  name: "Platform modules are used in their adapters only",
+  find: inSources(({ imports, path }) =>
+    inSrc(path)
+      ? imports
+          .filter(
+            ({ target, typeOnly }) =>
+              !typeOnly && target.startsWith("node:") && !adapters[path]?.modules.includes(target)
+          )
+          .map(({ line, target }) => ({ line, what: `imports ${target}` }))
+      : []
+  ),
+  example: { "src/orders/Orders.ts": `import { readFileSync } from "node:fs"` }
+}
+
+const idleAdapters: Rule = {
+  name: "Every adapter named here still uses its modules",
+  find: ({ sources }) =>
+    Object.entries(adapters).flatMap(([path, { modules }]) => {
+      const used = sources.get(path)?.imports.map(({ target }) => target) ?? []
+      return modules
+        .filter((module) => !used.includes(module))
+        .map((module) => ({ path, line: 1, what: `no ${module}` }))
+    }),
+  example: {}
+}
+
+export const banRules: ReadonlyArray<Rule> = [...codeBans.map(ban), ...testBans.map(ban), platformModules, idleAdapters]

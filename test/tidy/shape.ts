@@ -1,0 +1,91 @@
+/** Where files lie, what they are called, how long they are. */
+import { basename, dirname } from "node:path"
+import { inSources, isUnder, type Project, type Rule } from "./Rule.ts"
+
+const fileLinesMax = 300
+const functionLinesMax = 60
+
+const pathRule = (
+  name: string,
+  isWrong: (path: string, project: Project) => boolean,
+  rest: Pick<Rule, "example" | "exceptions">
+): Rule => ({
+  name,
+  find: (project) =>
+    [...project.sources.keys()]
+      .filter((path) => isWrong(path, project))
+      .map((path) => ({ path, line: 1, what: basename(path) })),
+  ...rest
+})
+
+const inSrc = isUnder("src")
+const empty = (path: string) => ({ [path]: "" })
+
+const isLongest = (what: string, lines: number, max: number) => `${what} has ${lines} lines, ${max} are the most`
+
+/** Tests of no one folder of src. */
+const freeTests = /^test\/(tidy|bench|support|contract|simulation|faults|schema|infra)(\/|\.)/
+
+export const shapeRules: ReadonlyArray<Rule> = [
+  {
+    name: `No file is longer than ${fileLinesMax} lines`,
+    find: inSources(({ path, text }) => {
+      const lines = text.trimEnd().split("\n").length
+      return lines > fileLinesMax
+        ? [{ line: fileLinesMax + 1, what: isLongest(basename(path), lines, fileLinesMax) }]
+        : []
+    }),
+    example: { "src/a/Long.ts": "export {}\n".repeat(fileLinesMax + 1) }
+  },
+  {
+    name: `No function has more than ${functionLinesMax} lines of its own`,
+    find: inSources(({ functions }) =>
+      functions
+        .filter(({ ownLines }) => ownLines > functionLinesMax)
+        .map(({ line, name, ownLines }) => ({ line, what: isLongest(name, ownLines, functionLinesMax) }))
+    ),
+    example: { "src/a/Long.ts": `const long = () => {\n${"  void 0\n".repeat(functionLinesMax)}}\n` }
+  },
+  pathRule(
+    "Files of the service are called after what they hold",
+    (path) => inSrc(path) && !/\/([A-Z][A-Za-z0-9]*|main)\.ts$/.test(path),
+    {
+      example: empty("src/products/product.ts")
+    }
+  ),
+  pathRule(
+    "Folders of the service are one level deep and in lower camel case",
+    (path) => inSrc(path) && !/^src\/([a-z][A-Za-z]*\/)?\w+\.ts$/.test(path),
+    {
+      example: empty("src/products/parts/Product.ts")
+    }
+  ),
+  pathRule(
+    "There are no barrels and no drawers",
+    (path) => /^(index|(.*(utils?|helpers?|common|misc|shared|constants|types)))\.ts$/i.test(basename(path)),
+    { example: empty("src/products/index.ts") }
+  ),
+  pathRule(
+    "A slice with an Api.ts has an Http.ts, and the other way round",
+    (path, { sources }) => {
+      const other = { "Api.ts": "Http.ts", "Http.ts": "Api.ts" }[basename(path)]
+      return inSrc(path) && dirname(path) !== "src" && other !== undefined && !sources.has(`${dirname(path)}/${other}`)
+    },
+    { example: empty("src/orders/Api.ts") }
+  ),
+  pathRule(
+    "A test lies in the folder of what it tests",
+    (path, { sources }) =>
+      path.endsWith(".test.ts") &&
+      !freeTests.test(path) &&
+      ![...sources.keys()].some(isUnder(`src/${path.split("/")[1]}`)),
+    { example: empty("test/nothing/Nothing.test.ts") }
+  ),
+  pathRule(
+    "Test files end in .test.ts, or their names say that they are none",
+    (path) => /^test\/.*(Test|_test|\.spec)\.ts$/.test(path),
+    {
+      example: empty("test/products/Products.spec.ts")
+    }
+  )
+]

@@ -1,0 +1,50 @@
+/** What the project's texts do not say. The project speaks of itself alone: not of the machine or the desk it was written at. */
+import { inLines, type Rule } from "./Rule.ts"
+
+const wordRule = (name: string, pattern: RegExp, example: string, path = "docs/a.md"): Rule => ({
+  name,
+  find: inLines(pattern),
+  example: { [path]: example }
+})
+
+const versionsOf = (manifest = "{}"): ReadonlyArray<readonly [string, string]> => {
+  const { dependencies, devDependencies, overrides } = JSON.parse(manifest) as Record<string, Record<string, string>>
+  return [dependencies, devDependencies, overrides].flatMap((versions) => Object.entries(versions ?? {}))
+}
+
+export const wordRules: ReadonlyArray<Rule> = [
+  wordRule(
+    "No text names a folder of the machine it was written on",
+    /(?<![\w.])\/(home|root|Users|work)\/[\w.-]+/,
+    ["see ", "home", "someone", "notes"].join("/")
+  ),
+  wordRule(
+    "No text points at what lies beside the project",
+    /(?<![\w./])\.\.\/(?!\.)(?!src\/|test\/|schema\/|docs\/|infra\/)[a-z]+\/[\w-]+\.(md|mjs|json)\b/,
+    ["see ..", "beside", "notes.md"].join("/")
+  ),
+  wordRule(
+    "No text speaks of who or what wrote it",
+    /\b(sub-?agent|this sessio[n]|helper \d)\b/i,
+    ["Left by this", "session"].join(" ")
+  ),
+  wordRule(
+    "Nothing is left to do without a place where it is tracked",
+    /\b(TO[D]O|FIX[M]E)\b(?!\(#\d+\))/,
+    ["// TO", "DO later"].join(""),
+    "src/a/B.ts"
+  ),
+  {
+    name: "package-lock.json records no download addresses",
+    find: inLines(/"resolved": "http[^"]*"/, (path) => path === "package-lock.json"),
+    example: { "package-lock.json": `  "resolved": "https://packages.example.com/x.tgz"` }
+  },
+  {
+    name: "Versions are pinned exactly",
+    find: ({ texts }) =>
+      versionsOf(texts.get("package.json"))
+        .filter(([, version]) => !/^\d+\.\d+\.\d+(-[\w.]+)?$/.test(version))
+        .map(([name, version]) => ({ path: "package.json", line: 1, what: `${name} ${version}` })),
+    example: { "package.json": `{"dependencies": {"effect": "^4.1.0"}}` }
+  }
+]
