@@ -4,6 +4,7 @@ import { Intake } from "./api/Requests.ts"
 import { ApiKeysApi } from "./apiKeys/Api.ts"
 import { CommerceApi } from "./commerce/Api.ts"
 import { CustomersApi } from "./customers/Api.ts"
+import { CustomFieldsApi } from "./customFields/Api.ts"
 import { DevicesApi } from "./devices/Api.ts"
 import { EventsApi } from "./events/Api.ts"
 import { FeaturesApi } from "./features/Api.ts"
@@ -25,6 +26,7 @@ export class Api extends HttpApi.make("licensing")
   .add(LicensesApi)
   .add(DevicesApi)
   .add(CommerceApi)
+  .add(CustomFieldsApi)
   .add(VersionsApi)
   .add(SystemApi)
   .prefix("/api/v1")

@@ -4,19 +4,21 @@
  * All are read before anything starts, and whatever is wrong with any of them is told at once, one line for each setting. No
  * line shows a secret. An empty variable counts as unset, because compose files leave unset ones behind like that.
  */
+import { ConfigProvider, Context, Effect, Layer, type Redacted, Schema } from "effect"
+import type { IpNetwork } from "effect/net"
 import {
-  Config,
-  ConfigProvider,
-  Context,
-  Effect,
-  Layer,
-  Redacted,
-  Result,
-  Schema,
-  SchemaGetter,
-  SchemaIssue
-} from "effect"
-import { IpNetwork, NetAddress } from "effect/net"
+  databaseAddress,
+  integer,
+  issuerAddress,
+  networks,
+  oneOf,
+  origins,
+  publicAddress,
+  type Setting,
+  secret,
+  setting,
+  text
+} from "./system/Setting.ts"
 
 /** The settings cannot be used; one line for each wrong one. */
 export class SettingsRefused extends Schema.TaggedError<SettingsRefused>()("SettingsRefused", {
@@ -27,88 +29,13 @@ export class SettingsRefused extends Schema.TaggedError<SettingsRefused>()("Sett
   }
 }
 
-interface Setting<A> {
-  readonly name: string
-  readonly config: Config.Config<A>
-  /** What a right value is, after "must be". */
-  readonly expected: string
-}
-
-type Decode<A> = (text: string) => A | undefined
-
-/** One setting: `decode` gives undefined for text that is no right value; an unset variable gives the default. */
-const setting = <A>(name: string, expected: string, unset: NoInfer<A>, decode: Decode<NonNullable<A>>): Setting<A> => ({
-  name,
-  expected,
-  config: Config.schema(textTo(decode), name).pipe(Config.withDefault(unset as never)) as Config.Config<A>
-})
-
-const textTo = <A>(decode: Decode<A>) =>
-  Schema.String.pipe(
-    Schema.decodeTo(
-      Schema.declare((_): _ is A & {} => true),
-      {
-        decode: SchemaGetter.transformEffect((text: string) => {
-          const value = decode(text.trim())
-          return value === undefined ? Effect.fail(new SchemaIssue.InvalidValue()) : Effect.succeed(value as A & {})
-        }),
-        encode: SchemaGetter.forbidden(() => "Settings are only read")
-      }
-    )
-  )
-
-const text: Decode<string> = (value) => value
-
-const secret =
-  (isRight: (value: string) => boolean): Decode<Redacted.Redacted<string>> =>
-  (value) =>
-    isRight(value) ? Redacted.make(value) : undefined
-
-const integer =
-  (minimum: number, maximum: number): Decode<number> =>
-  (value) =>
-    /^\d{1,15}$/.test(value) && Number(value) >= minimum && Number(value) <= maximum ? Number(value) : undefined
-
-const oneOf =
-  <const A extends Record<string, unknown>>(values: A): Decode<A[keyof A] & {}> =>
-  (value) =>
-    Object.hasOwn(values, value.toLowerCase()) ? (values[value.toLowerCase()] as A[keyof A] & {}) : undefined
-
-const url =
-  (...protocols: ReadonlyArray<string>) =>
-  (value: string): URL | undefined => {
-    const parsed = URL.parse(value)
-    return parsed !== null && protocols.includes(parsed.protocol) && parsed.hostname !== "" ? parsed : undefined
-  }
-
-const publicAddress: Decode<string> = (value) => {
-  const parsed = url("http:", "https:")(value)
-  const plain = parsed !== undefined && parsed.search === "" && parsed.hash === "" && parsed.username === ""
-  return plain ? parsed.href.replace(/\/+$/, "") : undefined
-}
-
-const databaseAddress = (value: string): boolean => {
-  const parsed = URL.parse(value)
-  return parsed !== null && ["postgres:", "postgresql:"].includes(parsed.protocol)
-}
-
-/** Networks in CIDR notation, separated by commas; an address alone is a network of one. */
-const networks: Decode<ReadonlyArray<IpNetwork.IpNetwork>> = (value) => {
-  const parsed = value.split(",").map((part) => networkOf(part.trim()))
-  return parsed.every((network) => network !== undefined) ? parsed : undefined
-}
-
-const networkOf = (value: string): IpNetwork.IpNetwork | undefined => {
-  const network = value.includes("/")
-    ? IpNetwork.fromString(value)
-    : Result.flatMap(NetAddress.ipFromString(value), (address) => IpNetwork.make(address, NetAddress.width(address)))
-  return Result.getOrUndefined(network)
-}
-
 const masterKeyShape = /^[A-Za-z0-9+/]{43}=$/
 const headerText = /^[!-~]+$/
 // Ten years: far enough to see every expiry, near enough for four-digit years.
 const clockOffsetMax = 315_360_000
+
+const expectedRate = "a whole number from 0 (no limit) to 10000000"
+const rateMax = 10_000_000
 
 const logFormats = { pretty: "pretty", json: "json" } as const
 const logLevels = {
@@ -141,6 +68,13 @@ const settings = {
     undefined,
     secret((value) => masterKeyShape.test(value))
   ),
+  /** The key that takes the master key's place: opened with it too, and sealed with it once `master-key rotate` has begun. */
+  masterKeyNext: setting<Redacted.Redacted<string> | undefined>(
+    "LICENSING_MASTER_KEY_NEXT",
+    "base64 of exactly 32 bytes, as `openssl rand -base64 32` makes it",
+    undefined,
+    secret((value) => masterKeyShape.test(value))
+  ),
   /** The first admin token; unset: one is made and printed once. */
   bootstrapToken: setting<Redacted.Redacted<string> | undefined>(
     "LICENSING_BOOTSTRAP_TOKEN",
@@ -155,7 +89,7 @@ const settings = {
     undefined,
     publicAddress
   ),
-  /** The proxies whose X-Forwarded-For is believed. */
+  /** The proxies whose X-Forwarded-For or Forwarded is believed. */
   trustedProxies: setting<ReadonlyArray<IpNetwork.IpNetwork>>(
     "LICENSING_TRUSTED_PROXIES",
     "networks in CIDR notation separated by commas, as 10.0.0.0/8,fd00::/8",
@@ -168,6 +102,30 @@ const settings = {
     "visible ASCII characters",
     undefined,
     secret((value) => headerText.test(value))
+  ),
+  /** Requests in any minute, 0 = no limit: of a license from one address, activations of a license, of a management token. */
+  rateRuntime: setting("LICENSING_RATE_RUNTIME", expectedRate, 3_000, integer(0, rateMax)),
+  rateActivation: setting("LICENSING_RATE_ACTIVATION", expectedRate, 120, integer(0, rateMax)),
+  rateManagement: setting("LICENSING_RATE_MANAGEMENT", expectedRate, 6_000, integer(0, rateMax)),
+  /** Failed credentials of one address in any minute that are told why; further ones are answered 429. */
+  rateFailures: setting("LICENSING_RATE_FAILURES", expectedRate, 30, integer(0, rateMax)),
+  /** The OIDC issuer whose tokens the management API takes; unset: none. */
+  oidcIssuer: setting<string | undefined>(
+    "LICENSING_OIDC_ISSUER",
+    "the issuer's address, https (or http on this machine), exactly as its tokens name it",
+    undefined,
+    issuerAddress
+  ),
+  /** The audience that those tokens are made for. */
+  oidcAudience: setting<string | undefined>("LICENSING_OIDC_AUDIENCE", "a text", undefined, text),
+  /** The claim that holds their scopes: a text with spaces between them, or an array. */
+  oidcScopeClaim: setting("LICENSING_OIDC_SCOPE_CLAIM", "the name of a claim", "scope", text),
+  /** Web pages of these origins may call the API from a browser; unset: none. */
+  corsOrigins: setting<ReadonlyArray<string>>(
+    "LICENSING_CORS_ORIGINS",
+    "origins separated by commas, as https://console.example.com",
+    [],
+    origins
   ),
   /** Unset: pretty on a terminal, else json. */
   logFormat: setting<"pretty" | "json" | undefined>(
@@ -205,14 +163,30 @@ const readEach = Effect.partition(Object.entries<Setting<unknown>>(settings), ([
 const read = Effect.gen(function* () {
   const [right, wrong] = yield* readEach
   const values = Object.fromEntries(right) as unknown as Values
-  // Nobody finds a key that was made in a data folder which the next container does not have.
-  const keyless = "masterKey" in values && values.masterKey === undefined && values.databaseUrl !== undefined
-  const lines = keyless ? [...wrong, masterKeyMissing] : wrong
+  const lines = [...wrong, ...(wrong.length === 0 ? contradictions(values) : missingKey(values))]
   return lines.length === 0 ? values : yield* new SettingsRefused({ lines })
 })
 
-const masterKeyMissing =
-  "LICENSING_MASTER_KEY must be set together with LICENSING_DATABASE_URL: base64 of exactly 32 bytes, as `openssl rand -base64 32` makes it."
+/** What settings that are right by themselves are not together. */
+const contradictions = (values: Values): ReadonlyArray<string> => [
+  ...missingKey(values),
+  ...(values.oidcIssuer !== undefined && values.oidcAudience === undefined
+    ? [
+        "LICENSING_OIDC_AUDIENCE must be set together with LICENSING_OIDC_ISSUER: the audience that tokens are made for."
+      ]
+    : []),
+  ...(values.oidcIssuer === undefined && values.oidcAudience !== undefined
+    ? ["LICENSING_OIDC_ISSUER must be set together with LICENSING_OIDC_AUDIENCE: the address of the issuer."]
+    : [])
+]
+
+// Nobody finds a key that was made in a data folder which the next container does not have.
+const missingKey = (values: Values): ReadonlyArray<string> =>
+  "masterKey" in values && values.masterKey === undefined && values.databaseUrl !== undefined
+    ? [
+        "LICENSING_MASTER_KEY must be set together with LICENSING_DATABASE_URL: base64 of exactly 32 bytes, as `openssl rand -base64 32` makes it."
+      ]
+    : []
 
 export class Settings extends Context.Service<Settings, Values>()("licensing/Config/Settings") {
   /** From the environment, or wherever the ConfigProvider reads. Fails with every wrong setting at once. */

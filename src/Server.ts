@@ -1,8 +1,8 @@
 /** The HTTP service as a list: every slice, the middlewares, the documents, and what listens. */
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
-import { Context, Effect, Layer } from "effect"
+import { Effect, Layer } from "effect"
 import { HttpRouter, HttpServer } from "effect/http"
-import { HttpApiBuilder, type HttpApiGroup } from "effect/http-api"
+import { HttpApiBuilder } from "effect/http-api"
 import { Api } from "./Api.ts"
 import * as Decoding from "./api/Decoding.ts"
 import * as Intake from "./api/Intake.ts"
@@ -18,8 +18,12 @@ import { Orders } from "./commerce/Orders.ts"
 import { Subscriptions } from "./commerce/Subscriptions.ts"
 import { Customers } from "./customers/Customers.ts"
 import { CustomersHttp } from "./customers/Http.ts"
+import { CustomFields } from "./customFields/CustomFields.ts"
+import { CustomFieldValues } from "./customFields/CustomFieldValues.ts"
+import { CustomFieldsHttp } from "./customFields/Http.ts"
 import { Devices } from "./devices/Devices.ts"
 import { DevicesHttp } from "./devices/Http.ts"
+import { DocumentsHttp } from "./documents/Publishing.ts"
 import { EventLog } from "./events/EventLog.ts"
 import { Events } from "./events/Events.ts"
 import { EventsHttp } from "./events/Http.ts"
@@ -31,6 +35,7 @@ import { Routes } from "./http/Routes.ts"
 import { LicensesHttp } from "./licenses/Http.ts"
 import { Issuing } from "./licenses/Issuing.ts"
 import { Journal } from "./licenses/Journal.ts"
+import { Leases } from "./licenses/Leases.ts"
 import { LicenseActors } from "./licenses/LicenseActors.ts"
 import { LicenseList } from "./licenses/LicenseList.ts"
 import { LicenseLookups } from "./licenses/LicenseLookups.ts"
@@ -50,13 +55,6 @@ import { Shutdown } from "./system/Shutdown.ts"
 import { VersionsHttp } from "./versions/Http.ts"
 import { Versions } from "./versions/Versions.ts"
 
-// Stands in for the groups whose slices are still being written: they have no routes yet.
-const pending = Layer.succeedContext(
-  Context.makeUnsafe<HttpApiGroup.ToService<"licensing", (typeof Api)["groups"][keyof (typeof Api)["groups"]]>>(
-    new Map(Object.values(Api.groups).map(({ key }) => [key, { routes: [], handlers: new Map() }]))
-  )
-)
-
 /** One line for each slice, in the order of the published tags. */
 const slices = Layer.mergeAll(
   RuntimeHttp.pipe(Layer.provide(Runtime.layer), Layer.provide(Signer.layer)),
@@ -66,9 +64,10 @@ const slices = Layer.mergeAll(
   CustomersHttp.pipe(Layer.provide(Customers.layer)),
   ApiKeysHttp,
   EventsHttp.pipe(Layer.provide(Events.layer)),
-  LicensesHttp.pipe(Layer.provide([Licenses.layer, Issuing.layer]), Layer.provide(LicenseList.layer)),
+  LicensesHttp.pipe(Layer.provide([Licenses.layer, Issuing.layer, Leases.layer]), Layer.provide(LicenseList.layer)),
   DevicesHttp.pipe(Layer.provide(Devices.layer)),
   CommerceHttp.pipe(Layer.provide([Orders.layer, Subscriptions.layer])),
+  CustomFieldsHttp.pipe(Layer.provide([CustomFields.layer, CustomFieldValues.layer])),
   VersionsHttp.pipe(Layer.provide(Versions.layer)),
   SystemHttp,
   ProbesHttp.pipe(Layer.provide(Readiness.layer))
@@ -89,9 +88,8 @@ const services = Layer.mergeAll(ApiKeys.layer, Products.layer, LicenseActors.lay
   Layer.provideMerge(EventLog.layer)
 )
 
-const routes = HttpApiBuilder.layer(Api).pipe(
+const routes = Layer.merge(HttpApiBuilder.layer(Api), DocumentsHttp).pipe(
   Layer.provide(slices),
-  Layer.provide(pending),
   Layer.provide(middlewares),
   Layer.provide(NodeHttpServer.layerHttpServices)
 )

@@ -135,7 +135,7 @@ const pathLengthMax = 256
 const shown = (text: string): string => text.slice(0, pathLengthMax).toWellFormed()
 
 /** A field's path: dots between names, brackets around indices, as `filters.ids[2]`. */
-export const formatPath = (path: Path): string =>
+const formatPath = (path: Path): string =>
   shown(
     path.reduce<string>(
       (text, key) =>

@@ -4,9 +4,25 @@
  */
 import { Context } from "effect"
 
-export const RequestContext = Context.Reference<{
+/** Where a request stands with one of the limits that count it, as items of the headers that say so. */
+export interface LimitStanding {
+  /** Item of RateLimit-Policy. */
+  readonly policy: string
+  /** Item of RateLimit. */
+  readonly standing: string
+  /** Seconds until more is admitted. */
+  readonly resetSeconds: number
+}
+
+export interface RequestContext {
   /** `req_…`, or the caller's own `X-Request-Id` where that is well-formed. */
   readonly requestId: string
   /** The client's address; behind a trusted proxy the one that the proxy saw. */
   readonly clientAddress: string | undefined
-}>("licensing/api/RequestContext", { defaultValue: () => ({ requestId: "req_none", clientAddress: undefined }) })
+  /** Noted while the request is let in, read when its headers are made; the last one is the one that has turned it away. */
+  limits?: ReadonlyArray<LimitStanding>
+}
+
+export const RequestContext = Context.Reference<RequestContext>("licensing/api/RequestContext", {
+  defaultValue: () => ({ requestId: "req_none", clientAddress: undefined })
+})

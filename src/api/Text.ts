@@ -18,7 +18,7 @@ export const Name = Text(255).check(Schema.isMinLength(1))
 
 /** A code that a vendor chooses: lower case, 1 to 64 characters, unique within its kind. */
 export const Code = Schema.String.check(
-  Schema.isPattern(/^[a-z0-9][a-z0-9._-]{0,63}$/, {
+  Schema.isPattern(/^[a-z0-9][a-z0-9._-]{0,63}$/u, {
     message: "Expected 1 to 64 of a-z, 0-9, '.', '_' and '-', beginning with a letter or digit"
   })
 )
@@ -28,5 +28,5 @@ export const Reference = Text(64).check(Schema.isMinLength(1))
 
 /** An e-mail address: one @ with something on both sides; at most 254 characters (RFC 5321). */
 export const Email = Text(254).check(
-  Schema.isPattern(/^[^\s@]+@[^\s@]+$/, { message: "Expected an e-mail address, as name@example.com" })
+  Schema.isPattern(/^[^\s@]+@[^\s@]+$/u, { message: "Expected an e-mail address, as name@example.com" })
 )

@@ -41,7 +41,9 @@ export class ManagementAuthorization extends HttpApiMiddleware.Service<Managemen
       "TOKEN_EXPIRED",
       "TOKEN_INACTIVE",
       "TOKEN_ADDRESS_BLOCKED",
-      "TOKEN_SCOPE_DENIED"
+      "TOKEN_SCOPE_DENIED",
+      "RATE_LIMITED",
+      "NOT_READY"
     )
   }
 ) {}

@@ -1,7 +1,8 @@
 /** The contract half of runtime authorization: the license that a request's key names. */
-import { Context } from "effect"
+import { Context, type Redacted } from "effect"
 import { HttpApiMiddleware, HttpApiSecurity, OpenApi } from "effect/http-api"
 import { failures } from "../api/Failure.ts"
+import type { LicenseKey } from "../licenses/LicenseKey.ts"
 
 /** The license whose key the request carries. Its actor compares the hash again, so that a key ends the moment it is rotated. */
 export class LicenseCredential extends Context.Service<
@@ -10,8 +11,13 @@ export class LicenseCredential extends Context.Service<
     readonly licenseId: string
     /** SHA-256 of the key in its canonical form, as lower-case hex. */
     readonly keyHash: string
+    /** The key as it was issued: what offline envelopes are encrypted for. */
+    readonly licenseKey: Redacted.Redacted<LicenseKey>
   }
 >()("licensing/auth/LicenseCredential") {}
+
+/** On operations that are activations: a license may have only so many of them in a minute, wherever they come from. */
+export const IsActivation = Context.Reference<boolean>("licensing/auth/IsActivation", { defaultValue: () => false })
 
 /** Describes a runtime operation: its operationId and summary. */
 export const operation = (options: { readonly id: string; readonly summary: string; readonly description?: string }) =>
@@ -27,5 +33,5 @@ export class RuntimeAuthorization extends HttpApiMiddleware.Service<
 >()("licensing/auth/RuntimeAuthorization", {
   requiredForClient: true,
   security: { LicenseKey: HttpApiSecurity.http({ scheme: "License" }) },
-  error: failures("LICENSE_KEY_MISSING", "LICENSE_KEY_INVALID")
+  error: failures("LICENSE_KEY_MISSING", "LICENSE_KEY_INVALID", "RATE_LIMITED")
 }) {}

@@ -3,15 +3,19 @@
  * right is looked up by its hash, once per node. What the cache says is only which license to ask: the license's actor
  * compares the hash with the one it holds, so a rotated or foreign key is refused there whatever is cached here.
  */
-import { Effect, Layer, Option } from "effect"
+import { Context, Effect, Layer, Option, Redacted } from "effect"
 import { HttpServerRequest } from "effect/http"
-import { refuse } from "../api/Failure.ts"
+import type { HttpApiEndpoint } from "effect/http-api"
+import { isRefusal, refuse } from "../api/Failure.ts"
 import * as LicenseKey from "../licenses/LicenseKey.ts"
 import { LicenseStore } from "../licenses/LicenseStore.ts"
+import { authorizationHeader } from "./AuthorizationHeader.ts"
 import { CurrentActor } from "./CurrentActor.ts"
-import { LicenseCredential, RuntimeAuthorization } from "./Runtime.ts"
+import { makeGenerations } from "./Generations.ts"
+import { RateLimits } from "./RateLimits.ts"
+import { IsActivation, LicenseCredential, RuntimeAuthorization } from "./Runtime.ts"
 
-/** Licenses whose key hash is remembered; the oldest is forgotten beyond. */
+/** Licenses whose key hash is remembered. */
 const rememberedMax = 50_000
 
 const missing = refuse("LICENSE_KEY_MISSING", "Send the license key as `Authorization: License <LICENSE_KEY>`.")
@@ -21,36 +25,48 @@ export const layer = Layer.effect(
   RuntimeAuthorization,
   Effect.gen(function* () {
     const store = yield* LicenseStore
-    const remembered = new Map<string, string>()
+    const limits = yield* RateLimits
+    const remembered = makeGenerations<string>(rememberedMax)
+    const refused = Effect.andThen(limits.failure, Effect.fail(invalid))
 
     const licenseIdOf = (keyHash: string): Effect.Effect<string | undefined> => {
       const known = remembered.get(keyHash)
       return known === undefined
-        ? Effect.tap(store.licenseIdOf(keyHash), (found) => Effect.sync(() => remember(keyHash, found)))
+        ? Effect.tap(store.licenseIdOf(keyHash), (found) =>
+            Effect.sync(() => found !== undefined && remembered.set(keyHash, found))
+          )
         : Effect.succeed(known)
     }
 
-    const remember = (keyHash: string, licenseId: string | undefined): void => {
-      if (licenseId === undefined) return
-      if (remembered.size >= rememberedMax) remembered.delete(remembered.keys().next().value as string)
-      remembered.set(keyHash, licenseId)
-    }
-
-    const authorize = Effect.fnUntraced(function* <A, E, R>(handler: Effect.Effect<A, E, R | LicenseCredential>) {
-      const { headers } = yield* HttpServerRequest.HttpServerRequest
-      const credential = /^license +(.*)$/i.exec(headers.authorization ?? "")
-      if (credential === null) return yield* missing
-      const key = LicenseKey.parse(credential[1]!.trim())
-      if (Option.isNone(key)) return yield* invalid
+    const identify = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest) {
+      const { scheme, credential, repeated } = authorizationHeader(request)
+      if (repeated) return yield* refused
+      if (scheme !== "license" || credential === "") return yield* missing
+      const key = LicenseKey.parse(credential)
+      if (Option.isNone(key)) return yield* refused
       const keyHash = LicenseKey.hashHex(key.value)
       const licenseId = yield* licenseIdOf(keyHash)
-      if (licenseId === undefined) return yield* invalid
+      return licenseId === undefined ? yield* refused : { licenseId, keyHash, licenseKey: Redacted.make(key.value) }
+    })
+
+    const authorize = Effect.fnUntraced(function* <A, E, R>(
+      handler: Effect.Effect<A, E, R | LicenseCredential>,
+      endpoint: HttpApiEndpoint.Top
+    ) {
+      const license = yield* identify(yield* HttpServerRequest.HttpServerRequest)
+      yield* limits.runtime(license.licenseId, Context.get(endpoint.annotations, IsActivation))
       return yield* handler.pipe(
-        Effect.provideService(LicenseCredential, { licenseId, keyHash }),
-        Effect.provideService(CurrentActor, { actor_type: "license", actor_id: licenseId })
+        // The key was the license's until it was rotated: by now it is a failed credential like any other.
+        Effect.tapError((error) => {
+          if (!isRefusal(error) || error.code !== invalid.code) return Effect.void
+          remembered.delete(license.keyHash)
+          return limits.failure
+        }),
+        Effect.provideService(LicenseCredential, license),
+        Effect.provideService(CurrentActor, { actor_type: "license", actor_id: license.licenseId })
       )
     })
 
-    return RuntimeAuthorization.of({ LicenseKey: (handler) => authorize(handler) })
+    return RuntimeAuthorization.of({ LicenseKey: (handler, { endpoint }) => authorize(handler, endpoint) })
   })
 )

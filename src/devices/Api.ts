@@ -9,6 +9,15 @@ import { Idempotency } from "../auth/Idempotency.ts"
 import { ManagementAuthorization, operation } from "../auth/Management.ts"
 import { Device, DeviceBindingKind, DeviceStatus } from "./Device.ts"
 
+const params = { id: Schema.String, device_id: Schema.String }
+
+const action = (verb: "reset" | "blacklist" | "unblacklist", summary: string, description: string) =>
+  HttpApiEndpoint.post(verb, `/licenses/:id/devices/:device_id/${verb}`, {
+    params,
+    success: Data(Device),
+    error: failures("NOT_FOUND", "LICENSE_STATE_CONFLICT", "DEVICE_STATE_CONFLICT")
+  }).annotateMerge(operation({ id: `${verb}Device`, summary, description, scopes: ["device:write"] }))
+
 export class DevicesApi extends HttpApiGroup.make("devices")
   .add(
     HttpApiEndpoint.get("list", "/licenses/:id/devices", {
@@ -22,10 +31,13 @@ export class DevicesApi extends HttpApiGroup.make("devices")
       error: failures("NOT_FOUND")
     }).annotateMerge(operation({ id: "listDevices", summary: "List a license's devices", scopes: ["license:read"] })),
     HttpApiEndpoint.get("get", "/licenses/:id/devices/:device_id", {
-      params: { id: Schema.String, device_id: Schema.String },
+      params,
       success: Data(Device),
       error: failures("NOT_FOUND")
-    }).annotateMerge(operation({ id: "getDevice", summary: "Get a device", scopes: ["license:read"] }))
+    }).annotateMerge(operation({ id: "getDevice", summary: "Get a device", scopes: ["license:read"] })),
+    action("reset", "Reset a device", "Frees its slot and seat; it may be activated again."),
+    action("blacklist", "Blacklist a device", "Frees its slot and seat and bars it from every runtime operation."),
+    action("unblacklist", "Lift a device's blacklisting", "It is reset then and may be activated again.")
   )
   .middleware(Decoding)
   .middleware(Idempotency)

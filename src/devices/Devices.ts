@@ -1,8 +1,10 @@
-/** Reads of a license's devices. They are changed through the license's actor alone. */
+/** A license's devices for the back office: reads come from SQL, every change goes through the license's actor. */
 import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { type Refusal, refuse } from "../api/Failure.ts"
 import { limitDefault, type Page, type PageRequest, pageOf } from "../api/Paging.ts"
+import { blacklist, reset, unblacklist } from "../licenses/DeviceActions.ts"
+import { LicenseActors } from "../licenses/LicenseActors.ts"
 import { after, equals, present } from "../postgres/Sql.ts"
 import type { Device, DeviceBindingKind, DeviceStatus } from "./Device.ts"
 
@@ -11,17 +13,26 @@ interface DeviceFilter extends PageRequest {
   readonly binding_kind?: DeviceBindingKind
 }
 
+type Changed = Effect.Effect<
+  Device,
+  Refusal<"NOT_FOUND" | "LICENSE_STATE_CONFLICT" | "DEVICE_STATE_CONFLICT" | "NOT_READY">
+>
+
 export class Devices extends Context.Service<
   Devices,
   {
     list(licenseId: string, filter: DeviceFilter): Effect.Effect<Page<Device>, Refusal<"NOT_FOUND">>
     get(licenseId: string, id: string): Effect.Effect<Device, Refusal<"NOT_FOUND">>
+    reset(licenseId: string, id: string): Changed
+    blacklist(licenseId: string, id: string): Changed
+    unblacklist(licenseId: string, id: string): Changed
   }
 >()("licensing/devices/Devices") {
   static readonly layer = Layer.effect(
     Devices,
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
+      const actors = yield* LicenseActors
       const columns =
         sql.literal(`id, license_id, binding_kind, binding_key, is_vm, is_container, status, first_seen_at, last_seen_at,
         metadata, created_at, updated_at, fingerprint, hostname, os, ip_address, container_id, cluster_id, namespace, pod_name,
@@ -52,7 +63,13 @@ export class Devices extends Context.Service<
         return present<Device>(row)
       })
 
-      return Devices.of({ list, get })
+      return Devices.of({
+        list,
+        get,
+        reset: (licenseId, device_id) => actors.ask(licenseId, reset, { device_id }),
+        blacklist: (licenseId, device_id) => actors.ask(licenseId, blacklist, { device_id }),
+        unblacklist: (licenseId, device_id) => actors.ask(licenseId, unblacklist, { device_id })
+      })
     })
   )
 }

@@ -10,7 +10,10 @@ export const DevicesHttp = HttpApiBuilder.group(
     const devices = yield* Devices
     return handlers.handleAll({
       list: ({ params, query }) => devices.list(params.id, query),
-      get: ({ params }) => devices.get(params.id, params.device_id)
+      get: ({ params }) => devices.get(params.id, params.device_id),
+      reset: ({ params }) => devices.reset(params.id, params.device_id),
+      blacklist: ({ params }) => devices.blacklist(params.id, params.device_id),
+      unblacklist: ({ params }) => devices.unblacklist(params.id, params.device_id)
     })
   })
 )

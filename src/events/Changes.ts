@@ -1,25 +1,28 @@
-/** What an update event says of a change: old and new values of the fields that differ, as answers show them. */
+/** What events say of values and changes: instants as ISO 8601 text, a value that is absent as null. */
 import type { Schema } from "effect"
 import { canonicalize, type Json } from "../api/CanonicalJson.ts"
 import { formatTimestamp } from "../api/Timestamp.ts"
 
-/** Empty when nothing changed. A value that is absent stands as null, an instant as its ISO 8601 text. */
+type Change = { readonly old: Schema.Json; readonly new: Schema.Json }
+
+/** Old and new values of the fields that differ; empty when nothing changed. */
 export const changesOf = <A extends object>(
   before: A,
   after: A,
   fields: ReadonlyArray<keyof A & string>
-): { readonly [field: string]: { readonly old: Schema.Json; readonly new: Schema.Json } } =>
+): { readonly [field: string]: Change } =>
   Object.fromEntries(
     fields
       .filter((field) => text(before[field]) !== text(after[field]))
-      .map((field) => [field, { old: shown(field, before[field]), new: shown(field, after[field]) }])
+      .map((field) => [field, { old: recordedValue(field, before[field]), new: recordedValue(field, after[field]) }])
   )
 
-// The database returns the members of metadata in an order of its own.
+// The database gives the members of metadata in an order of its own, which is no change.
 const text = (value: unknown): string => canonicalize((value ?? null) as Json)
 
-// Instants are numbers inside; their fields' names tell them from counts.
-const instants = /_(?:at|start|end)$/
+/** Members whose value is an instant: epoch milliseconds inside, text wherever people read. */
+const isInstant = (field: string): boolean => /_(at|start|end)$/.test(field)
 
-const shown = (field: string, value: unknown): Schema.Json =>
-  (typeof value === "number" && instants.test(field) ? formatTimestamp(value) : (value ?? null)) as Schema.Json
+/** A field's value as an event shows it. */
+export const recordedValue = (field: string, value: unknown): Schema.Json =>
+  typeof value === "number" && isInstant(field) ? formatTimestamp(value) : ((value ?? null) as Schema.Json)

@@ -1,13 +1,14 @@
 /**
  * The append half of the event log. An event is written in the transaction of the change that it records, so the two commit
  * together or not at all, and the one counter row, locked last, makes the sequence gapless and commit-ordered over all nodes:
- * a reader that has seen n never later sees a number below n appear.
+ * a reader that has seen n never later sees a number below n appear. The deliveries to webhook endpoints are written with it.
  */
-import { Clock, Context, Effect, Layer, type Schema } from "effect"
+import { Clock, Context, Effect, Latch, Layer, type Schema } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import { RequestContext } from "../api/RequestContext.ts"
 import { CurrentActor } from "../auth/CurrentActor.ts"
 import { columns } from "../postgres/Parameters.ts"
+import { deliveryRows, missingDeliveries } from "../webhooks/Queueing.ts"
 import type { EventType, ResourceType } from "./EventType.ts"
 
 /** An event as a service states it; who, when and for which request is added here. */
@@ -54,6 +55,8 @@ export class EventLog extends Context.Service<
      * many requests at once.
      */
     appendRows(events: ReadonlyArray<EventRow>, usage: ReadonlyArray<UsageRow>): Effect.Effect<void, SqlError.SqlError>
+    /** Opened when this node has committed deliveries to webhook endpoints; closed by who takes them. */
+    readonly deliveriesQueued: Latch.Latch
   }
 >()("licensing/events/EventLog") {
   static readonly layer = Layer.effect(
@@ -61,9 +64,15 @@ export class EventLog extends Context.Service<
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
 
+      const deliveriesQueued = yield* Latch.make()
+      const wake = Effect.sync(() => void deliveriesQueued.openUnsafe())
+
       const appendRows = Effect.fnUntraced(function* (events: ReadonlyArray<EventRow>, usage: ReadonlyArray<UsageRow>) {
-        if (events.length > 0 || usage.length > 0)
-          yield* usage.length === 0 ? insertEvents(sql, events) : insertBoth(sql, events, usage)
+        if (events.length === 0 && usage.length === 0) return
+        const [written] = yield* usage.length === 0 ? insertEvents(sql, events) : insertBoth(sql, events, usage)
+        const { base, current, queued } = written!
+        if (!current) yield* missingDeliveries(sql, base, base + events.length)
+        if (queued > 0 || !current) yield* sql.afterCommit(wake)
       })
 
       const append = Effect.fn("EventLog.append")(function* (...events: ReadonlyArray<NewEvent>) {
@@ -82,14 +91,14 @@ export class EventLog extends Context.Service<
         )
       }, Effect.orDie)
 
-      return EventLog.of({ append, appendRows })
+      return EventLog.of({ append, appendRows, deliveriesQueued })
     })
   )
 }
 
 const counter = (sql: SqlClient.SqlClient, events: number, usage: number) => sql`
   UPDATE event_sequence SET last = last + ${events}, ledger_last = ledger_last + ${usage}
-  RETURNING last - ${events} AS base, ledger_last - ${usage} AS ledger_base`
+  RETURNING last - ${events} AS base, ledger_last - ${usage} AS ledger_base, webhooks_revision`
 
 const eventRows = (sql: SqlClient.SqlClient, rows: ReadonlyArray<EventRow>) => sql`
   INSERT INTO events
@@ -121,9 +130,26 @@ const usageRows = (sql: SqlClient.SqlClient, rows: ReadonlyArray<UsageRow>) => s
     AS usage (license_id, feature_id, action, event_id, amount, balance_after, max_after, device_id, actor_type, actor_id,
       request_id, occurred_at, ordinal)`
 
-const insertEvents = (sql: SqlClient.SqlClient, events: ReadonlyArray<EventRow>) =>
-  sql`WITH counter AS (${counter(sql, events.length, 0)}) ${eventRows(sql, events)}`
+interface Written {
+  /** The sequence number before the first of the events. */
+  readonly base: number
+  /** How many deliveries were written. */
+  readonly queued: number
+  /** Whether the endpoints that were seen are those as of the events. */
+  readonly current: boolean
+}
 
-const insertBoth = (sql: SqlClient.SqlClient, events: ReadonlyArray<EventRow>, usage: ReadonlyArray<UsageRow>) => sql`
-  WITH counter AS (${counter(sql, events.length, usage.length)}), usage AS (${usageRows(sql, usage)})
-  ${eventRows(sql, events)}`
+// The update gives the counter's row as it is under the lock; `seen` is the same row as of the statement's beginning.
+const written = (sql: SqlClient.SqlClient, events: ReadonlyArray<EventRow>) => sql`
+  event AS (${eventRows(sql, events)} RETURNING sequence, event_type, created_at), delivery AS (${deliveryRows(sql)})
+  SELECT counter.base, (SELECT count(*) FROM delivery) AS queued,
+    counter.webhooks_revision = seen.webhooks_revision AS current
+  FROM counter, event_sequence seen`
+
+const insertEvents = (sql: SqlClient.SqlClient, events: ReadonlyArray<EventRow>) =>
+  sql<Written>`WITH counter AS (${counter(sql, events.length, 0)}), ${written(sql, events)}`
+
+const insertBoth = (sql: SqlClient.SqlClient, events: ReadonlyArray<EventRow>, usage: ReadonlyArray<UsageRow>) =>
+  sql<Written>`
+  WITH counter AS (${counter(sql, events.length, usage.length)}), usage AS (${usageRows(sql, usage)}),
+  ${written(sql, events)}`

@@ -10,8 +10,9 @@ import { RequestContext } from "../api/RequestContext.ts"
 import { Settings } from "../Config.ts"
 import { Shutdown } from "../system/Shutdown.ts"
 import { recorded } from "./AccessLog.ts"
-import { withHeaders } from "./AnswerHeaders.ts"
+import { makeHeaders } from "./AnswerHeaders.ts"
 import { clientAddress } from "./ClientAddress.ts"
+import { makeCors } from "./Cors.ts"
 import { type Refused, refusalOf, requestFault } from "./Refusals.ts"
 import { Routes } from "./Routes.ts"
 
@@ -24,19 +25,24 @@ const inboundId = /^[A-Za-z0-9_-]{8,64}$/
 
 /** Wraps the application: whatever it does, there is an answer, unless the client has gone. */
 export const makeAnswering = Effect.gen(function* () {
-  const { trustedProxies } = yield* Settings
+  const { baseUrl, corsOrigins, trustedProxies } = yield* Settings
   const identifiers = yield* Identifiers
   const routes = yield* Routes
   const shutdown = yield* Shutdown
-  const addressOf = clientAddress(trustedProxies)
+  const cors = makeCors(corsOrigins)
+  const withHeaders = makeHeaders(baseUrl, cors)
+  const clientAddressOf = clientAddress(trustedProxies)
+  const addressOf = ({ headers, remoteAddress }: Request) =>
+    clientAddressOf(Option.getOrUndefined(remoteAddress), headers)
 
   const answer = (application: Application, request: Request, requestId: string): Application =>
     Clock.clockWith((clock) => {
       const started = clock.monotonicTimeNanosUnsafe()
+      const context: RequestContext = { requestId, clientAddress: addressOf(request) }
       const finish = (response: Response) =>
         Effect.as(
           recorded(request, response, clock.monotonicTimeNanosUnsafe() - started),
-          withHeaders(request, response, requestId, shutdown.underway)
+          withHeaders(request, response, context, shutdown.underway)
         )
       const refuse = (refused: Refused) => finish(refusalResponse(refused, requestId, clock.currentTimeMillisUnsafe()))
       const fail = (cause: Cause.Cause<unknown>) => {
@@ -45,13 +51,14 @@ export const makeAnswering = Effect.gen(function* () {
         return Effect.andThen(told(refused, cause), refuse(refused))
       }
       const fault = requestFault(request)
+      const preflight = cors.preflight(request)
       const answered =
-        fault === undefined
-          ? Effect.matchCauseEffect(application, { onSuccess: finish, onFailure: fail })
-          : refuse(fault)
-      const peer = Option.getOrUndefined(request.remoteAddress)
-      const clientAddress = addressOf(peer, request.headers["x-forwarded-for"])
-      return Effect.provideService(answered, RequestContext, { requestId, clientAddress })
+        fault !== undefined
+          ? refuse(fault)
+          : preflight !== undefined
+            ? finish(preflight)
+            : Effect.matchCauseEffect(application, { onSuccess: finish, onFailure: fail })
+      return Effect.provideService(answered, RequestContext, context)
     })
 
   return (application: Application): Application =>

@@ -181,10 +181,13 @@ export const deactivate: Rule<
         detail: device.status
       })
     }
+    // Who holds a floating seat besides stays active on it, and has no activation any more that could fall silent.
+    const seated = view.liveLeaseOf(device.id) !== undefined
     const deactivated: DeviceRecord = {
       ...device,
-      status: "deactivated",
+      status: seated ? "active" : "deactivated",
       holds_slot: false,
+      activated_at: seated ? undefined : device.activated_at,
       last_seen_at: now,
       updated_at: now
     }
@@ -196,7 +199,7 @@ export const deactivate: Rule<
           deviceEvent(view, "license.deactivated", deactivated, {
             ...command.binding.redacted,
             binding_kind: device.binding_kind,
-            status: { old: "active", new: "deactivated" }
+            status: { old: "active", new: deactivated.status }
           })
         ]
       },

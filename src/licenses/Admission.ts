@@ -1,7 +1,7 @@
 /**
  * The ladder of refusals that every runtime operation climbs, in one order: the key, the license's state, a blacklisted
- * device, virtual machines and containers, the application version; then what the operation itself asks. The first rung that
- * does not hold is the answer, so the same request is always refused for the same reason.
+ * device, virtual machines and containers, what the policy switches off, the application version; then what the operation
+ * itself asks. The first rung that does not hold is the answer, so the same request is always refused for the same reason.
  */
 import type { Code } from "../api/Failure.ts"
 import type { Binding } from "./Binding.ts"
@@ -11,20 +11,25 @@ import type { DeviceRecord, LicenseView } from "./LicenseState.ts"
 import { isOverdue, statusAt } from "./Lifecycle.ts"
 import { gateVersion } from "./VersionGate.ts"
 
-/** What every runtime command carries. */
-export interface RuntimeCommand {
+/** What every command carries that comes with a license key. */
+export interface KeyedCommand {
   /** SHA-256 of the key that the request came with: compared here, so that a rotated key ends with its rotation. */
   readonly keyHash: string
+}
+
+/** What a runtime command carries that speaks of a machine. */
+export interface RuntimeCommand extends KeyedCommand {
   readonly binding: Binding
 }
 
-export type StandingCode =
+export type LicenseCode =
   | "LICENSE_KEY_INVALID"
   | "LICENSE_SUSPENDED"
   | "LICENSE_REVOKED"
   | "LICENSE_EXPIRED"
   | "LICENSE_NOT_STARTED"
-  | "DEVICE_BLACKLISTED"
+
+export type StandingCode = LicenseCode | "DEVICE_BLACKLISTED"
 
 export type AdmissionCode =
   | StandingCode
@@ -33,13 +38,12 @@ export type AdmissionCode =
   | "VERSION_UNKNOWN"
   | "VERSION_NOT_ENTITLED"
 
-/** The key, the license's state, the blacklist: what holds even where a seat is given back. */
-export const standing = (
-  view: LicenseView,
-  command: RuntimeCommand,
+/** The key and the license's state. */
+export const licenseStanding = (
+  { license, policy }: LicenseView,
+  command: KeyedCommand,
   now: number
-): Refused<StandingCode> | undefined => {
-  const { license, policy } = view
+): Refused<LicenseCode> | undefined => {
   if (license.key_hash !== command.keyHash)
     return reject("LICENSE_KEY_INVALID", "The license key is not valid: check it for typing errors.")
   switch (statusAt(license, policy, now)) {
@@ -53,11 +57,21 @@ export const standing = (
   if (license.starts_at !== undefined && now < license.starts_at) {
     return reject("LICENSE_NOT_STARTED", "The license has not started yet: see its start date.")
   }
-  if (view.device(command.binding)?.status === "blacklisted") {
-    return reject("DEVICE_BLACKLISTED", "This device is blacklisted: ask the vendor to lift it.")
-  }
   return undefined
 }
+
+/** The key, the license's state, the blacklist: what holds even where a seat is given back. */
+export const standing = (
+  view: LicenseView,
+  command: RuntimeCommand,
+  now: number
+): Refused<StandingCode> | undefined => {
+  const refused = licenseStanding(view, command, now)
+  if (refused !== undefined) return refused
+  return view.device(command.binding)?.status === "blacklisted" ? blacklisted : undefined
+}
+
+export const blacklisted = reject("DEVICE_BLACKLISTED", "This device is blacklisted: ask the vendor to lift it.")
 
 export interface Admitted {
   readonly accepted?: undefined
@@ -65,8 +79,13 @@ export interface Admitted {
   readonly eligibility: Eligibility | undefined
 }
 
-/** Climbs the ladder up to the operation's own rungs. */
-export const admit = (view: LicenseView, command: RuntimeCommand, now: number): Admitted | Refused<AdmissionCode> => {
+/** Climbs the ladder up to the operation's own rungs. `switchedOff` is the rung of an operation that a policy may forbid. */
+export const admit = <C extends Code = never>(
+  view: LicenseView,
+  command: RuntimeCommand,
+  now: number,
+  switchedOff?: (view: LicenseView) => Refused<C> | undefined
+): Admitted | Refused<AdmissionCode | C> => {
   const refused = standing(view, command, now)
   if (refused !== undefined) return refused
   const { binding } = command
@@ -75,6 +94,8 @@ export const admit = (view: LicenseView, command: RuntimeCommand, now: number): 
   if (binding.is_container && !view.policy.allow_container) {
     return reject("CONTAINER_NOT_ALLOWED", "The policy does not allow containers.", { detail: "is_container" })
   }
+  const off = switchedOff?.(view)
+  if (off !== undefined) return off
   const eligibility = gateVersion(view, binding.app_version)
   if (eligibility !== undefined && "accepted" in eligibility) return eligibility
   return { device: view.device(binding), eligibility }
@@ -82,7 +103,10 @@ export const admit = (view: LicenseView, command: RuntimeCommand, now: number): 
 
 export type ActiveDeviceCode = "DEVICE_NOT_FOUND" | "DEVICE_NOT_ACTIVE" | "HEARTBEAT_OVERDUE"
 
-/** The rung of operations that need an active device. Only validate tells an overdue heartbeat apart. */
+/**
+ * The rung of operations that need an active device: one that is activated, or that holds a floating seat. Only validate tells
+ * an overdue heartbeat apart.
+ */
 export const activeDevice = (
   view: LicenseView,
   device: DeviceRecord | undefined,
@@ -90,16 +114,30 @@ export const activeDevice = (
 ): DeviceRecord | Refused<ActiveDeviceCode> => {
   if (device === undefined)
     return reject("DEVICE_NOT_FOUND", "This device is not known to the license: activate it first.")
-  if (isOverdue(device, view.policy, now) || (device.status === "expired" && view.policy.require_heartbeat)) {
+  if (isActivated(view, device, now) || holdsSeat(view, device, now)) return device
+  if (hasFallenSilent(view, device, now)) {
     return reject(
       "HEARTBEAT_OVERDUE",
       "The device did not validate in time and its activation lapsed: activate it again."
     )
   }
-  if (device.status !== "active")
-    return reject("DEVICE_NOT_ACTIVE", `The device is ${device.status}: activate it again.`)
-  return device
+  return device.status === "active"
+    ? reject("DEVICE_NOT_ACTIVE", "The device's floating lease has lapsed: check out again.")
+    : reject("DEVICE_NOT_ACTIVE", `The device is ${device.status}: activate it again.`)
 }
+
+export const isActivated = ({ policy }: LicenseView, device: DeviceRecord, now: number): boolean =>
+  device.status === "active" && device.holds_slot && !isOverdue(device, policy, now)
+
+const holdsSeat = (view: LicenseView, device: DeviceRecord, now: number): boolean => {
+  const lease = view.liveLeaseOf(device.id)
+  return device.status === "active" && lease !== undefined && now < lease.expires_at
+}
+
+/** Whether it is an activation that lapsed, not a floating lease. */
+const hasFallenSilent = ({ policy }: LicenseView, device: DeviceRecord, now: number): boolean =>
+  isOverdue(device, policy, now) ||
+  (device.status === "expired" && policy.require_heartbeat && device.activated_at !== undefined)
 
 /** As `activeDevice`, for operations that are no heartbeat: a lapsed activation is just not active. */
 export const activeDeviceOnly = (

@@ -6,15 +6,19 @@ import { failures } from "../api/Failure.ts"
 import { pageQuery } from "../api/Paging.ts"
 import { Decoding, PathTables } from "../api/Requests.ts"
 import { Timestamp } from "../api/Timestamp.ts"
-import { Idempotency } from "../auth/Idempotency.ts"
+import { Idempotency, idempotencyKeyMax, KeyRequired } from "../auth/Idempotency.ts"
 import { ManagementAuthorization, operation } from "../auth/Management.ts"
+import { Lease } from "./Lease.ts"
 import {
   License,
   LicenseCreate,
   LicenseFeature,
   LicenseFeatureAssign,
+  LicenseRenew,
   LicenseStatus,
+  LicenseTransfer,
   LicenseUpdate,
+  LicenseUsageReset,
   LicenseWithKey
 } from "./License.ts"
 
@@ -41,6 +45,88 @@ const transition = (verb: "suspend" | "reinstate" | "revoke", summary: string, d
     success: Data(License),
     error: failures("NOT_FOUND", "LICENSE_STATE_CONFLICT")
   }).annotateMerge(operation({ id: `${verb}License`, summary, description, scopes: ["license:write"] }))
+
+const renewal = HttpApiEndpoint.post("renew", "/licenses/:id/renew", {
+  params,
+  // Told here for the document and for clients; a request without it is refused before its body is looked at.
+  headers: {
+    "idempotency-key": Schema.String.check(Schema.isBetweenLength(1, idempotencyKeyMax)).annotate({
+      description:
+        "A text of your own for this one renewal. Sending it again, with the same body, renews nothing again."
+    })
+  },
+  payload: LicenseRenew,
+  success: Data(License),
+  error: failures(
+    "NOT_FOUND",
+    "LICENSE_STATE_CONFLICT",
+    "LICENSE_NOT_RENEWABLE",
+    "LINKAGE_MISMATCH",
+    "EXPIRY_NOT_IN_FUTURE",
+    "VALIDATION_ERROR"
+  )
+})
+  .annotateMerge(
+    operation({
+      id: "renewLicense",
+      summary: "Renew a license",
+      description:
+        "Days are added to the expiry while it is ahead, else to now. In grace or expired, a license is active again; a suspended one stays suspended.",
+      scopes: ["license:write"]
+    })
+  )
+  .annotate(KeyRequired, true)
+
+/** What changes whose a license is, what it counts, and its key. */
+const handing = [
+  renewal,
+  HttpApiEndpoint.post("transfer", "/licenses/:id/transfer", {
+    params,
+    payload: LicenseTransfer,
+    success: Data(License),
+    error: failures("NOT_FOUND", "LICENSE_STATE_CONFLICT", "TRANSFER_LIMIT_REACHED")
+  }).annotateMerge(
+    operation({
+      id: "transferLicense",
+      summary: "Transfer a license",
+      description: "Counts as a transfer where the owner differs afterwards. reset_devices frees every slot and seat.",
+      scopes: ["license:write"]
+    })
+  ),
+  HttpApiEndpoint.post("rotateKey", "/licenses/:id/rotate-key", {
+    params,
+    success: Data(LicenseWithKey),
+    error: failures("NOT_FOUND", "LICENSE_STATE_CONFLICT")
+  }).annotateMerge(
+    operation({
+      id: "rotateLicenseKey",
+      summary: "Rotate a license's key",
+      description: "The answer holds the new key; it is shown only here. The old one ends at once.",
+      scopes: ["license:write"]
+    })
+  ),
+  HttpApiEndpoint.post("resetUsage", "/licenses/:id/usage/reset", {
+    params,
+    payload: LicenseUsageReset,
+    success: Data(LicenseFeature),
+    error: failures("NOT_FOUND", "LICENSE_STATE_CONFLICT", "VALIDATION_ERROR")
+  }).annotateMerge(
+    operation({
+      id: "resetLicenseUsage",
+      summary: "Reset a feature's usage",
+      description: "Answers the assignment. The license's own total_consumptions never falls.",
+      scopes: ["license:write"]
+    })
+  ),
+  HttpApiEndpoint.get("listLeases", "/licenses/:id/leases", {
+    params,
+    query: pageQuery,
+    success: Paged(Lease),
+    error: failures("NOT_FOUND")
+  }).annotateMerge(
+    operation({ id: "listLicenseLeases", summary: "List a license's live floating leases", scopes: ["license:read"] })
+  )
+] as const
 
 export class LicensesApi extends HttpApiGroup.make("licenses")
   .add(
@@ -74,6 +160,7 @@ export class LicensesApi extends HttpApiGroup.make("licenses")
     transition("suspend", "Suspend a license", "Floating leases end, devices stay. Suspending again changes nothing."),
     transition("reinstate", "Reinstate a license", "A suspended license becomes what the clock says."),
     transition("revoke", "Revoke a license", "For good: devices are deactivated, leases end."),
+    ...handing,
     HttpApiEndpoint.get("listFeatures", "/licenses/:id/features", {
       params,
       query: pageQuery,

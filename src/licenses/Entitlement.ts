@@ -2,9 +2,10 @@
 import { Schema } from "effect"
 import { Count } from "../api/Int64.ts"
 import { formatTimestamp, Timestamp } from "../api/Timestamp.ts"
+import { DeviceBindingKind } from "../devices/Device.ts"
 import { LicenseType } from "../policies/Policy.ts"
 import { LicenseStatus } from "./License.ts"
-import type { Assignment, DeviceRecord, LicenseView } from "./LicenseState.ts"
+import type { Assignment, DeviceRecord, LeaseRecord, LicenseView } from "./LicenseState.ts"
 import { accessEndsAt, entitlementVersionAt, statusAt } from "./Lifecycle.ts"
 
 const minuteMillis = 60_000
@@ -35,27 +36,74 @@ const common = {
   expires_at: Schema.optionalKey(Timestamp)
 }
 
-export const EntitlementPayload = Schema.Struct({
+const features = Schema.Array(FeatureEntitlement)
+
+const entitlement = {
   ...common,
   next_check_at: Timestamp,
-  features: Schema.Array(FeatureEntitlement),
+  features,
   version_eligibility: Schema.optionalKey(VersionEligibility)
-}).annotate({ identifier: "Entitlement" })
+}
+
+export const EntitlementPayload = Schema.Struct(entitlement).annotate({ identifier: "Entitlement" })
 
 export const DeactivationPayload = Schema.Struct(common).annotate({ identifier: "Deactivation" })
+
+const leaseEnd = Timestamp.annotate({ description: "When the seat is free again unless a heartbeat comes first." })
+
+export const FloatingCheckoutPayload = Schema.Struct({
+  ...common,
+  lease_token: Schema.String.annotate({
+    description: "Names the lease in heartbeats and at checkin. Shown only here."
+  }),
+  lease_expires_at: leaseEnd,
+  features,
+  version_eligibility: Schema.optionalKey(VersionEligibility)
+}).annotate({ identifier: "FloatingCheckout" })
+
+export const FloatingLeasePayload = Schema.Struct({
+  ...common,
+  lease_expires_at: leaseEnd,
+  features: Schema.optionalKey(features),
+  version_eligibility: Schema.optionalKey(VersionEligibility)
+}).annotate({ identifier: "FloatingLease" })
+
+/** What an offline envelope holds, signed, once it is decrypted. */
+export const OfflineEntitlementPayload = Schema.Struct({
+  ...entitlement,
+  offline_expires_at: Timestamp.annotate({ description: "Until when the client may go without asking again." }),
+  binding_kind: DeviceBindingKind,
+  binding_hash: Schema.String.annotate({
+    description: "SHA-256 of the binding key in lower-case hex: the fingerprint, or a container's digest."
+  })
+}).annotate({ identifier: "OfflineEntitlement" })
+
+/** An offline entitlement and its signature, encrypted for whoever has the license key. All but the kid is base64. */
+export const OfflineEnvelopePayload = Schema.Struct({
+  kid: Schema.String.annotate({
+    description: "The signing key of the payload inside; authenticated as additional data."
+  }),
+  salt: Schema.String.annotate({ description: "HKDF salt, 32 bytes." }),
+  nonce: Schema.String.annotate({ description: "AES-GCM nonce, 12 bytes." }),
+  ciphertext: Schema.String.annotate({ description: "The encrypted signed payload, its 16-byte tag at the end." })
+}).annotate({ identifier: "OfflineEnvelope" })
 
 /** As it is signed: JSON values, instants as text. Members without a value are left out. */
 export type Entitlement = typeof EntitlementPayload.Encoded
 export type Deactivation = typeof DeactivationPayload.Encoded
+export type FloatingCheckout = typeof FloatingCheckoutPayload.Encoded
+export type FloatingLease = typeof FloatingLeasePayload.Encoded
+export type OfflineEntitlement = typeof OfflineEntitlementPayload.Encoded
+export type SealedEnvelope = typeof OfflineEnvelopePayload.Encoded
 export type Eligibility = typeof VersionEligibility.Encoded
 
-const commonOf = ({ license, policy }: LicenseView, device: DeviceRecord, now: number) => ({
+const commonOf = ({ license, policy }: LicenseView, deviceId: string, now: number) => ({
   license_id: license.id,
   status: statusAt(license, policy, now),
   license_type: policy.license_type,
   entitlement_version: entitlementVersionAt(license, policy, now),
   issued_at: formatTimestamp(now),
-  device_id: device.id,
+  device_id: deviceId,
   ...(license.expires_at === undefined ? undefined : { expires_at: formatTimestamp(license.expires_at) })
 })
 
@@ -81,11 +129,36 @@ export const entitlementOf = (
   now: number,
   eligibility: Eligibility | undefined
 ): Entitlement => ({
-  ...commonOf(view, device, now),
+  ...commonOf(view, device.id, now),
   next_check_at: formatTimestamp(nextCheckAt(view, now)),
   features: featuresOf(view, now),
   ...(eligibility === undefined ? undefined : { version_eligibility: eligibility })
 })
 
 export const deactivationOf = (view: LicenseView, device: DeviceRecord, now: number): Deactivation =>
-  commonOf(view, device, now)
+  commonOf(view, device.id, now)
+
+export const checkoutOf = (
+  view: LicenseView,
+  lease: LeaseRecord,
+  lease_token: string,
+  now: number,
+  eligibility: Eligibility | undefined
+): FloatingCheckout => ({
+  ...leaseOf(view, lease, now),
+  lease_token,
+  features: featuresOf(view, now),
+  ...(eligibility === undefined ? undefined : { version_eligibility: eligibility })
+})
+
+/** A lease that ended shows when it did, so that no answer about it can pass for a seat. */
+export const leaseOf = (view: LicenseView, lease: LeaseRecord, now: number): FloatingLease => ({
+  ...commonOf(view, lease.device_id, now),
+  lease_expires_at: formatTimestamp(lease.ended_at ?? lease.expires_at)
+})
+
+/** A lease that goes on, with what it entitles to now. */
+export const extendedLeaseOf = (view: LicenseView, lease: LeaseRecord, now: number): FloatingLease => ({
+  ...leaseOf(view, lease, now),
+  features: featuresOf(view, now)
+})

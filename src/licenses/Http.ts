@@ -2,6 +2,7 @@ import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { Api } from "../Api.ts"
 import { Issuing } from "./Issuing.ts"
+import { Leases } from "./Leases.ts"
 import { Licenses } from "./Licenses.ts"
 
 export const LicensesHttp = HttpApiBuilder.group(
@@ -10,6 +11,7 @@ export const LicensesHttp = HttpApiBuilder.group(
   Effect.fn(function* (handlers) {
     const licenses = yield* Licenses
     const issuing = yield* Issuing
+    const leases = yield* Leases
     return handlers.handleAll({
       list: ({ query }) => licenses.list(query),
       create: ({ payload }) => issuing.create(payload),
@@ -18,6 +20,11 @@ export const LicensesHttp = HttpApiBuilder.group(
       suspend: ({ params }) => licenses.suspend(params.id),
       reinstate: ({ params }) => licenses.reinstate(params.id),
       revoke: ({ params }) => licenses.revoke(params.id),
+      renew: ({ params, payload }) => licenses.renew(params.id, payload),
+      transfer: ({ params, payload }) => licenses.transfer(params.id, payload),
+      rotateKey: ({ params }) => licenses.rotateKey(params.id),
+      resetUsage: ({ params, payload }) => licenses.resetUsage(params.id, payload),
+      listLeases: ({ params, query }) => leases.list(params.id, query),
       listFeatures: ({ params, query }) => licenses.features(params.id, query),
       assignFeature: ({ params, payload }) => licenses.assign(params.id, payload),
       removeFeature: ({ params }) => licenses.remove(params.id, params.feature_id)

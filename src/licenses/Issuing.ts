@@ -4,14 +4,16 @@ import { SecureRandom } from "effect/crypto"
 import { SqlClient } from "effect/sql"
 import { type Refusal, refuse } from "../api/Failure.ts"
 import { Identifiers } from "../api/Identifier.ts"
+import { recordedValue } from "../events/Changes.ts"
 import { EventLog } from "../events/EventLog.ts"
 import { bytes, instant, json } from "../postgres/Parameters.ts"
-import { transaction } from "../postgres/Sql.ts"
+import { present, transaction } from "../postgres/Sql.ts"
 import type { LicenseCreate, LicenseWithKey } from "./License.ts"
 import type { Refused } from "./LicenseCommand.ts"
 import * as LicenseKey from "./LicenseKey.ts"
 import { type LoadedLicense, type Nullable, policyColumns, policyOf } from "./LicenseRows.ts"
-import type { LicenseRecord } from "./LicenseState.ts"
+import type { LicenseRecord, LinkKind, LinkRecord } from "./LicenseState.ts"
+import { refuseLinks } from "./Linkage.ts"
 import { shownLicense } from "./Shown.ts"
 import { refusePast, refuseTerms } from "./Terms.ts"
 
@@ -91,8 +93,11 @@ const blank = {
   revision: 1
 } as const
 
-const asRefusal = <C extends "VALIDATION_ERROR" | "EXPIRY_NOT_IN_FUTURE">({ code, message, detail }: Refused<C>) =>
-  refuse(code, message, detail)
+const asRefusal = <C extends "VALIDATION_ERROR" | "EXPIRY_NOT_IN_FUTURE" | "LINKAGE_MISMATCH">({
+  code,
+  message,
+  detail
+}: Refused<C>) => refuse(code, message, detail)
 
 /** Finds what the request links to and holds it against the linkage rules (contract, "Linkage rules" 1 to 3). */
 const lookUp = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, input: Input) {
@@ -128,18 +133,18 @@ const unknownLink = (input: Input, links: Links) => {
 }
 
 const mismatchedLink = (input: Input, links: Links) => {
-  const mismatch = (message: string, field: string) => refuse("LINKAGE_MISMATCH", message, field)
-  if (links.policy_product !== input.product_id) return mismatch("The policy belongs to another product.", "policy_id")
-  if (links.order !== null && links.order_product !== input.product_id)
-    return mismatch("The order belongs to another product.", "order_id")
-  if (links.subscription !== null && links.subscription_product !== input.product_id) {
-    return mismatch("The subscription belongs to another product.", "subscription_id")
+  if (links.policy_product !== input.product_id) {
+    return refuse("LINKAGE_MISMATCH", "The policy belongs to another product.", "policy_id")
   }
-  if (links.order !== null && links.subscription !== null && links.order_subscription !== links.subscription) {
-    return mismatch("The order is not linked to this subscription.", "subscription_id")
-  }
-  return undefined
+  const refused = refuseLinks(input.product_id, {
+    order: linked("order", links.order, links.order_product, links.order_subscription),
+    subscription: linked("subscription", links.subscription, links.subscription_product, null)
+  })
+  return refused === undefined ? undefined : asRefusal(refused)
 }
+
+const linked = (kind: LinkKind, id: string | null, product_id: string | null, subscription_id: string | null) =>
+  id === null ? undefined : present<LinkRecord>({ kind, id, product_id, subscription_id })
 
 const createdMetadata = (license: LicenseRecord, license_type: string) => ({
   product_id: license.product_id,
@@ -148,7 +153,7 @@ const createdMetadata = (license: LicenseRecord, license_type: string) => ({
   ...Object.fromEntries(
     (
       ["customer_id", "order_id", "subscription_id", "starts_at", "expires_at", "maintenance_expires_at"] as const
-    ).flatMap((field) => (license[field] === undefined ? [] : [[field, license[field]]]))
+    ).flatMap((field) => (license[field] === undefined ? [] : [[field, recordedValue(field, license[field])]]))
   )
 })
 

@@ -5,11 +5,12 @@
  * drops out of the group with all its rows, and its actor decides again. Replies leave only after the commit.
  */
 import { Context, Effect, Layer, Schedule } from "effect"
-import { SqlClient, SqlError } from "effect/sql"
+import { SqlClient, type SqlError } from "effect/sql"
 import { insertAnswers } from "../auth/KeptAnswers.ts"
 import { EventLog } from "../events/EventLog.ts"
 import { gather } from "../postgres/Gather.ts"
 import { Postgres } from "../postgres/Postgres.ts"
+import { isForeignKeyViolation } from "../postgres/Sql.ts"
 import { retryTransaction } from "../postgres/Transactions.ts"
 import type { Draft } from "./Draft.ts"
 import * as Statements from "./JournalStatements.ts"
@@ -47,6 +48,7 @@ export class Journal extends Context.Service<
         yield* Effect.all(
           [
             Statements.profiles(sql, won),
+            Statements.othersReset(sql, won),
             Statements.devices(sql, won),
             Statements.assignments(sql, won),
             Statements.removedAssignments(sql, won),
@@ -106,8 +108,9 @@ const verdictOf =
   (draft: Draft): Verdict =>
     !draft.changed || winners.has(draft.base.license.id) ? "committed" : "stale"
 
-/** A unique row that another node wrote first: deciding again will see it. */
-const isOvertaken = (error: unknown): boolean => SqlError.isSqlError(error) && error.reason._tag === "UniqueViolation"
+/** A unique row that another node wrote first, or a record that was deleted after it was found: deciding again will see it. */
+const isOvertaken = (error: SqlError.SqlError): boolean =>
+  error.reason._tag === "UniqueViolation" || isForeignKeyViolation(error)
 
 /**
  * What became of a transaction whose connection was lost, perhaps while it was being committed: PostgreSQL remembers it by

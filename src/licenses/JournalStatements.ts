@@ -1,6 +1,7 @@
 /** The statements of a group commit: one for each kind of row, over all licenses of the group. */
 import { Effect } from "effect"
 import type { SqlClient } from "effect/sql"
+import { resettableStatuses } from "../devices/Transitions.ts"
 import { columns } from "../postgres/Parameters.ts"
 import type { Draft } from "./Draft.ts"
 import type { Assignment, DeviceRecord, LeaseRecord } from "./LicenseState.ts"
@@ -109,6 +110,22 @@ export const devices = (sql: SqlClient.SqlClient, drafts: Drafts) => {
         is_vm = excluded.is_vm, status = excluded.status, holds_slot = excluded.holds_slot,
         activated_at = excluded.activated_at, last_seen_at = excluded.last_seen_at,
         last_validated_at = excluded.last_validated_at, metadata = excluded.metadata, updated_at = excluded.updated_at`
+  )
+}
+
+/**
+ * Devices beyond those that an actor holds, reset in one statement, however many there are. It runs ahead of `devices`: what is
+ * decided on a device that the actor holds is the later word.
+ */
+export const othersReset = (sql: SqlClient.SqlClient, drafts: Drafts) => {
+  const rows = drafts.filter((draft) => draft.othersResetAt !== undefined)
+  return unlessEmpty(
+    rows,
+    () => sql`
+      UPDATE devices d SET status = 'reset', holds_slot = false, updated_at = r.at
+      FROM unnest(${columns.text(rows.map((draft) => draft.license.id))},
+        ${columns.timestamptz(rows.map((draft) => draft.othersResetAt ?? null))}) AS r (license_id, at)
+      WHERE d.license_id = r.license_id AND d.status = ANY(${columns.text(resettableStatuses)})`
   )
 }
 

@@ -1,9 +1,24 @@
 /** Fetches what the commands of a round need beyond the license's state. Most rounds need nothing that is not in memory. */
 import { Effect } from "effect"
 import type { Code } from "../api/Failure.ts"
-import type { Knowledge, LicenseState } from "./Draft.ts"
+import { isResettable } from "../devices/Transitions.ts"
+import type { LicenseState } from "./CommittedState.ts"
 import type { Needs, Rule } from "./LicenseCommand.ts"
 import type { LicenseLookups } from "./LicenseLookups.ts"
+import type { CountedUsage, FeatureRecord, LeaseRecord, LinkRecord } from "./LicenseState.ts"
+
+/** What was looked up for the commands of a round, beyond what the state holds. */
+export interface Knowledge {
+  readonly counted: Map<string, CountedUsage>
+  readonly features: Map<string, FeatureRecord>
+  /** Undefined where no command named a version. */
+  readonly versions: ReadonlyMap<string, number> | undefined
+  /** Leases that are not live any more, by token hash. */
+  readonly endedLeases: Map<string, LeaseRecord>
+  readonly links: Array<LinkRecord>
+  /** Devices that are not held and that a reset would move; 0 where no command asked. */
+  readonly otherResettable: number
+}
 
 interface Asked {
   readonly rule: Rule<unknown, unknown, Code>
@@ -15,7 +30,14 @@ export const gatherKnowledge = Effect.fnUntraced(function* (
   state: LicenseState,
   asked: ReadonlyArray<Asked>
 ) {
-  const knowledge: Knowledge = { counted: new Map(), features: new Map(), versions: undefined, endedLeases: new Map() }
+  const knowledge: Knowledge = {
+    counted: new Map(),
+    features: new Map(),
+    versions: undefined,
+    endedLeases: new Map(),
+    links: [],
+    otherResettable: 0
+  }
   const fetches: Array<Effect.Effect<void>> = []
   const needed = asked.map(({ rule, command }): Needs => rule.needs?.(command) ?? {})
   for (const needs of needed) fetches.push(...fetchesOf(lookups, state, knowledge, needs))
@@ -23,9 +45,22 @@ export const gatherKnowledge = Effect.fnUntraced(function* (
     fetches.push(Effect.map(lookups.activeDevices(state.license.id), (devices) => learnActive(state, devices)))
   }
   if (fetches.length > 0) yield* Effect.all(fetches, { concurrency: "unbounded", discard: true })
-  if (!needed.some(({ appVersion }) => appVersion !== undefined)) return knowledge
-  return { ...knowledge, versions: yield* lookups.versions(state.license.product_id, state.catalogRevision) }
+  const asksFor = (need: "appVersion" | "resettable") => needed.some((needs) => (needs[need] ?? false) !== false)
+  return {
+    ...knowledge,
+    ...(asksFor("appVersion") && {
+      versions: yield* lookups.versions(state.license.product_id, state.catalogRevision)
+    }),
+    ...(asksFor("resettable") && { otherResettable: yield* otherResettable(lookups, state) })
+  }
 })
+
+/** Counted after all other look-ups, for a device that one of them has brought is not among the others any more. */
+const otherResettable = (lookups: LicenseLookups["Service"], state: LicenseState) => {
+  if (state.devicesComplete) return Effect.succeed(0)
+  const held = Array.from(state.devices.values()).filter(isResettable).length
+  return Effect.map(lookups.resettable(state.license.id), (all) => all - held)
+}
 
 const learnActive = (state: LicenseState, devices: ReadonlyArray<Parameters<LicenseState["know"]>[0]>): void => {
   for (const device of devices) state.know(device)
@@ -35,7 +70,7 @@ const fetchesOf = (
   lookups: LicenseLookups["Service"],
   state: LicenseState,
   knowledge: Knowledge,
-  { binding, deviceId, eventId, leaseToken, featureId }: Needs
+  { binding, deviceId, eventId, leaseToken, featureId, links = {} }: Needs
 ): ReadonlyArray<Effect.Effect<void>> => {
   const licenseId = state.license.id
   const fetches: Array<Effect.Effect<void>> = []
@@ -49,8 +84,17 @@ const fetchesOf = (
     fetch(lookups.counted({ licenseId, eventId }), (counted) => knowledge.counted.set(eventId, counted))
   if (featureId !== undefined)
     fetch(lookups.feature(featureId), (feature) => knowledge.features.set(featureId, feature))
-  if (leaseToken !== undefined && !state.leases.has(leaseToken)) {
-    fetch(lookups.leaseByToken(licenseId, leaseToken), (lease) => knowledge.endedLeases.set(leaseToken, lease))
+  if (leaseToken !== undefined && state.leases.byToken(leaseToken) === undefined) {
+    fetch(lookups.leaseByToken(licenseId, leaseToken), ({ lease, device }) => {
+      knowledge.endedLeases.set(leaseToken, lease)
+      if (!state.knowsId(device.id)) state.know(device)
+    })
+  }
+  for (const kind of linkKinds) {
+    const id = links[kind]
+    if (id !== undefined) fetch(lookups.link(kind, id), (link) => knowledge.links.push(link))
   }
   return fetches
 }
+
+const linkKinds = ["customer", "order", "subscription"] as const

@@ -11,7 +11,8 @@ import { type Code, type Refusal, refuse } from "../api/Failure.ts"
 import { type AnswerRow, KeptAnswer } from "../api/KeptAnswer.ts"
 import { RequestContext } from "../api/RequestContext.ts"
 import { CurrentActor } from "../auth/CurrentActor.ts"
-import { Draft, type LicenseState } from "./Draft.ts"
+import type { LicenseState } from "./CommittedState.ts"
+import { Draft } from "./Draft.ts"
 import { Journal } from "./Journal.ts"
 import { gatherKnowledge } from "./Knowledge.ts"
 import type { Origin, Rule } from "./LicenseCommand.ts"
@@ -197,8 +198,9 @@ type Decided = { readonly refusal: Refusal } | { readonly reply: unknown }
 
 /** Decides every letter in turn, on what time and the letters before it have left. */
 const decide = (draft: Draft, letters: ReadonlyArray<Letter>, now: number): ReadonlyArray<Decided> => {
-  draft.settle(settle(draft, now), now)
   return letters.map(({ rule, command, origin }) => {
+    // Before each letter: the one before may have moved an expiry behind the clock.
+    draft.settle(settle(draft, now), now)
     const outcome = rule.decide(draft, command, now)
     draft.apply(outcome.accepted ? outcome.changes : { events: outcome.events ?? [] }, origin, now)
     return outcome.accepted

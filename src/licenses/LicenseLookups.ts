@@ -4,10 +4,20 @@
  */
 import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
+import { resettableStatuses } from "../devices/Transitions.ts"
 import { gather } from "../postgres/Gather.ts"
 import { columns } from "../postgres/Parameters.ts"
+import { present } from "../postgres/Sql.ts"
 import { deviceColumns, deviceOf, leaseColumns, leaseOf, type Nullable, type Owned } from "./LicenseRows.ts"
-import type { BindingName, CountedUsage, DeviceRecord, FeatureRecord, LeaseRecord } from "./LicenseState.ts"
+import type {
+  BindingName,
+  CountedUsage,
+  DeviceRecord,
+  FeatureRecord,
+  LeaseRecord,
+  LinkKind,
+  LinkRecord
+} from "./LicenseState.ts"
 
 interface WantedDevice {
   readonly licenseId: string
@@ -19,6 +29,11 @@ interface WantedUsage {
   readonly eventId: string
 }
 
+interface HeldLease {
+  readonly lease: LeaseRecord
+  readonly device: DeviceRecord
+}
+
 export class LicenseLookups extends Context.Service<
   LicenseLookups,
   {
@@ -26,8 +41,12 @@ export class LicenseLookups extends Context.Service<
     counted(wanted: WantedUsage): Effect.Effect<CountedUsage | undefined>
     deviceById(licenseId: string, id: string): Effect.Effect<DeviceRecord | undefined>
     activeDevices(licenseId: string): Effect.Effect<ReadonlyArray<DeviceRecord>>
-    leaseByToken(licenseId: string, tokenHash: string): Effect.Effect<LeaseRecord | undefined>
+    /** A lease in whatever state, with the device that holds or held it. */
+    leaseByToken(licenseId: string, tokenHash: string): Effect.Effect<HeldLease | undefined>
+    /** How many devices of the license are in a state that a reset moves. */
+    resettable(licenseId: string): Effect.Effect<number>
     feature(featureId: string): Effect.Effect<FeatureRecord | undefined>
+    link(kind: LinkKind, id: string): Effect.Effect<LinkRecord | undefined>
     /** Release instants by version: those of the given catalog revision or newer. */
     versions(productId: string, catalogRevision: number): Effect.Effect<ReadonlyMap<string, number>>
   }
@@ -55,12 +74,25 @@ export class LicenseLookups extends Context.Service<
         const [row] = yield* sql<Nullable<LeaseRecord> & Owned>`
           SELECT ${sql.literal(leaseColumns)} FROM leases
           WHERE token_hash = ${Buffer.from(tokenHash, "hex")} AND license_id = ${licenseId}`
-        return row === undefined ? undefined : leaseOf(row)
+        const device = row === undefined ? undefined : yield* deviceById(licenseId, row.device_id)
+        return row === undefined || device === undefined ? undefined : { lease: leaseOf(row), device }
       }, Effect.orDie)
 
       const feature = Effect.fnUntraced(function* (featureId: string) {
         const [row] = yield* sql<FeatureRecord>`SELECT id, product_id, code, name FROM features WHERE id = ${featureId}`
         return row
+      }, Effect.orDie)
+
+      const resettable = Effect.fnUntraced(function* (licenseId: string) {
+        const [row] = yield* sql<{ readonly count: number }>`
+          SELECT count(*) AS count FROM devices
+          WHERE license_id = ${licenseId} AND status = ANY(${columns.text(resettableStatuses)})`
+        return row!.count
+      }, Effect.orDie)
+
+      const link = Effect.fnUntraced(function* (kind: LinkKind, id: string) {
+        const [row] = yield* sql<Nullable<LinkRecord>>`SELECT ${sql.literal(linkColumns[kind])} WHERE id = ${id}`
+        return row === undefined ? undefined : present<LinkRecord>({ ...row, kind })
       }, Effect.orDie)
 
       const catalogs = new Map<string, { readonly revision: number; readonly versions: ReadonlyMap<string, number> }>()
@@ -74,9 +106,25 @@ export class LicenseLookups extends Context.Service<
         return read
       }, Effect.orDie)
 
-      return LicenseLookups.of({ device, counted, deviceById, activeDevices, leaseByToken, feature, versions })
+      return LicenseLookups.of({
+        device,
+        counted,
+        deviceById,
+        activeDevices,
+        leaseByToken,
+        resettable,
+        feature,
+        link,
+        versions
+      })
     })
   )
+}
+
+const linkColumns: { readonly [K in LinkKind]: string } = {
+  customer: "id, NULL AS product_id, NULL AS subscription_id FROM customers",
+  order: "id, product_id, subscription_id FROM orders",
+  subscription: "id, product_id, NULL AS subscription_id FROM subscriptions"
 }
 
 const devicesOf = (sql: SqlClient.SqlClient) =>

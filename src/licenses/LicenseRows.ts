@@ -1,6 +1,6 @@
 /** The columns of a license and what hangs on it, and how rows become the records that rules read. */
 import { present } from "../postgres/Sql.ts"
-import { LicenseState } from "./Draft.ts"
+import { LicenseState } from "./CommittedState.ts"
 import type { Assignment, DeviceRecord, LeaseRecord, LicenseRecord, PolicyRecord } from "./LicenseState.ts"
 
 /** A row as SQL gives it: columns without a value are null. */
@@ -112,7 +112,7 @@ export const stateOf = (
     assignments: assignments.map(assignmentOf),
     devices: devices.map(deviceOf),
     devicesComplete: complete,
-    activeComplete: complete || row.require_heartbeat || (row.max_container_instances ?? 0) > 0,
+    activeComplete: complete || row.require_heartbeat || row.max_container_instances !== null,
     leases: leases.map(leaseOf)
   })
 }

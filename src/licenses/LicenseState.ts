@@ -89,6 +89,7 @@ export interface DeviceRecord {
   readonly status: DeviceStatus
   /** Whether an activation slot is taken; a floating seat's holder is active without one. */
   readonly holds_slot: boolean
+  /** When the activation began that the device has, or had before it lapsed; absent for one that only ever held a seat. */
   readonly activated_at?: number | undefined
   readonly first_seen_at: number
   readonly last_seen_at: number
@@ -137,6 +138,18 @@ export interface FeatureRecord {
   readonly name: string
 }
 
+export type LinkKind = "customer" | "order" | "subscription"
+
+/** A record that a command links to. */
+export interface LinkRecord {
+  readonly kind: LinkKind
+  readonly id: string
+  /** Customers belong to no product. */
+  readonly product_id?: string | undefined
+  /** The subscription that an order is linked to. */
+  readonly subscription_id?: string | undefined
+}
+
 /** What the catalog says of an application version; `enforced` is false where the product has no versions. */
 export interface VersionRecord {
   readonly enforced: boolean
@@ -161,13 +174,25 @@ export interface LicenseView {
   deviceById(id: string): DeviceRecord | undefined
   /** The devices known here; all of them where the license has few. */
   readonly devices: Iterable<DeviceRecord>
-  /** Leases whose stored status is live, the lapsed ones among them. */
+  /** Devices whose activation lapsed for want of a validation, still active as nobody wrote it down yet. */
+  overdue(now: number): ReadonlyArray<DeviceRecord>
+  /** Leases whose stored status is live, the lapsed ones among them. Their devices are always among those known here. */
   readonly liveLeases: Iterable<LeaseRecord>
+  /** How many these are: after time was applied, the floating seats that are taken. */
+  readonly liveLeaseCount: number
+  /** The live lease of a device; it has one at most. */
+  liveLeaseOf(deviceId: string): LeaseRecord | undefined
+  /** Live leases whose end has come. */
+  lapsed(now: number): ReadonlyArray<LeaseRecord>
+  /** A lease in whatever state. */
   leaseByToken(tokenHash: string): LeaseRecord | undefined
   /** The consumption that used this event id before. */
   counted(eventId: string): CountedUsage | undefined
   version(appVersion: string): VersionRecord
   feature(featureId: string): FeatureRecord | undefined
+  link(kind: LinkKind, id: string): LinkRecord | undefined
+  /** How many devices beyond those known here a reset would move. */
+  readonly otherResettable: number
 }
 
 /** A license and its policy at one moment: what an answer may keep, for a view goes on to change. */
@@ -184,6 +209,8 @@ export interface Changes {
   /** Whether the published entitlement version rises by one. */
   readonly entitlement?: boolean
   readonly devices?: ReadonlyArray<DeviceRecord>
+  /** Whether all devices beyond those known here are reset, however many there are. */
+  readonly othersReset?: boolean
   readonly assignments?: ReadonlyArray<Assignment>
   readonly removedAssignments?: ReadonlyArray<string>
   readonly leases?: ReadonlyArray<LeaseRecord>

@@ -8,7 +8,7 @@ import { SqlClient } from "effect/sql"
 import { gather } from "../postgres/Gather.ts"
 import { columns } from "../postgres/Parameters.ts"
 import { Postgres } from "../postgres/Postgres.ts"
-import type { LicenseState } from "./Draft.ts"
+import type { LicenseState } from "./CommittedState.ts"
 import {
   deviceColumns,
   devicesLoaded,
@@ -85,7 +85,9 @@ const loadAll = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, ids: Read
                 (SELECT id FROM devices d WHERE d.license_id = l.id ORDER BY created_at DESC, id DESC LIMIT ${devicesLoaded + 1})
                 UNION
                 (SELECT id FROM devices d WHERE d.license_id = l.id AND status = 'active'
-                  AND (p.require_heartbeat OR p.max_container_instances > 0))
+                  AND (p.require_heartbeat OR p.max_container_instances IS NOT NULL))
+                UNION
+                (SELECT device_id FROM leases WHERE license_id = l.id AND status = 'live')
               )
             ) AS d`,
       sql<Nullable<LeaseRecord> & Owned>`

@@ -1,21 +1,27 @@
 /** Licenses for the back office: reads come from SQL, every change goes through the license's actor. */
 import { Clock, Context, Effect, Layer } from "effect"
+import { SecureRandom } from "effect/crypto"
 import { SqlClient } from "effect/sql"
-import { type Refusal, refuse } from "../api/Failure.ts"
+import { type Code, type Refusal, refuse } from "../api/Failure.ts"
 import { limitDefault, type Page, type PageRequest } from "../api/Paging.ts"
 import { after } from "../postgres/Sql.ts"
 import * as Assignments from "./Assignments.ts"
-import type { License, LicenseFeature } from "./License.ts"
+import { rotateKey } from "./KeyRotation.ts"
+import type { License, LicenseFeature, LicenseWithKey } from "./License.ts"
 import { LicenseActors } from "./LicenseActors.ts"
+import * as LicenseKey from "./LicenseKey.ts"
 import { type LicenseFilter, LicenseList } from "./LicenseList.ts"
 import type { Nullable, Owned } from "./LicenseRows.ts"
 import type { Assignment, LicenseSnapshot } from "./LicenseState.ts"
 import * as Lifecycle from "./Lifecycle.ts"
+import { type RenewCommand, renew } from "./Renewal.ts"
 import { shownLicense } from "./Shown.ts"
+import { type TransferCommand, transfer } from "./Transfer.ts"
 import { type UpdateCommand, update } from "./Update.ts"
+import { resetUsage, type UsageResetCommand } from "./UsageReset.ts"
 
-type Changed<C extends "LINKAGE_MISMATCH" | "VALIDATION_ERROR" = never> = Effect.Effect<
-  License,
+type Changed<C extends Code = never, A = License> = Effect.Effect<
+  A,
   Refusal<C | "NOT_FOUND" | "LICENSE_STATE_CONFLICT" | "NOT_READY">
 >
 
@@ -28,15 +34,17 @@ export class Licenses extends Context.Service<
     suspend(id: string): Changed
     reinstate(id: string): Changed
     revoke(id: string): Changed
+    renew(
+      id: string,
+      input: RenewCommand
+    ): Changed<"LICENSE_NOT_RENEWABLE" | "LINKAGE_MISMATCH" | "EXPIRY_NOT_IN_FUTURE" | "VALIDATION_ERROR">
+    transfer(id: string, input: TransferCommand): Changed<"TRANSFER_LIMIT_REACHED">
+    /** Gives the license another key. The answer is the only place where it ever stands; the old one ends at once. */
+    rotateKey(id: string): Changed<never, typeof LicenseWithKey.Type>
     features(id: string, request: PageRequest): Effect.Effect<Page<LicenseFeature>, Refusal<"NOT_FOUND">>
-    assign(
-      id: string,
-      input: Assignments.AssignCommand
-    ): Effect.Effect<LicenseFeature, Refusal<"NOT_FOUND" | "LICENSE_STATE_CONFLICT" | "LINKAGE_MISMATCH" | "NOT_READY">>
-    remove(
-      id: string,
-      featureId: string
-    ): Effect.Effect<void, Refusal<"NOT_FOUND" | "LICENSE_STATE_CONFLICT" | "NOT_READY">>
+    assign(id: string, input: Assignments.AssignCommand): Changed<"LINKAGE_MISMATCH", LicenseFeature>
+    remove(id: string, featureId: string): Changed<never, void>
+    resetUsage(id: string, input: UsageResetCommand): Changed<"VALIDATION_ERROR", LicenseFeature>
   }
 >()("licensing/licenses/Licenses") {
   static readonly layer = Layer.effect(
@@ -45,6 +53,7 @@ export class Licenses extends Context.Service<
       const sql = yield* SqlClient.SqlClient
       const actors = yield* LicenseActors
       const reads = yield* LicenseList
+      const random = yield* SecureRandom.SecureRandom
 
       const get = Effect.fn("Licenses.get")(function* (id: string) {
         return (yield* reads.find(id)) ?? (yield* refuse("NOT_FOUND", `No license has the id ${id}.`, "id"))
@@ -64,6 +73,18 @@ export class Licenses extends Context.Service<
         return assignmentPage(rows, limit)
       })
 
+      const rotate = Effect.fn("Licenses.rotateKey")(function* (id: string) {
+        const license_key = yield* Effect.provideService(LicenseKey.generate, SecureRandom.SecureRandom, random)
+        const stored = {
+          key_hash: LicenseKey.hashHex(license_key),
+          license_key_prefix: LicenseKey.prefix(license_key),
+          license_key_last4: LicenseKey.last4(license_key)
+        }
+        return yield* actors.ask(id, rotateKey, stored, (rotated) =>
+          Effect.map(shown(rotated), (license) => ({ license, license_key }))
+        )
+      })
+
       return Licenses.of({
         list: reads.page,
         get,
@@ -71,9 +92,13 @@ export class Licenses extends Context.Service<
         suspend: (id) => actors.ask(id, Lifecycle.suspend, undefined, shown),
         reinstate: (id) => actors.ask(id, Lifecycle.reinstate, undefined, shown),
         revoke: (id) => actors.ask(id, Lifecycle.revoke, undefined, shown),
+        renew: (id, input) => actors.ask(id, renew, input, shown),
+        transfer: (id, input) => actors.ask(id, transfer, input, shown),
+        rotateKey: rotate,
         features,
         assign: (id, input) => actors.ask(id, Assignments.assign, input),
-        remove: (id, featureId) => actors.ask(id, Assignments.unassign, { feature_id: featureId })
+        remove: (id, featureId) => actors.ask(id, Assignments.unassign, { feature_id: featureId }),
+        resetUsage: (id, input) => actors.ask(id, resetUsage, input)
       })
     })
   )

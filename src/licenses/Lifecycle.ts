@@ -8,6 +8,7 @@ import { accept, type Needs, type Outcome, type Rule, reject } from "./LicenseCo
 import {
   type Changes,
   type DeviceRecord,
+  type LeaseRecord,
   type LicenseRecord,
   type LicenseSnapshot,
   type LicenseView,
@@ -17,19 +18,23 @@ import {
 
 const dayMillis = 86_400_000
 
+/** What of a license and its policy the clock looks at. */
+type Term = Pick<LicenseRecord, "status" | "expires_at">
+type Grace = Pick<PolicyRecord, "grace_period_days">
+
 /** The instant at which access ends: expiry and the policy's grace after it; undefined = never. */
-export const accessEndsAt = (license: LicenseRecord, policy: PolicyRecord): number | undefined =>
+export const accessEndsAt = (license: Term, policy: Grace): number | undefined =>
   license.expires_at === undefined ? undefined : license.expires_at + policy.grace_period_days * dayMillis
 
 /** Where the clock alone puts a license that nobody suspended or revoked. */
-export const statusByClock = (license: LicenseRecord, policy: PolicyRecord, now: number): LicenseStatus => {
+export const statusByClock = (license: Term, policy: Grace, now: number): LicenseStatus => {
   const end = accessEndsAt(license, policy)
   if (license.expires_at === undefined || end === undefined || now < license.expires_at) return "active"
   return now < end ? "grace_period" : "expired"
 }
 
 /** The state of a license at an instant. */
-export const statusAt = (license: LicenseRecord, policy: PolicyRecord, now: number): LicenseStatus =>
+export const statusAt = (license: Term, policy: Grace, now: number): LicenseStatus =>
   license.status === "suspended" || license.status === "revoked" ? license.status : statusByClock(license, policy, now)
 
 /** The states that time leads through, in order. */
@@ -39,7 +44,7 @@ const stages: ReadonlyArray<LicenseStatus> = ["active", "grace_period", "expired
  * States that time has moved a license into since it was last written, in order. Going back is none of them: an edit of the
  * expiry or of the policy's grace did that and raised the version itself, so the version never falls when time comes by again.
  */
-const passed = (license: LicenseRecord, policy: PolicyRecord, now: number): ReadonlyArray<LicenseStatus> =>
+export const passed = (license: Term, policy: Grace, now: number): ReadonlyArray<LicenseStatus> =>
   stages
     .slice(stages.indexOf(license.status) + 1, stages.indexOf(statusAt(license, policy, now)) + 1)
     .filter((stage) => stage !== "grace_period" || policy.grace_period_days > 0)
@@ -48,59 +53,122 @@ const passed = (license: LicenseRecord, policy: PolicyRecord, now: number): Read
 export const entitlementVersionAt = (license: LicenseRecord, policy: PolicyRecord, now: number): number =>
   license.entitlement_counter + policy.entitlement_counter + passed(license, policy, now).length
 
-const passedEvents = { grace_period: "license.grace_period_started", expired: "license.expired" } as const
-
 /**
  * What time has changed and nobody wrote yet. The actor applies it ahead of the commands, so rules run on a settled state,
- * every move is recorded once, and in order.
+ * every move is recorded once, and in order. The sweeps write the same down for licenses that nobody uses, as statements over
+ * many: what changes here changes there.
  */
 export const settle = (view: LicenseView, now: number): Changes | undefined => {
   const { license, policy } = view
   const moves = passed(license, policy, now)
   const status = statusAt(license, policy, now)
   const moved = status !== license.status
-  const overdue = policy.require_heartbeat
-    ? Array.from(view.devices).filter((device) => isOverdue(device, policy, now))
-    : []
-  if (!moved && overdue.length === 0) return undefined
+  const seats = settledSeats(view, now, status)
+  const overdue = settledDevices(view, now, seats.leases)
+  if (!moved && overdue.devices.length === 0 && seats.leases.length === 0) return undefined
   return {
     license: {
       ...(moved ? { status, entitlement_counter: license.entitlement_counter + moves.length } : undefined),
-      active_device_count: license.active_device_count - overdue.length
+      active_device_count: license.active_device_count - overdue.devices.length
     },
-    devices: overdue.map((device) => ({ ...device, status: "expired", holds_slot: false, updated_at: now })),
-    leases: moved && status === "expired" ? endAll(view.liveLeases, now) : [],
-    events: [
-      ...moves.flatMap((to) => passedEvent(license, to)),
-      ...overdue.map((device) => expiredEvent(license, device))
-    ]
+    devices: [...overdue.devices, ...seats.devices],
+    leases: seats.leases,
+    events: [...passedEvents(license.id, moves), ...overdue.events, ...seats.events]
   }
 }
 
-const passedEvent = (license: LicenseRecord, to: LicenseStatus): ReadonlyArray<NewEvent> =>
-  to === "grace_period" || to === "expired"
-    ? [{ event_type: passedEvents[to], resource_type: "license", resource_id: license.id, metadata: { status: to } }]
-    : []
+const stageEvents = { grace_period: "license.grace_period_started", expired: "license.expired" } as const
 
-const expiredEvent = (license: LicenseRecord, device: DeviceRecord): NewEvent => ({
+/** What is recorded when time moves a license through states. */
+export const passedEvents = (licenseId: string, moves: ReadonlyArray<LicenseStatus>): ReadonlyArray<NewEvent> =>
+  moves
+    .filter((to) => to === "grace_period" || to === "expired")
+    .map((to) => ({
+      event_type: stageEvents[to],
+      resource_type: "license",
+      resource_id: licenseId,
+      metadata: { status: to }
+    }))
+
+/** Whether a live lease ends with its license's access, which came before the lease's own end. */
+export const isCutOff = (lease: Pick<LeaseRecord, "expires_at">, license: Term, policy: Grace, now: number): boolean =>
+  statusAt(license, policy, now) === "expired" && lease.expires_at >= (accessEndsAt(license, policy) ?? 0)
+
+/** Leases whose time is over: with their license's, or before that by themselves. */
+const settledSeats = (view: LicenseView, now: number, status: LicenseStatus) => {
+  const cutOff = (lease: LeaseRecord) => isCutOff(lease, view.license, view.policy, now)
+  const ended = status === "expired" ? Array.from(view.liveLeases).filter(cutOff) : []
+  const lapsed = view
+    .lapsed(now)
+    .filter((lease) => !cutOff(lease))
+    .toSorted((a, b) => a.expires_at - b.expires_at || (a.id < b.id ? -1 : 1))
+  return {
+    leases: [
+      ...ended.map((lease) => ({ ...lease, status: "ended" as const, ended_at: now })),
+      ...lapsed.map((lease) => ({ ...lease, status: "expired" as const, ended_at: lease.expires_at }))
+    ],
+    devices: [...releasedHolders(view, ended, "deactivated", now), ...releasedHolders(view, lapsed, "expired", now)],
+    events: lapsed.map((lease) => lapseEvent(view.license.id, lease))
+  }
+}
+
+/** The devices of leases that end. One that holds an activation slot stays what it is, and so does a blacklisted one. */
+const releasedHolders = (
+  view: LicenseView,
+  leases: Iterable<LeaseRecord>,
+  status: "deactivated" | "expired",
+  now: number
+): ReadonlyArray<DeviceRecord> =>
+  Array.from(leases).flatMap(({ device_id }) => {
+    const device = view.deviceById(device_id)
+    return device?.status === "active" && !device.holds_slot ? [{ ...device, status, updated_at: now }] : []
+  })
+
+/** What is recorded when a lease lapses. */
+export const lapseEvent = (license_id: string, { id, device_id }: Pick<LeaseRecord, "id" | "device_id">): NewEvent => ({
+  event_type: "lease.expired",
+  resource_type: "lease",
+  resource_id: id,
+  metadata: { license_id, device_id, status: { old: "live", new: "expired" } }
+})
+
+/** Activations that lapsed for want of a heartbeat. Whoever holds a seat besides stays active on it. */
+const settledDevices = (view: LicenseView, now: number, ending: ReadonlyArray<LeaseRecord>) => {
+  const gone = new Set(ending.map(({ id }) => id))
+  const overdue = view.overdue(now).map((device) => {
+    const lease = view.liveLeaseOf(device.id)
+    const status = lease === undefined || gone.has(lease.id) ? ("expired" as const) : ("active" as const)
+    return { ...device, status, holds_slot: false, updated_at: now }
+  })
+  return { devices: overdue, events: overdue.map(({ id, status }) => silenceEvent(view.license.id, id, status)) }
+}
+
+/** What is recorded when an activation lapses. */
+export const silenceEvent = (license_id: string, deviceId: string, status: "expired" | "active"): NewEvent => ({
   event_type: "device.expired",
   resource_type: "device",
-  resource_id: device.id,
-  metadata: { license_id: license.id, status: { old: device.status, new: "expired" } }
+  resource_id: deviceId,
+  metadata: { license_id, status: { old: "active", new: status } }
 })
 
 /** How much later than the policy's interval a heartbeat may come. */
 const heartbeatSlackMillis = 30_000
 
-/** Whether an activation has lapsed for want of a validation. Counted from the activation until the first one. */
-export const isOverdue = (device: DeviceRecord, policy: PolicyRecord, now: number): boolean =>
-  policy.require_heartbeat &&
-  device.status === "active" &&
-  device.holds_slot &&
-  now >
-    Math.max(device.last_validated_at ?? 0, device.activated_at ?? 0) +
+/**
+ * The instant at which an activation has lapsed unless a validation comes before; infinity = never. Counted from the activation
+ * until the first one.
+ */
+export const heartbeatDueAt = (device: DeviceRecord, policy: PolicyRecord): number =>
+  policy.require_heartbeat && device.status === "active" && device.holds_slot
+    ? Math.max(device.last_validated_at ?? 0, device.activated_at ?? 0) +
       policy.validation_interval_minutes * 60_000 +
-      heartbeatSlackMillis
+      heartbeatSlackMillis +
+      1
+    : Number.POSITIVE_INFINITY
+
+/** Whether an activation has lapsed for want of a validation. */
+export const isOverdue = (device: DeviceRecord, policy: PolicyRecord, now: number): boolean =>
+  now >= heartbeatDueAt(device, policy)
 
 export const endAll = (leases: LicenseView["liveLeases"], now: number) =>
   Array.from(leases, (lease) => ({ ...lease, status: "ended" as const, ended_at: now }))
@@ -171,8 +239,9 @@ const move = (
 })
 
 /** Suspends: leases end, devices stay. */
-export const suspend = move("suspend", "license.suspended", {}, ({ liveLeases }, now) => ({
-  leases: endAll(liveLeases, now)
+export const suspend = move("suspend", "license.suspended", {}, (view, now) => ({
+  leases: endAll(view.liveLeases, now),
+  devices: releasedHolders(view, view.liveLeases, "deactivated", now)
 }))
 
 /** Reinstates to what the clock says. */

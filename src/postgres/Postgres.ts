@@ -54,7 +54,10 @@ const settings = (options: Options, target: Target): PgClient.PgPoolConfig => {
       // young reads the whole table for ever after: 20,000 ledger rows cost each consume 80 ms instead of 0.05.
       enable_seqscan: "off",
       enable_hashjoin: "off",
-      enable_mergejoin: "off"
+      enable_mergejoin: "off",
+      // For the same reason no statement is planned again for its parameters: the server would do so at each use of a
+      // statement with arrays, whose lengths it counts as knowledge. Appending an event took 125 µs with it, 70 without.
+      plan_cache_mode: "force_generic_plan"
     },
     types,
     idleTimeout: "5 minutes",

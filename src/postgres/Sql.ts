@@ -46,8 +46,11 @@ export const inUse =
   <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A, E | F, R> =>
     Effect.catch(
       self,
-      (error): Effect.Effect<never, E | F> => Effect.fail(sqlState(error) === "23503" ? refusal() : error)
+      (error): Effect.Effect<never, E | F> => Effect.fail(isForeignKeyViolation(error) ? refusal() : error)
     )
+
+/** Whether a row points at one that is not there, or would be left pointing at nothing. */
+export const isForeignKeyViolation = (error: unknown): boolean => sqlState(error) === "23503"
 
 const serverError = (error: unknown): { readonly constraint?: string; readonly code?: string } | undefined => {
   const reason = (error as { readonly reason?: { readonly cause?: unknown } } | undefined)?.reason

@@ -4,9 +4,15 @@ import { Signed } from "../api/Envelope.ts"
 import { failures } from "../api/Failure.ts"
 import { Decoding } from "../api/Requests.ts"
 import { Idempotency } from "../auth/Idempotency.ts"
-import { operation, RuntimeAuthorization } from "../auth/Runtime.ts"
-import { DeactivationPayload, EntitlementPayload } from "../licenses/Entitlement.ts"
-import { BindingRequest, ConsumeRequest } from "./Requests.ts"
+import { IsActivation, operation, RuntimeAuthorization } from "../auth/Runtime.ts"
+import {
+  DeactivationPayload,
+  EntitlementPayload,
+  FloatingCheckoutPayload,
+  FloatingLeasePayload,
+  OfflineEnvelopePayload
+} from "../licenses/Entitlement.ts"
+import { BindingRequest, ConsumeRequest, LeaseRequest } from "./Requests.ts"
 
 const standing = [
   "LICENSE_SUSPENDED",
@@ -24,19 +30,23 @@ const admission = [
   "VERSION_NOT_ENTITLED"
 ] as const
 
+const lease = ["LEASE_NOT_FOUND", "LEASE_NOT_ACTIVE"] as const
+
 export class RuntimeApi extends HttpApiGroup.make("runtime")
   .add(
     HttpApiEndpoint.post("activate", "/license/activate", {
       payload: BindingRequest,
       success: Signed(EntitlementPayload),
       error: failures(...admission, "ACTIVATION_LIMIT_REACHED", "CONTAINER_LIMIT_REACHED")
-    }).annotateMerge(
-      operation({
-        id: "activateLicense",
-        summary: "Activate a device",
-        description: "Binds the machine or container instance to the license. Doing so again counts nothing."
-      })
-    ),
+    })
+      .annotate(IsActivation, true)
+      .annotateMerge(
+        operation({
+          id: "activateLicense",
+          summary: "Activate a device",
+          description: "Binds the machine or container instance to the license. Doing so again counts nothing."
+        })
+      ),
     HttpApiEndpoint.post("validate", "/license/validate", {
       payload: BindingRequest,
       success: Signed(EntitlementPayload),
@@ -85,6 +95,52 @@ export class RuntimeApi extends HttpApiGroup.make("runtime")
       error: failures(...standing, "DEVICE_NOT_FOUND", "DEVICE_STATE_CONFLICT")
     }).annotateMerge(
       operation({ id: "deactivateLicense", summary: "Deactivate a device", description: "Gives the slot back." })
+    ),
+    HttpApiEndpoint.post("offline", "/license/offline", {
+      payload: BindingRequest,
+      success: Signed(OfflineEnvelopePayload),
+      error: failures(...admission, "OFFLINE_NOT_ALLOWED", "DEVICE_NOT_FOUND", "DEVICE_NOT_ACTIVE")
+    }).annotateMerge(
+      operation({
+        id: "issueOfflineLicense",
+        summary: "Issue an offline entitlement",
+        description:
+          "For an activated device. The envelope opens with the license key alone; the payload in it is signed, too, and must be verified."
+      })
+    ),
+    HttpApiEndpoint.post("checkout", "/license/floating/checkout", {
+      payload: BindingRequest,
+      success: Signed(FloatingCheckoutPayload),
+      error: failures(...admission, "FLOATING_NOT_ENABLED", "FLOATING_LIMIT_REACHED")
+    }).annotateMerge(
+      operation({
+        id: "checkoutFloatingLicense",
+        summary: "Take a floating seat",
+        description:
+          "Needs no activation. Whoever holds a seat already gets it back with a new token, and the token before is dead."
+      })
+    ),
+    HttpApiEndpoint.post("heartbeat", "/license/floating/heartbeat", {
+      payload: LeaseRequest,
+      success: Signed(FloatingLeasePayload),
+      error: failures(...standing, ...lease, "LEASE_EXPIRED")
+    }).annotateMerge(
+      operation({
+        id: "heartbeatFloatingLicense",
+        summary: "Keep a floating seat",
+        description: "Moves the end of the lease to a full term from now, never past the end of access."
+      })
+    ),
+    HttpApiEndpoint.post("checkin", "/license/floating/checkin", {
+      payload: LeaseRequest,
+      success: Signed(FloatingLeasePayload),
+      error: failures(...standing, ...lease)
+    }).annotateMerge(
+      operation({
+        id: "checkinFloatingLicense",
+        summary: "Give a floating seat back",
+        description: "The seat is free at once."
+      })
     )
   )
   .middleware(Decoding)

@@ -14,7 +14,11 @@ export const RuntimeHttp = HttpApiBuilder.group(
       validate: ({ payload }) => Effect.flatMap(LicenseCredential, (license) => runtime.validate(license, payload)),
       check: ({ payload }) => Effect.flatMap(LicenseCredential, (license) => runtime.check(license, payload)),
       consume: ({ payload }) => Effect.flatMap(LicenseCredential, (license) => runtime.consume(license, payload)),
-      deactivate: ({ payload }) => Effect.flatMap(LicenseCredential, (license) => runtime.deactivate(license, payload))
+      deactivate: ({ payload }) => Effect.flatMap(LicenseCredential, (license) => runtime.deactivate(license, payload)),
+      offline: ({ payload }) => Effect.flatMap(LicenseCredential, (license) => runtime.offline(license, payload)),
+      checkout: ({ payload }) => Effect.flatMap(LicenseCredential, (license) => runtime.checkout(license, payload)),
+      heartbeat: ({ payload }) => Effect.flatMap(LicenseCredential, (license) => runtime.heartbeat(license, payload)),
+      checkin: ({ payload }) => Effect.flatMap(LicenseCredential, (license) => runtime.checkin(license, payload))
     })
   })
 )

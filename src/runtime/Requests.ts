@@ -29,6 +29,11 @@ export const BindingRequest = Schema.Struct(binding).annotate({
 })
 export type BindingRequest = typeof BindingRequest.Type
 
+export const LeaseRequest = Schema.Struct({
+  lease_token: Text(255).check(Schema.isMinLength(1)).annotate({ description: "The token that the checkout answered." })
+}).annotate({ identifier: "FloatingLeaseRequest" })
+export type LeaseRequest = typeof LeaseRequest.Type
+
 export const ConsumeRequest = Schema.Struct({
   ...binding,
   feature_code: Text(64).check(Schema.isMinLength(1)),

@@ -3,6 +3,7 @@
  * are sent as they are. An answer is written once and never serialised again.
  */
 import { Context, Effect, Layer } from "effect"
+import { SecureRandom } from "effect/crypto"
 import { HttpServerResponse } from "effect/http"
 import type { Json } from "../api/CanonicalJson.ts"
 import { type Code, isRefusal, type Refusal, refuse } from "../api/Failure.ts"
@@ -10,14 +11,19 @@ import { Identifiers } from "../api/Identifier.ts"
 import { currentMeta } from "../api/Meta.ts"
 import { RequestContext } from "../api/RequestContext.ts"
 import type { LicenseCredential } from "../auth/Runtime.ts"
+import { generateLease } from "../auth/Tokens.ts"
 import * as Activation from "../licenses/Activation.ts"
-import type { RuntimeCommand } from "../licenses/Admission.ts"
+import type { KeyedCommand } from "../licenses/Admission.ts"
 import { consume } from "../licenses/Consumption.ts"
+import * as Floating from "../licenses/Floating.ts"
 import { LicenseActors } from "../licenses/LicenseActors.ts"
 import type { Rule } from "../licenses/LicenseCommand.ts"
+import { issueOffline } from "../licenses/Offline.ts"
+import { sha256Hex } from "../signing/Digest.ts"
+import { OfflineEnvelope } from "../signing/OfflineEnvelope.ts"
 import { Signer } from "../signing/Signer.ts"
 import { bindingOf } from "./Bindings.ts"
-import type { BindingRequest, ConsumeRequest } from "./Requests.ts"
+import type { BindingRequest, ConsumeRequest, LeaseRequest } from "./Requests.ts"
 
 type Credential = LicenseCredential["Service"]
 type Answer<C extends Code> = Effect.Effect<
@@ -34,6 +40,10 @@ export class Runtime extends Context.Service<
     check(credential: Credential, request: BindingRequest): Answer<CodeOf<typeof Activation.check>>
     consume(credential: Credential, request: ConsumeRequest): Answer<CodeOf<typeof consume>>
     deactivate(credential: Credential, request: BindingRequest): Answer<CodeOf<typeof Activation.deactivate>>
+    offline(credential: Credential, request: BindingRequest): Answer<CodeOf<typeof issueOffline>>
+    checkout(credential: Credential, request: BindingRequest): Answer<CodeOf<typeof Floating.checkout>>
+    heartbeat(credential: Credential, request: LeaseRequest): Answer<CodeOf<typeof Floating.heartbeat>>
+    checkin(credential: Credential, request: LeaseRequest): Answer<CodeOf<typeof Floating.checkin>>
   }
 >()("licensing/runtime/Runtime") {
   static readonly layer = Layer.effect(
@@ -42,6 +52,8 @@ export class Runtime extends Context.Service<
       const actors = yield* LicenseActors
       const signer = yield* Signer
       const ids = yield* Identifiers
+      const envelope = yield* OfflineEnvelope
+      const random = yield* SecureRandom.SecureRandom
 
       const commandOf = Effect.fnUntraced(function* (credential: Credential, request: BindingRequest) {
         const { clientAddress } = yield* RequestContext
@@ -59,14 +71,15 @@ export class Runtime extends Context.Service<
         )
       })
 
-      const ask = <Command extends RuntimeCommand, Payload, C extends Code>(
+      const ask = <Command extends KeyedCommand, Payload, C extends Code>(
         rule: Rule<Command, Payload, C>,
         credential: Credential,
-        command: Command
+        command: Command,
+        finish: (payload: Payload) => Effect.Effect<HttpServerResponse.HttpServerResponse> = (payload) =>
+          signed(payload as Json)
       ): Answer<C> =>
-        Effect.mapError(
-          actors.ask(credential.licenseId, rule, command, (payload) => signed(payload as Json)),
-          (refusal) => (isRefusal(refusal) && refusal.code === "NOT_FOUND" ? unknownKey : refusal)
+        Effect.mapError(actors.ask(credential.licenseId, rule, command, finish), (refusal) =>
+          isRefusal(refusal) && refusal.code === "NOT_FOUND" ? unknownKey : refusal
         ) as Answer<C>
 
       return Runtime.of({
@@ -91,10 +104,37 @@ export class Runtime extends Context.Service<
         }),
         deactivate: Effect.fn("Runtime.deactivate")(function* (credential, request) {
           return yield* ask(Activation.deactivate, credential, yield* commandOf(credential, request))
+        }),
+        offline: Effect.fn("Runtime.offline")(function* (credential, request) {
+          const command = yield* commandOf(credential, request)
+          return yield* ask(issueOffline, credential, command, (payload) =>
+            Effect.flatMap(envelope.seal(credential.licenseKey, payload as Json), signed)
+          )
+        }),
+        checkout: Effect.fn("Runtime.checkout")(function* (credential, request) {
+          const leaseToken = yield* Effect.provideService(generateLease, SecureRandom.SecureRandom, random)
+          return yield* ask(Floating.checkout, credential, {
+            ...(yield* commandOf(credential, request)),
+            newDeviceId: yield* ids.make("device"),
+            newLeaseId: yield* ids.make("lease"),
+            leaseToken,
+            tokenHash: sha256Hex(leaseToken)
+          })
+        }),
+        heartbeat: Effect.fn("Runtime.heartbeat")(function* (credential, request) {
+          return yield* ask(Floating.heartbeat, credential, leaseCommandOf(credential, request))
+        }),
+        checkin: Effect.fn("Runtime.checkin")(function* (credential, request) {
+          return yield* ask(Floating.checkin, credential, leaseCommandOf(credential, request))
         })
       })
     })
-  )
+  ).pipe(Layer.provide(OfflineEnvelope.layer))
 }
+
+const leaseCommandOf = ({ keyHash }: Credential, { lease_token }: LeaseRequest): Floating.LeaseCommand => ({
+  keyHash,
+  tokenHash: sha256Hex(lease_token)
+})
 
 const unknownKey = refuse("LICENSE_KEY_INVALID", "The license key is not valid: check it for typing errors.")

@@ -21,7 +21,7 @@ export class SystemApi extends HttpApiGroup.make("system")
   .annotate(OpenApi.Description, "Signing keys and probes. Public.") {}
 
 /** A service that runs. */
-export const Liveness = Schema.Struct({ status: Schema.Literal("ok") }).annotate({ identifier: "Liveness" })
+const Liveness = Schema.Struct({ status: Schema.Literal("ok") }).annotate({ identifier: "Liveness" })
 
 const check = Schema.Literal("ok")
 

@@ -18,7 +18,7 @@ export const layer = (format: "pretty" | "json") =>
   )
 
 /** `{time, level, message, request_id?, …, cause?}` */
-export const json: Logger.Logger<unknown, void> = Logger.withConsoleLog(
+const json: Logger.Logger<unknown, void> = Logger.withConsoleLog(
   Logger.make(({ message, logLevel, cause, date, fiber }) => {
     const parts = Items.ensure(message)
     const { requestId } = fiber.getRef(RequestContext)

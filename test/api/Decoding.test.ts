@@ -10,70 +10,77 @@ const bytes = (...parts: ReadonlyArray<string | ReadonlyArray<number>>) =>
 const right = { name: "Editor", code: "editor" }
 const withMember = (member: string) => `{"name":"Editor","code":"editor",${member}}`
 
+const notJson: Record<string, unknown> = {
+  "an empty body": "",
+  "white space": "  \n",
+  "half of an object": '{"name":',
+  "a trailing comma": '{"name":"Editor","code":"editor",}',
+  "two values": `${JSON.stringify(right)}{}`,
+  "single quotes": "{'name':'Editor'}",
+  NaN: withMember('"metadata":{"a":NaN}'),
+  "a byte order mark": bytes([0xef, 0xbb, 0xbf], JSON.stringify(right)),
+  "invalid UTF-8 in text": bytes('{"name":"', [0xff, 0xfe], '","code":"editor"}'),
+  "an overlong encoding": bytes('{"name":"', [0xc0, 0xaf], '","code":"editor"}'),
+  "UTF-16": Buffer.from(JSON.stringify(right), "utf16le"),
+  "an array": [right],
+  "a text": '"editor"',
+  "a number": "5",
+  null: "null",
+  "17 levels": nested(17),
+  "17 levels of arrays": `{"metadata":${"[".repeat(16)}${"]".repeat(16)}}`,
+  "100,000 levels": "[".repeat(100_000),
+  "control characters in text": '{"name":"a\u0001b","code":"editor"}'
+}
+
+const wrongJson: ReadonlyArray<readonly [name: string, body: unknown, detail: string]> = [
+  ["an unknown field", { ...right, colour: "red" }, "colour"],
+  ["an unknown field beside a missing one", { colour: "red" }, "colour"],
+  ["an unknown field beside a value that is not allowed", { ...right, name: "", colour: "red" }, "colour"],
+  ["__proto__", withMember('"__proto__":{"admin":true}'), "__proto__"],
+  ["__proto__ in depth", withMember('"metadata":{"list":[1,{"__proto__":1}]}'), "metadata.list[1].__proto__"],
+  ["an escaped __proto__", withMember('"\\u005f_proto__":1'), "__proto__"],
+  ["constructor", withMember('"constructor":1'), "constructor"],
+  ["a number for text", { ...right, name: 5 }, "name"],
+  ["an object for text", { ...right, name: { a: 1 } }, "name"],
+  ["null", { ...right, name: null }, "name"],
+  ["null for an optional field", { ...right, metadata: null }, "metadata"],
+  ["text for an object", { ...right, metadata: "{}" }, "metadata"],
+  ["an array for an object", { ...right, metadata: [] }, "metadata"]
+]
+
+const notValid: ReadonlyArray<readonly [name: string, body: unknown, detail: string]> = [
+  ["a missing field", { name: "Editor" }, "code"],
+  ["an empty text", { ...right, name: "" }, "name"],
+  ["too long a text", { ...right, name: "x".repeat(256) }, "name"],
+  ["a pattern that does not fit", { ...right, code: "Not A Code" }, "code"],
+  ["NUL in text", withMember('"metadata":{"a":"x\\u0000y"}'), "metadata"],
+  ["NUL in a name", '{"name":"a\\u0000","code":"editor"}', "name"],
+  ["a lone surrogate", '{"name":"a\\ud800","code":"editor"}', "name"],
+  ["NUL in a member's name", withMember('"metadata":{"a\\u0000":1}'), "metadata"],
+  ["a number that is not finite", withMember('"metadata":{"a":1e999}'), "metadata.a"],
+  [
+    "too many members",
+    { ...right, metadata: Object.fromEntries(Array.from({ length: 65 }, (_, n) => [`k${n}`, 1])) },
+    "metadata"
+  ]
+]
+
 layer(TestServer.layer)("Request bodies", (it) => {
   const post = (body: unknown) =>
     Effect.flatMap(TestServer, (server) => server.send({ method: "POST", path: "/api/v1/products", body }))
 
-  const notJson: Record<string, unknown> = {
-    "an empty body": "",
-    "white space": "  \n",
-    "half of an object": '{"name":',
-    "a trailing comma": '{"name":"Editor","code":"editor",}',
-    "two values": `${JSON.stringify(right)}{}`,
-    "single quotes": "{'name':'Editor'}",
-    "NaN": withMember('"metadata":{"a":NaN}'),
-    "a byte order mark": bytes([0xef, 0xbb, 0xbf], JSON.stringify(right)),
-    "invalid UTF-8 in text": bytes('{"name":"', [0xff, 0xfe], '","code":"editor"}'),
-    "an overlong encoding": bytes('{"name":"', [0xc0, 0xaf], '","code":"editor"}'),
-    "UTF-16": Buffer.from(JSON.stringify(right), "utf16le"),
-    "an array": [right],
-    "a text": '"editor"',
-    "a number": "5",
-    null: "null",
-    "17 levels": nested(17),
-    "17 levels of arrays": `{"metadata":${"[".repeat(16)}${"]".repeat(16)}}`,
-    "100,000 levels": "[".repeat(100_000),
-    "control characters in text": '{"name":"a\u0001b","code":"editor"}'
-  }
   for (const [name, body] of Object.entries(notJson)) {
     it.effect(`${name} is INVALID_JSON`, () =>
       Effect.map(post(body), (answer) => assertRefused(answer, 400, "INVALID_JSON"))
     )
   }
 
-  const wrongJson: ReadonlyArray<readonly [name: string, body: unknown, detail: string]> = [
-    ["an unknown field", { ...right, colour: "red" }, "colour"],
-    ["an unknown field beside a missing one", { colour: "red" }, "colour"],
-    ["an unknown field beside a value that is not allowed", { ...right, name: "", colour: "red" }, "colour"],
-    ["__proto__", withMember('"__proto__":{"admin":true}'), "__proto__"],
-    ["__proto__ in depth", withMember('"metadata":{"list":[1,{"__proto__":1}]}'), "metadata.list[1].__proto__"],
-    ["an escaped __proto__", withMember('"\\u005f_proto__":1'), "__proto__"],
-    ["constructor", withMember('"constructor":1'), "constructor"],
-    ["a number for text", { ...right, name: 5 }, "name"],
-    ["an object for text", { ...right, name: { a: 1 } }, "name"],
-    ["null", { ...right, name: null }, "name"],
-    ["null for an optional field", { ...right, metadata: null }, "metadata"],
-    ["text for an object", { ...right, metadata: "{}" }, "metadata"],
-    ["an array for an object", { ...right, metadata: [] }, "metadata"]
-  ]
   for (const [name, body, detail] of wrongJson) {
     it.effect(`${name} is INVALID_JSON at ${detail}`, () =>
       Effect.map(post(body), (answer) => assertRefused(answer, 400, "INVALID_JSON", detail))
     )
   }
 
-  const notValid: ReadonlyArray<readonly [name: string, body: unknown, detail: string]> = [
-    ["a missing field", { name: "Editor" }, "code"],
-    ["an empty text", { ...right, name: "" }, "name"],
-    ["too long a text", { ...right, name: "x".repeat(256) }, "name"],
-    ["a pattern that does not fit", { ...right, code: "Not A Code" }, "code"],
-    ["NUL in text", withMember('"metadata":{"a":"x\\u0000y"}'), "metadata"],
-    ["NUL in a name", '{"name":"a\\u0000","code":"editor"}', "name"],
-    ["a lone surrogate", '{"name":"a\\ud800","code":"editor"}', "name"],
-    ["NUL in a member's name", withMember('"metadata":{"a\\u0000":1}'), "metadata"],
-    ["a number that is not finite", withMember('"metadata":{"a":1e999}'), "metadata.a"],
-    ["too many members", { ...right, metadata: Object.fromEntries(Array.from({ length: 65 }, (_, n) => [`k${n}`, 1])) }, "metadata"]
-  ]
   for (const [name, body, detail] of notValid) {
     it.effect(`${name} is VALIDATION_ERROR at ${detail}`, () =>
       Effect.map(post(body), (answer) => assertRefused(answer, 422, "VALIDATION_ERROR", detail))
@@ -82,7 +89,11 @@ layer(TestServer.layer)("Request bodies", (it) => {
 
   it.effect("no value of the request comes back in a refusal", () =>
     Effect.gen(function* () {
-      for (const body of [{ ...right, code: "S3CRET!" }, { ...right, name: { a: "S3CRET!" } }, { ...right, secret: "S3CRET!" }]) {
+      for (const body of [
+        { ...right, code: "S3CRET!" },
+        { ...right, name: { a: "S3CRET!" } },
+        { ...right, secret: "S3CRET!" }
+      ]) {
         assert.notInclude((yield* post(body)).text, "S3CRET!")
       }
     })
@@ -94,7 +105,7 @@ layer(TestServer.layer)("Request bodies", (it) => {
 
   it.effect("16 levels and every JSON escape are read", () =>
     Effect.gen(function* () {
-      const metadata = { text: "\" \\ / \b \f \n \r \t é 😀", deep: { deep: { deep: 1 } } }
+      const metadata = { text: '" \\ / \b \f \n \r \t é 😀', deep: { deep: { deep: 1 } } }
       const data = assertAnswered(yield* post({ name: "Escapes", code: "escapes", metadata }), 201)
       assert.deepInclude(data as object, { metadata })
       assertRefused(yield* post(nested(16)), 400, "INVALID_JSON", "a")
@@ -114,7 +125,12 @@ layer(TestServer.layer)("What is answered first", (it) => {
       assertRefused(yield* patch({ name: "" }), 404, "NOT_FOUND", "id")
       assertRefused(yield* patch({ name: "x" }), 404, "NOT_FOUND", "id")
       const product = yield* server.client.products.create({ payload: right })
-      assertRefused(yield* server.send({ method: "PATCH", path: `/api/v1/products/${product.id}`, body: { name: "" } }), 422, "VALIDATION_ERROR", "name")
+      assertRefused(
+        yield* server.send({ method: "PATCH", path: `/api/v1/products/${product.id}`, body: { name: "" } }),
+        422,
+        "VALIDATION_ERROR",
+        "name"
+      )
     })
   )
 
@@ -161,7 +177,17 @@ layer(TestServer.layer)("Query parameters", (it) => {
     )
   }
 
-  for (const query of ["limit=1", "limit=200", "limit=1000000", "unknown=1", "unknown=%00", "unknown=1&unknown=2", "", "&&", "code=nothing+here"]) {
+  for (const query of [
+    "limit=1",
+    "limit=200",
+    "limit=1000000",
+    "unknown=1",
+    "unknown=%00",
+    "unknown=1&unknown=2",
+    "",
+    "&&",
+    "code=nothing+here"
+  ]) {
     it.effect(`${query || "an empty query"} is answered`, () =>
       Effect.gen(function* () {
         const server = yield* TestServer

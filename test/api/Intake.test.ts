@@ -25,7 +25,12 @@ layer(TestServer.layer)("Sizes", (it) => {
       const server = yield* TestServer
       const text = bodyOf(bodyBytesMax + 1, "large")
       for (const anonymous of [false, true]) {
-        assertRefused(yield* server.send({ method: "POST", path, body: text, anonymous }), 413, "PAYLOAD_TOO_LARGE", "262144")
+        assertRefused(
+          yield* server.send({ method: "POST", path, body: text, anonymous }),
+          413,
+          "PAYLOAD_TOO_LARGE",
+          "262144"
+        )
         const chunks = [text.slice(0, 100_000), text.slice(100_000)]
         assertRefused(yield* server.send({ method: "POST", path, chunks, anonymous }), 413, "PAYLOAD_TOO_LARGE")
       }
@@ -53,7 +58,12 @@ layer(TestServer.layer)("Sizes", (it) => {
   it.effect("an operation that takes no body ignores a small one, whatever it is", () =>
     Effect.gen(function* () {
       const server = yield* TestServer
-      const answer = yield* server.send({ method: "DELETE", path: `${path}/x`, body: "{", headers: { "content-type": "text/plain" } })
+      const answer = yield* server.send({
+        method: "DELETE",
+        path: `${path}/x`,
+        body: "{",
+        headers: { "content-type": "text/plain" }
+      })
       assertRefused(answer, 404, "NOT_FOUND")
     })
   )
@@ -108,7 +118,13 @@ layer(TestServer.layer)("Media types", (it) => {
       Effect.gen(function* () {
         const server = yield* TestServer
         for (const anonymous of [false, true]) {
-          const answer = yield* server.send({ method: "POST", path, body: "{", headers: { "content-type": type }, anonymous })
+          const answer = yield* server.send({
+            method: "POST",
+            path,
+            body: "{",
+            headers: { "content-type": type },
+            anonymous
+          })
           assertRefused(answer, 415, "UNSUPPORTED_MEDIA_TYPE", "Content-Type")
         }
       })
@@ -118,7 +134,12 @@ layer(TestServer.layer)("Media types", (it) => {
   it.effect("content encodings other than identity are UNSUPPORTED_MEDIA_TYPE", () =>
     Effect.gen(function* () {
       for (const encoding of ["gzip", "br", "deflate", "identity, gzip", ""]) {
-        assertRefused(yield* post({ "content-encoding": encoding }, "encoded"), 415, "UNSUPPORTED_MEDIA_TYPE", "Content-Encoding")
+        assertRefused(
+          yield* post({ "content-encoding": encoding }, "encoded"),
+          415,
+          "UNSUPPORTED_MEDIA_TYPE",
+          "Content-Encoding"
+        )
       }
       assertAnswered(yield* post({ "content-encoding": "Identity" }, "identity"), 201)
     })

@@ -1,7 +1,7 @@
 /**
  * Measures the service against the hand-written baseline, in turns on one PostgreSQL server, so that both see the same machine.
  *
- *   npm run bench -- [--rounds 3] [--seconds 8] [--warmup 2] [--connections 64] [--licenses 1000]
+ *   npm run bench -- [--rounds 3] [--seconds 8] [--warmup 3] [--connections 64] [--licenses 1000]
  *                    [--only validate,consume,hot,activate] [--side service|baseline] [--memory] [--json] [--assert]
  *
  * --memory uses 10,000 licenses once each instead and tells the service's peak memory. --assert ends with 1 where a target
@@ -20,7 +20,7 @@ const { values: flags } = parseArgs({
   options: {
     rounds: { type: "string", default: "3" },
     seconds: { type: "string", default: "8" },
-    warmup: { type: "string", default: "2" },
+    warmup: { type: "string", default: "3" },
     connections: { type: "string", default: "64" },
     licenses: { type: "string" },
     only: { type: "string" },

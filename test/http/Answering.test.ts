@@ -35,7 +35,10 @@ layer(TestServer.layer)("Request ids", (it) => {
   it.effect("every request has its own", () =>
     Effect.gen(function* () {
       const server = yield* TestServer
-      const answers = yield* Effect.all(Array.from({ length: 50 }, () => server.send({ path: "/health" })), { concurrency: 10 })
+      const answers = yield* Effect.all(
+        Array.from({ length: 50 }, () => server.send({ path: "/health" })),
+        { concurrency: 10 }
+      )
       assert.strictEqual(new Set(answers.map(requestIdOf)).size, 50)
     })
   )

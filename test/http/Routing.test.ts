@@ -3,9 +3,9 @@ import { Effect } from "effect"
 import { assertAnswered, assertRefused } from "../support/Envelopes.ts"
 import { TestServer } from "../support/TestServer.ts"
 
-layer(TestServer.layer)("Paths and methods", (it) => {
-  const send = (method: string, path: string) => Effect.flatMap(TestServer, (server) => server.send({ method, path }))
+const send = (method: string, path: string) => Effect.flatMap(TestServer, (server) => server.send({ method, path }))
 
+layer(TestServer.layer)("Paths and methods", (it) => {
   for (const path of [
     "/",
     "/api",
@@ -21,7 +21,9 @@ layer(TestServer.layer)("Paths and methods", (it) => {
     "/API/v1/products",
     "/wp-login.php"
   ]) {
-    it.effect(`${path} is NOT_FOUND`, () => Effect.map(send("GET", path), (answer) => assertRefused(answer, 404, "NOT_FOUND")))
+    it.effect(`${path} is NOT_FOUND`, () =>
+      Effect.map(send("GET", path), (answer) => assertRefused(answer, 404, "NOT_FOUND"))
+    )
   }
 
   for (const [method, path, allow] of [
@@ -45,7 +47,11 @@ layer(TestServer.layer)("Paths and methods", (it) => {
     Effect.gen(function* () {
       const server = yield* TestServer
       assertRefused(yield* server.send({ path: "/api/v1/nothing", anonymous: true }), 404, "NOT_FOUND")
-      assertRefused(yield* server.send({ method: "PUT", path: "/api/v1/products", anonymous: true }), 405, "METHOD_NOT_ALLOWED")
+      assertRefused(
+        yield* server.send({ method: "PUT", path: "/api/v1/products", anonymous: true }),
+        405,
+        "METHOD_NOT_ALLOWED"
+      )
     })
   )
 
@@ -62,15 +68,29 @@ layer(TestServer.layer)("Paths and methods", (it) => {
       assertRefused(yield* send("POST", "/api/v1/system/public-keys"), 405, "METHOD_NOT_ALLOWED")
     })
   )
+})
 
-  for (const path of ["/api/v1/products/%", "/api/v1/products/%zz", "/api/v1/products/%C0%AF", "/api/v1/products/%E0%A4%A", "/%ff", "/api/v1/products?code=%", "/api/v1/products?code=%F0%9F"]) {
-    it.effect(`${path} is BAD_REQUEST`, () => Effect.map(send("GET", path), (answer) => assertRefused(answer, 400, "BAD_REQUEST")))
+layer(TestServer.layer)("Request targets", (it) => {
+  for (const path of [
+    "/api/v1/products/%",
+    "/api/v1/products/%zz",
+    "/api/v1/products/%C0%AF",
+    "/api/v1/products/%E0%A4%A",
+    "/%ff",
+    "/api/v1/products?code=%",
+    "/api/v1/products?code=%F0%9F"
+  ]) {
+    it.effect(`${path} is BAD_REQUEST`, () =>
+      Effect.map(send("GET", path), (answer) => assertRefused(answer, 400, "BAD_REQUEST"))
+    )
   }
 
   it.effect("a target with scheme and host is read as its path", () =>
     Effect.gen(function* () {
       const server = yield* TestServer
-      const answer = yield* server.exchange("GET http://example.com/health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+      const answer = yield* server.exchange(
+        "GET http://example.com/health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+      )
       assertAnswered(answer, 200)
     })
   )
@@ -78,7 +98,11 @@ layer(TestServer.layer)("Paths and methods", (it) => {
   it.effect("OPTIONS * is NOT_FOUND", () =>
     Effect.gen(function* () {
       const server = yield* TestServer
-      assertRefused(yield* server.exchange("OPTIONS * HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"), 404, "NOT_FOUND")
+      assertRefused(
+        yield* server.exchange("OPTIONS * HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"),
+        404,
+        "NOT_FOUND"
+      )
     })
   )
 
@@ -95,7 +119,7 @@ layer(TestServer.layer)("Paths and methods", (it) => {
 
 layer(TestServer.layer)("Requests that are no HTTP", (it) => {
   const malformed: Record<string, string | Uint8Array> = {
-    "garbage": "\x00\x01\x02 garbage\r\n\r\n",
+    garbage: "\x00\x01\x02 garbage\r\n\r\n",
     "TLS on the plain port": Buffer.from("16030100f1010000ed0303", "hex"),
     "a request line of two words": "GET /health\r\n\r\n",
     "a path without a slash": "GET health HTTP/1.1\r\nHost: x\r\n\r\n",
@@ -107,7 +131,8 @@ layer(TestServer.layer)("Requests that are no HTTP", (it) => {
     "a space before the colon": "GET /health HTTP/1.1\r\nHost: x\r\nA : y\r\n\r\n",
     "a length that is no number": "POST /api/v1/products HTTP/1.1\r\nHost: x\r\nContent-Length: ten\r\n\r\n",
     "two lengths": "POST /api/v1/products HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello",
-    "a length and chunks": "POST /api/v1/products HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "a length and chunks":
+      "POST /api/v1/products HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
     "a head of 100 KiB": `GET /health HTTP/1.1\r\nHost: x\r\nX-Long: ${"x".repeat(100_000)}\r\n\r\n`,
     "a target of 100 KiB": `GET /${"x".repeat(100_000)} HTTP/1.1\r\nHost: x\r\n\r\n`,
     "no host": "GET /health HTTP/1.1\r\nConnection: close\r\n\r\n"

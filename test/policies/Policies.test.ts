@@ -168,7 +168,7 @@ layer(Subject)("Policies", (it) => {
       for (const input of [
         {},
         { name: made.name, max_floating_users: null },
-        { metadata: { a: { y: 2, z: 1 }, beta: 1 } }
+        { metadata: { beta: 1, a: { z: 1, y: 2 } } }
       ]) {
         const { answer, events } = yield* recorded(policies.update(id, input))
         assert.deepStrictEqual([answer, events], [made, []])

@@ -6,8 +6,10 @@ import { assert } from "@effect/vitest"
 import type { Code } from "../../src/api/Failure.ts"
 import type { Refused, Rule } from "../../src/licenses/LicenseCommand.ts"
 import type { Changes, LicenseView } from "../../src/licenses/LicenseState.ts"
-import { settle } from "../../src/licenses/Lifecycle.ts"
+import { isOverdue, settle } from "../../src/licenses/Lifecycle.ts"
 import { frozen, noon, type Rows } from "./Licenses.ts"
+
+const liveLeases = ({ leases }: Rows) => leases.filter(({ status }) => status === "live")
 
 /** The records as rules see them. */
 export const viewOf = (rows: Rows): LicenseView =>
@@ -21,7 +23,11 @@ export const viewOf = (rows: Rows): LicenseView =>
       rows.devices.find(({ binding_kind, binding_key }) => binding_kind === kind && binding_key === key),
     deviceById: (wanted) => rows.devices.find(({ id }) => id === wanted),
     devices: rows.devices,
-    liveLeases: rows.leases.filter(({ status }) => status === "live"),
+    overdue: (now) => rows.devices.filter((device) => isOverdue(device, rows.policy, now)),
+    liveLeases: liveLeases(rows),
+    liveLeaseCount: liveLeases(rows).length,
+    liveLeaseOf: (deviceId) => liveLeases(rows).find(({ device_id }) => device_id === deviceId),
+    lapsed: (now) => liveLeases(rows).filter(({ expires_at }) => expires_at <= now),
     leaseByToken: (hash) => rows.leases.find(({ token_hash }) => token_hash === hash),
     counted: (eventId) => {
       const entry = rows.ledger.find(({ event_id }) => event_id === eventId)
@@ -31,7 +37,9 @@ export const viewOf = (rows: Rows): LicenseView =>
         : { feature_code: feature.code, amount: entry.amount }
     },
     version: (version) => ({ enforced: Object.keys(rows.versions).length > 0, released_at: rows.versions[version] }),
-    feature: (wanted) => rows.features.find(({ id }) => id === wanted)
+    feature: (wanted) => rows.features.find(({ id }) => id === wanted),
+    link: (kind, wanted) => rows.links.find((link) => link.kind === kind && link.id === wanted),
+    otherResettable: rows.otherResettable
   } satisfies LicenseView)
 
 const upserted = <Row>(
@@ -51,6 +59,7 @@ export const applied = (rows: Rows, changes: Changes): Rows => {
       ({ feature_id }) => !changes.removedAssignments?.includes(feature_id)
     ),
     devices: upserted(rows.devices, [...(changes.devices ?? []), ...seen], ({ id }) => id),
+    otherResettable: changes.othersReset === true ? 0 : rows.otherResettable,
     leases: upserted(rows.leases, changes.leases ?? [], ({ id }) => id),
     ledger: [...rows.ledger, ...(changes.ledger ?? [])],
     events: [...rows.events, ...(changes.events ?? [])]

@@ -9,6 +9,8 @@ import type { RuntimeCommand } from "../../src/licenses/Admission.ts"
 import { assign, unassign } from "../../src/licenses/Assignments.ts"
 import type { Binding } from "../../src/licenses/Binding.ts"
 import { type ConsumeCommand, consume } from "../../src/licenses/Consumption.ts"
+import { blacklist, reset, unblacklist } from "../../src/licenses/DeviceActions.ts"
+import { rotateKey } from "../../src/licenses/KeyRotation.ts"
 import type { Rule } from "../../src/licenses/LicenseCommand.ts"
 import type {
   Assignment,
@@ -18,7 +20,10 @@ import type {
   PolicyRecord
 } from "../../src/licenses/LicenseState.ts"
 import { reinstate, revoke, suspend } from "../../src/licenses/Lifecycle.ts"
-import { type UpdateCommand, update } from "../../src/licenses/Update.ts"
+import { renew } from "../../src/licenses/Renewal.ts"
+import { transfer } from "../../src/licenses/Transfer.ts"
+import { update } from "../../src/licenses/Update.ts"
+import { resetUsage } from "../../src/licenses/UsageReset.ts"
 import {
   activationOf,
   assignmentOf,
@@ -36,6 +41,15 @@ import {
   rowsOf,
   second
 } from "./Licenses.ts"
+import {
+  deviceCommands,
+  edits,
+  linkable,
+  renewals,
+  rotations,
+  transfers,
+  usageResets
+} from "./ManagementArbitraries.ts"
 
 /** Mostly the usual value, now and then one of the rare ones. */
 const mostly = <A>(usual: A, ...rare: ReadonlyArray<A>): fc.Arbitrary<A> =>
@@ -55,7 +69,7 @@ export const bindings: ReadonlyArray<Binding> = [
 
 const featureCodes = ["api", "export", "reports"] as const
 
-export const policies: fc.Arbitrary<Partial<PolicyRecord>> = fc.record({
+const policies: fc.Arbitrary<Partial<PolicyRecord>> = fc.record({
   license_type: fc.constantFrom("perpetual", "time_limited", "subscription", "trial", "consumption"),
   max_activations: fc.constantFrom(0, 1, 2, 3, 3),
   max_container_instances: fc.constantFrom(undefined, undefined, 0, 1, 2),
@@ -64,6 +78,7 @@ export const policies: fc.Arbitrary<Partial<PolicyRecord>> = fc.record({
   require_heartbeat: fc.boolean(),
   allow_vm: mostly(true, false),
   allow_container: mostly(true, false),
+  max_transfers: fc.constantFrom(0, 1, 2),
   entitlement_counter: fc.constantFrom(0, 2)
 })
 
@@ -172,7 +187,8 @@ export const rows: fc.Arbitrary<Rows> = fc
         .map((device) => leaseOf(device)),
       ledger: given.ledger,
       features: [...featureCodes.map((code) => featureOf(code)), featureOf("foreign", { product_id: "prod_2" })],
-      versions: given.versions
+      versions: given.versions,
+      links: linkable
     })
   })
 
@@ -218,17 +234,6 @@ const assigning = fc.record(
   { requiredKeys: ["feature_id"] }
 )
 
-const editing: fc.Arbitrary<UpdateCommand> = fc.record(
-  {
-    customer_name: fc.constantFrom(null, "Ada"),
-    starts_at: fc.constantFrom(null, noon + minute),
-    expires_at: fc.constantFrom(null, noon - day, noon + day, noon + 90 * day),
-    maintenance_expires_at: fc.constantFrom(null, noon + day),
-    metadata: fc.constantFrom({}, { note: "edited" })
-  },
-  { requiredKeys: [] }
-)
-
 /** One command and the time that passes before it. */
 export interface Step {
   readonly wait: number
@@ -262,7 +267,14 @@ export const anyStep: fc.Arbitrary<Step> = fc.oneof(
   steps(3, deactivate, requests),
   steps(3, assign, assigning),
   steps(1, unassign, fc.record({ feature_id: fc.constantFrom("feat_api", "feat_export", "feat_unheard-of") })),
-  steps(3, update, editing),
+  steps(3, update, edits),
+  steps(3, renew, renewals),
+  steps(3, transfer, transfers),
+  steps(3, resetUsage, usageResets),
+  steps(1, rotateKey, rotations),
+  steps(2, reset, deviceCommands(bindings)),
+  steps(2, blacklist, deviceCommands(bindings)),
+  steps(3, unblacklist, deviceCommands(bindings)),
   steps(1, suspend, nothing),
   steps(2, reinstate, nothing),
   { weight: 1, arbitrary: fc.oneof(steps(1, revoke, nothing), steps(9, reinstate, nothing)) }

@@ -14,6 +14,7 @@ import type {
   LeaseRecord,
   LedgerEntry,
   LicenseRecord,
+  LinkRecord,
   PolicyRecord
 } from "../../src/licenses/LicenseState.ts"
 import { redacted, sha256Hex } from "../../src/signing/Digest.ts"
@@ -37,6 +38,10 @@ export interface Rows {
   /** The catalog: features by what they are, versions by when they were released. */
   readonly features: ReadonlyArray<FeatureRecord>
   readonly versions: { readonly [version: string]: number }
+  /** Customers, orders and subscriptions that a command may link to. */
+  readonly links: ReadonlyArray<LinkRecord>
+  /** Devices that could be reset and are not among these records. */
+  readonly otherResettable: number
 }
 
 /** Rows with the license and policy given in part. Counters that are left out agree with the other records. */
@@ -106,6 +111,8 @@ export const rowsOf = ({ license, policy, ...rest }: RowsInput = {}): Rows => {
     ledger: [],
     events: [],
     versions: {},
+    links: [],
+    otherResettable: 0,
     features: assignments.map(({ feature_code }) => featureOf(feature_code)),
     ...rest,
     assignments,

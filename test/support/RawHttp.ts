@@ -1,5 +1,5 @@
 /** HTTP as bytes: requests that no client library would send, and answers as they came. */
-import { type IncomingHttpHeaders, request as httpRequest } from "node:http"
+import { request as httpRequest, type IncomingHttpHeaders } from "node:http"
 import { connect } from "node:net"
 import { Effect } from "effect"
 
@@ -65,15 +65,29 @@ const parse = (text: string): unknown => {
 
 /** Writes bytes to a connection and gives the answer, which must be the only one on it. */
 export const exchange = (port: number, bytes: string | Uint8Array): Effect.Effect<Answer> =>
-  Effect.callback((resume) => {
-    const socket = connect(port, "127.0.0.1", () => socket.write(bytes))
-    const received: Array<Buffer> = []
-    const give = () => resume(Effect.succeed(parseAnswer(Buffer.concat(received).toString("latin1"))))
-    socket.on("data", (chunk) => received.push(chunk))
-    socket.on("error", give)
-    socket.on("close", give)
-    return Effect.sync(() => socket.destroy())
-  })
+  Effect.flatMap(hold(port, bytes), ({ answer }) => answer)
+
+/** A connection on which the first bytes were sent. Its answer is what has come when the service closes it. */
+export const hold = (port: number, bytes: string | Uint8Array) =>
+  Effect.callback<{ readonly write: (bytes: string) => Effect.Effect<void>; readonly answer: Effect.Effect<Answer> }>(
+    (resume) => {
+      const received: Array<Buffer> = []
+      const closed = Promise.withResolvers<Answer>()
+      const socket = connect(port, "127.0.0.1", () =>
+        socket.write(bytes, () =>
+          resume(
+            Effect.succeed({
+              write: (more) => Effect.sync(() => void socket.write(more)),
+              answer: Effect.promise(() => closed.promise)
+            })
+          )
+        )
+      )
+      socket.on("data", (chunk) => received.push(chunk))
+      socket.on("error", () => {})
+      socket.on("close", () => closed.resolve(parseAnswer(Buffer.concat(received).toString("latin1"))))
+    }
+  )
 
 /** Writes bytes to a connection and resets it. */
 export const abandon = (port: number, bytes: string): Effect.Effect<void> =>

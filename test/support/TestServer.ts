@@ -102,7 +102,9 @@ export class TestServer extends Context.Service<
       Layer.provideMerge(Server.layer),
       Layer.provideMerge(over(stores)),
       Layer.provide(Shutdown.layerTest),
-      Layer.provideMerge(Settings.layerTest({ port: 0, logLevel: "None", bootstrapToken: Redacted.make(adminToken), ...settings })),
+      Layer.provideMerge(
+        Settings.layerTest({ port: 0, logLevel: "None", bootstrapToken: Redacted.make(adminToken), ...settings })
+      ),
       Layer.provide(RehearsalClock.layer(() => clock.offsetMillis)),
       Layer.orDie
     )

@@ -33,7 +33,8 @@ export class Wire extends Context.Service<
           socket.pipe(other)
         }
       })
-      const listen = (at: number) => Effect.callback<void>((resume) => void server.listen(at, "127.0.0.1", () => resume(Effect.void)))
+      const listen = (at: number) =>
+        Effect.callback<void>((resume) => void server.listen(at, "127.0.0.1", () => resume(Effect.void)))
       const cut = Effect.callback<void>((resume) => {
         server.close(() => resume(Effect.void))
         for (const socket of sockets) socket.destroy()

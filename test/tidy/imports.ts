@@ -72,8 +72,11 @@ const everyoneIsListed = (
   example
 })
 
-const decidesPurely =
-  /^src\/licenses\/(Activation|Admission|Assignments|Consumption|Draft|Entitlement|Floating|LicenseCommand|LicenseState|Lifecycle|Terms|Update|VersionGate)\.ts$/
+/** What rules are made of. A rule itself is known by its answers: it accepts or rejects. */
+const ruleParts =
+  /^src\/licenses\/(CommittedState|Draft|Entitlement|LicenseCommand|LicenseState|Lifecycle|Linkage|Terms)\.ts$/
+const answersCommands = ({ imports }: Source) =>
+  imports.some(({ target, typeOnly }) => target === "src/licenses/LicenseCommand.ts" && !typeOnly)
 
 export const importRules: ReadonlyArray<Rule> = [
   clientsPullInNoServer,
@@ -111,9 +114,12 @@ export const importRules: ReadonlyArray<Rule> = [
   ),
   importRule(
     "License rules decide without Effect, clock or storage",
-    ({ path }, { target, typeOnly }) => decidesPurely.test(path) && !typeOnly && /^(effect|@effect|node:)/.test(target),
+    (source, { target, typeOnly }) =>
+      (ruleParts.test(source.path) || answersCommands(source)) && !typeOnly && /^(effect|@effect|node:)/.test(target),
     {
-      example: { "src/licenses/Lifecycle.ts": `import { Effect } from "effect"` },
+      example: {
+        "src/licenses/Anew.ts": `import { accept } from "./LicenseCommand.ts"\nimport { Effect } from "effect"`
+      },
       exceptions: {
         "src/licenses/Entitlement.ts":
           "The payload's schema stands beside the function that fills it, which uses no Effect."

@@ -12,6 +12,19 @@ const versionsOf = (manifest = "{}"): ReadonlyArray<readonly [string, string]> =
   return [dependencies, devDependencies, overrides].flatMap((versions) => Object.entries(versions ?? {}))
 }
 
+interface Locked {
+  readonly optionalDependencies?: Readonly<Record<string, string>>
+}
+
+/** `npm ci` refuses a lock file that lacks an optional package, on every platform. */
+const missingPlatforms = (lock = `{"packages": {}}`) => {
+  const { packages } = JSON.parse(lock) as { readonly packages: Readonly<Record<string, Locked>> }
+  const wanted = Object.values(packages).flatMap(({ optionalDependencies }) => Object.keys(optionalDependencies ?? {}))
+  return wanted
+    .filter((name) => !Object.keys(packages).some((key) => key.endsWith(`node_modules/${name}`)))
+    .map((name) => ({ path: "package-lock.json", line: 1, what: name }))
+}
+
 export const wordRules: ReadonlyArray<Rule> = [
   wordRule(
     "No text names a folder of the machine it was written on",
@@ -38,6 +51,13 @@ export const wordRules: ReadonlyArray<Rule> = [
     name: "package-lock.json records no download addresses",
     find: inLines(/"resolved": "http[^"]*"/, (path) => path === "package-lock.json"),
     example: { "package-lock.json": `  "resolved": "https://packages.example.com/x.tgz"` }
+  },
+  {
+    name: "package-lock.json names the packages of every platform (node infra/scripts/complete-lock.mjs adds them)",
+    find: ({ texts }) => missingPlatforms(texts.get("package-lock.json")),
+    example: {
+      "package-lock.json": `{"packages": {"node_modules/a": {"optionalDependencies": {"a-win32-x64": "1.0.0"}}}}`
+    }
   },
   {
     name: "Versions are pinned exactly",

@@ -27,69 +27,69 @@ const slots = ({ devices }: Rows, kind?: DeviceRecord["binding_kind"]) =>
       status === "active" && holds_slot && (kind ?? binding_kind) === binding_kind
   ).length
 
-describe("activation limits", () => {
-  const cases: ReadonlyArray<
-    readonly [string, Partial<Rows["policy"]>, devices: ReadonlyArray<Binding>, next: Binding, code: string | undefined]
-  > = [
-    [
-      "containers count with all devices where they have no limit",
-      { max_activations: 1 },
-      [machine],
-      pod,
-      "ACTIVATION_LIMIT_REACHED"
-    ],
-    [
-      "devices count with containers where those have no limit",
-      { max_activations: 1 },
-      [pod],
-      machine,
-      "ACTIVATION_LIMIT_REACHED"
-    ],
-    [
-      "containers with a limit take no other slots",
-      { max_activations: 1, max_container_instances: 2 },
-      [machine, pod],
-      otherPod,
-      undefined
-    ],
-    [
-      "containers with a limit leave the others theirs",
-      { max_activations: 1, max_container_instances: 2 },
-      [pod, otherPod],
-      machine,
-      undefined
-    ],
-    [
-      "containers stop at their limit",
-      { max_activations: 9, max_container_instances: 1 },
-      [pod],
-      otherPod,
-      "CONTAINER_LIMIT_REACHED"
-    ],
-    [
-      "0 containers are any number",
-      { max_activations: 1, max_container_instances: 0 },
-      [machine, pod],
-      otherPod,
-      undefined
-    ],
-    [
-      "0 containers leave the limit of the others",
-      { max_activations: 1, max_container_instances: 0 },
-      [machine, pod],
-      other,
-      "ACTIVATION_LIMIT_REACHED"
-    ],
-    ["0 activations are any number", { max_activations: 0 }, [machine, pod], other, undefined],
-    [
-      "0 activations leave the limit of containers",
-      { max_activations: 0, max_container_instances: 1 },
-      [pod],
-      otherPod,
-      "CONTAINER_LIMIT_REACHED"
-    ]
+const cases: ReadonlyArray<
+  readonly [string, Partial<Rows["policy"]>, devices: ReadonlyArray<Binding>, next: Binding, code: string | undefined]
+> = [
+  [
+    "containers count with all devices where they have no limit",
+    { max_activations: 1 },
+    [machine],
+    pod,
+    "ACTIVATION_LIMIT_REACHED"
+  ],
+  [
+    "devices count with containers where those have no limit",
+    { max_activations: 1 },
+    [pod],
+    machine,
+    "ACTIVATION_LIMIT_REACHED"
+  ],
+  [
+    "containers with a limit take no other slots",
+    { max_activations: 1, max_container_instances: 2 },
+    [machine, pod],
+    otherPod,
+    undefined
+  ],
+  [
+    "containers with a limit leave the others theirs",
+    { max_activations: 1, max_container_instances: 2 },
+    [pod, otherPod],
+    machine,
+    undefined
+  ],
+  [
+    "containers stop at their limit",
+    { max_activations: 9, max_container_instances: 1 },
+    [pod],
+    otherPod,
+    "CONTAINER_LIMIT_REACHED"
+  ],
+  [
+    "0 containers are any number",
+    { max_activations: 1, max_container_instances: 0 },
+    [machine, pod],
+    otherPod,
+    undefined
+  ],
+  [
+    "0 containers leave the limit of the others",
+    { max_activations: 1, max_container_instances: 0 },
+    [machine, pod],
+    other,
+    "ACTIVATION_LIMIT_REACHED"
+  ],
+  ["0 activations are any number", { max_activations: 0 }, [machine, pod], other, undefined],
+  [
+    "0 activations leave the limit of containers",
+    { max_activations: 0, max_container_instances: 1 },
+    [pod],
+    otherPod,
+    "CONTAINER_LIMIT_REACHED"
   ]
+]
 
+describe("activation limits", () => {
   it.each(cases)("%s", (_, policy, known, next, code) => {
     const rows = rowsOf({ policy, devices: known.map((binding) => deviceOf(binding)) })
     assert.strictEqual(perform(rows, activate, activationOf(next), noon).refused?.code, code)

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { ConfigProvider, Effect, Redacted } from "effect"
 import { IpNetwork } from "effect/net"
-import { Settings } from "../src/Config.ts"
+import { Settings } from "../../src/Config.ts"
 
 const masterKey = Buffer.alloc(32).toString("base64")
 
@@ -62,7 +62,12 @@ describe("Settings", () => {
     LICENSING_DATABASE_URL: ["mysql://secret@db/x", "secret"],
     LICENSING_MASTER_KEY: ["secret", Buffer.alloc(31).toString("base64"), Buffer.alloc(33).toString("base64")],
     LICENSING_BOOTSTRAP_TOKEN: ["secret", "with space".padEnd(40)],
-    LICENSING_BASE_URL: ["licenses.example.com", "ftp://example.com", "https://example.com/?a=1", "https://user:secret@example.com"],
+    LICENSING_BASE_URL: [
+      "licenses.example.com",
+      "ftp://example.com",
+      "https://example.com/?a=1",
+      "https://user:secret@example.com"
+    ],
     LICENSING_TRUSTED_PROXIES: ["10.0.0.0/33", "everything", "10.0.0.1/8", "10.0.0.0/8,"],
     LICENSING_LOG_FORMAT: ["xml"],
     LICENSING_LOG_LEVEL: ["loud"],
@@ -86,11 +91,10 @@ describe("Settings", () => {
       const { lines } = yield* Effect.flip(
         read({ LICENSING_PORT: "x", LICENSING_LOG_LEVEL: "x", LICENSING_DATABASE_URL: "postgres://db/x" })
       )
-      assert.deepStrictEqual(lines.map((line) => line.split(" ")[0]), [
-        "LICENSING_PORT",
-        "LICENSING_LOG_LEVEL",
-        "LICENSING_MASTER_KEY"
-      ])
+      assert.deepStrictEqual(
+        lines.map((line) => line.split(" ")[0]),
+        ["LICENSING_PORT", "LICENSING_LOG_LEVEL", "LICENSING_MASTER_KEY"]
+      )
     })
   )
 })

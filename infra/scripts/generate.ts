@@ -1,0 +1,54 @@
+/**
+ * Writes what is generated and committed: the OpenAPI document, the texts for language models, the test vectors, the database's
+ * schema. With `--check` it writes nothing and ends with 1 where a file is not what the code says.
+ */
+import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { Effect, Layer, References } from "effect"
+import { documentFiles } from "../../src/documents/Documents.ts"
+import { databaseAt } from "../../src/Foundation.ts"
+import { EmbeddedPostgres } from "../../src/postgres/EmbeddedPostgres.ts"
+import { schemaText } from "../../src/postgres/SchemaText.ts"
+import { vectorFiles } from "./vectors.ts"
+
+const root = fileURLToPath(new URL("../..", import.meta.url))
+
+/** The schema as the migrations leave it in a database of its own. */
+const schemaFile = Effect.acquireUseRelease(
+  Effect.sync(() => {
+    const directory = mkdtempSync(join(tmpdir(), "licensing-schema-"))
+    // Where we are root, the server is somebody else, who must be able to pass.
+    chmodSync(directory, 0o711)
+    return directory
+  }),
+  (directory) =>
+    Effect.map(Effect.provide(schemaText(), migrated(directory)), (text) => ({ "schema/schema.sql": text })),
+  (directory) => Effect.sync(() => rmSync(directory, { recursive: true, force: true }))
+)
+
+const migrated = (directory: string) =>
+  Layer.unwrap(EmbeddedPostgres.useSync(({ url }) => databaseAt(url))).pipe(
+    Layer.provide(EmbeddedPostgres.layer({ directory, settings: { fsync: "off" } }))
+  )
+
+const present = (path: string): string | undefined => {
+  try {
+    return readFileSync(`${root}${path}`, "utf8")
+  } catch {
+    return undefined
+  }
+}
+
+const files = {
+  ...documentFiles(),
+  ...vectorFiles(),
+  ...(await Effect.runPromise(Effect.provideService(schemaFile, References.MinimumLogLevel, "Warn")))
+}
+const stale = Object.entries(files).filter(([path, text]) => present(path) !== text)
+for (const [path, text] of stale) {
+  if (process.argv.includes("--check")) console.error(`${path} is not what the code says: run \`npm run generate\`.`)
+  else writeFileSync(`${root}${path}`, text)
+}
+if (process.argv.includes("--check") && stale.length > 0) process.exitCode = 1

@@ -1,0 +1,470 @@
+-- The whole schema as the migrations leave it, for reading and for review. Generated; do not edit.
+
+CREATE EXTENSION pg_trgm;
+
+CREATE TABLE api_keys (
+  id text NOT NULL,
+  name text NOT NULL,
+  key_prefix text NOT NULL,
+  token_hash bytea NOT NULL,
+  scopes text[] NOT NULL,
+  allowed_cidrs text[] NOT NULL,
+  is_active boolean NOT NULL,
+  expires_at timestamp with time zone,
+  last_used_at timestamp with time zone,
+  revoked_at timestamp with time zone,
+  created_at timestamp with time zone NOT NULL,
+  is_bootstrap boolean DEFAULT false NOT NULL,
+  CONSTRAINT api_keys_pkey PRIMARY KEY (id),
+  CONSTRAINT api_keys_token_hash_key UNIQUE (token_hash)
+);
+CREATE UNIQUE INDEX api_keys_bootstrap ON api_keys USING btree (is_bootstrap) WHERE is_bootstrap;
+CREATE INDEX api_keys_page ON api_keys USING btree (created_at DESC, id DESC) WHERE (revoked_at IS NULL);
+
+CREATE TABLE custom_field_definitions (
+  id text NOT NULL,
+  product_id text NOT NULL,
+  resource_type text NOT NULL,
+  code text NOT NULL,
+  name text NOT NULL,
+  value_type text NOT NULL,
+  is_required boolean NOT NULL,
+  enum_options text[] NOT NULL,
+  metadata jsonb NOT NULL,
+  created_at timestamp with time zone NOT NULL,
+  updated_at timestamp with time zone NOT NULL,
+  CONSTRAINT custom_field_definitions_pkey PRIMARY KEY (id),
+  CONSTRAINT custom_field_definitions_check CHECK (((value_type = 'enum'::text) = (cardinality(enum_options) > 0))),
+  CONSTRAINT custom_field_definitions_code_key UNIQUE (product_id, resource_type, code),
+  CONSTRAINT custom_field_definitions_resource_type_check CHECK ((resource_type = ANY (ARRAY['license'::text, 'customer'::text]))),
+  CONSTRAINT custom_field_definitions_value_type_check CHECK ((value_type = ANY (ARRAY['string'::text, 'integer'::text, 'boolean'::text, 'datetime'::text, 'enum'::text])))
+);
+CREATE INDEX custom_field_definitions_page ON custom_field_definitions USING btree (product_id, created_at DESC, id DESC);
+
+CREATE TABLE custom_field_values (
+  definition_id text NOT NULL,
+  license_id text,
+  customer_id text,
+  string_value text,
+  integer_value bigint,
+  boolean_value boolean,
+  datetime_value timestamp with time zone,
+  enum_value text,
+  created_at timestamp with time zone NOT NULL,
+  updated_at timestamp with time zone NOT NULL,
+  CONSTRAINT custom_field_values_check CHECK ((num_nonnulls(license_id, customer_id) = 1)),
+  CONSTRAINT custom_field_values_check1 CHECK ((num_nonnulls(string_value, integer_value, boolean_value, datetime_value, enum_value) = 1))
+);
+CREATE UNIQUE INDEX custom_field_values_customer ON custom_field_values USING btree (customer_id, definition_id) WHERE (customer_id IS NOT NULL);
+CREATE INDEX custom_field_values_customer_page ON custom_field_values USING btree (customer_id, created_at DESC, definition_id DESC) WHERE (customer_id IS NOT NULL);
+CREATE INDEX custom_field_values_definition ON custom_field_values USING btree (definition_id, enum_value);
+CREATE UNIQUE INDEX custom_field_values_license ON custom_field_values USING btree (license_id, definition_id) WHERE (license_id IS NOT NULL);
+CREATE INDEX custom_field_values_license_page ON custom_field_values USING btree (license_id, created_at DESC, definition_id DESC) WHERE (license_id IS NOT NULL);
+
+CREATE TABLE customers (
+  id text NOT NULL,
+  name text NOT NULL,
+  code text NOT NULL,
+  email text,
+  metadata jsonb NOT NULL,
+  created_at timestamp with time zone NOT NULL,
+  updated_at timestamp with time zone NOT NULL,
+  CONSTRAINT customers_pkey PRIMARY KEY (id),
+  CONSTRAINT customers_code_key UNIQUE (code)
+);
+CREATE INDEX customers_email_page ON customers USING btree (email, created_at DESC, id DESC) WHERE (email IS NOT NULL);
+CREATE INDEX customers_page ON customers USING btree (created_at DESC, id DESC);
+
+CREATE TABLE devices (
+  id text NOT NULL,
+  license_id text NOT NULL,
+  binding_kind text NOT NULL,
+  binding_key text NOT NULL,
+  fingerprint text,
+  hostname text,
+  os text,
+  ip_address text,
+  container_id text,
+  cluster_id text,
+  namespace text,
+  pod_name text,
+  is_vm boolean NOT NULL,
+  is_container boolean NOT NULL,
+  status text NOT NULL,
+  holds_slot boolean NOT NULL,
+  activated_at timestamp with time zone,
+  first_seen_at timestamp with time zone NOT NULL,
+  last_seen_at timestamp with time zone NOT NULL,
+  last_validated_at timestamp with time zone,
+  metadata jsonb NOT NULL,
+  created_at timestamp with time zone NOT NULL,
+  updated_at timestamp with time zone NOT NULL,
+  CONSTRAINT devices_pkey PRIMARY KEY (id),
+  CONSTRAINT devices_binding_kind_check CHECK ((binding_kind = ANY (ARRAY['hardware'::text, 'container'::text]))),
+  CONSTRAINT devices_status_check CHECK ((status = ANY (ARRAY['active'::text, 'deactivated'::text, 'blacklisted'::text, 'reset'::text, 'expired'::text])))
+) WITH (fillfactor=80);
+CREATE UNIQUE INDEX devices_binding_key ON devices USING btree (license_id, binding_kind, binding_key);
+CREATE INDEX devices_page ON devices USING btree (license_id, created_at DESC, id DESC);
+CREATE INDEX devices_status_page ON devices USING btree (license_id, status, created_at DESC, id DESC);
+
+CREATE TABLE event_sequence (
+  "only" boolean DEFAULT true NOT NULL,
+  last bigint NOT NULL,
+  ledger_last bigint NOT NULL,
+  webhooks_revision bigint DEFAULT 1 NOT NULL,
+  CONSTRAINT event_sequence_pkey PRIMARY KEY ("only"),
+  CONSTRAINT event_sequence_only_check CHECK ("only")
+) WITH (fillfactor=10);
+
+CREATE TABLE events (
+  sequence bigint NOT NULL,
+  event_type text NOT NULL,
+  actor_type text NOT NULL,
+  actor_id text NOT NULL,
+  resource_type text NOT NULL,
+  resource_id text,
+  ip_address text,
+  metadata jsonb NOT NULL,
+  created_at timestamp with time zone NOT NULL,
+  CONSTRAINT events_pkey PRIMARY KEY (sequence),
+  CONSTRAINT events_actor_type_check CHECK ((actor_type = ANY (ARRAY['api_key'::text, 'license'::text, 'oidc_subject'::text, 'system'::text])))
+);
+CREATE INDEX events_actor_type ON events USING btree (actor_type, sequence DESC);
+CREATE INDEX events_resource ON events USING btree (resource_id, sequence DESC);
+CREATE INDEX events_resource_type ON events USING btree (resource_type, sequence DESC);
+CREATE INDEX events_type ON events USING btree (event_type, sequence DESC);
+
+CREATE TABLE features (
+  id text NOT NULL,
+  product_id text NOT NULL,
+  name text NOT NULL,
+  code text NOT NULL,
+  metadata jsonb NOT NULL,
+  created_at timestamp with time zone NOT NULL,
+  CONSTRAINT features_pkey PRIMARY KEY (id),
+  CONSTRAINT features_code_key UNIQUE (product_id, code)
+);
+CREATE INDEX features_page ON features USING btree (product_id, created_at DESC, id DESC);
+
+CREATE TABLE idempotent_answers (
+  scope bytea NOT NULL,
+  body_hash bytea NOT NULL,
+  status smallint NOT NULL,
+  content_type text,
+  body bytea NOT NULL,
+  sealed boolean NOT NULL,
+  expires_at timestamp with time zone,
+  created_at timestamp with time zone NOT NULL,
+  CONSTRAINT idempotent_answers_pkey PRIMARY KEY (scope)
+);
+CREATE INDEX idempotent_answers_expiry ON idempotent_answers USING btree (expires_at) WHERE (expires_at IS NOT NULL);
+
+CREATE TABLE leases (
+  id text NOT NULL,
+  license_id text NOT NULL,
+  device_id text NOT NULL,
+  token_hash bytea NOT NULL,
+  status text NOT NULL,
+  checked_out_at timestamp with time zone NOT NULL,
+  heartbeat_at timestamp with time zone NOT NULL,
+  expires_at timestamp with time zone NOT NULL,
+  ended_at timestamp with time zone,
+  CONSTRAINT leases_pkey PRIMARY KEY (id),
+  CONSTRAINT leases_status_check CHECK ((status = ANY (ARRAY['live'::text, 'checked_in'::text, 'superseded'::text, 'expired'::text, 'ended'::text, 'blacklisted'::text]))),
+  CONSTRAINT leases_token_hash_key UNIQUE (token_hash)
+) WITH (fillfactor=80);
+CREATE UNIQUE INDEX leases_device_live ON leases USING btree (device_id) WHERE (status = 'live'::text);
+CREATE INDEX leases_lapse ON leases USING btree (expires_at, id) WHERE (status = 'live'::text);
+CREATE INDEX leases_live ON leases USING btree (license_id, expires_at) WHERE (status = 'live'::text);
+CREATE INDEX leases_page ON leases USING btree (license_id, checked_out_at DESC, id DESC);
+
+CREATE TABLE license_features (
+  license_id text NOT NULL,
+  feature_id text NOT NULL,
+  enabled boolean NOT NULL,
+  max_consumptions bigint,
+  total_consumptions bigint DEFAULT 0 NOT NULL,
+  expires_at timestamp with time zone,
+  metadata jsonb NOT NULL,
+  created_at timestamp with time zone NOT NULL,
+  updated_at timestamp with time zone NOT NULL,
+  CONSTRAINT license_features_pkey PRIMARY KEY (license_id, feature_id),
+  CONSTRAINT license_features_max_consumptions_check CHECK ((max_consumptions >= 0)),
+  CONSTRAINT license_features_total_consumptions_check CHECK ((total_consumptions >= 0))
+) WITH (fillfactor=80);
+CREATE INDEX license_features_feature ON license_features USING btree (feature_id);
+
+CREATE TABLE licenses (
+  id text NOT NULL,
+  product_id text NOT NULL,
+  policy_id text NOT NULL,
+  customer_id text,
+  order_id text,
+  subscription_id text,
+  key_hash bytea NOT NULL,
+  license_key_prefix text NOT NULL,
+  license_key_last4 text NOT NULL,
+  status text NOT NULL,
+  customer_email text,
+  customer_name text,
+  starts_at timestamp with time zone,
+  expires_at timestamp with time zone,
+  maintenance_expires_at timestamp with time zone,
+  active_device_count integer DEFAULT 0 NOT NULL,
+  times_activated integer DEFAULT 0 NOT NULL,
+  times_transferred integer DEFAULT 0 NOT NULL,
+  total_consumptions bigint DEFAULT 0 NOT NULL,
+  entitlement_counter bigint DEFAULT 1 NOT NULL,
+  metadata jsonb NOT NULL,
+  revision bigint DEFAULT 1 NOT NULL,
+  created_at timestamp with time zone NOT NULL,
+  updated_at timestamp with time zone NOT NULL,
+  expiring_for timestamp with time zone,
+  expiring_days smallint,
+  heartbeat_from timestamp with time zone,
+  CONSTRAINT licenses_pkey PRIMARY KEY (id),
+  CONSTRAINT licenses_active_device_count_check CHECK ((active_device_count >= 0)),
+  CONSTRAINT licenses_key_hash_key UNIQUE (key_hash),
+  CONSTRAINT licenses_status_check CHECK ((status = ANY (ARRAY['active'::text, 'suspended'::text, 'expired'::text, 'revoked'::text, 'grace_period'::text])))
+) WITH (fillfactor=80);
+CREATE INDEX licenses_clock ON licenses USING btree (policy_id, status, expires_at) WHERE ((expires_at IS NOT NULL) AND (status = ANY (ARRAY['active'::text, 'grace_period'::text, 'expired'::text])));
+CREATE INDEX licenses_customer_page ON licenses USING btree (customer_id, created_at DESC, id DESC) WHERE (customer_id IS NOT NULL);
+CREATE INDEX licenses_expiring ON licenses USING btree ((
+CASE
+    WHEN (expiring_for = expires_at) THEN (expiring_days)::integer
+    ELSE 8
+END), expires_at) WHERE ((status = 'active'::text) AND (expires_at IS NOT NULL));
+CREATE INDEX licenses_expiry ON licenses USING btree (expires_at, id) WHERE (expires_at IS NOT NULL);
+CREATE INDEX licenses_heartbeat ON licenses USING btree (policy_id, COALESCE(heartbeat_from, created_at));
+CREATE INDEX licenses_last4_page ON licenses USING btree (license_key_last4, created_at DESC, id DESC);
+CREATE INDEX licenses_order_page ON licenses USING btree (order_id, created_at DESC, id DESC) WHERE (order_id IS NOT NULL);
+CREATE INDEX licenses_page ON licenses USING btree (created_at DESC, id DESC);
+CREATE INDEX licenses_policy_page ON licenses USING btree (policy_id, created_at DESC, id DESC);
+CREATE INDEX licenses_product_page ON licenses USING btree (product_id, created_at DESC, id DESC);
+CREATE INDEX licenses_search ON licenses USING gin (lower(((COALESCE(customer_name, ''::text) || ' '::text) || COALESCE(customer_email, ''::text))) gin_trgm_ops);
+CREATE INDEX licenses_status_page ON licenses USING btree (status, created_at DESC, id DESC);
+CREATE INDEX licenses_subscription_page ON licenses USING btree (subscription_id, created_at DESC, id DESC) WHERE (subscription_id IS NOT NULL);
+
+CREATE TABLE orders (
+  id text NOT NULL,
+  product_id text NOT NULL,
+  customer_id text,
+  subscription_id text,
+  external_system text NOT NULL,
+  external_id text NOT NULL,
+  status text NOT NULL,
+  period_start timestamp with time zone,
+  period_end timestamp with time zone,
+  metadata jsonb NOT NULL,
+  created_at timestamp with time zone NOT NULL,
+  updated_at timestamp with time zone NOT NULL,
+  CONSTRAINT orders_pkey PRIMARY KEY (id),
+  CONSTRAINT orders_check CHECK (((period_start IS NULL) = (period_end IS NULL))),
+  CONSTRAINT orders_external_key UNIQUE (product_id, external_system, external_id),
+  CONSTRAINT orders_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'paid'::text, 'fulfilled'::text, 'canceled'::text, 'refunded'::text])))
+);
+CREATE INDEX orders_customer_page ON orders USING btree (customer_id, created_at DESC, id DESC) WHERE (customer_id IS NOT NULL);
+CREATE INDEX orders_external_page ON orders USING btree (product_id, external_id, created_at DESC, id DESC);
+CREATE INDEX orders_page ON orders USING btree (product_id, created_at DESC, id DESC);
+CREATE INDEX orders_status_page ON orders USING btree (product_id, status, created_at DESC, id DESC);
+CREATE INDEX orders_subscription_page ON orders USING btree (subscription_id, created_at DESC, id DESC) WHERE (subscription_id IS NOT NULL);
+CREATE INDEX orders_system_page ON orders USING btree (product_id, external_system, created_at DESC, id DESC);
+
+CREATE TABLE policies (
+  id text NOT NULL,
+  product_id text NOT NULL,
+  name text NOT NULL,
+  code text NOT NULL,
+  license_type text NOT NULL,
+  max_activations integer NOT NULL,
+  max_floating_users integer,
+  max_container_instances integer,
+  floating_timeout_minutes integer NOT NULL,
+  grace_period_days integer NOT NULL,
+  validation_interval_minutes integer NOT NULL,
+  require_heartbeat boolean NOT NULL,
+  allow_offline_activation boolean NOT NULL,
+  offline_grace_days integer NOT NULL,
+  allow_vm boolean NOT NULL,
+  allow_container boolean NOT NULL,
+  max_transfers integer NOT NULL,
+  metadata jsonb NOT NULL,
+  revision bigint DEFAULT 1 NOT NULL,
+  entitlement_counter bigint DEFAULT 0 NOT NULL,
+  created_at timestamp with time zone NOT NULL,
+  updated_at timestamp with time zone NOT NULL,
+  CONSTRAINT policies_pkey PRIMARY KEY (id),
+  CONSTRAINT policies_code_key UNIQUE (product_id, code),
+  CONSTRAINT policies_floating_timeout_minutes_check CHECK ((floating_timeout_minutes >= 1)),
+  CONSTRAINT policies_grace_period_days_check CHECK ((grace_period_days >= 0)),
+  CONSTRAINT policies_license_type_check CHECK ((license_type = ANY (ARRAY['perpetual'::text, 'time_limited'::text, 'subscription'::text, 'trial'::text, 'consumption'::text]))),
+  CONSTRAINT policies_max_activations_check CHECK ((max_activations >= 0)),
+  CONSTRAINT policies_max_container_instances_check CHECK ((max_container_instances >= 0)),
+  CONSTRAINT policies_max_floating_users_check CHECK ((max_floating_users >= 0)),
+  CONSTRAINT policies_max_transfers_check CHECK ((max_transfers >= 0)),
+  CONSTRAINT policies_offline_grace_days_check CHECK ((offline_grace_days >= 0)),
+  CONSTRAINT policies_validation_interval_minutes_check CHECK ((validation_interval_minutes >= 1))
+);
+CREATE INDEX policies_page ON policies USING btree (product_id, created_at DESC, id DESC);
+
+CREATE TABLE product_versions (
+  id text NOT NULL,
+  product_id text NOT NULL,
+  version text NOT NULL,
+  released_at timestamp with time zone NOT NULL,
+  metadata jsonb NOT NULL,
+  created_at timestamp with time zone NOT NULL,
+  updated_at timestamp with time zone NOT NULL,
+  CONSTRAINT product_versions_pkey PRIMARY KEY (id),
+  CONSTRAINT product_versions_version_key UNIQUE (product_id, version)
+);
+CREATE INDEX product_versions_page ON product_versions USING btree (product_id, created_at DESC, id DESC);
+
+CREATE TABLE products (
+  id text NOT NULL,
+  name text NOT NULL,
+  code text NOT NULL,
+  metadata jsonb NOT NULL,
+  catalog_revision bigint DEFAULT 1 NOT NULL,
+  created_at timestamp with time zone NOT NULL,
+  updated_at timestamp with time zone NOT NULL,
+  CONSTRAINT products_pkey PRIMARY KEY (id),
+  CONSTRAINT products_code_key UNIQUE (code)
+);
+CREATE INDEX products_page ON products USING btree (created_at DESC, id DESC);
+
+CREATE TABLE schema_migrations (
+  id integer NOT NULL,
+  name text NOT NULL,
+  checksum text NOT NULL,
+  applied_at timestamp with time zone NOT NULL,
+  CONSTRAINT schema_migrations_pkey PRIMARY KEY (id)
+);
+
+CREATE TABLE signing_keys (
+  kid text NOT NULL,
+  algorithm text NOT NULL,
+  public_key bytea NOT NULL,
+  private_key_sealed bytea NOT NULL,
+  status text NOT NULL,
+  created_at timestamp with time zone NOT NULL,
+  retired_at timestamp with time zone,
+  CONSTRAINT signing_keys_pkey PRIMARY KEY (kid),
+  CONSTRAINT signing_keys_status_check CHECK ((status = ANY (ARRAY['active'::text, 'retired'::text])))
+);
+CREATE UNIQUE INDEX signing_keys_active ON signing_keys USING btree (status) WHERE (status = 'active'::text);
+
+CREATE TABLE subscriptions (
+  id text NOT NULL,
+  product_id text NOT NULL,
+  customer_id text,
+  external_system text NOT NULL,
+  external_id text NOT NULL,
+  status text NOT NULL,
+  current_period_start timestamp with time zone NOT NULL,
+  current_period_end timestamp with time zone NOT NULL,
+  cancel_at_period_end boolean NOT NULL,
+  canceled_at timestamp with time zone,
+  metadata jsonb NOT NULL,
+  created_at timestamp with time zone NOT NULL,
+  updated_at timestamp with time zone NOT NULL,
+  CONSTRAINT subscriptions_pkey PRIMARY KEY (id),
+  CONSTRAINT subscriptions_check CHECK ((current_period_end > current_period_start)),
+  CONSTRAINT subscriptions_check1 CHECK (((canceled_at IS NULL) OR (status = 'canceled'::text))),
+  CONSTRAINT subscriptions_external_key UNIQUE (product_id, external_system, external_id),
+  CONSTRAINT subscriptions_status_check CHECK ((status = ANY (ARRAY['trialing'::text, 'active'::text, 'past_due'::text, 'paused'::text, 'canceled'::text])))
+);
+CREATE INDEX subscriptions_customer_page ON subscriptions USING btree (customer_id, created_at DESC, id DESC) WHERE (customer_id IS NOT NULL);
+CREATE INDEX subscriptions_external_page ON subscriptions USING btree (product_id, external_id, created_at DESC, id DESC);
+CREATE INDEX subscriptions_page ON subscriptions USING btree (product_id, created_at DESC, id DESC);
+CREATE INDEX subscriptions_status_page ON subscriptions USING btree (product_id, status, created_at DESC, id DESC);
+CREATE INDEX subscriptions_system_page ON subscriptions USING btree (product_id, external_system, created_at DESC, id DESC);
+
+CREATE TABLE usage_ledger (
+  sequence bigint NOT NULL,
+  license_id text NOT NULL,
+  feature_id text NOT NULL,
+  action text NOT NULL,
+  event_id text,
+  amount bigint NOT NULL,
+  balance_after bigint NOT NULL,
+  max_after bigint,
+  device_id text,
+  actor_type text NOT NULL,
+  actor_id text NOT NULL,
+  request_id text NOT NULL,
+  occurred_at timestamp with time zone NOT NULL,
+  CONSTRAINT usage_ledger_pkey PRIMARY KEY (sequence),
+  CONSTRAINT usage_ledger_action_check CHECK ((action = ANY (ARRAY['consume'::text, 'reset'::text, 'top_up'::text, 'set_limit'::text])))
+);
+CREATE UNIQUE INDEX usage_ledger_event_id ON usage_ledger USING btree (license_id, event_id) WHERE (event_id IS NOT NULL);
+
+CREATE TABLE webhook_deliveries (
+  endpoint_id text NOT NULL,
+  sequence bigint NOT NULL,
+  status text DEFAULT 'pending'::text NOT NULL,
+  attempts smallint DEFAULT 0 NOT NULL,
+  due_at timestamp with time zone NOT NULL,
+  leased_until timestamp with time zone,
+  created_at timestamp with time zone NOT NULL,
+  finished_at timestamp with time zone,
+  CONSTRAINT webhook_deliveries_pkey PRIMARY KEY (endpoint_id, sequence),
+  CONSTRAINT webhook_deliveries_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'delivered'::text, 'exhausted'::text])))
+) WITH (fillfactor=60, autovacuum_vacuum_scale_factor=0.02, autovacuum_vacuum_insert_scale_factor=0.05);
+CREATE INDEX webhook_deliveries_due ON webhook_deliveries USING btree (endpoint_id, due_at, sequence) WHERE (status = 'pending'::text);
+
+CREATE TABLE webhook_delivery_counts (
+  endpoint_id text NOT NULL,
+  period timestamp with time zone NOT NULL,
+  delivered bigint NOT NULL,
+  failed bigint NOT NULL,
+  exhausted bigint NOT NULL,
+  CONSTRAINT webhook_delivery_counts_pkey PRIMARY KEY (endpoint_id, period)
+) WITH (fillfactor=50);
+
+CREATE TABLE webhook_endpoints (
+  id text NOT NULL,
+  name text NOT NULL,
+  url text NOT NULL,
+  event_types text[] NOT NULL,
+  is_active boolean NOT NULL,
+  disabled_reason text,
+  secret_prefix text NOT NULL,
+  secret_sealed bytea NOT NULL,
+  previous_secret_sealed bytea,
+  previous_secret_until timestamp with time zone,
+  revision bigint DEFAULT 1 NOT NULL,
+  exhausted_in_a_row integer DEFAULT 0 NOT NULL,
+  last_success_at timestamp with time zone,
+  last_failure_at timestamp with time zone,
+  last_failure text,
+  created_at timestamp with time zone NOT NULL,
+  updated_at timestamp with time zone NOT NULL,
+  CONSTRAINT webhook_endpoints_pkey PRIMARY KEY (id),
+  CONSTRAINT webhook_endpoints_disabled_reason_check CHECK ((disabled_reason = ANY (ARRAY['gone'::text, 'exhausted'::text])))
+) WITH (fillfactor=50);
+CREATE INDEX webhook_endpoints_active ON webhook_endpoints USING btree (id) WHERE is_active;
+CREATE INDEX webhook_endpoints_page ON webhook_endpoints USING btree (created_at DESC, id DESC);
+
+ALTER TABLE custom_field_definitions ADD CONSTRAINT custom_field_definitions_product_id_fkey FOREIGN KEY (product_id) REFERENCES products(id);
+ALTER TABLE custom_field_values ADD CONSTRAINT custom_field_values_customer_id_fkey FOREIGN KEY (customer_id) REFERENCES customers(id) ON DELETE CASCADE;
+ALTER TABLE custom_field_values ADD CONSTRAINT custom_field_values_definition_id_fkey FOREIGN KEY (definition_id) REFERENCES custom_field_definitions(id);
+ALTER TABLE custom_field_values ADD CONSTRAINT custom_field_values_license_id_fkey FOREIGN KEY (license_id) REFERENCES licenses(id);
+ALTER TABLE devices ADD CONSTRAINT devices_license_id_fkey FOREIGN KEY (license_id) REFERENCES licenses(id);
+ALTER TABLE features ADD CONSTRAINT features_product_id_fkey FOREIGN KEY (product_id) REFERENCES products(id);
+ALTER TABLE leases ADD CONSTRAINT leases_device_id_fkey FOREIGN KEY (device_id) REFERENCES devices(id);
+ALTER TABLE leases ADD CONSTRAINT leases_license_id_fkey FOREIGN KEY (license_id) REFERENCES licenses(id);
+ALTER TABLE license_features ADD CONSTRAINT license_features_feature_id_fkey FOREIGN KEY (feature_id) REFERENCES features(id);
+ALTER TABLE license_features ADD CONSTRAINT license_features_license_id_fkey FOREIGN KEY (license_id) REFERENCES licenses(id);
+ALTER TABLE licenses ADD CONSTRAINT licenses_customer_id_fkey FOREIGN KEY (customer_id) REFERENCES customers(id);
+ALTER TABLE licenses ADD CONSTRAINT licenses_order_id_fkey FOREIGN KEY (order_id) REFERENCES orders(id);
+ALTER TABLE licenses ADD CONSTRAINT licenses_policy_id_fkey FOREIGN KEY (policy_id) REFERENCES policies(id);
+ALTER TABLE licenses ADD CONSTRAINT licenses_product_id_fkey FOREIGN KEY (product_id) REFERENCES products(id);
+ALTER TABLE licenses ADD CONSTRAINT licenses_subscription_id_fkey FOREIGN KEY (subscription_id) REFERENCES subscriptions(id);
+ALTER TABLE orders ADD CONSTRAINT orders_customer_id_fkey FOREIGN KEY (customer_id) REFERENCES customers(id);
+ALTER TABLE orders ADD CONSTRAINT orders_product_id_fkey FOREIGN KEY (product_id) REFERENCES products(id);
+ALTER TABLE orders ADD CONSTRAINT orders_subscription_id_fkey FOREIGN KEY (subscription_id) REFERENCES subscriptions(id);
+ALTER TABLE policies ADD CONSTRAINT policies_product_id_fkey FOREIGN KEY (product_id) REFERENCES products(id);
+ALTER TABLE product_versions ADD CONSTRAINT product_versions_product_id_fkey FOREIGN KEY (product_id) REFERENCES products(id);
+ALTER TABLE subscriptions ADD CONSTRAINT subscriptions_customer_id_fkey FOREIGN KEY (customer_id) REFERENCES customers(id);
+ALTER TABLE subscriptions ADD CONSTRAINT subscriptions_product_id_fkey FOREIGN KEY (product_id) REFERENCES products(id);

@@ -1,0 +1,208 @@
+/**
+ * The contract as text for language models, derived from the OpenAPI document: a short index, and one text with everything. Lines
+ * are short and say one thing, so that a part of the text makes sense without the rest.
+ */
+import type { JsonSchema } from "effect"
+import type { OpenApi } from "effect/http-api"
+import { nameOf } from "./Schemas.ts"
+
+type Json = JsonSchema.JsonSchema
+type Spec = OpenApi.OpenAPISpec
+
+/** What stands for the service's address in committed documents. */
+export const baseUrlPlaceholder = "{base_url}"
+
+/** `/llms.txt`: what the API is, how to authenticate, one line for each operation. */
+export const llmsIndex = (spec: Spec, baseUrl: string): string =>
+  [
+    ...introduction(baseUrl),
+    "## Documents",
+    "",
+    `- [OpenAPI document](${baseUrl}/openapi.yaml): schemas, statuses and codes; also as [JSON](${baseUrl}/openapi.json)`,
+    `- [Everything in one text](${baseUrl}/llms-full.txt): operations with fields, errors and examples`,
+    `- [Reference for people](${baseUrl}/docs)`,
+    "",
+    ...groupsOf(spec).flatMap(({ name, description, operations }) => [
+      `## ${name}`,
+      "",
+      ...(description === undefined ? [] : [description, ""]),
+      ...operations.map(
+        ({ method, path, operation }) =>
+          `- \`${method} ${path}\` ${operation.summary} (${operation.operationId}${scopesOf(operation)})`
+      ),
+      ""
+    ])
+  ].join("\n")
+
+/** `/llms-full.txt`: every operation with its fields, errors and an example, then every schema. */
+export const llmsFull = (spec: Spec, baseUrl: string): string =>
+  [
+    ...introduction(baseUrl),
+    ...groupsOf(spec).flatMap(({ name, description, operations }) => [
+      `# ${name}`,
+      "",
+      ...(description === undefined ? [] : [description, ""]),
+      ...operations.flatMap((one) => operationText(one, baseUrl))
+    ]),
+    "# Schemas",
+    "",
+    ...Object.entries(spec.components.schemas).flatMap(([name, schema]) => [
+      `## ${name}`,
+      "",
+      ...schemaLines(schema),
+      ""
+    ])
+  ].join("\n")
+
+const introduction = (baseUrl: string): ReadonlyArray<string> => [
+  "# Licensing Service",
+  "",
+  "> Issues and manages software licenses and answers runtime license checks. Self-hosted. JSON over HTTP.",
+  "",
+  `- Base address: ${baseUrl}`,
+  "- Management operations: `Authorization: Bearer <API_TOKEN>`. The scope `admin` satisfies all; each operation names the scopes that it needs.",
+  "- Runtime operations (`/api/v1/license/…`): `Authorization: License <LICENSE_KEY>`. Answers are signed with Ed25519 over the JSON of `data`.",
+  "- Answers are `{data, meta}`, lists `{data, page_info: {next_cursor}, meta}`, runtime answers `{data, signature, meta}`, refusals `{error: {code, message, detail?}, meta}`. 204 has no body.",
+  "- Lists: `limit` (1 to 200, 50 unless given) and `cursor` (the `next_cursor` before); `next_cursor` is null on the last page.",
+  "- Bodies are JSON objects; unknown fields are refused (400 INVALID_JSON, `detail` is the field's path), values that are not allowed too (422 VALIDATION_ERROR).",
+  "- PATCH changes the fields that are given; null clears an optional one.",
+  "- `Idempotency-Key` on POST, PUT, PATCH and DELETE: a repeat with the same key and body gets the first answer again.",
+  "- Times are ISO 8601 with an offset. Ids are opaque texts.",
+  ""
+]
+
+interface Located {
+  readonly method: string
+  readonly path: string
+  readonly operation: OpenApi.OpenAPISpecOperation & { readonly "x-required-scopes"?: ReadonlyArray<string> }
+}
+
+const groupsOf = (spec: Spec) => {
+  const all = Object.entries(spec.paths).flatMap(([path, item]) =>
+    Object.entries(item).map(
+      ([method, operation]): Located => ({
+        method: method.toUpperCase(),
+        path,
+        operation: operation as Located["operation"]
+      })
+    )
+  )
+  return spec.tags.map((tag) => ({
+    ...tag,
+    operations: all.filter(({ operation }) => operation.tags.includes(tag.name))
+  }))
+}
+
+const scopesOf = ({ "x-required-scopes": scopes }: Located["operation"]) =>
+  scopes === undefined ? "" : `; ${scopes.join(", ")}`
+
+const operationText = ({ method, path, operation }: Located, baseUrl: string): ReadonlyArray<string> => {
+  const body = operation.requestBody?.content["application/json"] as { schema: Json; example?: unknown } | undefined
+  return [
+    `## ${operation.operationId}`,
+    "",
+    `\`${method} ${path}\`: ${operation.summary}.${operation.description === undefined ? "" : ` ${operation.description}`}`,
+    "",
+    `- Authorization: ${authorizationOf(operation)}`,
+    ...(operation.parameters ?? []).flatMap(parameterLine),
+    ...(body === undefined ? [] : [`- Body: ${typeOf(body.schema)}`, ...inlineFields(body.schema)]),
+    ...Object.entries(operation.responses).map(
+      ([status, response]) => `- ${status}: ${answerOf(Number(status), response)}`
+    ),
+    ...(body?.example === undefined ? [] : ["", ...curl(method, baseUrl + path, operation, body.example)]),
+    ""
+  ]
+}
+
+const authorizationOf = (operation: Located["operation"]): string => {
+  const names = operation.security.flatMap((requirement) => Object.keys(requirement))
+  if (names.includes("LicenseKey")) return "`License <LICENSE_KEY>`"
+  return names.length === 0 ? "none" : `\`Bearer <API_TOKEN>\`${scopesOf(operation).replace("; ", " with ")}`
+}
+
+const parameterLine = (parameter: OpenApi.OpenAPISpecParameter & { readonly $ref?: string }): ReadonlyArray<string> => {
+  if (parameter.$ref !== undefined) {
+    return [`- Header \`Idempotency-Key\` (string, ${parameter.$ref.includes("Required") ? "required" : "optional"})`]
+  }
+  const { name, required, schema, description } = parameter
+  const place = parameter.in === "path" ? "Path" : parameter.in === "query" ? "Query" : "Header"
+  return [
+    `- ${place} \`${name}\` (${typeOf(schema as Json)}, ${required ? "required" : "optional"})${description === undefined ? "" : `: ${description}`}`
+  ]
+}
+
+const answerOf = (status: number, response: OpenApi.OpenApiSpecResponse): string => {
+  if (status >= 400) return response.description
+  const schema = response.content?.["application/json"]?.schema as Json | undefined
+  if (schema === undefined) return "no body, or a file"
+  const { data } = (schema["properties"] ?? {}) as { readonly data?: Json }
+  return data === undefined ? typeOf(schema) : `data: ${typeOf(data)}`
+}
+
+const curl = (
+  method: string,
+  address: string,
+  operation: Located["operation"],
+  example: unknown
+): ReadonlyArray<string> => {
+  const credential = authorizationOf(operation).includes("LICENSE_KEY") ? "License $LICENSE_KEY" : "Bearer $API_TOKEN"
+  return [
+    "```sh",
+    `curl -X ${method} ${address} \\`,
+    `  -H "Authorization: ${credential}" -H "Content-Type: application/json" \\`,
+    `  -d '${JSON.stringify(example)}'`,
+    "```"
+  ]
+}
+
+/** The fields of a schema that stands in place; one with a name is described under its name. */
+const inlineFields = (schema: Json): ReadonlyArray<string> =>
+  nameOf(schema) === undefined ? schemaLines(schema).map((line) => `  ${line}`) : []
+
+const schemaLines = (schema: Json): ReadonlyArray<string> => {
+  const properties = schema["properties"] as { readonly [name: string]: Json } | undefined
+  const required = (schema["required"] ?? []) as ReadonlyArray<string>
+  const about = typeof schema["description"] === "string" ? [schema["description"], ""] : []
+  if (properties === undefined) return [...about, `- ${typeOf(schema)}`]
+  return [
+    ...about,
+    ...Object.entries(properties).map(([name, field]) => {
+      const description = typeof field["description"] === "string" ? `: ${field["description"]}` : ""
+      return `- \`${name}\` (${typeOf(field)}, ${required.includes(name) ? "required" : "optional"})${description}`
+    })
+  ]
+}
+
+/** A schema in a few words: `string, 1 to 255 characters`, `Product[]`, `active | retired`. */
+const typeOf = (schema: Json): string => {
+  const name = nameOf(schema)
+  if (name !== undefined) return name
+  const alternatives = (schema["anyOf"] ?? schema["oneOf"]) as ReadonlyArray<Json> | undefined
+  if (alternatives !== undefined) return alternatives.map(typeOf).join(" | ")
+  const literals = schema["enum"] as ReadonlyArray<unknown> | undefined
+  if (literals !== undefined) return literals.map(String).join(" | ")
+  if (schema["type"] === "array") return `${typeOf((schema["items"] ?? {}) as Json)}[]`
+  if (schema["type"] === "object") return objectType(schema)
+  return [String(schema["format"] ?? schema["type"] ?? "any JSON"), ...boundsOf(schema)].join(", ")
+}
+
+const objectType = (schema: Json): string => {
+  const properties = schema["properties"] as { readonly [name: string]: Json } | undefined
+  if (properties === undefined) return "object"
+  return `{${Object.entries(properties)
+    .map(([name, field]) => `${name}: ${typeOf(field)}`)
+    .join("; ")}}`
+}
+
+const boundsOf = (schema: Json): ReadonlyArray<string> => {
+  const [shortest, longest] = [schema["minLength"], schema["maxLength"]]
+  const [minimum, maximum] = [schema["minimum"], schema["maximum"]]
+  return [
+    ...(longest === undefined && shortest === undefined
+      ? []
+      : [`${shortest ?? 0} to ${longest ?? "any number of"} characters`]),
+    ...(minimum === undefined ? [] : [`at least ${minimum}`]),
+    ...(maximum === undefined ? [] : [`at most ${maximum}`]),
+    ...(typeof schema["pattern"] === "string" ? [`matching ${schema["pattern"]}`] : [])
+  ]
+}

@@ -1,0 +1,78 @@
+/** The operations of the contract, as documents speak of them: what each can be refused with, and which header it takes. */
+import { Context, SchemaAST } from "effect"
+import { HttpApi, type HttpApiEndpoint, OpenApi } from "effect/http-api"
+import { Api } from "../Api.ts"
+import { type Code, statuses } from "../api/Failure.ts"
+import { Idempotency, KeyRequired } from "../auth/Idempotency.ts"
+
+export interface Operation {
+  /** The operationId. */
+  readonly id: string
+  readonly endpoint: HttpApiEndpoint.Top
+  /** Every code that it can be refused with, by status. */
+  readonly refusals: ReadonlyMap<number, ReadonlyArray<Code>>
+  readonly idempotencyKey: "none" | "optional" | "required"
+}
+
+/** All operations by their operationId, in the order of the contract. */
+export const operations = (): ReadonlyMap<string, Operation> => {
+  const found: Array<Operation> = []
+  HttpApi.reflect(Api, {
+    onGroup: () => {},
+    onEndpoint: ({ endpoint, errors }) => {
+      const idempotencyKey = idempotencyKeyOf(endpoint)
+      const own = new Set([...endpoint.error].flatMap(codesOf))
+      const all = new Set([...errors.values()].flat().flatMap(codesOf))
+      const possible = [...all].filter((code) => own.has(code) || isPossible(code, endpoint, idempotencyKey))
+      const id = Context.getOrElse(endpoint.annotations, OpenApi.Identifier, () => endpoint.identifier)
+      found.push({ id, endpoint, idempotencyKey, refusals: byStatus(possible) })
+    }
+  })
+  return new Map(found.map((operation) => [operation.id, operation]))
+}
+
+const idempotencyKeyOf = (endpoint: HttpApiEndpoint.Top): Operation["idempotencyKey"] => {
+  const keys = [...endpoint.middlewares] as ReadonlyArray<unknown>
+  if (endpoint.method === "GET" || !keys.includes(Idempotency)) return "none"
+  return Context.get(endpoint.annotations, KeyRequired) ? "required" : "optional"
+}
+
+const byStatus = (codes: ReadonlyArray<Code>): Operation["refusals"] =>
+  new Map([...Map.groupBy(codes, (code) => statuses[code] as number)].sort(([a], [b]) => a - b))
+
+/** What a middleware refuses in general, an operation without a body, query or key never meets. */
+const isPossible = (
+  code: Code,
+  endpoint: HttpApiEndpoint.Top,
+  idempotencyKey: Operation["idempotencyKey"]
+): boolean => {
+  switch (code) {
+    case "INVALID_JSON":
+    case "VALIDATION_ERROR":
+    case "UNSUPPORTED_MEDIA_TYPE":
+      return endpoint.payload.size > 0
+    case "PAYLOAD_TOO_LARGE":
+      return endpoint.method !== "GET"
+    case "INVALID_QUERY":
+      return endpoint.query !== undefined
+    case "NOT_FOUND":
+      return endpoint.params !== undefined
+    case "IDEMPOTENCY_KEY_REQUIRED":
+      return idempotencyKey === "required"
+    case "IDEMPOTENCY_IN_PROGRESS":
+    case "IDEMPOTENCY_KEY_REUSED":
+      return idempotencyKey !== "none"
+    default:
+      return true
+  }
+}
+
+/** The codes that an error schema allows at `error.code`. */
+const codesOf = ({ ast }: { readonly ast: SchemaAST.AST }): ReadonlyArray<Code> => {
+  const code = memberOf(memberOf(SchemaAST.toEncoded(ast), "error"), "code")
+  const literals = code?._tag === "Union" ? code.types : [code]
+  return literals.flatMap((type) => (type?._tag === "Literal" ? [type.literal as Code] : []))
+}
+
+const memberOf = (ast: SchemaAST.AST | undefined, name: string): SchemaAST.AST | undefined =>
+  ast?._tag === "Objects" ? ast.propertySignatures.find((property) => property.name === name)?.type : undefined

@@ -1,0 +1,60 @@
+/** Publishes the documents. They are made once, when they are first asked for. */
+import { Effect, Layer } from "effect"
+import { HttpRouter, type HttpServerRequest, HttpServerResponse } from "effect/http"
+import { HttpApiScalar } from "effect/http-api"
+import { Settings } from "../Config.ts"
+import { publishedApi } from "./Document.ts"
+import { llmsFullText, llmsText, openApiJson, openApiYaml } from "./Documents.ts"
+import { baseUrlPlaceholder } from "./Llms.ts"
+
+export const DocumentsHttp = Layer.unwrap(
+  Settings.useSync(({ baseUrl }) =>
+    Layer.mergeAll(
+      document("/openapi.json", "application/json", () => openApiJson(baseUrl)),
+      document("/openapi.yaml", "application/yaml", () => openApiYaml(baseUrl)),
+      addressed("/llms.txt", baseUrl, llmsText),
+      addressed("/llms-full.txt", baseUrl, llmsFullText),
+      // The page brings its script along and asks nobody else for anything.
+      HttpApiScalar.layer(publishedApi(baseUrl), {
+        path: "/docs",
+        scalar: { withDefaultFonts: false, showOperationId: true }
+      })
+    )
+  )
+)
+
+const response = (text: string, contentType: string) =>
+  HttpServerResponse.text(text, { contentType, headers: { "cache-control": "public, max-age=300" } })
+
+const document = (path: `/${string}`, contentType: string, make: () => string) => {
+  const text = once(make)
+  return HttpRouter.add(
+    "GET",
+    path,
+    Effect.sync(() => response(text(), contentType))
+  )
+}
+
+/** A text with the service's address in it: the configured one, else the one that the request was sent to. */
+const addressed = (path: `/${string}`, baseUrl: string | undefined, make: () => string) => {
+  const text = once(make)
+  return HttpRouter.add("GET", path, (request) =>
+    Effect.sync(() =>
+      response(text().replaceAll(baseUrlPlaceholder, baseUrl ?? originOf(request)), "text/plain; charset=utf-8")
+    )
+  )
+}
+
+const once = (make: () => string) => {
+  let text: string | undefined
+  return () => {
+    text ??= make()
+    return text
+  }
+}
+
+/** What comes in a header may be anything; only what can be an authority is shown. */
+const originOf = ({ headers }: HttpServerRequest.HttpServerRequest): string => {
+  const host = headers["host"] ?? ""
+  return /^[A-Za-z0-9.:[\]-]{1,255}$/.test(host) ? `http://${host}` : baseUrlPlaceholder
+}

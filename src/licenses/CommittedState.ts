@@ -1,0 +1,114 @@
+/**
+ * What an actor holds of its license, as the database held it at one revision. It is only changed by absorbing a draft that was
+ * committed; a license with very many devices is held without those that were not used lately.
+ */
+import type { Draft } from "./Draft.ts"
+import { Due } from "./Due.ts"
+import type { Assignment, BindingName, DeviceRecord, LeaseRecord, LicenseRecord, PolicyRecord } from "./LicenseState.ts"
+import { heartbeatDueAt } from "./Lifecycle.ts"
+import { LiveLeases } from "./LiveLeases.ts"
+
+/** Devices that an idle actor keeps in memory; beyond, the least recently written are read again when needed. */
+const devicesMax = 1024
+
+/** How devices are found by their binding. */
+export const bindingKey = ({ kind, key }: BindingName): string => `${kind}:${key}`
+export const keyOf = (device: DeviceRecord): string => `${device.binding_kind}:${device.binding_key}`
+
+export class LicenseState {
+  license: LicenseRecord
+  readonly policy: PolicyRecord
+  readonly catalogRevision: number
+  /** By feature code, in its order. */
+  assignments: ReadonlyMap<string, Assignment>
+  readonly devices = new Map<string, DeviceRecord>()
+  readonly deviceKeys = new Map<string, string>()
+  /** Whether a device that is not here does not exist. */
+  devicesComplete: boolean
+  /** Whether every active device is here. */
+  activeComplete: boolean
+  /** All leases whose stored status is live. Their devices are here, too. */
+  readonly leases: LiveLeases
+  private readonly heartbeats: Due<DeviceRecord>
+  /** How many devices there may be before the least recently written are forgotten. */
+  private devicesLimit = devicesMax
+
+  constructor(loaded: {
+    readonly license: LicenseRecord
+    readonly policy: PolicyRecord
+    readonly catalogRevision: number
+    readonly assignments: ReadonlyArray<Assignment>
+    readonly devices: ReadonlyArray<DeviceRecord>
+    readonly devicesComplete: boolean
+    readonly activeComplete: boolean
+    readonly leases: ReadonlyArray<LeaseRecord>
+  }) {
+    this.license = loaded.license
+    this.policy = loaded.policy
+    this.catalogRevision = loaded.catalogRevision
+    this.assignments = sortedByCode(loaded.assignments)
+    this.leases = new LiveLeases(loaded.leases)
+    this.heartbeats = new Due((device) => heartbeatDueAt(device, loaded.policy))
+    for (const device of loaded.devices) this.know(device)
+    this.devicesComplete = loaded.devicesComplete
+    this.activeComplete = loaded.activeComplete
+  }
+
+  know(device: DeviceRecord): void {
+    const key = keyOf(device)
+    this.devices.set(key, device)
+    this.deviceKeys.set(device.id, key)
+    this.heartbeats.put(key, device)
+  }
+
+  overdue(now: number): ReadonlyArray<DeviceRecord> {
+    return this.heartbeats.at(now, this.devices)
+  }
+
+  /** Whether it is known of a binding which device it names, or that there is none. */
+  knows(binding: BindingName): boolean {
+    return this.devicesComplete || this.devices.has(bindingKey(binding))
+  }
+
+  knowsId(deviceId: string): boolean {
+    return this.devicesComplete || this.deviceKeys.has(deviceId)
+  }
+
+  /** Takes over what a committed draft has changed. */
+  absorb(draft: Draft): void {
+    for (const device of draft.seen.values()) this.know(device)
+    if (draft.changed) this.absorbChanges(draft)
+    if (this.devices.size > this.devicesLimit) this.forgetDevices()
+  }
+
+  private absorbChanges(draft: Draft): void {
+    this.license = { ...draft.license, revision: this.license.revision + 1 }
+    if (draft.assignmentsChanged) this.assignments = sortedByCode(draft.assignments)
+    for (const device of draft.changedDevices.values()) this.know(device)
+    for (const lease of draft.changedLeases.values()) this.leases.put(lease)
+  }
+
+  /** Rules that count or time active devices, or end seats, need all of these here; the others can be looked up again. */
+  private forgetDevices(): void {
+    const keepsActive = this.policy.require_heartbeat || this.policy.max_container_instances !== undefined
+    for (const [key, device] of this.devices) {
+      if (this.devices.size <= devicesMax / 2) break
+      if (keepsActive && device.status === "active") continue
+      if (this.leases.ofDevice(device.id) !== undefined) continue
+      this.devices.delete(key)
+      this.deviceKeys.delete(device.id)
+      this.heartbeats.drop(key)
+      this.devicesComplete = false
+      this.activeComplete &&= keepsActive
+    }
+    // Where nearly all must stay, looking again at each change would be in vain.
+    this.devicesLimit = Math.max(devicesMax, 2 * this.devices.size)
+  }
+}
+
+export const sortedByCode = (assignments: ReadonlyArray<Assignment>): ReadonlyMap<string, Assignment> =>
+  new Map(
+    assignments
+      .toSorted((a, b) => (a.feature_code < b.feature_code ? -1 : 1))
+      .map((assignment) => [assignment.feature_code, assignment])
+  )

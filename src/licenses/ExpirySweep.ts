@@ -1,0 +1,171 @@
+/**
+ * Writes down what the clock has made of licenses that nobody uses: grace, expiry, and the notices ahead of expiry. It decides
+ * by the functions that `Lifecycle.settle` decides by and writes for many licenses at once: states, version counters, leases
+ * that end, events, each once. A license that is locked at the moment is in use, and its actor writes the same.
+ */
+import { Clock, Context, Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql"
+import { formatTimestamp } from "../api/Timestamp.ts"
+import { EventLog, type NewEvent } from "../events/EventLog.ts"
+import { columns, instant } from "../postgres/Parameters.ts"
+import { exclusively, untilDone } from "../workers/Exclusive.ts"
+import type { LicenseRecord, PolicyRecord } from "./LicenseState.ts"
+import { accessEndsAt, passed, passedEvents, statusByClock } from "./Lifecycle.ts"
+import { byClock, idsOf, lockLicenses } from "./Sweeping.ts"
+
+/** Licenses in one transaction: their events hold the one counter row for about 10 ms. */
+const batchSize = 500
+
+/** Days ahead of expiry at which it is announced, the last first. */
+const noticeDays = [1, 3, 7] as const
+/** What stands for "not announced yet" in the index of announcements. */
+const unannounced = 8
+const dayMillis = 86_400_000
+
+type DueLicense = Pick<LicenseRecord, "id" | "status" | "entitlement_counter"> &
+  Pick<PolicyRecord, "grace_period_days"> & { readonly expires_at: number }
+
+interface Expiring {
+  readonly id: string
+  readonly expires_at: number
+  readonly created_at: number
+  /** The days of the notice that was given last for this date. */
+  readonly announced: number
+}
+
+export class ExpirySweep extends Context.Service<
+  ExpirySweep,
+  {
+    /** Moves every license that the clock has moved, then announces what expires soon. */
+    readonly pass: Effect.Effect<void>
+  }
+>()("licensing/licenses/ExpirySweep") {
+  static readonly layer = Layer.effect(
+    ExpirySweep,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { appendRows } = yield* EventLog
+
+      const move = Effect.gen(function* () {
+        const now = yield* Clock.currentTimeMillis
+        const found = yield* idsOf(outdated(sql, now))
+        const due = yield* readDue(sql, yield* lockLicenses(sql, found))
+        const moved = due.filter((row) => statusByClock(row, row, now) !== row.status)
+        yield* writeMoves(sql, moved, now)
+        yield* endLeases(sql, moved, now)
+        yield* appendRows(byClock(moved.flatMap((row) => passedEvents(row.id, passed(row, row, now))), now), [])
+        return { found: found.length, done: moved.length }
+      })
+
+      const announce = Effect.gen(function* () {
+        const now = yield* Clock.currentTimeMillis
+        const found = yield* idsOf(unnoticed(sql, now))
+        const expiring = yield* readExpiring(sql, yield* lockLicenses(sql, found))
+        const due = expiring.filter((row) => reachedDays(row, now) < row.announced)
+        yield* writeNotices(sql, due, now)
+        yield* appendRows(byClock(due.flatMap((row) => notices(row, now)), now), [])
+        return { found: found.length, done: due.length }
+      })
+
+      const exclusive = exclusively(sql, "expiry-sweep")
+      const pass = Effect.andThen(untilDone(batchSize, exclusive(move)), untilDone(batchSize, exclusive(announce)))
+      return ExpirySweep.of({ pass: Effect.orDie(Effect.withSpan(pass, "ExpirySweep.pass")) })
+    })
+  )
+}
+
+/**
+ * Licenses whose stored state is not the clock's any more. Going back is among it: an edit of the expiry or of the policy's grace
+ * may have done that.
+ */
+const outdated = (sql: SqlClient.SqlClient, nowMillis: number) => {
+  const now = instant(nowMillis)
+  return sql<{ readonly id: string }>`
+    SELECT due.id FROM policies p CROSS JOIN LATERAL (
+      (SELECT l.id FROM licenses l WHERE l.policy_id = p.id AND l.status = 'active' AND l.expires_at <= ${now}
+        LIMIT ${batchSize})
+      UNION ALL
+      (SELECT l.id FROM licenses l WHERE l.policy_id = p.id AND l.status = 'grace_period'
+        AND l.expires_at <= ${now} - make_interval(days => p.grace_period_days) LIMIT ${batchSize})
+      UNION ALL
+      (SELECT l.id FROM licenses l WHERE l.policy_id = p.id AND l.status = 'grace_period' AND l.expires_at > ${now}
+        LIMIT ${batchSize})
+      UNION ALL
+      (SELECT l.id FROM licenses l WHERE l.policy_id = p.id AND l.status = 'expired'
+        AND l.expires_at > ${now} - make_interval(days => p.grace_period_days) LIMIT ${batchSize})
+    ) AS due LIMIT ${batchSize}`
+}
+
+const readDue = (sql: SqlClient.SqlClient, ids: ReadonlyArray<string>) => sql<DueLicense>`
+  SELECT l.id, l.status, l.expires_at, l.entitlement_counter, p.grace_period_days
+  FROM licenses l JOIN policies p ON p.id = l.policy_id
+  WHERE l.id = ANY(${columns.text(ids)}) AND l.expires_at IS NOT NULL AND l.status IN ('active', 'grace_period', 'expired')
+  ORDER BY l.id`
+
+const writeMoves = (sql: SqlClient.SqlClient, rows: ReadonlyArray<DueLicense>, now: number) => sql`
+  UPDATE licenses l SET status = moved.status, entitlement_counter = moved.entitlement_counter, revision = l.revision + 1
+  FROM unnest(${columns.text(rows.map((row) => row.id))}, ${columns.text(rows.map((row) => statusByClock(row, row, now)))},
+    ${columns.int8(rows.map((row) => row.entitlement_counter + passed(row, row, now).length))}
+  ) AS moved (id, status, entitlement_counter)
+  WHERE l.id = moved.id`
+
+/** Leases that were live when their license's access ended, and the devices that were active for nothing else. */
+const endLeases = (sql: SqlClient.SqlClient, rows: ReadonlyArray<DueLicense>, nowMillis: number) => {
+  const over = rows.filter((row) => statusByClock(row, row, nowMillis) === "expired")
+  const now = instant(nowMillis)
+  return sql`
+    WITH ended AS (
+      UPDATE leases SET status = 'ended', ended_at = ${now}
+      FROM unnest(${columns.text(over.map((row) => row.id))}, ${columns.timestamptz(over.map((row) => accessEndsAt(row, row)!))}
+      ) AS over (license_id, access_ended_at)
+      WHERE leases.license_id = over.license_id AND leases.status = 'live' AND leases.expires_at >= over.access_ended_at
+      RETURNING leases.device_id
+    )
+    UPDATE devices SET status = 'deactivated', updated_at = ${now}
+    FROM ended WHERE devices.id = ended.device_id AND devices.status = 'active' AND NOT devices.holds_slot`
+}
+
+/** The notice that is due or was last: the fewest days of which no more are left; all days where none has come. */
+const reachedDays = ({ expires_at }: Expiring, now: number): number =>
+  noticeDays.find((days) => expires_at - days * dayMillis <= now) ?? unannounced
+
+/** Active licenses that have come nearer to their expiry than the notice that was given last. */
+const unnoticed = (sql: SqlClient.SqlClient, nowMillis: number) => {
+  const now = instant(nowMillis)
+  return sql<{ readonly id: string }>`
+    SELECT due.id FROM (VALUES (8, 7), (7, 3), (3, 1)) AS notice (announced, days) CROSS JOIN LATERAL (
+      SELECT l.id FROM licenses l
+      WHERE (CASE WHEN l.expiring_for = l.expires_at THEN l.expiring_days ELSE 8 END) = notice.announced
+        AND l.status = 'active' AND l.expires_at > ${now} AND l.expires_at <= ${now} + make_interval(days => notice.days)
+      LIMIT ${batchSize}
+    ) AS due LIMIT ${batchSize}`
+}
+
+const readExpiring = (sql: SqlClient.SqlClient, ids: ReadonlyArray<string>) => sql<Expiring>`
+  SELECT id, expires_at, created_at, CASE WHEN expiring_for = expires_at THEN expiring_days ELSE ${unannounced} END AS announced
+  FROM licenses WHERE id = ANY(${columns.text(ids)}) AND status = 'active' AND expires_at IS NOT NULL ORDER BY id`
+
+/** No revision rises: nothing is decided by what was announced. */
+const writeNotices = (sql: SqlClient.SqlClient, rows: ReadonlyArray<Expiring>, now: number) => sql`
+  UPDATE licenses SET expiring_for = licenses.expires_at, expiring_days = notice.days
+  FROM unnest(${columns.text(rows.map((row) => row.id))}, ${columns.int4(rows.map((row) => reachedDays(row, now)))}
+  ) AS notice (id, days)
+  WHERE licenses.id = notice.id`
+
+/**
+ * The notices that a license has come past since the last one: the latest always, the ones before it where the license was
+ * there to be announced, so that an outage loses none and a trial of two days is not announced three times at once.
+ */
+const notices = (row: Expiring, now: number): ReadonlyArray<NewEvent> => {
+  const reached = reachedDays(row, now)
+  return noticeDays
+    .filter((days) => days >= reached && days < row.announced)
+    .filter((days) => days === reached || row.expires_at - days * dayMillis >= row.created_at)
+    .toReversed()
+    .map((days) => ({
+      event_type: "license.expiring",
+      resource_type: "license",
+      resource_id: row.id,
+      metadata: { days_before: days, expires_at: formatTimestamp(row.expires_at) }
+    }))
+}

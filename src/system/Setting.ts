@@ -1,0 +1,103 @@
+/**
+ * What one setting is, and the texts that settings are written in. A decoder gives undefined for text that is no right value,
+ * and wraps what is secret so that nothing prints it.
+ */
+import { Config, Effect, Redacted, Result, Schema, SchemaGetter, SchemaIssue } from "effect"
+import { IpNetwork, NetAddress } from "effect/net"
+
+export interface Setting<A> {
+  readonly name: string
+  readonly config: Config.Config<A>
+  /** What a right value is, after "must be". */
+  readonly expected: string
+}
+
+type Decode<A> = (text: string) => A | undefined
+
+/** One setting: `decode` gives undefined for text that is no right value; an unset variable gives the default. */
+export const setting = <A>(
+  name: string,
+  expected: string,
+  unset: NoInfer<A>,
+  decode: Decode<NonNullable<A>>
+): Setting<A> => ({
+  name,
+  expected,
+  config: Config.schema(textTo(decode), name).pipe(Config.withDefault(unset as never)) as Config.Config<A>
+})
+
+const textTo = <A>(decode: Decode<A>) =>
+  Schema.String.pipe(
+    Schema.decodeTo(
+      Schema.declare((_): _ is A & {} => true),
+      {
+        decode: SchemaGetter.transformEffect((text: string) => {
+          const value = decode(text.trim())
+          return value === undefined ? Effect.fail(new SchemaIssue.InvalidValue()) : Effect.succeed(value as A & {})
+        }),
+        encode: SchemaGetter.forbidden(() => "Settings are only read")
+      }
+    )
+  )
+
+export const text: Decode<string> = (value) => value
+
+export const secret =
+  (isRight: (value: string) => boolean): Decode<Redacted.Redacted<string>> =>
+  (value) =>
+    isRight(value) ? Redacted.make(value) : undefined
+
+export const integer =
+  (minimum: number, maximum: number): Decode<number> =>
+  (value) =>
+    /^\d{1,15}$/.test(value) && Number(value) >= minimum && Number(value) <= maximum ? Number(value) : undefined
+
+export const oneOf =
+  <const A extends Record<string, unknown>>(values: A): Decode<A[keyof A] & {}> =>
+  (value) =>
+    Object.hasOwn(values, value.toLowerCase()) ? (values[value.toLowerCase()] as A[keyof A] & {}) : undefined
+
+const url =
+  (...protocols: ReadonlyArray<string>) =>
+  (value: string): URL | undefined => {
+    const parsed = URL.parse(value)
+    return parsed !== null && protocols.includes(parsed.protocol) && parsed.hostname !== "" ? parsed : undefined
+  }
+
+export const publicAddress: Decode<string> = (value) => {
+  const parsed = url("http:", "https:")(value)
+  const plain = parsed !== undefined && parsed.search === "" && parsed.hash === "" && parsed.username === ""
+  return plain ? parsed.href.replace(/\/+$/, "") : undefined
+}
+
+export const databaseAddress = (value: string): boolean => {
+  const parsed = URL.parse(value)
+  return parsed !== null && ["postgres:", "postgresql:"].includes(parsed.protocol)
+}
+
+/** Networks in CIDR notation, separated by commas; an address alone is a network of one. */
+export const networks: Decode<ReadonlyArray<IpNetwork.IpNetwork>> = (value) => {
+  const parsed = value.split(",").map((part) => networkOf(part.trim()))
+  return parsed.every((network) => network !== undefined) ? parsed : undefined
+}
+
+const networkOf = (value: string): IpNetwork.IpNetwork | undefined => {
+  const network = value.includes("/")
+    ? IpNetwork.fromString(value)
+    : Result.flatMap(NetAddress.ipFromString(value), (address) => IpNetwork.make(address, NetAddress.width(address)))
+  return Result.getOrUndefined(network)
+}
+
+/** An address of an OIDC issuer: https, or http on this machine. As given, for it is compared with what tokens say. */
+export const issuerAddress: Decode<string> = (value) => {
+  const parsed = url("http:", "https:")(value)
+  const local = parsed !== undefined && /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(parsed.hostname)
+  const plain = parsed !== undefined && parsed.search === "" && parsed.hash === "" && parsed.username === ""
+  return plain && (parsed.protocol === "https:" || local) ? value : undefined
+}
+
+/** Origins of web pages, separated by commas. */
+export const origins: Decode<ReadonlyArray<string>> = (value) => {
+  const parsed = value.split(",").map((part) => part.trim())
+  return parsed.every((part) => url("http:", "https:")(part)?.origin === part) ? parsed : undefined
+}

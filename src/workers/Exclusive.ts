@@ -1,0 +1,41 @@
+/**
+ * Transactions that one node at a time runs. The lock lives and dies with the transaction, so a node that stops holds nothing up,
+ * and nodes take turns batch by batch.
+ */
+import { Effect, Option } from "effect"
+import type { SqlClient, SqlError } from "effect/sql"
+import { retryTransaction } from "../postgres/Transactions.ts"
+
+/** Runs a transaction, or answers None at once where another node is running one of this name. */
+export const exclusively =
+  (sql: SqlClient.SqlClient, name: string) =>
+  <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<Option.Option<A>, E | SqlError.SqlError, R> =>
+    retryTransaction(
+      sql.withTransaction(
+        Effect.flatMap(
+          sql<{ readonly free: boolean }>`
+            SELECT pg_try_advisory_xact_lock(hashtextextended(${`licensing/${name}`}, 0)) AS free`,
+          ([row]) => (row?.free === true ? Effect.asSome(self) : Effect.succeedNone)
+        )
+      )
+    )
+
+/** What a batch has come to. */
+export interface Batch {
+  /** Rows that were due, at most the batch's size. */
+  readonly found: number
+  /** Rows that were dealt with: those that others had locked are left for the next pass. */
+  readonly done: number
+}
+
+/** Runs batches until one is not full, or gets nowhere, or another node is at it. */
+export const untilDone = <E, R>(
+  size: number,
+  batch: Effect.Effect<Option.Option<Batch>, E, R>
+): Effect.Effect<void, E, R> =>
+  Effect.gen(function* () {
+    while (true) {
+      const result = yield* batch
+      if (Option.isNone(result) || result.value.found < size || result.value.done === 0) return
+    }
+  })

@@ -1,0 +1,74 @@
+/**
+ * A worker: an idempotent pass over what the tables say, run again and again. A signal or the schedule begins the next pass; a
+ * pass that fails is told once and tried again sooner than the schedule, and that next pass is the whole recovery.
+ */
+import { Cause, Clock, Duration, Effect, Latch } from "effect"
+
+export interface Worker {
+  /** As logs, probes and metrics name it. */
+  readonly name: string
+  /** From the end of a pass to the next, unless a signal comes first. */
+  readonly every: Duration.Input
+  readonly pass: Effect.Effect<void, unknown>
+}
+
+/** How a worker stands. Instants are epoch milliseconds. */
+export interface Standing {
+  readonly name: string
+  readonly started_at: number
+  /** The end of the last pass that succeeded; absent before the first. */
+  readonly last_success_at?: number
+  readonly last_failure_at?: number
+  /** Failures since the last success: above zero the worker is in trouble. */
+  readonly failures: number
+  /** Passes that succeeded since the start. */
+  readonly passes: number
+}
+
+export interface Running {
+  readonly standing: Effect.Effect<Standing>
+  /** Begins a pass as soon as possible, or another one where a pass is under way. */
+  readonly wake: Effect.Effect<void>
+  /** Works for ever: whoever forks it owns it. */
+  readonly run: Effect.Effect<never>
+}
+
+// A worker in trouble tries again soon, then ever less often, never less often than its schedule or once a minute.
+const pauseFirst = Duration.seconds(1)
+const pauseMax = Duration.minutes(1)
+
+export const make = Effect.fnUntraced(function* ({ name, every, pass }: Worker) {
+  const signal = yield* Latch.make(false)
+  let standing: Standing = { name, started_at: yield* Clock.currentTimeMillis, failures: 0, passes: 0 }
+
+  const succeeded = Effect.gen(function* () {
+    if (standing.failures > 0) yield* Effect.logInfo("A worker is well again.", { worker: name })
+    const now = yield* Clock.currentTimeMillis
+    standing = { ...standing, last_success_at: now, failures: 0, passes: standing.passes + 1 }
+  })
+
+  const failed = Effect.fnUntraced(function* (cause: Cause.Cause<unknown>) {
+    if (standing.failures === 0) yield* Effect.logError("A worker failed and is tried again.", { worker: name }, cause)
+    standing = { ...standing, last_failure_at: yield* Clock.currentTimeMillis, failures: standing.failures + 1 }
+  })
+
+  const pause = Effect.suspend(() => {
+    if (standing.failures === 0) return Effect.sleep(every)
+    const growing = Duration.times(pauseFirst, 2 ** Math.min(standing.failures - 1, 6))
+    return Effect.sleep(Duration.min(Duration.min(growing, pauseMax), Duration.fromInputUnsafe(every)))
+  })
+
+  const attempt = Effect.withSpan(Effect.exit(pass), `Worker.${name}`)
+
+  const run = Effect.gen(function* () {
+    while (true) {
+      // A signal that comes while a pass runs is kept for the next one: the pass may be past what it is about.
+      yield* signal.close
+      const exit = yield* attempt
+      yield* exit._tag === "Success" ? succeeded : failed(exit.cause)
+      yield* Effect.raceFirst(signal.await, pause)
+    }
+  }) as Effect.Effect<never>
+
+  return { run, wake: Effect.asVoid(signal.open), standing: Effect.sync(() => standing) } satisfies Running as Running
+})

@@ -1,0 +1,118 @@
+/**
+ * The whole API as the contract declares it: every operation with its credential, its scopes, and its schemas as the published
+ * document shows them. Tests walk this list, so an operation that is added is tested from the day it is there.
+ */
+import { Context, type JsonSchema, Option } from "effect"
+import { HttpApi, OpenApi } from "effect/http-api"
+import { Api } from "../../src/Api.ts"
+import { PathTables } from "../../src/api/Requests.ts"
+import { ManagementAuthorization, RequiredScopes } from "../../src/auth/Management.ts"
+import { RuntimeAuthorization } from "../../src/auth/Runtime.ts"
+import { openApiDocument } from "../../src/documents/Document.ts"
+
+export type Json = JsonSchema.JsonSchema
+
+export interface QueryParameter {
+  readonly name: string
+  readonly schema: Json
+  readonly required: boolean
+}
+
+export interface Operation {
+  readonly id: string
+  readonly method: string
+  /** As in the document: `/api/v1/products/{id}`. */
+  readonly path: string
+  readonly tag: string
+  readonly credential: "token" | "license key" | "none"
+  /** What is enforced: the annotation that authorization reads. */
+  readonly scopes: ReadonlyArray<string>
+  /** What is published. */
+  readonly publishedScopes: ReadonlyArray<string>
+  /** The path's parameters, in order, each with the table of what it names. */
+  readonly params: ReadonlyArray<{ readonly name: string; readonly table: string | undefined }>
+  readonly query: ReadonlyArray<QueryParameter>
+  readonly body: Json | undefined
+  readonly example: unknown
+  readonly keyRequired: boolean
+  /** The schema of the body by status; undefined where there is none. */
+  readonly answers: ReadonlyMap<number, { readonly schema: Json | undefined; readonly codes: ReadonlyArray<string> }>
+}
+
+const document = openApiDocument()
+
+type Located = Record<string, Record<string, Documented>>
+interface Documented {
+  readonly operationId: string
+  readonly tags: ReadonlyArray<string>
+  readonly parameters?: ReadonlyArray<
+    { readonly name: string; readonly in: string; readonly schema: Json; readonly required: boolean } & {
+      readonly $ref?: string
+    }
+  >
+  readonly requestBody?: { readonly content: Record<string, { readonly schema: Json; readonly example?: unknown }> }
+  readonly responses: Record<string, { readonly content?: Record<string, { readonly schema: Json }> }>
+  readonly "x-required-scopes"?: ReadonlyArray<string>
+}
+
+/** The schema that a reference leads to; any other schema as it is. */
+export const resolved = (schema: Json): Json => {
+  const name = typeof schema["$ref"] === "string" ? schema["$ref"].split("/").at(-1)! : undefined
+  return name === undefined ? schema : (document.components.schemas[name] as Json)
+}
+
+/** The name under which a schema is published, where it has one. */
+export const nameOf = (schema: Json): string | undefined =>
+  typeof schema["$ref"] === "string" ? schema["$ref"].split("/").at(-1) : undefined
+
+const codesIn = (value: unknown): ReadonlyArray<string> => {
+  if (typeof value !== "object" || value === null) return []
+  const { enum: codes } = value as { readonly enum?: unknown }
+  return [...(Array.isArray(codes) ? (codes as ReadonlyArray<string>) : []), ...Object.values(value).flatMap(codesIn)]
+}
+
+const answersOf = ({ responses }: Documented): Operation["answers"] =>
+  new Map(
+    Object.entries(responses).map(([status, { content }]) => {
+      const schema = content?.["application/json"]?.schema
+      return [Number(status), { schema, codes: Number(status) < 400 ? [] : codesIn(schema) }]
+    })
+  )
+
+const reflected = (): ReadonlyArray<Operation> => {
+  const found: Array<Operation> = []
+  HttpApi.reflect(Api, {
+    onGroup: () => {},
+    onEndpoint: ({ group, endpoint, mergedAnnotations }) => {
+      const path = endpoint.path.replaceAll(/:(\w+)/g, "{$1}")
+      const documented = (document.paths as unknown as Located)[path]![endpoint.method.toLowerCase()]!
+      const annotations = mergedAnnotations as Context.Context<never>
+      const tables = Option.getOrElse(Context.getOption(annotations, PathTables), () => ({}) as Record<string, string>)
+      const middlewares = [...endpoint.middlewares] as ReadonlyArray<unknown>
+      const body = documented.requestBody?.content["application/json"]
+      const parameters = documented.parameters ?? []
+      found.push({
+        id: Context.getOrElse(annotations, OpenApi.Identifier, () => `${group.identifier}.${endpoint.identifier}`),
+        method: endpoint.method,
+        path,
+        tag: documented.tags[0]!,
+        credential: middlewares.includes(ManagementAuthorization)
+          ? "token"
+          : middlewares.includes(RuntimeAuthorization)
+            ? "license key"
+            : "none",
+        scopes: Option.getOrElse(Context.getOption(annotations, RequiredScopes), () => [] as ReadonlyArray<string>),
+        publishedScopes: documented["x-required-scopes"] ?? [],
+        params: [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => ({ name: name!, table: tables[name!] })),
+        query: parameters.filter((parameter) => parameter.in === "query"),
+        body: body?.schema,
+        example: body?.example,
+        keyRequired: parameters.some(({ $ref }) => $ref?.endsWith("/RequiredIdempotencyKey") === true),
+        answers: answersOf(documented)
+      })
+    }
+  })
+  return found
+}
+
+export const operations: ReadonlyArray<Operation> = reflected()

@@ -1,0 +1,198 @@
+import { readFileSync } from "node:fs"
+import { fileURLToPath } from "node:url"
+import { assert, describe, it, layer } from "@effect/vitest"
+import { Effect, Exit, Schema } from "effect"
+import type { OpenApi } from "effect/http-api"
+import { parse } from "yaml"
+import { statuses } from "../../src/api/Failure.ts"
+import { openApiDocument } from "../../src/documents/Document.ts"
+import { documentFiles } from "../../src/documents/Documents.ts"
+import { operations } from "../../src/documents/Operations.ts"
+import { assertRefused } from "../support/Envelopes.ts"
+import { TestServer } from "../support/TestServer.ts"
+
+const root = fileURLToPath(new URL("../..", import.meta.url))
+const document = openApiDocument()
+
+type Documented = OpenApi.OpenAPISpecOperation & { readonly "x-required-scopes"?: ReadonlyArray<string> }
+
+const documented = Object.entries(document.paths).flatMap(([path, item]) =>
+  Object.entries(item).map(([method, operation]) => ({ path, method, operation: operation as Documented }))
+)
+
+/** Every object within a value. */
+const objectsIn = (value: unknown): ReadonlyArray<Record<string, unknown>> =>
+  typeof value !== "object" || value === null
+    ? []
+    : [...(Array.isArray(value) ? [] : [value as Record<string, unknown>]), ...Object.values(value).flatMap(objectsIn)]
+
+describe("The committed documents", () => {
+  for (const [path, text] of Object.entries(documentFiles())) {
+    it(`${path} is what the contract says (else: npm run generate)`, () => {
+      assert.isTrue(readFileSync(`${root}${path}`, "utf8") === text)
+    })
+  }
+})
+
+describe("The OpenAPI document", () => {
+  it("refers to nothing that it does not hold", () => {
+    for (const { $ref } of objectsIn(document)) {
+      if (typeof $ref !== "string") continue
+      const found = $ref
+        .slice(2)
+        .split("/")
+        .reduce<unknown>((at, key) => (at as Record<string, unknown>)?.[key], document)
+      assert.isDefined(found, $ref)
+    }
+  })
+
+  it("has no name that nobody has given", () => {
+    assert.notMatch(JSON.stringify(document), /Encoded/)
+  })
+
+  it("closes requests and opens answers", () => {
+    for (const { operation } of documented) {
+      const answers = objectsIn(operation.responses).concat(referredFrom(operation.responses))
+      for (const schema of answers) assert.notStrictEqual(schema["additionalProperties"], false, operation.operationId)
+      const body =
+        referredFrom(operation.requestBody)[0] ??
+        objectsIn(operation.requestBody).find((schema) => "properties" in schema)
+      if (operation.requestBody !== undefined)
+        assert.strictEqual(body?.["additionalProperties"], false, operation.operationId)
+    }
+  })
+
+  it("states summary, tag, credential and scopes of every operation", () => {
+    const tags = document.tags.map(({ name }) => name)
+    assert.strictEqual(new Set(tags).size, tags.length)
+    for (const { path, operation } of documented) {
+      const { operationId, security, summary, "x-required-scopes": scopes } = operation
+      assert.isNotEmpty(summary, operationId)
+      for (const tag of operation.tags) assert.include(tags, tag)
+      const names = security.flatMap(Object.keys)
+      if (path.startsWith("/api/v1/license/")) assert.deepStrictEqual(names, ["LicenseKey"], operationId)
+      else if (operation.tags[0] === "system") assert.deepStrictEqual(names, [], operationId)
+      else {
+        assert.deepStrictEqual(names, ["ApiToken"], operationId)
+        assert.isNotEmpty(scopes, operationId)
+        if (scopes?.[0] !== "admin") assert.isFalse(scopes?.includes("admin"), operationId)
+      }
+    }
+  })
+
+  it("lists every status with its codes", () => {
+    for (const { operation, path } of documented) {
+      for (const [status, response] of Object.entries(operation.responses)) {
+        if (Number(status) < 400) continue
+        const codes = codesIn(response)
+        assert.isNotEmpty(codes, `${operation.operationId} ${status}`)
+        for (const code of codes) assert.strictEqual(statuses[code as keyof typeof statuses], Number(status))
+        assert.strictEqual((response as { description: string }).description, codes.join(", "))
+      }
+      if (path.startsWith("/api/v1/") && operation.security.length > 0) assert.property(operation.responses, "401")
+    }
+  })
+
+  it("says nothing of bodies and keys where there are none", () => {
+    const codesOf = (id: string) =>
+      Object.values(documented.find(({ operation }) => operation.operationId === id)!.operation.responses).flatMap(
+        codesIn
+      )
+    assert.notIncludeMembers(codesOf("getProduct"), ["INVALID_JSON"])
+    for (const code of [
+      "INVALID_JSON",
+      "VALIDATION_ERROR",
+      "UNSUPPORTED_MEDIA_TYPE",
+      "IDEMPOTENCY_KEY_REUSED",
+      "INVALID_QUERY"
+    ]) {
+      assert.notInclude(codesOf("getProduct"), code)
+    }
+    assert.notInclude(codesOf("createProduct"), "NOT_FOUND")
+    assert.includeMembers(codesOf("updateProduct"), ["NOT_FOUND", "INVALID_JSON", "VALIDATION_ERROR", "DUPLICATE_CODE"])
+  })
+
+  for (const { operation } of documented) {
+    const media = operation.requestBody?.content["application/json"] as { readonly example?: unknown } | undefined
+    if (media === undefined) continue
+    it(`the example of ${operation.operationId} is a right body`, () => {
+      const payload = operations().get(operation.operationId)!.endpoint.payload.get("application/json")
+      assert.isTrue(payload !== undefined && "schemas" in payload)
+      const schema = Schema.Union((payload as { readonly schemas: ReadonlyArray<Schema.Codec<unknown>> }).schemas)
+      const decoded = Effect.runSyncExit(
+        Schema.decodeUnknownEffect(schema)(media.example, { onExcessProperty: "error" })
+      )
+      assert.isTrue(Exit.isSuccess(decoded), String(decoded))
+    })
+  }
+})
+
+const codesIn = (value: unknown): ReadonlyArray<string> =>
+  objectsIn(value).flatMap((schema) => (Array.isArray(schema["enum"]) ? (schema["enum"] as ReadonlyArray<string>) : []))
+
+/** The schemas that a value refers to, and those that they refer to. */
+const referredFrom = (value: unknown): ReadonlyArray<Record<string, unknown>> => {
+  const schemas = document.components.schemas as Record<string, Record<string, unknown>>
+  const names = objectsIn(value).flatMap(({ $ref }) => (typeof $ref === "string" ? [$ref.split("/").at(-1)!] : []))
+  return names.flatMap((name) =>
+    name in schemas ? [schemas[name]!, ...objectsIn(schemas[name]), ...referredFrom(schemas[name])] : []
+  )
+}
+
+layer(TestServer.layer)("The published documents", (it) => {
+  it.effect("are the document as JSON and YAML", () =>
+    Effect.gen(function* () {
+      const server = yield* TestServer
+      const json = yield* server.send({ path: "/openapi.json", anonymous: true })
+      assert.strictEqual(json.status, 200)
+      assert.strictEqual(json.headers["content-type"], "application/json")
+      assert.deepStrictEqual(json.json, JSON.parse(JSON.stringify(document)))
+      const yaml = yield* server.send({ path: "/openapi.yaml", anonymous: true })
+      assert.strictEqual(yaml.headers["content-type"], "application/yaml")
+      assert.deepStrictEqual(parse(yaml.text, { maxAliasCount: 0 }), json.json)
+    })
+  )
+
+  it.effect("are texts with the address that they were asked at", () =>
+    Effect.gen(function* () {
+      const server = yield* TestServer
+      for (const path of ["/llms.txt", "/llms-full.txt"]) {
+        const { headers, text } = yield* server.send({
+          path,
+          anonymous: true,
+          headers: { host: "licenses.example.com:81" }
+        })
+        assert.strictEqual(headers["content-type"], "text/plain; charset=utf-8")
+        assert.include(text, "Base address: http://licenses.example.com:81\n")
+        for (const id of operations().keys()) assert.include(text, id)
+        const odd = yield* server.send({ path, anonymous: true, headers: { host: "a](javascript:x)" } })
+        assert.notInclude(odd.text, "javascript")
+      }
+    })
+  )
+
+  it.effect("are a page that loads nothing from elsewhere", () =>
+    Effect.gen(function* () {
+      const server = yield* TestServer
+      const { headers, text } = yield* server.send({ path: "/docs", anonymous: true })
+      assert.match(String(headers["content-type"]), /^text\/html/)
+      assert.include(String(headers["content-security-policy"]), "default-src 'none'")
+      assert.include(String(headers["content-security-policy"]), "connect-src 'self'")
+      assert.notMatch(text.slice(0, 2_000), /<(script|link|img)[^>]+(src|href)=/)
+      assert.include(text, '"withDefaultFonts":false')
+      assertRefused(yield* server.send({ method: "POST", path: "/docs" }), 405, "METHOD_NOT_ALLOWED")
+    })
+  )
+})
+
+layer(TestServer.layerWith({ baseUrl: "https://licenses.example.com/base" }))("With a public address", (it) => {
+  it.effect("documents name it", () =>
+    Effect.gen(function* () {
+      const server = yield* TestServer
+      const { json } = yield* server.send({ path: "/openapi.json", headers: { host: "other" } })
+      assert.deepStrictEqual((json as { servers: unknown }).servers, [{ url: "https://licenses.example.com/base" }])
+      const { text } = yield* server.send({ path: "/llms.txt", headers: { host: "other" } })
+      assert.include(text, "Base address: https://licenses.example.com/base\n")
+    })
+  )
+})
