@@ -159,6 +159,11 @@ CREATE TABLE idempotent_answers (
 );
 CREATE INDEX idempotent_answers_expiry ON idempotent_answers USING btree (expires_at) WHERE (expires_at IS NOT NULL);
 
+CREATE TABLE kept_counts (
+  name text NOT NULL,
+  delta bigint NOT NULL
+);
+
 CREATE TABLE leases (
   id text NOT NULL,
   license_id text NOT NULL,
@@ -468,3 +473,29 @@ ALTER TABLE policies ADD CONSTRAINT policies_product_id_fkey FOREIGN KEY (produc
 ALTER TABLE product_versions ADD CONSTRAINT product_versions_product_id_fkey FOREIGN KEY (product_id) REFERENCES products(id);
 ALTER TABLE subscriptions ADD CONSTRAINT subscriptions_customer_id_fkey FOREIGN KEY (customer_id) REFERENCES customers(id);
 ALTER TABLE subscriptions ADD CONSTRAINT subscriptions_product_id_fkey FOREIGN KEY (product_id) REFERENCES products(id);
+
+CREATE FUNCTION keep_count()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+BEGIN
+  INSERT INTO kept_counts VALUES (TG_TABLE_NAME, CASE TG_OP WHEN 'INSERT' THEN 1 ELSE -1 END);
+  RETURN NULL;
+END $function$;
+
+CREATE FUNCTION keep_status_count()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+BEGIN
+  IF TG_OP <> 'INSERT' THEN INSERT INTO kept_counts VALUES (TG_TABLE_NAME || '.' || OLD.status, -1); END IF;
+  IF TG_OP <> 'DELETE' THEN INSERT INTO kept_counts VALUES (TG_TABLE_NAME || '.' || NEW.status, 1); END IF;
+  RETURN NULL;
+END $function$;
+
+CREATE TRIGGER customers_counted AFTER INSERT OR DELETE ON customers FOR EACH ROW EXECUTE FUNCTION keep_count();
+CREATE TRIGGER devices_counted AFTER INSERT OR DELETE ON devices FOR EACH ROW EXECUTE FUNCTION keep_status_count();
+CREATE TRIGGER devices_recounted AFTER UPDATE OF status ON devices FOR EACH ROW WHEN ((old.status IS DISTINCT FROM new.status)) EXECUTE FUNCTION keep_status_count();
+CREATE TRIGGER licenses_counted AFTER INSERT OR DELETE ON licenses FOR EACH ROW EXECUTE FUNCTION keep_status_count();
+CREATE TRIGGER licenses_recounted AFTER UPDATE OF status ON licenses FOR EACH ROW WHEN ((old.status IS DISTINCT FROM new.status)) EXECUTE FUNCTION keep_status_count();
+CREATE TRIGGER products_counted AFTER INSERT OR DELETE ON products FOR EACH ROW EXECUTE FUNCTION keep_count();

@@ -9,11 +9,13 @@ import { DevicesApi } from "./devices/Api.ts"
 import { EventsApi } from "./events/Api.ts"
 import { FeaturesApi } from "./features/Api.ts"
 import { LicensesApi } from "./licenses/Api.ts"
+import { OpsApi } from "./ops/Api.ts"
 import { PoliciesApi } from "./policies/Api.ts"
 import { ProductsApi } from "./products/Api.ts"
 import { RuntimeApi } from "./runtime/Api.ts"
 import { ProbesApi, SystemApi } from "./system/Api.ts"
 import { VersionsApi } from "./versions/Api.ts"
+import { WebhooksApi } from "./webhooks/Api.ts"
 
 export class Api extends HttpApi.make("licensing")
   .add(RuntimeApi)
@@ -23,6 +25,8 @@ export class Api extends HttpApi.make("licensing")
   .add(CustomersApi)
   .add(ApiKeysApi)
   .add(EventsApi)
+  .add(OpsApi)
+  .add(WebhooksApi)
   .add(LicensesApi)
   .add(DevicesApi)
   .add(CommerceApi)

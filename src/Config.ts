@@ -8,12 +8,14 @@ import { ConfigProvider, Context, Effect, Layer, type Redacted, Schema } from "e
 import type { IpNetwork } from "effect/net"
 import {
   databaseAddress,
+  flag,
   integer,
   issuerAddress,
   networks,
   oneOf,
   origins,
   publicAddress,
+  retryDelays,
   type Setting,
   secret,
   setting,
@@ -55,6 +57,13 @@ const settings = {
   /** A PostgreSQL of version 15 or newer; unset: the embedded one. */
   databaseUrl: setting<Redacted.Redacted<string> | undefined>(
     "LICENSING_DATABASE_URL",
+    "a URL like postgres://user:password@host/name",
+    undefined,
+    secret(databaseAddress)
+  ),
+  /** Where reports read, a replica of the database; unset: the database itself. */
+  reportsDatabaseUrl: setting<Redacted.Redacted<string> | undefined>(
+    "LICENSING_REPORTS_DATABASE_URL",
     "a URL like postgres://user:password@host/name",
     undefined,
     secret(databaseAddress)
@@ -126,6 +135,22 @@ const settings = {
     "origins separated by commas, as https://console.example.com",
     [],
     origins
+  ),
+  /** Development: webhook endpoints may be http and on this machine. */
+  webhookAllowLocal: setting<boolean>("LICENSING_WEBHOOK_ALLOW_LOCAL", "true or false", false, flag),
+  /** Networks of the operator's own that webhook deliveries may reach, though they are not public. */
+  webhookAllowCidrs: setting<ReadonlyArray<IpNetwork.IpNetwork>>(
+    "LICENSING_WEBHOOK_ALLOW_CIDRS",
+    "networks in CIDR notation separated by commas, as 10.1.2.0/24,fd00::/8",
+    [],
+    networks
+  ),
+  /** Seconds before each attempt of a webhook delivery after the one before it has failed; the first is made at once. */
+  webhookRetrySeconds: setting<ReadonlyArray<number>>(
+    "LICENSING_WEBHOOK_RETRY_SECONDS",
+    "up to 100 whole numbers of seconds separated by commas, each up to 604800, as 5,300,1800",
+    [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400],
+    retryDelays
   ),
   /** Unset: pretty on a terminal, else json. */
   logFormat: setting<"pretty" | "json" | undefined>(

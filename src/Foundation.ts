@@ -1,7 +1,7 @@
 /** What everything stands on: the database with its tables, the master key and the signing keys. Nothing here listens. */
 import { join } from "node:path"
 import * as NodeServices from "@effect/platform-node/NodeServices"
-import { Layer, type Redacted } from "effect"
+import { Effect, FileSystem, Layer, type Redacted } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { Identifiers } from "./api/Identifier.ts"
 import { Settings } from "./Config.ts"
@@ -15,20 +15,29 @@ import { MasterKey } from "./signing/MasterKey.ts"
 export const databaseAt = (url: Redacted.Redacted<string>) =>
   Migrations.layer({ url }).pipe(Layer.provideMerge(Postgres.layer({ url })))
 
-const database = Layer.unwrap(
-  Settings.useSync(({ databaseUrl, dataDir }) =>
-    databaseUrl === undefined
-      ? Layer.unwrap(EmbeddedPostgres.useSync(({ url }) => databaseAt(url))).pipe(
-          Layer.provide(EmbeddedPostgres.layer({ directory: dataDir }))
-        )
-      : databaseAt(databaseUrl)
+const database = (embedded: typeof EmbeddedPostgres.layer) =>
+  Layer.unwrap(
+    Settings.useSync(({ databaseUrl, dataDir }) =>
+      databaseUrl === undefined
+        ? Layer.unwrap(EmbeddedPostgres.useSync(({ url }) => databaseAt(url))).pipe(
+            Layer.provide(embedded({ directory: dataDir }))
+          )
+        : databaseAt(databaseUrl)
+    )
   )
-)
+
+/** The file that a master key without a setting lies in. */
+export const masterKeyPath = (dataDir: string): string => join(dataDir, "master.key")
 
 const masterKey = Layer.unwrap(
-  Settings.useSync(({ masterKey, dataDir }) =>
-    masterKey === undefined ? MasterKey.layerFromFile(join(dataDir, "master.key")) : MasterKey.layerFromKey(masterKey)
-  )
+  Effect.gen(function* () {
+    const { dataDir, masterKey, masterKeyNext } = yield* Settings
+    if (masterKey !== undefined) return MasterKey.layerFromKey(masterKey, masterKeyNext)
+    const files = yield* FileSystem.FileSystem
+    // A database that is there was written under a key; a new one would open nothing in it.
+    const mayCreate = !(yield* Effect.orDie(files.exists(join(dataDir, "postgres"))))
+    return MasterKey.layerFromFile(masterKeyPath(dataDir), { mayCreate, next: masterKeyNext })
+  })
 )
 
 const randomness = Identifiers.layer.pipe(Layer.provideMerge(SecureRandom.layerWebCrypto))
@@ -37,4 +46,10 @@ const randomness = Identifiers.layer.pipe(Layer.provideMerge(SecureRandom.layerW
 export const over = <A, E, R>(stores: Layer.Layer<A, E, R>) =>
   KeyRing.layer.pipe(Layer.provideMerge(stores), Layer.provideMerge(randomness))
 
-export const layer = over(Layer.merge(database, masterKey)).pipe(Layer.provide(NodeServices.layer))
+// The key comes first: a database is never made without one.
+const stores = (embedded: typeof EmbeddedPostgres.layer) => Layer.provideMerge(database(embedded), masterKey)
+
+export const layer = over(stores(EmbeddedPostgres.layer)).pipe(Layer.provide(NodeServices.layer))
+
+/** The same beside a service that may be running: its embedded database is used, not taken over. */
+export const layerShared = over(stores(EmbeddedPostgres.layerShared)).pipe(Layer.provide(NodeServices.layer))

@@ -1,4 +1,5 @@
 /** The HTTP service as a list: every slice, the middlewares, the documents, and what listens. */
+import * as NodeDns from "@effect/platform-node/NodeDns"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Effect, Layer } from "effect"
 import { HttpRouter, HttpServer } from "effect/http"
@@ -12,6 +13,8 @@ import { ApiKeysHttp } from "./apiKeys/Http.ts"
 import { KnownKeys } from "./apiKeys/KnownKeys.ts"
 import * as Idempotency from "./auth/IdempotencyHttp.ts"
 import * as ManagementHttp from "./auth/ManagementHttp.ts"
+import { Oidc } from "./auth/Oidc.ts"
+import { RateLimits } from "./auth/RateLimits.ts"
 import * as RuntimeAuthorization from "./auth/RuntimeHttp.ts"
 import { CommerceHttp } from "./commerce/Http.ts"
 import { Orders } from "./commerce/Orders.ts"
@@ -41,6 +44,10 @@ import { LicenseList } from "./licenses/LicenseList.ts"
 import { LicenseLookups } from "./licenses/LicenseLookups.ts"
 import { LicenseStore } from "./licenses/LicenseStore.ts"
 import { Licenses } from "./licenses/Licenses.ts"
+import { OpsCounts } from "./ops/Counts.ts"
+import { OpsHttp } from "./ops/Http.ts"
+import { Operations } from "./ops/Operations.ts"
+import { RecentErrors } from "./ops/RecentErrors.ts"
 import { PoliciesHttp } from "./policies/Http.ts"
 import { Policies } from "./policies/Policies.ts"
 import { ProductsHttp } from "./products/Http.ts"
@@ -50,10 +57,15 @@ import { Runtime } from "./runtime/Runtime.ts"
 import { Signer } from "./signing/Signer.ts"
 import { FirstToken } from "./system/FirstToken.ts"
 import { ProbesHttp, SystemHttp } from "./system/Http.ts"
+import { MetricsAccess } from "./system/MetricsAccess.ts"
 import { Readiness } from "./system/Readiness.ts"
 import { Shutdown } from "./system/Shutdown.ts"
+import { Exposition } from "./telemetry/Exposition.ts"
 import { VersionsHttp } from "./versions/Http.ts"
 import { Versions } from "./versions/Versions.ts"
+import { Addresses } from "./webhooks/Address.ts"
+import { WebhooksHttp } from "./webhooks/Http.ts"
+import { Webhooks } from "./webhooks/Webhooks.ts"
 
 /** One line for each slice, in the order of the published tags. */
 const slices = Layer.mergeAll(
@@ -64,28 +76,32 @@ const slices = Layer.mergeAll(
   CustomersHttp.pipe(Layer.provide(Customers.layer)),
   ApiKeysHttp,
   EventsHttp.pipe(Layer.provide(Events.layer)),
+  OpsHttp.pipe(Layer.provide(Operations.layer)),
+  WebhooksHttp.pipe(Layer.provide(Webhooks.layer), Layer.provide(Addresses.layer), Layer.provide(NodeDns.layer)),
   LicensesHttp.pipe(Layer.provide([Licenses.layer, Issuing.layer, Leases.layer]), Layer.provide(LicenseList.layer)),
   DevicesHttp.pipe(Layer.provide(Devices.layer)),
   CommerceHttp.pipe(Layer.provide([Orders.layer, Subscriptions.layer])),
   CustomFieldsHttp.pipe(Layer.provide([CustomFields.layer, CustomFieldValues.layer])),
   VersionsHttp.pipe(Layer.provide(Versions.layer)),
   SystemHttp,
-  ProbesHttp.pipe(Layer.provide(Readiness.layer))
+  ProbesHttp.pipe(Layer.provide([Readiness.layer, MetricsAccess.layer.pipe(Layer.provide(Exposition.layer))]))
 )
 
 const middlewares = Layer.mergeAll(
   Intake.layer,
   Decoding.layer.pipe(Layer.provide(PathIds.layer)),
   Idempotency.layer,
-  ManagementHttp.layer,
+  ManagementHttp.layer.pipe(Layer.provide(Oidc.layer)),
   RuntimeAuthorization.layer
-)
+).pipe(Layer.provide(RateLimits.layer))
 
 /** What several slices share. */
 const services = Layer.mergeAll(ApiKeys.layer, Products.layer, LicenseActors.layer).pipe(
   Layer.provideMerge([Journal.layer, LicenseStore.layer, LicenseLookups.layer]),
   Layer.provideMerge(KnownKeys.layer),
-  Layer.provideMerge(EventLog.layer)
+  Layer.provideMerge(EventLog.layer),
+  Layer.provideMerge(RecentErrors.layer),
+  Layer.provideMerge(OpsCounts.layer)
 )
 
 const routes = Layer.merge(HttpApiBuilder.layer(Api), DocumentsHttp).pipe(

@@ -4,6 +4,7 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Cause, Console, Effect, Exit, Layer, Predicate } from "effect"
 import { CliError, Command } from "effect/cli"
 import { Settings } from "./Config.ts"
+import { commands } from "./cli/Commands.ts"
 import * as Foundation from "./Foundation.ts"
 import * as Server from "./Server.ts"
 import * as Announcement from "./system/Announcement.ts"
@@ -31,7 +32,7 @@ const serve = Command.make("serve", {}, () => Layer.launch(service)).pipe(
 
 const licensing = Command.make("licensing", {}, () => Layer.launch(service)).pipe(
   Command.withDescription("Software licensing, self-hosted. Without a command it serves."),
-  Command.withSubcommands([serve])
+  Command.withSubcommands([serve, ...commands])
 )
 
 /** Failures are for the operator: one plain line each. Defects are for us: with their cause. */

@@ -11,6 +11,7 @@ import { documentFiles } from "../../src/documents/Documents.ts"
 import { databaseAt } from "../../src/Foundation.ts"
 import { EmbeddedPostgres } from "../../src/postgres/EmbeddedPostgres.ts"
 import { schemaText } from "../../src/postgres/SchemaText.ts"
+import { stateFiles } from "./states.ts"
 import { vectorFiles } from "./vectors.ts"
 
 const root = fileURLToPath(new URL("../..", import.meta.url))
@@ -43,6 +44,7 @@ const present = (path: string): string | undefined => {
 
 const files = {
   ...documentFiles(),
+  ...stateFiles(),
   ...vectorFiles(),
   ...(await Effect.runPromise(Effect.provideService(schemaFile, References.MinimumLogLevel, "Warn")))
 }

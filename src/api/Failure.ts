@@ -8,6 +8,7 @@
 import { Data, DateTime, Effect, Schema, SchemaGetter } from "effect"
 import { HttpApiSchema } from "effect/http-api"
 import { currentMeta, Meta } from "./Meta.ts"
+import { RequestContext } from "./RequestContext.ts"
 
 /** Error codes with their HTTP status. A limit that a policy sets is 403; 409 is a clash with another request or a record. */
 export const statuses = {
@@ -115,12 +116,21 @@ const failure = <C extends Code>(codes: ReadonlyArray<C>, status: number): Failu
     Schema.decodeTo(refusal, {
       decode: SchemaGetter.transform(({ error }) => refuse(error.code as C, error.message, error.detail)),
       encode: SchemaGetter.transformEffect((refusal: Refusal<C>) =>
-        Effect.map(currentMeta, (meta) => ({ error: errorBody(refusal), meta }) as never)
+        Effect.andThen(
+          noteRefused(refusal.code),
+          Effect.map(currentMeta, (meta) => ({ error: errorBody(refusal), meta }) as never)
+        )
       )
     }),
     HttpApiSchema.status(status)
   ) as never
 }
+
+/** Leaves the code with the request's context, for whoever counts answers. */
+export const noteRefused = (code: Code): Effect.Effect<void> =>
+  Effect.map(RequestContext, (context) => {
+    context.refused = code
+  })
 
 const errorBody = (refusal: RefusalOf<Code>) => ({
   code: refusal.code,

@@ -13,6 +13,7 @@ const fault = (message: string) => Effect.fail(new SchemaIssue.InvalidValue({ me
 
 /** The `limit` query parameter. */
 export const Limit = Schema.String.annotate({
+  format: "int32",
   description: "Rows in a page: 1 to 200, 50 unless given; larger values are clamped."
 }).pipe(
   Schema.decodeTo(Schema.Number, {
@@ -56,6 +57,7 @@ export const Cursor = Schema.String.annotate({ description: "The next_cursor of 
 
 /** The `cursor` query parameter of sequence lists: rows with lower sequence numbers follow (contract, "Audit event feed"). */
 export const SequenceCursor = Schema.String.annotate({
+  format: "int64",
   description: "A sequence number of at least 1; lower ones are returned."
 }).pipe(
   Schema.decodeTo(Schema.Number, {

@@ -3,6 +3,7 @@
  * middleware; outside a request the default holds.
  */
 import { Context } from "effect"
+import type { Code } from "./Failure.ts"
 
 /** Where a request stands with one of the limits that count it, as items of the headers that say so. */
 export interface LimitStanding {
@@ -21,6 +22,8 @@ export interface RequestContext {
   readonly clientAddress: string | undefined
   /** Noted while the request is let in, read when its headers are made; the last one is the one that has turned it away. */
   limits?: ReadonlyArray<LimitStanding>
+  /** The code that the request is refused with, noted where the refusal is worded; counted when it is answered. */
+  refused?: Code
 }
 
 export const RequestContext = Context.Reference<RequestContext>("licensing/api/RequestContext", {

@@ -8,7 +8,7 @@ import { Cause, Clock, Context, Effect, Exit, Layer, Option, Schema, Semaphore }
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { type HttpApiEndpoint, HttpApiSchema } from "effect/http-api"
 import { SqlClient, SqlError } from "effect/sql"
-import { errorEnvelope, isRefusal, refuse, statuses } from "../api/Failure.ts"
+import { errorEnvelope, isRefusal, noteRefused, refuse, statuses } from "../api/Failure.ts"
 import { type AnswerRow, KeptAnswer } from "../api/KeptAnswer.ts"
 import { RequestContext } from "../api/RequestContext.ts"
 import { sha256, sha256Hex } from "../signing/Digest.ts"
@@ -145,6 +145,7 @@ const refusedAnswer = Effect.fnUntraced(function* (exit: Exit.Exit<never, unknow
   const refusal = Option.getOrUndefined(Cause.findErrorOption(exit.cause))
   if (!isRefusal(refusal) || passing.has(statuses[refusal.code])) return yield* exit
   const { requestId } = yield* RequestContext
+  yield* noteRefused(refusal.code)
   const body = JSON.stringify(errorEnvelope(refusal, requestId, yield* Clock.currentTimeMillis))
   return { status: statuses[refusal.code], content_type: "application/json", body: Buffer.from(body) }
 })

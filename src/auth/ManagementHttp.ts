@@ -10,36 +10,34 @@ import { Clock, Context, Effect, Layer, Option, Result } from "effect"
 import { HttpEffect, HttpServerRequest, HttpServerResponse } from "effect/http"
 import type { HttpApiEndpoint } from "effect/http-api"
 import { IpNetwork, NetAddress } from "effect/net"
-import { type Refusal, refuse } from "../api/Failure.ts"
+import { type Refusal, refuse, statuses } from "../api/Failure.ts"
 import { RequestContext } from "../api/RequestContext.ts"
 import { type KnownKey, KnownKeys } from "../apiKeys/KnownKeys.ts"
 import { sha256 } from "../signing/Digest.ts"
 import { authorizationHeader } from "./AuthorizationHeader.ts"
-import { type Actor, CurrentActor } from "./CurrentActor.ts"
+import { CurrentActor, type Principal } from "./CurrentActor.ts"
 import { ManagementAuthorization, RequiredScopes } from "./Management.ts"
-import type { ManagementScope } from "./Scope.ts"
+import { Oidc } from "./Oidc.ts"
+import { RateLimits } from "./RateLimits.ts"
 import * as Tokens from "./Tokens.ts"
-
-/** Who a credential stands for and what that may do. */
-interface Principal {
-  readonly actor: Actor
-  readonly scopes: ReadonlySet<ManagementScope>
-}
 
 export const layer = Layer.effect(
   ManagementAuthorization,
   Effect.gen(function* () {
     const keys = yield* KnownKeys
+    const oidc = yield* Oidc
+    const limits = yield* RateLimits
 
-    const keyOf = Effect.fnUntraced(function* (token: string) {
-      const wellFormed = Option.isSome(Tokens.parse(token))
-      // The bytes as they came: of header text, each character is one.
-      const hash = sha256(Buffer.from(token, "latin1"))
-      if (!wellFormed && !(yield* keys.isBootstrap(hash))) return yield* malformed()
-      const key = yield* keys.find(hash)
-      return Option.isSome(key)
-        ? key.value
-        : yield* refuse("TOKEN_INVALID", "The API token is unknown or revoked: use another one.")
+    const ofKey = Effect.fnUntraced(function* (hash: Uint8Array) {
+      const found = yield* keys.find(hash)
+      if (Option.isNone(found)) {
+        return yield* refuse("TOKEN_INVALID", "The API token is unknown or revoked: use another one.")
+      }
+      const key = found.value
+      const refusal = refusalOf(key, yield* Clock.currentTimeMillis, (yield* RequestContext).clientAddress)
+      if (refusal !== undefined) return yield* refusal
+      yield* keys.used(key.id)
+      return { actor: { actor_type: "api_key", actor_id: key.id }, scopes: key.scopes } satisfies Principal as Principal
     })
 
     const authenticate = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest) {
@@ -49,15 +47,17 @@ export const layer = Layer.effect(
         return yield* refuse("TOKEN_MISSING", "Send an API token: Authorization: Bearer <API_TOKEN>.")
       }
       if (scheme !== "bearer") return yield* malformed()
-      const key = yield* keyOf(credential)
-      const refusal = refusalOf(key, yield* Clock.currentTimeMillis, (yield* RequestContext).clientAddress)
-      if (refusal !== undefined) return yield* refusal
-      yield* keys.used(key.id)
-      return { actor: { actor_type: "api_key", actor_id: key.id }, scopes: key.scopes } satisfies Principal as Principal
+      // The bytes as they came: of header text, each character is one.
+      const hash = sha256(Buffer.from(credential, "latin1"))
+      const isKey = Option.isSome(Tokens.parse(credential)) || (yield* keys.isBootstrap(hash))
+      return isKey ? yield* ofKey(hash) : yield* oidc.authenticate(credential)
     })
 
     const authorize = Effect.fnUntraced(function* (endpoint: HttpApiEndpoint.Top) {
-      const { actor, scopes } = yield* authenticate(yield* HttpServerRequest.HttpServerRequest)
+      const { actor, scopes } = yield* authenticate(yield* HttpServerRequest.HttpServerRequest).pipe(
+        Effect.tapError((refusal) => (isFailed(refusal) ? limits.failure : Effect.void))
+      )
+      yield* limits.management(`${actor.actor_type} ${actor.actor_id}`)
       const required = Option.getOrElse(
         Context.getOption(endpoint.annotations, RequiredScopes),
         () => ["admin"] as const
@@ -81,6 +81,9 @@ export const layer = Layer.effect(
 const malformed = () =>
   refuse("TOKEN_MALFORMED", "The Authorization header holds no API token: send it once, whole, as Bearer <API_TOKEN>.")
 
+/** Whether there was a credential and it was no good. */
+const isFailed = ({ code }: Refusal): boolean => code !== "TOKEN_MISSING" && statuses[code] === 401
+
 const refusalOf = (key: KnownKey, now: number, address: string | undefined) => {
   if (!key.is_active) return refuse("TOKEN_INACTIVE", "The API key is inactive: activate it or use another one.")
   if (key.expires_at !== undefined && key.expires_at <= now) {
@@ -103,6 +106,7 @@ const admits = ({ networks }: KnownKey, address: string | undefined): boolean =>
 
 /** The WWW-Authenticate header that goes with a refusal (RFC 6750, section 3). */
 const challenge = ({ code, detail }: Refusal) => {
+  if (code === "RATE_LIMITED" || code === "NOT_READY") return Effect.void
   const error =
     code === "TOKEN_SCOPE_DENIED"
       ? `, error="insufficient_scope", scope="${detail?.replaceAll(",", "")}"`

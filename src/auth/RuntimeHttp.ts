@@ -3,7 +3,7 @@
  * right is looked up by its hash, once per node. What the cache says is only which license to ask: the license's actor
  * compares the hash with the one it holds, so a rotated or foreign key is refused there whatever is cached here.
  */
-import { Context, Effect, Layer, Option, Redacted } from "effect"
+import { Context, Effect, Layer, Option, Predicate, Redacted } from "effect"
 import { HttpServerRequest } from "effect/http"
 import type { HttpApiEndpoint } from "effect/http-api"
 import { isRefusal, refuse } from "../api/Failure.ts"
@@ -58,7 +58,7 @@ export const layer = Layer.effect(
       return yield* handler.pipe(
         // The key was the license's until it was rotated: by now it is a failed credential like any other.
         Effect.tapError((error) => {
-          if (!isRefusal(error) || error.code !== invalid.code) return Effect.void
+          if (!isInvalidKey(error)) return Effect.void
           remembered.delete(license.keyHash)
           return limits.failure
         }),
@@ -70,3 +70,9 @@ export const layer = Layer.effect(
     return RuntimeAuthorization.of({ LicenseKey: (handler, { endpoint }) => authorize(handler, endpoint) })
   })
 )
+
+/** The framework wraps what a handler fails with before a middleware for credentials sees it. */
+const isInvalidKey = (error: unknown): boolean => {
+  const refusal = Predicate.hasProperty(error, "error") ? error.error : error
+  return isRefusal(refusal) && refusal.code === invalid.code
+}

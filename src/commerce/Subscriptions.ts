@@ -161,10 +161,14 @@ const canceledAt = (before: Subscription, input: typeof SubscriptionUpdate.Type,
 /** What the contract's linkage rule on subscriptions finds wrong. */
 const faultOf = ({ status, current_period_start, current_period_end, canceled_at }: Subscription) => {
   if (current_period_end <= current_period_start) {
-    return refuse("VALIDATION_ERROR", "current_period_end must be after current_period_start.", "current_period_end")
+    return refuse(
+      "VALIDATION_ERROR",
+      "The field current_period_end must be after current_period_start.",
+      "current_period_end"
+    )
   }
   return canceled_at !== undefined && status !== "canceled"
-    ? refuse("VALIDATION_ERROR", "canceled_at can be given only with the status canceled.", "canceled_at")
+    ? refuse("VALIDATION_ERROR", "The field canceled_at can be given only with the status canceled.", "canceled_at")
     : undefined
 }
 

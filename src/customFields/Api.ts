@@ -5,6 +5,7 @@ import { Data, Paged } from "../api/Envelope.ts"
 import { failures } from "../api/Failure.ts"
 import { pageQuery } from "../api/Paging.ts"
 import { Decoding, PathTables } from "../api/Requests.ts"
+import { Idempotency } from "../auth/Idempotency.ts"
 import { ManagementAuthorization, operation } from "../auth/Management.ts"
 import {
   CustomFieldCreate,
@@ -150,6 +151,7 @@ const customerValues = [
 export class CustomFieldsApi extends HttpApiGroup.make("custom-fields")
   .add(...definitions, ...licenseValues, ...customerValues)
   .middleware(Decoding)
+  .middleware(Idempotency)
   .middleware(ManagementAuthorization)
   .annotate(PathTables, { id: "products", field_id: "custom_field_definitions" })
   .annotate(OpenApi.Description, "Fields of a vendor's own on licenses and customers.") {}

@@ -93,7 +93,9 @@ const described = (
     }
   ])
   const key = idempotencyKey === "none" ? [] : [{ $ref: `#/components/parameters/${keyParameters[idempotencyKey]}` }]
-  const taken = [...operation.parameters.map(parameterOf), ...key] as unknown as Described["parameters"]
+  // Where the contract itself names the header, for typed clients, it would stand here twice.
+  const own = operation.parameters.filter(({ name }) => name !== "idempotency-key")
+  const taken = [...own.map(parameterOf), ...key] as unknown as Described["parameters"]
   const { parameters: _, requestBody, responses: __, ...rest } = operation
   return {
     ...rest,
@@ -112,10 +114,16 @@ const withExample = (id: string, body: OpenApi.OpenAPISpecRequestBody, resolve: 
   }
 }
 
-/** A parameter's description stands beside its schema, where readers look for it. */
+/** A parameter's description stands beside its schema, where readers look for it; text that is read as a number is one. */
 const parameterOf = (parameter: OpenApi.OpenAPISpecParameter) => {
   const { description, ...schema } = parameter.schema as Json & { readonly description?: string }
-  return { ...parameter, schema, ...(description === undefined ? undefined : { description }) }
+  const { format } = schema
+  const isNumber = format === "int32" || format === "int64"
+  return {
+    ...parameter,
+    schema: isNumber ? { type: "integer", format, minimum: 1 } : schema,
+    ...(description === undefined ? undefined : { description })
+  }
 }
 
 const errorSchema: Json = {

@@ -35,7 +35,8 @@ const values: { readonly [field: string]: unknown } = {
   version: "2.4.0",
   external_system: "stripe",
   external_id: "ext_1042",
-  url: "https://hooks.example.com/licensing"
+  url: "https://hooks.example.com/licensing",
+  current_period_end: "2030-02-28T12:00:00Z"
 }
 
 const instant = "2030-01-31T12:00:00Z"
@@ -85,7 +86,7 @@ const idOf: { readonly [field: string]: string } = {
 }
 
 const exampleText = (schema: Json, field: string): unknown => {
-  if (schema["format"] === "date-time") return instant
+  if (schema["format"] === "date-time") return values[field] ?? instant
   const prefix = idOf[field]
   return prefix === undefined ? (values[field] ?? "text") : `${prefix}_01JZ8Q6Y3V5W7X9A1B3C5D7E9F`
 }

@@ -3,23 +3,18 @@
  * ids, keys and tokens. Management requests are told at level info; runtime requests and probes, of which there are thousands a
  * second, at debug.
  */
-import { Context, Effect, LogLevel } from "effect"
-import { HttpRouter, type HttpServerRequest, type HttpServerResponse } from "effect/http"
+import { Effect, LogLevel } from "effect"
+import type { Answered } from "./RequestMetrics.ts"
 
-/** Tells of an answered request. Runs where the router has left the route that it found. */
-export const recorded = (
-  request: HttpServerRequest.HttpServerRequest,
-  response: HttpServerResponse.HttpServerResponse,
-  durationNanos: bigint
-): Effect.Effect<void> =>
+/** Tells of an answered request. */
+export const recorded = ({ method, route, status, durationNanos }: Answered): Effect.Effect<void> =>
   Effect.withFiber((fiber) => {
-    const route = Context.getOrUndefined(fiber.context, HttpRouter.RouteContext)?.route.path
     const level = levelOf(route)
     if (LogLevel.isGreaterThan(fiber.cache.minimumLogLevel, level)) return Effect.void
     return Effect.logWithLevel(level)("Answered a request.", {
-      method: request.method,
+      method,
       route: route ?? "none",
-      status: response.status,
+      status,
       duration_ms: Number(durationNanos / 1_000n) / 1_000
     })
   })

@@ -8,12 +8,14 @@ import { errorEnvelope, statuses } from "../api/Failure.ts"
 import { Identifiers } from "../api/Identifier.ts"
 import { RequestContext } from "../api/RequestContext.ts"
 import { Settings } from "../Config.ts"
+import { RecentErrors } from "../ops/RecentErrors.ts"
 import { Shutdown } from "../system/Shutdown.ts"
 import { recorded } from "./AccessLog.ts"
 import { makeHeaders } from "./AnswerHeaders.ts"
 import { clientAddress } from "./ClientAddress.ts"
 import { makeCors } from "./Cors.ts"
 import { type Refused, refusalOf, requestFault } from "./Refusals.ts"
+import { type Answered, makeRequestMetrics } from "./RequestMetrics.ts"
 import { Routes } from "./Routes.ts"
 
 type Request = HttpServerRequest.HttpServerRequest
@@ -29,6 +31,8 @@ export const makeAnswering = Effect.gen(function* () {
   const identifiers = yield* Identifiers
   const routes = yield* Routes
   const shutdown = yield* Shutdown
+  const errors = yield* RecentErrors
+  const count = yield* makeRequestMetrics
   const cors = makeCors(corsOrigins)
   const withHeaders = makeHeaders(baseUrl, cors)
   const clientAddressOf = clientAddress(trustedProxies)
@@ -39,12 +43,26 @@ export const makeAnswering = Effect.gen(function* () {
     Clock.clockWith((clock) => {
       const started = clock.monotonicTimeNanosUnsafe()
       const context: RequestContext = { requestId, clientAddress: addressOf(request) }
+      // Runs where the router has left the route that it found.
       const finish = (response: Response) =>
-        Effect.as(
-          recorded(request, response, clock.monotonicTimeNanosUnsafe() - started),
-          withHeaders(request, response, context, shutdown.underway)
-        )
-      const refuse = (refused: Refused) => finish(refusalResponse(refused, requestId, clock.currentTimeMillisUnsafe()))
+        Effect.withFiber<Response>((fiber) => {
+          const answered: Answered = {
+            method: request.method,
+            route: Context.getOrUndefined(fiber.context, HttpRouter.RouteContext)?.route.path,
+            status: response.status,
+            durationNanos: clock.monotonicTimeNanosUnsafe() - started,
+            refused: context.refused
+          }
+          count(answered)
+          if (context.refused !== undefined) {
+            errors.note({ ...answered, request_id: requestId, occurred_at: clock.currentTimeMillisUnsafe() })
+          }
+          return Effect.as(recorded(answered), withHeaders(request, response, context, shutdown.underway))
+        })
+      const refuse = (refused: Refused) => {
+        context.refused = refused.refusal.code
+        return finish(refusalResponse(refused, requestId, clock.currentTimeMillisUnsafe()))
+      }
       const fail = (cause: Cause.Cause<unknown>) => {
         if (hasClientGone(cause)) return Effect.failCause(cause)
         const refused = refusalOf(cause, () => routes.methodsOf(request.url))

@@ -11,7 +11,7 @@ import { errorEnvelope, refuse } from "../api/Failure.ts"
 import { Identifiers } from "../api/Identifier.ts"
 import { Settings } from "../Config.ts"
 
-const limits = {
+const limitsDefault = {
   // Request line and headers. A token, a key and a trace need a tenth of it; more only costs memory.
   maxHeaderSize: 16_384,
   // A head that takes longer is sent slowly on purpose.
@@ -22,36 +22,44 @@ const limits = {
   keepAliveTimeout: 65_000,
   // How late the two timeouts above may be noticed.
   connectionsCheckingInterval: 5_000,
-  // Checked by us, so that the answer has the envelope.
-  requireHostHeader: false
+  // Whoever neither sends nor takes anything for so long in the middle of an exchange has gone.
+  silenceTimeout: 120_000,
+  // Descriptors are finite (often 65,536 for a process); beyond this, connections are refused rather than files and databases.
+  connectionsMax: 10_000
 }
-
-// Descriptors are finite (often 65,536 for a process); beyond this, connections are refused rather than files and databases.
-const connectionsMax = 10_000
+type Limits = typeof limitsDefault
 
 // Requests in flight get this long to end once the service stops, about as long as the slowest statement that is worth waiting for.
 const drainTime = "4 seconds"
 
+/** Listens where the settings say, some limits being others than these: a test cannot wait for half a minute. */
+export const layerWith = (changed: Partial<Limits>) =>
+  Layer.effect(
+    HttpServer.HttpServer,
+    Effect.suspend(() => listen({ ...limitsDefault, ...changed }))
+  )
+
 /** Listens where the settings say. At the end it waits for requests in flight, then cuts off what is left. */
-export const layer = Layer.effect(
-  HttpServer.HttpServer,
-  Effect.gen(function* () {
-    const { host, port } = yield* Settings
-    const server = createServer(limits)
-    server.maxConnections = connectionsMax
-    // An expectation that we do not know can be ignored (RFC 9110, 10.1.1); the platform would answer it without an envelope.
-    server.on("checkExpectation", (request, response) => server.emit("request", request, response))
-    yield* answerUnreadable(server)
-    const listening = yield* NodeHttpServer.make(() => server, { host, port, gracefulShutdownTimeout: drainTime })
-    yield* Effect.addFinalizer(() => Effect.sync(() => server.closeAllConnections()))
-    return listening
-  })
-)
+export const layer = layerWith({})
+
+const listen = Effect.fnUntraced(function* (limits: Limits) {
+  const { host, port } = yield* Settings
+  // The Host header is checked by us, so that the answer has the envelope.
+  const server = createServer({ ...limits, requireHostHeader: false })
+  server.maxConnections = limits.connectionsMax
+  server.timeout = limits.silenceTimeout
+  // An expectation that we do not know can be ignored (RFC 9110, 10.1.1); the platform would answer it without an envelope.
+  server.on("checkExpectation", (request, response) => server.emit("request", request, response))
+  yield* answerUnreadable(server, limits)
+  const listening = yield* NodeHttpServer.make(() => server, { host, port, gracefulShutdownTimeout: drainTime })
+  yield* Effect.addFinalizer(() => Effect.sync(() => server.closeAllConnections()))
+  return listening
+})
 
 // A socket destroyed at once would reset the connection before the client has read the answer.
 const readingMillis = 500
 
-const answerUnreadable = Effect.fnUntraced(function* (server: Server) {
+const answerUnreadable = Effect.fnUntraced(function* (server: Server, limits: Limits) {
   const identifiers = yield* Identifiers
   const context = yield* Effect.context<never>()
   server.on("clientError", (error: NodeJS.ErrnoException, socket: Duplex) => {
@@ -59,7 +67,7 @@ const answerUnreadable = Effect.fnUntraced(function* (server: Server) {
     const envelope = Effect.flatMap(identifiers.make("request"), (id) =>
       Effect.map(Clock.currentTimeMillis, (now) => ({
         id,
-        body: JSON.stringify(errorEnvelope(refusalOf(error), id, now))
+        body: JSON.stringify(errorEnvelope(refusalOf(error, limits), id, now))
       }))
     )
     const { id, body } = Effect.runSyncWith(context)(envelope)
@@ -75,7 +83,7 @@ const answerUnreadable = Effect.fnUntraced(function* (server: Server) {
 const mayAnswer = (socket: Duplex & { readonly _httpMessage?: { readonly headersSent: boolean } }): boolean =>
   socket.writable && socket._httpMessage?.headersSent !== true
 
-const refusalOf = ({ code }: NodeJS.ErrnoException) =>
+const refusalOf = ({ code }: NodeJS.ErrnoException, limits: Limits) =>
   code === "HPE_HEADER_OVERFLOW"
     ? refuse("BAD_REQUEST", `The request's head is larger than ${limits.maxHeaderSize} bytes.`)
     : code === "ERR_HTTP_REQUEST_TIMEOUT"

@@ -115,7 +115,7 @@ export const activeDevice = (
   if (device === undefined)
     return reject("DEVICE_NOT_FOUND", "This device is not known to the license: activate it first.")
   if (isActivated(view, device, now) || holdsSeat(view, device, now)) return device
-  if (hasFallenSilent(view, device, now)) {
+  if (hasFallenSilent(view, device)) {
     return reject(
       "HEARTBEAT_OVERDUE",
       "The device did not validate in time and its activation lapsed: activate it again."
@@ -134,10 +134,9 @@ const holdsSeat = (view: LicenseView, device: DeviceRecord, now: number): boolea
   return device.status === "active" && lease !== undefined && now < lease.expires_at
 }
 
-/** Whether it is an activation that lapsed, not a floating lease. */
-const hasFallenSilent = ({ policy }: LicenseView, device: DeviceRecord, now: number): boolean =>
-  isOverdue(device, policy, now) ||
-  (device.status === "expired" && policy.require_heartbeat && device.activated_at !== undefined)
+/** Whether it is an activation that lapsed, not a floating lease, where the device has neither any more. */
+const hasFallenSilent = ({ policy }: LicenseView, { status, activated_at }: DeviceRecord): boolean =>
+  policy.require_heartbeat && activated_at !== undefined && (status === "active" || status === "expired")
 
 /** As `activeDevice`, for operations that are no heartbeat: a lapsed activation is just not active. */
 export const activeDeviceOnly = (

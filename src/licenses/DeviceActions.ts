@@ -28,9 +28,8 @@ const action = (
     if (revoked !== undefined) return revoked
     const to = deviceTransitions[name][device.status]
     if (to === "conflict") {
-      return reject("DEVICE_STATE_CONFLICT", `${name} does not apply to a device that is ${device.status}.`, {
-        detail: device.status
-      })
+      const why = name === "reset" ? "lift that first" : "there is nothing to lift"
+      return reject("DEVICE_STATE_CONFLICT", `The device is ${device.status}: ${why}.`, { detail: device.status })
     }
     if (to === "unchanged") return accept({}, shownDevice(device))
     const moved = movedDevice(device, to, now)

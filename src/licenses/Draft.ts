@@ -106,12 +106,10 @@ export class Draft implements LicenseView {
   }
 
   overdue(now: number): ReadonlyArray<DeviceRecord> {
-    const isChanged = (device: DeviceRecord) => this.changedDevices.has(keyOf(device))
-    const untouched = this.base.overdue(now).filter((device) => !isChanged(device))
-    return [
-      ...untouched,
-      ...Array.from(this.changedDevices.values()).filter((device) => isOverdue(device, this.policy, now))
-    ]
+    if (!this.policy.require_heartbeat) return []
+    const untouched = this.base.overdue(now).filter((device) => !this.changedDevices.has(keyOf(device)))
+    const changed = Array.from(this.changedDevices.values()).filter((device) => isOverdue(device, this.policy, now))
+    return [...untouched, ...changed]
   }
 
   get liveLeases(): Iterable<LeaseRecord> {
@@ -165,7 +163,8 @@ export class Draft implements LicenseView {
     const { seen, ...fenced } = changes
     if (Object.values(fenced).some((part) => !Array.isArray(part) || part.length > 0)) this.changed = true
     this.write(fenced, origin, now)
-    if (seen !== undefined) (this.changedDevices.has(keyOf(seen)) ? this.changedDevices : this.seen).set(keyOf(seen), seen)
+    if (seen !== undefined)
+      (this.changedDevices.has(keyOf(seen)) ? this.changedDevices : this.seen).set(keyOf(seen), seen)
   }
 
   /** Applies what time has done: committed with the first decision, not for a mere look. */

@@ -8,7 +8,7 @@ import { SqlClient } from "effect/sql"
 import { formatTimestamp } from "../api/Timestamp.ts"
 import { EventLog, type NewEvent } from "../events/EventLog.ts"
 import { columns, instant } from "../postgres/Parameters.ts"
-import { exclusively, untilDone } from "../workers/Exclusive.ts"
+import { exclusively, nothing, untilDone } from "../workers/Exclusive.ts"
 import type { LicenseRecord, PolicyRecord } from "./LicenseState.ts"
 import { accessEndsAt, passed, passedEvents, statusByClock } from "./Lifecycle.ts"
 import { byClock, idsOf, lockLicenses } from "./Sweeping.ts"
@@ -49,21 +49,35 @@ export class ExpirySweep extends Context.Service<
       const move = Effect.gen(function* () {
         const now = yield* Clock.currentTimeMillis
         const found = yield* idsOf(outdated(sql, now))
+        if (found.length === 0) return nothing
         const due = yield* readDue(sql, yield* lockLicenses(sql, found))
         const moved = due.filter((row) => statusByClock(row, row, now) !== row.status)
         yield* writeMoves(sql, moved, now)
         yield* endLeases(sql, moved, now)
-        yield* appendRows(byClock(moved.flatMap((row) => passedEvents(row.id, passed(row, row, now))), now), [])
+        yield* appendRows(
+          byClock(
+            moved.flatMap((row) => passedEvents(row.id, passed(row, row, now))),
+            now
+          ),
+          []
+        )
         return { found: found.length, done: moved.length }
       })
 
       const announce = Effect.gen(function* () {
         const now = yield* Clock.currentTimeMillis
         const found = yield* idsOf(unnoticed(sql, now))
+        if (found.length === 0) return nothing
         const expiring = yield* readExpiring(sql, yield* lockLicenses(sql, found))
-        const due = expiring.filter((row) => reachedDays(row, now) < row.announced)
+        const due = expiring.filter((row) => row.expires_at > now && reachedDays(row, now) < row.announced)
         yield* writeNotices(sql, due, now)
-        yield* appendRows(byClock(due.flatMap((row) => notices(row, now)), now), [])
+        yield* appendRows(
+          byClock(
+            due.flatMap((row) => notices(row, now)),
+            now
+          ),
+          []
+        )
         return { found: found.length, done: due.length }
       })
 
@@ -121,11 +135,11 @@ const endLeases = (sql: SqlClient.SqlClient, rows: ReadonlyArray<DueLicense>, no
       WHERE leases.license_id = over.license_id AND leases.status = 'live' AND leases.expires_at >= over.access_ended_at
       RETURNING leases.device_id
     )
-    UPDATE devices SET status = 'deactivated', updated_at = ${now}
+    UPDATE devices SET status = CASE WHEN activated_at IS NULL THEN 'deactivated' ELSE 'expired' END, updated_at = ${now}
     FROM ended WHERE devices.id = ended.device_id AND devices.status = 'active' AND NOT devices.holds_slot`
 }
 
-/** The notice that is due or was last: the fewest days of which no more are left; all days where none has come. */
+/** The days of the latest notice whose time has come. */
 const reachedDays = ({ expires_at }: Expiring, now: number): number =>
   noticeDays.find((days) => expires_at - days * dayMillis <= now) ?? unannounced
 

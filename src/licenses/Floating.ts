@@ -18,7 +18,7 @@ import {
 import { checkoutOf, extendedLeaseOf, type FloatingCheckout, type FloatingLease, leaseOf } from "./Entitlement.ts"
 import { accept, type Refused, type Rule, reject } from "./LicenseCommand.ts"
 import type { DeviceRecord, LeaseRecord, LeaseStatus, LicenseView } from "./LicenseState.ts"
-import { accessEndsAt } from "./Lifecycle.ts"
+import { accessEndsAt, statusUnseated } from "./Lifecycle.ts"
 
 /** The ids and the token of a lease to be, made by the caller: rules draw no random numbers. */
 export interface CheckoutCommand extends RuntimeCommand {
@@ -77,7 +77,7 @@ const full = (seats: number): Refused<"FLOATING_LIMIT_REACHED"> =>
 /** The device that holds the seat. An activation that it has goes on beside the seat. */
 const holder = (known: DeviceRecord | undefined, command: CheckoutCommand, now: number): DeviceRecord => {
   const { kind, key, redacted: _, app_version: __, ...described } = command.binding
-  // Whoever let an activation lapse is told so again when the seat is gone; all others have no activation to speak of.
+  // What is kept is an activation that goes on beside the seat, or one that lapsed and shows again when the seat is gone.
   const keepsActivation = known?.holds_slot === true || known?.status === "expired"
   return {
     id: known?.id ?? command.newDeviceId,
@@ -166,10 +166,9 @@ export const checkin: Rule<LeaseCommand, FloatingLease, LeaseCode> = {
   }
 }
 
-/** A device that is activated as well stays active. */
 const withoutSeat = (device: DeviceRecord, now: number): DeviceRecord => ({
   ...device,
-  status: device.holds_slot ? "active" : "deactivated",
+  status: statusUnseated(device, "deactivated"),
   last_seen_at: now,
   updated_at: now
 })

@@ -4,7 +4,7 @@
  * updated only where its revision, its policy's and its catalog's are still those of the decision; one that does not match
  * drops out of the group with all its rows, and its actor decides again. Replies leave only after the commit.
  */
-import { Context, Effect, Layer, Schedule } from "effect"
+import { Clock, Context, Effect, Layer, Schedule } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import { insertAnswers } from "../auth/KeptAnswers.ts"
 import { EventLog } from "../events/EventLog.ts"
@@ -12,6 +12,7 @@ import { gather } from "../postgres/Gather.ts"
 import { Postgres } from "../postgres/Postgres.ts"
 import { isForeignKeyViolation } from "../postgres/Sql.ts"
 import { retryTransaction } from "../postgres/Transactions.ts"
+import { journalGroup, journalSeconds } from "../telemetry/Metrics.ts"
 import type { Draft } from "./Draft.ts"
 import * as Statements from "./JournalStatements.ts"
 
@@ -66,6 +67,8 @@ export class Journal extends Context.Service<
         return drafts.map(verdictOf(fenced))
       })
 
+      const measured = yield* makeMeasured
+
       const commitGroup = (drafts: ReadonlyArray<Draft>) => {
         let fenced: Statements.Fenced | undefined
         return retryTransaction(
@@ -74,7 +77,10 @@ export class Journal extends Context.Service<
               fenced = result
             })
           )
-        ).pipe(Effect.catch((error) => Effect.map(outcome(sql, fenced, error), () => drafts.map(verdictOf(fenced!)))))
+        ).pipe(
+          measured(drafts.length),
+          Effect.catch((error) => Effect.map(outcome(sql, fenced, error), () => drafts.map(verdictOf(fenced!))))
+        )
       }
 
       /** A draft that the database refuses must not take the others of its group with it: each is then tried alone. */
@@ -96,6 +102,25 @@ export class Journal extends Context.Service<
     })
   )
 }
+
+/** Tells metrics how many licenses a commit wrote and how long that took. */
+const makeMeasured = Effect.contextWith((context: Context.Context<never>) =>
+  Effect.map(
+    Clock.Clock,
+    (clock) =>
+      (licenses: number) =>
+      <A, E, R>(commit: Effect.Effect<A, E, R>) =>
+        Effect.suspend(() => {
+          const started = clock.monotonicTimeNanosUnsafe()
+          return Effect.onExit(commit, () =>
+            Effect.sync(() => {
+              journalGroup.updateUnsafe(licenses, context)
+              journalSeconds.updateUnsafe(Number(clock.monotonicTimeNanosUnsafe() - started) / 1e9, context)
+            })
+          )
+        })
+  )
+)
 
 const keepAnswers = (sql: SqlClient.SqlClient, drafts: ReadonlyArray<Draft>) => {
   const rows = drafts.flatMap((draft) => draft.answers)

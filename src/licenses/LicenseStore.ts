@@ -81,15 +81,13 @@ const loadAll = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, ids: Read
             SELECT ${sql.literal(deviceColumns)} FROM unnest(${wanted}) AS wanted (id)
             JOIN licenses l ON l.id = wanted.id JOIN policies p ON p.id = l.policy_id,
             LATERAL (
-              SELECT * FROM devices d WHERE d.license_id = l.id AND d.id IN (
-                (SELECT id FROM devices d WHERE d.license_id = l.id ORDER BY created_at DESC, id DESC LIMIT ${devicesLoaded + 1})
-                UNION
-                (SELECT id FROM devices d WHERE d.license_id = l.id AND status = 'active'
-                  AND (p.require_heartbeat OR p.max_container_instances IS NOT NULL))
-                UNION
-                (SELECT device_id FROM leases WHERE license_id = l.id AND status = 'live')
-              )
-            ) AS d`,
+              (SELECT id FROM devices WHERE license_id = l.id ORDER BY created_at DESC, id DESC LIMIT ${devicesLoaded + 1})
+              UNION
+              (SELECT id FROM devices WHERE license_id = l.id AND status = 'active'
+                AND (p.require_heartbeat OR p.max_container_instances IS NOT NULL))
+              UNION
+              (SELECT device_id FROM leases WHERE license_id = l.id AND status = 'live')
+            ) AS held JOIN devices d ON d.id = held.id`,
       sql<Nullable<LeaseRecord> & Owned>`
             SELECT ${sql.literal(leaseColumns)} FROM leases WHERE license_id = ANY(${wanted}) AND status = 'live'`
     ],

@@ -2,6 +2,7 @@
  * The states of a license, what time does to them, and the commands that move them. The clock is applied whenever a license
  * is read or used: a sweep that comes late shows nothing wrong, it only writes down what already holds.
  */
+import type { DeviceStatus } from "../devices/Device.ts"
 import type { NewEvent } from "../events/EventLog.ts"
 import type { LicenseStatus } from "./License.ts"
 import { accept, type Needs, type Outcome, type Rule, reject } from "./LicenseCommand.ts"
@@ -60,12 +61,15 @@ export const entitlementVersionAt = (license: LicenseRecord, policy: PolicyRecor
  */
 export const settle = (view: LicenseView, now: number): Changes | undefined => {
   const { license, policy } = view
-  const moves = passed(license, policy, now)
   const status = statusAt(license, policy, now)
   const moved = status !== license.status
-  const seats = settledSeats(view, now, status)
-  const overdue = settledDevices(view, now, seats.leases)
-  if (!moved && overdue.devices.length === 0 && seats.leases.length === 0) return undefined
+  const lapsed = view.lapsed(now)
+  const silent = view.overdue(now)
+  const cutOff = status === "expired" && view.liveLeaseCount > 0
+  if (!moved && !cutOff && lapsed.length === 0 && silent.length === 0) return undefined
+  const moves = passed(license, policy, now)
+  const seats = settledSeats(view, lapsed, cutOff, now)
+  const overdue = settledDevices(view, silent, seats.leases, now)
   return {
     license: {
       ...(moved ? { status, entitlement_counter: license.entitlement_counter + moves.length } : undefined),
@@ -95,12 +99,11 @@ export const isCutOff = (lease: Pick<LeaseRecord, "expires_at">, license: Term, 
   statusAt(license, policy, now) === "expired" && lease.expires_at >= (accessEndsAt(license, policy) ?? 0)
 
 /** Leases whose time is over: with their license's, or before that by themselves. */
-const settledSeats = (view: LicenseView, now: number, status: LicenseStatus) => {
-  const cutOff = (lease: LeaseRecord) => isCutOff(lease, view.license, view.policy, now)
-  const ended = status === "expired" ? Array.from(view.liveLeases).filter(cutOff) : []
-  const lapsed = view
-    .lapsed(now)
-    .filter((lease) => !cutOff(lease))
+const settledSeats = (view: LicenseView, due: ReadonlyArray<LeaseRecord>, cutOff: boolean, now: number) => {
+  const isCut = (lease: LeaseRecord) => cutOff && isCutOff(lease, view.license, view.policy, now)
+  const ended = cutOff ? Array.from(view.liveLeases).filter(isCut) : []
+  const lapsed = due
+    .filter((lease) => !isCut(lease))
     .toSorted((a, b) => a.expires_at - b.expires_at || (a.id < b.id ? -1 : 1))
   return {
     leases: [
@@ -112,7 +115,13 @@ const settledSeats = (view: LicenseView, now: number, status: LicenseStatus) => 
   }
 }
 
-/** The devices of leases that end. One that holds an activation slot stays what it is, and so does a blacklisted one. */
+/** What a device is without its floating seat, by how that ended: activated, or an activation that lapsed, if it had one. */
+export const statusUnseated = <S extends DeviceStatus>(device: DeviceRecord, otherwise: S) => {
+  if (device.holds_slot) return "active"
+  return device.activated_at === undefined ? otherwise : "expired"
+}
+
+/** The devices of leases that end. One that is activated besides stays what it is. */
 const releasedHolders = (
   view: LicenseView,
   leases: Iterable<LeaseRecord>,
@@ -121,7 +130,8 @@ const releasedHolders = (
 ): ReadonlyArray<DeviceRecord> =>
   Array.from(leases).flatMap(({ device_id }) => {
     const device = view.deviceById(device_id)
-    return device?.status === "active" && !device.holds_slot ? [{ ...device, status, updated_at: now }] : []
+    if (device?.status !== "active" || device.holds_slot) return []
+    return [{ ...device, status: statusUnseated(device, status), updated_at: now }]
   })
 
 /** What is recorded when a lease lapses. */
@@ -133,22 +143,27 @@ export const lapseEvent = (license_id: string, { id, device_id }: Pick<LeaseReco
 })
 
 /** Activations that lapsed for want of a heartbeat. Whoever holds a seat besides stays active on it. */
-const settledDevices = (view: LicenseView, now: number, ending: ReadonlyArray<LeaseRecord>) => {
+const settledDevices = (
+  view: LicenseView,
+  silent: ReadonlyArray<DeviceRecord>,
+  ending: ReadonlyArray<LeaseRecord>,
+  now: number
+) => {
   const gone = new Set(ending.map(({ id }) => id))
-  const overdue = view.overdue(now).map((device) => {
+  const overdue = silent.map((device) => {
     const lease = view.liveLeaseOf(device.id)
     const status = lease === undefined || gone.has(lease.id) ? ("expired" as const) : ("active" as const)
     return { ...device, status, holds_slot: false, updated_at: now }
   })
-  return { devices: overdue, events: overdue.map(({ id, status }) => silenceEvent(view.license.id, id, status)) }
+  return { devices: overdue, events: overdue.map(({ id }) => silenceEvent(view.license.id, id)) }
 }
 
-/** What is recorded when an activation lapses. */
-export const silenceEvent = (license_id: string, deviceId: string, status: "expired" | "active"): NewEvent => ({
+/** What is recorded when an activation lapses. A floating seat that the device may hold besides is another matter. */
+export const silenceEvent = (license_id: string, deviceId: string): NewEvent => ({
   event_type: "device.expired",
   resource_type: "device",
   resource_id: deviceId,
-  metadata: { license_id, status: { old: "active", new: status } }
+  metadata: { license_id, status: { old: "active", new: "expired" } }
 })
 
 /** How much later than the policy's interval a heartbeat may come. */

@@ -32,5 +32,5 @@ const invalid = (message: string, detail: string) => reject("VALIDATION_ERROR", 
 /** A new license must not be expired already. */
 export const refusePast = (terms: Terms, now: number): Refused<"EXPIRY_NOT_IN_FUTURE"> | undefined =>
   terms.expires_at !== undefined && terms.expires_at <= now
-    ? reject("EXPIRY_NOT_IN_FUTURE", "expires_at must lie in the future.", { detail: "expires_at" })
+    ? reject("EXPIRY_NOT_IN_FUTURE", "The field expires_at must lie in the future.", { detail: "expires_at" })
     : undefined

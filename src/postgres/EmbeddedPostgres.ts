@@ -28,10 +28,20 @@ export class EmbeddedPostgres extends Context.Service<
   }
 >()("licensing/postgres/EmbeddedPostgres") {
   static readonly layer = (options: Options): Layer.Layer<EmbeddedPostgres, DatabaseUnavailable> =>
-    Layer.effect(EmbeddedPostgres, make(options)).pipe(
-      Layer.provide([NodeFileSystem.layer, SecureRandom.layerWebCrypto])
-    )
+    Layer.effect(EmbeddedPostgres, make(options)).pipe(Layer.provide(platform))
+
+  /** The server of the service that owns the folder now; where there is none, a server of one's own for the layer's life. */
+  static readonly layerShared = (options: Options): Layer.Layer<EmbeddedPostgres, DatabaseUnavailable> =>
+    Layer.effect(
+      EmbeddedPostgres,
+      Effect.flatMap(
+        running(options),
+        Option.match({ onNone: () => make(options), onSome: (url) => Effect.succeed(EmbeddedPostgres.of({ url })) })
+      )
+    ).pipe(Layer.provide(platform))
 }
+
+const platform = Layer.merge(NodeFileSystem.layer, SecureRandom.layerWebCrypto)
 
 const serverSettings: Readonly<Record<string, string>> = {
   listen_addresses: "127.0.0.1",
@@ -105,6 +115,24 @@ const make = Effect.fnUntraced(
 
 const urlOf = (folder: DatabaseFolder, port: number) =>
   Redacted.make(`postgres://postgres:${folder.password}@127.0.0.1:${port}/postgres`)
+
+/** The address of the server that a service owns at this moment. */
+const running = Effect.fnUntraced(
+  function* (options: Options) {
+    const folder = yield* prepare(options.directory)
+    const server = yield* readPostmaster(join(folder.cluster, "postmaster.pid"))
+    if (Option.isNone(server) || !(yield* signal(server.value.pid, 0))) return Option.none()
+    const url = urlOf(folder, server.value.port)
+    const session = yield* Effect.option(openSession(url))
+    if (Option.isNone(session)) return Option.none()
+    const rows = yield* Effect.orDie(session.value.values(`SELECT pg_try_advisory_lock(${ownerLock})`))
+    return rows[0]?.[0] === true ? Option.none() : Option.some(url)
+  },
+  Effect.scoped,
+  Effect.catchTag("PlatformError", (error) =>
+    Effect.fail(unavailable(`The data folder cannot be used: ${error.message}`))
+  )
+)
 
 /** Starts the server, or takes over the one that a dead service left, and takes the ownership of the folder. */
 const own = Effect.fnUntraced(function* (folder: DatabaseFolder, settings: Readonly<Record<string, string>>) {

@@ -28,6 +28,21 @@ export interface Options {
   readonly statementTimeoutMillis?: number
   /** How the sessions show in pg_stat_activity. Default "licensing". */
   readonly applicationName?: string
+  /**
+   * Whether statements are planned as the server would by itself, each time for its parameters. For reports, which read
+   * much; the statements of the service are made for look-ups. Default false.
+   */
+  readonly plannerDefaults?: boolean
+}
+
+/** How a pool of connections is used at this moment. */
+export interface PoolUse {
+  readonly name: string
+  /** Connections at most. */
+  readonly max: number
+  readonly inUse: number
+  /** Who wants a connection and has none yet. */
+  readonly waiting: number
 }
 
 // A lock that is not had by then means a stuck holder; failing frees our own locks.
@@ -36,6 +51,17 @@ const lockTimeoutMillis = 10_000
 const idleInTransactionMillis = 60_000
 // After this much silence beyond a statement's own limit the server is taken for gone.
 const silenceMillis = 10_000
+
+const lookups = {
+  // Every statement of the service is a handful of index look-ups. Plans are cached, and one made while a table was
+  // young reads the whole table for ever after: 20,000 ledger rows cost each consume 80 ms instead of 0.05.
+  enable_seqscan: "off",
+  enable_hashjoin: "off",
+  enable_mergejoin: "off",
+  // For the same reason no statement is planned again for its parameters: the server would do so at each use of a
+  // statement with arrays, whose lengths it counts as knowledge. Appending an event took 125 µs with it, 70 without.
+  plan_cache_mode: "force_generic_plan"
+}
 
 const settings = (options: Options, target: Target): PgClient.PgPoolConfig => {
   const statementTimeout = options.statementTimeoutMillis ?? 30_000
@@ -50,14 +76,7 @@ const settings = (options: Options, target: Target): PgClient.PgPoolConfig => {
       lock_timeout: String(lockTimeoutMillis),
       idle_in_transaction_session_timeout: String(idleInTransactionMillis),
       timezone: "UTC",
-      // Every statement of the service is a handful of index look-ups. Plans are cached, and one made while a table was
-      // young reads the whole table for ever after: 20,000 ledger rows cost each consume 80 ms instead of 0.05.
-      enable_seqscan: "off",
-      enable_hashjoin: "off",
-      enable_mergejoin: "off",
-      // For the same reason no statement is planned again for its parameters: the server would do so at each use of a
-      // statement with arrays, whose lengths it counts as knowledge. Appending an event took 125 µs with it, 70 without.
-      plan_cache_mode: "force_generic_plan"
+      ...(options.plannerDefaults === true ? { plan_cache_mode: "force_custom_plan" } : lookups)
     },
     types,
     idleTimeout: "5 minutes",
@@ -72,13 +91,13 @@ const spanAttributes = [["db.system.name", "postgresql"]] as const
 // what one pipelined transaction sends travels together, on connections kept for that.
 const makeClient = Effect.fnUntraced(function* (config: PgClient.PgPoolConfig, connectionsMax: number) {
   const pipelinedMax = Math.ceil(connectionsMax / 4)
-  const pool = yield* PgPool.make({ ...config, maxConnections: Math.max(1, connectionsMax - pipelinedMax) })
-  const pipelinedPool = yield* PgPool.make({
-    ...config,
-    multiplex: true,
-    multiplexConcurrency: 1,
-    maxConnections: pipelinedMax
-  })
+  const poolMax = Math.max(1, connectionsMax - pipelinedMax)
+  const pool = watched("statements", poolMax, yield* PgPool.make({ ...config, maxConnections: poolMax }))
+  const pipelinedPool = watched(
+    "commits",
+    pipelinedMax,
+    yield* PgPool.make({ ...config, multiplex: true, multiplexConcurrency: 1, maxConnections: pipelinedMax })
+  )
   const toSession = Effect.mapBoth({
     onSuccess: (connection: PgConnection.PgConnection) => new Session(connection),
     onFailure: asConnectionError
@@ -113,8 +132,40 @@ const makeClient = Effect.fnUntraced(function* (config: PgClient.PgPoolConfig, c
     releaseSavepoint: (connection, id) => cleanup(`RELEASE SAVEPOINT effect_sql_${id}`)(connection),
     rollbackSavepoint: (connection, id) => cleanup(`ROLLBACK TO SAVEPOINT effect_sql_${id}`)(connection)
   })
-  return { client, pipelined }
+  return { client, pipelined, pools: [pool.used, pipelinedPool.used] }
 })
+
+/** A pool that counts who has and who awaits its connections. */
+const watched = (name: string, max: number, pool: PgPool.PgPool) => {
+  const used = { name, max, inUse: 0, waiting: 0 }
+  const counted = (acquire: typeof pool.get) =>
+    Effect.acquireRelease(
+      Effect.suspend(() => {
+        used.waiting++
+        return Effect.onExit(acquire, (exit) =>
+          Effect.sync(() => {
+            used.waiting--
+            if (exit._tag === "Success") used.inUse++
+          })
+        )
+      }),
+      () => Effect.sync(() => void used.inUse--),
+      { interruptible: true }
+    )
+  const use = <A, E, R>(f: (connection: PgConnection.PgConnection) => Effect.Effect<A, E, R>) =>
+    Effect.suspend(() => {
+      let held = false
+      used.waiting++
+      const run = pool.use((connection) => {
+        held = true
+        used.waiting--
+        used.inUse++
+        return f(connection)
+      })
+      return Effect.onExit(run, () => Effect.sync(() => void (held ? used.inUse-- : used.waiting--)))
+    })
+  return { used: used as PoolUse, get: counted(pool.get), reserve: counted(pool.reserve), use }
+}
 
 /** "Subscribed" comes first and again after every lost connection: whatever was announced in between has been missed. */
 export type Listening = { readonly _tag: "Subscribed" } | { readonly _tag: "Notified"; readonly payload: string }
@@ -132,6 +183,10 @@ export class Postgres extends Context.Service<
     listen(channel: string): Stream.Stream<Listening>
     /** Announces on a channel; inside a transaction at its commit. Payload below 8,000 bytes. */
     notify(channel: string, payload: string): Effect.Effect<void, SqlError.SqlError>
+    /** What the connections lead to, for whoever needs others to the same database. */
+    readonly url: Redacted.Redacted<string>
+    /** For metrics; each changes as its pool is used. */
+    readonly pools: ReadonlyArray<PoolUse>
   }
 >()("licensing/postgres/Postgres") {
   static readonly layer = (options: Options): Layer.Layer<Postgres | SqlClient.SqlClient, DatabaseUnavailable> =>
@@ -142,7 +197,7 @@ const makeServices = Effect.fnUntraced(function* (options: Options) {
   const target = yield* parseTarget(options.url)
   const config = settings(options, target)
   yield* awaitServer(config, target)
-  const { client, pipelined } = yield* Effect.orDie(makeClient(config, options.maxConnections ?? 16))
+  const { client, pipelined, pools } = yield* Effect.orDie(makeClient(config, options.maxConnections ?? 16))
 
   const subscribe = (channel: string) =>
     PgConnection.make(config).pipe(
@@ -164,7 +219,7 @@ const makeServices = Effect.fnUntraced(function* (options: Options) {
   const notify = Effect.fn("Postgres.notify")((channel: string, payload: string) =>
     Effect.asVoid(client`SELECT pg_notify(${channel}, ${payload})`)
   )
-  return Context.make(Postgres, Postgres.of({ pipelined, listen, notify })).pipe(
+  return Context.make(Postgres, Postgres.of({ pipelined, listen, notify, url: options.url, pools })).pipe(
     Context.add(SqlClient.SqlClient, client)
   )
 })

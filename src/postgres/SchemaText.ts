@@ -5,7 +5,10 @@ import { SqlClient } from "effect/sql"
 
 const header = `-- The whole schema as the migrations leave it, for reading and for review. Generated; do not edit.`
 
-/** The extensions, and every table of the schema public with its columns, constraints and indexes; dies of any other object. */
+/**
+ * The extensions, and every table of the schema public with its columns, constraints and indexes, functions and triggers; dies of
+ * any other object.
+ */
 export const schemaText = Effect.fn("SchemaText.schemaText")(function* () {
   const sql = yield* SqlClient.SqlClient
   const unknown = yield* unknownObjects(sql)
@@ -18,6 +21,8 @@ export const schemaText = Effect.fn("SchemaText.schemaText")(function* () {
   const tables = yield* tableLines(sql)
   const foreignKeys = yield* foreignKeyLines(sql)
   const indexes = yield* indexLines(sql)
+  const functions = yield* functionLines(sql)
+  const triggers = yield* triggerLines(sql)
   const sections = [
     [header],
     extensions.map(({ definition }) => `${definition};`),
@@ -26,7 +31,9 @@ export const schemaText = Effect.fn("SchemaText.schemaText")(function* () {
       ...indexes.filter(({ table }) => table === name).map(({ definition }) => `${definition};`)
     ]),
     // At the end, because a table may point at one that comes later in the alphabet.
-    foreignKeys.map(({ definition }) => `${definition};`)
+    foreignKeys.map(({ definition }) => `${definition};`),
+    ...functions.map(({ definition }) => [`${definition.trimEnd()};`]),
+    triggers.map(({ definition }) => `${definition};`)
   ]
   return `${sections
     .filter((section) => section.length > 0)
@@ -39,8 +46,8 @@ const unknownObjects = (sql: SqlClient.SqlClient) => sql<{ object: string }>`
   SELECT object FROM (
     SELECT oid, format('relation %s of kind %s', relname, relkind) AS object FROM pg_class
     WHERE relnamespace = 'public'::regnamespace AND relkind NOT IN ('r', 'i')
-    UNION ALL SELECT oid, format('function %s', proname) FROM pg_proc WHERE pronamespace = 'public'::regnamespace
-    UNION ALL SELECT oid, format('trigger %s', tgname) FROM pg_trigger WHERE NOT tgisinternal
+    UNION ALL SELECT oid, format('procedure %s', proname) FROM pg_proc
+    WHERE pronamespace = 'public'::regnamespace AND prokind <> 'f'
     UNION ALL SELECT oid, format('type %s', typname) FROM pg_type
     WHERE typnamespace = 'public'::regnamespace AND typtype IN ('e', 'd', 'r')
     UNION ALL SELECT oid, format('row policy %s', polname) FROM pg_policy
@@ -96,3 +103,15 @@ const indexLines = (sql: SqlClient.SqlClient) => sql<{ table: string; definition
   WHERE class.relnamespace = 'public'::regnamespace
     AND NOT EXISTS (SELECT FROM pg_constraint owner WHERE owner.conindid = entry.indexrelid AND owner.contype IN ('p', 'u', 'x'))
   ORDER BY class.relname COLLATE "C", named.relname COLLATE "C"`
+
+// What an extension brought along is part of that.
+const functionLines = (sql: SqlClient.SqlClient) => sql<{ definition: string }>`
+  SELECT replace(pg_get_functiondef(oid), 'CREATE OR REPLACE FUNCTION public.', 'CREATE FUNCTION ') AS definition
+  FROM pg_proc routine
+  WHERE pronamespace = 'public'::regnamespace AND prokind = 'f'
+    AND NOT EXISTS (SELECT FROM pg_depend WHERE objid = routine.oid AND deptype = 'e')
+  ORDER BY proname COLLATE "C"`
+
+const triggerLines = (sql: SqlClient.SqlClient) => sql<{ definition: string }>`
+  SELECT replace(pg_get_triggerdef(oid), ' ON public.', ' ON ') AS definition FROM pg_trigger WHERE NOT tgisinternal
+  ORDER BY tgname COLLATE "C"`

@@ -33,12 +33,13 @@ export class KeyRing extends Context.Service<
     KeyRing,
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const { active, ensure, replace } = yield* makeTable
+      const { active, ensure, followMasterKey, replace } = yield* makeTable
       let current = yield* ensure
 
       const refresh = Effect.gen(function* () {
         const row = yield* active
         if (row?.kid !== current.kid) current = yield* ensure
+        else yield* followMasterKey(row)
       })
       const follow = yield* supervised(refresh)
       yield* follow.pipe(Effect.delay(refreshInterval), Effect.repeat(Schedule.forever), Effect.forkScoped)
@@ -109,6 +110,8 @@ const makeTable = Effect.gen(function* () {
     return yield* Effect.die(new Error(`The public half of the signing key ${row.kid} was altered in the database.`))
   })
 
+  const followMasterKey = (row: ActiveRow) => masterKey.follow(row.private_key_sealed, place(row.kid))
+
   const add = Effect.gen(function* () {
     const seed = yield* random.randomBytes(seedLength)
     const key = fromSeed(seed)
@@ -123,7 +126,9 @@ const makeTable = Effect.gen(function* () {
   const ensure = Effect.gen(function* () {
     yield* lock
     const row = yield* active
-    return row === undefined ? (yield* add).key : yield* open(row)
+    if (row === undefined) return (yield* add).key
+    yield* followMasterKey(row)
+    return yield* open(row)
   }).pipe(sql.withTransaction, Effect.catchTag("SqlError", Effect.die))
 
   const replace = Effect.gen(function* () {
@@ -144,5 +149,5 @@ const makeTable = Effect.gen(function* () {
     } satisfies PublicKey as PublicKey
   })
 
-  return { active, ensure, replace }
+  return { active, ensure, followMasterKey, replace }
 })

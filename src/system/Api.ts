@@ -1,6 +1,6 @@
 /** The public operations: the signing keys that answers are verified with, and the probes, which live outside of /api/v1. */
 import { Schema } from "effect"
-import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Data, Paged } from "../api/Envelope.ts"
 import { failures } from "../api/Failure.ts"
 import { PublicKey } from "../signing/PublicKey.ts"
@@ -54,6 +54,17 @@ export class ProbesApi extends HttpApiGroup.make("probes")
         "Tell whether the service can do its work",
         "The readiness probe: database, migrations, signing key, and that the service is not stopping. No liveness probe: " +
           "a restart heals none of these. The detail of a 503 names the checks that fail."
+      )
+    ),
+    HttpApiEndpoint.get("metrics", "/metrics", {
+      success: Schema.String.pipe(HttpApiSchema.asText({ contentType: "text/plain; version=0.0.4; charset=utf-8" })),
+      error: failures("TOKEN_MISSING", "TOKEN_MALFORMED", "TOKEN_INVALID")
+    }).annotateMerge(
+      described(
+        "getMetrics",
+        "Read the metrics",
+        "Prometheus text, of the node that answers. Open, unless the operator has set a token for it: then " +
+          "`Authorization: Bearer <METRICS_TOKEN>` is wanted. API tokens are not taken."
       )
     )
   )

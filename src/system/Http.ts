@@ -2,6 +2,7 @@ import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { Api } from "../Api.ts"
 import { KeyRing } from "../signing/KeyRing.ts"
+import { MetricsAccess } from "./MetricsAccess.ts"
 import { Readiness } from "./Readiness.ts"
 
 export const SystemHttp = HttpApiBuilder.group(
@@ -22,6 +23,12 @@ export const ProbesHttp = HttpApiBuilder.group(
   "probes",
   Effect.fn(function* (handlers) {
     const readiness = yield* Readiness
-    return handlers.handleAll({ health: () => alive, healthz: () => alive, readyz: () => readiness.check })
+    const { metrics } = yield* MetricsAccess
+    return handlers.handleAll({
+      health: () => alive,
+      healthz: () => alive,
+      readyz: () => readiness.check,
+      metrics: ({ request }) => metrics(request)
+    })
   })
 )

@@ -101,3 +101,15 @@ export const origins: Decode<ReadonlyArray<string>> = (value) => {
   const parsed = value.split(",").map((part) => part.trim())
   return parsed.every((part) => url("http:", "https:")(part)?.origin === part) ? parsed : undefined
 }
+
+export const flag: Decode<boolean> = oneOf({ true: true, false: false })
+
+const delaysMax = 100
+const delaySecondsMax = 604_800
+
+/** Seconds separated by commas. A first 0 stands for the attempt that is made at once anyway. */
+export const retryDelays: Decode<ReadonlyArray<number>> = (value) => {
+  const delays = value.split(",").map((part) => integer(0, delaySecondsMax)(part.trim()))
+  if (delays.length > delaysMax || !delays.every((delay) => delay !== undefined)) return undefined
+  return delays[0] === 0 ? delays.slice(1) : delays
+}

@@ -28,6 +28,8 @@ export interface Batch {
   readonly done: number
 }
 
+export const nothing: Batch = { found: 0, done: 0 }
+
 /** Runs batches until one is not full, or gets nowhere, or another node is at it. */
 export const untilDone = <E, R>(
   size: number,

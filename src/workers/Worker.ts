@@ -2,7 +2,7 @@
  * A worker: an idempotent pass over what the tables say, run again and again. A signal or the schedule begins the next pass; a
  * pass that fails is told once and tried again sooner than the schedule, and that next pass is the whole recovery.
  */
-import { Cause, Clock, Duration, Effect, Latch } from "effect"
+import { type Cause, Clock, Duration, Effect, Latch } from "effect"
 
 export interface Worker {
   /** As logs, probes and metrics name it. */

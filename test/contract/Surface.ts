@@ -5,7 +5,6 @@
 import { Context, type JsonSchema, Option } from "effect"
 import { HttpApi, OpenApi } from "effect/http-api"
 import { Api } from "../../src/Api.ts"
-import { PathTables } from "../../src/api/Requests.ts"
 import { ManagementAuthorization, RequiredScopes } from "../../src/auth/Management.ts"
 import { RuntimeAuthorization } from "../../src/auth/Runtime.ts"
 import { openApiDocument } from "../../src/documents/Document.ts"
@@ -29,14 +28,23 @@ export interface Operation {
   readonly scopes: ReadonlyArray<string>
   /** What is published. */
   readonly publishedScopes: ReadonlyArray<string>
-  /** The path's parameters, in order, each with the table of what it names. */
-  readonly params: ReadonlyArray<{ readonly name: string; readonly table: string | undefined }>
+  /** The path's parameters, in order, each with what it names: `{id}` after `/products/` names one of `products`. */
+  readonly params: ReadonlyArray<{ readonly name: string; readonly kind: string }>
   readonly query: ReadonlyArray<QueryParameter>
   readonly body: Json | undefined
   readonly example: unknown
   readonly keyRequired: boolean
-  /** The schema of the body by status; undefined where there is none. */
-  readonly answers: ReadonlyMap<number, { readonly schema: Json | undefined; readonly codes: ReadonlyArray<string> }>
+  /** What is answered, by status. */
+  readonly answers: ReadonlyMap<number, Documentation>
+}
+
+export interface Documentation {
+  /** The content types that an answer may have; none where it has no body. */
+  readonly media: ReadonlyArray<string>
+  /** The body's schema, where it is JSON. */
+  readonly schema: Json | undefined
+  /** The codes of a refusal. */
+  readonly codes: ReadonlyArray<string>
 }
 
 const document = openApiDocument()
@@ -73,9 +81,10 @@ const codesIn = (value: unknown): ReadonlyArray<string> => {
 
 const answersOf = ({ responses }: Documented): Operation["answers"] =>
   new Map(
-    Object.entries(responses).map(([status, { content }]) => {
-      const schema = content?.["application/json"]?.schema
-      return [Number(status), { schema, codes: Number(status) < 400 ? [] : codesIn(schema) }]
+    Object.entries(responses).map(([status, { content = {} }]) => {
+      const schema = content["application/json"]?.schema
+      const codes = Number(status) < 400 ? [] : codesIn(schema)
+      return [Number(status), { media: Object.keys(content), schema, codes }]
     })
   )
 
@@ -87,7 +96,6 @@ const reflected = (): ReadonlyArray<Operation> => {
       const path = endpoint.path.replaceAll(/:(\w+)/g, "{$1}")
       const documented = (document.paths as unknown as Located)[path]![endpoint.method.toLowerCase()]!
       const annotations = mergedAnnotations as Context.Context<never>
-      const tables = Option.getOrElse(Context.getOption(annotations, PathTables), () => ({}) as Record<string, string>)
       const middlewares = [...endpoint.middlewares] as ReadonlyArray<unknown>
       const body = documented.requestBody?.content["application/json"]
       const parameters = documented.parameters ?? []
@@ -103,7 +111,7 @@ const reflected = (): ReadonlyArray<Operation> => {
             : "none",
         scopes: Option.getOrElse(Context.getOption(annotations, RequiredScopes), () => [] as ReadonlyArray<string>),
         publishedScopes: documented["x-required-scopes"] ?? [],
-        params: [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => ({ name: name!, table: tables[name!] })),
+        params: [...path.matchAll(/([\w-]+)\/\{(\w+)\}/g)].map(([, kind, name]) => ({ kind: kind!, name: name! })),
         query: parameters.filter((parameter) => parameter.in === "query"),
         body: body?.schema,
         example: body?.example,

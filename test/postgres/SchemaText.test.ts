@@ -12,7 +12,8 @@ layer(Database.layer)("the schema as text", (it) => {
       assert.include(text, "CREATE TABLE licenses (")
       yield* sql`DROP SCHEMA public CASCADE`
       yield* sql`CREATE SCHEMA public`
-      for (const statement of text.split(/;$/m)) if (statement.trim() !== "") yield* sql.unsafe(statement)
+      // The server splits the text: functions hold semicolons of their own.
+      yield* sql.unsafe(`DO $do$BEGIN EXECUTE $text$${text}$text$; END$do$`)
       assert.strictEqual(yield* schemaText(), text)
     })
   )

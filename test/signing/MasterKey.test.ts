@@ -3,7 +3,8 @@ import * as NodePath from "@effect/platform-node/NodePath"
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect, FileSystem, Layer, Option, Path, Redacted } from "effect"
 import { SecureRandom } from "effect/crypto"
-import { keyIdOf, MasterKey, type MasterKeyUnusable } from "../../src/signing/MasterKey.ts"
+import { keyIdOf, MasterKey } from "../../src/signing/MasterKey.ts"
+import type { MasterKeyUnusable } from "../../src/signing/MasterKeyFile.ts"
 
 const secret = (byte: number) => Buffer.alloc(32, byte).toString("base64")
 const fromKey = (text: string) =>

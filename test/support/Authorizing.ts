@@ -11,11 +11,19 @@ import { KnownKeys } from "../../src/apiKeys/KnownKeys.ts"
 import { CurrentActor } from "../../src/auth/CurrentActor.ts"
 import { ManagementAuthorization, operation } from "../../src/auth/Management.ts"
 import * as ManagementHttp from "../../src/auth/ManagementHttp.ts"
+import { Oidc } from "../../src/auth/Oidc.ts"
+import { RateLimits } from "../../src/auth/RateLimits.ts"
 import type { ManagementScope } from "../../src/auth/Scope.ts"
+import { Settings } from "../../src/Config.ts"
 import { Foundations } from "./Slices.ts"
 
 /** What one node of the service has for management authorization: its own memory of keys. */
-export const Node = ManagementHttp.layer.pipe(Layer.provideMerge(ApiKeys.layer), Layer.provideMerge(KnownKeys.layer))
+export const Node = ManagementHttp.layer.pipe(
+  Layer.provideMerge(ApiKeys.layer),
+  Layer.provideMerge(KnownKeys.layer),
+  Layer.provide([Oidc.layer, RateLimits.layer]),
+  Layer.provide(Settings.layerTest({ rateFailures: 0 }))
+)
 /** One node over a database. */
 export const OneNode = Layer.provideMerge(Node, Foundations)
 

@@ -3,8 +3,9 @@
  * whether it holds a request back, so that all reasons are known and the first of them is the answer that rules must give.
  */
 import type { Code } from "../../src/api/Failure.ts"
-import type { RuntimeCommand } from "../../src/licenses/Admission.ts"
+import type { KeyedCommand, RuntimeCommand } from "../../src/licenses/Admission.ts"
 import type { ConsumeCommand } from "../../src/licenses/Consumption.ts"
+import type { LeaseCommand } from "../../src/licenses/Floating.ts"
 import type { DeviceRecord } from "../../src/licenses/LicenseState.ts"
 import { day, minute, type Rows, second } from "./Licenses.ts"
 
@@ -26,17 +27,24 @@ const silent = ({ policy }: Rows, device: DeviceRecord, now: number) =>
     (heard) => heard === undefined || now - heard > policy.validation_interval_minutes * minute + 30 * second
   )
 
-const activeFor = (rows: Rows, command: RuntimeCommand, now: number) => {
-  const device = deviceFor(rows, command)
-  return device !== undefined && device.status === "active" && !silent(rows, device, now) ? device : undefined
-}
+const leaseOf = ({ leases }: Rows, device: DeviceRecord | undefined) =>
+  leases.find(({ device_id, status }) => device_id === device?.id && status === "live")
 
-const lapsed = (rows: Rows, command: RuntimeCommand, now: number) => {
-  const device = deviceFor(rows, command)
-  return (
-    device !== undefined && rows.policy.require_heartbeat && (device.status === "expired" || silent(rows, device, now))
-  )
-}
+const isActivated = (rows: Rows, device: DeviceRecord, now: number) =>
+  device.status === "active" && device.holds_slot && !silent(rows, device, now)
+
+const isSeated = (rows: Rows, device: DeviceRecord | undefined, now: number) =>
+  (leaseOf(rows, device)?.expires_at ?? now) > now
+
+const isActive = (rows: Rows, device: DeviceRecord, now: number) =>
+  device.status === "active" && (isActivated(rows, device, now) || isSeated(rows, device, now))
+
+/** An activation that nobody ended, and that no heartbeat keeps: whether written down already or not. */
+const isSilenced = (rows: Rows, device: DeviceRecord, now: number) =>
+  rows.policy.require_heartbeat &&
+  device.activated_at !== undefined &&
+  ["active", "expired"].includes(device.status) &&
+  !isActive(rows, device, now)
 
 const used = (rows: Rows, now: number, kind?: DeviceRecord["binding_kind"]) =>
   rows.devices.filter(
@@ -47,26 +55,38 @@ const used = (rows: Rows, now: number, kind?: DeviceRecord["binding_kind"]) =>
       (kind === undefined || device.binding_kind === kind)
   ).length
 
-const holdsSlot = (rows: Rows, command: RuntimeCommand, now: number) =>
-  activeFor(rows, command, now)?.holds_slot === true
+const forDevice =
+  (holds: (rows: Rows, device: DeviceRecord, now: number) => boolean) =>
+  (rows: Rows, command: RuntimeCommand, now: number) => {
+    const device = deviceFor(rows, command)
+    return device !== undefined && holds(rows, device, now)
+  }
+
+const holdsSlot = forDevice(isActivated)
 
 const released = ({ versions }: Rows, { binding }: RuntimeCommand) => versions[binding.app_version ?? ""]
 const gated = ({ versions }: Rows, { binding }: RuntimeCommand) =>
   binding.app_version !== undefined && Object.keys(versions).length > 0
 
-const standing: ReadonlyArray<Rung<RuntimeCommand>> = [
+const licensed: ReadonlyArray<Rung<KeyedCommand>> = [
   ["LICENSE_KEY_INVALID", (rows, command) => rows.license.key_hash !== command.keyHash],
   ["LICENSE_SUSPENDED", ({ license }) => license.status === "suspended"],
   ["LICENSE_REVOKED", ({ license }) => license.status === "revoked"],
   ["LICENSE_EXPIRED", (rows, _, now) => ended(rows, now)],
-  ["LICENSE_NOT_STARTED", ({ license }, _, now) => (license.starts_at ?? now) > now],
+  ["LICENSE_NOT_STARTED", ({ license }, _, now) => (license.starts_at ?? now) > now]
+]
+
+const standing: ReadonlyArray<Rung<RuntimeCommand>> = [
+  ...licensed,
   ["DEVICE_BLACKLISTED", (rows, command) => deviceFor(rows, command)?.status === "blacklisted"]
 ]
 
-const admission: ReadonlyArray<Rung<RuntimeCommand>> = [
-  ...standing,
+const machine: ReadonlyArray<Rung<RuntimeCommand>> = [
   ["VM_NOT_ALLOWED", ({ policy }, { binding }) => binding.is_vm && !policy.allow_vm],
-  ["CONTAINER_NOT_ALLOWED", ({ policy }, { binding }) => binding.is_container && !policy.allow_container],
+  ["CONTAINER_NOT_ALLOWED", ({ policy }, { binding }) => binding.is_container && !policy.allow_container]
+]
+
+const version: ReadonlyArray<Rung<RuntimeCommand>> = [
   ["VERSION_UNKNOWN", (rows, command) => gated(rows, command) && released(rows, command) === undefined],
   [
     "VERSION_NOT_ENTITLED",
@@ -76,6 +96,38 @@ const admission: ReadonlyArray<Rung<RuntimeCommand>> = [
       return gated(rows, command) && (released(rows, command) ?? 0) > (cutoff ?? Number.POSITIVE_INFINITY)
     }
   ]
+]
+
+const admission = [...standing, ...machine, ...version]
+
+const offlineOff: Rung<RuntimeCommand> = ["OFFLINE_NOT_ALLOWED", ({ policy }) => !policy.allow_offline_activation]
+const floatingOff: Rung<RuntimeCommand> = ["FLOATING_NOT_ENABLED", ({ policy }) => !policy.max_floating_users]
+
+const seat: Rung<RuntimeCommand> = [
+  "FLOATING_LIMIT_REACHED",
+  (rows, command, now) => {
+    const taken = rows.leases.filter(({ status, expires_at }) => status === "live" && expires_at > now)
+    const own = taken.some(({ device_id }) => device_id === deviceFor(rows, command)?.id)
+    return !own && taken.length >= (rows.policy.max_floating_users ?? 0)
+  }
+]
+
+const leaseFor = ({ leases }: Rows, { tokenHash }: LeaseCommand) =>
+  leases.find(({ token_hash }) => token_hash === tokenHash)
+
+/** The state of the lease that a token names; a live one whose end has come has lapsed. */
+const leaseState = (rows: Rows, command: LeaseCommand, now: number) => {
+  const lease = leaseFor(rows, command)
+  return lease?.status === "live" && lease.expires_at <= now ? "expired" : lease?.status
+}
+
+const isBarred = (rows: Rows, command: LeaseCommand) =>
+  rows.devices.some(({ id, status }) => id === leaseFor(rows, command)?.device_id && status === "blacklisted")
+
+const unknownLease: Rung<LeaseCommand> = ["LEASE_NOT_FOUND", (rows, command) => leaseFor(rows, command) === undefined]
+const endedLease: Rung<LeaseCommand> = [
+  "LEASE_NOT_ACTIVE",
+  (rows, command, now) => leaseState(rows, command, now) !== "live"
 ]
 
 const slot: ReadonlyArray<Rung<RuntimeCommand>> = [
@@ -106,9 +158,10 @@ const slot: ReadonlyArray<Rung<RuntimeCommand>> = [
 const known: Rung<RuntimeCommand> = ["DEVICE_NOT_FOUND", (rows, command) => deviceFor(rows, command) === undefined]
 const active: Rung<RuntimeCommand> = [
   "DEVICE_NOT_ACTIVE",
-  (rows, command, now) => activeFor(rows, command, now) === undefined
+  (rows, command, now) => !forDevice(isActive)(rows, command, now)
 ]
-const heartbeat: Rung<RuntimeCommand> = ["HEARTBEAT_OVERDUE", lapsed]
+const activated: Rung<RuntimeCommand> = ["DEVICE_NOT_ACTIVE", (rows, command, now) => !holdsSlot(rows, command, now)]
+const heartbeat: Rung<RuntimeCommand> = ["HEARTBEAT_OVERDUE", forDevice(isSilenced)]
 const held: Rung<RuntimeCommand> = ["DEVICE_STATE_CONFLICT", (rows, command, now) => !holdsSlot(rows, command, now)]
 
 const assigned = ({ assignments }: Rows, { feature_code }: ConsumeCommand) =>
@@ -165,5 +218,20 @@ export const ladders = {
   validate: [...admission, known, heartbeat, active],
   check: [...admission, known, active],
   consume: [...admission, known, active, ...usage],
-  deactivate: [...standing, known, held]
+  deactivate: [...standing, known, held],
+  offline: [...standing, ...machine, offlineOff, ...version, known, activated],
+  checkout: [...standing, ...machine, floatingOff, ...version, seat],
+  heartbeat: [
+    ...licensed,
+    unknownLease,
+    [
+      "DEVICE_BLACKLISTED",
+      (rows, command, now) => isBarred(rows, command) || leaseState(rows, command, now) === "blacklisted"
+    ],
+    ["LEASE_EXPIRED", (rows, command, now) => leaseState(rows, command, now) === "expired"],
+    endedLease
+  ] satisfies ReadonlyArray<Rung<LeaseCommand>>,
+  checkin: [...licensed, unknownLease, ["DEVICE_BLACKLISTED", isBarred], endedLease] satisfies ReadonlyArray<
+    Rung<LeaseCommand>
+  >
 } satisfies Record<string, ReadonlyArray<Rung<never>>>

@@ -10,6 +10,7 @@ import { assign, unassign } from "../../src/licenses/Assignments.ts"
 import type { Binding } from "../../src/licenses/Binding.ts"
 import { type ConsumeCommand, consume } from "../../src/licenses/Consumption.ts"
 import { blacklist, reset, unblacklist } from "../../src/licenses/DeviceActions.ts"
+import { checkin, checkout, heartbeat, type LeaseCommand } from "../../src/licenses/Floating.ts"
 import { rotateKey } from "../../src/licenses/KeyRotation.ts"
 import type { Rule } from "../../src/licenses/LicenseCommand.ts"
 import type {
@@ -20,10 +21,12 @@ import type {
   PolicyRecord
 } from "../../src/licenses/LicenseState.ts"
 import { reinstate, revoke, suspend } from "../../src/licenses/Lifecycle.ts"
+import { issueOffline } from "../../src/licenses/Offline.ts"
 import { renew } from "../../src/licenses/Renewal.ts"
 import { transfer } from "../../src/licenses/Transfer.ts"
 import { update } from "../../src/licenses/Update.ts"
 import { resetUsage } from "../../src/licenses/UsageReset.ts"
+import { checkouts, heldLease, holding, type LeaseSpec, leaseSpecs, leasesFrom } from "./FloatingArbitraries.ts"
 import {
   activationOf,
   assignmentOf,
@@ -34,7 +37,6 @@ import {
   frozen,
   hardware,
   keyHash,
-  leaseOf,
   minute,
   noon,
   type Rows,
@@ -79,6 +81,8 @@ const policies: fc.Arbitrary<Partial<PolicyRecord>> = fc.record({
   allow_vm: mostly(true, false),
   allow_container: mostly(true, false),
   max_transfers: fc.constantFrom(0, 1, 2),
+  max_floating_users: fc.constantFrom(undefined, 0, 1, 2, 3, 3),
+  allow_offline_activation: mostly(true, false),
   entitlement_counter: fc.constantFrom(0, 2)
 })
 
@@ -123,7 +127,9 @@ const deviceFrom = (binding: Binding, spec: DeviceSpec, intervalMinutes: number)
   deviceOf(binding, {
     status: spec.status,
     holds_slot: spec.status === "active" && spec.holds_slot,
-    activated_at: heardAt(spec.activated, intervalMinutes),
+    // Who holds nothing but a seat was never activated, or lapsed before.
+    activated_at:
+      spec.activated === "lately" && !spec.holds_slot ? undefined : heardAt(spec.activated, intervalMinutes),
     last_validated_at: spec.validated === undefined ? undefined : heardAt(spec.validated, intervalMinutes)
   })
 
@@ -159,6 +165,7 @@ export const rows: fc.Arbitrary<Rows> = fc
     license: licenses,
     expiry: expiries,
     devices: fc.tuple(...bindings.map(() => fc.option(devices))),
+    leases: fc.tuple(...bindings.map(() => leaseSpecs)),
     assignments: fc.tuple(...featureCodes.map(() => fc.option(assignmentSpecs, { freq: 4 }))),
     ledger: ledgers,
     versions: catalogs
@@ -182,9 +189,7 @@ export const rows: fc.Arbitrary<Rows> = fc
       },
       assignments: assignments.toReversed(),
       devices: known,
-      leases: known
-        .filter(({ status, holds_slot }) => status === "active" && !holds_slot)
-        .map((device) => leaseOf(device)),
+      leases: known.flatMap((device, index) => leasesFrom(device, given.leases[index] as LeaseSpec)),
       ledger: given.ledger,
       features: [...featureCodes.map((code) => featureOf(code)), featureOf("foreign", { product_id: "prod_2" })],
       versions: given.versions,
@@ -258,6 +263,14 @@ const steps = <Command, Reply, C extends Code>(
 
 const nothing = fc.constant(undefined)
 
+const ofHeldLease = <Reply, C extends Code>({
+  name,
+  decide
+}: Rule<LeaseCommand, Reply, C>): Rule<LeaseCommand & { readonly device: string }, Reply, C> => ({
+  name,
+  decide: (view, command, now) => decide(view, heldLease(view, command), now)
+})
+
 /** Any command that a license can be given. A new rule belongs into this list. */
 export const anyStep: fc.Arbitrary<Step> = fc.oneof(
   steps(6, activate, activations),
@@ -265,6 +278,10 @@ export const anyStep: fc.Arbitrary<Step> = fc.oneof(
   steps(1, check, requests),
   steps(6, consume, consumptions),
   steps(3, deactivate, requests),
+  steps(2, issueOffline, requests),
+  steps(6, checkout, checkouts(requests)),
+  steps(3, ofHeldLease(heartbeat), holding(bindings)),
+  steps(3, ofHeldLease(checkin), holding(bindings)),
   steps(3, assign, assigning),
   steps(1, unassign, fc.record({ feature_id: fc.constantFrom("feat_api", "feat_export", "feat_unheard-of") })),
   steps(3, update, edits),

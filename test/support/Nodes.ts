@@ -8,6 +8,7 @@ import { Journal } from "../../src/licenses/Journal.ts"
 import { LicenseActors } from "../../src/licenses/LicenseActors.ts"
 import { LicenseLookups } from "../../src/licenses/LicenseLookups.ts"
 import { LicenseStore } from "../../src/licenses/LicenseStore.ts"
+import { instant } from "../../src/postgres/Parameters.ts"
 import { sha256Hex } from "../../src/signing/Digest.ts"
 
 export const layerNode = LicenseActors.layer.pipe(
@@ -26,8 +27,11 @@ export interface Made {
   readonly require_heartbeat?: boolean
   readonly max_consumptions?: number
   readonly license_type?: string
-  readonly expires_at?: Date
+  /** Epoch milliseconds. */
+  readonly expires_at?: number
   readonly grace_period_days?: number
+  readonly max_floating_users?: number
+  readonly validation_interval_minutes?: number
 }
 
 let made = 0
@@ -41,17 +45,17 @@ export const makeLicense = Effect.fnUntraced(function* (options: Made = {}) {
   const now = "2026-01-01T00:00:00Z"
   yield* sql`INSERT INTO products (id, name, code, metadata, created_at, updated_at) VALUES (${ids.product}, 'P', ${name}, '{}', ${now}, ${now})`
   yield* sql`
-    INSERT INTO policies (id, product_id, name, code, license_type, max_activations, floating_timeout_minutes, grace_period_days,
-      validation_interval_minutes, require_heartbeat, allow_offline_activation, offline_grace_days, allow_vm, allow_container,
+    INSERT INTO policies (id, product_id, name, code, license_type, max_activations, max_floating_users,
+      floating_timeout_minutes, grace_period_days, validation_interval_minutes, require_heartbeat, allow_offline_activation, offline_grace_days, allow_vm, allow_container,
       max_transfers, metadata, created_at, updated_at)
-    VALUES (${ids.policy}, ${ids.product}, 'P', 'p', ${options.license_type ?? "perpetual"}, ${options.max_activations ?? 1}, 30,
-      ${options.grace_period_days ?? 0}, 1440, ${options.require_heartbeat ?? false}, true, 7, true, true, 0, '{}', ${now}, ${now})`
+    VALUES (${ids.policy}, ${ids.product}, 'P', 'p', ${options.license_type ?? "perpetual"}, ${options.max_activations ?? 1},
+      ${options.max_floating_users ?? null}, 30, ${options.grace_period_days ?? 0}, ${options.validation_interval_minutes ?? 1440}, ${options.require_heartbeat ?? false}, true, 7, true, true, 0, '{}', ${now}, ${now})`
   yield* sql`INSERT INTO features (id, product_id, name, code, metadata, created_at) VALUES (${ids.feature}, ${ids.product}, 'Export', 'export', '{}', ${now})`
   yield* sql`
     INSERT INTO licenses (id, product_id, policy_id, key_hash, license_key_prefix, license_key_last4, status, expires_at, metadata,
       created_at, updated_at)
     VALUES (${ids.license}, ${ids.product}, ${ids.policy}, decode(${keyHash}, 'hex'), 'LK-AAAAA', 'AAAA', 'active',
-      ${options.expires_at ?? null}, '{}', ${now}, ${now})`
+      ${instant(options.expires_at ?? null)}, '{}', ${now}, ${now})`
   yield* sql`
     INSERT INTO license_features (license_id, feature_id, enabled, max_consumptions, metadata, created_at, updated_at)
     VALUES (${ids.license}, ${ids.feature}, true, ${options.max_consumptions ?? null}, '{}', ${now}, ${now})`

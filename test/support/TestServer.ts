@@ -19,6 +19,9 @@ import { type Answer, abandon, exchange, type Message, send } from "./RawHttp.ts
 
 const adminToken = "test-admin-token-of-more-than-32-characters"
 
+// Tests ask as often as they like, all from one address; those about limits set their own.
+const unlimited = { rateRuntime: 0, rateActivation: 0, rateManagement: 0, rateFailures: 0 }
+
 /** Who a client or request is: a management token, a license key, or nobody. */
 export interface Credentials {
   readonly token?: string
@@ -103,7 +106,13 @@ export class TestServer extends Context.Service<
       Layer.provideMerge(over(stores)),
       Layer.provide(Shutdown.layerTest),
       Layer.provideMerge(
-        Settings.layerTest({ port: 0, logLevel: "None", bootstrapToken: Redacted.make(adminToken), ...settings })
+        Settings.layerTest({
+          port: 0,
+          logLevel: "None",
+          bootstrapToken: Redacted.make(adminToken),
+          ...unlimited,
+          ...settings
+        })
       ),
       Layer.provide(RehearsalClock.layer(() => clock.offsetMillis)),
       Layer.orDie

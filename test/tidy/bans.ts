@@ -25,7 +25,8 @@ const codeBans: ReadonlyArray<Ban> = [
     name: "Time is read from Clock",
     mention: /^(Date\.now|new Date\(\)|performance\.now|Date\(\)|process\.hrtime.*|DateTime\.nowUnsafe)$/,
     where: inSrc,
-    example: "const now = Date.now()"
+    example: "const now = Date.now()",
+    exceptions: { "src/webhooks/VerifyWebhook.ts": "Runs at receivers, who have no Effect." }
   },
   {
     name: "Randomness comes from SecureRandom",
@@ -123,10 +124,12 @@ const adapters: Readonly<Record<string, Adapter>> = {
   },
   "src/postgres/Socket.ts": { modules: ["node:net"], why: "is the driver's socket" },
   "src/signing/Digest.ts": { modules: ["node:crypto"], why: "SHA-256 at once, without a promise" },
+  "src/signing/Hmac.ts": { modules: ["node:crypto"], why: "HMAC-SHA256" },
   "src/signing/SecretBox.ts": { modules: ["node:crypto"], why: "AES-256-GCM" },
   "src/signing/Signer.ts": { modules: ["node:crypto"], why: "signs on the platform's threads" },
   "src/signing/SigningKey.ts": { modules: ["node:crypto"], why: "Ed25519 keys" },
-  "src/system/Announcement.ts": { modules: ["node:path"], why: "shows where the data folder is" }
+  "src/system/Announcement.ts": { modules: ["node:path"], why: "shows where the data folder is" },
+  "src/telemetry/Exposition.ts": { modules: ["node:perf_hooks"], why: "measures the event loop's delay" }
 }
 
 const platformModules: Rule = {

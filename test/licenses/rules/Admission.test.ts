@@ -3,10 +3,13 @@ import * as fc from "fast-check"
 import type { Code } from "../../../src/api/Failure.ts"
 import { activate, check, deactivate, validate } from "../../../src/licenses/Activation.ts"
 import { consume } from "../../../src/licenses/Consumption.ts"
+import { checkin, checkout, heartbeat } from "../../../src/licenses/Floating.ts"
 import type { Rule } from "../../../src/licenses/LicenseCommand.ts"
+import { issueOffline } from "../../../src/licenses/Offline.ts"
 import { applied, perform, viewOf } from "../../support/Decisions.ts"
+import { checkouts, leaseCommands } from "../../support/FloatingArbitraries.ts"
 import { failing, ladders, type Rung } from "../../support/Ladder.ts"
-import { activations, rows as anyRows, consumptions, requests } from "../../support/LicenseArbitraries.ts"
+import { activations, rows as anyRows, bindings, consumptions, requests } from "../../support/LicenseArbitraries.ts"
 import { assignmentOf, day, deviceOf, hardware, keyHash, noon, type Rows, rowsOf } from "../../support/Licenses.ts"
 
 const climbs = <Command, Reply, C extends Code>(
@@ -41,6 +44,10 @@ describe("the ladder of refusals", () => {
   climbs(check, ladders.check, requests)
   climbs(consume, ladders.consume, consumptions)
   climbs(deactivate, ladders.deactivate, requests)
+  climbs(issueOffline, ladders.offline, requests)
+  climbs(checkout, ladders.checkout, checkouts(requests))
+  climbs(heartbeat, ladders.heartbeat, leaseCommands(bindings))
+  climbs(checkin, ladders.checkin, leaseCommands(bindings))
 
   it("applies the time by itself where nothing has written it down yet, in refusals and in answers", () => {
     const unsettled = <Command, Reply, C extends Code>(rows: Rows, rule: Rule<Command, Reply, C>, command: Command) => {
@@ -50,7 +57,10 @@ describe("the ladder of refusals", () => {
       if (outcome.accepted) assert.deepStrictEqual(outcome.reply(viewOf(applied(rows, outcome.changes))), reply)
     }
     fc.assert(
-      fc.property(anyRows, requests, consumptions, (rows, request, consumption) => {
+      fc.property(anyRows, requests, consumptions, leaseCommands(bindings), (rows, request, consumption, lease) => {
+        unsettled(rows, issueOffline, request)
+        unsettled(rows, heartbeat, lease)
+        unsettled(rows, checkin, lease)
         unsettled(rows, validate, request)
         unsettled(rows, check, request)
         unsettled(rows, consume, consumption)

@@ -9,7 +9,7 @@ import type { Changes, DeviceRecord, LicenseView, PolicyRecord } from "../../../
 import { settle } from "../../../src/licenses/Lifecycle.ts"
 import { applied, eventTypes, perform, settled, viewOf } from "../../support/Decisions.ts"
 import { rows as anyRows, anyStep, bindings, type Step } from "../../support/LicenseArbitraries.ts"
-import { noon, type Rows } from "../../support/Licenses.ts"
+import { day, deviceOf, minute, noon, type Rows } from "../../support/Licenses.ts"
 
 const origin: Origin = { actor_type: "license", actor_id: "lic_1", request_id: "req_1", ip_address: undefined }
 
@@ -17,7 +17,7 @@ const stateOf = (rows: Rows): LicenseState =>
   new LicenseState({ ...rows, catalogRevision: 1, devicesComplete: true, activeComplete: true, leases: rows.leases })
 
 /** What is looked up for a round: here, all that there is. */
-const knowledgeOf = ({ ledger, features, versions, links, otherResettable }: Rows): Knowledge => ({
+const knowledgeOf = ({ ledger, features, leases, versions, links, otherResettable }: Rows): Knowledge => ({
   counted: new Map(
     ledger.flatMap(({ event_id, feature_id, amount }) => {
       const feature = features.find(({ id }) => id === feature_id)
@@ -26,11 +26,15 @@ const knowledgeOf = ({ ledger, features, versions, links, otherResettable }: Row
   ),
   features: new Map(features.map((feature) => [feature.id, feature])),
   versions: new Map(Object.entries(versions)),
-  endedLeases: new Map(),
+  endedLeases: new Map(
+    leases.filter(({ status }) => status !== "live").map((lease) => [lease.token_hash, lease] as const)
+  ),
   links: Array.from(links),
   otherResettable
 })
 
+/** Around the ends of random leases, and far after all of them. */
+const instants = [noon - 1, noon, noon + 1, noon + 20 * minute, noon + day, noon + 1000 * day]
 const eventIds = ["event-1", "event-2", "event-3"]
 const featureIds = ["feat_api", "feat_export", "feat_reports", "feat_foreign", "feat_unheard-of"]
 
@@ -49,7 +53,11 @@ const shown = (view: LicenseView, { leases }: Rows) => ({
   devicesById: bindings.map((binding) => lasting(view.deviceById(view.device(binding)?.id ?? "dev_none"), view.policy)),
   states: Array.from(view.devices, ({ id, status, holds_slot }) => `${id} ${status} ${holds_slot}`).toSorted(),
   liveLeases: Array.from(view.liveLeases, ({ id }) => id).toSorted(),
-  leases: leases.filter(({ status }) => status === "live").map(({ token_hash }) => view.leaseByToken(token_hash)),
+  leases: leases.map(({ token_hash }) => view.leaseByToken(token_hash)),
+  liveLeaseCount: view.liveLeaseCount,
+  liveLeasesOf: bindings.map((binding) => view.liveLeaseOf(deviceOf(binding).id)),
+  lapsed: instants.map((at) => Array.from(view.lapsed(at), ({ id }) => id).toSorted()),
+  overdue: instants.map((at) => Array.from(view.overdue(at), ({ id }) => id).toSorted()),
   counted: eventIds.map((id) => view.counted(id)),
   versions: ["1.0", "2.0", "unheard-of"].map((version) => view.version(version)),
   features: featureIds.map((id) => view.feature(id)),

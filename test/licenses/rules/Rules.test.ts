@@ -3,10 +3,17 @@ import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
 import * as fc from "fast-check"
 import type { Code } from "../../../src/api/Failure.ts"
-import { DeactivationPayload, EntitlementPayload } from "../../../src/licenses/Entitlement.ts"
+import {
+  DeactivationPayload,
+  EntitlementPayload,
+  FloatingCheckoutPayload,
+  FloatingLeasePayload,
+  OfflineEntitlementPayload
+} from "../../../src/licenses/Entitlement.ts"
 import type { Assignment, DeviceRecord } from "../../../src/licenses/LicenseState.ts"
-import { entitlementVersionAt, statusAt } from "../../../src/licenses/Lifecycle.ts"
+import { accessEndsAt, entitlementVersionAt, statusAt } from "../../../src/licenses/Lifecycle.ts"
 import { eventTypes, type Performed, perform } from "../../support/Decisions.ts"
+import { tokenMark } from "../../support/FloatingArbitraries.ts"
 import { rows as anyRows, anyStep, bindings } from "../../support/LicenseArbitraries.ts"
 import { deviceOf, keyHash, leaseOf, noon, type Rows, sensitive } from "../../support/Licenses.ts"
 
@@ -48,6 +55,9 @@ const raising: ReadonlySet<string> = new Set(["license.renewed", "license.transf
 const slots = ({ devices }: Rows, kind?: DeviceRecord["binding_kind"]) =>
   devices.filter(({ holds_slot, binding_kind }) => holds_slot && (kind ?? binding_kind) === binding_kind).length
 
+const entitled = ["activate", "validate", "check", "consume"]
+const floating = ["checkout", "heartbeat", "checkin"]
+
 const sum = (numbers: ReadonlyArray<number>) => numbers.reduce((total, next) => total + next, 0)
 
 describe("every rule", () => {
@@ -76,11 +86,13 @@ describe("every rule", () => {
   })
 
   it("records an event for every change that is one, and none for a mere look", () => {
-    const silent = new Set(["validate", "check"])
+    const silent = new Set(["validate", "check", "heartbeat"])
     afterEachStep(({ rule, changes, refused }) => {
       const { events = [], seen: _, ...rest } = changes
       if (refused !== undefined) return
-      assert.strictEqual(events.length > 0, !silent.has(rule) && Object.keys(rest).length > 0, `${rule}`)
+      // An envelope that leaves the service changes nothing in it, and is worth recording all the same.
+      const isChange = rule === "offline" || Object.keys(rest).length > 0
+      assert.strictEqual(events.length > 0, !silent.has(rule) && isChange, `${rule}`)
       for (const event of events) assert.match(event.event_type, /^(license|usage|device|lease)\.[a-z_]+$/)
     })
   })
@@ -133,7 +145,7 @@ describe("every rule", () => {
   })
 
   it("serves active licenses and those in grace alone", () => {
-    const runtime = new Set(["activate", "validate", "check", "consume", "deactivate"])
+    const runtime = new Set([...entitled, "deactivate", "offline", ...floating])
     afterEachStep(({ before, now, rule, refused }) => {
       if (!runtime.has(rule) || refused !== undefined) return
       assert.include(["active", "grace_period"], statusAt(before.license, before.policy, now))
@@ -145,7 +157,8 @@ describe("every rule", () => {
     const secrets = [
       keyHash,
       ...bindings.flatMap((binding) => [...sensitive(binding), binding.key]),
-      ...bindings.map((binding) => leaseOf(deviceOf(binding)).token_hash)
+      ...bindings.map((binding) => leaseOf(deviceOf(binding)).token_hash),
+      tokenMark
     ]
     const types = new Set<string>()
     afterEachStep(({ found, after, refused }) => {
@@ -158,20 +171,64 @@ describe("every rule", () => {
       "license.activated",
       "license.deactivated",
       "usage.consumed",
-      "device.expired"
+      "device.expired",
+      "lease.checked_out",
+      "lease.checked_in",
+      "lease.expired",
+      "license.offline_issued"
     ])
   })
 
   it("answers runtime operations with payloads that their schemas read", () => {
-    const strict = { onExcessProperty: "error" } as const
-    const entitlement = Schema.decodeUnknownSync(EntitlementPayload, strict)
-    const deactivation = Schema.decodeUnknownSync(DeactivationPayload, strict)
-    const entitled = new Set(["activate", "validate", "check", "consume"])
+    const payloads = new Map<string, Schema.Codec<{ entitlement_version: number; issued_at: number }, unknown>>([
+      ...entitled.map((rule) => [rule, EntitlementPayload] as const),
+      ["deactivate", DeactivationPayload],
+      ["offline", OfflineEntitlementPayload],
+      ["checkout", FloatingCheckoutPayload],
+      ["heartbeat", FloatingLeasePayload],
+      ["checkin", FloatingLeasePayload]
+    ])
+    const met = new Set<string>()
     afterEachStep(({ rule, reply, after, now }) => {
-      if (reply === undefined || !(entitled.has(rule) || rule === "deactivate")) return
-      const decoded = entitled.has(rule) ? entitlement(reply) : deactivation(reply)
+      const payload = payloads.get(rule)
+      if (reply === undefined || payload === undefined) return
+      met.add(rule)
+      const decoded = Schema.decodeUnknownSync(payload, { onExcessProperty: "error" })(reply)
       assert.strictEqual(decoded.entitlement_version, versionAt(after, now))
       assert.strictEqual(decoded.issued_at, now)
+    }, 400)
+    assert.sameMembers(Array.from(met), Array.from(payloads.keys()))
+  })
+
+  it("gives out no floating seat beyond the limit, one for each device, and lets none outlive the license's access", () => {
+    afterEachStep(({ before, after, now }) => {
+      const live = ({ leases }: Rows) => leases.filter(({ status }) => status === "live")
+      assert.isAtMost(live(after).length, Math.max(after.policy.max_floating_users ?? 0, live(before).length))
+      assert.strictEqual(new Set(live(after).map(({ device_id }) => device_id)).size, live(after).length)
+      for (const { expires_at } of live(after)) assert.isAbove(expires_at, now)
+      for (const lease of after.leases) {
+        if (before.leases.some(({ id }) => id === lease.id)) continue
+        assert.isAtMost(lease.expires_at, accessEndsAt(after.license, after.policy) ?? Number.POSITIVE_INFINITY)
+      }
+    })
+  })
+
+  it("keeps whoever has a slot or a seat active, and nobody else", () => {
+    afterEachStep(({ after }) => {
+      for (const { id, status, holds_slot } of after.devices) {
+        const seated = after.leases.some((lease) => lease.device_id === id && lease.status === "live")
+        assert.strictEqual(status === "active", holds_slot || seated, `${id} is ${status}`)
+      }
+    })
+  })
+
+  it("lets a lease end once and for all", () => {
+    afterEachStep(({ found, after }) => {
+      for (const was of found.leases) {
+        const is = after.leases.find(({ id }) => id === was.id)
+        if (was.status !== "live") assert.deepStrictEqual(is, was)
+        else if (is?.status !== "live") assert.isDefined(is?.ended_at)
+      }
     })
   })
 })

@@ -172,6 +172,11 @@ describe("settle", () => {
         assert.deepStrictEqual(licenseEvents(often), licenseEvents(once))
         assert.sameMembers(deviceEvents(often), deviceEvents(once))
         assert.deepStrictEqual(often.license, once.license)
+        const leaseEvents = ({ events }: Rows) =>
+          events.filter(({ resource_type }) => resource_type === "lease").map((event) => event.resource_id)
+        assert.sameMembers(leaseEvents(often), leaseEvents(once))
+        const states = ({ devices, leases }: Rows) => [...devices, ...leases].map(({ id, status }) => `${id} ${status}`)
+        assert.deepStrictEqual(states(often), states(once))
         assert.strictEqual(versionAt(once, last), versionAt(rows, last))
       })
     )
@@ -185,5 +190,80 @@ describe("settle", () => {
         assert.isAtLeast(version, rows.license.entitlement_counter + rows.policy.entitlement_counter)
       })
     )
+  })
+})
+
+describe("floating leases in time", () => {
+  const end = noon + 20 * minute
+  const holder = deviceOf(hardware("holder"), { holds_slot: false, activated_at: undefined })
+  const lease = leaseOf(holder, { expires_at: end })
+  const held = rowsOf({ devices: [holder], leases: [lease] })
+
+  it("live up to their end, and lapse at it with one event", () => {
+    assert.isUndefined(settle(viewOf(held), end - 1))
+    const changes = settle(viewOf(held), end + minute)
+    assert.deepStrictEqual(changes?.leases, [{ ...lease, status: "expired", ended_at: end }])
+    assert.deepStrictEqual(changes?.devices, [{ ...holder, status: "expired", updated_at: end + minute }])
+    assert.deepStrictEqual(changes?.events, [
+      {
+        event_type: "lease.expired",
+        resource_type: "lease",
+        resource_id: lease.id,
+        metadata: { license_id: "lic_1", device_id: holder.id, status: { old: "live", new: "expired" } }
+      }
+    ])
+    assert.isUndefined(settle(viewOf(applied(held, changes ?? {})), end + minute))
+    assert.deepStrictEqual(eventTypes(settle(viewOf(held), end)), ["lease.expired"])
+  })
+
+  it("lapse in the order of their ends", () => {
+    const [later, tie] = [hardware("later"), hardware("tie")].map((binding) => deviceOf(binding, { holds_slot: false }))
+    const leases = [leaseOf(later!, { expires_at: end + 1 }), leaseOf(tie!, { expires_at: end }), lease]
+    const changes = settle(viewOf(rowsOf({ devices: [holder, later!, tie!], leases })), end + 1)
+    const order = changes?.events?.map(({ resource_id }) => resource_id)
+    assert.deepStrictEqual(order, [...[lease.id, leases[1]!.id].toSorted(), leases[0]!.id])
+  })
+
+  it("leave an activation alone", () => {
+    const both = deviceOf(hardware("both"))
+    const rows = rowsOf({ devices: [both], leases: [leaseOf(both, { expires_at: end })] })
+    const after = settled(rows, end)
+    assert.deepStrictEqual(after.devices, [both])
+    assert.strictEqual(after.license.active_device_count, 1)
+    assert.strictEqual(after.leases[0]?.status, "expired")
+  })
+
+  const ends: ReadonlyArray<readonly [leaseEnd: number, "expired" | "ended"]> = [
+    [-1, "expired"],
+    [0, "ended"],
+    [1, "ended"]
+  ]
+  it.each(ends)("that would end %i ms after the license's access are %s when both is past", (at, status) => {
+    const access = noon + day
+    const rows = rowsOf({
+      license: { expires_at: access },
+      devices: [holder],
+      leases: [leaseOf(holder, { expires_at: access + at })]
+    })
+    const after = settled(rows, access + day)
+    assert.strictEqual(after.leases[0]?.status, status)
+    assert.strictEqual(after.devices[0]?.status, status === "expired" ? "expired" : "deactivated")
+    assert.deepStrictEqual(
+      eventTypes(after),
+      status === "expired" ? ["license.expired", "lease.expired"] : ["license.expired"]
+    )
+    assert.deepStrictEqual(settled(settled(rows, access - 1), access + day).leases[0]?.status, status)
+  })
+
+  it("keep a device active whose activation falls silent, and show that again when they end", () => {
+    const policy = { require_heartbeat: true, validation_interval_minutes: 1 }
+    const both = deviceOf(hardware("both"), { activated_at: noon - minute })
+    const rows = rowsOf({ policy, devices: [both], leases: [leaseOf(both, { expires_at: end })] })
+    const silent = settled(rows, noon + minute)
+    assert.deepStrictEqual(silent.devices, [{ ...both, holds_slot: false, updated_at: noon + minute }])
+    assert.strictEqual(silent.license.active_device_count, 0)
+    assert.deepStrictEqual(eventTypes(silent), ["device.expired"])
+    assert.strictEqual(settled(silent, end).devices[0]?.status, "expired")
+    assert.strictEqual(settled(rows, end).devices[0]?.status, "expired")
   })
 })

@@ -1,0 +1,149 @@
+/** Records to decide on, and what the rules make of them: the service's own rules, on its own draft, without a database. */
+import type { Code } from "../../../src/api/Failure.ts"
+import type { DeviceStatus } from "../../../src/devices/Device.ts"
+import { LicenseState } from "../../../src/licenses/CommittedState.ts"
+import { Draft } from "../../../src/licenses/Draft.ts"
+import type { Rule } from "../../../src/licenses/LicenseCommand.ts"
+import type {
+  DeviceRecord,
+  LeaseRecord,
+  LeaseStatus,
+  LicenseRecord,
+  PolicyRecord
+} from "../../../src/licenses/LicenseState.ts"
+import { settle } from "../../../src/licenses/Lifecycle.ts"
+
+export const minute = 60_000
+export const day = 86_400_000
+export const noon = Date.UTC(2030, 0, 15, 12)
+export const graceDays = 3
+
+export const keyHash = "a".repeat(64)
+export const tokenHash = "b".repeat(64)
+
+const policy: PolicyRecord = {
+  id: "pol_1",
+  license_type: "subscription",
+  max_activations: 9,
+  max_floating_users: 9,
+  floating_timeout_minutes: 30,
+  grace_period_days: graceDays,
+  validation_interval_minutes: 60,
+  require_heartbeat: false,
+  allow_offline_activation: true,
+  offline_grace_days: 7,
+  allow_vm: true,
+  allow_container: true,
+  max_transfers: 0,
+  revision: 1,
+  entitlement_counter: 0
+}
+
+/** Active for another 30 days. */
+export const license: LicenseRecord & { readonly expires_at: number } = {
+  id: "lic_1",
+  product_id: "prod_1",
+  policy_id: policy.id,
+  key_hash: keyHash,
+  license_key_prefix: "LK-00000",
+  license_key_last4: "0000",
+  status: "active",
+  expires_at: noon + 30 * day,
+  active_device_count: 1,
+  times_activated: 1,
+  times_transferred: 0,
+  total_consumptions: 0,
+  entitlement_counter: 1,
+  metadata: {},
+  revision: 1,
+  created_at: noon,
+  updated_at: noon
+}
+
+export const bindingOf = (key: string) => ({
+  kind: "hardware" as const,
+  key,
+  fingerprint: key,
+  is_vm: false,
+  is_container: false,
+  redacted: {}
+})
+
+export const deviceOf = (name: string, status: DeviceStatus, holds_slot: boolean): DeviceRecord => ({
+  id: `dev_${name}`,
+  binding_kind: "hardware",
+  binding_key: name,
+  is_vm: false,
+  is_container: false,
+  status,
+  holds_slot,
+  activated_at: holds_slot ? noon : undefined,
+  first_seen_at: noon,
+  last_seen_at: noon,
+  metadata: {},
+  created_at: noon,
+  updated_at: noon
+})
+
+/** A lease of the device `dev_seat`. */
+export const leaseOf = (status: LeaseStatus, expires_at = noon + 30 * minute): LeaseRecord => ({
+  id: "lse_1",
+  device_id: "dev_seat",
+  token_hash: tokenHash,
+  status,
+  checked_out_at: noon,
+  heartbeat_at: noon,
+  expires_at
+})
+
+/** What differs from an active license without devices. */
+export interface Given {
+  readonly license?: Partial<LicenseRecord>
+  readonly policy?: Partial<PolicyRecord>
+  readonly devices?: ReadonlyArray<DeviceRecord>
+  readonly lease?: LeaseRecord
+}
+
+/** A command and when it comes, at noon unless said otherwise; without a rule only time passes. */
+export interface Asked {
+  readonly rule?: Rule<never, unknown, Code>
+  readonly command?: unknown
+  readonly at?: number
+}
+
+export interface Decided {
+  /** What is there afterwards. */
+  readonly after: Draft
+  readonly refused: Code | undefined
+}
+
+const nobody = { actor_type: "system", actor_id: "", request_id: "", ip_address: undefined } as const
+
+export const decide = (given: Given, { rule, command, at = noon }: Asked): Decided => {
+  const { lease, devices = [] } = given
+  const isLive = lease?.status === "live"
+  const state = new LicenseState({
+    license: { ...license, ...given.license },
+    policy: { ...policy, ...given.policy },
+    catalogRevision: 1,
+    assignments: [],
+    devices,
+    devicesComplete: true,
+    activeComplete: true,
+    leases: lease !== undefined && isLive ? [lease] : []
+  })
+  const after = new Draft(state, {
+    counted: new Map(),
+    features: new Map(),
+    versions: undefined,
+    endedLeases: new Map(lease === undefined || isLive ? [] : [[lease.token_hash, lease]]),
+    links: [],
+    otherResettable: 0
+  })
+  after.settle(settle(after, at), at)
+  if (rule === undefined) return { after, refused: undefined }
+  const outcome = rule.decide(after, command as never, at)
+  if (!outcome.accepted) return { after, refused: outcome.code }
+  after.apply(outcome.changes, nobody, at)
+  return { after, refused: undefined }
+}

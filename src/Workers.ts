@@ -1,0 +1,40 @@
+/** Every worker of the service, one line each, on the schedule of the settings. */
+import * as NodeDns from "@effect/platform-node/NodeDns"
+import { Effect, Layer } from "effect"
+import { Settings } from "./Config.ts"
+import { ExpirySweep } from "./licenses/ExpirySweep.ts"
+import { HeartbeatSweep } from "./licenses/HeartbeatSweep.ts"
+import { LeaseSweep } from "./licenses/LeaseSweep.ts"
+import { Addresses } from "./webhooks/Address.ts"
+import { Delivery } from "./webhooks/Delivery.ts"
+import { DeliveryRetention } from "./webhooks/DeliveryRetention.ts"
+import { KnownEndpoints } from "./webhooks/KnownEndpoints.ts"
+import { Sender } from "./webhooks/Sender.ts"
+import { Workers } from "./workers/Workers.ts"
+
+const supervised = Layer.effectDiscard(
+  Effect.gen(function* () {
+    const { supervise, wake } = yield* Workers
+    const { sweepSeconds } = yield* Settings
+    const every = `${sweepSeconds} seconds` as const
+    yield* supervise({ name: "expiry-sweep", every, pass: (yield* ExpirySweep).pass })
+    yield* supervise({ name: "lease-sweep", every, pass: (yield* LeaseSweep).pass })
+    yield* supervise({ name: "heartbeat-sweep", every, pass: (yield* HeartbeatSweep).pass })
+    const delivery = yield* Delivery
+    // Deliveries of this node's own events are called for; this often it looks for those of other nodes, and for retries.
+    yield* supervise({ name: "webhook-delivery", every: "500 millis", pass: delivery.pass })
+    yield* Effect.forkScoped(delivery.calling(wake("webhook-delivery")))
+    yield* supervise({ name: "webhook-retention", every: "1 hour", pass: (yield* DeliveryRetention).pass })
+  })
+)
+
+const webhooks = Layer.mergeAll(
+  Delivery.layer.pipe(Layer.provide([Sender.layer, KnownEndpoints.layer]), Layer.provide(Addresses.layer)),
+  DeliveryRetention.layer
+).pipe(Layer.provide(NodeDns.layer))
+
+/** Works from the moment that it is built, and says how each worker stands. */
+export const layer = supervised.pipe(
+  Layer.provide([ExpirySweep.layer, LeaseSweep.layer, HeartbeatSweep.layer, webhooks]),
+  Layer.provideMerge(Workers.layer)
+)

@@ -1,0 +1,112 @@
+/**
+ * The public keys of the OIDC issuer, fetched through its discovery document and held. What must stay true: no token makes the
+ * service fetch more often than once in ten seconds; an issuer that cannot be reached costs nobody anything while its keys are
+ * known, for an hour; and nothing is fetched from anywhere but where the issuer's own document points, without redirects.
+ */
+import { Clock, Context, Duration, Effect, Layer, Schema, Semaphore, Stream } from "effect"
+import { FetchHttpClient, HttpClient } from "effect/http"
+import { createLocalJWKSet, type JSONWebKeySet, type LocalJWKSet } from "jose"
+import { issuerAddress } from "../system/Setting.ts"
+
+/** The keys that tokens are verified with. The same object for as long as nothing was fetched. */
+export interface KeySet {
+  readonly find: LocalJWKSet
+  readonly fetchedAt: bigint
+}
+
+export class IssuerUnreachable extends Schema.TaggedError<IssuerUnreachable>()("IssuerUnreachable", {
+  message: Schema.String
+}) {}
+
+export interface IssuerKeys {
+  /** The keys as they are known. */
+  readonly current: Effect.Effect<KeySet, IssuerUnreachable>
+  /** Newer keys than those, where it is time to ask for them; else the same. For a token that names an unknown key. */
+  newerThan(keys: KeySet): Effect.Effect<KeySet, IssuerUnreachable>
+}
+
+// Keys that were taken back are honoured for no longer than this.
+const freshNanos = Duration.toNanosUnsafe("10 minutes")
+// An issuer that is down must not take us down at once, and not be believed for ever.
+const usableNanos = Duration.toNanosUnsafe("1 hour")
+// Whoever makes up key ids must not make us ask the issuer for each.
+const betweenAttemptsNanos = Duration.toNanosUnsafe("10 seconds")
+const patience = "5 seconds"
+const documentBytesMax = 262_144
+
+export const makeIssuerKeys = Effect.fnUntraced(function* (issuer: string) {
+  const fetched = yield* makeFetch(issuer)
+  const semaphore = yield* Semaphore.make(1)
+  let held: KeySet | undefined
+  let triedAt: bigint | undefined
+
+  const fetchKeys = Effect.gen(function* () {
+    triedAt = yield* Clock.monotonicTimeNanos
+    const keys: KeySet = { find: yield* fetched, fetchedAt: triedAt }
+    held = keys
+    return keys
+  })
+
+  /** Fetches, unless somebody just has: `isWanted` is asked again once it is our turn. */
+  const fetchWhere = (isWanted: (held: KeySet | undefined, now: bigint) => boolean) =>
+    semaphore.withPermit(
+      Effect.gen(function* () {
+        const now = yield* Clock.monotonicTimeNanos
+        const mayTry = triedAt === undefined || now - triedAt >= betweenAttemptsNanos
+        if (isWanted(held, now) && mayTry) {
+          yield* Effect.catch(fetchKeys, (error) =>
+            Effect.logWarning("The OIDC issuer's keys cannot be fetched.", error)
+          )
+        }
+        if (held !== undefined && now - held.fetchedAt < usableNanos) return held
+        return yield* new IssuerUnreachable({ message: `The keys of ${issuer} cannot be fetched.` })
+      })
+    )
+
+  const isStale = (keys: KeySet | undefined, now: bigint) => keys === undefined || now - keys.fetchedAt >= freshNanos
+  const current = Effect.flatMap(Clock.monotonicTimeNanos, (now) =>
+    held === undefined || isStale(held, now) ? fetchWhere(isStale) : Effect.succeed(held)
+  )
+  return { current, newerThan: (keys) => fetchWhere((known) => known === keys) } satisfies IssuerKeys as IssuerKeys
+})
+
+const Discovery = Schema.Struct({ issuer: Schema.String, jwks_uri: Schema.String })
+
+/** One look at the issuer: its discovery document, then the keys that it points to. */
+const makeFetch = Effect.fnUntraced(function* (issuer: string) {
+  const client = Context.get(yield* Layer.build(httpClient), HttpClient.HttpClient)
+
+  const json = Effect.fnUntraced(function* (url: string) {
+    const { stream } = yield* client.get(url)
+    const chunks = yield* stream.pipe(
+      Stream.mapAccum(
+        () => 0,
+        (sum, chunk: Uint8Array) => [sum + chunk.length, [{ chunk, sum: sum + chunk.length }]] as const
+      ),
+      Stream.takeWhile(({ sum }) => sum <= documentBytesMax),
+      Stream.map(({ chunk }) => chunk),
+      Stream.runCollect
+    )
+    return yield* Effect.try((): unknown => JSON.parse(Buffer.concat(chunks).toString()))
+  })
+
+  return Effect.gen(function* () {
+    const found = yield* json(`${issuer.replace(/\/$/, "")}/.well-known/openid-configuration`)
+    const discovery = yield* Schema.decodeUnknownEffect(Discovery)(found)
+    if (discovery.issuer !== issuer || issuerAddress(discovery.jwks_uri.split("?", 1)[0]!) === undefined) {
+      return yield* new IssuerUnreachable({
+        message: `The discovery document of ${issuer} names another issuer or no safe place.`
+      })
+    }
+    const keys = yield* json(discovery.jwks_uri)
+    return yield* Effect.try(() => createLocalJWKSet(keys as JSONWebKeySet))
+  }).pipe(Effect.timeout(patience), Effect.withSpan("IssuerKeys.fetch"))
+})
+
+const httpClient = Layer.effect(
+  HttpClient.HttpClient,
+  Effect.map(HttpClient.HttpClient, HttpClient.filterStatusOk)
+).pipe(
+  Layer.provide(FetchHttpClient.layer),
+  Layer.provide(Layer.succeed(FetchHttpClient.RequestInit, { redirect: "error" }))
+)

@@ -1,0 +1,50 @@
+/**
+ * The master key from the command line. Where it is a setting, the operator gives every node the next one first, runs the
+ * rotation, and then gives every node the next one alone. Where it is a file, the next one is made here, running services find it
+ * beside the file, and at the end it takes the file's place.
+ */
+import { Console, Context, Effect, Layer, Redacted } from "effect"
+import { SecureRandom } from "effect/crypto"
+import { Settings } from "../Config.ts"
+import { masterKeyPath } from "../Foundation.ts"
+import { idOfKey, MasterKey } from "../signing/MasterKey.ts"
+import { MasterKeyUnusable, nextPath, promote, readOrCreate } from "../signing/MasterKeyFile.ts"
+import { rotateMasterKey } from "../signing/MasterKeyRotation.ts"
+
+/** Sees to it that there is a next key, before anything is opened with both. */
+export const prepareNextKey = Effect.gen(function* () {
+  const { dataDir, masterKey, masterKeyNext } = yield* Settings
+  const known = masterKey === undefined ? undefined : Redacted.value(masterKey)
+  if (masterKeyNext === undefined && known !== undefined) {
+    return yield* new MasterKeyUnusable({
+      message:
+        "LICENSING_MASTER_KEY_NEXT must be set to the new key, here and first on every node: `openssl rand -base64 32` makes one."
+    })
+  }
+  if (masterKeyNext !== undefined && Redacted.value(masterKeyNext) === known) {
+    return yield* new MasterKeyUnusable({ message: "LICENSING_MASTER_KEY_NEXT is the key that is used already." })
+  }
+  if (masterKeyNext !== undefined) return
+  const path = masterKeyPath(dataDir)
+  yield* readOrCreate(path, false)
+  yield* readOrCreate(nextPath(path), true)
+}).pipe(Effect.provide(SecureRandom.layerWebCrypto))
+
+/** Moves all secrets under the next key, and says what is left to do. */
+export const rotateMasterKeys = Effect.gen(function* () {
+  const { dataDir, masterKeyNext } = yield* Settings
+  const path = masterKeyPath(dataDir)
+  const layer =
+    masterKeyNext === undefined ? MasterKey.layerFromFile(nextPath(path)) : MasterKey.layerFromKey(masterKeyNext)
+  const to = Context.get(yield* Layer.build(Layer.fresh(layer)), MasterKey)
+  const { keyId, moved } = yield* rotateMasterKey(yield* MasterKey, to)
+  for (const { column, table, values } of moved) yield* Console.log(`${table}.${column} ${values}`)
+  yield* Console.log(`master key ${keyId}`)
+  if (masterKeyNext !== undefined) return yield* Console.error(lastStep)
+  const retired = yield* promote(path, idOfKey(yield* readOrCreate(path, false)))
+  yield* Console.error(`The new key is in ${path}: keep a copy of it. Backups from before need ${retired}.`)
+}).pipe(Effect.scoped)
+
+const lastStep =
+  "Every secret lies under the new key. Now start each node with LICENSING_MASTER_KEY set to it and without " +
+  "LICENSING_MASTER_KEY_NEXT. Keep the old key as long as you keep backups from before."

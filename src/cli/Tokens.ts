@@ -1,0 +1,37 @@
+/** API tokens from the command line: the way back in for an operator who has lost the last one. */
+import { Console, Effect, Layer, Schema } from "effect"
+import { Flag } from "effect/cli"
+import { Name } from "../api/Text.ts"
+import { ApiKeys } from "../apiKeys/ApiKeys.ts"
+import { KnownKeys } from "../apiKeys/KnownKeys.ts"
+import { ManagementScope } from "../auth/Scope.ts"
+import { EventLog } from "../events/EventLog.ts"
+
+const isScope = Schema.is(ManagementScope)
+
+const Scopes = Schema.String.check(
+  Schema.makeFilter(
+    (text) =>
+      text.split(",").every((scope) => isScope(scope)) || `Expected some of ${ManagementScope.literals.join(",")}`
+  )
+)
+
+export const tokenFlags = {
+  name: Flag.String("name").pipe(Flag.withDescription("What the key is called."), Flag.withSchema(Name)),
+  scopes: Flag.String("scopes").pipe(
+    Flag.withDescription("What it may do, separated by commas; admin may do everything."),
+    Flag.withDefault("admin"),
+    Flag.withSchema(Scopes)
+  )
+}
+
+/** Makes an API key; its token is all that goes to standard output. */
+export const createToken = Effect.fnUntraced(
+  function* ({ name, scopes }: { readonly name: string; readonly scopes: string }) {
+    const keys = yield* ApiKeys
+    const { api_key, token } = yield* keys.create({ name, scopes: scopes.split(",").filter(isScope) })
+    yield* Console.log(token)
+    yield* Console.error(`The API key ${api_key.id} may do: ${api_key.scopes.join(", ")}. Its token is shown only now.`)
+  },
+  Effect.provide(ApiKeys.layer.pipe(Layer.provide([KnownKeys.layer, EventLog.layer])))
+)

@@ -1,0 +1,56 @@
+/**
+ * Counts every answer. Runs for each request, so it costs a look-up by the route and two additions; what a route needs is made
+ * when it is first asked for.
+ */
+import { Effect, type Metric } from "effect"
+import type { Code } from "../api/Failure.ts"
+import * as Metrics from "../telemetry/Metrics.ts"
+
+interface RouteSeries {
+  readonly seconds: Metric.Histogram<number>
+  readonly byStatus: Map<number, Metric.Counter<number>>
+}
+
+/** What was answered. `route` is the template, absent where no route was found. */
+export interface Answered {
+  readonly method: string
+  readonly route: string | undefined
+  readonly status: number
+  readonly durationNanos: bigint
+  /** The error code of a refusal. */
+  readonly refused: Code | undefined
+}
+
+// A caller may send any method that HTTP knows; those that no route takes share one label.
+const methods = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
+
+export const makeRequestMetrics = Effect.map(Effect.context<never>(), (context) => {
+  const byMethod = new Map<string, Map<string, RouteSeries>>()
+  const refusals = new Map<Code, Metric.Counter<number>>()
+
+  const seriesOf = (method: string, route: string): RouteSeries => {
+    const routes = entry(byMethod, method, () => new Map<string, RouteSeries>())
+    return entry(routes, route, () => ({ seconds: Metrics.httpSeconds({ method, route }), byStatus: new Map() }))
+  }
+
+  return ({ method: sent, route = "none", status, durationNanos, refused }: Answered): void => {
+    const method = methods.has(sent) ? sent : "other"
+    const { seconds, byStatus } = seriesOf(method, route)
+    seconds.updateUnsafe(Number(durationNanos) / 1e9, context)
+    entry(byStatus, status, () => Metrics.httpRequests({ method, route, status: String(status) })).updateUnsafe(
+      1,
+      context
+    )
+    if (refused !== undefined) {
+      entry(refusals, refused, () => Metrics.refusals({ code: refused })).updateUnsafe(1, context)
+    }
+  }
+})
+
+const entry = <K, V>(map: Map<K, V>, key: K, make: () => V): V => {
+  const known = map.get(key)
+  if (known !== undefined) return known
+  const made = make()
+  map.set(key, made)
+  return made
+}

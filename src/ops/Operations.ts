@@ -1,0 +1,60 @@
+/** The operator's view: what there is, how the workers stand, what has gone wrong lately. */
+import { Context, Effect, Layer, Option } from "effect"
+import { Workers } from "../workers/Workers.ts"
+import { OpsCounts } from "./Counts.ts"
+import { type OpsErrors, OpsSummary } from "./Ops.ts"
+import { RecentErrors } from "./RecentErrors.ts"
+
+export class Operations extends Context.Service<
+  Operations,
+  {
+    readonly summary: Effect.Effect<OpsSummary>
+    readonly errors: Effect.Effect<OpsErrors>
+  }
+>()("licensing/ops/Operations") {
+  static readonly layer = Layer.effect(
+    Operations,
+    Effect.gen(function* () {
+      const counts = yield* OpsCounts
+      const errors = yield* RecentErrors
+      const workers = yield* Effect.serviceOption(Workers)
+      const standings = Option.isSome(workers) ? workers.value.standings : Effect.succeed([])
+
+      const summary = Effect.fn("Operations.summary")(function* () {
+        const { kept, leasesLive, eventSequence } = yield* counts.read
+        const workersNow = yield* standings
+        return {
+          licenses: totals(kept, "licenses", OpsSummary.fields.licenses),
+          devices: totals(kept, "devices", OpsSummary.fields.devices),
+          leases: { live: leasesLive },
+          products: kept.get("products") ?? 0,
+          customers: kept.get("customers") ?? 0,
+          event_sequence: eventSequence,
+          workers: workersNow.map((standing) => ({
+            ...standing,
+            status: standing.failures === 0 ? ("ok" as const) : ("failing" as const)
+          }))
+        }
+      })
+
+      const report = Effect.sync((): OpsErrors => {
+        const { since, recent, counts } = errors.report
+        return { since, recent, counts: Object.fromEntries(counts) }
+      })
+
+      return Operations.of({ summary: summary(), errors: report })
+    })
+  )
+}
+
+/** The counts of a table by status with their sum. */
+const totals = <Fields extends { readonly [name: string]: unknown }>(
+  kept: ReadonlyMap<string, number>,
+  table: string,
+  schema: { readonly fields: Fields }
+): { readonly [K in keyof Fields]: number } => {
+  const statuses = Object.keys(schema.fields).filter((name) => name !== "total")
+  const counts = statuses.map((status) => [status, kept.get(`${table}.${status}`) ?? 0] as const)
+  const total = counts.reduce((sum, [, count]) => sum + count, 0)
+  return Object.fromEntries([["total", total], ...counts]) as { readonly [K in keyof Fields]: number }
+}

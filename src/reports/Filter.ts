@@ -1,0 +1,121 @@
+/**
+ * What each report may be asked for. The same schemas read a query and the filters of an export; what a report does not take and
+ * another one does is refused, for whoever sends it expects it to narrow the figures.
+ */
+import { Effect, Schema, SchemaGetter, SchemaIssue } from "effect"
+import { Timestamp } from "../api/Timestamp.ts"
+
+export const ReportKind = Schema.Literals([
+  "usage-summary",
+  "usage-ledger",
+  "license-audit",
+  "customer-summary",
+  "subscription-settlement"
+]).annotate({ identifier: "ReportKind" })
+export type ReportKind = typeof ReportKind.Type
+
+/** What usage can be grouped by: fields of the rows. */
+export const groupings = [
+  "product_id",
+  "customer_id",
+  "license_id",
+  "order_id",
+  "subscription_id",
+  "feature_code"
+] as const
+export type Grouping = (typeof groupings)[number]
+
+export const UsageAction = Schema.Literals(["consume", "reset", "top_up", "set_limit"]).annotate({
+  identifier: "UsageAction"
+})
+
+const GroupBy = Schema.String.annotate({
+  description: `Fields that make a row, separated by commas: ${groupings.join(", ")}. Unless given: feature_code.`
+}).pipe(
+  Schema.decodeTo(Schema.Array(Schema.Literals(groupings)), {
+    decode: SchemaGetter.transformEffect((text: string) => {
+      const names = text.split(",").map((name) => name.trim())
+      const known = names.every((name) => (groupings as ReadonlyArray<string>).includes(name))
+      return known && new Set(names).size === names.length
+        ? Effect.succeed(names as ReadonlyArray<Grouping>)
+        : Effect.fail(
+            new SchemaIssue.InvalidValue({ message: `Expected different names out of ${groupings.join(", ")}` })
+          )
+    }),
+    encode: SchemaGetter.transform((names) => names.join(","))
+  })
+)
+
+// A fixed offset is no zone: it knows no summer time, and callers who send one mean something else.
+const zoneShape = /^[A-Za-z][A-Za-z0-9_+-]*(\/[A-Za-z0-9_+-]+)*$/u
+
+const TimeZone = Schema.String.check(
+  Schema.isMaxLength(64),
+  Schema.isPattern(zoneShape, { message: "Expected the name of a time zone, as Europe/Zurich" })
+).annotate({ description: "The IANA time zone in which hours and days begin. Unless given: UTC." })
+
+const period = {
+  from: Schema.optionalKey(Timestamp.annotate({ description: "The first instant that counts." })),
+  to: Schema.optionalKey(Timestamp.annotate({ description: "The first instant that does not count any more." }))
+}
+
+const scope = {
+  product_id: Schema.optionalKey(Schema.String),
+  customer_id: Schema.optionalKey(Schema.String),
+  license_id: Schema.optionalKey(Schema.String),
+  order_id: Schema.optionalKey(Schema.String),
+  subscription_id: Schema.optionalKey(Schema.String),
+  feature_code: Schema.optionalKey(Schema.String)
+}
+
+export interface Period {
+  readonly from?: number
+  readonly to?: number
+}
+
+/** Narrows usage to what hangs on these records. */
+export interface Scope {
+  readonly product_id?: string
+  readonly customer_id?: string
+  readonly license_id?: string
+  readonly order_id?: string
+  readonly subscription_id?: string
+  readonly feature_code?: string
+}
+
+export const filterFields = {
+  "usage-summary": {
+    ...period,
+    ...scope,
+    group_by: Schema.optionalKey(GroupBy),
+    bucket: Schema.optionalKey(Schema.Literals(["1h", "1d"])),
+    tz: Schema.optionalKey(TimeZone)
+  },
+  "usage-ledger": { ...period, ...scope, action: Schema.optionalKey(UsageAction) },
+  "license-audit": { ...period, license_id: Schema.String },
+  "customer-summary": { ...period, customer_id: Schema.String },
+  "subscription-settlement": {
+    ...period,
+    subscription_id: Schema.optionalKey(Schema.String),
+    order_id: Schema.optionalKey(Schema.String)
+  }
+} as const
+
+export type UsageSummaryFilter = Schema.Struct.Type<(typeof filterFields)["usage-summary"]>
+export type UsageLedgerFilter = Schema.Struct.Type<(typeof filterFields)["usage-ledger"]>
+export type LicenseAuditFilter = Schema.Struct.Type<(typeof filterFields)["license-audit"]>
+export type CustomerSummaryFilter = Schema.Struct.Type<(typeof filterFields)["customer-summary"]>
+export type SettlementFilter = Schema.Struct.Type<(typeof filterFields)["subscription-settlement"]>
+
+/** Parameters that some report or the activity feed knows. */
+const known = new Set([
+  ...Object.values(filterFields).flatMap((fields) => Object.keys(fields)),
+  "source",
+  "request_id",
+  "result_class",
+  "status_code"
+])
+
+/** The first of these parameters that this report does not take, though another one does. */
+export const untaken = (kind: ReportKind, names: ReadonlyArray<string>): string | undefined =>
+  names.find((name) => known.has(name) && !Object.hasOwn(filterFields[kind], name))

@@ -1,0 +1,67 @@
+/**
+ * Removes deliveries that nobody needs any more: those that are over after 30 days, and what deleted or switched-off endpoints
+ * have left behind. A pass looks at the oldest rows of each endpoint only, so it costs the same however many rows there are.
+ */
+import { Clock, Context, Effect, Layer, Option } from "effect"
+import { SqlClient } from "effect/sql"
+import { instant } from "../postgres/Parameters.ts"
+import { exclusively } from "../workers/Exclusive.ts"
+
+const keptMillis = 30 * 86_400_000
+/** Rows of one endpoint that a batch looks at, and rows that it removes in all. */
+const oldestMax = 1_000
+const batchMax = 5_000
+
+export class DeliveryRetention extends Context.Service<
+  DeliveryRetention,
+  {
+    readonly pass: Effect.Effect<void>
+  }
+>()("licensing/webhooks/DeliveryRetention") {
+  static readonly layer = Layer.effect(
+    DeliveryRetention,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+
+      // The endpoints that have rows are found by walking the key from one to the next, deleted ones included. The oldest rows of
+      // an endpoint lie side by side in its key; those that still have to be delivered are left, unless nobody is there to.
+      const removeOld = (before: number) => sql`
+        WITH RECURSIVE owner AS (
+          (SELECT endpoint_id FROM webhook_deliveries ORDER BY endpoint_id LIMIT 1)
+          UNION ALL
+          SELECT (SELECT d.endpoint_id FROM webhook_deliveries d WHERE d.endpoint_id > owner.endpoint_id ORDER BY d.endpoint_id LIMIT 1)
+          FROM owner WHERE owner.endpoint_id IS NOT NULL
+        ), old AS MATERIALIZED (
+          SELECT oldest.endpoint_id, oldest.sequence
+          FROM owner LEFT JOIN webhook_endpoints e ON e.id = owner.endpoint_id CROSS JOIN LATERAL (
+            SELECT endpoint_id, sequence, status, created_at FROM webhook_deliveries d
+            WHERE d.endpoint_id = owner.endpoint_id ORDER BY sequence LIMIT ${oldestMax}
+          ) AS oldest
+          WHERE e.id IS NULL
+            OR oldest.created_at < ${instant(before)} AND (oldest.status <> 'pending' OR NOT e.is_active)
+          LIMIT ${batchMax}
+        )
+        DELETE FROM webhook_deliveries d USING old WHERE d.endpoint_id = old.endpoint_id AND d.sequence = old.sequence
+        RETURNING d.sequence`
+
+      const removeCounts = (before: number) => sql`
+        DELETE FROM webhook_delivery_counts c
+        WHERE c.period < ${instant(before)} OR NOT EXISTS (SELECT FROM webhook_endpoints e WHERE e.id = c.endpoint_id)`
+
+      const batch = Effect.gen(function* () {
+        const before = (yield* Clock.currentTimeMillis) - keptMillis
+        const removed = yield* removeOld(before)
+        if (removed.length === 0) yield* removeCounts(before)
+        return removed.length
+      })
+
+      const pass = Effect.gen(function* () {
+        while (true) {
+          const removed = yield* exclusively(sql, "webhook-retention")(batch)
+          if (Option.isNone(removed) || removed.value === 0) return
+        }
+      })
+      return DeliveryRetention.of({ pass: Effect.orDie(Effect.withSpan(pass, "DeliveryRetention.pass")) })
+    })
+  )
+}

@@ -1,0 +1,56 @@
+/**
+ * What a delivery is on the wire. The body's bytes are made once for an event and are the same for every endpoint and attempt;
+ * the headers say whose delivery it is and carry the signatures over exactly those bytes.
+ */
+import { formatTimestamp } from "../api/Timestamp.ts"
+import { hmacSha256 } from "../signing/Hmac.ts"
+import type { Claimed } from "./DeliveryRows.ts"
+
+type RecordedEvent = Omit<Claimed, "endpoint_ids" | "endpoint_revisions" | "attempts">
+
+/** `{id, type, sequence, created_at, data}` as UTF-8. */
+export const bodyOf = (event: RecordedEvent): Uint8Array => {
+  const { actor_type, actor_id, resource_type, resource_id, metadata } = event
+  return Buffer.from(
+    JSON.stringify({
+      id: `evt_${event.sequence}`,
+      type: event.event_type,
+      sequence: event.sequence,
+      created_at: formatTimestamp(event.created_at),
+      data: { actor_type, actor_id, resource_type, ...(resource_id === null ? undefined : { resource_id }), metadata }
+    })
+  )
+}
+
+/** One id for an endpoint and event, whatever the attempt. */
+export const deliveryId = (endpointId: string, sequence: number): string =>
+  `dlv_${endpointId.slice(endpointId.indexOf("_") + 1)}_${sequence}`
+
+/** The bytes that a secret signs with: in X-Service-Signature, and in Standard Webhooks. */
+export interface SigningKeys {
+  readonly own: Uint8Array
+  readonly standard: Uint8Array
+}
+
+/** The headers of an attempt, signed with each of the keys; `nowSeconds` is the attempt's time. */
+export const headersOf = (
+  event: Pick<RecordedEvent, "event_type" | "sequence">,
+  id: string,
+  body: Uint8Array,
+  keys: ReadonlyArray<SigningKeys>,
+  nowSeconds: number
+): { readonly [name: string]: string } => {
+  const own = keys.map((key) => `v1=${hmacSha256(key.own, `${nowSeconds}.${id}.`, body).toString("hex")}`)
+  const standard = keys.map((key) => `v1,${hmacSha256(key.standard, `${id}.${nowSeconds}.`, body).toString("base64")}`)
+  return {
+    "content-type": "application/json",
+    "user-agent": "licensing-service-webhooks/1",
+    "x-service-delivery-id": id,
+    "x-service-event-sequence": String(event.sequence),
+    "x-service-event-type": event.event_type,
+    "x-service-signature": [`t=${nowSeconds}`, ...own].join(","),
+    "webhook-id": id,
+    "webhook-timestamp": String(nowSeconds),
+    "webhook-signature": standard.join(" ")
+  }
+}

@@ -1,0 +1,74 @@
+/** A webhook endpoint: where events are delivered to (contract, "Webhook endpoint"). Its secret is shown once. */
+import { Schema } from "effect"
+import { Name, Text } from "../api/Text.ts"
+import { Timestamp } from "../api/Timestamp.ts"
+import { eventTypes } from "../events/EventType.ts"
+
+/** Characters of the longest address, and of the shortest and longest secret that a caller may choose. */
+const urlLengthMax = 2_048
+const secretLength = { min: 16, max: 256 }
+
+const patterns: ReadonlySet<string> = new Set(eventTypes.map((type) => `${type.split(".", 1)[0]}.*`))
+const names: ReadonlySet<string> = new Set(eventTypes)
+
+const EventTypePattern = Schema.String.check(
+  Schema.makeFilter(
+    (text) =>
+      names.has(text) ||
+      patterns.has(text) ||
+      "Expected the name of an event, as license.activated, or license.* for all of a noun"
+  )
+)
+
+const EventTypes = Schema.Array(EventTypePattern)
+  .check(Schema.isMaxLength(names.size + patterns.size))
+  .annotate({ description: "Names of events, or license.* for all of a noun. Empty = all." })
+
+const Url = Text(urlLengthMax)
+  .check(Schema.isMinLength(1))
+  .annotate({ format: "uri", description: "https, and reachable for the whole internet." })
+
+const Secret = Text(secretLength.max)
+  .check(Schema.isMinLength(secretLength.min))
+  .annotate({ description: "A secret of your own; it is not shown again." })
+
+export const WebhookEndpoint = Schema.Struct({
+  id: Schema.String,
+  name: Schema.String,
+  url: Schema.String.annotate({ format: "uri" }),
+  secret_prefix: Schema.String.annotate({ description: "The beginning of the current secret." }),
+  event_types: Schema.Array(Schema.String),
+  is_active: Schema.Boolean,
+  created_at: Timestamp,
+  updated_at: Timestamp,
+  last_delivery_at: Schema.optionalKey(Timestamp.annotate({ description: "When a delivery last succeeded." }))
+}).annotate({ identifier: "WebhookEndpoint" })
+export type WebhookEndpoint = typeof WebhookEndpoint.Type
+
+export const WebhookEndpointCreate = Schema.Struct({
+  name: Name,
+  url: Url,
+  event_types: Schema.optionalKey(EventTypes),
+  secret: Schema.optionalKey(Secret),
+  is_active: Schema.optionalKey(Schema.Boolean.annotate({ default: true }))
+}).annotate({ identifier: "WebhookEndpointCreateRequest" })
+
+export const WebhookEndpointUpdate = Schema.Struct({
+  name: Schema.optionalKey(Name),
+  url: Schema.optionalKey(Url),
+  event_types: Schema.optionalKey(EventTypes),
+  secret: Schema.optionalKey(Secret),
+  rotate_secret: Schema.optionalKey(
+    Schema.Boolean.annotate({ description: "Makes a new secret and answers it; not together with secret." })
+  ),
+  is_active: Schema.optionalKey(
+    Schema.Boolean.annotate({ description: "true also brings back an endpoint that the service has switched off." })
+  )
+}).annotate({ identifier: "WebhookEndpointUpdateRequest" })
+
+/** The answer of a create and of a rotation: the only places where the secret stands. */
+export const WebhookEndpointWithSecret = Schema.Struct({
+  webhook: WebhookEndpoint,
+  secret: Schema.String.annotate({ description: "The full secret. It is shown only here: keep it." })
+}).annotate({ identifier: "WebhookEndpointWithSecret" })
+export type WebhookEndpointWithSecret = typeof WebhookEndpointWithSecret.Type

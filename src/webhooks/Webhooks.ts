@@ -1,0 +1,216 @@
+/**
+ * Webhook endpoints: plain commands, each one transaction of the change and its event. A secret is stored sealed under the
+ * master key, for deliveries are signed with it; it is answered once and stands in no event. Whatever changes which events an
+ * endpoint takes says so to appending transactions, before its own event is appended.
+ */
+import { Clock, Context, Effect, Layer, type Schema } from "effect"
+import { SecureRandom } from "effect/crypto"
+import { SqlClient } from "effect/sql"
+import { type Refusal, refuse } from "../api/Failure.ts"
+import { Identifiers } from "../api/Identifier.ts"
+import { limitDefault, type Page, type PageRequest, pageOf } from "../api/Paging.ts"
+import { changesOf } from "../events/Changes.ts"
+import { EventLog } from "../events/EventLog.ts"
+import { columns as arrays, bytes, instant } from "../postgres/Parameters.ts"
+import { after, equals, present, type Row, transaction } from "../postgres/Sql.ts"
+import { MasterKey } from "../signing/MasterKey.ts"
+import { Addresses } from "./Address.ts"
+import { subscriptionsChanged } from "./Queueing.ts"
+import * as Secret from "./Secret.ts"
+import type {
+  WebhookEndpoint,
+  WebhookEndpointCreate,
+  WebhookEndpointUpdate,
+  WebhookEndpointWithSecret
+} from "./Webhook.ts"
+
+/** How long the secret before the current one signs too. */
+const overlapMillis = 86_400_000
+
+/** The place that an endpoint's secrets are sealed for. */
+export const secretPlace = (id: string): string => `webhook_endpoints/${id}`
+
+const notFound = (id: string) => refuse("NOT_FOUND", `No webhook endpoint has the id ${id}.`, "id")
+
+const twoSecrets = refuse(
+  "VALIDATION_ERROR",
+  "Send either secret or rotate_secret: one secret takes the place of the other.",
+  "rotate_secret"
+)
+
+type Create = typeof WebhookEndpointCreate.Type
+type Update = typeof WebhookEndpointUpdate.Type
+
+interface WebhookFilter extends PageRequest {
+  readonly is_active?: "true" | "false"
+}
+
+type StoredRow = Row<WebhookEndpoint> & { readonly secret_sealed: Uint8Array }
+
+export class Webhooks extends Context.Service<
+  Webhooks,
+  {
+    list(filter: WebhookFilter): Effect.Effect<Page<WebhookEndpoint>>
+    get(id: string): Effect.Effect<WebhookEndpoint, Refusal<"NOT_FOUND">>
+    create(input: Create): Effect.Effect<WebhookEndpointWithSecret, Refusal<"VALIDATION_ERROR">>
+    /** With `rotate_secret` the answer holds the new secret. */
+    update(
+      id: string,
+      input: Update
+    ): Effect.Effect<WebhookEndpoint | WebhookEndpointWithSecret, Refusal<"NOT_FOUND" | "VALIDATION_ERROR">>
+    delete(id: string): Effect.Effect<void, Refusal<"NOT_FOUND">>
+  }
+>()("licensing/webhooks/Webhooks") {
+  static readonly layer = Layer.effect(
+    Webhooks,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const ids = yield* Identifiers
+      const random = yield* SecureRandom.SecureRandom
+      const masterKey = yield* MasterKey
+      const addresses = yield* Addresses
+      const events = yield* EventLog
+      const columns = sql.literal(
+        "id, name, url, secret_prefix, event_types, is_active, created_at, updated_at, last_success_at AS last_delivery_at"
+      )
+      const inTransaction = transaction(sql)
+
+      const checkAddress = (url: string) =>
+        Effect.mapError(addresses.check(url), ({ message }) =>
+          refuse("VALIDATION_ERROR", `The address can not be delivered to: ${message}.`, "url")
+        )
+
+      const list = Effect.fn("Webhooks.list")(function* ({ limit = limitDefault, cursor, is_active }: WebhookFilter) {
+        const rows = yield* sql<Row<WebhookEndpoint>>`
+          SELECT ${columns} FROM webhook_endpoints WHERE ${after(sql, cursor)} AND ${equals(sql, { is_active })}
+          ORDER BY created_at DESC, id DESC LIMIT ${limit + 1}`
+        return pageOf(rows.map(present<WebhookEndpoint>), limit)
+      }, Effect.orDie)
+
+      const get = Effect.fn("Webhooks.get")(function* (id: string) {
+        const [row] = yield* Effect.orDie(
+          sql<Row<WebhookEndpoint>>`SELECT ${columns} FROM webhook_endpoints WHERE id = ${id}`
+        )
+        return row === undefined ? yield* notFound(id) : present<WebhookEndpoint>(row)
+      })
+
+      const locked = Effect.fnUntraced(function* (id: string) {
+        const [row] = yield* sql<StoredRow>`
+          SELECT ${columns}, secret_sealed FROM webhook_endpoints WHERE id = ${id} FOR UPDATE`
+        if (row === undefined) return yield* notFound(id)
+        const { secret_sealed, ...webhook } = row
+        return { before: present<WebhookEndpoint>(webhook), secret_sealed }
+      })
+
+      const insert = Effect.fnUntraced(function* (input: Create, secret: string) {
+        const now = yield* Clock.currentTimeMillis
+        const webhook: WebhookEndpoint = {
+          id: yield* ids.make("webhook"),
+          name: input.name,
+          url: input.url,
+          secret_prefix: Secret.prefixOf(secret),
+          event_types: Array.from(new Set(input.event_types)),
+          is_active: input.is_active ?? true,
+          created_at: now,
+          updated_at: now
+        }
+        const sealed = yield* masterKey.seal(Buffer.from(secret), secretPlace(webhook.id))
+        yield* sql`
+          INSERT INTO webhook_endpoints (id, name, url, event_types, is_active, secret_prefix, secret_sealed, created_at, updated_at)
+          VALUES (${webhook.id}, ${webhook.name}, ${webhook.url}, ${arrays.text(webhook.event_types)}, ${webhook.is_active},
+            ${webhook.secret_prefix}, ${bytes(sealed)}, ${instant(now)}, ${instant(now)})`
+        yield* subscriptionsChanged(sql)
+        yield* events.append({ ...about("webhook.created", webhook.id), metadata: recorded(webhook) })
+        return { webhook, secret }
+      }, inTransaction)
+
+      const create = Effect.fn("Webhooks.create")(function* (input: Create) {
+        // Before the transaction: a slow name server must hold no lock.
+        yield* checkAddress(input.url)
+        return yield* insert(input, input.secret ?? (yield* Secret.generate(random)))
+      })
+
+      /** Replaces the secret; the one before signs too for a while. The same secret again changes nothing. */
+      const replaceSecret = Effect.fnUntraced(function* (webhook: WebhookEndpoint, old: Uint8Array, secret: string) {
+        const place = secretPlace(webhook.id)
+        const current = Buffer.from(yield* Effect.orDie(masterKey.open(old, place)))
+        if (current.equals(Buffer.from(secret))) return webhook
+        const now = yield* Clock.currentTimeMillis
+        const secret_prefix = Secret.prefixOf(secret)
+        const sealed = yield* masterKey.seal(Buffer.from(secret), place)
+        yield* sql`
+          UPDATE webhook_endpoints SET secret_prefix = ${secret_prefix}, secret_sealed = ${bytes(sealed)},
+            previous_secret_sealed = ${bytes(old)}, previous_secret_until = ${instant(now + overlapMillis)},
+            revision = revision + 1, updated_at = ${instant(now)}
+          WHERE id = ${webhook.id}`
+        yield* events.append({
+          ...about("webhook.secret_rotated", webhook.id),
+          metadata: { changes: { secret_prefix: { old: webhook.secret_prefix, new: secret_prefix } } }
+        })
+        return { ...webhook, secret_prefix, updated_at: now }
+      })
+
+      const change = Effect.fnUntraced(function* (before: WebhookEndpoint, input: Update) {
+        const { name = before.name, url = before.url, is_active = before.is_active } = input
+        const event_types =
+          input.event_types === undefined ? before.event_types : Array.from(new Set(input.event_types))
+        const webhook: WebhookEndpoint = { ...before, name, url, event_types, is_active }
+        const changed = Object.keys(changesOf(before, webhook, ["name", "url", "event_types", "is_active"]))
+        if (changed.length === 0) return before
+        const now = yield* Clock.currentTimeMillis
+        yield* sql`
+          UPDATE webhook_endpoints SET name = ${name}, url = ${url}, event_types = ${arrays.text(event_types)},
+            is_active = ${is_active}, revision = revision + 1, updated_at = ${instant(now)}, exhausted_in_a_row = 0,
+            disabled_reason = CASE WHEN ${is_active} THEN NULL ELSE disabled_reason END
+          WHERE id = ${before.id}`
+        yield* subscriptionsChanged(sql)
+        const [older, newer] = [recorded(before), recorded(webhook)]
+        const changes = Object.fromEntries(changed.map((field) => [field, { old: older[field]!, new: newer[field]! }]))
+        yield* events.append({ ...about("webhook.updated", before.id), metadata: { changes } })
+        return { ...webhook, updated_at: now }
+      })
+
+      const write = Effect.fnUntraced(function* (id: string, input: Update, secret: string | undefined) {
+        const { before, secret_sealed } = yield* locked(id)
+        const rotated = secret === undefined ? before : yield* replaceSecret(before, secret_sealed, secret)
+        return yield* change(rotated, input)
+      }, inTransaction)
+
+      const update = Effect.fn("Webhooks.update")(function* (id: string, input: Update) {
+        const { rotate_secret = false, secret, url } = input
+        if (url !== undefined || (rotate_secret && secret !== undefined)) yield* get(id)
+        if (rotate_secret && secret !== undefined) return yield* twoSecrets
+        if (url !== undefined) yield* checkAddress(url)
+        if (!rotate_secret) return yield* write(id, input, secret)
+        const made = yield* Secret.generate(random)
+        return { webhook: yield* write(id, input, made), secret: made }
+      })
+
+      const remove = Effect.fn("Webhooks.delete")(function* (id: string) {
+        const { before } = yield* locked(id)
+        // Its deliveries are no longer taken from now on, and swept away later: there may be very many.
+        yield* sql`DELETE FROM webhook_endpoints WHERE id = ${id}`
+        yield* subscriptionsChanged(sql)
+        yield* events.append({ ...about("webhook.deleted", id), metadata: { name: before.name } })
+      }, inTransaction)
+
+      return Webhooks.of({ list, get, create, update, delete: remove })
+    })
+  )
+}
+
+const about = <const T extends string>(event_type: T, resource_id: string) =>
+  ({ event_type, resource_type: "webhook", resource_id }) as const
+
+/** An endpoint as events show it. Paths and queries of webhook addresses are often secrets of their receivers. */
+const recorded = ({
+  name,
+  url,
+  event_types,
+  is_active
+}: WebhookEndpoint): { readonly [field: string]: Schema.Json } => ({
+  name,
+  url: new URL(url).origin,
+  event_types,
+  is_active
+})

@@ -1,0 +1,203 @@
+/** Authorization headers that no client library writes, sent as bytes to both surfaces. */
+import { assert, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import * as LicenseKey from "../../src/licenses/LicenseKey.ts"
+import { assertAnswered, assertRefused } from "../support/Envelopes.ts"
+import { issue } from "../support/Issued.ts"
+import { TestServer } from "../support/TestServer.ts"
+
+const body = '{"fingerprint":"f"}'
+
+/** One request with these header lines, after which the connection ends. */
+const asking = Effect.map(TestServer, ({ exchange }) => ({
+  management: (...lines: ReadonlyArray<string>) =>
+    exchange(
+      Buffer.from(
+        ["GET /api/v1/products HTTP/1.1", "Host: x", "Connection: close", ...lines, "", ""].join("\r\n"),
+        "latin1"
+      )
+    ),
+  runtime: (...lines: ReadonlyArray<string>) =>
+    exchange(
+      Buffer.from(
+        [
+          "POST /api/v1/license/check HTTP/1.1",
+          "Host: x",
+          "Connection: close",
+          "Content-Type: application/json",
+          `Content-Length: ${body.length}`,
+          ...lines,
+          "",
+          body
+        ].join("\r\n"),
+        "latin1"
+      )
+    )
+}))
+
+layer(TestServer.layer)("A management token", (it) => {
+  it.effect("is taken with its scheme in any case and any space between them", () =>
+    Effect.gen(function* () {
+      const { management } = yield* asking
+      const { adminToken } = yield* TestServer
+      for (const scheme of ["Bearer ", "bearer ", "BEARER ", "bEaReR ", "Bearer   ", "Bearer\t", "\t Bearer "]) {
+        assertAnswered(yield* management(`Authorization: ${scheme}${adminToken}`), 200)
+        assertAnswered(yield* management(`AUTHORIZATION:${scheme}${adminToken}  `), 200)
+      }
+    })
+  )
+
+  it.effect("is missing where there is no header, an empty one, or the scheme alone", () =>
+    Effect.gen(function* () {
+      const { management } = yield* asking
+      for (const lines of [
+        [],
+        ["Authorization:"],
+        ["Authorization:   "],
+        ["Authorization: Bearer"],
+        ["Authorization: bearer  "]
+      ]) {
+        assertRefused(yield* management(...lines), 401, "TOKEN_MISSING")
+      }
+    })
+  )
+
+  it.effect("is malformed where it is something else", () =>
+    Effect.gen(function* () {
+      const { management } = yield* asking
+      const { adminToken } = yield* TestServer
+      const values = [
+        adminToken,
+        `Basic ${adminToken}`,
+        `License ${adminToken}`,
+        `Bearer${adminToken}`,
+        `Bearer: ${adminToken}`,
+        `Bearer "${adminToken}"`,
+        `Bearer ${adminToken},`,
+        `Bearer ${adminToken} ${adminToken}`,
+        `Bearer ${adminToken}, Bearer ${adminToken}`,
+        `Bearer ${adminToken.toUpperCase()}`,
+        `Bearer ${adminToken}\u00e4`,
+        "Bearer \u00ff\u00fe",
+        "Bearer null",
+        "Bearer undefined",
+        "Bearer [object Object]",
+        "Bearer ' OR 1=1 --",
+        "Bearer ../../etc/passwd",
+        `Bearer ${"a".repeat(15_000)}`,
+        `Bearer lsm_${"A".repeat(15_000)}`,
+        `Bearer ${"a.".repeat(7_000)}`
+      ]
+      for (const value of values) assertRefused(yield* management(`Authorization: ${value}`), 401, "TOKEN_MALFORMED")
+    })
+  )
+
+  it.effect("is malformed where the header comes twice, even with the same right token", () =>
+    Effect.gen(function* () {
+      const { management } = yield* asking
+      const { adminToken } = yield* TestServer
+      const right = `Authorization: Bearer ${adminToken}`
+      for (const lines of [
+        [right, right],
+        [right, "authorization: Bearer x"],
+        ["AUTHORIZATION: Basic eDp4", right],
+        [right, "Authorization:"]
+      ]) {
+        assertRefused(yield* management(...lines), 401, "TOKEN_MALFORMED")
+      }
+    })
+  )
+
+  it.effect("cannot come from anywhere but the header", () =>
+    Effect.gen(function* () {
+      const { adminToken, send } = yield* TestServer
+      const { management } = yield* asking
+      for (const name of ["access_token", "token", "api_key", "authorization"]) {
+        assertRefused(
+          yield* send({ path: `/api/v1/products?${name}=${adminToken}`, anonymous: true }),
+          401,
+          "TOKEN_MISSING"
+        )
+        assertRefused(yield* management(`Cookie: ${name}=${adminToken}`), 401, "TOKEN_MISSING")
+      }
+      for (const name of ["X-Api-Key", "Proxy-Authorization", "X-Authorization", "X-Forwarded-Authorization"]) {
+        assertRefused(yield* management(`${name}: Bearer ${adminToken}`), 401, "TOKEN_MISSING")
+      }
+    })
+  )
+
+  it.effect("with a NUL, a line's end or 64 KiB never becomes a request", () =>
+    Effect.gen(function* () {
+      const { management, runtime } = yield* asking
+      const { adminToken } = yield* TestServer
+      const values = [
+        `\u0000`,
+        `${adminToken}\u0000`,
+        `\u0000${adminToken}`,
+        `${adminToken}\r`,
+        "\u0001",
+        "a".repeat(65_536)
+      ]
+      for (const value of values) {
+        assertRefused(yield* management(`Authorization: Bearer ${value}`), 400, "BAD_REQUEST")
+        assertRefused(yield* runtime(`Authorization: License ${value}`), 400, "BAD_REQUEST")
+      }
+    })
+  )
+})
+
+layer(TestServer.layer)("A license key", (it) => {
+  it.effect("is taken with its scheme in any case, and with the key as people type it", () =>
+    Effect.gen(function* () {
+      const { runtime } = yield* asking
+      const { license_key } = yield* issue()
+      const spellings = [license_key, license_key.toLowerCase(), license_key.replaceAll("-", ""), `  ${license_key}`]
+      for (const spelling of spellings) {
+        for (const scheme of ["License", "license", "LICENSE"]) {
+          assertRefused(yield* runtime(`Authorization: ${scheme} ${spelling}`), 404, "DEVICE_NOT_FOUND")
+        }
+      }
+    })
+  )
+
+  it.effect("is missing without a header, under another scheme, or where the scheme stands alone", () =>
+    Effect.gen(function* () {
+      const { runtime } = yield* asking
+      const { adminToken } = yield* TestServer
+      const { license_key } = yield* issue()
+      for (const value of ["", "License", "license  ", `Bearer ${adminToken}`, `Bearer ${license_key}`, license_key]) {
+        const answer = yield* runtime(`Authorization: ${value}`)
+        assertRefused(answer, 401, "LICENSE_KEY_MISSING")
+        assert.strictEqual(answer.headers["www-authenticate"], 'License realm="licensing"')
+      }
+      assertRefused(yield* runtime(), 401, "LICENSE_KEY_MISSING")
+    })
+  )
+
+  it.effect("is invalid where it is mistyped, unknown, or sent twice", () =>
+    Effect.gen(function* () {
+      const { runtime } = yield* asking
+      const { license_key } = yield* issue()
+      const right = `Authorization: License ${license_key}`
+      const unknown = LicenseKey.fromBytes(new Uint8Array(28))
+      const other = license_key.endsWith("0") ? "1" : "0"
+      for (const value of [
+        unknown,
+        license_key.slice(0, -1) + other,
+        `${license_key}0`,
+        "LK-",
+        "x".repeat(15_000),
+        "\u00e4"
+      ]) {
+        assertRefused(yield* runtime(`Authorization: License ${value}`), 401, "LICENSE_KEY_INVALID")
+      }
+      for (const lines of [
+        [right, right],
+        [right, "Authorization: License x"],
+        ["authorization: Bearer x", right]
+      ]) {
+        assertRefused(yield* runtime(...lines), 401, "LICENSE_KEY_INVALID")
+      }
+    })
+  )
+})

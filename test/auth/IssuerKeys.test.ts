@@ -1,0 +1,129 @@
+import type { RequestListener } from "node:http"
+import { assert, layer } from "@effect/vitest"
+import { Clock, Effect } from "effect"
+import { TestClock } from "effect/testing"
+import { Issuer, makeKey } from "../support/Issuer.ts"
+import { makeOidc, someone, verdict } from "../support/Judging.ts"
+
+layer(Issuer.layer)("The keys of an OIDC issuer", (it) => {
+  const now = Clock.currentTimeMillis
+
+  it.effect("are fetched once, and again ten minutes later", () =>
+    Effect.gen(function* () {
+      const issuer = yield* Issuer
+      const oidc = yield* makeOidc()
+      const before = yield* issuer.fetches
+      const ask = Effect.flatMap(Effect.flatMap(now, issuer.sign), (token) => verdict(oidc, token))
+      yield* Effect.replicateEffect(ask, 20, { concurrency: "unbounded" })
+      yield* TestClock.adjust("599 seconds")
+      assert.deepStrictEqual(yield* ask, someone)
+      assert.strictEqual((yield* issuer.fetches) - before, 1)
+      yield* TestClock.adjust("1 second")
+      assert.deepStrictEqual(yield* ask, someone)
+      assert.strictEqual((yield* issuer.fetches) - before, 2)
+    })
+  )
+
+  it.effect("follow a rotation: the new key within ten seconds, the one taken back for ten minutes at most", () =>
+    Effect.gen(function* () {
+      const issuer = yield* Issuer
+      const oidc = yield* makeOidc()
+      const [old, fresh] = [makeKey("ES256", "old"), makeKey("ES256", "fresh")]
+      const by = (key: typeof old) =>
+        Effect.flatMap(
+          Effect.flatMap(now, (at) => issuer.sign(at, { key })),
+          (token) => verdict(oidc, token)
+        )
+      yield* issuer.publish(old)
+      assert.deepStrictEqual(yield* by(old), someone)
+      yield* issuer.publish(fresh, old)
+      assert.strictEqual(yield* by(fresh), "TOKEN_INVALID")
+      yield* TestClock.adjust("10 seconds")
+      assert.deepStrictEqual(yield* by(fresh), someone)
+      assert.deepStrictEqual(yield* by(old), someone)
+      yield* issuer.publish(fresh)
+      yield* TestClock.adjust("10 minutes")
+      assert.strictEqual(yield* by(old), "TOKEN_INVALID")
+      assert.deepStrictEqual(yield* by(fresh), someone)
+    })
+  )
+
+  it.effect("are not fetched for every key id that somebody makes up", () =>
+    Effect.gen(function* () {
+      const issuer = yield* Issuer
+      const oidc = yield* makeOidc()
+      const ask = (kid: string) =>
+        Effect.flatMap(
+          Effect.flatMap(now, (at) => issuer.sign(at, { header: { kid } })),
+          (token) => verdict(oidc, token)
+        )
+      yield* ask("before")
+      const before = yield* issuer.fetches
+      yield* TestClock.adjust("10 seconds")
+      const answers = yield* Effect.forEach(
+        Array.from({ length: 50 }, (_, index) => `made-up-${index}`),
+        ask,
+        { concurrency: 10 }
+      )
+      assert.isTrue(answers.every((answer) => answer === "TOKEN_INVALID"))
+      assert.strictEqual((yield* issuer.fetches) - before, 1)
+    })
+  )
+
+  it.effect("are held for an hour while the issuer cannot be reached, and asked for again every ten seconds", () =>
+    Effect.gen(function* () {
+      const issuer = yield* Issuer
+      const known = yield* makeOidc()
+      const unknown = yield* makeOidc()
+      const ask = (oidc: typeof known) =>
+        Effect.flatMap(Effect.flatMap(now, issuer.sign), (token) => verdict(oidc, token))
+      assert.deepStrictEqual(yield* ask(known), someone)
+      yield* issuer.stop
+      assert.strictEqual(yield* ask(unknown), "NOT_READY")
+      for (let minutes = 0; minutes < 59; minutes++) {
+        yield* TestClock.adjust("1 minute")
+        assert.deepStrictEqual(yield* ask(known), someone)
+      }
+      yield* TestClock.adjust("1 minute")
+      assert.strictEqual(yield* ask(known), "NOT_READY")
+      yield* issuer.start
+      assert.strictEqual(yield* ask(known), "NOT_READY")
+      yield* TestClock.adjust("10 seconds")
+      assert.deepStrictEqual([yield* ask(known), yield* ask(unknown)], [someone, someone])
+    })
+  )
+
+  it.effect("are taken from nowhere but where the issuer's own document points", () =>
+    Effect.gen(function* () {
+      const issuer = yield* Issuer
+      const token = yield* issuer.sign(yield* now)
+      const discovery = (document: object) =>
+        JSON.stringify({ issuer: issuer.url, jwks_uri: `${issuer.url}/jwks`, ...document })
+      const answering =
+        (texts: Record<string, string>): RequestListener =>
+        ({ url }, response) =>
+          response.end(texts[url ?? ""] ?? "{}")
+      const path = "/.well-known/openid-configuration"
+      const lies = [
+        answering({ [path]: discovery({ issuer: "https://issuer.example.com" }) }),
+        answering({ [path]: discovery({ issuer: `${issuer.url}/` }) }),
+        answering({ [path]: discovery({ jwks_uri: "http://keys.example.com/jwks" }) }),
+        answering({ [path]: discovery({ jwks_uri: "file:///etc/passwd" }) }),
+        answering({ [path]: discovery({ jwks_uri: undefined }) }),
+        answering({ [path]: "no JSON" }),
+        answering({ [path]: discovery({}), "/jwks": `{"keys": "none"}` }),
+        answering({ [path]: discovery({ padding: "x".repeat(300_000) }) })
+      ]
+      for (const [index, lie] of lies.entries()) {
+        yield* issuer.pretend(lie)
+        assert.strictEqual(yield* verdict(yield* makeOidc(), token), "NOT_READY", `lie ${index}`)
+      }
+      yield* issuer.pretend((request, response) => {
+        response.writeHead(302, { location: `${issuer.url}/elsewhere${request.url}` }).end()
+      })
+      assert.strictEqual(yield* verdict(yield* makeOidc(), token), "NOT_READY", "a redirect")
+      yield* issuer.pretend()
+      assert.deepStrictEqual(yield* verdict(yield* makeOidc(), token), someone)
+    })
+  )
+})

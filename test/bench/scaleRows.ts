@@ -1,0 +1,221 @@
+/**
+ * Fills a database with as many rows as a large installation has, by set-based statements: a million licenses take a minute or
+ * two. The rows are such as the service itself would have written them: ids in the order of their creation, states that agree
+ * with the clock, counters that agree with the rows they count.
+ */
+import { Effect } from "effect"
+import type { SqlError } from "effect/sql"
+
+export interface Sizes {
+  readonly products: number
+  readonly licenses: number
+  readonly customers: number
+  readonly devices: number
+  readonly events: number
+  /** Orders, subscriptions, API keys, webhook endpoints and the rest, each. */
+  readonly others: number
+}
+
+export interface Session {
+  values(sql: string): Effect.Effect<ReadonlyArray<ReadonlyArray<unknown>>, SqlError.SqlError>
+}
+
+/** The one product that has most of everything: three of four licenses, every order and subscription. */
+export const hotProduct = "prod_00000000000000000000000001"
+/** Two policies of the hot product: licenses that last, and licenses that end. */
+export const perpetualPolicy = "pol_00000000000000000000000001"
+export const timedPolicy = "pol_00000000000000000000000002"
+export const meteredFeature = "feat_00000000000000000000000001"
+/** What every fingerprint begins with: `fp-<the license's number>-<0 or 1>`. */
+export const fingerprintOf = (license: number, device = 0): string => `fp-${license}-${device}`
+
+/** The id of the n-th of a kind, from 1: like those of the service, in the order of creation. */
+export const idOf = (prefix: string, n: number): string => `${prefix}_${n.toString(16).toUpperCase().padStart(26, "0")}`
+
+const id = (prefix: string, n: string) => `'${prefix}_' || upper(lpad(to_hex(${n}), 26, '0'))`
+/** A number from 0 to 2^31 - 1 that looks random and is always the same for the same row. */
+const chance = (n: string, salt: number) => `(hashint8extended(${n}, ${salt}) & 2147483647)`
+/** Rows are spread over the last two years, the newest with the highest number. */
+const created = (n: string, count: number) => `(now() - (${count} - ${n}) * (interval '2 years' / ${count + 1}))`
+const metadata = `'{"origin": "import"}'::jsonb`
+
+/** Fills a database that a service has just been started on: it holds every table and the first API key. */
+export const fill = Effect.fnUntraced(function* (
+  { values }: Session,
+  sizes: Sizes,
+  say: (line: string) => Effect.Effect<void> = () => Effect.void
+) {
+  // Foreign keys hold by construction; checking each of them would take longer than everything else.
+  yield* values("SET session_replication_role = replica")
+  yield* values("SET maintenance_work_mem = '256MB'")
+  for (const [table, statement] of statements(sizes)) {
+    const indexes = yield* dropIndexes(values, table)
+    yield* values(statement)
+    for (const index of indexes) yield* values(index)
+    const [row] = yield* values(`SELECT count(*)::int4 FROM ${table}`)
+    yield* say(`${table}: ${row?.[0]} rows`)
+  }
+  // The triggers that count rows were not asked.
+  for (const table of ["products", "customers"]) {
+    yield* values(`INSERT INTO kept_counts SELECT '${table}', count(*) FROM ${table}`)
+  }
+  for (const table of ["licenses", "devices"]) {
+    yield* values(`INSERT INTO kept_counts SELECT '${table}.' || status, count(*) FROM ${table} GROUP BY status`)
+  }
+  yield* values(`UPDATE event_sequence SET last = last + ${sizes.events}`)
+  yield* values("SET session_replication_role = origin")
+  yield* values("VACUUM (ANALYZE)")
+})
+
+/** Takes away the indexes of a table that serve no constraint, and gives the statements that make them again. */
+const dropIndexes = Effect.fnUntraced(function* (values: Session["values"], table: string) {
+  const found = yield* values(`
+    SELECT indexdef, indexrelid::regclass::text FROM pg_index
+    JOIN pg_indexes ON indexname = (SELECT relname FROM pg_class WHERE oid = indexrelid)
+    WHERE indrelid = '${table}'::regclass
+      AND NOT EXISTS (SELECT 1 FROM pg_constraint WHERE conindid = indexrelid)`)
+  for (const [, name] of found) yield* values(`DROP INDEX ${name}`)
+  return found.map(([definition]) => String(definition))
+})
+
+type Statement = readonly [table: string, statement: string]
+
+const statements = (sizes: Sizes): ReadonlyArray<Statement> => [
+  ...catalog(sizes),
+  ...commerce(sizes),
+  ...licenses(sizes),
+  ...surroundings(sizes)
+]
+
+const perProduct = 4
+
+const catalog = ({ products, others }: Sizes): ReadonlyArray<Statement> => [
+  [
+    "products",
+    `INSERT INTO products (id, name, code, metadata, created_at, updated_at)
+     SELECT ${id("prod", "n")}, 'Product ' || n, 'product-' || n, ${metadata}, t, t
+     FROM generate_series(1, ${products}) n, LATERAL (SELECT ${created("n", products)} AS t) at`
+  ],
+  [
+    "policies",
+    `INSERT INTO policies (id, product_id, name, code, license_type, max_activations, max_floating_users,
+       floating_timeout_minutes, grace_period_days, validation_interval_minutes, require_heartbeat, allow_offline_activation,
+       offline_grace_days, allow_vm, allow_container, max_transfers, metadata, created_at, updated_at)
+     SELECT ${id("pol", "n")}, ${id("prod", `(n - 1) / ${perProduct} + 1`)}, 'Policy ' || n, 'policy-' || n,
+       (ARRAY['perpetual', 'time_limited', 'trial', 'subscription'])[(n - 1) % 4 + 1],
+       0, 10, 30, 0, 1440, false, true, 7, true, true, 0, ${metadata}, t, t
+     FROM generate_series(1, ${products * perProduct}) n, LATERAL (SELECT ${created("n", products * perProduct)} AS t) at`
+  ],
+  [
+    "features",
+    `INSERT INTO features (id, product_id, name, code, metadata, created_at)
+     SELECT ${id("feat", "n")}, ${id("prod", `(n - 1) / ${perProduct} + 1`)}, 'Feature ' || n, 'feature-' || n, ${metadata},
+       ${created("n", products * perProduct)}
+     FROM generate_series(1, ${products * perProduct}) n`
+  ],
+  [
+    "product_versions",
+    `INSERT INTO product_versions (id, product_id, version, released_at, metadata, created_at, updated_at)
+     SELECT ${id("ver", "n")}, ${id("prod", `n % ${products} + 1`)}, '1.' || n, t, ${metadata}, t, t
+     FROM generate_series(1, ${others}) n, LATERAL (SELECT ${created("n", others)} AS t) at`
+  ],
+  [
+    "custom_field_definitions",
+    `INSERT INTO custom_field_definitions (id, product_id, resource_type, code, name, value_type, is_required, enum_options,
+       metadata, created_at, updated_at)
+     SELECT ${id("cfd", "n")}, ${id("prod", `n % ${products} + 1`)}, (ARRAY['license', 'customer'])[n % 2 + 1], 'field-' || n,
+       'Field ' || n, 'string', false, '{}', ${metadata}, t, t
+     FROM generate_series(1, ${others}) n, LATERAL (SELECT ${created("n", others)} AS t) at`
+  ]
+]
+
+const commerce = ({ customers, others }: Sizes): ReadonlyArray<Statement> => [
+  [
+    "customers",
+    `INSERT INTO customers (id, name, code, email, metadata, created_at, updated_at)
+     SELECT ${id("cust", "n")}, 'Customer ' || n, 'customer-' || n, 'person' || n || '@example.com', ${metadata}, t, t
+     FROM generate_series(1, ${customers}) n, LATERAL (SELECT ${created("n", customers)} AS t) at`
+  ],
+  [
+    "subscriptions",
+    `INSERT INTO subscriptions (id, product_id, customer_id, external_system, external_id, status, current_period_start,
+       current_period_end, cancel_at_period_end, canceled_at, metadata, created_at, updated_at)
+     SELECT ${id("sub", "n")}, '${hotProduct}', ${id("cust", `n % ${customers} + 1`)},
+       CASE WHEN n % 1000 = 0 THEN 'paddle' ELSE 'stripe' END, 'sub_' || n,
+       CASE WHEN n % 500 = 0 THEN 'paused' WHEN n % 10 = 0 THEN 'canceled' ELSE 'active' END, t, t + interval '30 days', false,
+       CASE WHEN n % 10 = 0 AND n % 500 <> 0 THEN t END, ${metadata}, t, t
+     FROM generate_series(1, ${others}) n, LATERAL (SELECT ${created("n", others)} AS t) at`
+  ],
+  [
+    "orders",
+    `INSERT INTO orders (id, product_id, customer_id, subscription_id, external_system, external_id, status, period_start,
+       period_end, metadata, created_at, updated_at)
+     SELECT ${id("ord", "n")}, '${hotProduct}', ${id("cust", `n % ${customers} + 1`)}, ${id("sub", "n")},
+       CASE WHEN n % 1000 = 0 THEN 'paddle' ELSE 'stripe' END, 'order_' || n,
+       CASE WHEN n % 500 = 0 THEN 'refunded' WHEN n % 10 = 0 THEN 'pending' ELSE 'fulfilled' END, NULL, NULL, ${metadata}, t, t
+     FROM generate_series(1, ${others}) n, LATERAL (SELECT ${created("n", others)} AS t) at`
+  ]
+]
+
+const expired = "expires_at <= now()"
+
+/** Licenses end anywhere from a year ago to two years ahead; a few are suspended or revoked. Three of four are the hot product's. */
+const licenses = ({ licenses, customers, devices, products, others }: Sizes): ReadonlyArray<Statement> => [
+  [
+    "licenses",
+    `INSERT INTO licenses (id, product_id, policy_id, customer_id, order_id, subscription_id, key_hash, license_key_prefix,
+       license_key_last4, status, customer_email, customer_name, expires_at, active_device_count, times_activated,
+       total_consumptions, metadata, created_at, updated_at)
+     SELECT ${id("lic", "n")}, ${id("prod", "product")}, ${id("pol", `(product - 1) * ${perProduct} + kind + 1`)},
+       CASE WHEN n % 4 <> 0 THEN ${id("cust", `n % ${customers} + 1`)} END,
+       CASE WHEN n <= ${others} THEN ${id("ord", "n")} END, CASE WHEN n <= ${others} THEN ${id("sub", "n")} END,
+       sha256(('license key ' || n)::bytea), 'LK-' || substr(upper(md5(n::text)), 1, 5), substr(upper(md5(n::text)), 6, 4),
+       CASE WHEN n % 100 = 7 THEN 'suspended' WHEN n % 100 = 8 THEN 'revoked' WHEN ${expired} THEN 'expired' ELSE 'active' END,
+       'person' || n % ${customers} + 1 || '@example.com', 'Person ' || substr(md5((n % ${customers})::text), 1, 8),
+       expires_at, CASE WHEN n % 100 = 8 THEN 0 ELSE least(2, ceil((${devices}::numeric - n + 1) / ${licenses})) END, 2, 0,
+       ${metadata}, t, t
+     FROM generate_series(1, ${licenses}) n,
+       LATERAL (SELECT CASE WHEN n % 4 = 3 THEN n % ${products} + 1 ELSE 1 END AS product, ${chance("n", 1)} % 4 AS kind) of,
+       LATERAL (SELECT ${created("n", licenses)} AS t, CASE WHEN kind > 0
+         THEN now() - interval '1 year' + ${chance("n", 2)} / 2147483648.0 * interval '3 years' END AS expires_at) at`
+  ],
+  [
+    "license_features",
+    `INSERT INTO license_features (license_id, feature_id, enabled, max_consumptions, total_consumptions, metadata, created_at,
+       updated_at)
+     SELECT id, replace(product_id, 'prod_', 'feat_'), true, 1000000, 0, ${metadata}, created_at, created_at FROM licenses
+     WHERE product_id = '${hotProduct}'`
+  ],
+  [
+    "devices",
+    `INSERT INTO devices (id, license_id, binding_kind, binding_key, fingerprint, hostname, os, is_vm, is_container, status,
+       holds_slot, activated_at, first_seen_at, last_seen_at, last_validated_at, metadata, created_at, updated_at)
+     SELECT ${id("dev", "n")}, ${id("lic", "license")}, 'hardware', 'fp-' || license || '-' || d, 'fp-' || license || '-' || d,
+       'host-' || n, 'linux', false, false, CASE WHEN license % 100 = 8 THEN 'deactivated' ELSE 'active' END,
+       license % 100 <> 8, t, t, t, t, '{}', t, t
+     FROM generate_series(1, ${devices}) n,
+       LATERAL (SELECT (n - 1) % ${licenses} + 1 AS license, (n - 1) / ${licenses} AS d, ${created("n", devices)} AS t) of`
+  ]
+]
+
+const surroundings = ({ events, licenses, others }: Sizes): ReadonlyArray<Statement> => [
+  [
+    "api_keys",
+    `INSERT INTO api_keys (id, name, key_prefix, token_hash, scopes, allowed_cidrs, is_active, created_at)
+     SELECT ${id("key", "n")}, 'Key ' || n, 'lsm_' || substr(md5(n::text), 1, 8), sha256(('token ' || n)::bytea),
+       '{license:read}', '{}', n % 500 <> 0, ${created("n", others)}
+     FROM generate_series(1, ${others}) n`
+  ],
+  [
+    "events",
+    `INSERT INTO events (sequence, event_type, actor_type, actor_id, resource_type, resource_id, ip_address, metadata, created_at)
+     SELECT last + n, kinds[k], CASE WHEN k > 4 THEN 'license' WHEN k = 4 THEN 'system' ELSE 'api_key' END, license,
+       CASE WHEN k = 1 THEN 'customer' WHEN k > 6 THEN 'usage' ELSE 'license' END, license, '192.0.2.1',
+       jsonb_build_object('request_id', 'req_' || n, 'feature_code', 'export', 'amount', 1), ${created("n", events)}
+     FROM (SELECT ARRAY['customer.created', 'license.created', 'license.updated', 'license.expired', 'license.activated',
+         'license.deactivated', 'usage.consumed'] AS kinds, last FROM event_sequence) names, generate_series(1, ${events}) n,
+       LATERAL (SELECT CASE WHEN n % 10000 = 0 THEN 1 WHEN n % 1000 = 0 THEN 4 WHEN n % 20 = 0 THEN 3 WHEN n % 20 < 5 THEN 2
+           WHEN n % 20 < 10 THEN 5 WHEN n % 20 = 10 THEN 6 ELSE 7 END AS k,
+         ${id("lic", `${chance("n", 3)} % ${licenses} + 1`)} AS license) of`
+  ]
+]

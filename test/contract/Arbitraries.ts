@@ -1,0 +1,97 @@
+/** Random bodies: a right one in which one to three fields hold something else, allowed or not. The oracle tells which it is. */
+import fc from "fast-check"
+import { valuesFor } from "./Mutations.ts"
+import { type Json, nameOf, resolved } from "./Surface.ts"
+
+/** Instants that every calendar has, near and far. */
+const dates = fc
+  .date({ min: new Date("1900-01-01T00:00:00Z"), max: new Date("2900-01-01T00:00:00Z"), noInvalidDate: true })
+  .map((date) => date.toISOString())
+
+/** Values of the JSON type that a schema wants, mostly allowed ones. */
+const fitting = (given: Json): fc.Arbitrary<unknown> => {
+  const schema = resolved(given)
+  const alternatives = (schema["anyOf"] ?? schema["oneOf"]) as ReadonlyArray<Json> | undefined
+  if (alternatives !== undefined) return fc.oneof(...alternatives.map(fitting))
+  if (Array.isArray(schema["enum"])) return fc.constantFrom(...schema["enum"])
+  if (nameOf(given) === "Metadata") return fc.dictionary(fc.string(), fc.jsonValue({ maxDepth: 3 }), { maxKeys: 8 })
+  const {
+    minimum = 0,
+    maximum = Number.MAX_SAFE_INTEGER,
+    minLength = 0,
+    maxLength = 300
+  } = schema as Record<string, number>
+  switch (schema["type"]) {
+    case "string":
+      return schema["format"] === "date-time"
+        ? dates
+        : fc.oneof(
+            fc.string({ minLength, maxLength: Math.min(maxLength, minLength + 20) }),
+            fc.string({ unit: "grapheme", minLength, maxLength: Math.min(maxLength, minLength + 20) }),
+            fc.stringMatching(/^[a-z0-9][a-z0-9._-]{0,63}$/)
+          )
+    case "integer":
+    case "number":
+      return fc.oneof(
+        fc.integer({ min: minimum, max: Math.min(maximum, 2 ** 31 - 1) }),
+        fc.constantFrom(minimum, maximum)
+      )
+    case "boolean":
+      return fc.boolean()
+    case "array":
+      return fc.array(fitting((schema["items"] ?? {}) as Json), { maxLength: 4 })
+    case "object":
+      return fc.record(
+        Object.fromEntries(
+          Object.entries((schema["properties"] ?? {}) as Record<string, Json>).map(([name, member]) => [
+            name,
+            fitting(member)
+          ])
+        ),
+        { requiredKeys: (schema["required"] ?? []) as ReadonlyArray<string> as Array<string> }
+      )
+    default:
+      return fc.jsonValue({ maxDepth: 3 })
+  }
+}
+
+/** Anything that JSON can say. */
+const anything = fc.oneof(
+  fc.jsonValue({ maxDepth: 4, stringUnit: "binary" }),
+  fc.double(),
+  fc.integer(),
+  fc.string({ unit: "binary" })
+)
+
+const changeTo = (name: string, schema: Json) =>
+  fc
+    .oneof(
+      { weight: 4, arbitrary: fitting(schema) },
+      { weight: 3, arbitrary: fc.constantFrom(...valuesFor(schema).map(([, value]) => value)) },
+      { weight: 2, arbitrary: anything },
+      { weight: 1, arbitrary: fc.constant(undefined) }
+    )
+    .map((value) => ({ [name]: value }))
+
+/** Bodies around a right one. */
+export const bodiesNear = (schema: Json, right: object): fc.Arbitrary<object> => {
+  const fields = Object.entries((resolved(schema)["properties"] ?? {}) as Record<string, Json>)
+  const changes = fields.map(([name, member]) => ({ weight: 5, arbitrary: changeTo(name, member) }))
+  const unknown = fc.tuple(fc.string({ minLength: 1 }), anything).map(([name, value]) => ({ [name]: value }))
+  return fc
+    .array(fc.oneof(...changes, { weight: 1, arbitrary: unknown }), { minLength: 1, maxLength: 3 })
+    .map((made) => Object.assign({}, right, ...made))
+}
+
+/** Texts for the value of a query parameter, as they stand in an address. */
+export const queryValues: fc.Arbitrary<string> = fc
+  .oneof(
+    fc.string(),
+    fc.string({ unit: "grapheme" }),
+    fc.string({ unit: "binary-ascii" }),
+    fc.integer().map(String),
+    fc.double().map(String),
+    dates,
+    fc.constantFrom("", " ", "0", "-1", "1", "200", "1e3", "null", "true", "active", "٣", "1,2", "[]", "%", "'")
+  )
+  .map(encodeURIComponent)

@@ -1,0 +1,171 @@
+/**
+ * What a body must be answered with, judged from the published schema alone and apart from the service's own decoding: a value of
+ * another JSON type and a field that is not known are INVALID_JSON, anything else that is not allowed is VALIDATION_ERROR.
+ */
+import { isStorable } from "../../src/api/Text.ts"
+import { parseTimestamp } from "../../src/api/Timestamp.ts"
+import { type Json, nameOf, resolved } from "./Surface.ts"
+
+export interface Fault {
+  readonly code: "INVALID_JSON" | "VALIDATION_ERROR"
+  /** As an error's detail gives it: `filters.ids[2]`. */
+  readonly path: string
+  readonly what: string
+}
+
+/** Names that a request makes up may be long; an error's detail holds their beginning. */
+const pathLengthMax = 256
+
+const fault = (code: Fault["code"], path: string, what: string): ReadonlyArray<Fault> => [
+  { code, path: path.slice(0, pathLengthMax), what }
+]
+
+/** Everything that is wrong with a value. Objects are closed: a member that the schema does not show is a fault. */
+export const faultsOf = (given: Json, value: unknown, path = ""): ReadonlyArray<Fault> => {
+  const schema = resolved(given)
+  const alternatives = (schema["anyOf"] ?? schema["oneOf"]) as ReadonlyArray<Json> | undefined
+  if (alternatives !== undefined) return alternativeFaults(alternatives, value, path)
+  const parts = schema["allOf"] as ReadonlyArray<Json> | undefined
+  if (parts !== undefined) {
+    const { allOf: _, ...rest } = schema
+    return faultsOf(merged([rest, ...parts]), value, path)
+  }
+  if (!takes(schema, value)) return fault("INVALID_JSON", path, `no ${typesOf(schema).join(" or ")}`)
+  const literals = literalsOf(schema)
+  if (literals !== undefined && !literals.includes(value))
+    return fault("VALIDATION_ERROR", path, "not one of the values")
+  if (nameOf(given) === "Metadata") return metadataFaults(value as object, path)
+  if (typeof value === "string") return textFaults(schema, value, path)
+  if (typeof value === "number") return numberFaults(schema, value, path)
+  if (Array.isArray(value)) return arrayFaults(schema, value, path)
+  if (typeof value === "object" && value !== null) return objectFaults(schema, value as Record<string, unknown>, path)
+  return []
+}
+
+/** Levels of objects and arrays in a body, the body itself included. */
+const depthMax = 16
+
+/** The faults of a request's body that may be answered: those of the JSON go before all others. */
+export const bodyFaults = (schema: Json, body: unknown): ReadonlyArray<Fault> => {
+  if (typeof body !== "object" || body === null || Array.isArray(body)) return fault("INVALID_JSON", "", "no object")
+  if (isDeeper(body, depthMax)) return fault("INVALID_JSON", "", "too deep")
+  const prototypes = prototypePaths(body, "")
+  if (prototypes.length > 0) return prototypes.flatMap((path) => fault("INVALID_JSON", path, "__proto__"))
+  const faults = faultsOf(schema, body)
+  const ofJson = faults.filter(({ code }) => code === "INVALID_JSON")
+  return ofJson.length > 0 ? ofJson : faults
+}
+
+const isDeeper = (value: unknown, levels: number): boolean =>
+  typeof value === "object" &&
+  value !== null &&
+  (levels === 0 || Object.values(value).some((member) => isDeeper(member, levels - 1)))
+
+const prototypePaths = (value: unknown, path: string): ReadonlyArray<string> => {
+  if (typeof value !== "object" || value === null) return []
+  return Object.entries(value).flatMap(([name, member]) => {
+    const at = Array.isArray(value) ? `${path}[${name}]` : path === "" ? name : `${path}.${name}`
+    return name === "__proto__" ? [at] : prototypePaths(member, at)
+  })
+}
+
+const alternativeFaults = (alternatives: ReadonlyArray<Json>, value: unknown, path: string): ReadonlyArray<Fault> => {
+  const fitting = alternatives.filter((alternative) => takes(resolved(alternative), value))
+  if (fitting.length === 0) return fault("INVALID_JSON", path, "no alternative of this JSON type")
+  const found = fitting.map((alternative) => faultsOf(alternative, value, path))
+  return found.find((faults) => faults.length === 0) ?? found[0]!
+}
+
+/** Schemas that a value must all fit, as one: what `allOf` says of an object's members adds up. */
+const merged = (schemas: ReadonlyArray<Json>): Json =>
+  Object.assign({}, ...schemas.map(resolved), {
+    properties: Object.assign({}, ...schemas.map((schema) => resolved(schema)["properties"]))
+  })
+
+const literalsOf = (schema: Json): ReadonlyArray<unknown> | undefined =>
+  "const" in schema ? [schema["const"]] : (schema["enum"] as ReadonlyArray<unknown> | undefined)
+
+const typesOf = (schema: Json): ReadonlyArray<string> => {
+  const literals = literalsOf(schema)
+  if (schema["type"] === undefined) return literals === undefined ? [] : literals.map((literal) => typeof literal)
+  return [schema["type"] as string | ReadonlyArray<string>].flat()
+}
+
+const jsonTypes: { readonly [type: string]: (value: unknown) => boolean } = {
+  string: (value) => typeof value === "string",
+  number: (value) => typeof value === "number",
+  integer: (value) => typeof value === "number",
+  boolean: (value) => typeof value === "boolean",
+  null: (value) => value === null,
+  array: Array.isArray,
+  object: (value) => typeof value === "object" && value !== null && !Array.isArray(value)
+}
+
+/** Whether a schema takes any value of this value's JSON type. */
+const takes = (schema: Json, value: unknown): boolean => {
+  const alternatives = (schema["anyOf"] ?? schema["oneOf"]) as ReadonlyArray<Json> | undefined
+  if (alternatives !== undefined) return alternatives.some((alternative) => takes(resolved(alternative), value))
+  const types = typesOf(schema)
+  return types.length === 0 || types.some((type) => jsonTypes[type]!(value))
+}
+
+const textFaults = (schema: Json, text: string, path: string): ReadonlyArray<Fault> => {
+  const { minLength = 0, maxLength = Number.POSITIVE_INFINITY, pattern, format } = schema as Record<string, never>
+  const right =
+    isStorable(text) &&
+    text.length >= minLength &&
+    text.length <= maxLength &&
+    (pattern === undefined || new RegExp(pattern, "u").test(text)) &&
+    (format !== "date-time" || parseTimestamp(text) !== undefined)
+  return right ? [] : fault("VALIDATION_ERROR", path, "text that is not allowed")
+}
+
+const numberFaults = (schema: Json, number: number, path: string): ReadonlyArray<Fault> => {
+  const { minimum = Number.MIN_SAFE_INTEGER, maximum = Number.MAX_SAFE_INTEGER } = schema as Record<string, number>
+  const whole = schema["type"] !== "integer" || Number.isInteger(number)
+  const right = whole && number >= minimum && number <= maximum
+  return right ? [] : fault("VALIDATION_ERROR", path, "a number that is not allowed")
+}
+
+const arrayFaults = (schema: Json, items: ReadonlyArray<unknown>, path: string): ReadonlyArray<Fault> => {
+  const { minItems = 0, maxItems = Number.POSITIVE_INFINITY } = schema as Record<string, number>
+  const inItems = items.flatMap((item, index) => faultsOf((schema["items"] ?? {}) as Json, item, `${path}[${index}]`))
+  const fits = items.length >= minItems && items.length <= maxItems
+  return fits ? inItems : [...inItems, ...fault("VALIDATION_ERROR", path, "too few or too many items")]
+}
+
+const objectFaults = (schema: Json, object: Record<string, unknown>, path: string): ReadonlyArray<Fault> => {
+  const properties = schema["properties"] as { readonly [name: string]: Json } | undefined
+  const others = schema["additionalProperties"]
+  const at = (name: string) => (path === "" ? name : `${path}.${name}`)
+  if (properties === undefined) {
+    if (typeof others !== "object" || others === null) return []
+    return Object.entries(object).flatMap(([name, member]) => faultsOf(others as Json, member, at(name)))
+  }
+  const required = (schema["required"] ?? []) as ReadonlyArray<string>
+  return [
+    ...Object.keys(object)
+      .filter((name) => !Object.hasOwn(properties, name))
+      .flatMap((name) => fault("INVALID_JSON", at(name), "a field that is not known")),
+    ...required
+      .filter((name) => !Object.hasOwn(object, name))
+      .flatMap((name) => fault("VALIDATION_ERROR", at(name), "missing")),
+    ...Object.entries(object)
+      .filter(([name]) => Object.hasOwn(properties, name))
+      .flatMap(([name, member]) => faultsOf(properties[name]!, member, at(name)))
+  ]
+}
+
+/** The limits of metadata, in words of the contract's decisions: 16 KiB, 4 levels, 64 keys. */
+const metadataFaults = (metadata: object, path: string): ReadonlyArray<Fault> => {
+  let keys = 0
+  const isRight = (value: unknown, depth: number): boolean => {
+    if (typeof value === "string") return isStorable(value)
+    if (typeof value === "number") return Number.isFinite(value)
+    if (typeof value !== "object" || value === null) return true
+    if (!Array.isArray(value)) keys += Object.keys(value).length
+    return depth <= 4 && Object.entries(value).every(([name, member]) => isStorable(name) && isRight(member, depth + 1))
+  }
+  const right = isRight(metadata, 1) && keys <= 64 && Buffer.byteLength(JSON.stringify(metadata)) <= 16_384
+  return right ? [] : fault("VALIDATION_ERROR", path, "metadata beyond its limits")
+}

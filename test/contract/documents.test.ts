@@ -1,0 +1,112 @@
+/**
+ * What the document promises of right requests: every operation answers its own example as it says, and a repeat with the same
+ * Idempotency-Key gets the same answer and changes nothing.
+ */
+import { assert, describe, it, layer } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql"
+import { assertRefused } from "../support/Envelopes.ts"
+import { TestServer } from "../support/TestServer.ts"
+import { contentOf } from "./Content.ts"
+import { Conversation, operationOf, type Request, textOf } from "./Conversation.ts"
+import { bodyOf, type Fixture, Fixtures, requestOf } from "./Fixtures.ts"
+import { type Operation, operations } from "./Surface.ts"
+
+/** Codes that an operation of this kind can give, whatever it does. */
+const codesOf = ({ body, credential, keyRequired, method, params, query }: Operation): ReadonlyArray<string> => [
+  "INTERNAL_ERROR",
+  "RATE_LIMITED",
+  "NOT_READY",
+  "BAD_REQUEST",
+  ...(credential === "token"
+    ? [
+        "TOKEN_MISSING",
+        "TOKEN_MALFORMED",
+        "TOKEN_INVALID",
+        "TOKEN_EXPIRED",
+        "TOKEN_INACTIVE",
+        "TOKEN_ADDRESS_BLOCKED",
+        "TOKEN_SCOPE_DENIED"
+      ]
+    : []),
+  ...(credential === "license key" ? ["LICENSE_KEY_MISSING", "LICENSE_KEY_INVALID"] : []),
+  ...(params.length > 0 ? ["NOT_FOUND"] : []),
+  ...(query.length > 0 ? ["INVALID_QUERY"] : []),
+  ...(body === undefined ? [] : ["INVALID_JSON", "VALIDATION_ERROR", "UNSUPPORTED_MEDIA_TYPE"]),
+  ...(method === "GET" ? [] : ["PAYLOAD_TOO_LARGE", "IDEMPOTENCY_IN_PROGRESS", "IDEMPOTENCY_KEY_REUSED"]),
+  ...(keyRequired ? ["IDEMPOTENCY_KEY_REQUIRED"] : [])
+]
+
+describe("The document", () => {
+  for (const operation of operations.filter(({ path }) => path.startsWith("/api/v1/"))) {
+    it(`lists what any operation like ${operation.id} can be refused with`, () => {
+      const listed = [...operation.answers.values()].flatMap(({ codes }) => codes)
+      assert.includeMembers(listed, codesOf(operation) as Array<string>)
+    })
+  }
+})
+
+const unlimited = { rateFailures: 0, rateManagement: 0, rateRuntime: 0, rateActivation: 0 }
+const Subject = Fixtures.layer.pipe(
+  Layer.provideMerge(Conversation.layer),
+  Layer.provideMerge(TestServer.layerWith(unlimited))
+)
+
+/** What has to happen before the example is right. */
+const before: { readonly [operationId: string]: string } = { unblacklistDevice: "blacklistDevice" }
+
+/** A request that must succeed, on things of its own. */
+const rightRequest = Effect.fnUntraced(function* (operation: Operation) {
+  const { data } = yield* Conversation
+  const { another, make } = yield* Fixtures
+  let fixture: Fixture = yield* make
+  const [param, second] = operation.params
+  // What others depend on can not be deleted.
+  if (operation.method === "DELETE" && param !== undefined && second === undefined) {
+    fixture = { ...fixture, ids: { ...fixture.ids, [param.kind]: yield* another(param.kind, fixture) } }
+  }
+  const first = before[operation.id]
+  if (first !== undefined) yield* data(first, requestOf(operationOf(first), fixture))
+  const request = requestOf(operation, fixture)
+  return operation.body === undefined ? request : { ...request, body: textOf(bodyOf(operation, fixture)) }
+})
+
+const successOf = ({ answers }: Operation) => [...answers.keys()].filter((status) => status < 300)
+
+layer(Subject, { timeout: "1 minute" })("A right request", (it) => {
+  const reading = operations.filter(({ method }) => method === "GET")
+  it.effect("that reads is answered as documented", () =>
+    Effect.gen(function* () {
+      const { ask } = yield* Conversation
+      const fixture = yield* (yield* Fixtures).make
+      for (const operation of reading) {
+        const answer = yield* ask(operation, requestOf(operation, fixture))
+        assert.include(successOf(operation), answer.status, `${operation.id}: ${answer.text}`)
+      }
+    })
+  )
+
+  for (const operation of operations.filter(({ method }) => method !== "GET")) {
+    it.effect(`of ${operation.id} is answered as documented, and once for each Idempotency-Key`, () =>
+      Effect.gen(function* () {
+        const { ask } = yield* Conversation
+        const sql = yield* SqlClient.SqlClient
+        const right: Request = yield* rightRequest(operation)
+        const request = { ...right, headers: { ...right.headers, "idempotency-key": `once ${operation.id}` } }
+        const answer = yield* ask(operation, request)
+        assert.include(successOf(operation), answer.status, `${operation.id}: ${answer.text}`)
+        assert.isUndefined(answer.headers["idempotency-replayed"])
+
+        const content = yield* contentOf(sql)
+        const again = yield* ask(operation, request)
+        assert.deepStrictEqual([again.status, again.text], [answer.status, answer.text])
+        assert.strictEqual(again.headers["idempotency-replayed"], "true")
+        if (right.body !== undefined) {
+          const other = yield* ask(operation, { ...request, body: ` ${right.body}` })
+          assertRefused(other, 422, "IDEMPOTENCY_KEY_REUSED")
+        }
+        assert.deepStrictEqual(yield* contentOf(sql), content, "a repeat has changed something")
+      })
+    )
+  }
+})

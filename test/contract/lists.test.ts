@@ -1,0 +1,137 @@
+/**
+ * Lists of tens of thousands of rows: every filter of every list is served by an index, so that a page costs what a page holds,
+ * however much lies around it. The statements are those that the service runs when it is asked over HTTP.
+ */
+import { assert, layer } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql"
+import { openSession } from "../../src/postgres/Postgres.ts"
+import { fill, hotProduct, idOf, type Sizes, timedPolicy } from "../bench/scaleRows.ts"
+import { Database } from "../support/Database.ts"
+import { TestServer } from "../support/TestServer.ts"
+import { Conversation } from "./Conversation.ts"
+import { type Captured, capture, layerCapturing, type Planning, plannings, type Scan, scansOf } from "./Plans.ts"
+import { type Operation, operations, resolved } from "./Surface.ts"
+
+const sizes: Sizes = {
+  products: 5_000,
+  licenses: 20_000,
+  customers: 20_000,
+  devices: 40_000,
+  events: 60_000,
+  others: 20_000
+}
+
+const unlimited = { rateFailures: 0, rateManagement: 0, rateRuntime: 0, rateActivation: 0 }
+/** The service makes its first API key in a database that has none, so it comes before the rows. */
+const Filled = Layer.effectDiscard(
+  Effect.gen(function* () {
+    const { url } = yield* Database
+    yield* fill(yield* openSession(url), sizes)
+  })
+)
+const Subject = Layer.merge(Conversation.layer, Filled).pipe(
+  Layer.provideMerge(TestServer.layerOver(unlimited)),
+  Layer.provideMerge(layerCapturing),
+  Layer.provideMerge(Database.layerUrl)
+)
+
+/** Rows of a table below which it does not matter how it is read. */
+const smallMax = 100
+/** Rows that one page may look at in all, from whichever tables: twice the largest page in each of five. */
+const rowsMax = 2_000
+
+const lists = operations.filter(({ query }) => query.some(({ name }) => name === "limit"))
+
+/** What a path names: things that have much of everything. */
+const ids: { readonly [kind: string]: string } = {
+  products: hotProduct,
+  licenses: idOf("lic", 1),
+  customers: idOf("cust", 1)
+}
+
+/** Values of filters that are no enumeration: some that many rows have, some that few have, some that none has. */
+const texts: { readonly [name: string]: ReadonlyArray<string> } = {
+  code: ["product-7", "customer-700", "field-70", "policy-2", "feature-2", "none"],
+  email: ["person700@example.com", "none"],
+  version: ["1.5000", "none"],
+  external_system: ["stripe", "paddle", "none"],
+  external_id: ["order_700", "sub_700", "none"],
+  product_id: [hotProduct, idOf("prod", 700), "none"],
+  policy_id: [timedPolicy, idOf("pol", 701), "none"],
+  customer_id: [idOf("cust", 700), "none"],
+  order_id: [idOf("ord", 700), "none"],
+  subscription_id: [idOf("sub", 700), "none"],
+  expires_before: ["1999-01-01T00:00:00Z", "2999-01-01T00:00:00Z"],
+  expires_after: ["1999-01-01T00:00:00Z", "2999-01-01T00:00:00Z"],
+  license_key_last4: ["ABCD", "none"],
+  q: ["person 1", "person700@", "%", "none"],
+  event_type: ["usage.consumed", "customer.created", "none"],
+  resource_type: ["license", "customer", "none"],
+  resource_id: [idOf("lic", 700), "none"]
+}
+
+const queriesOf = ({ query }: Operation): ReadonlyArray<string> => [
+  "",
+  ...query
+    .filter(({ name }) => name !== "limit" && name !== "cursor")
+    .flatMap(({ name, schema }) => {
+      const values = (resolved(schema)["enum"] as ReadonlyArray<string> | undefined) ?? texts[name]
+      assert.isDefined(values, `give lists.test.ts some values of the filter ${name}`)
+      return values.map((value) => `&${name}=${encodeURIComponent(value)}`)
+    })
+]
+
+/** What is wrong with how a page was found. */
+const faultsOf = (scans: ReadonlyArray<Scan>, rowsOf: ReadonlyMap<string, number>): ReadonlyArray<string> => {
+  const whole = scans.filter(({ table, type }) => type === "Seq Scan" && rowsOf.get(table)! > smallMax)
+  const rows = scans.reduce((sum, scan) => sum + scan.rows, 0)
+  return [
+    ...whole.map(({ table }) => `reads all of ${table}`),
+    ...(rows > rowsMax
+      ? [`reads ${rows} rows: ${scans.map((scan) => `${scan.rows} by ${scan.index ?? scan.type}`).join(", ")}`]
+      : [])
+  ]
+}
+
+const faultsUnder = Effect.fnUntraced(function* (
+  statement: Captured,
+  planning: Planning,
+  rowsOf: ReadonlyMap<string, number>
+) {
+  const faults = faultsOf(yield* scansOf(statement, planning), rowsOf)
+  return faults.map((fault) => `${planning.name} it ${fault}`)
+})
+
+layer(Subject, { timeout: "1 minute" })("A list", (it) => {
+  for (const operation of lists) {
+    it.effect(`of ${operation.id} is served by indexes, whichever filter is given`, () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const { ask } = yield* Conversation
+        const tables = yield* sql<{ readonly name: string; readonly rows: number }>`
+          SELECT relname AS name, reltuples::int4 AS rows FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace`
+        const rowsOf = new Map(tables.map(({ name, rows }) => [name, rows]))
+        const params = Object.fromEntries(operation.params.map(({ kind, name }) => [name, ids[kind]!]))
+        const complaints: Array<string> = []
+        for (const query of queriesOf(operation)) {
+          const first = `?limit=200${query}`
+          const { answer, statements } = yield* capture(ask(operation, { params, query: first }))
+          assert.strictEqual(answer.status, 200, `${operation.id}: ${answer.text.slice(0, 300)}`)
+          const { next_cursor } = (answer.json as { readonly page_info: { readonly next_cursor: unknown } }).page_info
+          const second =
+            next_cursor === null
+              ? []
+              : (yield* capture(ask(operation, { params, query: `${first}&cursor=${next_cursor}` }))).statements
+          for (const statement of [...statements, ...second]) {
+            for (const planning of plannings) {
+              const faults = yield* faultsUnder(statement, planning, rowsOf)
+              complaints.push(...faults.map((fault) => `${query}: ${fault}`))
+            }
+          }
+        }
+        assert.deepStrictEqual(complaints, [])
+      })
+    )
+  }
+})

@@ -1,0 +1,85 @@
+/** Webhooks as far as they go without HTTP of our own: endpoints, the event log, and a node that delivers when it is told to. */
+import * as NodeDns from "@effect/platform-node/NodeDns"
+import { Effect, Layer, Redacted } from "effect"
+import type { Dns } from "effect/net"
+import { SqlClient } from "effect/sql"
+import { Settings } from "../../src/Config.ts"
+import { EventLog, type NewEvent } from "../../src/events/EventLog.ts"
+import { MasterKey } from "../../src/signing/MasterKey.ts"
+import { Addresses } from "../../src/webhooks/Address.ts"
+import { Delivery } from "../../src/webhooks/Delivery.ts"
+import { KnownEndpoints } from "../../src/webhooks/KnownEndpoints.ts"
+import { Sender } from "../../src/webhooks/Sender.ts"
+import type { WebhookEndpointCreate } from "../../src/webhooks/Webhook.ts"
+import { Webhooks } from "../../src/webhooks/Webhooks.ts"
+import { Foundations } from "./Slices.ts"
+
+type Values = Parameters<typeof Settings.layerTest>[0]
+
+const layerNode = Delivery.layer.pipe(Layer.provide([Sender.layer, KnownEndpoints.layer]))
+
+/** Endpoints may be on loopback; names are looked up by the machine unless told otherwise. */
+export const layerWebhooks = (settings: Values = {}, dns: Layer.Layer<Dns.Dns> = NodeDns.layer) =>
+  Layer.mergeAll(Webhooks.layer, layerNode).pipe(
+    Layer.provideMerge(Addresses.layer),
+    Layer.provideMerge(
+      Layer.mergeAll(
+        dns,
+        Settings.layerTest({ webhookAllowLocal: true, ...settings }),
+        MasterKey.layerFromKey(Redacted.make(Buffer.alloc(32, 7).toString("base64"))).pipe(Layer.orDie)
+      )
+    ),
+    Layer.provideMerge(Foundations)
+  )
+
+/** Another node on the same database: leases, places and connections of its own. */
+export const makeNode = Effect.map(Layer.build(Layer.fresh(layerNode)), (node) => node)
+
+/** An endpoint for a receiver, as created, without its own first event. */
+export const makeEndpoint = Effect.fnUntraced(function* (
+  url: string,
+  input: Partial<typeof WebhookEndpointCreate.Type> = {}
+) {
+  const sql = yield* SqlClient.SqlClient
+  const made = yield* (yield* Webhooks).create({ name: "a receiver", url, ...input })
+  yield* sql`DELETE FROM webhook_deliveries WHERE endpoint_id = ${made.webhook.id}`
+  return made
+})
+
+/** Appends an event and gives its sequence number. */
+export const append = Effect.fnUntraced(function* (event: Partial<NewEvent> = {}) {
+  const sql = yield* SqlClient.SqlClient
+  const log = yield* EventLog
+  return yield* sql.withTransaction(
+    Effect.gen(function* () {
+      yield* log.append({ event_type: "product.created", resource_type: "product", metadata: {}, ...event })
+      const [row] = yield* sql<{ last: number }>`SELECT last FROM event_sequence`
+      return row!.last
+    })
+  )
+})
+
+export interface DeliveryRow {
+  readonly sequence: number
+  readonly status: string
+  readonly attempts: number
+  readonly due_at: number
+  readonly leased_until: number | null
+  readonly finished_at: number | null
+}
+
+/** An endpoint's deliveries in the order of their events. */
+export const deliveriesOf = Effect.fnUntraced(function* (endpointId: string) {
+  const sql = yield* SqlClient.SqlClient
+  return yield* sql<DeliveryRow>`
+    SELECT sequence, status, attempts, due_at, leased_until, finished_at FROM webhook_deliveries
+    WHERE endpoint_id = ${endpointId} ORDER BY sequence`
+})
+
+/** Waits until an endpoint's deliveries are as wanted: what a node writes comes after what its receiver sees. */
+export const untilDeliveries = (endpointId: string, wanted: (rows: ReadonlyArray<DeliveryRow>) => boolean) =>
+  Effect.repeat(deliveriesOf(endpointId), { until: wanted })
+
+/** Waits until nothing of an endpoint's is under way. */
+export const untilSettled = (endpointId: string) =>
+  untilDeliveries(endpointId, (rows) => rows.every(({ leased_until }) => leased_until === null))

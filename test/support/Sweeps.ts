@@ -1,0 +1,89 @@
+/** The sweeps of a node, and random licenses written past all services for them to find. */
+import { Context, Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql"
+import { formatTimestamp } from "../../src/api/Timestamp.ts"
+import { EventLog } from "../../src/events/EventLog.ts"
+import { ExpirySweep } from "../../src/licenses/ExpirySweep.ts"
+import { HeartbeatSweep } from "../../src/licenses/HeartbeatSweep.ts"
+import { LeaseSweep } from "../../src/licenses/LeaseSweep.ts"
+import { json } from "../../src/postgres/Parameters.ts"
+import { sha256Hex } from "../../src/signing/Digest.ts"
+import type { Rows } from "./Licenses.ts"
+
+const layerSweeps = Layer.mergeAll(ExpirySweep.layer, LeaseSweep.layer, HeartbeatSweep.layer).pipe(
+  Layer.provide(EventLog.layer)
+)
+
+/** The passes of a node of its own, on the database at hand. */
+export const makeSweeps = Effect.map(Layer.build(Layer.fresh(layerSweeps)), (node) => ({
+  expiry: Context.get(node, ExpirySweep).pass,
+  lease: Context.get(node, LeaseSweep).pass,
+  heartbeat: Context.get(node, HeartbeatSweep).pass
+}))
+
+const instants = /_at$/
+
+/** A record as JSON that the database reads a row from. */
+const rowOf = (record: object) =>
+  Object.fromEntries(
+    Object.entries(record).map(([column, value]) => [
+      column,
+      typeof value === "number" && instants.test(column) ? formatTimestamp(value) : value
+    ])
+  )
+
+const bytea = (hex: string) => `\\x${hex}`
+
+const insertAll = Effect.fnUntraced(function* (table: string, records: ReadonlyArray<object>) {
+  const sql = yield* SqlClient.SqlClient
+  const name = sql.literal(table)
+  yield* sql`INSERT INTO ${name} SELECT * FROM jsonb_populate_recordset(NULL::${name}, ${json(records.map(rowOf))})`
+})
+
+/** Writes licenses with their policies, devices and leases, each under ids of its own; the ids of the licenses. */
+export const storeRows = Effect.fnUntraced(function* (name: string, worlds: ReadonlyArray<Rows>) {
+  const own = (index: number, id: string) => `${id}_${name}_${index}`
+  const { created_at, updated_at } = worlds[0]!.license
+  yield* insertAll("products", [
+    { id: `prod_${name}`, name, code: name, metadata: {}, catalog_revision: 1, created_at, updated_at }
+  ])
+  const each = (rowsOf: (world: Rows, index: number) => ReadonlyArray<object>) => worlds.flatMap(rowsOf)
+  const policies = each(({ policy }, index) => [
+    {
+      ...policy,
+      id: own(index, "pol"),
+      product_id: `prod_${name}`,
+      name,
+      code: `${index}`,
+      metadata: {},
+      created_at,
+      updated_at
+    }
+  ])
+  yield* insertAll("policies", policies)
+  const licenses = each(({ license }, index) => [
+    {
+      ...license,
+      id: own(index, "lic"),
+      product_id: `prod_${name}`,
+      policy_id: own(index, "pol"),
+      key_hash: bytea(sha256Hex(own(index, "key")))
+    }
+  ])
+  yield* insertAll("licenses", licenses)
+  const devices = each((world, index) =>
+    world.devices.map((device) => ({ ...device, id: own(index, device.id), license_id: own(index, "lic") }))
+  )
+  yield* insertAll("devices", devices)
+  const leases = each((world, index) =>
+    world.leases.map((lease) => ({
+      ...lease,
+      id: own(index, lease.id),
+      license_id: own(index, "lic"),
+      device_id: own(index, lease.device_id),
+      token_hash: bytea(sha256Hex(own(index, lease.token_hash)))
+    }))
+  )
+  yield* insertAll("leases", leases)
+  return worlds.map((_, index) => own(index, "lic"))
+})

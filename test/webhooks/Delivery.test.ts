@@ -1,0 +1,195 @@
+/** Deliveries as receivers see them: bodies, headers, signatures, and the verifiers that others have written. */
+import { assert, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { TestClock } from "effect/testing"
+import { Webhook as StandardWebhook } from "standardwebhooks"
+import { Webhook as SvixWebhook } from "svix"
+import { hmacSha256 } from "../../src/signing/Hmac.ts"
+import { Delivery } from "../../src/webhooks/Delivery.ts"
+import { verifyWebhook } from "../../src/webhooks/VerifyWebhook.ts"
+import { Webhooks } from "../../src/webhooks/Webhooks.ts"
+import { append, deliveriesOf, layerWebhooks, makeEndpoint, untilSettled } from "../support/Deliveries.ts"
+import { makeReceiver, type Received } from "../support/Receiver.ts"
+
+const pass = Effect.flatMap(Delivery, ({ pass }) => pass)
+
+const headersOf = ({ headers }: Received) => headers as Record<string, string>
+
+/** Sends one event to an endpoint of its own and gives what the receiver saw. */
+const deliverOne = Effect.fnUntraced(function* (secret?: string) {
+  const receiver = yield* makeReceiver
+  const made = yield* makeEndpoint(receiver.url, secret === undefined ? {} : { secret })
+  const sequence = yield* append({
+    event_type: "license.renewed",
+    resource_type: "license",
+    resource_id: "lic_1",
+    metadata: { name: "Žofie – 日本 🗝", amount: 12.5, nothing: null }
+  })
+  yield* pass
+  const received = yield* receiver.next
+  yield* untilSettled(made.webhook.id)
+  yield* (yield* Webhooks).delete(made.webhook.id)
+  return { ...made, sequence, received, receiver }
+})
+
+// The verifiers of others look at the machine's clock, and so does this node.
+layer(layerWebhooks(), { excludeTestServices: true })("A delivery", (it) => {
+  it.effect("says what happened, in the body and in the headers", () =>
+    Effect.gen(function* () {
+      const { received, sequence, webhook } = yield* deliverOne()
+      const body = JSON.parse(received.body.toString())
+      assert.strictEqual(received.path, "/hooks?token=of-the-receiver")
+      assert.deepStrictEqual(Object.keys(body), ["id", "type", "sequence", "created_at", "data"])
+      assert.deepStrictEqual(
+        { ...body, created_at: "" },
+        {
+          id: `evt_${sequence}`,
+          type: "license.renewed",
+          sequence,
+          created_at: "",
+          data: {
+            actor_type: "system",
+            actor_id: "service",
+            resource_type: "license",
+            resource_id: "lic_1",
+            metadata: { name: "Žofie – 日本 🗝", amount: 12.5, nothing: null, request_id: "req_none" }
+          }
+        }
+      )
+      assert.match(body.created_at, /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/)
+      const headers = headersOf(received)
+      assert.strictEqual(headers["content-type"], "application/json")
+      assert.strictEqual(headers["content-length"], String(received.body.length))
+      assert.strictEqual(headers["x-service-event-sequence"], String(sequence))
+      assert.strictEqual(headers["x-service-event-type"], "license.renewed")
+      assert.strictEqual(headers["x-service-delivery-id"], `dlv_${webhook.id.slice(3)}_${sequence}`)
+      assert.strictEqual(headers["webhook-id"], headers["x-service-delivery-id"])
+    })
+  )
+
+  it.effect("is signed over timestamp, delivery id and raw body with the secret as UTF-8", () =>
+    Effect.gen(function* () {
+      const { received, secret } = yield* deliverOne()
+      const headers = headersOf(received)
+      const [, t, v1] = /^t=(\d+),v1=([0-9a-f]{64})$/.exec(headers["x-service-signature"] ?? "") ?? []
+      assert.strictEqual(t, headers["webhook-timestamp"])
+      const id = headers["x-service-delivery-id"]
+      assert.strictEqual(v1, hmacSha256(Buffer.from(secret), `${t}.${id}.`, received.body).toString("hex"))
+    })
+  )
+
+  it.effect("is verified by our own verifier and by those of Standard Webhooks and Svix, as they come", () =>
+    Effect.gen(function* () {
+      const { received, secret, sequence } = yield* deliverOne()
+      const { body, headers } = received
+      const own = verifyWebhook({ secret, headers, body })
+      assert.deepStrictEqual(own.valid && [own.type, own.sequence], ["license.renewed", sequence])
+      for (const Webhook of [StandardWebhook, SvixWebhook]) {
+        const verified = new Webhook(secret).verify(body, headersOf(received)) as { readonly sequence: number }
+        assert.strictEqual(verified.sequence, sequence)
+        assert.throws(() => new Webhook(secret).verify(`${body} `, headersOf(received)))
+      }
+    })
+  )
+
+  it.effect("is verified with a secret of the caller's own, in base64 after whsec_ or any text", () =>
+    Effect.gen(function* () {
+      const encoded = `whsec_${Buffer.from("a key of the caller's own choice").toString("base64")}`
+      const { received } = yield* deliverOne(encoded)
+      new StandardWebhook(encoded).verify(received.body, headersOf(received))
+      assert.isTrue(verifyWebhook({ ...received, secret: encoded }).valid)
+      for (const text of ["no base64: žluťoučký kůň 🐎", "whsec_not/base64!at=all"]) {
+        const { received } = yield* deliverOne(text)
+        assert.isTrue(verifyWebhook({ ...received, secret: text }).valid, text)
+        const key = new TextEncoder().encode(text)
+        new StandardWebhook(key, { format: "raw" }).verify(received.body, headersOf(received))
+      }
+    })
+  )
+
+  it.effect("has the same bytes for every endpoint, and an id of its own for each", () =>
+    Effect.gen(function* () {
+      const receivers = [yield* makeReceiver, yield* makeReceiver]
+      const made = yield* Effect.forEach(receivers, ({ url }) => makeEndpoint(url, { event_types: ["device.reset"] }))
+      yield* append({ event_type: "device.reset", resource_type: "device", resource_id: "dev_1" })
+      yield* pass
+      const [one, other] = yield* Effect.forEach(receivers, ({ next }) => next)
+      yield* Effect.forEach(made, ({ webhook }) => untilSettled(webhook.id))
+      assert.isTrue(one!.body.equals(other!.body))
+      assert.notStrictEqual(one!.headers["x-service-delivery-id"], other!.headers["x-service-delivery-id"])
+      assert.isTrue(verifyWebhook({ ...one!, secret: made[0]!.secret }).valid)
+      assert.isFalse(verifyWebhook({ ...one!, secret: made[1]!.secret }).valid)
+    })
+  )
+
+  it.effect("is sent only while its endpoint is there and active", () =>
+    Effect.gen(function* () {
+      const webhooks = yield* Webhooks
+      const receiver = yield* makeReceiver
+      const { webhook } = yield* makeEndpoint(receiver.url, { event_types: ["product.*"] })
+      yield* append()
+      yield* webhooks.update(webhook.id, { is_active: false })
+      yield* append()
+      yield* pass
+      assert.deepStrictEqual(
+        (yield* deliveriesOf(webhook.id)).map(({ status, leased_until }) => [status, leased_until]),
+        [["pending", null]]
+      )
+      yield* webhooks.update(webhook.id, { is_active: true })
+      yield* pass
+      yield* receiver.next
+      yield* untilSettled(webhook.id)
+      yield* append()
+      yield* webhooks.delete(webhook.id)
+      yield* pass
+      assert.strictEqual(receiver.received.length, 1)
+    })
+  )
+
+  it.effect("is verified by others with either secret after a rotation", () =>
+    Effect.gen(function* () {
+      const receiver = yield* makeReceiver
+      const { secret, webhook } = yield* makeEndpoint(receiver.url)
+      const rotated = yield* (yield* Webhooks).update(webhook.id, { rotate_secret: true })
+      yield* pass
+      const { body, headers } = yield* receiver.next
+      for (const one of [secret, "secret" in rotated ? rotated.secret : ""]) {
+        new StandardWebhook(one).verify(body, headers as Record<string, string>)
+        new SvixWebhook(one).verify(body, headers as Record<string, string>)
+      }
+      yield* untilSettled(webhook.id)
+    })
+  )
+})
+
+layer(layerWebhooks())("A delivery after a rotation", (it) => {
+  it.effect("is signed with both secrets for 24 hours after a rotation, then with the new one alone", () =>
+    Effect.gen(function* () {
+      const webhooks = yield* Webhooks
+      const receiver = yield* makeReceiver
+      const { secret, webhook } = yield* makeEndpoint(receiver.url)
+      const rotated = yield* webhooks.update(webhook.id, { rotate_secret: true })
+      const newer = "secret" in rotated ? rotated.secret : ""
+      const next = Effect.gen(function* () {
+        yield* pass
+        const received = yield* receiver.next
+        yield* untilSettled(webhook.id)
+        const nowSeconds = Number(received.headers["webhook-timestamp"])
+        const verifies = (one: string) => verifyWebhook({ ...received, secret: one, nowSeconds }).valid
+        return { received, verified: [secret, newer].map(verifies) }
+      })
+      const both = yield* next
+      assert.deepStrictEqual(both.verified, [true, true])
+      assert.match(String(both.received.headers["x-service-signature"]), /^t=\d+,v1=[0-9a-f]{64},v1=[0-9a-f]{64}$/)
+      assert.match(String(both.received.headers["webhook-signature"]), /^v1,\S{44} v1,\S{44}$/)
+      yield* TestClock.adjust("23 hours")
+      yield* append()
+      assert.deepStrictEqual((yield* next).verified, [true, true])
+      yield* TestClock.adjust("1 hours")
+      yield* append()
+      const after = yield* next
+      assert.deepStrictEqual(after.verified, [false, true])
+      assert.match(String(after.received.headers["x-service-signature"]), /^t=\d+,v1=[0-9a-f]{64}$/)
+    })
+  )
+})
