@@ -12,6 +12,7 @@ import { LicensesApi } from "./licenses/Api.ts"
 import { OpsApi } from "./ops/Api.ts"
 import { PoliciesApi } from "./policies/Api.ts"
 import { ProductsApi } from "./products/Api.ts"
+import { ReportsApi } from "./reports/Api.ts"
 import { RuntimeApi } from "./runtime/Api.ts"
 import { ProbesApi, SystemApi } from "./system/Api.ts"
 import { VersionsApi } from "./versions/Api.ts"
@@ -26,6 +27,7 @@ export class Api extends HttpApi.make("licensing")
   .add(ApiKeysApi)
   .add(EventsApi)
   .add(OpsApi)
+  .add(ReportsApi)
   .add(WebhooksApi)
   .add(LicensesApi)
   .add(DevicesApi)

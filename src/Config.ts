@@ -23,7 +23,7 @@ import {
 } from "./system/Setting.ts"
 
 /** The settings cannot be used; one line for each wrong one. */
-export class SettingsRefused extends Schema.TaggedError<SettingsRefused>()("SettingsRefused", {
+class SettingsRefused extends Schema.TaggedError<SettingsRefused>()("SettingsRefused", {
   lines: Schema.Array(Schema.String)
 }) {
   override get message(): string {

@@ -52,6 +52,9 @@ import { PoliciesHttp } from "./policies/Http.ts"
 import { Policies } from "./policies/Policies.ts"
 import { ProductsHttp } from "./products/Http.ts"
 import { Products } from "./products/Products.ts"
+import { ReportsHttp } from "./reports/Http.ts"
+import { Reports } from "./reports/Reports.ts"
+import { ReportsDatabase } from "./reports/ReportsDatabase.ts"
 import { RuntimeHttp } from "./runtime/Http.ts"
 import { Runtime } from "./runtime/Runtime.ts"
 import { Signer } from "./signing/Signer.ts"
@@ -77,6 +80,7 @@ const slices = Layer.mergeAll(
   ApiKeysHttp,
   EventsHttp.pipe(Layer.provide(Events.layer)),
   OpsHttp.pipe(Layer.provide(Operations.layer)),
+  ReportsHttp.pipe(Layer.provide(Reports.layer), Layer.provide(ReportsDatabase.layer)),
   WebhooksHttp.pipe(Layer.provide(Webhooks.layer), Layer.provide(Addresses.layer), Layer.provide(NodeDns.layer)),
   LicensesHttp.pipe(Layer.provide([Licenses.layer, Issuing.layer, Leases.layer]), Layer.provide(LicenseList.layer)),
   DevicesHttp.pipe(Layer.provide(Devices.layer)),

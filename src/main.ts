@@ -5,12 +5,14 @@ import { Cause, Console, Effect, Exit, Layer, Predicate } from "effect"
 import { CliError, Command } from "effect/cli"
 import { Settings } from "./Config.ts"
 import { commands } from "./cli/Commands.ts"
+import { EventLog } from "./events/EventLog.ts"
 import * as Foundation from "./Foundation.ts"
 import * as Server from "./Server.ts"
 import * as Announcement from "./system/Announcement.ts"
 import { Shutdown } from "./system/Shutdown.ts"
 import * as Logging from "./telemetry/Logging.ts"
 import * as RehearsalClock from "./telemetry/RehearsalClock.ts"
+import * as Workers from "./Workers.ts"
 
 const version = "0.1.0"
 
@@ -18,6 +20,8 @@ const service = Layer.unwrap(
   Settings.useSync(({ clockOffsetSeconds, logFormat = process.stdout.isTTY ? "pretty" : "json" }) =>
     Announcement.layer(logFormat).pipe(
       Layer.provide(Server.layer),
+      // The server's own event log: deliveries of its events are called for at once.
+      Layer.provide(Workers.layer.pipe(Layer.provide(EventLog.layer))),
       Layer.provide(Foundation.layer),
       Layer.provide(Shutdown.layer),
       Layer.provide(Logging.layer(logFormat)),

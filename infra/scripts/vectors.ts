@@ -9,6 +9,7 @@ import { canonicalize, type Json } from "../../src/api/CanonicalJson.ts"
 import * as Tokens from "../../src/auth/Tokens.ts"
 import * as LicenseKey from "../../src/licenses/LicenseKey.ts"
 import { sha256, sha256Hex } from "../../src/signing/Digest.ts"
+import { sealed } from "../../src/signing/OfflineEnvelope.ts"
 import { algorithm, fromSeed, type SigningKey, signSync } from "../../src/signing/SigningKey.ts"
 
 /** Path from the project's folder → content. */
@@ -16,7 +17,8 @@ export const vectorFiles = (): Readonly<Record<string, string>> => ({
   "schema/vectors/canonical-json.json": file(canonicalJson()),
   "schema/vectors/signatures.json": file(signatures()),
   "schema/vectors/license-keys.json": file(licenseKeys()),
-  "schema/vectors/tokens.json": file(tokens())
+  "schema/vectors/tokens.json": file(tokens()),
+  "schema/vectors/offline-envelopes.json": file(offlineEnvelopes())
 })
 
 const file = (content: Json): string => `${JSON.stringify(content, null, 2)}\n`
@@ -90,8 +92,6 @@ const signatures = (): Json => {
   }) as [Pair, Pair]
   const signed = Object.entries(payloads).map(([name, data]) => signature(name, data, active.key))
   const [first] = signed as [Signed]
-  const altered = Buffer.from(first.signature.value, "base64")
-  altered[0] = (altered[0] as number) ^ 1
   return {
     description:
       "The signature covers the UTF-8 of `canonical`, the RFC 8785 form of `data`. The kid is the first 16 hex digits of SHA-256 over the 32 public key bytes. The seeds are for tests only.",
@@ -104,7 +104,11 @@ const signatures = (): Json => {
     })),
     valid: [...signed, signature("signed before the rotation", payloads.deactivation, retired.key)],
     invalid: [
-      { ...first, name: "another byte in the signature", signature: { ...first.signature, value: base64(altered) } },
+      {
+        ...first,
+        name: "another byte in the signature",
+        signature: { ...first.signature, value: altered(first.signature.value) }
+      },
       { ...first, name: "another value in the data", canonical: first.canonical.replace('"active"', '"revoked"') },
       { ...first, name: "the kid of another key", signature: { ...first.signature, kid: retired.key.kid } },
       { ...first, name: "not canonical: members in another order", canonical: JSON.stringify(payloads.entitlement) }
@@ -122,7 +126,7 @@ type Signed = ReturnType<typeof signature>
 const signature = (name: string, data: Json, key: SigningKey) => {
   const canonical = canonicalize(data)
   const value = base64(signSync(key, Buffer.from(canonical)))
-  return { name, data, canonical, signature: { alg: algorithm, kid: key.kid, value } }
+  return { name, data, canonical, signature: { alg: algorithm, kid: key.kid, value } as const }
 }
 
 const subject = {
@@ -224,3 +228,61 @@ const tokens = (): Json => {
     lease_tokens: [{ token: lease, sha256: hex(Tokens.hash(lease)) }]
   }
 }
+
+const offlineEnvelopes = (): Json => {
+  const seed = sha256("signing key, active")
+  const signer = fromSeed(seed)
+  const envelopes = Object.entries(offlinePayloads).map(([name, data], index) => {
+    const license_key = LicenseKey.fromBytes(sha256(`license key ${index + 1}`).subarray(0, 28))
+    const { canonical, signature: signed } = signature(name, data, signer)
+    const salt = sha256(`offline salt ${index + 1}`)
+    const nonce = sha256(`offline nonce ${index + 1}`).subarray(0, 12)
+    const envelope = sealed({ licenseKey: license_key, salt, nonce, bytes: canonical, signature: signed })
+    return { name, license_key, envelope, plaintext: `{"data":${canonical},"signature":${JSON.stringify(signed)}}` }
+  })
+  const [first, second] = envelopes as [(typeof envelopes)[0], (typeof envelopes)[0]]
+  const { license_key, envelope } = first
+  return {
+    description:
+      "key = HKDF-SHA256(ikm: UTF-8 of license_key, salt, info: UTF-8 of `licensing-service/offline/v1`, 32 bytes). The ciphertext is AES-256-GCM under key and nonce with the UTF-8 of kid as additional data, its 16-byte tag at the end. It opens to `plaintext`: the data, in canonical form, and the signature over it, which must be verified with the key that kid names.",
+    keys: [{ kid: signer.kid, algorithm, public_key: base64(signer.publicKey), seed_hex: hex(seed) }],
+    valid: envelopes,
+    invalid: [
+      { name: "another license key", license_key: second.license_key, envelope },
+      { name: "another kid", license_key, envelope: { ...envelope, kid: "0".repeat(16) } },
+      { name: "another salt", license_key, envelope: { ...envelope, salt: second.envelope.salt } },
+      { name: "another nonce", license_key, envelope: { ...envelope, nonce: second.envelope.nonce } },
+      {
+        name: "another byte in the ciphertext",
+        license_key,
+        envelope: { ...envelope, ciphertext: altered(envelope.ciphertext) }
+      },
+      { name: "the license key in small letters", license_key: license_key.toLowerCase(), envelope }
+    ]
+  }
+}
+
+/** Another first byte. */
+const altered = (text: string): string => {
+  const bytes = Buffer.from(text, "base64")
+  bytes[0] = (bytes[0] as number) ^ 1
+  return base64(bytes)
+}
+
+const offlinePayloads = {
+  "a machine": {
+    ...payloads.entitlement,
+    offline_expires_at: "2030-02-07T12:00:00.000Z",
+    binding_kind: "hardware",
+    binding_hash: sha256Hex("fingerprint of a machine")
+  },
+  "a container without an end": {
+    ...subject,
+    license_type: "perpetual",
+    next_check_at: "2030-02-01T12:00:00.000Z",
+    features: [],
+    offline_expires_at: "2030-02-07T12:00:00.000Z",
+    binding_kind: "container",
+    binding_hash: sha256Hex(sha256Hex('{"cluster_id":"c","pod_name":"p"}'))
+  }
+} satisfies Record<string, Json>

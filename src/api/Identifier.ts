@@ -2,7 +2,7 @@
  * Ids: a prefix that names the kind and a ULID, so that rows made one after another lie side by side in an index.
  * A path id may be any text: one that names nothing is "not found", whatever its form.
  */
-import { Context, Effect, Layer, Schema } from "effect"
+import { Context, Effect, Layer } from "effect"
 import { SecureRandom } from "effect/crypto"
 
 const prefixes = {
@@ -40,6 +40,3 @@ export class Identifiers extends Context.Service<
     })
   )
 }
-
-/** An id of one kind of resource. */
-export const Id = <const B extends string>(brand: B) => Schema.String.pipe(Schema.brand<B>(brand as never))

@@ -17,8 +17,13 @@ export const layer: Layer.Layer<Intake> = Layer.succeed(Intake, (handler, { endp
   Effect.andThen(endpoint.payload.size > 0 ? takeBody : checkSize, handler)
 )
 
-const checkSize = Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ headers }) =>
-  isTooLarge(headers) ? Effect.fail(tooLarge()) : Effect.void
+const checkSize = Effect.flatMap(
+  HttpServerRequest.HttpServerRequest,
+  (request): Effect.Effect<unknown, IntakeRefusal> => {
+    if (isTooLarge(request.headers)) return Effect.fail(tooLarge())
+    // A body without a length is as large as whoever reads it lets it become: it is read here, up to the limit.
+    return request.headers["transfer-encoding"] === undefined ? Effect.void : read(request)
+  }
 )
 
 const takeBody = Effect.flatMap(

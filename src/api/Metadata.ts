@@ -12,7 +12,7 @@ const keysMax = 64
 export type Metadata = { readonly [key: string]: Schema.Json }
 
 /** What is wrong with a metadata object, or undefined. Depth is bounded before anything recurses further. */
-export const metadataFault = (metadata: Metadata): string | undefined => {
+const metadataFault = (metadata: Metadata): string | undefined => {
   let keys = 0
   const fault = (value: unknown, depth: number): string | undefined => {
     if (typeof value === "string")

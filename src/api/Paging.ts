@@ -7,7 +7,7 @@ import { Effect, Schema, SchemaGetter, SchemaIssue } from "effect"
 /** Rows in a page when the request names no limit. */
 export const limitDefault = 50
 /** The largest page: larger limits are clamped (contract, section "Limits"). */
-export const limitMax = 200
+const limitMax = 200
 
 const fault = (message: string) => Effect.fail(new SchemaIssue.InvalidValue({ message }))
 
@@ -40,7 +40,7 @@ const decodeKeyset = (text: string): Keyset | undefined => {
 }
 
 /** The `cursor` query parameter of keyset lists. */
-export const Cursor = Schema.String.annotate({ description: "The next_cursor of the page before." }).pipe(
+const Cursor = Schema.String.annotate({ description: "The next_cursor of the page before." }).pipe(
   Schema.decodeTo(
     Schema.declare((value): value is Keyset => typeof value === "object" && value !== null),
     {

@@ -17,7 +17,7 @@ import type { ApiKey, ApiKeyCreate, ApiKeyUpdate, ApiKeyWithToken } from "./ApiK
 import { KnownKeys } from "./KnownKeys.ts"
 
 /** Characters that an operator's own bootstrap token has at least. */
-export const bootstrapTokenLengthMin = 32
+const bootstrapTokenLengthMin = 32
 
 const notFound = (id: string) => refuse("NOT_FOUND", `No API key has the id ${id}.`, "id")
 

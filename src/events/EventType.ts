@@ -59,22 +59,19 @@ export const eventTypes = [
 export type EventType = (typeof eventTypes)[number]
 
 /** The kinds of resources that events are about. */
-export const resourceTypes = [
-  "product",
-  "policy",
-  "feature",
-  "customer",
-  "product_version",
-  "order",
-  "subscription",
-  "custom_field",
-  "api_key",
-  "license",
-  "device",
-  "lease",
-  "webhook",
-  "report_export",
-  "signing_key"
-] as const
-
-export type ResourceType = (typeof resourceTypes)[number]
+export type ResourceType =
+  | "product"
+  | "policy"
+  | "feature"
+  | "customer"
+  | "product_version"
+  | "order"
+  | "subscription"
+  | "custom_field"
+  | "api_key"
+  | "license"
+  | "device"
+  | "lease"
+  | "webhook"
+  | "report_export"
+  | "signing_key"

@@ -26,7 +26,7 @@ const params = { id: Schema.String }
 const text = Schema.optionalKey(Schema.String)
 
 /** What the license list can be narrowed by. */
-export const licenseFilters = {
+const licenseFilters = {
   product_id: text,
   policy_id: text,
   customer_id: text,

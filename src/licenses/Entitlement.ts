@@ -10,7 +10,7 @@ import { accessEndsAt, entitlementVersionAt, statusAt } from "./Lifecycle.ts"
 
 const minuteMillis = 60_000
 
-export const FeatureEntitlement = Schema.Struct({
+const FeatureEntitlement = Schema.Struct({
   code: Schema.String,
   enabled: Schema.Boolean,
   quota: Schema.optionalKey(Count),
@@ -18,7 +18,7 @@ export const FeatureEntitlement = Schema.Struct({
   remaining: Schema.optionalKey(Count)
 }).annotate({ identifier: "FeatureEntitlement" })
 
-export const VersionEligibility = Schema.Struct({
+const VersionEligibility = Schema.Struct({
   app_version: Schema.String,
   is_entitled: Schema.Boolean,
   enforced: Schema.Boolean.annotate({ description: "False where the product has no version catalog." }),

@@ -95,7 +95,7 @@ const owned = <A extends object>({ license_id: _, ...row }: Nullable<A> & Owned)
 
 export const deviceOf = (row: Nullable<DeviceRecord> & Owned): DeviceRecord => owned<DeviceRecord>(row)
 export const leaseOf = (row: Nullable<LeaseRecord> & Owned): LeaseRecord => owned<LeaseRecord>(row)
-export const assignmentOf = (row: Nullable<Assignment> & Owned): Assignment => owned<Assignment>(row)
+const assignmentOf = (row: Nullable<Assignment> & Owned): Assignment => owned<Assignment>(row)
 
 /** The state of a license from its rows. One device more than is loaded tells that there are others. */
 export const stateOf = (

@@ -12,8 +12,6 @@ import { asConnectionError, commit, isAlive, Session } from "./Session.ts"
 import { connector, type Target, targetOf } from "./Socket.ts"
 
 /** What a slice needs besides `SqlClient` to write its statements. */
-export { bytes, columns, instant, int8, json, type Parameter, text } from "./Parameters.ts"
-export { retryTransaction } from "./Transactions.ts"
 
 /** The database cannot serve this process; `message` is one line for the operator. */
 export class DatabaseUnavailable extends Schema.TaggedError<DatabaseUnavailable>()("DatabaseUnavailable", {

@@ -3,6 +3,7 @@
  * another one does is refused, for whoever sends it expects it to narrow the figures.
  */
 import { Effect, Schema, SchemaGetter, SchemaIssue } from "effect"
+import { isStorable } from "../api/Text.ts"
 import { Timestamp } from "../api/Timestamp.ts"
 
 export const ReportKind = Schema.Literals([
@@ -59,13 +60,17 @@ const period = {
   to: Schema.optionalKey(Timestamp.annotate({ description: "The first instant that does not count any more." }))
 }
 
+const Named = Schema.String.check(
+  Schema.makeFilter((text) => isStorable(text) || "Expected text without NUL characters and lone surrogates")
+)
+
 const scope = {
-  product_id: Schema.optionalKey(Schema.String),
-  customer_id: Schema.optionalKey(Schema.String),
-  license_id: Schema.optionalKey(Schema.String),
-  order_id: Schema.optionalKey(Schema.String),
-  subscription_id: Schema.optionalKey(Schema.String),
-  feature_code: Schema.optionalKey(Schema.String)
+  product_id: Schema.optionalKey(Named),
+  customer_id: Schema.optionalKey(Named),
+  license_id: Schema.optionalKey(Named),
+  order_id: Schema.optionalKey(Named),
+  subscription_id: Schema.optionalKey(Named),
+  feature_code: Schema.optionalKey(Named)
 }
 
 export interface Period {
@@ -92,12 +97,12 @@ export const filterFields = {
     tz: Schema.optionalKey(TimeZone)
   },
   "usage-ledger": { ...period, ...scope, action: Schema.optionalKey(UsageAction) },
-  "license-audit": { ...period, license_id: Schema.String },
-  "customer-summary": { ...period, customer_id: Schema.String },
+  "license-audit": { ...period, license_id: Named },
+  "customer-summary": { ...period, customer_id: Named },
   "subscription-settlement": {
     ...period,
-    subscription_id: Schema.optionalKey(Schema.String),
-    order_id: Schema.optionalKey(Schema.String)
+    subscription_id: Schema.optionalKey(Named),
+    order_id: Schema.optionalKey(Named)
   }
 } as const
 

@@ -12,8 +12,7 @@ import { AuditActorType, Event } from "../events/Event.ts"
 import { License, LicenseFeature, LicenseStatus } from "../licenses/License.ts"
 import { groupings, UsageAction } from "./Filter.ts"
 
-const int64 = (description: string) =>
-  Schema.Number.check(Schema.isInt()).annotate({ format: "int64", description })
+const int64 = (description: string) => Schema.Number.check(Schema.isInt()).annotate({ format: "int64", description })
 
 const ReportPeriod = Schema.Struct({
   from: Schema.optionalKey(Timestamp.annotate({ description: "Absent: from the beginning." })),
@@ -66,7 +65,9 @@ export const UsageLedgerRow = Schema.Struct({
   subscription_id: Schema.optionalKey(Schema.String),
   feature_id: Schema.String,
   feature_code: Schema.optionalKey(Schema.String),
-  amount: int64("Consumed; added to the counter by a reset; added to the maximum by a top-up; the maximum that was set."),
+  amount: int64(
+    "Consumed; added to the counter by a reset; added to the maximum by a top-up; the maximum that was set."
+  ),
   balance_before: Count,
   balance_after: Count,
   max_after: Schema.optionalKey(Count),

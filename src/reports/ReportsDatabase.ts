@@ -41,9 +41,7 @@ export class ReportsDatabase extends Context.Service<
       const sql = Context.get(database, SqlClient.SqlClient)
       const snapshot = <A, E, R>(read: Effect.Effect<A, E, R>) =>
         retryTransaction(
-          sql.withTransaction(
-            Effect.andThen(sql`SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY`, read)
-          )
+          sql.withTransaction(Effect.andThen(sql`SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY`, read))
         ).pipe(Effect.catchIf(SqlError.isSqlError, Effect.die)) as Effect.Effect<A, Exclude<E, SqlError.SqlError>, R>
       return ReportsDatabase.of({ sql, snapshot })
     })

@@ -20,6 +20,21 @@ layer(TestServer.layer)("Sizes", (it) => {
     })
   )
 
+  it.effect("a body that an operation has no use for is bounded too, with a length and in chunks", () =>
+    Effect.gen(function* () {
+      const server = yield* TestServer
+      const text = "x".repeat(bodyBytesMax + 1)
+      const chunks = [text.slice(0, 100_000), text.slice(100_000)]
+      // With a key the body is looked at, since the same key with another one is refused.
+      for (const headers of [{}, { "idempotency-key": "bodyless" }]) {
+        const request = { method: "DELETE", path: "/api/v1/customers/none", headers }
+        assertRefused(yield* server.send({ ...request, chunks }), 413, "PAYLOAD_TOO_LARGE")
+        assertRefused(yield* server.send({ ...request, body: text }), 413, "PAYLOAD_TOO_LARGE")
+        assertRefused(yield* server.send({ ...request, chunks: ["x"] }), 404, "NOT_FOUND")
+      }
+    })
+  )
+
   it.effect("one byte more is PAYLOAD_TOO_LARGE, with a length and in chunks, to anyone", () =>
     Effect.gen(function* () {
       const server = yield* TestServer

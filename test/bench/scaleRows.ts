@@ -12,8 +12,10 @@ export interface Sizes {
   readonly customers: number
   readonly devices: number
   readonly events: number
-  /** Orders, subscriptions, API keys, webhook endpoints and the rest, each. */
+  /** Orders, subscriptions, versions, custom fields and API keys, each. */
   readonly others: number
+  /** Devices and leases of the first license alone, each, and webhook endpoints. */
+  readonly crowd: number
 }
 
 export interface Session {
@@ -84,17 +86,21 @@ const statements = (sizes: Sizes): ReadonlyArray<Statement> => [
   ...catalog(sizes),
   ...commerce(sizes),
   ...licenses(sizes),
-  ...surroundings(sizes)
+  ...surroundings(sizes),
+  ...crowd(sizes)
 ]
 
 const perProduct = 4
+/** Products that have policies, features and licenses at all. */
+const soldMax = 250
+const soldOf = ({ products }: Sizes): number => Math.min(products, soldMax)
 
-const catalog = ({ products, others }: Sizes): ReadonlyArray<Statement> => [
+const catalog = (sizes: Sizes): ReadonlyArray<Statement> => [
   [
     "products",
     `INSERT INTO products (id, name, code, metadata, created_at, updated_at)
      SELECT ${id("prod", "n")}, 'Product ' || n, 'product-' || n, ${metadata}, t, t
-     FROM generate_series(1, ${products}) n, LATERAL (SELECT ${created("n", products)} AS t) at`
+     FROM generate_series(1, ${sizes.products}) n, LATERAL (SELECT ${created("n", sizes.products)} AS t) at`
   ],
   [
     "policies",
@@ -104,28 +110,29 @@ const catalog = ({ products, others }: Sizes): ReadonlyArray<Statement> => [
      SELECT ${id("pol", "n")}, ${id("prod", `(n - 1) / ${perProduct} + 1`)}, 'Policy ' || n, 'policy-' || n,
        (ARRAY['perpetual', 'time_limited', 'trial', 'subscription'])[(n - 1) % 4 + 1],
        0, 10, 30, 0, 1440, false, true, 7, true, true, 0, ${metadata}, t, t
-     FROM generate_series(1, ${products * perProduct}) n, LATERAL (SELECT ${created("n", products * perProduct)} AS t) at`
+     FROM generate_series(1, ${soldOf(sizes) * perProduct}) n,
+       LATERAL (SELECT ${created("n", soldMax * perProduct)} AS t) at`
   ],
   [
     "features",
     `INSERT INTO features (id, product_id, name, code, metadata, created_at)
      SELECT ${id("feat", "n")}, ${id("prod", `(n - 1) / ${perProduct} + 1`)}, 'Feature ' || n, 'feature-' || n, ${metadata},
-       ${created("n", products * perProduct)}
-     FROM generate_series(1, ${products * perProduct}) n`
+       ${created("n", soldMax * perProduct)}
+     FROM generate_series(1, ${soldOf(sizes) * perProduct}) n`
   ],
   [
     "product_versions",
     `INSERT INTO product_versions (id, product_id, version, released_at, metadata, created_at, updated_at)
-     SELECT ${id("ver", "n")}, ${id("prod", `n % ${products} + 1`)}, '1.' || n, t, ${metadata}, t, t
-     FROM generate_series(1, ${others}) n, LATERAL (SELECT ${created("n", others)} AS t) at`
+     SELECT ${id("ver", "n")}, ${id("prod", `n % ${sizes.products} + 1`)}, '1.' || n, t, ${metadata}, t, t
+     FROM generate_series(1, ${sizes.others}) n, LATERAL (SELECT ${created("n", sizes.others)} AS t) at`
   ],
   [
     "custom_field_definitions",
     `INSERT INTO custom_field_definitions (id, product_id, resource_type, code, name, value_type, is_required, enum_options,
        metadata, created_at, updated_at)
-     SELECT ${id("cfd", "n")}, ${id("prod", `n % ${products} + 1`)}, (ARRAY['license', 'customer'])[n % 2 + 1], 'field-' || n,
+     SELECT ${id("cfd", "n")}, ${id("prod", `n % ${sizes.products} + 1`)}, (ARRAY['license', 'customer'])[n % 2 + 1], 'field-' || n,
        'Field ' || n, 'string', false, '{}', ${metadata}, t, t
-     FROM generate_series(1, ${others}) n, LATERAL (SELECT ${created("n", others)} AS t) at`
+     FROM generate_series(1, ${sizes.others}) n, LATERAL (SELECT ${created("n", sizes.others)} AS t) at`
   ]
 ]
 
@@ -160,23 +167,23 @@ const commerce = ({ customers, others }: Sizes): ReadonlyArray<Statement> => [
 const expired = "expires_at <= now()"
 
 /** Licenses end anywhere from a year ago to two years ahead; a few are suspended or revoked. Three of four are the hot product's. */
-const licenses = ({ licenses, customers, devices, products, others }: Sizes): ReadonlyArray<Statement> => [
+const licenses = (sizes: Sizes): ReadonlyArray<Statement> => [
   [
     "licenses",
     `INSERT INTO licenses (id, product_id, policy_id, customer_id, order_id, subscription_id, key_hash, license_key_prefix,
        license_key_last4, status, customer_email, customer_name, expires_at, active_device_count, times_activated,
        total_consumptions, metadata, created_at, updated_at)
      SELECT ${id("lic", "n")}, ${id("prod", "product")}, ${id("pol", `(product - 1) * ${perProduct} + kind + 1`)},
-       CASE WHEN n % 4 <> 0 THEN ${id("cust", `n % ${customers} + 1`)} END,
-       CASE WHEN n <= ${others} THEN ${id("ord", "n")} END, CASE WHEN n <= ${others} THEN ${id("sub", "n")} END,
+       CASE WHEN n % 4 <> 0 THEN ${id("cust", `n % ${sizes.customers} + 1`)} END,
+       CASE WHEN n <= ${sizes.others} THEN ${id("ord", "n")} END, CASE WHEN n <= ${sizes.others} THEN ${id("sub", "n")} END,
        sha256(('license key ' || n)::bytea), 'LK-' || substr(upper(md5(n::text)), 1, 5), substr(upper(md5(n::text)), 6, 4),
        CASE WHEN n % 100 = 7 THEN 'suspended' WHEN n % 100 = 8 THEN 'revoked' WHEN ${expired} THEN 'expired' ELSE 'active' END,
-       'person' || n % ${customers} + 1 || '@example.com', 'Person ' || substr(md5((n % ${customers})::text), 1, 8),
-       expires_at, CASE WHEN n % 100 = 8 THEN 0 ELSE least(2, ceil((${devices}::numeric - n + 1) / ${licenses})) END, 2, 0,
+       'person' || n % ${sizes.customers} + 1 || '@example.com', 'Person ' || substr(md5((n % ${sizes.customers})::text), 1, 8),
+       expires_at, CASE WHEN n % 100 = 8 THEN 0 ELSE least(2, ceil((${sizes.devices}::numeric - n + 1) / ${sizes.licenses})) END, 2, 0,
        ${metadata}, t, t
-     FROM generate_series(1, ${licenses}) n,
-       LATERAL (SELECT CASE WHEN n % 4 = 3 THEN n % ${products} + 1 ELSE 1 END AS product, ${chance("n", 1)} % 4 AS kind) of,
-       LATERAL (SELECT ${created("n", licenses)} AS t, CASE WHEN kind > 0
+     FROM generate_series(1, ${sizes.licenses}) n,
+       LATERAL (SELECT CASE WHEN n % 4 = 3 THEN n % ${soldOf(sizes)} + 1 ELSE 1 END AS product, ${chance("n", 1)} % 4 AS kind) of,
+       LATERAL (SELECT ${created("n", sizes.licenses)} AS t, CASE WHEN kind > 0
          THEN now() - interval '1 year' + ${chance("n", 2)} / 2147483648.0 * interval '3 years' END AS expires_at) at`
   ],
   [
@@ -193,8 +200,8 @@ const licenses = ({ licenses, customers, devices, products, others }: Sizes): Re
      SELECT ${id("dev", "n")}, ${id("lic", "license")}, 'hardware', 'fp-' || license || '-' || d, 'fp-' || license || '-' || d,
        'host-' || n, 'linux', false, false, CASE WHEN license % 100 = 8 THEN 'deactivated' ELSE 'active' END,
        license % 100 <> 8, t, t, t, t, '{}', t, t
-     FROM generate_series(1, ${devices}) n,
-       LATERAL (SELECT (n - 1) % ${licenses} + 1 AS license, (n - 1) / ${licenses} AS d, ${created("n", devices)} AS t) of`
+     FROM generate_series(1, ${sizes.devices}) n,
+       LATERAL (SELECT (n - 1) % ${sizes.licenses} + 1 AS license, (n - 1) / ${sizes.licenses} AS d, ${created("n", sizes.devices)} AS t) of`
   ]
 ]
 
@@ -217,5 +224,37 @@ const surroundings = ({ events, licenses, others }: Sizes): ReadonlyArray<Statem
        LATERAL (SELECT CASE WHEN n % 10000 = 0 THEN 1 WHEN n % 1000 = 0 THEN 4 WHEN n % 20 = 0 THEN 3 WHEN n % 20 < 5 THEN 2
            WHEN n % 20 < 10 THEN 5 WHEN n % 20 = 10 THEN 6 ELSE 7 END AS k,
          ${id("lic", `${chance("n", 3)} % ${licenses} + 1`)} AS license) of`
+  ]
+]
+
+/** What gathers on one license over the years, most of it over and done with. */
+const crowd = ({ crowd, licenses }: Sizes): ReadonlyArray<Statement> => [
+  [
+    "devices",
+    `INSERT INTO devices (id, license_id, binding_kind, binding_key, fingerprint, is_vm, is_container, status, holds_slot,
+       activated_at, first_seen_at, last_seen_at, metadata, created_at, updated_at)
+     SELECT ${id("dev", "9000000000 + n")}, ${id("lic", "1")}, 'hardware', 'crowd-' || n, 'crowd-' || n, false, false,
+       CASE WHEN n % 1000 = 0 THEN 'blacklisted' ELSE 'reset' END, false, t, t, t, '{}', t, t
+     FROM generate_series(1, ${crowd}) n, LATERAL (SELECT ${created("n", crowd)} AS t) at`
+  ],
+  [
+    "leases",
+    `INSERT INTO leases (id, license_id, device_id, token_hash, status, checked_out_at, heartbeat_at, expires_at, ended_at)
+     SELECT ${id("lse", "n")}, ${id("lic", "1")}, ${id("dev", "9000000000 + n")}, sha256(('lease ' || n)::bytea),
+       CASE WHEN n % 1000 = 0 THEN 'live' ELSE 'checked_in' END, t, t, t + interval '3 years',
+       CASE WHEN n % 1000 = 0 THEN NULL ELSE t END
+     FROM generate_series(1, ${crowd}) n, LATERAL (SELECT ${created("n", crowd)} AS t) at`
+  ],
+  [
+    "custom_field_values",
+    `INSERT INTO custom_field_values (definition_id, license_id, string_value, created_at, updated_at)
+     SELECT ${id("cfd", "1")}, ${id("lic", "n")}, 'value ' || n, t, t
+     FROM generate_series(1, ${Math.min(crowd, licenses)}) n, LATERAL (SELECT ${created("n", crowd)} AS t) at`
+  ],
+  [
+    "webhook_endpoints",
+    `INSERT INTO webhook_endpoints (id, name, url, event_types, is_active, secret_prefix, secret_sealed, created_at, updated_at)
+     SELECT ${id("wh", "n")}, 'Endpoint ' || n, 'https://hooks.example.com/' || n, '{}', false, 'whsec_', '\\x00', t, t
+     FROM generate_series(1, ${crowd}) n, LATERAL (SELECT ${created("n", crowd)} AS t) at`
   ]
 ]

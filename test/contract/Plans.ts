@@ -3,25 +3,43 @@
  * index.
  */
 import { Effect, Layer } from "effect"
-import { SqlClient, Statement } from "effect/sql"
+import { SqlClient } from "effect/sql"
+import { Session } from "../../src/postgres/Session.ts"
 
 export interface Captured {
   readonly text: string
   readonly parameters: ReadonlyArray<unknown>
+  /** Kept by the connection and run again for other values, so its plan may be one for any values. */
+  readonly prepared: boolean
 }
 
 let captured: Array<Captured> | undefined
 
-/** Given to a service, it notes every statement that is run while `capture` runs. */
-export const layerCapturing = Layer.succeed(Statement.CurrentTransformer, (statement) =>
-  Effect.sync(() => {
-    if (captured !== undefined) {
-      const [text, parameters] = statement.compile()
-      // Whoever asks is looked up by the token's digest, however long the list.
-      if (!text.includes("token_hash")) captured.push({ text, parameters })
-    }
-    return statement
-  })
+const note = (prepared: boolean, run: (text: string, parameters: ReadonlyArray<unknown>) => never) =>
+  // Called as the method of a session.
+  function (this: Session, text: string, parameters: ReadonlyArray<unknown>) {
+    // Whoever asks is looked up by the token's digest, however long the list.
+    if (!/FROM api_keys[^]*token_hash/.test(text)) captured?.push({ text, parameters, prepared })
+    return run.call(this, text, parameters)
+  }
+
+/** While it is built, every statement of this process can be captured, by whichever connection it is run. */
+export const layerCapturing = Layer.effectDiscard(
+  Effect.acquireRelease(
+    Effect.sync(() => {
+      const own = Session.prototype
+      const { execute, executeUnprepared, executeValues, executeValuesUnprepared } = own
+      const original = { execute, executeUnprepared, executeValues, executeValuesUnprepared }
+      Object.assign(own, {
+        execute: note(true, execute as never),
+        executeUnprepared: note(false, executeUnprepared as never),
+        executeValues: note(true, executeValues as never),
+        executeValuesUnprepared: note(false, executeValuesUnprepared as never)
+      })
+      return original
+    }),
+    (original) => Effect.sync(() => void Object.assign(Session.prototype, original))
+  )
 )
 
 /** What an effect answers, and the statements that were run meanwhile. */
@@ -34,7 +52,7 @@ export const capture = Effect.fnUntraced(function* <A, E, R>(effect: Effect.Effe
       captured = undefined
     })
   )
-  return { answer, statements }
+  return { answer, statements: statements.filter(({ text }) => /^\s*\(?\s*(SELECT|WITH)\b/i.test(text)) }
 })
 
 /** How a statement is planned: with the session's own settings, or as if scans of whole tables cost what they cost. */
@@ -43,15 +61,20 @@ export interface Planning {
   readonly settings: ReadonlyArray<string>
 }
 
-const open = ["enable_seqscan = on", "enable_hashjoin = on", "enable_mergejoin = on"]
+const allowed = ["enable_seqscan = on", "enable_hashjoin = on", "enable_mergejoin = on"]
 
-/** A cached plan is either made for its parameters or for any: which of them, PostgreSQL decides by itself. */
-export const plannings: ReadonlyArray<Planning> = [
-  { name: "as the service, for these values", settings: ["plan_cache_mode = force_custom_plan"] },
-  { name: "as the service, for any values", settings: ["plan_cache_mode = force_generic_plan"] },
-  { name: "with everything allowed, for these values", settings: [...open, "plan_cache_mode = force_custom_plan"] },
-  { name: "with everything allowed, for any values", settings: [...open, "plan_cache_mode = force_generic_plan"] }
-]
+const planning = (any: boolean) =>
+  ({
+    custom: { name: "for these values", settings: ["plan_cache_mode = force_custom_plan"] },
+    generic: { name: "for any values", settings: ["plan_cache_mode = force_generic_plan"] }
+  })[any ? "generic" : "custom"]
+
+/** A kept plan is either made for its values or for any: which of them, PostgreSQL decides by itself. */
+export const planningsOf = ({ prepared }: Captured): ReadonlyArray<Planning> =>
+  (prepared ? [false, true] : [false]).map(planning).flatMap(({ name, settings }) => [
+    { name: `as the service, ${name},`, settings },
+    { name: `with everything allowed, ${name},`, settings: [...settings, ...allowed] }
+  ])
 
 interface Node {
   readonly "Node Type": string

@@ -1,7 +1,8 @@
 import { assert, it, layer } from "@effect/vitest"
 import { Cause, Deferred, Effect, Exit, Fiber, Layer, Redacted, Stream } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
-import { Postgres, retryTransaction } from "../../src/postgres/Postgres.ts"
+import { Postgres } from "../../src/postgres/Postgres.ts"
+import { retryTransaction } from "../../src/postgres/Transactions.ts"
 import { Database } from "../support/Database.ts"
 
 const reasonOf = (error: SqlError.SqlError) => error.reason._tag

@@ -1,10 +1,11 @@
 import { createHash, createPublicKey, verify } from "node:crypto"
 import { readFileSync } from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
-import { Option } from "effect"
+import { Option, Schema } from "effect"
 import { vectorFiles } from "../../infra/scripts/vectors.ts"
 import { canonicalize } from "../../src/api/CanonicalJson.ts"
 import * as Tokens from "../../src/auth/Tokens.ts"
+import { OfflineEntitlementPayload } from "../../src/licenses/Entitlement.ts"
 import * as LicenseKey from "../../src/licenses/LicenseKey.ts"
 
 const root = new URL("../../", import.meta.url)
@@ -68,6 +69,41 @@ describe("the published test vectors", () => {
     }
     assert.isNotEmpty(invalid)
     for (const { input, reason } of invalid) assert.deepStrictEqual(LicenseKey.parse(input), Option.none(), reason)
+  })
+
+  // By Web Crypto alone, which shares nothing with the service's own path.
+  it("offline-envelopes.json: every valid envelope opens and verifies, every invalid one stays shut", async () => {
+    const { keys, valid, invalid } = published("offline-envelopes")
+    const { subtle } = globalThis.crypto
+    const bytes = (text: string) => Uint8Array.from(atob(text), (character) => character.charCodeAt(0))
+    const utf8 = (text: string) => new TextEncoder().encode(text)
+    const open = async ({ license_key, envelope: { kid, salt, nonce, ciphertext } }: (typeof valid)[0]) => {
+      const secret = await subtle.importKey("raw", utf8(license_key), "HKDF", false, ["deriveKey"])
+      const info = utf8("licensing-service/offline/v1")
+      const derivation = { name: "HKDF", hash: "SHA-256", salt: bytes(salt), info }
+      const key = await subtle.deriveKey(derivation, secret, { name: "AES-GCM", length: 256 }, false, ["decrypt"])
+      const parameters = { name: "AES-GCM", iv: bytes(nonce), additionalData: utf8(kid) }
+      return new TextDecoder().decode(await subtle.decrypt(parameters, key, bytes(ciphertext)))
+    }
+    assert.lengthOf(valid, 2)
+    for (const vector of valid) {
+      const plaintext = await open(vector)
+      assert.strictEqual(plaintext, vector.plaintext)
+      assert.lengthOf(bytes(vector.envelope.salt), 32)
+      assert.lengthOf(bytes(vector.envelope.nonce), 12)
+      const { data, signature } = JSON.parse(plaintext)
+      assert.strictEqual(signature.kid, vector.envelope.kid)
+      const [publicKey] = keys.filter((key: { kid: string }) => key.kid === signature.kid)
+      const verifier = await subtle.importKey("raw", bytes(publicKey.public_key), "Ed25519", false, ["verify"])
+      assert.isTrue(await subtle.verify("Ed25519", verifier, bytes(signature.value), utf8(canonicalize(data))))
+      assert.include(plaintext, canonicalize(data))
+      Schema.decodeUnknownSync(OfflineEntitlementPayload, { onExcessProperty: "error" })(data)
+    }
+    assert.isAtLeast(invalid.length, 6)
+    for (const vector of invalid) {
+      const opened = await open(vector).catch(() => undefined)
+      assert.isUndefined(opened, vector.name)
+    }
   })
 
   it("tokens.json: every valid token reads as itself, every malformed one as none", () => {

@@ -6,6 +6,8 @@ import { SqlClient } from "effect/sql"
 import { Settings } from "../../src/Config.ts"
 import { EventLog, type NewEvent } from "../../src/events/EventLog.ts"
 import { MasterKey } from "../../src/signing/MasterKey.ts"
+import * as RehearsalClock from "../../src/telemetry/RehearsalClock.ts"
+import * as Workers from "../../src/Workers.ts"
 import { Addresses } from "../../src/webhooks/Address.ts"
 import { Delivery } from "../../src/webhooks/Delivery.ts"
 import { KnownEndpoints } from "../../src/webhooks/KnownEndpoints.ts"
@@ -13,6 +15,7 @@ import { Sender } from "../../src/webhooks/Sender.ts"
 import type { WebhookEndpointCreate } from "../../src/webhooks/Webhook.ts"
 import { Webhooks } from "../../src/webhooks/Webhooks.ts"
 import { Foundations } from "./Slices.ts"
+import { TestServer } from "./TestServer.ts"
 
 type Values = Parameters<typeof Settings.layerTest>[0]
 
@@ -83,3 +86,11 @@ export const untilDeliveries = (endpointId: string, wanted: (rows: ReadonlyArray
 /** Waits until nothing of an endpoint's is under way. */
 export const untilSettled = (endpointId: string) =>
   untilDeliveries(endpointId, (rows) => rows.every(({ leased_until }) => leased_until === null))
+
+/** The whole service with its workers, which may deliver to loopback. */
+export const layerService = (settings: Values = {}) =>
+  Workers.layer.pipe(
+    Layer.provide(EventLog.layer),
+    Layer.provide(RehearsalClock.layer(() => 0)),
+    Layer.provideMerge(TestServer.layerWith({ webhookAllowLocal: true, ...settings }))
+  )

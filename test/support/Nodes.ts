@@ -1,6 +1,5 @@
 /** Nodes of the service as far as license actors go: each with actors, caches and a journal of its own, on one database. */
 import { Context, Effect, Layer } from "effect"
-import { SecureRandom } from "effect/crypto"
 import { SqlClient } from "effect/sql"
 import { EventLog } from "../../src/events/EventLog.ts"
 import type { Binding } from "../../src/licenses/Binding.ts"
@@ -11,15 +10,13 @@ import { LicenseStore } from "../../src/licenses/LicenseStore.ts"
 import { instant } from "../../src/postgres/Parameters.ts"
 import { sha256Hex } from "../../src/signing/Digest.ts"
 
-export const layerNode = LicenseActors.layer.pipe(
+const layerNode = LicenseActors.layer.pipe(
   Layer.provideMerge(Journal.layer),
   Layer.provide([LicenseStore.layer, LicenseLookups.layer, EventLog.layer])
 )
 
 /** The actors of a node of its own, on the database at hand. */
 export const makeNode = Effect.map(Layer.build(Layer.fresh(layerNode)), (node) => Context.get(node, LicenseActors))
-
-export const layerRandom = SecureRandom.layerWebCrypto
 
 /** What a test's license may be given beyond the defaults: a perpetual license of one active device. */
 export interface Made {

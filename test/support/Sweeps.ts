@@ -1,6 +1,7 @@
 /** The sweeps of a node, and random licenses written past all services for them to find. */
 import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
+import { TestClock } from "effect/testing"
 import { formatTimestamp } from "../../src/api/Timestamp.ts"
 import { EventLog } from "../../src/events/EventLog.ts"
 import { ExpirySweep } from "../../src/licenses/ExpirySweep.ts"
@@ -8,7 +9,8 @@ import { HeartbeatSweep } from "../../src/licenses/HeartbeatSweep.ts"
 import { LeaseSweep } from "../../src/licenses/LeaseSweep.ts"
 import { json } from "../../src/postgres/Parameters.ts"
 import { sha256Hex } from "../../src/signing/Digest.ts"
-import type { Rows } from "./Licenses.ts"
+import { noon, type Rows, type RowsInput, rowsOf } from "./Licenses.ts"
+import { makeNode } from "./Nodes.ts"
 
 const layerSweeps = Layer.mergeAll(ExpirySweep.layer, LeaseSweep.layer, HeartbeatSweep.layer).pipe(
   Layer.provide(EventLog.layer)
@@ -87,3 +89,26 @@ export const storeRows = Effect.fnUntraced(function* (name: string, worlds: Read
   yield* insertAll("leases", leases)
   return worlds.map((_, index) => own(index, "lic"))
 })
+
+/** Two nodes: the actors and the passes of each. */
+export const twoNodes = Effect.gen(function* () {
+  return { nodes: [yield* makeNode, yield* makeNode], sweeps: [yield* makeSweeps, yield* makeSweeps] } as const
+})
+
+let stores = 0
+
+/** Licenses made of plain records; what commands need to speak of each. */
+export const storeMany = Effect.fnUntraced(function* (count: number, rows: RowsInput) {
+  const name = `s${++stores}`
+  const ids = yield* storeRows(
+    name,
+    Array.from({ length: count }, () => rowsOf(rows))
+  )
+  return ids.map((license, index) => ({ license, keyHash: sha256Hex(`key_${name}_${index}`) }))
+})
+
+export const storeOne = (rows: RowsInput) => Effect.map(storeMany(1, rows), ([license]) => license!)
+
+/** Runs a test that begins at noon. Its clock is its own: connections that live on it would age by decades when it is set. */
+export const fromNoon = <A, E, R>(test: Effect.Effect<A, E, R>) =>
+  TestClock.setTime(noon).pipe(Effect.andThen(test), Effect.provide(TestClock.layer()))

@@ -1,0 +1,82 @@
+/** The reports on what was used. */
+import { Schema } from "effect"
+import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import { Data, PagedBySequence } from "../api/Envelope.ts"
+import { failures } from "../api/Failure.ts"
+import { Limit, SequenceCursor } from "../api/Paging.ts"
+import { Decoding } from "../api/Requests.ts"
+import { Idempotency } from "../auth/Idempotency.ts"
+import { ManagementAuthorization, operation } from "../auth/Management.ts"
+import { filterFields } from "./Filter.ts"
+import { CustomerSummary, LicenseAudit, SubscriptionSettlement, UsageLedgerRow, UsageSummary } from "./Report.ts"
+
+const page = { limit: Schema.optionalKey(Limit), cursor: Schema.optionalKey(SequenceCursor) }
+const error = failures("INVALID_QUERY", "NOT_FOUND")
+const scopes = ["report:read"] as const
+
+export class ReportsApi extends HttpApiGroup.make("reports")
+  .add(
+    HttpApiEndpoint.get("usageSummary", "/reports/usage-summary", {
+      query: filterFields["usage-summary"],
+      success: Data(UsageSummary),
+      error
+    }).annotateMerge(
+      operation({
+        id: "getUsageSummary",
+        summary: "Sum up usage",
+        description:
+          "Of the last 30 days unless a period is given. Usage belongs to the customer, order and subscription that its " +
+          "license is linked to now. More than 10,000 rows are refused.",
+        scopes
+      })
+    ),
+    HttpApiEndpoint.get("usageLedger", "/reports/usage-ledger", {
+      query: { ...filterFields["usage-ledger"], ...page },
+      success: PagedBySequence(UsageLedgerRow),
+      error
+    }).annotateMerge(
+      operation({
+        id: "listUsageLedger",
+        summary: "List every change of every counter",
+        description: "The newest first. A row's balance_after is the balance_before of the assignment's next row.",
+        scopes
+      })
+    ),
+    HttpApiEndpoint.get("licenseAudit", "/reports/license-audit", {
+      query: { ...filterFields["license-audit"], ...page },
+      success: Data(LicenseAudit),
+      error
+    }).annotateMerge(
+      operation({
+        id: "getLicenseAudit",
+        summary: "Tell the history of a license",
+        description: "cursor and limit page through its events.",
+        scopes
+      })
+    ),
+    HttpApiEndpoint.get("customerSummary", "/reports/customer-summary", {
+      query: filterFields["customer-summary"],
+      success: Data(CustomerSummary),
+      error
+    }).annotateMerge(
+      operation({ id: "getCustomerSummary", summary: "Sum up what a customer has and has used", scopes })
+    ),
+    HttpApiEndpoint.get("settlement", "/reports/subscription-settlement", {
+      query: filterFields["subscription-settlement"],
+      success: Data(SubscriptionSettlement),
+      error
+    }).annotateMerge(
+      operation({
+        id: "getSubscriptionSettlement",
+        summary: "Settle what was used under a subscription or an order",
+        description:
+          "One of subscription_id and order_id, or both where the order is the subscription's. Unless given, the period is " +
+          "the order's, else the subscription's current one.",
+        scopes
+      })
+    )
+  )
+  .middleware(Decoding)
+  .middleware(Idempotency)
+  .middleware(ManagementAuthorization)
+  .annotate(OpenApi.Title, "ops") {}

@@ -1,0 +1,21 @@
+/** A certificate for localhost and receiver.example that nobody vouches for, with its key. It guards nothing. */
+export const certificate = `-----BEGIN CERTIFICATE-----
+MIIBrTCCAVOgAwIBAgIUFGDLYKpa6sxOktyqIhAEg/cEx+UwCgYIKoZIzj0EAwIw
+FzEVMBMGA1UEAwwMd2ViaG9vayB0ZXN0MCAXDTI2MTEyMDA4MzIxN1oYDzIxMjYx
+MDI3MDgzMjE3WjAXMRUwEwYDVQQDDAx3ZWJob29rIHRlc3QwWTATBgcqhkjOPQIB
+BggqhkjOPQMBBwNCAASQxGznz87kXT0kL09xOGwN2Sp/F1zVW3YxhOYtSpTPg45X
+wdsCxLTurODSwY6eWa2Zr/rhGdhnevZnulLWIMJFo3sweTAdBgNVHQ4EFgQUwA1I
+d5ScrUXaqoloIk4L0szKyqYwHwYDVR0jBBgwFoAUwA1Id5ScrUXaqoloIk4L0szK
+yqYwJgYDVR0RBB8wHYIJbG9jYWxob3N0ghByZWNlaXZlci5leGFtcGxlMA8GA1Ud
+EwEB/wQFMAMBAf8wCgYIKoZIzj0EAwIDSAAwRQIhAMF7y2sASx5TSq2lwBeGiJe5
+Fd8xfWk/uUy0nc+9Lb2eAiAZxWWO/rfdgODyqUfVkRlP0J1SWaRaXTx47vC01qaW
+rQ==
+-----END CERTIFICATE-----
+`
+
+export const privateKey = `-----BEGIN PRIVATE KEY-----
+MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgJInYS8/WB041Sm6S
+CVfjhK/F+XL//o9PB9GQxh+7VxGhRANCAASQxGznz87kXT0kL09xOGwN2Sp/F1zV
+W3YxhOYtSpTPg45XwdsCxLTurODSwY6eWa2Zr/rhGdhnevZnulLWIMJF
+-----END PRIVATE KEY-----
+`

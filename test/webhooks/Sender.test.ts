@@ -1,0 +1,152 @@
+/** Requests to receivers: where they are connected to, whatever their names say, and how they end. */
+import { createServer } from "node:https"
+import type { AddressInfo } from "node:net"
+import { assert, layer } from "@effect/vitest"
+import { Context, Effect, Layer } from "effect"
+import { Dns, NetAddress } from "effect/net"
+import { Settings } from "../../src/Config.ts"
+import { Addresses } from "../../src/webhooks/Address.ts"
+import { Sender } from "../../src/webhooks/Sender.ts"
+import { certificate, privateKey } from "../support/Certificate.ts"
+import { makeReceiver } from "../support/Receiver.ts"
+
+/** A name server whose answers the test gives, one for each look-up; the last one stays. */
+class Names extends Context.Service<Names, { readonly answers: Array<ReadonlyArray<string>>; lookups: number }>()(
+  "licensing/test/Names"
+) {
+  static readonly layer = Layer.sync(Names, () => Names.of({ answers: [], lookups: 0 }))
+}
+
+const dns = Layer.effect(
+  Dns.Dns,
+  Effect.map(Names, (names) =>
+    Dns.make({
+      lookup: () =>
+        Effect.sync(() => {
+          names.lookups++
+          const answer = names.answers.length > 1 ? names.answers.shift()! : (names.answers[0] ?? [])
+          return answer.map(NetAddress.ipFromStringUnsafe)
+        })
+    })
+  )
+)
+
+const layerSender = (settings: Parameters<typeof Settings.layerTest>[0]) =>
+  Sender.layer.pipe(
+    Layer.provideMerge(Addresses.layer),
+    Layer.provide([dns, Settings.layerTest(settings)]),
+    Layer.provideMerge(Names.layer)
+  )
+
+const leadsTo = Effect.fnUntraced(function* (...answers: ReadonlyArray<ReadonlyArray<string>>) {
+  const names = yield* Names
+  names.answers.splice(0, names.answers.length, ...answers)
+  names.lookups = 0
+})
+
+const post = Effect.fnUntraced(function* (url: string) {
+  return yield* (yield* Sender).post(new URL(url), { "content-type": "text/plain" }, Buffer.from("hello"))
+})
+
+const failureOf = (url: string) => Effect.map(Effect.flip(post(url)), ({ reason }) => reason)
+
+layer(layerSender({ webhookAllowLocal: true }))("A request", (it) => {
+  it.effect("goes to the very address that was judged, under the name that it was asked for", () =>
+    Effect.gen(function* () {
+      const receiver = yield* makeReceiver
+      yield* leadsTo(["127.0.0.1"], ["10.0.0.1"])
+      assert.deepStrictEqual(yield* post(`http://receiver.example:${receiver.port}/a?b=c`), {
+        status: 204,
+        retryAfter: undefined
+      })
+      assert.strictEqual((yield* Names).lookups, 1)
+      const { body, headers, path } = yield* receiver.next
+      assert.strictEqual(headers.host, `receiver.example:${receiver.port}`)
+      assert.deepStrictEqual([path, body.toString()], ["/a?b=c", "hello"])
+    })
+  )
+
+  it.effect("tries the addresses of a name one after the other", () =>
+    Effect.gen(function* () {
+      const receiver = yield* makeReceiver
+      // On the second one nobody listens.
+      yield* leadsTo(["127.0.0.99", "127.0.0.1"])
+      assert.strictEqual((yield* post(`http://two.example:${receiver.port}/`)).status, 204)
+    })
+  )
+
+  it.effect("uses connections again", () =>
+    Effect.gen(function* () {
+      const receiver = yield* makeReceiver
+      yield* leadsTo(["127.0.0.1"])
+      const url = `http://again.example:${receiver.port}/`
+      for (let index = 0; index < 10; index++) yield* post(url)
+      // An answer may be told before its connection is free for the next request.
+      assert.isAtMost(new Set(receiver.received.map(({ connection }) => connection)).size, 2)
+    })
+  )
+
+  it.effect("does not wait for another one to the same host that hangs", () =>
+    Effect.gen(function* () {
+      const receiver = yield* makeReceiver
+      receiver.answer(({ path }) => (path === "/hangs" ? "hang" : { status: 200 }))
+      const hanging = yield* Effect.forkChild(post(`http://127.0.0.1:${receiver.port}/hangs`))
+      yield* receiver.next
+      for (let index = 0; index < 3; index++) yield* post(`http://127.0.0.1:${receiver.port}/`)
+      assert.isUndefined(hanging.pollUnsafe())
+    })
+  )
+
+  it.effect("says why there was no answer", () =>
+    Effect.gen(function* () {
+      const receiver = yield* makeReceiver
+      yield* leadsTo([])
+      assert.strictEqual(yield* failureOf("http://unknown.example/"), "address_unknown")
+      assert.strictEqual(yield* failureOf("http://127.0.0.1:1/"), "connection_failed")
+      receiver.answer(() => ({ respond: (response) => void response.socket?.destroy() }))
+      assert.strictEqual(yield* failureOf(receiver.url), "connection_failed")
+      receiver.answer(() => ({ respond: (response) => void response.socket?.end("this is no HTTP\r\n\r\n") }))
+      assert.strictEqual(yield* failureOf(receiver.url), "connection_failed")
+    })
+  )
+
+  it.effect("over https takes no certificate that nobody vouches for", () =>
+    Effect.gen(function* () {
+      const server = createServer({ key: privateKey, cert: certificate }, (_, response) => response.end())
+      yield* Effect.acquireRelease(
+        Effect.callback<void>((resume) => void server.listen(0, "127.0.0.1", () => resume(Effect.void))),
+        () => Effect.sync(() => server.close())
+      )
+      yield* leadsTo(["127.0.0.1"])
+      const { port } = server.address() as AddressInfo
+      assert.strictEqual(yield* failureOf(`https://receiver.example:${port}/`), "tls_failed")
+      assert.strictEqual(yield* failureOf(`https://127.0.0.1:${port}/`), "tls_failed")
+    })
+  )
+})
+
+layer(layerSender({}))("A request to a name that", (it) => {
+  it.effect("led to a public address when it was judged goes nowhere once it leads inside", () =>
+    Effect.gen(function* () {
+      const receiver = yield* makeReceiver
+      const url = `https://rebinding.example:${receiver.port}/`
+      yield* leadsTo(["93.184.215.14"], ["127.0.0.1"])
+      yield* (yield* Addresses).check(url)
+      assert.strictEqual(yield* failureOf(url), "address_refused")
+      yield* leadsTo(["93.184.215.14", "127.0.0.1"])
+      assert.strictEqual(yield* failureOf(url), "address_refused")
+      assert.deepStrictEqual(receiver.received, [])
+    })
+  )
+
+  it.effect("is no name but a number inside goes nowhere", () =>
+    Effect.gen(function* () {
+      const receiver = yield* makeReceiver
+      for (const host of ["127.0.0.1", "[::1]", "2130706433", "[::ffff:127.0.0.1]", "0.0.0.0", "169.254.169.254"]) {
+        assert.strictEqual(yield* failureOf(`http://${host}:${receiver.port}/`), "address_refused", host)
+        assert.strictEqual(yield* failureOf(`https://${host}:${receiver.port}/`), "address_refused", host)
+      }
+      assert.deepStrictEqual(receiver.received, [])
+    })
+  )
+})

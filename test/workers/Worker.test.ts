@@ -1,0 +1,93 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Deferred, Effect, Array as Items, Logger, Queue, References } from "effect"
+import { TestClock } from "effect/testing"
+import * as Worker from "../../src/workers/Worker.ts"
+
+const started = Effect.fnUntraced(function* (pass: Effect.Effect<void, unknown>) {
+  const worker = yield* Worker.make({ name: "test", every: "1 minute", pass })
+  yield* Effect.forkScoped(worker.run)
+  yield* Effect.yieldNow
+  return worker
+})
+
+/** Messages of the log, in order. */
+const logged = <A, E, R>(effect: Effect.Effect<A, E, R>, told: Array<string>) =>
+  effect.pipe(
+    Effect.provide(
+      Logger.layer([Logger.make(({ message, logLevel }) => void told.push(`${logLevel} ${Items.ensure(message)[0]}`))])
+    ),
+    Effect.provideService(References.MinimumLogLevel, "Info")
+  )
+
+describe("a worker", () => {
+  it.effect("makes a pass at once and one after each interval", () =>
+    Effect.gen(function* () {
+      let passes = 0
+      const worker = yield* started(Effect.sync(() => void passes++))
+      assert.strictEqual(passes, 1)
+      yield* TestClock.adjust("59 seconds")
+      assert.strictEqual(passes, 1)
+      yield* TestClock.adjust("1 second")
+      assert.strictEqual(passes, 2)
+      yield* TestClock.adjust("3 minutes")
+      assert.strictEqual(passes, 5)
+      assert.deepStrictEqual(yield* worker.standing, {
+        name: "test",
+        started_at: 0,
+        last_success_at: 240_000,
+        failures: 0,
+        passes: 5
+      })
+    })
+  )
+
+  it.effect("is woken before its time, and once more for what comes while a pass runs", () =>
+    Effect.gen(function* () {
+      const begun = yield* Queue.unbounded<Deferred.Deferred<void>>()
+      const pass = Effect.gen(function* () {
+        const end = yield* Deferred.make<void>()
+        yield* Queue.offer(begun, end)
+        yield* Deferred.await(end)
+      })
+      const worker = yield* started(pass)
+      const finish = Effect.flatMap(Queue.take(begun), (end) => Deferred.succeed(end, undefined))
+      const first = yield* Queue.take(begun)
+      yield* worker.wake
+      yield* worker.wake
+      yield* Deferred.succeed(first, undefined)
+      yield* finish
+      assert.strictEqual(yield* Queue.size(begun), 0)
+      yield* worker.wake
+      yield* finish
+      yield* TestClock.adjust("1 minute")
+      yield* finish
+    })
+  )
+
+  it.effect("survives failures and defects, tells of them once, and tries again ever less often", () => {
+    const told: Array<string> = []
+    return Effect.gen(function* () {
+      let [passes, broken] = [0, true]
+      const worker = yield* started(
+        Effect.suspend(() => {
+          passes++
+          if (!broken) return Effect.void
+          return passes % 2 === 0 ? Effect.fail("no") : Effect.die(new Error("worse"))
+        })
+      )
+      const counts: Array<number> = []
+      for (const wait of [1, 1, 1, 3, 1, 8, 16, 32, 60, 60]) {
+        yield* TestClock.adjust(wait * 1000)
+        counts.push(passes)
+      }
+      assert.deepStrictEqual(counts, [2, 2, 3, 3, 4, 5, 6, 7, 8, 9])
+      assert.deepInclude(yield* worker.standing, { failures: 9, passes: 0, last_failure_at: 183_000 })
+      assert.notProperty(yield* worker.standing, "last_success_at")
+      broken = false
+      yield* TestClock.adjust("1 minute")
+      assert.deepInclude(yield* worker.standing, { failures: 0, passes: 1, last_success_at: 243_000 })
+      yield* TestClock.adjust("1 minute")
+      assert.deepStrictEqual(told, ["Error A worker failed and is tried again.", "Info A worker is well again."])
+    }).pipe((test) => logged(test, told))
+  })
+})
