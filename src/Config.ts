@@ -44,6 +44,7 @@ const logLevels = {
   trace: "Trace",
   debug: "Debug",
   info: "Info",
+  warn: "Warn",
   warning: "Warn",
   error: "Error",
   fatal: "Fatal",

@@ -16,9 +16,6 @@ import { after, equals, patched, present, type Row, transaction } from "../postg
 import type { ApiKey, ApiKeyCreate, ApiKeyUpdate, ApiKeyWithToken } from "./ApiKey.ts"
 import { KnownKeys } from "./KnownKeys.ts"
 
-/** Characters that an operator's own bootstrap token has at least. */
-const bootstrapTokenLengthMin = 32
-
 const notFound = (id: string) => refuse("NOT_FOUND", `No API key has the id ${id}.`, "id")
 
 interface ApiKeyFilter extends PageRequest {
@@ -36,7 +33,7 @@ export class ApiKeys extends Context.Service<
     delete(id: string): Effect.Effect<void, Refusal<"NOT_FOUND">>
     /**
      * Makes the first admin key where there never was a key, and gives its token; None where there was one. Any number of
-     * nodes may start at once: one of them makes it. A given token has `bootstrapTokenLengthMin` characters or more, of any
+     * nodes may start at once: one of them makes it. A given token has 32 characters or more (its setting sees to that), of any
      * shape; a generated one is shown by the caller or lost.
      */
     bootstrap(token?: Redacted.Redacted<string>): Effect.Effect<Option.Option<Redacted.Redacted<string>>>
