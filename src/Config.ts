@@ -173,6 +173,13 @@ const settings = {
     0,
     integer(0, clockOffsetMax)
   ),
+  /** Days for which exports of reports are kept. */
+  exportRetentionDays: setting(
+    "LICENSING_EXPORT_RETENTION_DAYS",
+    "a whole number of days from 1 to 3650",
+    30,
+    integer(1, 3_650)
+  ),
   /** Seconds between two sweeps over what time has changed. */
   sweepSeconds: setting("LICENSING_SWEEP_SECONDS", "a whole number of seconds from 1 to 86400", 60, integer(1, 86_400))
 }

@@ -52,6 +52,7 @@ import { PoliciesHttp } from "./policies/Http.ts"
 import { Policies } from "./policies/Policies.ts"
 import { ProductsHttp } from "./products/Http.ts"
 import { Products } from "./products/Products.ts"
+import { Exports } from "./reports/Exports.ts"
 import { ReportsHttp } from "./reports/Http.ts"
 import { Reports } from "./reports/Reports.ts"
 import { ReportsDatabase } from "./reports/ReportsDatabase.ts"
@@ -67,6 +68,7 @@ import { Exposition } from "./telemetry/Exposition.ts"
 import { VersionsHttp } from "./versions/Http.ts"
 import { Versions } from "./versions/Versions.ts"
 import { Addresses } from "./webhooks/Address.ts"
+import { DeliveryHealth } from "./webhooks/DeliveryHealth.ts"
 import { WebhooksHttp } from "./webhooks/Http.ts"
 import { Webhooks } from "./webhooks/Webhooks.ts"
 
@@ -79,8 +81,8 @@ const slices = Layer.mergeAll(
   CustomersHttp.pipe(Layer.provide(Customers.layer)),
   ApiKeysHttp,
   EventsHttp.pipe(Layer.provide(Events.layer)),
-  OpsHttp.pipe(Layer.provide(Operations.layer)),
-  ReportsHttp.pipe(Layer.provide(Reports.layer), Layer.provide(ReportsDatabase.layer)),
+  OpsHttp.pipe(Layer.provide([Operations.layer, DeliveryHealth.layer])),
+  ReportsHttp.pipe(Layer.provide([Reports.layer, Exports.layer]), Layer.provide(ReportsDatabase.layer)),
   WebhooksHttp.pipe(Layer.provide(Webhooks.layer), Layer.provide(Addresses.layer), Layer.provide(NodeDns.layer)),
   LicensesHttp.pipe(Layer.provide([Licenses.layer, Issuing.layer, Leases.layer]), Layer.provide(LicenseList.layer)),
   DevicesHttp.pipe(Layer.provide(Devices.layer)),

@@ -1,10 +1,15 @@
 /** Every worker of the service, one line each, on the schedule of the settings. */
 import * as NodeDns from "@effect/platform-node/NodeDns"
 import { Effect, Layer } from "effect"
+import { AnswerRetention } from "./auth/AnswerRetention.ts"
 import { Settings } from "./Config.ts"
 import { ExpirySweep } from "./licenses/ExpirySweep.ts"
 import { HeartbeatSweep } from "./licenses/HeartbeatSweep.ts"
 import { LeaseSweep } from "./licenses/LeaseSweep.ts"
+import { OpsCounts } from "./ops/Counts.ts"
+import { exportWorker } from "./reports/Exports.ts"
+import { ExportWorker } from "./reports/ExportWorker.ts"
+import { ReportsDatabase } from "./reports/ReportsDatabase.ts"
 import { Addresses } from "./webhooks/Address.ts"
 import { Delivery } from "./webhooks/Delivery.ts"
 import { DeliveryRetention } from "./webhooks/DeliveryRetention.ts"
@@ -24,9 +29,15 @@ const supervised = Layer.effectDiscard(
     // Deliveries of this node's own events are called for; this often it looks for those of other nodes, and for retries.
     yield* supervise({ name: "webhook-delivery", every: "500 millis", pass: delivery.pass })
     yield* Effect.forkScoped(delivery.calling(wake("webhook-delivery")))
+    // One that is asked for on this node is called for at once; this often it looks for those of other nodes.
+    yield* supervise({ name: exportWorker, every: "5 seconds", pass: (yield* ExportWorker).pass })
+    yield* supervise({ name: "counts-folding", every: "1 minute", pass: (yield* OpsCounts).fold })
+    yield* supervise({ name: "idempotency-retention", every: "1 hour", pass: (yield* AnswerRetention).pass })
     yield* supervise({ name: "webhook-retention", every: "1 hour", pass: (yield* DeliveryRetention).pass })
   })
 )
+
+const operations = Layer.merge(ExportWorker.layer.pipe(Layer.provide(ReportsDatabase.layer)), OpsCounts.layer)
 
 const webhooks = Layer.mergeAll(
   Delivery.layer.pipe(Layer.provide([Sender.layer, KnownEndpoints.layer]), Layer.provide(Addresses.layer)),
@@ -35,6 +46,13 @@ const webhooks = Layer.mergeAll(
 
 /** Works from the moment that it is built, and says how each worker stands. */
 export const layer = supervised.pipe(
-  Layer.provide([ExpirySweep.layer, LeaseSweep.layer, HeartbeatSweep.layer, webhooks]),
+  Layer.provide([
+    AnswerRetention.layer,
+    ExpirySweep.layer,
+    LeaseSweep.layer,
+    HeartbeatSweep.layer,
+    operations,
+    webhooks
+  ]),
   Layer.provideMerge(Workers.layer)
 )

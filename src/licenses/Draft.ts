@@ -6,7 +6,7 @@ import type { AnswerRow } from "../api/KeptAnswer.ts"
 import type { EventRow, NewEvent, UsageRow } from "../events/EventLog.ts"
 import { bindingKey, keyOf, type LicenseState, sortedByCode } from "./CommittedState.ts"
 import type { Knowledge } from "./Knowledge.ts"
-import { clockOrigin, type Origin, recorded } from "./LicenseCommand.ts"
+import type { Origin } from "./LicenseCommand.ts"
 import type {
   Assignment,
   BindingName,
@@ -25,6 +25,7 @@ import type {
 } from "./LicenseState.ts"
 import { isOverdue } from "./Lifecycle.ts"
 import { LeaseChanges } from "./LiveLeases.ts"
+import { clockOrigin, recorded } from "./Recording.ts"
 
 export class Draft implements LicenseView {
   license: LicenseRecord

@@ -5,7 +5,7 @@
  */
 import type { Code } from "../api/Failure.ts"
 import type { Actor } from "../auth/CurrentActor.ts"
-import type { EventRow, NewEvent } from "../events/EventLog.ts"
+import type { NewEvent } from "../events/EventLog.ts"
 import type { BindingName, Changes, LicenseView, LinkKind } from "./LicenseState.ts"
 
 /** On whose behalf a command runs: what its events and ledger rows say. */
@@ -13,24 +13,6 @@ export interface Origin extends Actor {
   readonly request_id: string
   readonly ip_address: string | undefined
 }
-
-/** What time does to a license is done by the system, for no request. */
-export const clockOrigin: Origin = {
-  actor_type: "system",
-  actor_id: "clock",
-  request_id: "req_none",
-  ip_address: undefined
-}
-
-/** An event as it is recorded: with who caused it, when, and for which request. */
-export const recorded = (event: NewEvent, origin: Origin, now: number): EventRow => ({
-  ...event,
-  actor_type: origin.actor_type,
-  actor_id: origin.actor_id,
-  ip_address: origin.ip_address,
-  created_at: now,
-  metadata: { ...event.metadata, request_id: origin.request_id }
-})
 
 /** What a rule may look at that an actor does not hold in memory by itself; it is fetched before the rule runs. */
 export interface Needs {

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import type { SqlClient, Statement } from "effect/sql"
 import type { EventRow, NewEvent } from "../events/EventLog.ts"
 import { columns } from "../postgres/Parameters.ts"
-import { clockOrigin, recorded } from "./LicenseCommand.ts"
+import { clockOrigin, recorded } from "./Recording.ts"
 
 /**
  * Locks licenses in the order of their ids, as the Journal does, and gives those that were free: one that somebody holds is in

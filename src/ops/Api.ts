@@ -5,9 +5,13 @@ import { Decoding } from "../api/Requests.ts"
 import { Idempotency } from "../auth/Idempotency.ts"
 import { ManagementAuthorization, operation } from "../auth/Management.ts"
 import { OpsErrors, OpsSummary } from "./Ops.ts"
+import { WebhookHealth } from "./WebhookHealth.ts"
 
 export class OpsApi extends HttpApiGroup.make("ops")
   .add(
+    HttpApiEndpoint.get("webhookHealth", "/ops/webhook-health", { success: Data(WebhookHealth) }).annotateMerge(
+      operation({ id: "getWebhookHealth", summary: "Tell how webhook deliveries go", scopes: ["ops:read"] })
+    ),
     HttpApiEndpoint.get("summary", "/ops/summary", { success: Data(OpsSummary) }).annotateMerge(
       operation({
         id: "getOpsSummary",

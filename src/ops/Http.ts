@@ -1,6 +1,7 @@
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { Api } from "../Api.ts"
+import { DeliveryHealth } from "../webhooks/DeliveryHealth.ts"
 import { Operations } from "./Operations.ts"
 
 export const OpsHttp = HttpApiBuilder.group(
@@ -8,6 +9,11 @@ export const OpsHttp = HttpApiBuilder.group(
   "ops",
   Effect.fn(function* (handlers) {
     const operations = yield* Operations
-    return handlers.handleAll({ summary: () => operations.summary, errors: () => operations.errors })
+    const deliveries = yield* DeliveryHealth
+    return handlers.handleAll({
+      webhookHealth: () => deliveries.report,
+      summary: () => operations.summary,
+      errors: () => operations.errors
+    })
   })
 )

@@ -1,18 +1,21 @@
 /** The reports on what was used. */
 import { Schema } from "effect"
-import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Data, PagedBySequence } from "../api/Envelope.ts"
 import { failures } from "../api/Failure.ts"
 import { Limit, SequenceCursor } from "../api/Paging.ts"
 import { Decoding } from "../api/Requests.ts"
 import { Idempotency } from "../auth/Idempotency.ts"
 import { ManagementAuthorization, operation } from "../auth/Management.ts"
+import { ReportExport, ReportExportCreate } from "./Export.ts"
 import { filterFields } from "./Filter.ts"
 import { CustomerSummary, LicenseAudit, SubscriptionSettlement, UsageLedgerRow, UsageSummary } from "./Report.ts"
 
 const page = { limit: Schema.optionalKey(Limit), cursor: Schema.optionalKey(SequenceCursor) }
 const error = failures("INVALID_QUERY", "NOT_FOUND")
 const scopes = ["report:read"] as const
+const exportScopes = ["report:export"] as const
+const params = { id: Schema.String }
 
 export class ReportsApi extends HttpApiGroup.make("reports")
   .add(
@@ -73,6 +76,40 @@ export class ReportsApi extends HttpApiGroup.make("reports")
           "One of subscription_id and order_id, or both where the order is the subscription's. Unless given, the period is " +
           "the order's, else the subscription's current one.",
         scopes
+      })
+    )
+  )
+  .add(
+    HttpApiEndpoint.post("createExport", "/reports/exports", {
+      payload: ReportExportCreate,
+      success: Data(ReportExport).pipe(HttpApiSchema.status(201)),
+      error: failures("NOT_FOUND", "VALIDATION_ERROR")
+    }).annotateMerge(
+      operation({
+        id: "createReportExport",
+        summary: "Export a report",
+        description:
+          "A small export is completed at once. A large one is pending: get it until its status is completed or failed.",
+        scopes: exportScopes
+      })
+    ),
+    HttpApiEndpoint.get("getExport", "/reports/exports/:id", {
+      params,
+      success: Data(ReportExport),
+      error: failures("NOT_FOUND")
+    }).annotateMerge(operation({ id: "getReportExport", summary: "Get a report export", scopes: exportScopes })),
+    HttpApiEndpoint.get("downloadExport", "/reports/exports/:id/download", {
+      params,
+      success: Schema.Uint8Array.pipe(HttpApiSchema.asUint8Array({ contentType: "application/octet-stream" })),
+      error: failures("NOT_FOUND", "EXPORT_NOT_READY")
+    }).annotateMerge(
+      operation({
+        id: "downloadReportExport",
+        summary: "Download the file of a report export",
+        description:
+          "The file in the format of the export, the same bytes each time. Takes Range and If-None-Match; ETag and " +
+          "Repr-Digest (RFC 9530) tell the bytes' digest.",
+        scopes: exportScopes
       })
     )
   )

@@ -1,7 +1,7 @@
 /** What is wrong with a question before it is answered: records that are not there, periods that end before they begin. */
 import { Effect } from "effect"
 import type { SqlClient } from "effect/sql"
-import { type Refusal, refuse } from "../api/Failure.ts"
+import { isRefusal, type Refusal, refuse } from "../api/Failure.ts"
 import type { Period, Scope } from "./Filter.ts"
 
 /** Why a report is not given. */
@@ -40,3 +40,14 @@ export const tooLarge = refuse(
   "INVALID_QUERY",
   "A sum passes 2^53 - 1, the largest number that JSON clients can read: narrow the report."
 )
+
+/** Half a report is none. The detail tells exports, which have more room, that there is more. */
+export const tooMany = (rowsMax: number) =>
+  refuse(
+    "INVALID_QUERY",
+    `The report has more than ${rowsMax} rows: narrow it, group by less, or export it.`,
+    tooManyDetail
+  )
+const tooManyDetail = "rows"
+
+export const isTooMany = (error: unknown): boolean => isRefusal(error) && error.detail === tooManyDetail

@@ -124,3 +124,12 @@ const known = new Set([
 /** The first of these parameters that this report does not take, though another one does. */
 export const untaken = (kind: ReportKind, names: ReadonlyArray<string>): string | undefined =>
   names.find((name) => known.has(name) && !Object.hasOwn(filterFields[kind], name))
+
+/** Filters as they stand in the body of an export: texts as in a query; what a query separates by commas may be an array. */
+export const decodeFilters = <K extends ReportKind>(kind: K, filters: { readonly [name: string]: Schema.Json }) => {
+  const texts = Object.entries(filters).map(([name, value]) => [name, Array.isArray(value) ? value.join(",") : value])
+  return Schema.decodeUnknownEffect(Schema.Struct(filterFields[kind]))(Object.fromEntries(texts)) as Effect.Effect<
+    Schema.Struct.Type<(typeof filterFields)[K]>,
+    Schema.SchemaError
+  >
+}

@@ -3,6 +3,9 @@ import { HttpServerRequest } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { Api } from "../Api.ts"
 import { refuse } from "../api/Failure.ts"
+import { Settings } from "../Config.ts"
+import { download, withAddress } from "./Download.ts"
+import { Exports } from "./Exports.ts"
 import { type ReportKind, untaken } from "./Filter.ts"
 import { Reports } from "./Reports.ts"
 
@@ -11,12 +14,18 @@ export const ReportsHttp = HttpApiBuilder.group(
   "reports",
   Effect.fn(function* (handlers) {
     const reports = yield* Reports
+    const exports = yield* Exports
+    const { baseUrl } = yield* Settings
+    const addressed = (request: HttpServerRequest.HttpServerRequest) => Effect.map(withAddress(baseUrl, request))
     return handlers.handleAll({
       usageSummary: ({ query }) => Effect.andThen(takes("usage-summary"), reports.usageSummary(query)),
       usageLedger: ({ query }) => Effect.andThen(takes("usage-ledger"), reports.usageLedger(query)),
       licenseAudit: ({ query }) => Effect.andThen(takes("license-audit"), reports.licenseAudit(query)),
       customerSummary: ({ query }) => Effect.andThen(takes("customer-summary"), reports.customerSummary(query)),
-      settlement: ({ query }) => Effect.andThen(takes("subscription-settlement"), reports.settlement(query))
+      settlement: ({ query }) => Effect.andThen(takes("subscription-settlement"), reports.settlement(query)),
+      createExport: ({ payload, request }) => exports.create(payload).pipe(addressed(request)),
+      getExport: ({ params, request }) => exports.get(params.id).pipe(addressed(request)),
+      downloadExport: ({ params, request }) => Effect.map(exports.file(params.id), (file) => download(file, request))
     })
   })
 )

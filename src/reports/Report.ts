@@ -26,7 +26,8 @@ const usage = {
   topped_up: Count.annotate({ description: "The sum of credits that were added to maxima." })
 }
 
-const grouped = {
+/** What rows of usage may be grouped by. */
+export const groupFields = {
   product_id: Schema.optionalKey(Schema.String),
   customer_id: Schema.optionalKey(Schema.String),
   license_id: Schema.optionalKey(Schema.String),
@@ -35,8 +36,8 @@ const grouped = {
   feature_code: Schema.optionalKey(Schema.String)
 }
 
-const UsageSummaryRow = Schema.Struct({
-  ...grouped,
+export const UsageSummaryRow = Schema.Struct({
+  ...groupFields,
   bucket_start: Schema.optionalKey(Timestamp),
   ...usage,
   licenses: Count.annotate({ description: "How many licenses the row is about." })

@@ -8,7 +8,7 @@ import { refuse } from "../api/Failure.ts"
 import type { Order } from "../commerce/Order.ts"
 import type { Subscription } from "../commerce/Subscription.ts"
 import { present, type Row } from "../postgres/Sql.ts"
-import { periodOf } from "./Asked.ts"
+import { periodOf, tooMany } from "./Asked.ts"
 import type { Period, SettlementFilter } from "./Filter.ts"
 import { balanceOf, balanceRows, ledgerTables, narrowed, type Sums, sums, totalOf, usageOf } from "./LedgerRows.ts"
 import type { SubscriptionSettlement } from "./Report.ts"
@@ -24,9 +24,7 @@ export const settlement = Effect.fnUntraced(function* (
   const period = yield* periodOf(asked, now)
   const scope = order === undefined ? { subscription_id: subscription!.id } : { order_id: order.id }
   const balances = yield* balanceRows(sql, { ...scope, ...asked }, rowsMax)
-  if (balances.length > rowsMax) {
-    return yield* refuse("INVALID_QUERY", `The report has more than ${rowsMax} lines: export it.`)
-  }
+  if (balances.length > rowsMax) return yield* tooMany(rowsMax)
   const features = yield* sql<Sums & { readonly feature_code: string | null }>`
     SELECT f.code AS feature_code, ${sums(sql)} FROM ${ledgerTables(sql)} WHERE ${narrowed(sql, { ...scope, ...asked })}
     GROUP BY f.code ORDER BY f.code`

@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import type { SqlClient, SqlError } from "effect/sql"
 import { refuse } from "../api/Failure.ts"
-import { periodOf } from "./Asked.ts"
+import { periodOf, tooMany } from "./Asked.ts"
 import type { Grouping, UsageSummaryFilter } from "./Filter.ts"
 import { ledgerTables, narrowed, type Sums, sums, totalOf, usageOf } from "./LedgerRows.ts"
 import type { UsageSummary, UsageSummaryRow } from "./Report.ts"
@@ -46,13 +46,7 @@ export const usageSummary = Effect.fnUntraced(function* (
       count(DISTINCT u.license_id) AS licenses
     FROM ${ledgerTables(sql)} WHERE ${narrowed(sql, { ...filter, from })}
     GROUP BY ${sql.literal(places)} ORDER BY ${sql.literal(places)} LIMIT ${rowsMax + 1}`
-  if (rows.length > rowsMax) {
-    return yield* refuse(
-      "INVALID_QUERY",
-      `The report has more than ${rowsMax} rows: narrow it, group by less, or export it.`,
-      "group_by"
-    )
-  }
+  if (rows.length > rowsMax) return yield* tooMany(rowsMax)
   const shown = yield* Effect.forEach(rows, (row) => Effect.map(usageOf(row), (usage) => rowOf(row, usage)))
   const summary: UsageSummary = {
     period,

@@ -254,7 +254,7 @@ const crowd = ({ crowd, licenses }: Sizes): ReadonlyArray<Statement> => [
   [
     "webhook_endpoints",
     `INSERT INTO webhook_endpoints (id, name, url, event_types, is_active, secret_prefix, secret_sealed, created_at, updated_at)
-     SELECT ${id("wh", "n")}, 'Endpoint ' || n, 'https://hooks.example.com/' || n, '{}', false, 'whsec_', '\\x00', t, t
+     SELECT ${id("wh", "n")}, 'Endpoint ' || n, 'https://hooks.example.com/' || n, '{}', n % 500 = 0, 'whsec_', '\\x00', t, t
      FROM generate_series(1, ${crowd}) n, LATERAL (SELECT ${created("n", crowd)} AS t) at`
   ]
 ]

@@ -142,9 +142,27 @@ export const paramsOf = (operation: Operation, { ids }: Fixture): { readonly [na
     })
   )
 
+/** Parameters of a query that the document can not call required, for one of several will do. */
+const asked: { readonly [operationId: string]: ReadonlyArray<string> } = {
+  getSubscriptionSettlement: ["subscription_id"]
+}
+
+/** The parameters without which a query is none, with what exists. */
+export const queryOf = ({ id, query }: Operation, { ids }: Fixture): { readonly [name: string]: string } => {
+  const names = [...query.filter(({ required }) => required).map(({ name }) => name), ...(asked[id] ?? [])]
+  return Object.fromEntries(
+    names.map((name) => {
+      const value = ids[`${name.replace(/_id$/, "")}s`]
+      assert.isDefined(value, `Fixtures.ts knows no value of ${name}, which ${id} needs in its query`)
+      return [name, value]
+    })
+  )
+}
+
 /** Everything of a valid request but its body. */
 export const requestOf = (operation: Operation, fixture: Fixture): Request => ({
   params: paramsOf(operation, fixture),
+  query: `?${new URLSearchParams(queryOf(operation, fixture))}`,
   ...(operation.credential === "license key" ? { authorization: `License ${fixture.licenseKey}` } : undefined),
   ...(operation.keyRequired ? { headers: { "idempotency-key": serial() } } : undefined)
 })

@@ -19,7 +19,7 @@ const note = (prepared: boolean, run: (text: string, parameters: ReadonlyArray<u
   // Called as the method of a session.
   function (this: Session, text: string, parameters: ReadonlyArray<unknown>) {
     // Whoever asks is looked up by the token's digest, however long the list.
-    if (!/FROM api_keys[^]*token_hash/.test(text)) captured?.push({ text, parameters, prepared })
+    if (!/FROM api_keys[\s\S]*token_hash/.test(text)) captured?.push({ text, parameters, prepared })
     return run.call(this, text, parameters)
   }
 

@@ -14,7 +14,7 @@ import { TestServer } from "../support/TestServer.ts"
 import { bodiesNear, queryValues } from "./Arbitraries.ts"
 import { contentOf } from "./Content.ts"
 import { Conversation, type Request, textOf } from "./Conversation.ts"
-import { bodyOf, type Fixture, Fixtures, paramsOf, requestOf } from "./Fixtures.ts"
+import { bodyOf, type Fixture, Fixtures, paramsOf, queryOf, requestOf } from "./Fixtures.ts"
 import { memberMutations, wholeBodies } from "./Mutations.ts"
 import { bodyFaults } from "./Oracle.ts"
 import { type Operation, operations, type QueryParameter, resolved } from "./Surface.ts"
@@ -165,19 +165,25 @@ const accepts = ({ name, schema: given }: QueryParameter, text: string): boolean
   return name === "cursor" || schema["pattern"] !== undefined || schema["maxLength"] !== undefined ? undefined : true
 }
 
+const invalid = (name: string) => ({ status: 400, code: "INVALID_QUERY", paths: [name] })
+
 const queryCase = (operation: Operation, fixture: Fixture, parameter: QueryParameter, encoded: string): Case => {
-  const query = `?${parameter.name}=${encoded}`
+  const { [parameter.name]: _, ...others } = queryOf(operation, fixture)
+  const query = `?${new URLSearchParams(others)}&${parameter.name}=${encoded}`
   const request = { ...requestOf(operation, fixture), query }
   // A plus sign is a blank in a query.
   const accepted = accepts(parameter, decodeURIComponent(encoded.replaceAll("+", " ")))
   return {
-    name: query.slice(0, 100),
+    name: query.slice(0, 200),
     request,
-    ...(accepted === false && { refused: { status: 400, code: "INVALID_QUERY", paths: [parameter.name] } })
+    ...(accepted === false && { refused: invalid(parameter.name) })
   }
 }
 
 const queryTexts = ["", "0", "-1", "1.5", "abc", "1e2", "%00", "a%00b", "ACTIVE", "2030-02-30T00:00:00Z", "2030-01-01"]
+const unreadable = ["a=%", "a=%ZZ", "a=%FF", "a=%ED%A0%80"]
+/** What no operation knows, and what it knows said twice: no failure of the service, whatever it makes of it. */
+const ignored = ["colour=red", "", "&&=", "__proto__=1&constructor=2", "limit=200&limit=300&limit=1"]
 const wrongCursors = ["abc", "", "MTIz", "MC4", "====", "x".repeat(2_000)]
 
 layer(Subject, { timeout: "1 minute" })("A query", (it) => {
@@ -191,25 +197,17 @@ layer(Subject, { timeout: "1 minute" })("A query", (it) => {
           const cases = operation.query.flatMap((parameter) =>
             [...queryTexts, ...random].map((text) => queryCase(operation, fixture, parameter, text))
           )
-          const request = requestOf(operation, fixture)
-          const cursors = wrongCursors.map((text) => ({
-            name: `cursor ${text}`,
-            request: { ...request, query: `?cursor=${text}` },
-            refused: { status: 400, code: "INVALID_QUERY", paths: ["cursor"] }
-          }))
-          const unreadable = ["?a=%", "?a=%ZZ", "?a=%FF", "?a=%ED%A0%80"].map((query) => ({
-            name: query,
-            request: { ...request, query },
-            refused: { status: 400, code: "BAD_REQUEST" }
-          }))
-          const ignored = [
-            "?colour=red",
-            "?",
-            "?&&=",
-            "?__proto__=1&constructor=2",
-            "?limit=200&limit=300&limit=1"
-          ].map((query) => ({ name: query, request: { ...request, query } }))
-          yield* sendAll(operation, [...cases, ...cursors, ...unreadable, ...ignored])
+          const right = requestOf(operation, fixture)
+          const adding = (more: string) => ({ name: more, request: { ...right, query: `${right.query}&${more}` } })
+          const cursors = operation.query.some(({ name }) => name === "cursor") ? wrongCursors : []
+          const missing = operation.query.filter(({ required }) => required)
+          yield* sendAll(operation, [
+            ...cases,
+            ...cursors.map((text) => ({ ...adding(`cursor=${text}`), refused: invalid("cursor") })),
+            ...missing.map(({ name }) => ({ name, request: { ...right, query: "" }, refused: invalid(name) })),
+            ...unreadable.map((text) => ({ ...adding(text), refused: { status: 400, code: "BAD_REQUEST" } })),
+            ...ignored.map(adding)
+          ])
         }),
       timeout
     )

@@ -6,10 +6,11 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { openSession } from "../../src/postgres/Postgres.ts"
-import { fill, hotProduct, idOf, type Sizes, timedPolicy } from "../bench/scaleRows.ts"
+import { fill, hotProduct, idOf, meteredFeature, type Sizes, timedPolicy } from "../bench/scaleRows.ts"
 import { Database } from "../support/Database.ts"
 import { TestServer } from "../support/TestServer.ts"
-import { Conversation } from "./Conversation.ts"
+import { Conversation, operationOf } from "./Conversation.ts"
+import { bodyOf } from "./Fixtures.ts"
 import { capture, layerCapturing, planningsOf, type Scan, scansOf } from "./Plans.ts"
 import { type Operation, operations, resolved } from "./Surface.ts"
 
@@ -51,9 +52,11 @@ const lists = operations.filter(
   ({ path, query }) => query.some(({ name }) => name === "limit") && !path.startsWith("/api/v1/reports/")
 )
 
-/** What a path names: things that have much of everything. */
+/** What paths and bodies name: things that have much of everything. */
 const ids: { readonly [kind: string]: string } = {
   products: hotProduct,
+  policies: timedPolicy,
+  features: meteredFeature,
   licenses: idOf("lic", 1),
   customers: idOf("cust", 1)
 }
@@ -65,8 +68,8 @@ const texts: { readonly [name: string]: ReadonlyArray<string> } = {
   version: ["1.5000", "none"],
   external_system: ["stripe", "paddle", "none"],
   external_id: ["order_700", "sub_700", "none"],
-  product_id: [hotProduct, idOf("prod", 700), "none"],
-  policy_id: [timedPolicy, idOf("pol", 701), "none"],
+  product_id: [hotProduct, idOf("prod", 200), "none"],
+  policy_id: [timedPolicy, idOf("pol", 401), "none"],
   customer_id: [idOf("cust", 700), "none"],
   order_id: [idOf("ord", 700), "none"],
   subscription_id: [idOf("sub", 700), "none"],
@@ -94,7 +97,7 @@ const queriesOf = ({ query }: Operation): ReadonlyArray<string> => [
 /** What is wrong with how a page was found. */
 const faultsOf = (scans: ReadonlyArray<Scan>, rowsOf: ReadonlyMap<string, number>): ReadonlyArray<string> => {
   const whole = scans.filter(
-    ({ table, type }) => type === "Seq Scan" && rowsOf.get(table)! > smallMax && !read.has(table)
+    ({ table, type }) => type === "Seq Scan" && rowsOf.get(table)! > smallMax && !readWhole.has(table)
   )
   const rows = scans.reduce((sum, scan) => sum + scan.rows, 0)
   return [
@@ -105,9 +108,46 @@ const faultsOf = (scans: ReadonlyArray<Scan>, rowsOf: ReadonlyMap<string, number
   ]
 }
 
-layer(Subject, { timeout: "1 minute" })("A list", (it) => {
+interface Page {
+  readonly data: ReadonlyArray<{ readonly id?: string; readonly sequence?: number; readonly status?: string }>
+  readonly page_info: { readonly next_cursor: string | number | null }
+}
+
+/** The rows of a list, page by page; `between` runs after each but the last. */
+const walk = Effect.fnUntraced(function* (
+  operation: Operation,
+  { between = Effect.void, pages = Number.POSITIVE_INFINITY, query = "" }: Walk
+) {
+  const { ask } = yield* Conversation
+  const params = Object.fromEntries(operation.params.map(({ kind, name }) => [name, ids[kind]!]))
+  const rows: Array<Page["data"][number]> = []
+  let cursor: string | number | null = null
+  do {
+    const place: string = cursor === null ? "" : `&cursor=${cursor}`
+    const answer = yield* ask(operation, { params, query: `?limit=200${query}${place}` })
+    const { data, page_info } = answer.json as Page
+    rows.push(...data)
+    cursor = page_info.next_cursor
+    if (cursor !== null) yield* between
+  } while (cursor !== null && rows.length < pages * 200)
+  return rows
+})
+
+interface Walk {
+  readonly between?: Effect.Effect<unknown>
+  readonly pages?: number
+  readonly query?: string
+}
+
+const keysOf = (rows: Page["data"]) => rows.map(({ id, sequence }) => id ?? sequence)
+
+/** What makes a row for a list: the operation of the same path. Feeds get their rows from any change. */
+const makerOf = ({ path }: Operation) =>
+  operations.find((operation) => operation.path === path && operation.method === "POST") ?? operationOf("createProduct")
+
+layer(Subject, { timeout: "1 minute" })("Lists", (it) => {
   for (const operation of lists) {
-    it.effect(`of ${operation.id} is served by indexes, whichever filter is given`, () =>
+    it.effect(`${operation.id} is served by indexes, whichever filter is given`, () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const { ask } = yield* Conversation
@@ -141,4 +181,41 @@ layer(Subject, { timeout: "1 minute" })("A list", (it) => {
       })
     )
   }
+
+  const fixture = { ids: ids, licenseKey: "", fingerprint: "walk", featureCode: "", leaseToken: "" }
+
+  for (const operation of lists) {
+    it.effect(`${operation.id} gives the same rows while others are added`, () =>
+      Effect.gen(function* () {
+        const { ask } = yield* Conversation
+        const maker = makerOf(operation)
+        const add = Effect.gen(function* () {
+          const params = Object.fromEntries(maker.params.map(({ kind, name }) => [name, ids[kind]!]))
+          const answer = yield* ask(maker, { params, body: bodyOf(maker, fixture) })
+          assert.isBelow(answer.status, 300, `${maker.id}: ${answer.text}`)
+        })
+        const undisturbed = keysOf(yield* walk(operation, { pages: 8 }))
+        const disturbed = keysOf(yield* walk(operation, { pages: 8, between: add }))
+        assert.strictEqual(new Set(undisturbed).size, undisturbed.length)
+        assert.deepStrictEqual(disturbed, undisturbed)
+      })
+    )
+  }
+
+  it.effect("listLicenses by state shows each license once, in the state that the clock and its policy give it", () =>
+    Effect.gen(function* () {
+      const { advance, client } = yield* TestServer
+      const list = operationOf("listLicenses")
+      yield* client.policies.update({ params: { id: timedPolicy }, payload: { grace_period_days: 20 } })
+      yield* advance(40 * 86_400)
+      const all = yield* walk(list, {})
+      assert.isAtLeast(all.length, sizes.licenses)
+      const states = [...new Set(all.map(({ status }) => status!))]
+      assert.sameMembers(states, ["active", "grace_period", "expired", "suspended", "revoked"])
+      for (const state of states) {
+        const shown = keysOf(all.filter(({ status }) => status === state))
+        assert.deepStrictEqual(keysOf(yield* walk(list, { query: `&status=${state}` })), shown, state)
+      }
+    })
+  )
 })

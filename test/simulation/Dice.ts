@@ -34,7 +34,7 @@ export class Dice {
 
   /** One of the names, each as often as its weight says. */
   weighted<K extends string>(weights: { readonly [name in K]: number }): K {
-    const entries = Object.entries(weights) as ReadonlyArray<[K, number]>
+    const entries = Object.entries(weights) as unknown as ReadonlyArray<readonly [K, number]>
     let left = this.next() * entries.reduce((sum, [, weight]) => sum + weight, 0)
     for (const [name, weight] of entries) {
       left -= weight

@@ -1,0 +1,153 @@
+/**
+ * What stands in the file of an export. The figures are fixed as canonical JSON first, which the digest is taken of; every format
+ * shows those figures and none looked up later. The ledger comes in pieces, for it may be as long as there is disk.
+ */
+import { Effect, Schema } from "effect"
+import type { SqlClient } from "effect/sql"
+import { canonicalize, type Json } from "../api/CanonicalJson.ts"
+import { formatTimestamp } from "../api/Timestamp.ts"
+import { Event } from "../events/Event.ts"
+import { present, type Row } from "../postgres/Sql.ts"
+import { periodOf, tooMany } from "./Asked.ts"
+import { type Cell, csvLine } from "./Csv.ts"
+import { customerSummary } from "./CustomerSummary.ts"
+import { decodeFilters, type ReportKind } from "./Filter.ts"
+import { ledgerTables, narrowed } from "./LedgerRows.ts"
+import { licenseAudit } from "./LicenseAudit.ts"
+import * as Report from "./Report.ts"
+import { settlement } from "./Settlement.ts"
+import { ledgerColumns } from "./UsageLedger.ts"
+import { usageSummary } from "./UsageSummary.ts"
+
+/** A piece of an export. Both texts of all pieces, one after another, are the whole. */
+export interface Piece {
+  /** The figures as canonical JSON. */
+  readonly snapshot: string
+  /** The same as CSV. */
+  readonly csv: string
+  readonly rows: number
+  /** The last row of the ledger that is in it. */
+  readonly collected: number
+  readonly last: boolean
+}
+
+/** What an export is asked for, as it is stored. */
+export interface Asked {
+  readonly report_kind: ReportKind
+  readonly filters: { readonly [name: string]: Schema.Json }
+  readonly generated_at: number
+  readonly ledger_last: number
+}
+
+/** Reads filters as they are stored: what was accepted once stays right. */
+const decoded = <K extends ReportKind>(kind: K, filters: Asked["filters"]) => Effect.orDie(decodeFilters(kind, filters))
+
+/** The next piece of an export of the ledger, of at most `limit` rows after the one numbered `collected`. */
+export const ledgerPiece = Effect.fnUntraced(function* (
+  sql: SqlClient.SqlClient,
+  asked: Asked,
+  collected: number,
+  first: boolean,
+  limit: number
+) {
+  const filter = yield* decoded("usage-ledger", asked.filters)
+  const rows = yield* sql<Row<Report.UsageLedgerRow>>`
+    SELECT ${sql.literal(ledgerColumns)} FROM ${ledgerTables(sql)}
+    WHERE ${narrowed(sql, filter)} AND u.sequence > ${collected} AND u.sequence <= ${asked.ledger_last}
+    ORDER BY u.sequence LIMIT ${limit}`
+  const last = rows.length < limit
+  const shown = yield* Effect.orDie(
+    Schema.encodeEffect(Schema.Array(Report.UsageLedgerRow))(rows.map(present<Report.UsageLedgerRow>))
+  )
+  const texts = shown.map((row) => canonicalize(row as never))
+  const columns = Object.keys(Report.UsageLedgerRow.fields)
+  const head = first ? yield* ledgerHead(asked) : texts.length > 0 ? "," : ""
+  const piece: Piece = {
+    snapshot: head + texts.join(",") + (last ? "]}" : ""),
+    csv: (first ? csvLine(columns) : "") + shown.map((row) => lineOf(columns, row)).join(""),
+    rows: rows.length,
+    collected: rows.at(-1)?.sequence ?? collected,
+    last
+  }
+  return piece
+})
+
+// "rows" is the last name in the canonical order, so that rows can follow whatever comes before.
+const ledgerHead = Effect.fnUntraced(function* ({ filters, generated_at, report_kind }: Asked) {
+  const { from, to } = yield* periodOf(yield* decoded("usage-ledger", filters), generated_at)
+  const period = { ...(from === undefined ? undefined : { from: formatTimestamp(from) }), to: formatTimestamp(to) }
+  const head = canonicalize({ filters, generated_at: formatTimestamp(generated_at), period, report_kind })
+  return `${head.slice(0, -1)},"rows":[`
+})
+
+/** An export of any other report, whole. More rows than `rowsMax` are refused. */
+export const wholePiece = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, asked: Asked, rowsMax: number) {
+  const { report, table } = yield* reportOf(sql, asked, rowsMax)
+  const { filters, generated_at, report_kind } = asked
+  const piece: Piece = {
+    snapshot: canonicalize({ filters, generated_at: formatTimestamp(generated_at), report, report_kind }),
+    csv: csvLine(table.columns) + table.rows.map((row) => lineOf(table.columns, row)).join(""),
+    rows: table.rows.length,
+    collected: 0,
+    last: true
+  }
+  return piece
+})
+
+interface Table {
+  readonly columns: ReadonlyArray<string>
+  readonly rows: ReadonlyArray<object>
+}
+
+const lineOf = (columns: ReadonlyArray<string>, row: object): string =>
+  csvLine(columns.map((column) => (row as { readonly [name: string]: Cell })[column]))
+
+const encoded = <S extends Schema.Constraint>(schema: S, value: S["Type"]) =>
+  Effect.orDie(Schema.encodeUnknownEffect(schema as never as Schema.Codec<unknown>)(value)) as Effect.Effect<Json>
+
+const reportOf = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, asked: Asked, rowsMax: number) {
+  const { filters, generated_at: now, report_kind: kind } = asked
+  switch (kind) {
+    case "usage-summary": {
+      const summary = yield* usageSummary(sql, yield* decoded(kind, filters), now, rowsMax)
+      const report = yield* encoded(Report.UsageSummary, summary)
+      const { bucket_start: _, ...fields } = Report.UsageSummaryRow.fields
+      const kept = Object.keys(fields).filter(
+        (name) => !(name in groupFields) || summary.group_by.includes(name as never)
+      )
+      const columns = summary.bucket === undefined ? kept : ["bucket_start", ...kept]
+      return { report, table: { columns, rows: (report as never as typeof Report.UsageSummary.Encoded).rows } as Table }
+    }
+    case "subscription-settlement": {
+      const report = yield* encoded(
+        Report.SubscriptionSettlement,
+        yield* settlement(sql, yield* decoded(kind, filters), now, rowsMax)
+      )
+      const { lines } = report as never as typeof Report.SubscriptionSettlement.Encoded
+      return { report, table: { columns: Object.keys(Report.UsageBalance.fields), rows: lines } as Table }
+    }
+    case "license-audit": {
+      const request = { ...(yield* decoded(kind, filters)), limit: rowsMax }
+      const audit = yield* licenseAudit(sql, request, now)
+      if (audit.next_cursor !== null) return yield* tooMany(rowsMax)
+      const report = yield* encoded(Report.LicenseAudit, audit)
+      const { events } = report as never as typeof Report.LicenseAudit.Encoded
+      return { report, table: { columns: Object.keys(Event.fields), rows: events } as Table }
+    }
+    default: {
+      const report = yield* encoded(
+        Report.CustomerSummary,
+        yield* customerSummary(sql, yield* decoded("customer-summary", filters), now, rowsMax)
+      )
+      return { report, table: { columns: ["field", "value"], rows: flattened(report) } as Table }
+    }
+  }
+})
+
+const groupFields = Report.groupFields
+
+/** A value as lines of path and value. */
+const flattened = (value: Cell, path = ""): ReadonlyArray<{ readonly field: string; readonly value: Cell }> =>
+  typeof value === "object" && value !== null
+    ? Object.entries(value).flatMap(([key, inner]) => flattened(inner as Cell, path === "" ? key : `${path}.${key}`))
+    : [{ field: path, value }]

@@ -1,0 +1,173 @@
+/** The rows of exports. Bytes are stored in chunks, so that no file has to fit into memory, neither written nor read. */
+import { Effect, Stream } from "effect"
+import type { SqlClient } from "effect/sql"
+import { columns, instant, json } from "../postgres/Parameters.ts"
+import { present, type Row } from "../postgres/Sql.ts"
+import { makeDigest } from "../signing/Digest.ts"
+import type { StoredExport } from "./Export.ts"
+import type { Asked, Piece } from "./ExportContent.ts"
+
+/** Bytes of a chunk: large enough to be few, small enough to hold many downloads in memory. */
+const chunkBytes = 262_144
+
+export type Part = "snapshot" | "artifact"
+
+/** Where the file of an export is: JSON is the figures themselves. */
+export const partOf = ({ format }: Pick<StoredExport, "format">): Part => (format === "json" ? "snapshot" : "artifact")
+
+export interface ExportRow extends StoredExport, Omit<Asked, "filters"> {
+  readonly collected: number
+  readonly chunks_done: number
+  readonly attempts: number
+  readonly leased_until?: number
+}
+
+const stored = `id, report_kind, format, status, filters, digest, artifact_digest, content_type, size_bytes, failure, created_by,
+  created_at, updated_at, rows_done AS "rows"`
+const working = `${stored}, generated_at, ledger_last, collected, chunks_done, attempts, leased_until`
+
+export const findExport = (sql: SqlClient.SqlClient, id: string) =>
+  Effect.map(sql<Row<StoredExport>>`SELECT ${sql.literal(stored)} FROM report_exports WHERE id = ${id}`, ([row]) =>
+    row === undefined ? undefined : present<StoredExport>(row)
+  )
+
+export const insertExport = (sql: SqlClient.SqlClient, row: ExportRow) => sql`
+  INSERT INTO report_exports (id, report_kind, format, status, filters, content_type, created_by, generated_at, ledger_last,
+    created_at, updated_at)
+  VALUES (${row.id}, ${row.report_kind}, ${row.format}, ${row.status}, ${json(row.filters)}, ${row.content_type},
+    ${row.created_by}, ${instant(row.generated_at)}, ${row.ledger_last}, ${instant(row.created_at)},
+    ${instant(row.updated_at)})`
+
+/** Takes the oldest export that nobody is at, until an instant. */
+export const claimExport = (sql: SqlClient.SqlClient, now: number, until: number) =>
+  Effect.map(
+    sql<Row<ExportRow>>`
+      UPDATE report_exports SET status = 'processing', leased_until = ${instant(until)}, attempts = attempts + 1,
+        updated_at = ${instant(now)}
+      WHERE id = (
+        SELECT id FROM report_exports
+        WHERE status IN ('pending', 'processing') AND (leased_until IS NULL OR leased_until <= ${instant(now)})
+        ORDER BY created_at, id LIMIT 1 FOR UPDATE SKIP LOCKED
+      )
+      RETURNING ${sql.literal(working)}`,
+    ([row]) => (row === undefined ? undefined : present<ExportRow>(row))
+  )
+
+/**
+ * Writes a piece behind those that are there, and how far the export is. Gives the row as it is then, or undefined where
+ * another node has taken the export meanwhile: nothing is written then.
+ */
+export const writePiece = Effect.fnUntraced(function* (
+  sql: SqlClient.SqlClient,
+  row: ExportRow,
+  piece: Piece,
+  times: { readonly now: number; readonly until: number }
+) {
+  const snapshot = chunksOf(piece.snapshot)
+  const artifact = row.format === "csv" ? chunksOf(piece.csv) : []
+  const chunks = Math.max(snapshot.length, artifact.length)
+  const [written] = yield* sql<Row<ExportRow>>`
+    UPDATE report_exports SET collected = ${piece.collected}, rows_done = rows_done + ${piece.rows},
+      chunks_done = chunks_done + ${chunks}, leased_until = ${instant(times.until)}, updated_at = ${instant(times.now)},
+      generated_at = ${instant(row.generated_at)}
+    WHERE id = ${row.id} AND chunks_done = ${row.chunks_done} AND attempts = ${row.attempts}
+    RETURNING ${sql.literal(working)}`
+  if (written === undefined) return undefined
+  yield* insertChunks(sql, row, "snapshot", snapshot)
+  yield* insertChunks(sql, row, "artifact", artifact)
+  return present<ExportRow>(written)
+})
+
+const chunksOf = (text: string): ReadonlyArray<Uint8Array> => {
+  const bytes = Buffer.from(text)
+  return Array.from({ length: Math.ceil(bytes.length / chunkBytes) }, (_, index) =>
+    bytes.subarray(index * chunkBytes, (index + 1) * chunkBytes)
+  )
+}
+
+const insertChunks = (
+  sql: SqlClient.SqlClient,
+  { chunks_done, id }: ExportRow,
+  part: Part,
+  chunks: ReadonlyArray<Uint8Array>
+) =>
+  Effect.forEach(
+    chunks,
+    (bytes, index) => sql`
+      INSERT INTO report_export_chunks (export_id, part, ordinal, bytes)
+      SELECT ${id}, ${part}, ${chunks_done + index}, bytes FROM unnest(${columns.bytea([bytes])}) AS chunk (bytes)`,
+    { discard: true }
+  )
+
+/** Completes an export whose pieces are all there: takes the digests over what is stored. */
+export const completeExport = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, row: ExportRow, now: number) {
+  const figures = yield* digestOf(sql, row.id, "snapshot")
+  const file = partOf(row) === "snapshot" ? figures : yield* digestOf(sql, row.id, partOf(row))
+  yield* sql`
+    UPDATE report_exports SET status = 'completed', digest = ${figures.digest}, artifact_digest = ${file.digest},
+      size_bytes = ${file.size}, leased_until = NULL, updated_at = ${instant(now)}
+    WHERE id = ${row.id} AND attempts = ${row.attempts}`
+  // The figures have done their work where the file is another one.
+  if (partOf(row) !== "snapshot") {
+    yield* sql`DELETE FROM report_export_chunks WHERE export_id = ${row.id} AND part = 'snapshot'`
+  }
+})
+
+const digestOf = (sql: SqlClient.SqlClient, id: string, part: Part) =>
+  Effect.gen(function* () {
+    const digest = makeDigest()
+    let size = 0
+    const chunks = yield* chunkSizes(sql, id, part)
+    yield* Stream.runForEach(readChunks(sql, id, part, slicesOf(chunks)), (bytes) =>
+      Effect.sync(() => {
+        digest.update(bytes)
+        size += bytes.length
+      })
+    )
+    return { digest: digest.hex(), size }
+  })
+
+export const failExport = (sql: SqlClient.SqlClient, { attempts, id }: ExportRow, failure: string, now: number) => sql`
+  UPDATE report_exports SET status = 'failed', failure = ${failure}, leased_until = NULL, updated_at = ${instant(now)}
+  WHERE id = ${id} AND attempts = ${attempts}`
+
+interface ChunkSize {
+  readonly ordinal: number
+  readonly size: number
+}
+
+/** The chunks of a part in their order. The size of a stored value is known without reading it. */
+export const chunkSizes = (sql: SqlClient.SqlClient, id: string, part: Part) => sql<ChunkSize>`
+  SELECT ordinal, octet_length(bytes) AS size FROM report_export_chunks WHERE export_id = ${id} AND part = ${part}
+  ORDER BY ordinal`
+
+/** A chunk and what of it is wanted. */
+interface Slice {
+  readonly ordinal: number
+  readonly start: number
+  readonly end: number
+}
+
+/** What of the chunks lies between two positions in the whole; the second one is not in it. */
+export const slicesOf = (
+  chunks: ReadonlyArray<ChunkSize>,
+  from = 0,
+  to = Number.POSITIVE_INFINITY
+): ReadonlyArray<Slice> => {
+  let position = 0
+  return chunks.flatMap(({ ordinal, size }) => {
+    const [start, end] = [Math.max(from - position, 0), Math.min(to - position, size)]
+    position += size
+    return start < end ? [{ ordinal, start, end }] : []
+  })
+}
+
+/** Reads one chunk after another, as they are taken. */
+export const readChunks = (sql: SqlClient.SqlClient, id: string, part: Part, slices: ReadonlyArray<Slice>) =>
+  Stream.mapEffect(Stream.fromIterable(slices), ({ end, ordinal, start }) =>
+    Effect.map(
+      sql<{ readonly bytes: Uint8Array }>`
+        SELECT bytes FROM report_export_chunks WHERE export_id = ${id} AND part = ${part} AND ordinal = ${ordinal}`,
+      ([row]) => row!.bytes.subarray(start, end)
+    )
+  )

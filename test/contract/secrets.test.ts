@@ -1,0 +1,193 @@
+/**
+ * Every operation is run, and refused and failed in between; then every log record, span, metric, event and table is searched
+ * for every secret that was used. A secret may stand where its holder gets it, and nowhere else.
+ */
+import { assert, layer } from "@effect/vitest"
+import { Cause, Effect, Exit, Layer, Logger, Metric, References, Tracer } from "effect"
+import { SqlClient } from "effect/sql"
+import * as Tokens from "../../src/auth/Tokens.ts"
+import * as LicenseKey from "../../src/licenses/LicenseKey.ts"
+import { MasterKey } from "../../src/signing/MasterKey.ts"
+import { TestServer } from "../support/TestServer.ts"
+import { Conversation, type Request } from "./Conversation.ts"
+import { bodyOf, type Fixture, Fixtures, requestOf } from "./Fixtures.ts"
+import { type Operation, operations } from "./Surface.ts"
+
+/** What the service has told, by where. */
+const told = { logs: [] as Array<string>, spans: [] as Array<string> }
+
+const jsonSafe = (_: string, value: unknown) => (typeof value === "bigint" ? String(value) : value)
+
+const logging = Layer.merge(
+  Logger.layer([
+    Logger.make(({ cause, fiber, message }) => {
+      const annotations = fiber.getRef(References.CurrentLogAnnotations)
+      told.logs.push(JSON.stringify([message, annotations], jsonSafe), Cause.pretty(cause))
+    })
+  ]),
+  Layer.succeed(References.MinimumLogLevel, "All")
+)
+
+class RecordedSpan extends Tracer.NativeSpan {
+  override end(endTime: bigint, exit: Exit.Exit<unknown, unknown>): void {
+    super.end(endTime, exit)
+    const failed = Exit.isFailure(exit) ? Cause.pretty(exit.cause) : ""
+    told.spans.push(this.name, JSON.stringify([...this.attributes, this.events], jsonSafe), failed)
+  }
+}
+const tracing = Layer.succeed(Tracer.Tracer, Tracer.make({ span: (options) => new RecordedSpan(options) }))
+
+const Subject = Fixtures.layer.pipe(
+  Layer.provideMerge(Conversation.layer),
+  Layer.provideMerge(TestServer.layer),
+  Layer.provide([logging, tracing])
+)
+
+/** Members of answers that show a secret, once. */
+const showing = new Set(["token", "license_key", "lease_token", "secret"])
+
+const secretsIn = (value: unknown): ReadonlyArray<string> => {
+  if (typeof value !== "object" || value === null) return []
+  return Object.entries(value).flatMap(([name, member]) =>
+    showing.has(name) && typeof member === "string" ? [member] : secretsIn(member)
+  )
+}
+
+const unknownToken = Tokens.fromBytes(new Uint8Array(32).fill(5))
+const unknownKey = LicenseKey.fromBytes(new Uint8Array(28).fill(5))
+const chosen = "a webhook secret that its owner has chosen"
+
+/** Every way in which a secret could be written down. */
+const spellings = (secret: string | Uint8Array): ReadonlyArray<string> => {
+  const bytes = Buffer.from(secret as string)
+  const encoded = (["hex", "base64", "base64url"] as const).map((encoding) =>
+    bytes.toString(encoding).replace(/=+$/, "")
+  )
+  return typeof secret === "string" ? [secret, ...encoded] : encoded
+}
+
+layer(Subject, { timeout: "3 minutes" })("Secrets", (it) => {
+  const secrets = new Map<string, string | Uint8Array>()
+  const keep = (what: string, ...found: ReadonlyArray<string | Uint8Array>) => {
+    for (const secret of found) secrets.set(`${what}: ${String(secret)}`, secret)
+  }
+
+  /** Runs an operation as it is meant, with a key, again, with other credentials, and wrong. */
+  const exercise = Effect.fnUntraced(function* (operation: Operation, fixture: Fixture) {
+    const { ask } = yield* Conversation
+    const body = bodyOf(operation, fixture) as Record<string, unknown> | undefined
+    const more = "secret" in (body ?? {}) || operation.id === "createWebhook" ? { secret: chosen } : {}
+    const right: Request = {
+      ...requestOf(operation, fixture),
+      ...(body === undefined ? undefined : { body: { ...body, ...more } }),
+      headers: operation.method === "GET" ? {} : { "idempotency-key": `of-${operation.id}` }
+    }
+    const first = yield* ask(operation, right)
+    if (first.status < 300) yield* ask(operation, right)
+    keep(operation.id, ...secretsIn(first.json))
+    if (operation.credential === "none") return
+    const scheme = operation.credential === "token" ? `Bearer ${unknownToken}` : `License ${unknownKey}`
+    for (const authorization of [scheme, scheme.slice(0, -1), `Basic ${unknownToken}`]) {
+      yield* ask(operation, { ...right, authorization })
+    }
+    if (body !== undefined) yield* ask(operation, { ...right, headers: {}, body: { ...body, ...more, unknown: 1 } })
+  })
+
+  /** The same with a device that can be told from everything else. */
+  const bound = Effect.fnUntraced(function* (made: Fixture) {
+    const { data } = yield* Conversation
+    const fixture = { ...made, fingerprint: `fingerprint-of-${made.fingerprint}-only` }
+    const { fingerprint, leaseToken, licenseKey } = fixture
+    keep("license key", licenseKey)
+    keep("lease token", leaseToken)
+    keep("fingerprint", fingerprint)
+    const authorization = `License ${licenseKey}`
+    const { device_id } = yield* data<{ readonly device_id: string }>("activateLicense", {
+      authorization,
+      body: { fingerprint }
+    })
+    return { ...fixture, ids: { ...fixture.ids, devices: device_id } }
+  })
+
+  /** Lets statements fail whose rows hold secrets: what PostgreSQL says of a row must not be told either. */
+  const failing = Effect.fnUntraced(function* (fixture: Fixture) {
+    const sql = yield* SqlClient.SqlClient
+    const { send } = yield* TestServer
+    const fingerprint = "fingerprint-of-a-failure"
+    keep("fingerprint", fingerprint)
+    yield* sql`ALTER TABLE devices ADD CONSTRAINT failing CHECK (fingerprint <> 'fingerprint-of-a-failure')`
+    yield* sql`ALTER TABLE api_keys ADD CONSTRAINT failing CHECK (name <> 'failing')`
+    const activation = yield* send({
+      method: "POST",
+      path: "/api/v1/license/activate",
+      headers: { authorization: `License ${fixture.licenseKey}` },
+      body: { fingerprint, hostname: "host-of-a-failure" }
+    })
+    const creation = yield* send({ method: "POST", path: "/api/v1/api-keys", body: { name: "failing" } })
+    assert.deepStrictEqual([activation.status, creation.status], [500, 500])
+    for (const secret of [fingerprint, "host-of-a-failure", "api_keys"]) {
+      assert.notInclude(activation.text + creation.text, secret)
+    }
+    yield* sql`ALTER TABLE devices DROP CONSTRAINT failing`
+    yield* sql`ALTER TABLE api_keys DROP CONSTRAINT failing`
+  })
+
+  const signingSeeds = Effect.gen(function* () {
+    const sql = yield* SqlClient.SqlClient
+    const masterKey = yield* MasterKey
+    const rows = yield* sql<{ kid: string; sealed: Uint8Array }>`
+      SELECT kid, private_key_sealed AS sealed FROM signing_keys WHERE length(private_key_sealed) > 0`
+    return yield* Effect.forEach(rows, ({ kid, sealed }) => masterKey.open(sealed, `signing_keys/${kid}`))
+  })
+
+  /** Every row of every table as text, bytes in hex; of devices without what they are bound by. */
+  const dump = Effect.gen(function* () {
+    const sql = yield* SqlClient.SqlClient
+    const tables = yield* sql<{ name: string }>`
+      SELECT table_name AS name FROM information_schema.tables WHERE table_schema = 'public' AND table_type = 'BASE TABLE'`
+    return yield* Effect.forEach(tables, ({ name }) =>
+      Effect.map(
+        sql<{ row: string }>`SELECT (to_jsonb(t) - 'fingerprint' - 'binding_key')::text AS row FROM ${sql(name)} t`,
+        (rows) => [name, rows.map(({ row }) => row).join("\n")] as const
+      )
+    )
+  })
+
+  it.effect("are nowhere but with those who hold them", () =>
+    Effect.gen(function* () {
+      const { adminToken } = yield* TestServer
+      const { make } = yield* Fixtures
+      keep("token", adminToken, unknownToken)
+      keep("license key", unknownKey)
+      keep("master key", new Uint8Array(32).fill(7))
+      keep("webhook secret", chosen)
+      let fixture = yield* bound(yield* make)
+      for (const operation of operations) {
+        yield* exercise(operation, fixture)
+        if (operation.method !== "GET") fixture = yield* bound(yield* make)
+      }
+      yield* failing(fixture)
+      keep("signing key", ...(yield* signingSeeds))
+
+      const metrics = yield* Metric.dump
+      const places: ReadonlyArray<readonly [string, string]> = [
+        ["a log record", told.logs.join("\n")],
+        ["a span", told.spans.join("\n")],
+        ["a metric", metrics],
+        ...(yield* dump).map(([table, rows]) => [`the table ${table}`, rows] as const)
+      ]
+      const empty = places.filter(([, text]) => text === "").map(([place]) => place)
+      for (const table of ["events", "api_keys", "licenses", "devices", "leases", "idempotent_answers"]) {
+        assert.notInclude(empty, `the table ${table}`)
+      }
+      for (const place of ["a log record", "a span", "a metric"]) assert.notInclude(empty, place)
+      const found = places.flatMap(([place, text]) =>
+        [...secrets].flatMap(([what, secret]) =>
+          spellings(secret).some((spelling) => text.includes(spelling)) ? [`${place} tells the ${what}`] : []
+        )
+      )
+      assert.deepStrictEqual(found, [])
+      assert.isAbove(secrets.size, 20)
+    })
+  )
+})

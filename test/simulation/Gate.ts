@@ -1,0 +1,240 @@
+/**
+ * The one gate between the nodes and the database. Every statement and transaction of every node waits here until the dice
+ * let it through, so the seed and not the machine decides who comes first; and here is where things go wrong. A transaction
+ * passes twice, to begin and to commit, and may be held in between with all its locks. Sleeping fibers wait here as well.
+ */
+import { Clock, Deferred, Duration, Effect, Fiber, Latch, type Scope } from "effect"
+import { SqlError } from "effect/sql"
+import type { Dice } from "./Dice.ts"
+
+/** Statements outside transactions and the two ends of transactions. */
+export type Point = "read" | "begin" | "commit"
+
+/** What happens to one that is let through. */
+export type Verdict =
+  | "pass"
+  /** The connection is lost before anything was sent: nothing is done. */
+  | "lost"
+  /** The server refuses, and rolls back. */
+  | "serialization"
+  | "deadlock"
+  | "refused"
+  /** The server ends the connection just before it reads COMMIT. */
+  | "cut"
+  /** Committed, and the connection lost before that is acknowledged. */
+  | "unacknowledged"
+  /** The connection is lost while the server is still at it: it decides later. */
+  | "undecided"
+
+export interface Visit {
+  readonly node: string
+  readonly point: Point
+  /** Whose it is: journal, load, look-up … */
+  readonly what: string
+}
+
+interface Waiting extends Visit {
+  readonly resume: (verdict: Verdict) => void
+}
+
+interface Sleeper {
+  readonly until: number
+  readonly isShort: boolean
+  readonly wake: () => void
+}
+
+const failure = (verdict: Verdict): SqlError.SqlError => {
+  const why = { cause: new Error(`the simulator: ${verdict}`), message: `the simulator: ${verdict}`, operation: "execute" }
+  if (verdict === "serialization") return new SqlError.SqlError({ reason: new SqlError.SerializationError(why) })
+  if (verdict === "deadlock") return new SqlError.SqlError({ reason: new SqlError.DeadlockError(why) })
+  if (verdict === "refused") return new SqlError.SqlError({ reason: new SqlError.UnknownError(why) })
+  return new SqlError.SqlError({ reason: new SqlError.ConnectionError(why) })
+}
+
+/** Errors after which a transaction is tried again, and how often that is. */
+const triedAgain: ReadonlyArray<string> = ["SerializationError", "DeadlockError"]
+const attemptsMax = 6
+
+/** Turns of the event loop without any movement after which nothing will move by itself. */
+const calmTurns = 24
+
+export class Gate {
+  /** The time of day that all nodes read. */
+  now = 0
+  /** What was let through, in order: how a failure is read, and what two runs of a seed have in common. */
+  readonly trace: Array<string> = []
+  /** Let through and not finished. */
+  underway = 0
+  readonly waiting: Array<Waiting> = []
+  /** Transactions whose next attempt is on its way. */
+  readonly returning = new Map<object, string>()
+  private readonly sleepers = new Set<Sleeper>()
+  private readonly scope: Scope.Scope
+  private readonly dice: Dice
+  private readonly judge: (visit: Visit) => Verdict
+  private movements = 0
+  private readonly moved = Latch.makeUnsafe(false)
+
+  /** `scope` owns the transactions: one may outlive the node that began it. */
+  constructor(scope: Scope.Scope, dice: Dice, judge: (visit: Visit) => Verdict) {
+    this.scope = scope
+    this.dice = dice
+    this.judge = judge
+  }
+
+  /** Something happened that others may go on by. */
+  readonly move = (): void => {
+    this.movements++
+    this.moved.openUnsafe()
+  }
+
+  private readonly enter = (visit: Visit): Effect.Effect<Verdict> =>
+    Effect.callback((resume) => {
+      const waiting: Waiting = { ...visit, resume: (verdict) => resume(Effect.succeed(verdict)) }
+      this.waiting.push(waiting)
+      this.move()
+      return Effect.sync(() => this.forget(waiting))
+    })
+
+  private forget(waiting: Waiting): void {
+    const at = this.waiting.indexOf(waiting)
+    if (at >= 0) this.waiting.splice(at, 1)
+    this.move()
+  }
+
+  private readonly leave = Effect.sync(() => {
+    this.underway--
+    this.move()
+  })
+
+  /** A statement by itself. */
+  readonly read = <A, R>(node: string, what: string, run: Effect.Effect<A, SqlError.SqlError, R>) =>
+    Effect.flatMap(this.enter({ node, point: "read", what }), (verdict) => {
+      const outcome: Effect.Effect<A, SqlError.SqlError, R> = verdict === "pass" ? run : Effect.fail(failure(verdict))
+      return Effect.ensuring(outcome, this.leave)
+    })
+
+  /** The end of a transaction's work, before its COMMIT. Whoever waits for an undecided one is told at once that it is lost. */
+  private readonly toCommit = (
+    visit: Visit,
+    cut: Effect.Effect<void>,
+    lose: (error: SqlError.SqlError) => void
+  ): Effect.Effect<Verdict, SqlError.SqlError> =>
+    Effect.gen({ self: this }, function* () {
+      yield* this.leave
+      const verdict = yield* this.enter(visit)
+      if (verdict === "cut") yield* cut
+      if (verdict === "undecided") {
+        lose(failure(verdict))
+        return yield* this.toCommit({ ...visit, what: `${visit.what}, alone,` }, cut, () => {})
+      }
+      if (verdict !== "pass" && verdict !== "cut" && verdict !== "unacknowledged") return yield* Effect.fail(failure(verdict))
+      return verdict
+    })
+
+  /**
+   * A transaction. `open` runs it, given what is to be done at the end of its work; `cut` breaks its connection. `isRetried`
+   * says that whoever runs it tries again what lost against others.
+   */
+  readonly transaction = <A, E, R>(
+    { isRetried, cut, ...from }: Omit<Visit, "point"> & { readonly isRetried: boolean; readonly cut: Effect.Effect<void> },
+    open: (end: Effect.Effect<void, SqlError.SqlError>) => Effect.Effect<A, E, R>
+  ) => {
+    const itself = {}
+    let attempts = 0
+    const noteReturn = (error: unknown) => {
+      const hasLost = SqlError.isSqlError(error) && triedAgain.includes(error.reason._tag)
+      attempts = hasLost && attempts < attemptsMax ? attempts : 0
+      if (isRetried && attempts > 0) this.returning.set(itself, from.node)
+    }
+    const once = Effect.gen({ self: this }, function* () {
+      const verdict = yield* this.enter({ ...from, point: "begin" })
+      if (verdict !== "pass") return yield* Effect.ensuring(Effect.fail(failure(verdict)), this.leave)
+      const answer = Deferred.makeUnsafe<A, E | SqlError.SqlError>()
+      let isAlone = false
+      let end: Verdict = "pass"
+      const lose = (error: SqlError.SqlError) => {
+        isAlone = true
+        Deferred.doneUnsafe(answer, Effect.fail(error))
+      }
+      const atEnd = Effect.map(this.toCommit({ ...from, point: "commit" }, cut, lose), (verdict) => void (end = verdict))
+      const whole = Effect.flatMap(open(atEnd), (result) =>
+        (end as Verdict) === "unacknowledged" ? Effect.fail(failure(end)) : Effect.succeed(result)
+      )
+      const fiber = yield* Effect.forkIn(
+        Effect.onExit(whole, (exit) => Effect.andThen(this.leave, Deferred.done(answer, exit))),
+        this.scope
+      )
+      return yield* Effect.onInterrupt(Deferred.await(answer), () => (isAlone ? Effect.void : Fiber.interrupt(fiber)))
+    })
+    return Effect.suspend(() => {
+      this.returning.delete(itself)
+      attempts++
+      return once
+    }).pipe(
+      Effect.tapError((error) => Effect.sync(() => noteReturn(error))),
+      Effect.tap(() => Effect.sync(() => void (attempts = 0)))
+    )
+  }
+
+  /** The clock of all nodes: the time of day is the simulation's, and sleep ends when that says so. */
+  readonly clock: Clock.Clock = {
+    ...Clock.Clock.defaultValue(),
+    currentTimeMillisUnsafe: () => this.now,
+    currentTimeMillis: Effect.sync(() => this.now),
+    currentTimeNanosUnsafe: () => BigInt(this.now) * 1_000_000n,
+    currentTimeNanos: Effect.sync(() => BigInt(this.now) * 1_000_000n),
+    sleep: (duration: Duration.Duration) =>
+      Effect.callback<void>((resume) => {
+        const millis = Duration.toMillis(duration)
+        const sleeper = { until: this.now + millis, isShort: millis < 1000, wake: () => resume(Effect.void) }
+        this.sleepers.add(sleeper)
+        this.move()
+        return Effect.sync(() => void this.sleepers.delete(sleeper))
+      })
+  }
+
+  /** Moves the time of day on and wakes who slept until then. */
+  setTime(now: number): void {
+    this.now = now
+    for (const sleeper of Array.from(this.sleepers)) if (sleeper.until <= now) this.wake(sleeper)
+  }
+
+  private wake(sleeper: Sleeper): void {
+    this.sleepers.delete(sleeper)
+    this.move()
+    sleeper.wake()
+  }
+
+  /** Lets somebody through. */
+  release(): void {
+    const [waiting] = this.waiting.splice(this.dice.between(0, this.waiting.length - 1), 1)
+    if (waiting === undefined) return
+    const verdict = this.judge(waiting)
+    this.trace.push(`${waiting.node} ${waiting.what} ${waiting.point}${verdict === "pass" ? "" : `: ${verdict}`}`)
+    this.underway++
+    this.move()
+    waiting.resume(verdict)
+  }
+
+  /** Wakes the one that has to sleep least, of those whose sleep is a pause. */
+  wakeShort(): boolean {
+    const [first] = Array.from(this.sleepers).filter(({ isShort }) => isShort).toSorted((a, b) => a.until - b.until)
+    if (first !== undefined) this.wake(first)
+    return first !== undefined
+  }
+
+  /** Nothing moves any more without somebody being let through, or without the database. */
+  readonly calm = Effect.gen({ self: this }, function* () {
+    let seen = this.movements
+    for (let quiet = 0; quiet < calmTurns; quiet++) {
+      yield* Effect.yieldNow
+      if (this.movements !== seen) quiet = 0
+      seen = this.movements
+    }
+    this.moved.closeUnsafe()
+  })
+
+  /** The database has answered, or somebody has come. */
+  readonly movement = this.moved.await
+}

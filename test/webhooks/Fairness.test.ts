@@ -1,0 +1,68 @@
+/** One endpoint's trouble is its own. */
+import { assert, layer } from "@effect/vitest"
+import { Context, Effect } from "effect"
+import { SqlClient } from "effect/sql"
+import { EventLog } from "../../src/events/EventLog.ts"
+import { Delivery } from "../../src/webhooks/Delivery.ts"
+import { deliveriesOf, layerWebhooks, makeEndpoint, makeNode, untilDeliveries } from "../support/Deliveries.ts"
+import { makeReceiver } from "../support/Receiver.ts"
+
+const count = 1_000
+
+/** Appends many events, a hundred in a transaction. */
+const appendMany = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const log = yield* EventLog
+  const event = { event_type: "product.created", resource_type: "product", metadata: {} } as const
+  yield* Effect.replicateEffect(
+    sql.withTransaction(log.append(...Array.from({ length: 100 }, () => event))),
+    count / 100,
+    {
+      discard: true
+    }
+  )
+})
+
+/** Makes passes for as long as an effect runs. */
+const working = <A, E, R>(pass: Effect.Effect<void>, self: Effect.Effect<A, E, R>) =>
+  Effect.raceFirst(Effect.forever(pass), self)
+
+const delivered = (endpointId: string) =>
+  untilDeliveries(endpointId, (rows) => rows.length === count && rows.every(({ status }) => status === "delivered"))
+
+// Time stands still in these tests, so what hangs never comes to its end.
+layer(layerWebhooks(), { timeout: 60_000 })("An endpoint", (it) => {
+  it.effect("that hangs, and one that fails, hold up no other and keep few connections", () =>
+    Effect.gen(function* () {
+      const [hanging, failing, fast] = [yield* makeReceiver, yield* makeReceiver, yield* makeReceiver]
+      hanging.answer(() => "hang")
+      failing.answer(() => ({ status: 500 }))
+      const types = { event_types: ["product.created"] }
+      const hung = yield* makeEndpoint(hanging.url, types)
+      yield* makeEndpoint(failing.url, types)
+      const { webhook } = yield* makeEndpoint(fast.url, types)
+      yield* appendMany
+      yield* working((yield* Delivery).pass, delivered(webhook.id))
+      const sequences = new Set(fast.received.map(({ headers }) => headers["x-service-event-sequence"]))
+      assert.strictEqual(sequences.size, count)
+      assert.strictEqual(fast.received.length, count)
+      assert.isTrue((yield* deliveriesOf(hung.webhook.id)).every(({ attempts }) => attempts === 0))
+      assert.isAtMost(hanging.received.length, 8)
+      assert.isAtMost(new Set(fast.received.map(({ connection }) => connection)).size, 40)
+    })
+  )
+
+  it.effect("is delivered to by several nodes, each event by one of them", () =>
+    Effect.gen(function* () {
+      const receiver = yield* makeReceiver
+      const { webhook } = yield* makeEndpoint(receiver.url, { event_types: ["product.created"] })
+      const nodes = yield* Effect.replicateEffect(makeNode, 3)
+      yield* appendMany
+      const passes = nodes.map((node) => Effect.forever(Context.get(node, Delivery).pass))
+      yield* Effect.raceFirst(Effect.all(passes, { concurrency: "unbounded" }), delivered(webhook.id))
+      const ids = receiver.received.map(({ headers }) => headers["x-service-delivery-id"])
+      assert.strictEqual(new Set(ids).size, count)
+      assert.strictEqual(ids.length, count)
+    })
+  )
+})
