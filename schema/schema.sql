@@ -18,6 +18,7 @@ CREATE TABLE api_keys (
   CONSTRAINT api_keys_pkey PRIMARY KEY (id),
   CONSTRAINT api_keys_token_hash_key UNIQUE (token_hash)
 );
+CREATE INDEX api_keys_active_page ON api_keys USING btree (is_active, created_at DESC, id DESC) WHERE (revoked_at IS NULL);
 CREATE UNIQUE INDEX api_keys_bootstrap ON api_keys USING btree (is_bootstrap) WHERE is_bootstrap;
 CREATE INDEX api_keys_page ON api_keys USING btree (created_at DESC, id DESC) WHERE (revoked_at IS NULL);
 
@@ -232,15 +233,16 @@ CREATE TABLE licenses (
   CONSTRAINT licenses_key_hash_key UNIQUE (key_hash),
   CONSTRAINT licenses_status_check CHECK ((status = ANY (ARRAY['active'::text, 'suspended'::text, 'expired'::text, 'revoked'::text, 'grace_period'::text])))
 ) WITH (fillfactor=80);
-CREATE INDEX licenses_clock ON licenses USING btree (policy_id, status, expires_at) WHERE ((expires_at IS NOT NULL) AND (status = ANY (ARRAY['active'::text, 'grace_period'::text, 'expired'::text])));
+CREATE INDEX licenses_clock ON licenses USING btree ((((policy_id || ' '::text) || status)), (expires_at AT TIME ZONE 'UTC'::text)) WHERE (expires_at IS NOT NULL);
 CREATE INDEX licenses_customer_page ON licenses USING btree (customer_id, created_at DESC, id DESC) WHERE (customer_id IS NOT NULL);
 CREATE INDEX licenses_expiring ON licenses USING btree ((
 CASE
+    WHEN (status <> 'active'::text) THEN NULL::integer
     WHEN (expiring_for = expires_at) THEN (expiring_days)::integer
     ELSE 8
-END), expires_at) WHERE ((status = 'active'::text) AND (expires_at IS NOT NULL));
+END), (expires_at AT TIME ZONE 'UTC'::text)) WHERE (expires_at IS NOT NULL);
 CREATE INDEX licenses_expiry ON licenses USING btree (expires_at, id) WHERE (expires_at IS NOT NULL);
-CREATE INDEX licenses_heartbeat ON licenses USING btree (policy_id, COALESCE(heartbeat_from, created_at));
+CREATE INDEX licenses_heartbeat ON licenses USING btree (((policy_id || ''::text)), COALESCE(heartbeat_from, created_at));
 CREATE INDEX licenses_last4_page ON licenses USING btree (license_key_last4, created_at DESC, id DESC);
 CREATE INDEX licenses_order_page ON licenses USING btree (order_id, created_at DESC, id DESC) WHERE (order_id IS NOT NULL);
 CREATE INDEX licenses_page ON licenses USING btree (created_at DESC, id DESC);
@@ -338,6 +340,43 @@ CREATE TABLE products (
 );
 CREATE INDEX products_page ON products USING btree (created_at DESC, id DESC);
 
+CREATE TABLE report_export_chunks (
+  export_id text NOT NULL,
+  part text NOT NULL,
+  ordinal integer NOT NULL,
+  bytes bytea NOT NULL,
+  CONSTRAINT report_export_chunks_pkey PRIMARY KEY (export_id, part, ordinal),
+  CONSTRAINT report_export_chunks_part_check CHECK ((part = ANY (ARRAY['snapshot'::text, 'artifact'::text])))
+);
+
+CREATE TABLE report_exports (
+  id text NOT NULL,
+  report_kind text NOT NULL,
+  format text NOT NULL,
+  status text NOT NULL,
+  filters jsonb NOT NULL,
+  digest text DEFAULT ''::text NOT NULL,
+  artifact_digest text DEFAULT ''::text NOT NULL,
+  content_type text NOT NULL,
+  size_bytes bigint,
+  failure text,
+  created_by text NOT NULL,
+  generated_at timestamp with time zone NOT NULL,
+  ledger_last bigint NOT NULL,
+  collected bigint DEFAULT 0 NOT NULL,
+  rows_done bigint DEFAULT 0 NOT NULL,
+  chunks_done integer DEFAULT 0 NOT NULL,
+  attempts smallint DEFAULT 0 NOT NULL,
+  leased_until timestamp with time zone,
+  created_at timestamp with time zone NOT NULL,
+  updated_at timestamp with time zone NOT NULL,
+  CONSTRAINT report_exports_pkey PRIMARY KEY (id),
+  CONSTRAINT report_exports_format_check CHECK ((format = ANY (ARRAY['json'::text, 'csv'::text, 'pdf'::text]))),
+  CONSTRAINT report_exports_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'processing'::text, 'completed'::text, 'failed'::text])))
+);
+CREATE INDEX report_exports_age ON report_exports USING btree (created_at);
+CREATE INDEX report_exports_waiting ON report_exports USING btree (created_at, id) WHERE (status = ANY (ARRAY['pending'::text, 'processing'::text]));
+
 CREATE TABLE schema_migrations (
   id integer NOT NULL,
   name text NOT NULL,
@@ -403,6 +442,8 @@ CREATE TABLE usage_ledger (
   CONSTRAINT usage_ledger_action_check CHECK ((action = ANY (ARRAY['consume'::text, 'reset'::text, 'top_up'::text, 'set_limit'::text])))
 );
 CREATE UNIQUE INDEX usage_ledger_event_id ON usage_ledger USING btree (license_id, event_id) WHERE (event_id IS NOT NULL);
+CREATE INDEX usage_ledger_license ON usage_ledger USING btree (license_id, sequence);
+CREATE INDEX usage_ledger_time ON usage_ledger USING brin (occurred_at) WITH (pages_per_range='32', autosummarize='on');
 
 CREATE TABLE webhook_deliveries (
   endpoint_id text NOT NULL,
@@ -449,6 +490,7 @@ CREATE TABLE webhook_endpoints (
   CONSTRAINT webhook_endpoints_disabled_reason_check CHECK ((disabled_reason = ANY (ARRAY['gone'::text, 'exhausted'::text])))
 ) WITH (fillfactor=50);
 CREATE INDEX webhook_endpoints_active ON webhook_endpoints USING btree (id) WHERE is_active;
+CREATE INDEX webhook_endpoints_active_page ON webhook_endpoints USING btree (is_active, created_at DESC, id DESC);
 CREATE INDEX webhook_endpoints_page ON webhook_endpoints USING btree (created_at DESC, id DESC);
 
 ALTER TABLE custom_field_definitions ADD CONSTRAINT custom_field_definitions_product_id_fkey FOREIGN KEY (product_id) REFERENCES products(id);
@@ -471,6 +513,7 @@ ALTER TABLE orders ADD CONSTRAINT orders_product_id_fkey FOREIGN KEY (product_id
 ALTER TABLE orders ADD CONSTRAINT orders_subscription_id_fkey FOREIGN KEY (subscription_id) REFERENCES subscriptions(id);
 ALTER TABLE policies ADD CONSTRAINT policies_product_id_fkey FOREIGN KEY (product_id) REFERENCES products(id);
 ALTER TABLE product_versions ADD CONSTRAINT product_versions_product_id_fkey FOREIGN KEY (product_id) REFERENCES products(id);
+ALTER TABLE report_export_chunks ADD CONSTRAINT report_export_chunks_export_id_fkey FOREIGN KEY (export_id) REFERENCES report_exports(id) ON DELETE CASCADE;
 ALTER TABLE subscriptions ADD CONSTRAINT subscriptions_customer_id_fkey FOREIGN KEY (customer_id) REFERENCES customers(id);
 ALTER TABLE subscriptions ADD CONSTRAINT subscriptions_product_id_fkey FOREIGN KEY (product_id) REFERENCES products(id);
 

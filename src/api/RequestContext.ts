@@ -5,12 +5,11 @@
 import { Context } from "effect"
 import type { Code } from "./Failure.ts"
 
-/** Where a request stands with one of the limits that count it, as items of the headers that say so. */
+/** Where a request stands with one of the limits that count it. */
 export interface LimitStanding {
-  /** Item of RateLimit-Policy. */
-  readonly policy: string
-  /** Item of RateLimit. */
-  readonly standing: string
+  readonly name: string
+  readonly perMinute: number
+  readonly remaining: number
   /** Seconds until more is admitted. */
   readonly resetSeconds: number
 }
@@ -21,9 +20,11 @@ export interface RequestContext {
   /** The client's address; behind a trusted proxy the one that the proxy saw. */
   readonly clientAddress: string | undefined
   /** Noted while the request is let in, read when its headers are made; the last one is the one that has turned it away. */
-  limits?: ReadonlyArray<LimitStanding>
+  limits?: Array<LimitStanding>
   /** The code that the request is refused with, noted where the refusal is worded; counted when it is answered. */
   refused?: Code
+  /** Who was let in: the id of an API key, or an OIDC subject. */
+  actor?: string
 }
 
 export const RequestContext = Context.Reference<RequestContext>("licensing/api/RequestContext", {

@@ -14,11 +14,11 @@ export interface KeySet {
   readonly fetchedAt: bigint
 }
 
-export class IssuerUnreachable extends Schema.TaggedError<IssuerUnreachable>()("IssuerUnreachable", {
+class IssuerUnreachable extends Schema.TaggedError<IssuerUnreachable>()("IssuerUnreachable", {
   message: Schema.String
 }) {}
 
-export interface IssuerKeys {
+interface IssuerKeys {
   /** The keys as they are known. */
   readonly current: Effect.Effect<KeySet, IssuerUnreachable>
   /** Newer keys than those, where it is time to ask for them; else the same. For a token that names an unknown key. */

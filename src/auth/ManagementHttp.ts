@@ -57,6 +57,8 @@ export const layer = Layer.effect(
       const { actor, scopes } = yield* authenticate(yield* HttpServerRequest.HttpServerRequest).pipe(
         Effect.tapError((refusal) => (isFailed(refusal) ? limits.failure : Effect.void))
       )
+      const context = yield* RequestContext
+      context.actor = actor.actor_id
       yield* limits.management(`${actor.actor_type} ${actor.actor_id}`)
       const required = Option.getOrElse(
         Context.getOption(endpoint.annotations, RequiredScopes),

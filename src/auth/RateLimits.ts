@@ -5,9 +5,9 @@
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import { type Refusal, refuse } from "../api/Failure.ts"
-import { type LimitStanding, RequestContext } from "../api/RequestContext.ts"
+import { RequestContext } from "../api/RequestContext.ts"
 import { Settings } from "../Config.ts"
-import { makeSlidingWindow, windowSeconds } from "./SlidingWindow.ts"
+import { makeSlidingWindow } from "./SlidingWindow.ts"
 
 type Limited = Effect.Effect<void, Refusal<"RATE_LIMITED">>
 
@@ -31,66 +31,67 @@ export class RateLimits extends Context.Service<
       const failures = makeLimit("failures", rateFailures)
       return RateLimits.of({
         runtime: (licenseId, isActivation) =>
-          limited(({ clientAddress }) => [
-            [runtime, `${licenseId} ${networkOf(clientAddress)}`],
-            [isActivation ? activation : off, licenseId]
-          ]),
-        management: (actorId) => limited(() => [[management, actorId]]),
-        failure: limited(({ clientAddress }) => [[failures, networkOf(clientAddress)]])
+          counting((request, now) => {
+            const refusal = runtime(request, now, `${licenseId} ${networkOf(request.clientAddress)}`)
+            return refusal ?? (isActivation ? activation(request, now, licenseId) : undefined)
+          }),
+        management: (actorId) => counting((request, now) => management(request, now, actorId)),
+        failure:
+          rateFailures === 0
+            ? Effect.void
+            : Effect.tap(
+                counting((request, now) => failures(request, now, networkOf(request.clientAddress))),
+                tellOfGuessing
+              )
       })
     })
   )
 }
 
-interface Limit {
-  /** Counts a request, and says where it stands; undefined where the limit is off. */
-  take(key: string, nowMillis: number): Counted | undefined
-  readonly refusal: Refusal<"RATE_LIMITED">
-}
+/** The last failure that is told why is worth a record: from here on somebody guesses, or has forgotten a client somewhere. */
+const tellOfGuessing = Effect.withFiber<void>((fiber) => {
+  const { clientAddress, limits } = fiber.getRef(RequestContext)
+  return limits?.at(-1)?.remaining === 0
+    ? Effect.logWarning("An address sends many credentials that fail.", { address: clientAddress ?? "unknown" })
+    : Effect.void
+})
 
-interface Counted extends LimitStanding {
-  readonly admitted: boolean
-}
+/** Counts a request for a key and notes where it stands; a refusal where there is no room. */
+type Limit = (request: RequestContext, nowMillis: number, key: string) => Refusal<"RATE_LIMITED"> | undefined
 
 const makeLimit = (name: string, perMinute: number): Limit => {
+  if (perMinute === 0) return () => undefined
   const refusal = refuse(
     "RATE_LIMITED",
     `More than ${perMinute} in a minute are not taken: try again after the seconds in Retry-After.`,
     name
   )
-  if (perMinute === 0) return { take: () => undefined, refusal }
   const window = makeSlidingWindow(perMinute)
-  const policy = `"${name}";q=${perMinute};w=${windowSeconds}`
-  const take = (key: string, nowMillis: number): Counted => {
+  return (request, nowMillis, key) => {
     const { admitted, remaining, resetSeconds } = window.take(key, nowMillis)
-    return { admitted, policy, standing: `"${name}";r=${remaining};t=${resetSeconds}`, resetSeconds }
+    const standing = { name, perMinute, remaining, resetSeconds }
+    if (request.limits === undefined) request.limits = [standing]
+    else request.limits.push(standing)
+    return admitted ? undefined : refusal
   }
-  return { take, refusal }
 }
 
-const off = makeLimit("off", 0)
-
-/** Counts a request by each limit in turn, up to the one that has no room. The answer's headers say where it stands. */
-const limited = (limitsOf: (request: RequestContext) => ReadonlyArray<readonly [Limit, string]>): Limited =>
+const counting = (
+  count: (request: RequestContext, nowMillis: number) => Refusal<"RATE_LIMITED"> | undefined
+): Limited =>
   Effect.withFiber((fiber) => {
-    const request = fiber.getRef(RequestContext)
     const now = fiber.getRef(Clock.Clock).currentTimeMillisUnsafe()
-    const limits = []
-    for (const [limit, key] of limitsOf(request)) {
-      const counted = limit.take(key, now)
-      if (counted === undefined) continue
-      limits.push(counted)
-      request.limits = limits
-      if (!counted.admitted) return Effect.fail(limit.refusal)
-    }
-    return Effect.void
+    const refusal = count(fiber.getRef(RequestContext), now)
+    return refusal === undefined ? Effect.void : Effect.fail(refusal)
   })
 
 /**
  * Who shares a count: an IPv4 address, and of IPv6 the first 64 bits, since a host has all the rest to choose from. Requests
  * without an address share one.
  */
-const networkOf = (address = ""): string => {
+const networkOf = (address = ""): string => (address.includes(":") ? prefixOf(address) : address)
+
+const prefixOf = (address: string): string => {
   const [head = "", tail] = address.split("::")
   const groups = head.split(":")
   if (groups.length >= 4) return groups.slice(0, 4).join(":")

@@ -5,12 +5,12 @@
 import { makeGenerations } from "./Generations.ts"
 
 /** Seconds that a count looks back. */
-export const windowSeconds = 60
+const windowSeconds = 60
 
 /** Keys counted at once; beyond them half of all are forgotten, those that have been quiet for longest, and start anew. */
 const keysMax = 50_000
 
-export interface Standing {
+interface Standing {
   /** Whether there was room. What is refused is not counted. */
   readonly admitted: boolean
   /** How many more would be admitted now. */

@@ -11,6 +11,7 @@ import { Settings } from "../Config.ts"
 import * as Foundation from "../Foundation.ts"
 import * as RehearsalClock from "../telemetry/RehearsalClock.ts"
 import { listKeys, rotateKey } from "./Keys.ts"
+import { listen, listenFlags } from "./Listen.ts"
 import { prepareNextKey, rotateMasterKeys } from "./MasterKeys.ts"
 import { createToken, tokenFlags } from "./Tokens.ts"
 
@@ -68,4 +69,13 @@ const tokens = Command.make("tokens").pipe(
   ])
 )
 
-export const commands = [keys, masterKey, tokens] as const
+const webhooks = Command.make("webhooks").pipe(
+  Command.withDescription("Help for those who receive webhook deliveries."),
+  Command.withSubcommands([
+    Command.make("listen", listenFlags, listen).pipe(
+      Command.withDescription("Receive deliveries on this machine, verify and print them, until SIGINT.")
+    )
+  ])
+)
+
+export const commands = [keys, masterKey, tokens, webhooks] as const

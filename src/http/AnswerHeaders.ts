@@ -58,7 +58,14 @@ export const makeHeaders = (baseUrl: string | undefined, cors: Cors) => {
 
 /** RateLimit and RateLimit-Policy (draft-ietf-httpapi-ratelimit-headers-10): where the request stands with each of its limits. */
 const tellLimits = (headers: Record<string, string>, limits: ReadonlyArray<LimitStanding>, status: number): void => {
-  headers["ratelimit-policy"] = limits.map(({ policy }) => policy).join(", ")
-  headers["ratelimit"] = limits.map(({ standing }) => standing).join(", ")
+  let policy = ""
+  let standing = ""
+  for (const { name, perMinute, remaining, resetSeconds } of limits) {
+    const comma = policy === "" ? "" : ", "
+    policy += `${comma}"${name}";q=${perMinute};w=60`
+    standing += `${comma}"${name}";r=${remaining};t=${resetSeconds}`
+  }
+  headers["ratelimit-policy"] = policy
+  headers["ratelimit"] = standing
   if (status === 429) headers["retry-after"] ??= String(limits.at(-1)?.resetSeconds ?? retryAfter)
 }

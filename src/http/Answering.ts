@@ -51,11 +51,13 @@ export const makeAnswering = Effect.gen(function* () {
             route: Context.getOrUndefined(fiber.context, HttpRouter.RouteContext)?.route.path,
             status: response.status,
             durationNanos: clock.monotonicTimeNanosUnsafe() - started,
-            refused: context.refused
+            refused: context.refused,
+            actor: context.actor
           }
           count(answered)
           if (context.refused !== undefined) {
-            errors.note({ ...answered, request_id: requestId, occurred_at: clock.currentTimeMillisUnsafe() })
+            const { actor: _, ...refused } = answered
+            errors.note({ ...refused, request_id: requestId, occurred_at: clock.currentTimeMillisUnsafe() })
           }
           return Effect.as(recorded(answered), withHeaders(request, response, context, shutdown.underway))
         })

@@ -19,6 +19,8 @@ export interface Answered {
   readonly durationNanos: bigint
   /** The error code of a refusal. */
   readonly refused: Code | undefined
+  /** Who asked, of those who were let in to the management API. */
+  readonly actor: string | undefined
 }
 
 // A caller may send any method that HTTP knows; those that no route takes share one label.

@@ -4,7 +4,7 @@ import { changesOf } from "../events/Changes.ts"
 import type { NewEvent } from "../events/EventLog.ts"
 import type { LicenseFeature } from "./License.ts"
 import { accept, type Refused, type Rule, reject } from "./LicenseCommand.ts"
-import type { Assignment, LicenseView } from "./LicenseState.ts"
+import type { Assignment, LedgerEntry, LicenseView } from "./LicenseState.ts"
 import { statusAt } from "./Lifecycle.ts"
 
 /** Members left out keep what is there; null takes the value away. */
@@ -63,6 +63,7 @@ export const assign: Rule<AssignCommand, LicenseFeature, "LICENSE_STATE_CONFLICT
           license: { updated_at: now },
           entitlement: true,
           assignments: [assignment],
+          ledger: before !== undefined && "max_consumptions" in changes ? [limitSet(assignment)] : [],
           events: [assignmentEvent(view, "license.feature_assigned", assignment, { changes })]
         },
         reply
@@ -83,12 +84,30 @@ export const unassign: Rule<{ readonly feature_id: string }, void, "LICENSE_STAT
         license: { updated_at: now },
         entitlement: true,
         removedAssignments: [feature_id],
+        ledger: assignment.total_consumptions > 0 ? [givenUp(assignment)] : [],
         events: [assignmentEvent(view, "license.feature_removed", assignment, {})]
       },
       () => undefined
     )
   }
 }
+
+/** A new maximum as the ledger tells it; without one the feature is unlimited. */
+const limitSet = ({ feature_id, max_consumptions, total_consumptions }: Assignment): LedgerEntry => ({
+  feature_id,
+  action: "set_limit",
+  amount: max_consumptions ?? 0,
+  balance_after: total_consumptions,
+  max_after: max_consumptions
+})
+
+/** What was counted goes with the assignment: assigned anew, the feature starts from nothing. */
+const givenUp = ({ feature_id, total_consumptions }: Assignment): LedgerEntry => ({
+  feature_id,
+  action: "reset",
+  amount: -total_consumptions,
+  balance_after: 0
+})
 
 const given = (value: number | null | undefined, before: number | undefined): number | undefined =>
   value === undefined ? before : (value ?? undefined)

@@ -4,11 +4,12 @@
  * that end, events, each once. A license that is locked at the moment is in use, and its actor writes the same.
  */
 import { Clock, Context, Effect, Layer } from "effect"
-import { SqlClient } from "effect/sql"
+import { SqlClient, type Statement } from "effect/sql"
 import { formatTimestamp } from "../api/Timestamp.ts"
 import { EventLog, type NewEvent } from "../events/EventLog.ts"
 import { columns, instant } from "../postgres/Parameters.ts"
 import { exclusively, nothing, untilDone } from "../workers/Exclusive.ts"
+import type { LicenseStatus } from "./License.ts"
 import type { LicenseRecord, PolicyRecord } from "./LicenseState.ts"
 import { accessEndsAt, passed, passedEvents, statusByClock } from "./Lifecycle.ts"
 import { byClock, idsOf, lockLicenses } from "./Sweeping.ts"
@@ -93,20 +94,17 @@ export class ExpirySweep extends Context.Service<
  * may have done that.
  */
 const outdated = (sql: SqlClient.SqlClient, nowMillis: number) => {
-  const now = instant(nowMillis)
+  const now = sql`(${instant(nowMillis)} AT TIME ZONE 'UTC')`
+  const graceBefore = sql`(${now} - make_interval(days => p.grace_period_days))`
+  const inState = (status: LicenseStatus, expires: Statement.Fragment) => sql`
+    (SELECT l.id FROM licenses l WHERE l.policy_id || ' ' || l.status = p.id || ${` ${status}`}
+      AND l.expires_at AT TIME ZONE 'UTC' ${expires} LIMIT ${batchSize})`
   return sql<{ readonly id: string }>`
     SELECT due.id FROM policies p CROSS JOIN LATERAL (
-      (SELECT l.id FROM licenses l WHERE l.policy_id = p.id AND l.status = 'active' AND l.expires_at <= ${now}
-        LIMIT ${batchSize})
-      UNION ALL
-      (SELECT l.id FROM licenses l WHERE l.policy_id = p.id AND l.status = 'grace_period'
-        AND l.expires_at <= ${now} - make_interval(days => p.grace_period_days) LIMIT ${batchSize})
-      UNION ALL
-      (SELECT l.id FROM licenses l WHERE l.policy_id = p.id AND l.status = 'grace_period' AND l.expires_at > ${now}
-        LIMIT ${batchSize})
-      UNION ALL
-      (SELECT l.id FROM licenses l WHERE l.policy_id = p.id AND l.status = 'expired'
-        AND l.expires_at > ${now} - make_interval(days => p.grace_period_days) LIMIT ${batchSize})
+      ${inState("active", sql`<= ${now}`)} UNION ALL
+      ${inState("grace_period", sql`<= ${graceBefore}`)} UNION ALL
+      ${inState("grace_period", sql`> ${now}`)} UNION ALL
+      ${inState("expired", sql`> ${graceBefore}`)}
     ) AS due LIMIT ${batchSize}`
 }
 
@@ -145,12 +143,14 @@ const reachedDays = ({ expires_at }: Expiring, now: number): number =>
 
 /** Active licenses that have come nearer to their expiry than the notice that was given last. */
 const unnoticed = (sql: SqlClient.SqlClient, nowMillis: number) => {
-  const now = instant(nowMillis)
+  const now = sql`(${instant(nowMillis)} AT TIME ZONE 'UTC')`
   return sql<{ readonly id: string }>`
     SELECT due.id FROM (VALUES (8, 7), (7, 3), (3, 1)) AS notice (announced, days) CROSS JOIN LATERAL (
       SELECT l.id FROM licenses l
-      WHERE (CASE WHEN l.expiring_for = l.expires_at THEN l.expiring_days ELSE 8 END) = notice.announced
-        AND l.status = 'active' AND l.expires_at > ${now} AND l.expires_at <= ${now} + make_interval(days => notice.days)
+      WHERE CASE WHEN l.status <> 'active' THEN NULL WHEN l.expiring_for = l.expires_at THEN l.expiring_days ELSE 8 END
+          = notice.announced
+        AND l.expires_at AT TIME ZONE 'UTC' > ${now}
+        AND l.expires_at AT TIME ZONE 'UTC' <= ${now} + make_interval(days => notice.days)
       LIMIT ${batchSize}
     ) AS due LIMIT ${batchSize}`
 }

@@ -67,7 +67,7 @@ const heardAt = `coalesce(greatest(d.last_validated_at, d.activated_at), 'epoch'
 const suspects = (sql: SqlClient.SqlClient, now: number) => sql<{ readonly id: string }>`
   SELECT due.id FROM policies p CROSS JOIN LATERAL (
     SELECT l.id FROM licenses l
-    WHERE l.policy_id = p.id AND coalesce(l.heartbeat_from, l.created_at) < ${silentSince(sql, now)}
+    WHERE l.policy_id || '' = p.id AND coalesce(l.heartbeat_from, l.created_at) < ${silentSince(sql, now)}
     LIMIT ${batchSize}
   ) AS due WHERE p.require_heartbeat LIMIT ${batchSize}`
 

@@ -56,7 +56,7 @@ export class LicenseList extends Context.Service<
               (${select} WHERE ${wanted} AND l.status = ${status} AND ${stays(sql, status, now)} ${order})
               UNION ALL
               (SELECT ${columns} FROM policies p CROSS JOIN LATERAL
-                (SELECT * FROM licenses l WHERE l.policy_id = p.id AND ${becomes(sql, status, now)} AND ${wanted} OFFSET 0) AS l
+                (SELECT * FROM licenses l WHERE ${becomes(sql, status, now)} AND ${wanted} OFFSET 0) AS l
                 ${order})
               ${order}`
         // Planned for the values that are given: of a rare and a common one, one is always planned wrong where any is meant.
@@ -102,7 +102,8 @@ const escapeLike = (text: string): string => text.replaceAll(/[\\%_]/g, "\\$&")
 
 /** What of the licenses stored in a state is shown in it: all but those that the clock has moved on since. */
 const stays = (sql: SqlClient.SqlClient, status: LicenseStatus, nowMillis: number) => {
-  const { now, graceBegan } = instants(sql, nowMillis)
+  const now = instant(nowMillis)
+  const graceBegan = sql`${now}::timestamptz - make_interval(days => p.grace_period_days)`
   switch (status) {
     case "suspended":
     case "revoked":
@@ -118,25 +119,23 @@ const stays = (sql: SqlClient.SqlClient, status: LicenseStatus, nowMillis: numbe
 
 /**
  * Licenses that are stored in another state and shown in this one, until a sweep has written it down. They are few and lie
- * anywhere in the list's order, so they are looked for policy by policy, each a range of an index.
+ * anywhere in the list's order, so they are looked for policy by policy, each by a range of the index that sweeps use.
  */
 const becomes = (sql: SqlClient.SqlClient, status: LicenseStatus, nowMillis: number) => {
-  const { now, graceBegan } = instants(sql, nowMillis)
+  const expiry = sql.literal("l.expires_at AT TIME ZONE 'UTC'")
+  const now = sql`(${instant(nowMillis)} AT TIME ZONE 'UTC')`
+  const graceBegan = sql`(${now} - make_interval(days => p.grace_period_days))`
+  const storedAs = (...states: ReadonlyArray<LicenseStatus>) =>
+    sql.literal(`l.policy_id || ' ' || l.status IN (${states.map((state) => `p.id || ' ${state}'`).join(", ")})`)
   switch (status) {
     case "suspended":
     case "revoked":
       return sql`FALSE`
     case "active":
-      return sql`l.status IN ('grace_period', 'expired') AND l.expires_at > ${now}`
+      return sql`${storedAs("grace_period", "expired")} AND ${expiry} > ${now}`
     case "grace_period":
-      return sql`l.status IN ('active', 'expired') AND l.expires_at <= ${now} AND l.expires_at > ${graceBegan}`
+      return sql`${storedAs("active", "expired")} AND ${expiry} <= ${now} AND ${expiry} > ${graceBegan}`
     case "expired":
-      return sql`l.status IN ('active', 'grace_period') AND l.expires_at <= ${graceBegan}`
+      return sql`${storedAs("active", "grace_period")} AND ${expiry} <= ${graceBegan}`
   }
-}
-
-/** Now, and when the grace began that ends now. */
-const instants = (sql: SqlClient.SqlClient, nowMillis: number) => {
-  const now = instant(nowMillis)
-  return { now, graceBegan: sql`${now}::timestamptz - make_interval(days => p.grace_period_days)` }
 }

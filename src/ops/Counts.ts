@@ -4,6 +4,7 @@
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient, type SqlError, type Statement } from "effect/sql"
+import type { LicenseStatus } from "../licenses/License.ts"
 import { instant } from "../postgres/Parameters.ts"
 
 /** Changes that are left as they are; more become one row for each name. */
@@ -64,18 +65,20 @@ export const keptCounts = (sql: SqlClient.SqlClient) => sql<{ readonly name: str
  * ranges of the index that the sweep itself walks.
  */
 export const movedByClock = (sql: SqlClient.SqlClient, now: number) => {
-  const range = (was: string, is: string, condition: Statement.Fragment) => sql`
-    SELECT ${sql.literal(`'${was}'`)} AS was, ${sql.literal(`'${is}'`)} AS "is", count(*) AS count FROM licenses l
-    WHERE l.policy_id = p.id AND l.status = ${sql.literal(`'${was}'`)} AND l.expires_at IS NOT NULL AND ${condition}`
-  const at = instant(now)
-  const graceBegan = sql`${at} - make_interval(days => p.grace_period_days)`
+  // Worded as the index is, so that no plan can choose another one.
+  const expiry = sql.literal("(l.expires_at AT TIME ZONE 'UTC')")
+  const range = (was: LicenseStatus, is: LicenseStatus, condition: Statement.Fragment) => sql`
+    SELECT ${was}::text AS was, ${is}::text AS "is", count(*) AS count FROM licenses l
+    WHERE l.expires_at IS NOT NULL AND (l.policy_id || ' ' || l.status) = (p.id || ' ' || ${was}) AND ${condition}`
+  const at = sql`(${instant(now)} AT TIME ZONE 'UTC')`
+  const graceBegan = sql`((${instant(now)} - make_interval(days => p.grace_period_days)) AT TIME ZONE 'UTC')`
   const ranges = [
-    range("active", "grace_period", sql`l.expires_at <= ${at} AND l.expires_at > ${graceBegan}`),
-    range("active", "expired", sql`l.expires_at <= ${at} AND l.expires_at <= ${graceBegan}`),
-    range("grace_period", "active", sql`l.expires_at > ${at}`),
-    range("grace_period", "expired", sql`l.expires_at <= ${graceBegan}`),
-    range("expired", "active", sql`l.expires_at > ${at}`),
-    range("expired", "grace_period", sql`l.expires_at <= ${at} AND l.expires_at > ${graceBegan}`)
+    range("active", "grace_period", sql`${expiry} <= ${at} AND ${expiry} > ${graceBegan}`),
+    range("active", "expired", sql`${expiry} <= ${at} AND ${expiry} <= ${graceBegan}`),
+    range("grace_period", "active", sql`${expiry} > ${at}`),
+    range("grace_period", "expired", sql`${expiry} <= ${graceBegan}`),
+    range("expired", "active", sql`${expiry} > ${at}`),
+    range("expired", "grace_period", sql`${expiry} <= ${at} AND ${expiry} > ${graceBegan}`)
   ]
   const union = ranges.slice(1).reduce((all, one) => sql`${all} UNION ALL ${one}`, ranges[0]!)
   return sql<Moved>`

@@ -16,6 +16,8 @@ const error = failures("INVALID_QUERY", "NOT_FOUND")
 const scopes = ["report:read"] as const
 const exportScopes = ["report:export"] as const
 const params = { id: Schema.String }
+const Figures = Schema.Record(Schema.String, Schema.Json).annotate({ description: "The figures as canonical JSON." })
+const fileOf = (contentType: string) => Schema.Uint8Array.pipe(HttpApiSchema.asUint8Array({ contentType }))
 
 export class ReportsApi extends HttpApiGroup.make("reports")
   .add(
@@ -100,7 +102,7 @@ export class ReportsApi extends HttpApiGroup.make("reports")
     }).annotateMerge(operation({ id: "getReportExport", summary: "Get a report export", scopes: exportScopes })),
     HttpApiEndpoint.get("downloadExport", "/reports/exports/:id/download", {
       params,
-      success: Schema.Uint8Array.pipe(HttpApiSchema.asUint8Array({ contentType: "application/octet-stream" })),
+      success: [Figures, fileOf("text/csv; charset=utf-8"), fileOf("application/pdf")],
       error: failures("NOT_FOUND", "EXPORT_NOT_READY")
     }).annotateMerge(
       operation({

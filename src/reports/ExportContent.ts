@@ -42,6 +42,9 @@ export interface Asked {
 /** Reads filters as they are stored: what was accepted once stays right. */
 const decoded = <K extends ReportKind>(kind: K, filters: Asked["filters"]) => Effect.orDie(decodeFilters(kind, filters))
 
+/** Rows that are written out in one go: a few milliseconds, then requests have their turn. */
+const rowsAtATime = 100
+
 /** The next piece of an export of the ledger, of at most `limit` rows after the one numbered `collected`. */
 export const ledgerPiece = Effect.fnUntraced(function* (
   sql: SqlClient.SqlClient,
@@ -56,15 +59,23 @@ export const ledgerPiece = Effect.fnUntraced(function* (
     WHERE ${narrowed(sql, filter)} AND u.sequence > ${collected} AND u.sequence <= ${asked.ledger_last}
     ORDER BY u.sequence LIMIT ${limit}`
   const last = rows.length < limit
-  const shown = yield* Effect.orDie(
-    Schema.encodeEffect(Schema.Array(Report.UsageLedgerRow))(rows.map(present<Report.UsageLedgerRow>))
-  )
-  const texts = shown.map((row) => canonicalize(row as never))
   const columns = Object.keys(Report.UsageLedgerRow.fields)
+  const slices = Array.from({ length: Math.ceil(rows.length / rowsAtATime) }, (_, index) =>
+    rows.slice(index * rowsAtATime, (index + 1) * rowsAtATime).map(present<Report.UsageLedgerRow>)
+  )
+  const texts = yield* Effect.forEach(slices, (slice) =>
+    Effect.andThen(
+      Effect.yieldNow,
+      Effect.map(Effect.orDie(Schema.encodeEffect(Schema.Array(Report.UsageLedgerRow))(slice)), (shown) => ({
+        snapshot: shown.map((row) => canonicalize(row as never)).join(","),
+        csv: shown.map((row) => lineOf(columns, row)).join("")
+      }))
+    )
+  )
   const head = first ? yield* ledgerHead(asked) : texts.length > 0 ? "," : ""
   const piece: Piece = {
-    snapshot: head + texts.join(",") + (last ? "]}" : ""),
-    csv: (first ? csvLine(columns) : "") + shown.map((row) => lineOf(columns, row)).join(""),
+    snapshot: head + texts.map(({ snapshot }) => snapshot).join(",") + (last ? "]}" : ""),
+    csv: (first ? csvLine(columns) : "") + texts.map(({ csv }) => csv).join(""),
     rows: rows.length,
     collected: rows.at(-1)?.sequence ?? collected,
     last

@@ -63,21 +63,23 @@ interface Sealed {
   readonly sealed: Uint8Array
 }
 
-/** Seals what of a column does not lie under the new key yet, and says how much that was. */
+/** Looks at each row of a column once, seals what does not lie under the new key yet, and says how much that was. */
 const mover = (sql: SqlClient.SqlClient, from: Key, to: Key, header: Uint8Array) =>
   Effect.fnUntraced(function* ({ column, id, table, where }: SealedColumn) {
     const cell = sql(column)
-    const left = sql<Sealed>`
+    const after = (last: Sealed | undefined) => sql<Sealed>`
       SELECT ${sql(id)} AS id, ${cell} AS sealed FROM ${sql(table)}
-      WHERE length(${cell}) > 0 AND substr(${cell}, 1, 5) <> ${bytes(header)} AND ${where === undefined ? sql`TRUE` : sql(where)}
-      LIMIT ${batchMax}`
+      WHERE length(${cell}) > 0 AND substr(${cell}, 1, 5) <> ${bytes(header)}
+        AND ${where === undefined ? sql`TRUE` : sql(where)}
+        AND ${last === undefined ? sql`TRUE` : sql`${sql(id)} > ${typeof last.id === "string" ? last.id : bytes(last.id)}`}
+      ORDER BY ${sql(id)} LIMIT ${batchMax}`
     let values = 0
-    for (let rows = yield* left; rows.length > 0; rows = yield* left) {
+    for (let rows = yield* after(undefined); rows.length > 0; rows = yield* after(rows.at(-1))) {
       const anew = yield* Effect.forEach(rows, (row) => {
         const place = `${table}/${nameOf(row.id)}`
         return Effect.flatMap(from.open(row.sealed, place), (plaintext) => to.seal(plaintext, place))
       })
-      // A value that was replaced meanwhile is left to the next look.
+      // A value that was replaced meanwhile is left to the next pass.
       yield* sql`
         UPDATE ${sql(table)} SET ${cell} = anew.sealed
         FROM unnest(${idsOf(rows)}, ${columns.bytea(rows.map((row) => row.sealed))}, ${columns.bytea(anew)}) AS anew (id, before, sealed)

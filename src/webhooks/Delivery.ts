@@ -20,6 +20,8 @@ import { type Answer, Sender } from "./Sender.ts"
 
 /** Longer than an attempt takes with all that it is recorded by; what a dead node has taken waits so long. */
 const leaseMillis = 30_000
+/** Deliveries taken and not yet written, beyond which no more are taken: outcomes must be written before their leases end. */
+const takenMax = 2_048
 /** Outcomes written by one statement. */
 const settledMax = 512
 /** Deliveries given up in a row after which an endpoint is switched off. */
@@ -51,6 +53,7 @@ export class Delivery extends Context.Service<
       const endpoints = yield* KnownEndpoints
       const places = new Places()
       const underway = new Map<string, Taken>()
+      let isFull = false
       // Gives back what was not finished. The statements below are built over it, so they are over before it runs.
       yield* Effect.addFinalizer(() =>
         underway.size === 0 ? Effect.void : Effect.ignore(Rows.release(sql, Array.from(underway.values())))
@@ -70,6 +73,10 @@ export class Delivery extends Context.Service<
         // A stop waits for this: what has arrived should not be sent again by the next start.
         yield* Effect.uninterruptible(settle(outcome))
         underway.delete(keyOf(taken))
+        if (isFull && underway.size < takenMax / 2) {
+          isFull = false
+          deliveriesQueued.openUnsafe()
+        }
       })
 
       const begin = (event: Rows.Claimed, known: ReadonlyMap<string, KnownEndpoint>, leased_until: number) => {
@@ -88,6 +95,8 @@ export class Delivery extends Context.Service<
       }
 
       const pass = Effect.fn("Delivery.pass")(function* () {
+        isFull = underway.size >= takenMax
+        if (isFull) return
         const now = yield* Clock.currentTimeMillis
         const rooms = places.rooms
         const leasedUntil = now + leaseMillis

@@ -58,11 +58,17 @@ export const claim = (
       WHERE d.endpoint_id = due.endpoint_id AND d.sequence = due.sequence
       RETURNING d.endpoint_id, d.sequence, d.attempts
     )
-    SELECT sequence, event_type, actor_type, actor_id, resource_type, resource_id, metadata, e.created_at,
-      array_agg(taken.endpoint_id) AS endpoint_ids, array_agg(endpoint.revision) AS endpoint_revisions,
-      array_agg(taken.attempts) AS attempts
-    FROM taken JOIN events e USING (sequence) JOIN webhook_endpoints endpoint ON endpoint.id = taken.endpoint_id
-    GROUP BY sequence, e.sequence ORDER BY sequence`
+    SELECT event.*, event_of.endpoint_ids, event_of.endpoint_revisions, event_of.attempts
+    FROM (
+      SELECT sequence, array_agg(taken.endpoint_id) AS endpoint_ids, array_agg(endpoint.revision) AS endpoint_revisions,
+        array_agg(attempts) AS attempts
+      FROM taken JOIN webhook_endpoints endpoint ON endpoint.id = taken.endpoint_id GROUP BY sequence
+    ) AS event_of CROSS JOIN LATERAL (
+      -- OFFSET keeps the planner from turning this around: it would read all events where it takes them for few.
+      SELECT sequence, event_type, actor_type, actor_id, resource_type, resource_id, metadata, created_at
+      FROM events WHERE events.sequence = event_of.sequence OFFSET 0
+    ) AS event
+    ORDER BY event.sequence`
 }
 
 /** How an attempt ended. Instants are epoch milliseconds. */
@@ -93,6 +99,9 @@ export const periodMillis = 600_000
 /**
  * Writes outcomes and counts them. A success always holds; any other outcome only under the delivery's own lease. With `safely`
  * the commit waits for the disk, as for all other changes.
+ *
+ * That a delivery is not over is asked of `finished_at`: asked of `status`, the planner would look the row up in the index of
+ * what is due, walking through all of an endpoint's queue (20 ms for 50 rows of a long one, against 1).
  */
 export const settle = (
   sql: SqlClient.SqlClient,
@@ -110,7 +119,7 @@ export const settle = (
     UPDATE webhook_deliveries d SET status = outcome.status, attempts = d.attempts + 1, due_at = outcome.due_at, leased_until = NULL,
       finished_at = CASE WHEN outcome.status = 'pending' THEN NULL ELSE outcome.ended_at END
     FROM outcome
-    WHERE d.endpoint_id = outcome.endpoint_id AND d.sequence = outcome.sequence AND d.status = 'pending'
+    WHERE d.endpoint_id = outcome.endpoint_id AND d.sequence = outcome.sequence AND d.finished_at IS NULL
       AND (outcome.status = 'delivered' OR d.leased_until = outcome.leased_until)
     RETURNING d.endpoint_id, d.status, outcome.ended_at, outcome.failure
   ), tally AS MATERIALIZED (

@@ -51,7 +51,7 @@ export class KnownEndpoints extends Context.Service<
         function* (sealed: Uint8Array | null, id: string) {
           if (sealed === null) return []
           const secret = Buffer.from(yield* masterKey.open(sealed, secretPlace(id))).toString()
-          return [{ own: Secret.keyOf(secret), standard: Secret.standardKeyOf(secret) } satisfies SigningKeys]
+          return [Secret.keysOf(secret)]
         },
         (keys, _, id) =>
           Effect.catchTag(keys, "MasterKeyMismatch", (error) =>

@@ -3,7 +3,7 @@
  * the headers say whose delivery it is and carry the signatures over exactly those bytes.
  */
 import { formatTimestamp } from "../api/Timestamp.ts"
-import { hmacSha256 } from "../signing/Hmac.ts"
+import { type HmacKey, hmacSha256 } from "../signing/Hmac.ts"
 import type { Claimed } from "./DeliveryRows.ts"
 
 type RecordedEvent = Omit<Claimed, "endpoint_ids" | "endpoint_revisions" | "attempts">
@@ -26,10 +26,10 @@ export const bodyOf = (event: RecordedEvent): Uint8Array => {
 export const deliveryId = (endpointId: string, sequence: number): string =>
   `dlv_${endpointId.slice(endpointId.indexOf("_") + 1)}_${sequence}`
 
-/** The bytes that a secret signs with: in X-Service-Signature, and in Standard Webhooks. */
+/** What a secret signs with: in X-Service-Signature, and in Standard Webhooks. */
 export interface SigningKeys {
-  readonly own: Uint8Array
-  readonly standard: Uint8Array
+  readonly own: HmacKey
+  readonly standard: HmacKey
 }
 
 /** The headers of an attempt, signed with each of the keys; `nowSeconds` is the attempt's time. */

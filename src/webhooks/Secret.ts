@@ -2,6 +2,8 @@
 import { Effect, Result } from "effect"
 import type { SecureRandom } from "effect/crypto"
 import { Base64 } from "effect/encoding"
+import { hmacKey } from "../signing/Hmac.ts"
+import type { SigningKeys } from "./Message.ts"
 
 const marker = "whsec_"
 
@@ -15,12 +17,12 @@ export const prefixOf = (secret: string): string =>
     .slice(0, secret.startsWith(marker) ? marker.length + 4 : 4)
     .join("")
 
-/** The bytes that X-Service-Signature is made with: the whole text. */
-export const keyOf = (secret: string): Uint8Array => Buffer.from(secret)
-
-/** The bytes that Standard Webhooks signs with: what `whsec_` introduces, decoded; of any other secret the whole text. */
-export const standardKeyOf = (secret: string): Uint8Array => {
+/** What a secret signs with. X-Service-Signature takes its whole text; Standard Webhooks what `whsec_` introduces, decoded. */
+export const keysOf = (secret: string): SigningKeys => {
+  const whole = Buffer.from(secret)
   const encoded = secret.startsWith(marker) ? secret.slice(marker.length) : ""
   const decoded = Base64.decode(encoded)
-  return encoded !== "" && Result.isSuccess(decoded) ? decoded.success : keyOf(secret)
+  // What is no base64 after the marker, or has no marker, signs as the text that it is.
+  const standard = encoded !== "" && Result.isSuccess(decoded) ? decoded.success : whole
+  return { own: hmacKey(whole), standard: hmacKey(standard) }
 }

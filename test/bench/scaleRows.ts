@@ -37,8 +37,10 @@ export const idOf = (prefix: string, n: number): string => `${prefix}_${n.toStri
 const id = (prefix: string, n: string) => `'${prefix}_' || upper(lpad(to_hex(${n}), 26, '0'))`
 /** A number from 0 to 2^31 - 1 that looks random and is always the same for the same row. */
 const chance = (n: string, salt: number) => `(hashint8extended(${n}, ${salt}) & 2147483647)`
+/** The service writes whole milliseconds, and cursors hold no more. */
+const instant = (time: string) => `date_trunc('milliseconds', ${time})`
 /** Rows are spread over the last two years, the newest with the highest number. */
-const created = (n: string, count: number) => `(now() - (${count} - ${n}) * (interval '2 years' / ${count + 1}))`
+const created = (n: string, count: number) => instant(`now() - (${count} - ${n}) * (interval '2 years' / ${count + 1})`)
 const metadata = `'{"origin": "import"}'::jsonb`
 
 /** Fills a database that a service has just been started on: it holds every table and the first API key. */
@@ -184,7 +186,7 @@ const licenses = (sizes: Sizes): ReadonlyArray<Statement> => [
      FROM generate_series(1, ${sizes.licenses}) n,
        LATERAL (SELECT CASE WHEN n % 4 = 3 THEN n % ${soldOf(sizes)} + 1 ELSE 1 END AS product, ${chance("n", 1)} % 4 AS kind) of,
        LATERAL (SELECT ${created("n", sizes.licenses)} AS t, CASE WHEN kind > 0
-         THEN now() - interval '1 year' + ${chance("n", 2)} / 2147483648.0 * interval '3 years' END AS expires_at) at`
+         THEN ${instant(`now() - interval '1 year' + ${chance("n", 2)} / 2147483648.0 * interval '3 years'`)} END AS expires_at) at`
   ],
   [
     "license_features",

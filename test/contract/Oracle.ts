@@ -2,8 +2,6 @@
  * What a body must be answered with, judged from the published schema alone and apart from the service's own decoding: a value of
  * another JSON type and a field that is not known are INVALID_JSON, anything else that is not allowed is VALIDATION_ERROR.
  */
-import { isStorable } from "../../src/api/Text.ts"
-import { parseTimestamp } from "../../src/api/Timestamp.ts"
 import { type Json, nameOf, resolved } from "./Surface.ts"
 
 export interface Fault {
@@ -109,6 +107,19 @@ const takes = (schema: Json, value: unknown): boolean => {
   return types.length === 0 || types.some((type) => jsonTypes[type]!(value))
 }
 
+/** Text that PostgreSQL can store and UTF-8 can carry. */
+const isStorable = (text: string): boolean => !text.includes("\u0000") && text.isWellFormed()
+
+const dateTime = /^(\d{4}-\d{2}-\d{2})T(\d{2}:\d{2}:\d{2})(?:\.\d{1,9})?(?:Z|[+-](\d{2}):(\d{2}))$/i
+
+/** A date-time of RFC 3339 on a day that the calendar has, from the year 1 on. */
+export const isDateTime = (text: string): boolean => {
+  const [, day, time, hours = "0", minutes = "0"] = dateTime.exec(text) ?? []
+  if (day === undefined || day.startsWith("0000") || Number(hours) > 23 || Number(minutes) > 59) return false
+  const instant = new Date(`${day}T${time}Z`)
+  return !Number.isNaN(instant.getTime()) && instant.toISOString() === `${day}T${time}.000Z`
+}
+
 const textFaults = (schema: Json, text: string, path: string): ReadonlyArray<Fault> => {
   const { minLength = 0, maxLength = Number.POSITIVE_INFINITY, pattern, format } = schema as Record<string, never>
   const right =
@@ -116,7 +127,7 @@ const textFaults = (schema: Json, text: string, path: string): ReadonlyArray<Fau
     text.length >= minLength &&
     text.length <= maxLength &&
     (pattern === undefined || new RegExp(pattern, "u").test(text)) &&
-    (format !== "date-time" || parseTimestamp(text) !== undefined)
+    (format !== "date-time" || isDateTime(text))
   return right ? [] : fault("VALIDATION_ERROR", path, "text that is not allowed")
 }
 

@@ -8,7 +8,6 @@ import { assert, layer } from "@effect/vitest"
 import { Cause, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import fc from "fast-check"
-import { parseTimestamp } from "../../src/api/Timestamp.ts"
 import { assertRefused } from "../support/Envelopes.ts"
 import { TestServer } from "../support/TestServer.ts"
 import { bodiesNear, queryValues } from "./Arbitraries.ts"
@@ -16,7 +15,7 @@ import { contentOf } from "./Content.ts"
 import { Conversation, type Request, textOf } from "./Conversation.ts"
 import { bodyOf, type Fixture, Fixtures, paramsOf, queryOf, requestOf } from "./Fixtures.ts"
 import { memberMutations, wholeBodies } from "./Mutations.ts"
-import { bodyFaults } from "./Oracle.ts"
+import { bodyFaults, isDateTime } from "./Oracle.ts"
 import { type Operation, operations, type QueryParameter, resolved } from "./Surface.ts"
 
 const runs = Number(process.env["FUZZ_RUNS"] ?? 50)
@@ -161,7 +160,7 @@ const accepts = ({ name, schema: given }: QueryParameter, text: string): boolean
     const isWhole = wholeNumbers[String(schema["format"])]!.test(text) && Number.isSafeInteger(Number(text))
     return isWhole && Number(text) >= Number(schema["minimum"])
   }
-  if (schema["format"] === "date-time") return parseTimestamp(text) !== undefined
+  if (schema["format"] === "date-time") return isDateTime(text)
   return name === "cursor" || schema["pattern"] !== undefined || schema["maxLength"] !== undefined ? undefined : true
 }
 

@@ -24,7 +24,8 @@ const sizes: Sizes = {
   crowd: 20_000
 }
 
-const unlimited = { rateFailures: 0, rateManagement: 0, rateRuntime: 0, rateActivation: 0 }
+/** No sweep comes in between: what it records would be rows of the feed. */
+const settings = { rateFailures: 0, rateManagement: 0, rateRuntime: 0, rateActivation: 0, sweepSeconds: 86_400 }
 /** The service makes its first API key in a database that has none, so it comes before the rows. */
 const Filled = Layer.effectDiscard(
   Effect.gen(function* () {
@@ -33,7 +34,7 @@ const Filled = Layer.effectDiscard(
   })
 )
 const Subject = Layer.merge(Conversation.layer, Filled).pipe(
-  Layer.provideMerge(TestServer.layerOver(unlimited)),
+  Layer.provideMerge(TestServer.layerOver(settings)),
   Layer.provideMerge(layerCapturing),
   Layer.provideMerge(Database.layerUrl)
 )
@@ -109,7 +110,14 @@ const faultsOf = (scans: ReadonlyArray<Scan>, rowsOf: ReadonlyMap<string, number
 }
 
 interface Page {
-  readonly data: ReadonlyArray<{ readonly id?: string; readonly sequence?: number; readonly status?: string }>
+  readonly data: ReadonlyArray<{
+    readonly id?: string
+    readonly sequence?: number
+    readonly definition_id?: string
+    readonly feature_id?: string
+    readonly status?: string
+    readonly created_at?: string
+  }>
   readonly page_info: { readonly next_cursor: string | number | null }
 }
 
@@ -139,7 +147,8 @@ interface Walk {
   readonly query?: string
 }
 
-const keysOf = (rows: Page["data"]) => rows.map(({ id, sequence }) => id ?? sequence)
+const keysOf = (rows: Page["data"]) =>
+  rows.map(({ id, sequence, definition_id, feature_id }) => id ?? sequence ?? definition_id ?? feature_id)
 
 /** What makes a row for a list: the operation of the same path. Feeds get their rows from any change. */
 const makerOf = ({ path }: Operation) =>
@@ -182,7 +191,27 @@ layer(Subject, { timeout: "1 minute" })("Lists", (it) => {
     )
   }
 
-  const fixture = { ids: ids, licenseKey: "", fingerprint: "walk", featureCode: "", leaseToken: "" }
+  const fixture = { ids, licenseKey: "", fingerprint: "walk", featureCode: "", leaseToken: "" }
+
+  it.effect("have 50 rows on a page unless another limit is given, and never more than 200", () =>
+    Effect.gen(function* () {
+      const { ask } = yield* Conversation
+      for (const operation of lists) {
+        const params = Object.fromEntries(operation.params.map(({ kind, name }) => [name, ids[kind]!]))
+        const rowsOf = (query: string) =>
+          Effect.map(ask(operation, { params, query }), ({ json }) => (json as Page).data.length)
+        const all = yield* rowsOf("?limit=200")
+        for (const [query, most] of [
+          ["", 50],
+          ["?limit=1", 1],
+          ["?limit=201", 200],
+          ["?limit=999999999", 200]
+        ] as const) {
+          assert.strictEqual(yield* rowsOf(query), Math.min(most, all), `${operation.id} ${query}`)
+        }
+      }
+    })
+  )
 
   for (const operation of lists) {
     it.effect(`${operation.id} gives the same rows while others are added`, () =>
@@ -194,10 +223,13 @@ layer(Subject, { timeout: "1 minute" })("Lists", (it) => {
           const answer = yield* ask(maker, { params, body: bodyOf(maker, fixture) })
           assert.isBelow(answer.status, 300, `${maker.id}: ${answer.text}`)
         })
-        const undisturbed = keysOf(yield* walk(operation, { pages: 8 }))
+        const rows = yield* walk(operation, { pages: 8 })
+        const undisturbed = keysOf(rows)
         const disturbed = keysOf(yield* walk(operation, { pages: 8, between: add }))
         assert.strictEqual(new Set(undisturbed).size, undisturbed.length)
         assert.deepStrictEqual(disturbed, undisturbed)
+        const times = rows.map(({ created_at = "" }) => created_at)
+        assert.deepStrictEqual(times, times.toSorted().reverse(), "the newest come first")
       })
     )
   }

@@ -46,6 +46,29 @@ layer(TestServer.layer.pipe(Layer.provide(capturing)))("A defect", (it) => {
   )
 })
 
+layer(TestServer.layerWith({ rateFailures: 2 }).pipe(Layer.provide(capturing)))("What concerns security", (it) => {
+  it.effect("is told: who asked, why it was refused, and who guesses, once", () =>
+    Effect.gen(function* () {
+      const { client, send } = yield* TestServer
+      const { api_key, token } = yield* client["api-keys"].create({ payload: { name: "K", scopes: ["event:read"] } })
+      records.length = 0
+      yield* send({ path: "/api/v1/products", headers: { authorization: `Bearer ${token}` } })
+      assert.include(records[0]?.text, `"code":"TOKEN_SCOPE_DENIED","actor":"${api_key.id}"`)
+      records.length = 0
+      for (let index = 0; index < 5; index++) {
+        yield* send({ path: "/api/v1/products", headers: { authorization: "Bearer wrong" } })
+      }
+      const told = records.map(({ level, text }) => `${level} ${/"code":"(\w+)"/.exec(text)?.[1] ?? text}`)
+      assert.deepStrictEqual(told, [
+        "Info TOKEN_MALFORMED",
+        'Warn ["An address sends many credentials that fail.",{"address":"127.0.0.1"}]',
+        "Info TOKEN_MALFORMED"
+      ])
+      assert.notInclude(JSON.stringify(records), "wrong")
+    })
+  )
+})
+
 layer(TestServer.layerOver().pipe(Layer.provideMerge(Wire.layer)))("Without its database", (it) => {
   it.effect("the service is alive, not ready, and answers 503 until the database is back", () =>
     Effect.gen(function* () {

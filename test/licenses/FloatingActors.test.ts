@@ -193,6 +193,22 @@ layer(Database.layer, { timeout: 60_000 })("floating seats", (it) => {
     })
   )
 
+  it.effect("a token of former days is known to a node that never saw it, among very many devices", () =>
+    Effect.gen(function* () {
+      const [one, other] = yield* nodes
+      const license = yield* makeLicense({ max_floating_users: 200 })
+      yield* fillLeases(license, 200, yield* Clock.currentTimeMillis)
+      const former = leaseOf(license, { lease_token: `lease_${license.license}_1` })
+      yield* one.ask(license.license, checkout, checkoutOf(license, "m"))
+      assert.strictEqual((yield* eventCounts(license.license))["lease.expired"], 200)
+      assert.strictEqual(yield* codeOf(other.ask(license.license, heartbeat, former)), "LEASE_EXPIRED")
+      yield* one.ask(license.license, blacklist, { device_id: `${license.license}_1` })
+      const newcomer = yield* makeNode
+      assert.strictEqual(yield* codeOf(newcomer.ask(license.license, heartbeat, former)), "DEVICE_BLACKLISTED")
+      assert.strictEqual(yield* codeOf(newcomer.ask(license.license, checkin, former)), "DEVICE_BLACKLISTED")
+    })
+  )
+
   it.effect("a license with 5,000 live leases takes one more, lets one go, and ends them all", () =>
     Effect.gen(function* () {
       const [one, other] = yield* nodes
@@ -207,7 +223,8 @@ layer(Database.layer, { timeout: 60_000 })("floating seats", (it) => {
       const held = leaseOf(license, { lease_token: `lease_${license.license}_7` })
       yield* other.ask(license.license, checkin, held)
       yield* one.ask(license.license, checkout, checkoutOf(license, "n"))
-      yield* other.ask(license.license, suspend, undefined)
+      // By the node that has just let devices go that it need not hold.
+      yield* one.ask(license.license, suspend, undefined)
       assert.deepStrictEqual(yield* leaseStates(license.license), {
         "checked_in deactivated": 1,
         "ended deactivated": 5001

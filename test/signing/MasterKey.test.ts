@@ -4,11 +4,13 @@ import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect, FileSystem, Layer, Option, Path, Redacted } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { keyIdOf, MasterKey } from "../../src/signing/MasterKey.ts"
-import type { MasterKeyUnusable } from "../../src/signing/MasterKeyFile.ts"
+import { type MasterKeyUnusable, nextPath, promote } from "../../src/signing/MasterKeyFile.ts"
 
 const secret = (byte: number) => Buffer.alloc(32, byte).toString("base64")
-const fromKey = (text: string) =>
-  MasterKey.layerFromKey(Redacted.make(text)).pipe(Layer.provide(SecureRandom.layerWebCrypto))
+const fromKey = (text: string, next?: string) =>
+  MasterKey.layerFromKey(Redacted.make(text), next === undefined ? undefined : Redacted.make(next)).pipe(
+    Layer.provide(SecureRandom.layerWebCrypto)
+  )
 const bytes = (text: string) => new TextEncoder().encode(text)
 
 /** The service that a layer gives, or the error that it fails with. */
@@ -48,6 +50,25 @@ describe("MasterKey", () => {
       assert.strictEqual(sealed.toString("hex", 0, 17), `0166687aad${"aa".repeat(12)}`)
       assert.strictEqual(sealed.length, 1 + 4 + 12 + 3 + 16)
       assert.deepStrictEqual(keyIdOf(sealed), Option.some("66687aad"))
+    })
+  )
+
+  it.effect("opens what lies under either of two keys, and seals under the first until it follows the other", () =>
+    Effect.gen(function* () {
+      const [one, other] = [yield* build(fromKey(secret(1))), yield* build(fromKey(secret(2)))]
+      const both = yield* build(fromKey(secret(1), secret(2)))
+      const sealed = yield* other.seal(bytes("secret"), "a")
+      assert.deepStrictEqual(Uint8Array.from(yield* both.open(sealed, "a")), bytes("secret"))
+      const under = Effect.map(both.seal(bytes("secret"), "a"), keyIdOf)
+      assert.deepStrictEqual(yield* under, keyIdOf(yield* one.seal(bytes(""), "a")))
+      // Only a value that opens is followed.
+      const altered = sealed.with(-1, sealed.at(-1)! ^ 1)
+      assert.strictEqual((yield* Effect.flip(both.follow(altered, "a")))._tag, "MasterKeyMismatch")
+      assert.strictEqual((yield* Effect.flip(both.follow(sealed, "b")))._tag, "MasterKeyMismatch")
+      assert.deepStrictEqual(yield* under, keyIdOf(yield* one.seal(bytes(""), "a")))
+      yield* both.follow(sealed, "a")
+      assert.deepStrictEqual(yield* under, keyIdOf(sealed))
+      assert.strictEqual((yield* Effect.flip(one.follow(sealed, "a")))._tag, "MasterKeyMismatch")
     })
   )
 
@@ -189,6 +210,38 @@ layer(Platform)("MasterKey in a file", (it) => {
           assert.include(error.message, "exactly 32 bytes")
           assert.strictEqual(yield* files.readFileString(path), content)
         }
+      })
+    )
+  )
+
+  it.effect("is not made where secrets lie under one that is missing", () =>
+    inFolder((path) =>
+      Effect.gen(function* () {
+        const files = yield* FileSystem.FileSystem
+        const error = yield* Effect.flip(build(MasterKey.layerFromFile(path, { mayCreate: false })))
+        assert.include(error.message, `${path} is missing`)
+        assert.isFalse(yield* files.exists(path))
+      })
+    )
+  )
+
+  it.effect("is joined by the next one as soon as something lies under that, and then gives way to it", () =>
+    inFolder((path) =>
+      Effect.gen(function* () {
+        const files = yield* FileSystem.FileSystem
+        const running = yield* build(MasterKey.layerFromFile(path))
+        const before = yield* files.readFileString(path)
+        const ownId = Option.getOrThrow(keyIdOf(yield* running.seal(bytes(""), "a")))
+        const next = yield* build(Layer.fresh(MasterKey.layerFromFile(nextPath(path))))
+        const sealed = yield* next.seal(bytes("secret"), "a")
+        assert.deepStrictEqual(Uint8Array.from(yield* running.open(sealed, "a")), bytes("secret"))
+
+        const retired = yield* promote(path, ownId)
+        assert.strictEqual(retired, `${path}.${ownId}`)
+        assert.strictEqual(yield* files.readFileString(retired), before)
+        assert.isFalse(yield* files.exists(nextPath(path)))
+        const started = yield* build(Layer.fresh(MasterKey.layerFromFile(path)))
+        assert.deepStrictEqual(keyIdOf(yield* started.seal(bytes(""), "a")), keyIdOf(sealed))
       })
     )
   )

@@ -6,6 +6,7 @@
 import { Clock, Deferred, Duration, Effect, Fiber, Latch, type Scope } from "effect"
 import { SqlError } from "effect/sql"
 import type { Dice } from "./Dice.ts"
+import { Violation } from "./Violation.ts"
 
 /** Statements outside transactions and the two ends of transactions. */
 export type Point = "read" | "begin" | "commit"
@@ -31,6 +32,15 @@ export interface Visit {
   readonly point: Point
   /** Whose it is: journal, load, look-up … */
   readonly what: string
+  /** Nobody waits for it any more. */
+  readonly isAlone?: boolean
+}
+
+/** What is decided by the dice about those who come to the gate. */
+export interface Fate {
+  readonly judge: (visit: Visit) => Verdict
+  /** Whether a transaction is held before its COMMIT until it is let go on, or goes on at once. */
+  readonly isHeld: () => boolean
 }
 
 interface Waiting extends Visit {
@@ -51,9 +61,15 @@ const failure = (verdict: Verdict): SqlError.SqlError => {
   return new SqlError.SqlError({ reason: new SqlError.ConnectionError(why) })
 }
 
+/** No statement takes so long, not even one that waits for a lock until it gives up. */
+const stallMillis = 20_000
+
 /** Errors after which a transaction is tried again, and how often that is. */
 const triedAgain: ReadonlyArray<string> = ["SerializationError", "DeadlockError"]
 const attemptsMax = 6
+
+/** What lets a transaction send its COMMIT. */
+const goesOn: ReadonlyArray<Verdict> = ["pass", "cut", "unacknowledged"]
 
 /** Turns of the event loop without any movement after which nothing will move by itself. */
 const calmTurns = 24
@@ -71,15 +87,15 @@ export class Gate {
   private readonly sleepers = new Set<Sleeper>()
   private readonly scope: Scope.Scope
   private readonly dice: Dice
-  private readonly judge: (visit: Visit) => Verdict
+  private readonly fate: Fate
   private movements = 0
   private readonly moved = Latch.makeUnsafe(false)
 
   /** `scope` owns the transactions: one may outlive the node that began it. */
-  constructor(scope: Scope.Scope, dice: Dice, judge: (visit: Visit) => Verdict) {
+  constructor(scope: Scope.Scope, dice: Dice, fate: Fate) {
     this.scope = scope
     this.dice = dice
-    this.judge = judge
+    this.fate = fate
   }
 
   /** Something happened that others may go on by. */
@@ -102,6 +118,13 @@ export class Gate {
     this.move()
   }
 
+  /** Waits in the middle of what is under way: one that is given up there is under way again, to be rolled back. */
+  private readonly held = (visit: Visit): Effect.Effect<Verdict> =>
+    Effect.andThen(
+      this.leave,
+      Effect.onInterrupt(this.enter(visit), () => Effect.sync(() => void this.underway++))
+    )
+
   private readonly leave = Effect.sync(() => {
     this.underway--
     this.move()
@@ -121,15 +144,15 @@ export class Gate {
     lose: (error: SqlError.SqlError) => void
   ): Effect.Effect<Verdict, SqlError.SqlError> =>
     Effect.gen({ self: this }, function* () {
-      yield* this.leave
-      const verdict = yield* this.enter(visit)
+      const isHeld = this.fate.isHeld()
+      const verdict = isHeld ? yield* this.held(visit) : this.decide(visit)
       if (verdict === "cut") yield* cut
       if (verdict === "undecided") {
         lose(failure(verdict))
-        return yield* this.toCommit({ ...visit, what: `${visit.what}, alone,` }, cut, () => {})
+        const later = yield* this.held({ ...visit, isAlone: true })
+        return later === "pass" ? later : yield* Effect.fail(failure(later))
       }
-      if (verdict !== "pass" && verdict !== "cut" && verdict !== "unacknowledged") return yield* Effect.fail(failure(verdict))
-      return verdict
+      return goesOn.includes(verdict) ? verdict : yield* Effect.fail(failure(verdict))
     })
 
   /**
@@ -163,7 +186,8 @@ export class Gate {
       )
       const fiber = yield* Effect.forkIn(
         Effect.onExit(whole, (exit) => Effect.andThen(this.leave, Deferred.done(answer, exit))),
-        this.scope
+        this.scope,
+        { startImmediately: true }
       )
       return yield* Effect.onInterrupt(Deferred.await(answer), () => (isAlone ? Effect.void : Fiber.interrupt(fiber)))
     })
@@ -179,7 +203,8 @@ export class Gate {
 
   /** The clock of all nodes: the time of day is the simulation's, and sleep ends when that says so. */
   readonly clock: Clock.Clock = {
-    ...Clock.Clock.defaultValue(),
+    monotonicTimeNanosUnsafe: () => BigInt(this.now) * 1_000_000n,
+    monotonicTimeNanos: Effect.sync(() => BigInt(this.now) * 1_000_000n),
     currentTimeMillisUnsafe: () => this.now,
     currentTimeMillis: Effect.sync(() => this.now),
     currentTimeNanosUnsafe: () => BigInt(this.now) * 1_000_000n,
@@ -187,6 +212,7 @@ export class Gate {
     sleep: (duration: Duration.Duration) =>
       Effect.callback<void>((resume) => {
         const millis = Duration.toMillis(duration)
+        if (millis <= 0) return resume(Effect.void)
         const sleeper = { until: this.now + millis, isShort: millis < 1000, wake: () => resume(Effect.void) }
         this.sleepers.add(sleeper)
         this.move()
@@ -210,11 +236,21 @@ export class Gate {
   release(): void {
     const [waiting] = this.waiting.splice(this.dice.between(0, this.waiting.length - 1), 1)
     if (waiting === undefined) return
-    const verdict = this.judge(waiting)
-    this.trace.push(`${waiting.node} ${waiting.what} ${waiting.point}${verdict === "pass" ? "" : `: ${verdict}`}`)
     this.underway++
     this.move()
-    waiting.resume(verdict)
+    waiting.resume(this.decide(waiting))
+  }
+
+  private decide(visit: Visit): Verdict {
+    const verdict = this.fate.judge(visit)
+    const how = [visit.isAlone ? "alone" : "", verdict === "pass" ? "" : verdict].filter((word) => word !== "")
+    this.trace.push([visit.node, visit.what, visit.point, ...how].join(" "))
+    return verdict
+  }
+
+  /** Whether somebody waits who may hold locks. */
+  get isHolding(): boolean {
+    return this.waiting.some(({ point }) => point === "commit")
   }
 
   /** Wakes the one that has to sleep least, of those whose sleep is a pause. */
@@ -235,6 +271,17 @@ export class Gate {
     this.moved.closeUnsafe()
   })
 
-  /** The database has answered, or somebody has come. */
-  readonly movement = this.moved.await
+  /** The database has answered, or somebody has come. Dies where neither happens. */
+  readonly movement = Effect.andThen(
+    Effect.timeoutOrElse(this.moved.await, {
+      duration: stallMillis,
+      orElse: () => Effect.die(new Violation(`nothing moves: ${this.describe()}`))
+    }),
+    Effect.void
+  )
+
+  private describe(): string {
+    const waiting = this.waiting.map(({ node, what, point }) => `${node} ${what} ${point}`)
+    return `${this.underway} under way, waiting: ${waiting}, to come again: ${Array.from(this.returning.values())}`
+  }
 }

@@ -32,7 +32,8 @@ export type Services = LicenseActors | Policies | Features | Versions | ExpirySw
 export interface Node {
   readonly name: string
   readonly place: Place
-  readonly services: Context.Context<Services>
+  /** Runs what is asked of the node, as its own. */
+  readonly within: <A, E>(effect: Effect.Effect<A, E, Services>) => Effect.Effect<A, E>
   /** Stops it: whatever it was doing is interrupted. */
   readonly close: Effect.Effect<void>
 }
@@ -100,7 +101,8 @@ const layerOf = (environment: Environment, place: Place) => {
     Layer.provide([LicenseStore.layer.pipe(Layer.provide(pipelining("load", false))), LicenseLookups.layer])
   )
   const catalog = Layer.mergeAll(Policies.layer, Features.layer, Versions.layer).pipe(
-    Layer.provide([Products.layer, identifiers])
+    Layer.provide(Products.layer),
+    Layer.provide(identifiers)
   )
   return Layer.mergeAll(actors, catalog, ExpirySweep.layer, HeartbeatSweep.layer, LeaseSweep.layer).pipe(
     Layer.provide(EventLog.layer),
@@ -108,12 +110,20 @@ const layerOf = (environment: Environment, place: Place) => {
   )
 }
 
-export const makeNode = Effect.fnUntraced(function* (environment: Environment, place: Place) {
+export const makeNode = Effect.fnUntraced(function* (environment: Environment, place: Place, name: string) {
+  const own = { ...place, name }
   const scope = yield* Scope.make()
-  const services = yield* Layer.buildWithScope(Layer.fresh(layerOf(environment, place)), scope).pipe(
-    Effect.provideService(Clock.Clock, environment.gate.clock),
-    Effect.provideService(place.sql.transactionService, [gatedConnection(environment, place), 0])
+  const outside = Context.make(Clock.Clock, environment.gate.clock).pipe(
+    Context.add(place.sql.transactionService, [gatedConnection(environment, own), 0])
   )
-  const node: Node = { name: place.name, place, services, close: Scope.close(scope, Exit.void) }
+  const services = yield* Layer.buildWithScope(Layer.fresh(layerOf(environment, own)), scope).pipe(
+    Effect.provideContext(outside)
+  )
+  const node: Node = {
+    name,
+    place,
+    within: (effect) => Effect.provideContext(effect, Context.merge(outside, services)),
+    close: Scope.close(scope, Exit.void)
+  }
   return node
 })

@@ -30,6 +30,7 @@ export interface StoredUsage {
 export interface Stored {
   readonly licenses: ReadonlyMap<string, License>
   readonly around: Surroundings
+  readonly versionIds: ReadonlyArray<string>
   /** Since the last look. */
   readonly events: ReadonlyArray<StoredEvent>
   readonly ledger: ReadonlyArray<StoredUsage>
@@ -99,16 +100,17 @@ const surroundingsOf = Effect.fnUntraced(function* (sql: SqlClient.SqlClient) {
           allow_vm, allow_container, max_transfers, entitlement_counter AS version FROM policies ORDER BY id`,
       sql<{ readonly id: string; readonly code: string }>`
         SELECT id, code FROM features WHERE product_id = 'prod_own' ORDER BY id`,
-      sql<{ readonly version: string; readonly released_at: number }>`
-        SELECT version, released_at FROM product_versions ORDER BY version`
+      sql<{ readonly id: string; readonly version: string; readonly released_at: number }>`
+        SELECT id, version, released_at FROM product_versions ORDER BY version`
     ],
     { concurrency: "unbounded" }
   )
-  return {
+  const around: Surroundings = {
     policies: new Map(policies.map((policy) => [policy.id, policy])),
     features: new Map(features.map(({ id, code }) => [id, code])),
     versions: new Map(versions.map(({ version, released_at }) => [version, released_at]))
-  } satisfies Surroundings
+  }
+  return { around, versionIds: versions.map(({ id }) => id) }
 })
 
 const newsOf = (sql: SqlClient.SqlClient, after: { readonly event: number; readonly usage: number }) =>
@@ -142,7 +144,7 @@ const unfencedOf = (sql: SqlClient.SqlClient) => sql<{ readonly wrong: string }>
 /** Everything that can be read, in a moment in which nobody writes. */
 export const look = Effect.fnUntraced(function* (after: { readonly event: number; readonly usage: number }) {
   const sql = yield* SqlClient.SqlClient
-  const [licenses, around, [events, ledger], [totals], unfenced, kept] = yield* Effect.all(
+  const [licenses, surroundings, [events, ledger], [totals], unfenced, kept] = yield* Effect.all(
     [
       licensesOf(sql),
       surroundingsOf(sql),
@@ -155,7 +157,7 @@ export const look = Effect.fnUntraced(function* (after: { readonly event: number
   )
   const stored: Stored = {
     licenses,
-    around,
+    ...surroundings,
     events: events.map((event) => ({ ...event, license: event.license ?? undefined })),
     ledger,
     totals: totals!,

@@ -278,7 +278,7 @@ export const anyStep: fc.Arbitrary<Step> = fc.oneof(
   steps(1, check, requests),
   steps(6, consume, consumptions),
   steps(3, deactivate, requests),
-  steps(2, issueOffline, requests),
+  steps(3, issueOffline, requests),
   steps(6, checkout, checkouts(requests)),
   steps(3, ofHeldLease(heartbeat), holding(bindings)),
   steps(3, ofHeldLease(checkin), holding(bindings)),

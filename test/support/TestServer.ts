@@ -22,6 +22,9 @@ const adminToken = "test-admin-token-of-more-than-32-characters"
 // Tests ask as often as they like, all from one address; those about limits set their own.
 const unlimited = { rateRuntime: 0, rateActivation: 0, rateManagement: 0, rateFailures: 0 }
 
+/** What secrets lie under, where the settings name no other. */
+export const masterKey = Redacted.make(Buffer.alloc(32, 7).toString("base64"))
+
 /** Who a client or request is: a management token, a license key, or nobody. */
 export interface Credentials {
   readonly token?: string
@@ -62,7 +65,7 @@ export class TestServer extends Context.Service<
     const clock = { offsetMillis: 0 }
     const stores = Layer.merge(
       Layer.unwrap(Database.useSync(({ url }) => databaseAt(url))),
-      MasterKey.layerFromKey(Redacted.make(Buffer.alloc(32, 7).toString("base64")))
+      MasterKey.layerFromKey(settings.masterKey ?? masterKey, settings.masterKeyNext)
     )
     return Layer.effect(
       TestServer,

@@ -23,6 +23,10 @@ describe("Settings", () => {
       assert.strictEqual(settings.logLevel, "Info")
       assert.strictEqual(settings.clockOffsetSeconds, 0)
       assert.strictEqual(settings.sweepSeconds, 60)
+      const { rateActivation, rateFailures, rateManagement, rateRuntime } = settings
+      assert.deepStrictEqual([rateRuntime, rateActivation, rateManagement, rateFailures], [3_000, 120, 6_000, 30])
+      assert.deepStrictEqual([settings.oidcIssuer, settings.oidcScopeClaim], [undefined, "scope"])
+      assert.deepStrictEqual(settings.corsOrigins, [])
     })
   )
 
@@ -45,7 +49,14 @@ describe("Settings", () => {
         LICENSING_LOG_FORMAT: "json",
         LICENSING_LOG_LEVEL: "Warning",
         LICENSING_CLOCK_OFFSET_SECONDS: "86400",
-        LICENSING_SWEEP_SECONDS: "1"
+        LICENSING_SWEEP_SECONDS: "1",
+        LICENSING_MASTER_KEY_NEXT: Buffer.alloc(32, 1).toString("base64"),
+        LICENSING_RATE_RUNTIME: "0",
+        LICENSING_RATE_FAILURES: "10000000",
+        LICENSING_OIDC_ISSUER: "https://issuer.example.com/realm/",
+        LICENSING_OIDC_AUDIENCE: "https://licenses.example.com",
+        LICENSING_OIDC_SCOPE_CLAIM: "permissions",
+        LICENSING_CORS_ORIGINS: "https://console.example.com, http://localhost:3000"
       })
       assert.strictEqual(settings.port, 0)
       assert.strictEqual(Redacted.value(settings.databaseUrl!), "postgres://user:secret@db/licensing")
@@ -53,6 +64,13 @@ describe("Settings", () => {
       assert.deepStrictEqual(settings.trustedProxies.map(IpNetwork.format), ["10.0.0.0/8", "::1/128"])
       assert.strictEqual(settings.logLevel, "Warn")
       assert.strictEqual(settings.clockOffsetSeconds, 86_400)
+      assert.deepStrictEqual(
+        [settings.rateRuntime, settings.rateActivation, settings.rateFailures],
+        [0, 120, 10_000_000]
+      )
+      assert.strictEqual(settings.oidcIssuer, "https://issuer.example.com/realm/", "as tokens say it")
+      assert.strictEqual(settings.oidcScopeClaim, "permissions")
+      assert.deepStrictEqual(settings.corsOrigins, ["https://console.example.com", "http://localhost:3000"])
       for (const secret of ["secret", masterKey, "x".repeat(32)]) assert.notInclude(JSON.stringify(settings), secret)
     })
   )
@@ -72,7 +90,19 @@ describe("Settings", () => {
     LICENSING_LOG_FORMAT: ["xml"],
     LICENSING_LOG_LEVEL: ["loud"],
     LICENSING_CLOCK_OFFSET_SECONDS: ["-1", "1.5", "999999999999"],
-    LICENSING_SWEEP_SECONDS: ["0", "86401", "often"]
+    LICENSING_SWEEP_SECONDS: ["0", "86401", "often"],
+    LICENSING_MASTER_KEY_NEXT: ["secret", Buffer.alloc(31).toString("base64")],
+    LICENSING_RATE_RUNTIME: ["-1", "1.5", "10000001", "many"],
+    LICENSING_RATE_ACTIVATION: ["x"],
+    LICENSING_RATE_MANAGEMENT: ["x"],
+    LICENSING_RATE_FAILURES: ["x"],
+    LICENSING_OIDC_ISSUER: [
+      "issuer",
+      "http://issuer.example.com",
+      "https://issuer.example.com/?a=1",
+      "https://u:p@x.example"
+    ],
+    LICENSING_CORS_ORIGINS: ["*", "null", "console.example.com", "https://a.example.com/", "https://a.example.com,"]
   }
   for (const [name, values] of Object.entries(wrong)) {
     it.effect(`a wrong ${name} is told in one line that holds no secret`, () =>
@@ -85,6 +115,19 @@ describe("Settings", () => {
       )
     )
   }
+
+  it.effect("issuer and audience need each other; a local issuer needs no TLS", () =>
+    Effect.gen(function* () {
+      const audience = yield* Effect.flip(read({ LICENSING_OIDC_ISSUER: "https://issuer.example.com" }))
+      assert.match(audience.lines.join(), /^LICENSING_OIDC_AUDIENCE must be set together with LICENSING_OIDC_ISSUER: /)
+      const issuer = yield* Effect.flip(read({ LICENSING_OIDC_AUDIENCE: "licenses" }))
+      assert.match(issuer.lines.join(), /^LICENSING_OIDC_ISSUER must be set together with LICENSING_OIDC_AUDIENCE: /)
+      for (const local of ["http://localhost:3000", "http://127.0.0.1:3000/realm", "http://[::1]"]) {
+        const settings = yield* read({ LICENSING_OIDC_ISSUER: local, LICENSING_OIDC_AUDIENCE: "licenses" })
+        assert.strictEqual(settings.oidcIssuer, local)
+      }
+    })
+  )
 
   it.effect("all that is wrong is told at once", () =>
     Effect.gen(function* () {

@@ -114,6 +114,7 @@ interface Adapter {
 const adapters: Readonly<Record<string, Adapter>> = {
   "src/Foundation.ts": { modules: ["node:path"], why: "names the files of the data folder" },
   "src/api/JsonText.ts": { modules: ["node:buffer"], why: "asks whether bytes are UTF-8 before they are decoded" },
+  "src/cli/Listen.ts": { modules: ["node:http"], why: "makes a server for development" },
   "src/http/Listener.ts": { modules: ["node:http"], why: "makes the server with its limits" },
   "src/postgres/DatabaseFolder.ts": { modules: ["node:path"], why: "names the files of the embedded server" },
   "src/postgres/EmbeddedPostgres.ts": { modules: ["node:net", "node:path"], why: "finds a free port" },

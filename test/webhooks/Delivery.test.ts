@@ -4,7 +4,7 @@ import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { Webhook as StandardWebhook } from "standardwebhooks"
 import { Webhook as SvixWebhook } from "svix"
-import { hmacSha256 } from "../../src/signing/Hmac.ts"
+import { hmacKey, hmacSha256 } from "../../src/signing/Hmac.ts"
 import { Delivery } from "../../src/webhooks/Delivery.ts"
 import { verifyWebhook } from "../../src/webhooks/VerifyWebhook.ts"
 import { Webhooks } from "../../src/webhooks/Webhooks.ts"
@@ -74,7 +74,7 @@ layer(layerWebhooks(), { excludeTestServices: true })("A delivery", (it) => {
       const [, t, v1] = /^t=(\d+),v1=([0-9a-f]{64})$/.exec(headers["x-service-signature"] ?? "") ?? []
       assert.strictEqual(t, headers["webhook-timestamp"])
       const id = headers["x-service-delivery-id"]
-      assert.strictEqual(v1, hmacSha256(Buffer.from(secret), `${t}.${id}.`, received.body).toString("hex"))
+      assert.strictEqual(v1, hmacSha256(hmacKey(Buffer.from(secret)), `${t}.${id}.`, received.body).toString("hex"))
     })
   )
 

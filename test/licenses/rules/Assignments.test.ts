@@ -77,6 +77,16 @@ describe("assign", () => {
     assert.notProperty(reply, "expires_at")
   })
 
+  it("tells the ledger of a maximum that changes, and of nothing else", () => {
+    const limit = (command: Omit<AssignCommand, "feature_id">) =>
+      allowed(start, assign, { feature_id: id, ...command }).changes.ledger
+    const row = { feature_id: id, action: "set_limit" as const, balance_after: 4 }
+    assert.deepStrictEqual(limit({ max_consumptions: 25 }), [{ ...row, amount: 25, max_after: 25 }])
+    assert.deepStrictEqual(limit({ max_consumptions: null }), [{ ...row, amount: 0, max_after: undefined }])
+    assert.deepStrictEqual(limit({ enabled: false }), [])
+    assert.deepStrictEqual(allowed(unassigned, assign, { feature_id: id, max_consumptions: 9 }).changes.ledger, [])
+  })
+
   it("never touches what was consumed, and tells what remains", () => {
     const reply = (max_consumptions: number) => allowed(start, assign, { feature_id: id, max_consumptions }).reply
     assert.deepInclude(reply(6), { total_consumptions: 4, max_consumptions: 6, remaining: 2 })
@@ -165,6 +175,13 @@ describe("unassign", () => {
       }
     ])
     assert.strictEqual(after.license.total_consumptions, start.license.total_consumptions)
+  })
+
+  it("tells the ledger what was counted and is given up, and of what was never counted nothing", () => {
+    const { changes } = allowed(start, unassign, { feature_id: id })
+    assert.deepStrictEqual(changes.ledger, [{ feature_id: id, action: "reset", amount: -4, balance_after: 0 }])
+    const unused = rowsOf({ features, assignments: [{ ...known, total_consumptions: 0 }] })
+    assert.deepStrictEqual(allowed(unused, unassign, { feature_id: id }).changes.ledger, [])
   })
 
   it("refuses a feature that the license does not have", () => {

@@ -186,17 +186,22 @@ export const assign = (situation: Situation, command: AssignCommand): Answer => 
   const told = assignmentTold(assignment)
   if (before !== undefined && same(before, assignment)) return accepted(license, told)
   const after = raised({ ...license, assignments: replaced(license.assignments, command.feature_id, assignment) })
-  return accepted(after, told, "license.feature_assigned")
+  const { max, used } = assignment
+  const entry = { feature: command.feature_id, action: "set_limit", amount: max ?? 0, balance: used, max }
+  const isLimited = before !== undefined && before.max !== max
+  return { ...accepted(after, told, "license.feature_assigned"), ledger: isLimited ? [entry] : [] }
 }
 
 const same = (one: object, other: object): boolean => canonicalize(one as never) === canonicalize(other as never)
 
 export const unassign = (situation: Situation, { feature_id }: { readonly feature_id: string }): Answer => {
   if (isRevoked(situation)) return refused(situation, "LICENSE_STATE_CONFLICT")
-  if (!situation.license.assignments.has(feature_id)) return refused(situation, "NOT_FOUND")
   const assignments = new Map(situation.license.assignments)
-  assignments.delete(feature_id)
-  return accepted(raised({ ...situation.license, assignments }), {}, "license.feature_removed")
+  const used = assignments.get(feature_id)?.used
+  if (!assignments.delete(feature_id) || used === undefined) return refused(situation, "NOT_FOUND")
+  const after = raised({ ...situation.license, assignments })
+  const entry = { feature: feature_id, action: "reset", amount: -used, balance: 0, max: null }
+  return { ...accepted(after, {}, "license.feature_removed"), ledger: used > 0 ? [entry] : [] }
 }
 
 const deviceAction =

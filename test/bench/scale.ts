@@ -1,0 +1,168 @@
+/**
+ * What a large installation costs: the same requests against a database of a million licenses and against one of a thousand, in turns, by two processes of the service over one PostgreSQL server, so that both see the same machine.
+ *
+ *   npm run bench:scale -- [--small] [--licenses 1000000] [--customers 100000] [--devices 2000000] [--events 5000000]
+ *                          [--rounds 5] [--requests 400] [--connections 4] [--only list,activate] [--json] [--assert]
+ *
+ * --small is a smoke test with a hundredth of everything. --only takes beginnings of names. --assert ends with 1 where a p99 is
+ * more than twice that of the small database, or a request fails. The full size needs 6 GB of disk and some minutes.
+ */
+import { randomBytes } from "node:crypto"
+import { join } from "node:path"
+import { parseArgs } from "node:util"
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
+import { Effect, Redacted } from "effect"
+import { startService } from "../../infra/scripts/service.ts"
+import { openSession } from "../../src/postgres/Postgres.ts"
+import { table } from "./Report.ts"
+import { folder, startPostgres } from "./Sides.ts"
+import { type Asked, operationsOf } from "./scaleRequests.ts"
+import { fill, type Sizes } from "./scaleRows.ts"
+import { type Sample, takeSample } from "./scaleSample.ts"
+
+const { values: flags } = parseArgs({
+  options: {
+    small: { type: "boolean", default: false },
+    licenses: { type: "string", default: "1000000" },
+    customers: { type: "string", default: "100000" },
+    devices: { type: "string", default: "2000000" },
+    events: { type: "string", default: "5000000" },
+    rounds: { type: "string", default: "5" },
+    requests: { type: "string", default: "400" },
+    connections: { type: "string", default: "4" },
+    only: { type: "string", default: "" },
+    json: { type: "boolean", default: false },
+    assert: { type: "boolean", default: false }
+  }
+})
+
+/** How many times slower a p99 may be. */
+const ratioMax = 2
+const smallShare = 0.01
+/** The other side's share of the sizes. */
+const fewShare = 0.001
+/** With fewer licenses than these, a page of some list would not be full. */
+const fewMin = 1_000
+
+const sizes = (wanted: number): Sizes => {
+  const share = Math.min(1, Math.max(wanted, fewMin / Number(flags.licenses)))
+  const of = (count: string | number) => Math.max(1, Math.round(Number(count) * share))
+  const { customers, devices, events, licenses } = flags
+  return {
+    products: of(1000),
+    licenses: of(licenses),
+    customers: of(customers),
+    devices: of(devices),
+    events: of(events),
+    others: of(50_000),
+    crowd: 0
+  }
+}
+
+/** Progress goes to standard error: standard output holds the result alone. */
+const say = (line: string) => Effect.sync(() => process.stderr.write(`${line}\n`))
+
+interface Side {
+  readonly name: string
+  readonly base: string
+  readonly token: string
+  readonly sample: Sample
+}
+
+/** A database of the side's own, filled, with a service on it that was started after that. */
+const startSide = Effect.fnUntraced(function* (
+  name: string,
+  server: Redacted.Redacted<string>,
+  directory: string,
+  share: number
+) {
+  const admin = yield* openSession(server)
+  yield* admin.values(`CREATE DATABASE scale_${name}`)
+  const url = new URL(Redacted.value(server))
+  url.pathname = `scale_${name}`
+  const token = `bench_${randomBytes(32).toString("base64url")}`
+  const settings = {
+    LICENSING_DATABASE_URL: url.href,
+    LICENSING_MASTER_KEY: randomBytes(32).toString("base64"),
+    LICENSING_BOOTSTRAP_TOKEN: token,
+    LICENSING_LOG_LEVEL: "warning",
+    LICENSING_RATE_RUNTIME: "0",
+    LICENSING_RATE_ACTIVATION: "0",
+    LICENSING_RATE_MANAGEMENT: "0",
+    LICENSING_RATE_FAILURES: "0"
+  }
+  const log = join(directory, `${name}.log`)
+  // Makes the tables and the first API key.
+  yield* Effect.promise(() => startService({ log, settings }).then((running) => running.stop()))
+  const session = yield* openSession(Redacted.make(url.href))
+  yield* fill(session, sizes(share), (line) => say(`${name}: ${line}`))
+  const sample = yield* takeSample(session)
+  const running = yield* Effect.acquireRelease(
+    Effect.promise(() => startService({ log, settings })),
+    (running) => Effect.promise(() => running.stop())
+  )
+  return { name, base: running.base, token, sample } satisfies Side as Side
+})
+
+const quantile = (latencies: ReadonlyArray<number>, share: number): number => {
+  const sorted = Float64Array.from(latencies).sort()
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN
+}
+
+const rounded = (value: number) => Number(value.toFixed(2))
+
+/** All rounds of one operation, the sides taking turns. */
+const measure = async (name: string, asked: ReadonlyArray<Asked>) => {
+  const latencies = asked.map((): Array<number> => [])
+  let failed = 0
+  // The first round warms connections and caches up.
+  for (let round = 0; round <= Number(flags.rounds); round++) {
+    for (const [index, { run }] of asked.entries()) {
+      const result = await run(Number(flags.requests))
+      failed += result.failed
+      if (round > 0) latencies[index]!.push(...result.latencies)
+    }
+  }
+  const [large, few] = latencies as [Array<number>, Array<number>]
+  const [p99, p99Few] = [quantile(large, 0.99), quantile(few, 0.99)]
+  return {
+    operation: name,
+    p50_few_ms: rounded(quantile(few, 0.5)),
+    p50_ms: rounded(quantile(large, 0.5)),
+    p99_few_ms: rounded(p99Few),
+    p99_ms: rounded(p99),
+    p50_ratio: rounded(quantile(large, 0.5) / quantile(few, 0.5)),
+    p99_ratio: rounded(p99 / p99Few),
+    failed,
+    holds: p99 <= ratioMax * p99Few && failed === 0
+  }
+}
+
+const program = Effect.gen(function* () {
+  const directory = yield* folder
+  const postgres = yield* startPostgres(directory)
+  const share = flags.small ? smallShare : 1
+  const sides = [
+    yield* startSide("full", postgres.url, directory, share),
+    yield* startSide("few", postgres.url, directory, share * fewShare)
+  ]
+  const rows: Array<Awaited<ReturnType<typeof measure>>> = []
+  const wanted = flags.only.split(",")
+  const all = sides.map((side) => operationsOf(side, Number(flags.connections)))
+  for (const [index, { name }] of all[0]!.operations.entries()) {
+    if (!wanted.some((beginning) => name.startsWith(beginning))) continue
+    const row = yield* Effect.promise(() =>
+      measure(
+        name,
+        all.map(({ operations }) => operations[index]!)
+      )
+    )
+    rows.push(row)
+    yield* say(`${name}: p99 ${row.p99_few_ms} ms with few rows, ${row.p99_ms} ms with many`)
+  }
+  for (const { close } of all) yield* Effect.promise(close)
+  yield* Effect.sync(() => process.stdout.write(`${flags.json ? JSON.stringify(rows, null, 2) : table(rows)}\n`))
+  if (flags.assert && rows.some(({ holds }) => !holds)) yield* Effect.sync(() => (process.exitCode = 1))
+})
+
+NodeRuntime.runMain(Effect.scoped(program))

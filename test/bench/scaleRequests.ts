@@ -1,0 +1,145 @@
+/** The requests that are measured: reading, listing by every filter, and what changes a license or adds one. */
+import { Pool } from "undici"
+import { operations as contract } from "../contract/Surface.ts"
+import { hotProduct, perpetualPolicy } from "./scaleRows.ts"
+import type { Sample } from "./scaleSample.ts"
+
+interface Target {
+  readonly base: string
+  readonly token: string
+  readonly sample: Sample
+}
+
+interface Outgoing {
+  readonly path: string
+  readonly body?: object
+  readonly authorization?: string
+}
+
+export interface Asked {
+  readonly name: string
+  /** Sends so many requests over the open connections; milliseconds of those that were answered with success. */
+  run(requests: number): Promise<{ readonly latencies: ReadonlyArray<number>; readonly failed: number }>
+}
+
+/** A number from 0 to 1 that looks random, the same in every run. */
+const draw = () => {
+  let state = 20_300_131
+  return () => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
+    return state / 2 ** 32
+  }
+}
+
+export const operationsOf = ({ base, sample, token }: Target, connections: number) => {
+  const pool = new Pool(base, { connections })
+  const chance = draw()
+  const one = <A>(rows: ReadonlyArray<A>): A => rows[Math.floor(chance() * rows.length)]!
+  const send = async ({ authorization = `Bearer ${token}`, body, path }: Outgoing) => {
+    const began = performance.now()
+    const answer = await pool.request({
+      path: `/api/v1${path}`,
+      method: body === undefined ? "GET" : "POST",
+      headers: { authorization, "content-type": "application/json" },
+      ...(body && { body: JSON.stringify(body) })
+    })
+    await answer.body.arrayBuffer()
+    return { millis: performance.now() - began, right: answer.statusCode < 300 }
+  }
+  const asked: Make = (name, next) => ({
+    name,
+    run: async (requests) => {
+      const latencies: Array<number> = []
+      let [left, failed] = [requests, 0]
+      const lane = async () => {
+        while (left-- > 0) {
+          const { millis, right } = await send(next())
+          if (right) latencies.push(millis)
+          else failed++
+        }
+      }
+      await Promise.all(Array.from({ length: connections }, lane))
+      return { latencies, failed }
+    }
+  })
+  const operations = [
+    asked("get license", () => ({ path: `/licenses/${one(sample.licenses)["id"]}` })),
+    ...lists(sample, one, asked),
+    ...changes(sample, one, asked)
+  ]
+  return { operations, close: () => pool.close() }
+}
+
+type One = <A>(rows: ReadonlyArray<A>) => A
+type Make = (name: string, next: () => Outgoing) => Asked
+
+const days = (count: number) => new Date(Date.now() + count * 86_400_000).toISOString()
+
+/** A value of each filter of the license list, drawn anew for every request. */
+const filterValues = ({ licenses, orders }: Sample, one: One): Readonly<Record<string, () => string>> => ({
+  product_id: () => one(licenses)["product_id"]!,
+  policy_id: () => one(licenses)["policy_id"]!,
+  customer_id: () => one(orders)["customer_id"]!,
+  order_id: () => one(orders)["id"]!,
+  subscription_id: () => one(orders)["subscription_id"]!,
+  expires_before: () => days(-360),
+  expires_after: () => days(725),
+  license_key_last4: () => one(licenses)["license_key_last4"]!,
+  q: () => one(licenses)["customer_name"]!.slice(0, 12)
+})
+
+/** Rows of a page: few enough that both databases fill it, so that finding them is measured and not writing them down. */
+const limit = 10
+
+const states = ["active", "grace_period", "expired", "suspended", "revoked"]
+
+const lists = (sample: Sample, one: One, asked: Make): ReadonlyArray<Asked> => {
+  const values = filterValues(sample, one)
+  const parameters = contract.find(({ id }) => id === "listLicenses")!.query.map(({ name }) => name)
+  const filters = parameters.filter((name) => !["limit", "cursor", "status"].includes(name))
+  const missing = filters.filter((name) => !(name in values))
+  if (missing.length > 0) throw new Error(`scaleRequests.ts has no values for ${missing.join(", ")}`)
+  return [
+    asked("list licenses", () => ({ path: `/licenses?limit=${limit}` })),
+    ...filters.map((name) =>
+      asked(`list licenses by ${name}`, () => ({
+        path: `/licenses?limit=${limit}&${name}=${encodeURIComponent(values[name]!())}`
+      }))
+    ),
+    ...states.map((state) =>
+      asked(`list licenses by status ${state}`, () => ({ path: `/licenses?limit=${limit}&status=${state}` }))
+    ),
+    asked("list devices of a license", () => ({
+      path: `/licenses/${one(sample.licenses)["id"]}/devices?limit=${limit}`
+    })),
+    asked("list customers by email", () => ({
+      path: `/customers?limit=${limit}&email=${one(sample.customers)["email"]}`
+    })),
+    asked("list orders by external_id", () => ({
+      path: `/products/${hotProduct}/orders?limit=${limit}&external_id=${one(sample.orders)["external_id"]}`
+    })),
+    asked("list events", () => ({ path: `/events?limit=${limit}` })),
+    asked("list events by resource_id", () => ({
+      path: `/events?limit=${limit}&resource_id=${one(sample.licenses)["id"]}`
+    })),
+    asked("list events by event_type", () => ({ path: `/events?limit=${limit}&event_type=customer.created` }))
+  ]
+}
+
+let made = 0
+
+const changes = ({ licenses }: Sample, one: One, asked: Make): ReadonlyArray<Asked> => [
+  asked("create license", () => ({
+    path: "/licenses",
+    body: { product_id: hotProduct, policy_id: perpetualPolicy, customer_email: `new${++made}@example.com` }
+  })),
+  asked("activate", () => ({
+    path: "/license/activate",
+    authorization: `License ${one(licenses)["key"]}`,
+    body: { fingerprint: `new-${++made}` }
+  })),
+  asked("validate", () => {
+    const { key, fingerprint } = one(licenses)
+    return { path: "/license/validate", authorization: `License ${key}`, body: { fingerprint } }
+  })
+]

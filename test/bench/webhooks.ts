@@ -1,0 +1,202 @@
+/**
+ * Measures webhook deliveries end to end: events made over the API, stored, sent to endpoints on loopback, counted where they
+ * arrive. Service, database, receivers and load share the machine.
+ *
+ *   npm run bench:webhooks -- [--endpoints 10] [--seconds 10] [--rate 3300] [--calm 500] [--backlog 100000] [--assert]
+ *
+ * --rate and --calm are deliveries a second; --assert ends with 1 where a target does not hold.
+ */
+import { spawn } from "node:child_process"
+import { randomBytes } from "node:crypto"
+import { once } from "node:events"
+import { join } from "node:path"
+import { parseArgs } from "node:util"
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
+import { Effect, Redacted } from "effect"
+import { root, startService } from "../../infra/scripts/service.ts"
+import { openSession } from "../../src/postgres/Postgres.ts"
+import { consumedFeature, type Management, makeSeats, managementOf, type Seat } from "./Licenses.ts"
+import { cpuSeconds, cpuSecondsOfFamily, peakMegabytes } from "./Processes.ts"
+import { table } from "./Report.ts"
+import type { ReceiverOrder, ReceiverReply, Reception } from "./receive.ts"
+import { folder, startPostgres } from "./Sides.ts"
+
+const { values: flags } = parseArgs({
+  options: {
+    endpoints: { type: "string", default: "10" },
+    seconds: { type: "string", default: "10" },
+    rate: { type: "string", default: "3300" },
+    calm: { type: "string", default: "500" },
+    backlog: { type: "string", default: "100000" },
+    assert: { type: "boolean", default: false }
+  }
+})
+
+const targets = { deliveriesPerSecond: 3_000, delayMillisP99: 100 }
+const endpoints = Number(flags.endpoints)
+const seatsMade = 200
+
+type Order = (order: ReceiverOrder) => Promise<ReceiverReply>
+
+const startReceivers = Effect.acquireRelease(
+  Effect.sync(() => {
+    const child = spawn(process.execPath, ["test/bench/receive.ts"], {
+      cwd: root,
+      stdio: ["ignore", "ignore", "inherit", "ipc"]
+    })
+    const order: Order = async (order) => {
+      child.send(order)
+      const [reply] = (await once(child, "message")) as [ReceiverReply]
+      return reply
+    }
+    return { child, order }
+  }),
+  ({ child }) => Effect.sync(() => child.kill("SIGKILL"))
+)
+
+const received = async (order: Order, deliveries: number, secondsMax: number) =>
+  (await order({ do: "await", deliveries, secondsMax })) as Reception
+
+let made = 0
+
+/** Makes so many events a second: consumptions, answered one by one. */
+const makeEvents = async ({ management, seats }: Load, perSecond: number, seconds: number): Promise<number> => {
+  const began = performance.now()
+  const count = Math.round(perSecond * seconds)
+  const underway: Array<Promise<unknown>> = []
+  for (let index = 0; index < count; index++) {
+    const wait = began + (index * 1_000) / perSecond - performance.now()
+    if (wait > 1) await new Promise((resolve) => setTimeout(resolve, wait))
+    const seat = seats[index % seats.length]!
+    const { fingerprint } = seat
+    const usage = { feature_code: consumedFeature, event_id: `bench-${++made}`, amount: 1 }
+    underway.push(management.runtime("/license/consume", seat, { fingerprint, ...usage }))
+  }
+  await Promise.all(underway)
+  return count
+}
+
+interface Load {
+  readonly management: Management
+  readonly seats: ReadonlyArray<Seat>
+}
+
+const underLoad = async (load: Load, order: Order, rate: number, seconds: number) => {
+  await order({ do: "begin" })
+  const events = await makeEvents(load, rate / endpoints, seconds)
+  return received(order, events * endpoints, 60)
+}
+
+/** Events that were committed while nobody delivered, owed to every endpoint. */
+const insertBacklog = Effect.fnUntraced(function* (url: Redacted.Redacted<string>, events: number) {
+  const session = yield* openSession(url)
+  yield* session.values(`
+    WITH counter AS (UPDATE event_sequence SET last = last + ${events} RETURNING last - ${events} AS base),
+    event AS (
+      INSERT INTO events (sequence, event_type, actor_type, actor_id, resource_type, resource_id, metadata, created_at)
+      SELECT base + n, 'license.activated', 'license', 'lic_bench', 'license', 'lic_bench',
+        '{"device_id": "dev_bench", "binding_kind": "hardware", "request_id": "req_bench"}', now()
+      FROM counter, generate_series(1, ${events}) AS n RETURNING sequence, created_at
+    )
+    INSERT INTO webhook_deliveries (endpoint_id, sequence, due_at, created_at)
+    SELECT id, sequence, event.created_at, event.created_at FROM event, webhook_endpoints`)
+}, Effect.scoped)
+
+const say = (line: string) => Effect.sync(() => process.stderr.write(`${line}\n`))
+
+const program = Effect.gen(function* () {
+  const directory = yield* folder
+  const postgres = yield* startPostgres(directory)
+  const token = `bench_${randomBytes(32).toString("base64url")}`
+  const log = join(directory, "service.log")
+  const service = yield* Effect.acquireRelease(
+    Effect.promise(() =>
+      startService({
+        log,
+        settings: {
+          LICENSING_DATABASE_URL: Redacted.value(postgres.url),
+          LICENSING_MASTER_KEY: randomBytes(32).toString("base64"),
+          LICENSING_BOOTSTRAP_TOKEN: token,
+          LICENSING_LOG_LEVEL: "warning",
+          LICENSING_WEBHOOK_ALLOW_LOCAL: "true",
+          LICENSING_RATE_MANAGEMENT: "0",
+          LICENSING_RATE_RUNTIME: "0",
+          LICENSING_RATE_ACTIVATION: "0"
+        }
+      })
+    ),
+    (running) => Effect.promise(() => running.stop())
+  )
+  const { child, order } = yield* startReceivers
+  const management = yield* Effect.promise(() => managementOf(service.base, token))
+  const seats = yield* Effect.promise(() => makeSeats(management, "webhooks", seatsMade))
+  const listening = yield* Effect.promise(() => order({ do: "listen", endpoints }))
+  for (const port of listening.did === "listening" ? listening.ports : []) {
+    const endpoint = { name: "bench", url: `http://127.0.0.1:${port}/`, event_types: ["usage.*", "license.*"] }
+    yield* Effect.promise(() => management.call("/webhooks", endpoint))
+  }
+  const used = () => ({
+    service: cpuSeconds(service.pid),
+    postgres: cpuSecondsOfFamily(postgres.pid),
+    receivers: cpuSeconds(child.pid ?? 0)
+  })
+  const rows: Array<object> = []
+  const measure = Effect.fnUntraced(function* (what: string, run: () => Promise<Reception>) {
+    yield* say(what)
+    const before = used()
+    const { did: _, ...reception } = yield* Effect.promise(run)
+    const after = used()
+    const cpu = (name: keyof typeof before) => Math.round((after[name] - before[name]) * 100) / 100
+    rows.push({
+      measured: what,
+      per_second: Math.round(reception.deliveries / reception.seconds),
+      ...reception,
+      cpu_service: cpu("service"),
+      cpu_postgres: cpu("postgres"),
+      cpu_receivers: cpu("receivers")
+    })
+    return reception
+  })
+
+  const seconds = Number(flags.seconds)
+  yield* measure("warm-up", () => underLoad({ management, seats }, order, Number(flags.calm), 2))
+  const calm = yield* measure(`${flags.calm}/s`, () =>
+    underLoad({ management, seats }, order, Number(flags.calm), seconds)
+  )
+  const loaded = yield* measure(`${flags.rate}/s`, () =>
+    underLoad({ management, seats }, order, Number(flags.rate), seconds)
+  )
+  const backlog = Number(flags.backlog)
+  yield* Effect.promise(() => order({ do: "begin" }))
+  yield* insertBacklog(postgres.url, Math.ceil(backlog / endpoints))
+  const drained = yield* measure(`backlog of ${backlog}`, () => received(order, backlog, 300))
+
+  const sustained = loaded.deliveries / loaded.seconds
+  const checks = [
+    {
+      target: `at least ${targets.deliveriesPerSecond} deliveries/s end to end`,
+      found: Math.round(sustained),
+      holds: sustained >= targets.deliveriesPerSecond
+    },
+    {
+      target: `p99 at most ${targets.delayMillisP99} ms at ${flags.calm}/s`,
+      found: calm.p99,
+      holds: calm.p99 <= targets.delayMillisP99
+    },
+    { target: `a backlog of ${backlog} drains`, found: drained.deliveries, holds: drained.deliveries >= backlog },
+    {
+      target: "nothing is sent twice",
+      found: loaded.requests - loaded.deliveries + drained.requests - drained.deliveries,
+      holds: loaded.requests === loaded.deliveries && drained.requests === drained.deliveries
+    }
+  ]
+  const text = [rows, [{ service_peak_megabytes: peakMegabytes(service.pid) }], checks].map(table).join("\n\n")
+  yield* Effect.sync(() => process.stdout.write(`${text}\n`))
+  if (flags.assert && checks.some(({ holds }) => !holds)) {
+    yield* Effect.sync(() => {
+      process.exitCode = 1
+    })
+  }
+})
+
+NodeRuntime.runMain(Effect.scoped(program))

@@ -1,0 +1,212 @@
+/**
+ * One seed, from its beginning to its end: groups of requests that run at the same time, the gate that the dice open, and a
+ * look at everything after each group. A failure tells the seed and all that was done.
+ */
+import { Cause, Effect, Exit, FiberSet } from "effect"
+import { SqlClient } from "effect/sql"
+import { formatTimestamp } from "../../src/api/Timestamp.ts"
+import { surroundingsAfter } from "./Catalog.ts"
+import { Memory } from "./Checks.ts"
+import { Clients } from "./Clients.ts"
+import { type Arena, Cluster } from "./Cluster.ts"
+import { Dice } from "./Dice.ts"
+import { fateOf } from "./Fate.ts"
+import { Gate } from "./Gate.ts"
+import type { Surroundings } from "./model/Model.ts"
+import type { Outcome } from "./Outcome.ts"
+import { type Plan, planOf, type Verb } from "./Plan.ts"
+import { Replay } from "./Replay.ts"
+import { look, type Stored } from "./Rows.ts"
+import { isOfLicense, type Order } from "./Verbs.ts"
+import { brief, told, Violation, violation } from "./Violation.ts"
+import { beginning, furnish } from "./World.ts"
+
+export interface Options {
+  readonly seed: number
+  /** Groups of requests. */
+  readonly steps: number
+}
+
+/** What a seed came to. */
+export interface Result {
+  readonly seed: number
+  readonly requests: number
+  /** How often each kind of answer was given. */
+  readonly outcomes: { readonly [kind: string]: number }
+  /** Everything that was let through the gate, in order. */
+  readonly trace: ReadonlyArray<string>
+  /** What failed, and how it came to it. */
+  readonly failure: string | undefined
+}
+
+interface Step {
+  readonly number: number
+  readonly nows: Array<number>
+  readonly orders: ReadonlyArray<Order>
+  /** Where its part of the trace begins. */
+  readonly from: number
+  outcomes: ReadonlyMap<string, Outcome>
+}
+
+class Run {
+  readonly steps: Array<Step> = []
+  readonly plan: Plan
+  readonly gate: Gate
+  readonly cluster: Cluster
+  private readonly clients: Clients
+  private readonly dice: Dice
+  private readonly memory = new Memory()
+  private stored: Stored
+  /** Whether anything may go wrong. */
+  isRough = true
+
+  constructor(plan: Plan, dice: Dice, stored: Stored, make: (isRough: () => boolean) => readonly [Gate, Cluster]) {
+    this.plan = plan
+    this.dice = dice
+    this.stored = stored
+    this.clients = new Clients(plan, dice.fork())
+    ;[this.gate, this.cluster] = make(() => this.isRough)
+    this.gate.setTime(beginning)
+  }
+
+  readonly step = Effect.fnUntraced({ self: this }, function* (number: number) {
+    const { clients, cluster, dice, gate, plan } = this
+    if (dice.chance(plan.leaps.before)) gate.setTime(clients.leap(this.stored, gate.now))
+    const step: Step = { number, nows: [gate.now], orders: this.draw(), from: gate.trace.length, outcomes: new Map() }
+    this.steps.push(step)
+    const isLeaping = dice.chance(plan.leaps.within)
+    const leap = () => {
+      if (!isLeaping || step.nows.length > 1 || !dice.chance(0.2)) return
+      gate.setTime(clients.leap(this.stored, gate.now))
+      step.nows.push(gate.now)
+    }
+    cluster.isOn = this.isRough
+    step.outcomes = yield* cluster.ask(step.orders, leap)
+    const stored = yield* look(this.memory.last)
+    this.check(step, stored)
+    this.stored = stored
+  })
+
+  private draw(): ReadonlyArray<Order> {
+    const { dice, plan } = this
+    const only: ReadonlyArray<Verb> = this.isRough && dice.chance(0.3) ? [dice.weighted(plan.verbs)] : []
+    const count = dice.between(1, plan.groupMax)
+    const drawn = Array.from({ length: count }, () => this.clients.next(this.stored, this.gate.now, only))
+    // A node runs one pass of a sweep at a time.
+    const passes = new Set<string>()
+    return drawn.filter(({ node, verb }) => {
+      const pass = `${verb} ${node}`
+      if (!verb.startsWith("sweep")) return true
+      return passes.has(pass) ? false : passes.add(pass)
+    })
+  }
+
+  private check(step: Step, stored: Stored): void {
+    const { orders, outcomes } = step
+    const isTroubled = this.cluster.troubled || this.gate.trace.slice(step.from).some((line) => / (lost|serial|dead|ref|cut|un)/.test(line))
+    for (const { request } of orders) {
+      const outcome = outcomes.get(request)
+      if (outcome === undefined) violation(`${request} has no answer`)
+      if (outcome?.kind === "unknown" && !isTroubled) violation(`${request} failed though nothing went wrong: ${outcome.why}`)
+    }
+    this.memory.check(stored, orders, outcomes)
+    const surroundings = this.surroundings(stored)
+    this.checkCatalog(step, stored)
+    for (const before of this.stored.licenses.values()) {
+      const mine = orders.filter((order) => isOfLicense(order) && order.subject === before.id)
+      const others = orders.length - orders.filter(isOfLicense).length
+      const isContended = mine.length + others > 1
+      new Replay({ before, stored, surroundings, nows: step.nows, orders: mine, outcomes, isContended }).run()
+    }
+  }
+
+  /** All that the surroundings were in the step; the events must tell what became of them. */
+  private surroundings(stored: Stored): ReadonlyArray<Surroundings> {
+    const all = [this.stored.around]
+    for (const event of stored.events) {
+      const next = surroundingsAfter(all.at(-1)!, event)
+      if (next !== undefined) all.push(next)
+    }
+    const [found, wanted] = [stored.around, all.at(-1)].map(told)
+    if (found !== wanted) violation(`the surroundings are ${found}, their events say ${wanted}`)
+    return all
+  }
+
+  private checkCatalog({ orders, outcomes }: Step, { events }: Stored): void {
+    for (const { request, verb } of orders.filter((order) => !isOfLicense(order))) {
+      const left = events.filter((event) => event.request === request)
+      if (left.length > 1) violation(`${request} (${verb}) was done twice`)
+      if (left.length > 0 && outcomes.get(request)!.kind === "refused") violation(`${request} (${verb}) was refused and done`)
+      const makes = /^(create|delete)/.test(verb)
+      if (makes && left.length === 0 && outcomes.get(request)!.kind === "told") violation(`${request} (${verb}) is lost`)
+    }
+  }
+
+  /** All that was done, for whoever has to understand it. */
+  story(): string {
+    return this.steps
+      .map(({ from, nows, number, orders, outcomes }, index) => {
+        const to = this.steps[index + 1]?.from ?? this.gate.trace.length
+        const asked = orders.map((order) => {
+          const { command, node, request, scope, subject, verb } = order
+          return `    ${request} ${verb} ${subject} at ${node}${scope === undefined ? "" : ` key ${scope}`} ${brief(command)} -> ${brief(outcomes.get(request))}`
+        })
+        const gate = this.gate.trace.slice(from, to).join(" | ")
+        return [`  step ${number} at ${nows.map(formatTimestamp).join(", then ")}`, ...asked, `    gate: ${gate}`].join("\n")
+      })
+      .join("\n")
+  }
+}
+
+const outcomesOf = (steps: ReadonlyArray<Step>) => {
+  const counts: Record<string, number> = {}
+  for (const { outcomes } of steps) {
+    for (const outcome of outcomes.values()) {
+      const name = outcome.kind === "refused" ? outcome.code : outcome.kind
+      counts[name] = (counts[name] ?? 0) + 1
+    }
+  }
+  return counts
+}
+
+/** Runs one seed. Its last two steps are quiet ones: whatever happened, the nodes must be well again. */
+export const simulate = Effect.fnUntraced(function* (arena: Arena, { seed, steps }: Options) {
+  const dice = new Dice(seed)
+  const plan = planOf(dice)
+  const scope = yield* Effect.scope
+  const run = yield* Effect.provideService(SqlClient.SqlClient, arena.side)(
+    Effect.gen(function* () {
+      yield* furnish(plan, dice.fork())
+      const fork = yield* FiberSet.makeRuntime<never>()
+      return new Run(plan, dice.fork(), yield* look({ event: 0, usage: 0 }), (isRough) => {
+        const gate = new Gate(scope, dice.fork(), fateOf(plan, dice.fork(), isRough))
+        return [gate, new Cluster(arena, plan, gate, dice.fork(), fork, scope)]
+      })
+    })
+  )
+  const exit = yield* Effect.gen(function* () {
+    yield* run.cluster.start
+    for (let number = 1; number <= steps; number++) {
+      run.isRough = number <= steps - 2
+      yield* run.step(number)
+    }
+  }).pipe(Effect.provideService(SqlClient.SqlClient, arena.side), Effect.ensuring(run.cluster.stop), Effect.exit)
+  return {
+    seed,
+    requests: run.steps.reduce((sum, { orders }) => sum + orders.length, 0),
+    outcomes: outcomesOf(run.steps),
+    trace: run.gate.trace,
+    failure: Exit.isSuccess(exit) ? undefined : report(seed, steps, run, exit.cause)
+  } satisfies Result as Result
+}, Effect.scoped)
+
+const report = (seed: number, steps: number, run: Run, cause: Cause.Cause<unknown>): string => {
+  const error = Cause.squash(cause)
+  const what = error instanceof Violation ? error.message : Cause.pretty(cause)
+  return [
+    `seed ${seed}, step ${run.steps.at(-1)?.number}: ${what}`,
+    `  plan: ${told(run.plan)}`,
+    run.story(),
+    `Again: npm run simulate -- --seed ${seed} --steps ${steps}`
+  ].join("\n")
+}

@@ -1,0 +1,38 @@
+/** The command line, run to its end. */
+import { spawn } from "node:child_process"
+import { fileURLToPath } from "node:url"
+import { Effect, Redacted } from "effect"
+import { Database } from "./Database.ts"
+import { masterKey } from "./TestServer.ts"
+
+const main = fileURLToPath(new URL("../../src/main.ts", import.meta.url))
+
+export interface Ran {
+  readonly code: number | null
+  readonly out: string
+  readonly error: string
+}
+
+/** Runs a command with these settings and nothing else in its environment. */
+export const run = (settings: Record<string, string>, ...args: ReadonlyArray<string>): Effect.Effect<Ran> =>
+  Effect.callback((resume) => {
+    const child = spawn(process.execPath, [main, ...args], {
+      env: { PATH: process.env["PATH"], LICENSING_PORT: "0", ...settings },
+      stdio: ["ignore", "pipe", "pipe"]
+    })
+    const written = { out: "", error: "" }
+    child.stdout.on("data", (chunk) => {
+      written.out += chunk
+    })
+    child.stderr.on("data", (chunk) => {
+      written.error += chunk
+    })
+    child.on("close", (code) => resume(Effect.succeed({ code, ...written })))
+    return Effect.sync(() => child.kill("SIGKILL"))
+  })
+
+/** The settings of an operator beside a `TestServer` on the database at hand. */
+export const operatorSettings = Effect.map(Database, ({ url }) => ({
+  LICENSING_DATABASE_URL: Redacted.value(url),
+  LICENSING_MASTER_KEY: Redacted.value(masterKey)
+}))
