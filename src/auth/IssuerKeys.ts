@@ -78,15 +78,15 @@ const makeFetch = Effect.fnUntraced(function* (issuer: string) {
 
   const json = Effect.fnUntraced(function* (url: string) {
     const { stream } = yield* client.get(url)
-    const chunks = yield* stream.pipe(
-      Stream.mapAccum(
-        () => 0,
-        (sum, chunk: Uint8Array) => [sum + chunk.length, [{ chunk, sum: sum + chunk.length }]] as const
-      ),
-      Stream.takeWhile(({ sum }) => sum <= documentBytesMax),
-      Stream.map(({ chunk }) => chunk),
-      Stream.runCollect
-    )
+    const chunks: Array<Uint8Array> = []
+    let length = 0
+    yield* Stream.runForEach(stream, (chunk) => {
+      chunks.push(chunk)
+      length += chunk.length
+      return length <= documentBytesMax
+        ? Effect.void
+        : Effect.fail(new IssuerUnreachable({ message: `${url} is larger than ${documentBytesMax} bytes.` }))
+    })
     return yield* Effect.try((): unknown => JSON.parse(Buffer.concat(chunks).toString()))
   })
 

@@ -63,6 +63,8 @@ const unreachable = refuse(
 /** Three parts in base64url; the signature of an unsigned one is empty. */
 const shape = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*$/
 const algorithms = ["RS256", "ES256", "EdDSA", "Ed25519"]
+/** JWT is what issuers of old call every token; at+jwt is RFC 9068's for those that grant access. */
+const types = new Set(["jwt", "at+jwt"])
 const leewaySeconds = 60
 /** Characters of the longest subject (OpenID Connect Core, section 2). */
 const subjectMax = 255
@@ -71,10 +73,12 @@ const verifier = (issuer: string, audience: string) =>
   Effect.fnUntraced(function* (token: string, keys: KeySet) {
     const currentDate = new Date(yield* Clock.currentTimeMillis)
     const options = { algorithms, issuer, audience, requiredClaims: ["exp", "sub"], clockTolerance: leewaySeconds }
-    const { payload } = yield* Effect.tryPromise({
+    const { payload, protectedHeader } = yield* Effect.tryPromise({
       try: () => jwtVerify(token, keys.find, { ...options, currentDate }),
       catch: (error) => error
     }).pipe(Effect.catch((error) => (error instanceof errors.JOSEError ? Effect.fail(error) : Effect.die(error))))
+    const { typ } = protectedHeader
+    if (typ !== undefined && !types.has(typ.toLowerCase().replace(/^application\//, ""))) return yield* invalid
     return payload
   })
 
@@ -88,10 +92,13 @@ const refusalOf = (error: errors.JOSEError): Effect.Effect<never, OidcRefusal> =
 }
 
 const principalOf = (payload: JWTPayload, scopeClaim: string): Effect.Effect<Principal, OidcRefusal> => {
-  const { cnf, sub } = payload
+  const { at_hash, c_hash, cnf, sub } = payload
   const isSubject = typeof sub === "string" && sub !== "" && sub.length <= subjectMax && isStorable(sub)
   // A token that is bound to its holder's key (RFC 7800) must not pass as one that anybody may bear.
-  if (!isSubject || cnf !== undefined) return Effect.fail(invalid)
+  const isBound = cnf !== undefined
+  // These two stand in ID tokens alone, which say who signed in and grant nothing (OpenID Connect Core, 3.3.2.11).
+  const isIdToken = at_hash !== undefined || c_hash !== undefined
+  if (!isSubject || isBound || isIdToken) return Effect.fail(invalid)
   return Effect.succeed({ actor: { actor_type: "oidc_subject", actor_id: sub }, scopes: scopesOf(payload[scopeClaim]) })
 }
 

@@ -5,6 +5,7 @@ import { type Refusal, refuse } from "../api/Failure.ts"
 import { limitDefault, type Page, type PageRequest, pageOf } from "../api/Paging.ts"
 import { blacklist, reset, unblacklist } from "../licenses/DeviceActions.ts"
 import { LicenseActors } from "../licenses/LicenseActors.ts"
+import { Postgres } from "../postgres/Postgres.ts"
 import { after, equals, present } from "../postgres/Sql.ts"
 import type { Device, DeviceBindingKind, DeviceStatus } from "./Device.ts"
 
@@ -32,6 +33,7 @@ export class Devices extends Context.Service<
     Devices,
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
+      const { planned } = yield* Postgres
       const actors = yield* LicenseActors
       const columns =
         sql.literal(`id, license_id, binding_kind, binding_key, is_vm, is_container, status, first_seen_at, last_seen_at,
@@ -45,13 +47,11 @@ export class Devices extends Context.Service<
         const { status, binding_kind } = filter
         const [license] = yield* Effect.orDie(sql`SELECT id FROM licenses WHERE id = ${licenseId}`)
         if (license === undefined) return yield* refuse("NOT_FOUND", `No license has the id ${licenseId}.`, "id")
-        // Planned for the values that are given: the few containers among thousands of machines lie side by side in an index.
-        const rows = yield* Effect.orDie(
-          sql<Device>`
+        // The few containers among thousands of machines are found by the index that tells them apart.
+        const rows = yield* Effect.orDie(planned<Device>`
           SELECT ${columns} FROM devices
           WHERE license_id = ${licenseId} AND ${after(sql, cursor)} AND ${equals(sql, { status, binding_kind })}
-          ORDER BY created_at DESC, id DESC LIMIT ${limit + 1}`.unprepared
-        )
+          ORDER BY created_at DESC, id DESC LIMIT ${limit + 1}`)
         return pageOf(
           rows.map((row) => present<Device>(row)),
           limit

@@ -15,6 +15,7 @@ import { retryTransaction } from "../postgres/Transactions.ts"
 import { journalGroup, journalSeconds } from "../telemetry/Metrics.ts"
 import type { Draft } from "./Draft.ts"
 import * as Statements from "./JournalStatements.ts"
+import type { DeviceRecord } from "./LicenseState.ts"
 
 /** `stale`: decided on revisions that are no longer the database's; nothing of it was written. */
 export type Verdict = "committed" | "stale"
@@ -29,6 +30,8 @@ export class Journal extends Context.Service<
   {
     /** Commits one license's draft, together with whatever else is waiting. At most one draft per license may be under way. */
     commit(draft: Draft): Effect.Effect<Verdict>
+    /** Writes down that devices were seen, where nothing else was decided: it needs no fence. */
+    note(devices: Iterable<DeviceRecord>): Effect.Effect<void>
   }
 >()("licensing/licenses/Journal") {
   static readonly layer = Layer.effect(
@@ -45,7 +48,6 @@ export class Journal extends Context.Service<
         const fenced = yield* Statements.fence(sql, drafts)
         onFenced(fenced)
         const won = drafts.filter((draft) => fenced.winners.has(draft.base.license.id))
-        const standing = drafts.filter((draft) => verdictOf(fenced)(draft) === "committed")
         yield* Effect.all(
           [
             Statements.profiles(sql, won),
@@ -54,7 +56,7 @@ export class Journal extends Context.Service<
             Statements.assignments(sql, won),
             Statements.removedAssignments(sql, won),
             Statements.leases(sql, won),
-            Statements.seen(sql, standing),
+            Statements.seen(sql, won),
             keepAnswers(sql, won),
             // The counter row is locked last in every transaction: one lock order everywhere.
             appendRows(
@@ -98,7 +100,15 @@ export class Journal extends Context.Service<
         )
 
       const commit = yield* gather({ lanes, batchMax: groupMax, run: commitAll })
-      return Journal.of({ commit: (draft) => Effect.flatten(commit(draft)) })
+      const noteAll = Effect.fnUntraced(function* (sights: ReadonlyArray<ReadonlyArray<DeviceRecord>>) {
+        yield* retryTransaction(Statements.note(sql, sights.flat()))
+        return sights.map(() => undefined)
+      }, Effect.orDie)
+      const note = yield* gather({ lanes: 1, batchMax: groupMax, run: noteAll })
+      return Journal.of({
+        commit: (draft) => Effect.flatten(commit(draft)),
+        note: (devices) => note(Array.from(devices))
+      })
     })
   )
 }
@@ -127,11 +137,10 @@ const keepAnswers = (sql: SqlClient.SqlClient, drafts: ReadonlyArray<Draft>) => 
   return rows.length === 0 ? Effect.void : insertAnswers(sql, rows)
 }
 
-/** A draft without a fenced change only says that devices were seen: it always stands. */
 const verdictOf =
   ({ winners }: Statements.Fenced) =>
   (draft: Draft): Verdict =>
-    !draft.changed || winners.has(draft.base.license.id) ? "committed" : "stale"
+    winners.has(draft.base.license.id) ? "committed" : "stale"
 
 /** A unique row that another node wrote first, or a record that was deleted after it was found: deciding again will see it. */
 const isOvertaken = (error: SqlError.SqlError): boolean =>

@@ -31,8 +31,7 @@ export interface Fenced {
  * are the ones decided on. A row lock that had to be waited for looks at the revision again.
  */
 export const fence = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, drafts: Drafts) {
-  const rows = drafts.filter((draft) => draft.changed).map((draft) => ({ draft, license: draft.license }))
-  if (rows.length === 0) return { winners: new Set(), transactionId: undefined } as Fenced
+  const rows = drafts.map((draft) => ({ draft, license: draft.license }))
   const written = yield* sql<{ readonly id: string; readonly transaction_id: string }>`
     WITH decided AS (
       SELECT * FROM unnest(
@@ -129,19 +128,25 @@ export const othersReset = (sql: SqlClient.SqlClient, drafts: Drafts) => {
   )
 }
 
-/** Devices that were only seen: no revision rises, and a later sight is never overwritten by an earlier one. */
+/** Devices that were only seen, with a change of their license. A later sight is never overwritten by an earlier one. */
 export const seen = (sql: SqlClient.SqlClient, drafts: Drafts) => {
   const rows = drafts.flatMap((draft) => Array.from(draft.seen.values()))
-  return unlessEmpty(
-    rows,
-    () => sql`
-      UPDATE devices d SET last_seen_at = GREATEST(d.last_seen_at, s.last_seen_at),
-        last_validated_at = GREATEST(d.last_validated_at, s.last_validated_at)
-      FROM unnest(${columns.text(rows.map((row) => row.id))}, ${columns.timestamptz(rows.map((row) => row.last_seen_at))},
-        ${columns.timestamptz(rows.map((row) => row.last_validated_at ?? null))}) AS s (id, last_seen_at, last_validated_at)
-      WHERE d.id = s.id`
-  )
+  return unlessEmpty(rows, () => sql`${touch(sql, rows)} WHERE d.id = s.id`)
 }
+
+/**
+ * Devices that were seen and nothing else. No revision rises and nothing is decided by it, so this one commit does not wait
+ * for the disk: should the database server fail, the sights of its last moments may be missing.
+ */
+export const note = (sql: SqlClient.SqlClient, devices: ReadonlyArray<DeviceRecord>) => sql`
+  WITH relaxed AS (SELECT set_config('synchronous_commit', 'off', true))
+  ${touch(sql, devices)}, relaxed WHERE d.id = s.id`
+
+const touch = (sql: SqlClient.SqlClient, rows: ReadonlyArray<DeviceRecord>) => sql`
+  UPDATE devices d SET last_seen_at = GREATEST(d.last_seen_at, s.last_seen_at),
+    last_validated_at = GREATEST(d.last_validated_at, s.last_validated_at)
+  FROM unnest(${columns.text(rows.map((row) => row.id))}, ${columns.timestamptz(rows.map((row) => row.last_seen_at))},
+    ${columns.timestamptz(rows.map((row) => row.last_validated_at ?? null))}) AS s (id, last_seen_at, last_validated_at)`
 
 export const assignments = (sql: SqlClient.SqlClient, drafts: Drafts) => {
   const rows: ReadonlyArray<Owned<Assignment>> = owned(drafts, (draft) => draft.changedAssignments.values())

@@ -85,13 +85,15 @@ export class LicenseActors extends Context.Service<
         if (state === undefined) return letters.map((): Answer => Effect.fail(noLicense(actor.licenseId)))
         const knowledge = yield* gatherKnowledge(lookups, state, letters)
         const draft = new Draft(state, knowledge)
-        const answers = yield* keepAnswers(draft, letters, decide(draft, letters, clock.currentTimeMillisUnsafe()))
+        const decided = decide(draft, letters, clock.currentTimeMillisUnsafe())
+        const answers = yield* keepAnswers(draft, letters, decided)
         if (draft.changed) {
           if ((yield* journal.commit(draft)) === "stale") return undefined
-          for (const letter of letters) letter.committed?.()
+          // A refusal is kept by nobody here, whatever an attempt before this one had drafted.
+          for (const [index, letter] of letters.entries()) if ("reply" in decided[index]!) letter.committed?.()
         } else {
           const [current] = yield* Effect.all(
-            [store.revisions(actor.licenseId), draft.seen.size === 0 ? Effect.void : journal.commit(draft)],
+            [store.revisions(actor.licenseId), draft.seen.size === 0 ? Effect.void : journal.note(draft.seen.values())],
             { concurrency: "unbounded" }
           )
           if (!isCurrent(state, current)) return undefined

@@ -6,6 +6,7 @@ import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { limitDefault, type Page, type PageRequest } from "../api/Paging.ts"
 import { instant } from "../postgres/Parameters.ts"
+import { Postgres } from "../postgres/Postgres.ts"
 import { equals } from "../postgres/Sql.ts"
 import type { License, LicenseStatus } from "./License.ts"
 import { type LoadedLicense, licenseColumns, licenseOf, policyColumns, policyOf } from "./LicenseRows.ts"
@@ -35,6 +36,7 @@ export class LicenseList extends Context.Service<
     LicenseList,
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
+      const { planned } = yield* Postgres
       const columns = sql.literal(`${licenseColumns}, ${policyColumns}, 0::bigint AS catalog_revision`)
       const select = sql`SELECT ${columns} FROM licenses l JOIN policies p ON p.id = l.policy_id`
 
@@ -51,16 +53,15 @@ export class LicenseList extends Context.Service<
         const order = sql`ORDER BY created_at DESC, id DESC LIMIT ${limit + 1}`
         const statement =
           status === undefined
-            ? sql<LoadedLicense>`${select} WHERE ${wanted} ${order}`
-            : sql<LoadedLicense>`
+            ? planned<LoadedLicense>`${select} WHERE ${wanted} ${order}`
+            : planned<LoadedLicense>`
               (${select} WHERE ${wanted} AND l.status = ${status} AND ${stays(sql, status, now)} ${order})
               UNION ALL
               (SELECT ${columns} FROM policies p CROSS JOIN LATERAL
                 (SELECT * FROM licenses l WHERE ${becomes(sql, status, now)} AND ${wanted} OFFSET 0) AS l
                 ${order})
               ${order}`
-        // Planned for the values that are given: of a rare and a common one, one is always planned wrong where any is meant.
-        const rows = yield* statement.unprepared
+        const rows = yield* statement
         const items = rows.slice(0, limit).map((row) => shownLicense(licenseOf(row), policyOf(row), now))
         const last = items.at(-1)
         return rows.length > limit && last !== undefined

@@ -23,9 +23,10 @@ export const gather = Effect.fnUntraced(function* <In, Out>(options: {
   let lanes = 0
 
   const lane = Effect.gen(function* () {
-    // One turn of the scheduler, so that all who ask in the same turn share the batch.
-    yield* Effect.yieldNow
-    while (queue.length > 0) {
+    while (true) {
+      // One turn of the event loop, so that all who ask in the same turn share the batch.
+      yield* Effect.yieldNow
+      if (queue.length === 0) break
       const batch = queue.splice(0, options.batchMax)
       const exit = yield* Effect.exit(options.run(batch.map(({ input }) => input)))
       for (const [index, { resume }] of batch.entries()) {

@@ -1,14 +1,14 @@
 // The database client: `SqlClient` for everyone, and the service `Postgres` for what SqlClient does not offer. What must
 // stay true: a lost connection fails its statements at once and is replaced; every limit is set; and only this file,
-// Session.ts and Parameters.ts know the driver.
-import * as PgClient from "@effect/sql-pg/PgClient"
+// Pools.ts, Session.ts and Parameters.ts know the driver.
+import type * as PgClient from "@effect/sql-pg/PgClient"
 import * as PgConnection from "@effect/sql-pg/PgConnection"
-import * as PgPool from "@effect/sql-pg/PgPool"
 import { Context, Duration, Effect, Layer, Predicate, Queue, Redacted, Schedule, Schema, Stream } from "effect"
 import { Reactivity } from "effect/reactivity"
-import { SqlClient, type SqlConnection, SqlError } from "effect/sql"
+import { SqlClient, SqlError } from "effect/sql"
 import { types } from "./Parameters.ts"
-import { asConnectionError, commit, isAlive, Session } from "./Session.ts"
+import { makeClients, type PoolUse } from "./Pools.ts"
+import { asConnectionError } from "./Session.ts"
 import { connector, type Target, targetOf } from "./Socket.ts"
 
 /** What a slice needs besides `SqlClient` to write its statements. */
@@ -20,7 +20,7 @@ export class DatabaseUnavailable extends Schema.TaggedError<DatabaseUnavailable>
 
 export interface Options {
   readonly url: Redacted.Redacted<string>
-  /** Connections at most, a quarter of them for pipelined transactions; each `listen` adds one. Default 16. */
+  /** Connections at most, a quarter of them for pipelined transactions; lists add two, each `listen` one. Default 16. */
   readonly maxConnections?: number
   /** The longest that a statement may run, 0 = for ever. Default 30,000. */
   readonly statementTimeoutMillis?: number
@@ -31,16 +31,6 @@ export interface Options {
    * much; the statements of the service are made for look-ups. Default false.
    */
   readonly plannerDefaults?: boolean
-}
-
-/** How a pool of connections is used at this moment. */
-export interface PoolUse {
-  readonly name: string
-  /** Connections at most. */
-  readonly max: number
-  readonly inUse: number
-  /** Who wants a connection and has none yet. */
-  readonly waiting: number
 }
 
 // A lock that is not had by then means a stuck holder; failing frees our own locks.
@@ -82,89 +72,6 @@ const settings = (options: Options, target: Target): PgClient.PgPoolConfig => {
   }
 }
 
-const spanAttributes = [["db.system.name", "postgresql"]] as const
-
-// A connection serves one borrower at a time. Sharing one between fibers would be three times faster for short reads, but
-// a slow report would hold up the commits queued behind it, and an abandoned statement could not be cancelled. Only
-// what one pipelined transaction sends travels together, on connections kept for that.
-const makeClient = Effect.fnUntraced(function* (config: PgClient.PgPoolConfig, connectionsMax: number) {
-  const pipelinedMax = Math.ceil(connectionsMax / 4)
-  const poolMax = Math.max(1, connectionsMax - pipelinedMax)
-  const pool = watched("statements", poolMax, yield* PgPool.make({ ...config, maxConnections: poolMax }))
-  const pipelinedPool = watched(
-    "commits",
-    pipelinedMax,
-    yield* PgPool.make({ ...config, multiplex: true, multiplexConcurrency: 1, maxConnections: pipelinedMax })
-  )
-  const toSession = Effect.mapBoth({
-    onSuccess: (connection: PgConnection.PgConnection) => new Session(connection),
-    onFailure: asConnectionError
-  })
-  const client = yield* SqlClient.make({
-    acquirer: toSession(pool.get),
-    transactionAcquirer: toSession(pool.reserve),
-    borrower: (use) =>
-      Effect.mapError(
-        pool.use((connection) => use(new Session(connection))),
-        (error) => (SqlError.isSqlError(error) ? asConnectionError(error) : error)
-      ),
-    compiler: PgClient.makeCompiler(),
-    driver: "pg",
-    prepareTransactionControls: true,
-    releaseSavepoint: (name) => `RELEASE SAVEPOINT ${name}`,
-    isTransaction: isAlive,
-    commit,
-    spanAttributes
-  })
-  const run = (sql: string) => (connection: SqlConnection.Connection) => connection.execute(sql, [], undefined)
-  const cleanup = (sql: string) => (connection: SqlConnection.Connection) =>
-    isAlive(connection) ? run(sql)(connection) : Effect.void
-  const pipelined = SqlClient.makeWithTransaction({
-    transactionService: client.transactionService,
-    spanAttributes,
-    acquireConnection: (restore) => restore(toSession(pipelinedPool.get)),
-    begin: (connection, statement) => run(statement ?? "BEGIN")(connection),
-    commit,
-    rollback: cleanup("ROLLBACK"),
-    savepoint: (connection, id) => run(`SAVEPOINT effect_sql_${id}`)(connection),
-    releaseSavepoint: (connection, id) => cleanup(`RELEASE SAVEPOINT effect_sql_${id}`)(connection),
-    rollbackSavepoint: (connection, id) => cleanup(`ROLLBACK TO SAVEPOINT effect_sql_${id}`)(connection)
-  })
-  return { client, pipelined, pools: [pool.used, pipelinedPool.used] }
-})
-
-/** A pool that counts who has and who awaits its connections. */
-const watched = (name: string, max: number, pool: PgPool.PgPool) => {
-  const used = { name, max, inUse: 0, waiting: 0 }
-  const counted = (acquire: typeof pool.get) =>
-    Effect.acquireRelease(
-      Effect.suspend(() => {
-        used.waiting++
-        return Effect.onExit(acquire, (exit) =>
-          Effect.sync(() => {
-            used.waiting--
-            if (exit._tag === "Success") used.inUse++
-          })
-        )
-      }),
-      () => Effect.sync(() => void used.inUse--),
-      { interruptible: true }
-    )
-  const use = <A, E, R>(f: (connection: PgConnection.PgConnection) => Effect.Effect<A, E, R>) =>
-    Effect.suspend(() => {
-      let held = false
-      used.waiting++
-      const run = pool.use((connection) => {
-        held = true
-        used.waiting--
-        used.inUse++
-        return f(connection)
-      })
-      return Effect.onExit(run, () => Effect.sync(() => void (held ? used.inUse-- : used.waiting--)))
-    })
-  return { used: used as PoolUse, get: counted(pool.get), reserve: counted(pool.reserve), use }
-}
-
 /** "Subscribed" comes first and again after every lost connection: whatever was announced in between has been missed. */
 export type Listening = { readonly _tag: "Subscribed" } | { readonly _tag: "Notified"; readonly payload: string }
 
@@ -177,6 +84,8 @@ export class Postgres extends Context.Service<
      * on the server; the rollback waits for it.
      */
     pipelined<A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | SqlError.SqlError, R>
+    /** For lists: each statement is planned for the values that it is given. It takes no part in a running transaction. */
+    readonly planned: SqlClient.SqlClient
     /** What is announced on a channel, over a connection of its own, through lost connections. Never fails. */
     listen(channel: string): Stream.Stream<Listening>
     /** Announces on a channel; inside a transaction at its commit. Payload below 8,000 bytes. */
@@ -195,7 +104,7 @@ const makeServices = Effect.fnUntraced(function* (options: Options) {
   const target = yield* parseTarget(options.url)
   const config = settings(options, target)
   yield* awaitServer(config, target)
-  const { client, pipelined, pools } = yield* Effect.orDie(makeClient(config, options.maxConnections ?? 16))
+  const { client, pipelined, planned, pools } = yield* Effect.orDie(makeClients(config, options.maxConnections ?? 16))
 
   const subscribe = (channel: string) =>
     PgConnection.make(config).pipe(
@@ -217,7 +126,7 @@ const makeServices = Effect.fnUntraced(function* (options: Options) {
   const notify = Effect.fn("Postgres.notify")((channel: string, payload: string) =>
     Effect.asVoid(client`SELECT pg_notify(${channel}, ${payload})`)
   )
-  return Context.make(Postgres, Postgres.of({ pipelined, listen, notify, url: options.url, pools })).pipe(
+  return Context.make(Postgres, Postgres.of({ pipelined, planned, listen, notify, url: options.url, pools })).pipe(
     Context.add(SqlClient.SqlClient, client)
   )
 })

@@ -83,17 +83,17 @@ export class Runtime extends Context.Service<
         ) as Answer<C>
 
       return Runtime.of({
-        activate: Effect.fn("Runtime.activate")(function* (credential, request) {
+        activate: Effect.fnUntraced(function* (credential, request) {
           const command = yield* commandOf(credential, request)
           return yield* ask(Activation.activate, credential, { ...command, newDeviceId: yield* ids.make("device") })
         }),
-        validate: Effect.fn("Runtime.validate")(function* (credential, request) {
+        validate: Effect.fnUntraced(function* (credential, request) {
           return yield* ask(Activation.validate, credential, yield* commandOf(credential, request))
         }),
-        check: Effect.fn("Runtime.check")(function* (credential, request) {
+        check: Effect.fnUntraced(function* (credential, request) {
           return yield* ask(Activation.check, credential, yield* commandOf(credential, request))
         }),
-        consume: Effect.fn("Runtime.consume")(function* (credential, request) {
+        consume: Effect.fnUntraced(function* (credential, request) {
           const { feature_code, event_id, amount = 1 } = request
           return yield* ask(consume, credential, {
             ...(yield* commandOf(credential, request)),
@@ -102,16 +102,16 @@ export class Runtime extends Context.Service<
             amount
           })
         }),
-        deactivate: Effect.fn("Runtime.deactivate")(function* (credential, request) {
+        deactivate: Effect.fnUntraced(function* (credential, request) {
           return yield* ask(Activation.deactivate, credential, yield* commandOf(credential, request))
         }),
-        offline: Effect.fn("Runtime.offline")(function* (credential, request) {
+        offline: Effect.fnUntraced(function* (credential, request) {
           const command = yield* commandOf(credential, request)
           return yield* ask(issueOffline, credential, command, (payload) =>
             Effect.flatMap(envelope.seal(credential.licenseKey, payload as Json), signed)
           )
         }),
-        checkout: Effect.fn("Runtime.checkout")(function* (credential, request) {
+        checkout: Effect.fnUntraced(function* (credential, request) {
           const leaseToken = yield* Effect.provideService(generateLease, SecureRandom.SecureRandom, random)
           return yield* ask(Floating.checkout, credential, {
             ...(yield* commandOf(credential, request)),
@@ -121,10 +121,10 @@ export class Runtime extends Context.Service<
             tokenHash: sha256Hex(leaseToken)
           })
         }),
-        heartbeat: Effect.fn("Runtime.heartbeat")(function* (credential, request) {
+        heartbeat: Effect.fnUntraced(function* (credential, request) {
           return yield* ask(Floating.heartbeat, credential, leaseCommandOf(credential, request))
         }),
-        checkin: Effect.fn("Runtime.checkin")(function* (credential, request) {
+        checkin: Effect.fnUntraced(function* (credential, request) {
           return yield* ask(Floating.checkin, credential, leaseCommandOf(credential, request))
         })
       })

@@ -115,7 +115,7 @@ const givenOut = IpNetwork.fromStringUnsafe("2000::/3")
 const reservedWithin = networks("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")
 
 /** Whether the whole internet can reach an address. */
-export const isPublic = (address: NetAddress.IpAddress): boolean => {
+const isPublic = (address: NetAddress.IpAddress): boolean => {
   const canonical = NetAddress.toCanonical(address)
   return NetAddress.isIpv4Address(canonical)
     ? !reserved.some(IpNetwork.contains(canonical))

@@ -8,6 +8,8 @@ import { instant } from "../postgres/Parameters.ts"
 import { exclusively } from "../workers/Exclusive.ts"
 
 const keptMillis = 30 * 86_400_000
+/** Counts are asked for a day back. */
+const countsKeptMillis = 2 * 86_400_000
 /** Rows of one endpoint that a batch looks at, and rows that it removes in all. */
 const oldestMax = 1_000
 const batchMax = 5_000
@@ -49,9 +51,9 @@ export class DeliveryRetention extends Context.Service<
         WHERE c.period < ${instant(before)} OR NOT EXISTS (SELECT FROM webhook_endpoints e WHERE e.id = c.endpoint_id)`
 
       const batch = Effect.gen(function* () {
-        const before = (yield* Clock.currentTimeMillis) - keptMillis
-        const removed = yield* removeOld(before)
-        if (removed.length === 0) yield* removeCounts(before)
+        const now = yield* Clock.currentTimeMillis
+        const removed = yield* removeOld(now - keptMillis)
+        if (removed.length === 0) yield* removeCounts(now - countsKeptMillis)
         return removed.length
       })
 

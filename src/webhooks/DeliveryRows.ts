@@ -94,7 +94,7 @@ export interface Tallied {
 }
 
 /** Milliseconds that are counted together. */
-export const periodMillis = 600_000
+const periodMillis = 600_000
 
 /**
  * Writes outcomes and counts them. A success always holds; any other outcome only under the delivery's own lease. With `safely`

@@ -22,13 +22,7 @@ export interface Answer {
   readonly retryAfter: string | undefined
 }
 
-export const unansweredReasons = [
-  "address_refused",
-  "address_unknown",
-  "connection_failed",
-  "tls_failed",
-  "timeout"
-] as const
+const unansweredReasons = ["address_refused", "address_unknown", "connection_failed", "tls_failed", "timeout"] as const
 
 /** No complete answer came. */
 export class Unanswered extends Schema.TaggedError<Unanswered>()("Unanswered", {

@@ -97,33 +97,43 @@ layer(Issuer.layer)("The keys of an OIDC issuer", (it) => {
     Effect.gen(function* () {
       const issuer = yield* Issuer
       const token = yield* issuer.sign(yield* now)
+      const keys = yield* Effect.promise(() => fetch(`${issuer.url}/jwks`).then((response) => response.text()))
       const discovery = (document: object) =>
         JSON.stringify({ issuer: issuer.url, jwks_uri: `${issuer.url}/jwks`, ...document })
-      const answering =
-        (texts: Record<string, string>): RequestListener =>
-        ({ url }, response) =>
-          response.end(texts[url ?? ""] ?? "{}")
       const path = "/.well-known/openid-configuration"
-      const lies = [
-        answering({ [path]: discovery({ issuer: "https://issuer.example.com" }) }),
-        answering({ [path]: discovery({ issuer: `${issuer.url}/` }) }),
-        answering({ [path]: discovery({ jwks_uri: "http://keys.example.com/jwks" }) }),
-        answering({ [path]: discovery({ jwks_uri: "file:///etc/passwd" }) }),
-        answering({ [path]: discovery({ jwks_uri: undefined }) }),
-        answering({ [path]: "no JSON" }),
-        answering({ [path]: discovery({}), "/jwks": `{"keys": "none"}` }),
-        answering({ [path]: discovery({ padding: "x".repeat(300_000) }) })
-      ]
-      for (const [index, lie] of lies.entries()) {
-        yield* issuer.pretend(lie)
-        assert.strictEqual(yield* verdict(yield* makeOidc(), token), "NOT_READY", `lie ${index}`)
+      const elsewhere = (prefix: string): RequestListener => {
+        const texts: Record<string, string> = { [path]: discovery({}), "/jwks": keys }
+        return ({ url = "" }, response) => {
+          const text = texts[url.replace("/elsewhere", "")]
+          if (url === prefix) response.writeHead(302, { location: `${issuer.url}/elsewhere${url}` }).end()
+          else response.end(text)
+        }
       }
-      yield* issuer.pretend((request, response) => {
-        response.writeHead(302, { location: `${issuer.url}/elsewhere${request.url}` }).end()
-      })
-      assert.strictEqual(yield* verdict(yield* makeOidc(), token), "NOT_READY", "a redirect")
-      yield* issuer.pretend()
+      const telling =
+        (document: string, jwks = keys): RequestListener =>
+        ({ url }, response) =>
+          response.end(url === path ? document : jwks)
+      const lies: Record<string, RequestListener> = {
+        "another issuer": telling(discovery({ issuer: "https://issuer.example.com" })),
+        "nearly the same issuer": telling(discovery({ issuer: `${issuer.url}/` })),
+        // An address of this machine, but not one that may do without TLS.
+        "keys in the open": telling(discovery({ jwks_uri: `${issuer.url.replace("127.0.0.1", "0.0.0.0")}/jwks` })),
+        "keys in a file": telling(discovery({ jwks_uri: "file:///etc/hostname" })),
+        "no address of keys": telling(discovery({ jwks_uri: undefined })),
+        "no JSON": telling("no JSON"),
+        "no list of keys": telling(discovery({}), `{"keys": "none"}`),
+        "a document without end": telling(discovery({ padding: "x".repeat(300_000) })),
+        "keys without end": telling(discovery({}), `${keys}${" ".repeat(300_000)}`),
+        "a redirect": elsewhere(path),
+        "a redirect to keys": elsewhere("/jwks")
+      }
+      for (const [name, lie] of Object.entries(lies)) {
+        yield* issuer.pretend(lie)
+        assert.strictEqual(yield* verdict(yield* makeOidc(), token), "NOT_READY", name)
+      }
+      yield* issuer.pretend(elsewhere(""))
       assert.deepStrictEqual(yield* verdict(yield* makeOidc(), token), someone)
+      yield* issuer.pretend()
     })
   )
 })

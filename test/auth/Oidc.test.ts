@@ -100,6 +100,22 @@ layer(Issuer.layer)("Tokens of an OIDC issuer", (it) => {
     })
   )
 
+  it.effect("of another kind are invalid: what says who signed in grants nothing", () =>
+    Effect.gen(function* () {
+      const { signed } = yield* judging()
+      for (const typ of [undefined, "JWT", "jwt", "at+jwt", "application/at+jwt"]) {
+        const header = typ === undefined ? {} : { typ }
+        assert.deepStrictEqual(yield* signed({ header }), someone, typ)
+      }
+      for (const typ of ["logout+jwt", "dpop+jwt", "secevent+jwt", "application/jose", ""]) {
+        assert.strictEqual(yield* signed({ header: { typ } }), "TOKEN_INVALID", typ)
+      }
+      for (const payload of [{ at_hash: "x" }, { c_hash: "x" }]) {
+        assert.strictEqual(yield* signed({ payload }), "TOKEN_INVALID", JSON.stringify(payload))
+      }
+    })
+  )
+
   it.effect("that the issuer did not sign as it should are invalid", () =>
     Effect.gen(function* () {
       const { issuer, judge, signed } = yield* judging()
@@ -131,6 +147,26 @@ layer(Issuer.layer)("Tokens of an OIDC issuer", (it) => {
       assert.strictEqual(yield* signed({ header: { alg: "RS512" } }), "TOKEN_INVALID")
       assert.strictEqual(yield* signed({ header: { alg: "PS256" } }), "TOKEN_INVALID")
       assert.deepStrictEqual(yield* signed(), someone)
+    })
+  )
+
+  it.effect("by other algorithms are invalid, even where the issuer's key would do for them", () =>
+    Effect.gen(function* () {
+      const issuer = yield* Issuer
+      yield* TestClock.setTime(noon)
+      const key = makeKey("RS256", "of-any-algorithm")
+      const jwk = { ...createPublicKey(key.privateKey).export({ format: "jwk" }), kid: key.kid }
+      yield* issuer.pretend(({ url }, response) =>
+        response.end(
+          JSON.stringify(url === "/jwks" ? { keys: [jwk] } : { issuer: issuer.url, jwks_uri: `${issuer.url}/jwks` })
+        )
+      )
+      const oidc = yield* makeOidc()
+      const by = (alg: string) =>
+        Effect.flatMap(issuer.sign(noon, { key, header: { alg } }), (token) => verdict(oidc, token))
+      for (const alg of ["RS384", "RS512", "PS256", "PS512"]) assert.strictEqual(yield* by(alg), "TOKEN_INVALID", alg)
+      assert.deepStrictEqual(yield* by("RS256"), someone)
+      yield* issuer.pretend()
     })
   )
 

@@ -42,6 +42,25 @@ const instant = (time: string) => `date_trunc('milliseconds', ${time})`
 /** Rows are spread over the last two years, the newest with the highest number. */
 const created = (n: string, count: number) => instant(`now() - (${count} - ${n}) * (interval '2 years' / ${count + 1})`)
 const metadata = `'{"origin": "import"}'::jsonb`
+const words = (text: string) =>
+  `ARRAY[${text
+    .split(" ")
+    .map((word) => `'${word}'`)
+    .join(", ")}]`
+const firstNames = words(
+  "Ada Ben Carla Dmitri Elena Farid Grace Hugo Ines Jonas Kira Luis Maria Nils Olga Pedro Rosa Sven Tara Uwe"
+)
+const syllables = words(
+  "ber kow man sen lar tin mor vel dan gor hal rit san tur wal zan bel cor del fer gar hol jan kel lin mar nor ost"
+)
+const domains = words("example.com example.org example.net mail.example.com office.example.org")
+/** One of the words, the same for the same row. */
+const pick = (array: string, n: string, salt: number) => `(${array})[${chance(n, salt)} % cardinality(${array}) + 1]`
+/** Names as people have them: 20 first names, 20,000 last ones. */
+const personal = (n: string) => `
+  LATERAL (SELECT ${pick(firstNames, n, 11)} AS first_name,
+    initcap(${[12, 13, 14].map((salt) => pick(syllables, n, salt)).join(" || ")}) AS last_name) person`
+const address = (n: string) => `lower(first_name || '.' || last_name) || ${n} % 100 || '@' || ${pick(domains, n, 15)}`
 
 /** Fills a database that a service has just been started on: it holds every table and the first API key. */
 export const fill = Effect.fnUntraced(function* (
@@ -142,8 +161,8 @@ const commerce = ({ customers, others }: Sizes): ReadonlyArray<Statement> => [
   [
     "customers",
     `INSERT INTO customers (id, name, code, email, metadata, created_at, updated_at)
-     SELECT ${id("cust", "n")}, 'Customer ' || n, 'customer-' || n, 'person' || n || '@example.com', ${metadata}, t, t
-     FROM generate_series(1, ${customers}) n, LATERAL (SELECT ${created("n", customers)} AS t) at`
+     SELECT ${id("cust", "n")}, first_name || ' ' || last_name, 'customer-' || n, ${address("n")}, ${metadata}, t, t
+     FROM generate_series(1, ${customers}) n, ${personal("n")}, LATERAL (SELECT ${created("n", customers)} AS t) at`
   ],
   [
     "subscriptions",
@@ -176,14 +195,15 @@ const licenses = (sizes: Sizes): ReadonlyArray<Statement> => [
        license_key_last4, status, customer_email, customer_name, expires_at, active_device_count, times_activated,
        total_consumptions, metadata, created_at, updated_at)
      SELECT ${id("lic", "n")}, ${id("prod", "product")}, ${id("pol", `(product - 1) * ${perProduct} + kind + 1`)},
-       CASE WHEN n % 4 <> 0 THEN ${id("cust", `n % ${sizes.customers} + 1`)} END,
+       CASE WHEN n % 4 <> 0 THEN ${id("cust", "customer")} END,
        CASE WHEN n <= ${sizes.others} THEN ${id("ord", "n")} END, CASE WHEN n <= ${sizes.others} THEN ${id("sub", "n")} END,
        sha256(('license key ' || n)::bytea), 'LK-' || substr(upper(md5(n::text)), 1, 5), substr(upper(md5(n::text)), 6, 4),
        CASE WHEN n % 100 = 7 THEN 'suspended' WHEN n % 100 = 8 THEN 'revoked' WHEN ${expired} THEN 'expired' ELSE 'active' END,
-       'person' || n % ${sizes.customers} + 1 || '@example.com', 'Person ' || substr(md5((n % ${sizes.customers})::text), 1, 8),
+       ${address("customer")}, first_name || ' ' || last_name,
        expires_at, CASE WHEN n % 100 = 8 THEN 0 ELSE least(2, ceil((${sizes.devices}::numeric - n + 1) / ${sizes.licenses})) END, 2, 0,
        ${metadata}, t, t
      FROM generate_series(1, ${sizes.licenses}) n,
+       LATERAL (SELECT n % ${sizes.customers} + 1 AS customer) owner, ${personal("customer")},
        LATERAL (SELECT CASE WHEN n % 4 = 3 THEN n % ${soldOf(sizes)} + 1 ELSE 1 END AS product, ${chance("n", 1)} % 4 AS kind) of,
        LATERAL (SELECT ${created("n", sizes.licenses)} AS t, CASE WHEN kind > 0
          THEN ${instant(`now() - interval '1 year' + ${chance("n", 2)} / 2147483648.0 * interval '3 years'`)} END AS expires_at) at`

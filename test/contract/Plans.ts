@@ -9,17 +9,17 @@ import { Session } from "../../src/postgres/Session.ts"
 export interface Captured {
   readonly text: string
   readonly parameters: ReadonlyArray<unknown>
-  /** Kept by the connection and run again for other values, so its plan may be one for any values. */
-  readonly prepared: boolean
+  /** The one that ran it. */
+  readonly session: Session
 }
 
 let captured: Array<Captured> | undefined
 
-const note = (prepared: boolean, run: (text: string, parameters: ReadonlyArray<unknown>) => never) =>
+const noting = (run: (text: string, parameters: ReadonlyArray<unknown>) => never) =>
   // Called as the method of a session.
   function (this: Session, text: string, parameters: ReadonlyArray<unknown>) {
     // Whoever asks is looked up by the token's digest, however long the list.
-    if (!/FROM api_keys[\s\S]*token_hash/.test(text)) captured?.push({ text, parameters, prepared })
+    if (!/FROM api_keys[\s\S]*token_hash/.test(text)) captured?.push({ text, parameters, session: this })
     return run.call(this, text, parameters)
   }
 
@@ -31,10 +31,10 @@ export const layerCapturing = Layer.effectDiscard(
       const { execute, executeUnprepared, executeValues, executeValuesUnprepared } = own
       const original = { execute, executeUnprepared, executeValues, executeValuesUnprepared }
       Object.assign(own, {
-        execute: note(true, execute as never),
-        executeUnprepared: note(false, executeUnprepared as never),
-        executeValues: note(true, executeValues as never),
-        executeValuesUnprepared: note(false, executeValuesUnprepared as never)
+        execute: noting(execute as never),
+        executeUnprepared: noting(executeUnprepared as never),
+        executeValues: noting(executeValues as never),
+        executeValuesUnprepared: noting(executeValuesUnprepared as never)
       })
       return original
     }),
@@ -55,26 +55,38 @@ export const capture = Effect.fnUntraced(function* <A, E, R>(effect: Effect.Effe
   return { answer, statements: statements.filter(({ text }) => /^\s*\(?\s*(SELECT|WITH)\b/i.test(text)) }
 })
 
-/** How a statement is planned: with the session's own settings, or as if scans of whole tables cost what they cost. */
+/** How a statement is planned. */
 export interface Planning {
   readonly name: string
   readonly settings: ReadonlyArray<string>
 }
 
-const allowed = ["enable_seqscan = on", "enable_hashjoin = on", "enable_mergejoin = on"]
+const choices = ["enable_seqscan", "enable_hashjoin", "enable_mergejoin"]
 
-const planning = (any: boolean) =>
-  ({
-    custom: { name: "for these values", settings: ["plan_cache_mode = force_custom_plan"] },
-    generic: { name: "for any values", settings: ["plan_cache_mode = force_generic_plan"] }
-  })[any ? "generic" : "custom"]
-
-/** A kept plan is either made for its values or for any: which of them, PostgreSQL decides by itself. */
-export const planningsOf = ({ prepared }: Captured): ReadonlyArray<Planning> =>
-  (prepared ? [false, true] : [false]).map(planning).flatMap(({ name, settings }) => [
-    { name: `as the service, ${name},`, settings },
-    { name: `with everything allowed, ${name},`, settings: [...settings, ...allowed] }
-  ])
+/**
+ * The plans that a statement can get: by the settings of the connection that runs it, and as if nothing were forbidden there, so
+ * that indexes are seen to serve by themselves. A plan is made for the values or for any; where that is left to the server, both.
+ */
+export const planningsOf = Effect.fnUntraced(function* ({ session }: Captured) {
+  const settings = (yield* session.execute("SELECT name, setting FROM pg_settings", [])) as unknown as ReadonlyArray<{
+    readonly name: string
+    readonly setting: string
+  }>
+  const settingOf = (wanted: string) => settings.find(({ name }) => name === wanted)!.setting
+  const mode = settingOf("plan_cache_mode")
+  const modes = mode === "auto" ? ["force_custom_plan", "force_generic_plan"] : [mode]
+  return modes.flatMap((mode): ReadonlyArray<Planning> => {
+    const name = mode === "force_custom_plan" ? "for these values" : "for any values"
+    const own = choices.map((choice) => `${choice} = ${settingOf(choice)}`)
+    return [
+      { name: `as the service, ${name},`, settings: [...own, `plan_cache_mode = ${mode}`] },
+      {
+        name: `with everything allowed, ${name},`,
+        settings: [...choices.map((choice) => `${choice} = on`), `plan_cache_mode = ${mode}`]
+      }
+    ]
+  })
+})
 
 interface Node {
   readonly "Node Type": string

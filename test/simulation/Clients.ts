@@ -39,14 +39,20 @@ export class Clients {
       const again = dice.pick(this.history)
       return { ...again, request, node, command: this.renewed(again.command as object) }
     }
-    const verb = only.length === 0 ? dice.weighted(this.plan.verbs) : dice.pick(only)
     const license = stored.licenses.get(licenseId(dice.between(0, this.plan.licenses.length - 1)))!
+    const verb = only.length === 0 ? (this.remedy(license) ?? dice.weighted(this.plan.verbs)) : dice.pick(only)
     const [subject, command] = this.draw(verb, license, stored, now)
     const bare: Order = { request, verb, node, subject, command, scope: undefined }
     const order = isOfLicense(bare) && dice.chance(this.plan.kept) ? { ...bare, scope: request } : bare
     if (isOfLicense(order)) this.history.push(order)
     if (this.history.length > historyMax) this.history.shift()
     return order
+  }
+
+  /** What an operator does, now and then, about a license that nobody can use. */
+  private remedy({ expires, status }: License): Verb | undefined {
+    if (!["suspended", "expired"].includes(status) || !this.dice.chance(0.3)) return undefined
+    return status === "suspended" ? "reinstate" : expires === null ? undefined : this.dice.pick(["renew", "update"])
   }
 
   /** A message that is repeated: what the service makes for it is made anew. */
@@ -90,14 +96,14 @@ export class Clients {
   private command(verb: Verb, license: License, stored: Stored, now: number): unknown {
     switch (verb) {
       case "activate":
-        return { ...this.runtime(license), ...this.device() }
+        return { ...this.runtime(license, 0.2), ...this.device() }
       case "validate":
       case "check":
       case "deactivate":
       case "offline":
         return this.runtime(license)
       case "checkout":
-        return { ...this.runtime(license), ...this.device(), ...this.lease() }
+        return { ...this.runtime(license, 0.2), ...this.device(), ...this.lease() }
       case "heartbeat":
       case "checkin":
         return { keyHash: this.key(license), tokenHash: this.token(license) }
@@ -163,8 +169,12 @@ export class Clients {
     return this.dice.pick(live.length > 0 && this.dice.chance(0.7) ? live : others)
   }
 
-  private runtime(license: License) {
-    const binding = this.dice.pick(this.machines.get(license.id)!)
+  /** What a machine says; `active` is how often it is one that is active already. */
+  private runtime(license: License, active = 0.8) {
+    const machines = this.machines.get(license.id)!
+    const isActive = ({ kind, key }: Binding) => license.devices.get(`${kind}:${key}`)?.status === "active"
+    const known = this.dice.chance(active) ? machines.filter(isActive) : []
+    const binding = this.dice.pick(known.length > 0 ? known : machines)
     const app_version = this.dice.chance(0.1) ? this.dice.pick(["1.0", "2.0", "3.0", unknown]) : undefined
     return { keyHash: this.key(license), binding: { ...binding, app_version } }
   }
@@ -186,7 +196,7 @@ export class Clients {
     return {
       ...dice.pick([byId, byCode]),
       ...(dice.chance(0.3) && { max_consumptions: dice.pick([0, 5, 20]) }),
-      ...(dice.chance(0.4) && { add_credits: dice.pick([1, 10, Number.MAX_SAFE_INTEGER]) }),
+      ...(dice.chance(0.4) && { add_credits: dice.pick([1, 3, 10, 20, Number.MAX_SAFE_INTEGER]) }),
       ...total
     }
   }

@@ -2,30 +2,15 @@
  * Holds what callers were told and what was recorded against the model. The events of a license are the order in which it was
  * changed: each is replayed on the model, which must come to the same events, ledger rows and answers. An answer that left no
  * event must be right in one of the states that the license went through meanwhile; and what the events have made of the
- * license must be what its rows say.
+ * license must be what its rows say. Where the events leave it open what the license was, all that it can have been is tried.
  */
 import { isDeepStrictEqual } from "node:util"
-import type { Outcome } from "./Outcome.ts"
-import type { Answer, License, Situation, Surroundings } from "./model/Model.ts"
-import { clockStatus, dueMoves, endLease, isCut, moveByTime, replaced, settled } from "./model/Model.ts"
-import { leaseEnd } from "./model/Runtime.ts"
-import type { Stored, StoredEvent } from "./Rows.ts"
+import type { Episode } from "./Episode.ts"
+import { type Answer, clockStatus, dueMoves, type License, moveByTime, type Situation, settled } from "./model/Model.ts"
+import { adoptQuiet, adoptTimes, asHeard, backByClock, compare } from "./Reconcile.ts"
+import type { StoredEvent } from "./Rows.ts"
 import { type Order, verbs } from "./Verbs.ts"
-import { told, violation } from "./Violation.ts"
-
-/** One license in one step: what was asked and answered, and what there is to read of it. */
-export interface Episode {
-  readonly before: License
-  readonly stored: Stored
-  /** All that held at some time in the step, in order. */
-  readonly surroundings: ReadonlyArray<Surroundings>
-  /** All that the clock showed in the step. */
-  readonly nows: ReadonlyArray<number>
-  readonly orders: ReadonlyArray<Order>
-  readonly outcomes: ReadonlyMap<string, Outcome>
-  /** Whether an order may have been refused for want of a quiet moment. */
-  readonly isContended: boolean
-}
+import { told, Violation, violation } from "./Violation.ts"
 
 const isByClock = ({ request }: StoredEvent) => request === "req_none"
 
@@ -40,62 +25,54 @@ const grouped = (events: ReadonlyArray<StoredEvent>): ReadonlyArray<ReadonlyArra
   return groups
 }
 
+const anyTime = Number.POSITIVE_INFINITY
+
 export class Replay {
   private readonly episode: Episode
   private readonly stored: License
-  private state: License
-  /** Every state that the license went through. */
+  /** What the license can be. */
+  private current: ReadonlyArray<License>
+  /** All that it can have been. */
   private readonly states: Array<License>
   private readonly placed = new Set<string>()
 
   constructor(episode: Episode) {
     this.episode = episode
-    this.state = episode.before
+    this.current = [episode.before]
     this.states = [episode.before]
     this.stored = episode.stored.licenses.get(episode.before.id)!
   }
 
-  /** The license as it is now, by the model; a violation where that can not be. */
-  run(): License {
-    const events = this.episode.stored.events.filter(({ license }) => license === this.state.id)
-    for (const group of grouped(events)) {
+  /** Ends with a violation where this can not be. */
+  run(): void {
+    const { before, orders, stored } = this.episode
+    for (const group of grouped(stored.events.filter(({ license }) => license === before.id))) {
       if (isByClock(group[0]!)) this.moveOn(group[0]!)
       else this.place(group)
     }
-    this.adoptQuiet()
-    for (const order of this.episode.orders) if (!this.placed.has(order.request)) this.justify(order)
-    this.adoptTimes()
-    this.compare()
-    return this.state
+    this.go(this.current.map((license) => adoptQuiet(license, this.stored, this.situations([license]))))
+    for (const order of orders) if (!this.placed.has(order.request)) this.justify(order)
+    this.reconcile()
   }
 
-  private go(state: License): void {
-    this.state = state
-    this.states.push(state)
+  private go(next: ReadonlyArray<License>): void {
+    this.current = next.filter((one, index) => next.findIndex((other) => isDeepStrictEqual(one, other)) === index)
+    this.states.push(...this.current)
   }
 
-  /** The states that the one at hand may really be: as it is, with devices and leases as they were heard of in this step. */
-  private variants(state: License): ReadonlyArray<License> {
-    return [state, this.heard(state)]
-  }
-
-  private heard(state: License): License {
-    const devices = Array.from(state.devices, ([key, device]) => {
-      const validated = this.stored.devices.get(key)?.validated ?? null
-      return [key, { ...device, validated }] as const
-    })
-    const leases = Array.from(state.leases, ([token, lease]) => {
-      const ends = this.stored.leases.get(token)?.ends ?? lease.ends
-      return [token, { ...lease, ends }] as const
-    })
-    return { ...state, devices: new Map(devices), leases: new Map(leases) }
-  }
-
-  private *situations(states: ReadonlyArray<License>, nows: ReadonlyArray<number>): Generator<Situation> {
-    for (const state of states) {
-      for (const around of this.episode.surroundings.toReversed()) {
+  /** All on which something can have been decided: no later than an event, if it left one. */
+  private *situations(
+    states: ReadonlyArray<License>,
+    nows = this.episode.nows,
+    upTo = anyTime
+  ): Generator<Situation> {
+    for (const { around, since } of this.episode.eras.toReversed()) {
+      if (since > upTo) continue
+      for (const state of states) {
         const policy = around.policies.get(state.policy)!
-        for (const license of this.variants(state)) for (const now of nows) yield { license, around, policy, now }
+        for (const license of [state, asHeard(state, this.stored)]) {
+          for (const now of nows) yield { license, around, policy, now }
+        }
       }
     }
   }
@@ -103,38 +80,39 @@ export class Replay {
   /** A move that time has made: it must have been due, and is made once. */
   private moveOn(event: StoredEvent): void {
     if (event.type === "license.expiring") return
-    for (const { license, policy, now } of this.situations([this.state], [event.at])) {
+    const next: Array<License> = []
+    for (const { license, policy, now } of this.situations(this.current, [event.at], event.sequence)) {
       const returned = { ...license, status: backByClock(license, clockStatus(license, policy, now)) }
       for (const from of [license, returned]) {
         const moved = moveByTime(from, policy, now, `${event.type} ${event.resource}`)
-        if (moved !== undefined) return this.go(moved)
+        if (moved !== undefined) next.push(moved)
       }
     }
-    violation(`${event.type} of ${event.resource} was recorded and not due on ${told(this.state)}`)
+    if (next.length === 0) violation(`${event.type} of ${event.resource} was recorded and not due on ${told(this.current)}`)
+    this.go(next)
   }
 
   /** A command's events: the model must come to the same. */
   private place(group: ReadonlyArray<StoredEvent>): void {
-    const { at, request } = group[0]!
+    const { at, request, sequence } = group[0]!
     const order = this.episode.orders.find((one) => one.request === request)
     if (order === undefined) return violation(`events of a request that was not made in this step: ${told(group)}`)
     if (this.placed.has(request)) return violation(`${describe(order)} was done twice: ${told(group)}`)
     this.placed.add(request)
     if (!this.episode.nows.includes(at)) violation(`an event of a time that was not: ${told(group)}`)
-    const seen: Array<string> = []
-    for (const situation of this.situations([this.state], [at])) {
-      const { license, now, policy } = situation
-      // Whoever changes a license records what time had done to it before.
-      if (dueMoves(license, policy, now).length > 0) {
-        seen.push(`time has not been recorded: ${dueMoves(license, policy, now)}`)
-        continue
-      }
+    const seen = new Set<string>()
+    const next: Array<License> = []
+    for (const situation of this.situations(this.current, [at], sequence)) {
       const answer = this.expected(order, situation)
-      const wrong = this.mismatch(order, answer, group)
-      if (wrong === undefined) return this.go(answer.license)
-      seen.push(wrong)
+      const wrong = unrecorded(situation) ?? this.mismatch(order, answer, group)
+      if (wrong === undefined) next.push(answer.license)
+      else seen.add(wrong)
     }
-    violation(`${describe(order)} left ${group.map(({ type }) => type)} on ${told(this.state)}:\n  ${[...new Set(seen)].join("\n  ")}`)
+    if (next.length === 0) {
+      const left = group.map(({ type }) => type)
+      violation(`${describe(order)} left ${left} on ${told(this.current)}:\n  ${[...seen].join("\n  ")}`)
+    }
+    this.go(next)
   }
 
   private expected(order: Order, { license, ...rest }: Situation): Answer {
@@ -145,7 +123,7 @@ export class Replay {
     const types = group.map(({ type }) => type)
     if (!isDeepStrictEqual(types, answer.events)) return `the model leaves ${answer.events} (${answer.code ?? "accepted"})`
     const ledger = this.episode.stored.ledger
-      .filter(({ license, request }) => license === this.state.id && request === order.request)
+      .filter(({ license, request }) => license === this.stored.id && request === order.request)
       .map(({ feature, action, amount, balance, max }) => ({ feature, action, amount, balance, max }))
     if (!isDeepStrictEqual(ledger, answer.ledger)) return `the ledger says ${told(ledger)}, the model ${told(answer.ledger)}`
     return this.misfit(order, answer)
@@ -171,81 +149,37 @@ export class Replay {
     const outcome = this.episode.outcomes.get(order.request)!
     if (outcome.kind === "unknown") return
     if (outcome.kind === "refused" && outcome.code === "NOT_READY" && this.episode.isContended) return
-    const seen: Array<string> = []
-    for (const situation of this.situations(this.states, this.episode.nows)) {
+    const seen = new Set<string>()
+    for (const situation of this.situations(this.states)) {
       const answer = this.expected(order, situation)
-      const wrong =
-        answer.events.length > 0 ? `the model leaves ${answer.events}` : this.misfit(order, answer)
+      const wrong = answer.events.length > 0 ? `the model leaves ${answer.events}` : this.misfit(order, answer)
       if (wrong === undefined) return
-      seen.push(wrong)
+      seen.add(wrong)
     }
     violation(
-      `${describe(order)} was answered ${told(outcome)} without a trace, on ${told(this.states)}:\n  ${[...new Set(seen)].join("\n  ")}`
+      `${describe(order)} was answered ${told(outcome)} and left nothing, on ${told(this.states)}:\n  ${[...seen].join("\n  ")}`
     )
   }
 
-  /** What sweeps write down without an event: a state that an edit has set back, leases that ended with their license. */
-  private adoptQuiet(): void {
-    for (const { license, policy, now } of this.situations([this.state], this.episode.nows)) {
-      const status = clockStatus(license, policy, now)
-      if (this.state.status !== this.stored.status && backByClock(license, status) === this.stored.status) {
-        this.go({ ...this.state, status: this.stored.status })
+  /** One of what the license can be must be what its rows say. */
+  private reconcile(): void {
+    const failures = this.current.flatMap((license) => {
+      try {
+        compare(adoptTimes(license, this.stored, this.episode, this.situations(this.states)), this.stored)
+        return []
+      } catch (error) {
+        if (error instanceof Violation) return [error]
+        throw error
       }
-      for (const [token, lease] of license.leases) {
-        const isGone = this.state.leases.get(token)!.status === "live" && this.stored.leases.get(token)?.status === "ended"
-        if (isGone && isCut(lease, license, policy, now)) this.go(endLease(this.state, token, "ended", "deactivated"))
-      }
-    }
+    })
+    if (failures.length === this.current.length) throw failures[0]!
   }
+}
 
-  /** When devices and leases were heard of last leaves no event: it must be what some order of the step has made it. */
-  private adoptTimes(): void {
-    const told = (order: Order, is: "told" | "unknown") => this.episode.outcomes.get(order.request)!.kind === is
-    for (const [key, device] of this.state.devices) {
-      const now = this.stored.devices.get(key)?.validated ?? null
-      const heard = this.episode.orders.filter((order) => order.verb === "validate" && bindingOf(order) === key)
-      const may = heard.some((order) => told(order, "told") || told(order, "unknown"))
-      const must = heard.some((order) => told(order, "told"))
-      if (now !== device.validated && !(may && this.episode.nows.includes(now ?? 0))) {
-        violation(`${device.id} was heard of at ${now}, and nobody knows of it`)
-      }
-      if (must && (now ?? 0) <= Math.min(...this.episode.nows) - 1000) violation(`a validation of ${device.id} was not kept`)
-    }
-    for (const [token, lease] of this.state.leases) {
-      const ends = this.stored.leases.get(token)?.ends
-      if (ends === lease.ends) continue
-      const speaks = this.episode.orders.filter(({ command }) => (command as { tokenHash?: string })?.tokenHash === token)
-      const can = Array.from(this.situations(this.states, this.episode.nows), leaseEnd)
-      const isTold = speaks.some((order) => told(order, "told") || told(order, "unknown"))
-      if (!isTold || ends === undefined || !can.includes(ends)) violation(`the end of ${lease.id} is ${ends}, the model says ${lease.ends}`)
-      this.state = { ...this.state, leases: replaced(this.state.leases, token, { ...lease, ends: ends! }) }
-    }
-    this.state = this.heard(this.state)
-  }
-
-  private compare(): void {
-    for (const [member, value] of Object.entries(this.state)) {
-      const row = this.stored[member as keyof License]
-      if (isDeepStrictEqual(row, value)) continue
-      const [found, wanted] = [row, value].map((one) => (one instanceof Map ? changed(one, one === row ? value : row) : one))
-      violation(`${member} of ${this.state.id} is ${told(found)}, the model says ${told(wanted)}`)
-    }
-  }
+/** Whoever changes a license records what time had done to it before. */
+const unrecorded = ({ license, now, policy }: Situation): string | undefined => {
+  const due = dueMoves(license, policy, now)
+  return due.length > 0 ? `not recorded: ${due}` : undefined
 }
 
 const describe = ({ command, node, request, verb }: Order): string => `${request} (${verb} ${told(command)} at node ${node})`
-
-const bindingOf = ({ command }: Order): string => {
-  const { kind, key } = (command as { readonly binding: { readonly kind: string; readonly key: string } }).binding
-  return `${kind}:${key}`
-}
-
-const stages = ["active", "grace_period", "expired"]
-
-/** The clock's state where that is an earlier stage, else the state that there is. */
-const backByClock = ({ status }: License, byClock: string): string =>
-  stages.indexOf(byClock) < stages.indexOf(status) ? byClock : status
-
-/** The entries of a map that another does not have. */
-const changed = (map: Map<unknown, unknown>, other: unknown) =>
-  new Map(Array.from(map).filter(([key, value]) => !isDeepStrictEqual((other as Map<unknown, unknown>).get(key), value)))

@@ -2,6 +2,7 @@
  * One seed, from its beginning to its end: groups of requests that run at the same time, the gate that the dice open, and a
  * look at everything after each group. A failure tells the seed and all that was done.
  */
+import { isDeepStrictEqual } from "node:util"
 import { Cause, Effect, Exit, FiberSet } from "effect"
 import { SqlClient } from "effect/sql"
 import { formatTimestamp } from "../../src/api/Timestamp.ts"
@@ -12,7 +13,7 @@ import { type Arena, Cluster } from "./Cluster.ts"
 import { Dice } from "./Dice.ts"
 import { fateOf } from "./Fate.ts"
 import { Gate } from "./Gate.ts"
-import type { Surroundings } from "./model/Model.ts"
+import type { Era } from "./Episode.ts"
 import type { Outcome } from "./Outcome.ts"
 import { type Plan, planOf, type Verb } from "./Plan.ts"
 import { Replay } from "./Replay.ts"
@@ -92,12 +93,15 @@ class Run {
     const only: ReadonlyArray<Verb> = this.isRough && dice.chance(0.3) ? [dice.weighted(plan.verbs)] : []
     const count = dice.between(1, plan.groupMax)
     const drawn = Array.from({ length: count }, () => this.clients.next(this.stored, this.gate.now, only))
-    // A node runs one pass of a sweep at a time.
-    const passes = new Set<string>()
-    return drawn.filter(({ node, verb }) => {
-      const pass = `${verb} ${node}`
-      if (!verb.startsWith("sweep")) return true
-      return passes.has(pass) ? false : passes.add(pass)
+    const seen = new Set<string>()
+    const isFirst = (what: string) => !seen.has(what) && seen.add(what) !== undefined
+    return drawn.flatMap((order) => {
+      const { node, request, scope, verb } = order
+      // A node runs one pass of a sweep at a time.
+      if (verb.startsWith("sweep") && !isFirst(`${verb} ${node}`)) return []
+      if (scope === undefined) return [order]
+      // A key whose answer was kept is answered from there, and a node lets in one request for a key at a time.
+      return [this.stored.kept.has(scope) || !isFirst(`${scope} ${node}`) ? { ...order, scope: request } : order]
     })
   }
 
@@ -110,25 +114,27 @@ class Run {
       if (outcome?.kind === "unknown" && !isTroubled) violation(`${request} failed though nothing went wrong: ${outcome.why}`)
     }
     this.memory.check(stored, orders, outcomes)
-    const surroundings = this.surroundings(stored)
+    const eras = this.eras(stored)
     this.checkCatalog(step, stored)
     for (const before of this.stored.licenses.values()) {
       const mine = orders.filter((order) => isOfLicense(order) && order.subject === before.id)
       const others = orders.length - orders.filter(isOfLicense).length
       const isContended = mine.length + others > 1
-      new Replay({ before, stored, surroundings, nows: step.nows, orders: mine, outcomes, isContended }).run()
+      new Replay({ before, stored, eras, nows: step.nows, orders: mine, outcomes, isContended }).run()
     }
   }
 
   /** All that the surroundings were in the step; the events must tell what became of them. */
-  private surroundings(stored: Stored): ReadonlyArray<Surroundings> {
-    const all = [this.stored.around]
+  private eras(stored: Stored): ReadonlyArray<Era> {
+    const all: Array<Era> = [{ since: 0, around: this.stored.around }]
     for (const event of stored.events) {
-      const next = surroundingsAfter(all.at(-1)!, event)
-      if (next !== undefined) all.push(next)
+      const around = surroundingsAfter(all.at(-1)!.around, event)
+      if (around !== undefined) all.push({ since: event.sequence, around })
     }
-    const [found, wanted] = [stored.around, all.at(-1)].map(told)
-    if (found !== wanted) violation(`the surroundings are ${found}, their events say ${wanted}`)
+    const last = all.at(-1)!.around
+    if (!isDeepStrictEqual(stored.around, last)) {
+      violation(`the surroundings are ${told(stored.around)}, their events say ${told(last)}`)
+    }
     return all
   }
 

@@ -8,7 +8,7 @@ import { send } from "./RawHttp.ts"
 const main = fileURLToPath(new URL("../../src/main.ts", import.meta.url))
 
 /** The token of the first API key. */
-export const programToken = "program-token-of-more-than-32-characters"
+const programToken = "program-token-of-more-than-32-characters"
 
 /** Starts the service on the database at hand, and waits until it serves. */
 export const startProgram = Effect.fnUntraced(function* (settings: Record<string, string> = {}) {

@@ -130,7 +130,8 @@ const adapters: Readonly<Record<string, Adapter>> = {
   "src/signing/Signer.ts": { modules: ["node:crypto"], why: "signs on the platform's threads" },
   "src/signing/SigningKey.ts": { modules: ["node:crypto"], why: "Ed25519 keys" },
   "src/system/Announcement.ts": { modules: ["node:path"], why: "shows where the data folder is" },
-  "src/telemetry/Exposition.ts": { modules: ["node:perf_hooks"], why: "measures the event loop's delay" }
+  "src/telemetry/Exposition.ts": { modules: ["node:perf_hooks"], why: "measures the event loop's delay" },
+  "src/webhooks/VerifyWebhook.ts": { modules: ["node:crypto"], why: "runs at receivers, who have no Effect" }
 }
 
 const platformModules: Rule = {

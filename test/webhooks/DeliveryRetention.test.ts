@@ -51,8 +51,8 @@ layer(Layer.provideMerge(DeliveryRetention.layer, layerWebhooks()))("Retention",
       yield* rows(other!.webhook.id, 0, 10, 29, "delivered")
       yield* sql`
         INSERT INTO webhook_delivery_counts (endpoint_id, period, delivered, failed, exhausted)
-        SELECT id, to_timestamp(${9 * day}::int8), 1, 0, 0 FROM webhook_endpoints
-        UNION ALL SELECT id, to_timestamp(${11 * day}::int8), 1, 0, 0 FROM webhook_endpoints
+        SELECT id, to_timestamp(${37 * day}::int8), 1, 0, 0 FROM webhook_endpoints
+        UNION ALL SELECT id, to_timestamp(${39 * day}::int8), 1, 0, 0 FROM webhook_endpoints
         UNION ALL SELECT ${gone!.webhook.id}, to_timestamp(${39 * day}::int8), 1, 0, 0`
       yield* (yield* DeliveryRetention).pass
       assert.deepStrictEqual(yield* left(active!.webhook.id), [
@@ -71,7 +71,7 @@ layer(Layer.provideMerge(DeliveryRetention.layer, layerWebhooks()))("Retention",
       }>`SELECT endpoint_id, period FROM webhook_delivery_counts`
       assert.sameDeepMembers(
         [...counts],
-        [active, off, other].map((made) => ({ endpoint_id: made!.webhook.id, period: 11 * day * 1_000 }))
+        [active, off, other].map((made) => ({ endpoint_id: made!.webhook.id, period: 39 * day * 1_000 }))
       )
       yield* (yield* DeliveryRetention).pass
     })

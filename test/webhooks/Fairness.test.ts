@@ -1,6 +1,6 @@
 /** One endpoint's trouble is its own. */
 import { assert, layer } from "@effect/vitest"
-import { Context, Effect } from "effect"
+import { Context, Deferred, Effect, Fiber } from "effect"
 import { SqlClient } from "effect/sql"
 import { EventLog } from "../../src/events/EventLog.ts"
 import { Delivery } from "../../src/webhooks/Delivery.ts"
@@ -63,6 +63,37 @@ layer(layerWebhooks(), { timeout: 60_000 })("An endpoint", (it) => {
       const ids = receiver.received.map(({ headers }) => headers["x-service-delivery-id"])
       assert.strictEqual(new Set(ids).size, count)
       assert.strictEqual(ids.length, count)
+    })
+  )
+
+  it.effect("is sent no more than can be written down while the database is slow", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const receiver = yield* makeReceiver
+      const { webhook } = yield* makeEndpoint(receiver.url, { event_types: ["product.created"] })
+      yield* Effect.replicateEffect(appendMany, 4)
+      const node = yield* makeNode
+      const { pass } = Context.get(node, Delivery)
+      const [held, released] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+      // Outcomes can not be written while this lock is held.
+      const lock = sql`SELECT id FROM webhook_endpoints WHERE id = ${webhook.id} FOR UPDATE`
+      const holding = Effect.andThen(Deferred.succeed(held, undefined), Deferred.await(released))
+      const holder = yield* Effect.forkChild(sql.withTransaction(Effect.andThen(lock, holding)))
+      yield* Deferred.await(held)
+      const look = Effect.andThen(
+        sql`SELECT 1`,
+        Effect.sync(() => receiver.received.length)
+      )
+      const sent = Effect.andThen(pass, look)
+      yield* Effect.repeat(sent, { until: (received) => received >= 2_048 })
+      const stopped = (yield* Effect.replicateEffect(sent, 50)).at(-1)!
+      yield* Deferred.succeed(released, undefined)
+      yield* Fiber.join(holder)
+      assert.isBelow(stopped, 2_048 + 512)
+      const all = (rows: ReadonlyArray<{ readonly status: string }>) =>
+        rows.every(({ status }) => status === "delivered")
+      yield* working(pass, untilDeliveries(webhook.id, all))
+      assert.strictEqual(receiver.received.length, 4 * count)
     })
   )
 })
