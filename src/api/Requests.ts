@@ -12,14 +12,7 @@ export const bodyBytesMax = 262_144
 
 /** Refuses bodies that are too large or of another type, before the caller is looked at. */
 export class Intake extends HttpApiMiddleware.Service<Intake>()("licensing/api/Intake", {
-  error: failures(
-    "BAD_REQUEST",
-    "PAYLOAD_TOO_LARGE",
-    "UNSUPPORTED_MEDIA_TYPE",
-    "RATE_LIMITED",
-    "INTERNAL_ERROR",
-    "NOT_READY"
-  )
+  error: failures("BAD_REQUEST", "PAYLOAD_TOO_LARGE", "UNSUPPORTED_MEDIA_TYPE", "INTERNAL_ERROR", "NOT_READY")
 }) {}
 
 /** Turns whatever is wrong with a body or query into the contract's error for it. */

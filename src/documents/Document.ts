@@ -145,7 +145,7 @@ const errorSchema: Json = {
 
 const refusalResponse = (status: number, codes: ReadonlyArray<string>) => ({
   description: codes.join(", "),
-  ...(status in headersByStatus ? { headers: headersOf(headersByStatus[status]!) } : undefined),
+  ...(status in headersByStatus ? { headers: headersOf(...headersByStatus[status]!) } : undefined),
   content: {
     "application/json": {
       schema: {
@@ -158,19 +158,31 @@ const refusalResponse = (status: number, codes: ReadonlyArray<string>) => ({
   }
 })
 
-const headersByStatus: { readonly [status: number]: keyof typeof headers } = {
-  401: "WWW-Authenticate",
-  429: "Retry-After",
-  503: "Retry-After"
+const headersByStatus: { readonly [status: number]: ReadonlyArray<keyof typeof headers> } = {
+  401: ["WWW-Authenticate"],
+  429: ["Retry-After", "RateLimit", "RateLimit-Policy"],
+  503: ["Retry-After"]
 }
 
 const headers = {
   "X-Request-Id": { description: "The request's id, as in meta.", required: true, schema: { type: "string" } },
   "WWW-Authenticate": { description: "The credential that is wanted.", required: true, schema: { type: "string" } },
-  "Retry-After": { description: "Seconds to wait before the next try.", required: true, schema: { type: "integer" } }
+  "Retry-After": { description: "Seconds to wait before the next try.", required: true, schema: { type: "integer" } },
+  RateLimit: {
+    description:
+      'Where the request stands with each limit that counts it, as `"runtime";r=2999;t=60`. Answers of success have it too.',
+    required: true,
+    schema: { type: "string" }
+  },
+  "RateLimit-Policy": {
+    description: 'Those limits, as `"runtime";q=3000;w=60`.',
+    required: true,
+    schema: { type: "string" }
+  }
 }
 
-const headersOf = (name: keyof typeof headers) => ({ [name]: { $ref: `#/components/headers/${name}` } })
+const headersOf = (...names: ReadonlyArray<keyof typeof headers>) =>
+  Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]))
 
 const keyParameters = { optional: "IdempotencyKey", required: "RequiredIdempotencyKey" }
 

@@ -22,8 +22,8 @@ export type Verdict = "committed" | "stale"
 
 /** Drafts in one transaction: bounds its duration and the size of its statements. */
 const groupMax = 512
-/** Groups under way at once: while one waits for its commit to reach the disk, the next one executes. */
-const lanes = 2
+/** Groups under way at once. A second one would wait for the first one's event counter anyway, and smaller groups cost more. */
+const lanes = 1
 
 export class Journal extends Context.Service<
   Journal,

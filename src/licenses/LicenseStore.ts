@@ -47,7 +47,7 @@ export class LicenseStore extends Context.Service<
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { pipelined } = yield* Postgres
-      const lanes = 2
+      const lanes = 1
       return LicenseStore.of({
         load: yield* gather({
           lanes,

@@ -46,7 +46,9 @@ export const makeClients = Effect.fnUntraced(function* (config: PgClient.PgPoolC
     transactionService: client.transactionService,
     spanAttributes,
     acquireConnection: (restore) => restore(toSession(pipelinedPool.get)),
-    begin: (connection, statement) => run(statement ?? "BEGIN")(connection),
+    // Sent together with the first statement: a connection that can not begin fails that statement as well.
+    begin: (connection, statement) =>
+      Effect.asVoid(Effect.forkChild(run(statement ?? "BEGIN")(connection), { startImmediately: true })),
     commit,
     rollback: cleanup("ROLLBACK"),
     savepoint: (connection, id) => run(`SAVEPOINT effect_sql_${id}`)(connection),

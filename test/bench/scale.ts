@@ -1,5 +1,6 @@
 /**
- * What a large installation costs: the same requests against a database of a million licenses and against one of a thousand, in turns, by two processes of the service over one PostgreSQL server, so that both see the same machine.
+ * What a large installation costs: the same requests against a database of a million licenses and against one of a thousand, in
+ * turns, by two processes of the service over one PostgreSQL server, so that both see the same machine.
  *
  *   npm run bench:scale -- [--small] [--licenses 1000000] [--customers 100000] [--devices 2000000] [--events 5000000]
  *                          [--requests 2000] [--connections 4] [--only list,activate] [--json] [--assert]

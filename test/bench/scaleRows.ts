@@ -28,8 +28,6 @@ export const hotProduct = "prod_00000000000000000000000001"
 export const perpetualPolicy = "pol_00000000000000000000000001"
 export const timedPolicy = "pol_00000000000000000000000002"
 export const meteredFeature = "feat_00000000000000000000000001"
-/** What every fingerprint begins with: `fp-<the license's number>-<0 or 1>`. */
-export const fingerprintOf = (license: number, device = 0): string => `fp-${license}-${device}`
 
 /** The id of the n-th of a kind, from 1: like those of the service, in the order of creation. */
 export const idOf = (prefix: string, n: number): string => `${prefix}_${n.toString(16).toUpperCase().padStart(26, "0")}`

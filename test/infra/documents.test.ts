@@ -1,0 +1,22 @@
+/** What the documents point at exists. */
+import { existsSync, readdirSync, readFileSync } from "node:fs"
+import { fileURLToPath } from "node:url"
+import { assert, describe, it } from "@effect/vitest"
+
+const root = fileURLToPath(new URL("../..", import.meta.url))
+const documents = readdirSync(`${root}/docs`, { recursive: true, encoding: "utf8" }).filter((name) =>
+  name.endsWith(".md")
+)
+
+describe("The documents", () => {
+  for (const name of documents) {
+    it(`docs/${name} names files that there are`, () => {
+      const text = readFileSync(`${root}/docs/${name}`, "utf8")
+      const named = text.match(/(?<![\w/.-])(?:src|test|schema|infra)\/[\w/.-]*\w/g) ?? []
+      assert.deepStrictEqual(
+        named.filter((path) => !existsSync(`${root}/${path}`)),
+        []
+      )
+    })
+  }
+})
