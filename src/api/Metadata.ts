@@ -41,10 +41,12 @@ const metadataFault = (metadata: Metadata): string | undefined => {
 }
 
 export const Metadata = Schema.Record(Schema.String, Schema.Json)
+  // Before the check: what is said after a check that JSON Schema has no word for is not published.
+  .annotate({ description: "A free-form JSON object: at most 16 KiB, 4 levels deep, 64 keys." })
   .check(
     Schema.makeFilter((metadata) => {
       const fault = metadataFault(metadata)
       return fault === undefined || `Expected metadata with ${fault}`
     })
   )
-  .annotate({ identifier: "Metadata", description: "A free-form JSON object: at most 16 KiB, 4 levels deep, 64 keys." })
+  .annotate({ identifier: "Metadata" })

@@ -18,11 +18,11 @@ const Option = Text(255).check(Schema.isMinLength(1))
 
 /** The choices of an enum field; a field of another type has none. */
 const EnumOptions = Schema.Array(Option)
+  .annotate({ description: "The choices of an enum field, at least one; none for other types." })
   .check(
     Schema.isMaxLength(200),
     Schema.makeFilter((options) => new Set(options).size === options.length || "Expected options that differ")
   )
-  .annotate({ description: "The choices of an enum field, at least one; none for other types." })
 
 const definition = {
   product_id: Schema.String,

@@ -81,12 +81,12 @@ export const LicenseRenew = Schema.Struct({
   order_id: Schema.optionalKey(Reference),
   subscription_id: Schema.optionalKey(Reference)
 })
-  .check(exactlyOne("expires_at", "extend_by_days"))
   .annotate({
-    identifier: "LicenseRenewRequest",
     description:
       "Exactly one of expires_at and extend_by_days. The order and subscription are recorded with the renewal only."
   })
+  .check(exactlyOne("expires_at", "extend_by_days"))
+  .annotate({ identifier: "LicenseRenewRequest" })
 
 export const LicenseTransfer = Schema.Struct({
   customer_id: Schema.optionalKey(Text(64).annotate({ description: "An empty text clears the link." })),
@@ -94,6 +94,7 @@ export const LicenseTransfer = Schema.Struct({
   customer_name: Schema.optionalKey(Name),
   reset_devices: Schema.optionalKey(Schema.Boolean)
 })
+  .annotate({ description: "At least one of the owner's fields, or reset_devices: true." })
   .check(
     Schema.makeFilter(
       ({ reset_devices, ...owner }) =>
@@ -102,10 +103,7 @@ export const LicenseTransfer = Schema.Struct({
         "Expected at least one of customer_id, customer_email, customer_name and reset_devices: true"
     )
   )
-  .annotate({
-    identifier: "LicenseTransferRequest",
-    description: "At least one of the owner's fields, or reset_devices: true."
-  })
+  .annotate({ identifier: "LicenseTransferRequest" })
 
 export const LicenseFeature = Schema.Struct({
   license_id: Schema.String,
@@ -137,6 +135,10 @@ export const LicenseUsageReset = Schema.Struct({
   total_consumptions: Schema.optionalKey(Count),
   reset_consumed: Schema.optionalKey(Schema.Boolean.annotate({ description: "True sets what was consumed to 0." }))
 })
+  .annotate({
+    description:
+      "Exactly one of feature_id and feature_code, and at least one change. max_consumptions comes first, then add_credits, then total_consumptions or reset_consumed."
+  })
   .check(
     exactlyOne("feature_id", "feature_code"),
     Schema.makeFilter(
@@ -154,8 +156,4 @@ export const LicenseUsageReset = Schema.Struct({
         }
     )
   )
-  .annotate({
-    identifier: "LicenseUsageResetRequest",
-    description:
-      "Exactly one of feature_id and feature_code, and at least one change. max_consumptions comes first, then add_credits, then total_consumptions or reset_consumed."
-  })
+  .annotate({ identifier: "LicenseUsageResetRequest" })

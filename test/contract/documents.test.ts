@@ -9,9 +9,9 @@ import { type Operation, operations } from "./Surface.ts"
 /** Codes that an operation of this kind can give, whatever it does. */
 const codesOf = ({ body, credential, keyRequired, method, params, query }: Operation): ReadonlyArray<string> => [
   "INTERNAL_ERROR",
-  "RATE_LIMITED",
   "NOT_READY",
   "BAD_REQUEST",
+  ...(credential === "none" ? [] : ["RATE_LIMITED"]),
   ...(credential === "token"
     ? [
         "TOKEN_MISSING",
