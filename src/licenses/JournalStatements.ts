@@ -86,6 +86,7 @@ export const profiles = (sql: SqlClient.SqlClient, drafts: Drafts) => {
 
 type Owned<A> = A & { readonly license_id: string }
 
+/** When a device was heard of never goes back: another node may have noted that since, which raises no revision. */
 export const devices = (sql: SqlClient.SqlClient, drafts: Drafts) => {
   const rows: ReadonlyArray<Owned<DeviceRecord>> = owned(drafts, (draft) => draft.changedDevices.values())
   const text = (column: keyof DeviceRecord & string) =>
@@ -107,8 +108,9 @@ export const devices = (sql: SqlClient.SqlClient, drafts: Drafts) => {
         ${columns.jsonb(rows.map((row) => row.metadata))}, ${instants("created_at")}, ${instants("updated_at")})
       ON CONFLICT (id) DO UPDATE SET hostname = excluded.hostname, os = excluded.os, ip_address = excluded.ip_address,
         is_vm = excluded.is_vm, status = excluded.status, holds_slot = excluded.holds_slot,
-        activated_at = excluded.activated_at, last_seen_at = excluded.last_seen_at,
-        last_validated_at = excluded.last_validated_at, metadata = excluded.metadata, updated_at = excluded.updated_at`
+        activated_at = excluded.activated_at, last_seen_at = GREATEST(devices.last_seen_at, excluded.last_seen_at),
+        last_validated_at = GREATEST(devices.last_validated_at, excluded.last_validated_at), metadata = excluded.metadata,
+        updated_at = excluded.updated_at`
   )
 }
 

@@ -135,7 +135,7 @@ const becomes = (sql: SqlClient.SqlClient, status: LicenseStatus, nowMillis: num
     case "active":
       return sql`${storedAs("grace_period", "expired")} AND ${expiry} > ${now}`
     case "grace_period":
-      return sql`${storedAs("active", "expired")} AND ${expiry} <= ${now} AND ${expiry} > ${graceBegan}`
+      return sql`p.grace_period_days > 0 AND ${storedAs("active", "expired")} AND ${expiry} <= ${now} AND ${expiry} > ${graceBegan}`
     case "expired":
       return sql`${storedAs("active", "grace_period")} AND ${expiry} <= ${graceBegan}`
   }

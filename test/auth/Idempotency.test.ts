@@ -244,7 +244,8 @@ layer(Database.layer, { timeout: 60_000 })("The answer of a request with an Idem
       yield* somebodyWaits
       assertRefused(yield* other.send(create("held", "held")), 409, "IDEMPOTENCY_IN_PROGRESS")
       yield* release
-      assertReplayed(yield* other.send(create("held", "held")), yield* Fiber.join(first))
+      const answer = yield* Fiber.join(first)
+      assertReplayed(yield* other.send(create("held", "held")), answer)
     }).pipe(Effect.scoped)
   )
 })

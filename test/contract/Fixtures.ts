@@ -4,6 +4,7 @@
  */
 import { assert } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
+import { TestServer } from "../support/TestServer.ts"
 import { Conversation, operationOf, type Request } from "./Conversation.ts"
 import { type Operation, operations } from "./Surface.ts"
 
@@ -95,6 +96,12 @@ export class Fixtures extends Context.Service<
     })
   )
 }
+
+/** The whole service, with fixtures and someone to ask it more than any limit allows. */
+export const layerContract = Fixtures.layer.pipe(
+  Layer.provideMerge(Conversation.layer),
+  Layer.provideMerge(TestServer.layerWith({ rateFailures: 0, rateManagement: 0, rateRuntime: 0, rateActivation: 0 }))
+)
 
 type Maker = string | ((fixture: Fixture) => readonly [operationId: string, fixture: Fixture, more: object])
 

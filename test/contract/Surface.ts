@@ -38,7 +38,7 @@ export interface Operation {
   readonly answers: ReadonlyMap<number, Documentation>
 }
 
-export interface Documentation {
+interface Documentation {
   /** The content types that an answer may have; none where it has no body. */
   readonly media: ReadonlyArray<string>
   /** The body's schema, where it is JSON. */

@@ -1,6 +1,6 @@
 /** Who is let in: every operation against every kind of credential. */
 import { assert, describe, it, layer } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import { Effect } from "effect"
 import { ManagementScope } from "../../src/auth/Scope.ts"
 import * as Tokens from "../../src/auth/Tokens.ts"
 import * as LicenseKey from "../../src/licenses/LicenseKey.ts"
@@ -8,7 +8,7 @@ import { assertAnswered, assertRefused } from "../support/Envelopes.ts"
 import type { Answer } from "../support/RawHttp.ts"
 import { TestServer } from "../support/TestServer.ts"
 import { Conversation } from "./Conversation.ts"
-import { bodyOf, Fixtures } from "./Fixtures.ts"
+import { bodyOf, Fixtures, layerContract } from "./Fixtures.ts"
 import { routes } from "./Routes.ts"
 import { type Operation, operations } from "./Surface.ts"
 
@@ -37,12 +37,6 @@ const wrongAfterwards = ({ body, query }: Operation) => ({
   ...(body === undefined ? undefined : { body: '{"colour":' })
 })
 
-const unlimited = { rateFailures: 0, rateManagement: 0, rateRuntime: 0, rateActivation: 0 }
-const Subject = Fixtures.layer.pipe(
-  Layer.provideMerge(Conversation.layer),
-  Layer.provideMerge(TestServer.layerWith(unlimited))
-)
-
 interface Refused {
   readonly status: number
   readonly code: string
@@ -56,7 +50,7 @@ const assertChallenged = (answer: Answer, { status, code }: Refused, detail?: st
 const unknownToken = Tokens.fromBytes(new Uint8Array(32).fill(3))
 const mistyped = (credential: string) => credential.slice(0, -1) + (credential.endsWith("0") ? "1" : "0")
 
-layer(Subject, { timeout: "1 minute" })("Management operations", (it) => {
+layer(layerContract, { timeout: "1 minute" })("Management operations", (it) => {
   const tokenWith = Effect.fnUntraced(function* (scopes: ReadonlyArray<string>, more: object = {}) {
     const body = { name: scopes.join().slice(0, 255), scopes, ...more }
     return yield* (yield* Conversation).data<{ readonly token: string; readonly api_key: { readonly id: string } }>(
@@ -133,7 +127,7 @@ layer(Subject, { timeout: "1 minute" })("Management operations", (it) => {
   )
 })
 
-layer(Subject, { timeout: "1 minute" })("Runtime operations", (it) => {
+layer(layerContract, { timeout: "1 minute" })("Runtime operations", (it) => {
   it.effect("refuse whoever has no right key, before they look at anything else", () =>
     Effect.gen(function* () {
       const { ask, data } = yield* Conversation
@@ -192,7 +186,7 @@ layer(Subject, { timeout: "1 minute" })("Runtime operations", (it) => {
   )
 })
 
-layer(Subject)("Public operations", (it) => {
+layer(layerContract)("Public operations", (it) => {
   it.effect("ask nobody who they are", () =>
     Effect.gen(function* () {
       const { ask } = yield* Conversation

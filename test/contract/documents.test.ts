@@ -1,9 +1,8 @@
 /** What the document promises: every operation lists what it can be refused with, and answers its own example as it says. */
 import { assert, describe, it, layer } from "@effect/vitest"
-import { Effect, Layer } from "effect"
-import { TestServer } from "../support/TestServer.ts"
+import { Effect } from "effect"
 import { Conversation, operationOf } from "./Conversation.ts"
-import { bodyOf, type Fixture, Fixtures, requestOf } from "./Fixtures.ts"
+import { bodyOf, type Fixture, Fixtures, layerContract, requestOf } from "./Fixtures.ts"
 import { type Operation, operations } from "./Surface.ts"
 
 /** Codes that an operation of this kind can give, whatever it does. */
@@ -40,11 +39,27 @@ describe("The document", () => {
   }
 })
 
-const unlimited = { rateFailures: 0, rateManagement: 0, rateRuntime: 0, rateActivation: 0 }
-const Subject = Fixtures.layer.pipe(
-  Layer.provideMerge(Conversation.layer),
-  Layer.provideMerge(TestServer.layerWith(unlimited))
-)
+/** Names that clients are generated with. */
+const named: { readonly [route: string]: string } = {
+  "POST /api/v1/license/activate": "activateLicense",
+  "POST /api/v1/license/validate": "validateLicense",
+  "POST /api/v1/license/check": "checkLicense",
+  "POST /api/v1/license/consume": "consumeLicense",
+  "POST /api/v1/license/deactivate": "deactivateLicense",
+  "POST /api/v1/license/offline": "issueOfflineLicense",
+  "POST /api/v1/license/floating/checkout": "checkoutFloatingLicense",
+  "POST /api/v1/license/floating/heartbeat": "heartbeatFloatingLicense",
+  "POST /api/v1/license/floating/checkin": "checkinFloatingLicense",
+  "POST /api/v1/reports/exports": "createReportExport"
+}
+
+describe("Operations", () => {
+  it("have names of their own, and those that the contract gives", () => {
+    assert.strictEqual(new Set(operations.map(({ id }) => id)).size, operations.length)
+    const names = new Map(operations.map(({ id, method, path }) => [`${method} ${path}`, id]))
+    for (const [route, name] of Object.entries(named)) assert.strictEqual(names.get(route), name, route)
+  })
+})
 
 /** What has to happen before the example is right. */
 const before: { readonly [operationId: string]: string } = { unblacklistDevice: "blacklistDevice" }
@@ -67,7 +82,7 @@ const rightRequest = Effect.fnUntraced(function* (operation: Operation) {
 
 const successOf = ({ answers }: Operation) => [...answers.keys()].filter((status) => status < 300)
 
-layer(Subject, { timeout: "1 minute" })("A right request", (it) => {
+layer(layerContract, { timeout: "1 minute" })("A right request", (it) => {
   const reading = operations.filter(({ method }) => method === "GET")
   it.effect("that reads is answered as documented", () =>
     Effect.gen(function* () {

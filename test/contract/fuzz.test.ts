@@ -9,11 +9,10 @@ import { Cause, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import fc from "fast-check"
 import { assertRefused } from "../support/Envelopes.ts"
-import { TestServer } from "../support/TestServer.ts"
 import { bodiesNear, queryValues } from "./Arbitraries.ts"
 import { contentOf } from "./Content.ts"
 import { Conversation, type Request, textOf } from "./Conversation.ts"
-import { bodyOf, type Fixture, Fixtures, paramsOf, queryOf, requestOf } from "./Fixtures.ts"
+import { bodyOf, type Fixture, Fixtures, layerContract, paramsOf, queryOf, requestOf } from "./Fixtures.ts"
 import { memberMutations, wholeBodies } from "./Mutations.ts"
 import { bodyFaults, isDateTime } from "./Oracle.ts"
 import { type Operation, operations, type QueryParameter, resolved } from "./Surface.ts"
@@ -31,12 +30,7 @@ class Shared extends Context.Service<Shared, Fixture>()("licensing/test/contract
   )
 }
 
-const unlimited = { rateFailures: 0, rateManagement: 0, rateRuntime: 0, rateActivation: 0 }
-const Subject = Shared.layer.pipe(
-  Layer.provide(Fixtures.layer),
-  Layer.provideMerge(Conversation.layer),
-  Layer.provideMerge(TestServer.layerWith(unlimited))
-)
+const Subject = Layer.provideMerge(Shared.layer, layerContract)
 
 /** Runs what must change nothing, and sees that it did not. */
 const leavingNothing = Effect.fnUntraced(function* <A, E, R>(effect: Effect.Effect<A, E, R>) {

@@ -12,7 +12,8 @@ type Changes = { readonly [field: string]: { readonly old: unknown; readonly new
 const editPolicy = (policy: Policy, changes: Changes): Policy => {
   const edited: Record<string, unknown> = { ...policy }
   for (const [field, { old, new: next }] of Object.entries(changes)) {
-    if (edited[field] !== old) violation(`an event says that ${field} of ${policy.id} was ${old}, it was ${edited[field]}`)
+    if (edited[field] !== old)
+      violation(`an event says that ${field} of ${policy.id} was ${old}, it was ${edited[field]}`)
     edited[field] = next
   }
   const isShown = payloadFields.some((field) => field in changes)

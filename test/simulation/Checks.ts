@@ -32,7 +32,8 @@ const checkLicense = (license: License): void => {
 const checkTotals = ({ totals, unfenced }: Stored): void => {
   const events = totals["events"]
   for (const what of ["event counter", "last event", "deliveries"]) hold(`events and ${what}`, events, totals[what])
-  for (const what of ["ledger counter", "last ledger row"]) hold(`ledger rows and ${what}`, totals["ledger rows"], totals[what])
+  for (const what of ["ledger counter", "last ledger row"])
+    hold(`ledger rows and ${what}`, totals["ledger rows"], totals[what])
   if (unfenced.length > 0) violation(`transactions that raise no revision, or too many: ${unfenced.join("; ")}`)
 }
 
@@ -58,8 +59,10 @@ export class Memory {
   }
 
   private checkSequences({ events, ledger }: Stored): void {
-    for (const [index, { sequence }] of events.entries()) hold("the next event", sequence, this.sequence.event + index + 1)
-    for (const [index, { sequence }] of ledger.entries()) hold("the next ledger row", sequence, this.sequence.usage + index + 1)
+    for (const [index, { sequence }] of events.entries())
+      hold("the next event", sequence, this.sequence.event + index + 1)
+    for (const [index, { sequence }] of ledger.entries())
+      hold("the next ledger row", sequence, this.sequence.usage + index + 1)
     this.sequence = { event: this.sequence.event + events.length, usage: this.sequence.usage + ledger.length }
   }
 
@@ -67,14 +70,16 @@ export class Memory {
   private checkVersions(orders: ReadonlyArray<Order>, outcomes: ReadonlyMap<string, Outcome>): void {
     const seen = orders.flatMap(({ request, subject }) => {
       const outcome = outcomes.get(request)!
-      const version = outcome.kind === "told" ? (outcome.reply as { entitlement_version?: number })?.entitlement_version : undefined
+      const version =
+        outcome.kind === "told" ? (outcome.reply as { entitlement_version?: number })?.entitlement_version : undefined
       return version === undefined ? [] : [[subject, version] as const]
     })
     for (const [license, version] of seen) {
       const before = this.versions.get(license) ?? 0
       if (version < before) violation(`entitlement_version of ${license} fell from ${before} to ${version}`)
     }
-    for (const [license, version] of seen) this.versions.set(license, Math.max(version, this.versions.get(license) ?? 0))
+    for (const [license, version] of seen)
+      this.versions.set(license, Math.max(version, this.versions.get(license) ?? 0))
   }
 
   /** Whatever was acknowledged is counted, each event id once; the ledger's last balance is the assignment's. */
@@ -86,7 +91,11 @@ export class Memory {
     }
     for (const [use, amount] of this.consumed) {
       const [license, eventId] = use.split(" ") as [string, string]
-      hold(`${eventId}, acknowledged and in the ledger`, amount, stored.licenses.get(license)!.counted.get(eventId)?.amount)
+      hold(
+        `${eventId}, acknowledged and in the ledger`,
+        amount,
+        stored.licenses.get(license)!.counted.get(eventId)?.amount
+      )
     }
     for (const { license, feature, balance } of stored.ledger) this.balances.set(`${license} ${feature}`, balance)
     for (const [of, balance] of this.balances) {

@@ -79,7 +79,10 @@ export class Clients {
       case "delete feature":
         return [this.feature(stored), undefined]
       case "create version":
-        return ["", { version: `${this.dice.between(1, 4)}.0`, released_at: now + this.dice.pick([-60, 0, 2]) * dayMillis }]
+        return [
+          "",
+          { version: `${this.dice.between(1, 4)}.0`, released_at: now + this.dice.pick([-60, 0, 2]) * dayMillis }
+        ]
       case "delete version":
         return [this.dice.pick([...stored.versionIds, unknown]), undefined]
       case "sweep expiry":
@@ -229,7 +232,9 @@ export class Clients {
     const { dice } = this
     const license = dice.pick(Array.from(stored.licenses.values()))
     const policy = stored.around.policies.get(license.policy)!
-    const heard = Array.from(license.devices.values(), ({ activated, validated }) => Math.max(activated ?? 0, validated ?? 0))
+    const heard = Array.from(license.devices.values(), ({ activated, validated }) =>
+      Math.max(activated ?? 0, validated ?? 0)
+    )
     const silences = heard.map((at) => at + policy.validation_interval_minutes * minuteMillis + 30_000)
     const assigned = Array.from(license.assignments.values(), ({ expires }) => expires ?? 0)
     const ends = [

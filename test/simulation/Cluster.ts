@@ -1,6 +1,6 @@
 /** The nodes, what is asked of them, and what happens to them while they are at it. */
 import { Cause, Effect, Exit, FiberSet, type Scope } from "effect"
-import { SqlClient } from "effect/sql"
+import type { SqlClient } from "effect/sql"
 import { isRefusal } from "../../src/api/Failure.ts"
 import { type AnswerRow, KeptAnswer } from "../../src/api/KeptAnswer.ts"
 import { RequestContext } from "../../src/api/RequestContext.ts"
@@ -62,7 +62,8 @@ export class Cluster {
   readonly stop = Effect.suspend(() => Effect.forEach([...this.nodes, ...this.abandoned], ({ close }) => close))
 
   /** Waits until the server has ended a process of its own. */
-  private readonly terminate = (pid: number) => Effect.orDie(Effect.asVoid(this.arena.side`SELECT pg_terminate_backend(${pid}, 5000)`))
+  private readonly terminate = (pid: number) =>
+    Effect.orDie(Effect.asVoid(this.arena.side`SELECT pg_terminate_backend(${pid}, 5000)`))
 
   /** Asks all of it at the same time, and waits until nothing is under way any more. */
   readonly ask = Effect.fnUntraced({ self: this }, function* (orders: ReadonlyArray<Order>, leap: () => void) {
@@ -169,7 +170,16 @@ const perform = (node: Node, order: Order): Effect.Effect<Outcome> => {
         isDrafted = true
         const body = new Uint8Array()
         const scope = Buffer.from(order.scope ?? "")
-        return { scope, body_hash: body, status: 200, content_type: undefined, body, sealed: false, expires_at: undefined, created_at: 0 }
+        return {
+          scope,
+          body_hash: body,
+          status: 200,
+          content_type: undefined,
+          body,
+          sealed: false,
+          expires_at: undefined,
+          created_at: 0
+        }
       }),
     committed: () => {
       isCommitted = true

@@ -3,7 +3,7 @@
  * let it through, so the seed and not the machine decides who comes first; and here is where things go wrong. A transaction
  * passes twice, to begin and to commit, and may be held in between with all its locks. Sleeping fibers wait here as well.
  */
-import { Clock, Deferred, Duration, Effect, Fiber, Latch, type Scope } from "effect"
+import { type Clock, Deferred, Duration, Effect, Fiber, Latch, type Scope } from "effect"
 import { SqlError } from "effect/sql"
 import type { Dice } from "./Dice.ts"
 import { Violation } from "./Violation.ts"
@@ -54,7 +54,11 @@ interface Sleeper {
 }
 
 const failure = (verdict: Verdict): SqlError.SqlError => {
-  const why = { cause: new Error(`the simulator: ${verdict}`), message: `the simulator: ${verdict}`, operation: "execute" }
+  const why = {
+    cause: new Error(`the simulator: ${verdict}`),
+    message: `the simulator: ${verdict}`,
+    operation: "execute"
+  }
   if (verdict === "serialization") return new SqlError.SqlError({ reason: new SqlError.SerializationError(why) })
   if (verdict === "deadlock") return new SqlError.SqlError({ reason: new SqlError.DeadlockError(why) })
   if (verdict === "refused") return new SqlError.SqlError({ reason: new SqlError.UnknownError(why) })
@@ -160,7 +164,11 @@ export class Gate {
    * says that whoever runs it tries again what lost against others.
    */
   readonly transaction = <A, E, R>(
-    { isRetried, cut, ...from }: Omit<Visit, "point"> & { readonly isRetried: boolean; readonly cut: Effect.Effect<void> },
+    {
+      isRetried,
+      cut,
+      ...from
+    }: Omit<Visit, "point"> & { readonly isRetried: boolean; readonly cut: Effect.Effect<void> },
     open: (end: Effect.Effect<void, SqlError.SqlError>) => Effect.Effect<A, E, R>
   ) => {
     const itself = {}
@@ -180,7 +188,10 @@ export class Gate {
         isAlone = true
         Deferred.doneUnsafe(answer, Effect.fail(error))
       }
-      const atEnd = Effect.map(this.toCommit({ ...from, point: "commit" }, cut, lose), (verdict) => void (end = verdict))
+      const atEnd = Effect.map(
+        this.toCommit({ ...from, point: "commit" }, cut, lose),
+        (verdict) => void (end = verdict)
+      )
       const whole = Effect.flatMap(open(atEnd), (result) =>
         (end as Verdict) === "unacknowledged" ? Effect.fail(failure(end)) : Effect.succeed(result)
       )
@@ -255,7 +266,9 @@ export class Gate {
 
   /** Wakes the one that has to sleep least, of those whose sleep is a pause. */
   wakeShort(): boolean {
-    const [first] = Array.from(this.sleepers).filter(({ isShort }) => isShort).toSorted((a, b) => a.until - b.until)
+    const [first] = Array.from(this.sleepers)
+      .filter(({ isShort }) => isShort)
+      .toSorted((a, b) => a.until - b.until)
     if (first !== undefined) this.wake(first)
     return first !== undefined
   }

@@ -73,7 +73,8 @@ const gatedConnection = ({ gate }: Environment, { name, sql }: Place): SqlConnec
     executeRaw: (text, parameters) => read((one) => one.executeRaw(text, parameters)),
     executeValues: (text, parameters) => read((one) => one.executeValues(text, parameters)),
     executeValuesUnprepared: (text, parameters) => read((one) => one.executeValuesUnprepared(text, parameters)),
-    executeUnprepared: (text, parameters, transform) => read((one) => one.executeUnprepared(text, parameters, transform)),
+    executeUnprepared: (text, parameters, transform) =>
+      read((one) => one.executeUnprepared(text, parameters, transform)),
     executeStream: () => {
       throw new Error("no statement of a license is a stream")
     }
@@ -83,13 +84,20 @@ const gatedConnection = ({ gate }: Environment, { name, sql }: Place): SqlConnec
 let ids = 0
 
 /** Ids in the order in which they are asked for. */
-const identifiers = Layer.succeed(Identifiers, Identifiers.of({ make: (kind) => Effect.sync(() => `${kind}_made${++ids}`) }))
+const identifiers = Layer.succeed(
+  Identifiers,
+  Identifiers.of({ make: (kind) => Effect.sync(() => `${kind}_made${++ids}`) })
+)
 
 const layerOf = (environment: Environment, place: Place) => {
   const { postgres, sql } = place
-  const gatedSql = Object.assign(((...all: Parameters<SqlClient.SqlClient>) => sql(...all)) as SqlClient.SqlClient, sql, {
-    withTransaction: gated(environment, place, "transaction", true, sql.withTransaction as Run)
-  })
+  const gatedSql = Object.assign(
+    ((...all: Parameters<SqlClient.SqlClient>) => sql(...all)) as SqlClient.SqlClient,
+    sql,
+    {
+      withTransaction: gated(environment, place, "transaction", true, sql.withTransaction as Run)
+    }
+  )
   const client = Layer.succeed(SqlClient.SqlClient, gatedSql)
   const pipelining = (what: string, isRetried: boolean) =>
     Layer.succeed(

@@ -61,11 +61,7 @@ export class Replay {
   }
 
   /** All on which something can have been decided: no later than an event, if it left one. */
-  private *situations(
-    states: ReadonlyArray<License>,
-    nows = this.episode.nows,
-    upTo = anyTime
-  ): Generator<Situation> {
+  private *situations(states: ReadonlyArray<License>, nows = this.episode.nows, upTo = anyTime): Generator<Situation> {
     for (const { around, since } of this.episode.eras.toReversed()) {
       if (since > upTo) continue
       for (const state of states) {
@@ -88,7 +84,8 @@ export class Replay {
         if (moved !== undefined) next.push(moved)
       }
     }
-    if (next.length === 0) violation(`${event.type} of ${event.resource} was recorded and not due on ${told(this.current)}`)
+    if (next.length === 0)
+      violation(`${event.type} of ${event.resource} was recorded and not due on ${told(this.current)}`)
     this.go(next)
   }
 
@@ -121,11 +118,13 @@ export class Replay {
 
   private mismatch(order: Order, answer: Answer, group: ReadonlyArray<StoredEvent>): string | undefined {
     const types = group.map(({ type }) => type)
-    if (!isDeepStrictEqual(types, answer.events)) return `the model leaves ${answer.events} (${answer.code ?? "accepted"})`
+    if (!isDeepStrictEqual(types, answer.events))
+      return `the model leaves ${answer.events} (${answer.code ?? "accepted"})`
     const ledger = this.episode.stored.ledger
       .filter(({ license, request }) => license === this.stored.id && request === order.request)
       .map(({ feature, action, amount, balance, max }) => ({ feature, action, amount, balance, max }))
-    if (!isDeepStrictEqual(ledger, answer.ledger)) return `the ledger says ${told(ledger)}, the model ${told(answer.ledger)}`
+    if (!isDeepStrictEqual(ledger, answer.ledger))
+      return `the ledger says ${told(ledger)}, the model ${told(answer.ledger)}`
     return this.misfit(order, answer)
   }
 
@@ -182,4 +181,5 @@ const unrecorded = ({ license, now, policy }: Situation): string | undefined => 
   return due.length > 0 ? `not recorded: ${due}` : undefined
 }
 
-const describe = ({ command, node, request, verb }: Order): string => `${request} (${verb} ${told(command)} at node ${node})`
+const describe = ({ command, node, request, verb }: Order): string =>
+  `${request} (${verb} ${told(command)} at node ${node})`

@@ -68,9 +68,7 @@ const licensesOf = Effect.fnUntraced(function* (sql: SqlClient.SqlClient) {
     { concurrency: "unbounded" }
   )
   const owned = <A extends object>(rows: ReadonlyArray<Owned<A>>, id: string): ReadonlyMap<string, A> =>
-    new Map(
-      rows.flatMap(({ license, key, ...row }) => (license === id ? [[key, row as unknown as A] as const] : []))
-    )
+    new Map(rows.flatMap(({ license, key, ...row }) => (license === id ? [[key, row as unknown as A] as const] : [])))
   return new Map(
     licenses.map((row): [string, License] => [
       row.id,

@@ -11,9 +11,9 @@ import { Memory } from "./Checks.ts"
 import { Clients } from "./Clients.ts"
 import { type Arena, Cluster } from "./Cluster.ts"
 import { Dice } from "./Dice.ts"
+import type { Era } from "./Episode.ts"
 import { fateOf } from "./Fate.ts"
 import { Gate } from "./Gate.ts"
-import type { Era } from "./Episode.ts"
 import type { Outcome } from "./Outcome.ts"
 import { type Plan, planOf, type Verb } from "./Plan.ts"
 import { Replay } from "./Replay.ts"
@@ -107,11 +107,14 @@ class Run {
 
   private check(step: Step, stored: Stored): void {
     const { orders, outcomes } = step
-    const isTroubled = this.cluster.troubled || this.gate.trace.slice(step.from).some((line) => / (lost|serial|dead|ref|cut|un)/.test(line))
+    const isTroubled =
+      this.cluster.troubled ||
+      this.gate.trace.slice(step.from).some((line) => / (lost|serial|dead|ref|cut|un)/.test(line))
     for (const { request } of orders) {
       const outcome = outcomes.get(request)
       if (outcome === undefined) violation(`${request} has no answer`)
-      if (outcome?.kind === "unknown" && !isTroubled) violation(`${request} failed though nothing went wrong: ${outcome.why}`)
+      if (outcome?.kind === "unknown" && !isTroubled)
+        violation(`${request} failed though nothing went wrong: ${outcome.why}`)
     }
     this.memory.check(stored, orders, outcomes)
     const eras = this.eras(stored)
@@ -142,9 +145,11 @@ class Run {
     for (const { request, verb } of orders.filter((order) => !isOfLicense(order))) {
       const left = events.filter((event) => event.request === request)
       if (left.length > 1) violation(`${request} (${verb}) was done twice`)
-      if (left.length > 0 && outcomes.get(request)!.kind === "refused") violation(`${request} (${verb}) was refused and done`)
+      if (left.length > 0 && outcomes.get(request)!.kind === "refused")
+        violation(`${request} (${verb}) was refused and done`)
       const makes = /^(create|delete)/.test(verb)
-      if (makes && left.length === 0 && outcomes.get(request)!.kind === "told") violation(`${request} (${verb}) is lost`)
+      if (makes && left.length === 0 && outcomes.get(request)!.kind === "told")
+        violation(`${request} (${verb}) is lost`)
     }
   }
 
@@ -158,7 +163,9 @@ class Run {
           return `    ${request} ${verb} ${subject} at ${node}${scope === undefined ? "" : ` key ${scope}`} ${brief(command)} -> ${brief(outcomes.get(request))}`
         })
         const gate = this.gate.trace.slice(from, to).join(" | ")
-        return [`  step ${number} at ${nows.map(formatTimestamp).join(", then ")}`, ...asked, `    gate: ${gate}`].join("\n")
+        return [`  step ${number} at ${nows.map(formatTimestamp).join(", then ")}`, ...asked, `    gate: ${gate}`].join(
+          "\n"
+        )
       })
       .join("\n")
   }
@@ -180,7 +187,10 @@ export const simulate = Effect.fnUntraced(function* (arena: Arena, { seed, steps
   const dice = new Dice(seed)
   const plan = planOf(dice)
   const scope = yield* Effect.scope
-  const run = yield* Effect.provideService(SqlClient.SqlClient, arena.side)(
+  const run = yield* Effect.provideService(
+    SqlClient.SqlClient,
+    arena.side
+  )(
     Effect.gen(function* () {
       yield* furnish(plan, dice.fork())
       const fork = yield* FiberSet.makeRuntime<never>()

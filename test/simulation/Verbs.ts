@@ -86,8 +86,12 @@ export const verbs: { readonly [verb in Verb]: Ask } = {
   blacklist: ofLicense(blacklist, Management.blacklist),
   unblacklist: ofLicense(unblacklist, Management.unblacklist),
   update: ofLicense(update, Management.update, shown),
-  "edit policy": { ask: ({ subject, command }) => Policies.use((policies) => policies.update(subject, command as never)) },
-  "edit feature": { ask: ({ subject, command }) => Features.use((features) => features.update(subject, command as never)) },
+  "edit policy": {
+    ask: ({ subject, command }) => Policies.use((policies) => policies.update(subject, command as never))
+  },
+  "edit feature": {
+    ask: ({ subject, command }) => Features.use((features) => features.update(subject, command as never))
+  },
   "create feature": { ask: ({ command }) => Features.use((features) => features.create(product, command as never)) },
   "delete feature": { ask: ({ subject }) => Features.use((features) => features.delete(subject)) },
   "create version": { ask: ({ command }) => Versions.use((versions) => versions.create(product, command as never)) },

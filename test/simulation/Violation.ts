@@ -14,7 +14,8 @@ export const told = (value: unknown): string =>
   inspect(value, { breakLength: Number.POSITIVE_INFINITY, compact: true, depth: 6, maxStringLength: 60 })
 
 /** What a story needs not tell: who has read the seed knows it, or can look it up. */
-const known = /^(redacted|is_vm|is_container|hostname|fingerprint|cluster_id|pod_name|issued_at|metadata|license_id|product_id)$/
+const known =
+  /^(redacted|is_vm|is_container|hostname|fingerprint|cluster_id|pod_name|issued_at|metadata|license_id|product_id)$/
 
 /** A command or an answer without what everybody knows. */
 export const brief = (value: unknown): string =>

@@ -6,8 +6,8 @@ import { instant, json } from "../../src/postgres/Parameters.ts"
 import { sha256Hex } from "../../src/signing/Digest.ts"
 import { container, hardware } from "../support/Licenses.ts"
 import type { Dice } from "./Dice.ts"
-import type { Plan } from "./Plan.ts"
 import { dayMillis } from "./model/Model.ts"
+import type { Plan } from "./Plan.ts"
 
 /** The instant at which every simulation begins. */
 export const beginning = Date.UTC(2030, 0, 15, 12)
@@ -59,7 +59,7 @@ const watch = `
 /** Prepares a database, once. */
 export const prepare = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  for (const statement of watch.split(/;\n(?=  CREATE|$)/)) yield* sql.unsafe(statement)
+  for (const statement of watch.split(/;\n(?= {2}CREATE|$)/)) yield* sql.unsafe(statement)
 })
 
 const tables = `simulation_changes, kept_counts, idempotent_answers, webhook_deliveries, webhook_endpoints, events, usage_ledger,
@@ -76,7 +76,8 @@ export const furnish = Effect.fnUntraced(function* (plan: Plan, dice: Dice) {
   yield* sql`
     INSERT INTO webhook_endpoints (id, name, url, event_types, is_active, secret_prefix, secret_sealed, created_at, updated_at)
     VALUES ('wh_all', 'W', 'https://example.com', '{}', true, 'whsec_', '', ${at}, ${at})`
-  for (const id of [product, "prod_foreign"]) yield* sql`INSERT INTO products ${sql.insert({ id, name: id, code: id, ...dated })}`
+  for (const id of [product, "prod_foreign"])
+    yield* sql`INSERT INTO products ${sql.insert({ id, name: id, code: id, ...dated })}`
   for (const { version: _, ...policy } of plan.policies) {
     const row = { ...policy, product_id: product, name: policy.id, code: policy.id, ...dated }
     yield* sql`INSERT INTO policies ${sql.insert(row)}`
@@ -86,7 +87,8 @@ export const furnish = Effect.fnUntraced(function* (plan: Plan, dice: Dice) {
     const product_id = id === "feat_foreign" ? "prod_foreign" : product
     yield* sql`INSERT INTO features ${sql.insert({ id, product_id, name: code, code, ...made })}`
   }
-  for (const id of ["cust_a", "cust_b"]) yield* sql`INSERT INTO customers ${sql.insert({ id, name: id, code: id, ...dated })}`
+  for (const id of ["cust_a", "cust_b"])
+    yield* sql`INSERT INTO customers ${sql.insert({ id, name: id, code: id, ...dated })}`
   for (const [id, product_id] of [
     ["ord_own", product],
     ["ord_foreign", "prod_foreign"]
@@ -96,7 +98,12 @@ export const furnish = Effect.fnUntraced(function* (plan: Plan, dice: Dice) {
   }
   if (plan.hasVersions) {
     for (const [version, days] of Object.entries({ "1.0": -60, "2.0": 1, "3.0": 40 })) {
-      const row = { id: `ver_${version}`, product_id: product, version, released_at: instant(beginning + days * dayMillis) }
+      const row = {
+        id: `ver_${version}`,
+        product_id: product,
+        version,
+        released_at: instant(beginning + days * dayMillis)
+      }
       yield* sql`INSERT INTO product_versions ${sql.insert({ ...row, ...dated })}`
     }
   }

@@ -69,10 +69,6 @@ const program = Effect.gen(function* () {
     if (flags.verbose) yield* say(`seed ${seed}: ${result.requests} requests, ${result.trace.length} turns`)
   }
   yield* say(`${count} seeds, ${requests} requests: nothing found. ${JSON.stringify(outcomes)}`)
-}).pipe(
-  Effect.scoped,
-  Effect.provide(NodeFileSystem.layer),
-  Effect.provideService(References.MinimumLogLevel, "Warn")
-)
+}).pipe(Effect.scoped, Effect.provide(NodeFileSystem.layer), Effect.provideService(References.MinimumLogLevel, "Warn"))
 
 NodeRuntime.runMain(program)

@@ -27,6 +27,8 @@ describe("Settings", () => {
       assert.deepStrictEqual([rateRuntime, rateActivation, rateManagement, rateFailures], [3_000, 120, 6_000, 30])
       assert.deepStrictEqual([settings.oidcIssuer, settings.oidcScopeClaim], [undefined, "scope"])
       assert.deepStrictEqual(settings.corsOrigins, [])
+      assert.deepStrictEqual([settings.webhookAllowLocal, settings.webhookAllowCidrs], [false, []])
+      assert.deepStrictEqual(settings.webhookRetrySeconds, [5, 300, 1800, 7200, 18000, 36000, 50400, 72000, 86400])
     })
   )
 
@@ -56,7 +58,10 @@ describe("Settings", () => {
         LICENSING_OIDC_ISSUER: "https://issuer.example.com/realm/",
         LICENSING_OIDC_AUDIENCE: "https://licenses.example.com",
         LICENSING_OIDC_SCOPE_CLAIM: "permissions",
-        LICENSING_CORS_ORIGINS: "https://console.example.com, http://localhost:3000"
+        LICENSING_CORS_ORIGINS: "https://console.example.com, http://localhost:3000",
+        LICENSING_WEBHOOK_ALLOW_LOCAL: "TRUE",
+        LICENSING_WEBHOOK_ALLOW_CIDRS: "10.1.0.0/16,fd00:1::/32",
+        LICENSING_WEBHOOK_RETRY_SECONDS: "0, 1,30"
       })
       assert.strictEqual(settings.port, 0)
       assert.strictEqual(Redacted.value(settings.databaseUrl!), "postgres://user:secret@db/licensing")
@@ -71,11 +76,18 @@ describe("Settings", () => {
       assert.strictEqual(settings.oidcIssuer, "https://issuer.example.com/realm/", "as tokens say it")
       assert.strictEqual(settings.oidcScopeClaim, "permissions")
       assert.deepStrictEqual(settings.corsOrigins, ["https://console.example.com", "http://localhost:3000"])
+      assert.isTrue(settings.webhookAllowLocal)
+      assert.deepStrictEqual(settings.webhookAllowCidrs.map(IpNetwork.format), ["10.1.0.0/16", "fd00:1::/32"])
+      // The first attempt is made at once; a leading 0 stands for it.
+      assert.deepStrictEqual(settings.webhookRetrySeconds, [1, 30])
       for (const secret of ["secret", masterKey, "x".repeat(32)]) assert.notInclude(JSON.stringify(settings), secret)
     })
   )
 
   const wrong: Record<string, ReadonlyArray<string>> = {
+    LICENSING_WEBHOOK_ALLOW_LOCAL: ["yes", "1"],
+    LICENSING_WEBHOOK_ALLOW_CIDRS: ["10.0.0.1/8", "internal", "10.0.0.0/8,"],
+    LICENSING_WEBHOOK_RETRY_SECONDS: ["5,", "soon", "1.5", "-1", "604801", "5;6"],
     LICENSING_PORT: ["abc", "-1", "65536", "80.5", "8080x"],
     LICENSING_DATABASE_URL: ["mysql://secret@db/x", "secret"],
     LICENSING_MASTER_KEY: ["secret", Buffer.alloc(31).toString("base64"), Buffer.alloc(33).toString("base64")],

@@ -88,7 +88,7 @@ layer(layerWebhooks(), { timeout: 60_000 })("An endpoint", (it) => {
       )
       const sent = Effect.andThen(pass, look)
       yield* Effect.repeat(sent, { until: (received) => received >= 2_048 })
-      const stopped = (yield* Effect.replicateEffect(sent, 50)).at(-1)!
+      const stopped = (yield* Effect.replicateEffect(sent, 200)).at(-1)!
       yield* Deferred.succeed(released, undefined)
       yield* Fiber.join(holder)
       assert.isBelow(stopped, 2_048 + 512)

@@ -18,9 +18,9 @@ import {
   type Device,
   dayMillis,
   deviceById,
+  type Entry,
   endLease,
   endLeases,
-  type Entry,
   type License,
   liveLeaseOf,
   publishedVersion,
@@ -62,7 +62,9 @@ const lifecycle =
     return accepted(after, shown(situation, after), event)
   }
 
-export const suspend = lifecycle("suspend", "license.suspended", (license) => endLeases(license, "ended", "deactivated"))
+export const suspend = lifecycle("suspend", "license.suspended", (license) =>
+  endLeases(license, "ended", "deactivated")
+)
 export const reinstate = lifecycle("reinstate", "license.reinstated", (license) => license)
 export const revoke = lifecycle("revoke", "license.revoked", (license) => ({
   ...endLeases(license, "ended", "deactivated"),
@@ -147,7 +149,8 @@ export const resetUsage = (situation: Situation, command: UsageResetCommand): An
     enter("set_limit", max)
   }
   if (command.add_credits !== undefined) {
-    if (max === null || max + command.add_credits > Number.MAX_SAFE_INTEGER) return refused(situation, "VALIDATION_ERROR")
+    if (max === null || max + command.add_credits > Number.MAX_SAFE_INTEGER)
+      return refused(situation, "VALIDATION_ERROR")
     max += command.add_credits
     enter("top_up", command.add_credits)
   }

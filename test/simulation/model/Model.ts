@@ -148,7 +148,8 @@ export const isOverdue = (device: Device, policy: Policy, now: number): boolean 
   policy.require_heartbeat &&
   device.status === "active" &&
   device.slot &&
-  now > Math.max(device.activated ?? 0, device.validated ?? 0) + policy.validation_interval_minutes * minuteMillis + 30_000
+  now >
+    Math.max(device.activated ?? 0, device.validated ?? 0) + policy.validation_interval_minutes * minuteMillis + 30_000
 
 /** A live lease that ended with its license's access rather than by itself. */
 export const isCut = (lease: Lease, license: License, policy: Policy, now: number): boolean =>

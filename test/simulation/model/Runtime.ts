@@ -7,8 +7,8 @@ import type { ConsumeCommand } from "../../../src/licenses/Consumption.ts"
 import type { CheckoutCommand, LeaseCommand } from "../../../src/licenses/Floating.ts"
 import {
   type Answer,
-  accessEnd,
   type Assignment,
+  accessEnd,
   type Device,
   dayMillis,
   deviceById,
@@ -32,11 +32,12 @@ export const refused = ({ license }: Situation, code: Code, ...events: ReadonlyA
   told: {}
 })
 
-export const accepted = (
-  license: License,
-  told: Answer["told"],
-  ...events: ReadonlyArray<string>
-): Answer => ({ license, events, ledger: [], told })
+export const accepted = (license: License, told: Answer["told"], ...events: ReadonlyArray<string>): Answer => ({
+  license,
+  events,
+  ledger: [],
+  told
+})
 
 const standing = ({ license, policy, now }: Situation, keyHash: string): Code | undefined => {
   if (license.key !== keyHash) return "LICENSE_KEY_INVALID"
@@ -159,9 +160,7 @@ export const validate = (situation: Situation, command: RuntimeCommand): Answer 
 export const check = (situation: Situation, command: RuntimeCommand): Answer => {
   const device = deviceOf(situation, command)
   const code = admission(situation, command) ?? inactive(situation, device)
-  return code === undefined
-    ? accepted(situation.license, entitlement(situation, device!.id))
-    : refused(situation, code)
+  return code === undefined ? accepted(situation.license, entitlement(situation, device!.id)) : refused(situation, code)
 }
 
 export const deactivate = (situation: Situation, command: RuntimeCommand): Answer => {
@@ -195,7 +194,11 @@ export const issueOffline = (situation: Situation, command: RuntimeCommand): Ans
   return accepted(license, told, "license.offline_issued")
 }
 
-const usageRefusal = (situation: Situation, use: ConsumeCommand, assignment: Assignment | undefined): Code | undefined => {
+const usageRefusal = (
+  situation: Situation,
+  use: ConsumeCommand,
+  assignment: Assignment | undefined
+): Code | undefined => {
   if (assignment === undefined) return "FEATURE_NOT_ENTITLED"
   if (!assignment.enabled) return "FEATURE_DISABLED"
   if (assignment.expires !== null && situation.now >= assignment.expires) return "FEATURE_EXPIRED"
