@@ -1,0 +1,28 @@
+/** The pools over which simulations run, one after the other, on one database. */
+import { Context, Effect, Layer, type Redacted } from "effect"
+import { SqlClient } from "effect/sql"
+import { Postgres } from "../../src/postgres/Postgres.ts"
+import type { Arena } from "./Cluster.ts"
+import { prepare } from "./World.ts"
+
+const nodesMax = 3
+
+/** A transaction that is held at the gate keeps its connection, and nodes that were taken for dead hold some as well. */
+const connectionsMax = 48
+
+const open = (url: Redacted.Redacted<string>, applicationName: string) =>
+  Layer.build(Layer.fresh(Postgres.layer({ url, applicationName, maxConnections: connectionsMax })))
+
+export const openArena = Effect.fnUntraced(function* (url: Redacted.Redacted<string>) {
+  const side = Context.get(yield* open(url, "simulator"), SqlClient.SqlClient)
+  yield* Effect.provideService(prepare, SqlClient.SqlClient, side)
+  const names = Array.from({ length: nodesMax }, (_, index) => `node${index}`)
+  const places = yield* Effect.forEach(names, (name) =>
+    Effect.map(open(url, name), (pool) => ({
+      name,
+      sql: Context.get(pool, SqlClient.SqlClient),
+      postgres: Context.get(pool, Postgres)
+    }))
+  )
+  return { places, side } satisfies Arena as Arena
+})

@@ -1,0 +1,145 @@
+/** What must hold of the rows by themselves after every step, whatever was asked, and of what callers were told over time. */
+import type { License } from "./model/Model.ts"
+import { liveLeases } from "./model/Model.ts"
+import type { Outcome } from "./Outcome.ts"
+import type { Stored } from "./Rows.ts"
+import type { Order } from "./Verbs.ts"
+import { told, violation } from "./Violation.ts"
+
+const hold = (what: string, one: unknown, other: unknown): void => {
+  if (one !== other) violation(`${what}: ${told(one)} and ${told(other)}`)
+}
+
+const sum = (numbers: Iterable<number>): number => Array.from(numbers).reduce((all, one) => all + one, 0)
+
+const checkLicense = (license: License): void => {
+  const { active, counted, devices, id, leases, total } = license
+  const slots = Array.from(devices.values()).filter(({ slot }) => slot)
+  hold(`${id}: active_device_count and slots`, active, slots.length)
+  for (const device of slots) hold(`${id}: the state of ${device.id}, which holds a slot`, device.status, "active")
+  const seats = liveLeases(license).map(([, { device }]) => device)
+  hold(`${id}: live leases and the devices that hold them`, seats.length, new Set(seats).size)
+  for (const { status, slot, id: device } of devices.values()) {
+    if (status === "active" && !slot && !seats.includes(device)) violation(`${device} is active for nothing`)
+  }
+  for (const { device } of leases.values()) {
+    if (!Array.from(devices.values(), (one) => one.id).includes(device)) violation(`a lease of no device of ${id}`)
+  }
+  hold(`${id}: total_consumptions and its ledger`, total, sum(Array.from(counted.values(), ({ amount }) => amount)))
+}
+
+/** Sequences without gaps, each event owed to the endpoint that takes all, changes and revisions together. */
+const checkTotals = ({ totals, unfenced }: Stored): void => {
+  const events = totals["events"]
+  for (const what of ["event counter", "last event", "deliveries"]) hold(`events and ${what}`, events, totals[what])
+  for (const what of ["ledger counter", "last ledger row"])
+    hold(`ledger rows and ${what}`, totals["ledger rows"], totals[what])
+  if (unfenced.length > 0) violation(`transactions that raise no revision, or too many: ${unfenced.join("; ")}`)
+}
+
+/** What callers know for good. */
+export class Memory {
+  private readonly versions = new Map<string, number>()
+  private readonly consumed = new Map<string, number>()
+  private readonly balances = new Map<string, number>()
+  private readonly sums = new Map<string, number>()
+  private readonly counters = new Map<string, number>()
+  private sequence = { event: 0, usage: 0 }
+
+  /** Where the last look ended. */
+  get last() {
+    return this.sequence
+  }
+
+  check(stored: Stored, orders: ReadonlyArray<Order>, outcomes: ReadonlyMap<string, Outcome>): void {
+    checkTotals(stored)
+    for (const license of stored.licenses.values()) checkLicense(license)
+    this.checkSequences(stored)
+    this.checkVersions(orders, outcomes)
+    this.checkCounters(stored)
+    this.checkLedger(stored)
+    this.checkUsage(stored, orders, outcomes)
+    this.checkKept(stored, orders, outcomes)
+  }
+
+  private checkSequences({ events, ledger }: Stored): void {
+    for (const [index, { sequence }] of events.entries())
+      hold("the next event", sequence, this.sequence.event + index + 1)
+    for (const [index, { sequence }] of ledger.entries())
+      hold("the next ledger row", sequence, this.sequence.usage + index + 1)
+    this.sequence = { event: this.sequence.event + events.length, usage: this.sequence.usage + ledger.length }
+  }
+
+  /** Orders of one step run at the same time: each is compared with what was told before any of them was sent. */
+  private checkVersions(orders: ReadonlyArray<Order>, outcomes: ReadonlyMap<string, Outcome>): void {
+    const seen = orders.flatMap(({ request, subject }) => {
+      const outcome = outcomes.get(request)!
+      const version =
+        outcome.kind === "told" ? (outcome.reply as { entitlement_version?: number })?.entitlement_version : undefined
+      return version === undefined ? [] : [[subject, version] as const]
+    })
+    for (const [license, version] of seen) {
+      const before = this.versions.get(license) ?? 0
+      if (version < before) violation(`entitlement_version of ${license} fell from ${before} to ${version}`)
+    }
+    for (const [license, version] of seen)
+      this.versions.set(license, Math.max(version, this.versions.get(license) ?? 0))
+  }
+
+  /** The two counters whose sum is published never fall by themselves either. */
+  private checkCounters({ around, licenses }: Stored): void {
+    for (const { id, version } of [...licenses.values(), ...around.policies.values()]) {
+      const before = this.counters.get(id) ?? 0
+      if (version < before) violation(`the entitlement counter of ${id} fell from ${before} to ${version}`)
+      this.counters.set(id, version)
+    }
+  }
+
+  /** What the rows of the ledger add up to is the balance that each tells, and no use goes beyond its maximum. */
+  private checkLedger({ ledger }: Stored): void {
+    for (const { action, amount, balance, feature, license, max, sequence } of ledger) {
+      const of = `${license} ${feature}`
+      const sum = (this.sums.get(of) ?? 0) + (action === "consume" || action === "reset" ? amount : 0)
+      hold(`${of}: the sum of its ledger at ${sequence} and the balance told there`, sum, balance)
+      if (action === "consume" && max !== null && balance > max) violation(`${of}: ${balance} of ${max} are used`)
+      this.sums.set(of, sum)
+    }
+  }
+
+  /** Whatever was acknowledged is counted, each event id once; the ledger's last balance is the assignment's. */
+  private checkUsage(stored: Stored, orders: ReadonlyArray<Order>, outcomes: ReadonlyMap<string, Outcome>): void {
+    for (const { command, request, subject, verb } of orders) {
+      if (verb !== "consume" || outcomes.get(request)!.kind !== "told") continue
+      const { amount, event_id } = command as { readonly amount: number; readonly event_id: string }
+      this.consumed.set(`${subject} ${event_id}`, amount)
+    }
+    for (const [use, amount] of this.consumed) {
+      const [license, eventId] = use.split(" ") as [string, string]
+      hold(
+        `${eventId}, acknowledged and in the ledger`,
+        amount,
+        stored.licenses.get(license)!.counted.get(eventId)?.amount
+      )
+    }
+    for (const { license, feature, balance } of stored.ledger) this.balances.set(`${license} ${feature}`, balance)
+    for (const [of, balance] of this.balances) {
+      const [license, feature] = of.split(" ") as [string, string]
+      hold(`${of}: balance and counter`, balance, stored.licenses.get(license)!.assignments.get(feature)?.used ?? 0)
+    }
+  }
+
+  /** A change whose answer was to be kept stands with its answer, and only one change for each key. */
+  private checkKept(stored: Stored, orders: ReadonlyArray<Order>, outcomes: ReadonlyMap<string, Outcome>): void {
+    const changed = new Set(stored.events.map(({ request }) => request))
+    for (const { request, scope } of orders) {
+      const isRefused = outcomes.get(request)!.kind === "refused"
+      if (scope === undefined || isRefused || !changed.has(request)) continue
+      const limited = stored.events.some((event) => event.request === request && event.type.endsWith("limit_reached"))
+      if (!stored.kept.has(scope) && !limited) violation(`the change of ${request} stands without its answer`)
+      if (this.changedScopes.has(scope)) violation(`two changes under the key ${scope}`)
+      this.changedScopes.add(scope)
+    }
+  }
+
+  private readonly changedScopes = new Set<string>()
+}

@@ -1,0 +1,229 @@
+/** The nodes, what is asked of them, and what happens to them while they are at it. */
+import { Cause, Effect, Exit, type Scope } from "effect"
+import type { SqlClient } from "effect/sql"
+import { isRefusal } from "../../src/api/Failure.ts"
+import { type AnswerRow, KeptAnswer } from "../../src/api/KeptAnswer.ts"
+import { RequestContext } from "../../src/api/RequestContext.ts"
+import { CurrentActor } from "../../src/auth/CurrentActor.ts"
+import type { Dice } from "./Dice.ts"
+import type { Gate } from "./Gate.ts"
+import { makeNode, type Node, type Place } from "./Node.ts"
+import type { Outcome } from "./Outcome.ts"
+import type { Plan } from "./Plan.ts"
+import { type Order, verbs } from "./Verbs.ts"
+import { told, violation } from "./Violation.ts"
+
+/** Turns of a group of requests: many times what any has taken. */
+const turnsMax = 20_000
+
+/** Where a simulation takes place: pools for its nodes, and what looks at the database past all nodes. */
+export interface Arena {
+  readonly places: ReadonlyArray<Place>
+  readonly side: SqlClient.SqlClient
+}
+
+interface Asked {
+  readonly order: Order
+  readonly node: Node
+}
+
+export class Cluster {
+  private readonly arena: Arena
+  private readonly overlap: number
+  private readonly plan: Plan
+  private readonly gate: Gate
+  private readonly dice: Dice
+  private readonly fork: (effect: Effect.Effect<unknown>) => unknown
+  private readonly scope: Scope.Scope
+  private nodes: Array<Node> = []
+  private made = 0
+  private readonly abandoned: Array<Node> = []
+  private closing = 0
+  private readonly asked = new Map<string, Asked>()
+  outcomes = new Map<string, Outcome>()
+  /** Whether something went wrong in this step: only then may an answer be missing. */
+  troubled = false
+
+  /** `overlap` is how many statements and transactions the database works on at a time. 1: the seed alone decides who is first. */
+  constructor(
+    arena: Arena,
+    overlap: number,
+    plan: Plan,
+    gate: Gate,
+    dice: Dice,
+    fork: Cluster["fork"],
+    scope: Scope.Scope
+  ) {
+    this.arena = arena
+    this.overlap = overlap
+    this.plan = plan
+    this.gate = gate
+    this.dice = dice
+    this.fork = fork
+    this.scope = scope
+  }
+
+  private readonly make = (place: Place) =>
+    makeNode({ gate: this.gate, terminate: this.terminate }, place, `${place.name}.${++this.made}`)
+
+  readonly start = Effect.gen({ self: this }, function* () {
+    for (const place of this.arena.places.slice(0, this.plan.nodes)) this.nodes.push(yield* this.make(place))
+  })
+
+  readonly stop = Effect.suspend(() => Effect.forEach([...this.nodes, ...this.abandoned], ({ close }) => close))
+
+  /** Waits until the server has ended a process of its own. */
+  private readonly terminate = (pid: number) =>
+    Effect.orDie(Effect.asVoid(this.arena.side`SELECT pg_terminate_backend(${pid}, 5000)`))
+
+  /** Asks all of it at the same time, and waits until nothing is under way any more. */
+  readonly ask = Effect.fnUntraced({ self: this }, function* (orders: ReadonlyArray<Order>, leap: () => void) {
+    this.outcomes = new Map()
+    this.troubled = false
+    for (const order of orders) {
+      const node = this.nodes[order.node]!
+      this.asked.set(order.request, { order, node })
+      this.fork(Effect.map(perform(node, order), (outcome) => this.answered(order, outcome)))
+    }
+    yield* this.drive(leap)
+    yield* Effect.forEach(this.abandoned.splice(0), ({ close }) => close)
+    return this.outcomes
+  })
+
+  private answered(order: Order, outcome: Outcome): void {
+    if (this.asked.delete(order.request)) this.outcomes.set(order.request, outcome)
+    this.gate.move()
+  }
+
+  /** Lets one after the other through the gate until all is done. `leap` may move time while something is under way. */
+  private readonly drive = Effect.fnUntraced({ self: this }, function* (leap: () => void) {
+    const { gate } = this
+    const isMoving = () => gate.underway > 0 || gate.returning.size > 0 || this.closing > 0
+    for (let turn = 0; turn < turnsMax; turn++) {
+      yield* gate.calm
+      if (!isMoving() && gate.waiting.length === 0 && this.asked.size === 0) return
+      if (isMoving() && !(yield* this.mayGoOn)) {
+        if (!gate.isHolding) yield* gate.movement
+      } else if (gate.waiting.length > 0) {
+        yield* this.glance
+        if (yield* this.trouble) continue
+        leap()
+        gate.release()
+      } else if (!gate.wakeShort()) return violation(`requests without an answer: ${Array.from(this.asked.keys())}`)
+    }
+    violation("the requests do not come to an end")
+  })
+
+  /** Whether another may go on beside what is under way, or has to: that may wait for locks of those who are held at the gate. */
+  private readonly mayGoOn = Effect.gen({ self: this }, function* () {
+    const { isHolding, underway, waiting } = this.gate
+    if (waiting.length === 0) return false
+    if (underway > 0 && underway < this.overlap) return true
+    if (!isHolding || underway === 0) return false
+    const [row] = yield* Effect.orDie(this.arena.side<{ readonly blocked: number }>`
+      SELECT count(*) AS blocked FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`)
+    const isBlocked = this.gate.underway === underway && row!.blocked >= underway
+    if (isBlocked) this.gate.count("transaction waits for a lock")
+    return isBlocked
+  })
+
+  /** Whoever reads at any moment sees sequences without a gap: none is taken before those below it can be seen. */
+  private readonly glance = Effect.gen({ self: this }, function* () {
+    const [seen] = yield* Effect.orDie(this.arena.side<{ readonly [what: string]: number }>`
+      SELECT last, (SELECT count(*) FROM events) AS events, (SELECT count(*) FROM webhook_deliveries) AS deliveries,
+        ledger_last, (SELECT count(*) FROM usage_ledger) AS entries FROM event_sequence`)
+    const { deliveries, entries, events, last, ledger_last } = seen!
+    if (events !== last || deliveries !== last || entries !== ledger_last)
+      violation(`a reader in the middle of it sees ${told(seen)}`)
+  })
+
+  private readonly trouble = Effect.gen({ self: this }, function* () {
+    const { abandoned, cutOff, stopped } = this.plan.troubles
+    if (this.asked.size === 0 || !this.isOn) return false
+    const index = this.dice.between(0, this.nodes.length - 1)
+    const isCutOff = this.dice.chance(cutOff)
+    const isStopped = this.dice.chance(stopped)
+    const isAbandoned = this.dice.chance(abandoned)
+    if (isCutOff) yield* this.cutOff(this.nodes[index]!)
+    if (isStopped || isAbandoned) yield* this.replace(index, isStopped)
+    return isCutOff || isStopped || isAbandoned
+  })
+
+  /** Whether nodes may come to harm. */
+  isOn = true
+
+  /** Breaks all connections of a node. */
+  private readonly cutOff = (node: Node) =>
+    Effect.suspend(() => {
+      this.gate.trace.push(`${node.name} is cut off`)
+      this.gate.count("node cut off from the database")
+      this.troubled = true
+      return Effect.orDie(this.arena.side`
+        SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name = ${node.place.name}`)
+    })
+
+  /** Puts another node in the place of one, which is stopped, or goes on though everybody takes it for dead. */
+  private readonly replace = Effect.fnUntraced({ self: this }, function* (index: number, isStopped: boolean) {
+    const node = this.nodes[index]!
+    this.gate.trace.push(`${node.name} is ${isStopped ? "stopped" : "taken for dead"}`)
+    this.gate.count(isStopped ? "node dies" : "node taken for dead lives on")
+    for (const { order, node: askedNode } of Array.from(this.asked.values())) {
+      if (askedNode === node) this.answered(order, { kind: "unknown", why: "the node is gone" })
+    }
+    this.troubled = true
+    this.nodes[index] = yield* this.make(node.place)
+    if (!isStopped) {
+      this.abandoned.push(node)
+      return
+    }
+    this.closing++
+    for (const [key, name] of this.gate.returning) if (name === node.name) this.gate.returning.delete(key)
+    const closed = Effect.sync(() => {
+      this.closing--
+      this.gate.move()
+    })
+    yield* Effect.forkIn(Effect.andThen(node.close, closed), this.scope)
+  })
+}
+
+/** As the middleware for Idempotency-Key does it: a change that was committed is answered as it was kept. */
+const perform = (node: Node, order: Order): Effect.Effect<Outcome> => {
+  let drafted: unknown
+  let isDrafted = false
+  let isCommitted = false
+  const keeper = {
+    rowOf: (result: unknown) =>
+      Effect.sync((): AnswerRow => {
+        drafted = result
+        isDrafted = true
+        const body = new Uint8Array()
+        const scope = Buffer.from(order.scope ?? "")
+        return {
+          scope,
+          body_hash: body,
+          status: 200,
+          content_type: undefined,
+          body,
+          sealed: false,
+          expires_at: undefined,
+          created_at: 0
+        }
+      }),
+    committed: () => {
+      isCommitted = true
+    }
+  }
+  return node.within(verbs[order.verb].ask(order)).pipe(
+    Effect.provideService(RequestContext, { requestId: order.request, clientAddress: undefined }),
+    Effect.provideService(CurrentActor, { actor_type: "api_key", actor_id: "key_simulated" }),
+    Effect.provideService(KeptAnswer, order.scope === undefined ? undefined : keeper),
+    Effect.exit,
+    Effect.map((exit) => (isCommitted && isDrafted ? { kind: "told", reply: drafted } : outcomeOf(exit)))
+  )
+}
+
+const outcomeOf = (exit: Exit.Exit<unknown, unknown>): Outcome => {
+  if (Exit.isSuccess(exit)) return { kind: "told", reply: exit.value }
+  const error = Cause.squash(exit.cause)
+  return isRefusal(error) ? { kind: "refused", code: error.code } : { kind: "unknown", why: String(error) }
+}

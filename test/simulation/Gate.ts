@@ -1,0 +1,278 @@
+/**
+ * The one gate between the nodes and the database. Every statement and transaction of every node waits here until the dice
+ * let it through, so the seed and not the machine decides who comes first; and here is where things go wrong. A transaction
+ * passes twice, to begin and to commit, and may be held in between with all its locks. Sleeping fibers wait here as well.
+ */
+import { type Clock, Deferred, Duration, Effect, Fiber, Latch, type Scope } from "effect"
+import { SqlError } from "effect/sql"
+import type { Dice } from "./Dice.ts"
+import { failure, faultNames, type Verdict, type Visit } from "./Faults.ts"
+import { Violation } from "./Violation.ts"
+
+/** What is decided by the dice about those who come to the gate. */
+export interface Fate {
+  readonly judge: (visit: Visit) => Verdict
+  /** Whether a transaction is held before its COMMIT until it is let go on, or goes on before anybody else. */
+  readonly isHeld: () => boolean
+}
+
+interface Waiting extends Visit {
+  readonly isUrgent: boolean
+  readonly resume: (verdict: Verdict) => void
+}
+
+/** Who stands where among those who wait: two who came at the same time came in no order that the seed knows. */
+const placeOf = ({ node, point, what }: Visit): string => `${node} ${what} ${point}`
+
+interface Sleeper {
+  readonly until: number
+  readonly isShort: boolean
+  readonly wake: () => void
+}
+
+/** No statement takes so long, not even one that waits for a lock until it gives up. */
+const stallMillis = 20_000
+
+/** Errors after which a transaction is tried again, and how often that is. */
+const triedAgain: ReadonlyArray<string> = ["SerializationError", "DeadlockError"]
+const attemptsMax = 6
+
+/** What lets a transaction send its COMMIT. */
+const goesOn: ReadonlyArray<Verdict> = ["pass", "cut", "unacknowledged"]
+
+/** Turns of the event loop without any movement after which nothing will move by itself. */
+const calmTurns = 24
+
+export class Gate {
+  /** The time of day that all nodes read. */
+  now = 0
+  /** What was let through, in order: how a failure is read, and what two runs of a seed have in common. */
+  readonly trace: Array<string> = []
+  /** Let through and not finished. */
+  underway = 0
+  readonly waiting: Array<Waiting> = []
+  /** Transactions whose next attempt is on its way. */
+  readonly returning = new Map<object, string>()
+  private readonly sleepers = new Set<Sleeper>()
+  private readonly scope: Scope.Scope
+  private readonly dice: Dice
+  private readonly fate: Fate
+  private movements = 0
+  private readonly moved = Latch.makeUnsafe(false)
+
+  readonly count: (what: string) => void
+
+  /** `scope` owns the transactions: one may outlive the node that began it. `count` is told what happens. */
+  constructor(scope: Scope.Scope, dice: Dice, fate: Fate, count: (what: string) => void) {
+    this.count = count
+    this.scope = scope
+    this.dice = dice
+    this.fate = fate
+  }
+
+  /** Something happened that others may go on by. */
+  readonly move = (): void => {
+    this.movements++
+    this.moved.openUnsafe()
+  }
+
+  private readonly enter = (visit: Visit, isUrgent = false): Effect.Effect<Verdict> =>
+    Effect.callback((resume) => {
+      const waiting: Waiting = { ...visit, isUrgent, resume: (verdict) => resume(Effect.succeed(verdict)) }
+      this.waiting.push(waiting)
+      this.move()
+      return Effect.sync(() => this.forget(waiting))
+    })
+
+  private forget(waiting: Waiting): void {
+    const at = this.waiting.indexOf(waiting)
+    if (at >= 0) this.waiting.splice(at, 1)
+    this.move()
+  }
+
+  /** Waits in the middle of what is under way: one that is given up there is under way again, to be rolled back. */
+  private readonly held = (visit: Visit, isUrgent = false): Effect.Effect<Verdict> =>
+    Effect.andThen(
+      this.leave,
+      Effect.onInterrupt(this.enter(visit, isUrgent), () => Effect.sync(() => void this.underway++))
+    )
+
+  private readonly leave = Effect.sync(() => {
+    this.underway--
+    this.move()
+  })
+
+  /** A statement by itself. */
+  readonly read = <A, R>(node: string, what: string, run: Effect.Effect<A, SqlError.SqlError, R>) =>
+    Effect.flatMap(this.enter({ node, point: "read", what }), (verdict) => {
+      const outcome: Effect.Effect<A, SqlError.SqlError, R> = verdict === "pass" ? run : Effect.fail(failure(verdict))
+      return Effect.ensuring(outcome, this.leave)
+    })
+
+  /** The end of a transaction's work, before its COMMIT. Whoever waits for an undecided one is told at once that it is lost. */
+  private readonly toCommit = (
+    visit: Visit,
+    isHeld: boolean,
+    cut: Effect.Effect<void>,
+    lose: (error: SqlError.SqlError) => void
+  ): Effect.Effect<Verdict, SqlError.SqlError> =>
+    Effect.gen({ self: this }, function* () {
+      const verdict = yield* this.held(visit, !isHeld)
+      if (verdict === "cut") yield* cut
+      if (verdict === "undecided") {
+        lose(failure(verdict))
+        const later = yield* this.held({ ...visit, isAlone: true })
+        return later === "pass" ? later : yield* Effect.fail(failure(later))
+      }
+      return goesOn.includes(verdict) ? verdict : yield* Effect.fail(failure(verdict))
+    })
+
+  /**
+   * A transaction. `open` runs it, given what is to be done at the end of its work; `cut` breaks its connection. `isRetried`
+   * says that whoever runs it tries again what lost against others.
+   */
+  readonly transaction = <A, E, R>(
+    {
+      isRetried,
+      cut,
+      ...from
+    }: Omit<Visit, "point"> & { readonly isRetried: boolean; readonly cut: Effect.Effect<void> },
+    open: (end: Effect.Effect<void, SqlError.SqlError>) => Effect.Effect<A, E, R>
+  ) => {
+    const itself = {}
+    let attempts = 0
+    const noteReturn = (error: unknown) => {
+      const hasLost = SqlError.isSqlError(error) && triedAgain.includes(error.reason._tag)
+      attempts = hasLost && attempts < attemptsMax ? attempts : 0
+      if (isRetried && attempts > 0) this.returning.set(itself, from.node)
+    }
+    const once = Effect.gen({ self: this }, function* () {
+      const verdict = yield* this.enter({ ...from, point: "begin" })
+      if (verdict !== "pass") return yield* Effect.ensuring(Effect.fail(failure(verdict)), this.leave)
+      const isHeld = this.fate.isHeld()
+      if (isHeld) this.count("transaction held before its COMMIT")
+      const answer = Deferred.makeUnsafe<A, E | SqlError.SqlError>()
+      let isAlone = false
+      let end: Verdict = "pass"
+      const lose = (error: SqlError.SqlError) => {
+        isAlone = true
+        Deferred.doneUnsafe(answer, Effect.fail(error))
+      }
+      const atEnd = Effect.map(this.toCommit({ ...from, point: "commit" }, isHeld, cut, lose), (verdict) => {
+        end = verdict
+      })
+      const whole = Effect.flatMap(open(atEnd), (result) =>
+        (end as Verdict) === "unacknowledged" ? Effect.fail(failure(end)) : Effect.succeed(result)
+      )
+      const fiber = yield* Effect.forkIn(
+        Effect.onExit(whole, (exit) => Effect.andThen(this.leave, Deferred.done(answer, exit))),
+        this.scope,
+        { startImmediately: true }
+      )
+      return yield* Effect.onInterrupt(Deferred.await(answer), () => (isAlone ? Effect.void : Fiber.interrupt(fiber)))
+    })
+    return Effect.suspend(() => {
+      this.returning.delete(itself)
+      attempts++
+      return once
+    }).pipe(
+      Effect.tapError((error) => Effect.sync(() => noteReturn(error))),
+      Effect.tap(() =>
+        Effect.sync(() => {
+          attempts = 0
+        })
+      )
+    )
+  }
+
+  /** The clock of all nodes: the time of day is the simulation's, and sleep ends when that says so. */
+  readonly clock: Clock.Clock = {
+    monotonicTimeNanosUnsafe: () => BigInt(this.now) * 1_000_000n,
+    monotonicTimeNanos: Effect.sync(() => BigInt(this.now) * 1_000_000n),
+    currentTimeMillisUnsafe: () => this.now,
+    currentTimeMillis: Effect.sync(() => this.now),
+    currentTimeNanosUnsafe: () => BigInt(this.now) * 1_000_000n,
+    currentTimeNanos: Effect.sync(() => BigInt(this.now) * 1_000_000n),
+    sleep: (duration: Duration.Duration) =>
+      Effect.callback<void>((resume) => {
+        const millis = Duration.toMillis(duration)
+        if (millis <= 0) return resume(Effect.void)
+        const sleeper = { until: this.now + millis, isShort: millis < 1000, wake: () => resume(Effect.void) }
+        this.sleepers.add(sleeper)
+        this.move()
+        return Effect.sync(() => void this.sleepers.delete(sleeper))
+      })
+  }
+
+  /** Moves the time of day on and wakes who slept until then. */
+  setTime(now: number): void {
+    this.now = now
+    for (const sleeper of Array.from(this.sleepers)) if (sleeper.until <= now) this.wake(sleeper)
+  }
+
+  private wake(sleeper: Sleeper): void {
+    this.sleepers.delete(sleeper)
+    this.move()
+    sleeper.wake()
+  }
+
+  /** Lets somebody through. */
+  release(): void {
+    const urgent = this.waiting.filter(({ isUrgent }) => isUrgent)
+    const ready = (urgent.length > 0 ? urgent : this.waiting).toSorted((a, b) => placeOf(a).localeCompare(placeOf(b)))
+    if (ready.length === 0) return
+    const waiting = this.dice.pick(ready)
+    this.waiting.splice(this.waiting.indexOf(waiting), 1)
+    this.underway++
+    this.move()
+    waiting.resume(this.decide(waiting))
+  }
+
+  private decide(visit: Visit): Verdict {
+    const verdict = this.fate.judge(visit)
+    if (visit.isAlone) this.count(verdict === "pass" ? "undecided: committed" : "undecided: rolled back")
+    else if (verdict !== "pass") this.count(faultNames[verdict])
+    const how = [visit.isAlone ? "alone" : "", verdict === "pass" ? "" : verdict].filter((word) => word !== "")
+    this.trace.push([visit.node, visit.what, visit.point, ...how].join(" "))
+    return verdict
+  }
+
+  /** Whether somebody waits who may hold locks. */
+  get isHolding(): boolean {
+    return this.waiting.some(({ point }) => point === "commit")
+  }
+
+  /** Wakes the one that has to sleep least, of those whose sleep is a pause. */
+  wakeShort(): boolean {
+    const [first] = Array.from(this.sleepers)
+      .filter(({ isShort }) => isShort)
+      .toSorted((a, b) => a.until - b.until)
+    if (first !== undefined) this.wake(first)
+    return first !== undefined
+  }
+
+  /** Nothing moves any more without somebody being let through, or without the database. */
+  readonly calm = Effect.gen({ self: this }, function* () {
+    let seen = this.movements
+    for (let quiet = 0; quiet < calmTurns; quiet++) {
+      yield* Effect.yieldNow
+      if (this.movements !== seen) quiet = 0
+      seen = this.movements
+    }
+    this.moved.closeUnsafe()
+  })
+
+  /** The database has answered, or somebody has come. Dies where neither happens. */
+  readonly movement = Effect.andThen(
+    Effect.timeoutOrElse(this.moved.await, {
+      duration: stallMillis,
+      orElse: () => Effect.die(new Violation(`nothing moves: ${this.describe()}`))
+    }),
+    Effect.void
+  )
+
+  private describe(): string {
+    const waiting = this.waiting.map(({ node, what, point }) => `${node} ${what} ${point}`)
+    return `${this.underway} under way, waiting: ${waiting}, to come again: ${Array.from(this.returning.values())}`
+  }
+}

@@ -1,0 +1,130 @@
+/**
+ * What one seed is about. Each draws its own mixture of nodes, limits, commands and faults, with whole kinds left out: a run
+ * in which everything happens a little finds less than many in which something happens a lot.
+ */
+import type { Dice } from "./Dice.ts"
+import type { Verdict } from "./Faults.ts"
+import type { Policy } from "./model/Model.ts"
+
+/** What clients and operators do, and how often where nothing is left out. */
+const usual = {
+  activate: 12,
+  validate: 6,
+  check: 4,
+  consume: 18,
+  deactivate: 6,
+  offline: 2,
+  checkout: 10,
+  heartbeat: 5,
+  checkin: 5,
+  suspend: 2,
+  reinstate: 3,
+  revoke: 0.2,
+  renew: 3,
+  transfer: 2,
+  "reset usage": 4,
+  "rotate key": 1,
+  assign: 4,
+  unassign: 1,
+  "reset device": 2,
+  blacklist: 2,
+  unblacklist: 2,
+  update: 3,
+  "edit policy": 2,
+  "edit feature": 1,
+  "create feature": 1,
+  "delete feature": 0.5,
+  "create version": 0.5,
+  "delete version": 0.3,
+  "sweep expiry": 1,
+  "sweep leases": 1,
+  "sweep heartbeats": 1
+}
+
+export type Verb = keyof typeof usual
+
+export const verbNames = Object.keys(usual) as ReadonlyArray<Verb>
+
+/** What goes wrong at the gate, by what is let through. */
+type Faults = { readonly [verdict in Exclude<Verdict, "pass">]: number }
+
+export interface Plan {
+  readonly nodes: number
+  /** The chance that a transaction is held before its COMMIT until the dice let it go on. */
+  readonly held: number
+  readonly groupMax: number
+  readonly verbs: { readonly [verb in Verb]: number }
+  readonly faults: Faults
+  /** Chances in each turn of the gate: a node loses all its connections, or is stopped, or is taken for dead and lives on. */
+  readonly troubles: { readonly cutOff: number; readonly stopped: number; readonly abandoned: number }
+  /** Chances that a step begins with a leap of time, and that time leaps within it. */
+  readonly leaps: { readonly before: number; readonly within: number }
+  /** The chance that a command is one that was sent before. */
+  readonly repeats: number
+  /** The chance that a command's answer is to be kept with its change. */
+  readonly kept: number
+  readonly policies: ReadonlyArray<Policy>
+  readonly licenses: ReadonlyArray<{ readonly policy: number; readonly machines: number; readonly others: number }>
+  readonly hasVersions: boolean
+}
+
+const rates = [0.01, 0.03, 0.1]
+
+/** A rate, or not at all. */
+const sometimes = (dice: Dice, share = 0.5): number => (dice.chance(share) ? dice.pick(rates) : 0)
+
+const policyOf = (dice: Dice, index: number): Policy => ({
+  id: `pol_${index}`,
+  license_type: dice.pick(["subscription", "time_limited", "trial", "perpetual", "consumption"]),
+  max_activations: dice.pick([0, 1, 1, 2, 3]),
+  max_floating_users: dice.pick([null, 1, 1, 2, 3]),
+  max_container_instances: dice.pick([null, null, 0, 1, 2]),
+  floating_timeout_minutes: dice.pick([1, 30]),
+  grace_period_days: dice.pick([0, 0, 3]),
+  validation_interval_minutes: dice.pick([10, 1440]),
+  require_heartbeat: dice.chance(0.4),
+  allow_offline_activation: dice.chance(0.8),
+  offline_grace_days: 7,
+  allow_vm: dice.chance(0.8),
+  allow_container: dice.chance(0.8),
+  max_transfers: dice.pick([0, 0, 2]),
+  version: 0
+})
+
+const several = <A>(dice: Dice, max: number, one: (index: number) => A): ReadonlyArray<A> =>
+  Array.from({ length: dice.between(1, max) }, (_, index) => one(index))
+
+export const planOf = (dice: Dice): Plan => {
+  const policies = several(dice, 2, (index) => policyOf(dice, index))
+  const verbs = Object.entries(usual).map(([verb, weight]) => [verb, weight * dice.pick([0, 1, 1, 1, 4])])
+  return {
+    nodes: dice.pick([1, 2, 2, 3]),
+    held: dice.pick([0, 0.3, 1]),
+    groupMax: dice.pick([1, 3, 6, 10]),
+    verbs: { ...(Object.fromEntries(verbs) as Plan["verbs"]), activate: usual.activate },
+    faults: {
+      lost: sometimes(dice, 0.3),
+      serialization: sometimes(dice, 0.3),
+      deadlock: sometimes(dice, 0.2),
+      refused: sometimes(dice, 0.3),
+      cut: sometimes(dice, 0.3),
+      unacknowledged: sometimes(dice, 0.4),
+      undecided: sometimes(dice, 0.4)
+    },
+    troubles: {
+      cutOff: sometimes(dice, 0.2) / 10,
+      stopped: sometimes(dice, 0.3) / 5,
+      abandoned: sometimes(dice, 0.3) / 5
+    },
+    leaps: { before: dice.pick([0, 0.1, 0.3]), within: sometimes(dice, 0.4) },
+    repeats: dice.pick([0, 0.1, 0.3]),
+    kept: dice.pick([0, 0.3]),
+    policies,
+    licenses: several(dice, 3, () => ({
+      policy: dice.between(0, policies.length - 1),
+      machines: dice.between(2, 6),
+      others: dice.chance(0.15) ? 80 : 0
+    })),
+    hasVersions: dice.chance(0.5)
+  }
+}

@@ -1,0 +1,100 @@
+/** Holds a license as the events have made it against its rows, with what leaves no event taken over where it may be so. */
+import { isDeepStrictEqual } from "node:util"
+import type { Episode } from "./Episode.ts"
+import { clockStatus, endLease, isCut, type License, replaced, type Situation } from "./model/Model.ts"
+import { leaseEnd } from "./model/Seats.ts"
+import type { Order } from "./Verbs.ts"
+import { told, violation } from "./Violation.ts"
+
+const stages = ["active", "grace_period", "expired"]
+
+/** The clock's state where that is an earlier stage, else the state that there is. */
+export const backByClock = ({ status }: License, byClock: string): string =>
+  stages.indexOf(byClock) < stages.indexOf(status) ? byClock : status
+
+/** A license with its devices and leases as they were heard of last by the database's word. */
+export const asHeard = (license: License, stored: License): License => ({
+  ...license,
+  devices: new Map(
+    Array.from(license.devices, ([key, device]) => {
+      const validated = stored.devices.get(key)?.validated ?? null
+      return [key, validated === device.validated ? device : { ...device, validated }]
+    })
+  ),
+  leases: new Map(
+    Array.from(license.leases, ([token, lease]) => {
+      const ends = stored.leases.get(token)?.ends ?? lease.ends
+      return [token, ends === lease.ends ? lease : { ...lease, ends }]
+    })
+  )
+})
+
+/** What sweeps write down without an event: a state that an edit has set back, leases that ended with their license. */
+export const adoptQuiet = (license: License, stored: License, situations: Iterable<Situation>): License => {
+  let adopted = license
+  for (const { license: seen, policy, now } of situations) {
+    const status = clockStatus(seen, policy, now)
+    if (adopted.status !== stored.status && backByClock(adopted, status) === stored.status) {
+      adopted = { ...adopted, status: stored.status }
+    }
+    for (const [token, lease] of seen.leases) {
+      const isGone = adopted.leases.get(token)?.status === "live" && stored.leases.get(token)?.status === "ended"
+      if (isGone && isCut(lease, seen, policy, now)) adopted = endLease(adopted, token, "ended", "deactivated")
+    }
+  }
+  return adopted
+}
+
+const bindingOf = ({ command }: Order): string => {
+  const { kind, key } = (command as { readonly binding: { readonly kind: string; readonly key: string } }).binding
+  return `${kind}:${key}`
+}
+
+/** When devices and leases were heard of last leaves no event: it must be what some order of the step has made it. */
+export const adoptTimes = (
+  license: License,
+  stored: License,
+  { nows, orders, outcomes }: Episode,
+  situations: Iterable<Situation>
+): License => {
+  const kindOf = ({ request }: Order) => outcomes.get(request)!.kind
+  for (const [key, device] of license.devices) {
+    const heardAt = stored.devices.get(key)?.validated ?? null
+    const asked = orders.filter((order) => order.verb === "validate" && bindingOf(order) === key).map(kindOf)
+    // A validation that is refused after all may have been noted, for that is written beside the question whether it holds.
+    if (heardAt !== device.validated && (asked.length === 0 || !nows.includes(heardAt ?? 0))) {
+      violation(`${device.id} was heard of at ${heardAt}, and nobody knows of it`)
+    }
+    if (asked.includes("told") && (heardAt ?? 0) <= Math.min(...nows) - 1000) {
+      violation(`a validation of ${device.id} was not kept`)
+    }
+  }
+  const possible = Array.from(situations, leaseEnd)
+  let leases = license.leases
+  for (const [token, lease] of license.leases) {
+    const ends = stored.leases.get(token)?.ends ?? lease.ends
+    if (ends === lease.ends) continue
+    const asked = orders.filter(({ command }) => (command as { tokenHash?: string } | undefined)?.tokenHash === token)
+    if (asked.every((order) => kindOf(order) === "refused") || !possible.includes(ends)) {
+      violation(`the end of ${lease.id} is ${ends}, the model says ${lease.ends}`)
+    }
+    leases = replaced(leases, token, { ...lease, ends })
+  }
+  return asHeard({ ...license, leases }, stored)
+}
+
+/** The entries of a map that another does not have. */
+const distinct = (one: unknown, other: unknown): unknown =>
+  one instanceof Map && other instanceof Map
+    ? new Map(Array.from(one).filter(([key, value]) => !isDeepStrictEqual(other.get(key), value)))
+    : one
+
+export const compare = (license: License, stored: License): void => {
+  for (const [member, value] of Object.entries(license)) {
+    const row = stored[member as keyof License]
+    if (isDeepStrictEqual(row, value)) continue
+    violation(
+      `${member} of ${license.id} is ${told(distinct(row, value))}, the model says ${told(distinct(value, row))}`
+    )
+  }
+}

@@ -1,0 +1,166 @@
+/** What the database says, in the model's words. */
+import { Effect } from "effect"
+import { SqlClient } from "effect/sql"
+import { canonicalize } from "../../src/api/CanonicalJson.ts"
+import type { Assignment, Device, Lease, License, Policy, Surroundings } from "./model/Model.ts"
+
+export interface StoredEvent {
+  readonly sequence: number
+  readonly type: string
+  readonly resource: string
+  /** Undefined for what is about no license. */
+  readonly license: string | undefined
+  readonly request: string
+  readonly at: number
+  readonly metadata: { readonly [member: string]: unknown }
+}
+
+export interface StoredUsage {
+  readonly sequence: number
+  readonly license: string
+  readonly feature: string
+  readonly action: string
+  readonly event_id: string | null
+  readonly amount: number
+  readonly balance: number
+  readonly max: number | null
+  readonly request: string
+}
+
+export interface Stored {
+  readonly licenses: ReadonlyMap<string, License>
+  readonly around: Surroundings
+  readonly versionIds: ReadonlyArray<string>
+  /** Since the last look. */
+  readonly events: ReadonlyArray<StoredEvent>
+  readonly ledger: ReadonlyArray<StoredUsage>
+  /** What counters and counts say of all rows. */
+  readonly totals: { readonly [what: string]: number }
+  /** Transactions whose changes and revisions do not go together. */
+  readonly unfenced: ReadonlyArray<string>
+  /** Answers that were kept, by scope. */
+  readonly kept: ReadonlySet<string>
+}
+
+const licensesOf = Effect.fnUntraced(function* (sql: SqlClient.SqlClient) {
+  type Owned<A> = A & { readonly license: string; readonly key: string }
+  const [licenses, devices, leases, assignments, counted] = yield* Effect.all(
+    [
+      sql<License & { readonly metadata: never }>`
+        SELECT id, policy_id AS policy, encode(key_hash, 'hex') AS key, status, starts_at AS starts, expires_at AS expires,
+          maintenance_expires_at AS maintenance, customer_id, customer_email, customer_name, metadata,
+          active_device_count AS active, times_activated AS activations, times_transferred AS transfers,
+          total_consumptions AS total, entitlement_counter AS version
+        FROM licenses ORDER BY id`,
+      sql<Owned<Device>>`
+        SELECT license_id AS license, binding_kind || ':' || binding_key AS key, id, binding_kind AS kind, status,
+          holds_slot AS slot, activated_at AS activated, last_validated_at AS validated FROM devices ORDER BY id`,
+      sql<Owned<Lease>>`
+        SELECT license_id AS license, encode(token_hash, 'hex') AS key, id, device_id AS device, status, expires_at AS ends
+        FROM leases ORDER BY id`,
+      sql<Owned<Assignment & { readonly metadata: never }>>`
+        SELECT license_id AS license, feature_id AS key, enabled, max_consumptions AS max, total_consumptions AS used,
+          expires_at AS expires, metadata FROM license_features ORDER BY feature_id`,
+      sql<Owned<{ readonly feature: string; readonly amount: number }>>`
+        SELECT license_id AS license, event_id AS key, feature_id AS feature, amount FROM usage_ledger
+        WHERE event_id IS NOT NULL ORDER BY sequence`
+    ],
+    { concurrency: "unbounded" }
+  )
+  const owned = <A extends object>(rows: ReadonlyArray<Owned<A>>, id: string): ReadonlyMap<string, A> =>
+    new Map(rows.flatMap(({ license, key, ...row }) => (license === id ? [[key, row as unknown as A] as const] : [])))
+  return new Map(
+    licenses.map((row): [string, License] => [
+      row.id,
+      {
+        ...row,
+        metadata: canonicalize(row.metadata),
+        devices: owned<Device>(devices, row.id),
+        leases: owned<Lease>(leases, row.id),
+        assignments: new Map(
+          Array.from(owned<Assignment & { readonly metadata: never }>(assignments, row.id), ([key, assignment]) => [
+            key,
+            { ...assignment, metadata: canonicalize(assignment.metadata) }
+          ])
+        ),
+        counted: owned(counted, row.id)
+      }
+    ])
+  )
+})
+
+const surroundingsOf = Effect.fnUntraced(function* (sql: SqlClient.SqlClient) {
+  const [policies, features, versions] = yield* Effect.all(
+    [
+      sql<Policy>`
+        SELECT id, license_type, max_activations, max_floating_users, max_container_instances, floating_timeout_minutes,
+          grace_period_days, validation_interval_minutes, require_heartbeat, allow_offline_activation, offline_grace_days,
+          allow_vm, allow_container, max_transfers, entitlement_counter AS version FROM policies ORDER BY id`,
+      sql<{ readonly id: string; readonly code: string }>`
+        SELECT id, code FROM features WHERE product_id = 'prod_own' ORDER BY id`,
+      sql<{ readonly id: string; readonly version: string; readonly released_at: number }>`
+        SELECT id, version, released_at FROM product_versions ORDER BY version`
+    ],
+    { concurrency: "unbounded" }
+  )
+  const around: Surroundings = {
+    policies: new Map(policies.map((policy) => [policy.id, policy])),
+    features: new Map(features.map(({ id, code }) => [id, code])),
+    versions: new Map(versions.map(({ version, released_at }) => [version, released_at]))
+  }
+  return { around, versionIds: versions.map(({ id }) => id) }
+})
+
+const newsOf = (sql: SqlClient.SqlClient, after: { readonly event: number; readonly usage: number }) =>
+  Effect.all(
+    [
+      sql<StoredEvent & { readonly license: string | null }>`
+        SELECT sequence, event_type AS type, resource_id AS resource, metadata->>'request_id' AS request, created_at AS at,
+          metadata, CASE resource_type WHEN 'license' THEN resource_id ELSE metadata->>'license_id' END AS license
+        FROM events WHERE sequence > ${after.event} ORDER BY sequence`,
+      sql<StoredUsage>`
+        SELECT sequence, license_id AS license, feature_id AS feature, action, event_id, amount, balance_after AS balance,
+          max_after AS max, request_id AS request
+        FROM usage_ledger WHERE sequence > ${after.usage} ORDER BY sequence`
+    ],
+    { concurrency: "unbounded" }
+  )
+
+const totalsOf = (sql: SqlClient.SqlClient) => sql<{ readonly [what: string]: number }>`
+  SELECT last AS "event counter", (SELECT count(*) FROM events) AS events,
+    (SELECT coalesce(max(sequence), 0) FROM events) AS "last event", ledger_last AS "ledger counter",
+    (SELECT count(*) FROM usage_ledger) AS "ledger rows",
+    (SELECT coalesce(max(sequence), 0) FROM usage_ledger) AS "last ledger row",
+    (SELECT count(*) FROM webhook_deliveries) AS deliveries
+  FROM event_sequence`
+
+const unfencedOf = (sql: SqlClient.SqlClient) => sql<{ readonly wrong: string }>`
+  WITH seen AS (DELETE FROM simulation_changes RETURNING *)
+  SELECT license_id || ': ' || string_agg(what, ', ') || ' changed, revision +' || sum(raised) AS wrong
+  FROM seen GROUP BY xid, license_id HAVING sum(raised) > 1 OR (bool_or(decisive) AND sum(raised) <> 1)`
+
+/** Everything that can be read, in a moment in which nobody writes. */
+export const look = Effect.fnUntraced(function* (after: { readonly event: number; readonly usage: number }) {
+  const sql = yield* SqlClient.SqlClient
+  const [licenses, surroundings, [events, ledger], [totals], unfenced, kept] = yield* Effect.all(
+    [
+      licensesOf(sql),
+      surroundingsOf(sql),
+      newsOf(sql, after),
+      totalsOf(sql),
+      unfencedOf(sql),
+      sql<{ readonly scope: Uint8Array }>`SELECT scope FROM idempotent_answers ORDER BY scope`
+    ],
+    { concurrency: "unbounded" }
+  )
+  const stored: Stored = {
+    licenses,
+    ...surroundings,
+    events: events.map((event) => ({ ...event, license: event.license ?? undefined })),
+    ledger,
+    totals: totals!,
+    unfenced: unfenced.map(({ wrong }) => wrong),
+    kept: new Set(kept.map(({ scope }) => Buffer.from(scope).toString()))
+  }
+  return stored
+})

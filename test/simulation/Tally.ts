@@ -1,0 +1,76 @@
+/** How often what happened: a run that leaves something out must show it. */
+import { faultNames } from "./Faults.ts"
+import type { Outcome } from "./Outcome.ts"
+import { type Verb, verbNames } from "./Plan.ts"
+import type { Order } from "./Verbs.ts"
+
+/** Faults beyond those of the gate, and what makes faults matter. */
+const happenings = [
+  ...Object.values(faultNames),
+  "undecided: committed",
+  "undecided: rolled back",
+  "node cut off from the database",
+  "node dies",
+  "node taken for dead lives on",
+  "time leaps between steps",
+  "time leaps within a step",
+  "request repeated",
+  "license asked at another node than before",
+  "transaction held before its COMMIT",
+  "transaction waits for a lock",
+  "decision overtaken by another"
+]
+
+const commandName = (verb: Verb, kind: Outcome["kind"]) => `${verb}: ${kind}`
+
+/** With everything that a long run should have seen. */
+export const expectedTally = (): Tally =>
+  new Tally([...happenings, ...verbNames.map((verb) => commandName(verb, "told"))])
+
+export class Tally {
+  private readonly counts = new Map<string, number>()
+
+  /** What may never stay at zero unseen is named from the beginning. */
+  constructor(expected: Iterable<string> = []) {
+    for (const what of expected) this.counts.set(what, 0)
+  }
+
+  readonly count = (what: string, times = 1): void => {
+    this.counts.set(what, (this.counts.get(what) ?? 0) + times)
+  }
+
+  add(other: Tally): void {
+    for (const [what, times] of other.counts) this.count(what, times)
+  }
+
+  countStep(orders: ReadonlyArray<Order>, outcomes: ReadonlyMap<string, Outcome>): void {
+    for (const { isRepeated, node, request, subject, verb } of orders) {
+      const outcome = outcomes.get(request)
+      if (outcome === undefined) continue
+      this.count(commandName(verb, outcome.kind))
+      if (outcome.kind === "refused") this.count(outcome.code)
+      if (isRepeated) this.count("request repeated")
+      const before = this.nodes.get(subject)
+      if (before !== undefined && before !== node) this.count("license asked at another node than before")
+      this.nodes.set(subject, node)
+    }
+  }
+
+  private readonly nodes = new Map<string, number>()
+
+  of(what: string): number {
+    return this.counts.get(what) ?? 0
+  }
+
+  /** What never happened. */
+  get missing(): ReadonlyArray<string> {
+    return Array.from(this.counts).flatMap(([what, times]) => (times === 0 ? [what] : []))
+  }
+
+  /** One line for each name. */
+  get lines(): ReadonlyArray<string> {
+    const names = Array.from(this.counts.keys())
+    const width = Math.max(0, ...names.map((name) => name.length))
+    return Array.from(this.counts, ([name, times]) => `${name.padEnd(width)} ${String(times).padStart(8)}`)
+  }
+}

@@ -1,0 +1,107 @@
+/** What can be asked of a node, each with the production code that does it and the model's word on what it should come to. */
+import { Clock, Effect } from "effect"
+import type { Code } from "../../src/api/Failure.ts"
+import { Features } from "../../src/features/Features.ts"
+import * as Activation from "../../src/licenses/Activation.ts"
+import { assign, unassign } from "../../src/licenses/Assignments.ts"
+import { consume } from "../../src/licenses/Consumption.ts"
+import { blacklist, reset, unblacklist } from "../../src/licenses/DeviceActions.ts"
+import { ExpirySweep } from "../../src/licenses/ExpirySweep.ts"
+import * as Floating from "../../src/licenses/Floating.ts"
+import { HeartbeatSweep } from "../../src/licenses/HeartbeatSweep.ts"
+import { rotateKey } from "../../src/licenses/KeyRotation.ts"
+import { LeaseSweep } from "../../src/licenses/LeaseSweep.ts"
+import { LicenseActors } from "../../src/licenses/LicenseActors.ts"
+import type { Rule } from "../../src/licenses/LicenseCommand.ts"
+import type { LicenseSnapshot } from "../../src/licenses/LicenseState.ts"
+import * as Lifecycle from "../../src/licenses/Lifecycle.ts"
+import { issueOffline } from "../../src/licenses/Offline.ts"
+import { renew } from "../../src/licenses/Renewal.ts"
+import { shownLicense } from "../../src/licenses/Shown.ts"
+import { transfer } from "../../src/licenses/Transfer.ts"
+import { update } from "../../src/licenses/Update.ts"
+import { resetUsage } from "../../src/licenses/UsageReset.ts"
+import { Policies } from "../../src/policies/Policies.ts"
+import { Versions } from "../../src/versions/Versions.ts"
+import * as Management from "./model/Management.ts"
+import type { Answer, Situation } from "./model/Model.ts"
+import * as Runtime from "./model/Runtime.ts"
+import * as Seats from "./model/Seats.ts"
+import type { Services } from "./Node.ts"
+import type { Verb } from "./Plan.ts"
+import { product } from "./World.ts"
+
+/** One request of a client or an operator. */
+export interface Order {
+  /** As events and ledger rows name it. */
+  readonly request: string
+  readonly verb: Verb
+  /** The license, policy, feature or version that it is about. */
+  readonly subject: string
+  readonly command: unknown
+  /** Where it is sent. */
+  readonly node: number
+  /** Whether it was sent before. */
+  readonly isRepeated: boolean
+  /** The Idempotency-Key under which its answer is to be kept. */
+  readonly scope: string | undefined
+}
+
+interface Ask {
+  readonly ask: (order: Order) => Effect.Effect<unknown, unknown, Services>
+  /** Undefined for what is not asked of a license. */
+  readonly expected?: (situation: Situation, command: unknown) => Answer
+}
+
+const shown = ({ license, policy }: LicenseSnapshot) =>
+  Effect.map(Clock.currentTimeMillis, (now) => shownLicense(license, policy, now))
+
+const ofLicense = <Command, Reply, C extends Code>(
+  rule: Rule<Command, Reply, C>,
+  expected: (situation: Situation, command: Command) => Answer,
+  finish?: (reply: Reply) => Effect.Effect<unknown>
+): Ask => ({
+  ask: ({ subject, command }) =>
+    LicenseActors.use((actors) => actors.ask(subject, rule, command as never, finish as never)),
+  expected: expected as never
+})
+
+export const verbs: { readonly [verb in Verb]: Ask } = {
+  activate: ofLicense(Activation.activate, Runtime.activate),
+  validate: ofLicense(Activation.validate, Runtime.validate),
+  check: ofLicense(Activation.check, Runtime.check),
+  consume: ofLicense(consume, Runtime.consume),
+  deactivate: ofLicense(Activation.deactivate, Runtime.deactivate),
+  offline: ofLicense(issueOffline, Runtime.issueOffline),
+  checkout: ofLicense(Floating.checkout, Seats.checkout),
+  heartbeat: ofLicense(Floating.heartbeat, Seats.heartbeat),
+  checkin: ofLicense(Floating.checkin, Seats.checkin),
+  suspend: ofLicense(Lifecycle.suspend, Management.suspend, shown),
+  reinstate: ofLicense(Lifecycle.reinstate, Management.reinstate, shown),
+  revoke: ofLicense(Lifecycle.revoke, Management.revoke, shown),
+  renew: ofLicense(renew, Management.renew, shown),
+  transfer: ofLicense(transfer, Management.transfer, shown),
+  "reset usage": ofLicense(resetUsage, Management.resetUsage),
+  "rotate key": ofLicense(rotateKey, Management.rotateKey, shown),
+  assign: ofLicense(assign, Management.assign),
+  unassign: ofLicense(unassign, Management.unassign),
+  "reset device": ofLicense(reset, Management.resetDevice),
+  blacklist: ofLicense(blacklist, Management.blacklist),
+  unblacklist: ofLicense(unblacklist, Management.unblacklist),
+  update: ofLicense(update, Management.update, shown),
+  "edit policy": {
+    ask: ({ subject, command }) => Policies.use((policies) => policies.update(subject, command as never))
+  },
+  "edit feature": {
+    ask: ({ subject, command }) => Features.use((features) => features.update(subject, command as never))
+  },
+  "create feature": { ask: ({ command }) => Features.use((features) => features.create(product, command as never)) },
+  "delete feature": { ask: ({ subject }) => Features.use((features) => features.delete(subject)) },
+  "create version": { ask: ({ command }) => Versions.use((versions) => versions.create(product, command as never)) },
+  "delete version": { ask: ({ subject }) => Versions.use((versions) => versions.delete(product, subject)) },
+  "sweep expiry": { ask: () => ExpirySweep.use(({ pass }) => pass) },
+  "sweep leases": { ask: () => LeaseSweep.use(({ pass }) => pass) },
+  "sweep heartbeats": { ask: () => HeartbeatSweep.use(({ pass }) => pass) }
+}
+
+export const isOfLicense = ({ verb }: Order): boolean => verbs[verb].expected !== undefined

@@ -1,0 +1,29 @@
+/** What a simulation is for: something that must hold does not. */
+import { inspect } from "node:util"
+
+export class Violation extends Error {
+  override readonly name = "Violation"
+}
+
+export const violation: (what: string) => never = (what) => {
+  throw new Violation(what)
+}
+
+/** A value as a person reads it, in one line. */
+export const told = (value: unknown): string =>
+  inspect(value, { breakLength: Number.POSITIVE_INFINITY, compact: true, depth: 6, maxStringLength: 60 })
+
+/** What a story needs not tell: who has read the seed knows it, or can look it up. */
+const known =
+  /^(redacted|is_vm|is_container|hostname|fingerprint|cluster_id|pod_name|issued_at|metadata|license_id|product_id)$/
+
+/** A command or an answer without what everybody knows. */
+export const brief = (value: unknown): string =>
+  told(
+    JSON.parse(
+      JSON.stringify(value ?? null, (member, inner) => {
+        if (known.test(member)) return undefined
+        return typeof inner === "string" && /^[0-9a-f]{64}$/.test(inner) ? inner.slice(0, 8) : inner
+      })
+    )
+  )

@@ -1,0 +1,262 @@
+/** What the back office's commands should come to. */
+import { canonicalize } from "../../../src/api/CanonicalJson.ts"
+import type { Code } from "../../../src/api/Failure.ts"
+import type { AssignCommand } from "../../../src/licenses/Assignments.ts"
+import type { DeviceCommand } from "../../../src/licenses/DeviceActions.ts"
+import type { RotateKeyCommand } from "../../../src/licenses/KeyRotation.ts"
+import type { RenewCommand } from "../../../src/licenses/Renewal.ts"
+import type { TransferCommand } from "../../../src/licenses/Transfer.ts"
+import type { UpdateCommand } from "../../../src/licenses/Update.ts"
+import type { UsageResetCommand } from "../../../src/licenses/UsageReset.ts"
+import { accepted, refused } from "./Ladder.ts"
+import {
+  type Answer,
+  type Assignment,
+  clockStatus,
+  type Device,
+  dayMillis,
+  deviceById,
+  type Entry,
+  endLease,
+  endLeases,
+  type License,
+  liveLeaseOf,
+  publishedVersion,
+  replaced,
+  type Situation,
+  statusAt
+} from "./Model.ts"
+import { deviceMoves, licenseMoves } from "./Moves.ts"
+
+/** Links that commands may name, with the product that they belong to. */
+const links = { customers: ["cust_a", "cust_b"], orders: ["ord_own", "ord_foreign"] } as const
+
+const shown = ({ policy, now }: Situation, license: License) => ({
+  status: statusAt(license, policy, now),
+  entitlement_version: publishedVersion(license, policy, now),
+  active_device_count: license.active,
+  times_activated: license.activations,
+  times_transferred: license.transfers,
+  total_consumptions: license.total,
+  expires_at: license.expires ?? undefined,
+  customer_id: license.customer_id ?? undefined,
+  customer_name: license.customer_name ?? undefined
+})
+
+const isRevoked = ({ license }: Situation): boolean => license.status === "revoked"
+
+const raised = (license: License): License => ({ ...license, version: license.version + 1 })
+
+/** A move of the table; `also` is what goes with it. */
+const lifecycle =
+  (verb: keyof typeof licenseMoves, event: string, also: (license: License) => License) =>
+  (situation: Situation): Answer => {
+    const { license, policy, now } = situation
+    const to = licenseMoves[verb][statusAt(license, policy, now)]!
+    if (to === "conflict") return refused(situation, "LICENSE_STATE_CONFLICT")
+    if (to === "unchanged") return accepted(license, shown(situation, license))
+    const status = to === "by clock" ? clockStatus(license, policy, now) : to
+    const after = raised(also({ ...license, status }))
+    return accepted(after, shown(situation, after), event)
+  }
+
+export const suspend = lifecycle("suspend", "license.suspended", (license) =>
+  endLeases(license, "ended", "deactivated")
+)
+export const reinstate = lifecycle("reinstate", "license.reinstated", (license) => license)
+export const revoke = lifecycle("revoke", "license.revoked", (license) => ({
+  ...endLeases(license, "ended", "deactivated"),
+  active: 0,
+  devices: new Map(
+    Array.from(license.devices, ([key, device]) => [
+      key,
+      device.status === "active" ? { ...device, status: "deactivated", slot: false } : device
+    ])
+  )
+}))
+
+export const renew = (situation: Situation, command: RenewCommand): Answer => {
+  const { license, policy, now } = situation
+  const status = licenseMoves.renew[statusAt(license, policy, now)]!
+  if (status === "conflict") return refused(situation, "LICENSE_STATE_CONFLICT")
+  if (!["subscription", "time_limited", "trial"].includes(policy.license_type)) {
+    return refused(situation, "LICENSE_NOT_RENEWABLE")
+  }
+  if (command.order_id === "ord_foreign") return refused(situation, "LINKAGE_MISMATCH")
+  if (command.order_id !== undefined && command.order_id !== "ord_own") return refused(situation, "NOT_FOUND")
+  const basis = Math.max(license.expires ?? now, now)
+  const expires = command.expires_at ?? basis + (command.extend_by_days ?? 0) * dayMillis
+  if (expires <= now) return refused(situation, "EXPIRY_NOT_IN_FUTURE")
+  if (license.starts !== null && license.starts >= expires) return refused(situation, "VALIDATION_ERROR")
+  const after = raised({ ...license, status, expires })
+  return accepted(after, shown(situation, after), "license.renewed")
+}
+
+const resettable = Object.entries(deviceMoves.reset).flatMap(([from, to]) => (to === "reset" ? [from] : []))
+
+const allReset = (license: License): License => ({
+  ...endLeases(license, "ended", "deactivated"),
+  active: 0,
+  devices: new Map(
+    Array.from(license.devices, ([key, device]) => [
+      key,
+      resettable.includes(device.status) ? { ...device, status: "reset", slot: false } : device
+    ])
+  )
+})
+
+export const transfer = (situation: Situation, command: TransferCommand): Answer => {
+  const { license, policy } = situation
+  if (isRevoked(situation)) return refused(situation, "LICENSE_STATE_CONFLICT")
+  const { customer_id = license.customer_id, customer_email = license.customer_email } = command
+  const { customer_name = license.customer_name, reset_devices = false } = command
+  const isKnown = !command.customer_id || (links.customers as ReadonlyArray<string>).includes(command.customer_id)
+  if (!isKnown) return refused(situation, "NOT_FOUND")
+  const owner = { customer_id: customer_id || null, customer_email, customer_name }
+  const moves = (["customer_id", "customer_email", "customer_name"] as const).some((one) => owner[one] !== license[one])
+  if (moves && policy.max_transfers > 0 && license.transfers >= policy.max_transfers) {
+    return refused(situation, "TRANSFER_LIMIT_REACHED")
+  }
+  const resets = reset_devices && Array.from(license.devices.values()).some(({ status }) => resettable.includes(status))
+  if (!moves && !resets) return accepted(license, shown(situation, license))
+  const left = resets ? allReset(license) : license
+  const after = raised(moves ? { ...left, ...owner, transfers: license.transfers + 1 } : left)
+  return accepted(after, shown(situation, after), "license.transferred")
+}
+
+const assignmentTold = ({ enabled, max, used }: Assignment) => ({
+  enabled,
+  total_consumptions: used,
+  max_consumptions: max ?? undefined,
+  remaining: max === null ? undefined : Math.max(0, max - used)
+})
+
+export const resetUsage = (situation: Situation, command: UsageResetCommand): Answer => {
+  const { license, around } = situation
+  if (isRevoked(situation)) return refused(situation, "LICENSE_STATE_CONFLICT")
+  const feature = Array.from(license.assignments.keys()).find(
+    (id) => id === command.feature_id || around.features.get(id) === command.feature_code
+  )
+  const before = feature === undefined ? undefined : license.assignments.get(feature)
+  if (feature === undefined || before === undefined) return refused(situation, "NOT_FOUND")
+  const ledger: Array<Entry> = []
+  let { max, used } = before
+  const enter = (action: string, amount: number) => ledger.push({ feature, action, amount, balance: used, max })
+  if (command.max_consumptions !== undefined && command.max_consumptions !== max) {
+    max = command.max_consumptions
+    enter("set_limit", max)
+  }
+  if (command.add_credits !== undefined) {
+    if (max === null || max + command.add_credits > Number.MAX_SAFE_INTEGER)
+      return refused(situation, "VALIDATION_ERROR")
+    max += command.add_credits
+    enter("top_up", command.add_credits)
+  }
+  const total = command.reset_consumed === true ? 0 : command.total_consumptions
+  if (total !== undefined && total !== used) {
+    used = total
+    enter("reset", total - before.used)
+  }
+  if (max === before.max && used === before.used) return accepted(license, assignmentTold(before))
+  const assignment = { ...before, max, used }
+  const after = raised({ ...license, assignments: replaced(license.assignments, feature, assignment) })
+  return { ...accepted(after, assignmentTold(assignment), "license.usage_reset"), ledger }
+}
+
+export const rotateKey = (situation: Situation, command: RotateKeyCommand): Answer => {
+  if (isRevoked(situation)) return refused(situation, "LICENSE_STATE_CONFLICT")
+  const after = { ...situation.license, key: command.key_hash }
+  return accepted(after, shown(situation, after), "license.key_rotated")
+}
+
+const given = <A>(value: A | null | undefined, before: A | null): A | null => (value === undefined ? before : value)
+
+export const assign = (situation: Situation, command: AssignCommand): Answer => {
+  const { license, around } = situation
+  if (isRevoked(situation)) return refused(situation, "LICENSE_STATE_CONFLICT")
+  if (command.feature_id === "feat_foreign") return refused(situation, "LINKAGE_MISMATCH")
+  if (!around.features.has(command.feature_id)) return refused(situation, "NOT_FOUND")
+  const before = license.assignments.get(command.feature_id)
+  const assignment: Assignment = {
+    enabled: command.enabled ?? before?.enabled ?? true,
+    max: given(command.max_consumptions, before?.max ?? null),
+    used: before?.used ?? 0,
+    expires: given(command.expires_at, before?.expires ?? null),
+    metadata: command.metadata === undefined ? (before?.metadata ?? "{}") : canonicalize(command.metadata)
+  }
+  const told = assignmentTold(assignment)
+  if (before !== undefined && same(before, assignment)) return accepted(license, told)
+  const after = raised({ ...license, assignments: replaced(license.assignments, command.feature_id, assignment) })
+  const { max, used } = assignment
+  const entry = { feature: command.feature_id, action: "set_limit", amount: max ?? 0, balance: used, max }
+  const isLimited = before !== undefined && before.max !== max
+  return { ...accepted(after, told, "license.feature_assigned"), ledger: isLimited ? [entry] : [] }
+}
+
+const same = (one: object, other: object): boolean => canonicalize(one as never) === canonicalize(other as never)
+
+export const unassign = (situation: Situation, { feature_id }: { readonly feature_id: string }): Answer => {
+  if (isRevoked(situation)) return refused(situation, "LICENSE_STATE_CONFLICT")
+  const assignments = new Map(situation.license.assignments)
+  const used = assignments.get(feature_id)?.used
+  if (!assignments.delete(feature_id) || used === undefined) return refused(situation, "NOT_FOUND")
+  const after = raised({ ...situation.license, assignments })
+  const entry = { feature: feature_id, action: "reset", amount: -used, balance: 0, max: null }
+  return { ...accepted(after, {}, "license.feature_removed"), ledger: used > 0 ? [entry] : [] }
+}
+
+const deviceAction =
+  (verb: keyof typeof deviceMoves, event: string, leaseStatus: string) =>
+  (situation: Situation, { device_id }: DeviceCommand): Answer => {
+    const { license } = situation
+    const [key, device] = deviceById(license, device_id) ?? []
+    if (key === undefined || device === undefined) return refused(situation, "NOT_FOUND")
+    if (isRevoked(situation)) return refused(situation, "LICENSE_STATE_CONFLICT")
+    const to = deviceMoves[verb][device.status]!
+    if (to === "conflict") return refused(situation, "DEVICE_STATE_CONFLICT")
+    if (to === "unchanged") return accepted(license, { id: device_id, status: device.status })
+    const lease = liveLeaseOf(license, device_id)
+    const freed = lease === undefined ? license : endLease(license, lease[0], leaseStatus, "deactivated")
+    const moved: Device = { ...device, status: to, slot: false }
+    const active = device.slot ? license.active - 1 : license.active
+    const after = { ...freed, active, devices: replaced(freed.devices, key, moved) }
+    return accepted(after, { id: device_id, status: to }, event)
+  }
+
+export const resetDevice = deviceAction("reset", "device.reset", "ended")
+export const blacklist = deviceAction("blacklist", "device.blacklisted", "blacklisted")
+export const unblacklist = deviceAction("unblacklist", "device.unblacklisted", "ended")
+
+/** The dates that a license of a type may have. */
+const wrongTerms = (type: string, { expires, starts, maintenance }: License): Code | undefined => {
+  const isPerpetual = type === "perpetual"
+  const needsEnd = ["time_limited", "subscription", "trial"].includes(type)
+  const isWrong =
+    (isPerpetual && expires !== null) ||
+    (!isPerpetual && maintenance !== null) ||
+    (needsEnd && expires === null) ||
+    (starts !== null && expires !== null && starts >= expires)
+  return isWrong ? "VALIDATION_ERROR" : undefined
+}
+
+export const update = (situation: Situation, command: UpdateCommand): Answer => {
+  const { license, policy, now } = situation
+  if (isRevoked(situation)) return refused(situation, "LICENSE_STATE_CONFLICT")
+  const edited: License = {
+    ...license,
+    customer_name: given(command.customer_name, license.customer_name),
+    starts: given(command.starts_at, license.starts),
+    expires: given(command.expires_at, license.expires),
+    maintenance: given(command.maintenance_expires_at, license.maintenance),
+    metadata: command.metadata === undefined ? license.metadata : canonicalize(command.metadata)
+  }
+  const members = ["customer_name", "starts", "expires", "maintenance", "metadata"] as const
+  if (members.every((member) => edited[member] === license[member])) return accepted(license, shown(situation, license))
+  const code = wrongTerms(policy.license_type, edited)
+  if (code !== undefined) return refused(situation, code)
+  const isRevived = edited.status !== "suspended" && clockStatus(edited, policy, now) === "active"
+  const moved: License = isRevived ? { ...edited, status: "active" } : edited
+  const isShown = edited.expires !== license.expires || edited.maintenance !== license.maintenance
+  const after = isShown ? raised(moved) : moved
+  return accepted(after, shown(situation, after), "license.updated")
+}

@@ -1,0 +1,154 @@
+/** What the runtime's commands on devices and usage should come to. */
+import type { Code } from "../../../src/api/Failure.ts"
+import { formatTimestamp } from "../../../src/api/Timestamp.ts"
+import type { ActivateCommand } from "../../../src/licenses/Activation.ts"
+import type { RuntimeCommand } from "../../../src/licenses/Admission.ts"
+import type { ConsumeCommand } from "../../../src/licenses/Consumption.ts"
+import { accepted, admission, bindingOf, common, deviceOf, entitlement, inactive, refused, standing } from "./Ladder.ts"
+import {
+  type Answer,
+  type Assignment,
+  accessEnd,
+  type Device,
+  dayMillis,
+  type License,
+  liveLeaseOf,
+  replaced,
+  type Situation
+} from "./Model.ts"
+
+const slots = ({ devices }: License, kind?: Device["kind"]): number =>
+  Array.from(devices.values()).filter((device) => device.slot && (kind === undefined || device.kind === kind)).length
+
+const fullFor = ({ license, policy }: Situation, { binding }: RuntimeCommand): Code | undefined => {
+  const { max_activations, max_container_instances } = policy
+  const isApart = max_container_instances !== null
+  if (isApart && binding.is_container) {
+    const isFull = max_container_instances > 0 && slots(license, "container") >= max_container_instances
+    return isFull ? "CONTAINER_LIMIT_REACHED" : undefined
+  }
+  const used = slots(license, isApart ? "hardware" : undefined)
+  return max_activations > 0 && used >= max_activations ? "ACTIVATION_LIMIT_REACHED" : undefined
+}
+
+export const activate = (situation: Situation, command: ActivateCommand): Answer => {
+  const code = admission(situation, command)
+  if (code !== undefined) return refused(situation, code)
+  const { license, now } = situation
+  const known = deviceOf(situation, command)
+  if (known?.status === "active" && known.slot) return accepted(license, entitlement(situation, known.id))
+  const full = fullFor(situation, command)
+  if (full !== undefined) return refused(situation, full, "license.activation_limit_reached")
+  const device: Device = {
+    id: known?.id ?? command.newDeviceId,
+    kind: command.binding.kind,
+    status: "active",
+    slot: true,
+    activated: now,
+    validated: known?.validated ?? null
+  }
+  const after = {
+    ...license,
+    active: license.active + 1,
+    activations: license.activations + 1,
+    devices: replaced(license.devices, bindingOf(command), device)
+  }
+  return accepted(after, entitlement({ ...situation, license: after }, device.id), "license.activated")
+}
+
+export const validate = (situation: Situation, command: RuntimeCommand): Answer => {
+  const device = deviceOf(situation, command)
+  const code = admission(situation, command) ?? inactive(situation, device)
+  const isSilent = code === "DEVICE_NOT_ACTIVE" && device!.status === "expired" && device!.activated !== null
+  if (isSilent && situation.policy.require_heartbeat) return refused(situation, "HEARTBEAT_OVERDUE")
+  if (code !== undefined) return refused(situation, code)
+  return accepted(situation.license, entitlement(situation, device!.id))
+}
+
+export const check = (situation: Situation, command: RuntimeCommand): Answer => {
+  const device = deviceOf(situation, command)
+  const code = admission(situation, command) ?? inactive(situation, device)
+  return code === undefined ? accepted(situation.license, entitlement(situation, device!.id)) : refused(situation, code)
+}
+
+export const deactivate = (situation: Situation, command: RuntimeCommand): Answer => {
+  const { license } = situation
+  const device = deviceOf(situation, command)
+  const code = standing(situation, command.keyHash)
+  if (code !== undefined) return refused(situation, code)
+  if (device === undefined) return refused(situation, "DEVICE_NOT_FOUND")
+  if (device.status === "blacklisted") return refused(situation, "DEVICE_BLACKLISTED")
+  if (device.status !== "active" || !device.slot) return refused(situation, "DEVICE_STATE_CONFLICT")
+  const isSeated = liveLeaseOf(license, device.id) !== undefined
+  const left: Device = {
+    ...device,
+    slot: false,
+    status: isSeated ? "active" : "deactivated",
+    activated: isSeated ? null : device.activated
+  }
+  const after = { ...license, active: license.active - 1, devices: replaced(license.devices, bindingOf(command), left) }
+  return accepted(after, common({ ...situation, license: after }, device.id), "license.deactivated")
+}
+
+export const issueOffline = (situation: Situation, command: RuntimeCommand): Answer => {
+  const { license, policy, now } = situation
+  const device = deviceOf(situation, command)
+  const off = policy.allow_offline_activation ? undefined : "OFFLINE_NOT_ALLOWED"
+  const code = admission(situation, command, off) ?? inactive(situation, device)
+  if (code !== undefined) return refused(situation, code)
+  if (!device!.slot) return refused(situation, "DEVICE_NOT_ACTIVE")
+  const until = Math.min(now + policy.offline_grace_days * dayMillis, accessEnd(license, policy))
+  const told = { ...entitlement(situation, device!.id), offline_expires_at: formatTimestamp(until) }
+  return accepted(license, told, "license.offline_issued")
+}
+
+const usageRefusal = (
+  situation: Situation,
+  use: ConsumeCommand,
+  assignment: Assignment | undefined
+): Code | undefined => {
+  if (assignment === undefined) return "FEATURE_NOT_ENTITLED"
+  if (!assignment.enabled) return "FEATURE_DISABLED"
+  if (assignment.expires !== null && situation.now >= assignment.expires) return "FEATURE_EXPIRED"
+  const used = assignment.used + use.amount
+  if (assignment.max !== null && used > assignment.max) return "USAGE_LIMIT_EXCEEDED"
+  return Math.max(used, situation.license.total + use.amount) > Number.MAX_SAFE_INTEGER ? "VALIDATION_ERROR" : undefined
+}
+
+const usageEvents = (before: number, after: number, max: number | null): ReadonlyArray<string> => {
+  const reaches = (mark: number) => max !== null && before < mark && mark <= after
+  return [
+    "usage.consumed",
+    ...(reaches((max ?? 0) * 0.8) ? ["usage.threshold_reached"] : []),
+    ...(reaches(max ?? 0) ? ["usage.exhausted"] : [])
+  ]
+}
+
+export const consume = (situation: Situation, command: ConsumeCommand): Answer => {
+  const { license, around } = situation
+  const device = deviceOf(situation, command)
+  const code = admission(situation, command) ?? inactive(situation, device)
+  if (code !== undefined) return refused(situation, code)
+  const counted = license.counted.get(command.event_id)
+  if (counted !== undefined) {
+    const isSame = around.features.get(counted.feature) === command.feature_code && counted.amount === command.amount
+    return isSame ? accepted(license, entitlement(situation, device!.id)) : refused(situation, "EVENT_ID_CONFLICT")
+  }
+  const feature = Array.from(license.assignments.keys()).find((id) => around.features.get(id) === command.feature_code)
+  const assignment = feature === undefined ? undefined : license.assignments.get(feature)
+  const why = usageRefusal(situation, command, assignment)
+  if (why !== undefined || feature === undefined || assignment === undefined) return refused(situation, why!)
+  const balance = assignment.used + command.amount
+  const after = {
+    ...license,
+    total: license.total + command.amount,
+    assignments: replaced(license.assignments, feature, { ...assignment, used: balance }),
+    counted: replaced(license.counted, command.event_id, { feature, amount: command.amount })
+  }
+  return {
+    license: after,
+    events: usageEvents(assignment.used, balance, assignment.max),
+    ledger: [{ feature, action: "consume", amount: command.amount, balance, max: assignment.max }],
+    told: entitlement({ ...situation, license: after }, device!.id)
+  }
+}
