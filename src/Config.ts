@@ -180,6 +180,13 @@ const settings = {
     30,
     integer(1, 3_650)
   ),
+  /** A font for what is printed in pdf exports and ours lacks, as Chinese names; unset: such characters are shown as a mark. */
+  reportsFont: setting<string | undefined>(
+    "LICENSING_REPORTS_FONT",
+    "a font file, of a collection with # and the font's PostScript name, as /fonts/Noto.ttc#NotoSansCJKsc-Regular",
+    undefined,
+    text
+  ),
   /** Seconds between two sweeps over what time has changed. */
   sweepSeconds: setting("LICENSING_SWEEP_SECONDS", "a whole number of seconds from 1 to 86400", 60, integer(1, 86_400))
 }

@@ -6,6 +6,7 @@ import { present, type Row } from "../postgres/Sql.ts"
 import { makeDigest } from "../signing/Digest.ts"
 import type { StoredExport } from "./Export.ts"
 import type { Asked, Piece } from "./ExportContent.ts"
+import type { Printing } from "./Printing.ts"
 
 /** Bytes of a chunk: large enough to be few, small enough to hold many downloads in memory. */
 const chunkBytes = 262_144
@@ -78,8 +79,8 @@ export const writePiece = Effect.fnUntraced(function* (
   return present<ExportRow>(written)
 })
 
-const chunksOf = (text: string): ReadonlyArray<Uint8Array> => {
-  const bytes = Buffer.from(text)
+const chunksOf = (content: string | Uint8Array): ReadonlyArray<Uint8Array> => {
+  const bytes = typeof content === "string" ? Buffer.from(content) : content
   return Array.from({ length: Math.ceil(bytes.length / chunkBytes) }, (_, index) =>
     bytes.subarray(index * chunkBytes, (index + 1) * chunkBytes)
   )
@@ -99,9 +100,19 @@ const insertChunks = (
     { discard: true }
   )
 
-/** Completes an export whose pieces are all there: takes the digests over what is stored. */
-export const completeExport = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, row: ExportRow, now: number) {
-  const figures = yield* digestOf(sql, row.id, "snapshot")
+/** Completes an export whose pieces are all there: takes the digests over what is stored, and prints what is to be printed. */
+export const completeExport = Effect.fnUntraced(function* (
+  sql: SqlClient.SqlClient,
+  { begin }: Printing["Service"],
+  row: ExportRow,
+  now: number
+) {
+  const print = row.format === "pdf" ? begin(row) : undefined
+  const figures = yield* digestOf(sql, row.id, "snapshot", print?.push)
+  if (print !== undefined) {
+    const file = yield* print.finish(figures.digest)
+    yield* insertChunks(sql, { ...row, chunks_done: 0 }, "artifact", chunksOf(file))
+  }
   const file = partOf(row) === "snapshot" ? figures : yield* digestOf(sql, row.id, partOf(row))
   yield* sql`
     UPDATE report_exports SET status = 'completed', digest = ${figures.digest}, artifact_digest = ${file.digest},
@@ -113,7 +124,7 @@ export const completeExport = Effect.fnUntraced(function* (sql: SqlClient.SqlCli
   }
 })
 
-const digestOf = (sql: SqlClient.SqlClient, id: string, part: Part) =>
+const digestOf = (sql: SqlClient.SqlClient, id: string, part: Part, also: (bytes: Uint8Array) => void = () => {}) =>
   Effect.gen(function* () {
     const digest = makeDigest()
     let size = 0
@@ -122,6 +133,7 @@ const digestOf = (sql: SqlClient.SqlClient, id: string, part: Part) =>
       Effect.sync(() => {
         digest.update(bytes)
         size += bytes.length
+        also(bytes)
       })
     )
     return { digest: digest.hex(), size }

@@ -10,6 +10,7 @@ import { instant } from "../postgres/Parameters.ts"
 import { transaction } from "../postgres/Sql.ts"
 import { ledgerPiece, type Piece, wholePiece } from "./ExportContent.ts"
 import { claimExport, completeExport, type ExportRow, failExport, writePiece } from "./ExportStore.ts"
+import { Printing } from "./Printing.ts"
 import { ReportsDatabase } from "./ReportsDatabase.ts"
 
 /** Rows of the ledger in a piece: about 1 MB. */
@@ -36,6 +37,7 @@ export class ExportWorker extends Context.Service<
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const reports = yield* ReportsDatabase
+      const printing = yield* Printing
       const { exportRetentionDays } = yield* Settings
       const inTransaction = transaction(sql)
       const times = Effect.map(Clock.currentTimeMillis, (now) => ({ now, until: now + leaseMillis }))
@@ -52,7 +54,7 @@ export class ExportWorker extends Context.Service<
       const advance = Effect.fnUntraced(function* (row: ExportRow, piece: Piece) {
         const at = yield* times
         const written = yield* writePiece(sql, row, piece, at)
-        if (written !== undefined && piece.last) yield* completeExport(sql, written, at.now)
+        if (written !== undefined && piece.last) yield* completeExport(sql, printing, written, at.now)
         return piece.last ? undefined : written
       }, inTransaction)
 
@@ -92,5 +94,5 @@ export class ExportWorker extends Context.Service<
 
       return ExportWorker.of({ pass, step })
     })
-  )
+  ).pipe(Layer.provide(Printing.layer))
 }

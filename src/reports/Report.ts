@@ -67,7 +67,8 @@ export const UsageLedgerRow = Schema.Struct({
   feature_id: Schema.String,
   feature_code: Schema.optionalKey(Schema.String),
   amount: int64(
-    "Consumed; added to the counter by a reset; added to the maximum by a top-up; the maximum that was set."
+    "Consumed; added to the counter by a reset, below zero where it took away; added to the maximum by a top-up; the maximum " +
+      "that was set."
   ),
   balance_before: Count,
   balance_after: Count,

@@ -107,11 +107,13 @@ const exchange = (pool: Pool, { method, path, headers, body }: Outgoing): Effect
     pool
       .request({ method: method as "GET", path, headers, ...(body === undefined ? undefined : { body }) })
       .then((response) =>
-        response.body.text().then((text): Answer => {
+        response.body.bytes().then((bytes): Answer => {
+          const text = Buffer.from(bytes).toString()
           const isJson = response.headers["content-type"] === "application/json" && text !== ""
           const json: unknown = isJson ? JSON.parse(text) : undefined
           const error = (json as { error?: Answer["error"] } | undefined)?.error ?? {}
-          return { status: response.statusCode, headers: response.headers as Answer["headers"], text, json, error }
+          const headers = response.headers as Answer["headers"]
+          return { status: response.statusCode, headers, text, bytes, json, error }
         })
       )
   )

@@ -153,12 +153,13 @@ layer(TestServer.layer)("A small export", (it) => {
 
   it.effect("refuses filters as 422, with the field", () =>
     Effect.gen(function* () {
-      const { send } = yield* TestServer
+      const { client, send } = yield* TestServer
       const create = (body: object) => send({ method: "POST", path, body })
       for (const [report_kind, filters, detail] of [
         ["license-audit", {}, "filters.license_id"],
         ["license-audit", { license_id: 5 }, "filters.license_id"],
         ["usage-summary", { bucket: "1w" }, "filters.bucket"],
+        ["usage-summary", { group_by: ["colour"] }, "filters.group_by"],
         ["usage-summary", { action: "consume" }, "filters.action"],
         ["usage-ledger", { group_by: "license_id" }, "filters.group_by"],
         ["usage-ledger", { from: "2030-01-02T00:00:00Z", to: "2030-01-01T00:00:00Z" }, "filters.to"],
@@ -174,6 +175,33 @@ layer(TestServer.layer)("A small export", (it) => {
         "NOT_FOUND",
         "filters.license_id"
       )
+      const { customer, license, product, subscription } = yield* makeMetered
+      const order = yield* client.commerce.createOrder({
+        params: { id: product.id },
+        payload: { external_system: "shop", external_id: "unlinked", status: "paid" }
+      })
+      for (const format of ["json", "csv", "pdf"]) {
+        // Of a settlement either, or both where the order is the subscription's.
+        const both = { subscription_id: subscription.id, order_id: order.id }
+        assertRefused(
+          yield* create({ report_kind: "subscription-settlement", format, filters: both }),
+          422,
+          "VALIDATION_ERROR",
+          "filters.order_id"
+        )
+        // The id of another kind of record.
+        assertRefused(
+          yield* create({ report_kind: "license-audit", format, filters: { license_id: customer.id } }),
+          404,
+          "NOT_FOUND",
+          "filters.license_id"
+        )
+      }
+      for (const id of [license.id, customer.id]) {
+        assertRefused(yield* send({ path: `${path}/${id}` }), 404, "NOT_FOUND", "id")
+        assertRefused(yield* download(id), 404, "NOT_FOUND", "id")
+      }
+      assertRefused(yield* create({ report_kind: "usage-summary", format: "xlsx" }), 422, "VALIDATION_ERROR", "format")
       assertRefused(yield* create({ report_kind: "colours" }), 422, "VALIDATION_ERROR", "report_kind")
       assertRefused(yield* send({ path: `${path}/none` }), 404, "NOT_FOUND", "id")
       assertRefused(yield* download("none"), 404, "NOT_FOUND", "id")

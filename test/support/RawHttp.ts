@@ -19,6 +19,8 @@ export interface Answer {
   readonly status: number
   readonly headers: IncomingHttpHeaders
   readonly text: string
+  /** The body as it came. */
+  readonly bytes: Uint8Array
   /** The parsed body, or undefined where there is none or it is no JSON. */
   readonly json: unknown
   /** The `error` member of an error envelope. */
@@ -38,7 +40,7 @@ export const send = (port: number, { method = "GET", path, headers, body, chunks
         incoming.on("data", (chunk: Buffer) => received.push(chunk))
         incoming.on("error", (error) => resume(Effect.die(error)))
         incoming.on("end", () =>
-          resume(Effect.succeed(answer(incoming.statusCode ?? 0, incoming.headers, Buffer.concat(received).toString())))
+          resume(Effect.succeed(answer(incoming.statusCode ?? 0, incoming.headers, Buffer.concat(received))))
         )
       }
     )
@@ -50,9 +52,14 @@ export const send = (port: number, { method = "GET", path, headers, body, chunks
 const bytesOf = (body: unknown): Uint8Array =>
   body instanceof Uint8Array ? body : Buffer.from(typeof body === "string" ? body : JSON.stringify(body))
 
-const answer = (status: number, headers: IncomingHttpHeaders, text: string): Answer => {
+const answer = (
+  status: number,
+  headers: IncomingHttpHeaders,
+  bytes: Buffer,
+  text: string = bytes.toString()
+): Answer => {
   const json = parse(text)
-  return { status, headers, text, json, error: (json as { error?: Answer["error"] } | undefined)?.error ?? {} }
+  return { status, headers, text, bytes, json, error: (json as { error?: Answer["error"] } | undefined)?.error ?? {} }
 }
 
 const parse = (text: string): unknown => {
@@ -102,5 +109,6 @@ const parseAnswer = (text: string): Answer => {
   const headers = Object.fromEntries(
     lines.map((line) => [line.slice(0, line.indexOf(":")).toLowerCase(), line.slice(line.indexOf(":") + 1).trim()])
   )
-  return answer(Number(statusLine.split(" ")[1]), headers, rest.join("\r\n\r\n"))
+  const body = rest.join("\r\n\r\n")
+  return answer(Number(statusLine.split(" ")[1]), headers, Buffer.from(body, "latin1"), body)
 }
