@@ -7,7 +7,7 @@
  *   npm run tour -- --runtime deno                the same with the service on Deno
  *   npm run tour -- --url <address> --token <API token>   on a running service (or LICENSING_URL and LICENSING_TOKEN)
  */
-import { randomBytes } from "node:crypto"
+import { createHash, randomBytes } from "node:crypto"
 import { chmodSync, mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -128,12 +128,26 @@ const suspendAndReturn = async (vendor: Traveller, app: Traveller, id: string, b
   vendor.expect("devices now, activations and consumptions ever", counters, [0, 1, quota])
 }
 
+/** What was used, as a document for those who do not read JSON: its bytes are those that its digest is of. */
+const report = async (vendor: Traveller, id: string) => {
+  const made = await vendor.manage("Report what was used, as a document to forward", "POST", "/reports/exports", 201, {
+    report_kind: "usage-ledger",
+    format: "pdf",
+    filters: { license_id: id }
+  })
+  vendor.expect("the status", made["status"], "completed")
+  const file = await vendor.download("Download it", `/reports/exports/${made["id"]}/download`)
+  vendor.expect("that it is a PDF", file.subarray(0, 5).toString(), "%PDF-")
+  vendor.expect("its digest", createHash("sha256").update(file).digest("hex"), made["artifact_digest"])
+}
+
 const tour = async (base: string, token: string) => {
   const vendor = await Traveller.arrive(base, `Bearer ${token}`)
   const { id, key } = await sell(vendor, await setUp(vendor))
   const app = vendor.as(`License ${key}`)
   const before = await use(app)
   await suspendAndReturn(vendor, app, id, before)
+  await report(vendor, id)
   vendor.farewell()
 }
 

@@ -61,6 +61,13 @@ export class Traveller {
     return data
   }
 
+  /** A management request for a file; its bytes. */
+  async download(title: string, path: string): Promise<Buffer> {
+    const answer = await this.#send(title, "GET", path)
+    this.expect("the status code", answer.status, 200)
+    return answer.bytes
+  }
+
   /** A runtime request; `data` of its answer, whose signature holds. */
   async run(title: string, operation: string, body: object): Promise<Answer> {
     const answer = await this.#send(title, "POST", `/license/${operation}`, body)
@@ -108,7 +115,7 @@ export class Traveller {
     const bytes = Buffer.from(await response.arrayBuffer())
     const paintStatus = response.ok ? green : yellow
     show(`   ${paintStatus(String(response.status))}`)
-    show(indented(readable(bytes.toString())))
+    show(indented(isText(bytes) ? readable(bytes.toString()) : `${bytes.length} bytes`))
     return { status: response.status, bytes }
   }
 
@@ -126,6 +133,8 @@ export class Traveller {
     this.expect("that a forged answer is found out", accepted, false)
   }
 }
+
+const isText = (bytes: Buffer): boolean => !bytes.includes(0)
 
 const readable = (text: string): string => {
   try {
