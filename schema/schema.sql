@@ -2,6 +2,57 @@
 
 CREATE EXTENSION pg_trgm;
 
+CREATE FUNCTION keep_count()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+BEGIN
+  INSERT INTO kept_counts VALUES (TG_TABLE_NAME, CASE TG_OP WHEN 'INSERT' THEN 1 ELSE -1 END);
+  RETURN NULL;
+END $function$;
+
+CREATE FUNCTION keep_status_count()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+BEGIN
+  IF TG_OP <> 'INSERT' THEN INSERT INTO kept_counts VALUES (TG_TABLE_NAME || '.' || OLD.status, -1); END IF;
+  IF TG_OP <> 'DELETE' THEN INSERT INTO kept_counts VALUES (TG_TABLE_NAME || '.' || NEW.status, 1); END IF;
+  RETURN NULL;
+END $function$;
+
+CREATE FUNCTION search_grams(content text)
+ RETURNS tsvector
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+AS $function$
+  SELECT array_to_tsvector(array_remove(string_to_array(
+    regexp_replace(content, '(.{4})', E'\\1\x01', 'g') || E'\x01' ||
+    regexp_replace(substr(content, 2), '(.{4})', E'\\1\x01', 'g') || E'\x01' ||
+    regexp_replace(substr(content, 3), '(.{4})', E'\\1\x01', 'g') || E'\x01' ||
+    regexp_replace(substr(content, 4), '(.{4})', E'\\1\x01', 'g'), E'\x01'), ''))
+$function$;
+
+CREATE FUNCTION search_query(part text)
+ RETURNS tsquery
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+AS $function$
+  SELECT coalesce(string_agg(
+    '''' || replace(replace(substr(part, least(n, greatest(length(part) - 3, 1)), 4), '\', '\\'), '''', '''''')
+      || CASE WHEN length(part) < 4 THEN ''':*' ELSE '''' END, ' & '
+  ), '')::tsquery
+  FROM generate_series(1, length(part), 4) AS n
+$function$;
+
+CREATE FUNCTION search_text(customer_name text, customer_email text)
+ RETURNS text
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+AS $function$
+  SELECT lower(coalesce(customer_name, '') || ' ' || coalesce(customer_email, ''))
+$function$;
+
 CREATE TABLE api_keys (
   id text NOT NULL,
   name text NOT NULL,
@@ -246,9 +297,14 @@ CREATE INDEX licenses_heartbeat ON licenses USING btree (((policy_id || ''::text
 CREATE INDEX licenses_last4_page ON licenses USING btree (license_key_last4, created_at DESC, id DESC);
 CREATE INDEX licenses_order_page ON licenses USING btree (order_id, created_at DESC, id DESC) WHERE (order_id IS NOT NULL);
 CREATE INDEX licenses_page ON licenses USING btree (created_at DESC, id DESC);
+CREATE INDEX licenses_past ON licenses USING btree ((
+CASE
+    WHEN (status = ANY (ARRAY['grace_period'::text, 'expired'::text])) THEN (expires_at AT TIME ZONE 'UTC'::text)
+    ELSE NULL::timestamp without time zone
+END)) WHERE (status = ANY (ARRAY['grace_period'::text, 'expired'::text]));
 CREATE INDEX licenses_policy_page ON licenses USING btree (policy_id, created_at DESC, id DESC);
 CREATE INDEX licenses_product_page ON licenses USING btree (product_id, created_at DESC, id DESC);
-CREATE INDEX licenses_search ON licenses USING gin (lower(((COALESCE(customer_name, ''::text) || ' '::text) || COALESCE(customer_email, ''::text))) gin_trgm_ops);
+CREATE INDEX licenses_search ON licenses USING gin (search_grams(search_text(customer_name, customer_email))) WITH (fastupdate=off);
 CREATE INDEX licenses_status_page ON licenses USING btree (status, created_at DESC, id DESC);
 CREATE INDEX licenses_subscription_page ON licenses USING btree (subscription_id, created_at DESC, id DESC) WHERE (subscription_id IS NOT NULL);
 
@@ -516,25 +572,6 @@ ALTER TABLE product_versions ADD CONSTRAINT product_versions_product_id_fkey FOR
 ALTER TABLE report_export_chunks ADD CONSTRAINT report_export_chunks_export_id_fkey FOREIGN KEY (export_id) REFERENCES report_exports(id) ON DELETE CASCADE;
 ALTER TABLE subscriptions ADD CONSTRAINT subscriptions_customer_id_fkey FOREIGN KEY (customer_id) REFERENCES customers(id);
 ALTER TABLE subscriptions ADD CONSTRAINT subscriptions_product_id_fkey FOREIGN KEY (product_id) REFERENCES products(id);
-
-CREATE FUNCTION keep_count()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$
-BEGIN
-  INSERT INTO kept_counts VALUES (TG_TABLE_NAME, CASE TG_OP WHEN 'INSERT' THEN 1 ELSE -1 END);
-  RETURN NULL;
-END $function$;
-
-CREATE FUNCTION keep_status_count()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$
-BEGIN
-  IF TG_OP <> 'INSERT' THEN INSERT INTO kept_counts VALUES (TG_TABLE_NAME || '.' || OLD.status, -1); END IF;
-  IF TG_OP <> 'DELETE' THEN INSERT INTO kept_counts VALUES (TG_TABLE_NAME || '.' || NEW.status, 1); END IF;
-  RETURN NULL;
-END $function$;
 
 CREATE TRIGGER customers_counted AFTER INSERT OR DELETE ON customers FOR EACH ROW EXECUTE FUNCTION keep_count();
 CREATE TRIGGER devices_counted AFTER INSERT OR DELETE ON devices FOR EACH ROW EXECUTE FUNCTION keep_status_count();

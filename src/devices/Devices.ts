@@ -40,13 +40,17 @@ export class Devices extends Context.Service<
         metadata, created_at, updated_at, fingerprint, hostname, os, ip_address, container_id, cluster_id, namespace, pod_name,
         last_validated_at`)
 
+      const licenseExists = Effect.fnUntraced(function* (licenseId: string) {
+        const [license] = yield* Effect.orDie(sql`SELECT id FROM licenses WHERE id = ${licenseId}`)
+        if (license === undefined) return yield* refuse("NOT_FOUND", `No license has the id ${licenseId}.`, "id")
+      })
+
       const list = Effect.fn("Devices.list")(function* (
         licenseId: string,
         { limit = limitDefault, cursor, ...filter }: DeviceFilter
       ) {
         const { status, binding_kind } = filter
-        const [license] = yield* Effect.orDie(sql`SELECT id FROM licenses WHERE id = ${licenseId}`)
-        if (license === undefined) return yield* refuse("NOT_FOUND", `No license has the id ${licenseId}.`, "id")
+        yield* licenseExists(licenseId)
         // The few containers among thousands of machines are found by the index that tells them apart.
         const rows = yield* Effect.orDie(planned<Device>`
           SELECT ${columns} FROM devices
@@ -61,9 +65,9 @@ export class Devices extends Context.Service<
       const get = Effect.fn("Devices.get")(function* (licenseId: string, id: string) {
         const [row] = yield* Effect.orDie(sql<Device>`
           SELECT ${columns} FROM devices WHERE license_id = ${licenseId} AND id = ${id}`)
-        if (row === undefined)
-          return yield* refuse("NOT_FOUND", `The license has no device with the id ${id}.`, "device_id")
-        return present<Device>(row)
+        if (row !== undefined) return present<Device>(row)
+        yield* licenseExists(licenseId)
+        return yield* refuse("NOT_FOUND", `The license has no device with the id ${id}.`, "device_id")
       })
 
       return Devices.of({

@@ -3,13 +3,14 @@
  * once its time is up, whether or not a sweep has written it down.
  */
 import { Clock, Context, Effect, Layer } from "effect"
-import { SqlClient } from "effect/sql"
+import { SqlClient, type Statement } from "effect/sql"
 import { limitDefault, type Page, type PageRequest } from "../api/Paging.ts"
 import { instant } from "../postgres/Parameters.ts"
 import { Postgres } from "../postgres/Postgres.ts"
 import { equals } from "../postgres/Sql.ts"
 import type { License, LicenseStatus } from "./License.ts"
 import { type LoadedLicense, licenseColumns, licenseOf, policyColumns, policyOf } from "./LicenseRows.ts"
+import { found, holds, search } from "./LicenseSearch.ts"
 import { shownLicense } from "./Shown.ts"
 
 export interface LicenseFilter extends PageRequest {
@@ -39,29 +40,53 @@ export class LicenseList extends Context.Service<
       const { planned } = yield* Postgres
       const columns = sql.literal(`${licenseColumns}, ${policyColumns}, 0::bigint AS catalog_revision`)
       const select = sql`SELECT ${columns} FROM licenses l JOIN policies p ON p.id = l.policy_id`
+      const [all, order] = [sql.literal("licenses"), sql.literal("ORDER BY created_at DESC, id DESC")]
+
+      const ofPolicy = sql.literal("JOIN policies p ON p.id = l.policy_id")
+      /** A part of the licenses, as `l`, with what is shown of each. */
+      const stored = (part: Statement.Fragment) => sql`SELECT ${columns}, FALSE AS moved FROM ${part} AS l ${ofPolicy}`
+      const inState = ({ now, status }: Asked) =>
+        status === undefined ? sql`TRUE` : sql`l.status = ${status} AND ${stays(sql, status, now)}`
+
+      /** The first of the stored rows, and the first that the clock has moved into the state since: in order, and marked. */
+      const together = (rows: Statement.Fragment, { count, named, now, status, wanted }: Asked) => {
+        const first = sql`${order} LIMIT ${count}`
+        const others = status === undefined ? [] : becomes(sql, status, now, sql`${wanted} AND ${named}`)
+        return others.length === 0
+          ? planned<ListedLicense>`${rows} ${first}`
+          : planned<ListedLicense>`(${rows} ${first}) ${sql.join(
+              " ",
+              false
+            )(
+              others.map((other) => sql`UNION ALL (SELECT ${columns}, TRUE AS moved FROM ${other} ${first})`)
+            )} ${order}`
+      }
 
       const page = Effect.fn("LicenseList.page")(function* ({
         limit = limitDefault,
         cursor,
         status,
+        q,
         ...filter
       }: LicenseFilter) {
         const now = yield* Clock.currentTimeMillis
         const after =
           cursor === undefined ? sql`TRUE` : sql`(l.created_at, l.id) < (${instant(cursor.createdAt)}, ${cursor.id})`
         const wanted = sql`${after} AND ${conditions(sql, filter)}`
-        const order = sql`ORDER BY created_at DESC, id DESC LIMIT ${limit + 1}`
-        const statement =
-          status === undefined
-            ? planned<LoadedLicense>`${select} WHERE ${wanted} ${order}`
-            : planned<LoadedLicense>`
-              (${select} WHERE ${wanted} AND l.status = ${status} AND ${stays(sql, status, now)} ${order})
-              UNION ALL
-              (SELECT ${columns} FROM policies p CROSS JOIN LATERAL
-                (SELECT * FROM licenses l WHERE ${becomes(sql, status, now)} AND ${wanted} OFFSET 0) AS l
-                ${order})
-              ${order}`
-        const rows = yield* statement
+        const count = limit + 1
+        const asked = { now, status, wanted, count, named: q ? holds(sql, q) : sql`TRUE` }
+        const fits = sql`${wanted} AND ${inState(asked)}`
+        // Only what is walked to is joined with what is shown of it.
+        const newestOf = (width: number) => sql`
+          (SELECT l.* FROM licenses l ${status === undefined ? sql`` : ofPolicy} WHERE ${fits} ${order} LIMIT ${width})`
+        const rows = q
+          ? yield* search({
+              wanted: count,
+              walkedTo: ({ moved }) => !moved,
+              walk: (width) => together(sql`${stored(newestOf(width))} WHERE ${asked.named}`, asked),
+              lookUp: together(sql`${stored(found(sql, q))} WHERE ${fits}`, asked)
+            })
+          : yield* together(sql`${stored(all)} WHERE ${fits}`, asked)
         const items = rows.slice(0, limit).map((row) => shownLicense(licenseOf(row), policyOf(row), now))
         const last = items.at(-1)
         return rows.length > limit && last !== undefined
@@ -80,7 +105,19 @@ export class LicenseList extends Context.Service<
   )
 }
 
-const conditions = (sql: SqlClient.SqlClient, filter: Omit<LicenseFilter, "status">) => {
+type ListedLicense = LoadedLicense & { readonly moved: boolean }
+
+interface Asked {
+  readonly now: number
+  readonly status: LicenseStatus | undefined
+  /** What every row must satisfy, the place in the list and all filters but these: its state, and its names. */
+  readonly wanted: Statement.Fragment
+  readonly named: Statement.Fragment
+  /** One row more than the page takes. */
+  readonly count: number
+}
+
+const conditions = (sql: SqlClient.SqlClient, filter: Omit<LicenseFilter, "status" | "q">) => {
   const { product_id, policy_id, customer_id, order_id, subscription_id, license_key_last4 } = filter
   return sql.and([
     equals(sql, {
@@ -92,14 +129,9 @@ const conditions = (sql: SqlClient.SqlClient, filter: Omit<LicenseFilter, "statu
       "l.license_key_last4": license_key_last4
     }),
     filter.expires_before === undefined ? sql`TRUE` : sql`l.expires_at < ${instant(filter.expires_before)}`,
-    filter.expires_after === undefined ? sql`TRUE` : sql`l.expires_at > ${instant(filter.expires_after)}`,
-    filter.q === undefined
-      ? sql`TRUE`
-      : sql`lower(coalesce(l.customer_name, '') || ' ' || coalesce(l.customer_email, '')) LIKE ${`%${escapeLike(filter.q.toLowerCase())}%`}`
+    filter.expires_after === undefined ? sql`TRUE` : sql`l.expires_at > ${instant(filter.expires_after)}`
   ])
 }
-
-const escapeLike = (text: string): string => text.replaceAll(/[\\%_]/g, "\\$&")
 
 /** What of the licenses stored in a state is shown in it: all but those that the clock has moved on since. */
 const stays = (sql: SqlClient.SqlClient, status: LicenseStatus, nowMillis: number) => {
@@ -119,24 +151,46 @@ const stays = (sql: SqlClient.SqlClient, status: LicenseStatus, nowMillis: numbe
 }
 
 /**
- * Licenses that are stored in another state and shown in this one, until a sweep has written it down. They are few and lie
- * anywhere in the list's order, so they are looked for policy by policy, each by a range of the index that sweeps use.
+ * Licenses that are stored in another state and shown in this one, until a sweep has written it down: each with its policy. They
+ * are few and lie anywhere in the list's order, so they are found by ranges of indexes that only their conditions fit. What
+ * depends on the clock alone is one range for all licenses. What has to do with grace is looked for policy by policy.
  */
-const becomes = (sql: SqlClient.SqlClient, status: LicenseStatus, nowMillis: number) => {
+const becomes = (
+  sql: SqlClient.SqlClient,
+  status: LicenseStatus,
+  nowMillis: number,
+  wanted: Statement.Fragment
+): ReadonlyArray<Statement.Fragment> => {
   const expiry = sql.literal("l.expires_at AT TIME ZONE 'UTC'")
   const now = sql`(${instant(nowMillis)} AT TIME ZONE 'UTC')`
   const graceBegan = sql`(${now} - make_interval(days => p.grace_period_days))`
-  const storedAs = (...states: ReadonlyArray<LicenseStatus>) =>
-    sql.literal(`l.policy_id || ' ' || l.status IN (${states.map((state) => `p.id || ' ${state}'`).join(", ")})`)
+  const of = (condition: Statement.Fragment) =>
+    sql`(SELECT * FROM licenses l WHERE ${condition} AND ${wanted} OFFSET 0) AS l`
+  const storedAs = (state: LicenseStatus) => sql`l.policy_id || ' ' || l.status = p.id || ${` ${state}`}`
+  const activeUntilNow = sql`
+    ${of(sql`CASE WHEN l.status <> 'active' THEN NULL WHEN l.expiring_for = l.expires_at THEN l.expiring_days ELSE 8 END
+      IN (1, 3, 7, 8) AND ${expiry} <= ${now}`)} JOIN policies p ON p.id = l.policy_id`
   switch (status) {
     case "suspended":
     case "revoked":
-      return sql`FALSE`
+      return []
     case "active":
-      return sql`${storedAs("grace_period", "expired")} AND ${expiry} > ${now}`
+      return [
+        sql`${of(sql`l.status IN ('grace_period', 'expired')
+          AND CASE WHEN l.status IN ('grace_period', 'expired') THEN ${expiry} END > ${now}`)}
+          JOIN policies p ON p.id = l.policy_id`
+      ]
     case "grace_period":
-      return sql`p.grace_period_days > 0 AND ${storedAs("active", "expired")} AND ${expiry} <= ${now} AND ${expiry} > ${graceBegan}`
+      return [
+        sql`${activeUntilNow} WHERE ${expiry} > ${graceBegan}`,
+        sql`policies p CROSS JOIN LATERAL
+          ${of(sql`${storedAs("expired")} AND ${expiry} <= ${now} AND ${expiry} > ${graceBegan}`)}
+          WHERE p.grace_period_days > 0`
+      ]
     case "expired":
-      return sql`${storedAs("active", "grace_period")} AND ${expiry} <= ${graceBegan}`
+      return [
+        sql`${activeUntilNow} WHERE ${expiry} <= ${graceBegan}`,
+        sql`policies p CROSS JOIN LATERAL ${of(sql`${storedAs("grace_period")} AND ${expiry} <= ${graceBegan}`)}`
+      ]
   }
 }

@@ -26,13 +26,14 @@ export const schemaText = Effect.fn("SchemaText.schemaText")(function* () {
   const sections = [
     [header],
     extensions.map(({ definition }) => `${definition};`),
+    // Before the tables: indexes are on what functions give.
+    ...functions.map(({ definition }) => [`${definition.trimEnd()};`]),
     ...tables.map(({ lines, name, options }) => [
       `CREATE TABLE ${name} (\n  ${lines.join(",\n  ")}\n)${options === null ? "" : ` WITH (${options})`};`,
       ...indexes.filter(({ table }) => table === name).map(({ definition }) => `${definition};`)
     ]),
     // At the end, because a table may point at one that comes later in the alphabet.
     foreignKeys.map(({ definition }) => `${definition};`),
-    ...functions.map(({ definition }) => [`${definition.trimEnd()};`]),
     triggers.map(({ definition }) => `${definition};`)
   ]
   return `${sections

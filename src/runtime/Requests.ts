@@ -19,7 +19,7 @@ const binding = {
   cluster_id: given(255),
   namespace: given(255),
   pod_name: given(255),
-  app_version: given(128)
+  app_version: given(255)
 }
 
 export const BindingRequest = Schema.Struct(binding).annotate({

@@ -3,13 +3,15 @@
  * turns, by two processes of the service over one PostgreSQL server, so that both see the same machine.
  *
  *   npm run bench:scale -- [--small] [--licenses 1000000] [--customers 100000] [--devices 2000000] [--events 5000000]
- *                          [--requests 2000] [--connections 4] [--only list,activate] [--json] [--assert]
+ *                          [--requests 2000] [--connections 4] [--only list,activate] [--folder <path>] [--json] [--assert]
  *
- * --small is a smoke test with a hundredth of everything. --only takes beginnings of names. --assert ends with 1 where a p99 is
- * more than twice that of the small database, or a request fails. The full size needs 6 GB of disk and some minutes.
+ * --small is a smoke test with a hundredth of everything. --only takes beginnings of names. --folder keeps the databases there,
+ * so that the next run with it measures without filling them. --assert ends with 1 where a p99 is more than twice that of the
+ * small database, or a request fails. The full size needs 6 GB of disk and some minutes.
  */
 import { randomBytes } from "node:crypto"
-import { join } from "node:path"
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
+import { join, resolve } from "node:path"
 import { parseArgs } from "node:util"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Effect, Redacted } from "effect"
@@ -31,6 +33,7 @@ const { values: flags } = parseArgs({
     requests: { type: "string", default: "2000" },
     connections: { type: "string", default: "4" },
     only: { type: "string", default: "" },
+    folder: { type: "string" },
     json: { type: "boolean", default: false },
     assert: { type: "boolean", default: false }
   }
@@ -76,14 +79,12 @@ const startSide = Effect.fnUntraced(function* (
   directory: string,
   share: number
 ) {
-  const admin = yield* openSession(server)
-  yield* admin.values(`CREATE DATABASE scale_${name}`)
   const url = new URL(Redacted.value(server))
   url.pathname = `scale_${name}`
-  const token = `bench_${randomBytes(32).toString("base64url")}`
+  const { filled, masterKey, token } = yield* Effect.sync(() => secretsOf(join(directory, `${name}.json`)))
   const settings = {
     LICENSING_DATABASE_URL: url.href,
-    LICENSING_MASTER_KEY: randomBytes(32).toString("base64"),
+    LICENSING_MASTER_KEY: masterKey,
     LICENSING_BOOTSTRAP_TOKEN: token,
     LICENSING_LOG_LEVEL: "warning",
     LICENSING_RATE_RUNTIME: "0",
@@ -92,10 +93,17 @@ const startSide = Effect.fnUntraced(function* (
     LICENSING_RATE_FAILURES: "0"
   }
   const log = join(directory, `${name}.log`)
-  // Makes the tables and the first API key.
-  yield* Effect.promise(() => startService({ log, settings }).then((running) => running.stop()))
+  if (!filled) {
+    const admin = yield* openSession(server)
+    yield* admin.values(`CREATE DATABASE scale_${name}`)
+    // Makes the tables and the first API key.
+    yield* Effect.promise(() => startService({ log, settings }).then((running) => running.stop()))
+  }
   const session = yield* openSession(Redacted.make(url.href))
-  yield* fill(session, sizes(share), (line) => say(`${name}: ${line}`))
+  if (!filled) yield* fill(session, sizes(share), (line) => say(`${name}: ${line}`))
+  yield* Effect.sync(() =>
+    writeFileSync(join(directory, `${name}.json`), JSON.stringify({ filled: true, masterKey, token }))
+  )
   const sample = yield* takeSample(session)
   const running = yield* Effect.acquireRelease(
     Effect.promise(() => startService({ log, settings })),
@@ -103,6 +111,29 @@ const startSide = Effect.fnUntraced(function* (
   )
   return { name, base: running.base, token, sample } satisfies Side as Side
 })
+
+interface Secrets {
+  readonly filled: boolean
+  readonly masterKey: string
+  readonly token: string
+}
+
+/** The secrets of a database that was filled before, or new ones. */
+const secretsOf = (file: string): Secrets =>
+  existsSync(file)
+    ? JSON.parse(readFileSync(file, "utf8"))
+    : {
+        filled: false,
+        masterKey: randomBytes(32).toString("base64"),
+        token: `bench_${randomBytes(32).toString("base64url")}`
+      }
+
+/** PostgreSQL's own user must be able to pass through it. */
+const kept = (path: string) =>
+  Effect.sync(() => {
+    mkdirSync(path, { recursive: true, mode: 0o711 })
+    return resolve(path)
+  })
 
 const quantile = (latencies: ReadonlyArray<number>, share: number): number => {
   const sorted = Float64Array.from(latencies).sort()
@@ -143,7 +174,7 @@ const measure = async (name: string, asked: ReadonlyArray<Asked>) => {
 }
 
 const program = Effect.gen(function* () {
-  const directory = yield* folder
+  const directory = yield* flags.folder === undefined ? folder : kept(flags.folder)
   const postgres = yield* startPostgres(directory)
   const share = flags.small ? smallShare : 1
   const sides = [

@@ -77,8 +77,7 @@ const texts: { readonly [name: string]: ReadonlyArray<string> } = {
   expires_before: ["1999-01-01T00:00:00Z", "2999-01-01T00:00:00Z"],
   expires_after: ["1999-01-01T00:00:00Z", "2999-01-01T00:00:00Z"],
   license_key_last4: ["ABCD", "none"],
-  // A part without three letters in a row is in no index of trigrams: it is found by walking the list.
-  q: ["maria", "berkow", "maria.berkowman", "none"],
+  q: ["maria", "berkow", "Maria.Berkowman", "e", "zx", "žo", "none", "nobody at all"],
   event_type: ["usage.consumed", "customer.created", "none"],
   resource_type: ["license", "customer", "none"],
   resource_id: [idOf("lic", 700), "none"]
@@ -116,6 +115,8 @@ interface Page {
     readonly definition_id?: string
     readonly feature_id?: string
     readonly status?: string
+    readonly customer_name?: string
+    readonly customer_email?: string
     readonly created_at?: string
   }>
   readonly page_info: { readonly next_cursor: string | number | null }
@@ -234,20 +235,33 @@ layer(Subject, { timeout: "1 minute" })("Lists", (it) => {
     )
   }
 
-  it.effect("listLicenses by state shows each license once, in the state that the clock and its policy give it", () =>
-    Effect.gen(function* () {
-      const { advance, client } = yield* TestServer
-      const list = operationOf("listLicenses")
-      yield* client.policies.update({ params: { id: timedPolicy }, payload: { grace_period_days: 20 } })
-      yield* advance(40 * 86_400)
-      const all = yield* walk(list, {})
-      assert.isAtLeast(all.length, sizes.licenses)
-      const states = [...new Set(all.map(({ status }) => status!))]
-      assert.sameMembers(states, ["active", "grace_period", "expired", "suspended", "revoked"])
-      for (const state of states) {
-        const shown = keysOf(all.filter(({ status }) => status === state))
-        assert.deepStrictEqual(keysOf(yield* walk(list, { query: `&status=${state}` })), shown, state)
-      }
-    })
+  it.effect(
+    "listLicenses by state and part of a name shows each license once, in the state that the clock and its policy give it",
+    () =>
+      Effect.gen(function* () {
+        const { advance, client } = yield* TestServer
+        const list = operationOf("listLicenses")
+        yield* client.policies.update({ params: { id: timedPolicy }, payload: { grace_period_days: 20 } })
+        yield* advance(40 * 86_400)
+        const all = yield* walk(list, {})
+        assert.isAtLeast(all.length, sizes.licenses)
+        const states = [...new Set(all.map(({ status }) => status!))]
+        assert.sameMembers(states, ["active", "grace_period", "expired", "suspended", "revoked"])
+        // Parts that most licenses, many and few of them have, so that they are found by different ways.
+        const parts = ["e", "maria", "berkow", "hugo.berk"]
+        for (const state of [undefined, ...states]) {
+          const shown = all.filter(({ status }) => state === undefined || status === state)
+          const query = state === undefined ? "" : `&status=${state}`
+          assert.deepStrictEqual(keysOf(yield* walk(list, { query })), keysOf(shown), state)
+          for (const part of parts) {
+            const named = shown.filter(({ customer_name, customer_email }) =>
+              `${customer_name ?? ""} ${customer_email ?? ""}`.toLowerCase().includes(part)
+            )
+            const found = keysOf(yield* walk(list, { query: `${query}&q=${part}`, pages: 1 }))
+            assert.deepStrictEqual(found, keysOf(named).slice(0, 200), `${state} ${part}`)
+          }
+        }
+      }),
+    60_000
   )
 })

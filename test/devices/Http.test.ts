@@ -75,6 +75,9 @@ layer(TestServer.layer)("Actions on devices over HTTP", (it) => {
         const path = `/api/v1/licenses/none/devices/${device_id}/${action}`
         assertRefused(yield* send({ method: "POST", path }), 404, "NOT_FOUND", "id")
       }
+      const read = (license: string, device: string) => send({ path: `/api/v1/licenses/${license}/devices/${device}` })
+      assertRefused(yield* read("none", device_id), 404, "NOT_FOUND", "id")
+      assertRefused(yield* read(id, other.device_id), 404, "NOT_FOUND", "device_id")
       yield* client.licenses.revoke({ params: { id } })
       for (const action of ["reset", "blacklist", "unblacklist"]) {
         assertRefused(yield* act(action), 409, "LICENSE_STATE_CONFLICT", "revoked")

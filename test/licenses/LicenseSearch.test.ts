@@ -1,0 +1,136 @@
+/** Licenses by a part of their customer's name or address. */
+import { assert, describe, it, layer } from "@effect/vitest"
+import { Clock, Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql"
+import { LicenseList } from "../../src/licenses/LicenseList.ts"
+import { search } from "../../src/licenses/LicenseSearch.ts"
+import { Policies } from "../../src/policies/Policies.ts"
+import { instant } from "../../src/postgres/Parameters.ts"
+import { Products } from "../../src/products/Products.ts"
+import { Foundations, insertLicense, makePolicy } from "../support/Slices.ts"
+
+const people: ReadonlyArray<readonly [name: string | null, email: string | null]> = [
+  ["Ada Lovelace", "ada@example.com"],
+  ["Grace Hopper", null],
+  [null, "grace.hopper@example.com"],
+  [null, null],
+  ["Žofie Nováková", "zofie@příklad.cz"],
+  ["ŽOFIE", null],
+  ["Ελένη Παπαδοπούλου", null],
+  ["王小明", "wang@example.cn"],
+  ["Siân O'Connor", "sian.o'connor@example.com"],
+  ["C:\\Program \\ 100% _under_", "a&b|c!(d):*<->'x'@example.com"],
+  ["Li", "li@x.io"],
+  ["x", "y"],
+  ["🗝 Keys & Sons", "keys@example.com"]
+]
+
+const textOf = ([name, email]: (typeof people)[number]) => `${name ?? ""} ${email ?? ""}`.toLowerCase()
+
+/** Every part of up to six characters of every text, and parts that some or none have. */
+const parts = [
+  ...new Set(
+    people.flatMap((person) => {
+      const letters = [...textOf(person)]
+      return letters.flatMap((_, from) =>
+        [1, 2, 3, 4, 5, 6].map((length) => letters.slice(from, from + length).join(""))
+      )
+    })
+  ),
+  ...people.map(textOf),
+  "LOVELACE",
+  "ΠΑΠΑΔ",
+  "příklad.cz",
+  "ada lovelace ada@",
+  "lovelace, ada",
+  "zy",
+  "%",
+  "\\'",
+  "''",
+  "ada' | 'grace"
+]
+
+const Subject = Layer.mergeAll(LicenseList.layer, Policies.layer).pipe(
+  Layer.provideMerge(Products.layer),
+  Layer.provideMerge(Foundations)
+)
+
+layer(Subject, { timeout: 60_000 })("The license list", (it) => {
+  it.effect("finds whoever has the part in name or address, in any alphabet, whatever it means to SQL", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { page } = yield* LicenseList
+      const policy = yield* makePolicy()
+      const now = yield* Clock.currentTimeMillis
+      const licenses: Array<{ readonly id: string; readonly text: string }> = []
+      for (const [index, person] of people.entries()) {
+        const id = yield* insertLicense({ product_id: policy.product_id, policy_id: policy.id })
+        yield* sql`
+          UPDATE licenses SET customer_name = ${person[0]}, customer_email = ${person[1]}, created_at = ${instant(now + index)}
+          WHERE id = ${id}`
+        licenses.unshift({ id, text: textOf(person) })
+      }
+      for (const q of parts) {
+        const wanted = licenses.filter(({ text }) => text.includes(q.toLowerCase())).map(({ id }) => id)
+        const { items } = yield* page({ q })
+        assert.deepStrictEqual(
+          items.map(({ id }) => id),
+          wanted,
+          q
+        )
+        const pages: Array<string> = []
+        let next = yield* page({ q, limit: 2 })
+        for (;;) {
+          pages.push(...next.items.map(({ id }) => id))
+          if (next.next === undefined) break
+          next = yield* page({ q, limit: 2, cursor: next.next })
+        }
+        assert.deepStrictEqual(pages, wanted, `${q}, page by page`)
+      }
+      assert.lengthOf((yield* page({ q: "" })).items, people.length)
+    })
+  )
+})
+
+describe("A search", () => {
+  const row = (walked: boolean) => ({ walked })
+  const rows = (count: number) => Array.from({ length: count }, () => row(true))
+  /** What is asked for when every so-manieth license holds the part: widths of walks, and "index". */
+  const asked = Effect.fnUntraced(function* (every: number, wanted: number, others = 0) {
+    const steps: Array<number | "index"> = []
+    yield* search({
+      wanted,
+      walkedTo: ({ walked }) => walked,
+      walk: (width) =>
+        Effect.sync(() => {
+          steps.push(width)
+          return [
+            ...rows(Math.min(wanted, Math.floor(width / every))),
+            ...Array.from({ length: others }, () => row(false))
+          ]
+        }),
+      lookUp: Effect.sync(() => {
+        steps.push("index")
+        return rows(0)
+      })
+    })
+    return steps
+  })
+
+  it.effect("walks no further than is likely to fill the page", () =>
+    Effect.gen(function* () {
+      assert.deepStrictEqual(yield* asked(1, 51), [1_000])
+      assert.deepStrictEqual(yield* asked(50, 51), [1_000, 5_000])
+      assert.deepStrictEqual(yield* asked(300, 51), [1_000, 5_000, 25_000])
+      assert.deepStrictEqual(yield* asked(1_000, 51), [1_000, "index"])
+      assert.deepStrictEqual(yield* asked(1_000_000, 11), [1_000, "index"])
+      assert.deepStrictEqual(yield* asked(100, 201), [1_000, 5_000, 25_000])
+    })
+  )
+
+  it.effect("counts no license that was found elsewhere", () =>
+    Effect.gen(function* () {
+      assert.deepStrictEqual(yield* asked(1_000_000, 51, 51), [1_000, "index"])
+    })
+  )
+})
