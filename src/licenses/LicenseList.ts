@@ -10,7 +10,7 @@ import { Postgres } from "../postgres/Postgres.ts"
 import { equals } from "../postgres/Sql.ts"
 import type { License, LicenseStatus } from "./License.ts"
 import { type LoadedLicense, licenseColumns, licenseOf, policyColumns, policyOf } from "./LicenseRows.ts"
-import { found, holds, search } from "./LicenseSearch.ts"
+import { found, holds, sample, search } from "./LicenseSearch.ts"
 import { shownLicense } from "./Shown.ts"
 
 export interface LicenseFilter extends PageRequest {
@@ -82,6 +82,7 @@ export class LicenseList extends Context.Service<
         const rows = q
           ? yield* search({
               wanted: count,
+              sample: Effect.map(sample(planned, q), ([row]) => row ?? { seen: 0, holding: 0 }),
               walkedTo: ({ moved }) => !moved,
               walk: (width) => together(sql`${stored(newestOf(width))} WHERE ${asked.named}`, asked),
               lookUp: together(sql`${stored(found(sql, q))} WHERE ${fits}`, asked)

@@ -1,15 +1,16 @@
 /**
  * How a part of a name or address is looked for among licenses, newest first. Many licenses hold "an", one holds "bartholomew",
- * and no statistics know which: the newest are looked through for as long as that is likely to fill the page, and what is rarer
- * is found by the index of grams, which has to read every license that it finds. So neither common nor rare parts, nor parts
- * that nobody has, make PostgreSQL go through the whole list.
+ * so a few pages from all over the table tell how common the part is: what is common is come upon by walking the list, what is
+ * rare is found by the index of grams, which has to read every license that it finds. So neither common nor rare parts, nor
+ * parts that nobody has, make PostgreSQL go through the whole list.
  */
 import { Effect } from "effect"
 import type { SqlClient, Statement } from "effect/sql"
 
-/** How many of the newest are looked through, one after the other: 1 µs each, where a license that the index finds costs 5 to 20. */
-const widths = [1_000, 5_000, 25_000] as const
-const widthMax = 25_000
+/** Pages of the table that are looked at first: about a thousand licenses. */
+const pagesSampled = 60
+/** How far the list is walked: 1 µs for each license, where one that the index finds costs 5 to 20. */
+const walkedMax = 25_000
 
 /** Whether the names of a license `l` hold the part. */
 export const holds = (sql: SqlClient.SqlClient, part: string) =>
@@ -21,23 +22,36 @@ export const found = (sql: SqlClient.SqlClient, part: string): Statement.Fragmen
    WHERE search_grams(search_text(l.customer_name, l.customer_email)) @@ search_query(lower(${part})) AND ${holds(sql, part)}
    OFFSET 0)`
 
+export interface Sample {
+  readonly seen: number
+  /** Those of them whose names hold the part. */
+  readonly holding: number
+}
+
+/** Some licenses, wherever they lie. */
+export const sample = (sql: SqlClient.SqlClient, part: string) => sql<Sample>`
+  SELECT count(*)::int4 AS seen, (count(*) FILTER (WHERE ${holds(sql, part)}))::int4 AS holding
+  FROM licenses l TABLESAMPLE SYSTEM (
+    least(100, ${pagesSampled} * 100.0 * current_setting('block_size')::int4 / greatest(pg_relation_size('licenses'), 1))
+  )`
+
 interface Search<Row, E> {
   /** Rows that a page needs to be full and to know whether there is another one. */
   readonly wanted: number
+  readonly sample: Effect.Effect<Sample, E>
   /** Those among so many of the newest. */
   readonly walk: (width: number) => Effect.Effect<ReadonlyArray<Row>, E>
-  /** Whether a row is one that was walked to: others say nothing of how common the part is. */
+  /** Whether a row is one that was walked to: of others there may be more behind the walk's end. */
   readonly walkedTo: (row: Row) => boolean
   readonly lookUp: Effect.Effect<ReadonlyArray<Row>, E>
 }
 
-/** The rows of a page by the way that reads less, as far as what is known tells. */
-export const search = Effect.fnUntraced(function* <Row, E>({ lookUp, walk, walkedTo, wanted }: Search<Row, E>) {
-  for (const width of widths) {
-    const rows = yield* walk(width)
-    const walked = rows.filter(walkedTo).length
-    if (walked >= wanted) return rows
-    if (walked * widthMax < wanted * width) break
+/** The rows of a page by the way that reads less, as far as the sample tells; a walk that does not fill the page is no answer. */
+export const search = Effect.fnUntraced(function* <Row, E>({ lookUp, sample, walk, walkedTo, wanted }: Search<Row, E>) {
+  const { holding, seen } = yield* sample
+  if (wanted * seen <= walkedMax * holding) {
+    const rows = yield* walk(walkedMax)
+    if (rows.filter(walkedTo).length >= wanted) return rows
   }
   return yield* lookUp
 })

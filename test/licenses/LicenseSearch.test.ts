@@ -93,44 +93,43 @@ layer(Subject, { timeout: 60_000 })("The license list", (it) => {
 })
 
 describe("A search", () => {
-  const row = (walked: boolean) => ({ walked })
-  const rows = (count: number) => Array.from({ length: count }, () => row(true))
-  /** What is asked for when every so-manieth license holds the part: widths of walks, and "index". */
-  const asked = Effect.fnUntraced(function* (every: number, wanted: number, others = 0) {
-    const steps: Array<number | "index"> = []
-    yield* search({
-      wanted,
-      walkedTo: ({ walked }) => walked,
-      walk: (width) =>
-        Effect.sync(() => {
-          steps.push(width)
-          return [
-            ...rows(Math.min(wanted, Math.floor(width / every))),
-            ...Array.from({ length: others }, () => row(false))
-          ]
-        }),
-      lookUp: Effect.sync(() => {
-        steps.push("index")
-        return rows(0)
+  interface Row {
+    readonly walked: boolean
+  }
+  /** What is asked for when so many of a thousand hold the part in the sample, and a walk finds so many rows of either kind. */
+  const asked = Effect.fnUntraced(function* (holding: number, found: ReadonlyArray<Row>, seen = 1_000) {
+    const steps: Array<"walk" | "index"> = []
+    const step = (name: "walk" | "index", rows: ReadonlyArray<Row>) =>
+      Effect.sync(() => {
+        steps.push(name)
+        return rows
       })
+    const rows = yield* search<Row, never>({
+      wanted: 51,
+      sample: Effect.succeed({ seen, holding }),
+      walkedTo: ({ walked }) => walked,
+      walk: () => step("walk", found),
+      lookUp: step("index", [])
     })
-    return steps
+    return [...steps, rows.length]
   })
+  const rows = (count: number, walked = true) => Array.from({ length: count }, () => ({ walked }))
 
-  it.effect("walks no further than is likely to fill the page", () =>
+  it.effect("walks the list for what is common, and asks the index for what is rare or unknown", () =>
     Effect.gen(function* () {
-      assert.deepStrictEqual(yield* asked(1, 51), [1_000])
-      assert.deepStrictEqual(yield* asked(50, 51), [1_000, 5_000])
-      assert.deepStrictEqual(yield* asked(300, 51), [1_000, 5_000, 25_000])
-      assert.deepStrictEqual(yield* asked(1_000, 51), [1_000, "index"])
-      assert.deepStrictEqual(yield* asked(1_000_000, 11), [1_000, "index"])
-      assert.deepStrictEqual(yield* asked(100, 201), [1_000, 5_000, 25_000])
+      assert.deepStrictEqual(yield* asked(1_000, rows(51)), ["walk", 51])
+      assert.deepStrictEqual(yield* asked(3, rows(51)), ["walk", 51])
+      assert.deepStrictEqual(yield* asked(2, rows(51)), ["index", 0])
+      assert.deepStrictEqual(yield* asked(0, rows(51)), ["index", 0])
+      assert.deepStrictEqual(yield* asked(0, rows(51), 0), ["walk", 51])
     })
   )
 
-  it.effect("counts no license that was found elsewhere", () =>
+  it.effect("takes no page that the walk has not filled, whatever was found elsewhere", () =>
     Effect.gen(function* () {
-      assert.deepStrictEqual(yield* asked(1_000_000, 51, 51), [1_000, "index"])
+      assert.deepStrictEqual(yield* asked(1_000, rows(50)), ["walk", "index", 0])
+      assert.deepStrictEqual(yield* asked(1_000, [...rows(50), ...rows(51, false)]), ["walk", "index", 0])
+      assert.deepStrictEqual(yield* asked(1_000, [...rows(51), ...rows(51, false)]), ["walk", 102])
     })
   )
 })
