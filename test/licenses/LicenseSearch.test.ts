@@ -121,7 +121,9 @@ describe("A search", () => {
       assert.deepStrictEqual(yield* asked(3, rows(51)), ["walk", 51])
       assert.deepStrictEqual(yield* asked(2, rows(51)), ["index", 0])
       assert.deepStrictEqual(yield* asked(0, rows(51)), ["index", 0])
-      assert.deepStrictEqual(yield* asked(0, rows(51), 0), ["walk", 51])
+      assert.deepStrictEqual(yield* asked(0, rows(51), 0), ["index", 0])
+      assert.deepStrictEqual(yield* asked(2, rows(51), 100), ["index", 0])
+      assert.deepStrictEqual(yield* asked(3, rows(51), 2_000), ["index", 0])
     })
   )
 
