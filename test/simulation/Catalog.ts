@@ -1,10 +1,14 @@
 /** How policies, features and versions came from what they were to what they are, told by their events alone. */
+import { isDeepStrictEqual } from "node:util"
 import { parseTimestamp } from "../../src/api/Timestamp.ts"
 import { payloadFields } from "../../src/policies/Policy.ts"
+import type { Era } from "./Episode.ts"
 import type { Policy, Surroundings } from "./model/Model.ts"
 import { replaced } from "./model/Model.ts"
-import type { StoredEvent } from "./Rows.ts"
-import { violation } from "./Violation.ts"
+import type { Stored, StoredEvent } from "./Rows.ts"
+import type { Step } from "./Story.ts"
+import { isOfLicense, type Order } from "./Verbs.ts"
+import { told, violation } from "./Violation.ts"
 import { product } from "./World.ts"
 
 type Changes = { readonly [field: string]: { readonly old: unknown; readonly new: unknown } }
@@ -52,4 +56,33 @@ export const surroundingsAfter = (around: Surroundings, event: StoredEvent): Sur
     default:
       return undefined
   }
+}
+
+/** The rows are what the events tell. */
+export const checkSurroundings = ({ around }: Stored, eras: ReadonlyArray<Era>): void => {
+  const last = eras.at(-1)!.around
+  if (!isDeepStrictEqual(around, last)) violation(`the catalog is ${told(around)}, its events say ${told(last)}`)
+}
+
+/** What was asked of the catalog is done once if accepted, and not if refused. */
+export const checkCatalog = ({ orders, outcomes }: Step, { events }: Stored, eras: ReadonlyArray<Era>): void => {
+  for (const order of orders.filter((order) => !isOfLicense(order))) {
+    const { request, verb } = order
+    const { kind } = outcomes.get(request)!
+    const left = events.filter((event) => event.request === request).length
+    const isMade = /^(create|delete)/.test(verb)
+    if (left > 1) violation(`${request} (${verb}) was done twice`)
+    if (left > 0 && kind === "refused") violation(`${request} (${verb}) was refused and done`)
+    if (kind === "told" && (isMade ? left === 0 : !eras.some(({ around }) => holds(order, around))))
+      violation(`${request} (${verb}) is lost`)
+  }
+}
+
+/** Whether what an edit asked for is so; one that changes nothing leaves no event. */
+const holds = ({ command, subject, verb }: Order, { features, policies }: Surroundings): boolean => {
+  if (verb === "edit feature") return features.get(subject) === (command as { readonly code: string }).code
+  const policy = policies.get(subject) as Readonly<Record<string, unknown>> | undefined
+  return (
+    verb !== "edit policy" || Object.entries(command as object).every(([field, value]) => policy?.[field] === value)
+  )
 }

@@ -4,7 +4,7 @@ import { liveLeases } from "./model/Model.ts"
 import type { Outcome } from "./Outcome.ts"
 import type { Stored } from "./Rows.ts"
 import type { Order } from "./Verbs.ts"
-import { told, violation } from "./Violation.ts"
+import { by, told, violation } from "./Violation.ts"
 
 const hold = (what: string, one: unknown, other: unknown): void => {
   if (one !== other) violation(`${what}: ${told(one)} and ${told(other)}`)
@@ -28,12 +28,16 @@ const checkLicense = (license: License): void => {
   hold(`${id}: total_consumptions and its ledger`, total, sum(Array.from(counted.values(), ({ amount }) => amount)))
 }
 
-/** Sequences without gaps, each event owed to the endpoint that takes all, changes and revisions together. */
-const checkTotals = ({ totals, unfenced }: Stored): void => {
+/** As many events and ledger rows as their counters say, each event owed to the endpoint that takes all. */
+const checkTotals = ({ totals }: Stored): void => {
   const events = totals["events"]
   for (const what of ["event counter", "last event", "deliveries"]) hold(`events and ${what}`, events, totals[what])
   for (const what of ["ledger counter", "last ledger row"])
     hold(`ledger rows and ${what}`, totals["ledger rows"], totals[what])
+}
+
+/** Whoever changes what decisions rest on raises the license's revision, once in a transaction. */
+const checkFence = ({ unfenced }: Stored): void => {
   if (unfenced.length > 0) violation(`transactions that raise no revision, or too many: ${unfenced.join("; ")}`)
 }
 
@@ -52,14 +56,23 @@ export class Memory {
   }
 
   check(stored: Stored, orders: ReadonlyArray<Order>, outcomes: ReadonlyMap<string, Outcome>): void {
-    checkTotals(stored)
-    for (const license of stored.licenses.values()) checkLicense(license)
-    this.checkSequences(stored)
-    this.checkVersions(orders, outcomes)
-    this.checkCounters(stored)
-    this.checkLedger(stored)
-    this.checkUsage(stored, orders, outcomes)
-    this.checkKept(stored, orders, outcomes)
+    by("sequences", () => {
+      checkTotals(stored)
+      this.checkSequences(stored)
+    })
+    by("fence", () => checkFence(stored))
+    by("counters", () => {
+      for (const license of stored.licenses.values()) checkLicense(license)
+    })
+    by("versions", () => {
+      this.checkVersions(orders, outcomes)
+      this.checkCounters(stored)
+    })
+    by("ledger", () => {
+      this.checkLedger(stored)
+      this.checkUsage(stored, orders, outcomes)
+    })
+    by("kept answers", () => this.checkKept(stored, orders, outcomes))
   }
 
   private checkSequences({ events, ledger }: Stored): void {

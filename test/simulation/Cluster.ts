@@ -11,7 +11,7 @@ import { makeNode, type Node, type Place } from "./Node.ts"
 import type { Outcome } from "./Outcome.ts"
 import type { Plan } from "./Plan.ts"
 import { type Order, verbs } from "./Verbs.ts"
-import { told, violation } from "./Violation.ts"
+import { by, told, violation } from "./Violation.ts"
 
 /** Turns of a group of requests: many times what any has taken. */
 const turnsMax = 20_000
@@ -133,8 +133,10 @@ export class Cluster {
       SELECT last, (SELECT count(*) FROM events) AS events, (SELECT count(*) FROM webhook_deliveries) AS deliveries,
         ledger_last, (SELECT count(*) FROM usage_ledger) AS entries FROM event_sequence`)
     const { deliveries, entries, events, last, ledger_last } = seen!
-    if (events !== last || deliveries !== last || entries !== ledger_last)
-      violation(`a reader in the middle of it sees ${told(seen)}`)
+    by("sequences", () => {
+      if (events !== last || deliveries !== last || entries !== ledger_last)
+        violation(`a reader in the middle of it sees ${told(seen)}`)
+    })
   })
 
   private readonly trouble = Effect.gen({ self: this }, function* () {

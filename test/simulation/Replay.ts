@@ -10,7 +10,7 @@ import { type Answer, clockStatus, dueMoves, type License, moveByTime, type Situ
 import { adoptQuiet, adoptTimes, asHeard, backByClock, compare } from "./Reconcile.ts"
 import type { StoredEvent } from "./Rows.ts"
 import { type Order, verbs } from "./Verbs.ts"
-import { told, Violation, violation } from "./Violation.ts"
+import { brief, told, Violation, violation } from "./Violation.ts"
 
 const isByClock = ({ request }: StoredEvent) => request === "req_none"
 
@@ -182,4 +182,4 @@ const unrecorded = ({ license, now, policy }: Situation): string | undefined => 
 }
 
 const describe = ({ command, node, request, verb }: Order): string =>
-  `${request} (${verb} ${told(command)} at node ${node})`
+  `${request} (${verb} ${brief(command)} at node ${node})`

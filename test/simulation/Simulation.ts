@@ -2,10 +2,9 @@
  * One seed, from its beginning to its end: groups of requests that run at the same time, the gate that the dice open, and a
  * look at everything after each group. A failure tells the seed and all that was done.
  */
-import { isDeepStrictEqual } from "node:util"
 import { Cause, Effect, Exit, FiberSet } from "effect"
 import { SqlClient } from "effect/sql"
-import { surroundingsAfter } from "./Catalog.ts"
+import { checkCatalog, checkSurroundings, surroundingsAfter } from "./Catalog.ts"
 import { Memory } from "./Checks.ts"
 import { Clients } from "./Clients.ts"
 import { type Arena, Cluster } from "./Cluster.ts"
@@ -20,7 +19,7 @@ import { look, type Stored } from "./Rows.ts"
 import { Digest, type Step, tell } from "./Story.ts"
 import { expectedTally, type Tally } from "./Tally.ts"
 import { isOfLicense, type Order } from "./Verbs.ts"
-import { told, Violation, violation } from "./Violation.ts"
+import { by, told, Violation, violation } from "./Violation.ts"
 import { beginning, furnish } from "./World.ts"
 
 export interface Options {
@@ -127,14 +126,18 @@ class Run {
         violation(`${request} failed though nothing went wrong: ${outcome.why}`)
     }
     this.memory.check(stored, orders, outcomes)
-    const eras = this.eras(stored)
-    checkLimits(this.stored, stored, eras)
-    this.checkCatalog(step, stored)
+    const eras = by("catalog", () => this.eras(stored))
+    by("limits", () => checkLimits(this.stored, stored, eras))
+    by("catalog", () => {
+      checkSurroundings(stored, eras)
+      checkCatalog(step, stored, eras)
+    })
     for (const before of this.stored.licenses.values()) {
       const mine = orders.filter((order) => isOfLicense(order) && order.subject === before.id)
       const others = orders.length - orders.filter(isOfLicense).length
       const isContended = mine.length + others > 1
-      new Replay({ before, stored, eras, nows: step.nows, orders: mine, outcomes, isContended }).run()
+      const episode = { before, stored, eras, nows: step.nows, orders: mine, outcomes, isContended }
+      by("history", () => new Replay(episode).run())
     }
   }
 
@@ -145,23 +148,7 @@ class Run {
       const around = surroundingsAfter(all.at(-1)!.around, event)
       if (around !== undefined) all.push({ since: event.sequence, around })
     }
-    const last = all.at(-1)!.around
-    if (!isDeepStrictEqual(stored.around, last)) {
-      violation(`the surroundings are ${told(stored.around)}, their events say ${told(last)}`)
-    }
     return all
-  }
-
-  private checkCatalog({ orders, outcomes }: Step, { events }: Stored): void {
-    for (const { request, verb } of orders.filter((order) => !isOfLicense(order))) {
-      const left = events.filter((event) => event.request === request)
-      if (left.length > 1) violation(`${request} (${verb}) was done twice`)
-      if (left.length > 0 && outcomes.get(request)!.kind === "refused")
-        violation(`${request} (${verb}) was refused and done`)
-      const makes = /^(create|delete)/.test(verb)
-      if (makes && left.length === 0 && outcomes.get(request)!.kind === "told")
-        violation(`${request} (${verb}) is lost`)
-    }
   }
 
   /** All that was done, for whoever has to understand it. */
@@ -210,9 +197,9 @@ export const simulate = Effect.fnUntraced(function* (arena: Arena, { seed, steps
 
 const report = (seed: number, steps: number, run: Run, cause: Cause.Cause<unknown>): string => {
   const error = Cause.squash(cause)
-  const what = error instanceof Violation ? error.message : Cause.pretty(cause)
+  const what = error instanceof Violation ? `${error.checker}: ${error.message}` : Cause.pretty(cause)
   return [
-    `seed ${seed}, step ${run.steps.at(-1)?.number}: ${what}`,
+    `seed ${seed}, step ${run.steps.at(-1)?.number}, ${what}`,
     `  plan: ${told(run.plan)}`,
     run.story(),
     `Again: npm run simulate -- --seed ${seed} --steps ${steps}`

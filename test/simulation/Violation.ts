@@ -3,6 +3,31 @@ import { inspect } from "node:util"
 
 export class Violation extends Error {
   override readonly name = "Violation"
+  /** Which checker found it. */
+  checker: Checker = "liveness"
+}
+
+/** What is looked at, as docs/TESTING.md lists it. */
+export type Checker =
+  | "liveness"
+  | "sequences"
+  | "fence"
+  | "limits"
+  | "counters"
+  | "ledger"
+  | "versions"
+  | "kept answers"
+  | "catalog"
+  | "history"
+
+/** What is found meanwhile is the checker's. */
+export const by = <A>(checker: Checker, check: () => A): A => {
+  try {
+    return check()
+  } catch (error) {
+    if (error instanceof Violation) error.checker = checker
+    throw error
+  }
 }
 
 export const violation: (what: string) => never = (what) => {
