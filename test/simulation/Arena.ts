@@ -10,8 +10,13 @@ const nodesMax = 3
 /** A transaction that is held at the gate keeps its connection, and nodes that were taken for dead hold some as well. */
 const connectionsMax = 48
 
+/** Nothing here goes by the machine's time: it may stand still for as long as it likes. */
+const statementTimeoutMillis = 0
+
 const open = (url: Redacted.Redacted<string>, applicationName: string) =>
-  Layer.build(Layer.fresh(Postgres.layer({ url, applicationName, maxConnections: connectionsMax })))
+  Layer.build(
+    Layer.fresh(Postgres.layer({ url, applicationName, maxConnections: connectionsMax, statementTimeoutMillis }))
+  )
 
 export const openArena = Effect.fnUntraced(function* (url: Redacted.Redacted<string>) {
   const side = Context.get(yield* open(url, "simulator"), SqlClient.SqlClient)

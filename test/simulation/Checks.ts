@@ -3,6 +3,7 @@ import type { License } from "./model/Model.ts"
 import { liveLeases } from "./model/Model.ts"
 import type { Outcome } from "./Outcome.ts"
 import type { Stored } from "./Rows.ts"
+import type { Step } from "./Story.ts"
 import type { Order } from "./Verbs.ts"
 import { by, told, violation } from "./Violation.ts"
 
@@ -43,7 +44,7 @@ const checkFence = ({ unfenced }: Stored): void => {
 
 /** What callers know for good. */
 export class Memory {
-  private readonly versions = new Map<string, number>()
+  private readonly versions = new Map<string, Array<{ readonly version: number; readonly at: number }>>()
   private readonly consumed = new Map<string, number>()
   private readonly balances = new Map<string, number>()
   private readonly sums = new Map<string, number>()
@@ -55,7 +56,7 @@ export class Memory {
     return this.sequence
   }
 
-  check(stored: Stored, orders: ReadonlyArray<Order>, outcomes: ReadonlyMap<string, Outcome>): void {
+  check(stored: Stored, { nows, orders, outcomes }: Pick<Step, "nows" | "orders" | "outcomes">): void {
     by("sequences", () => {
       checkTotals(stored)
       this.checkSequences(stored)
@@ -65,7 +66,7 @@ export class Memory {
       for (const license of stored.licenses.values()) checkLicense(license)
     })
     by("versions", () => {
-      this.checkVersions(orders, outcomes)
+      this.checkVersions(orders, outcomes, nows)
       this.checkCounters(stored)
     })
     by("ledger", () => {
@@ -83,8 +84,15 @@ export class Memory {
     this.sequence = { event: this.sequence.event + events.length, usage: this.sequence.usage + ledger.length }
   }
 
-  /** Orders of one step run at the same time: each is compared with what was told before any of them was sent. */
-  private checkVersions(orders: ReadonlyArray<Order>, outcomes: ReadonlyMap<string, Outcome>): void {
+  /**
+   * Orders of one step run at the same time: each is compared with what was told before any of them was sent, and by no later
+   * a clock, for a version counts what time has done, which a clock that steps back undoes.
+   */
+  private checkVersions(
+    orders: ReadonlyArray<Order>,
+    outcomes: ReadonlyMap<string, Outcome>,
+    nows: ReadonlyArray<number>
+  ): void {
     const seen = orders.flatMap(({ request, subject }) => {
       const outcome = outcomes.get(request)!
       const version =
@@ -92,11 +100,16 @@ export class Memory {
       return version === undefined ? [] : [[subject, version] as const]
     })
     for (const [license, version] of seen) {
-      const before = this.versions.get(license) ?? 0
+      const earlier = (this.versions.get(license) ?? []).filter(({ at }) => at <= Math.min(...nows))
+      const before = Math.max(0, ...earlier.map(({ version }) => version))
       if (version < before) violation(`entitlement_version of ${license} fell from ${before} to ${version}`)
     }
-    for (const [license, version] of seen)
-      this.versions.set(license, Math.max(version, this.versions.get(license) ?? 0))
+    const at = Math.max(...nows)
+    for (const [license, version] of seen) {
+      // Of what was told at a later time only higher versions say more.
+      const others = (this.versions.get(license) ?? []).filter((one) => one.at < at || one.version > version)
+      this.versions.set(license, [...others, { version, at }])
+    }
   }
 
   /** The two counters whose sum is published never fall by themselves either. */

@@ -250,9 +250,10 @@ export class Clients {
     return Object.fromEntries(Object.entries(edits).filter(() => dice.chance(0.2)))
   }
 
-  /** Where time may leap to: by some way, or right beside an instant at which something ends. */
+  /** Where time may leap to: by some way, right beside an instant at which something ends, or a little back, as clocks are set. */
   leap(stored: Stored, now: number): number {
     const { dice } = this
+    if (dice.chance(this.plan.leaps.back)) return now - dice.pick([1, 300, 2000, 10_000])
     const license = dice.pick(Array.from(stored.licenses.values()))
     const policy = stored.around.policies.get(license.policy)!
     const heard = Array.from(license.devices.values(), ({ activated, validated }) =>

@@ -1,5 +1,5 @@
 /** The nodes, what is asked of them, and what happens to them while they are at it. */
-import { Cause, Effect, Exit, type Scope } from "effect"
+import { Cause, Effect, Exit, Predicate, type Scope } from "effect"
 import type { SqlClient } from "effect/sql"
 import { isRefusal } from "../../src/api/Failure.ts"
 import { type AnswerRow, KeptAnswer } from "../../src/api/KeptAnswer.ts"
@@ -224,8 +224,12 @@ const perform = (node: Node, order: Order): Effect.Effect<Outcome> => {
   )
 }
 
+/** The innermost message is the one that says what it was. */
+const reasonOf = (error: unknown): string =>
+  Predicate.hasProperty(error, "cause") && error.cause !== undefined ? reasonOf(error.cause) : String(error)
+
 const outcomeOf = (exit: Exit.Exit<unknown, unknown>): Outcome => {
   if (Exit.isSuccess(exit)) return { kind: "told", reply: exit.value }
   const error = Cause.squash(exit.cause)
-  return isRefusal(error) ? { kind: "refused", code: error.code } : { kind: "unknown", why: String(error) }
+  return isRefusal(error) ? { kind: "refused", code: error.code } : { kind: "unknown", why: reasonOf(error) }
 }

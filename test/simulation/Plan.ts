@@ -57,8 +57,8 @@ export interface Plan {
   readonly faults: Faults
   /** Chances in each turn of the gate: a node loses all its connections, or is stopped, or is taken for dead and lives on. */
   readonly troubles: { readonly cutOff: number; readonly stopped: number; readonly abandoned: number }
-  /** Chances that a step begins with a leap of time, and that time leaps within it. */
-  readonly leaps: { readonly before: number; readonly within: number }
+  /** Chances that a step begins with a leap of time, that time leaps within it, and that a leap is a clock's step back. */
+  readonly leaps: { readonly before: number; readonly within: number; readonly back: number }
   /** The chance that a command is one that was sent before. */
   readonly repeats: number
   /** The chance that a command's answer is to be kept with its change. */
@@ -116,7 +116,7 @@ export const planOf = (dice: Dice): Plan => {
       stopped: sometimes(dice, 0.3) / 5,
       abandoned: sometimes(dice, 0.3) / 5
     },
-    leaps: { before: dice.pick([0, 0.1, 0.3]), within: sometimes(dice, 0.4) },
+    leaps: { before: dice.pick([0, 0.1, 0.3]), within: sometimes(dice, 0.4), back: dice.pick([0, 0, 0.3]) },
     repeats: dice.pick([0, 0.1, 0.3]),
     kept: dice.pick([0, 0.3]),
     policies,

@@ -36,8 +36,8 @@ interface Result {
   readonly requests: number
   /** How often each command, answer and fault took place. */
   readonly tally: Tally
-  /** Everything that was let through the gate, in order. */
-  readonly trace: ReadonlyArray<string>
+  /** All that was asked, answered and let through the gate, step by step. */
+  readonly story: () => string
   /** The same for two runs in which the same happened. */
   readonly digest: string
   /** What failed, and how it came to it. */
@@ -74,9 +74,9 @@ class Run {
   }
 
   readonly step = Effect.fnUntraced({ self: this }, function* (number: number) {
-    const { clients, cluster, dice, gate, plan } = this
+    const { cluster, dice, gate, plan } = this
     if (dice.chance(plan.leaps.before)) {
-      gate.setTime(clients.leap(this.stored, gate.now))
+      this.leap()
       this.tally.count("time leaps between steps")
     }
     const step: Step = { number, nows: [gate.now], orders: this.draw(), from: gate.trace.length, outcomes: new Map() }
@@ -84,7 +84,7 @@ class Run {
     const isLeaping = dice.chance(plan.leaps.within)
     const leap = () => {
       if (!isLeaping || step.nows.length > 1 || !dice.chance(0.2)) return
-      gate.setTime(clients.leap(this.stored, gate.now))
+      this.leap()
       step.nows.push(gate.now)
       this.tally.count("time leaps within a step")
     }
@@ -96,6 +96,12 @@ class Run {
     this.check(step, stored)
     this.stored = stored
   })
+
+  private leap(): void {
+    const before = this.gate.now
+    this.gate.setTime(this.clients.leap(this.stored, before))
+    if (this.gate.now < before) this.tally.count("clock steps back")
+  }
 
   private draw(): ReadonlyArray<Order> {
     const { dice, plan } = this
@@ -125,7 +131,7 @@ class Run {
       if (outcome?.kind === "unknown" && !isTroubled)
         violation(`${request} failed though nothing went wrong: ${outcome.why}`)
     }
-    this.memory.check(stored, orders, outcomes)
+    this.memory.check(stored, step)
     const eras = by("catalog", () => this.eras(stored))
     by("limits", () => checkLimits(this.stored, stored, eras))
     by("catalog", () => {
@@ -189,7 +195,7 @@ export const simulate = Effect.fnUntraced(function* (arena: Arena, { seed, steps
     seed,
     requests: run.steps.reduce((sum, { orders }) => sum + orders.length, 0),
     tally: run.tally,
-    trace: run.gate.trace,
+    story: () => run.story(),
     digest: run.digest.value,
     failure: Exit.isSuccess(exit) ? undefined : report(seed, steps, run, exit.cause)
   } satisfies Result as Result

@@ -14,6 +14,7 @@ const happenings = [
   "node taken for dead lives on",
   "time leaps between steps",
   "time leaps within a step",
+  "clock steps back",
   "request repeated",
   "license asked at another node than before",
   "transaction held before its COMMIT",

@@ -36,7 +36,7 @@ export const violation: (what: string) => never = (what) => {
 
 /** A value as a person reads it, in one line. */
 export const told = (value: unknown): string =>
-  inspect(value, { breakLength: Number.POSITIVE_INFINITY, compact: true, depth: 6, maxStringLength: 60 })
+  inspect(value, { breakLength: Number.POSITIVE_INFINITY, compact: true, depth: 6, maxStringLength: 200 })
 
 /** What a story needs not tell: who has read the seed knows it, or can look it up. */
 const known =

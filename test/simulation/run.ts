@@ -4,8 +4,8 @@
  *   npm run simulate -- [--seeds 100] [--from 1] [--steps 40]   many seeds
  *   npm run simulate -- --seed 7 [--steps 40]                   one, again
  *
- * Then it tells how often each command, answer and fault took place, and which never did. --verbose names each seed's digest:
- * the same for two runs in which the same happened. --overlap 4 lets the database work on four things at a time, as it does in
+ * Then it tells how often each command, answer and fault took place, and which never did. --verbose names each seed's digest,
+ * the same for two runs in which the same happened; --story tells all of it. --overlap 4 lets the database work on four things at a time, as it does in
  * earnest: a wider search, but then the machine has its say in who is first, and a seed need not fail again.
  *
  * On an embedded PostgreSQL of its own, or in a database of its own on the server that LICENSING_TEST_DATABASE_URL names.
@@ -30,7 +30,8 @@ const { values: flags } = parseArgs({
     from: { type: "string", default: "1" },
     steps: { type: "string", default: "40" },
     overlap: { type: "string", default: "1" },
-    verbose: { type: "boolean", default: false }
+    verbose: { type: "boolean", default: false },
+    story: { type: "boolean", default: false }
   }
 })
 
@@ -74,8 +75,8 @@ const program = Effect.gen(function* () {
         process.exitCode = 1
       })
     }
-    if (flags.verbose)
-      yield* say(`seed ${seed}: ${result.requests} requests, ${result.trace.length} turns, ${result.digest}`)
+    if (flags.story) yield* say(result.story())
+    if (flags.verbose) yield* say(`seed ${seed}: ${result.requests} requests, ${result.digest}`)
   }
   for (const line of tally.lines) yield* say(line)
   if (tally.missing.length > 0) yield* say(`Never happened: ${tally.missing.join(", ")}`)
