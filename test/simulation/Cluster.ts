@@ -120,8 +120,10 @@ export class Cluster {
     if (waiting.length === 0) return false
     if (underway > 0 && underway < this.overlap) return true
     if (!isHolding || underway === 0) return false
+    // Asks the lock table: what pg_stat_activity says of waiting lags behind.
     const [row] = yield* Effect.orDie(this.arena.side<{ readonly blocked: number }>`
-      SELECT count(*) AS blocked FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`)
+      SELECT count(*) AS blocked FROM pg_stat_activity
+      WHERE datname = current_database() AND wait_event_type = 'Lock' AND pg_blocking_pids(pid) <> '{}'`)
     const isBlocked = this.gate.underway === underway && row!.blocked >= underway
     if (isBlocked) this.gate.count("transaction waits for a lock")
     return isBlocked
