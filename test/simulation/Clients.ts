@@ -13,6 +13,7 @@ const historyMax = 40
 
 const unknown = "unheard-of"
 const ofDevices: ReadonlySet<Verb> = new Set(["validate", "check", "consume", "offline", "deactivate"])
+const ofLeases: ReadonlySet<Verb> = new Set(["heartbeat", "checkin"])
 const otherCodes = ["api", "export", "extra", "more", "other", "spare"]
 
 export class Clients {
@@ -42,7 +43,7 @@ export class Clients {
     }
     const license = stored.licenses.get(licenseId(dice.between(0, this.plan.licenses.length - 1)))!
     const drawn = only.length === 0 ? (this.remedy(license) ?? dice.weighted(this.plan.verbs)) : dice.pick(only)
-    const verb = this.isTooEarly(drawn, license) ? "activate" : drawn
+    const verb = this.firstOf(drawn, license, stored)
     const [subject, command] = this.draw(verb, license, stored, now)
     const bare: Order = { request, verb, node, subject, command, isRepeated: false, scope: undefined }
     const order = isOfLicense(bare) && dice.chance(this.plan.kept) ? { ...bare, scope: request } : bare
@@ -57,9 +58,12 @@ export class Clients {
     return status === "suspended" ? "reinstate" : expires === null ? undefined : this.dice.pick(["renew", "update"])
   }
 
-  /** Whether a command is one for devices, of which the license has none: then it mostly gets one first. */
-  private isTooEarly(verb: Verb, { active }: License): boolean {
-    return active === 0 && ofDevices.has(verb) && this.dice.chance(0.6)
+  /** A command, or mostly what must come before it: a license without a device gets one first, one without a lease a lease. */
+  private firstOf(verb: Verb, license: License, { around }: Stored): Verb {
+    const hasSeats = (around.policies.get(license.policy)!.max_floating_users ?? 0) > 0
+    if (license.active === 0 && ofDevices.has(verb) && this.dice.chance(0.6)) return "activate"
+    const isSeatless = ofLeases.has(verb) && hasSeats && liveLeases(license).length === 0
+    return isSeatless && this.dice.chance(0.6) ? "checkout" : verb
   }
 
   /** A message that is repeated: what the service makes for it is made anew. */

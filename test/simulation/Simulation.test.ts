@@ -7,8 +7,10 @@ import { openArena } from "./Arena.ts"
 import { simulate } from "./Simulation.ts"
 import { expectedTally } from "./Tally.ts"
 
-const seeds = Array.from({ length: 24 }, (_, index) => 1001 + index)
+const seeds = Array.from({ length: 20 }, (_, index) => 1001 + index)
 const steps = 24
+/** After so many seeds every command must have been accepted and every fault made. */
+const lastSeed = 1080
 /** Within so many seeds a broken rule must be found. */
 const seedsMax = 20
 
@@ -49,11 +51,15 @@ describe("licenses under faults", () => {
       })
     )
 
-    it.effect("these seeds leave out no command and no fault", () =>
+    it.effect("no command and no fault is left out for long", () =>
       Effect.gen(function* () {
         const { result } = yield* Ring
         const seen = expectedTally()
-        for (const seed of seeds) seen.add((yield* result(seed)).tally)
+        for (let seed = seeds[0]!; seed <= lastSeed && seen.missing.length > 0; seed++) {
+          const { failure, tally } = yield* result(seed)
+          assert.isUndefined(failure)
+          seen.add(tally)
+        }
         assert.deepStrictEqual(seen.missing, [])
       })
     )
