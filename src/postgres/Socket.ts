@@ -1,19 +1,23 @@
 // The network socket under a database connection. It must notice a server that vanished without a word (a lost machine, a
 // dropped route): TCP alone leaves a statement hanging for a quarter of an hour then.
 import { connect, type Socket } from "node:net"
+import { Duplex } from "node:stream"
 
 /** Where a PostgreSQL URL points: `name` is fit for messages, it holds no credentials. */
 export interface Target {
   readonly host: string
   readonly port: number
   readonly name: string
+  /** Whether the connection may become an encrypted one: always with the server's certificate verified, or not at all. */
+  readonly tls: boolean
 }
 
 export const targetOf = (url: URL): Target => {
   const host = url.searchParams.get("host") ?? (decodeURIComponent(url.hostname).replace(/^\[|\]$/g, "") || "localhost")
   const port = Number(url.searchParams.get("port") ?? (url.port || "5432"))
   const database = url.searchParams.get("dbname") ?? decodeURIComponent(url.pathname.slice(1))
-  return { host, port, name: `${host}:${port}/${database}` }
+  const tls = (url.searchParams.get("sslmode") ?? "disable") !== "disable"
+  return { host, port, name: `${host}:${port}/${database}`, tls }
 }
 
 const tickMillisMax = 5_000
@@ -28,7 +32,7 @@ const connectMillis = 5_000
  * and hears nothing back for `silenceMillis`, which fails what waits on it; 0 waits for ever. Bytes that come in restart
  * the count, so a long answer is not cut off.
  */
-export const connector = (target: Target, silenceMillis: number) => (): Socket => {
+export const connector = (target: Target, silenceMillis: number) => (): Duplex => {
   const socket = target.host.startsWith("/")
     ? connect({ path: `${target.host}/.s.PGSQL.${target.port}` })
     : connect({
@@ -43,7 +47,12 @@ export const connector = (target: Target, silenceMillis: number) => (): Socket =
   socket.once("data", () => clearTimeout(patience))
   socket.once("close", () => clearTimeout(patience))
   if (silenceMillis > 0) destroyWhenSilent(socket, silenceMillis)
-  return socket
+  if (!target.tls) return socket
+  // TLS takes a socket's handle over, and the socket never hears of the bytes that pass: over a stream it stays the one that
+  // sends and receives. That stream must end with it.
+  const stream = Duplex.from({ readable: socket, writable: socket })
+  socket.once("close", () => stream.destroy())
+  return stream
 }
 
 const destroyWhenSilent = (socket: Socket, silenceMillis: number) => {
