@@ -61,12 +61,20 @@ interface Created {
   readonly id: string
 }
 
-/** Makes a product of its own with that many licenses. `run` keeps codes and fingerprints apart. */
-export const makeSeats = async ({ call, runtime }: Management, run: string, count: number): Promise<Array<Seat>> => {
+/**
+ * Makes a product of its own with that many licenses, of so many floating seats each. `run` keeps codes and fingerprints
+ * apart.
+ */
+export const makeSeats = async (
+  { call, runtime }: Management,
+  run: string,
+  count: number,
+  max_floating_users = 0
+): Promise<Array<Seat>> => {
   const product = await call<Created>("/products", { name: `bench ${run}`, code: `bench-${run}` })
   const catalog = `/products/${product.id}`
   // No activation limit: the load activates device after device.
-  const rules = { name: "bench", code: "bench", license_type: "perpetual", max_activations: 0 }
+  const rules = { name: "bench", code: "bench", license_type: "perpetual", max_activations: 0, max_floating_users }
   const policy = await call<Created>(`${catalog}/policies`, rules)
   const features: Array<Created> = []
   for (const code of featureCodes) features.push(await call(`${catalog}/features`, { name: code, code }))

@@ -7,7 +7,7 @@ import { Client } from "undici"
 import type { Verifier } from "../../infra/scripts/verify.ts"
 import { consumedFeature, type Seat } from "./Licenses.ts"
 
-export const operations = ["validate", "consume", "hot consume", "activate"] as const
+export const operations = ["validate", "consume", "hot consume", "activate", "lease"] as const
 export type Operation = (typeof operations)[number]
 
 /** Of so many answers one is verified: envelope, canonical bytes, signature. */
@@ -41,17 +41,43 @@ interface Tally {
 
 let sent = 0
 
-const requestOf = (operation: Operation, { fingerprint }: Seat): { readonly path: string; readonly body: string } => {
-  switch (operation) {
-    case "validate":
-      return { path: "/api/v1/license/validate", body: JSON.stringify({ fingerprint }) }
-    case "activate":
-      return { path: "/api/v1/license/activate", body: JSON.stringify({ fingerprint: `${fingerprint}-${sent++}` }) }
-    default: {
-      const body = { fingerprint, feature_code: consumedFeature, event_id: `event-${sent++}`, amount: 1 }
-      return { path: "/api/v1/license/consume", body: JSON.stringify(body) }
-    }
+interface Asked {
+  readonly path: string
+  readonly body: object
+}
+
+/** The requests that a lane sends to one license, one after the other; each gets the answer to the one before it. */
+type Visit = (seat: Seat, lane: number) => Generator<Asked, void, Buffer>
+
+const visits: Record<Operation, Visit> = {
+  *validate({ fingerprint }) {
+    yield { path: "/api/v1/license/validate", body: { fingerprint } }
+  },
+  *activate({ fingerprint }) {
+    yield { path: "/api/v1/license/activate", body: { fingerprint: `${fingerprint}-${sent++}` } }
+  },
+  consume,
+  "hot consume": consume,
+  *lease({ fingerprint }, lane) {
+    // A machine that comes back: the users of floating seats are known by their second day.
+    const checkout = { path: "/api/v1/license/floating/checkout", body: { fingerprint: `${fingerprint}-${lane}` } }
+    const body = { lease_token: leaseTokenOf(yield checkout) }
+    yield { path: "/api/v1/license/floating/heartbeat", body }
+    yield { path: "/api/v1/license/floating/checkin", body }
   }
+}
+
+function* consume({ fingerprint }: Seat): Generator<Asked, void, Buffer> {
+  const body = { fingerprint, feature_code: consumedFeature, event_id: `event-${sent++}`, amount: 1 }
+  yield { path: "/api/v1/license/consume", body }
+}
+
+const tokenMember = '"lease_token":"'
+
+/** The token in the answer to a checkout, found without reading the rest. */
+const leaseTokenOf = (answer: Buffer): string => {
+  const begin = answer.indexOf(tokenMember) + tokenMember.length
+  return answer.toString("utf8", begin, answer.indexOf('"', begin))
 }
 
 /** Connections that stay open from round to round. */
@@ -87,26 +113,32 @@ const drive = (client: Client, lane: number, until: number, options: LoadOptions
       tally.failure ??= reason
     }
     const next = () => {
-      const began = performance.now()
-      if (began >= until) return resolve()
+      // A visit that has begun comes to its end, so that no seat stays taken.
+      if (performance.now() >= until) return resolve()
       const seat = seats[index % seats.length]!
       index += connections
-      const { path, body } = requestOf(operation, seat)
-      post(client, path, seat.authorization, body, {
+      const visit = visits[operation](seat, lane)
+      send(seat, visit, visit.next())
+    }
+    const send = (seat: Seat, visit: ReturnType<Visit>, { done, value }: IteratorResult<Asked, void>) => {
+      if (done === true) return next()
+      const began = performance.now()
+      post(client, value.path, seat.authorization, JSON.stringify(value.body), {
         answered: (status, answer) => {
-          if (status !== 200) fail(`${status} ${answer}`)
-          else {
-            seat.counted++
-            if (tally.latencies.push(performance.now() - began) % verifyEvery === 1) {
-              try {
-                verify(answer)
-                tally.verified++
-              } catch (error) {
-                return reject(error)
-              }
+          if (status !== 200) {
+            fail(`${status} ${answer}`)
+            return next()
+          }
+          seat.counted++
+          if (tally.latencies.push(performance.now() - began) % verifyEvery === 1) {
+            try {
+              verify(answer)
+              tally.verified++
+            } catch (error) {
+              return reject(error)
             }
           }
-          next()
+          send(seat, visit, visit.next(answer))
         },
         broken: (error) => {
           seat.unsure++

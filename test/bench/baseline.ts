@@ -8,6 +8,7 @@
 import { createHash, generateKeyPairSync, randomBytes, sign } from "node:crypto"
 import Fastify, { type FastifyReply, type FastifyRequest } from "fastify"
 import pg from "pg"
+import { floatingRoutes } from "./baseline-floating.ts"
 import { type Assignment, type Device, type License, schema, statements } from "./baseline-sql.ts"
 
 const pool = new pg.Pool({ connectionString: process.env["DATABASE_URL"] ?? "", max: 16 })
@@ -29,6 +30,9 @@ class Refusal extends Error {
     this.status = status
     this.code = code
   }
+}
+const refuse = (status: number, code: string): never => {
+  throw new Refusal(status, code)
 }
 
 const meta = () => ({ request_id: newId("req"), timestamp: now().toISOString() })
@@ -105,24 +109,30 @@ const activeDevice = async (client: Client, license: License, fingerprint: strin
   return device
 }
 
-const entitlement = (license: License, device: Device, assignments: ReadonlyArray<Assignment>) => ({
+const common = (license: License, device_id: string) => ({
   license_id: license.id,
   status: license.status,
   license_type: license.license_type,
   entitlement_version: Number(license.entitlement_version),
   issued_at: now().toISOString(),
-  next_check_at: new Date(Date.now() + license.validation_interval_minutes * 60_000).toISOString(),
-  device_id: device.id,
-  expires_at: license.expires_at?.toISOString(),
-  features: assignments.map(({ code, enabled, max_consumptions, total_consumptions }) => {
+  device_id,
+  expires_at: license.expires_at?.toISOString()
+})
+
+const featuresNow = async (client: Client, license: License) => {
+  const assignments = await query<Assignment>(client, "assignments", [license.id])
+  return assignments.map(({ code, enabled, max_consumptions, total_consumptions }) => {
     if (max_consumptions === null) return { code, enabled }
     const [quota, consumed] = [Number(max_consumptions), Number(total_consumptions)]
     return { code, enabled, quota, consumed, remaining: quota - consumed }
   })
-})
+}
 
-const entitlementNow = async (client: Client, license: License, device: Device) =>
-  entitlement(license, device, await query<Assignment>(client, "assignments", [license.id]))
+const entitlementNow = async (client: Client, license: License, device: Device) => ({
+  ...common(license, device.id),
+  next_check_at: new Date(Date.now() + license.validation_interval_minutes * 60_000).toISOString(),
+  features: await featuresNow(client, license)
+})
 
 interface Binding {
   readonly fingerprint: string
@@ -133,7 +143,7 @@ app.post<{ Body: Binding }>("/api/v1/license/activate", async (request, reply) =
     const license = await admitted(client, request, "licenseLocked")
     const { fingerprint } = request.body
     const [known] = await query<Device>(client, "device", [license.id, fingerprint])
-    if (known?.status === "active") return entitlementNow(client, license, known)
+    if (known?.status === "active" && known.holds_slot) return entitlementNow(client, license, known)
     if (license.max_activations > 0 && license.active_device_count >= license.max_activations) {
       throw new Refusal(403, "ACTIVATION_LIMIT_REACHED")
     }
@@ -183,6 +193,8 @@ app.post<{ Body: Consumption }>("/api/v1/license/consume", async (request, reply
   return answerSigned(reply, data)
 })
 
+floatingRoutes(app, { admitted, answerSigned, common, featuresNow, newId, now, query, refuse, sha256, transaction })
+
 const tokenHash = sha256(process.env["TOKEN"] ?? "")
 const management = {
   preHandler: async (request: FastifyRequest) => {
@@ -209,6 +221,7 @@ app.post<{ Body: Body }>("/api/v1/products", management, async ({ body }, reply)
 }))
 app.post<ById>("/api/v1/products/:id/policies", management, async ({ body, params }, reply) => {
   const values = [params.id, body["name"], body["code"], body["license_type"], body["max_activations"] ?? 1]
+  values.push(body["max_floating_users"] ?? 0)
   return { data: { id: await create(reply, "pol", "createPolicy", values) }, meta: meta() }
 })
 app.post<ById>("/api/v1/products/:id/features", management, async ({ body, params }, reply) => ({
@@ -231,6 +244,11 @@ app.get<ById>("/api/v1/licenses/:id", management, async ({ params }) => {
   const counters = { active_device_count, times_activated, total_consumptions: Number(total_consumptions) }
   return { data: { id, ...counters }, meta: meta() }
 })
+app.get<ById>("/api/v1/licenses/:id/leases", management, async ({ params }) => ({
+  data: await query(pool, "liveLeases", [params.id, now()]),
+  page_info: { next_cursor: null },
+  meta: meta()
+}))
 app.get("/api/v1/system/public-keys", async () => {
   const key = { kid, algorithm: "Ed25519", public_key: publicKey.toString("base64"), status: "active" }
   return { data: [key], page_info: { next_cursor: null }, meta: meta() }

@@ -29,7 +29,8 @@ const prepared = new Map<
 >()
 
 const prepare = async (operation: Operation, licenses: number): Promise<Reply> => {
-  const seats = await makeSeats(management, `${operation.replace(" ", "-")}-${run}`, licenses)
+  // As many seats as may ever be wanted at once.
+  const seats = await makeSeats(management, `${operation.replace(" ", "-")}-${run}`, licenses, Number(connections))
   const load = openLoad({ base, operation, seats, connections: Number(connections), verify: management.verify })
   prepared.set(operation, { seats, load })
   return { did: "prepared" }
@@ -62,7 +63,35 @@ const compare = async (operation: Operation): Promise<Reply> => {
       miscounted += Math.max(0, answered - counter, counter - answered - seat.unsure)
     }
   })
+  if (operation === "lease") miscounted += await compareSeats(seats)
   return { did: "compared", miscounted }
+}
+
+/** Licenses of which all floating seats are taken in the end, and one more asked for. */
+const filledMax = 20
+
+/** Seats that are taken though every lease was given back, and seats that were given out beyond or short of the limit. */
+const compareSeats = async (seats: ReadonlyArray<Seat>): Promise<number> => {
+  let miscounted = 0
+  await each(seats.length, async (index) => {
+    miscounted += (await management.call<ReadonlyArray<object>>(`/licenses/${seats[index]!.id}/leases`)).length
+  })
+  const limit = Number(connections)
+  for (const seat of seats.slice(0, filledMax)) {
+    const wanted = Array.from({ length: limit + 1 }, (_, index) => `${seat.fingerprint}-${index}`)
+    const asked = wanted.map((fingerprint) =>
+      management.runtime("/license/floating/checkout", seat, { fingerprint }).then(
+        () => 1,
+        (error) => {
+          if (String(error).includes("FLOATING_LIMIT_REACHED")) return 0
+          throw error
+        }
+      )
+    )
+    const granted = (await Promise.all<number>(asked)).reduce((sum, one) => sum + one, 0)
+    miscounted += Math.abs(granted - limit)
+  }
+  return miscounted
 }
 
 interface Consumed {

@@ -2,11 +2,12 @@
  * Measures the service against the hand-written baseline, in turns on one PostgreSQL server, so that both see the same machine.
  *
  *   npm run bench -- [--rounds 3] [--seconds 8] [--warmup 3] [--connections 64] [--licenses 1000]
- *                    [--only validate,consume,hot,activate] [--side service|baseline] [--memory] [--json] [--assert]
+ *                    [--only validate,consume,hot,activate,lease] [--side service|baseline] [--memory] [--json] [--assert]
  *
- * --memory uses 10,000 licenses once each instead and tells the service's peak memory. --assert ends with 1 where a target
- * does not hold; --json prints the result as JSON. Counters are compared with the answers at the end: nothing may be lost or
- * counted twice.
+ * lease: checkout, heartbeat and checkin of a floating seat in turn, each of them a request; at the end all seats are asked for at
+ * once, and one more. --memory uses 10,000 licenses once each instead and tells the service's peak memory. --assert ends with 1 where a target
+ * does not hold; --json prints the result as JSON. Counters and seats are compared with the answers at the end: nothing
+ * may be lost or counted twice.
  */
 import { parseArgs } from "node:util"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
