@@ -33,7 +33,7 @@ type LimitCode = "ACTIVATION_LIMIT_REACHED" | "CONTAINER_LIMIT_REACHED"
 
 export const activate: Rule<ActivateCommand, Entitlement, AdmissionCode | LimitCode> = {
   name: "activate",
-  needs: runtimeNeeds,
+  needs: (command) => ({ ...runtimeNeeds(command), activeContainers: true }),
   decide: (view, command, now) => {
     const admitted = admit(view, command, now)
     if (isRefused(admitted)) return admitted
@@ -89,7 +89,7 @@ const limitReached = (view: LicenseView, binding: Binding): Refused<LimitCode> |
   const { max_activations, max_container_instances } = view.policy
   if (binding.is_container && max_container_instances !== undefined) {
     if (max_container_instances === 0) return undefined
-    return countSlots(view, "container") < max_container_instances
+    return view.activeContainers < max_container_instances
       ? undefined
       : limitRefusal(
           view,
@@ -99,7 +99,8 @@ const limitReached = (view: LicenseView, binding: Binding): Refused<LimitCode> |
         )
   }
   if (max_activations === 0) return undefined
-  const used = max_container_instances === undefined ? view.license.active_device_count : countSlots(view, "hardware")
+  const elsewhere = max_container_instances === undefined ? 0 : view.activeContainers
+  const used = view.license.active_device_count - elsewhere
   return used < max_activations
     ? undefined
     : limitRefusal(
@@ -108,13 +109,6 @@ const limitReached = (view: LicenseView, binding: Binding): Refused<LimitCode> |
         `All ${max_activations} activations of the license are in use: deactivate a device first.`,
         max_activations
       )
-}
-
-const countSlots = (view: LicenseView, kind: DeviceRecord["binding_kind"]): number => {
-  let count = 0
-  for (const device of view.devices)
-    if (device.holds_slot && device.status === "active" && device.binding_kind === kind) count++
-  return count
 }
 
 const limitRefusal = (view: LicenseView, code: LimitCode, message: string, limit: number): Refused<LimitCode> =>

@@ -25,8 +25,10 @@ export class LicenseState {
   readonly deviceKeys = new Map<string, string>()
   /** Whether a device that is not here does not exist. */
   devicesComplete: boolean
-  /** Whether every active device is here. */
-  activeComplete: boolean
+  /** From this instant on an activation that is not here may have lapsed for want of a validation. */
+  silentFrom: number
+  /** Containers that hold a slot, those that are not here among them; undefined until somebody has counted. */
+  activeContainers: number | undefined
   /** All leases whose stored status is live. Their devices are here, too. */
   readonly leases: LiveLeases
   private readonly heartbeats: Due<DeviceRecord>
@@ -40,7 +42,6 @@ export class LicenseState {
     readonly assignments: ReadonlyArray<Assignment>
     readonly devices: ReadonlyArray<DeviceRecord>
     readonly devicesComplete: boolean
-    readonly activeComplete: boolean
     readonly leases: ReadonlyArray<LeaseRecord>
   }) {
     this.license = loaded.license
@@ -51,7 +52,8 @@ export class LicenseState {
     this.heartbeats = new Due((device) => heartbeatDueAt(device, loaded.policy))
     for (const device of loaded.devices) this.know(device)
     this.devicesComplete = loaded.devicesComplete
-    this.activeComplete = loaded.activeComplete
+    this.silentFrom = loaded.devicesComplete || !loaded.policy.require_heartbeat ? Number.POSITIVE_INFINITY : 0
+    this.activeContainers = loaded.devicesComplete ? loaded.devices.filter(isActiveContainer).length : undefined
   }
 
   know(device: DeviceRecord): void {
@@ -84,27 +86,30 @@ export class LicenseState {
   private absorbChanges(draft: Draft): void {
     this.license = { ...draft.license, revision: this.license.revision + 1 }
     if (draft.assignmentsChanged) this.assignments = sortedByCode(draft.assignments)
+    if (this.activeContainers !== undefined) this.activeContainers += draft.containersGained
     for (const device of draft.changedDevices.values()) this.know(device)
     for (const lease of draft.changedLeases.values()) this.leases.put(lease)
   }
 
-  /** Rules that count or time active devices, or end seats, need all of these here; the others can be looked up again. */
+  /** Rules that end seats need their holders here; the others can be looked up again. */
   private forgetDevices(): void {
-    const keepsActive = this.policy.require_heartbeat || this.policy.max_container_instances !== undefined
     for (const [key, device] of this.devices) {
       if (this.devices.size <= devicesMax / 2) break
-      if (keepsActive && device.status === "active") continue
       if (this.leases.ofDevice(device.id) !== undefined) continue
       this.devices.delete(key)
       this.deviceKeys.delete(device.id)
       this.heartbeats.drop(key)
       this.devicesComplete = false
-      this.activeComplete &&= keepsActive
+      this.silentFrom = Math.min(this.silentFrom, heartbeatDueAt(device, this.policy))
     }
     // Where nearly all must stay, looking again at each change would be in vain.
     this.devicesLimit = Math.max(devicesMax, 2 * this.devices.size)
   }
 }
+
+/** Whether a device takes one of the slots that a limit of container instances counts. */
+export const isActiveContainer = ({ binding_kind, holds_slot, status }: DeviceRecord): boolean =>
+  binding_kind === "container" && holds_slot && status === "active"
 
 export const sortedByCode = (assignments: ReadonlyArray<Assignment>): ReadonlyMap<string, Assignment> =>
   new Map(

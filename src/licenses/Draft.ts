@@ -4,7 +4,7 @@
  */
 import type { AnswerRow } from "../api/KeptAnswer.ts"
 import type { EventRow, NewEvent, UsageRow } from "../events/EventLog.ts"
-import { bindingKey, keyOf, type LicenseState, sortedByCode } from "./CommittedState.ts"
+import { bindingKey, isActiveContainer, keyOf, type LicenseState, sortedByCode } from "./CommittedState.ts"
 import type { Knowledge } from "./Knowledge.ts"
 import type { Origin } from "./LicenseCommand.ts"
 import type {
@@ -44,6 +44,8 @@ export class Draft implements LicenseView {
   othersResetAt: number | undefined
   /** Whether license columns beyond state and counters changed. */
   profileChanged = false
+  /** How many containers more hold a slot than before. */
+  containersGained = 0
   private readonly counts = new Map<string, CountedUsage>()
   private readonly changedIds = new Map<string, DeviceRecord>()
   private readonly leases: LeaseChanges
@@ -104,6 +106,10 @@ export class Draft implements LicenseView {
   private *mergedDevices(): Generator<DeviceRecord> {
     for (const [key, device] of this.base.devices) yield this.changedDevices.get(key) ?? device
     for (const [key, device] of this.changedDevices) if (!this.base.devices.has(key)) yield device
+  }
+
+  get activeContainers(): number {
+    return (this.base.activeContainers ?? 0) + this.containersGained
   }
 
   overdue(now: number): ReadonlyArray<DeviceRecord> {
@@ -185,10 +191,17 @@ export class Draft implements LicenseView {
       this.profileChanged ||= Object.keys(changes.license ?? {}).some((column) => !hotColumns.has(column))
     }
     for (const device of changes.devices ?? []) {
+      const before = this.device({ kind: device.binding_kind, key: device.binding_key })
+      this.containersGained +=
+        Number(isActiveContainer(device)) - Number(before !== undefined && isActiveContainer(before))
       this.changedDevices.set(keyOf(device), device)
       this.changedIds.set(device.id, device)
     }
-    if (changes.othersReset === true) this.othersResetAt = now
+    if (changes.othersReset === true) {
+      this.othersResetAt = now
+      // A reset leaves no slot taken, wherever the devices are.
+      this.containersGained = -(this.base.activeContainers ?? 0)
+    }
     for (const assignment of changes.assignments ?? []) {
       this.changedAssignments.set(assignment.feature_id, assignment)
       this.removedAssignments.delete(assignment.feature_id)

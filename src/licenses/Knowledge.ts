@@ -5,7 +5,7 @@ import { isResettable } from "../devices/Transitions.ts"
 import type { LicenseState } from "./CommittedState.ts"
 import type { Needs, Rule } from "./LicenseCommand.ts"
 import type { LicenseLookups } from "./LicenseLookups.ts"
-import type { CountedUsage, FeatureRecord, LeaseRecord, LinkRecord } from "./LicenseState.ts"
+import type { CountedUsage, DeviceRecord, FeatureRecord, LeaseRecord, LinkRecord } from "./LicenseState.ts"
 
 /** What was looked up for the commands of a round, beyond what the state holds. */
 export interface Knowledge {
@@ -28,7 +28,8 @@ interface Asked {
 export const gatherKnowledge = Effect.fnUntraced(function* (
   lookups: LicenseLookups["Service"],
   state: LicenseState,
-  asked: ReadonlyArray<Asked>
+  asked: ReadonlyArray<Asked>,
+  now: number
 ) {
   const knowledge: Knowledge = {
     counted: new Map(),
@@ -41,9 +42,11 @@ export const gatherKnowledge = Effect.fnUntraced(function* (
   const fetches: Array<Effect.Effect<void>> = []
   const needed = asked.map(({ rule, command }): Needs => rule.needs?.(command) ?? {})
   for (const needs of needed) fetches.push(...fetchesOf(lookups, state, knowledge, needs))
-  if (needed.some(({ activeDevices }) => activeDevices) && !state.activeComplete) {
-    fetches.push(Effect.map(lookups.activeDevices(state.license.id), (devices) => learnActive(state, devices)))
+  if (needed.some(({ activeDevices }) => activeDevices) && !state.devicesComplete) {
+    fetches.push(Effect.map(lookups.activeDevices(state.license.id), (devices) => learnDevices(state, devices)))
   }
+  if (needed.some(({ activeContainers }) => activeContainers)) fetches.push(...countContainers(lookups, state))
+  if (now + lookAheadMillis >= state.silentFrom) fetches.push(findSilent(lookups, state, now + 2 * lookAheadMillis))
   if (fetches.length > 0) yield* Effect.all(fetches, { concurrency: "unbounded", discard: true })
   const asksFor = (need: "appVersion" | "resettable") => needed.some((needs) => (needs[need] ?? false) !== false)
   return {
@@ -62,9 +65,35 @@ const otherResettable = (lookups: LicenseLookups["Service"], state: LicenseState
   return Effect.map(lookups.resettable(state.license.id), (all) => all - held)
 }
 
-const learnActive = (state: LicenseState, devices: ReadonlyArray<Parameters<LicenseState["know"]>[0]>): void => {
+const learnDevices = (state: LicenseState, devices: ReadonlyArray<DeviceRecord>): void => {
   for (const device of devices) state.know(device)
 }
+
+/** Counted once; from then on the state keeps count of what is decided. */
+const countContainers = (lookups: LicenseLookups["Service"], state: LicenseState) =>
+  state.policy.max_container_instances === undefined || state.activeContainers !== undefined
+    ? []
+    : [
+        Effect.map(lookups.activeContainers(state.license.id), (count) => {
+          state.activeContainers = count
+        })
+      ]
+
+/** A round is decided some time after its look-ups: so far ahead they look at least. */
+const lookAheadMillis = 10_000
+
+/**
+ * Brings in the activations that lapse before an instant unless a validation comes. Of very many devices these are few, and
+ * until the next of the others is due nobody has to look again.
+ */
+const findSilent = (lookups: LicenseLookups["Service"], state: LicenseState, before: number) =>
+  Effect.map(lookups.silent(state.license.id, state.policy, before), ({ devices, next }) => {
+    learnDevices(
+      state,
+      devices.filter(({ id }) => !state.deviceKeys.has(id))
+    )
+    state.silentFrom = next
+  })
 
 const fetchesOf = (
   lookups: LicenseLookups["Service"],

@@ -83,9 +83,11 @@ export class LicenseActors extends Context.Service<
         actor.state ??= yield* store.load(actor.licenseId)
         const state = actor.state
         if (state === undefined) return letters.map((): Answer => Effect.fail(noLicense(actor.licenseId)))
-        const knowledge = yield* gatherKnowledge(lookups, state, letters)
+        const knowledge = yield* gatherKnowledge(lookups, state, letters, clock.currentTimeMillisUnsafe())
         const draft = new Draft(state, knowledge)
-        const decided = decide(draft, letters, clock.currentTimeMillisUnsafe())
+        const now = clock.currentTimeMillisUnsafe()
+        if (now >= state.silentFrom) return undefined
+        const decided = decide(draft, letters, now)
         const answers = yield* keepAnswers(draft, letters, decided)
         if (draft.changed) {
           if ((yield* journal.commit(draft)) === "stale") return undefined

@@ -24,6 +24,8 @@ export interface Needs {
   /** A feature of the license's product that may not be assigned yet. */
   readonly featureId?: string
   readonly appVersion?: string | undefined
+  /** How many containers hold a slot, where the policy limits them. */
+  readonly activeContainers?: boolean
   /** Every device that is active. */
   readonly activeDevices?: boolean
   /** How many devices a reset would move. */

@@ -6,9 +6,9 @@ import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { resettableStatuses } from "../devices/Transitions.ts"
 import { gather } from "../postgres/Gather.ts"
-import { columns } from "../postgres/Parameters.ts"
+import { columns, instant } from "../postgres/Parameters.ts"
 import { present } from "../postgres/Sql.ts"
-import { deviceColumns, deviceOf, leaseColumns, leaseOf, type Nullable, type Owned } from "./LicenseRows.ts"
+import { deviceColumns, deviceOf, heardAt, leaseColumns, leaseOf, type Nullable, type Owned } from "./LicenseRows.ts"
 import type {
   BindingName,
   CountedUsage,
@@ -16,8 +16,10 @@ import type {
   FeatureRecord,
   LeaseRecord,
   LinkKind,
-  LinkRecord
+  LinkRecord,
+  PolicyRecord
 } from "./LicenseState.ts"
+import { silenceMillisMax } from "./Lifecycle.ts"
 
 interface WantedDevice {
   readonly licenseId: string
@@ -41,6 +43,14 @@ export class LicenseLookups extends Context.Service<
     counted(wanted: WantedUsage): Effect.Effect<CountedUsage | undefined>
     deviceById(licenseId: string, id: string): Effect.Effect<DeviceRecord | undefined>
     activeDevices(licenseId: string): Effect.Effect<ReadonlyArray<DeviceRecord>>
+    /** Containers that hold a slot. */
+    activeContainers(licenseId: string): Effect.Effect<number>
+    /** The devices whose activation lapses before an instant unless it is validated, and when the next one after them does. */
+    silent(
+      licenseId: string,
+      policy: PolicyRecord,
+      before: number
+    ): Effect.Effect<{ readonly devices: ReadonlyArray<DeviceRecord>; readonly next: number }>
     /** A lease in whatever state, with the device that holds or held it. */
     leaseByToken(licenseId: string, tokenHash: string): Effect.Effect<HeldLease | undefined>
     /** How many devices of the license are in a state that a reset moves. */
@@ -68,6 +78,30 @@ export class LicenseLookups extends Context.Service<
         const rows = yield* sql<Nullable<DeviceRecord> & Owned>`
           SELECT ${sql.literal(deviceColumns)} FROM devices d WHERE d.license_id = ${licenseId} AND d.status = 'active'`
         return rows.map(deviceOf)
+      }, Effect.orDie)
+
+      const activeContainers = Effect.fnUntraced(function* (licenseId: string) {
+        const [row] = yield* sql<{ readonly count: number }>`
+          SELECT count(*) AS count FROM devices
+          WHERE license_id = ${licenseId} AND status = 'active' AND holds_slot AND binding_kind = 'container'`
+        return row!.count
+      }, Effect.orDie)
+
+      const silent = Effect.fnUntraced(function* (licenseId: string, policy: PolicyRecord, before: number) {
+        const heardBefore = instant(before - silenceMillisMax(policy))
+        const [row] = yield* sql<{ readonly found: number; readonly next: number | null }>`
+          SELECT count(*) FILTER (WHERE heard_at < ${heardBefore}) AS found, min(heard_at) FILTER (WHERE heard_at >= ${heardBefore}) AS next
+          FROM (${heard(sql, licenseId, "")}) AS heard`
+        const { found, next } = row!
+        const rows =
+          found === 0
+            ? []
+            : yield* sql<Nullable<DeviceRecord> & Owned>`
+                SELECT ${sql.literal(deviceColumns)} FROM (${heard(sql, licenseId, "d.*, ")}) AS d WHERE d.heard_at < ${heardBefore}`
+        return {
+          devices: rows.map(deviceOf),
+          next: next === null ? Number.POSITIVE_INFINITY : next + silenceMillisMax(policy)
+        }
       }, Effect.orDie)
 
       const leaseByToken = Effect.fnUntraced(function* (licenseId: string, tokenHash: string) {
@@ -111,6 +145,8 @@ export class LicenseLookups extends Context.Service<
         counted,
         deviceById,
         activeDevices,
+        activeContainers,
+        silent,
         leaseByToken,
         resettable,
         feature,
@@ -120,6 +156,11 @@ export class LicenseLookups extends Context.Service<
     })
   )
 }
+
+/** When the activated devices of a license were heard of last. */
+const heard = (sql: SqlClient.SqlClient, licenseId: string, columns: string) => sql`
+  SELECT ${sql.literal(columns)} ${sql.literal(heardAt)} AS heard_at FROM devices d
+  WHERE d.license_id = ${licenseId} AND d.status = 'active' AND d.holds_slot`
 
 const linkColumns: { readonly [K in LinkKind]: string } = {
   customer: "id, NULL AS product_id, NULL AS subscription_id FROM customers",

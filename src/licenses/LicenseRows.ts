@@ -30,6 +30,9 @@ export const deviceColumns = `d.license_id, d.id, d.binding_kind, d.binding_key,
   d.container_id, d.cluster_id, d.namespace, d.pod_name, d.is_vm, d.is_container, d.status, d.holds_slot, d.activated_at,
   d.first_seen_at, d.last_seen_at, d.last_validated_at, d.metadata, d.created_at, d.updated_at`
 
+/** When a device `d` was heard of last, as far as heartbeats go. */
+export const heardAt = `coalesce(greatest(d.last_validated_at, d.activated_at), 'epoch')`
+
 export const leaseColumns = `license_id, id, device_id, encode(token_hash, 'hex') AS token_hash, status, checked_out_at,
   heartbeat_at, expires_at, ended_at`
 
@@ -104,15 +107,13 @@ export const stateOf = (
   devices: ReadonlyArray<Nullable<DeviceRecord> & Owned>,
   leases: ReadonlyArray<Nullable<LeaseRecord> & Owned>
 ): LicenseState => {
-  const complete = devices.length <= devicesLoaded
   return new LicenseState({
     license: licenseOf(row),
     policy: policyOf(row),
     catalogRevision: row.catalog_revision,
     assignments: assignments.map(assignmentOf),
     devices: devices.map(deviceOf),
-    devicesComplete: complete,
-    activeComplete: complete || row.require_heartbeat || row.max_container_instances !== null,
+    devicesComplete: devices.length <= devicesLoaded,
     leases: leases.map(leaseOf)
   })
 }

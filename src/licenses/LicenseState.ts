@@ -174,6 +174,8 @@ export interface LicenseView {
   deviceById(id: string): DeviceRecord | undefined
   /** The devices known here; all of them where the license has few. */
   readonly devices: Iterable<DeviceRecord>
+  /** Containers that hold a slot. Told where the policy limits them and the command's needs name them. */
+  readonly activeContainers: number
   /** Devices whose activation lapsed for want of a validation, still active as nobody wrote it down yet. */
   overdue(now: number): ReadonlyArray<DeviceRecord>
   /** Leases whose stored status is live, the lapsed ones among them. Their devices are always among those known here. */

@@ -78,13 +78,9 @@ const loadAll = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, ids: Read
               a.total_consumptions, a.expires_at, a.metadata, a.created_at, a.updated_at
             FROM license_features a JOIN features f ON f.id = a.feature_id WHERE a.license_id = ANY(${wanted})`,
       sql<Nullable<DeviceRecord> & Owned>`
-            SELECT ${sql.literal(deviceColumns)} FROM unnest(${wanted}) AS wanted (id)
-            JOIN licenses l ON l.id = wanted.id JOIN policies p ON p.id = l.policy_id,
+            SELECT ${sql.literal(deviceColumns)} FROM unnest(${wanted}) AS l (id),
             LATERAL (
               (SELECT id FROM devices WHERE license_id = l.id ORDER BY created_at DESC, id DESC LIMIT ${devicesLoaded + 1})
-              UNION
-              (SELECT id FROM devices WHERE license_id = l.id AND status = 'active'
-                AND (p.require_heartbeat OR p.max_container_instances IS NOT NULL))
               UNION
               (SELECT device_id FROM leases WHERE license_id = l.id AND status = 'live')
             ) AS held JOIN devices d ON d.id = held.id`,

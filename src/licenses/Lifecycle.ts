@@ -175,11 +175,12 @@ const heartbeatSlackMillis = 30_000
  */
 export const heartbeatDueAt = (device: DeviceRecord, policy: PolicyRecord): number =>
   policy.require_heartbeat && device.status === "active" && device.holds_slot
-    ? Math.max(device.last_validated_at ?? 0, device.activated_at ?? 0) +
-      policy.validation_interval_minutes * 60_000 +
-      heartbeatSlackMillis +
-      1
+    ? Math.max(device.last_validated_at ?? 0, device.activated_at ?? 0) + silenceMillisMax(policy)
     : Number.POSITIVE_INFINITY
+
+/** How long after it was heard of last an activation has lapsed. */
+export const silenceMillisMax = ({ validation_interval_minutes }: PolicyRecord): number =>
+  validation_interval_minutes * 60_000 + heartbeatSlackMillis + 1
 
 /** Whether an activation has lapsed for want of a validation. */
 export const isOverdue = (device: DeviceRecord, policy: PolicyRecord, now: number): boolean =>

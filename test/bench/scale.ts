@@ -19,9 +19,10 @@ import { startService } from "../../infra/scripts/service.ts"
 import { openSession } from "../../src/postgres/Postgres.ts"
 import { table } from "./Report.ts"
 import { folder, startPostgres } from "./Sides.ts"
-import { type Asked, operationsOf } from "./scaleRequests.ts"
+import { operationsOf } from "./scaleRequests.ts"
 import { fill, type Sizes } from "./scaleRows.ts"
 import { type Sample, takeSample } from "./scaleSample.ts"
+import { type Answered, type Asked, inTurns, quantile, rounded } from "./Turns.ts"
 
 const { values: flags } = parseArgs({
   options: {
@@ -135,38 +136,19 @@ const kept = (path: string) =>
     return resolve(path)
   })
 
-const quantile = (latencies: ReadonlyArray<number>, share: number): number => {
-  const sorted = Float64Array.from(latencies).sort()
-  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN
-}
-
-const rounded = (value: number) => Number(value.toFixed(2))
-
-/** Requests of one turn: so few that whatever else the machine does falls on both sides. */
-const turn = 25
-
 /** Many short turns of one operation, the sides one after the other. */
 const measure = async (name: string, asked: ReadonlyArray<Asked>) => {
-  const latencies = asked.map((): Array<number> => [])
-  let failed = 0
-  const turns = Math.ceil(Number(flags.requests) / turn)
-  // Connections and caches are warmed up first.
-  for (let number = -Math.ceil(turns / 10); number < turns; number++) {
-    for (const [index, { run }] of asked.entries()) {
-      const result = await run(turn)
-      failed += result.failed
-      if (number >= 0) latencies[index]!.push(...result.latencies)
-    }
-  }
-  const [large, few] = latencies as [Array<number>, Array<number>]
-  const [p99, p99Few] = [quantile(large, 0.99), quantile(few, 0.99)]
+  const [large, few] = (await inTurns(asked, Number(flags.requests))) as [Answered, Answered]
+  const failed = large.failed + few.failed
+  const [p50, p50Few] = [quantile(large.latencies, 0.5), quantile(few.latencies, 0.5)]
+  const [p99, p99Few] = [quantile(large.latencies, 0.99), quantile(few.latencies, 0.99)]
   return {
     operation: name,
-    p50_few_ms: rounded(quantile(few, 0.5)),
-    p50_ms: rounded(quantile(large, 0.5)),
+    p50_few_ms: rounded(p50Few),
+    p50_ms: rounded(p50),
     p99_few_ms: rounded(p99Few),
     p99_ms: rounded(p99),
-    p50_ratio: rounded(quantile(large, 0.5) / quantile(few, 0.5)),
+    p50_ratio: rounded(p50 / p50Few),
     p99_ratio: rounded(p99 / p99Few),
     failed,
     holds: p99 <= ratioMax * p99Few && failed === 0

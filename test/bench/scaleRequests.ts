@@ -3,6 +3,7 @@ import { Pool } from "undici"
 import { operations as contract } from "../contract/Surface.ts"
 import { hotProduct, perpetualPolicy } from "./scaleRows.ts"
 import type { Sample } from "./scaleSample.ts"
+import type { Asked } from "./Turns.ts"
 
 interface Target {
   readonly base: string
@@ -14,12 +15,6 @@ interface Outgoing {
   readonly path: string
   readonly body?: object
   readonly authorization?: string
-}
-
-export interface Asked {
-  readonly name: string
-  /** Sends so many requests over the open connections; milliseconds of those that were answered with success. */
-  run(requests: number): Promise<{ readonly latencies: ReadonlyArray<number>; readonly failed: number }>
 }
 
 /** A number from 0 to 1 that looks random, the same in every run. */

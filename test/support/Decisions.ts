@@ -4,6 +4,7 @@
  */
 import { assert } from "@effect/vitest"
 import type { Code } from "../../src/api/Failure.ts"
+import { isActiveContainer } from "../../src/licenses/CommittedState.ts"
 import type { Refused, Rule } from "../../src/licenses/LicenseCommand.ts"
 import type { Changes, LicenseView } from "../../src/licenses/LicenseState.ts"
 import { isOverdue, settle } from "../../src/licenses/Lifecycle.ts"
@@ -23,6 +24,7 @@ export const viewOf = (rows: Rows): LicenseView =>
       rows.devices.find(({ binding_kind, binding_key }) => binding_kind === kind && binding_key === key),
     deviceById: (wanted) => rows.devices.find(({ id }) => id === wanted),
     devices: rows.devices,
+    activeContainers: rows.devices.filter(isActiveContainer).length,
     overdue: (now) => rows.devices.filter((device) => isOverdue(device, rows.policy, now)),
     liveLeases: liveLeases(rows),
     liveLeaseCount: liveLeases(rows).length,

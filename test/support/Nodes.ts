@@ -28,6 +28,7 @@ export interface Made {
   readonly expires_at?: number
   readonly grace_period_days?: number
   readonly max_floating_users?: number
+  readonly max_container_instances?: number
   readonly validation_interval_minutes?: number
 }
 
@@ -43,10 +44,10 @@ export const makeLicense = Effect.fnUntraced(function* (options: Made = {}) {
   yield* sql`INSERT INTO products (id, name, code, metadata, created_at, updated_at) VALUES (${ids.product}, 'P', ${name}, '{}', ${now}, ${now})`
   yield* sql`
     INSERT INTO policies (id, product_id, name, code, license_type, max_activations, max_floating_users,
-      floating_timeout_minutes, grace_period_days, validation_interval_minutes, require_heartbeat, allow_offline_activation, offline_grace_days, allow_vm, allow_container,
+      max_container_instances, floating_timeout_minutes, grace_period_days, validation_interval_minutes, require_heartbeat, allow_offline_activation, offline_grace_days, allow_vm, allow_container,
       max_transfers, metadata, created_at, updated_at)
     VALUES (${ids.policy}, ${ids.product}, 'P', 'p', ${options.license_type ?? "perpetual"}, ${options.max_activations ?? 1},
-      ${options.max_floating_users ?? null}, 30, ${options.grace_period_days ?? 0}, ${options.validation_interval_minutes ?? 1440}, ${options.require_heartbeat ?? false}, true, 7, true, true, 0, '{}', ${now}, ${now})`
+      ${options.max_floating_users ?? null}, ${options.max_container_instances ?? null}, 30, ${options.grace_period_days ?? 0}, ${options.validation_interval_minutes ?? 1440}, ${options.require_heartbeat ?? false}, true, 7, true, true, 0, '{}', ${now}, ${now})`
   yield* sql`INSERT INTO features (id, product_id, name, code, metadata, created_at) VALUES (${ids.feature}, ${ids.product}, 'Export', 'export', '{}', ${now})`
   yield* sql`
     INSERT INTO licenses (id, product_id, policy_id, key_hash, license_key_prefix, license_key_last4, status, expires_at, metadata,

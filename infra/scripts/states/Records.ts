@@ -129,7 +129,6 @@ export const decide = (given: Given, { rule, command, at = noon }: Asked): Decid
     assignments: [],
     devices,
     devicesComplete: true,
-    activeComplete: true,
     leases: lease !== undefined && isLive ? [lease] : []
   })
   const after = new Draft(state, {

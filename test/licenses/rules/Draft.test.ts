@@ -14,7 +14,7 @@ import { day, deviceOf, minute, noon, type Rows } from "../../support/Licenses.t
 const origin: Origin = { actor_type: "license", actor_id: "lic_1", request_id: "req_1", ip_address: undefined }
 
 const stateOf = (rows: Rows): LicenseState =>
-  new LicenseState({ ...rows, catalogRevision: 1, devicesComplete: true, activeComplete: true, leases: rows.leases })
+  new LicenseState({ ...rows, catalogRevision: 1, devicesComplete: true, leases: rows.leases })
 
 /** What is looked up for a round: here, all that there is. */
 const knowledgeOf = ({ ledger, features, leases, versions, links, otherResettable }: Rows): Knowledge => ({
@@ -57,6 +57,7 @@ const shown = (view: LicenseView, { leases }: Rows) => ({
   liveLeaseCount: view.liveLeaseCount,
   liveLeasesOf: bindings.map((binding) => view.liveLeaseOf(deviceOf(binding).id)),
   lapsed: instants.map((at) => Array.from(view.lapsed(at), ({ id }) => id).toSorted()),
+  activeContainers: view.activeContainers,
   overdue: instants.map((at) => Array.from(view.overdue(at), ({ id }) => id).toSorted()),
   counted: eventIds.map((id) => view.counted(id)),
   versions: ["1.0", "2.0", "unheard-of"].map((version) => view.version(version)),
