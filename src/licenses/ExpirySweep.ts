@@ -14,8 +14,8 @@ import type { LicenseRecord, PolicyRecord } from "./LicenseState.ts"
 import { accessEndsAt, passed, passedEvents, statusByClock } from "./Lifecycle.ts"
 import { byClock, idsOf, lockLicenses } from "./Sweeping.ts"
 
-/** Licenses in one transaction: their events hold the one counter row for about 10 ms. */
-const batchSize = 500
+/** Licenses in one transaction: whoever waits for one of them, or for the one counter row of events, waits some 10 ms. */
+const batchSize = 100
 
 /** Days ahead of expiry at which it is announced, the last first. */
 const noticeDays = [1, 3, 7] as const

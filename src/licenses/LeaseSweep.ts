@@ -11,8 +11,8 @@ import type { LeaseRecord, LicenseRecord, PolicyRecord } from "./LicenseState.ts
 import { isCutOff, lapseEvent } from "./Lifecycle.ts"
 import { byClock, lockLicenses } from "./Sweeping.ts"
 
-/** Leases in one transaction. */
-const batchSize = 500
+/** Leases in one transaction: see the sweep of expiries. */
+const batchSize = 100
 
 /** Where a batch ended in the order of lapses. */
 type Place = Pick<LeaseRecord, "id" | "expires_at">

@@ -15,7 +15,7 @@ export interface Seat {
 
 export interface Management {
   /** The `data` of the answer; throws on anything but success. */
-  call<A>(path: string, body?: object): Promise<A>
+  call<A>(path: string, body?: object, method?: "POST" | "PATCH"): Promise<A>
   readonly verify: Verifier
   /** Sends a runtime request and verifies its answer. */
   runtime(path: string, seat: Pick<Seat, "authorization">, body: object): Promise<Record<string, unknown>>
@@ -26,10 +26,10 @@ const connections = 32
 
 export const managementOf = async (base: string, token: string): Promise<Management> => {
   const pool = new Pool(base, { connections })
-  const send = async (path: string, authorization: string, body?: object) => {
+  const send = async (path: string, authorization: string, body?: object, method = "POST") => {
     const { statusCode, body: answer } = await pool.request({
       path: `/api/v1${path}`,
-      method: body === undefined ? "GET" : "POST",
+      method: body === undefined ? "GET" : method,
       headers: { authorization, ...(body && { "content-type": "application/json" }) },
       ...(body && { body: JSON.stringify(body) })
     })
@@ -37,8 +37,8 @@ export const managementOf = async (base: string, token: string): Promise<Managem
     if (statusCode >= 300) throw new Error(`${path} answered ${statusCode}: ${bytes}`)
     return bytes
   }
-  const call: Management["call"] = async (path, body) =>
-    JSON.parse((await send(path, `Bearer ${token}`, body)).toString()).data
+  const call: Management["call"] = async (path, body, method) =>
+    JSON.parse((await send(path, `Bearer ${token}`, body, method)).toString()).data
   const verify = verifierOf(await call<ReadonlyArray<PublishedKey>>("/system/public-keys"))
   return { call, verify, runtime: async (path, seat, body) => verify(await send(path, seat.authorization, body)) }
 }

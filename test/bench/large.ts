@@ -10,17 +10,15 @@
  * is a validate of a license whose actor must load it anew. --assert ends with 1 where a p50 or p99 is more than twice that of the
  * small license, or a request fails; first uses are told, not judged.
  */
-import { randomBytes } from "node:crypto"
-import { join } from "node:path"
 import { parseArgs } from "node:util"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
-import { Effect, Redacted } from "effect"
-import { startService } from "../../infra/scripts/service.ts"
+import { Effect } from "effect"
 import { openSession } from "../../src/postgres/Postgres.ts"
 import { each, managementOf } from "./Licenses.ts"
 import { crowded, type Size, type Target } from "./largeLicense.ts"
 import { firstUse, operationsOf } from "./largeRequests.ts"
 import { table } from "./Report.ts"
+import { say, startOn } from "./Service.ts"
 import { folder, startPostgres } from "./Sides.ts"
 import { type Asked, inTurns, quantile, rounded, turn } from "./Turns.ts"
 
@@ -56,9 +54,6 @@ const rulesOf: Record<string, object> = {
   containers: { max_container_instances: 1_000_000 }
 }
 
-/** Progress goes to standard error: standard output holds the result alone. */
-const say = (line: string) => Effect.sync(() => process.stderr.write(`${line}\n`))
-
 const compare = async (
   policy: string,
   operation: string,
@@ -86,25 +81,8 @@ const compare = async (
 const startMeasured = Effect.gen(function* () {
   const directory = yield* folder
   const postgres = yield* startPostgres(directory)
-  const token = `bench_${randomBytes(32).toString("base64url")}`
-  const service = yield* Effect.acquireRelease(
-    Effect.promise(() =>
-      startService({
-        log: join(directory, "service.log"),
-        settings: {
-          LICENSING_DATABASE_URL: Redacted.value(postgres.url),
-          LICENSING_MASTER_KEY: randomBytes(32).toString("base64"),
-          LICENSING_BOOTSTRAP_TOKEN: token,
-          LICENSING_LOG_LEVEL: "warning",
-          LICENSING_RATE_RUNTIME: "0",
-          LICENSING_RATE_ACTIVATION: "0",
-          LICENSING_RATE_MANAGEMENT: "0"
-        }
-      })
-    ),
-    (running) => Effect.promise(() => running.stop())
-  )
-  const management = yield* Effect.promise(() => managementOf(service.base, token))
+  const service = yield* startOn(postgres.url, directory)
+  const management = yield* Effect.promise(() => managementOf(service.base, service.token))
   return { base: service.base, management, session: yield* openSession(postgres.url) }
 })
 

@@ -1,0 +1,39 @@
+/** A service of a benchmark's own on the embedded server, without the limits that a single client would run into. */
+import { randomBytes } from "node:crypto"
+import { join } from "node:path"
+import { Effect, Redacted } from "effect"
+import { startService } from "../../infra/scripts/service.ts"
+
+/** One for all services of a run: they may follow one another on one database. */
+const masterKey = randomBytes(32).toString("base64")
+
+export const startOn = Effect.fnUntraced(function* (
+  url: Redacted.Redacted<string>,
+  directory: string,
+  settings: Record<string, string> = {}
+) {
+  const token = `bench_${randomBytes(32).toString("base64url")}`
+  const running = yield* Effect.acquireRelease(
+    Effect.promise(() =>
+      startService({
+        log: join(directory, "service.log"),
+        settings: {
+          LICENSING_DATABASE_URL: Redacted.value(url),
+          LICENSING_MASTER_KEY: masterKey,
+          LICENSING_BOOTSTRAP_TOKEN: token,
+          LICENSING_LOG_LEVEL: "error",
+          LICENSING_RATE_RUNTIME: "0",
+          LICENSING_RATE_ACTIVATION: "0",
+          LICENSING_RATE_MANAGEMENT: "0",
+          LICENSING_RATE_FAILURES: "0",
+          ...settings
+        }
+      })
+    ),
+    (running) => Effect.promise(() => running.stop())
+  )
+  return { ...running, token }
+})
+
+/** Progress goes to standard error: standard output holds the result alone. */
+export const say = (line: string) => Effect.sync(() => process.stderr.write(`${line}\n`))

@@ -1,0 +1,172 @@
+/**
+ * What it costs to refuse license keys that are wrong, as fast as a few connections can send them: text that is no key, keys with a
+ * wrong check, and keys that are well-formed but nobody's. Each with the limit of failed credentials off, where every refusal
+ * is told why, and on, where nearly all are answered 429.
+ *
+ *   npm run bench:refusals -- [--seconds 8] [--connections 64] [--json] [--assert]
+ *
+ * Transactions are those of the database less what it does while nobody asks. --assert ends with 1 where fewer than 10,000 a second are
+ * refused, a key that cannot be right costs the database anything, or one that could costs a transaction of its own.
+ */
+import { randomBytes } from "node:crypto"
+import { parseArgs } from "node:util"
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
+import { Effect, type Redacted } from "effect"
+import { Client } from "undici"
+import * as LicenseKey from "../../src/licenses/LicenseKey.ts"
+import { openSession } from "../../src/postgres/Postgres.ts"
+import { cpuSeconds, cpuSecondsOfFamily } from "./Processes.ts"
+import { table } from "./Report.ts"
+import { say, startOn } from "./Service.ts"
+import { folder, startPostgres } from "./Sides.ts"
+import { quantile, rounded } from "./Turns.ts"
+
+const { values: flags } = parseArgs({
+  options: {
+    seconds: { type: "string", default: "8" },
+    connections: { type: "string", default: "64" },
+    json: { type: "boolean", default: false },
+    assert: { type: "boolean", default: false }
+  }
+})
+
+const perSecondMin = 10_000
+/** Of what the database does besides, a few transactions may fall on this side of a measurement. */
+const transactionsPerRefusalMax = { never: 0.001, batched: 0.2 }
+
+const wellFormed = () => LicenseKey.fromBytes(randomBytes(28))
+
+const keys: Record<string, { readonly make: () => string; readonly touches: keyof typeof transactionsPerRefusalMax }> =
+  {
+    "no key": { make: () => wellFormed().slice(0, -7), touches: "never" },
+    // The last character is half of the check.
+    "wrong check": {
+      make: () => wellFormed().replace(/.$/, (last) => (last === "0" ? "1" : "0")),
+      touches: "never"
+    },
+    "unknown key": { make: wellFormed, touches: "batched" }
+  }
+
+/** PostgreSQL's sessions tell of their last transactions only when they have been idle for so long. */
+const toldAfterMillis = 11_000
+
+const wait = (millis: number) => Effect.promise(() => new Promise((resolve) => setTimeout(resolve, millis)))
+
+interface Refused {
+  readonly statuses: Record<number, number>
+  readonly latencies: ReadonlyArray<number>
+}
+
+const body = JSON.stringify({ fingerprint: "machine" })
+
+const flood = async (base: string, makeKey: () => string, seconds: number): Promise<Refused> => {
+  const clients = Array.from({ length: Number(flags.connections) }, () => new Client(base))
+  const statuses: Record<number, number> = {}
+  const latencies: Array<number> = []
+  const until = performance.now() + seconds * 1000
+  const lane = (client: Client) =>
+    new Promise<void>((resolve, reject) => {
+      const next = () => {
+        const began = performance.now()
+        if (began >= until) return resolve()
+        const headers = { authorization: `License ${makeKey()}`, "content-type": "application/json" }
+        client.dispatch(
+          { method: "POST", path: "/api/v1/license/validate", headers, body },
+          {
+            onRequestStart: () => {},
+            onResponseStart: (_, status) => {
+              statuses[status] = (statuses[status] ?? 0) + 1
+            },
+            onResponseData: () => {},
+            onResponseEnd: () => {
+              latencies.push(performance.now() - began)
+              next()
+            },
+            onResponseError: (_, error) => reject(error)
+          }
+        )
+      }
+      next()
+    })
+  await Promise.all(clients.map(lane))
+  await Promise.all(clients.map((client) => client.close()))
+  return { statuses, latencies }
+}
+
+/** Transactions of a database so far. */
+const transactions = Effect.fnUntraced(function* (url: Redacted.Redacted<string>) {
+  const session = yield* openSession(url)
+  const [row] = yield* session.values(
+    "SELECT (xact_commit + xact_rollback)::int4 FROM pg_stat_database WHERE datname = current_database()"
+  )
+  return Number(row?.[0])
+}, Effect.scoped)
+
+interface Measured {
+  readonly limit: string
+  readonly base: string
+  readonly pid: number
+  readonly database: { readonly url: Redacted.Redacted<string>; readonly pid: number }
+}
+
+const measure = Effect.fnUntraced(function* ({ base, database, limit, pid }: Measured) {
+  const seconds = Number(flags.seconds)
+  /** Transactions since the last time that this was asked, and seconds. */
+  const since = Effect.fnUntraced(function* (last: { readonly at: number; readonly count: number }) {
+    yield* wait(toldAfterMillis)
+    const now = { at: performance.now(), count: yield* transactions(database.url) }
+    return { now, made: now.count - last.count, seconds: (now.at - last.at) / 1000 }
+  })
+  yield* Effect.promise(() => flood(base, wellFormed, 2))
+  let { now } = yield* since({ at: 0, count: 0 })
+  const idle = yield* since(now)
+  now = idle.now
+  const rows = []
+  for (const [kind, { make, touches }] of Object.entries(keys)) {
+    yield* say(`${kind}, limit of failures ${limit}`)
+    const before = [cpuSeconds(pid), cpuSecondsOfFamily(database.pid)] as const
+    const { latencies, statuses } = yield* Effect.promise(() => flood(base, make, seconds))
+    const cpu = [cpuSeconds(pid) - before[0], cpuSecondsOfFamily(database.pid) - before[1]] as const
+    const meanwhile = yield* since(now)
+    now = meanwhile.now
+    const refused = latencies.length
+    const own = meanwhile.made - (meanwhile.seconds * idle.made) / idle.seconds
+    const perRefusal = Math.max(0, own / refused)
+    const perSecond = Math.round(refused / seconds)
+    rows.push({
+      keys: kind,
+      limit_of_failures: limit,
+      per_second: perSecond,
+      p50_ms: rounded(quantile(latencies, 0.5)),
+      p99_ms: rounded(quantile(latencies, 0.99)),
+      cpu_us: Math.round((1e6 * cpu[0]) / refused),
+      postgres_cpu_us: rounded((1e6 * cpu[1]) / refused, 1),
+      transactions_each: rounded(perRefusal, 4),
+      told_401: statuses[401] ?? 0,
+      told_429: statuses[429] ?? 0,
+      holds:
+        perSecond >= perSecondMin &&
+        perRefusal <= transactionsPerRefusalMax[touches] &&
+        (statuses[401] ?? 0) + (statuses[429] ?? 0) === refused
+    })
+  }
+  return rows
+})
+
+const program = Effect.gen(function* () {
+  const directory = yield* folder
+  const database = yield* startPostgres(directory)
+  const limits = { off: "0", on: "30" }
+  const measured = yield* Effect.forEach(Object.entries(limits), ([limit, LICENSING_RATE_FAILURES]) =>
+    Effect.scoped(
+      Effect.flatMap(startOn(database.url, directory, { LICENSING_RATE_FAILURES }), ({ base, pid }) =>
+        measure({ limit, base, pid, database })
+      )
+    )
+  )
+  const rows = measured.flat()
+  yield* Effect.sync(() => process.stdout.write(`${flags.json ? JSON.stringify(rows, null, 2) : table(rows)}\n`))
+  if (flags.assert && rows.some(({ holds }) => !holds)) yield* Effect.sync(() => (process.exitCode = 1))
+})
+
+NodeRuntime.runMain(Effect.scoped(program))

@@ -1,0 +1,169 @@
+/**
+ * What runtime calls feel of a sweep: very many licenses expire in the same moment, by an edit of their policy's grace, and
+ * validations and consumptions of other licenses go on at a steady rate, before it and while it is written down. Their time
+ * counts from when they were due, so that waiting is not hidden.
+ *
+ *   npm run bench:sweeps -- [--licenses 100000] [--rate 300] [--seconds 15] [--json] [--assert]
+ *
+ * --rate is requests a second, half of them of each kind; --seconds is how long they are measured beforehand. --assert ends with 1 where the
+ * sweep takes more than 30 s, a p50 or p99 more than doubles, a request fails, or an expiry is not recorded exactly once.
+ */
+import { parseArgs } from "node:util"
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
+import { Effect } from "effect"
+import { openSession } from "../../src/postgres/Postgres.ts"
+import { consumedFeature, type Management, makeSeats, managementOf, type Seat } from "./Licenses.ts"
+import { table } from "./Report.ts"
+import { say, startOn } from "./Service.ts"
+import { folder, startPostgres } from "./Sides.ts"
+import type { Session } from "./scaleRows.ts"
+import { quantile, rounded } from "./Turns.ts"
+
+const { values: flags } = parseArgs({
+  options: {
+    licenses: { type: "string", default: "100000" },
+    rate: { type: "string", default: "300" },
+    seconds: { type: "string", default: "15" },
+    json: { type: "boolean", default: false },
+    assert: { type: "boolean", default: false }
+  }
+})
+
+const targets = { sweepSecondsMax: 30, ratioMax: 2 }
+const licenses = Number(flags.licenses)
+/** Licenses that are used meanwhile. */
+const seatsMade = 500
+/** Longer than any sweep that is worth waiting for. */
+const patienceMillis = 300_000
+
+const operations = ["validate", "consume"] as const
+type Operation = (typeof operations)[number]
+
+interface Load {
+  readonly latencies: Record<Operation, Array<number>>
+  failed: number
+}
+
+let used = 0
+
+const request = (management: Management, seats: ReadonlyArray<Seat>, operation: Operation) => {
+  const seat = seats[++used % seats.length]!
+  const { fingerprint } = seat
+  const usage = operation === "consume" ? { feature_code: consumedFeature, event_id: `event-${used}` } : undefined
+  return management.runtime(`/license/${operation}`, seat, { fingerprint, ...usage })
+}
+
+/** Sends at the rate until told to stop, whether or not answers come. */
+const steadily = async (management: Management, seats: ReadonlyArray<Seat>, isOver: () => boolean): Promise<Load> => {
+  const load: Load = { latencies: { validate: [], consume: [] }, failed: 0 }
+  const underway = new Set<Promise<void>>()
+  const began = performance.now()
+  for (let index = 0; !isOver(); index++) {
+    const due = began + (index * 1000) / Number(flags.rate)
+    while (performance.now() < due) await new Promise((resolve) => setTimeout(resolve, 1))
+    const operation = operations[index % operations.length]!
+    const answered = request(management, seats, operation).then(
+      () => void load.latencies[operation].push(performance.now() - due),
+      () => void load.failed++
+    )
+    underway.add(answered)
+    answered.finally(() => underway.delete(answered))
+  }
+  await Promise.all(underway)
+  return load
+}
+
+const graceDays = { before: 20, after: 5 }
+
+/** Licenses in their grace, ten days past their expiry. */
+const insertLicenses = Effect.fnUntraced(function* (management: Management, { values }: Session) {
+  const product = yield* Effect.promise(() =>
+    management.call<{ id: string }>("/products", { name: "expiring", code: "expiring" })
+  )
+  const policy = yield* Effect.promise(() =>
+    management.call<{ id: string }>(`/products/${product.id}/policies`, {
+      name: "expiring",
+      code: "expiring",
+      license_type: "time_limited",
+      grace_period_days: graceDays.before
+    })
+  )
+  yield* values("SET session_replication_role = replica")
+  yield* values(`
+    INSERT INTO licenses (id, product_id, policy_id, key_hash, license_key_prefix, license_key_last4, status, expires_at, metadata,
+      created_at, updated_at)
+    SELECT 'lic_expiring_' || n, '${product.id}', '${policy.id}', sha256(('expiring ' || n)::bytea), 'LK-AAAAA', 'AAAA',
+      'grace_period', at - interval '10 days', '{}', at, at
+    FROM generate_series(1, ${licenses}) AS n, (SELECT date_trunc('milliseconds', now()) AS at) AS made`)
+  yield* values("SET session_replication_role = origin")
+  yield* values("VACUUM (ANALYZE) licenses")
+  return policy.id
+})
+
+const program = Effect.gen(function* () {
+  const directory = yield* folder
+  const postgres = yield* startPostgres(directory)
+  const session = yield* openSession(postgres.url)
+  const count = (sql: string) => Effect.map(session.values(sql), ([row]) => Number(row?.[0]))
+  const service = yield* startOn(postgres.url, directory, { LICENSING_SWEEP_SECONDS: "1" })
+  const management = yield* Effect.promise(() => managementOf(service.base, service.token))
+  yield* say(`making ${licenses} licenses`)
+  const policy = yield* insertLicenses(management, session)
+  const seats = yield* Effect.promise(() => makeSeats(management, "sweeps", seatsMade))
+  const forSeconds = (seconds: number) => {
+    const until = performance.now() + seconds * 1000
+    return Effect.promise(() => steadily(management, seats, () => performance.now() >= until))
+  }
+  yield* forSeconds(5)
+  yield* say("measuring without a sweep")
+  const before = yield* forSeconds(Number(flags.seconds))
+  yield* say("measuring during the sweep")
+  let isSwept = false
+  const loading = steadily(management, seats, () => isSwept)
+  const began = performance.now()
+  yield* Effect.promise(() => management.call(`/policies/${policy}`, { grace_period_days: graceDays.after }, "PATCH"))
+  const left = `SELECT count(*)::int4 FROM (
+    SELECT 1 FROM licenses WHERE policy_id || ' ' || status = '${policy} grace_period' AND expires_at IS NOT NULL LIMIT 1) AS one`
+  while ((yield* count(left)) > 0 && performance.now() - began < patienceMillis) {
+    yield* Effect.promise(() => new Promise((resolve) => setTimeout(resolve, 250)))
+  }
+  const sweepSeconds = (performance.now() - began) / 1000
+  isSwept = true
+  const during = yield* Effect.promise(() => loading)
+  const recorded = yield* count(
+    "SELECT count(DISTINCT resource_id)::int4 FROM events WHERE event_type = 'license.expired'"
+  )
+  const events = yield* count("SELECT count(*)::int4 FROM events WHERE event_type = 'license.expired'")
+
+  const rows = operations.map((operation) => {
+    const at = (load: Load, share: number) => quantile(load.latencies[operation], share)
+    const ratios = [0.5, 0.99].map((share) => at(during, share) / at(before, share))
+    return {
+      operation,
+      p50_before_ms: rounded(at(before, 0.5)),
+      p50_during_ms: rounded(at(during, 0.5)),
+      p99_before_ms: rounded(at(before, 0.99)),
+      p99_during_ms: rounded(at(during, 0.99)),
+      p50_ratio: rounded(ratios[0]!),
+      p99_ratio: rounded(ratios[1]!),
+      answered_during: during.latencies[operation].length,
+      holds: ratios.every((ratio) => ratio <= targets.ratioMax)
+    }
+  })
+  const failed = before.failed + during.failed
+  const checks = [
+    {
+      target: `${licenses} licenses swept in at most ${targets.sweepSecondsMax} s`,
+      found: rounded(sweepSeconds, 1),
+      holds: sweepSeconds <= targets.sweepSecondsMax
+    },
+    { target: "failed requests: 0", found: failed, holds: failed === 0 },
+    { target: "each expiry recorded", found: recorded, holds: recorded === licenses },
+    { target: "and none of them twice", found: events, holds: events === licenses }
+  ]
+  const text = flags.json ? JSON.stringify({ rows, checks }, null, 2) : [rows, checks].map(table).join("\n\n")
+  yield* Effect.sync(() => process.stdout.write(`${text}\n`))
+  if (flags.assert && [...rows, ...checks].some(({ holds }) => !holds)) yield* Effect.sync(() => (process.exitCode = 1))
+})
+
+NodeRuntime.runMain(Effect.scoped(program))
