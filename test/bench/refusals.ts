@@ -3,7 +3,7 @@
  * wrong check, and keys that are well-formed but nobody's. Each with the limit of failed credentials off, where every refusal
  * is told why, and on, where nearly all are answered 429.
  *
- *   npm run bench:refusals -- [--seconds 8] [--connections 64] [--json] [--assert]
+ *   npm run bench:refusals -- [--seconds 8] [--connections 64] [--limits off,on] [--json] [--assert]
  *
  * Transactions are those of the database less what it does while nobody asks. --assert ends with 1 where fewer than 10,000 a second are
  * refused, a key that cannot be right costs the database anything, or one that could costs a transaction of its own.
@@ -25,6 +25,7 @@ const { values: flags } = parseArgs({
   options: {
     seconds: { type: "string", default: "8" },
     connections: { type: "string", default: "64" },
+    limits: { type: "string", default: "off,on" },
     json: { type: "boolean", default: false },
     assert: { type: "boolean", default: false }
   }
@@ -156,8 +157,8 @@ const measure = Effect.fnUntraced(function* ({ base, database, limit, pid }: Mea
 const program = Effect.gen(function* () {
   const directory = yield* folder
   const database = yield* startPostgres(directory)
-  const limits = { off: "0", on: "30" }
-  const measured = yield* Effect.forEach(Object.entries(limits), ([limit, LICENSING_RATE_FAILURES]) =>
+  const limits = Object.entries({ off: "0", on: "30" }).filter(([limit]) => flags.limits.split(",").includes(limit))
+  const measured = yield* Effect.forEach(limits, ([limit, LICENSING_RATE_FAILURES]) =>
     Effect.scoped(
       Effect.flatMap(startOn(database.url, directory, { LICENSING_RATE_FAILURES }), ({ base, pid }) =>
         measure({ limit, base, pid, database })

@@ -46,7 +46,7 @@ export const makeMetered = Effect.gen(function* () {
   yield* application.runtime.activate({ payload: { fingerprint: "a machine" } })
   const consume = (feature_code: string, amount: number, event_id: string) =>
     application.runtime.consume({ payload: { fingerprint: "a machine", feature_code, amount, event_id } })
-  return { product, policy, customer, subscription, license, consume }
+  return { product, policy, customer, subscription, license, license_key, consume }
 })
 
 export type Metered = Effect.Success<typeof makeMetered>
