@@ -1,5 +1,6 @@
 /** The contract's table of contents: every group of operations, in the order of the published tags. */
 import { HttpApi, OpenApi } from "effect/http-api"
+import { ActivitiesApi } from "./activities/Api.ts"
 import { Intake } from "./api/Requests.ts"
 import { ApiKeysApi } from "./apiKeys/Api.ts"
 import { CommerceApi } from "./commerce/Api.ts"
@@ -27,6 +28,7 @@ export class Api extends HttpApi.make("licensing")
   .add(ApiKeysApi)
   .add(EventsApi)
   .add(OpsApi)
+  .add(ActivitiesApi)
   .add(ReportsApi)
   .add(WebhooksApi)
   .add(LicensesApi)

@@ -187,6 +187,20 @@ const settings = {
     undefined,
     text
   ),
+  /** Days for which the activities feed shows refused runtime calls. What was done is shown for ever, as events are. */
+  activityRetentionDays: setting(
+    "LICENSING_ACTIVITY_RETENTION_DAYS",
+    "a whole number of days from 1 to 3650",
+    90,
+    integer(1, 3_650)
+  ),
+  /** Days for which validations are counted by the hour. */
+  validationRetentionDays: setting(
+    "LICENSING_VALIDATION_RETENTION_DAYS",
+    "a whole number of days from 1 to 3650",
+    400,
+    integer(1, 3_650)
+  ),
   /** Seconds between two sweeps over what time has changed. */
   sweepSeconds: setting("LICENSING_SWEEP_SECONDS", "a whole number of seconds from 1 to 86400", 60, integer(1, 86_400))
 }

@@ -5,6 +5,9 @@ import { Effect, Layer } from "effect"
 import { HttpRouter, HttpServer } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { Api } from "./Api.ts"
+import { Activities } from "./activities/Activities.ts"
+import { ActivitiesHttp } from "./activities/Http.ts"
+import { Refusals } from "./activities/Refusals.ts"
 import * as Decoding from "./api/Decoding.ts"
 import * as Intake from "./api/Intake.ts"
 import { PathIds } from "./api/PathIds.ts"
@@ -58,6 +61,7 @@ import { Reports } from "./reports/Reports.ts"
 import { ReportsDatabase } from "./reports/ReportsDatabase.ts"
 import { RuntimeHttp } from "./runtime/Http.ts"
 import { Runtime } from "./runtime/Runtime.ts"
+import { Validations } from "./runtime/Validations.ts"
 import { Signer } from "./signing/Signer.ts"
 import { FirstToken } from "./system/FirstToken.ts"
 import { ProbesHttp, SystemHttp } from "./system/Http.ts"
@@ -82,6 +86,7 @@ const slices = Layer.mergeAll(
   ApiKeysHttp,
   EventsHttp.pipe(Layer.provide(Events.layer)),
   OpsHttp.pipe(Layer.provide([Operations.layer, DeliveryHealth.layer])),
+  ActivitiesHttp.pipe(Layer.provide(Activities.layer), Layer.provide(ReportsDatabase.layer)),
   ReportsHttp.pipe(Layer.provide([Reports.layer, Exports.layer]), Layer.provide(ReportsDatabase.layer)),
   WebhooksHttp.pipe(Layer.provide(Webhooks.layer), Layer.provide(Addresses.layer), Layer.provide(NodeDns.layer)),
   LicensesHttp.pipe(Layer.provide([Licenses.layer, Issuing.layer, Leases.layer]), Layer.provide(LicenseList.layer)),
@@ -104,6 +109,8 @@ const middlewares = Layer.mergeAll(
 /** What several slices share. */
 const services = Layer.mergeAll(ApiKeys.layer, Products.layer, LicenseActors.layer).pipe(
   Layer.provideMerge([Journal.layer, LicenseStore.layer, LicenseLookups.layer]),
+  Layer.provideMerge(Refusals.layer),
+  Layer.provideMerge(Validations.layer),
   Layer.provideMerge(KnownKeys.layer),
   Layer.provideMerge(EventLog.layer),
   Layer.provideMerge(RecentErrors.layer),

@@ -1,6 +1,9 @@
 /** Every worker of the service, one line each, on the schedule of the settings. */
 import * as NodeDns from "@effect/platform-node/NodeDns"
 import { Effect, Layer } from "effect"
+import { Refusals } from "./activities/Refusals.ts"
+import { ActivityRetention } from "./activities/Retention.ts"
+import { Spans } from "./activities/Spans.ts"
 import { AnswerRetention } from "./auth/AnswerRetention.ts"
 import { Settings } from "./Config.ts"
 import { ExpirySweep } from "./licenses/ExpirySweep.ts"
@@ -10,6 +13,7 @@ import { OpsCounts } from "./ops/Counts.ts"
 import { exportWorker } from "./reports/Exports.ts"
 import { ExportWorker } from "./reports/ExportWorker.ts"
 import { ReportsDatabase } from "./reports/ReportsDatabase.ts"
+import { Validations } from "./runtime/Validations.ts"
 import { Addresses } from "./webhooks/Address.ts"
 import { Delivery } from "./webhooks/Delivery.ts"
 import { DeliveryRetention } from "./webhooks/DeliveryRetention.ts"
@@ -31,10 +35,23 @@ const supervised = Layer.effectDiscard(
     yield* Effect.forkScoped(delivery.calling(wake("webhook-delivery")))
     // One that is asked for on this node is called for at once; this often it looks for those of other nodes.
     yield* supervise({ name: exportWorker, every: "5 seconds", pass: (yield* ExportWorker).pass })
+    const refusals = yield* Refusals
+    // Where many have gathered they are called for; else the feed shows them within a second.
+    yield* supervise({ name: "refusals", every: "1 second", pass: refusals.pass })
+    yield* Effect.forkScoped(refusals.calling(wake("refusals")))
+    yield* supervise({ name: "validations", every: "5 seconds", pass: (yield* Validations).pass })
+    yield* supervise({ name: "event-spans", every: "10 seconds", pass: (yield* Spans).pass })
+    yield* supervise({ name: "activity-retention", every: "1 hour", pass: (yield* ActivityRetention).pass })
     yield* supervise({ name: "counts-folding", every: "1 minute", pass: (yield* OpsCounts).fold })
     yield* supervise({ name: "idempotency-retention", every: "1 hour", pass: (yield* AnswerRetention).pass })
     yield* supervise({ name: "webhook-retention", every: "1 hour", pass: (yield* DeliveryRetention).pass })
   })
+)
+
+const activities = Layer.mergeAll(
+  Refusals.layer.pipe(Layer.provideMerge(Validations.layer)),
+  Spans.layer,
+  ActivityRetention.layer
 )
 
 const operations = Layer.merge(ExportWorker.layer.pipe(Layer.provide(ReportsDatabase.layer)), OpsCounts.layer)
@@ -51,6 +68,7 @@ export const layer = supervised.pipe(
     ExpirySweep.layer,
     LeaseSweep.layer,
     HeartbeatSweep.layer,
+    activities,
     operations,
     webhooks
   ]),

@@ -14,6 +14,18 @@ export interface LimitStanding {
   readonly resetSeconds: number
 }
 
+/** What is known of a call with a license key while it is answered, for the record of those that are refused. */
+export interface RuntimeCall {
+  readonly licenseId: string
+  /** The name of the operation in its group. */
+  readonly operation: string
+  /** What names the device: looked up, and stored nowhere. */
+  binding?: { readonly kind: string; readonly key: string }
+  /** SHA-256 of a lease token. */
+  leaseTokenHash?: string
+  featureCode?: string
+}
+
 export interface RequestContext {
   /** `req_…`, or the caller's own `X-Request-Id` where that is well-formed. */
   readonly requestId: string
@@ -25,6 +37,8 @@ export interface RequestContext {
   refused?: Code
   /** Who was let in: the id of an API key, or an OIDC subject. */
   actor?: string
+  /** Set once the license key of a runtime call is known to be one. */
+  runtimeCall?: RuntimeCall
 }
 
 export const RequestContext = Context.Reference<RequestContext>("licensing/api/RequestContext", {

@@ -7,6 +7,7 @@ import { Context, Effect, Layer, Option, Predicate, Redacted } from "effect"
 import { HttpServerRequest } from "effect/http"
 import type { HttpApiEndpoint } from "effect/http-api"
 import { isRefusal, refuse } from "../api/Failure.ts"
+import { RequestContext } from "../api/RequestContext.ts"
 import * as LicenseKey from "../licenses/LicenseKey.ts"
 import { LicenseStore } from "../licenses/LicenseStore.ts"
 import { authorizationHeader } from "./AuthorizationHeader.ts"
@@ -55,6 +56,8 @@ export const layer = Layer.effect(
     ) {
       const license = yield* identify(yield* HttpServerRequest.HttpServerRequest)
       yield* limits.runtime(license.licenseId, Context.get(endpoint.annotations, IsActivation))
+      const context = yield* RequestContext
+      context.runtimeCall = { licenseId: license.licenseId, operation: endpoint.identifier }
       return yield* handler.pipe(
         // The key was the license's until it was rotated: by now it is a failed credential like any other.
         Effect.tapError((error) => {

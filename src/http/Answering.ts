@@ -4,6 +4,7 @@
  */
 import { type Cause, Clock, Context, Effect, Option, type Scope } from "effect"
 import { HttpRouter, HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { Refusals } from "../activities/Refusals.ts"
 import { errorEnvelope, statuses } from "../api/Failure.ts"
 import { Identifiers } from "../api/Identifier.ts"
 import { RequestContext } from "../api/RequestContext.ts"
@@ -32,6 +33,7 @@ export const makeAnswering = Effect.gen(function* () {
   const routes = yield* Routes
   const shutdown = yield* Shutdown
   const errors = yield* RecentErrors
+  const refusals = yield* Refusals
   const count = yield* makeRequestMetrics
   const cors = makeCors(corsOrigins)
   const withHeaders = makeHeaders(baseUrl, cors)
@@ -57,7 +59,9 @@ export const makeAnswering = Effect.gen(function* () {
           count(answered)
           if (context.refused !== undefined) {
             const { actor: _, ...refused } = answered
-            errors.note({ ...refused, request_id: requestId, occurred_at: clock.currentTimeMillisUnsafe() })
+            const now = clock.currentTimeMillisUnsafe()
+            errors.note({ ...refused, request_id: requestId, occurred_at: now })
+            refusals.note(context, context.refused, now)
           }
           return Effect.as(recorded(answered), withHeaders(request, response, context, shutdown.underway))
         })

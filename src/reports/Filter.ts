@@ -116,6 +116,7 @@ export type SettlementFilter = Schema.Struct.Type<(typeof filterFields)["subscri
 const known = new Set([
   ...Object.values(filterFields).flatMap((fields) => Object.keys(fields)),
   "source",
+  "device_id",
   "request_id",
   "result_class",
   "status_code"
@@ -123,7 +124,11 @@ const known = new Set([
 
 /** The first of these parameters that this report does not take, though another one does. */
 export const untaken = (kind: ReportKind, names: ReadonlyArray<string>): string | undefined =>
-  names.find((name) => known.has(name) && !Object.hasOwn(filterFields[kind], name))
+  untakenBy(filterFields[kind], names)
+
+/** The same for any set of parameters. */
+export const untakenBy = (fields: object, names: ReadonlyArray<string>): string | undefined =>
+  names.find((name) => known.has(name) && !Object.hasOwn(fields, name))
 
 /** Filters as they stand in the body of an export: texts as in a query; what a query separates by commas may be an array. */
 export const decodeFilters = <K extends ReportKind>(kind: K, filters: { readonly [name: string]: Schema.Json }) => {

@@ -9,7 +9,7 @@ import type { Json } from "../api/CanonicalJson.ts"
 import { type Code, isRefusal, type Refusal, refuse } from "../api/Failure.ts"
 import { Identifiers } from "../api/Identifier.ts"
 import { currentMeta } from "../api/Meta.ts"
-import { RequestContext } from "../api/RequestContext.ts"
+import { RequestContext, type RuntimeCall } from "../api/RequestContext.ts"
 import type { LicenseCredential } from "../auth/Runtime.ts"
 import { generateLease } from "../auth/Tokens.ts"
 import * as Activation from "../licenses/Activation.ts"
@@ -24,6 +24,7 @@ import { OfflineEnvelope } from "../signing/OfflineEnvelope.ts"
 import { Signer } from "../signing/Signer.ts"
 import { bindingOf } from "./Bindings.ts"
 import type { BindingRequest, ConsumeRequest, LeaseRequest } from "./Requests.ts"
+import { Validations } from "./Validations.ts"
 
 type Credential = LicenseCredential["Service"]
 type Answer<C extends Code> = Effect.Effect<
@@ -51,13 +52,15 @@ export class Runtime extends Context.Service<
     Effect.gen(function* () {
       const actors = yield* LicenseActors
       const signer = yield* Signer
+      const validations = yield* Validations
       const ids = yield* Identifiers
       const envelope = yield* OfflineEnvelope
       const random = yield* SecureRandom.SecureRandom
 
       const commandOf = Effect.fnUntraced(function* (credential: Credential, request: BindingRequest) {
-        const { clientAddress } = yield* RequestContext
+        const { clientAddress, runtimeCall } = yield* RequestContext
         const binding = yield* bindingOf(request, clientAddress)
+        if (runtimeCall !== undefined) runtimeCall.binding = binding
         return { keyHash: credential.keyHash, binding }
       })
 
@@ -88,13 +91,16 @@ export class Runtime extends Context.Service<
           return yield* ask(Activation.activate, credential, { ...command, newDeviceId: yield* ids.make("device") })
         }),
         validate: Effect.fnUntraced(function* (credential, request) {
-          return yield* ask(Activation.validate, credential, yield* commandOf(credential, request))
+          const answer = yield* ask(Activation.validate, credential, yield* commandOf(credential, request))
+          validations.count(credential.licenseId, "validations")
+          return answer
         }),
         check: Effect.fnUntraced(function* (credential, request) {
           return yield* ask(Activation.check, credential, yield* commandOf(credential, request))
         }),
         consume: Effect.fnUntraced(function* (credential, request) {
           const { feature_code, event_id, amount = 1 } = request
+          yield* noteCall({ featureCode: feature_code })
           return yield* ask(consume, credential, {
             ...(yield* commandOf(credential, request)),
             feature_code,
@@ -122,19 +128,25 @@ export class Runtime extends Context.Service<
           })
         }),
         heartbeat: Effect.fnUntraced(function* (credential, request) {
-          return yield* ask(Floating.heartbeat, credential, leaseCommandOf(credential, request))
+          return yield* ask(Floating.heartbeat, credential, yield* leaseCommandOf(credential, request))
         }),
         checkin: Effect.fnUntraced(function* (credential, request) {
-          return yield* ask(Floating.checkin, credential, leaseCommandOf(credential, request))
+          return yield* ask(Floating.checkin, credential, yield* leaseCommandOf(credential, request))
         })
       })
     })
   ).pipe(Layer.provide(OfflineEnvelope.layer))
 }
 
-const leaseCommandOf = ({ keyHash }: Credential, { lease_token }: LeaseRequest): Floating.LeaseCommand => ({
-  keyHash,
-  tokenHash: sha256Hex(lease_token)
-})
+const leaseCommandOf = ({ keyHash }: Credential, { lease_token }: LeaseRequest) => {
+  const tokenHash = sha256Hex(lease_token)
+  return Effect.as(noteCall({ leaseTokenHash: tokenHash }), { keyHash, tokenHash } satisfies Floating.LeaseCommand)
+}
+
+/** Leaves with the request what it is about, in case it is refused. */
+const noteCall = (known: Pick<RuntimeCall, "featureCode" | "leaseTokenHash">) =>
+  Effect.map(RequestContext, ({ runtimeCall }) => {
+    if (runtimeCall !== undefined) Object.assign(runtimeCall, known)
+  })
 
 const unknownKey = refuse("LICENSE_KEY_INVALID", "The license key is not valid: check it for typing errors.")

@@ -33,6 +33,16 @@ export const httpSeconds = histogram(
 /** Label code. */
 export const refusals = counter("licensing_refusals_total", "Requests refused, by error code.")
 
+/** What was gathered in memory faster than it could be written, or while the database was out of reach for long. */
+export const refusalsDropped = counter(
+  "licensing_activity_refusals_dropped_total",
+  "Refused runtime calls that are missing in the activities feed."
+)()
+export const validationsUncounted = counter(
+  "licensing_validations_uncounted_total",
+  "Validations that are missing in the counts by license and hour."
+)()
+
 export const licenseActors = gauge("licensing_license_actors", "Licenses held in memory by their actors.")()
 export const licenseCommandsWaiting = gauge(
   "licensing_license_commands_waiting",

@@ -1,0 +1,25 @@
+import { Effect } from "effect"
+import { HttpServerRequest } from "effect/http"
+import { HttpApiBuilder } from "effect/http-api"
+import { Api } from "../Api.ts"
+import { refuse } from "../api/Failure.ts"
+import { untakenBy } from "../reports/Filter.ts"
+import { Activities } from "./Activities.ts"
+import { activityFilter } from "./Activity.ts"
+
+export const ActivitiesHttp = HttpApiBuilder.group(
+  Api,
+  "activities",
+  Effect.fn(function* (handlers) {
+    const activities = yield* Activities
+    return handlers.handleAll({ list: ({ query }) => Effect.andThen(takes, activities.list(query)) })
+  })
+)
+
+/** Refuses a parameter that only reports take: the rows would not be what it asks for. */
+const takes = Effect.flatMap(HttpServerRequest.ParsedSearchParams, (given) => {
+  const name = untakenBy(activityFilter, Object.keys(given))
+  return name === undefined
+    ? Effect.void
+    : Effect.fail(refuse("INVALID_QUERY", `The activities feed does not take the parameter ${name}.`, name))
+})

@@ -1,0 +1,95 @@
+/**
+ * One bounded look into a table of the feed, from a place downwards: as many rows as it is told to look at, by an index, each held
+ * against the filter. It says how far down it has seen everything, so that rows of two tables can be merged and a look that found
+ * little can be followed by the next.
+ */
+import type { SqlClient, Statement } from "effect/sql"
+import { columns } from "../postgres/Parameters.ts"
+import type { Stretch } from "./Narrowing.ts"
+
+/** A table whose rows are numbered, and what of them is read. */
+export interface Table {
+  readonly name: string
+  readonly number: string
+  readonly columns: string
+}
+
+/** Rows that are found by the value of a column; `only` is the condition of a partial index. */
+export interface Keyed {
+  readonly column: string
+  readonly keys: ReadonlyArray<string>
+  readonly only?: string
+}
+
+/** Which rows are looked at: those of any of the keys, or all, within the stretches. */
+export interface Place {
+  readonly by: ReadonlyArray<Keyed> | undefined
+  readonly stretches: ReadonlyArray<Stretch>
+  /** Rows that are looked at, in all. */
+  readonly rowsMax: number
+}
+
+/** What a look has seen: everything down to and with `floor`; 0 where nothing is left below. */
+export interface Seen<A> {
+  readonly rows: ReadonlyArray<A>
+  readonly floor: number
+}
+
+export const nothingLeft: Seen<never> = { rows: [], floor: 0 }
+
+/** The parts of the stretches below a number; undefined: all of them. */
+export const stretchesBelow = (stretches: ReadonlyArray<Stretch>, last: number | undefined): ReadonlyArray<Stretch> =>
+  last === undefined
+    ? stretches
+    : stretches.flatMap(({ from, to }) =>
+        from > last ? [] : [{ from, to: to === undefined ? last : Math.min(to, last) }]
+      )
+
+/**
+ * `candidates (part, …columns)` and `scanned (floor)`, for a WITH. Every part gives at most its share of rows, its newest; below the
+ * oldest row of a part that gave as many there may be more, so that far down and no further everything was seen.
+ */
+export const candidates = (sql: SqlClient.SqlClient, table: Table, { by, rowsMax, stretches }: Place) => {
+  const ways: ReadonlyArray<Keyed | undefined> = by ?? [undefined]
+  const parts = stretches.flatMap((stretch) => ways.map((keyed) => ({ stretch, keyed })))
+  const keys = parts.reduce((sum, { keyed }) => sum + (keyed?.keys.length ?? 1), 0)
+  const share = Math.max(1, Math.ceil(rowsMax / Math.max(1, keys)))
+  const [number, name, shown] = [sql.literal(table.number), sql.literal(table.name), sql.literal(table.columns)]
+  const rows = ({ from, to }: Stretch, keyed: Keyed | undefined) => sql`
+    SELECT ${shown} FROM ${name}
+    WHERE ${number} >= ${from} AND ${to === undefined ? sql`TRUE` : sql`${number} <= ${to}`}
+      AND ${keyed === undefined ? sql`TRUE` : sql`${sql.literal(keyed.column)} = wanted.key`}
+      AND ${sql.literal(keyed?.only ?? "TRUE")}
+    ORDER BY ${number} DESC LIMIT ${share}`
+  const selects = parts.map(({ keyed, stretch }, index) =>
+    keyed === undefined
+      ? sql`(SELECT ${String(index)}::text AS part, found.* FROM (${rows(stretch, undefined)}) AS found)`
+      : sql`
+        (SELECT ${String(index)}::text || wanted.key AS part, found.* FROM unnest(${columns.text(keyed.keys)}) AS wanted (key)
+          CROSS JOIN LATERAL (${rows(stretch, keyed)}) AS found)`
+  )
+  return sql`
+    candidates AS MATERIALIZED (${union(sql, selects)}),
+    scanned AS (
+      SELECT max(lowest) AS floor
+      FROM (SELECT min(${number}) AS lowest, count(*) AS given FROM candidates GROUP BY part) AS parts WHERE given >= ${share}
+    )`
+}
+
+const union = (sql: SqlClient.SqlClient, [first, ...others]: ReadonlyArray<Statement.Fragment>): Statement.Fragment =>
+  others.reduce((all, one) => sql`${all} UNION ALL ${one}`, first!)
+
+/** Rows as a look gives them: each with the floor, and where there is none, one that holds the floor alone. */
+interface Found {
+  readonly floor: number | null
+  readonly sequence: number | null
+}
+
+/** Of as many rows as were asked for, what lies below the last one was not seen. */
+export const seenOf = <A extends Found>(
+  found: ReadonlyArray<A>,
+  limit: number
+): Seen<A & { readonly sequence: number }> => {
+  const rows = found.filter((row): row is A & { readonly sequence: number } => row.sequence !== null)
+  return { rows, floor: rows.length < limit ? (found[0]?.floor ?? 0) : rows.at(-1)!.sequence }
+}

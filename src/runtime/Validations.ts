@@ -1,0 +1,107 @@
+/**
+ * How often licenses are validated, by the hour. A validation is the cheapest and most frequent call there is, so it is counted in
+ * memory and a worker adds the counts to the database every few seconds. A node that is killed loses what it has counted since.
+ */
+import { Clock, Context, Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql"
+import { columns } from "../postgres/Parameters.ts"
+import { validationsUncounted } from "../telemetry/Metrics.ts"
+import { makeHandover } from "../workers/Handover.ts"
+
+const hourMillis = 3_600_000
+/** Counters in memory, one for each license and hour: about 20 MB. They are that many only while the database is out of reach. */
+const countersMax = 200_000
+/** Rows of a transaction. */
+const batchMax = 5_000
+
+interface Counter {
+  readonly license_id: string
+  readonly hour: number
+  validations: number
+  refused: number
+}
+
+export class Validations extends Context.Service<
+  Validations,
+  {
+    /** Counts an answer to a validation. Runs for each, so it is a plain function. */
+    count(licenseId: string, outcome: "validations" | "refused"): void
+    /** Adds what was counted to what the database knows. */
+    readonly pass: Effect.Effect<void, unknown>
+  }
+>()("licensing/runtime/Validations") {
+  static readonly layer = Layer.effect(
+    Validations,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const clock = yield* Clock.Clock
+      const metrics = yield* Effect.context<never>()
+      // Those of the hour that is running, by license; what is over waits beside them.
+      let hour = 0
+      let running = new Map<string, Counter>()
+      const waiting: Array<Counter> = []
+
+      const begin = (license_id: string): Counter | undefined => {
+        if (running.size + waiting.length >= countersMax) {
+          validationsUncounted.updateUnsafe(1, metrics)
+          return undefined
+        }
+        const counter = { license_id, hour, validations: 0, refused: 0 }
+        running.set(license_id, counter)
+        return counter
+      }
+
+      const close = () => {
+        for (const counter of running.values()) waiting.push(counter)
+        running = new Map()
+      }
+
+      const count = (licenseId: string, outcome: "validations" | "refused"): void => {
+        const now = clock.currentTimeMillisUnsafe()
+        if (now - hour >= hourMillis || now < hour) {
+          close()
+          hour = now - (now % hourMillis)
+        }
+        const counter = running.get(licenseId) ?? begin(licenseId)
+        if (counter !== undefined) counter[outcome]++
+      }
+
+      const pass = yield* makeHandover({
+        name: "validations",
+        take: (first) => {
+          if (first) close()
+          return waiting.length === 0 ? undefined : sorted(waiting.splice(0, batchMax))
+        },
+        write: (batch) => add(sql, batch)
+      })
+
+      return Validations.of({ count, pass })
+    })
+  )
+}
+
+/** Rows are locked in one order on every node, so that no two wait for each other. A row stands once in a statement. */
+const sorted = (counters: ReadonlyArray<Counter>): ReadonlyArray<Counter> => {
+  const merged = new Map<string, Counter>()
+  for (const counter of counters) {
+    const key = `${counter.license_id} ${counter.hour}`
+    const known = merged.get(key)
+    if (known === undefined) merged.set(key, counter)
+    else {
+      known.validations += counter.validations
+      known.refused += counter.refused
+    }
+  }
+  return [...merged].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, counter]) => counter)
+}
+
+const add = (sql: SqlClient.SqlClient, batch: ReadonlyArray<Counter>) =>
+  Effect.asVoid(sql`
+    INSERT INTO license_validations (license_id, hour, validations, refused)
+    SELECT license_id, hour, validations, refused FROM unnest(
+      ${columns.text(batch.map(({ license_id }) => license_id))}, ${columns.timestamptz(batch.map(({ hour }) => hour))},
+      ${columns.int8(batch.map(({ validations }) => validations))}, ${columns.int8(batch.map(({ refused }) => refused))}
+    ) WITH ORDINALITY AS counted (license_id, hour, validations, refused, ordinal) ORDER BY ordinal
+    ON CONFLICT (license_id, hour) DO UPDATE
+      SET validations = license_validations.validations + excluded.validations,
+        refused = license_validations.refused + excluded.refused`)
