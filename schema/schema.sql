@@ -2,6 +2,7 @@
 
 CREATE EXTENSION pg_trgm;
 
+<<<<<<< HEAD
 CREATE FUNCTION keep_count()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -52,6 +53,15 @@ CREATE FUNCTION search_text(customer_name text, customer_email text)
 AS $function$
   SELECT lower(coalesce(customer_name, '') || ' ' || coalesce(customer_email, ''))
 $function$;
+=======
+CREATE TABLE activity_offsets (
+  after_sequence bigint NOT NULL,
+  refusals_total bigint NOT NULL,
+  activity_sequence bigint NOT NULL,
+  CONSTRAINT activity_offsets_pkey PRIMARY KEY (after_sequence),
+  CONSTRAINT activity_offsets_activity_key UNIQUE (activity_sequence)
+);
+>>>>>>> da572d8 (Reports show validations; the feed's plans)
 
 CREATE TABLE api_keys (
   id text NOT NULL,
@@ -164,9 +174,18 @@ CREATE TABLE event_sequence (
   last bigint NOT NULL,
   ledger_last bigint NOT NULL,
   webhooks_revision bigint DEFAULT 1 NOT NULL,
+  refusals_last bigint DEFAULT 0 NOT NULL,
   CONSTRAINT event_sequence_pkey PRIMARY KEY ("only"),
   CONSTRAINT event_sequence_only_check CHECK ("only")
 ) WITH (fillfactor=10);
+
+CREATE TABLE event_spans (
+  last_sequence bigint NOT NULL,
+  first_sequence bigint NOT NULL,
+  first_at timestamp with time zone NOT NULL,
+  last_at timestamp with time zone NOT NULL,
+  CONSTRAINT event_spans_pkey PRIMARY KEY (last_sequence)
+);
 
 CREATE TABLE events (
   sequence bigint NOT NULL,
@@ -182,6 +201,7 @@ CREATE TABLE events (
   CONSTRAINT events_actor_type_check CHECK ((actor_type = ANY (ARRAY['api_key'::text, 'license'::text, 'oidc_subject'::text, 'system'::text])))
 );
 CREATE INDEX events_actor_type ON events USING btree (actor_type, sequence DESC);
+CREATE INDEX events_of_license ON events USING btree (((metadata ->> 'license_id'::text)), sequence DESC) WHERE (resource_type = ANY (ARRAY['device'::text, 'lease'::text]));
 CREATE INDEX events_resource ON events USING btree (resource_id, sequence DESC);
 CREATE INDEX events_resource_type ON events USING btree (resource_type, sequence DESC);
 CREATE INDEX events_type ON events USING btree (event_type, sequence DESC);
@@ -197,6 +217,13 @@ CREATE TABLE features (
   CONSTRAINT features_code_key UNIQUE (product_id, code)
 );
 CREATE INDEX features_page ON features USING btree (product_id, created_at DESC, id DESC);
+
+CREATE TABLE handovers (
+  writer text NOT NULL,
+  batch bigint NOT NULL,
+  written_at timestamp with time zone NOT NULL,
+  CONSTRAINT handovers_pkey PRIMARY KEY (writer)
+);
 
 CREATE TABLE idempotent_answers (
   scope bytea NOT NULL,
@@ -250,6 +277,15 @@ CREATE TABLE license_features (
   CONSTRAINT license_features_total_consumptions_check CHECK ((total_consumptions >= 0))
 ) WITH (fillfactor=80);
 CREATE INDEX license_features_feature ON license_features USING btree (feature_id);
+
+CREATE TABLE license_validations (
+  license_id text NOT NULL,
+  hour timestamp with time zone NOT NULL,
+  validations bigint NOT NULL,
+  refused bigint NOT NULL,
+  CONSTRAINT license_validations_pkey PRIMARY KEY (license_id, hour)
+) WITH (fillfactor=80);
+CREATE INDEX license_validations_age ON license_validations USING btree (hour);
 
 CREATE TABLE licenses (
   id text NOT NULL,
@@ -395,6 +431,24 @@ CREATE TABLE products (
   CONSTRAINT products_code_key UNIQUE (code)
 );
 CREATE INDEX products_page ON products USING btree (created_at DESC, id DESC);
+
+CREATE TABLE refusals (
+  activity_sequence bigint NOT NULL,
+  occurred_at timestamp with time zone NOT NULL,
+  action text NOT NULL,
+  license_id text NOT NULL,
+  device_id text,
+  feature_code text,
+  code text NOT NULL,
+  status_code smallint NOT NULL,
+  request_id text NOT NULL,
+  ip_address text,
+  CONSTRAINT refusals_pkey PRIMARY KEY (activity_sequence)
+);
+CREATE INDEX refusals_action ON refusals USING btree (action, activity_sequence DESC);
+CREATE INDEX refusals_age ON refusals USING btree (occurred_at);
+CREATE INDEX refusals_license ON refusals USING btree (license_id, activity_sequence DESC);
+CREATE INDEX refusals_request ON refusals USING btree (request_id, activity_sequence DESC);
 
 CREATE TABLE report_export_chunks (
   export_id text NOT NULL,

@@ -12,7 +12,7 @@ import { keysOf, periodLookedAt, stretchesOf } from "./Narrowing.ts"
 import { lookAtRefusals } from "./RefusalLook.ts"
 
 /** Rows that a look reads of each of the two sources: a few milliseconds. */
-const rowsMax = 2_000
+const rowsMax = 1_500
 /** Looks for one page. */
 const looksMax = 50
 

@@ -90,8 +90,8 @@ const keyedBy = (
       { column: "resource_id", keys },
       { column: "metadata ->> 'license_id'", keys, only: "resource_type IN ('device', 'lease')" }
     ]
-  if (types !== undefined) return [{ column: "event_type", keys: types }]
-  return source === undefined ? undefined : [{ column: "actor_type", keys: actorTypes[source] }]
+  if (types !== undefined) return [{ column: "event_type", keys: types, coarse: true }]
+  return source === undefined ? undefined : [{ column: "actor_type", keys: actorTypes[source], coarse: true }]
 }
 
 const refusalsBefore = (sql: SqlClient.SqlClient, sequence: string) =>
@@ -143,8 +143,8 @@ const passes = (sql: SqlClient.SqlClient, filter: ActivityFilter, types: Readonl
   const { feature_code, from, request_id, source, status_code, to } = filter
   return sql.and([
     equals(sql, { feature_code, request_id, ...Object.fromEntries(ids.map((name) => [name, filter[name]])) }),
-    types === undefined ? sql`TRUE` : sql`event_type = ANY(${columns.text(types)})`,
-    source === undefined ? sql`TRUE` : sql`actor_type = ANY(${columns.text(actorTypes[source])})`,
+    types === undefined ? sql`TRUE` : sql`event_type = ANY(${columns.text(types)}::text[])`,
+    source === undefined ? sql`TRUE` : sql`actor_type = ANY(${columns.text(actorTypes[source])}::text[])`,
     // What the system does by itself answers nobody.
     status_code === undefined ? sql`TRUE` : sql`actor_type <> 'system'`,
     from === undefined ? sql`TRUE` : sql`occurred_at >= ${instant(from)}`,

@@ -14,11 +14,17 @@ export interface Table {
   readonly columns: string
 }
 
-/** Rows that are found by the value of a column; `only` is the condition of a partial index. */
+/** Rows that are found by the value of a column. */
 export interface Keyed {
   readonly column: string
   readonly keys: ReadonlyArray<string>
+  /** The condition of a partial index. */
   readonly only?: string
+  /**
+   * The column has few values, some of them rare. Then numbers alone are read first, which the index on column and number holds: to
+   * read whole rows the planner likes to walk the table by number instead, in the hope of a value that may not be there.
+   */
+  readonly coarse?: boolean
 }
 
 /** Which rows are looked at: those of any of the keys, or all, within the stretches. */
@@ -56,17 +62,23 @@ export const candidates = (sql: SqlClient.SqlClient, table: Table, { by, rowsMax
   const share = Math.max(1, Math.ceil(rowsMax / Math.max(1, keys)))
   const [number, name, shown] = [sql.literal(table.number), sql.literal(table.name), sql.literal(table.columns)]
   const rows = ({ from, to }: Stretch, keyed: Keyed | undefined) => sql`
-    SELECT ${shown} FROM ${name}
+    SELECT ${keyed?.coarse === true ? number : shown} FROM ${name}
     WHERE ${number} >= ${from} AND ${to === undefined ? sql`TRUE` : sql`${number} <= ${to}`}
       AND ${keyed === undefined ? sql`TRUE` : sql`${sql.literal(keyed.column)} = wanted.key`}
       AND ${sql.literal(keyed?.only ?? "TRUE")}
     ORDER BY ${number} DESC LIMIT ${share}`
+  const found = (stretch: Stretch, keyed: Keyed) =>
+    keyed.coarse === true
+      ? sql`
+        CROSS JOIN LATERAL (${rows(stretch, keyed)}) AS numbers (number)
+        CROSS JOIN LATERAL (SELECT ${shown} FROM ${name} WHERE ${number} = numbers.number LIMIT 1) AS found`
+      : sql`CROSS JOIN LATERAL (${rows(stretch, keyed)}) AS found`
   const selects = parts.map(({ keyed, stretch }, index) =>
     keyed === undefined
       ? sql`(SELECT ${String(index)}::text AS part, found.* FROM (${rows(stretch, undefined)}) AS found)`
       : sql`
-        (SELECT ${String(index)}::text || wanted.key AS part, found.* FROM unnest(${columns.text(keyed.keys)}) AS wanted (key)
-          CROSS JOIN LATERAL (${rows(stretch, keyed)}) AS found)`
+        (SELECT ${String(index)}::text || wanted.key AS part, found.* FROM unnest(${columns.text(keyed.keys)}::text[]) AS wanted (key)
+          ${found(stretch, keyed)})`
   )
   return sql`
     candidates AS MATERIALIZED (${union(sql, selects)}),

@@ -57,7 +57,7 @@ const keyedBy = (
 ): ReadonlyArray<Keyed> | undefined => {
   if (request_id !== undefined) return [{ column: "request_id", keys: [request_id] }]
   if (keys !== undefined) return [{ column: "license_id", keys }]
-  return action === undefined ? undefined : [{ column: "action", keys: [action] }]
+  return action === undefined ? undefined : [{ column: "action", keys: [action], coarse: true }]
 }
 
 const explained = (sql: SqlClient.SqlClient) =>

@@ -55,7 +55,7 @@ export class ReportsApi extends HttpApiGroup.make("reports")
       operation({
         id: "getLicenseAudit",
         summary: "Tell the history of a license",
-        description: "cursor and limit page through its events.",
+        description: "cursor and limit page through its events; bucket (1d unless given) is that of its validations.",
         scopes
       })
     ),

@@ -8,6 +8,7 @@ import { periodOf } from "./Asked.ts"
 import type { CustomerSummaryFilter } from "./Filter.ts"
 import type { CustomerSummary } from "./Report.ts"
 import { usageSummary } from "./UsageSummary.ts"
+import { customerValidations } from "./ValidationCounts.ts"
 
 interface Tally {
   readonly status: string
@@ -41,6 +42,7 @@ export const customerSummary = Effect.fnUntraced(function* (
     licenses: tallied(licenses),
     active_devices: held?.devices ?? 0,
     live_leases: held?.leases ?? 0,
+    validations: yield* customerValidations(sql, filter),
     orders: tallied(orders),
     subscriptions: tallied(subscriptions),
     usage: rows,

@@ -55,6 +55,8 @@ const TimeZone = Schema.String.check(
   Schema.isPattern(zoneShape, { message: "Expected the name of a time zone, as Europe/Zurich" })
 ).annotate({ description: "The IANA time zone in which hours and days begin. Unless given: UTC." })
 
+const Bucket = Schema.Literals(["1h", "1d"])
+
 const period = {
   from: Schema.optionalKey(Timestamp.annotate({ description: "The first instant that counts." })),
   to: Schema.optionalKey(Timestamp.annotate({ description: "The first instant that does not count any more." }))
@@ -93,11 +95,11 @@ export const filterFields = {
     ...period,
     ...scope,
     group_by: Schema.optionalKey(GroupBy),
-    bucket: Schema.optionalKey(Schema.Literals(["1h", "1d"])),
+    bucket: Schema.optionalKey(Bucket),
     tz: Schema.optionalKey(TimeZone)
   },
   "usage-ledger": { ...period, ...scope, action: Schema.optionalKey(UsageAction) },
-  "license-audit": { ...period, license_id: Named },
+  "license-audit": { ...period, license_id: Named, bucket: Schema.optionalKey(Bucket) },
   "customer-summary": { ...period, customer_id: Named },
   "subscription-settlement": {
     ...period,

@@ -19,6 +19,7 @@ import { periodOf } from "./Asked.ts"
 import type { LicenseAuditFilter } from "./Filter.ts"
 import { balanceOf, balanceRows } from "./LedgerRows.ts"
 import type { LicenseAudit } from "./Report.ts"
+import { licenseValidations } from "./ValidationCounts.ts"
 
 interface Request extends LicenseAuditFilter {
   readonly limit: number
@@ -44,6 +45,7 @@ export const licenseAudit = Effect.fnUntraced(function* (sql: SqlClient.SqlClien
     license: shownLicense(licenseOf(row!), policyOf(row!), now),
     features: features.map((assignment) => shownAssignment(license_id, assignment)),
     usage: yield* Effect.forEach(balances, balanceOf),
+    validations: yield* licenseValidations(sql, request),
     events: shown,
     next_cursor: events.length > limit ? (shown.at(-1)?.sequence ?? null) : null
   }

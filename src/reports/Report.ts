@@ -93,11 +93,31 @@ export const UsageBalance = Schema.Struct({
 }).annotate({ identifier: "UsageBalance" })
 export type UsageBalance = typeof UsageBalance.Type
 
+const validationCounts = {
+  validations: Count.annotate({ description: "Validations that were answered with an entitlement." }),
+  refused: Count.annotate({
+    description: "Validations that were refused, for whatever reason but a wrong key or a rate limit."
+  })
+}
+
+const ValidationTotals = Schema.Struct(validationCounts).annotate({ identifier: "ValidationTotals" })
+export type ValidationTotals = typeof ValidationTotals.Type
+
+const ValidationBuckets = Schema.Struct({
+  ...validationCounts,
+  bucket: Schema.Literals(["1h", "1d"]),
+  buckets: Schema.Array(Schema.Struct({ bucket_start: Timestamp, ...validationCounts })).annotate({
+    description: "The earliest first, in UTC; those without any validation are left out."
+  })
+}).annotate({ identifier: "ValidationBuckets", description: "Counted by the hour, a few seconds late." })
+export type ValidationBuckets = typeof ValidationBuckets.Type
+
 export const LicenseAudit = Schema.Struct({
   period: ReportPeriod,
   license: License,
   features: Schema.Array(LicenseFeature),
   usage: Schema.Array(UsageBalance),
+  validations: ValidationBuckets,
   events: Schema.Array(Event).annotate({ description: "The newest first, a page of them." }),
   next_cursor: Schema.NullOr(Schema.Number.check(Schema.isInt()).annotate({ format: "int64" }))
 }).annotate({ identifier: "LicenseAudit" })
@@ -113,6 +133,7 @@ export const CustomerSummary = Schema.Struct({
   }),
   active_devices: Count,
   live_leases: Count,
+  validations: ValidationTotals,
   orders: Schema.Struct({ total: Count, by_status: tally }),
   subscriptions: Schema.Struct({ total: Count, by_status: tally }),
   usage: Schema.Array(UsageSummaryRow).annotate({ description: "By product and feature." }),

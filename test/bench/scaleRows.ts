@@ -84,6 +84,7 @@ export const fill = Effect.fnUntraced(function* (
     yield* values(`INSERT INTO kept_counts SELECT '${table}.' || status, count(*) FROM ${table} GROUP BY status`)
   }
   yield* values(`UPDATE event_sequence SET last = last + ${sizes.events}`)
+  yield* values(`UPDATE event_sequence SET refusals_last = ${sizes.others}`)
   yield* values("SET session_replication_role = origin")
   yield* values("VACUUM (ANALYZE)")
 })
@@ -225,6 +226,9 @@ const licenses = (sizes: Sizes): ReadonlyArray<Statement> => [
   ]
 ]
 
+/** Refusals are written in batches, each between two events. */
+const perBatch = 20
+
 const surroundings = ({ events, licenses, others }: Sizes): ReadonlyArray<Statement> => [
   [
     "api_keys",
@@ -244,6 +248,29 @@ const surroundings = ({ events, licenses, others }: Sizes): ReadonlyArray<Statem
        LATERAL (SELECT CASE WHEN n % 10000 = 0 THEN 1 WHEN n % 1000 = 0 THEN 4 WHEN n % 20 = 0 THEN 3 WHEN n % 20 < 5 THEN 2
            WHEN n % 20 < 10 THEN 5 WHEN n % 20 = 10 THEN 6 ELSE 7 END AS k,
          ${id("lic", `${chance("n", 3)} % ${licenses} + 1`)} AS license) of`
+  ],
+  [
+    "refusals",
+    `INSERT INTO refusals (activity_sequence, occurred_at, action, license_id, device_id, feature_code, code, status_code, request_id)
+     SELECT (n - 1) / ${perBatch} * ${Math.floor((events * perBatch) / others)} + n, ${created("n", others)},
+       CASE WHEN n % 1000 = 0 THEN 'lease.heartbeat' ELSE 'license.validate' END, ${id("lic", `${chance("n", 4)} % ${licenses} + 1`)},
+       CASE WHEN n % 3 > 0 THEN ${id("dev", "n")} END, CASE WHEN n % 500 = 0 THEN 'rare' END,
+       CASE WHEN n % 3 > 0 THEN 'LICENSE_EXPIRED' ELSE 'DEVICE_NOT_FOUND' END, CASE WHEN n % 3 > 0 THEN 403 ELSE 404 END,
+       'req_refused_' || n
+     FROM generate_series(1, ${others}) n`
+  ],
+  [
+    "activity_offsets",
+    `INSERT INTO activity_offsets (after_sequence, refusals_total, activity_sequence)
+     SELECT n * ${Math.floor((events * perBatch) / others)}, (n + 1) * ${perBatch},
+       n * ${Math.floor((events * perBatch) / others)} + (n + 1) * ${perBatch}
+     FROM generate_series(0, ${others / perBatch} - 1) n`
+  ],
+  [
+    "event_spans",
+    `INSERT INTO event_spans (first_sequence, last_sequence, first_at, last_at)
+     SELECT min(sequence), max(sequence), min(created_at), max(created_at) FROM events
+     WHERE sequence <= (SELECT max(sequence) / 4096 * 4096 FROM events) GROUP BY (sequence - 1) / 4096`
   ]
 ]
 

@@ -34,8 +34,13 @@ export const ask = (query = "") =>
   Effect.flatMap(TestServer, ({ send }) => send({ path: `/api/v1/activities${query}` }))
 
 /** All rows that a filter lets through, page by page. */
-export const walk = Effect.fnUntraced(function* (filter: { readonly [name: string]: string | number } = {}, limit = 200) {
-  const query = new URLSearchParams(Object.entries({ ...filter, limit }).map(([name, value]) => [name, String(value)]))
+export const walk = Effect.fnUntraced(function* (
+  filter: { readonly [name: string]: string | number } = {},
+  limit = 200
+) {
+  const query = new URLSearchParams(
+    Object.entries({ ...filter, limit }).map(([name, value]): [string, string] => [name, String(value)])
+  )
   const rows: Array<Wire> = []
   let cursor: number | null = null
   do {
