@@ -1,28 +1,295 @@
-/** The activities feed over HTTP: what stands in it, by each filter. */
+/** The activities feed over HTTP: what stands in it, page by page and by each filter. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { Refusals } from "../../src/activities/Refusals.ts"
-import { layerActive, walk } from "../support/Activity.ts"
+import { ask, layerActive, type Wire, walk } from "../support/Activity.ts"
+import { assertRefused } from "../support/Envelopes.ts"
 import { issue } from "../support/Issued.ts"
+import { TestServer } from "../support/TestServer.ts"
 
-layer(layerActive(), { timeout: 60_000 })("Activities", (it) => {
-  it.effect("probe", () =>
+const machine = { fingerprint: "machine-of-a-customer", hostname: "host-of-a-customer" }
+const period = { current_period_start: 1_700_000_000_000, current_period_end: 1_900_000_000_000 }
+
+let made = 0
+
+/** A customer with a license by subscription and one by order, and another license whose device falls silent. */
+const makeAll = Effect.gen(function* () {
+  const { client } = yield* TestServer
+  const customer = yield* client.customers.create({ payload: { name: "C", code: `c-${++made}` } })
+  const license = yield* issue({ max_activations: 1, max_floating_users: 1 }, { customer_id: customer.id })
+  const silent = yield* issue({ require_heartbeat: true, validation_interval_minutes: 1 })
+  const params = { id: license.product_id }
+  const external = { external_system: "s", external_id: "1" }
+  const subscription = yield* client.commerce.createSubscription({
+    params,
+    payload: { ...external, status: "active", customer_id: customer.id, ...period }
+  })
+  const order = yield* client.commerce.createOrder({
+    params,
+    payload: { ...external, status: "paid", subscription_id: subscription.id }
+  })
+  const { expires_at, policy_id } = yield* client.licenses.get({ params: { id: license.id } })
+  const { license: ordered } = yield* client.licenses.create({
+    payload: { product_id: license.product_id, policy_id, order_id: order.id, expires_at: expires_at! }
+  })
+  const feature = yield* client.features.create({ params, payload: { name: "F", code: "export" } })
+  const { id: deleted } = yield* client.features.create({ params, payload: { name: "G", code: "gone" } })
+  yield* client.features.delete({ params: { id: deleted } })
+  yield* client.features.update({ params: { id: feature.id }, payload: { name: "Export" } })
+  yield* client.licenses.assignFeature({
+    params: { id: license.id },
+    payload: { feature_id: feature.id, max_consumptions: 2 }
+  })
+  return { customer, feature, license, order, ordered, params, silent, subscription }
+})
+
+/** One of everything that can stand in the feed; refusals are written down now and then. */
+const live = Effect.gen(function* () {
+  const { pass } = yield* Refusals
+  const { advance, client } = yield* TestServer
+  const made = yield* makeAll
+  const { license, silent } = made
+  const { runtime } = license
+  const refused = (call: Effect.Effect<unknown, unknown>) => Effect.asVoid(Effect.flip(call))
+  yield* refused(runtime.check({ payload: machine }))
+  const device = yield* runtime.activate({ payload: machine })
+  yield* refused(runtime.activate({ payload: { fingerprint: "machine-too-many" } }))
+  yield* runtime.consume({ payload: { ...machine, feature_code: "export", event_id: "1", amount: 2 } })
+  yield* refused(runtime.consume({ payload: { ...machine, feature_code: "export", event_id: "2" } }))
+  yield* pass
+  yield* refused(runtime.consume({ payload: { ...machine, feature_code: "Not A Code", event_id: "3" } }))
+  yield* pass
+  const seat = yield* runtime.checkout({ payload: { fingerprint: "machine-with-a-seat" } })
+  yield* refused(runtime.checkout({ payload: { fingerprint: "machine-without-a-seat" } }))
+  yield* license.post("suspend")
+  yield* refused(runtime.heartbeat({ payload: { lease_token: "no lease" } }))
+  yield* refused(runtime.validate({ payload: machine }))
+  yield* license.post("reinstate")
+  yield* refused(runtime.heartbeat({ payload: { lease_token: seat.data.lease_token } }))
+  yield* pass
+  yield* silent.runtime.activate({ payload: machine })
+  yield* advance(600)
+  yield* refused(silent.runtime.validate({ payload: machine }))
+  yield* refused(silent.runtime.deactivate({ payload: {} }))
+  yield* silent.runtime.activate({ payload: machine })
+  yield* client.devices.reset({ params: { id: license.id, device_id: device.data.device_id } })
+  yield* pass
+  return { ...made, device: device.data, seat: seat.data }
+})
+
+/** What can be asked for by its value. */
+const fields = [
+  "action",
+  "source",
+  "result_class",
+  "status_code",
+  "request_id",
+  "license_id",
+  "product_id",
+  "customer_id",
+  "order_id",
+  "subscription_id",
+  "device_id",
+  "feature_code"
+] as const
+
+const pick = (row: Wire, names: ReadonlyArray<(typeof fields)[number]>) =>
+  Object.fromEntries(names.flatMap((name) => (row[name] === undefined ? [] : [[name, row[name]!]])))
+
+const matching = (rows: ReadonlyArray<Wire>, wanted: { readonly [name: string]: unknown }) =>
+  rows.filter((row) => Object.entries(wanted).every(([name, value]) => row[name as keyof Wire] === value))
+
+layer(layerActive(), { timeout: 60_000 })("The activities feed", (it) => {
+  it.effect("tells what was done and what was refused, by whom and how it ended", () =>
     Effect.gen(function* () {
+      const { customer, device, feature, license, order, ordered, silent, seat, subscription } = yield* live
+      const rows = yield* walk()
+      assert.deepStrictEqual(
+        rows.map(({ sequence }) => sequence),
+        Array.from({ length: rows.length }, (_, index) => rows.length - index)
+      )
+      const told = rows
+        .toReversed()
+        .map((row) => [row.action, row.source, row.status_code, row.code, row.feature_code].filter(Boolean).join(" "))
+      assert.deepStrictEqual(told.slice(0, 18), [
+        "api_key.create system",
+        "customer.create management 201",
+        "product.create management 201",
+        "policy.create management 201",
+        "license.create management 201",
+        "product.create management 201",
+        "policy.create management 201",
+        "license.create management 201",
+        "subscription.create management 201",
+        "order.create management 201",
+        "license.create management 201",
+        "feature.create management 201 export",
+        "feature.create management 201 gone",
+        "feature.delete management 204 gone",
+        "feature.update management 200 export",
+        "license.assign_feature management 200 export",
+        "license.activate runtime 200",
+        "license.activate runtime 403 ACTIVATION_LIMIT_REACHED"
+      ])
+      assert.deepStrictEqual(told.slice(18), [
+        "usage.consume runtime 200 export",
+        "usage.reach_threshold runtime 200 export",
+        "usage.exhaust runtime 200 export",
+        "license.check runtime 404 DEVICE_NOT_FOUND",
+        "usage.consume runtime 403 USAGE_LIMIT_EXCEEDED export",
+        "usage.consume runtime 403 FEATURE_NOT_ENTITLED",
+        "lease.check_out runtime 200",
+        "license.suspend management 200",
+        "license.reinstate management 200",
+        "lease.check_out runtime 403 FLOATING_LIMIT_REACHED",
+        "lease.heartbeat runtime 403 LICENSE_SUSPENDED",
+        "license.validate runtime 403 LICENSE_SUSPENDED",
+        "lease.heartbeat runtime 409 LEASE_NOT_ACTIVE",
+        "license.activate runtime 200",
+        "device.expire system",
+        "license.activate runtime 200",
+        "device.reset management 200",
+        "license.validate runtime 403 HEARTBEAT_OVERDUE",
+        "license.deactivate runtime 422 VALIDATION_ERROR"
+      ])
+      const linked = { license_id: license.id, product_id: license.product_id, customer_id: customer.id }
+      const one = (wanted: object) => {
+        const found = matching(rows, wanted as never)
+        assert.strictEqual(found.length, 1, JSON.stringify(wanted))
+        const { sequence: _, occurred_at: __, request_id: ___, event_sequence: ____, ...row } = found[0]!
+        return row
+      }
+      const runtime = { source: "runtime", actor_type: "license", ip_address: "127.0.0.1" } as const
+      assert.deepStrictEqual(one({ code: "USAGE_LIMIT_EXCEEDED" }), {
+        action: "usage.consume",
+        ...runtime,
+        result_class: "refused",
+        status_code: 403,
+        code: "USAGE_LIMIT_EXCEEDED",
+        actor_id: license.id,
+        ...linked,
+        device_id: device.device_id,
+        feature_code: "export"
+      } as never)
+      assert.deepStrictEqual(one({ action: "lease.check_out", status_code: 200 }), {
+        action: "lease.check_out",
+        ...runtime,
+        result_class: "succeeded",
+        status_code: 200,
+        actor_id: license.id,
+        ...linked,
+        device_id: seat.device_id
+      } as never)
+      assert.strictEqual(one({ code: "LEASE_NOT_ACTIVE" }).device_id, seat.device_id, "the lease leads to its device")
+      assert.strictEqual(one({ code: "DEVICE_NOT_FOUND" }).device_id, device.device_id, "it is known by now")
+      assert.strictEqual(one({ code: "VALIDATION_ERROR" }).license_id, silent.id)
+      const created = one({ action: "license.create", license_id: ordered.id })
+      assert.deepInclude(created, { order_id: order.id, subscription_id: subscription.id })
+      assert.deepInclude(one({ action: "feature.update" }), {
+        product_id: license.product_id,
+        feature_code: feature.code
+      })
+      assert.deepInclude(one({ action: "order.create" }), { order_id: order.id, subscription_id: subscription.id })
+      assert.deepInclude(one({ action: "device.expire" }), { actor_id: "clock", license_id: silent.id })
+    })
+  )
+
+  it.effect("shows nothing that names a machine, and no key or token", () =>
+    Effect.gen(function* () {
+      const license = yield* issue()
       const { pass } = yield* Refusals
-      const license = yield* issue({ max_activations: 1 })
-      const binding = { fingerprint: "machine-1" }
-      yield* license.runtime.activate({ payload: binding })
-      yield* Effect.exit(license.runtime.activate({ payload: { fingerprint: "machine-2" } }))
-      yield* Effect.exit(license.runtime.validate({ payload: { fingerprint: "machine-3" } }))
-      yield* Effect.exit(license.runtime.consume({ payload: { ...binding, feature_code: "nothing", event_id: "e1" } }))
+      const secret = { fingerprint: "FINGERPRINT", hostname: "HOSTNAME", os: "SYSTEM", app_version: "VERSION" }
+      const container = { is_container: true, container_id: "CONTAINER", pod_name: "POD" }
+      for (const payload of [secret, container]) {
+        yield* Effect.flip(license.runtime.validate({ payload }))
+        yield* Effect.flip(
+          license.runtime.consume({ payload: { ...payload, feature_code: "FEATURE", event_id: "EVENT" } })
+        )
+      }
+      yield* Effect.flip(license.runtime.checkin({ payload: { lease_token: "TOKEN-OF-A-LEASE" } }))
       yield* pass
-      yield* license.post("suspend")
-      yield* Effect.exit(license.runtime.validate({ payload: binding }))
-      yield* Effect.exit(license.runtime.heartbeat({ payload: { lease_token: "none" } }))
-      yield* pass
-      yield* license.post("reinstate")
-      console.log(JSON.stringify(yield* walk(), null, 1))
-      assert.isTrue(true)
+      const { text, json } = yield* ask(`?license_id=${license.id}&result_class=refused`)
+      assert.strictEqual((json as { readonly data: ReadonlyArray<unknown> }).data.length, 5)
+      for (const value of [
+        ...Object.values(secret),
+        "CONTAINER",
+        "POD",
+        "FEATURE",
+        "TOKEN-OF-A-LEASE",
+        license.license_key
+      ]) {
+        assert.notInclude(text, value)
+      }
+    })
+  )
+
+  it.effect("gives by each filter the rows that the whole feed has of it, and by all of them at once", () =>
+    Effect.gen(function* () {
+      yield* live
+      const rows = yield* walk()
+      for (const name of fields) {
+        const values = new Set(rows.flatMap((row) => (row[name] === undefined ? [] : [row[name]])))
+        assert.isAtLeast(values.size, name === "result_class" ? 2 : 1, name)
+        for (const value of values) {
+          const wanted = { [name]: value! }
+          assert.deepStrictEqual(yield* walk(wanted, 3), matching(rows, wanted), JSON.stringify(wanted))
+        }
+        if (name === "action" || name === "source" || name === "result_class" || name === "status_code") continue
+        assert.deepStrictEqual(yield* walk({ [name]: "none" }), [])
+      }
+      for (const row of rows) {
+        const wanted = pick(row, fields)
+        assert.deepStrictEqual(yield* walk(wanted), matching(rows, wanted))
+        const next = new Date(Date.parse(row.occurred_at) + 1).toISOString()
+        assert.deepStrictEqual(
+          yield* walk({ from: row.occurred_at, to: next, ...pick(row, ["action", "source"]) }),
+          matching(rows, { occurred_at: row.occurred_at, action: row.action, source: row.source })
+        )
+      }
+    })
+  )
+
+  it.effect("is cut into pages that give each row once, while others are added", () =>
+    Effect.gen(function* () {
+      yield* live
+      const rows = yield* walk()
+      for (const limit of [1, 7, rows.length - 1, rows.length]) assert.deepStrictEqual(yield* walk({}, limit), rows)
+      const { json } = yield* ask(`?limit=${Math.min(200, rows.length)}`)
+      const { page_info } = json as { readonly page_info: { readonly next_cursor: unknown } }
+      assert.strictEqual(page_info.next_cursor, rows.length <= 200 ? null : rows[199]!.sequence)
+      for (const cursor of [1, 2, rows.length, 9_007_199_254_740_991]) {
+        const { json } = yield* ask(`?cursor=${cursor}&limit=200`)
+        const below = rows.filter(({ sequence }) => sequence < cursor).slice(0, 200)
+        assert.deepStrictEqual((json as { readonly data: ReadonlyArray<Wire> }).data, below)
+      }
+    })
+  )
+
+  it.effect("refuses what it does not know and what contradicts itself", () =>
+    Effect.gen(function* () {
+      for (const [query, detail] of [
+        ["from=2030-01-02T00:00:00Z&to=2030-01-01T00:00:00Z", "to"],
+        ["from=2030-01-02T00:00:00Z&to=2030-01-02T00:00:00Z", "to"],
+        ["from=yesterday", "from"],
+        ["to=2030-13-01T00:00:00Z", "to"],
+        ["action=license.activated", "action"],
+        ["source=cron", "source"],
+        ["result_class=success", "result_class"],
+        ["status_code=99", "status_code"],
+        ["status_code=200.0", "status_code"],
+        ["status_code=500", "status_code"],
+        ["status_code=200&result_class=refused", "status_code"],
+        ["status_code=403&result_class=succeeded", "status_code"],
+        ["license_id=%00", "license_id"],
+        ["cursor=0", "cursor"],
+        ["limit=0", "limit"],
+        ["group_by=license_id", "group_by"],
+        ["bucket=1h", "bucket"],
+        ["tz=UTC", "tz"]
+      ] as const) {
+        assertRefused(yield* ask(`?${query}`), 400, "INVALID_QUERY", detail)
+      }
+      assert.strictEqual((yield* ask("?colour=red&limit=900")).status, 200)
     })
   )
 })

@@ -50,6 +50,14 @@ export const startProgram = Effect.fnUntraced(function* (settings: Record<string
         headers: { authorization: `Bearer ${programToken}` },
         ...(body === undefined ? undefined : { body })
       }),
+    /** One call with a license key. */
+    call: (licenseKey: string, operation: string, body: object) =>
+      send(port, {
+        method: "POST",
+        path: `/api/v1/license/${operation}`,
+        headers: { authorization: `License ${licenseKey}` },
+        body
+      }),
     /** Ends the process in the middle of whatever it does. */
     kill: Effect.callback<void>((resume) => {
       child.once("exit", () => resume(Effect.void))

@@ -1,0 +1,117 @@
+/** The feed under load: nodes change and refuse at once, and whoever follows it sees every number once, in order, none late. */
+import { assert, layer } from "@effect/vitest"
+import { Effect, Ref } from "effect"
+import { SqlClient } from "effect/sql"
+import { ask, layerActive, startNode, type Wire, walk } from "../support/Activity.ts"
+import { issue } from "../support/Issued.ts"
+import { TestServer } from "../support/TestServer.ts"
+
+const nodes = 3
+const licensesPerNode = 4
+const rounds = 15
+
+interface Page {
+  readonly data: ReadonlyArray<Wire>
+  readonly page_info: { readonly next_cursor: number | null }
+}
+
+/** Follows the feed from its newest end, going back for what lies between; nothing may be missing there by then. */
+const follow = Effect.fnUntraced(function* (done: Ref.Ref<boolean>) {
+  const seen: Array<Wire> = []
+  let reads = 0
+  while (true) {
+    const over = yield* Ref.get(done)
+    const last = seen.at(-1)?.sequence ?? 0
+    const fresh: Array<Wire> = []
+    let cursor: number | null = null
+    do {
+      const { json } = yield* ask(`?limit=200${cursor === null ? "" : `&cursor=${cursor}`}`)
+      const { data, page_info }: Page = json as Page
+      fresh.push(...data.filter(({ sequence }) => sequence > last))
+      cursor = (data.at(-1)?.sequence ?? 0) > last + 1 ? page_info.next_cursor : null
+    } while (cursor !== null)
+    seen.push(...fresh.reverse())
+    if (fresh.length > 0) reads++
+    if (over && fresh.length === 0) return { seen, reads }
+  }
+})
+
+layer(layerActive(), { timeout: 120_000 })("The activities feed", (it) => {
+  it.effect(
+    "shows three nodes' changes and refusals to a reader that follows",
+    () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const done = yield* Ref.make(false)
+        const before = (yield* walk()).length
+        /** What one node does: uses licenses well and badly, and writes refusals down as often as it can. */
+        const work = Effect.gen(function* () {
+          const { refusals, server } = yield* startNode()
+          const use = Effect.gen(function* () {
+            const { license_key } = yield* issue()
+            const { runtime } = yield* server.connect({ licenseKey: license_key })
+            yield* runtime.activate({ payload: { fingerprint: "m" } })
+            for (let round = 0; round < rounds; round++) {
+              yield* Effect.flip(runtime.validate({ payload: { fingerprint: `unknown-${round}` } }))
+              yield* runtime.deactivate({ payload: { fingerprint: "m" } })
+              yield* Effect.flip(runtime.deactivate({ payload: { fingerprint: "m" } }))
+              yield* runtime.activate({ payload: { fingerprint: "m" } })
+              // The worker of a node: no other one runs here, so it is asked for in the middle of everything.
+              if (round % 3 === 0) yield* refusals.pass
+            }
+          })
+          yield* Effect.all(
+            Array.from({ length: licensesPerNode }, () => use),
+            { concurrency: "unbounded" }
+          )
+        })
+        const all = Effect.all(
+          Array.from({ length: nodes }, () => Effect.scoped(work)),
+          { concurrency: "unbounded" }
+        )
+        const [{ reads, seen }] = yield* Effect.all([follow(done), Effect.andThen(all, Ref.set(done, true))], {
+          concurrency: "unbounded"
+        })
+        const licenses = nodes * licensesPerNode
+        const refused = licenses * rounds * 2
+        assert.deepStrictEqual(
+          seen.map(({ sequence }) => sequence),
+          Array.from({ length: seen.length }, (_, index) => index + 1)
+        )
+        assert.isAbove(reads, 5, "the reader looked while others wrote")
+        assert.strictEqual(seen.filter(({ result_class }) => result_class === "refused").length, refused)
+        const [counter] = yield* sql<{ readonly last: number; readonly refusals_last: number }>`
+        SELECT last, refusals_last FROM event_sequence`
+        assert.deepStrictEqual(counter, { last: seen.length - refused, refusals_last: refused })
+        assert.isAbove(seen.length, before + refused)
+        const events = seen.flatMap(({ event_sequence }) => (event_sequence === undefined ? [] : [event_sequence]))
+        assert.deepStrictEqual(
+          events,
+          Array.from({ length: counter!.last }, (_, index) => index + 1)
+        )
+        // What a reader has seen is what the whole feed shows afterwards, page by page.
+        assert.deepStrictEqual((yield* walk()).toReversed(), seen)
+      }),
+    60_000
+  )
+
+  it.effect("writes down what was refused until the stop, and leaves no trace of who wrote it", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { client } = yield* TestServer
+      const license = yield* issue()
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          const { server } = yield* startNode()
+          const { runtime } = yield* server.connect({ licenseKey: license.license_key })
+          for (let index = 0; index < 5; index++) {
+            yield* Effect.flip(runtime.validate({ payload: { fingerprint: "unknown" } }))
+          }
+        })
+      )
+      const { items } = yield* client.activities.list({ query: { license_id: license.id, result_class: "refused" } })
+      assert.strictEqual(items.length, 5)
+      assert.isEmpty(yield* sql`SELECT FROM handovers`)
+    })
+  )
+})

@@ -1,0 +1,116 @@
+/** Which refusals the feed tells of, and what becomes of those that are too many. */
+import { assert, layer } from "@effect/vitest"
+import { Effect, Exit, Scope } from "effect"
+import { SqlClient } from "effect/sql"
+import { Refusals } from "../../src/activities/Refusals.ts"
+import type { RequestContext } from "../../src/api/RequestContext.ts"
+import { refusalsDropped } from "../../src/telemetry/Metrics.ts"
+import { ask, layerActive, startNode, type Wire, walk } from "../support/Activity.ts"
+import { assertRefused } from "../support/Envelopes.ts"
+import { issue } from "../support/Issued.ts"
+import { TestServer } from "../support/TestServer.ts"
+
+const dropped = Effect.map(Effect.context<never>(), (context) => refusalsDropped.valueUnsafe(context).count)
+
+/** A refused validation of a license, as it is noted. */
+const refused = (licenseId: string, index: number): RequestContext => ({
+  requestId: `req_${licenseId}_${index}`,
+  clientAddress: "192.0.2.1",
+  runtimeCall: { licenseId, operation: "validate" }
+})
+
+const newest = Effect.map(ask("?limit=1"), ({ json }) => (json as { readonly data: [Wire] }).data[0].sequence)
+
+layer(layerActive({ rateRuntime: 6 }), { timeout: 60_000 })("Refused calls", (it) => {
+  it.effect("are told of where a license was called, and of a limit's once, by its event", () =>
+    Effect.gen(function* () {
+      const { pass } = yield* Refusals
+      const { send } = yield* TestServer
+      const { id, license_key } = yield* issue({ max_activations: 1 })
+      const call = (operation: string, body: unknown, more: object = {}) =>
+        send({
+          method: "POST",
+          path: `/api/v1/license/${operation}`,
+          headers: { authorization: `License ${license_key}`, ...more },
+          body
+        })
+      const wrong = `${license_key.slice(0, -1)}${license_key.endsWith("0") ? "1" : "0"}`
+      assertRefused(yield* call("validate", {}, { authorization: `License ${wrong}` }), 401, "LICENSE_KEY_INVALID")
+      assert.strictEqual((yield* call("activate", { fingerprint: "a" })).status, 200)
+      const key = { "idempotency-key": "once" }
+      const full = yield* call("activate", { fingerprint: "b" })
+      assertRefused(full, 403, "ACTIVATION_LIMIT_REACHED")
+      const first = yield* call("validate", { fingerprint: "b" }, key)
+      assertRefused(first, 404, "DEVICE_NOT_FOUND")
+      assert.strictEqual((yield* call("validate", { fingerprint: "b" }, key)).text, first.text)
+      assertRefused(yield* call("validate", { fingerprint: 1 }), 400, "INVALID_JSON")
+      assertRefused(yield* call("validate", {}), 422, "VALIDATION_ERROR")
+      assertRefused(yield* call("validate", {}), 429, "RATE_LIMITED")
+      yield* pass
+      const rows = yield* walk({ license_id: id, source: "runtime" })
+      assert.deepStrictEqual(
+        rows.map(({ code, event_sequence, status_code }) => [status_code, code, event_sequence !== undefined]),
+        [
+          [422, "VALIDATION_ERROR", false],
+          [400, "INVALID_JSON", false],
+          [404, "DEVICE_NOT_FOUND", false],
+          [403, "ACTIVATION_LIMIT_REACHED", true],
+          [200, undefined, true]
+        ]
+      )
+    })
+  )
+
+  it.effect("are not told of where it was a management call", () =>
+    Effect.gen(function* () {
+      const { pass } = yield* Refusals
+      const { send } = yield* TestServer
+      const before = yield* walk({ result_class: "refused" })
+      assertRefused(yield* send({ path: "/api/v1/licenses/none" }), 404, "NOT_FOUND")
+      yield* pass
+      assert.deepStrictEqual(yield* walk({ result_class: "refused" }), before)
+    })
+  )
+
+  it.effect("are written in many batches where there are many, and dropped and counted where they are too many", () =>
+    Effect.gen(function* () {
+      const { note, pass } = yield* Refusals
+      const before = yield* dropped
+      const last = yield* newest
+      for (let index = 0; index < 10_300; index++) note(refused("lic_many", index), "LICENSE_EXPIRED", index)
+      assert.strictEqual((yield* dropped) - before, 300)
+      yield* pass
+      const rows = yield* walk({ license_id: "lic_many" })
+      assert.deepStrictEqual(
+        rows.map(({ request_id, sequence }) => `${sequence} ${request_id}`),
+        Array.from({ length: 10_000 }, (_, index) => `${last + 10_000 - index} req_lic_many_${9_999 - index}`)
+      )
+      note(refused("lic_many", 0), "LICENSE_EXPIRED", 0)
+      yield* pass
+      assert.strictEqual(yield* newest, last + 10_001, "there is room again")
+    })
+  )
+
+  it.effect("call for a pass where many have gathered", () =>
+    Effect.gen(function* () {
+      const { calling, note, pass } = yield* Refusals
+      yield* pass
+      for (let index = 0; index < 2_000; index++) note(refused("lic_called", index), "LICENSE_EXPIRED", index)
+      yield* Effect.flip(calling(Effect.fail("called") as never))
+      yield* pass
+    })
+  )
+
+  it.effect("that were noted when a node is stopped are written before it has", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const scope = yield* Scope.make()
+      const { refusals } = yield* Scope.provide(startNode(), scope)
+      refusals.note(refused("lic_stopped", 1), "LICENSE_EXPIRED", 1)
+      const count = sql`SELECT FROM refusals WHERE license_id = 'lic_stopped'`
+      assert.isEmpty(yield* count)
+      yield* Scope.close(scope, Exit.void)
+      assert.strictEqual((yield* count).length, 1)
+    })
+  )
+})
