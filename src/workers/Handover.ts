@@ -5,7 +5,6 @@
  */
 import { Cause, Clock, Effect, Semaphore } from "effect"
 import { SecureRandom } from "effect/crypto"
-import { Hex } from "effect/encoding"
 import { SqlClient, type SqlError } from "effect/sql"
 import { instant } from "../postgres/Parameters.ts"
 import { retryTransaction } from "../postgres/Transactions.ts"
@@ -28,8 +27,8 @@ const rememberedMillis = 86_400_000
 /** A pass that hands over everything that is there. Passes follow one another, whoever asks for them. */
 export const makeHandover = Effect.fnUntraced(function* <Batch>({ name, take, write }: Handing<Batch>) {
   const sql = yield* SqlClient.SqlClient
-  const { randomBytes } = yield* SecureRandom.SecureRandom
-  const writer = `${name}/${Hex.encode(yield* randomBytes(8))}`
+  const { ulid } = yield* SecureRandom.SecureRandom
+  const writer = `${name}/${yield* ulid}`
   const turn = yield* Semaphore.make(1)
   let underway: { readonly batch: Batch; readonly ordinal: number } | undefined
   let taken = 0

@@ -83,8 +83,7 @@ export const fill = Effect.fnUntraced(function* (
   for (const table of ["licenses", "devices"]) {
     yield* values(`INSERT INTO kept_counts SELECT '${table}.' || status, count(*) FROM ${table} GROUP BY status`)
   }
-  yield* values(`UPDATE event_sequence SET last = last + ${sizes.events}`)
-  yield* values(`UPDATE event_sequence SET refusals_last = ${sizes.others}`)
+  yield* values(`UPDATE event_sequence SET last = last + ${sizes.events}, refusals_last = ${sizes.others}`)
   yield* values("SET session_replication_role = origin")
   yield* values("VACUUM (ANALYZE)")
 })
@@ -226,9 +225,6 @@ const licenses = (sizes: Sizes): ReadonlyArray<Statement> => [
   ]
 ]
 
-/** Refusals are written in batches, each between two events. */
-const perBatch = 20
-
 const surroundings = ({ events, licenses, others }: Sizes): ReadonlyArray<Statement> => [
   [
     "api_keys",
@@ -252,25 +248,22 @@ const surroundings = ({ events, licenses, others }: Sizes): ReadonlyArray<Statem
   [
     "refusals",
     `INSERT INTO refusals (activity_sequence, occurred_at, action, license_id, device_id, feature_code, code, status_code, request_id)
-     SELECT (n - 1) / ${perBatch} * ${Math.floor((events * perBatch) / others)} + n, ${created("n", others)},
+     SELECT (n - 1) / 20 * 20 * ${Math.floor(events / others)} + n, ${created("n", others)},
        CASE WHEN n % 1000 = 0 THEN 'lease.heartbeat' ELSE 'license.validate' END, ${id("lic", `${chance("n", 4)} % ${licenses} + 1`)},
-       CASE WHEN n % 3 > 0 THEN ${id("dev", "n")} END, CASE WHEN n % 500 = 0 THEN 'rare' END,
-       CASE WHEN n % 3 > 0 THEN 'LICENSE_EXPIRED' ELSE 'DEVICE_NOT_FOUND' END, CASE WHEN n % 3 > 0 THEN 403 ELSE 404 END,
-       'req_refused_' || n
+       ${id("dev", "n")}, CASE WHEN n % 500 = 0 THEN 'rare' END, 'LICENSE_EXPIRED', 403, 'req_refused_' || n
      FROM generate_series(1, ${others}) n`
   ],
   [
     "activity_offsets",
     `INSERT INTO activity_offsets (after_sequence, refusals_total, activity_sequence)
-     SELECT n * ${Math.floor((events * perBatch) / others)}, (n + 1) * ${perBatch},
-       n * ${Math.floor((events * perBatch) / others)} + (n + 1) * ${perBatch}
-     FROM generate_series(0, ${others / perBatch} - 1) n`
+     SELECT n * 20 * ${Math.floor(events / others)}, (n + 1) * 20, n * 20 * ${Math.floor(events / others)} + (n + 1) * 20
+     FROM generate_series(0, ${others / 20} - 1) n`
   ],
   [
     "event_spans",
     `INSERT INTO event_spans (first_sequence, last_sequence, first_at, last_at)
      SELECT min(sequence), max(sequence), min(created_at), max(created_at) FROM events
-     WHERE sequence <= (SELECT max(sequence) / 4096 * 4096 FROM events) GROUP BY (sequence - 1) / 4096`
+     GROUP BY (sequence - 1) / 4096 HAVING count(*) = 4096`
   ]
 ]
 

@@ -23,6 +23,7 @@ describe("Settings", () => {
       assert.strictEqual(settings.logLevel, "Info")
       assert.strictEqual(settings.clockOffsetSeconds, 0)
       assert.strictEqual(settings.sweepSeconds, 60)
+      assert.deepStrictEqual([settings.activityRetentionDays, settings.validationRetentionDays], [90, 400])
       const { rateActivation, rateFailures, rateManagement, rateRuntime } = settings
       assert.deepStrictEqual([rateRuntime, rateActivation, rateManagement, rateFailures], [3_000, 120, 6_000, 30])
       assert.deepStrictEqual([settings.oidcIssuer, settings.oidcScopeClaim], [undefined, "scope"])
