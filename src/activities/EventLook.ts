@@ -42,7 +42,7 @@ type EventRow = { readonly [K in (typeof ids)[number]]: string | null } & {
 }
 
 /** The last event whose place in the feed lies below a number. */
-export const lastEventBelow = (sql: SqlClient.SqlClient, below: number) =>
+const lastEventBelow = (sql: SqlClient.SqlClient, below: number) =>
   Effect.map(
     sql<{ readonly refusals: number | null; readonly next: number | null }>`
       SELECT
