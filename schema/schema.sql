@@ -2,7 +2,6 @@
 
 CREATE EXTENSION pg_trgm;
 
-<<<<<<< HEAD
 CREATE FUNCTION keep_count()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -53,7 +52,7 @@ CREATE FUNCTION search_text(customer_name text, customer_email text)
 AS $function$
   SELECT lower(coalesce(customer_name, '') || ' ' || coalesce(customer_email, ''))
 $function$;
-=======
+
 CREATE TABLE activity_offsets (
   after_sequence bigint NOT NULL,
   refusals_total bigint NOT NULL,
@@ -61,7 +60,6 @@ CREATE TABLE activity_offsets (
   CONSTRAINT activity_offsets_pkey PRIMARY KEY (after_sequence),
   CONSTRAINT activity_offsets_activity_key UNIQUE (activity_sequence)
 );
->>>>>>> da572d8 (Reports show validations; the feed's plans)
 
 CREATE TABLE api_keys (
   id text NOT NULL,
