@@ -123,7 +123,10 @@ const adapters: Readonly<Record<string, Adapter>> = {
     modules: ["node:child_process", "node:fs", "node:module", "node:path"],
     why: "starts the server detached, its output in a file"
   },
-  "src/postgres/Socket.ts": { modules: ["node:net", "node:stream"], why: "is the driver's socket, and the stream under TLS" },
+  "src/postgres/Socket.ts": {
+    modules: ["node:net", "node:stream"],
+    why: "is the driver's socket, and the stream under TLS"
+  },
   "src/signing/Digest.ts": { modules: ["node:crypto"], why: "SHA-256 at once, without a promise" },
   "src/signing/Hmac.ts": { modules: ["node:crypto"], why: "HMAC-SHA256" },
   "src/signing/SecretBox.ts": { modules: ["node:crypto"], why: "AES-256-GCM" },
