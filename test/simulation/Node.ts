@@ -55,9 +55,12 @@ const gated =
     const cut = Effect.flatMap(Effect.orDie(sql<{ readonly pid: number }>`SELECT pg_backend_pid() AS pid`), ([row]) =>
       terminate(row!.pid)
     )
+    // A machine that stood still must not end a transaction that is held, or one that waits for its locks.
+    const patient = sql`
+      SELECT set_config(name, '0', true) FROM unnest(ARRAY['idle_in_transaction_session_timeout', 'lock_timeout']) AS name`
     return gate.transaction({ node: name, what, isRetried, cut }, (end) =>
       Effect.updateContext(
-        base(Effect.tap(effect, end)),
+        base(Effect.andThen(patient, Effect.tap(effect, end))),
         // The gate's own connection stands in for one where there is no transaction: here begins a real one.
         (context: Context.Context<R>) => Context.omit(sql.transactionService)(context) as Context.Context<R>
       )
