@@ -179,14 +179,15 @@ const devicesOf = (sql: SqlClient.SqlClient) =>
     return wanted.map((_, index) => found.get(index + 1))
   }, Effect.orDie)
 
+/** An event id stays used when its feature is deleted: then no code is the one that it was used with. */
 const countedOf = (sql: SqlClient.SqlClient) =>
   Effect.fnUntraced(function* (wanted: ReadonlyArray<WantedUsage>) {
     const rows = yield* sql<CountedUsage & { readonly ordinal: number }>`
-      SELECT wanted.ordinal, f.code AS feature_code, u.amount
+      SELECT wanted.ordinal, coalesce(f.code, '') AS feature_code, u.amount
       FROM unnest(${columns.text(wanted.map(({ licenseId }) => licenseId))}, ${columns.text(wanted.map(({ eventId }) => eventId))})
         WITH ORDINALITY AS wanted (license_id, event_id, ordinal)
       JOIN usage_ledger u ON u.license_id = wanted.license_id AND u.event_id = wanted.event_id
-      JOIN features f ON f.id = u.feature_id`
+      LEFT JOIN features f ON f.id = u.feature_id`
     const found = new Map(rows.map(({ ordinal, ...row }) => [ordinal, row]))
     return wanted.map((_, index) => found.get(index + 1))
   }, Effect.orDie)

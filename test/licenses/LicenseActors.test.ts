@@ -200,6 +200,21 @@ layer(Database.layer, { timeout: 60_000 })("license actors", (it) => {
     })
   )
 
+  it.effect("an event id stays used when its feature is gone", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const node = yield* makeNode
+      const license = yield* makeLicense()
+      yield* node.ask(license.license, activate, activation(license, "m"))
+      yield* node.ask(license.license, consume, consumption(license, "m", "e"))
+      yield* sql`UPDATE licenses SET revision = revision + 1 WHERE id = ${license.license}`
+      yield* sql`DELETE FROM license_features WHERE license_id = ${license.license}`
+      yield* sql`DELETE FROM features WHERE id = ${license.feature}`
+      const again = node.ask(license.license, consume, consumption(license, "m", "e"))
+      assert.strictEqual((yield* Effect.flip(again)).code, "EVENT_ID_CONFLICT")
+    })
+  )
+
   it.effect("an unknown license is not found", () =>
     Effect.gen(function* () {
       const node = yield* makeNode
