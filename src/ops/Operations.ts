@@ -30,9 +30,9 @@ export class Operations extends Context.Service<
           products: kept.get("products") ?? 0,
           customers: kept.get("customers") ?? 0,
           event_sequence: eventSequence,
-          workers: workersNow.map((standing) => ({
+          workers: workersNow.map(({ dead, ...standing }) => ({
             ...standing,
-            status: standing.failures === 0 ? ("ok" as const) : ("failing" as const)
+            status: dead ? ("dead" as const) : standing.failures === 0 ? ("ok" as const) : ("failing" as const)
           }))
         }
       })

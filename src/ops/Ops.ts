@@ -14,12 +14,15 @@ const byStatus = <S extends string>(...names: ReadonlyArray<S>) =>
 
 const WorkerState = Schema.Struct({
   name: Schema.String,
-  status: Schema.Literals(["ok", "failing"]),
+  status: Schema.Literals(["ok", "failing", "dead"]).annotate({
+    description: "dead: it has ended and was raised again, and has done no pass since."
+  }),
   started_at: Timestamp,
   last_success_at: Schema.optionalKey(Timestamp),
   last_failure_at: Schema.optionalKey(Timestamp),
   failures: Count.annotate({ description: "Passes that failed since the last one that succeeded." }),
-  passes: Count
+  passes: Count,
+  deaths: Count.annotate({ description: "How often it has ended and was raised again." })
 }).annotate({ identifier: "WorkerState" })
 
 export const OpsSummary = Schema.Struct({

@@ -28,7 +28,7 @@ const check = Schema.Literal("ok")
 /** A service that can do its work; with any other outcome the probe answers 503. */
 export const Readiness = Schema.Struct({
   status: Schema.Literal("ready"),
-  checks: Schema.Struct({ database: check, migrations: check, signing_key: check, shutdown: check })
+  checks: Schema.Struct({ database: check, migrations: check, signing_key: check, workers: check, shutdown: check })
 }).annotate({ identifier: "Readiness" })
 export type Readiness = typeof Readiness.Type
 
@@ -52,8 +52,9 @@ export class ProbesApi extends HttpApiGroup.make("probes")
       described(
         "getReadiness",
         "Tell whether the service can do its work",
-        "The readiness probe: database, migrations, signing key, and that the service is not stopping. No liveness probe: " +
-          "a restart heals none of these. The detail of a 503 names the checks that fail."
+        "The readiness probe: database, migrations, signing key, that no worker is dead, and that the service is not " +
+          "stopping. Nothing listens before the service has started. No liveness probe: a restart heals none of these. The " +
+          "detail of a 503 names the checks that fail."
       )
     ),
     HttpApiEndpoint.get("metrics", "/metrics", {

@@ -1,9 +1,10 @@
 /** Whether the service can do its work, asked anew each time and answered within about a second. */
-import { Context, Effect, Layer } from "effect"
+import { Context, Effect, Layer, Option } from "effect"
 import { SqlClient } from "effect/sql"
 import { type Refusal, refuse } from "../api/Failure.ts"
 import { Migrations } from "../postgres/Migrations.ts"
 import { KeyRing } from "../signing/KeyRing.ts"
+import { Workers } from "../workers/Workers.ts"
 import type { Readiness as Report } from "./Api.ts"
 import { Shutdown } from "./Shutdown.ts"
 
@@ -24,6 +25,8 @@ export class Readiness extends Context.Service<
       const migrations = yield* Migrations
       const keyRing = yield* KeyRing
       const shutdown = yield* Shutdown
+      const workers = yield* Effect.serviceOption(Workers)
+      const standings = Option.isSome(workers) ? workers.value.standings : Effect.succeed([])
 
       const published = Effect.gen(function* () {
         const { kid } = yield* keyRing.current
@@ -33,6 +36,7 @@ export class Readiness extends Context.Service<
         database: Effect.as(sql`SELECT 1`, true),
         migrations: Effect.map(migrations.pending, (pending) => pending === 0),
         signing_key: published,
+        workers: Effect.map(standings, (all) => all.every(({ dead }) => !dead)),
         shutdown: Effect.sync(() => !shutdown.underway)
       }
 
@@ -49,7 +53,7 @@ export class Readiness extends Context.Service<
           return yield* refuse("NOT_READY", "The service cannot do its work now.", failing.join(", "))
         return {
           status: "ready",
-          checks: { database: "ok", migrations: "ok", signing_key: "ok", shutdown: "ok" }
+          checks: { database: "ok", migrations: "ok", signing_key: "ok", workers: "ok", shutdown: "ok" }
         } as const
       })
       return Readiness.of({ check })

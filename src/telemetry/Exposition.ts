@@ -85,10 +85,13 @@ const workerNumbers = Effect.fnUntraced(function* (registry: Registry) {
   const { standings } = Option.getOrElse(workers, () => ({ standings: Effect.succeed([]) }))
   return Effect.gen(function* () {
     const now = yield* Clock.currentTimeMillis
-    for (const { name, started_at, last_success_at = started_at, failures, passes } of yield* standings) {
+    for (const standing of yield* standings) {
+      const { dead, deaths, failures, name, passes, started_at, last_success_at = started_at } = standing
       const worker = { worker: name }
       // The worker counts for itself; the series only shows it.
       Metric.registerUnsafe(Metrics.workerPasses(worker), registry, shown({ count: passes, incremental: true }))
+      Metric.registerUnsafe(Metrics.workerDeaths(worker), registry, shown({ count: deaths, incremental: true }))
+      Metrics.workerUp(worker).updateUnsafe(dead ? 0 : 1, registry)
       Metrics.workerFailures(worker).updateUnsafe(failures, registry)
       Metrics.workerSuccessAge(worker).updateUnsafe((now - last_success_at) / 1e3, registry)
     }

@@ -70,6 +70,14 @@ export const workerFailures = gauge(
   "licensing_worker_failures",
   "Passes that failed since the last one that succeeded; above zero the worker is in trouble."
 )
+export const workerUp = gauge(
+  "licensing_worker_up",
+  "1 while a worker is at work, 0 from its death to the next pass of it that succeeds."
+)
+export const workerDeaths = counter(
+  "licensing_worker_deaths_total",
+  "How often a worker has died and was raised again."
+)
 export const workerSuccessAge = gauge(
   "licensing_worker_last_success_age_seconds",
   "Time since a worker's last pass that succeeded, or since it began."

@@ -1,8 +1,9 @@
 /**
  * A worker: an idempotent pass over what the tables say, run again and again. A signal or the schedule begins the next pass; a
- * pass that fails is told once and tried again sooner than the schedule, and that next pass is the whole recovery.
+ * pass that fails is told once and tried again sooner than the schedule, and that next pass is the whole recovery. One whose fiber
+ * dies all the same is raised again, and counts as dead until a pass of it has succeeded.
  */
-import { type Cause, Clock, Duration, Effect, Latch } from "effect"
+import { type Cause, Clock, Duration, Effect, Fiber, Latch } from "effect"
 
 export interface Worker {
   /** As logs, probes and metrics name it. */
@@ -23,6 +24,10 @@ export interface Standing {
   readonly failures: number
   /** Passes that succeeded since the start. */
   readonly passes: number
+  /** Its fiber has ended, and none that was raised after it has done a pass yet. */
+  readonly dead: boolean
+  /** How often its fiber has ended. */
+  readonly deaths: number
 }
 
 export interface Running {
@@ -36,15 +41,19 @@ export interface Running {
 // A worker in trouble tries again soon, then ever less often, never less often than its schedule or once a minute.
 const pauseFirst = Duration.seconds(1)
 const pauseMax = Duration.minutes(1)
+// Long enough that one which dies at once does not keep the machine busy with it.
+const resurrection = Duration.seconds(1)
 
 export const make = Effect.fnUntraced(function* ({ name, every, pass }: Worker) {
   const signal = yield* Latch.make(false)
-  let standing: Standing = { name, started_at: yield* Clock.currentTimeMillis, failures: 0, passes: 0 }
+  const started_at = yield* Clock.currentTimeMillis
+  let standing: Standing = { name, started_at, failures: 0, passes: 0, dead: false, deaths: 0 }
 
   const succeeded = Effect.gen(function* () {
-    if (standing.failures > 0) yield* Effect.logInfo("A worker is well again.", { worker: name })
+    const { dead, failures, passes } = standing
+    if (failures > 0 || dead) yield* Effect.logInfo("A worker is well again.", { worker: name })
     const now = yield* Clock.currentTimeMillis
-    standing = { ...standing, last_success_at: now, failures: 0, passes: standing.passes + 1 }
+    standing = { ...standing, last_success_at: now, failures: 0, passes: passes + 1, dead: false }
   })
 
   const failed = Effect.fnUntraced(function* (cause: Cause.Cause<unknown>) {
@@ -60,13 +69,27 @@ export const make = Effect.fnUntraced(function* ({ name, every, pass }: Worker) 
 
   const attempt = Effect.withSpan(Effect.exit(pass), `Worker.${name}`)
 
-  const run = Effect.gen(function* () {
+  const died = Effect.fnUntraced(function* (cause: Cause.Cause<unknown>) {
+    yield* Effect.logError("A worker died and is raised again.", { worker: name }, cause)
+    standing = { ...standing, dead: true, deaths: standing.deaths + 1 }
+  })
+
+  const work = Effect.gen(function* () {
     while (true) {
       // A signal that comes while a pass runs is kept for the next one: the pass may be past what it is about.
       yield* signal.close
       const exit = yield* attempt
       yield* exit._tag === "Success" ? succeeded : failed(exit.cause)
       yield* Effect.raceFirst(signal.await, pause)
+    }
+  })
+
+  const run = Effect.gen(function* () {
+    while (true) {
+      const fiber = yield* Effect.forkChild(work, { startImmediately: true })
+      const exit = yield* Effect.onInterrupt(Fiber.await(fiber), () => Fiber.interrupt(fiber))
+      if (exit._tag === "Failure") yield* died(exit.cause)
+      yield* Effect.sleep(resurrection)
     }
   }) as Effect.Effect<never>
 

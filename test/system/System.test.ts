@@ -1,7 +1,8 @@
 import { assert, layer } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Fiber, Latch, Layer, Queue, References } from "effect"
 import { SqlClient } from "effect/sql"
 import { KeyRing } from "../../src/signing/KeyRing.ts"
+import { Workers } from "../../src/workers/Workers.ts"
 import { assertAnswered, assertRefused } from "../support/Envelopes.ts"
 import { TestServer } from "../support/TestServer.ts"
 
@@ -22,7 +23,7 @@ layer(TestServer.layer)("Probes", (it) => {
       const answer = yield* server.send({ path: "/readyz", anonymous: true })
       assert.deepStrictEqual(assertAnswered(answer, 200), {
         status: "ready",
-        checks: { database: "ok", migrations: "ok", signing_key: "ok", shutdown: "ok" }
+        checks: { database: "ok", migrations: "ok", signing_key: "ok", workers: "ok", shutdown: "ok" }
       })
     })
   )
@@ -49,6 +50,58 @@ layer(TestServer.layer)("Probes", (it) => {
       assertAnswered(yield* server.send({ path: "/readyz" }), 200)
     })
   )
+})
+
+const silence = Layer.succeed(References.MinimumLogLevel, "None")
+
+// Workers rest in the machine's time.
+layer(TestServer.layer.pipe(Layer.provideMerge(Workers.layer), Layer.provideMerge(silence)), {
+  excludeTestServices: true
+})("A dead worker", (it) => {
+  it.effect("makes the service not ready until it works again, and is told of", () =>
+    Effect.gen(function* () {
+      const { client, send } = yield* TestServer
+      const workers = yield* Workers
+      const worker = { ...(yield* makeWorker), every: "1 hour" as const }
+      yield* workers.supervise({ ...worker, name: "well", pass: Effect.void })
+      yield* workers.supervise({ ...worker, name: "doomed" })
+      const fiber = yield* worker.begun
+      assertAnswered(yield* send({ path: "/readyz" }), 200)
+      worker.hold()
+      yield* Fiber.interrupt(fiber)
+      assertRefused(yield* send({ path: "/readyz" }), 503, "NOT_READY", "workers")
+      const shown = (yield* client.ops.summary()).workers.map(({ deaths, name, status }) => [name, status, deaths])
+      assert.deepStrictEqual(shown, [
+        ["well", "ok", 0],
+        ["doomed", "dead", 1]
+      ])
+      const { text } = yield* send({ path: "/metrics" })
+      assert.include(text, 'licensing_worker_up{worker="doomed"} 0\n')
+      assert.include(text, 'licensing_worker_up{worker="well"} 1\n')
+      assert.include(text, 'licensing_worker_deaths_total{worker="doomed"} 1\n')
+      // It is raised by itself; only a pass that it finishes proves that it is back.
+      yield* worker.begun
+      assertRefused(yield* send({ path: "/readyz" }), 503, "NOT_READY", "workers")
+      worker.release()
+      yield* send({ path: "/readyz" }).pipe(Effect.repeat({ until: ({ status }) => status === 200 }))
+      assert.include((yield* send({ path: "/metrics" })).text, 'licensing_worker_up{worker="doomed"} 1\n')
+    })
+  )
+})
+
+/** A worker whose fiber is known from each pass that begins, and whose passes can be held. */
+const makeWorker = Effect.gen(function* () {
+  const fibers = yield* Queue.unbounded<Fiber.Fiber<unknown, unknown>>()
+  const gate = yield* Latch.make(true)
+  return {
+    begun: Queue.take(fibers),
+    hold: () => gate.closeUnsafe(),
+    release: () => gate.openUnsafe(),
+    pass: Effect.andThen(
+      Effect.withFiber((fiber) => Queue.offer(fibers, fiber)),
+      gate.await
+    )
+  }
 })
 
 layer(TestServer.layer)("Public keys", (it) => {

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Effect, Array as Items, Logger, Queue, References } from "effect"
+import { Deferred, Effect, Fiber, Array as Items, Logger, Queue, References } from "effect"
 import { TestClock } from "effect/testing"
 import * as Worker from "../../src/workers/Worker.ts"
 
@@ -36,7 +36,9 @@ describe("a worker", () => {
         started_at: 0,
         last_success_at: 240_000,
         failures: 0,
-        passes: 5
+        passes: 5,
+        dead: false,
+        deaths: 0
       })
     })
   )
@@ -90,4 +92,61 @@ describe("a worker", () => {
       assert.deepStrictEqual(told, ["Error A worker failed and is tried again.", "Info A worker is well again."])
     }).pipe((test) => logged(test, told))
   })
+
+  it.effect("is raised again when its fiber is killed, and is dead until it has done a pass", () => {
+    const told: Array<string> = []
+    return Effect.gen(function* () {
+      let [passes, broken] = [0, false]
+      const fibers: Array<Fiber.Fiber<unknown, unknown>> = []
+      const worker = yield* started(
+        Effect.withFiber((fiber) => {
+          fibers.push(fiber)
+          passes++
+          return broken ? Effect.fail("no") : Effect.void
+        })
+      )
+      assert.deepInclude(yield* worker.standing, { dead: false, deaths: 0, passes: 1 })
+      broken = true
+      yield* Fiber.interrupt(fibers.at(-1)!)
+      yield* Effect.yieldNow
+      assert.deepInclude(yield* worker.standing, { dead: true, deaths: 1, passes: 1 })
+      yield* TestClock.adjust("1 second")
+      assert.strictEqual(passes, 2)
+      assert.deepInclude(yield* worker.standing, { dead: true, failures: 1 })
+      broken = false
+      yield* TestClock.adjust("1 second")
+      assert.deepInclude(yield* worker.standing, { dead: false, deaths: 1, failures: 0, passes: 2 })
+      // In the middle of its rest, too.
+      yield* TestClock.adjust("30 seconds")
+      yield* Fiber.interrupt(fibers.at(-1)!)
+      yield* TestClock.adjust("1 second")
+      assert.deepInclude(yield* worker.standing, { dead: false, deaths: 2, passes: 3 })
+      yield* worker.wake
+      yield* TestClock.adjust(0)
+      assert.strictEqual(passes, 5)
+      assert.deepStrictEqual(told, [
+        "Error A worker died and is raised again.",
+        "Error A worker failed and is tried again.",
+        "Info A worker is well again.",
+        "Error A worker died and is raised again.",
+        "Info A worker is well again."
+      ])
+    }).pipe((test) => logged(test, told))
+  })
+
+  it.effect("ends with whoever owns it, in the middle of a pass", () =>
+    Effect.gen(function* () {
+      const begun = yield* Deferred.make<void>()
+      const ended = yield* Deferred.make<void>()
+      const pass = Effect.andThen(Deferred.succeed(begun, undefined), Effect.never).pipe(
+        Effect.onInterrupt(() => Deferred.succeed(ended, undefined))
+      )
+      const worker = yield* Worker.make({ name: "test", every: "1 minute", pass })
+      const owner = yield* Effect.forkChild(worker.run)
+      yield* Deferred.await(begun)
+      yield* Fiber.interrupt(owner)
+      assert.isTrue(yield* Deferred.isDone(ended))
+      assert.deepInclude(yield* worker.standing, { dead: false, deaths: 0 })
+    })
+  )
 })
