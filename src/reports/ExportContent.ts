@@ -7,12 +7,14 @@ import type { SqlClient } from "effect/sql"
 import { canonicalize, type Json } from "../api/CanonicalJson.ts"
 import { formatTimestamp } from "../api/Timestamp.ts"
 import { Event } from "../events/Event.ts"
-import { present, type Row } from "../postgres/Sql.ts"
+import type { Row } from "../postgres/Sql.ts"
 import { periodOf, tooMany } from "./Asked.ts"
 import { type Cell, csvLine } from "./Csv.ts"
 import { customerSummary } from "./CustomerSummary.ts"
+import type { ReportExportFormat } from "./Export.ts"
 import { decodeFilters, type ReportKind } from "./Filter.ts"
 import { ledgerTables, narrowed } from "./LedgerRows.ts"
+import { ledgerCsv, ledgerFields, ledgerJson } from "./LedgerText.ts"
 import { licenseAudit } from "./LicenseAudit.ts"
 import * as Report from "./Report.ts"
 import { settlement } from "./Settlement.ts"
@@ -21,10 +23,10 @@ import { usageSummary } from "./UsageSummary.ts"
 
 /** A piece of an export. Both texts of all pieces, one after another, are the whole. */
 export interface Piece {
-  /** The figures as canonical JSON. */
-  readonly snapshot: string
-  /** The same as CSV. */
-  readonly csv: string
+  /** The figures as canonical JSON, in UTF-8. */
+  readonly snapshot: Uint8Array
+  /** The same as CSV, where that is wanted. */
+  readonly csv: Uint8Array
   readonly rows: number
   /** The last row of the ledger that is in it. */
   readonly collected: number
@@ -34,6 +36,7 @@ export interface Piece {
 /** What an export is asked for, as it is stored. */
 export interface Asked {
   readonly report_kind: ReportKind
+  readonly format: ReportExportFormat
   readonly filters: { readonly [name: string]: Schema.Json }
   readonly generated_at: number
   readonly ledger_last: number
@@ -49,9 +52,7 @@ const rowsAtATime = 100
 export const ledgerPiece = Effect.fnUntraced(function* (
   sql: SqlClient.SqlClient,
   asked: Asked,
-  collected: number,
-  first: boolean,
-  limit: number
+  { collected, first, limit }: { readonly collected: number; readonly first: boolean; readonly limit: number }
 ) {
   const filter = yield* decoded("usage-ledger", asked.filters)
   const rows = yield* sql<Row<Report.UsageLedgerRow>>`
@@ -59,23 +60,20 @@ export const ledgerPiece = Effect.fnUntraced(function* (
     WHERE ${narrowed(sql, filter)} AND u.sequence > ${collected} AND u.sequence <= ${asked.ledger_last}
     ORDER BY u.sequence LIMIT ${limit}`
   const last = rows.length < limit
-  const columns = Object.keys(Report.UsageLedgerRow.fields)
   const slices = Array.from({ length: Math.ceil(rows.length / rowsAtATime) }, (_, index) =>
-    rows.slice(index * rowsAtATime, (index + 1) * rowsAtATime).map(present<Report.UsageLedgerRow>)
+    rows.slice(index * rowsAtATime, (index + 1) * rowsAtATime)
   )
+  const csv = asked.format === "csv"
   const texts = yield* Effect.forEach(slices, (slice) =>
-    Effect.andThen(
-      Effect.yieldNow,
-      Effect.map(Effect.orDie(Schema.encodeEffect(Schema.Array(Report.UsageLedgerRow))(slice)), (shown) => ({
-        snapshot: shown.map((row) => canonicalize(row as never)).join(","),
-        csv: shown.map((row) => lineOf(columns, row)).join("")
-      }))
-    )
+    Effect.map(Effect.yieldNow, () => ({
+      snapshot: slice.map(ledgerJson).join(","),
+      csv: csv ? slice.map(ledgerCsv).join("") : ""
+    }))
   )
   const head = first ? yield* ledgerHead(asked) : texts.length > 0 ? "," : ""
   const piece: Piece = {
-    snapshot: head + texts.map(({ snapshot }) => snapshot).join(",") + (last ? "]}" : ""),
-    csv: (first ? csvLine(columns) : "") + texts.map(({ csv }) => csv).join(""),
+    snapshot: Buffer.from(head + texts.map(({ snapshot }) => snapshot).join(",") + (last ? "]}" : "")),
+    csv: Buffer.from((first && csv ? csvLine(ledgerFields) : "") + texts.map(({ csv }) => csv).join("")),
     rows: rows.length,
     collected: rows.at(-1)?.sequence ?? collected,
     last
@@ -96,8 +94,8 @@ export const wholePiece = Effect.fnUntraced(function* (sql: SqlClient.SqlClient,
   const { report, table } = yield* reportOf(sql, asked, rowsMax)
   const { filters, generated_at, report_kind } = asked
   const piece: Piece = {
-    snapshot: canonicalize({ filters, generated_at: formatTimestamp(generated_at), report, report_kind }),
-    csv: csvLine(table.columns) + table.rows.map((row) => lineOf(table.columns, row)).join(""),
+    snapshot: Buffer.from(canonicalize({ filters, generated_at: formatTimestamp(generated_at), report, report_kind })),
+    csv: Buffer.from(asked.format === "csv" ? csvOf(table) : ""),
     rows: table.rows.length,
     collected: 0,
     last: true
@@ -110,8 +108,9 @@ interface Table {
   readonly rows: ReadonlyArray<object>
 }
 
-const lineOf = (columns: ReadonlyArray<string>, row: object): string =>
-  csvLine(columns.map((column) => (row as { readonly [name: string]: Cell })[column]))
+const csvOf = ({ columns, rows }: Table): string =>
+  csvLine(columns) +
+  rows.map((row) => csvLine(columns.map((column) => (row as { readonly [name: string]: Cell })[column]))).join("")
 
 const encoded = <S extends Schema.Constraint>(schema: S, value: S["Type"]) =>
   Effect.orDie(Schema.encodeUnknownEffect(schema as never as Schema.Codec<unknown>)(value)) as Effect.Effect<Json>

@@ -6,6 +6,7 @@ import { present, type Row } from "../postgres/Sql.ts"
 import { makeDigest } from "../signing/Digest.ts"
 import type { StoredExport } from "./Export.ts"
 import type { Asked, Piece } from "./ExportContent.ts"
+import type { PartSum, PieceSums } from "./PieceSums.ts"
 import type { Printing } from "./Printing.ts"
 
 /** Bytes of a chunk: large enough to be few, small enough to hold many downloads in memory. */
@@ -65,7 +66,7 @@ export const writePiece = Effect.fnUntraced(function* (
   times: { readonly now: number; readonly until: number }
 ) {
   const snapshot = chunksOf(piece.snapshot)
-  const artifact = row.format === "csv" ? chunksOf(piece.csv) : []
+  const artifact = chunksOf(piece.csv)
   const chunks = Math.max(snapshot.length, artifact.length)
   const [written] = yield* sql<Row<ExportRow>>`
     UPDATE report_exports SET collected = ${piece.collected}, rows_done = rows_done + ${piece.rows},
@@ -75,16 +76,14 @@ export const writePiece = Effect.fnUntraced(function* (
     RETURNING ${sql.literal(working)}`
   if (written === undefined) return undefined
   yield* insertChunks(sql, row, "snapshot", snapshot)
-  yield* insertChunks(sql, row, "artifact", artifact)
+  if (artifact.length > 0) yield* insertChunks(sql, row, "artifact", artifact)
   return present<ExportRow>(written)
 })
 
-const chunksOf = (content: string | Uint8Array): ReadonlyArray<Uint8Array> => {
-  const bytes = typeof content === "string" ? Buffer.from(content) : content
-  return Array.from({ length: Math.ceil(bytes.length / chunkBytes) }, (_, index) =>
+const chunksOf = (bytes: Uint8Array): ReadonlyArray<Uint8Array> =>
+  Array.from({ length: Math.ceil(bytes.length / chunkBytes) }, (_, index) =>
     bytes.subarray(index * chunkBytes, (index + 1) * chunkBytes)
   )
-}
 
 const insertChunks = (
   sql: SqlClient.SqlClient,
@@ -92,28 +91,30 @@ const insertChunks = (
   part: Part,
   chunks: ReadonlyArray<Uint8Array>
 ) =>
-  Effect.forEach(
-    chunks,
-    (bytes, index) => sql`
-      INSERT INTO report_export_chunks (export_id, part, ordinal, bytes)
-      SELECT ${id}, ${part}, ${chunks_done + index}, bytes FROM unnest(${columns.bytea([bytes])}) AS chunk (bytes)`,
-    { discard: true }
-  )
+  sql`
+    INSERT INTO report_export_chunks (export_id, part, ordinal, bytes)
+    SELECT ${id}, ${part}, ${chunks_done} + place - 1, bytes
+    FROM unnest(${columns.bytea(chunks)}) WITH ORDINALITY AS chunk (bytes, place)`
 
-/** Completes an export whose pieces are all there: takes the digests over what is stored, and prints what is to be printed. */
+/**
+ * Completes an export whose pieces are all there, and prints what is to be printed. Digests that are not known are taken over
+ * what is stored.
+ */
 export const completeExport = Effect.fnUntraced(function* (
   sql: SqlClient.SqlClient,
   { begin }: Printing["Service"],
   row: ExportRow,
-  now: number
+  { now, sums }: { readonly now: number; readonly sums?: PieceSums | undefined }
 ) {
   const print = row.format === "pdf" ? begin(row) : undefined
-  const figures = yield* digestOf(sql, row.id, "snapshot", print?.push)
+  const known = print === undefined ? sums : undefined
+  const figures = known === undefined ? yield* digestOf(sql, row.id, "snapshot", print?.push) : summed(known.snapshot)
   if (print !== undefined) {
     const file = yield* print.finish(figures.digest)
     yield* insertChunks(sql, { ...row, chunks_done: 0 }, "artifact", chunksOf(file))
   }
-  const file = partOf(row) === "snapshot" ? figures : yield* digestOf(sql, row.id, partOf(row))
+  const stored = known === undefined ? digestOf(sql, row.id, "artifact") : Effect.succeed(summed(known.artifact))
+  const file = partOf(row) === "snapshot" ? figures : yield* stored
   yield* sql`
     UPDATE report_exports SET status = 'completed', digest = ${figures.digest}, artifact_digest = ${file.digest},
       size_bytes = ${file.size}, leased_until = NULL, updated_at = ${instant(now)}
@@ -123,6 +124,9 @@ export const completeExport = Effect.fnUntraced(function* (
     yield* sql`DELETE FROM report_export_chunks WHERE export_id = ${row.id} AND part = 'snapshot'`
   }
 })
+
+// Of a copy: a transaction that is tried again asks once more.
+const summed = ({ digest, size }: PartSum) => ({ digest: digest.copy().hex(), size })
 
 const digestOf = (sql: SqlClient.SqlClient, id: string, part: Part, also: (bytes: Uint8Array) => void = () => {}) =>
   Effect.gen(function* () {

@@ -10,6 +10,7 @@ import { instant } from "../postgres/Parameters.ts"
 import { transaction } from "../postgres/Sql.ts"
 import { ledgerPiece, type Piece, wholePiece } from "./ExportContent.ts"
 import { claimExport, completeExport, type ExportRow, failExport, writePiece } from "./ExportStore.ts"
+import { firstSums, type PieceSums, withPiece } from "./PieceSums.ts"
 import { Printing } from "./Printing.ts"
 import { ReportsDatabase } from "./ReportsDatabase.ts"
 
@@ -44,30 +45,49 @@ export class ExportWorker extends Context.Service<
 
       const pieceOf = Effect.fnUntraced(function* (row: ExportRow) {
         if (row.report_kind === "usage-ledger") {
-          const read = ledgerPiece(reports.sql, row, row.collected, row.chunks_done === 0, pieceRows)
-          return { row, piece: yield* reports.snapshot(read) }
+          const from = { collected: row.collected, first: row.chunks_done === 0, limit: pieceRows }
+          return { row, piece: yield* reports.snapshot(ledgerPiece(reports.sql, row, from)) }
         }
         const asOfNow = { ...row, generated_at: yield* Clock.currentTimeMillis }
         return { row: asOfNow, piece: yield* reports.snapshot(wholePiece(reports.sql, asOfNow, wholeRowsMax)) }
       })
 
-      const advance = Effect.fnUntraced(function* (row: ExportRow, piece: Piece) {
+      /** Stores a piece; what there is to be done after it, unless that is nothing, or another node's. */
+      const store = Effect.fnUntraced(function* (row: ExportRow, piece: Piece, sums: PieceSums | undefined) {
         const at = yield* times
         const written = yield* writePiece(sql, row, piece, at)
-        if (written !== undefined && piece.last) yield* completeExport(sql, printing, written, at.now)
+        if (written !== undefined && piece.last) yield* completeExport(sql, printing, written, { now: at.now, sums })
         return piece.last ? undefined : written
       }, inTransaction)
 
+      // What the report refuses it will refuse again.
+      const giveUp = (row: ExportRow) => (refusal: { readonly message: string }) =>
+        Effect.flatMap(Clock.currentTimeMillis, (now) =>
+          Effect.as(failExport(sql, row, refusal.message, now), undefined)
+        )
+
       const next = (row: ExportRow) =>
         pieceOf(row).pipe(
-          Effect.flatMap(({ piece, row }) => advance(row, piece)),
-          // What the report refuses it will refuse again.
-          Effect.catch((refusal) =>
-            Effect.flatMap(Clock.currentTimeMillis, (now) =>
-              Effect.as(failExport(sql, row, refusal.message, now), undefined)
-            )
-          )
+          Effect.flatMap(({ piece, row }) => store(row, piece, undefined)),
+          Effect.catch(giveUp(row))
         )
+
+      /** Makes an export to its end, reading each piece while the one before it is stored. */
+      const finish = Effect.fnUntraced(function* (claimed: ExportRow) {
+        let { piece, row } = yield* pieceOf(claimed)
+        let sums = row.chunks_done === 0 ? firstSums(piece) : undefined
+        while (true) {
+          const ahead = { ...row, collected: piece.collected, chunks_done: row.chunks_done + 1 }
+          const [written, following] = yield* Effect.all(
+            [store(row, piece, sums), piece.last ? Effect.undefined : pieceOf(ahead)],
+            { concurrency: 2 }
+          )
+          if (written === undefined || following === undefined) return
+          row = written
+          piece = following.piece
+          sums = sums && withPiece(sums, piece)
+        }
+      })
 
       const claim = Effect.gen(function* () {
         const { now, until } = yield* times
@@ -80,8 +100,7 @@ export class ExportWorker extends Context.Service<
 
       const pass = Effect.gen(function* () {
         for (let row = yield* claim; row !== undefined; row = yield* claim) {
-          let rest: ExportRow | undefined = row
-          while (rest !== undefined) rest = yield* next(rest)
+          yield* Effect.catch(finish(row), giveUp(row))
         }
         const now = yield* Clock.currentTimeMillis
         yield* sql`

@@ -25,6 +25,7 @@ import {
   writePiece
 } from "./ExportStore.ts"
 import { decodeFilters, type Scope, untaken } from "./Filter.ts"
+import { firstSums } from "./PieceSums.ts"
 import { Printing } from "./Printing.ts"
 import { ReportsDatabase } from "./ReportsDatabase.ts"
 
@@ -72,7 +73,9 @@ export class Exports extends Context.Service<
       const atOnce = (asked: Asked, rowsMax: number) =>
         reports.snapshot(
           asked.report_kind === "usage-ledger"
-            ? Effect.map(ledgerPiece(reports.sql, asked, 0, true, rowsMax), (piece) => (piece.last ? piece : undefined))
+            ? Effect.map(ledgerPiece(reports.sql, asked, { collected: 0, first: true, limit: rowsMax }), (piece) =>
+                piece.last ? piece : undefined
+              )
             : wholePiece(reports.sql, asked, rowsMax).pipe(
                 Effect.catch((refusal) => (isTooMany(refusal) ? Effect.succeed(undefined) : Effect.fail(refusal)))
               )
@@ -83,7 +86,7 @@ export class Exports extends Context.Service<
         if (piece !== undefined) {
           const times = { now: row.created_at, until: row.created_at }
           const written = yield* writePiece(sql, row, piece, times)
-          yield* completeExport(sql, printing, written!, row.created_at)
+          yield* completeExport(sql, printing, written!, { now: row.created_at, sums: firstSums(piece) })
         }
         const { filters, format, id, report_kind } = row
         yield* events.append({
@@ -101,12 +104,17 @@ export class Exports extends Context.Service<
         yield* checkFilters(input)
         yield* checkScope(sql, (yield* Effect.orDie(decodeFilters(report_kind, filters))) as Scope).pipe(ofFilters)
         const now = yield* Clock.currentTimeMillis
-        const asked: Asked = { report_kind, filters, generated_at: now, ledger_last: yield* ledgerLast(reports.sql) }
+        const asked: Asked = {
+          report_kind,
+          format,
+          filters,
+          generated_at: now,
+          ledger_last: yield* ledgerLast(reports.sql)
+        }
         const piece = yield* atOnce(asked, rowsAtOnceMax[format]).pipe(ofFilters)
         const row: ExportRow = {
           ...asked,
           id: yield* ids.make("reportExport"),
-          format,
           status: "pending",
           digest: "",
           artifact_digest: "",

@@ -13,14 +13,19 @@ export const sha256 = (input: Uint8Array | string): Uint8Array => hash("sha256",
 export const sha256Hex = (input: Uint8Array | string): string => hash("sha256", input, "hex")
 
 /** SHA-256 over bytes that come piece by piece. */
-export const makeDigest = () => {
-  const state = createHash("sha256")
-  return {
-    update: (bytes: Uint8Array): void => void state.update(bytes),
-    /** 64 lower-case hex digits; the last thing that is asked of it. */
-    hex: (): string => state.digest("hex")
-  }
+export interface Digest {
+  update(bytes: Uint8Array): void
+  /** Another one that goes on from here by itself. */
+  copy(): Digest
+  /** 64 lower-case hex digits; the last thing that is asked of it. */
+  hex(): string
 }
+
+export const makeDigest = (state = createHash("sha256")): Digest => ({
+  update: (bytes) => void state.update(bytes),
+  copy: () => makeDigest(state.copy()),
+  hex: () => state.digest("hex")
+})
 
 /**
  * What events show in place of a fingerprint, a host name or a container id: equal values stay recognisable as equal, the
