@@ -48,17 +48,37 @@ const decoded = <K extends ReportKind>(kind: K, filters: Asked["filters"]) => Ef
 /** Rows that are written out in one go: a few milliseconds, then requests have their turn. */
 const rowsAtATime = 100
 
+interface From {
+  readonly collected: number
+  readonly first: boolean
+  readonly limit: number
+}
+
 /** The next piece of an export of the ledger, of at most `limit` rows after the one numbered `collected`. */
-export const ledgerPiece = Effect.fnUntraced(function* (
+export const ledgerPiece = (sql: SqlClient.SqlClient, asked: Asked, from: From) =>
+  Effect.flatMap(ledgerRows(sql, asked, from.collected, from.limit), (rows) => ledgerText(asked, rows, from))
+
+type LedgerRow = Row<Report.UsageLedgerRow>
+
+export const ledgerRows = Effect.fnUntraced(function* (
   sql: SqlClient.SqlClient,
   asked: Asked,
-  { collected, first, limit }: { readonly collected: number; readonly first: boolean; readonly limit: number }
+  collected: number,
+  limit: number
 ) {
   const filter = yield* decoded("usage-ledger", asked.filters)
-  const rows = yield* sql<Row<Report.UsageLedgerRow>>`
+  return yield* sql<LedgerRow>`
     SELECT ${sql.literal(ledgerColumns)} FROM ${ledgerTables(sql)}
     WHERE ${narrowed(sql, filter)} AND u.sequence > ${collected} AND u.sequence <= ${asked.ledger_last}
     ORDER BY u.sequence LIMIT ${limit}`
+})
+
+/** Rows as a piece; fewer than `limit` are the last ones. */
+export const ledgerText = Effect.fnUntraced(function* (
+  asked: Asked,
+  rows: ReadonlyArray<LedgerRow>,
+  { collected, first, limit }: From
+) {
   const last = rows.length < limit
   const slices = Array.from({ length: Math.ceil(rows.length / rowsAtATime) }, (_, index) =>
     rows.slice(index * rowsAtATime, (index + 1) * rowsAtATime)

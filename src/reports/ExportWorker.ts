@@ -3,12 +3,12 @@
  * far it is, so whoever goes on after a node has died begins behind the last piece; a node that only seemed dead finds its
  * attempt over and writes no more. Old exports are deleted.
  */
-import { Clock, Context, Effect, Layer } from "effect"
+import { Clock, Context, Effect, Layer, Option, Stream } from "effect"
 import { SqlClient } from "effect/sql"
 import { Settings } from "../Config.ts"
 import { instant } from "../postgres/Parameters.ts"
 import { transaction } from "../postgres/Sql.ts"
-import { ledgerPiece, type Piece, wholePiece } from "./ExportContent.ts"
+import { ledgerPiece, ledgerRows, ledgerText, type Piece, wholePiece } from "./ExportContent.ts"
 import { claimExport, completeExport, type ExportRow, failExport, writePiece } from "./ExportStore.ts"
 import { firstSums, type PieceSums, withPiece } from "./PieceSums.ts"
 import { Printing } from "./Printing.ts"
@@ -72,21 +72,36 @@ export class ExportWorker extends Context.Service<
           Effect.catch(giveUp(row))
         )
 
-      /** Makes an export to its end, reading each piece while the one before it is stored. */
+      /** The pieces of an export of the ledger: while one is stored, the next is written out and the one after it read. */
+      const ledgerPieces = (row: ExportRow) =>
+        Stream.paginate(row.collected, (collected) =>
+          Effect.map(reports.snapshot(ledgerRows(reports.sql, row, collected, pieceRows)), (rows) => {
+            const last = rows.length < pieceRows ? Option.none() : Option.fromNullishOr(rows.at(-1)?.sequence)
+            return [[{ rows, collected }], last] as const
+          })
+        ).pipe(
+          Stream.buffer({ capacity: 1 }),
+          Stream.mapEffect(({ rows, collected }) => {
+            const first = row.chunks_done === 0 && collected === row.collected
+            return ledgerText(row, rows, { collected, first, limit: pieceRows })
+          }),
+          Stream.buffer({ capacity: 1 })
+        )
+
+      /** Makes an export to its end, or to where another node has taken it. */
       const finish = Effect.fnUntraced(function* (claimed: ExportRow) {
-        let { piece, row } = yield* pieceOf(claimed)
-        let sums = row.chunks_done === 0 ? firstSums(piece) : undefined
-        while (true) {
-          const ahead = { ...row, collected: piece.collected, chunks_done: row.chunks_done + 1 }
-          const [written, following] = yield* Effect.all(
-            [store(row, piece, sums), piece.last ? Effect.undefined : pieceOf(ahead)],
-            { concurrency: 2 }
-          )
-          if (written === undefined || following === undefined) return
-          row = written
-          piece = following.piece
-          sums = sums && withPiece(sums, piece)
-        }
+        if (claimed.report_kind !== "usage-ledger") return yield* next(claimed)
+        let row = claimed
+        let sums: PieceSums | undefined
+        const goesOn = Effect.fnUntraced(function* (piece: Piece) {
+          if (row.chunks_done === 0) sums = firstSums(piece)
+          else if (sums !== undefined) sums = withPiece(sums, piece)
+          const written = yield* store(row, piece, sums)
+          if (written !== undefined) row = written
+          return written !== undefined
+        })
+        yield* ledgerPieces(claimed).pipe(Stream.mapEffect(goesOn), Stream.takeWhile(Boolean), Stream.runDrain)
+        return undefined
       })
 
       const claim = Effect.gen(function* () {
