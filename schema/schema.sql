@@ -2,6 +2,15 @@
 
 CREATE EXTENSION pg_trgm;
 
+CREATE FUNCTION demand(holds boolean, state text, message text)
+ RETURNS boolean
+ LANGUAGE plpgsql
+AS $function$
+BEGIN
+  IF holds THEN RETURN true; END IF;
+  RAISE EXCEPTION USING ERRCODE = state, MESSAGE = message;
+END $function$;
+
 CREATE FUNCTION keep_count()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -235,6 +244,13 @@ CREATE TABLE idempotent_answers (
   CONSTRAINT idempotent_answers_pkey PRIMARY KEY (scope)
 );
 CREATE INDEX idempotent_answers_expiry ON idempotent_answers USING btree (expires_at) WHERE (expires_at IS NOT NULL);
+
+CREATE TABLE journals (
+  id text NOT NULL,
+  last_group bigint NOT NULL,
+  written_at timestamp with time zone NOT NULL,
+  CONSTRAINT journals_pkey PRIMARY KEY (id)
+) WITH (fillfactor=10);
 
 CREATE TABLE kept_counts (
   name text NOT NULL,

@@ -8,6 +8,7 @@ import { AnswerRetention } from "./auth/AnswerRetention.ts"
 import { Settings } from "./Config.ts"
 import { ExpirySweep } from "./licenses/ExpirySweep.ts"
 import { HeartbeatSweep } from "./licenses/HeartbeatSweep.ts"
+import { JournalRetention } from "./licenses/JournalRetention.ts"
 import { LeaseSweep } from "./licenses/LeaseSweep.ts"
 import { OpsCounts } from "./ops/Counts.ts"
 import { exportWorker } from "./reports/Exports.ts"
@@ -44,6 +45,7 @@ const supervised = Layer.effectDiscard(
     yield* supervise({ name: "activity-retention", every: "1 hour", pass: (yield* ActivityRetention).pass })
     yield* supervise({ name: "counts-folding", every: "1 minute", pass: (yield* OpsCounts).fold })
     yield* supervise({ name: "idempotency-retention", every: "1 hour", pass: (yield* AnswerRetention).pass })
+    yield* supervise({ name: "journal-retention", every: "1 day", pass: (yield* JournalRetention).pass })
     yield* supervise({ name: "webhook-retention", every: "1 hour", pass: (yield* DeliveryRetention).pass })
   })
 )
@@ -69,6 +71,7 @@ export const layer = supervised.pipe(
     LeaseSweep.layer,
     HeartbeatSweep.layer,
     activities,
+    JournalRetention.layer,
     operations,
     webhooks
   ]),

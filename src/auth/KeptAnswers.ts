@@ -1,6 +1,5 @@
 /** The table of kept answers. */
-import { Effect } from "effect"
-import { type SqlClient, SqlError } from "effect/sql"
+import type { SqlClient } from "effect/sql"
 import type { AnswerRow } from "../api/KeptAnswer.ts"
 import { bytes, columns, instant } from "../postgres/Parameters.ts"
 
@@ -12,8 +11,8 @@ export const findAnswer = (sql: SqlClient.SqlClient, scope: Uint8Array, now: num
   WHERE scope = ${bytes(scope)} AND (expires_at IS NULL OR expires_at > ${instant(now)})`
 
 /** Keeps answers. One whose time is over makes place for the new one; a live one is never replaced: that is a violation. */
-export const insertAnswers = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, rows: ReadonlyArray<AnswerRow>) {
-  const inserted = yield* sql`
+export const insertAnswers = (sql: SqlClient.SqlClient, rows: ReadonlyArray<AnswerRow>) => sql`
+  WITH inserted AS (
     INSERT INTO idempotent_answers (scope, body_hash, status, content_type, body, sealed, expires_at, created_at)
     SELECT * FROM unnest(
       ${columns.bytea(rows.map((row) => row.scope))}, ${columns.bytea(rows.map((row) => row.body_hash))},
@@ -24,16 +23,7 @@ export const insertAnswers = Effect.fnUntraced(function* (sql: SqlClient.SqlClie
       content_type = excluded.content_type, body = excluded.body, sealed = excluded.sealed, expires_at = excluded.expires_at,
       created_at = excluded.created_at
     WHERE idempotent_answers.expires_at <= excluded.created_at
-    RETURNING scope`
-  if (inserted.length < rows.length) return yield* alreadyKept()
-})
+    RETURNING scope
+  ) SELECT demand(count(*) = ${rows.length}, ${uniqueViolation}, 'an answer was kept for this key meanwhile') FROM inserted`
 
-const alreadyKept = () =>
-  new SqlError.SqlError({
-    reason: new SqlError.UniqueViolation({
-      cause: new Error("an answer was kept for this key meanwhile"),
-      message: "An answer was kept for this key meanwhile",
-      operation: "insertAnswers",
-      constraint: "idempotent_answers_pkey"
-    })
-  })
+const uniqueViolation = "23505"

@@ -8,6 +8,7 @@ import { SqlClient, type SqlError } from "effect/sql"
 import { RequestContext } from "../api/RequestContext.ts"
 import { CurrentActor } from "../auth/CurrentActor.ts"
 import { columns } from "../postgres/Parameters.ts"
+import { changedMeanwhile } from "../postgres/Sql.ts"
 import { deliveryRows, missingDeliveries } from "../webhooks/Queueing.ts"
 import type { EventType, ResourceType } from "./EventType.ts"
 
@@ -55,6 +56,14 @@ export class EventLog extends Context.Service<
      * many requests at once.
      */
     appendRows(events: ReadonlyArray<EventRow>, usage: ReadonlyArray<UsageRow>): Effect.Effect<void, SqlError.SqlError>
+    /**
+     * The same in one statement, for a transaction that nobody looks into before its commit: it fails where webhook endpoints
+     * are being changed at this moment. Gives whether deliveries were written; who has committed them opens `deliveriesQueued`.
+     */
+    appendAtOnce(
+      events: ReadonlyArray<EventRow>,
+      usage: ReadonlyArray<UsageRow>
+    ): Effect.Effect<boolean, SqlError.SqlError>
     /** Opened when this node has committed deliveries to webhook endpoints; closed by who takes them. */
     readonly deliveriesQueued: Latch.Latch
   }
@@ -69,11 +78,21 @@ export class EventLog extends Context.Service<
 
       const appendRows = Effect.fnUntraced(function* (events: ReadonlyArray<EventRow>, usage: ReadonlyArray<UsageRow>) {
         if (events.length === 0 && usage.length === 0) return
-        const [written] = yield* usage.length === 0 ? insertEvents(sql, events) : insertBoth(sql, events, usage)
+        const [written] = yield* insert(sql, events, usage)
         const { base, current, queued } = written!
         if (!current) yield* missingDeliveries(sql, base, base + events.length)
         if (queued > 0 || !current) yield* sql.afterCommit(wake)
       })
+
+      const appendAtOnce = (events: ReadonlyArray<EventRow>, usage: ReadonlyArray<UsageRow>) =>
+        Effect.map(
+          sql<{ readonly queued: number }>`
+            WITH ${changes(sql, events, usage)}
+            SELECT (SELECT count(*) FROM delivery) AS queued, demand(counter.webhooks_revision = seen.webhooks_revision,
+              ${changedMeanwhile}, 'webhook endpoints were changed meanwhile')
+            FROM counter, event_sequence seen`,
+          ([row]) => row!.queued > 0
+        )
 
       const append = Effect.fn("EventLog.append")(function* (...events: ReadonlyArray<NewEvent>) {
         const { requestId, clientAddress } = yield* RequestContext
@@ -91,7 +110,7 @@ export class EventLog extends Context.Service<
         )
       }, Effect.orDie)
 
-      return EventLog.of({ append, appendRows, deliveriesQueued })
+      return EventLog.of({ append, appendRows, appendAtOnce, deliveriesQueued })
     })
   )
 }
@@ -139,17 +158,17 @@ interface Written {
   readonly current: boolean
 }
 
+const changes = (sql: SqlClient.SqlClient, events: ReadonlyArray<EventRow>, usage: ReadonlyArray<UsageRow>) => sql`
+  counter AS (${counter(sql, events.length, usage.length)}), ${usage.length === 0 ? sql`` : sql`usage AS (${usageRows(sql, usage)}),`}
+  event AS (${eventRows(sql, events)} RETURNING sequence, event_type, created_at), delivery AS (${deliveryRows(sql)})`
+
 // The update gives the counter's row as it is under the lock; `seen` is the same row as of the statement's beginning.
-const written = (sql: SqlClient.SqlClient, events: ReadonlyArray<EventRow>) => sql`
-  event AS (${eventRows(sql, events)} RETURNING sequence, event_type, created_at), delivery AS (${deliveryRows(sql)})
+const insert = (
+  sql: SqlClient.SqlClient,
+  events: ReadonlyArray<EventRow>,
+  usage: ReadonlyArray<UsageRow>
+) => sql<Written>`
+  WITH ${changes(sql, events, usage)}
   SELECT counter.base, (SELECT count(*) FROM delivery) AS queued,
     counter.webhooks_revision = seen.webhooks_revision AS current
   FROM counter, event_sequence seen`
-
-const insertEvents = (sql: SqlClient.SqlClient, events: ReadonlyArray<EventRow>) =>
-  sql<Written>`WITH counter AS (${counter(sql, events.length, 0)}), ${written(sql, events)}`
-
-const insertBoth = (sql: SqlClient.SqlClient, events: ReadonlyArray<EventRow>, usage: ReadonlyArray<UsageRow>) =>
-  sql<Written>`
-  WITH counter AS (${counter(sql, events.length, usage.length)}), usage AS (${usageRows(sql, usage)}),
-  ${written(sql, events)}`

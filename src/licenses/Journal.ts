@@ -4,13 +4,13 @@
  * updated only where its revision, its policy's and its catalog's are still those of the decision; one that does not match
  * drops out of the group with all its rows, and its actor decides again. Replies leave only after the commit.
  */
-import { Clock, Context, Effect, Layer, Schedule } from "effect"
+import { Clock, Context, Effect, Layer, Random, Schedule } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import { insertAnswers } from "../auth/KeptAnswers.ts"
-import { EventLog } from "../events/EventLog.ts"
+import { EventLog, type EventRow, type UsageRow } from "../events/EventLog.ts"
 import { gather } from "../postgres/Gather.ts"
 import { Postgres } from "../postgres/Postgres.ts"
-import { isForeignKeyViolation } from "../postgres/Sql.ts"
+import { isChangedMeanwhile, isForeignKeyViolation, violates } from "../postgres/Sql.ts"
 import { retryTransaction } from "../postgres/Transactions.ts"
 import { journalGroup, journalSeconds } from "../telemetry/Metrics.ts"
 import type { Draft } from "./Draft.ts"
@@ -22,8 +22,15 @@ export type Verdict = "committed" | "stale"
 
 /** Drafts in one transaction: bounds its duration and the size of its statements. */
 const groupMax = 512
-/** Groups under way at once. A second one would wait for the first one's event counter anyway, and smaller groups cost more. */
+/**
+ * Groups under way at once. A second one would wait for the first one's event counter anyway, and smaller groups cost more;
+ * and the groups' numbers rise only while one follows the other.
+ */
 const lanes = 1
+
+const stale = Effect.succeed<Verdict>("stale")
+
+type Write = Effect.Effect<unknown, SqlError.SqlError>
 
 export class Journal extends Context.Service<
   Journal,
@@ -38,66 +45,107 @@ export class Journal extends Context.Service<
     Journal,
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const { pipelined } = yield* Postgres
-      const { appendRows } = yield* EventLog
-
-      const write = Effect.fnUntraced(function* (
-        drafts: ReadonlyArray<Draft>,
-        onFenced: (fenced: Statements.Fenced) => void
-      ) {
-        const fenced = yield* Statements.fence(sql, drafts)
-        onFenced(fenced)
-        const won = drafts.filter((draft) => fenced.winners.has(draft.base.license.id))
-        yield* Effect.all(
-          [
-            Statements.profiles(sql, won),
-            Statements.othersReset(sql, won),
-            Statements.devices(sql, won),
-            Statements.assignments(sql, won),
-            Statements.removedAssignments(sql, won),
-            Statements.leases(sql, won),
-            Statements.seen(sql, won),
-            keepAnswers(sql, won),
-            // The counter row is locked last in every transaction: one lock order everywhere.
-            appendRows(
-              won.flatMap((draft) => draft.events),
-              won.flatMap((draft) => draft.ledger)
-            )
-          ],
-          { concurrency: "unbounded", discard: true }
-        )
-        return drafts.map(verdictOf(fenced))
-      })
-
+      const { atOnce, pipelined } = yield* Postgres
+      const { appendAtOnce, appendRows, deliveriesQueued } = yield* EventLog
+      const nextGroup = yield* makeNumbers
       const measured = yield* makeMeasured
 
-      const commitGroup = (drafts: ReadonlyArray<Draft>) => {
-        let fenced: Statements.Fenced | undefined
-        return retryTransaction(
-          pipelined(
-            write(drafts, (result) => {
-              fenced = result
-            })
-          )
-        ).pipe(
-          measured(drafts.length),
-          Effect.catch((error) => Effect.map(outcome(sql, fenced, error), () => drafts.map(verdictOf(fenced!))))
-        )
+      /** Everything that belongs to the drafts, behind their fence. Events come last, for their counter's lock does. */
+      const rowsOf = (
+        drafts: ReadonlyArray<Draft>,
+        append: (events: ReadonlyArray<EventRow>, usage: ReadonlyArray<UsageRow>) => Write
+      ): ReadonlyArray<Write> => {
+        const events = drafts.flatMap((draft) => draft.events)
+        const usage = drafts.flatMap((draft) => draft.ledger)
+        const answers = drafts.flatMap((draft) => draft.answers)
+        return [
+          ...Statements.rowsOf(sql, drafts),
+          ...(answers.length === 0 ? [] : [insertAnswers(sql, answers)]),
+          ...(events.length + usage.length === 0 ? [] : [append(events, usage)])
+        ]
       }
+
+      /** The whole group in one round trip: it holds and is committed as it stands, or nothing of it is written. */
+      const writeAll = Effect.fnUntraced(function* (drafts: ReadonlyArray<Draft>, group: Statements.Group) {
+        let queued = false
+        const append = (events: ReadonlyArray<EventRow>, usage: ReadonlyArray<UsageRow>) =>
+          Effect.map(appendAtOnce(events, usage), (some) => {
+            queued = some
+          })
+        yield* atOnce([Statements.fenceAll(sql, group, drafts), ...rowsOf(drafts, append)])
+        if (queued) deliveriesQueued.openUnsafe()
+      })
+
+      /** Those drafts of the group that still hold; `learn` hears which before they are committed. */
+      const writeHolding = (
+        drafts: ReadonlyArray<Draft>,
+        group: Statements.Group,
+        learn: (held: ReadonlySet<string>) => void
+      ) =>
+        pipelined(
+          Effect.gen(function* () {
+            const held = yield* Statements.fence(sql, group, drafts)
+            learn(held)
+            const rows = rowsOf(
+              drafts.filter((draft) => held.has(draft.base.license.id)),
+              appendRows
+            )
+            yield* Effect.all(rows, { concurrency: "unbounded", discard: true })
+          })
+        )
+
+      /** Succeeds where the group is committed, fails where it is not and never will be, and dies where nobody can tell. */
+      const certain = (write: (group: Statements.Group) => Write) =>
+        Effect.suspend(() => {
+          const group = nextGroup()
+          return Effect.catch(write(group), (error) => {
+            if (error.reason._tag !== "ConnectionError") return Effect.fail(error)
+            return Effect.flatMap(wasCommitted(sql, group, nextGroup), (committed) =>
+              committed ? Effect.sync(() => deliveriesQueued.openUnsafe()) : Effect.fail(error)
+            )
+          })
+        })
+
+      const commitGroup = (drafts: ReadonlyArray<Draft>) =>
+        retryTransaction(certain((group) => writeAll(drafts, group))).pipe(
+          Effect.as(drafts.map((): Verdict => "committed")),
+          Effect.catchIf(isChangedMeanwhile, () => {
+            let held: ReadonlySet<string> = new Set()
+            const write = (group: Statements.Group) =>
+              writeHolding(drafts, group, (ids) => {
+                held = ids
+              })
+            return Effect.map(retryTransaction(certain(write)), () =>
+              drafts.map((draft): Verdict => (held.has(draft.base.license.id) ? "committed" : "stale"))
+            )
+          }),
+          measured(drafts.length)
+        )
 
       /** A draft that the database refuses must not take the others of its group with it: each is then tried alone. */
       const commitAll = (drafts: ReadonlyArray<Draft>): Effect.Effect<ReadonlyArray<Effect.Effect<Verdict>>> =>
         commitGroup(drafts).pipe(
           Effect.map((verdicts) => verdicts.map((verdict) => Effect.succeed(verdict))),
           Effect.catch((error) => {
-            if (drafts.length > 1)
-              return Effect.map(
-                Effect.forEach(drafts, (draft) => commitAll([draft])),
-                (alone) => alone.flat()
-              )
-            return Effect.succeed([isOvertaken(error) ? Effect.succeed<Verdict>("stale") : Effect.die(error)])
+            if (drafts.length === 1) return Effect.succeed([isOvertaken(error) ? stale : Effect.die(error)])
+            return violates(error, "usage_ledger_event_id") ? commitNew(drafts) : commitEach(drafts)
           })
         )
+
+      const commitEach = (drafts: ReadonlyArray<Draft>) =>
+        Effect.map(
+          Effect.forEach(drafts, (draft) => commitAll([draft])),
+          (verdicts) => verdicts.flat()
+        )
+
+      /** Drafts that count what was counted before are decided again; the others are tried without them. */
+      const commitNew = Effect.fnUntraced(function* (drafts: ReadonlyArray<Draft>) {
+        const repeating = yield* Effect.orDie(Statements.repeating(sql, drafts))
+        if (repeating.size === 0) return yield* commitEach(drafts)
+        const fresh = drafts.filter((draft) => !repeating.has(draft.base.license.id))
+        const verdicts = (fresh.length === 0 ? [] : yield* commitAll(fresh)).values()
+        return drafts.map((draft) => (repeating.has(draft.base.license.id) ? stale : verdicts.next().value!))
+      })
 
       const commit = yield* gather({ lanes, batchMax: groupMax, run: commitAll })
       const noteAll = Effect.fnUntraced(function* (sights: ReadonlyArray<ReadonlyArray<DeviceRecord>>) {
@@ -112,6 +160,14 @@ export class Journal extends Context.Service<
     })
   )
 }
+
+/** Numbers the groups of this journal, which has a name of its own among those of all nodes. */
+const makeNumbers = Effect.gen(function* () {
+  const clock = yield* Clock.Clock
+  const journal = `${yield* Random.nextInt}.${yield* Random.nextInt}`
+  let last = 0
+  return (): Statements.Group => ({ journal, number: ++last, at: clock.currentTimeMillisUnsafe() })
+})
 
 /** Tells metrics how many licenses a commit wrote and how long that took. */
 const makeMeasured = Effect.contextWith((context: Context.Context<never>) =>
@@ -132,37 +188,22 @@ const makeMeasured = Effect.contextWith((context: Context.Context<never>) =>
   )
 )
 
-const keepAnswers = (sql: SqlClient.SqlClient, drafts: ReadonlyArray<Draft>) => {
-  const rows = drafts.flatMap((draft) => draft.answers)
-  return rows.length === 0 ? Effect.void : insertAnswers(sql, rows)
-}
-
-const verdictOf =
-  ({ winners }: Statements.Fenced) =>
-  (draft: Draft): Verdict =>
-    winners.has(draft.base.license.id) ? "committed" : "stale"
-
 /** A unique row that another node wrote first, or a record that was deleted after it was found: deciding again will see it. */
 const isOvertaken = (error: SqlError.SqlError): boolean =>
   error.reason._tag === "UniqueViolation" || isForeignKeyViolation(error)
 
 /**
- * What became of a transaction whose connection was lost, perhaps while it was being committed: PostgreSQL remembers it by
- * its id. Succeeds if it was committed, else fails with the error as it was.
+ * What became of a group whose connection was lost, perhaps while it was being committed: its number stands in the journal's
+ * row or does not. What the server may still have to read of it is void from then on.
  */
-const outcome = (sql: SqlClient.SqlClient, fenced: Statements.Fenced | undefined, error: SqlError.SqlError) => {
-  const transactionId = fenced?.transactionId
-  if (error.reason._tag !== "ConnectionError" || transactionId === undefined) return Effect.fail(error)
-  return sql<{ readonly status: string | null }>`SELECT pg_xact_status(${transactionId}::xid8) AS status`.pipe(
-    Effect.flatMap(([row]) =>
-      row?.status === "committed" ? Effect.void : Effect.fail(row?.status === "in progress" ? stillRunning : error)
-    ),
-    Effect.retry({
-      while: (failure) => failure === stillRunning || failure !== error,
-      schedule: Schedule.spaced("200 millis"),
-      times: 50
-    }),
-    Effect.mapError(() => error)
-  )
-}
-const stillRunning = "the transaction is still in progress"
+const wasCommitted = (sql: SqlClient.SqlClient, group: Statements.Group, nextGroup: () => Statements.Group) =>
+  retryTransaction(
+    sql.withTransaction(
+      Effect.gen(function* () {
+        const [row] = yield* Statements.lastGroup(sql, group)
+        if (row!.last_group === group.number) return true
+        yield* Statements.giveUp(sql, nextGroup())
+        return false
+      })
+    )
+  ).pipe(Effect.retry({ schedule: Schedule.spaced("200 millis"), times: 50 }), Effect.orDie)

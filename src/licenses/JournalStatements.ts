@@ -1,8 +1,9 @@
 /** The statements of a group commit: one for each kind of row, over all licenses of the group. */
 import { Effect } from "effect"
-import type { SqlClient } from "effect/sql"
+import type { SqlClient, SqlError } from "effect/sql"
 import { resettableStatuses } from "../devices/Transitions.ts"
-import { columns } from "../postgres/Parameters.ts"
+import { columns, instant } from "../postgres/Parameters.ts"
+import { changedMeanwhile } from "../postgres/Sql.ts"
 import type { Draft } from "./Draft.ts"
 import type { Assignment, DeviceRecord, LeaseRecord } from "./LicenseState.ts"
 
@@ -15,25 +16,32 @@ const owned = <A>(
 ): ReadonlyArray<A & { readonly license_id: string }> =>
   drafts.flatMap((draft) => Array.from(rowsOf(draft), (row) => ({ ...row, license_id: draft.base.license.id })))
 
-const unlessEmpty = <A, E>(
-  rows: ReadonlyArray<unknown>,
-  statement: () => Effect.Effect<A, E>
-): Effect.Effect<void, E> => (rows.length === 0 ? Effect.void : Effect.asVoid(statement()))
+type Statement = Effect.Effect<unknown, SqlError.SqlError>
 
-/** Which drafts of the group still hold, and the id by which the database knows the transaction. */
-export interface Fenced {
-  readonly winners: ReadonlySet<string>
-  readonly transactionId: string | undefined
+/** No statement where there is nothing to write. */
+const unlessEmpty = (rows: ReadonlyArray<unknown>, statement: () => Statement): ReadonlyArray<Statement> =>
+  rows.length === 0 ? [] : [statement()]
+
+/** All rows of the drafts but answers and events, in the order in which they have to be written. */
+export const rowsOf = (sql: SqlClient.SqlClient, drafts: Drafts): ReadonlyArray<Statement> =>
+  [profiles, othersReset, devices, assignments, removedAssignments, leases, seen].flatMap((write) => write(sql, drafts))
+
+/** A group in the making: the journal that commits it, and its number there. */
+export interface Group {
+  readonly journal: string
+  readonly number: number
+  readonly at: number
 }
 
 /**
  * Locks the licenses in the order of their ids, so that no two groups wait for each other, and writes those whose revisions
- * are the ones decided on. A row lock that had to be waited for looks at the revision again.
+ * are the ones decided on. A row lock that had to be waited for looks at the revision again. The group's number is written
+ * with them, and refused once a later one stands there.
  */
-export const fence = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, drafts: Drafts) {
+const fenced = (sql: SqlClient.SqlClient, { journal, number, at }: Group, drafts: Drafts) => {
   const rows = drafts.map((draft) => ({ draft, license: draft.license }))
-  const written = yield* sql<{ readonly id: string; readonly transaction_id: string }>`
-    WITH decided AS (
+  return sql`
+    decided AS (
       SELECT * FROM unnest(
         ${columns.text(rows.map(({ license }) => license.id))}, ${columns.int8(rows.map(({ draft }) => draft.base.license.revision))},
         ${columns.int8(rows.map(({ draft }) => draft.policy.revision))}, ${columns.int8(rows.map(({ draft }) => draft.base.catalogRevision))},
@@ -49,19 +57,60 @@ export const fence = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, draf
       WHERE l.revision = decided.revision AND p.revision = decided.policy_revision
         AND products.catalog_revision = decided.catalog_revision
       ORDER BY l.id FOR NO KEY UPDATE OF l
-    )
-    UPDATE licenses l SET status = decided.status, active_device_count = decided.active_device_count,
-      times_activated = decided.times_activated, times_transferred = decided.times_transferred,
-      total_consumptions = decided.total_consumptions, entitlement_counter = decided.entitlement_counter,
-      updated_at = decided.updated_at, revision = l.revision + 1
-    FROM decided JOIN locked USING (id)
-    WHERE l.id = decided.id AND l.revision = decided.revision
-    RETURNING l.id, pg_current_xact_id()::text AS transaction_id`
-  return { winners: new Set(written.map((row) => row.id)), transactionId: written[0]?.transaction_id } as Fenced
-})
+    ), written AS (
+      UPDATE licenses l SET status = decided.status, active_device_count = decided.active_device_count,
+        times_activated = decided.times_activated, times_transferred = decided.times_transferred,
+        total_consumptions = decided.total_consumptions, entitlement_counter = decided.entitlement_counter,
+        updated_at = decided.updated_at, revision = l.revision + 1
+      FROM decided JOIN locked USING (id)
+      WHERE l.id = decided.id AND l.revision = decided.revision
+      RETURNING l.id
+    ), numbered AS (
+      INSERT INTO journals (id, last_group, written_at) VALUES (${journal}, ${number}, ${instant(at)})
+      ON CONFLICT (id) DO UPDATE SET last_group = excluded.last_group, written_at = excluded.written_at
+      WHERE journals.last_group < excluded.last_group RETURNING id
+    )`
+}
+
+/** The fence where every draft must hold, or nothing of the group is written. */
+export const fenceAll = (sql: SqlClient.SqlClient, group: Group, drafts: Drafts) => sql`
+  WITH ${fenced(sql, group, drafts)}
+  SELECT demand((SELECT count(*) FROM written) = ${drafts.length} AND EXISTS (SELECT FROM numbered), ${changedMeanwhile},
+    'a license was changed meanwhile')`
+
+/** The fence where drafts that do not hold drop out: the ids of the licenses that were written. */
+export const fence = (sql: SqlClient.SqlClient, group: Group, drafts: Drafts) =>
+  Effect.map(
+    sql<{ readonly id: string }>`
+      WITH ${fenced(sql, group, drafts)}, kept AS (
+        SELECT demand(EXISTS (SELECT FROM numbered), ${changedMeanwhile}, 'the group was given up') AS holds
+      ) SELECT written.id FROM written, kept WHERE kept.holds`,
+    (rows): ReadonlySet<string> => new Set(rows.map((row) => row.id))
+  )
+
+/** The number of the last group that the journal has committed, after whoever writes it at this moment; held from now on. */
+export const lastGroup = (sql: SqlClient.SqlClient, { journal, at }: Group) => sql<{ readonly last_group: number }>`
+  INSERT INTO journals (id, last_group, written_at) VALUES (${journal}, 0, ${instant(at)})
+  ON CONFLICT (id) DO UPDATE SET last_group = journals.last_group RETURNING last_group`
+
+/** From now on no group of the journal with a lower number can be committed. */
+export const giveUp = (sql: SqlClient.SqlClient, { journal, number }: Group) => sql`
+  UPDATE journals SET last_group = ${number} WHERE id = ${journal}`
+
+/** The licenses whose drafts count an event id that was counted before. */
+export const repeating = (sql: SqlClient.SqlClient, drafts: Drafts) => {
+  const rows = drafts.flatMap((draft) => draft.ledger.filter(({ event_id }) => event_id !== undefined))
+  return Effect.map(
+    sql<{ readonly license_id: string }>`
+      SELECT DISTINCT license_id FROM usage_ledger JOIN unnest(
+        ${columns.text(rows.map((row) => row.license_id))}, ${columns.text(rows.map((row) => row.event_id ?? null))}
+      ) AS drafted (license_id, event_id) USING (license_id, event_id)`,
+    (found): ReadonlySet<string> => new Set(found.map((row) => row.license_id))
+  )
+}
 
 /** The license columns that few commands change. The rows are locked and fenced already. */
-export const profiles = (sql: SqlClient.SqlClient, drafts: Drafts) => {
+const profiles = (sql: SqlClient.SqlClient, drafts: Drafts) => {
   const rows = drafts.filter((draft) => draft.profileChanged).map((draft) => draft.license)
   return unlessEmpty(
     rows,
@@ -87,7 +136,7 @@ export const profiles = (sql: SqlClient.SqlClient, drafts: Drafts) => {
 type Owned<A> = A & { readonly license_id: string }
 
 /** When a device was heard of never goes back: another node may have noted that since, which raises no revision. */
-export const devices = (sql: SqlClient.SqlClient, drafts: Drafts) => {
+const devices = (sql: SqlClient.SqlClient, drafts: Drafts) => {
   const rows: ReadonlyArray<Owned<DeviceRecord>> = owned(drafts, (draft) => draft.changedDevices.values())
   const text = (column: keyof DeviceRecord & string) =>
     columns.text(rows.map((row) => (row[column] as string | undefined) ?? null))
@@ -118,7 +167,7 @@ export const devices = (sql: SqlClient.SqlClient, drafts: Drafts) => {
  * Devices beyond those that an actor holds, reset in one statement, however many there are: 100,000 took 1.8 s, and no memory
  * here. It runs ahead of `devices`: what is decided on a device that the actor holds is the later word.
  */
-export const othersReset = (sql: SqlClient.SqlClient, drafts: Drafts) => {
+const othersReset = (sql: SqlClient.SqlClient, drafts: Drafts) => {
   const rows = drafts.filter((draft) => draft.othersResetAt !== undefined)
   return unlessEmpty(
     rows,
@@ -131,7 +180,7 @@ export const othersReset = (sql: SqlClient.SqlClient, drafts: Drafts) => {
 }
 
 /** Devices that were only seen, with a change of their license. A later sight is never overwritten by an earlier one. */
-export const seen = (sql: SqlClient.SqlClient, drafts: Drafts) => {
+const seen = (sql: SqlClient.SqlClient, drafts: Drafts) => {
   const rows = drafts.flatMap((draft) => Array.from(draft.seen.values()))
   return unlessEmpty(rows, () => sql`${touch(sql, rows)} WHERE d.id = s.id`)
 }
@@ -150,7 +199,7 @@ const touch = (sql: SqlClient.SqlClient, rows: ReadonlyArray<DeviceRecord>) => s
   FROM unnest(${columns.text(rows.map((row) => row.id))}, ${columns.timestamptz(rows.map((row) => row.last_seen_at))},
     ${columns.timestamptz(rows.map((row) => row.last_validated_at ?? null))}) AS s (id, last_seen_at, last_validated_at)`
 
-export const assignments = (sql: SqlClient.SqlClient, drafts: Drafts) => {
+const assignments = (sql: SqlClient.SqlClient, drafts: Drafts) => {
   const rows: ReadonlyArray<Owned<Assignment>> = owned(drafts, (draft) => draft.changedAssignments.values())
   return unlessEmpty(
     rows,
@@ -169,8 +218,8 @@ export const assignments = (sql: SqlClient.SqlClient, drafts: Drafts) => {
   )
 }
 
-export const removedAssignments = (sql: SqlClient.SqlClient, drafts: Drafts) => {
-  const rows = owned(drafts, (draft) => Array.from(draft.removedAssignments, (feature_id) => ({ feature_id })))
+const removedAssignments = (sql: SqlClient.SqlClient, drafts: Drafts) => {
+  const rows = owned(drafts, (draft) => Array.from(draft.removedAssignments.keys(), (feature_id) => ({ feature_id })))
   return unlessEmpty(
     rows,
     () => sql`
@@ -181,7 +230,7 @@ export const removedAssignments = (sql: SqlClient.SqlClient, drafts: Drafts) => 
   )
 }
 
-export const leases = (sql: SqlClient.SqlClient, drafts: Drafts) => {
+const leases = (sql: SqlClient.SqlClient, drafts: Drafts) => {
   const all: ReadonlyArray<Owned<LeaseRecord>> = owned(drafts, (draft) => draft.changedLeases.values())
   // A device has one live lease: those that end are written ahead of those that begin.
   const rows = [...all.filter((lease) => lease.status !== "live"), ...all.filter((lease) => lease.status === "live")]

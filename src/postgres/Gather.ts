@@ -22,15 +22,34 @@ export const gather = Effect.fnUntraced(function* <In, Out>(options: {
   const queue: Array<Waiting<In, Out>> = []
   let lanes = 0
 
+  const take = () => queue.splice(0, options.batchMax)
+  const runOf = (batch: ReadonlyArray<Waiting<In, Out>>) => Effect.exit(options.run(batch.map(({ input }) => input)))
+  const answer = (batch: ReadonlyArray<Waiting<In, Out>>, exit: Exit.Exit<ReadonlyArray<Out>>) => {
+    for (const [index, { resume }] of batch.entries()) {
+      resume(Exit.isSuccess(exit) ? Effect.succeed(exit.value[index] as Out) : Effect.failCause(exit.cause))
+    }
+  }
+
   const lane = Effect.gen(function* () {
-    while (true) {
-      // One turn of the event loop, so that all who ask in the same turn share the batch.
-      yield* Effect.yieldNow
-      if (queue.length === 0) break
-      const batch = queue.splice(0, options.batchMax)
-      const exit = yield* Effect.exit(options.run(batch.map(({ input }) => input)))
-      for (const [index, { resume }] of batch.entries()) {
-        resume(Exit.isSuccess(exit) ? Effect.succeed(exit.value[index] as Out) : Effect.failCause(exit.cause))
+    // One turn of the event loop, so that all who ask in the same turn share the batch.
+    yield* Effect.yieldNow
+    let batch = take()
+    while (batch.length > 0) {
+      const exit = yield* runOf(batch)
+      const answered = batch
+      batch = take()
+      // The next batch is sent before this one's answers are worked on, so that the server is not kept waiting by them.
+      if (batch.length > 0)
+        fork(
+          Effect.andThen(
+            Effect.yieldNow,
+            Effect.sync(() => answer(answered, exit))
+          )
+        )
+      else {
+        answer(answered, exit)
+        yield* Effect.yieldNow
+        batch = take()
       }
     }
     lanes--

@@ -3,7 +3,7 @@
 import * as PgClient from "@effect/sql-pg/PgClient"
 import type * as PgConnection from "@effect/sql-pg/PgConnection"
 import * as PgPool from "@effect/sql-pg/PgPool"
-import { Effect } from "effect"
+import { Effect, Exit, Fiber } from "effect"
 import { SqlClient, type SqlConnection, SqlError } from "effect/sql"
 import { asConnectionError, commit, isAlive, Session } from "./Session.ts"
 
@@ -55,6 +55,25 @@ export const makeClients = Effect.fnUntraced(function* (config: PgClient.PgPoolC
     releaseSavepoint: (connection, id) => cleanup(`RELEASE SAVEPOINT effect_sql_${id}`)(connection),
     rollbackSavepoint: (connection, id) => cleanup(`ROLLBACK TO SAVEPOINT effect_sql_${id}`)(connection)
   })
+  const atOnce = Effect.fnUntraced(
+    function* (statements: ReadonlyArray<Effect.Effect<unknown, SqlError.SqlError>>) {
+      const connection = yield* toSession(pipelinedPool.get)
+      const send = (statement: Effect.Effect<unknown, SqlError.SqlError>) =>
+        Effect.forkChild(Effect.provideService(statement, client.transactionService, [connection, 0]), {
+          startImmediately: true
+        })
+      const sent = [yield* send(run("BEGIN")(connection))]
+      for (const statement of statements) sent.push(yield* send(statement))
+      // What could not even be sent has failed already: without it the others must not be committed.
+      const unsent = sent.some((fiber) => fiber.pollUnsafe()?._tag === "Failure")
+      sent.push(yield* send(unsent ? cleanup("ROLLBACK")(connection) : commit(connection)))
+      const exits = yield* Effect.forEach(sent, Fiber.await)
+      const failed = exits.find(Exit.isFailure)
+      if (failed !== undefined) return yield* failed
+    },
+    Effect.scoped,
+    Effect.uninterruptible
+  )
   const startupParameters = { ...config.startupParameters, ...planning }
   const plannedPool = watched(
     "lists",
@@ -64,6 +83,7 @@ export const makeClients = Effect.fnUntraced(function* (config: PgClient.PgPoolC
   return {
     client,
     pipelined,
+    atOnce,
     planned: yield* clientOf(plannedPool),
     pools: [pool.used, pipelinedPool.used, plannedPool.used]
   }

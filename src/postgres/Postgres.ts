@@ -84,6 +84,13 @@ export class Postgres extends Context.Service<
      * on the server; the rollback waits for it.
      */
     pipelined<A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | SqlError.SqlError, R>
+    /**
+     * A transaction that is known as a whole beforehand: BEGIN, its statements and COMMIT travel in one write and cost one
+     * round trip. The server runs them in their order; after one that fails it skips the others and rolls back, and the first
+     * failure is the transaction's. It takes no part in a running transaction and cannot be interrupted. Answers are for the
+     * statements themselves to look at, with `Effect.map`: what must hold is demanded in SQL.
+     */
+    atOnce(statements: ReadonlyArray<Effect.Effect<unknown, SqlError.SqlError>>): Effect.Effect<void, SqlError.SqlError>
     /** For lists: each statement is planned for the values that it is given. It takes no part in a running transaction. */
     readonly planned: SqlClient.SqlClient
     /** What is announced on a channel, over a connection of its own, through lost connections. Never fails. */
@@ -104,7 +111,9 @@ const makeServices = Effect.fnUntraced(function* (options: Options) {
   const target = yield* parseTarget(options.url)
   const config = settings(options, target)
   yield* awaitServer(config, target)
-  const { client, pipelined, planned, pools } = yield* Effect.orDie(makeClients(config, options.maxConnections ?? 16))
+  const { client, pipelined, atOnce, planned, pools } = yield* Effect.orDie(
+    makeClients(config, options.maxConnections ?? 16)
+  )
 
   const subscribe = (channel: string) =>
     PgConnection.make(config).pipe(
@@ -126,9 +135,10 @@ const makeServices = Effect.fnUntraced(function* (options: Options) {
   const notify = Effect.fn("Postgres.notify")((channel: string, payload: string) =>
     Effect.asVoid(client`SELECT pg_notify(${channel}, ${payload})`)
   )
-  return Context.make(Postgres, Postgres.of({ pipelined, planned, listen, notify, url: options.url, pools })).pipe(
-    Context.add(SqlClient.SqlClient, client)
-  )
+  return Context.make(
+    Postgres,
+    Postgres.of({ pipelined, atOnce, planned, listen, notify, url: options.url, pools })
+  ).pipe(Context.add(SqlClient.SqlClient, client))
 })
 
 /**

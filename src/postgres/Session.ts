@@ -4,6 +4,9 @@ import type { PgConnection } from "@effect/sql-pg/PgConnection"
 import { Effect, Predicate } from "effect"
 import { type SqlConnection, SqlError } from "effect/sql"
 
+/** What the driver says of a statement with a value that it has no bytes for: the only failure without a word to the server. */
+const unsent = "PgConnection: Failed to encode query"
+
 const unavailableStates = ["57P01", "57P02", "57P03", "53300"]
 
 /** The server's own code of an error; none when the driver or the network failed, whose errors have no severity. */
@@ -49,6 +52,8 @@ export class Session implements SqlConnection.Connection {
   #watched<A>(answer: Effect.Effect<A, SqlError.SqlError>): Effect.Effect<A, SqlError.SqlError> {
     return Effect.catch(answer, (error) => {
       if (sqlStateOf(error) !== undefined) return Effect.fail(asConnectionError(error))
+      // Known at once, so that a transaction sent as a whole is not sent without the statement.
+      if (error.reason.message === unsent) return Effect.fail(error)
       if (error.reason._tag === "ConnectionError") this.lost = true
       // The driver's pool hears of a broken connection only after the failed fiber had its turn. Without the pause the next
       // statement of this fiber would be given the same connection.

@@ -52,6 +52,14 @@ export const inUse =
 /** Whether a row points at one that is not there, or would be left pointing at nothing. */
 export const isForeignKeyViolation = (error: unknown): boolean => sqlState(error) === "23503"
 
+/** Whether the error is that this constraint or unique index stands against a row. */
+export const violates = (error: unknown, constraint: string): boolean => violatedConstraint(error) === constraint
+
+/** The state by which a statement fails that found something changed since it was decided on. */
+export const changedMeanwhile = "LS001"
+
+export const isChangedMeanwhile = (error: unknown): boolean => sqlState(error) === changedMeanwhile
+
 const serverError = (error: unknown): { readonly constraint?: string; readonly code?: string } | undefined => {
   const reason = (error as { readonly reason?: { readonly cause?: unknown } } | undefined)?.reason
   return reason?.cause as never

@@ -173,6 +173,39 @@ layer(Database.layer, { timeout: 60_000 })("license actors", (it) => {
     })
   )
 
+  it.effect("an event id counted before is not counted again, whatever else its group counts", () =>
+    Effect.gen(function* () {
+      const [one, other] = [yield* makeNode, yield* makeNode]
+      const licenses = yield* Effect.forEach([1, 2, 3, 4], () => makeLicense({ max_consumptions: 10 }))
+      for (const license of licenses) yield* one.ask(license.license, activate, activation(license, "m"))
+      const [first, second] = licenses as [(typeof licenses)[0], (typeof licenses)[0]]
+      yield* other.ask(first.license, consume, consumption(first, "m", "repeated", 10))
+      yield* other.ask(second.license, consume, consumption(second, "m", "conflicting", 2))
+      const answers = yield* Effect.all(
+        [
+          // Nothing is left of the quota, and yet the answer to a repetition is the state as it is.
+          one.ask(first.license, consume, consumption(first, "m", "repeated", 10)),
+          Effect.flip(one.ask(second.license, consume, consumption(second, "m", "conflicting", 3))),
+          ...licenses.slice(1).map((license) => one.ask(license.license, consume, consumption(license, "m", "new")))
+        ],
+        { concurrency: "unbounded" }
+      )
+      assert.deepInclude(answers[0], { status: "active" })
+      assert.deepInclude(answers[1], { code: "EVENT_ID_CONFLICT" })
+      const totals = yield* Effect.forEach(licenses, (license) => counts(license.license))
+      assert.deepStrictEqual(
+        totals.map(({ total, assigned, ledger }) => [total, assigned, ledger]),
+        [
+          [10, 10, 10],
+          [3, 3, 3],
+          [1, 1, 1],
+          [1, 1, 1]
+        ]
+      )
+      yield* assertGapless
+    })
+  )
+
   it.effect("revoking deactivates every device, the ones not in memory too", () =>
     Effect.gen(function* () {
       const [one, other] = [yield* makeNode, yield* makeNode]

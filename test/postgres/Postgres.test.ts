@@ -1,6 +1,7 @@
 import { assert, it, layer } from "@effect/vitest"
 import { Cause, Deferred, Effect, Exit, Fiber, Layer, Redacted, Stream } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
+import { int8 } from "../../src/postgres/Parameters.ts"
 import { Postgres } from "../../src/postgres/Postgres.ts"
 import { retryTransaction } from "../../src/postgres/Transactions.ts"
 import { Database } from "../support/Database.ts"
@@ -100,6 +101,49 @@ layer(Database.layer)("the database client", (it) => {
     })
   )
 
+  it.effect("commits statements that are sent as a whole in their order, and hands each its answer", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { atOnce } = yield* Postgres
+      yield* sql`CREATE TABLE whole (place int8 GENERATED ALWAYS AS IDENTITY, n int4, at_once xid8 DEFAULT pg_current_xact_id())`
+      const answered: Array<number> = []
+      yield* atOnce(
+        Array.from({ length: 50 }, (_, n) =>
+          Effect.map(sql<{ n: number }>`INSERT INTO whole (n) VALUES (${n}) RETURNING n`, ([row]) =>
+            answered.push(row!.n)
+          )
+        )
+      )
+      const stored = yield* sql<{ n: number; at_once: string }>`SELECT n, at_once::text FROM whole ORDER BY place`
+      assert.deepStrictEqual(
+        stored.map(({ n }) => n),
+        Array.from({ length: 50 }, (_, n) => n)
+      )
+      assert.deepStrictEqual(
+        answered,
+        stored.map(({ n }) => n)
+      )
+      assert.strictEqual(new Set(stored.map((row) => row.at_once)).size, 1)
+    })
+  )
+
+  it.effect("leaves nothing of statements sent as a whole when one fails, be it before it is sent", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { atOnce } = yield* Postgres
+      yield* sql`CREATE TABLE partial (n int8 UNIQUE)`
+      const insert = (n: number) => sql`INSERT INTO partial VALUES (${int8(n)})`
+      const refused = yield* Effect.flip(atOnce([insert(1), insert(2), insert(1), insert(3)]))
+      assert.strictEqual(reasonOf(refused), "UniqueViolation")
+      // A number that the driver has no bytes for never reaches the server.
+      const unsent = yield* Effect.flip(atOnce([insert(1), insert(2 ** 53), insert(3)]))
+      assert.match(unsent.message, /encode/)
+      assert.deepStrictEqual(yield* sql`SELECT * FROM partial`, [])
+      yield* atOnce([insert(1), insert(2)])
+      assert.deepStrictEqual(yield* sql`SELECT n FROM partial ORDER BY n`, [{ n: 1 }, { n: 2 }])
+    })
+  )
+
   it.effect("runs a transaction again that lost a deadlock", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
@@ -147,9 +191,9 @@ layer(Database.layer)("the database client", (it) => {
   it.effect("fails a transaction whose connection broke with a connection error, and replaces the connection", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const { pipelined } = yield* Postgres
+      const { atOnce, pipelined } = yield* Postgres
       const suicide = sql`SELECT pg_terminate_backend(pg_backend_pid())`
-      for (const run of [suicide, sql.withTransaction(suicide), pipelined(suicide)]) {
+      for (const run of [suicide, sql.withTransaction(suicide), pipelined(suicide), atOnce([suicide])]) {
         const exit = yield* Effect.exit<unknown, SqlError.SqlError, never>(run)
         assert.isTrue(Exit.isFailure(exit) && Cause.hasFails(exit.cause) && !Cause.hasDies(exit.cause))
         assert.strictEqual(

@@ -16,6 +16,11 @@ export interface Fate {
   readonly isHeld: () => boolean
 }
 
+/** Transactions of which each begins when the one before has ended: the next one is the next attempt where that has lost. */
+export interface Lane {
+  attempts: number
+}
+
 interface Waiting extends Visit {
   readonly isUrgent: boolean
   readonly resume: (verdict: Verdict) => void
@@ -128,23 +133,26 @@ export class Gate {
     })
 
   /**
-   * A transaction. `open` runs it, given what is to be done at the end of its work; `cut` breaks its connection. `isRetried`
+   * A transaction, one after the other in its lane. `open` runs it, given what is to be done at the end of its work; `cut` breaks its connection. `isRetried`
    * says that whoever runs it tries again what lost against others.
    */
   readonly transaction = <A, E, R>(
     {
       isRetried,
+      lane,
       cut,
       ...from
-    }: Omit<Visit, "point"> & { readonly isRetried: boolean; readonly cut: Effect.Effect<void> },
+    }: Omit<Visit, "point"> & {
+      readonly isRetried: boolean
+      readonly lane: Lane
+      readonly cut: Effect.Effect<void>
+    },
     open: (end: Effect.Effect<void, SqlError.SqlError>) => Effect.Effect<A, E, R>
   ) => {
-    const itself = {}
-    let attempts = 0
     const noteReturn = (error: unknown) => {
       const hasLost = SqlError.isSqlError(error) && triedAgain.includes(error.reason._tag)
-      attempts = hasLost && attempts < attemptsMax ? attempts : 0
-      if (isRetried && attempts > 0) this.returning.set(itself, from.node)
+      lane.attempts = hasLost && lane.attempts < attemptsMax ? lane.attempts : 0
+      if (isRetried && lane.attempts > 0) this.returning.set(lane, from.node)
     }
     const once = Effect.gen({ self: this }, function* () {
       const verdict = yield* this.enter({ ...from, point: "begin" })
@@ -172,14 +180,14 @@ export class Gate {
       return yield* Effect.onInterrupt(Deferred.await(answer), () => (isAlone ? Effect.void : Fiber.interrupt(fiber)))
     })
     return Effect.suspend(() => {
-      this.returning.delete(itself)
-      attempts++
+      this.returning.delete(lane)
+      lane.attempts++
       return once
     }).pipe(
       Effect.tapError((error) => Effect.sync(() => noteReturn(error))),
       Effect.tap(() =>
         Effect.sync(() => {
-          attempts = 0
+          lane.attempts = 0
         })
       )
     )

@@ -18,7 +18,7 @@ import { Policies } from "../../src/policies/Policies.ts"
 import { Postgres } from "../../src/postgres/Postgres.ts"
 import { Products } from "../../src/products/Products.ts"
 import { Versions } from "../../src/versions/Versions.ts"
-import type { Gate } from "./Gate.ts"
+import type { Gate, Lane } from "./Gate.ts"
 
 /** A pool of connections, which outlives the nodes that use it one after the other. */
 export interface Place {
@@ -49,7 +49,7 @@ type Run = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 
 /** `sql.withTransaction` or `pipelined`, through the gate. */
 const gated =
-  ({ gate, terminate }: Environment, { name, sql }: Place, what: string, isRetried: boolean, base: Run) =>
+  ({ gate, terminate }: Environment, { name, sql }: Place, what: string, isRetried: boolean, base: Run, lane?: Lane) =>
   <A, E, R>(effect: Effect.Effect<A, E, R>) => {
     // Runs in the transaction whose connection it breaks.
     const cut = Effect.flatMap(Effect.orDie(sql<{ readonly pid: number }>`SELECT pg_backend_pid() AS pid`), ([row]) =>
@@ -58,7 +58,7 @@ const gated =
     // A machine that stood still must not end a transaction that is held, or one that waits for its locks.
     const patient = sql`
       SELECT set_config(name, '0', true) FROM unnest(ARRAY['idle_in_transaction_session_timeout', 'lock_timeout']) AS name`
-    return gate.transaction({ node: name, what, isRetried, cut }, (end) =>
+    return gate.transaction({ node: name, what, isRetried, cut, lane: lane ?? { attempts: 0 } }, (end) =>
       Effect.updateContext(
         base(Effect.andThen(patient, Effect.tap(effect, end))),
         // The gate's own connection stands in for one where there is no transaction: here begins a real one.
@@ -119,8 +119,13 @@ const layerOf = (environment: Environment, place: Place) => {
   // Every member by its name: one that is new must be led through the gate before anything may use it here.
   const { listen, notify, planned, pools, url } = postgres
   const pipelining = (what: string, isRetried: boolean) => {
-    const pipelined = gated(environment, place, what, isRetried, postgres.pipelined as Run)
-    return Layer.succeed(Postgres, Postgres.of({ pipelined, listen, notify, planned, pools, url }))
+    // The journal makes a new transaction of each attempt, one after the other.
+    const lane = isRetried ? { attempts: 0 } : undefined
+    const pipelined = gated(environment, place, what, isRetried, postgres.pipelined as Run, lane)
+    // To the server and to the caller the same as one transaction whose statements travel with its COMMIT.
+    const atOnce = (statements: ReadonlyArray<Effect.Effect<unknown, SqlError.SqlError>>) =>
+      pipelined(Effect.all(statements, { concurrency: "unbounded", discard: true }))
+    return Layer.succeed(Postgres, Postgres.of({ pipelined, atOnce, listen, notify, planned, pools, url }))
   }
   const actors = LicenseActors.layer.pipe(
     Layer.provide(countedJournal(environment).pipe(Layer.provide(pipelining("journal", true)))),
