@@ -6,7 +6,7 @@
  *
  * Actors cost a map entry: no fiber, no timer. One that was not used for a while is forgotten; its next command loads it again.
  */
-import { Clock, Context, Effect, Exit, FiberSet, Layer, Schedule } from "effect"
+import { Clock, Context, Effect, Exit, FiberSet, identity, Layer, Schedule } from "effect"
 import { type Code, type Refusal, refuse } from "../api/Failure.ts"
 import { type AnswerRow, KeptAnswer } from "../api/KeptAnswer.ts"
 import { RequestContext } from "../api/RequestContext.ts"
@@ -14,7 +14,7 @@ import { CurrentActor } from "../auth/CurrentActor.ts"
 import type { LicenseState } from "./CommittedState.ts"
 import { Draft } from "./Draft.ts"
 import { Journal } from "./Journal.ts"
-import { gatherKnowledge } from "./Knowledge.ts"
+import { gatherKnowledge, namesEvent } from "./Knowledge.ts"
 import type { Origin, Rule } from "./LicenseCommand.ts"
 import { LicenseLookups } from "./LicenseLookups.ts"
 import { LicenseStore, type Revisions } from "./LicenseStore.ts"
@@ -36,6 +36,7 @@ interface Letter {
   readonly command: unknown
   readonly origin: Origin
   readonly resume: (effect: Effect.Effect<unknown, Refusal>) => void
+  readonly begin: (reply: unknown) => unknown
   /** Of a request with an Idempotency-Key: words its answer before the commit, so that the two are written together. */
   readonly keep?: (reply: unknown) => Effect.Effect<{ readonly value: unknown; readonly row: AnswerRow }>
   readonly committed?: () => void
@@ -55,14 +56,16 @@ export class LicenseActors extends Context.Service<
   LicenseActors,
   {
     /**
-     * Has the license's actor decide a command, on behalf of the current actor and request. `finish` makes the handler's
-     * result of the reply: after the commit, or just before it where the answer is kept with the change.
+     * Has the license's actor decide a command, on behalf of the current actor and request. `begin` starts on the reply what
+     * may run while it is being committed. `finish` makes the handler's result of that: after the commit, or just before it
+     * where the answer is kept with the change.
      */
-    ask<Command, Reply, C extends Code, A = Reply>(
+    ask<Command, Reply, C extends Code, A = Reply, Begun = Reply>(
       licenseId: string,
       rule: Rule<Command, Reply, C>,
       command: NoInfer<Command>,
-      finish?: (reply: Reply) => Effect.Effect<A>
+      finish?: (begun: Begun) => Effect.Effect<A>,
+      begin?: (reply: Reply) => Begun
     ): Effect.Effect<A, Refusal<C> | Refusal<"NOT_FOUND" | "NOT_READY">>
     /** Actors in memory and commands waiting, for metrics. */
     readonly load: Effect.Effect<{ readonly actors: number; readonly waiting: number }>
@@ -78,19 +81,21 @@ export class LicenseActors extends Context.Service<
       const clock = yield* Clock.Clock
       const actors = new Map<string, Actor>()
 
-      /** Decides the letters once: their answers, or undefined where the license was changed meanwhile. */
-      const attempt = Effect.fnUntraced(function* (actor: Actor, letters: ReadonlyArray<Letter>) {
+      /** Decides the letters once: their answers, or why they have to be decided again, and for certain. */
+      const attempt = Effect.fnUntraced(function* (actor: Actor, letters: ReadonlyArray<Letter>, certain: boolean) {
         actor.state ??= yield* store.load(actor.licenseId)
         const state = actor.state
         if (state === undefined) return letters.map((): Answer => Effect.fail(noLicense(actor.licenseId)))
-        const knowledge = yield* gatherKnowledge(lookups, state, letters, clock.currentTimeMillisUnsafe())
+        const knowledge = yield* gatherKnowledge(lookups, state, letters, clock.currentTimeMillisUnsafe(), certain)
         const draft = new Draft(state, knowledge)
         const now = clock.currentTimeMillisUnsafe()
-        if (now >= state.silentFrom) return undefined
+        if (now >= state.silentFrom) return "stale"
         const decided = decide(draft, letters, now)
+        if (!certain && letters.some((letter, index) => "refusal" in decided[index]! && namesEvent(letter)))
+          return "uncertain"
         const answers = yield* keepAnswers(draft, letters, decided)
         if (draft.changed) {
-          if ((yield* journal.commit(draft)) === "stale") return undefined
+          if ((yield* journal.commit(draft)) === "stale") return "stale"
           // A refusal is kept by nobody here, whatever an attempt before this one had drafted.
           for (const [index, letter] of letters.entries()) if ("reply" in decided[index]!) letter.committed?.()
         } else {
@@ -98,7 +103,7 @@ export class LicenseActors extends Context.Service<
             [store.revisions(actor.licenseId), draft.seen.size === 0 ? Effect.void : journal.note(draft.seen.values())],
             { concurrency: "unbounded" }
           )
-          if (!isCurrent(state, current)) return undefined
+          if (!isCurrent(state, current)) return "stale"
         }
         state.absorb(draft)
         return answers
@@ -106,9 +111,9 @@ export class LicenseActors extends Context.Service<
 
       const round = Effect.fnUntraced(function* (actor: Actor, letters: ReadonlyArray<Letter>) {
         for (let tried = 0; tried < attemptsMax; tried++) {
-          const answers = yield* attempt(actor, letters)
-          if (answers !== undefined) return answers
-          actor.state = undefined
+          const answers = yield* attempt(actor, letters, tried > 0)
+          if (answers === "stale") actor.state = undefined
+          else if (answers !== "uncertain") return answers
         }
         return letters.map(
           (): Answer => Effect.fail(refuse("NOT_READY", "The license is being changed from many sides: try again."))
@@ -123,9 +128,14 @@ export class LicenseActors extends Context.Service<
           const letters = actor.mailbox.splice(0, roundMax)
           const exit = yield* Effect.exit(round(actor, letters))
           if (Exit.isFailure(exit)) actor.state = undefined
-          for (const [index, letter] of letters.entries()) {
-            letter.resume(Exit.isSuccess(exit) ? exit.value[index]! : Effect.failCause(exit.cause))
-          }
+          const answer = Effect.sync(() => {
+            for (const [index, letter] of letters.entries()) {
+              letter.resume(Exit.isSuccess(exit) ? exit.value[index]! : Effect.failCause(exit.cause))
+            }
+          })
+          // The next round is handed in before this one's answers are worked on.
+          if (actor.mailbox.length > 0) fork(Effect.andThen(Effect.yieldNow, answer))
+          else yield* answer
         }
         actor.usedAt = clock.currentTimeMillisUnsafe()
         actor.running = false
@@ -162,18 +172,18 @@ export class LicenseActors extends Context.Service<
       yield* Effect.forkScoped(Effect.repeat(tidy, Schedule.spaced("10 seconds")))
 
       return LicenseActors.of({
-        ask: (licenseId, rule, command, finish = Effect.succeed as never) =>
+        ask: (licenseId, rule, command, finish = Effect.succeed as never, begin = identity as never) =>
           Effect.withFiber((fiber) => {
             const { requestId, clientAddress } = fiber.getRef(RequestContext)
             const origin: Origin = { ...fiber.getRef(CurrentActor), request_id: requestId, ip_address: clientAddress }
             const keeper = fiber.getRef(KeptAnswer)
-            const letter = { rule: rule as never, command, origin }
+            const letter = { rule: rule as never, command, origin, begin: begin as never }
             if (keeper === undefined) {
               const reply = Effect.callback((resume) => post(licenseId, { ...letter, resume: resume as never }))
               return Effect.flatMap(reply as never, finish)
             }
             const keep = (reply: unknown) =>
-              Effect.flatMap(finish(reply as never), (value) =>
+              Effect.flatMap(finish(begin(reply as never)), (value) =>
                 Effect.map(keeper.rowOf(value), (row) => ({ value, row }))
               ).pipe(Effect.provideContext(fiber.context))
             return Effect.callback((resume) =>
@@ -223,7 +233,7 @@ const keepAnswers = Effect.fnUntraced(function* (
   for (const [index, outcome] of decided.entries()) {
     const keep = letters[index]?.keep
     if ("refusal" in outcome) answers.push(Effect.fail(outcome.refusal))
-    else if (keep === undefined) answers.push(Effect.succeed(outcome.reply))
+    else if (keep === undefined) answers.push(Effect.succeed(letters[index]!.begin(outcome.reply)))
     else {
       const { value, row } = yield* keep(outcome.reply)
       draft.answers.push(row)

@@ -21,7 +21,7 @@ import type { Rule } from "../licenses/LicenseCommand.ts"
 import { issueOffline } from "../licenses/Offline.ts"
 import { sha256Hex } from "../signing/Digest.ts"
 import { OfflineEnvelope } from "../signing/OfflineEnvelope.ts"
-import { Signer } from "../signing/Signer.ts"
+import { type Signed, Signer } from "../signing/Signer.ts"
 import { bindingOf } from "./Bindings.ts"
 import type { BindingRequest, ConsumeRequest, LeaseRequest } from "./Requests.ts"
 import { Validations } from "./Validations.ts"
@@ -65,8 +65,8 @@ export class Runtime extends Context.Service<
       })
 
       /** `{data, signature, meta}` with the very bytes that were signed. */
-      const signed = Effect.fnUntraced(function* (payload: Json) {
-        const { bytes, signature } = yield* signer.signData(payload)
+      const answer = Effect.fnUntraced(function* (signed: Effect.Effect<Signed>) {
+        const { bytes, signature } = yield* signed
         const meta = yield* currentMeta
         return HttpServerResponse.text(
           `{"data":${bytes},"signature":${JSON.stringify(signature)},"meta":${JSON.stringify(meta)}}`,
@@ -74,16 +74,15 @@ export class Runtime extends Context.Service<
         )
       })
 
+      /** The signature is made while the change is committed; it leaves only after that. */
       const ask = <Command extends KeyedCommand, Payload, C extends Code>(
         rule: Rule<Command, Payload, C>,
         credential: Credential,
-        command: Command,
-        finish: (payload: Payload) => Effect.Effect<HttpServerResponse.HttpServerResponse> = (payload) =>
-          signed(payload as Json)
-      ): Answer<C> =>
-        Effect.mapError(actors.ask(credential.licenseId, rule, command, finish), (refusal) =>
-          isRefusal(refusal) && refusal.code === "NOT_FOUND" ? unknownKey : refusal
-        ) as Answer<C>
+        command: Command
+      ): Answer<C> => {
+        const begin = (payload: Payload) => signer.begin(payload as Json)
+        return asRuntime(actors.ask(credential.licenseId, rule, command, answer, begin))
+      }
 
       return Runtime.of({
         activate: Effect.fnUntraced(function* (credential, request) {
@@ -113,9 +112,13 @@ export class Runtime extends Context.Service<
         }),
         offline: Effect.fnUntraced(function* (credential, request) {
           const command = yield* commandOf(credential, request)
-          return yield* ask(issueOffline, credential, command, (payload) =>
-            Effect.flatMap(envelope.seal(credential.licenseKey, payload as Json), signed)
-          )
+          const seal = (payload: object) =>
+            answer(
+              Effect.flatMap(envelope.seal(credential.licenseKey(), payload as Json), (sealed) =>
+                signer.sign(sealed as unknown as Json)
+              )
+            )
+          return yield* asRuntime(actors.ask(credential.licenseId, issueOffline, command, seal))
         }),
         checkout: Effect.fnUntraced(function* (credential, request) {
           const leaseToken = yield* Effect.provideService(generateLease, SecureRandom.SecureRandom, random)
@@ -148,5 +151,13 @@ const noteCall = (known: Pick<RuntimeCall, "featureCode" | "leaseTokenHash">) =>
   Effect.map(RequestContext, ({ runtimeCall }) => {
     if (runtimeCall !== undefined) Object.assign(runtimeCall, known)
   })
+
+/** A license that is gone has no key any more. */
+const asRuntime = <A, C extends Code>(
+  asked: Effect.Effect<A, Refusal<C> | Refusal<"NOT_FOUND" | "NOT_READY">>
+): Effect.Effect<A, Refusal<Exclude<C, "NOT_FOUND"> | "LICENSE_KEY_INVALID" | "NOT_READY" | "VALIDATION_ERROR">> =>
+  Effect.mapError(asked, (refusal) =>
+    isRefusal(refusal) && refusal.code === "NOT_FOUND" ? unknownKey : refusal
+  ) as never
 
 const unknownKey = refuse("LICENSE_KEY_INVALID", "The license key is not valid: check it for typing errors.")

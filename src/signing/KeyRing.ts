@@ -18,7 +18,7 @@ export class KeyRing extends Context.Service<
   KeyRing,
   {
     /** The key to sign with now. Held in memory: costs nothing. */
-    readonly current: Effect.Effect<SigningKey>
+    current(): SigningKey
     /** Every key that ever signed: the active one first, then the newest. */
     readonly published: Effect.Effect<ReadonlyArray<PublicKey>>
     /**
@@ -57,7 +57,7 @@ export class KeyRing extends Context.Service<
         Effect.orDie,
         Effect.withSpan("KeyRing.rotate")
       )
-      return KeyRing.of({ current: Effect.sync(() => current), published, rotate })
+      return KeyRing.of({ current: () => current, published, rotate })
     })
   )
 }

@@ -28,7 +28,7 @@ export class OfflineEnvelope extends Context.Service<
       const random = yield* SecureRandom.SecureRandom
 
       const seal = Effect.fn("OfflineEnvelope.seal")(function* (licenseKey: Redacted.Redacted<string>, data: Json) {
-        const signed = yield* signer.signData(data)
+        const signed = yield* signer.sign(data)
         const salt = yield* random.randomBytes(saltLength)
         const nonce = yield* random.randomBytes(SecretBox.nonceLength)
         return sealed({ licenseKey: Redacted.value(licenseKey), salt, nonce, ...signed })

@@ -29,7 +29,7 @@ export class Readiness extends Context.Service<
       const standings = Option.isSome(workers) ? workers.value.standings : Effect.succeed([])
 
       const published = Effect.gen(function* () {
-        const { kid } = yield* keyRing.current
+        const { kid } = keyRing.current()
         return (yield* keyRing.published).some((key) => key.kid === kid)
       })
       const checks = {

@@ -4,6 +4,7 @@ import { Effect, Layer } from "effect"
 import { KeyRing } from "../../src/signing/KeyRing.ts"
 import { Signer } from "../../src/signing/Signer.ts"
 import { fromSeed, isSignature, signSync } from "../../src/signing/SigningKey.ts"
+import { makeSigningThread, type Sign } from "../../src/signing/SigningThread.ts"
 
 /** RFC 8032, section 7.1. */
 const vectors = [
@@ -42,13 +43,13 @@ const vectors = [
   }
 ] as const
 
-const bytes = (hex: string) => Uint8Array.from(Buffer.from(hex, "hex"))
+const bytesOf = (hex: string) => Uint8Array.from(Buffer.from(hex, "hex"))
 
 const signingWith = (seed: string) =>
   Signer.layer.pipe(
     Layer.provide(
       Layer.mock(KeyRing, {
-        current: Effect.succeed(fromSeed(bytes(seed)))
+        current: () => fromSeed(bytesOf(seed))
       })
     )
   )
@@ -66,20 +67,10 @@ const verifies = (publicKey: string, message: Uint8Array, signature: string) =>
   )
 
 describe("Signer", () => {
-  it.effect.each(vectors)("signs RFC 8032's $name", ({ seed, publicKey, message, signature }) =>
-    Effect.gen(function* () {
-      const signer = yield* Signer
-      const signed = yield* signer.sign(bytes(message))
-      assert.strictEqual(Buffer.from(signed.value, "base64").toString("hex"), signature)
-      assert.strictEqual(signed.alg, "Ed25519")
-      assert.isTrue(verifies(publicKey, bytes(message), signed.value))
-    }).pipe(Effect.provide(signingWith(seed)))
-  )
-
   it.effect("signs the UTF-8 of exactly the text that it gives back", () =>
     Effect.gen(function* () {
       const signer = yield* Signer
-      const { bytes, signature } = yield* signer.signData({
+      const { bytes, signature } = yield* signer.sign({
         status: "active",
         expires_at: undefined,
         features: [],
@@ -90,7 +81,9 @@ describe("Signer", () => {
       assert.isTrue(verifies(vectors[0].publicKey, message, signature.value))
       assert.isFalse(verifies(vectors[1].publicKey, message, signature.value))
       assert.isFalse(verifies(vectors[0].publicKey, new TextEncoder().encode(`${bytes} `), signature.value))
-      assert.deepStrictEqual(signature, yield* signer.sign(message))
+      const { kid } = fromSeed(bytesOf(vectors[0].seed))
+      const value = Buffer.from(signSync(fromSeed(bytesOf(vectors[0].seed)), message)).toString("base64")
+      assert.deepStrictEqual(signature, { alg: "Ed25519", kid, value })
     }).pipe(Effect.provide(signingWith(vectors[0].seed)))
   )
 
@@ -99,7 +92,7 @@ describe("Signer", () => {
       const signer = yield* Signer
       const signed = yield* Effect.forEach(
         Array.from({ length: 200 }, (_, sequence) => ({ sequence })),
-        (data) => signer.signData(data),
+        (data) => signer.sign(data),
         { concurrency: "unbounded" }
       )
       for (const [sequence, { bytes, signature }] of signed.entries()) {
@@ -112,35 +105,70 @@ describe("Signer", () => {
   it.effect("dies of data that JSON cannot carry instead of signing something else", () =>
     Effect.gen(function* () {
       const signer = yield* Signer
-      const defect = yield* signer.signData({ total: Number.NaN }).pipe(Effect.catchDefect(Effect.succeed))
+      const defect = yield* signer.sign({ total: Number.NaN }).pipe(Effect.catchDefect(Effect.succeed))
       assert.instanceOf(defect, TypeError)
     }).pipe(Effect.provide(signingWith(vectors[0].seed)))
   )
 })
 
+describe("the signing thread", () => {
+  const [one, other] = [fromSeed(bytesOf(vectors[0].seed)), fromSeed(bytesOf(vectors[1].seed))]
+  const signed = (sign: Sign, texts: number) =>
+    Effect.forEach(
+      Array.from({ length: texts }, (_, index) => ({ text: `text ${index}`, key: index % 3 === 0 ? other : one })),
+      ({ key, text }) => Effect.map(sign(key, text), (value) => ({ key, text, value })),
+      { concurrency: "unbounded" }
+    )
+  const assertSigned = (signatures: Effect.Success<ReturnType<typeof signed>>) => {
+    for (const { key, text, value } of signatures)
+      assert.isTrue(isSignature(key.publicKey, Buffer.from(text), Buffer.from(value, "base64")))
+  }
+
+  it.live("signs each text with the key that it came with, be the key changed while a batch gathers", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const sign = yield* makeSigningThread()
+        assertSigned(yield* signed(sign, 100))
+        assertSigned(yield* signed(sign, 1))
+      })
+    )
+  )
+
+  it.live("is done without once it has died, and nothing that waited for it is lost", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const dying = new URL("data:text/javascript,import 'node:worker_threads'; throw new Error('out of luck')")
+        const sign = yield* makeSigningThread(dying)
+        assertSigned(yield* signed(sign, 10))
+        assertSigned(yield* signed(sign, 10))
+      })
+    )
+  )
+})
+
 describe("SigningKey", () => {
   it.each(vectors)("derives RFC 8032's $name", ({ seed, publicKey, message, signature }) => {
-    const key = fromSeed(bytes(seed))
+    const key = fromSeed(bytesOf(seed))
     assert.strictEqual(Buffer.from(key.publicKey).toString("hex"), publicKey)
-    assert.strictEqual(Buffer.from(signSync(key, bytes(message))).toString("hex"), signature)
-    assert.isTrue(isSignature(key.publicKey, bytes(message), bytes(signature)))
+    assert.strictEqual(Buffer.from(signSync(key, bytesOf(message))).toString("hex"), signature)
+    assert.isTrue(isSignature(key.publicKey, bytesOf(message), bytesOf(signature)))
   })
 
   it("is named by the first 16 hex digits of SHA-256 over its public key", () => {
-    assert.strictEqual(fromSeed(bytes(vectors[0].seed)).kid, "21fe31dfa154a261")
+    assert.strictEqual(fromSeed(bytesOf(vectors[0].seed)).kid, "21fe31dfa154a261")
   })
 
   it("tells every signature that is not its own", () => {
     const [{ publicKey, signature }, other] = vectors
     const message = new Uint8Array()
     for (let bit = 0; bit < 512; bit++) {
-      const flipped = bytes(signature).map((byte, index) => (index === bit >> 3 ? byte ^ (1 << (bit & 7)) : byte))
-      assert.isFalse(isSignature(bytes(publicKey), message, flipped), `bit ${bit}`)
+      const flipped = bytesOf(signature).map((byte, index) => (index === bit >> 3 ? byte ^ (1 << (bit & 7)) : byte))
+      assert.isFalse(isSignature(bytesOf(publicKey), message, flipped), `bit ${bit}`)
     }
-    assert.isFalse(isSignature(bytes(publicKey), Uint8Array.of(0), bytes(signature)))
-    assert.isFalse(isSignature(bytes(other.publicKey), message, bytes(signature)))
-    assert.isFalse(isSignature(bytes(publicKey).subarray(1), message, bytes(signature)))
-    assert.isFalse(isSignature(bytes(publicKey), message, bytes(signature).subarray(1)))
+    assert.isFalse(isSignature(bytesOf(publicKey), Uint8Array.of(0), bytesOf(signature)))
+    assert.isFalse(isSignature(bytesOf(other.publicKey), message, bytesOf(signature)))
+    assert.isFalse(isSignature(bytesOf(publicKey).subarray(1), message, bytesOf(signature)))
+    assert.isFalse(isSignature(bytesOf(publicKey), message, bytesOf(signature).subarray(1)))
   })
 
   it("refuses a seed of another length", () => {

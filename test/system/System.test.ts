@@ -43,7 +43,7 @@ layer(TestServer.layer)("Probes", (it) => {
     Effect.gen(function* () {
       const server = yield* TestServer
       const sql = yield* SqlClient.SqlClient
-      const { kid } = yield* (yield* KeyRing).current
+      const { kid } = (yield* KeyRing).current()
       yield* sql`UPDATE signing_keys SET kid = 'hidden'`
       assertRefused(yield* server.send({ path: "/readyz" }), 503, "NOT_READY", "signing_key")
       yield* sql`UPDATE signing_keys SET kid = ${kid}`
@@ -108,7 +108,7 @@ layer(TestServer.layer)("Public keys", (it) => {
   it.effect("are a list of one page, the active one first, to anyone", () =>
     Effect.gen(function* () {
       const server = yield* TestServer
-      const before = yield* (yield* KeyRing).current
+      const before = (yield* KeyRing).current()
       const rotated = yield* (yield* KeyRing).rotate
       const answer = yield* server.send({ path: "/api/v1/system/public-keys?limit=1", anonymous: true })
       const keys = assertAnswered(answer, 200) as ReadonlyArray<Record<string, string>>

@@ -130,8 +130,9 @@ const adapters: Readonly<Record<string, Adapter>> = {
   "src/signing/Digest.ts": { modules: ["node:crypto"], why: "SHA-256 at once, without a promise" },
   "src/signing/Hmac.ts": { modules: ["node:crypto"], why: "HMAC-SHA256" },
   "src/signing/SecretBox.ts": { modules: ["node:crypto"], why: "AES-256-GCM" },
-  "src/signing/Signer.ts": { modules: ["node:crypto"], why: "signs on the platform's threads" },
   "src/signing/SigningKey.ts": { modules: ["node:crypto"], why: "Ed25519 keys" },
+  "src/signing/SigningThread.ts": { modules: ["node:crypto", "node:worker_threads"], why: "signs on other threads" },
+  "src/signing/SigningWorker.ts": { modules: ["node:crypto", "node:worker_threads"], why: "is the signing thread" },
   "src/system/Announcement.ts": { modules: ["node:path"], why: "shows where the data folder is" },
   "src/telemetry/Exposition.ts": { modules: ["node:perf_hooks"], why: "measures the event loop's delay" },
   "src/webhooks/VerifyWebhook.ts": { modules: ["node:crypto"], why: "runs at receivers, who have no Effect" }
