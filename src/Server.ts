@@ -36,6 +36,7 @@ import { EventsHttp } from "./events/Http.ts"
 import { Features } from "./features/Features.ts"
 import { FeaturesHttp } from "./features/Http.ts"
 import { makeAnswering } from "./http/Answering.ts"
+import { carryingLittle } from "./http/Carried.ts"
 import * as Listener from "./http/Listener.ts"
 import { Routes } from "./http/Routes.ts"
 import { LicensesHttp } from "./licenses/Http.ts"
@@ -129,7 +130,7 @@ const serving = Layer.effectDiscard(
     const router = yield* HttpRouter.HttpRouter
     const server = yield* HttpServer.HttpServer
     const shutdown = yield* Shutdown
-    yield* server.serve(answering(router.asHttpEffect()))
+    yield* carryingLittle(server.serve(answering(router.asHttpEffect())))
     // The last to be added is the first to run: requests are served until the notice is over.
     yield* Effect.addFinalizer(() => shutdown.announce)
   })

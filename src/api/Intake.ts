@@ -2,6 +2,7 @@
  * The server half of `Intake`: a body is measured, typed and read before the caller is looked at. It is read once, here; the
  * platform keeps the bytes for everyone after.
  */
+import type { IncomingMessage } from "node:http"
 import { ByteSize, Effect, Layer } from "effect"
 import { type Headers, HttpIncomingMessage, HttpServerRequest } from "effect/http"
 import { type Refusal, refuse } from "./Failure.ts"
@@ -14,7 +15,7 @@ type IntakeRefusal = Refusal<"BAD_REQUEST" | "PAYLOAD_TOO_LARGE" | "UNSUPPORTED_
 
 /** Lets in requests whose body is JSON of at most `bodyBytesMax` bytes; operations without a body look at its size only. */
 export const layer: Layer.Layer<Intake> = Layer.succeed(Intake, (handler, { endpoint }) =>
-  Effect.andThen(endpoint.payload.size > 0 ? takeBody : checkSize, handler)
+  endpoint.payload.size > 0 ? takeBody(handler) : Effect.andThen(checkSize, handler)
 )
 
 const checkSize = Effect.flatMap(
@@ -26,15 +27,21 @@ const checkSize = Effect.flatMap(
   }
 )
 
-const takeBody = Effect.flatMap(
-  HttpServerRequest.HttpServerRequest,
-  (request): Effect.Effect<unknown, IntakeRefusal> => {
-    const { headers } = request
+const takeBody = <A, E, R>(handler: Effect.Effect<A, E, R>) =>
+  Effect.flatMap(HttpServerRequest.HttpServerRequest, (request): Effect.Effect<A, E | IntakeRefusal, R> => {
+    const { headers, source } = request
     if (isTooLarge(headers)) return Effect.fail(tooLarge())
     const refusal = mediaRefusal(headers)
-    return refusal === undefined ? read(request) : Effect.fail(refusal)
-  }
-)
+    if (refusal !== undefined) return Effect.fail(refusal)
+    if (!isIncoming(source) || headers["content-length"] === undefined || headers["expect"] !== undefined)
+      return Effect.andThen(read(request), handler)
+    return Effect.flatMap(readWhole(source), (bytes) => {
+      keepBody(request, bytes)
+      return handler
+    })
+  })
+
+const isIncoming = (source: object): source is IncomingMessage => "rawHeaders" in source
 
 const isTooLarge = (headers: Headers.Headers) => Number(headers["content-length"]) > bodyBytesMax
 
@@ -42,11 +49,45 @@ const read = (request: HttpServerRequest.HttpServerRequest) =>
   request.arrayBuffer.pipe(
     Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.bytes(bodyBytesMax)),
     Effect.mapError((error) =>
-      error.reason._tag === "RequestParseError" && error.reason.reason === "BodyTooLarge"
-        ? tooLarge()
-        : refuse("BAD_REQUEST", "The body could not be read to its end.")
+      error.reason._tag === "RequestParseError" && error.reason.reason === "BodyTooLarge" ? tooLarge() : unreadable()
     )
   )
+
+const unreadable = () => refuse("BAD_REQUEST", "The body could not be read to its end.")
+
+/**
+ * A body whose length is known, which Node holds the client to. Nearly every body is one chunk that has come already: reading it
+ * by these listeners costs 2 µs, by the platform's general way 9.
+ */
+const readWhole = (source: IncomingMessage): Effect.Effect<Buffer, IntakeRefusal> =>
+  Effect.callback((resume) => {
+    const chunks: Array<Buffer> = []
+    const onData = (chunk: Buffer) => void chunks.push(chunk)
+    const leave = () => {
+      source.off("data", onData).off("end", onEnd).off("error", onGone).off("close", onGone)
+    }
+    const onEnd = () => {
+      leave()
+      resume(Effect.succeed(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)))
+    }
+    const onGone = () => {
+      leave()
+      resume(Effect.fail(unreadable()))
+    }
+    source.on("data", onData).on("end", onEnd).on("error", onGone).on("close", onGone)
+    return Effect.sync(leave)
+  })
+
+/**
+ * Lays the body beside the request for everyone after. Its own properties hide the getters that would read it from the socket;
+ * a copy of the request would cost ten times as much.
+ */
+const keepBody = (request: HttpServerRequest.HttpServerRequest, bytes: Buffer): void => {
+  Object.defineProperty(request, "arrayBuffer", { value: Effect.sync(() => arrayBufferOf(bytes)) })
+  Object.defineProperty(request, "text", { value: Effect.sync(() => bytes.toString()) })
+}
+
+const arrayBufferOf = ({ buffer, byteOffset, byteLength }: Buffer) => buffer.slice(byteOffset, byteOffset + byteLength)
 
 const mediaRefusal = (headers: Headers.Headers): Refusal<"UNSUPPORTED_MEDIA_TYPE"> | undefined => {
   const type = headers["content-type"]

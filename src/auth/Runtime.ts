@@ -12,7 +12,7 @@ export class LicenseCredential extends Context.Service<
     /** SHA-256 of the key in its canonical form, as lower-case hex. */
     readonly keyHash: string
     /** The key as it was issued: what offline envelopes are encrypted for. */
-    readonly licenseKey: Redacted.Redacted<LicenseKey>
+    readonly licenseKey: () => Redacted.Redacted<LicenseKey>
   }
 >()("licensing/auth/LicenseCredential") {}
 

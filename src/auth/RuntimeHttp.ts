@@ -47,7 +47,9 @@ export const layer = Layer.effect(
       if (Option.isNone(key)) return yield* refused
       const keyHash = LicenseKey.hashHex(key.value)
       const licenseId = yield* licenseIdOf(keyHash)
-      return licenseId === undefined ? yield* refused : { licenseId, keyHash, licenseKey: Redacted.make(key.value) }
+      return licenseId === undefined
+        ? yield* refused
+        : { licenseId, keyHash, licenseKey: () => Redacted.make(key.value) }
     })
 
     const authorize = Effect.fnUntraced(function* <A, E, R>(

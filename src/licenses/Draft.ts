@@ -26,16 +26,18 @@ import type {
 import { isOverdue } from "./Lifecycle.ts"
 import { LeaseChanges } from "./LiveLeases.ts"
 import { clockOrigin, recorded } from "./Recording.ts"
+import { drop, noEntries, put } from "./SmallMap.ts"
 
 export class Draft implements LicenseView {
   license: LicenseRecord
   readonly policy: PolicyRecord
   readonly base: LicenseState
   readonly knowledge: Knowledge
-  readonly changedDevices = new Map<string, DeviceRecord>()
-  readonly seen = new Map<string, DeviceRecord>()
-  readonly changedAssignments = new Map<string, Assignment>()
-  readonly removedAssignments = new Set<string>()
+  changedDevices = noEntries<DeviceRecord>()
+  seen = noEntries<DeviceRecord>()
+  changedAssignments = noEntries<Assignment>()
+  /** By feature id. */
+  removedAssignments = noEntries<true>()
   readonly ledger: Array<UsageRow> = []
   readonly events: Array<EventRow> = []
   /** Answers to be kept with the change, of requests with an Idempotency-Key. */
@@ -46,8 +48,9 @@ export class Draft implements LicenseView {
   profileChanged = false
   /** How many containers more hold a slot than before. */
   containersGained = 0
-  private readonly counts = new Map<string, CountedUsage>()
-  private readonly changedIds = new Map<string, DeviceRecord>()
+  private counts = noEntries<CountedUsage>()
+  private changedIds = noEntries<DeviceRecord>()
+  private merged: ReadonlyArray<Assignment> | undefined
   private readonly leases: LeaseChanges
 
   constructor(base: LicenseState, knowledge: Knowledge) {
@@ -66,15 +69,22 @@ export class Draft implements LicenseView {
   }
 
   get assignments(): ReadonlyArray<Assignment> {
-    if (!this.assignmentsChanged) return Array.from(this.base.assignments.values())
-    const merged = Array.from(
-      this.base.assignments.values(),
-      (known) => this.changedAssignments.get(known.feature_id) ?? known
-    )
-    const known = new Set(merged.map((assignment) => assignment.feature_id))
-    const added = Array.from(this.changedAssignments.values()).filter((assignment) => !known.has(assignment.feature_id))
-    const present = [...merged, ...added].filter((assignment) => !this.removedAssignments.has(assignment.feature_id))
-    return added.length === 0 ? present : Array.from(sortedByCode(present).values())
+    this.merged ??= this.assignmentsChanged ? this.mergedAssignments() : Array.from(this.base.assignments.values())
+    return this.merged
+  }
+
+  private mergedAssignments(): ReadonlyArray<Assignment> {
+    const merged: Array<Assignment> = []
+    let replaced = 0
+    for (const known of this.base.assignments.values()) {
+      const changed = this.changedAssignments.get(known.feature_id)
+      if (changed !== undefined) replaced++
+      if (!this.removedAssignments.has(known.feature_id)) merged.push(changed ?? known)
+    }
+    if (replaced === this.changedAssignments.size) return merged
+    const held = new Set(merged.map((assignment) => assignment.feature_id))
+    const added = Array.from(this.changedAssignments.values()).filter(({ feature_id }) => !held.has(feature_id))
+    return Array.from(sortedByCode([...merged, ...added]).values())
   }
 
   assignmentByCode(code: string): Assignment | undefined {
@@ -168,10 +178,12 @@ export class Draft implements LicenseView {
   /** Applies a decision. */
   apply(changes: Changes, origin: Origin, now: number): void {
     const { seen, ...fenced } = changes
-    if (Object.values(fenced).some((part) => !Array.isArray(part) || part.length > 0)) this.changed = true
+    this.changed ||= changesAnything(fenced)
     this.write(fenced, origin, now)
-    if (seen !== undefined)
-      (this.changedDevices.has(keyOf(seen)) ? this.changedDevices : this.seen).set(keyOf(seen), seen)
+    if (seen === undefined) return
+    const key = keyOf(seen)
+    if (this.changedDevices.has(key)) this.changedDevices = put(this.changedDevices, key, seen)
+    else this.seen = put(this.seen, key, seen)
   }
 
   /** Applies what time has done: committed with the first decision, not for a mere look. */
@@ -191,11 +203,12 @@ export class Draft implements LicenseView {
       this.profileChanged ||= Object.keys(changes.license ?? {}).some((column) => !hotColumns.has(column))
     }
     for (const device of changes.devices ?? []) {
-      const before = this.device({ kind: device.binding_kind, key: device.binding_key })
+      const key = keyOf(device)
+      const before = this.changedDevices.get(key) ?? this.seen.get(key) ?? this.base.devices.get(key)
       this.containersGained +=
         Number(isActiveContainer(device)) - Number(before !== undefined && isActiveContainer(before))
-      this.changedDevices.set(keyOf(device), device)
-      this.changedIds.set(device.id, device)
+      this.changedDevices = put(this.changedDevices, key, device)
+      this.changedIds = put(this.changedIds, device.id, device)
     }
     if (changes.othersReset === true) {
       this.othersResetAt = now
@@ -203,12 +216,14 @@ export class Draft implements LicenseView {
       this.containersGained = -(this.base.activeContainers ?? 0)
     }
     for (const assignment of changes.assignments ?? []) {
-      this.changedAssignments.set(assignment.feature_id, assignment)
-      this.removedAssignments.delete(assignment.feature_id)
+      this.merged = undefined
+      this.changedAssignments = put(this.changedAssignments, assignment.feature_id, assignment)
+      this.removedAssignments = drop(this.removedAssignments, assignment.feature_id)
     }
     for (const featureId of changes.removedAssignments ?? []) {
-      this.changedAssignments.delete(featureId)
-      this.removedAssignments.add(featureId)
+      this.merged = undefined
+      this.changedAssignments = drop(this.changedAssignments, featureId)
+      this.removedAssignments = put(this.removedAssignments, featureId, true)
     }
     for (const lease of changes.leases ?? []) this.leases.put(lease)
     for (const entry of changes.ledger ?? []) this.enter(entry, origin, now)
@@ -223,9 +238,14 @@ export class Draft implements LicenseView {
     this.ledger.push({ ...entry, license_id: this.license.id, actor_type, actor_id, request_id, occurred_at: now })
     const assignment = this.assignmentById(entry.feature_id)
     if (entry.event_id !== undefined && assignment !== undefined) {
-      this.counts.set(entry.event_id, { feature_code: assignment.feature_code, amount: entry.amount })
+      this.counts = put(this.counts, entry.event_id, { feature_code: assignment.feature_code, amount: entry.amount })
     }
   }
+}
+
+const changesAnything = (changes: Changes): boolean => {
+  for (const part of Object.values(changes)) if (!Array.isArray(part) || part.length > 0) return true
+  return false
 }
 
 /** License columns that every commit writes; the others are written only when a command changes one. */

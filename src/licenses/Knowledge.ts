@@ -6,18 +6,30 @@ import type { LicenseState } from "./CommittedState.ts"
 import type { Needs, Rule } from "./LicenseCommand.ts"
 import type { LicenseLookups } from "./LicenseLookups.ts"
 import type { CountedUsage, DeviceRecord, FeatureRecord, LeaseRecord, LinkRecord } from "./LicenseState.ts"
+import { noEntries, put } from "./SmallMap.ts"
 
 /** What was looked up for the commands of a round, beyond what the state holds. */
 export interface Knowledge {
-  readonly counted: Map<string, CountedUsage>
-  readonly features: Map<string, FeatureRecord>
+  readonly counted: ReadonlyMap<string, CountedUsage>
+  readonly features: ReadonlyMap<string, FeatureRecord>
   /** Undefined where no command named a version. */
   readonly versions: ReadonlyMap<string, number> | undefined
   /** Leases that are not live any more, by token hash. */
-  readonly endedLeases: Map<string, LeaseRecord>
-  readonly links: Array<LinkRecord>
+  readonly endedLeases: ReadonlyMap<string, LeaseRecord>
+  readonly links: ReadonlyArray<LinkRecord>
   /** Devices that are not held and that a reset would move; 0 where no command asked. */
   readonly otherResettable: number
+}
+
+type Found = { -readonly [K in keyof Knowledge]: Knowledge[K] }
+
+const nothing: Knowledge = {
+  counted: noEntries(),
+  features: noEntries(),
+  versions: undefined,
+  endedLeases: noEntries(),
+  links: [],
+  otherResettable: 0
 }
 
 interface Asked {
@@ -25,38 +37,44 @@ interface Asked {
   readonly command: unknown
 }
 
-export const gatherKnowledge = Effect.fnUntraced(function* (
+/** Whether what is decided on a command rests on an event id that may have been counted before. */
+export const namesEvent = ({ rule, command }: Asked): boolean => rule.needs?.(command).eventId !== undefined
+
+/**
+ * Event ids are looked up for `certain` only. An event id is new nearly always, and where it is not, the ledger refuses its
+ * second row: whoever decides without the look-up has to decide again after such a refusal, and before any refusal of its own.
+ */
+export const gatherKnowledge = (
   lookups: LicenseLookups["Service"],
   state: LicenseState,
   asked: ReadonlyArray<Asked>,
-  now: number
-) {
-  const knowledge: Knowledge = {
-    counted: new Map(),
-    features: new Map(),
-    versions: undefined,
-    endedLeases: new Map(),
-    links: [],
-    otherResettable: 0
-  }
+  now: number,
+  certain: boolean
+): Effect.Effect<Knowledge> => {
+  const found: Found = { ...nothing }
   const fetches: Array<Effect.Effect<void>> = []
-  const needed = asked.map(({ rule, command }): Needs => rule.needs?.(command) ?? {})
-  for (const needs of needed) fetches.push(...fetchesOf(lookups, state, knowledge, needs))
+  const needed: Array<Needs> = []
+  for (const { rule, command } of asked) {
+    const needs = rule.needs?.(command)
+    if (needs === undefined) continue
+    needed.push(needs)
+    addFetches(lookups, state, found, needs, certain, fetches)
+  }
   if (needed.some(({ activeDevices }) => activeDevices) && !state.devicesComplete) {
     fetches.push(Effect.map(lookups.activeDevices(state.license.id), (devices) => learnDevices(state, devices)))
   }
   if (needed.some(({ activeContainers }) => activeContainers)) fetches.push(...countContainers(lookups, state))
   if (now + lookAheadMillis >= state.silentFrom) fetches.push(findSilent(lookups, state, now + 2 * lookAheadMillis))
-  if (fetches.length > 0) yield* Effect.all(fetches, { concurrency: "unbounded", discard: true })
-  const asksFor = (need: "appVersion" | "resettable") => needed.some((needs) => (needs[need] ?? false) !== false)
-  return {
-    ...knowledge,
-    ...(asksFor("appVersion") && {
-      versions: yield* lookups.versions(state.license.product_id, state.catalogRevision)
-    }),
-    ...(asksFor("resettable") && { otherResettable: yield* otherResettable(lookups, state) })
-  }
-})
+  const ofVersions = needed.some(({ appVersion }) => appVersion !== undefined)
+  const ofOthers = needed.some(({ resettable }) => resettable === true)
+  if (fetches.length === 0 && !ofVersions && !ofOthers) return Effect.succeed(nothing)
+  return Effect.gen(function* () {
+    yield* Effect.all(fetches, { concurrency: "unbounded", discard: true })
+    if (ofVersions) found.versions = yield* lookups.versions(state.license.product_id, state.catalogRevision)
+    if (ofOthers) found.otherResettable = yield* otherResettable(lookups, state)
+    return found
+  })
+}
 
 /** Counted after all other look-ups, for a device that one of them has brought is not among the others any more. */
 const otherResettable = (lookups: LicenseLookups["Service"], state: LicenseState) => {
@@ -95,35 +113,45 @@ const findSilent = (lookups: LicenseLookups["Service"], state: LicenseState, bef
     state.silentFrom = next
   })
 
-const fetchesOf = (
+const addFetches = (
   lookups: LicenseLookups["Service"],
   state: LicenseState,
-  knowledge: Knowledge,
-  { binding, deviceId, eventId, leaseToken, featureId, links = {} }: Needs
-): ReadonlyArray<Effect.Effect<void>> => {
+  found: Found,
+  { binding, deviceId, eventId, leaseToken, featureId, links }: Needs,
+  certain: boolean,
+  fetches: Array<Effect.Effect<void>>
+): void => {
   const licenseId = state.license.id
-  const fetches: Array<Effect.Effect<void>> = []
-  const fetch = <A>(lookup: Effect.Effect<A | undefined>, keep: (found: A) => void) =>
-    fetches.push(Effect.map(lookup, (found) => (found === undefined ? undefined : keep(found))))
+  const fetch = <A>(lookup: Effect.Effect<A | undefined>, keep: (it: A) => void) =>
+    fetches.push(Effect.map(lookup, (it) => (it === undefined ? undefined : keep(it))))
   if (binding !== undefined && !state.knows(binding))
     fetch(lookups.device({ licenseId, binding }), (device) => state.know(device))
   if (deviceId !== undefined && !state.knowsId(deviceId))
     fetch(lookups.deviceById(licenseId, deviceId), (device) => state.know(device))
-  if (eventId !== undefined)
-    fetch(lookups.counted({ licenseId, eventId }), (counted) => knowledge.counted.set(eventId, counted))
-  if (featureId !== undefined)
-    fetch(lookups.feature(featureId), (feature) => knowledge.features.set(featureId, feature))
+  if (eventId !== undefined && certain) {
+    fetch(lookups.counted({ licenseId, eventId }), (counted) => {
+      found.counted = put(found.counted, eventId, counted)
+    })
+  }
+  if (featureId !== undefined) {
+    fetch(lookups.feature(featureId), (feature) => {
+      found.features = put(found.features, featureId, feature)
+    })
+  }
   if (leaseToken !== undefined && state.leases.byToken(leaseToken) === undefined) {
     fetch(lookups.leaseByToken(licenseId, leaseToken), ({ lease, device }) => {
-      knowledge.endedLeases.set(leaseToken, lease)
+      found.endedLeases = put(found.endedLeases, leaseToken, lease)
       if (!state.knowsId(device.id)) state.know(device)
     })
   }
+  if (links === undefined) return
   for (const kind of linkKinds) {
     const id = links[kind]
-    if (id !== undefined) fetch(lookups.link(kind, id), (link) => knowledge.links.push(link))
+    if (id === undefined) continue
+    fetch(lookups.link(kind, id), (link) => {
+      found.links = [...found.links, link]
+    })
   }
-  return fetches
 }
 
 const linkKinds = ["customer", "order", "subscription"] as const

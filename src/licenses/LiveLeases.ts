@@ -4,6 +4,7 @@
  */
 import { Due } from "./Due.ts"
 import type { LeaseRecord } from "./LicenseState.ts"
+import { noEntries, put } from "./SmallMap.ts"
 
 export class LiveLeases {
   private readonly tokens = new Map<string, LeaseRecord>()
@@ -55,11 +56,11 @@ export class LiveLeases {
 
 export class LeaseChanges {
   /** By token, in the order of the decisions; the ones that ended among them. */
-  readonly changed = new Map<string, LeaseRecord>()
+  changed = noEntries<LeaseRecord>()
   /** How many leases are live. */
   count: number
   private readonly base: LiveLeases
-  private readonly devices = new Map<string, LeaseRecord | undefined>()
+  private devices = noEntries<LeaseRecord | undefined>()
 
   constructor(base: LiveLeases) {
     this.base = base
@@ -92,8 +93,9 @@ export class LeaseChanges {
   put(lease: LeaseRecord): void {
     const { token_hash, device_id } = lease
     this.count += Number(lease.status === "live") - Number(this.byToken(token_hash)?.status === "live")
-    this.changed.set(token_hash, lease)
-    if (lease.status === "live") this.devices.set(device_id, lease)
-    else if (this.ofDevice(device_id)?.token_hash === token_hash) this.devices.set(device_id, undefined)
+    this.changed = put(this.changed, token_hash, lease)
+    if (lease.status === "live") this.devices = put(this.devices, device_id, lease)
+    else if (this.ofDevice(device_id)?.token_hash === token_hash)
+      this.devices = put<LeaseRecord | undefined>(this.devices, device_id, undefined)
   }
 }
