@@ -28,13 +28,15 @@ export const exclusively =
  * instead of 8, and the p99 of a consumption less than doubles meanwhile instead of rising fourfold.
  */
 const restPerWork = 1
+/** A batch that was held up, or a machine that slept, is no reason to rest as long. */
+const restMillisMax = 500
 
 const unhurried = Effect.fnUntraced(function* <A, E, R>(batch: Effect.Effect<A, E, R>) {
   const clock = yield* Clock.Clock
   const began = clock.monotonicTimeNanosUnsafe()
   const result = yield* batch
   const tookMillis = Number(clock.monotonicTimeNanosUnsafe() - began) / 1e6
-  if (tookMillis > 0) yield* Effect.sleep(tookMillis * restPerWork)
+  if (tookMillis > 0) yield* Effect.sleep(Math.min(tookMillis * restPerWork, restMillisMax))
   return result
 })
 
