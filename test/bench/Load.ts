@@ -84,12 +84,13 @@ const leaseTokenOf = (answer: Buffer): string => {
 export const openLoad = (options: LoadOptions) => {
   const clients = Array.from({ length: options.connections }, () => new Client(options.base, { pipelining: 1 }))
   return {
-    /** Loads for so many seconds and says how it went. */
-    run: async (seconds: number): Promise<Measured> => {
+    /** Loads for so many seconds and says how it went: as much as is answered, or at most so many requests a second. */
+    run: async (seconds: number, perSecond = Number.POSITIVE_INFINITY): Promise<Measured> => {
       const tally: Tally = { latencies: [], failed: 0, verified: 0, failure: undefined }
       const began = performance.now()
       const until = began + seconds * 1000
-      await Promise.all(clients.map((client, lane) => drive(client, lane, until, options, tally)))
+      const pauseMillis = (1000 * clients.length) / perSecond
+      await Promise.all(clients.map((client, lane) => drive(client, lane, { until, pauseMillis }, options, tally)))
       return measured(tally, (performance.now() - began) / 1000)
     },
     close: () => Promise.all(clients.map((client) => client.close()))
@@ -104,17 +105,32 @@ const measured = ({ latencies, failed, verified, failure }: Tally, seconds: numb
   return { ...rate, answered, failed, verified, ...(failure === undefined ? undefined : { failure }) }
 }
 
-const drive = (client: Client, lane: number, until: number, options: LoadOptions, tally: Tally): Promise<void> =>
+interface Pace {
+  readonly until: number
+  /** From one request of a connection to its next, at least; 0 = none. */
+  readonly pauseMillis: number
+}
+
+const drive = (client: Client, lane: number, pace: Pace, options: LoadOptions, tally: Tally): Promise<void> =>
   new Promise((resolve, reject) => {
+    const { until, pauseMillis } = pace
     const { operation, seats, connections, verify } = options
     let index = lane
     const fail = (reason: string) => {
       tally.failed++
       tally.failure ??= reason
     }
+    // Connections take turns, so that the requests are spread evenly.
+    let due = performance.now() + (pauseMillis * lane) / options.connections
     const next = () => {
+      const wait = due - performance.now()
+      if (pauseMillis === 0 || wait < 1) begin()
+      else setTimeout(begin, wait)
+    }
+    const begin = () => {
       // A visit that has begun comes to its end, so that no seat stays taken.
       if (performance.now() >= until) return resolve()
+      due += pauseMillis
       const seat = seats[index % seats.length]!
       index += connections
       const visit = visits[operation](seat, lane)

@@ -86,7 +86,7 @@ const servers: Record<SideName, (database: string, token: string, log: string) =
     })
 }
 
-const startDriver = (args: ReadonlyArray<string>) =>
+export const startDriver = (args: ReadonlyArray<string>) =>
   Effect.acquireRelease(
     Effect.sync(() => {
       const child = spawn(process.execPath, ["test/bench/drive.ts", ...args], {

@@ -10,7 +10,7 @@ import { type Measured, type Operation, openLoad } from "./Load.ts"
 
 export type Order =
   | { readonly do: "prepare"; readonly operation: Operation; readonly licenses: number }
-  | { readonly do: "load"; readonly operation: Operation; readonly seconds: number }
+  | { readonly do: "load"; readonly operation: Operation; readonly seconds: number; readonly perSecond?: number }
   | { readonly do: "compare"; readonly operation: Operation }
   | { readonly do: "touch"; readonly operation: Operation }
 
@@ -118,7 +118,7 @@ const obey = async (order: Order): Promise<Reply> => {
     case "prepare":
       return prepare(order.operation, order.licenses)
     case "load":
-      return { did: "loaded", measured: await prepared.get(order.operation)!.load.run(order.seconds) }
+      return { did: "loaded", measured: await prepared.get(order.operation)!.load.run(order.seconds, order.perSecond) }
     case "compare":
       return compare(order.operation)
     case "touch":

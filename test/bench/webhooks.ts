@@ -2,9 +2,11 @@
  * Measures webhook deliveries end to end: events made over the API, stored, sent to endpoints on loopback, counted where they
  * arrive. Service, database, receivers and load share the machine.
  *
- *   npm run bench:webhooks -- [--endpoints 10] [--seconds 10] [--rate 3300] [--calm 500] [--backlog 100000] [--assert]
+ *   npm run bench:webhooks -- [--part deliveries,runtime] [--endpoints 10] [--seconds 10] [--rate 3300] [--calm 500]
+ *                             [--backlog 100000] [--steady 1000] [--rounds 2] [--assert]
  *
- * --rate and --calm are deliveries a second; --assert ends with 1 where a target does not hold.
+ * --rate and --calm are deliveries a second; --assert ends with 1 where a target does not hold. The part "runtime" measures what
+ * the runtime API loses while a backlog is delivered: at --steady requests a second, and at as many as are answered.
  */
 import { spawn } from "node:child_process"
 import { randomBytes } from "node:crypto"
@@ -16,10 +18,11 @@ import { Effect, Redacted } from "effect"
 import { root, startService } from "../../infra/scripts/service.ts"
 import { openSession } from "../../src/postgres/Postgres.ts"
 import { consumedFeature, type Management, makeSeats, managementOf, type Seat } from "./Licenses.ts"
+import type { Measured } from "./Load.ts"
 import { cpuSeconds, cpuSecondsOfFamily, peakMegabytes } from "./Processes.ts"
 import { table } from "./Report.ts"
 import type { ReceiverOrder, ReceiverReply, Reception } from "./receive.ts"
-import { folder, startPostgres } from "./Sides.ts"
+import { folder, type Side, startDriver, startPostgres } from "./Sides.ts"
 
 const { values: flags } = parseArgs({
   options: {
@@ -28,11 +31,14 @@ const { values: flags } = parseArgs({
     rate: { type: "string", default: "3300" },
     calm: { type: "string", default: "500" },
     backlog: { type: "string", default: "100000" },
+    part: { type: "string", default: "deliveries,runtime" },
+    steady: { type: "string", default: "1000" },
+    rounds: { type: "string", default: "2" },
     assert: { type: "boolean", default: false }
   }
 })
 
-const targets = { deliveriesPerSecond: 3_000, delayMillisP99: 100 }
+const targets = { deliveriesPerSecond: 3_000, delayMillisP99: 100, slowdown: 1.2 }
 const endpoints = Number(flags.endpoints)
 const seatsMade = 200
 
@@ -102,6 +108,81 @@ const insertBacklog = Effect.fnUntraced(function* (url: Redacted.Redacted<string
     SELECT id, sequence, event.created_at, event.created_at FROM event, webhook_endpoints`)
 }, Effect.scoped)
 
+/** Connections of the runtime load, each with one request at a time. */
+const runtimeConnections = 32
+const runtimeSeconds = 4
+
+const onlyLicenses = async ({ call }: Management) => {
+  const found = await call<ReadonlyArray<{ readonly id: string }>>("/webhooks?limit=200")
+  for (const { id } of found) await call(`/webhooks/${id}`, { event_types: ["license.*"] }, "PATCH")
+  return found
+}
+
+interface Beside {
+  readonly driver: Side["order"]
+  /** Puts a backlog there, which is delivered from then on. */
+  readonly drain: Effect.Effect<void, unknown>
+  readonly order: Order
+  readonly used: () => { readonly service: number; readonly postgres: number; readonly receivers: number }
+}
+
+const middle = (values: ReadonlyArray<number>) => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]!
+const rounded = (value: number) => Number(value.toFixed(2))
+
+/** Validations and consumptions over many licenses, without and with deliveries under way, in turns. */
+const runtimeBeside = Effect.fnUntraced(function* ({ drain, driver, order, used }: Beside) {
+  const found: Array<object> = []
+  let slowest = 0
+  for (const operation of ["validate", "consume"] as const) {
+    yield* Effect.promise(() => driver({ do: "prepare", operation, licenses: 500 }, "prepared"))
+    for (const perSecond of [Number(flags.steady), undefined]) {
+      const load = () =>
+        driver({ do: "load", operation, seconds: runtimeSeconds, ...(perSecond && { perSecond }) }, "loaded")
+      yield* Effect.promise(load)
+      const turns: Array<{ readonly alone: Turn; readonly beside: Turn }> = []
+      for (let round = 0; round < Number(flags.rounds); round++) {
+        const alone = yield* turn(load, used)
+        yield* drain
+        const beside = yield* turn(load, used)
+        const meanwhile = (yield* Effect.promise(() =>
+          order({ do: "await", deliveries: 0, secondsMax: 1 })
+        )) as Reception
+        yield* Effect.promise(() => received(order, Number(flags.backlog), 120))
+        turns.push({ alone, beside: { ...beside, deliveries: meanwhile.deliveries } })
+      }
+      for (const side of ["alone", "beside"] as const) {
+        const own = turns.map((turn) => turn[side])
+        found.push({
+          operation: `${operation}${perSecond ? ` at ${perSecond}/s` : ""}`,
+          backlog: side === "beside" ? "draining" : "none",
+          per_second: middle(own.map((turn) => turn.requestsPerSecond)),
+          p50_ms: rounded(middle(own.map((turn) => turn.p50))),
+          p99_ms: rounded(middle(own.map((turn) => turn.p99))),
+          deliveries_per_second: Math.round(middle(own.map((turn) => turn.deliveries)) / runtimeSeconds),
+          cpu_service: rounded(middle(own.map((turn) => turn.service))),
+          cpu_postgres: rounded(middle(own.map((turn) => turn.postgres))),
+          cpu_receivers: rounded(middle(own.map((turn) => turn.receivers))),
+          failed: own.reduce((sum, turn) => sum + turn.failed, 0)
+        })
+      }
+      const rate = (side: "alone" | "beside") => middle(turns.map((turn) => turn[side].requestsPerSecond))
+      slowest = Math.max(slowest, rounded(rate("alone") / rate("beside")))
+    }
+  }
+  return { found, slowest }
+})
+
+type Turn = Effect.Success<ReturnType<typeof turn>>
+
+/** One turn of the load, and what it cost. */
+const turn = Effect.fnUntraced(function* (load: () => Promise<{ readonly measured: Measured }>, used: Beside["used"]) {
+  const before = used()
+  const { measured } = yield* Effect.promise(load)
+  const after = used()
+  const cpu = (name: keyof typeof before) => after[name] - before[name]
+  return { ...measured, deliveries: 0, service: cpu("service"), postgres: cpu("postgres"), receivers: cpu("receivers") }
+})
+
 const say = (line: string) => Effect.sync(() => process.stderr.write(`${line}\n`))
 
 const program = Effect.gen(function* () {
@@ -158,39 +239,64 @@ const program = Effect.gen(function* () {
     return reception
   })
 
-  const seconds = Number(flags.seconds)
-  yield* measure("warm-up", () => underLoad({ management, seats }, order, Number(flags.calm), 2))
-  const calm = yield* measure(`${flags.calm}/s`, () =>
-    underLoad({ management, seats }, order, Number(flags.calm), seconds)
-  )
-  const loaded = yield* measure(`${flags.rate}/s`, () =>
-    underLoad({ management, seats }, order, Number(flags.rate), seconds)
-  )
-  const backlog = Number(flags.backlog)
-  yield* Effect.promise(() => order({ do: "begin" }))
-  yield* insertBacklog(postgres.url, Math.ceil(backlog / endpoints))
-  const drained = yield* measure(`backlog of ${backlog}`, () => received(order, backlog, 300))
+  const runtime: Array<object> = []
+  const deliveries = Effect.gen(function* () {
+    const seconds = Number(flags.seconds)
+    yield* measure("warm-up", () => underLoad({ management, seats }, order, Number(flags.calm), 2))
+    const calm = yield* measure(`${flags.calm}/s`, () =>
+      underLoad({ management, seats }, order, Number(flags.calm), seconds)
+    )
+    const loaded = yield* measure(`${flags.rate}/s`, () =>
+      underLoad({ management, seats }, order, Number(flags.rate), seconds)
+    )
+    const backlog = Number(flags.backlog)
+    yield* Effect.promise(() => order({ do: "begin" }))
+    yield* insertBacklog(postgres.url, Math.ceil(backlog / endpoints))
+    const drained = yield* measure(`backlog of ${backlog}`, () => received(order, backlog, 300))
 
-  const sustained = loaded.deliveries / loaded.seconds
-  const checks = [
-    {
-      target: `at least ${targets.deliveriesPerSecond} deliveries/s end to end`,
-      found: Math.round(sustained),
-      holds: sustained >= targets.deliveriesPerSecond
-    },
-    {
-      target: `p99 at most ${targets.delayMillisP99} ms at ${flags.calm}/s`,
-      found: calm.p99,
-      holds: calm.p99 <= targets.delayMillisP99
-    },
-    { target: `a backlog of ${backlog} drains`, found: drained.deliveries, holds: drained.deliveries >= backlog },
-    {
-      target: "nothing is sent twice",
-      found: loaded.requests - loaded.deliveries + drained.requests - drained.deliveries,
-      holds: loaded.requests === loaded.deliveries && drained.requests === drained.deliveries
-    }
-  ]
-  const text = [rows, [{ service_peak_megabytes: peakMegabytes(service.pid) }], checks].map(table).join("\n\n")
+    const sustained = loaded.deliveries / loaded.seconds
+    checks.push(
+      {
+        target: `at least ${targets.deliveriesPerSecond} deliveries/s end to end`,
+        found: Math.round(sustained),
+        holds: sustained >= targets.deliveriesPerSecond
+      },
+      {
+        target: `p99 at most ${targets.delayMillisP99} ms at ${flags.calm}/s`,
+        found: calm.p99,
+        holds: calm.p99 <= targets.delayMillisP99
+      },
+      { target: `a backlog of ${backlog} drains`, found: drained.deliveries, holds: drained.deliveries >= backlog },
+      {
+        target: "nothing is sent twice",
+        found: loaded.requests - loaded.deliveries + drained.requests - drained.deliveries,
+        holds: loaded.requests === loaded.deliveries && drained.requests === drained.deliveries
+      }
+    )
+  })
+  const checks: Array<{ readonly target: string; readonly found: number; readonly holds: boolean }> = []
+  if (flags.part.includes("deliveries")) yield* deliveries
+  if (flags.part.includes("runtime")) {
+    const driver = yield* startDriver([service.base, token, String(runtimeConnections)])
+    // What the load itself does must not be delivered: the backlog alone is.
+    const { length } = yield* Effect.promise(() => onlyLicenses(management))
+    yield* say(`${length} endpoints take events of licenses only`)
+    const drain = Effect.gen(function* () {
+      yield* Effect.promise(() => order({ do: "begin" }))
+      yield* insertBacklog(postgres.url, Math.ceil(Number(flags.backlog) / endpoints))
+    })
+    const { found, slowest } = yield* runtimeBeside({ driver: driver.order, drain, order, used })
+    runtime.push(...found)
+    checks.push({
+      target: `the runtime API is at most ${targets.slowdown} times slower beside a backlog`,
+      found: slowest,
+      holds: slowest <= targets.slowdown
+    })
+  }
+  const text = [rows, runtime, [{ service_peak_megabytes: peakMegabytes(service.pid) }], checks]
+    .filter((part) => part.length > 0)
+    .map(table)
+    .join("\n\n")
   yield* Effect.sync(() => process.stdout.write(`${text}\n`))
   if (flags.assert && checks.some(({ holds }) => !holds)) {
     yield* Effect.sync(() => {
