@@ -18,11 +18,11 @@ import { Effect, Redacted } from "effect"
 import { root, startService } from "../../infra/scripts/service.ts"
 import { openSession } from "../../src/postgres/Postgres.ts"
 import { consumedFeature, type Management, makeSeats, managementOf, type Seat } from "./Licenses.ts"
-import type { Measured } from "./Load.ts"
 import { cpuSeconds, cpuSecondsOfFamily, peakMegabytes } from "./Processes.ts"
 import { table } from "./Report.ts"
 import type { ReceiverOrder, ReceiverReply, Reception } from "./receive.ts"
-import { folder, type Side, startDriver, startPostgres } from "./Sides.ts"
+import { runtimeBeside } from "./runtimeBeside.ts"
+import { folder, startDriver, startPostgres } from "./Sides.ts"
 
 const { values: flags } = parseArgs({
   options: {
@@ -110,78 +110,12 @@ const insertBacklog = Effect.fnUntraced(function* (url: Redacted.Redacted<string
 
 /** Connections of the runtime load, each with one request at a time. */
 const runtimeConnections = 32
-const runtimeSeconds = 4
 
 const onlyLicenses = async ({ call }: Management) => {
   const found = await call<ReadonlyArray<{ readonly id: string }>>("/webhooks?limit=200")
   for (const { id } of found) await call(`/webhooks/${id}`, { event_types: ["license.*"] }, "PATCH")
   return found
 }
-
-interface Beside {
-  readonly driver: Side["order"]
-  /** Puts a backlog there, which is delivered from then on. */
-  readonly drain: Effect.Effect<void, unknown>
-  readonly order: Order
-  readonly used: () => { readonly service: number; readonly postgres: number; readonly receivers: number }
-}
-
-const middle = (values: ReadonlyArray<number>) => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]!
-const rounded = (value: number) => Number(value.toFixed(2))
-
-/** Validations and consumptions over many licenses, without and with deliveries under way, in turns. */
-const runtimeBeside = Effect.fnUntraced(function* ({ drain, driver, order, used }: Beside) {
-  const found: Array<object> = []
-  let slowest = 0
-  for (const operation of ["validate", "consume"] as const) {
-    yield* Effect.promise(() => driver({ do: "prepare", operation, licenses: 500 }, "prepared"))
-    for (const perSecond of [Number(flags.steady), undefined]) {
-      const load = () =>
-        driver({ do: "load", operation, seconds: runtimeSeconds, ...(perSecond && { perSecond }) }, "loaded")
-      yield* Effect.promise(load)
-      const turns: Array<{ readonly alone: Turn; readonly beside: Turn }> = []
-      for (let round = 0; round < Number(flags.rounds); round++) {
-        const alone = yield* turn(load, used)
-        yield* drain
-        const beside = yield* turn(load, used)
-        const meanwhile = (yield* Effect.promise(() =>
-          order({ do: "await", deliveries: 0, secondsMax: 1 })
-        )) as Reception
-        yield* Effect.promise(() => received(order, Number(flags.backlog), 120))
-        turns.push({ alone, beside: { ...beside, deliveries: meanwhile.deliveries } })
-      }
-      for (const side of ["alone", "beside"] as const) {
-        const own = turns.map((turn) => turn[side])
-        found.push({
-          operation: `${operation}${perSecond ? ` at ${perSecond}/s` : ""}`,
-          backlog: side === "beside" ? "draining" : "none",
-          per_second: middle(own.map((turn) => turn.requestsPerSecond)),
-          p50_ms: rounded(middle(own.map((turn) => turn.p50))),
-          p99_ms: rounded(middle(own.map((turn) => turn.p99))),
-          deliveries_per_second: Math.round(middle(own.map((turn) => turn.deliveries)) / runtimeSeconds),
-          cpu_service: rounded(middle(own.map((turn) => turn.service))),
-          cpu_postgres: rounded(middle(own.map((turn) => turn.postgres))),
-          cpu_receivers: rounded(middle(own.map((turn) => turn.receivers))),
-          failed: own.reduce((sum, turn) => sum + turn.failed, 0)
-        })
-      }
-      const rate = (side: "alone" | "beside") => middle(turns.map((turn) => turn[side].requestsPerSecond))
-      slowest = Math.max(slowest, rounded(rate("alone") / rate("beside")))
-    }
-  }
-  return { found, slowest }
-})
-
-type Turn = Effect.Success<ReturnType<typeof turn>>
-
-/** One turn of the load, and what it cost. */
-const turn = Effect.fnUntraced(function* (load: () => Promise<{ readonly measured: Measured }>, used: Beside["used"]) {
-  const before = used()
-  const { measured } = yield* Effect.promise(load)
-  const after = used()
-  const cpu = (name: keyof typeof before) => after[name] - before[name]
-  return { ...measured, deliveries: 0, service: cpu("service"), postgres: cpu("postgres"), receivers: cpu("receivers") }
-})
 
 const say = (line: string) => Effect.sync(() => process.stderr.write(`${line}\n`))
 
@@ -285,7 +219,15 @@ const program = Effect.gen(function* () {
       yield* Effect.promise(() => order({ do: "begin" }))
       yield* insertBacklog(postgres.url, Math.ceil(Number(flags.backlog) / endpoints))
     })
-    const { found, slowest } = yield* runtimeBeside({ driver: driver.order, drain, order, used })
+    const { found, slowest } = yield* runtimeBeside({
+      driver: driver.order,
+      drain,
+      arrived: async (deliveries, secondsMax) => (await received(order, deliveries, secondsMax)).deliveries,
+      used,
+      perSecond: Number(flags.steady),
+      rounds: Number(flags.rounds),
+      backlog: Number(flags.backlog)
+    })
     runtime.push(...found)
     checks.push({
       target: `the runtime API is at most ${targets.slowdown} times slower beside a backlog`,

@@ -1,0 +1,75 @@
+/** What the runtime API loses while a backlog of webhook deliveries is sent: the same load without and with one, in turns. */
+import { Effect } from "effect"
+import type { Measured } from "./Load.ts"
+import type { Side } from "./Sides.ts"
+
+const runtimeSeconds = 4
+
+interface Beside {
+  readonly driver: Side["order"]
+  /** Puts a backlog there, which is delivered from then on. */
+  readonly drain: Effect.Effect<void, unknown>
+  /** Waits for so many deliveries, or so long; how many came. */
+  readonly arrived: (deliveries: number, secondsMax: number) => Promise<number>
+  readonly used: () => { readonly service: number; readonly postgres: number; readonly receivers: number }
+  /** Of the steady load. */
+  readonly perSecond: number
+  readonly rounds: number
+  readonly backlog: number
+}
+
+const middle = (values: ReadonlyArray<number>) => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]!
+const rounded = (value: number) => Number(value.toFixed(2))
+
+/** Validations and consumptions over many licenses, without and with deliveries under way, in turns. */
+export const runtimeBeside = Effect.fnUntraced(function* (beside: Beside) {
+  const { arrived, backlog, drain, driver, rounds, used } = beside
+  const found: Array<object> = []
+  let slowest = 0
+  for (const operation of ["validate", "consume"] as const) {
+    yield* Effect.promise(() => driver({ do: "prepare", operation, licenses: 500 }, "prepared"))
+    for (const perSecond of [beside.perSecond, undefined]) {
+      const load = () =>
+        driver({ do: "load", operation, seconds: runtimeSeconds, ...(perSecond && { perSecond }) }, "loaded")
+      yield* Effect.promise(load)
+      const turns: Array<{ readonly alone: Turn; readonly beside: Turn }> = []
+      for (let round = 0; round < rounds; round++) {
+        const alone = yield* turn(load, used)
+        yield* drain
+        const beside = yield* turn(load, used)
+        const deliveries = yield* Effect.promise(() => arrived(0, 1))
+        yield* Effect.promise(() => arrived(backlog, 120))
+        turns.push({ alone, beside: { ...beside, deliveries } })
+      }
+      for (const side of ["alone", "beside"] as const) {
+        const own = turns.map((turn) => turn[side])
+        found.push({
+          operation: `${operation}${perSecond ? ` at ${perSecond}/s` : ""}`,
+          backlog: side === "beside" ? "draining" : "none",
+          per_second: middle(own.map((turn) => turn.requestsPerSecond)),
+          p50_ms: rounded(middle(own.map((turn) => turn.p50))),
+          p99_ms: rounded(middle(own.map((turn) => turn.p99))),
+          deliveries_per_second: Math.round(middle(own.map((turn) => turn.deliveries)) / runtimeSeconds),
+          cpu_service: rounded(middle(own.map((turn) => turn.service))),
+          cpu_postgres: rounded(middle(own.map((turn) => turn.postgres))),
+          cpu_receivers: rounded(middle(own.map((turn) => turn.receivers))),
+          failed: own.reduce((sum, turn) => sum + turn.failed, 0)
+        })
+      }
+      const rate = (side: "alone" | "beside") => middle(turns.map((turn) => turn[side].requestsPerSecond))
+      slowest = Math.max(slowest, rounded(rate("alone") / rate("beside")))
+    }
+  }
+  return { found, slowest }
+})
+
+type Turn = Effect.Success<ReturnType<typeof turn>>
+
+/** One turn of the load, and what it cost. */
+const turn = Effect.fnUntraced(function* (load: () => Promise<{ readonly measured: Measured }>, used: Beside["used"]) {
+  const before = used()
+  const { measured } = yield* Effect.promise(load)
+  const after = used()
+  const cpu = (name: keyof typeof before) => after[name] - before[name]
+  return { ...measured, deliveries: 0, service: cpu("service"), postgres: cpu("postgres"), receivers: cpu("receivers") }
+})
