@@ -11,6 +11,7 @@ import { RequestContext } from "../api/RequestContext.ts"
 import { Settings } from "../Config.ts"
 import { RecentErrors } from "../ops/RecentErrors.ts"
 import { Shutdown } from "../system/Shutdown.ts"
+import { Served } from "../telemetry/Served.ts"
 import { recorded } from "./AccessLog.ts"
 import { makeHeaders } from "./AnswerHeaders.ts"
 import { clientAddress } from "./ClientAddress.ts"
@@ -35,6 +36,7 @@ export const makeAnswering = Effect.gen(function* () {
   const errors = yield* RecentErrors
   const refusals = yield* Refusals
   const count = yield* makeRequestMetrics
+  const served = yield* Served
   const cors = makeCors(corsOrigins)
   const withHeaders = makeHeaders(baseUrl, cors)
   const clientAddressOf = clientAddress(trustedProxies)
@@ -57,6 +59,7 @@ export const makeAnswering = Effect.gen(function* () {
             actor: context.actor
           }
           count(answered)
+          served.requests++
           if (context.refused !== undefined) {
             const { actor: _, ...refused } = answered
             const now = clock.currentTimeMillisUnsafe()

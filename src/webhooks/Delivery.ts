@@ -10,9 +10,11 @@ import { Settings } from "../Config.ts"
 import { EventLog } from "../events/EventLog.ts"
 import { gather } from "../postgres/Gather.ts"
 import { retryTransaction } from "../postgres/Transactions.ts"
+import { makeUtilization, Served } from "../telemetry/Served.ts"
 import * as Rows from "./DeliveryRows.ts"
 import { type KnownEndpoint, KnownEndpoints } from "./KnownEndpoints.ts"
 import { bodyOf, deliveryId, headersOf } from "./Message.ts"
+import { type Meanwhile, restAfter } from "./Pace.ts"
 import { Places } from "./Places.ts"
 import { subscriptionsChanged } from "./Queueing.ts"
 import { delayAfter, retryAfterMillis } from "./RetrySchedule.ts"
@@ -94,6 +96,8 @@ export class Delivery extends Context.Service<
         }
       }
 
+      const meanwhile = yield* makeMeanwhile
+
       const pass = Effect.fn("Delivery.pass")(function* () {
         isFull = underway.size >= takenMax
         if (isFull) return
@@ -117,6 +121,8 @@ export class Delivery extends Context.Service<
         for (const event of claimed) begin(event, known, leasedUntil)
         const taken = Array.from(counts.values()).reduce((sum, count) => sum + count, 0)
         if (taken === Rows.claimMax) deliveriesQueued.openUnsafe()
+        const rest = restAfter(taken, yield* meanwhile)
+        if (rest > 0) yield* Effect.sleep(rest)
       })
 
       return Delivery.of({
@@ -127,6 +133,19 @@ export class Delivery extends Context.Service<
     })
   )
 }
+
+/** What happened since it was last asked. */
+const makeMeanwhile = Effect.gen(function* () {
+  const served = yield* Served
+  const utilization = makeUtilization()
+  let [requests, at] = [served.requests, yield* Clock.currentTimeMillis]
+  return Effect.map(Clock.currentTimeMillis, (now): Meanwhile => {
+    const since = { millis: now - at, requests: served.requests - requests, utilization: utilization() }
+    requests = served.requests
+    at = now
+    return since
+  })
+})
 
 const keyOf = ({ endpoint_id, sequence }: Taken) => `${endpoint_id} ${sequence}`
 

@@ -135,6 +135,7 @@ const adapters: Readonly<Record<string, Adapter>> = {
   "src/signing/SigningWorker.ts": { modules: ["node:crypto", "node:worker_threads"], why: "is the signing thread" },
   "src/system/Announcement.ts": { modules: ["node:path"], why: "shows where the data folder is" },
   "src/telemetry/Exposition.ts": { modules: ["node:perf_hooks"], why: "measures the event loop's delay" },
+  "src/telemetry/Served.ts": { modules: ["node:perf_hooks"], why: "measures how busy the event loop is" },
   "src/webhooks/VerifyWebhook.ts": { modules: ["node:crypto"], why: "runs at receivers, who have no Effect" }
 }
 
