@@ -1,7 +1,7 @@
 /**
  * What a request carries along. The platform copies every service that is in reach of the server, and every one in reach of
- * an operation's group, into maps of the request's own, three times over: 80 services cost each request 6 µs and 12 KB.
- * Handlers and middlewares have what they need since they were built, so most of it can stay behind.
+ * an operation's group, into maps of the request's own. Handlers and middlewares have what they need since they were built, so
+ * most of it can stay behind: measured side by side, that took a quarter off the CPU of a validation.
  */
 import { Context, Effect, Layer } from "effect"
 
