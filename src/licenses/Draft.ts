@@ -98,7 +98,10 @@ export class Draft implements LicenseView {
   }
 
   device(binding: BindingName): DeviceRecord | undefined {
-    const key = bindingKey(binding)
+    return this.deviceAt(bindingKey(binding))
+  }
+
+  private deviceAt(key: string): DeviceRecord | undefined {
     return this.changedDevices.get(key) ?? this.seen.get(key) ?? this.base.devices.get(key)
   }
 
@@ -204,7 +207,7 @@ export class Draft implements LicenseView {
     }
     for (const device of changes.devices ?? []) {
       const key = keyOf(device)
-      const before = this.changedDevices.get(key) ?? this.seen.get(key) ?? this.base.devices.get(key)
+      const before = this.deviceAt(key)
       this.containersGained +=
         Number(isActiveContainer(device)) - Number(before !== undefined && isActiveContainer(before))
       this.changedDevices = put(this.changedDevices, key, device)
