@@ -1,19 +1,14 @@
 /** What becomes of a group whose connection is lost, told apart by the journal's row, on a real database. */
 import { assert, layer } from "@effect/vitest"
-import { Context, Effect, Layer, Result } from "effect"
+import { Effect, Result } from "effect"
 import { SqlClient, SqlError } from "effect/sql"
 import { TestClock } from "effect/testing"
-import { EventLog } from "../../src/events/EventLog.ts"
 import { activate } from "../../src/licenses/Activation.ts"
-import { Journal } from "../../src/licenses/Journal.ts"
 import { JournalRetention } from "../../src/licenses/JournalRetention.ts"
-import { LicenseActors } from "../../src/licenses/LicenseActors.ts"
-import { LicenseLookups } from "../../src/licenses/LicenseLookups.ts"
-import { LicenseStore } from "../../src/licenses/LicenseStore.ts"
 import { resetUsage } from "../../src/licenses/UsageReset.ts"
 import { Postgres } from "../../src/postgres/Postgres.ts"
 import { Database } from "../support/Database.ts"
-import { hardware, makeLicense } from "../support/Nodes.ts"
+import { hardware, makeLicense, makeNode } from "../support/Nodes.ts"
 
 type Write = (commit: Effect.Effect<void, SqlError.SqlError>) => Effect.Effect<void, SqlError.SqlError>
 
@@ -22,17 +17,12 @@ const lost = new SqlError.SqlError({
 })
 
 /** A node whose next group is written as told; the ones after as always. */
-const makeNode = Effect.fnUntraced(function* (next: Write) {
+const makeNodeThat = Effect.fnUntraced(function* (next: Write) {
   const postgres = yield* Postgres
   let written = 0
   const atOnce: Postgres["Service"]["atOnce"] = (statements) =>
     Effect.suspend(() => (written++ === 0 ? next(postgres.atOnce(statements)) : postgres.atOnce(statements)))
-  const layerNode = LicenseActors.layer.pipe(
-    Layer.provide(Journal.layer.pipe(Layer.provide(Layer.succeed(Postgres, Postgres.of({ ...postgres, atOnce }))))),
-    Layer.provide([LicenseStore.layer, LicenseLookups.layer]),
-    Layer.provide(EventLog.layer)
-  )
-  const actors = Context.get(yield* Layer.build(Layer.fresh(layerNode)), LicenseActors)
+  const actors = yield* Effect.provideService(makeNode, Postgres, Postgres.of({ ...postgres, atOnce }))
   return { actors, groups: () => written }
 })
 
@@ -57,7 +47,7 @@ layer(Database.layer, { timeout: 60_000 })("a group whose connection is lost", (
   it.effect("is answered as committed where it was, and done once", () =>
     Effect.gen(function* () {
       const license = yield* makeLicense({ max_consumptions: 10 })
-      const { actors, groups } = yield* makeNode((commit) => Effect.andThen(commit, Effect.fail(lost)))
+      const { actors, groups } = yield* makeNodeThat((commit) => Effect.andThen(commit, Effect.fail(lost)))
       const { max_consumptions } = yield* actors.ask(license.license, resetUsage, topUp)
       assert.strictEqual(max_consumptions, 15)
       assert.deepStrictEqual(yield* stateOf(license.license), { revision: 2, max: 15, events: 1 })
@@ -68,7 +58,7 @@ layer(Database.layer, { timeout: 60_000 })("a group whose connection is lost", (
   it.effect("is an error where it was not, and leaves nothing", () =>
     Effect.gen(function* () {
       const license = yield* makeLicense({ max_consumptions: 10 })
-      const { actors } = yield* makeNode(() => Effect.fail(lost))
+      const { actors } = yield* makeNodeThat(() => Effect.fail(lost))
       const exit = yield* Effect.exit(actors.ask(license.license, resetUsage, topUp))
       assert.strictEqual(exit._tag, "Failure")
       assert.deepStrictEqual(yield* stateOf(license.license), { revision: 1, max: 10, events: 0 })
@@ -81,7 +71,7 @@ layer(Database.layer, { timeout: 60_000 })("a group whose connection is lost", (
     Effect.gen(function* () {
       const license = yield* makeLicense({ max_consumptions: 10 })
       let late: Effect.Effect<void, SqlError.SqlError> = Effect.void
-      const { actors } = yield* makeNode((commit) => {
+      const { actors } = yield* makeNodeThat((commit) => {
         late = commit
         return Effect.fail(lost)
       })
@@ -95,8 +85,8 @@ layer(Database.layer, { timeout: 60_000 })("a group whose connection is lost", (
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const license = yield* makeLicense({ max_activations: 0, max_consumptions: 10 })
-      const { actors: other } = yield* makeNode((commit) => commit)
-      const { actors } = yield* makeNode((commit) => Effect.andThen(commit, Effect.fail(lost)))
+      const { actors: other } = yield* makeNodeThat((commit) => commit)
+      const { actors } = yield* makeNodeThat((commit) => Effect.andThen(commit, Effect.fail(lost)))
       yield* other.ask(license.license, activate, activation(license))
       yield* actors.ask(license.license, resetUsage, topUp)
       const before = yield* sql`SELECT id FROM journals`

@@ -1,46 +1,12 @@
 import { assert, layer } from "@effect/vitest"
-import { Context, Effect, Layer } from "effect"
+import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { canonicalize } from "../../src/api/CanonicalJson.ts"
-import { ExportWorker } from "../../src/reports/ExportWorker.ts"
-import { ReportsDatabase } from "../../src/reports/ReportsDatabase.ts"
 import { sha256Hex } from "../../src/signing/Digest.ts"
-import * as RehearsalClock from "../../src/telemetry/RehearsalClock.ts"
 import { assertAnswered, assertRefused } from "../support/Envelopes.ts"
-import { type Metered, makeMetered } from "../support/Metered.ts"
+import { at, download, exportsPath, makeWorker, writeLedger } from "../support/Exports.ts"
+import { makeMetered } from "../support/Metered.ts"
 import { TestServer } from "../support/TestServer.ts"
-
-/** A worker as a node of its own has it. */
-const makeWorker = Effect.map(
-  Layer.build(Layer.fresh(ExportWorker.layer.pipe(Layer.provide(ReportsDatabase.layer)))),
-  (context) => Context.get(context, ExportWorker)
-)
-
-/** Runs what a worker does at the service's time of day, so many seconds ahead. */
-const at =
-  (seconds: number) =>
-  <A, E, R>(work: Effect.Effect<A, E, R>) =>
-    Effect.provide(
-      work,
-      RehearsalClock.layer(() => seconds * 1_000)
-    )
-
-const path = "/api/v1/reports/exports"
-const download = (id: string, headers = {}) =>
-  Effect.flatMap(TestServer, ({ send }) => send({ path: `${path}/${id}/download`, headers }))
-
-/** Rows of the ledger as if the license had been used that often, without anyone waiting for it. */
-const writeLedger = Effect.fnUntraced(function* ({ license }: Metered, count: number) {
-  const sql = yield* SqlClient.SqlClient
-  yield* sql`
-    WITH counter AS (UPDATE event_sequence SET ledger_last = ledger_last + ${count} RETURNING ledger_last - ${count} AS base)
-    INSERT INTO usage_ledger (sequence, license_id, feature_id, action, event_id, amount, balance_after, actor_type, actor_id,
-      request_id, occurred_at)
-    SELECT base + n, a.license_id, a.feature_id, 'consume', 'row-' || (base + n), 1, n, 'license', a.license_id, 'req_test',
-      now()
-    FROM counter, generate_series(1, ${count}::int) AS n,
-      (SELECT * FROM license_features WHERE license_id = ${license.id} ORDER BY feature_id LIMIT 1) AS a`
-})
 
 layer(TestServer.layer)("A small export", (it) => {
   it.effect("is complete at once, digested, and the same bytes for ever", () =>
@@ -79,7 +45,7 @@ layer(TestServer.layer)("A small export", (it) => {
       assert.include(lines[1]!, ",consume,'=1+1,")
       assert.strictEqual(sha256Hex(file.text), csv.artifact_digest)
       assert.notStrictEqual(csv.digest, csv.artifact_digest)
-      const again = assertAnswered(yield* send({ path: `${path}/${csv.id}` }), 200)
+      const again = assertAnswered(yield* send({ path: `${exportsPath}/${csv.id}` }), 200)
       assert.deepInclude(again, { digest: csv.digest, download_url: csv.download_url })
       const [event] = (yield* client.events.list({ query: { resource_id: csv.id } })).items
       assert.deepInclude(event, { event_type: "report_export.created", resource_type: "report_export" })
@@ -154,7 +120,7 @@ layer(TestServer.layer)("A small export", (it) => {
   it.effect("refuses filters as 422, with the field", () =>
     Effect.gen(function* () {
       const { client, send } = yield* TestServer
-      const create = (body: object) => send({ method: "POST", path, body })
+      const create = (body: object) => send({ method: "POST", path: exportsPath, body })
       for (const [report_kind, filters, detail] of [
         ["license-audit", {}, "filters.license_id"],
         ["license-audit", { license_id: 5 }, "filters.license_id"],
@@ -198,12 +164,12 @@ layer(TestServer.layer)("A small export", (it) => {
         )
       }
       for (const id of [license.id, customer.id]) {
-        assertRefused(yield* send({ path: `${path}/${id}` }), 404, "NOT_FOUND", "id")
+        assertRefused(yield* send({ path: `${exportsPath}/${id}` }), 404, "NOT_FOUND", "id")
         assertRefused(yield* download(id), 404, "NOT_FOUND", "id")
       }
       assertRefused(yield* create({ report_kind: "usage-summary", format: "xlsx" }), 422, "VALIDATION_ERROR", "format")
       assertRefused(yield* create({ report_kind: "colours" }), 422, "VALIDATION_ERROR", "report_kind")
-      assertRefused(yield* send({ path: `${path}/none` }), 404, "NOT_FOUND", "id")
+      assertRefused(yield* send({ path: `${exportsPath}/none` }), 404, "NOT_FOUND", "id")
       assertRefused(yield* download("none"), 404, "NOT_FOUND", "id")
     })
   )
@@ -247,7 +213,10 @@ layer(TestServer.layer)("A large export", (it) => {
       const { digest } = yield* client.reports.getExport({ params: { id: json.id } })
       assert.strictEqual(sha256Hex(figures.text), digest)
       assert.strictEqual((JSON.parse(figures.text) as { rows: ReadonlyArray<unknown> }).rows.length, 5_501)
-      const middle = yield* send({ path: `${path}/${json.id}/download`, headers: { range: "bytes=262100-262200" } })
+      const middle = yield* send({
+        path: `${exportsPath}/${json.id}/download`,
+        headers: { range: "bytes=262100-262200" }
+      })
       assert.strictEqual(middle.text, figures.text.slice(262_100, 262_201))
     })
   )
@@ -259,7 +228,7 @@ layer(TestServer.layer)("A large export", (it) => {
       const made = yield* client.reports.createExport({ payload: { report_kind: "usage-summary" } })
       const worker = yield* makeWorker
       yield* at(29 * 86_400)(worker.pass)
-      assertAnswered(yield* Effect.flatMap(TestServer, ({ send }) => send({ path: `${path}/${made.id}` })), 200)
+      assertAnswered(yield* Effect.flatMap(TestServer, ({ send }) => send({ path: `${exportsPath}/${made.id}` })), 200)
       yield* at(31 * 86_400)(worker.pass)
       assertRefused(yield* download(made.id), 404, "NOT_FOUND")
       assert.lengthOf(yield* sql`SELECT FROM report_export_chunks WHERE export_id = ${made.id}`, 0)

@@ -1,24 +1,21 @@
 import { assert, layer } from "@effect/vitest"
-import { Context, Effect, Layer } from "effect"
+import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
-import { ExportWorker } from "../../src/reports/ExportWorker.ts"
 import { printedRowsMax } from "../../src/reports/Printed.ts"
-import { ReportsDatabase } from "../../src/reports/ReportsDatabase.ts"
 import { sha256Hex } from "../../src/signing/Digest.ts"
-import * as RehearsalClock from "../../src/telemetry/RehearsalClock.ts"
 import { assertAnswered, assertRefused } from "../support/Envelopes.ts"
-import { type Metered, makeMetered } from "../support/Metered.ts"
+import { at, download, exportsPath, makeWorker, writeLedger } from "../support/Exports.ts"
+import { makeMetered } from "../support/Metered.ts"
 import { type PdfPage, readPdf } from "../support/PdfText.ts"
 import { TestServer } from "../support/TestServer.ts"
-
-const path = "/api/v1/reports/exports"
-const download = (id: string, headers = {}) =>
-  Effect.flatMap(TestServer, ({ send }) => send({ path: `${path}/${id}/download`, headers }))
 
 /** Makes a pdf over HTTP and reads its file. */
 const printed = Effect.fnUntraced(function* (report_kind: string, filters: object) {
   const { send } = yield* TestServer
-  const made = assertAnswered(yield* send({ method: "POST", path, body: { report_kind, format: "pdf", filters } }), 201)
+  const made = assertAnswered(
+    yield* send({ method: "POST", path: exportsPath, body: { report_kind, format: "pdf", filters } }),
+    201
+  )
   const { id, status } = made as { readonly id: string; readonly status: string }
   assert.strictEqual(status, "completed")
   const file = yield* download(id)
@@ -26,32 +23,6 @@ const printed = Effect.fnUntraced(function* (report_kind: string, filters: objec
 })
 
 const allText = (pages: ReadonlyArray<PdfPage>) => pages.map(({ text }) => text).join("\n")
-
-const step = Effect.gen(function* () {
-  const built = yield* Layer.build(Layer.fresh(ExportWorker.layer.pipe(Layer.provide(ReportsDatabase.layer))))
-  return Context.get(built, ExportWorker)
-})
-
-const at =
-  (seconds: number) =>
-  <A, E, R>(work: Effect.Effect<A, E, R>) =>
-    Effect.provide(
-      work,
-      RehearsalClock.layer(() => seconds * 1_000)
-    )
-
-/** Rows of the ledger on so many days, as if the license had been used that often. */
-const writeLedger = Effect.fnUntraced(function* ({ license }: Metered, count: number) {
-  const sql = yield* SqlClient.SqlClient
-  yield* sql`
-    WITH counter AS (UPDATE event_sequence SET ledger_last = ledger_last + ${count} RETURNING ledger_last - ${count} AS base)
-    INSERT INTO usage_ledger (sequence, license_id, feature_id, action, event_id, amount, balance_after, actor_type, actor_id,
-      request_id, occurred_at)
-    SELECT base + n, a.license_id, a.feature_id, 'consume', 'row-' || n, 3, 3 * n, 'license', a.license_id, 'req_test',
-      '2026-01-01T00:00:00Z'::timestamptz + n * interval '1 hour'
-    FROM counter, generate_series(1, ${count}::int) AS n,
-      (SELECT * FROM license_features WHERE license_id = ${license.id} ORDER BY feature_id LIMIT 1) AS a`
-})
 
 layer(TestServer.layer)("A pdf", (it) => {
   it.effect("of every kind says what it is of, and carries the digest of the figures on each page", () =>
@@ -163,17 +134,17 @@ layer(TestServer.layer)("A long pdf", (it) => {
     Effect.gen(function* () {
       const { client } = yield* TestServer
       const metered = yield* makeMetered
-      yield* writeLedger(metered, 4_321)
+      yield* writeLedger(metered, 4_321, { amount: 3, from: "2026-01-01T00:00:00Z" })
       const filters = { license_id: metered.license.id }
       const waiting = yield* client.reports.createExport({
         payload: { report_kind: "usage-ledger", format: "pdf", filters }
       })
       assert.strictEqual(waiting.status, "pending")
       assertRefused(yield* download(waiting.id), 409, "EXPORT_NOT_READY", "pending")
-      const dying = yield* step
+      const dying = yield* makeWorker
       assert.isTrue(yield* at(0)(dying.step))
       assert.strictEqual((yield* client.reports.getExport({ params: { id: waiting.id } })).rows, 2_000)
-      yield* at(61)((yield* step).pass)
+      yield* at(61)((yield* makeWorker).pass)
       const done = yield* client.reports.getExport({ params: { id: waiting.id } })
       assert.deepInclude(done, { status: "completed", rows: 4_321 })
       const { bytes } = yield* download(done.id)

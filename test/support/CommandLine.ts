@@ -13,20 +13,26 @@ export interface Ran {
   readonly error: string
 }
 
+/** Starts the program with these settings and nothing else in its environment, and keeps what it writes. */
+export const spawnProgram = (settings: Record<string, string>, args: ReadonlyArray<string>) => {
+  const child = spawn(process.execPath, [main, ...args], {
+    env: { PATH: process.env["PATH"], LICENSING_PORT: "0", ...settings },
+    stdio: ["ignore", "pipe", "pipe"]
+  })
+  const written = { out: "", error: "" }
+  child.stdout.on("data", (chunk) => {
+    written.out += chunk
+  })
+  child.stderr.on("data", (chunk) => {
+    written.error += chunk
+  })
+  return { child, written }
+}
+
 /** Runs a command with these settings and nothing else in its environment. */
 export const run = (settings: Record<string, string>, ...args: ReadonlyArray<string>): Effect.Effect<Ran> =>
   Effect.callback((resume) => {
-    const child = spawn(process.execPath, [main, ...args], {
-      env: { PATH: process.env["PATH"], LICENSING_PORT: "0", ...settings },
-      stdio: ["ignore", "pipe", "pipe"]
-    })
-    const written = { out: "", error: "" }
-    child.stdout.on("data", (chunk) => {
-      written.out += chunk
-    })
-    child.stderr.on("data", (chunk) => {
-      written.error += chunk
-    })
+    const { child, written } = spawnProgram(settings, args)
     child.on("close", (code) => resume(Effect.succeed({ code, ...written })))
     return Effect.sync(() => child.kill("SIGKILL"))
   })

@@ -1,29 +1,17 @@
-import { spawn } from "node:child_process"
-import { fileURLToPath } from "node:url"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
+import { spawnProgram } from "../support/CommandLine.ts"
 import { Database } from "../support/Database.ts"
 import { assertAnswered, assertRefused } from "../support/Envelopes.ts"
 import { hold, send } from "../support/RawHttp.ts"
 
-const program = fileURLToPath(new URL("../../src/main.ts", import.meta.url))
 const masterKey = Buffer.alloc(32, 9).toString("base64")
 
 /** The service as a process: what it writes, line by line, and how it ends. */
 const start = (settings: Record<string, string>, ...args: ReadonlyArray<string>) =>
   Effect.acquireRelease(
     Effect.sync(() => {
-      const child = spawn(process.execPath, [program, ...args], {
-        env: { PATH: process.env["PATH"], LICENSING_PORT: "0", ...settings },
-        stdio: ["ignore", "pipe", "pipe"]
-      })
-      const written = { out: "", error: "" }
-      child.stdout.on("data", (chunk) => {
-        written.out += chunk
-      })
-      child.stderr.on("data", (chunk) => {
-        written.error += chunk
-      })
+      const { child, written } = spawnProgram(settings, args)
       const exit = Effect.callback<number | null>((resume) => {
         if (child.exitCode !== null) return resume(Effect.succeed(child.exitCode))
         child.on("exit", (code) => resume(Effect.succeed(code)))
