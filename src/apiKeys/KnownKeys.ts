@@ -74,7 +74,7 @@ const makeKeys = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
 
   // Many tokens in one statement: whoever guesses thousands of them a second is to cost the database little.
-  const read = yield* gather({
+  const { ask: read } = yield* gather({
     lanes: 2,
     batchMax: 256,
     run: Effect.fnUntraced(function* (hashes: ReadonlyArray<string>) {

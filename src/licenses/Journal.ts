@@ -4,11 +4,11 @@
  * updated only where its revision, its policy's and its catalog's are still those of the decision; one that does not match
  * drops out of the group with all its rows, and its actor decides again. Replies leave only after the commit.
  */
-import { Clock, Context, Effect, Layer, Random, Schedule } from "effect"
+import { Clock, Context, Effect, Exit, Layer, Random, Schedule } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import { insertAnswers } from "../auth/KeptAnswers.ts"
 import { EventLog, type EventRow, type UsageRow } from "../events/EventLog.ts"
-import { gather } from "../postgres/Gather.ts"
+import { type Gathered, gather } from "../postgres/Gather.ts"
 import { Postgres } from "../postgres/Postgres.ts"
 import { isChangedMeanwhile, isForeignKeyViolation, violates } from "../postgres/Sql.ts"
 import { retryTransaction } from "../postgres/Transactions.ts"
@@ -28,7 +28,8 @@ const groupMax = 512
  */
 const lanes = 1
 
-const stale = Effect.succeed<Verdict>("stale")
+const committed = Exit.succeed<Verdict>("committed")
+const stale = Exit.succeed<Verdict>("stale")
 
 type Write = Effect.Effect<unknown, SqlError.SqlError>
 
@@ -36,9 +37,9 @@ export class Journal extends Context.Service<
   Journal,
   {
     /** Commits one license's draft, together with whatever else is waiting. At most one draft per license may be under way. */
-    commit(draft: Draft): Effect.Effect<Verdict>
+    readonly commit: Gathered<Draft, Verdict>
     /** Writes down that devices were seen, where nothing else was decided: it needs no fence. */
-    note(devices: Iterable<DeviceRecord>): Effect.Effect<void>
+    readonly note: Gathered<ReadonlyArray<DeviceRecord>, void>
   }
 >()("licensing/licenses/Journal") {
   static readonly layer = Layer.effect(
@@ -123,11 +124,11 @@ export class Journal extends Context.Service<
         )
 
       /** A draft that the database refuses must not take the others of its group with it: each is then tried alone. */
-      const commitAll = (drafts: ReadonlyArray<Draft>): Effect.Effect<ReadonlyArray<Effect.Effect<Verdict>>> =>
+      const commitAll = (drafts: ReadonlyArray<Draft>): Effect.Effect<ReadonlyArray<Exit.Exit<Verdict>>> =>
         commitGroup(drafts).pipe(
-          Effect.map((verdicts) => verdicts.map((verdict) => Effect.succeed(verdict))),
+          Effect.map((verdicts) => verdicts.map((verdict) => (verdict === "stale" ? stale : committed))),
           Effect.catch((error) => {
-            if (drafts.length === 1) return Effect.succeed([isOvertaken(error) ? stale : Effect.die(error)])
+            if (drafts.length === 1) return Effect.succeed([isOvertaken(error) ? stale : Exit.die(error)])
             return violates(error, "usage_ledger_event_id") ? commitNew(drafts) : commitEach(drafts)
           })
         )
@@ -147,16 +148,18 @@ export class Journal extends Context.Service<
         return drafts.map((draft) => (repeating.has(draft.base.license.id) ? stale : verdicts.next().value!))
       })
 
-      const commit = yield* gather({ lanes, batchMax: groupMax, run: commitAll })
+      const groups = yield* gather({ lanes, batchMax: groupMax, run: commitAll })
       const noteAll = Effect.fnUntraced(function* (sights: ReadonlyArray<ReadonlyArray<DeviceRecord>>) {
         yield* retryTransaction(Statements.note(sql, sights.flat()))
         return sights.map(() => undefined)
       }, Effect.orDie)
       const note = yield* gather({ lanes: 1, batchMax: groupMax, run: noteAll })
-      return Journal.of({
-        commit: (draft) => Effect.flatten(commit(draft)),
-        note: (devices) => note(Array.from(devices))
-      })
+      const commit: Gathered<Draft, Verdict> = {
+        ask: (draft) => Effect.flatten(groups.ask(draft)),
+        push: (draft, settle) =>
+          groups.push(draft, (exit) => settle(Exit.isSuccess(exit) ? exit.value : Exit.failCause(exit.cause)))
+      }
+      return Journal.of({ commit, note })
     })
   )
 }

@@ -23,7 +23,7 @@ export interface Knowledge {
 
 type Found = { -readonly [K in keyof Knowledge]: Knowledge[K] }
 
-const nothing: Knowledge = {
+export const nothing: Knowledge = {
   counted: noEntries(),
   features: noEntries(),
   versions: undefined,
@@ -50,7 +50,16 @@ export const gatherKnowledge = (
   asked: ReadonlyArray<Asked>,
   now: number,
   certain: boolean
-): Effect.Effect<Knowledge> => {
+): Effect.Effect<Knowledge> => missingKnowledge(lookups, state, asked, now, certain) ?? Effect.succeed(nothing)
+
+/** The same where something has to be looked up; undefined where memory is enough, as it nearly always is. */
+export const missingKnowledge = (
+  lookups: LicenseLookups["Service"],
+  state: LicenseState,
+  asked: ReadonlyArray<Asked>,
+  now: number,
+  certain: boolean
+): Effect.Effect<Knowledge> | undefined => {
   const found: Found = { ...nothing }
   const fetches: Array<Effect.Effect<void>> = []
   const needed: Array<Needs> = []
@@ -67,7 +76,7 @@ export const gatherKnowledge = (
   if (now + lookAheadMillis >= state.silentFrom) fetches.push(findSilent(lookups, state, now + 2 * lookAheadMillis))
   const ofVersions = needed.some(({ appVersion }) => appVersion !== undefined)
   const ofOthers = needed.some(({ resettable }) => resettable === true)
-  if (fetches.length === 0 && !ofVersions && !ofOthers) return Effect.succeed(nothing)
+  if (fetches.length === 0 && !ofVersions && !ofOthers) return undefined
   return Effect.gen(function* () {
     yield* Effect.all(fetches, { concurrency: "unbounded", discard: true })
     if (ofVersions) found.versions = yield* lookups.versions(state.license.product_id, state.catalogRevision)

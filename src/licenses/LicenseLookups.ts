@@ -65,8 +65,8 @@ export class LicenseLookups extends Context.Service<
     LicenseLookups,
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const device = yield* gather({ lanes: 2, batchMax: 256, run: devicesOf(sql) })
-      const counted = yield* gather({ lanes: 2, batchMax: 256, run: countedOf(sql) })
+      const { ask: device } = yield* gather({ lanes: 2, batchMax: 256, run: devicesOf(sql) })
+      const { ask: counted } = yield* gather({ lanes: 2, batchMax: 256, run: countedOf(sql) })
 
       const deviceById = Effect.fnUntraced(function* (licenseId: string, id: string) {
         const [row] = yield* sql<Nullable<DeviceRecord> & Owned>`

@@ -4,9 +4,15 @@
  */
 import { Effect, Exit, FiberSet } from "effect"
 
+export interface Gathered<In, Out> {
+  ask(input: In): Effect.Effect<Out>
+  /** The same for whoever is no fiber: `settle` is called once, never before this returns, and must not throw. */
+  push(input: In, settle: (exit: Exit.Exit<Out>) => void): void
+}
+
 interface Waiting<In, Out> {
   readonly input: In
-  readonly resume: (effect: Effect.Effect<Out>) => void
+  readonly settle: (exit: Exit.Exit<Out>) => void
 }
 
 /**
@@ -25,8 +31,8 @@ export const gather = Effect.fnUntraced(function* <In, Out>(options: {
   const take = () => queue.splice(0, options.batchMax)
   const runOf = (batch: ReadonlyArray<Waiting<In, Out>>) => Effect.exit(options.run(batch.map(({ input }) => input)))
   const answer = (batch: ReadonlyArray<Waiting<In, Out>>, exit: Exit.Exit<ReadonlyArray<Out>>) => {
-    for (const [index, { resume }] of batch.entries()) {
-      resume(Exit.isSuccess(exit) ? Effect.succeed(exit.value[index] as Out) : Effect.failCause(exit.cause))
+    for (const [index, { settle }] of batch.entries()) {
+      settle(Exit.isSuccess(exit) ? Exit.succeed(exit.value[index] as Out) : Exit.failCause(exit.cause))
     }
   }
 
@@ -55,12 +61,12 @@ export const gather = Effect.fnUntraced(function* <In, Out>(options: {
     lanes--
   })
 
-  return (input: In): Effect.Effect<Out> =>
-    Effect.callback<Out>((resume) => {
-      queue.push({ input, resume })
-      if (lanes < options.lanes) {
-        lanes++
-        fork(lane)
-      }
-    })
+  const push: Gathered<In, Out>["push"] = (input, settle) => {
+    queue.push({ input, settle })
+    if (lanes === options.lanes) return
+    lanes++
+    fork(lane)
+  }
+  const gathered: Gathered<In, Out> = { push, ask: (input) => Effect.callback((resume) => push(input, resume)) }
+  return gathered
 })

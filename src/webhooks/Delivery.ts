@@ -255,5 +255,5 @@ const makeSettle = Effect.gen(function* () {
       Effect.provideService(CurrentActor, { actor_type: "system", actor_id: "webhook-delivery" })
     )
 
-  return yield* gather<Rows.Outcome, undefined>({ lanes: 1, batchMax: settledMax, run: patiently })
+  return (yield* gather<Rows.Outcome, undefined>({ lanes: 1, batchMax: settledMax, run: patiently })).ask
 })

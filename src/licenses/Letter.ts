@@ -1,0 +1,59 @@
+/** What waits in an actor's mailbox, and deciding it: each letter in turn, on what time and the letters before it have left. */
+import { Effect } from "effect"
+import { type Code, type Refusal, refuse } from "../api/Failure.ts"
+import type { AnswerRow } from "../api/KeptAnswer.ts"
+import type { Draft } from "./Draft.ts"
+import type { Origin, Rule } from "./LicenseCommand.ts"
+import { settle } from "./Lifecycle.ts"
+
+export interface Letter {
+  readonly rule: Rule<unknown, unknown, Code>
+  readonly command: unknown
+  readonly origin: Origin
+  readonly resume: (effect: Answer) => void
+  readonly begin: (reply: unknown) => unknown
+  /** Of a request with an Idempotency-Key: words its answer before the commit, so that the two are written together. */
+  readonly keep?: (reply: unknown) => Effect.Effect<{ readonly value: unknown; readonly row: AnswerRow }>
+  readonly committed?: () => void
+}
+
+export type Answer = Effect.Effect<unknown, Refusal>
+
+/** A letter's outcome: a refusal, or what the rule replies. */
+export type Decided = { readonly refusal: Refusal } | { readonly reply: unknown }
+
+export const decide = (draft: Draft, letters: ReadonlyArray<Letter>, now: number): ReadonlyArray<Decided> =>
+  letters.map(({ rule, command, origin }) => {
+    // Before each letter: the one before may have moved an expiry behind the clock.
+    draft.settle(settle(draft, now), now)
+    const outcome = rule.decide(draft, command, now)
+    draft.apply(outcome.accepted ? outcome.changes : { events: outcome.events ?? [] }, origin, now)
+    return outcome.accepted
+      ? { reply: outcome.reply(draft) }
+      : { refusal: refuse(outcome.code, outcome.message, outcome.detail) }
+  })
+
+export const isRefused = (decided: Decided): decided is { readonly refusal: Refusal } => "refusal" in decided
+
+/** The answer to a letter whose answer is kept by nobody. */
+export const answerOf = (letter: Letter, decided: Decided): Answer =>
+  isRefused(decided) ? Effect.fail(decided.refusal) : Effect.succeed(letter.begin(decided.reply))
+
+/** The answers, and into the draft the rows of those that are kept with the change. */
+export const keepAnswers = Effect.fnUntraced(function* (
+  draft: Draft,
+  letters: ReadonlyArray<Letter>,
+  decided: ReadonlyArray<Decided>
+) {
+  const answers: Array<Answer> = []
+  for (const [index, outcome] of decided.entries()) {
+    const letter = letters[index]!
+    if (letter.keep === undefined || isRefused(outcome)) answers.push(answerOf(letter, outcome))
+    else {
+      const { value, row } = yield* letter.keep(outcome.reply)
+      draft.answers.push(row)
+      answers.push(Effect.succeed(value))
+    }
+  }
+  return answers
+})
