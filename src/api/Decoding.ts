@@ -10,6 +10,7 @@ import { HttpRouter, HttpServerRequest } from "effect/http"
 import { type HttpApiEndpoint, HttpApiError, type HttpApiGroup } from "effect/http-api"
 import { type Refusal, refuse } from "./Failure.ts"
 import { bodyRefusal, queryRefusal } from "./Faults.ts"
+import { bytesOf } from "./Intake.ts"
 import { bodyFault, type JsonFault, parseBody } from "./JsonText.ts"
 import { PathIds } from "./PathIds.ts"
 import { Decoding, PathTables } from "./Requests.ts"
@@ -46,10 +47,10 @@ export const layer: Layer.Layer<Decoding, never, PathIds> = Layer.effect(
 
 const invalidJson = ({ message, detail }: JsonFault) => refuse("INVALID_JSON", message, detail)
 
-// The body was read by `Intake`; the platform hands out the same bytes again.
+// The body was read by `Intake`.
 const checkBody = Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) =>
-  Effect.flatMap(Effect.orDie(request.arrayBuffer), (bytes) => {
-    const fault = bodyFault(Buffer.from(bytes))
+  Effect.flatMap(bytesOf(request), (bytes) => {
+    const fault = bodyFault(bytes)
     return fault === undefined ? Effect.void : Effect.fail(invalidJson(fault))
   })
 )

@@ -5,10 +5,11 @@
  * codes; an endpoint declares the same codes with `failures(...)`; the compiler holds the two together and the document
  * is derived from it.
  */
-import { Data, DateTime, Effect, Schema, SchemaGetter } from "effect"
+import { Data, Effect, Schema, SchemaGetter } from "effect"
 import { HttpApiSchema } from "effect/http-api"
 import { currentMeta, Meta } from "./Meta.ts"
 import { RequestContext } from "./RequestContext.ts"
+import { formatTimestamp } from "./Timestamp.ts"
 
 /** Error codes with their HTTP status. A limit that a policy sets is 403; 409 is a clash with another request or a record. */
 export const statuses = {
@@ -148,5 +149,5 @@ export const failures = <const C extends Code>(...codes: ReadonlyArray<C>): Read
 /** The error envelope as a value, for answers given before or outside the routes. */
 export const errorEnvelope = (refusal: RefusalOf<Code>, requestId: string, nowMillis: number) => ({
   error: errorBody(refusal),
-  meta: { request_id: requestId, timestamp: DateTime.formatIso(DateTime.makeUnsafe(nowMillis)) }
+  meta: { request_id: requestId, timestamp: formatTimestamp(nowMillis) }
 })

@@ -78,11 +78,23 @@ const readWhole = (source: IncomingMessage): Effect.Effect<Buffer, IntakeRefusal
     return Effect.sync(leave)
   })
 
+/** The bytes that were read, where they are kept. */
+const kept = Symbol("licensing/api/Intake")
+
+/** The body of a request that `Intake` has let in, however it was read. */
+export const bytesOf = (request: HttpServerRequest.HttpServerRequest): Effect.Effect<Buffer> => {
+  const bytes = (request as { readonly [kept]?: Buffer })[kept]
+  return bytes === undefined
+    ? Effect.map(Effect.orDie(request.arrayBuffer), (all) => Buffer.from(all))
+    : Effect.succeed(bytes)
+}
+
 /**
  * Lays the body beside the request for everyone after. Its own properties hide the getters that would read it from the socket.
  * An object made from the request as its prototype would do, too, but V8 rebuilds an object that becomes a prototype.
  */
 const keepBody = (request: HttpServerRequest.HttpServerRequest, bytes: Buffer): void => {
+  Object.defineProperty(request, kept, { value: bytes })
   Object.defineProperty(request, "arrayBuffer", { value: Effect.sync(() => arrayBufferOf(bytes)) })
   Object.defineProperty(request, "text", { value: Effect.sync(() => bytes.toString()) })
 }

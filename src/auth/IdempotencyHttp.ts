@@ -9,6 +9,7 @@ import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { type HttpApiEndpoint, HttpApiSchema } from "effect/http-api"
 import { SqlClient, SqlError } from "effect/sql"
 import { errorEnvelope, isRefusal, noteRefused, refuse, statuses } from "../api/Failure.ts"
+import { bytesOf } from "../api/Intake.ts"
 import { type AnswerRow, KeptAnswer } from "../api/KeptAnswer.ts"
 import { RequestContext } from "../api/RequestContext.ts"
 import { sha256, sha256Hex } from "../signing/Digest.ts"
@@ -84,15 +85,18 @@ export const layer = Layer.effect(
       return yield* run(sql, handler, endpoint, rowOf)
     })
 
-    const withKey = Effect.fnUntraced(function* (handler: Handler, endpoint: HttpApiEndpoint.Top) {
-      const { headers } = yield* HttpServerRequest.HttpServerRequest
-      const key = headers["idempotency-key"] ?? ""
-      if (key === "") return Context.get(endpoint.annotations, KeyRequired) ? yield* keyMissing : yield* handler
-      if (key.length > idempotencyKeyMax) return yield* keyMalformed
-      return yield* places
-        .withPermit(sql.withTransaction(once(handler, endpoint, key)))
-        .pipe(Effect.catchIf(SqlError.isSqlError, Effect.die))
-    })
+    /** Nearly no request has a key: one without it goes on in the same step. */
+    const withKey = (handler: Handler, endpoint: HttpApiEndpoint.Top) => {
+      const keyless = Context.get(endpoint.annotations, KeyRequired) ? Effect.fail(keyMissing) : handler
+      return Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ headers }): Handler => {
+        const key = headers["idempotency-key"] ?? ""
+        if (key === "") return keyless
+        if (key.length > idempotencyKeyMax) return Effect.fail(keyMalformed)
+        return places
+          .withPermit(sql.withTransaction(once(handler, endpoint, key)))
+          .pipe(Effect.catchIf(SqlError.isSqlError, Effect.die))
+      })
+    }
 
     return Idempotency.of((handler, { endpoint }) =>
       reads.has(endpoint.method) ? handler : (withKey(handler, endpoint) as typeof handler)
@@ -199,5 +203,5 @@ const open = (masterKey: MasterKey["Service"], body: Uint8Array, scope: Uint8Arr
   Effect.orDie(masterKey.open(body, aadOf(scope)))
 
 const bodyHash = Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) =>
-  Effect.map(Effect.orDie(request.arrayBuffer), (body) => Buffer.from(sha256Hex(new Uint8Array(body)), "hex"))
+  Effect.map(bytesOf(request), (body) => Buffer.from(sha256Hex(body), "hex"))
 )

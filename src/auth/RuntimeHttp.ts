@@ -4,7 +4,7 @@
  * compares the hash with the one it holds, so a rotated or foreign key is refused there whatever is cached here.
  */
 import { Context, Effect, Layer, Option, Predicate, Redacted } from "effect"
-import { HttpServerRequest } from "effect/http"
+import { type HttpRouter, HttpServerRequest } from "effect/http"
 import type { HttpApiEndpoint } from "effect/http-api"
 import { isRefusal, refuse } from "../api/Failure.ts"
 import { RequestContext } from "../api/RequestContext.ts"
@@ -30,51 +30,62 @@ export const layer = Layer.effect(
     const remembered = makeGenerations<string>(rememberedMax)
     const refused = Effect.andThen(limits.failure, Effect.fail(invalid))
 
-    const licenseIdOf = (keyHash: string): Effect.Effect<string | undefined> => {
-      const known = remembered.get(keyHash)
-      return known === undefined
-        ? Effect.tap(store.licenseIdOf(keyHash), (found) =>
-            Effect.sync(() => found !== undefined && remembered.set(keyHash, found))
-          )
-        : Effect.succeed(known)
-    }
+    const licenseIdOf = (keyHash: string) =>
+      Effect.tap(store.licenseIdOf(keyHash), (found) =>
+        Effect.sync(() => found !== undefined && remembered.set(keyHash, found))
+      )
 
-    const identify = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest) {
-      const { scheme, credential, repeated } = authorizationHeader(request)
-      if (repeated) return yield* refused
-      if (scheme !== "license" || credential === "") return yield* missing
-      const key = LicenseKey.parse(credential)
-      if (Option.isNone(key)) return yield* refused
-      const keyHash = LicenseKey.hashHex(key.value)
-      const licenseId = yield* licenseIdOf(keyHash)
-      return licenseId === undefined
-        ? yield* refused
-        : { licenseId, keyHash, licenseKey: () => Redacted.make(key.value) }
-    })
-
-    const authorize = Effect.fnUntraced(function* <A, E, R>(
-      handler: Effect.Effect<A, E, R | LicenseCredential>,
-      endpoint: HttpApiEndpoint.Top
-    ) {
-      const license = yield* identify(yield* HttpServerRequest.HttpServerRequest)
-      yield* limits.runtime(license.licenseId, Context.get(endpoint.annotations, IsActivation))
-      const context = yield* RequestContext
-      context.runtimeCall = { licenseId: license.licenseId, operation: endpoint.identifier }
-      return yield* handler.pipe(
+    /** Lets the holder of the key in, and runs the handler for it. */
+    const admit = (
+      handler: Handler,
+      endpoint: HttpApiEndpoint.Top,
+      license: LicenseCredential["Service"]
+    ): Admitted => {
+      const { keyHash, licenseId } = license
+      const run = Effect.withFiber((fiber): Handler => {
+        fiber.getRef(RequestContext).runtimeCall = { licenseId, operation: endpoint.identifier }
+        return handler
+      }).pipe(
         // The key was the license's until it was rotated: by now it is a failed credential like any other.
         Effect.tapError((error) => {
           if (!isInvalidKey(error)) return Effect.void
-          remembered.delete(license.keyHash)
+          remembered.delete(keyHash)
           return limits.failure
         }),
-        Effect.provideService(LicenseCredential, license),
-        Effect.provideService(CurrentActor, { actor_type: "license", actor_id: license.licenseId })
+        // Both in one step.
+        Effect.updateContext((context: Context.Context<HttpRouter.Provided>) =>
+          Context.add(Context.add(context, LicenseCredential, license), CurrentActor, {
+            actor_type: "license",
+            actor_id: licenseId
+          })
+        )
       )
-    })
+      return Effect.andThen(limits.runtime(licenseId, Context.get(endpoint.annotations, IsActivation)), run)
+    }
+
+    const authorize = (handler: Handler, endpoint: HttpApiEndpoint.Top) =>
+      Effect.flatMap(HttpServerRequest.HttpServerRequest, (request): Admitted => {
+        const { scheme, credential, repeated } = authorizationHeader(request)
+        if (repeated) return refused
+        if (scheme !== "license" || credential === "") return Effect.fail(missing)
+        const key = LicenseKey.parse(credential)
+        if (Option.isNone(key)) return refused
+        const keyHash = LicenseKey.hashHex(key.value)
+        const licenseKey = () => Redacted.make(key.value)
+        const known = remembered.get(keyHash)
+        if (known !== undefined) return admit(handler, endpoint, { licenseId: known, keyHash, licenseKey })
+        return Effect.flatMap(licenseIdOf(keyHash), (licenseId) =>
+          licenseId === undefined ? refused : admit(handler, endpoint, { licenseId, keyHash, licenseKey })
+        )
+      })
 
     return RuntimeAuthorization.of({ LicenseKey: (handler, { endpoint }) => authorize(handler, endpoint) })
   })
 )
+
+type Middleware = RuntimeAuthorization["Service"]["LicenseKey"]
+type Handler = Parameters<Middleware>[0]
+type Admitted = ReturnType<Middleware>
 
 /** The framework wraps what a handler fails with before a middleware for credentials sees it. */
 const isInvalidKey = (error: unknown): boolean => {

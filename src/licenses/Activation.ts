@@ -54,7 +54,7 @@ export const activate: Rule<ActivateCommand, Entitlement, AdmissionCode | LimitC
         devices: [activated],
         events: [
           deviceEvent(view, "license.activated", activated, {
-            ...command.binding.redacted,
+            ...command.binding.redacted(),
             binding_kind: activated.binding_kind,
             status: { old: device?.status ?? null, new: "active" }
           })
@@ -191,7 +191,7 @@ export const deactivate: Rule<
         devices: [deactivated],
         events: [
           deviceEvent(view, "license.deactivated", deactivated, {
-            ...command.binding.redacted,
+            ...command.binding.redacted(),
             binding_kind: device.binding_kind,
             status: { old: "active", new: deactivated.status }
           })

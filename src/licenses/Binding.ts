@@ -14,5 +14,5 @@ export interface Binding extends BindingName {
   readonly app_version?: string | undefined
   readonly ip_address?: string | undefined
   /** The members that name the machine, each as a short digest: what events and logs may show of it. */
-  readonly redacted: { readonly [member: string]: string }
+  redacted(): { readonly [member: string]: string }
 }

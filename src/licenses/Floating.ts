@@ -50,7 +50,7 @@ export const checkout: Rule<
         leases: held === undefined ? [lease] : [{ ...held, status: "superseded", ended_at: now }, lease],
         events: [
           leaseEvent(view, "lease.checked_out", lease, {
-            ...command.binding.redacted,
+            ...command.binding.redacted(),
             binding_kind: device.binding_kind,
             ...(held === undefined ? undefined : { superseded: held.id })
           })

@@ -44,7 +44,7 @@ export const issueOffline: Rule<
             event_type: "license.offline_issued",
             resource_type: "license",
             resource_id: view.license.id,
-            metadata: { device_id: device.id, ...command.binding.redacted, ...offline }
+            metadata: { device_id: device.id, ...command.binding.redacted(), ...offline }
           }
         ]
       },

@@ -1,5 +1,4 @@
 /** From what a request says of its machine to the binding that rules decide on. */
-import { Effect } from "effect"
 import { canonicalize } from "../api/CanonicalJson.ts"
 import { type Refusal, refuse } from "../api/Failure.ts"
 import type { Binding } from "../licenses/Binding.ts"
@@ -24,11 +23,11 @@ const missingFingerprint = refuse(
 export const bindingOf = (
   request: BindingRequest,
   ip_address: string | undefined
-): Effect.Effect<Binding, Refusal<"VALIDATION_ERROR">> => {
+): Binding | Refusal<"VALIDATION_ERROR"> => {
   const key = request.is_container === true ? containerKey(request) : request.fingerprint
-  if (key === undefined) return Effect.fail(request.is_container === true ? missingContainer : missingFingerprint)
+  if (key === undefined) return request.is_container === true ? missingContainer : missingFingerprint
   const { fingerprint, hostname, os, container_id, cluster_id, namespace, pod_name, app_version } = request
-  return Effect.succeed({
+  return {
     kind: request.is_container === true ? "container" : "hardware",
     key,
     fingerprint,
@@ -43,10 +42,8 @@ export const bindingOf = (
     is_container: request.is_container ?? false,
     ip_address,
     // Looked at for an event only, and two microseconds to make.
-    get redacted() {
-      return digests(request)
-    }
-  })
+    redacted: () => digests(request)
+  }
 }
 
 /** SHA-256 over the canonical JSON of the ids that are given, so that it does not matter how a client orders them. */

@@ -2,7 +2,7 @@
  * The runtime operations: a request becomes a command to the license's actor, its payload is signed, and the signed bytes
  * are sent as they are. An answer is written once and never serialised again.
  */
-import { Context, Effect, Layer } from "effect"
+import { Context, Effect, identity, Layer } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { HttpServerResponse } from "effect/http"
 import type { Json } from "../api/CanonicalJson.ts"
@@ -14,6 +14,7 @@ import type { LicenseCredential } from "../auth/Runtime.ts"
 import { generateLease } from "../auth/Tokens.ts"
 import * as Activation from "../licenses/Activation.ts"
 import type { KeyedCommand } from "../licenses/Admission.ts"
+import type { Binding } from "../licenses/Binding.ts"
 import { consume } from "../licenses/Consumption.ts"
 import * as Floating from "../licenses/Floating.ts"
 import { LicenseActors } from "../licenses/LicenseActors.ts"
@@ -57,22 +58,16 @@ export class Runtime extends Context.Service<
       const envelope = yield* OfflineEnvelope
       const random = yield* SecureRandom.SecureRandom
 
-      const commandOf = Effect.fnUntraced(function* (credential: Credential, request: BindingRequest) {
-        const { clientAddress, runtimeCall } = yield* RequestContext
-        const binding = yield* bindingOf(request, clientAddress)
-        if (runtimeCall !== undefined) runtimeCall.binding = binding
-        return { keyHash: credential.keyHash, binding }
-      })
-
       /** `{data, signature, meta}` with the very bytes that were signed. */
-      const answer = Effect.fnUntraced(function* (signed: Effect.Effect<Signed>) {
-        const { bytes, signature } = yield* signed
-        const meta = yield* currentMeta
-        return HttpServerResponse.text(
-          `{"data":${bytes},"signature":${JSON.stringify(signature)},"meta":${JSON.stringify(meta)}}`,
-          { contentType: "application/json" }
+      const answer = (signed: Effect.Effect<Signed>) =>
+        Effect.flatMap(signed, ({ bytes, signature }) =>
+          Effect.map(currentMeta, (meta) =>
+            HttpServerResponse.text(
+              `{"data":${bytes},"signature":${JSON.stringify(signature)},"meta":${JSON.stringify(meta)}}`,
+              { contentType: "application/json" }
+            )
+          )
         )
-      })
 
       /** The signature is made while the change is committed; it leaves only after that. */
       const ask = <Command extends KeyedCommand, Payload, C extends Code>(
@@ -84,72 +79,99 @@ export class Runtime extends Context.Service<
         return asRuntime(actors.ask(credential.licenseId, rule, command, answer, begin))
       }
 
+      const askLease = <C extends Code>(
+        rule: Rule<Floating.LeaseCommand, unknown, C>,
+        credential: Credential,
+        { lease_token }: LeaseRequest
+      ): Answer<C> => {
+        const tokenHash = sha256Hex(lease_token)
+        return Effect.andThen(
+          noteCall({ leaseTokenHash: tokenHash }),
+          ask(rule, credential, { keyHash: credential.keyHash, tokenHash })
+        )
+      }
+
+      /** Asks with what a request says of its machine, once that is known to name one. */
+      const askBound = <Command extends KeyedCommand, Payload, C extends Code>(
+        rule: Rule<Command, Payload, C>,
+        credential: Credential,
+        request: BindingRequest,
+        commandOf: (bound: Bound) => Command
+      ): Answer<C> => withBinding(credential, request, (bound) => ask(rule, credential, commandOf(bound)))
+
       return Runtime.of({
-        activate: Effect.fnUntraced(function* (credential, request) {
-          const command = yield* commandOf(credential, request)
-          return yield* ask(Activation.activate, credential, { ...command, newDeviceId: yield* ids.make("device") })
-        }),
-        validate: Effect.fnUntraced(function* (credential, request) {
-          const answer = yield* ask(Activation.validate, credential, yield* commandOf(credential, request))
-          validations.count(credential.licenseId, "validations")
-          return answer
-        }),
-        check: Effect.fnUntraced(function* (credential, request) {
-          return yield* ask(Activation.check, credential, yield* commandOf(credential, request))
-        }),
-        consume: Effect.fnUntraced(function* (credential, request) {
+        activate: (credential, request) =>
+          Effect.flatMap(ids.make("device"), (newDeviceId) =>
+            askBound(Activation.activate, credential, request, (bound) => ({ ...bound, newDeviceId }))
+          ),
+        validate: (credential, request) =>
+          Effect.map(askBound(Activation.validate, credential, request, identity), (answer) => {
+            validations.count(credential.licenseId, "validations")
+            return answer
+          }),
+        check: (credential, request) => askBound(Activation.check, credential, request, identity),
+        consume: (credential, request) => {
           const { feature_code, event_id, amount = 1 } = request
-          yield* noteCall({ featureCode: feature_code })
-          return yield* ask(consume, credential, {
-            ...(yield* commandOf(credential, request)),
-            feature_code,
-            event_id,
-            amount
-          })
-        }),
-        deactivate: Effect.fnUntraced(function* (credential, request) {
-          return yield* ask(Activation.deactivate, credential, yield* commandOf(credential, request))
-        }),
-        offline: Effect.fnUntraced(function* (credential, request) {
-          const command = yield* commandOf(credential, request)
-          const seal = (payload: object) =>
-            answer(
-              Effect.flatMap(envelope.seal(credential.licenseKey(), payload as Json), (sealed) =>
-                signer.sign(sealed as unknown as Json)
+          return Effect.andThen(
+            noteCall({ featureCode: feature_code }),
+            askBound(consume, credential, request, ({ keyHash, binding }) => ({
+              keyHash,
+              binding,
+              feature_code,
+              event_id,
+              amount
+            }))
+          )
+        },
+        deactivate: (credential, request) => askBound(Activation.deactivate, credential, request, identity),
+        offline: (credential, request) =>
+          withBinding(credential, request, (command) => {
+            const seal = (payload: object) =>
+              answer(
+                Effect.flatMap(envelope.seal(credential.licenseKey(), payload as Json), (sealed) =>
+                  signer.sign(sealed as unknown as Json)
+                )
               )
-            )
-          return yield* asRuntime(actors.ask(credential.licenseId, issueOffline, command, seal))
-        }),
+            return asRuntime(actors.ask(credential.licenseId, issueOffline, command, seal))
+          }),
         checkout: Effect.fnUntraced(function* (credential, request) {
           const leaseToken = yield* Effect.provideService(generateLease, SecureRandom.SecureRandom, random)
-          return yield* ask(Floating.checkout, credential, {
-            ...(yield* commandOf(credential, request)),
-            newDeviceId: yield* ids.make("device"),
-            newLeaseId: yield* ids.make("lease"),
-            leaseToken,
-            tokenHash: sha256Hex(leaseToken)
-          })
+          const newDeviceId = yield* ids.make("device")
+          const newLeaseId = yield* ids.make("lease")
+          const fresh = { newDeviceId, newLeaseId, leaseToken, tokenHash: sha256Hex(leaseToken) }
+          return yield* askBound(Floating.checkout, credential, request, (bound) => ({ ...bound, ...fresh }))
         }),
-        heartbeat: Effect.fnUntraced(function* (credential, request) {
-          return yield* ask(Floating.heartbeat, credential, yield* leaseCommandOf(credential, request))
-        }),
-        checkin: Effect.fnUntraced(function* (credential, request) {
-          return yield* ask(Floating.checkin, credential, yield* leaseCommandOf(credential, request))
-        })
+        heartbeat: (credential, request) => askLease(Floating.heartbeat, credential, request),
+        checkin: (credential, request) => askLease(Floating.checkin, credential, request)
       })
     })
   ).pipe(Layer.provide(OfflineEnvelope.layer))
 }
 
-const leaseCommandOf = ({ keyHash }: Credential, { lease_token }: LeaseRequest) => {
-  const tokenHash = sha256Hex(lease_token)
-  return Effect.as(noteCall({ leaseTokenHash: tokenHash }), { keyHash, tokenHash } satisfies Floating.LeaseCommand)
+/** What commands of a machine have in common. */
+interface Bound extends KeyedCommand {
+  readonly binding: Binding
 }
+
+const withBinding = <A, E>(
+  { keyHash }: Credential,
+  request: BindingRequest,
+  use: (bound: Bound) => Effect.Effect<A, E>
+): Effect.Effect<A, E | Refusal<"VALIDATION_ERROR">> =>
+  Effect.withFiber((fiber): Effect.Effect<A, E | Refusal<"VALIDATION_ERROR">> => {
+    const { clientAddress, runtimeCall } = fiber.getRef(RequestContext)
+    const binding = bindingOf(request, clientAddress)
+    if (isRefusal(binding)) return Effect.fail(binding)
+    if (runtimeCall !== undefined) runtimeCall.binding = binding
+    return use({ keyHash, binding })
+  })
 
 /** Leaves with the request what it is about, in case it is refused. */
 const noteCall = (known: Pick<RuntimeCall, "featureCode" | "leaseTokenHash">) =>
-  Effect.map(RequestContext, ({ runtimeCall }) => {
+  Effect.withFiber<void>((fiber) => {
+    const { runtimeCall } = fiber.getRef(RequestContext)
     if (runtimeCall !== undefined) Object.assign(runtimeCall, known)
+    return Effect.void
   })
 
 /** A license that is gone has no key any more. */

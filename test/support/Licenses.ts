@@ -160,7 +160,7 @@ const bindingOf = (kind: Binding["kind"], key: string, given: BindingInput): Bin
     ...given,
     kind,
     key,
-    redacted: Object.fromEntries(named)
+    redacted: () => Object.fromEntries(named)
   })
 }
 

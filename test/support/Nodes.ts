@@ -67,5 +67,5 @@ export const hardware = (fingerprint: string): Binding => ({
   fingerprint,
   is_vm: false,
   is_container: false,
-  redacted: { fingerprint: `sha256:${sha256Hex(fingerprint).slice(0, 12)}` }
+  redacted: () => ({ fingerprint: `sha256:${sha256Hex(fingerprint).slice(0, 12)}` })
 })

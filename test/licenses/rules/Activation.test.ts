@@ -52,7 +52,7 @@ describe("activate", () => {
         metadata: {
           device_id: deviceOf(machine).id,
           binding_kind: "hardware",
-          ...machine.redacted,
+          ...machine.redacted(),
           status: { old: null, new: "active" }
         }
       }
@@ -169,7 +169,7 @@ describe("deactivate", () => {
         metadata: {
           device_id: device.id,
           binding_kind: "hardware",
-          ...machine.redacted,
+          ...machine.redacted(),
           status: { old: "active", new: "deactivated" }
         }
       }

@@ -64,7 +64,7 @@ describe("checkout", () => {
           license_id: "lic_1",
           device_id: deviceOf(machine).id,
           binding_kind: "hardware",
-          ...machine.redacted
+          ...machine.redacted()
         }
       }
     ])

@@ -24,7 +24,7 @@ describe("offline", () => {
           event_type: "license.offline_issued",
           resource_type: "license",
           resource_id: "lic_1",
-          metadata: { device_id: device.id, ...machine.redacted, offline_expires_at, binding_kind }
+          metadata: { device_id: device.id, ...machine.redacted(), offline_expires_at, binding_kind }
         }
       ]
     })
