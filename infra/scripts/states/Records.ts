@@ -66,7 +66,7 @@ export const bindingOf = (key: string) => ({
   fingerprint: key,
   is_vm: false,
   is_container: false,
-  redacted: {}
+  redacted: () => ({})
 })
 
 export const deviceOf = (name: string, status: DeviceStatus, holds_slot: boolean): DeviceRecord => ({
