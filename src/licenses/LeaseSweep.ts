@@ -12,7 +12,7 @@ import { isCutOff, lapseEvent } from "./Lifecycle.ts"
 import { byClock, lockLicenses } from "./Sweeping.ts"
 
 /** Leases in one transaction: see the sweep of expiries. */
-const batchSize = 100
+const batchSize = 50
 
 /** Where a batch ended in the order of lapses. */
 type Place = Pick<LeaseRecord, "id" | "expires_at">

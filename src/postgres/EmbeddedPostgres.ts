@@ -52,6 +52,9 @@ const serverSettings: Readonly<Record<string, string>> = {
   fsync: "on",
   synchronous_commit: "on",
   wal_compression: "on",
+  // These would follow the size of a log segment, which is small here: see DatabaseFolder.
+  wal_buffers: "4MB",
+  min_wal_size: "80MB",
   max_wal_size: "1GB",
   random_page_cost: "1.1",
   // Short statements on a small machine gain nothing from compilation or parallel workers, which also want /dev/shm.

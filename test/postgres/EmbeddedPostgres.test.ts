@@ -36,12 +36,14 @@ it.live("makes a database on the first start and keeps it over the next", () =>
         yield* sql`CREATE TABLE kept AS SELECT 'Zürich' AS place`
         const [row] =
           yield* sql`SELECT current_setting('listen_addresses') AS address, current_setting('server_encoding') AS encoding,
-          current_setting('synchronous_commit') AS commits, datlocprovider = 'b' AS builtin, lower('Ä') AS lower
+          current_setting('synchronous_commit') AS commits, current_setting('wal_segment_size') AS segment,
+          datlocprovider = 'b' AS builtin, lower('Ä') AS lower
           FROM pg_database WHERE datname = current_database()`
         assert.deepStrictEqual(row, {
           address: "127.0.0.1",
           encoding: "UTF8",
           commits: "on",
+          segment: "2MB",
           builtin: true,
           lower: "ä"
         })
