@@ -31,6 +31,8 @@ export interface Start {
 export type Runtime = "node" | "deno"
 
 const programs = { node: `${root}node_modules/.bin/node`, deno: `${root}node_modules/.bin/deno` }
+/** As `npm start` does: what was compiled once is not compiled, nor are its types taken away, at the next start. */
+const compiled = { NODE_COMPILE_CACHE: `${root}node_modules/.cache/compiled` }
 const leading = { node: [], deno: ["run", "--allow-all"] }
 
 /** The service itself. */
@@ -47,7 +49,7 @@ export const start = async ({ args, log, runtime = "node", settings }: Start): P
   const output = openSync(log, "a")
   const child = spawn(programs[runtime], [...leading[runtime], ...args], {
     cwd: root,
-    env: { ...inherited(), ...settings(port) },
+    env: { ...compiled, ...inherited(), ...settings(port) },
     stdio: ["ignore", output, output]
   })
   closeSync(output)

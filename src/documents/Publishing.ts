@@ -14,14 +14,25 @@ export const DocumentsHttp = Layer.unwrap(
       document("/openapi.yaml", "application/yaml", () => openApiYaml(baseUrl)),
       addressed("/llms.txt", baseUrl, llmsText),
       addressed("/llms-full.txt", baseUrl, llmsFullText),
-      // The page brings its script along and asks nobody else for anything.
-      HttpApiScalar.layer(publishedApi(baseUrl), {
-        path: "/docs",
-        scalar: { withDefaultFonts: false, showOperationId: true }
-      })
+      reference(baseUrl)
     )
   )
 )
+
+/**
+ * The page brings its script along and asks nobody else for anything. Script and page are 16 MB of memory, so they are made only
+ * when somebody looks.
+ */
+const reference = (baseUrl: string | undefined) =>
+  HttpRouter.use(
+    Effect.fnUntraced(function* (router) {
+      const path = "/docs"
+      const scalar = { withDefaultFonts: false, showOperationId: true }
+      const layer = HttpApiScalar.layer(publishedApi(baseUrl), { path, scalar })
+      const page = yield* Effect.cached(Effect.scoped(HttpRouter.toHttpEffect(layer)))
+      yield* router.add("GET", path, Effect.orDie(Effect.flatten(page)))
+    })
+  )
 
 const response = (text: string, contentType: string) =>
   HttpServerResponse.text(text, { contentType, headers: { "cache-control": "public, max-age=300" } })

@@ -6,8 +6,6 @@ import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { Context, Effect, FileSystem, Layer, Schema } from "effect"
 import { Settings } from "../Config.ts"
 import type { ReportKind } from "./Filter.ts"
-import { drawPdf } from "./Pdf.ts"
-import { isFont } from "./PdfPen.ts"
 import { makePrintedReader } from "./PrintedReports.ts"
 
 /** The font that the operator has named cannot be used. */
@@ -58,6 +56,7 @@ export class Printing extends Context.Service<
             push: reader.push,
             finish: Effect.fn("Printing.finish")(function* (digest: string) {
               const origin = { exportId: id, digest, generatedAt: generated_at }
+              const { drawPdf } = yield* drawing
               return yield* drawPdf(reader.printed(), origin, yield* fonts)
             })
           }
@@ -67,11 +66,15 @@ export class Printing extends Context.Service<
   ).pipe(Layer.provide(NodeFileSystem.layer))
 }
 
+/** What draws is 20 MB of memory, which a service that prints nothing has no use for. */
+const drawing = Effect.promise(() => import("./Pdf.ts"))
+
 /** A setting `file` or `file#name`. What it names is opened once at the start, so that a wrong one is told then. */
 const otherFont = Effect.fnUntraced(function* (files: FileSystem.FileSystem, setting: string | undefined) {
   if (setting === undefined) return undefined
   const [, path = "", name] = /^(.*?)(?:#([^#/]*))?$/u.exec(setting) ?? []
   const bytes = yield* Effect.mapError(files.readFile(path), () => new FontRefused())
+  const { isFont } = yield* Effect.promise(() => import("./PdfPen.ts"))
   return isFont(bytes, name) ? { path, name } : yield* new FontRefused()
 })
 
