@@ -49,7 +49,9 @@ export class LicenseState {
     this.catalogRevision = loaded.catalogRevision
     this.assignments = sortedByCode(loaded.assignments)
     this.leases = new LiveLeases(loaded.leases)
-    this.heartbeats = new Due((device) => heartbeatDueAt(device, loaded.policy))
+    // What the function holds on to is the policy alone: all that was loaded would stay in memory beside what it has become.
+    const { policy } = loaded
+    this.heartbeats = new Due((device) => heartbeatDueAt(device, policy))
     for (const device of loaded.devices) this.know(device)
     this.devicesComplete = loaded.devicesComplete
     this.silentFrom = loaded.devicesComplete || !loaded.policy.require_heartbeat ? Number.POSITIVE_INFINITY : 0

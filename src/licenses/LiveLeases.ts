@@ -4,11 +4,11 @@
  */
 import { Due } from "./Due.ts"
 import type { LeaseRecord } from "./LicenseState.ts"
-import { noEntries, put } from "./SmallMap.ts"
+import { drop, noEntries, put } from "./SmallMap.ts"
 
 export class LiveLeases {
-  private readonly tokens = new Map<string, LeaseRecord>()
-  private readonly devices = new Map<string, LeaseRecord>()
+  private tokens = noEntries<LeaseRecord>()
+  private devices = noEntries<LeaseRecord>()
   private readonly due = new Due<LeaseRecord>(({ expires_at }) => expires_at)
 
   constructor(leases: Iterable<LeaseRecord>) {
@@ -38,8 +38,8 @@ export class LiveLeases {
   /** Takes over the state of a lease: one that is not live any more is forgotten. */
   put(lease: LeaseRecord): void {
     if (lease.status === "live") {
-      this.tokens.set(lease.token_hash, lease)
-      this.devices.set(lease.device_id, lease)
+      this.tokens = put(this.tokens, lease.token_hash, lease)
+      this.devices = put(this.devices, lease.device_id, lease)
       this.due.put(lease.token_hash, lease)
     } else {
       this.drop(lease)
@@ -47,10 +47,10 @@ export class LiveLeases {
   }
 
   private drop({ token_hash, device_id }: LeaseRecord): void {
-    this.tokens.delete(token_hash)
+    this.tokens = drop(this.tokens, token_hash)
     this.due.drop(token_hash)
     // A lease that superseded this one may stand there already.
-    if (this.devices.get(device_id)?.token_hash === token_hash) this.devices.delete(device_id)
+    if (this.devices.get(device_id)?.token_hash === token_hash) this.devices = drop(this.devices, device_id)
   }
 }
 

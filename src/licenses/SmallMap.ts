@@ -1,6 +1,6 @@
 /**
- * Maps that mostly stay empty. A draft has ten of them and lives for some milliseconds, so they are made only when something is
- * put into them.
+ * Maps that mostly stay empty. A draft has ten of them and lives for some milliseconds, and what is held of each license has
+ * four more, so they are made only when something is put into them.
  */
 
 const none: ReadonlyMap<string, never> = new Map<string, never>()
