@@ -33,13 +33,16 @@ export type Runtime = "node" | "deno"
 const programs = { node: `${root}node_modules/.bin/node`, deno: `${root}node_modules/.bin/deno` }
 /** As `npm start` does: what was compiled once is not compiled, nor are its types taken away, at the next start. */
 const compiled = { NODE_COMPILE_CACHE: `${root}node_modules/.cache/compiled` }
+/** What `npm start` tells Node, so that what is toured and measured is what is run. */
+const { scripts } = JSON.parse(readFileSync(`${root}package.json`, "utf8")) as { scripts: { start: string } }
+const nodeOptions = scripts.start.split(" ").filter((word) => word.startsWith("--"))
 const leading = { node: [], deno: ["run", "--allow-all"] }
 
 /** The service itself. */
 export const startService = (options: Omit<Start, "args" | "settings"> & { settings: Record<string, string> }) =>
   start({
     ...options,
-    args: ["src/main.ts", "serve"],
+    args: [...(options.runtime === "deno" ? [] : nodeOptions), "src/main.ts", "serve"],
     settings: (port) => ({ LICENSING_HOST: "127.0.0.1", LICENSING_PORT: String(port), ...options.settings })
   })
 
