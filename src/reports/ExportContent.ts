@@ -1,36 +1,38 @@
 /**
  * What stands in the file of an export. The figures are fixed as canonical JSON first, which the digest is taken of; every format
- * shows those figures and none looked up later. The ledger comes in pieces, for it may be as long as there is disk.
+ * shows those figures and none looked up later. The ledger comes in pieces (`LedgerPieces.ts`), for it may be as long as there is
+ * disk.
  */
 import { Effect, Schema } from "effect"
 import type { SqlClient } from "effect/sql"
 import { canonicalize, type Json } from "../api/CanonicalJson.ts"
 import { formatTimestamp } from "../api/Timestamp.ts"
 import { Event } from "../events/Event.ts"
-import type { Row } from "../postgres/Sql.ts"
-import { periodOf, tooMany } from "./Asked.ts"
+import { tooMany } from "./Asked.ts"
 import { type Cell, csvLine } from "./Csv.ts"
 import { customerSummary } from "./CustomerSummary.ts"
 import type { ReportExportFormat } from "./Export.ts"
 import { decodeFilters, type ReportKind } from "./Filter.ts"
-import { ledgerTables, narrowed } from "./LedgerRows.ts"
-import { ledgerCsv, ledgerFields, ledgerJson } from "./LedgerText.ts"
 import { licenseAudit } from "./LicenseAudit.ts"
+import { andSums, nothing, type PieceSums } from "./PieceSums.ts"
 import * as Report from "./Report.ts"
 import { settlement } from "./Settlement.ts"
-import { ledgerColumns } from "./UsageLedger.ts"
 import { usageSummary } from "./UsageSummary.ts"
 
 /** A piece of an export. Both texts of all pieces, one after another, are the whole. */
 export interface Piece {
-  /** The figures as canonical JSON, in UTF-8. */
-  readonly snapshot: Uint8Array
+  /** The figures as canonical JSON, in UTF-8; undefined where the CSV tells them, so that they need not be stored beside it. */
+  readonly snapshot: Uint8Array | undefined
   /** The same as CSV, where that is wanted. */
   readonly csv: Uint8Array
+  /** The digests of all pieces up to this one, where they are known. */
+  readonly sums: PieceSums | undefined
   readonly rows: number
   /** The last row of the ledger that is in it. */
   readonly collected: number
   readonly last: boolean
+  /** To be said when the piece is stored: its bytes are written over then. */
+  readonly release: () => void
 }
 
 /** What an export is asked for, as it is stored. */
@@ -45,80 +47,22 @@ export interface Asked {
 /** Reads filters as they are stored: what was accepted once stays right. */
 const decoded = <K extends ReportKind>(kind: K, filters: Asked["filters"]) => Effect.orDie(decodeFilters(kind, filters))
 
-/** Rows that are written out in one go: a few milliseconds, then requests have their turn. */
-const rowsAtATime = 100
-
-interface From {
-  readonly collected: number
-  readonly first: boolean
-  readonly limit: number
-}
-
-/** The next piece of an export of the ledger, of at most `limit` rows after the one numbered `collected`. */
-export const ledgerPiece = (sql: SqlClient.SqlClient, asked: Asked, from: From) =>
-  Effect.flatMap(ledgerRows(sql, asked, from.collected, from.limit), (rows) => ledgerText(asked, rows, from))
-
-type LedgerRow = Row<Report.UsageLedgerRow>
-
-export const ledgerRows = Effect.fnUntraced(function* (
-  sql: SqlClient.SqlClient,
-  asked: Asked,
-  collected: number,
-  limit: number
-) {
-  const filter = yield* decoded("usage-ledger", asked.filters)
-  return yield* sql<LedgerRow>`
-    SELECT ${sql.literal(ledgerColumns)} FROM ${ledgerTables(sql)}
-    WHERE ${narrowed(sql, filter)} AND u.sequence > ${collected} AND u.sequence <= ${asked.ledger_last}
-    ORDER BY u.sequence LIMIT ${limit}`
-})
-
-/** Rows as a piece; fewer than `limit` are the last ones. */
-export const ledgerText = Effect.fnUntraced(function* (
-  asked: Asked,
-  rows: ReadonlyArray<LedgerRow>,
-  { collected, first, limit }: From
-) {
-  const last = rows.length < limit
-  const slices = Array.from({ length: Math.ceil(rows.length / rowsAtATime) }, (_, index) =>
-    rows.slice(index * rowsAtATime, (index + 1) * rowsAtATime)
-  )
-  const csv = asked.format === "csv"
-  const texts = yield* Effect.forEach(slices, (slice) =>
-    Effect.map(Effect.yieldNow, () => ({
-      snapshot: slice.map(ledgerJson).join(","),
-      csv: csv ? slice.map(ledgerCsv).join("") : ""
-    }))
-  )
-  const head = first ? yield* ledgerHead(asked) : texts.length > 0 ? "," : ""
-  const piece: Piece = {
-    snapshot: Buffer.from(head + texts.map(({ snapshot }) => snapshot).join(",") + (last ? "]}" : "")),
-    csv: Buffer.from((first && csv ? csvLine(ledgerFields) : "") + texts.map(({ csv }) => csv).join("")),
-    rows: rows.length,
-    collected: rows.at(-1)?.sequence ?? collected,
-    last
-  }
-  return piece
-})
-
-// "rows" is the last name in the canonical order, so that rows can follow whatever comes before.
-const ledgerHead = Effect.fnUntraced(function* ({ filters, generated_at, report_kind }: Asked) {
-  const { from, to } = yield* periodOf(yield* decoded("usage-ledger", filters), generated_at)
-  const period = { ...(from === undefined ? undefined : { from: formatTimestamp(from) }), to: formatTimestamp(to) }
-  const head = canonicalize({ filters, generated_at: formatTimestamp(generated_at), period, report_kind })
-  return `${head.slice(0, -1)},"rows":[`
-})
-
 /** An export of any other report, whole. More rows than `rowsMax` are refused. */
 export const wholePiece = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, asked: Asked, rowsMax: number) {
   const { report, table } = yield* reportOf(sql, asked, rowsMax)
   const { filters, generated_at, report_kind } = asked
+  const snapshot = Buffer.from(
+    canonicalize({ filters, generated_at: formatTimestamp(generated_at), report, report_kind })
+  )
+  const csv = Buffer.from(asked.format === "csv" ? csvOf(table) : "")
   const piece: Piece = {
-    snapshot: Buffer.from(canonicalize({ filters, generated_at: formatTimestamp(generated_at), report, report_kind })),
-    csv: Buffer.from(asked.format === "csv" ? csvOf(table) : ""),
+    snapshot,
+    csv,
+    sums: andSums(nothing, snapshot, csv),
     rows: table.rows.length,
     collected: 0,
-    last: true
+    last: true,
+    release: () => {}
   }
   return piece
 })

@@ -1,16 +1,20 @@
 /** The rows of exports. Bytes are stored in chunks, so that no file has to fit into memory, neither written nor read. */
 import { Effect, Stream } from "effect"
-import type { SqlClient } from "effect/sql"
-import { columns, instant, json } from "../postgres/Parameters.ts"
+import type { SqlClient, SqlError } from "effect/sql"
+import { instant, json } from "../postgres/Parameters.ts"
 import { present, type Row } from "../postgres/Sql.ts"
 import { makeDigest } from "../signing/Digest.ts"
 import type { StoredExport } from "./Export.ts"
 import type { Asked, Piece } from "./ExportContent.ts"
+import { LedgerFigures, ledgerHead } from "./LedgerFigures.ts"
 import type { PartSum, PieceSums } from "./PieceSums.ts"
 import type { Printing } from "./Printing.ts"
 
-/** Bytes of a chunk: large enough to be few, small enough to hold many downloads in memory. */
-const chunkBytes = 262_144
+/**
+ * Bytes of a chunk: large enough to be few, small enough to hold many downloads in memory. A statement with one takes a little
+ * less than 256 KiB, which the driver has room for without taking twice as much.
+ */
+const chunkBytes = 260_096
 
 export type Part = "snapshot" | "artifact"
 
@@ -40,6 +44,15 @@ export const insertExport = (sql: SqlClient.SqlClient, row: ExportRow) => sql`
     ${row.created_by}, ${instant(row.generated_at)}, ${row.ledger_last}, ${instant(row.created_at)},
     ${instant(row.updated_at)})`
 
+/** The number of the event that tells of an export: what was there when it was asked for. */
+export const askedBy = (sql: SqlClient.SqlClient, id: string) =>
+  Effect.map(
+    sql<{ readonly sequence: number }>`
+      SELECT sequence FROM events WHERE resource_id = ${id} AND event_type = 'report_export.created'
+      ORDER BY sequence LIMIT 1`,
+    ([row]) => row?.sequence
+  )
+
 /** Takes the oldest export that nobody is at, until an instant. */
 export const claimExport = (sql: SqlClient.SqlClient, now: number, until: number) =>
   Effect.map(
@@ -65,8 +78,10 @@ export const writePiece = Effect.fnUntraced(function* (
   piece: Piece,
   times: { readonly now: number; readonly until: number }
 ) {
-  const snapshot = chunksOf(piece.snapshot)
   const artifact = chunksOf(piece.csv)
+  const snapshot = piece.snapshot === undefined ? [] : chunksOf(piece.snapshot)
+  // A chunk of the file without one of figures beside it tells them itself.
+  while (piece.snapshot !== undefined && snapshot.length < artifact.length) snapshot.push(new Uint8Array())
   const chunks = Math.max(snapshot.length, artifact.length)
   // The next piece need not wait for the disk: where a machine fails, rows and how far they go are lost together. What completes
   // the export is waited for, and with it all that came before.
@@ -79,25 +94,29 @@ export const writePiece = Effect.fnUntraced(function* (
     RETURNING ${sql.literal(working)}`
   if (written === undefined) return undefined
   yield* insertChunks(sql, row, "snapshot", snapshot)
-  if (artifact.length > 0) yield* insertChunks(sql, row, "artifact", artifact)
+  yield* insertChunks(sql, row, "artifact", artifact)
   return present<ExportRow>(written)
 })
 
-const chunksOf = (bytes: Uint8Array): ReadonlyArray<Uint8Array> =>
+const chunksOf = (bytes: Uint8Array): Array<Uint8Array> =>
   Array.from({ length: Math.ceil(bytes.length / chunkBytes) }, (_, index) =>
     bytes.subarray(index * chunkBytes, (index + 1) * chunkBytes)
   )
 
+/** One chunk with each statement: the driver takes room for whole statements, twice as much for one that is twice as long. */
 const insertChunks = (
   sql: SqlClient.SqlClient,
-  { chunks_done, id }: ExportRow,
+  { chunks_done, id }: Pick<ExportRow, "chunks_done" | "id">,
   part: Part,
   chunks: ReadonlyArray<Uint8Array>
 ) =>
-  sql`
-    INSERT INTO report_export_chunks (export_id, part, ordinal, bytes)
-    SELECT ${id}, ${part}, ${chunks_done} + place - 1, bytes
-    FROM unnest(${columns.bytea(chunks)}) WITH ORDINALITY AS chunk (bytes, place)`
+  Effect.forEach(
+    chunks,
+    (chunk, index) => sql`
+      INSERT INTO report_export_chunks (export_id, part, ordinal, bytes)
+      VALUES (${id}, ${part}, ${chunks_done + index}, ${chunk})`,
+    { discard: true }
+  )
 
 /**
  * Completes an export whose pieces are all there, and prints what is to be printed. Digests that are not known are taken over
@@ -111,12 +130,16 @@ export const completeExport = Effect.fnUntraced(function* (
 ) {
   const print = row.format === "pdf" ? begin(row) : undefined
   const known = print === undefined ? sums : undefined
-  const figures = known === undefined ? yield* digestOf(sql, row.id, "snapshot", print?.push) : summed(known.snapshot)
+  const figures =
+    known === undefined ? yield* digestOf(yield* figuresOf(sql, row), print?.push) : summed(known.snapshot)
   if (print !== undefined) {
     const file = yield* print.finish(figures.digest)
     yield* insertChunks(sql, { ...row, chunks_done: 0 }, "artifact", chunksOf(file))
   }
-  const stored = known === undefined ? digestOf(sql, row.id, "artifact") : Effect.succeed(summed(known.artifact))
+  const stored =
+    known === undefined
+      ? Effect.flatMap(chunks(sql, row.id, "artifact"), (file) => digestOf(file))
+      : Effect.succeed(summed(known.artifact))
   const file = partOf(row) === "snapshot" ? figures : yield* stored
   yield* sql`
     UPDATE report_exports SET status = 'completed', digest = ${figures.digest}, artifact_digest = ${file.digest},
@@ -131,12 +154,11 @@ export const completeExport = Effect.fnUntraced(function* (
 // Of a copy: a transaction that is tried again asks once more.
 const summed = ({ digest, size }: PartSum) => ({ digest: digest.copy().hex(), size })
 
-const digestOf = (sql: SqlClient.SqlClient, id: string, part: Part, also: (bytes: Uint8Array) => void = () => {}) =>
+const digestOf = (bytes: Stream.Stream<Uint8Array, SqlError.SqlError>, also: (bytes: Uint8Array) => void = () => {}) =>
   Effect.gen(function* () {
     const digest = makeDigest()
     let size = 0
-    const chunks = yield* chunkSizes(sql, id, part)
-    yield* Stream.runForEach(readChunks(sql, id, part, slicesOf(chunks)), (bytes) =>
+    yield* Stream.runForEach(bytes, (bytes) =>
       Effect.sync(() => {
         digest.update(bytes)
         size += bytes.length
@@ -145,6 +167,34 @@ const digestOf = (sql: SqlClient.SqlClient, id: string, part: Part, also: (bytes
     )
     return { digest: digest.hex(), size }
   })
+
+/** All chunks of a part. */
+const chunks = (sql: SqlClient.SqlClient, id: string, part: Part) =>
+  Effect.map(chunkSizes(sql, id, part), (sizes) => readChunks(sql, id, part, slicesOf(sizes)))
+
+/** The figures, where they are not stored as the file tells them. */
+const figuresOf = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, row: ExportRow) {
+  const stored = yield* chunkSizes(sql, row.id, "snapshot")
+  if (row.format !== "csv" || row.report_kind !== "usage-ledger")
+    return readChunks(sql, row.id, "snapshot", slicesOf(stored))
+  const ordinals = new Set(stored.map(({ ordinal }) => ordinal))
+  const told = (yield* chunkSizes(sql, row.id, "artifact")).filter(({ ordinal }) => !ordinals.has(ordinal))
+  const figures = new LedgerFigures(yield* Effect.orDie(ledgerHead(row)))
+  const all = [
+    ...stored.map((chunk) => ({ ...chunk, part: "snapshot" as const })),
+    ...told.map((chunk) => ({ ...chunk, part: "artifact" as const }))
+  ]
+  return Stream.concat(
+    Stream.mapEffect(
+      Stream.fromIterable(all.toSorted((one, other) => one.ordinal - other.ordinal)),
+      ({ ordinal, part }) =>
+        Effect.map(readChunk(sql, row.id, part, ordinal), (bytes) =>
+          part === "snapshot" ? figures.stored(bytes) : figures.told(bytes)
+        )
+    ),
+    Stream.suspend(() => Stream.succeed(figures.end()))
+  )
+})
 
 export const failExport = (sql: SqlClient.SqlClient, { attempts, id }: ExportRow, failure: string, now: number) => sql`
   UPDATE report_exports SET status = 'failed', failure = ${failure}, leased_until = NULL, updated_at = ${instant(now)}
@@ -184,9 +234,12 @@ export const slicesOf = (
 /** Reads one chunk after another, as they are taken. */
 export const readChunks = (sql: SqlClient.SqlClient, id: string, part: Part, slices: ReadonlyArray<Slice>) =>
   Stream.mapEffect(Stream.fromIterable(slices), ({ end, ordinal, start }) =>
-    Effect.map(
-      sql<{ readonly bytes: Uint8Array }>`
-        SELECT bytes FROM report_export_chunks WHERE export_id = ${id} AND part = ${part} AND ordinal = ${ordinal}`,
-      ([row]) => row!.bytes.subarray(start, end)
-    )
+    Effect.map(readChunk(sql, id, part, ordinal), (bytes) => bytes.subarray(start, end))
+  )
+
+const readChunk = (sql: SqlClient.SqlClient, id: string, part: Part, ordinal: number) =>
+  Effect.map(
+    sql<{ readonly bytes: Uint8Array }>`
+      SELECT bytes FROM report_export_chunks WHERE export_id = ${id} AND part = ${part} AND ordinal = ${ordinal}`,
+    ([row]) => row!.bytes
   )

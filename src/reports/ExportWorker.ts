@@ -8,9 +8,9 @@ import { SqlClient } from "effect/sql"
 import { Settings } from "../Config.ts"
 import { instant } from "../postgres/Parameters.ts"
 import { transaction } from "../postgres/Sql.ts"
-import { ledgerPiece, ledgerRows, ledgerText, type Piece, wholePiece } from "./ExportContent.ts"
-import { claimExport, completeExport, type ExportRow, failExport, writePiece } from "./ExportStore.ts"
-import { firstSums, type PieceSums, withPiece } from "./PieceSums.ts"
+import { type Piece, wholePiece } from "./ExportContent.ts"
+import { askedBy, claimExport, completeExport, type ExportRow, failExport, writePiece } from "./ExportStore.ts"
+import { makeLedgerPieces } from "./LedgerPieces.ts"
 import { Printing } from "./Printing.ts"
 import { ReportsDatabase } from "./ReportsDatabase.ts"
 
@@ -43,22 +43,31 @@ export class ExportWorker extends Context.Service<
       const inTransaction = transaction(sql)
       const times = Effect.map(Clock.currentTimeMillis, (now) => ({ now, until: now + leaseMillis }))
 
+      const ledgerOf = (row: ExportRow) =>
+        Effect.flatMap(askedBy(sql, row.id), (since) =>
+          makeLedgerPieces(row, { since, rows: row.rows, collected: row.collected })
+        )
+
       const pieceOf = Effect.fnUntraced(function* (row: ExportRow) {
         if (row.report_kind === "usage-ledger") {
+          const { read, write } = yield* ledgerOf(row)
           const from = { collected: row.collected, first: row.chunks_done === 0, limit: pieceRows }
-          return { row, piece: yield* reports.snapshot(ledgerPiece(reports.sql, row, from)) }
+          const page = read(reports.sql, from)
+          return { row, piece: yield* reports.snapshot(Effect.flatMap(page, (page) => write(reports.sql, page))) }
         }
         const asOfNow = { ...row, generated_at: yield* Clock.currentTimeMillis }
         return { row: asOfNow, piece: yield* reports.snapshot(wholePiece(reports.sql, asOfNow, wholeRowsMax)) }
       })
 
       /** Stores a piece; what there is to be done after it, unless that is nothing, or another node's. */
-      const store = Effect.fnUntraced(function* (row: ExportRow, piece: Piece, sums: PieceSums | undefined) {
-        const at = yield* times
-        const written = yield* writePiece(sql, row, piece, at)
-        if (written !== undefined && piece.last) yield* completeExport(sql, printing, written, { now: at.now, sums })
-        return piece.last ? undefined : written
-      }, inTransaction)
+      const store = (row: ExportRow, piece: Piece) =>
+        Effect.gen(function* () {
+          const at = yield* times
+          const written = yield* writePiece(sql, row, piece, at)
+          if (written !== undefined && piece.last)
+            yield* completeExport(sql, printing, written, { now: at.now, sums: piece.sums })
+          return piece.last ? undefined : written
+        }).pipe(inTransaction, Effect.ensuring(Effect.sync(piece.release)))
 
       // What the report refuses it will refuse again.
       const giveUp = (row: ExportRow) => (refusal: { readonly message: string }) =>
@@ -68,35 +77,33 @@ export class ExportWorker extends Context.Service<
 
       const next = (row: ExportRow) =>
         pieceOf(row).pipe(
-          Effect.flatMap(({ piece, row }) => store(row, piece, undefined)),
+          Effect.flatMap(({ piece, row }) => store(row, piece)),
           Effect.catch(giveUp(row))
         )
 
       /** The pieces of an export of the ledger: while one is stored, the next is written out and the one after it read. */
       const ledgerPieces = (row: ExportRow) =>
-        Stream.paginate(row.collected, (collected) =>
-          Effect.map(reports.snapshot(ledgerRows(reports.sql, row, collected, pieceRows)), (rows) => {
-            const last = rows.length < pieceRows ? Option.none() : Option.fromNullishOr(rows.at(-1)?.sequence)
-            return [[{ rows, collected }], last] as const
-          })
-        ).pipe(
-          Stream.buffer({ capacity: 1 }),
-          Stream.mapEffect(({ rows, collected }) => {
+        Effect.map(ledgerOf(row), ({ read, write }) =>
+          Stream.paginate(row.collected, (collected) => {
             const first = row.chunks_done === 0 && collected === row.collected
-            return ledgerText(row, rows, { collected, first, limit: pieceRows })
-          }),
-          Stream.buffer({ capacity: 1 })
-        )
+            const page = reports.snapshot(read(reports.sql, { collected, first, limit: pieceRows }))
+            return Effect.map(
+              page,
+              (page) => [[page], page.last ? Option.none() : Option.some(page.collected)] as const
+            )
+          }).pipe(
+            Stream.buffer({ capacity: 1 }),
+            Stream.mapEffect((page) => reports.snapshot(write(reports.sql, page))),
+            Stream.buffer({ capacity: 1 })
+          )
+        ).pipe(Stream.unwrap)
 
       /** Makes an export to its end, or to where another node has taken it. */
       const finish = Effect.fnUntraced(function* (claimed: ExportRow) {
         if (claimed.report_kind !== "usage-ledger") return yield* next(claimed)
         let row = claimed
-        let sums: PieceSums | undefined
         const goesOn = Effect.fnUntraced(function* (piece: Piece) {
-          if (row.chunks_done === 0) sums = firstSums(piece)
-          else if (sums !== undefined) sums = withPiece(sums, piece)
-          const written = yield* store(row, piece, sums)
+          const written = yield* store(row, piece)
           if (written !== undefined) row = written
           return written !== undefined
         })

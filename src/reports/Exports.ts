@@ -12,7 +12,7 @@ import { transaction } from "../postgres/Sql.ts"
 import { Workers } from "../workers/Workers.ts"
 import { checkScope, isTooMany } from "./Asked.ts"
 import type { ReportExportCreate, ReportExportFormat, StoredExport } from "./Export.ts"
-import { type Asked, ledgerPiece, type Piece, wholePiece } from "./ExportContent.ts"
+import { type Asked, type Piece, wholePiece } from "./ExportContent.ts"
 import {
   chunkSizes,
   completeExport,
@@ -25,7 +25,7 @@ import {
   writePiece
 } from "./ExportStore.ts"
 import { decodeFilters, type Scope, untaken } from "./Filter.ts"
-import { firstSums } from "./PieceSums.ts"
+import { makeLedgerPieces } from "./LedgerPieces.ts"
 import { Printing } from "./Printing.ts"
 import { ReportsDatabase } from "./ReportsDatabase.ts"
 
@@ -69,13 +69,17 @@ export class Exports extends Context.Service<
       const workers = yield* Effect.serviceOption(Workers)
       const wake = Option.match(workers, { onNone: () => Effect.void, onSome: ({ wake }) => wake(exportWorker) })
 
+      const ledgerAtOnce = Effect.fnUntraced(function* (asked: Asked, rowsMax: number) {
+        const { read, write } = yield* makeLedgerPieces(asked)
+        const page = yield* read(reports.sql, { collected: 0, first: true, limit: rowsMax })
+        return page.last ? yield* write(reports.sql, page) : undefined
+      })
+
       /** The whole content where it is small enough to be waited for. */
       const atOnce = (asked: Asked, rowsMax: number) =>
         reports.snapshot(
           asked.report_kind === "usage-ledger"
-            ? Effect.map(ledgerPiece(reports.sql, asked, { collected: 0, first: true, limit: rowsMax }), (piece) =>
-                piece.last ? piece : undefined
-              )
+            ? ledgerAtOnce(asked, rowsMax)
             : wholePiece(reports.sql, asked, rowsMax).pipe(
                 Effect.catch((refusal) => (isTooMany(refusal) ? Effect.succeed(undefined) : Effect.fail(refusal)))
               )
@@ -86,7 +90,7 @@ export class Exports extends Context.Service<
         if (piece !== undefined) {
           const times = { now: row.created_at, until: row.created_at }
           const written = yield* writePiece(sql, row, piece, times)
-          yield* completeExport(sql, printing, written!, { now: row.created_at, sums: firstSums(piece) })
+          yield* completeExport(sql, printing, written!, { now: row.created_at, sums: piece.sums })
         }
         const { filters, format, id, report_kind } = row
         yield* events.append({

@@ -9,7 +9,7 @@ import type { Row } from "../postgres/Sql.ts"
 import { type Cell, csvLine } from "./Csv.ts"
 import { UsageLedgerRow } from "./Report.ts"
 
-type LedgerRow = Row<UsageLedgerRow>
+export type LedgerRow = Row<UsageLedgerRow>
 type Value = string | number | null | undefined
 
 export const ledgerFields = Object.keys(UsageLedgerRow.fields) as ReadonlyArray<keyof UsageLedgerRow>

@@ -1,9 +1,8 @@
 /**
  * Digests of an export that is being made, kept by who makes all its pieces: whoever goes on with one that another has begun takes
- * them over what is stored. Each piece gives new ones, so that a transaction that is tried again begins with what it began with.
+ * them over what is stored. Each piece has sums of its own, so that a transaction that is tried again ends with the same.
  */
 import { type Digest, makeDigest } from "../signing/Digest.ts"
-import type { Piece } from "./ExportContent.ts"
 
 export interface PartSum {
   readonly digest: Digest
@@ -15,18 +14,19 @@ export interface PieceSums {
   readonly artifact: PartSum
 }
 
-const nothing = (): PartSum => ({ digest: makeDigest(), size: 0 })
+const empty: PartSum = { digest: makeDigest(), size: 0 }
+
+/** The sums before the first piece. */
+export const nothing: PieceSums = { snapshot: empty, artifact: empty }
+
+/** The sums with one piece more: its figures and its file. */
+export const andSums = (sums: PieceSums, snapshot: Uint8Array, csv: Uint8Array): PieceSums => ({
+  snapshot: and(sums.snapshot, snapshot),
+  artifact: and(sums.artifact, csv)
+})
 
 const and = ({ digest, size }: PartSum, bytes: Uint8Array): PartSum => {
   const more = digest.copy()
   more.update(bytes)
   return { digest: more, size: size + bytes.length }
 }
-
-/** The digests of the first piece. */
-export const firstSums = (piece: Piece): PieceSums => withPiece({ snapshot: nothing(), artifact: nothing() }, piece)
-
-export const withPiece = ({ artifact, snapshot }: PieceSums, piece: Piece): PieceSums => ({
-  snapshot: and(snapshot, piece.snapshot),
-  artifact: and(artifact, piece.csv)
-})

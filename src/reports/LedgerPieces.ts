@@ -1,0 +1,150 @@
+/**
+ * An export of the ledger, piece by piece: rows are read as the database sends them, what hangs on them is looked up, and both are
+ * written out. Reading and writing are apart, so that the next piece can be read meanwhile.
+ */
+import { Effect } from "effect"
+import type { SqlClient } from "effect/sql"
+import { columns } from "../postgres/Parameters.ts"
+import { ByteText } from "./ByteText.ts"
+import { csvLine } from "./Csv.ts"
+import type { Asked, Piece } from "./ExportContent.ts"
+import { decodeFilters, type UsageLedgerFilter } from "./Filter.ts"
+import { ledgerHead, ledgerTail } from "./LedgerFigures.ts"
+import { type Bounds, LedgerLinks } from "./LedgerLinks.ts"
+import { type LedgerRecord, LedgerRecords, recordColumns } from "./LedgerRecords.ts"
+import { ledgerTables, narrowed } from "./LedgerRows.ts"
+import { ledgerFields } from "./LedgerText.ts"
+import { LedgerWriter } from "./LedgerWriter.ts"
+import { andSums, nothing } from "./PieceSums.ts"
+
+/** Rows that are written out in one go: about a millisecond, then requests have their turn. */
+const rowsAtATime = 500
+
+/** What was read for a piece, of at most `limit` rows after the one numbered `collected`. */
+interface Page {
+  readonly rows: ReadonlyArray<LedgerRecord>
+  /** The last of the rows. */
+  readonly collected: number
+  /** Whether there are no more. */
+  readonly last: boolean
+  readonly first: boolean
+}
+
+interface From {
+  readonly collected: number
+  readonly first: boolean
+  readonly limit: number
+}
+
+interface Found extends LedgerRecord {
+  readonly sequence: number
+}
+
+interface Begun {
+  /**
+   * The event by which the export was asked for: rows show what their licenses were linked to then. Without it, all must be read
+   * as of one moment.
+   */
+  readonly since?: number | undefined
+  /** What is in the pieces before: how many rows, and the last of them. */
+  readonly rows?: number
+  readonly collected?: number
+  readonly bounds?: Bounds
+}
+
+export const makeLedgerPieces = Effect.fnUntraced(function* (
+  asked: Asked,
+  { bounds, collected = 0, rows = 0, since }: Begun = {}
+) {
+  const filter = yield* Effect.orDie(decodeFilters("usage-ledger", asked.filters))
+  const links = new LedgerLinks(since, bounds)
+  const withCsv = asked.format === "csv"
+  const writer = new LedgerWriter(links, filter)
+  const files = makeFiles()
+  let written = rows
+  let sums = collected === 0 ? nothing : undefined
+
+  const read = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, { collected, first, limit }: From) {
+    yield* links.follow(sql)
+    const rows = yield* sql<Found>`
+      SELECT record, record.sequence FROM (
+        SELECT ${recordColumns(sql)} FROM ${tables(sql, filter)}
+        WHERE ${matching(sql, filter, links.changed)} AND u.sequence > ${collected} AND u.sequence <= ${asked.ledger_last}
+        ORDER BY u.sequence LIMIT ${limit}
+      ) AS record`
+    const page: Page = {
+      rows,
+      collected: rows.at(-1)?.sequence ?? collected,
+      last: rows.length < limit,
+      first
+    }
+    return page
+  })
+
+  const write = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, { collected, first, last, rows }: Page) {
+    yield* links.fill(sql, rows)
+    const csv = withCsv ? files.take() : undefined
+    writer.begin(csv)
+    if (first) {
+      writer.json.text(yield* ledgerHead(asked))
+      csv?.text(csvLine(ledgerFields))
+    }
+    const records = new LedgerRecords(rows)
+    while (writer.write(records, rowsAtATime, written > 0)) yield* Effect.yieldNow
+    written += writer.rows
+    if (last) writer.json.text(ledgerTail)
+    const figures = writer.json.written()
+    const file = csv?.written() ?? new Uint8Array()
+    if (sums !== undefined) sums = andSums(sums, figures, file)
+    const piece: Piece = {
+      snapshot: withCsv && writer.told && writer.rows > 0 ? undefined : new Uint8Array(figures),
+      csv: file,
+      sums,
+      rows: writer.rows,
+      collected,
+      last,
+      release: () => files.give(csv)
+    }
+    return piece
+  })
+
+  return { read, write }
+})
+
+/** What a piece of the usual size takes as CSV. */
+const fileBytes = 786_432
+
+/** Room for files: as much as there are pieces on their way, used again and again. */
+const makeFiles = () => {
+  const free: Array<ByteText> = []
+  return {
+    take: () => {
+      const file = free.pop() ?? new ByteText(fileBytes)
+      file.clear()
+      return file
+    },
+    give: (file: ByteText | undefined) => {
+      if (file !== undefined && !free.includes(file)) free.push(file)
+    }
+  }
+}
+
+/** Rows are found by the ledger alone where no filter names what hangs on them. */
+const tables = (sql: SqlClient.SqlClient, filter: UsageLedgerFilter) => {
+  const { customer_id, feature_code, order_id, product_id, subscription_id } = filter
+  return [customer_id, feature_code, order_id, product_id, subscription_id].some((value) => value !== undefined)
+    ? ledgerTables(sql)
+    : sql.literal("usage_ledger u")
+}
+
+// What has another customer or code by now is read as well; whoever writes the rows knows what it was.
+const matching = (sql: SqlClient.SqlClient, filter: UsageLedgerFilter, changed: ReadonlyArray<string>) => {
+  const { customer_id, feature_code, ...rest } = filter
+  if (changed.length === 0 || (customer_id === undefined && feature_code === undefined)) return narrowed(sql, filter)
+  const ids = columns.text(changed)
+  return sql.and([
+    narrowed(sql, rest),
+    customer_id === undefined ? sql`TRUE` : sql`(l.customer_id = ${customer_id} OR u.license_id = ANY(${ids}))`,
+    feature_code === undefined ? sql`TRUE` : sql`(f.code = ${feature_code} OR u.feature_id = ANY(${ids}))`
+  ])
+}
