@@ -20,13 +20,9 @@ export class ByteText {
     this.#end = 0
   }
 
-  get length(): number {
-    return this.#end
-  }
-
-  /** What was written from a place on: not to be kept beyond the next `clear`. */
-  written(from = 0): Uint8Array {
-    return this.#bytes.subarray(from, this.#end)
+  /** What was written: not to be kept beyond the next `clear`. */
+  written(): Uint8Array {
+    return this.#bytes.subarray(0, this.#end)
   }
 
   /** Makes room: what is written by `copy`, `bytes`, `byte` and `integer` until the next time must fit into it. */
