@@ -6,7 +6,11 @@ import { Effect, Schema, SchemaGetter, SchemaIssue } from "effect"
 
 const shape = /^(\d{4})-(\d{2})-(\d{2})[Tt](\d{2}):(\d{2}):(\d{2})(?:\.\d{1,9})?(?:[Zz]|[+-](\d{2}):(\d{2}))$/
 
-/** Milliseconds since the epoch, or undefined where the text is no RFC 3339 date-time between the years 1 and 9999. */
+/** The first millisecond of the year 1 and the last of 9999, in UTC: what answers can show with four digits. */
+const earliest = -62_135_596_800_000
+export const latest = 253_402_300_799_999
+
+/** Milliseconds since the epoch, or undefined where the text is no RFC 3339 date-time between the years 1 and 9999 of UTC. */
 export const parseTimestamp = (text: string): number | undefined => {
   const parts = shape.exec(text)
   if (parts === null) return undefined
@@ -35,7 +39,7 @@ export const parseTimestamp = (text: string): number | undefined => {
     offsetHours <= 23 &&
     offsetMinutes <= 59
   const millis = inRange ? Date.parse(text.toUpperCase()) : Number.NaN
-  return Number.isNaN(millis) ? undefined : millis
+  return millis >= earliest && millis <= latest ? millis : undefined
 }
 
 export const formatTimestamp = (millis: number): string => new Date(millis).toISOString()

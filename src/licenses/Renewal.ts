@@ -2,7 +2,7 @@
  * Renewing a license (contract, "Renewal rules"). Days are added to the stored expiry while it is ahead, else to now. The order
  * or subscription that paid for it is checked and told in the event; the license's own links stay those of its origin.
  */
-import { formatTimestamp } from "../api/Timestamp.ts"
+import { formatTimestamp, latest } from "../api/Timestamp.ts"
 import type { NewEvent } from "../events/EventLog.ts"
 import type { LicenseType } from "../policies/Policy.ts"
 import type { LicenseRenew, LicenseStatus } from "./License.ts"
@@ -34,9 +34,6 @@ export const renewals = {
 const renewable: ReadonlySet<LicenseType> = new Set(["subscription", "time_limited", "trial"])
 
 const dayMillis = 86_400_000
-
-/** The last instant that a date-time of four-digit years can name. */
-const latest = 253_402_300_799_999
 
 export const renew: Rule<RenewCommand, LicenseSnapshot, RenewCode> = {
   name: "renew",

@@ -1,0 +1,48 @@
+import { assert, describe, it } from "@effect/vitest"
+import { formatTimestamp, parseTimestamp } from "../../src/api/Timestamp.ts"
+
+/** The years that answers can name with four digits, whole: in UTC, whatever offset the request names. */
+const first = "0001-01-01T00:00:00.000Z"
+const last = "9999-12-31T23:59:59.999Z"
+
+describe("a date-time", () => {
+  it("is taken with any offset, in either case, and cut to milliseconds", () => {
+    for (const [text, utc] of [
+      [first, first],
+      [last, last],
+      ["2030-01-01T00:00:00+14:00", "2029-12-31T10:00:00.000Z"],
+      ["2030-01-01t00:00:00.1239z", "2030-01-01T00:00:00.123Z"],
+      ["9999-12-31T23:59:59+00:01", "9999-12-31T23:58:59.000Z"],
+      ["0001-01-01T00:00:00-00:01", "0001-01-01T00:01:00.000Z"]
+    ] as const) {
+      const millis = parseTimestamp(text)
+      assert.strictEqual(millis === undefined ? undefined : formatTimestamp(millis), utc, text)
+    }
+  })
+
+  it("whose offset moves it out of the years 1 to 9999 is none: no answer could show it", () => {
+    for (const text of [
+      "9999-12-31T23:59:59-01:00",
+      "9999-12-31T23:59:59.999-00:01",
+      "0001-01-01T00:00:00+00:01",
+      "0001-01-01T22:59:59+23:00"
+    ]) {
+      assert.isUndefined(parseTimestamp(text), text)
+    }
+  })
+
+  it("that no calendar or clock has is none", () => {
+    for (const text of [
+      "0000-06-01T00:00:00Z",
+      "10000-01-01T00:00:00Z",
+      "+010000-01-01T00:00:00Z",
+      "2030-02-29T00:00:00Z",
+      "2030-06-30T23:59:60Z",
+      "2030-01-01T24:00:00Z",
+      "2030-01-01T00:00:00",
+      "2030-01-01"
+    ]) {
+      assert.isUndefined(parseTimestamp(text), text)
+    }
+  })
+})
