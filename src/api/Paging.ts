@@ -18,7 +18,7 @@ export const Limit = Schema.String.annotate({
 }).pipe(
   Schema.decodeTo(Schema.Number, {
     decode: SchemaGetter.transformEffect((text: string) =>
-      /^\d{1,9}$/.test(text) && Number(text) >= 1
+      /^\d+$/.test(text) && Number(text) >= 1
         ? Effect.succeed(Math.min(Number(text), limitMax))
         : fault("Expected limit to be an integer of at least 1")
     ),

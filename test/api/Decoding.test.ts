@@ -181,6 +181,7 @@ layer(TestServer.layer)("Query parameters", (it) => {
     "limit=1",
     "limit=200",
     "limit=1000000",
+    "limit=99999999999999999999",
     "unknown=1",
     "unknown=%00",
     "unknown=1&unknown=2",
