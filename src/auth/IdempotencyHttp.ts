@@ -17,6 +17,7 @@ import { MasterKey } from "../signing/MasterKey.ts"
 import { CurrentActor } from "./CurrentActor.ts"
 import { Idempotency, idempotencyKeyMax, KeyRequired } from "./Idempotency.ts"
 import { findAnswer, insertAnswers } from "./KeptAnswers.ts"
+import { LicenseCredential } from "./Runtime.ts"
 
 const keptMillis = 86_400_000
 /** Requests with a key that run at once on a node: each holds a connection for its whole time, so they must leave some over. */
@@ -181,16 +182,20 @@ const encodeResult = (endpoint: HttpApiEndpoint.Top, result: unknown): Effect.Ef
   }))
 }
 
-/** Whose key it is: the credential's for this method and path; a renewal's is the license's, over all credentials. */
+/**
+ * Whose key it is: the credential's for this method and path; a renewal's is the license's, over all credentials. A license has
+ * another credential with each license key: an offline envelope that was made for the one cannot be opened with the next.
+ */
 const scopeOf = Effect.fnUntraced(function* (key: string, ofLicense: boolean) {
   const { method, url } = yield* HttpServerRequest.HttpServerRequest
   const { params } = yield* HttpRouter.RouteContext
   const actor = yield* CurrentActor
-  return sha256(
-    JSON.stringify(
-      ofLicense ? ["renew", params["id"], key] : [actor.actor_type, actor.actor_id, method, pathOf(url), key]
-    )
-  )
+  const license = yield* Effect.serviceOption(LicenseCredential)
+  const credential = Option.match(license, {
+    onNone: () => [actor.actor_type, actor.actor_id],
+    onSome: ({ licenseId, keyHash }) => ["license", licenseId, keyHash]
+  })
+  return sha256(JSON.stringify(ofLicense ? ["renew", params["id"], key] : [...credential, method, pathOf(url), key]))
 })
 
 const pathOf = (url: string): string => url.split("?", 1)[0]!

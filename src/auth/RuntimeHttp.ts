@@ -1,7 +1,8 @@
 /**
  * Lets a runtime request in by its license key. A key that is mistyped fails its check and touches no storage; one that is
  * right is looked up by its hash, once per node. What the cache says is only which license to ask: the license's actor
- * compares the hash with the one it holds, so a rotated or foreign key is refused there whatever is cached here.
+ * compares the hash with the one it holds, so a rotated or foreign key is refused there whatever is cached here. What is
+ * answered without the actor, a kept answer or what is wrong with a body, is answered only to a key that was looked up anew.
  */
 import { Context, Effect, Layer, Option, Predicate, Redacted } from "effect"
 import { type HttpRouter, HttpServerRequest } from "effect/http"
@@ -21,6 +22,8 @@ const rememberedMax = 50_000
 
 const missing = refuse("LICENSE_KEY_MISSING", "Send the license key as `Authorization: License <LICENSE_KEY>`.")
 const invalid = refuse("LICENSE_KEY_INVALID", "The license key is not valid: check it for typing errors.")
+/** What requests are refused with before their license is asked. */
+const unasked = new Set<string>(["INVALID_JSON", "VALIDATION_ERROR"])
 
 export const layer = Layer.effect(
   RuntimeAuthorization,
@@ -32,8 +35,16 @@ export const layer = Layer.effect(
 
     const licenseIdOf = (keyHash: string) =>
       Effect.tap(store.licenseIdOf(keyHash), (found) =>
-        Effect.sync(() => found !== undefined && remembered.set(keyHash, found))
+        Effect.sync(() => (found === undefined ? remembered.delete(keyHash) : remembered.set(keyHash, found)))
       )
+
+    const failed = Effect.fnUntraced(function* <E>(error: E, keyHash: string) {
+      const code = codeOf(error)
+      // The key was the license's until it was rotated: by now it is a failed credential like any other.
+      if (code === invalid.code) remembered.delete(keyHash)
+      else if (!unasked.has(code ?? "") || (yield* licenseIdOf(keyHash)) !== undefined) return yield* Effect.fail(error)
+      return yield* refused
+    })
 
     /** Lets the holder of the key in, and runs the handler for it. */
     const admit = (
@@ -46,12 +57,7 @@ export const layer = Layer.effect(
         fiber.getRef(RequestContext).runtimeCall = { licenseId, operation: endpoint.identifier }
         return handler
       }).pipe(
-        // The key was the license's until it was rotated: by now it is a failed credential like any other.
-        Effect.tapError((error) => {
-          if (!isInvalidKey(error)) return Effect.void
-          remembered.delete(keyHash)
-          return limits.failure
-        }),
+        Effect.catch((error) => failed(error, keyHash)),
         // Both in one step.
         Effect.updateContext((context: Context.Context<HttpRouter.Provided>) =>
           Context.add(Context.add(context, LicenseCredential, license), CurrentActor, {
@@ -72,7 +78,8 @@ export const layer = Layer.effect(
         if (Option.isNone(key)) return refused
         const keyHash = LicenseKey.hashHex(key.value)
         const licenseKey = () => Redacted.make(key.value)
-        const known = remembered.get(keyHash)
+        // A request with an Idempotency-Key asks the database several times anyway.
+        const known = request.headers["idempotency-key"] === undefined ? remembered.get(keyHash) : undefined
         if (known !== undefined) return admit(handler, endpoint, { licenseId: known, keyHash, licenseKey })
         return Effect.flatMap(licenseIdOf(keyHash), (licenseId) =>
           licenseId === undefined ? refused : admit(handler, endpoint, { licenseId, keyHash, licenseKey })
@@ -88,7 +95,7 @@ type Handler = Parameters<Middleware>[0]
 type Admitted = ReturnType<Middleware>
 
 /** The framework wraps what a handler fails with before a middleware for credentials sees it. */
-const isInvalidKey = (error: unknown): boolean => {
+const codeOf = (error: unknown): string | undefined => {
   const refusal = Predicate.hasProperty(error, "error") ? error.error : error
-  return isRefusal(refusal) && refusal.code === invalid.code
+  return isRefusal(refusal) ? refusal.code : undefined
 }

@@ -200,4 +200,29 @@ layer(TestServer.layer)("A license key", (it) => {
       }
     })
   )
+
+  it.effect("that was rotated is invalid, whatever is wrong with the body", () =>
+    Effect.gen(function* () {
+      const { send } = yield* TestServer
+      const license = yield* issue()
+      const ask = (body: unknown) =>
+        send({
+          method: "POST",
+          path: "/api/v1/license/check",
+          headers: { authorization: `License ${license.license_key}` },
+          body
+        })
+      const faults = [
+        ["{", 400, "INVALID_JSON"],
+        [{ unknown: 1 }, 400, "INVALID_JSON"],
+        [{}, 422, "VALIDATION_ERROR"],
+        [{ fingerprint: "" }, 422, "VALIDATION_ERROR"]
+      ] as const
+      for (const [body, status, code] of faults) assertRefused(yield* ask(body), status, code)
+      // The instance remembers the key, and this is the last time that it was right.
+      assertRefused(yield* ask({ fingerprint: "f" }), 404, "DEVICE_NOT_FOUND")
+      assertAnswered(yield* license.post("rotate-key"), 200)
+      for (const [body] of faults) assertRefused(yield* ask(body), 401, "LICENSE_KEY_INVALID")
+    })
+  )
 })

@@ -103,6 +103,33 @@ layer(TestServer.layer)("Of refusals", (it) => {
     })
   )
 
+  it.effect("none is replayed to a license key that was rotated, nor an answer to the key after it", () =>
+    Effect.gen(function* () {
+      const { send } = yield* TestServer
+      const license = yield* issue()
+      const kept = freshKey()
+      const offline = (key: string, fingerprint = "f") =>
+        send({
+          method: "POST",
+          path: "/api/v1/license/offline",
+          headers: { authorization: `License ${key}`, ...kept },
+          body: { fingerprint }
+        })
+      yield* license.runtime.activate({ payload: { fingerprint: "f" } })
+      assertAnswered(yield* offline(license.license_key), 200)
+      const rotated = yield* license.post("rotate-key")
+      assertAnswered(rotated, 200)
+      assertRefused(yield* offline(license.license_key), 401, "LICENSE_KEY_INVALID")
+      assertRefused(yield* offline(license.license_key, "other"), 401, "LICENSE_KEY_INVALID")
+      // The first envelope opens with the old key alone: the new one gets its own.
+      const { license_key } = (rotated.json as { readonly data: { readonly license_key: string } }).data
+      const answer = yield* offline(license_key)
+      assertAnswered(answer, 200)
+      assert.notProperty(answer.headers, "idempotency-replayed")
+      assert.strictEqual((yield* offline(license_key)).headers["idempotency-replayed"], "true")
+    })
+  )
+
   it.effect("those by which the service failed are not: the request runs when it is sent again", () =>
     Effect.gen(function* () {
       const { send } = yield* TestServer
