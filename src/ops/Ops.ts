@@ -15,7 +15,7 @@ const byStatus = <S extends string>(...names: ReadonlyArray<S>) =>
 const WorkerState = Schema.Struct({
   name: Schema.String,
   status: Schema.Literals(["ok", "failing", "dead"]).annotate({
-    description: "dead: it has ended and was raised again, and has done no pass since."
+    description: "dead: it has ended or its pass is stuck, and no pass has succeeded since."
   }),
   started_at: Timestamp,
   last_success_at: Schema.optionalKey(Timestamp),

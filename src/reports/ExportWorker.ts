@@ -8,6 +8,7 @@ import { SqlClient } from "effect/sql"
 import { Settings } from "../Config.ts"
 import { instant } from "../postgres/Parameters.ts"
 import { transaction } from "../postgres/Sql.ts"
+import { giveSignOfLife } from "../workers/SignOfLife.ts"
 import { type Piece, wholePiece } from "./ExportContent.ts"
 import { askedBy, claimExport, completeExport, type ExportRow, failExport, writePiece } from "./ExportStore.ts"
 import { makeLedgerPieces } from "./LedgerPieces.ts"
@@ -64,6 +65,7 @@ export class ExportWorker extends Context.Service<
         Effect.gen(function* () {
           const at = yield* times
           const written = yield* writePiece(sql, row, piece, at)
+          yield* giveSignOfLife
           if (written !== undefined && piece.last)
             yield* completeExport(sql, printing, written, { now: at.now, sums: piece.sums })
           return piece.last ? undefined : written

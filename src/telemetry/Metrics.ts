@@ -72,7 +72,7 @@ export const workerFailures = gauge(
 )
 export const workerUp = gauge(
   "licensing_worker_up",
-  "1 while a worker is at work, 0 from its death to the next pass of it that succeeds."
+  "1 while a worker is at work, 0 once it has died or is stuck, to the next pass of it that succeeds."
 )
 export const workerDeaths = counter(
   "licensing_worker_deaths_total",

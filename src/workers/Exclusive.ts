@@ -6,6 +6,7 @@
 import { Clock, Effect, Option } from "effect"
 import type { SqlClient, SqlError } from "effect/sql"
 import { retryTransaction } from "../postgres/Transactions.ts"
+import { giveSignOfLife } from "./SignOfLife.ts"
 
 /** Runs a transaction, or answers None at once where another node is running one of this name. */
 export const exclusively =
@@ -35,6 +36,7 @@ const unhurried = Effect.fnUntraced(function* <A, E, R>(batch: Effect.Effect<A, 
   const clock = yield* Clock.Clock
   const began = clock.monotonicTimeNanosUnsafe()
   const result = yield* batch
+  yield* giveSignOfLife
   const tookMillis = Number(clock.monotonicTimeNanosUnsafe() - began) / 1e6
   if (tookMillis > 0) yield* Effect.sleep(Math.min(tookMillis * restPerWork, restMillisMax))
   return result
@@ -58,6 +60,7 @@ export const untilDone = <E, R>(
   Effect.gen(function* () {
     while (true) {
       const result = yield* batch
+      yield* giveSignOfLife
       if (Option.isNone(result) || result.value.found < size || result.value.done === 0) return
     }
   })

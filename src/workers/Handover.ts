@@ -8,6 +8,7 @@ import { SecureRandom } from "effect/crypto"
 import { SqlClient, type SqlError } from "effect/sql"
 import { instant } from "../postgres/Parameters.ts"
 import { retryTransaction } from "../postgres/Transactions.ts"
+import { giveSignOfLife } from "./SignOfLife.ts"
 
 export interface Handing<Batch> {
   /** What is gathered, as logs name it. */
@@ -54,7 +55,7 @@ export const makeHandover = Effect.fnUntraced(function* <Batch>({ name, take, wr
 
   const all = Effect.gen(function* () {
     if (underway !== undefined) yield* hand(underway)
-    for (let one = next(true); one !== undefined; one = next(false)) yield* hand(one)
+    for (let one = next(true); one !== undefined; one = next(false)) yield* Effect.andThen(hand(one), giveSignOfLife)
   })
   // A stop waits for a batch that is being written: interrupted, it would be in doubt.
   const pass = turn.withPermit(Effect.uninterruptible(all))

@@ -1,9 +1,10 @@
 /**
  * A worker: an idempotent pass over what the tables say, run again and again. A signal or the schedule begins the next pass; a
  * pass that fails is told once and tried again sooner than the schedule, and that next pass is the whole recovery. One whose fiber
- * dies all the same is raised again, and counts as dead until a pass of it has succeeded.
+ * dies all the same is raised again, and counts as dead until a pass of it has succeeded. So does one whose pass is stuck.
  */
 import { type Cause, Clock, Duration, Effect, Fiber, Latch } from "effect"
+import { SignOfLife } from "./SignOfLife.ts"
 
 export interface Worker {
   /** As logs, probes and metrics name it. */
@@ -24,7 +25,7 @@ export interface Standing {
   readonly failures: number
   /** Passes that succeeded since the start. */
   readonly passes: number
-  /** Its fiber has ended, and none that was raised after it has done a pass yet. */
+  /** Its fiber has ended or its pass is stuck, and no pass has succeeded since. */
   readonly dead: boolean
   /** How often its fiber has ended. */
   readonly deaths: number
@@ -43,6 +44,8 @@ const pauseFirst = Duration.seconds(1)
 const pauseMax = Duration.minutes(1)
 // Long enough that one which dies at once does not keep the machine busy with it.
 const resurrection = Duration.seconds(1)
+// Statements, requests and turns of exports are bounded far below this; a pass of many of them gives a sign of life after each.
+const silentMinutesMax = 10
 
 export const make = Effect.fnUntraced(function* ({ name, every, pass }: Worker) {
   const signal = yield* Latch.make(false)
@@ -67,7 +70,28 @@ export const make = Effect.fnUntraced(function* ({ name, every, pass }: Worker) 
     return Effect.sleep(Duration.min(Duration.min(growing, pauseMax), Duration.fromInputUnsafe(every)))
   })
 
-  const attempt = Effect.withSpan(Effect.exit(pass), `Worker.${name}`)
+  // Counted in minutes that were waited for, not in time that went by: a machine that slept has stuck nobody.
+  let silentMinutes = 0
+  const signOfLife = Effect.sync(() => {
+    silentMinutes = 0
+  })
+
+  /** Gives up what says nothing for too long: it is dead from then on, even where its pass cannot be interrupted. */
+  const watch = Effect.fnUntraced(function* (worker: Fiber.Fiber<unknown, unknown>) {
+    for (silentMinutes = 0; silentMinutes < silentMinutesMax; silentMinutes++) yield* Effect.sleep("1 minute")
+    yield* Effect.logError("A worker is stuck and its pass is given up.", { worker: name })
+    standing = { ...standing, dead: true }
+    worker.interruptUnsafe()
+  })
+
+  const attempt = Effect.withFiber((worker) =>
+    Effect.gen(function* () {
+      const watching = yield* Effect.forkChild(watch(worker))
+      const exit = yield* Effect.exit(Effect.provideService(pass, SignOfLife, signOfLife))
+      yield* Fiber.interrupt(watching)
+      return exit
+    })
+  ).pipe(Effect.withSpan(`Worker.${name}`))
 
   const died = Effect.fnUntraced(function* (cause: Cause.Cause<unknown>) {
     yield* Effect.logError("A worker died and is raised again.", { worker: name }, cause)

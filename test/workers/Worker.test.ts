@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Array as Items, Logger, Queue, References } from "effect"
 import { TestClock } from "effect/testing"
+import { giveSignOfLife } from "../../src/workers/SignOfLife.ts"
 import * as Worker from "../../src/workers/Worker.ts"
 
 const started = Effect.fnUntraced(function* (pass: Effect.Effect<void, unknown>) {
@@ -133,6 +134,56 @@ describe("a worker", () => {
       ])
     }).pipe((test) => logged(test, told))
   })
+
+  it.effect("that is stuck is dead after ten minutes, and is raised again", () => {
+    const told: Array<string> = []
+    return Effect.gen(function* () {
+      let [passes, stuck] = [0, true]
+      const worker = yield* started(Effect.suspend(() => (++passes && stuck ? Effect.never : Effect.void)))
+      yield* TestClock.adjust("599 seconds")
+      assert.deepInclude(yield* worker.standing, { dead: false, deaths: 0, passes: 0 })
+      stuck = false
+      yield* TestClock.adjust("1 second")
+      assert.deepInclude(yield* worker.standing, { dead: true, deaths: 1, passes: 0 })
+      yield* TestClock.adjust("1 second")
+      assert.strictEqual(passes, 2)
+      assert.deepInclude(yield* worker.standing, { dead: false, deaths: 1, passes: 1 })
+      assert.deepStrictEqual(told, [
+        "Error A worker is stuck and its pass is given up.",
+        "Error A worker died and is raised again.",
+        "Info A worker is well again."
+      ])
+    }).pipe((test) => logged(test, told))
+  })
+
+  it.effect("that is stuck where nothing can interrupt it stays dead until that has ended", () =>
+    Effect.gen(function* () {
+      const end = yield* Deferred.make<void>()
+      const worker = yield* started(Effect.uninterruptible(Deferred.await(end)))
+      yield* TestClock.adjust("2 hours")
+      assert.deepInclude(yield* worker.standing, { dead: true, deaths: 0, passes: 0 })
+      yield* Deferred.succeed(end, undefined)
+      yield* TestClock.adjust("1 second")
+      assert.deepInclude(yield* worker.standing, { dead: false, deaths: 1, passes: 1 })
+    })
+  )
+
+  it.effect("takes as long as it must for a pass that goes on giving signs of life", () =>
+    Effect.gen(function* () {
+      const steps = yield* Queue.unbounded<void>()
+      const worker = yield* started(Effect.forever(Effect.andThen(Queue.take(steps), giveSignOfLife)))
+      for (let sign = 0; sign < 10; sign++) {
+        yield* TestClock.adjust("9 minutes")
+        assert.deepInclude(yield* worker.standing, { dead: false, deaths: 0 })
+        yield* Queue.offer(steps, undefined)
+        yield* Effect.yieldNow
+      }
+      yield* TestClock.adjust("9 minutes")
+      assert.deepInclude(yield* worker.standing, { dead: false, deaths: 0 })
+      yield* TestClock.adjust("1 minute")
+      assert.deepInclude(yield* worker.standing, { dead: true })
+    })
+  )
 
   it.effect("ends with whoever owns it, in the middle of a pass", () =>
     Effect.gen(function* () {
