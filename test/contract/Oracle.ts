@@ -112,12 +112,13 @@ const isStorable = (text: string): boolean => !text.includes("\u0000") && text.i
 
 const dateTime = /^(\d{4}-\d{2}-\d{2})T(\d{2}:\d{2}:\d{2})(?:\.\d{1,9})?(?:Z|[+-](\d{2}):(\d{2}))$/i
 
-/** A date-time of RFC 3339 on a day that the calendar has, from the year 1 on. */
+/** A date-time of RFC 3339 on a day that the calendar has, which in UTC lies in the years 1 to 9999. */
 export const isDateTime = (text: string): boolean => {
   const [, day, time, hours = "0", minutes = "0"] = dateTime.exec(text) ?? []
   if (day === undefined || day.startsWith("0000") || Number(hours) > 23 || Number(minutes) > 59) return false
   const instant = new Date(`${day}T${time}Z`)
-  return !Number.isNaN(instant.getTime()) && instant.toISOString() === `${day}T${time}.000Z`
+  if (Number.isNaN(instant.getTime()) || instant.toISOString() !== `${day}T${time}.000Z`) return false
+  return /^(?!0000)\d{4}-/.test(new Date(text.toUpperCase()).toISOString())
 }
 
 const textFaults = (schema: Json, text: string, path: string): ReadonlyArray<Fault> => {

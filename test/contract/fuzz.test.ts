@@ -150,6 +150,8 @@ const accepts = ({ name, schema: given }: QueryParameter, text: string): boolean
   const schema = resolved(given)
   if (text.includes("\u0000")) return false
   if (Array.isArray(schema["enum"])) return schema["enum"].includes(text)
+  // Larger limits are clamped, however large.
+  if (name === "limit") return /^0*[1-9]\d*$/.test(text)
   if (schema["type"] === "integer") {
     const isWhole = wholeNumbers[String(schema["format"])]!.test(text) && Number.isSafeInteger(Number(text))
     return isWhole && Number(text) >= Number(schema["minimum"])
