@@ -5,7 +5,7 @@
 import type { Draft } from "./Draft.ts"
 import { Due } from "./Due.ts"
 import type { Assignment, BindingName, DeviceRecord, LeaseRecord, LicenseRecord, PolicyRecord } from "./LicenseState.ts"
-import { heartbeatDueAt } from "./Lifecycle.ts"
+import { accessEndsAt, heartbeatDueAt } from "./Lifecycle.ts"
 import { LiveLeases } from "./LiveLeases.ts"
 
 /** Devices that an idle actor keeps in memory; beyond, the least recently written are read again when needed. */
@@ -29,8 +29,10 @@ export class LicenseState {
   silentFrom: number
   /** Containers that hold a slot, those that are not here among them; undefined until somebody has counted. */
   activeContainers: number | undefined
-  /** All leases whose stored status is live. Their devices are here, too. */
+  /** All leases whose stored status is live. Their devices may not be here. */
   readonly leases: LiveLeases
+  /** Up to this instant the devices of all leases that time ends are here. */
+  holdersKnownUntil = Number.NEGATIVE_INFINITY
   private readonly heartbeats: Due<DeviceRecord>
   /** How many devices there may be before the least recently written are forgotten. */
   private devicesLimit = devicesMax
@@ -78,6 +80,22 @@ export class LicenseState {
     return this.devicesComplete || this.deviceKeys.has(deviceId)
   }
 
+  /** Whether it is all here that time changes at an instant. */
+  isReadyAt(now: number): boolean {
+    return now < this.silentFrom && (this.devicesComplete || now <= this.holdersKnownUntil)
+  }
+
+  /**
+   * The devices that are not here of leases that end by an instant, by themselves or with the license's access; of all live leases
+   * where `all`.
+   */
+  missingHolders(until: number, all: boolean): ReadonlyArray<string> {
+    if (this.devicesComplete) return []
+    const isOver = (accessEndsAt(this.license, this.policy) ?? Number.POSITIVE_INFINITY) <= until
+    const ending = all || isOver ? Array.from(this.leases.values()) : this.leases.lapsed(until)
+    return ending.filter(({ device_id }) => !this.deviceKeys.has(device_id)).map(({ device_id }) => device_id)
+  }
+
   /** Takes over what a committed draft has changed. */
   absorb(draft: Draft): void {
     for (const device of draft.seen.values()) this.know(device)
@@ -93,7 +111,7 @@ export class LicenseState {
     for (const lease of draft.changedLeases.values()) this.leases.put(lease)
   }
 
-  /** Rules that end seats need their holders here; the others can be looked up again. */
+  /** Holders of seats come again with each heartbeat, so they stay; the others are looked up when they do. */
   private forgetDevices(): void {
     for (const [key, device] of this.devices) {
       if (this.devices.size <= devicesMax / 2) break

@@ -74,6 +74,7 @@ export const missingKnowledge = (
   }
   if (needed.some(({ activeContainers }) => activeContainers)) fetches.push(...countContainers(lookups, state))
   if (now + lookAheadMillis >= state.silentFrom) fetches.push(findSilent(lookups, state, now + 2 * lookAheadMillis))
+  if (!state.devicesComplete) fetches.push(...findHolders(lookups, state, needed, now + lookAheadMillis))
   const ofVersions = needed.some(({ appVersion }) => appVersion !== undefined)
   const ofOthers = needed.some(({ resettable }) => resettable === true)
   if (fetches.length === 0 && !ofVersions && !ofOthers) return undefined
@@ -121,6 +122,33 @@ const findSilent = (lookups: LicenseLookups["Service"], state: LicenseState, bef
     )
     state.silentFrom = next
   })
+
+/** Brings in the devices that lose their seats in a round that is decided by an instant, and those that it speaks of by their leases. */
+const findHolders = (
+  lookups: LicenseLookups["Service"],
+  state: LicenseState,
+  needed: ReadonlyArray<Needs>,
+  until: number
+) => {
+  const ending = state.missingHolders(
+    until,
+    needed.some(({ holders }) => holders === true)
+  )
+  const named = needed
+    .flatMap(({ leaseToken }) => (leaseToken === undefined ? [] : (state.leases.byToken(leaseToken)?.device_id ?? [])))
+    .filter((id) => !state.deviceKeys.has(id))
+  const missing = Array.from(new Set([...ending, ...named]))
+  if (missing.length === 0) {
+    state.holdersKnownUntil = until
+    return []
+  }
+  return [
+    Effect.map(lookups.devicesById(state.license.id, missing), (devices) => {
+      learnDevices(state, devices)
+      state.holdersKnownUntil = until
+    })
+  ]
+}
 
 const addFetches = (
   lookups: LicenseLookups["Service"],

@@ -28,6 +28,8 @@ export interface Needs {
   readonly activeContainers?: boolean
   /** Every device that is active. */
   readonly activeDevices?: boolean
+  /** The device of every live lease, where the command may end them all. */
+  readonly holders?: boolean
   /** How many devices a reset would move. */
   readonly resettable?: boolean | undefined
   /** Records outside the license, by their kind. */

@@ -42,6 +42,7 @@ export class LicenseLookups extends Context.Service<
     device(wanted: WantedDevice): Effect.Effect<DeviceRecord | undefined>
     counted(wanted: WantedUsage): Effect.Effect<CountedUsage | undefined>
     deviceById(licenseId: string, id: string): Effect.Effect<DeviceRecord | undefined>
+    devicesById(licenseId: string, ids: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<DeviceRecord>>
     activeDevices(licenseId: string): Effect.Effect<ReadonlyArray<DeviceRecord>>
     /** Containers that hold a slot. */
     activeContainers(licenseId: string): Effect.Effect<number>
@@ -68,11 +69,14 @@ export class LicenseLookups extends Context.Service<
       const { ask: device } = yield* gather({ lanes: 2, batchMax: 256, run: devicesOf(sql) })
       const { ask: counted } = yield* gather({ lanes: 2, batchMax: 256, run: countedOf(sql) })
 
-      const deviceById = Effect.fnUntraced(function* (licenseId: string, id: string) {
-        const [row] = yield* sql<Nullable<DeviceRecord> & Owned>`
-          SELECT ${sql.literal(deviceColumns)} FROM devices d WHERE d.license_id = ${licenseId} AND d.id = ${id}`
-        return row === undefined ? undefined : deviceOf(row)
+      const devicesById = Effect.fnUntraced(function* (licenseId: string, ids: ReadonlyArray<string>) {
+        const rows = yield* sql<Nullable<DeviceRecord> & Owned>`
+          SELECT ${sql.literal(deviceColumns)} FROM devices d
+          WHERE d.id = ANY(${columns.text(ids)}) AND d.license_id = ${licenseId}`
+        return rows.map(deviceOf)
       }, Effect.orDie)
+      const deviceById = (licenseId: string, id: string) =>
+        Effect.map(devicesById(licenseId, [id]), ([device]) => device)
 
       const activeDevices = Effect.fnUntraced(function* (licenseId: string) {
         const rows = yield* sql<Nullable<DeviceRecord> & Owned>`
@@ -144,6 +148,7 @@ export class LicenseLookups extends Context.Service<
         device,
         counted,
         deviceById,
+        devicesById,
         activeDevices,
         activeContainers,
         silent,

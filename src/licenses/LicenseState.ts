@@ -178,7 +178,10 @@ export interface LicenseView {
   readonly activeContainers: number
   /** Devices whose activation lapsed for want of a validation, still active as nobody wrote it down yet. */
   overdue(now: number): ReadonlyArray<DeviceRecord>
-  /** Leases whose stored status is live, the lapsed ones among them. Their devices are always among those known here. */
+  /**
+   * Leases whose stored status is live, the lapsed ones among them. The devices of those that time ends now are known here, the
+   * others where the command's needs name them.
+   */
   readonly liveLeases: Iterable<LeaseRecord>
   /** How many these are: after time was applied, the floating seats that are taken. */
   readonly liveLeaseCount: number

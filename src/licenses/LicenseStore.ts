@@ -78,11 +78,7 @@ const loadAll = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, ids: Read
             FROM license_features a JOIN features f ON f.id = a.feature_id WHERE a.license_id = ANY(${wanted})`,
       sql<Nullable<DeviceRecord> & Owned>`
             SELECT ${sql.literal(deviceColumns)} FROM unnest(${wanted}) AS l (id),
-            LATERAL (
-              (SELECT id FROM devices WHERE license_id = l.id ORDER BY created_at DESC, id DESC LIMIT ${devicesLoaded + 1})
-              UNION
-              (SELECT device_id FROM leases WHERE license_id = l.id AND status = 'live')
-            ) AS held JOIN devices d ON d.id = held.id`,
+              LATERAL (SELECT * FROM devices WHERE license_id = l.id ORDER BY created_at DESC, id DESC LIMIT ${devicesLoaded + 1}) AS d`,
       sql<Nullable<LeaseRecord> & Owned>`
             SELECT ${sql.literal(leaseColumns)} FROM leases WHERE license_id = ANY(${wanted}) AND status = 'live'`
     ],

@@ -255,7 +255,7 @@ const move = (
 })
 
 /** Suspends: leases end, devices stay. */
-export const suspend = move("suspend", "license.suspended", {}, (view, now) => ({
+export const suspend = move("suspend", "license.suspended", { holders: true }, (view, now) => ({
   leases: endAll(view.liveLeases, now),
   devices: releasedHolders(view, view.liveLeases, "deactivated", now)
 }))

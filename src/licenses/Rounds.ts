@@ -41,7 +41,7 @@ export const makeRounds = Effect.gen(function* () {
     const knowledge = yield* gatherKnowledge(lookups, state, letters, clock.currentTimeMillisUnsafe(), certain)
     const draft = new Draft(state, knowledge)
     const now = clock.currentTimeMillisUnsafe()
-    if (now >= state.silentFrom) return "stale"
+    if (!state.isReadyAt(now)) return "stale"
     const decided = decide(draft, letters, now)
     if (!certain && letters.some((letter, index) => isRefused(decided[index]!) && namesEvent(letter)))
       return "uncertain"

@@ -10,6 +10,7 @@ import { checkin, checkout, heartbeat } from "../../src/licenses/Floating.ts"
 import { reinstate, revoke, suspend } from "../../src/licenses/Lifecycle.ts"
 import { issueOffline } from "../../src/licenses/Offline.ts"
 import { renew } from "../../src/licenses/Renewal.ts"
+import { update } from "../../src/licenses/Update.ts"
 import { Database } from "../support/Database.ts"
 import { makeLicense, makeNode } from "../support/Nodes.ts"
 import { assertEachOnce, checkoutOf, eventCounts, fillLeases, leaseOf, leaseStates } from "../support/StoredLeases.ts"
@@ -235,5 +236,30 @@ layer(Database.layer, { timeout: 60_000 })("floating seats", (it) => {
         "license.suspended": 1
       })
     })
+  )
+
+  it.effect(
+    "lets go of holders that nobody has looked at, by their time and by an expiry that moves behind the clock",
+    () =>
+      Effect.gen(function* () {
+        const [one, other] = yield* nodes
+        const license = yield* makeLicense({ max_floating_users: 500 })
+        const now = yield* Clock.currentTimeMillis
+        yield* fillLeases(license, 100, now + 60_000)
+        yield* one.ask(license.license, checkout, checkoutOf(license, "m"))
+        yield* TestClock.adjust("1 minute")
+        yield* one.ask(license.license, checkout, checkoutOf(license, "n"))
+        assert.deepStrictEqual(yield* leaseStates(license.license), { "expired expired": 100, "live active": 2 })
+        const later = yield* makeLicense({ max_floating_users: 500, license_type: "time_limited" })
+        yield* fillLeases(later, 100, now + 3_600_000)
+        yield* Effect.all(
+          [
+            other.ask(later.license, update, { expires_at: now }),
+            other.ask(later.license, update, { customer_name: "Ada" })
+          ],
+          { concurrency: "unbounded" }
+        )
+        assert.deepStrictEqual(yield* leaseStates(later.license), { "ended deactivated": 100 })
+      })
   )
 })
