@@ -2,12 +2,12 @@
  * The HTTP server of the platform with its limits. What is wrong before there is a request, garbage on the socket or a head
  * that never ends, is answered here, in the same envelope.
  */
-import { createServer, type Server } from "node:http"
+import { createServer, type Server, STATUS_CODES } from "node:http"
 import type { Duplex } from "node:stream"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Clock, Effect, Layer } from "effect"
 import { HttpServer } from "effect/http"
-import { errorEnvelope, refuse } from "../api/Failure.ts"
+import { errorEnvelope, type Refusal, refuse } from "../api/Failure.ts"
 import { Identifiers } from "../api/Identifier.ts"
 import { Settings } from "../Config.ts"
 
@@ -59,25 +59,34 @@ const listen = Effect.fnUntraced(function* (limits: Limits) {
 // A socket destroyed at once would reset the connection before the client has read the answer.
 const readingMillis = 500
 
+/** Answers what never becomes a request: what cannot be read, and CONNECT, which asks for a tunnel. */
 const answerUnreadable = Effect.fnUntraced(function* (server: Server, limits: Limits) {
   const identifiers = yield* Identifiers
   const context = yield* Effect.context<never>()
-  server.on("clientError", (error: NodeJS.ErrnoException, socket: Duplex) => {
-    if (!mayAnswer(socket)) return socket.destroy(error)
+  const answer = (socket: Duplex, status: 400 | 405, refusal: Refusal): void => {
     const envelope = Effect.flatMap(identifiers.make("request"), (id) =>
-      Effect.map(Clock.currentTimeMillis, (now) => ({
-        id,
-        body: JSON.stringify(errorEnvelope(refusalOf(error, limits), id, now))
-      }))
+      Effect.map(Clock.currentTimeMillis, (now) => ({ id, body: JSON.stringify(errorEnvelope(refusal, id, now)) }))
     )
     const { id, body } = Effect.runSyncWith(context)(envelope)
     socket.end(
-      `HTTP/1.1 400 Bad Request\r\nX-Request-Id: ${id}\r\nContent-Type: application/json\r\nCache-Control: no-store\r\n` +
-        `X-Content-Type-Options: nosniff\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`
+      `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nX-Request-Id: ${id}\r\nContent-Type: application/json\r\n` +
+        `Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n${status === 405 ? "Allow: \r\n" : ""}` +
+        `Content-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`
     )
-    return setTimeout(() => socket.destroy(), readingMillis).unref()
+    setTimeout(() => socket.destroy(), readingMillis).unref()
+  }
+  server.on("clientError", (error: NodeJS.ErrnoException, socket: Duplex) => {
+    if (mayAnswer(socket)) answer(socket, 400, refusalOf(error, limits))
+    else socket.destroy(error)
+  })
+  server.on("connect", (_request, socket) => {
+    // Whoever asked may be gone before it is answered.
+    socket.on("error", () => socket.destroy())
+    answer(socket, 405, noProxy)
   })
 })
+
+const noProxy = refuse("METHOD_NOT_ALLOWED", "The service is no proxy: CONNECT leads nowhere.")
 
 /** Not after a reset, and not into the middle of another answer. */
 const mayAnswer = (socket: Duplex & { readonly _httpMessage?: { readonly headersSent: boolean } }): boolean =>

@@ -64,6 +64,16 @@ layer(Basis, { excludeTestServices: true })("A connection", (it) => {
     }).pipe(Effect.scoped)
   )
 
+  it.effect("on which a tunnel is asked for is told that there is none, and closed", () =>
+    Effect.gen(function* () {
+      const port = yield* listening({})
+      const answer = yield* exchange(port, "CONNECT example.com:443 HTTP/1.1\r\nHost: example.com:443\r\n\r\n")
+      assertRefused(answer, 405, "METHOD_NOT_ALLOWED")
+      assert.strictEqual(answer.headers["connection"], "close")
+      assert.strictEqual(answer.headers["allow"], "")
+    }).pipe(Effect.scoped)
+  )
+
   it.effect("that is kept open is closed after its idle time", () =>
     Effect.gen(function* () {
       const port = yield* listening({ keepAliveTimeout: 200, connectionsCheckingInterval: 50 })
