@@ -14,6 +14,7 @@ import { OpsCounts } from "./ops/Counts.ts"
 import { exportWorker } from "./reports/Exports.ts"
 import { ExportWorker } from "./reports/ExportWorker.ts"
 import { ReportsDatabase } from "./reports/ReportsDatabase.ts"
+import { UsageRollup } from "./reports/UsageRollup.ts"
 import { Validations } from "./runtime/Validations.ts"
 import { Addresses } from "./webhooks/Address.ts"
 import { Delivery } from "./webhooks/Delivery.ts"
@@ -36,6 +37,8 @@ const supervised = Layer.effectDiscard(
     yield* Effect.forkScoped(delivery.calling(wake("webhook-delivery")))
     // One that is asked for on this node is called for at once; this often it looks for those of other nodes.
     yield* supervise({ name: exportWorker, every: "5 seconds", pass: (yield* ExportWorker).pass })
+    // Summaries look through what has come since the last pass: this often it is at most some ten thousand rows.
+    yield* supervise({ name: "usage-rollup", every: "5 seconds", pass: (yield* UsageRollup).pass })
     const refusals = yield* Refusals
     // Where many have gathered they are called for; else the feed shows them within a second.
     yield* supervise({ name: "refusals", every: "1 second", pass: refusals.pass })
@@ -56,7 +59,11 @@ const activities = Layer.mergeAll(
   ActivityRetention.layer
 )
 
-const operations = Layer.merge(ExportWorker.layer.pipe(Layer.provide(ReportsDatabase.layer)), OpsCounts.layer)
+const operations = Layer.mergeAll(
+  ExportWorker.layer.pipe(Layer.provide(ReportsDatabase.layer)),
+  OpsCounts.layer,
+  UsageRollup.layer
+)
 
 const webhooks = Layer.mergeAll(
   Delivery.layer.pipe(Layer.provide([Sender.layer, KnownEndpoints.layer]), Layer.provide(Addresses.layer)),

@@ -15,15 +15,21 @@ import type { Usage, UsageBalance } from "./Report.ts"
 export const ledgerTables = (sql: SqlClient.SqlClient) =>
   sql.literal("usage_ledger u JOIN licenses l ON l.id = u.license_id LEFT JOIN features f ON f.id = u.feature_id")
 
+/** The same where nothing is asked about a license but which one it is: its product is its features'. */
+export const ledgerTablesUnlinked = (sql: SqlClient.SqlClient) =>
+  sql.literal("usage_ledger u LEFT JOIN features f ON f.id = u.feature_id")
+/** The product of a row of these tables; of a feature that is deleted, its license tells. */
+export const productUnlinked = "coalesce(f.product_id, (SELECT product_id FROM licenses WHERE id = u.license_id))"
+
 export interface Narrowed extends Scope, Period {
   readonly action?: string
 }
 
-export const narrowed = (sql: SqlClient.SqlClient, filter: Narrowed) => {
+export const narrowed = (sql: SqlClient.SqlClient, filter: Narrowed, product = "l.product_id") => {
   const { product_id, customer_id, license_id, order_id, subscription_id, feature_code, action, from, to } = filter
   return sql.and([
+    product_id === undefined ? sql`TRUE` : sql`${sql.literal(product)} = ${product_id}`,
     equals(sql, {
-      "l.product_id": product_id,
       "l.customer_id": customer_id,
       "u.license_id": license_id,
       "l.order_id": order_id,
@@ -36,6 +42,11 @@ export const narrowed = (sql: SqlClient.SqlClient, filter: Narrowed) => {
   ])
 }
 
+/** Where hours and days are counted from: any midnight of UTC. */
+const origin = "timestamptz '2000-01-01 00:00:00+00'"
+/** The beginning of the hour or day of UTC that a time lies in: a division, where date_trunc looks the zone up for each row. */
+export const startOf = (unit: "hour" | "day", time: string): string => `date_bin('1 ${unit}', ${time}, ${origin})`
+
 /** Sums as they arrive. */
 export interface Sums {
   readonly consumed: string
@@ -44,11 +55,11 @@ export interface Sums {
   readonly topped_up: string
 }
 
-export const sums = (sql: SqlClient.SqlClient) =>
-  sql.literal(`coalesce(sum(u.amount) FILTER (WHERE u.action = 'consume'), 0)::text AS consumed,
+export const sums = (sql: SqlClient.SqlClient, type: "text" | "numeric" = "text") =>
+  sql.literal(`coalesce(sum(u.amount) FILTER (WHERE u.action = 'consume'), 0)::${type} AS consumed,
     count(*) FILTER (WHERE u.action = 'consume') AS consumptions,
-    coalesce(sum(u.amount) FILTER (WHERE u.action = 'reset'), 0)::text AS reset,
-    coalesce(sum(u.amount) FILTER (WHERE u.action = 'top_up'), 0)::text AS topped_up`)
+    coalesce(sum(u.amount) FILTER (WHERE u.action = 'reset'), 0)::${type} AS reset,
+    coalesce(sum(u.amount) FILTER (WHERE u.action = 'top_up'), 0)::${type} AS topped_up`)
 
 /** Sums as numbers, or a refusal where one of them has no exact number. */
 export const usageOf = ({ consumed, consumptions, reset, topped_up }: Sums) => {

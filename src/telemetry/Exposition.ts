@@ -13,6 +13,7 @@ import { LicenseActors } from "../licenses/LicenseActors.ts"
 import { OpsCounts } from "../ops/Counts.ts"
 import { instant } from "../postgres/Parameters.ts"
 import { Postgres } from "../postgres/Postgres.ts"
+import { dayRowsMax } from "../reports/UsageRollup.ts"
 import { Workers } from "../workers/Workers.ts"
 import * as Metrics from "./Metrics.ts"
 
@@ -133,12 +134,13 @@ const databaseNumbers = Effect.fnUntraced(function* (registry: Registry) {
   })
 })
 
-/** What is due and still there, by its oldest item: each the first entry of an index. */
+/** What is due and still there, by its oldest item: the first entry of an index, or one of few entries. */
 const updateWaiting = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, registry: Registry) {
   const now = yield* Clock.currentTimeMillis
   const [row] = yield* sql<{
     readonly delivery_due: number | null
     readonly lease_due: number | null
+    readonly day_due: number | null
     readonly pending: number
     readonly delivered: number
     readonly failed: number
@@ -150,6 +152,8 @@ const updateWaiting = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, reg
         ORDER BY due_at, sequence LIMIT 1
       ) AS oldest WHERE e.is_active) AS delivery_due,
       (SELECT min(expires_at) FROM leases WHERE status = 'live') AS lease_due,
+      (SELECT min(greatest(day + interval '24 hours', seen_at)) FROM usage_rollup_days
+        WHERE rolled_rows <> ledger_rows AND ledger_rows <= ${dayRowsMax}) AS day_due,
       (SELECT count(*) FROM webhook_deliveries WHERE status = 'pending') AS pending,
       coalesce(sum(delivered), 0)::bigint AS delivered, coalesce(sum(failed), 0)::bigint AS failed,
       coalesce(sum(exhausted), 0)::bigint AS exhausted
@@ -158,6 +162,7 @@ const updateWaiting = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, reg
   const late = (due: number | null) => (due === null ? 0 : Math.max(0, now - due) / 1e3)
   Metrics.oldestWaiting({ queue: "webhook-deliveries" }).updateUnsafe(late(row.delivery_due), registry)
   Metrics.oldestWaiting({ queue: "leases" }).updateUnsafe(late(row.lease_due), registry)
+  Metrics.oldestWaiting({ queue: "usage-rollup" }).updateUnsafe(late(row.day_due), registry)
   Metrics.deliveriesPending.updateUnsafe(row.pending, registry)
   for (const result of ["delivered", "failed", "exhausted"] as const) {
     Metrics.deliveries({ result }).updateUnsafe(row[result], registry)

@@ -82,7 +82,7 @@ export const workerSuccessAge = gauge(
   "licensing_worker_last_success_age_seconds",
   "Time since a worker's last pass that succeeded, or since it began."
 )
-/** Label queue: webhook-deliveries, leases. */
+/** Label queue: webhook-deliveries, leases, usage-rollup (days of the ledger that are over and not summed up). */
 export const oldestWaiting = gauge(
   "licensing_oldest_waiting_seconds",
   "How long the oldest item that a worker should have dealt with has been due; 0 where none is."

@@ -28,7 +28,7 @@ export const fillLedger = Effect.fnUntraced(function* ({ values }: Session, rows
   yield* values(`
     INSERT INTO usage_ledger (sequence, license_id, feature_id, action, event_id, amount, balance_after, max_after, device_id,
       actor_type, actor_id, request_id, occurred_at)
-    SELECT last + n, l.id, replace(l.product_id, 'prod_', 'feat_'), action, CASE WHEN action = 'consume' THEN 'event-' || n END,
+    SELECT last + n, l.id, f.id, action, CASE WHEN action = 'consume' THEN 'event-' || n END,
       CASE WHEN action = 'reset' THEN -5 ELSE 1 + n % 20 END, n + 20, 1000000000,
       CASE WHEN action = 'consume' THEN replace(l.id, 'lic_', 'dev_') END,
       CASE WHEN action = 'consume' THEN 'license' ELSE 'api_key' END, l.id,
@@ -37,7 +37,8 @@ export const fillLedger = Effect.fnUntraced(function* ({ values }: Session, rows
     FROM (SELECT ledger_last AS last FROM event_sequence) counter, generate_series(1, ${rows}) n,
       LATERAL (SELECT CASE WHEN n % 500 = 7 THEN 'reset' WHEN n % 500 = 8 THEN 'top_up' ELSE 'consume' END AS action,
         (hashint8extended(n, 21) & 2147483647) % ${licenses} + 1 AS number) drawn
-      JOIN licenses l ON l.id = 'lic_' || upper(lpad(to_hex(number), 26, '0'))`)
+      JOIN licenses l ON l.id = 'lic_' || upper(lpad(to_hex(number), 26, '0'))
+      JOIN (SELECT product_id, min(id) AS id FROM features GROUP BY product_id) f ON f.product_id = l.product_id`)
   for (const [definition] of kept) yield* values(String(definition))
   yield* values(`UPDATE event_sequence SET ledger_last = ledger_last + ${rows}`)
   yield* values("SET session_replication_role = origin")

@@ -202,6 +202,21 @@ const pdf = async (running: Running, postgresPid: number): Promise<ReadonlyArray
   ]
 }
 
+/** Waits until every day of the ledger that is over has been summed up. */
+const rolledUp = Effect.fnUntraced(function* (url: string) {
+  const session = yield* openSession(Redacted.make(url))
+  const began = performance.now()
+  const open = Effect.map(
+    session.values(`
+      SELECT (SELECT ledger_last FROM event_sequence) - (SELECT sequence FROM usage_rollup_progress),
+        (SELECT count(*) FROM usage_rollup_days
+          WHERE rolled_rows <> ledger_rows AND day < now() - interval '24 hours 11 minutes')`),
+    (rows) => Number(rows[0]?.[0]) + Number(rows[0]?.[1])
+  )
+  while ((yield* open) > 0) yield* Effect.sleep("500 millis")
+  yield* say(`rolled up: ${((performance.now() - began) / 1_000).toFixed(1)} s`)
+}, Effect.scoped)
+
 const program = Effect.gen(function* () {
   const path = yield* directory
   const postgres = yield* startPostgres(path)
@@ -214,7 +229,11 @@ const program = Effect.gen(function* () {
     // Each on a service of its own, whose memory is of nothing else.
     const found = yield* Effect.acquireUseRelease(
       Effect.promise(() => startService({ log, settings: settings(url) })),
-      (running) => Effect.promise(() => measure(running, postgres.pid)),
+      (running) =>
+        Effect.andThen(
+          rolledUp(url),
+          Effect.promise(() => measure(running, postgres.pid))
+        ),
       (running) => Effect.promise(() => running.stop())
     )
     findings.push(...found)
