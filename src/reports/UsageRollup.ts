@@ -20,10 +20,16 @@ const dayMillis = 86_400_000
 /** A day is over when the clocks of all nodes say so; one that gets late rows is left alone until they have stopped coming. */
 const settleMillis = 600_000
 
-export class UsageRollup extends Context.Service<UsageRollup, { readonly pass: Effect.Effect<void, unknown> }>()(
-  "licensing/reports/UsageRollup"
-) {
-  static readonly layer = UsageRollup.layerWith(limits)
+export class UsageRollup extends Context.Service<
+  UsageRollup,
+  {
+    /** Looks through what has come, and sums up all days that are over. */
+    readonly pass: Effect.Effect<void, unknown>
+    /** Looks through a stretch and, behind the last one, sums up a day. False where nothing is left, or another node is at it. */
+    readonly step: Effect.Effect<boolean, unknown>
+  }
+>()("licensing/reports/UsageRollup") {
+  static readonly layer = UsageRollup.layerWith({})
 
   /** With other limits than the service's. */
   static layerWith(given: Partial<typeof limits>) {
@@ -34,24 +40,23 @@ export class UsageRollup extends Context.Service<UsageRollup, { readonly pass: E
         const sql = yield* SqlClient.SqlClient
         const alone = exclusively(sql, "usage-rollup")
 
-        const pass = Effect.gen(function* () {
-          while (true) {
-            const walked = yield* alone(walk(sql, stretchRows))
-            if (Option.isNone(walked)) return
-            // Days that more rows may turn up for are not worth summing up yet.
-            if (walked.value === stretchRows) continue
-            const rolled = yield* alone(roll(sql, dayRowsMax))
-            if (Option.isNone(rolled) || !rolled.value) return
-          }
+        const step = Effect.gen(function* () {
+          const looked = yield* alone(lookThrough(sql, stretchRows))
+          // A day that more rows may turn up for is not worth summing up yet.
+          if (Option.isNone(looked) || looked.value === stretchRows) return Option.isSome(looked)
+          return Option.contains(yield* alone(sumUp(sql, dayRowsMax)), true)
         })
-        return UsageRollup.of({ pass: Effect.withSpan(pass, "UsageRollup.pass") })
+        const pass = Effect.gen(function* () {
+          while (yield* step);
+        })
+        return UsageRollup.of({ step, pass: Effect.withSpan(pass, "UsageRollup.pass") })
       })
     )
   }
 }
 
 /** Notes the days of the next rows. Gives how many rows there were. */
-const walk = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, stretchRows: number) {
+const lookThrough = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, stretchRows: number) {
   const now = yield* Clock.currentTimeMillis
   const [stretch] = yield* sql<{ readonly rows: number }>`
     WITH stretch AS MATERIALIZED (
@@ -73,7 +78,7 @@ const walk = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, stretchRows:
 })
 
 /** Sums up the newest day that is over and not summed up. False where there was none. */
-const roll = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, dayRowsMax: number) {
+const sumUp = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, dayRowsMax: number) {
   const settled = (yield* Clock.currentTimeMillis) - settleMillis
   const [open] = yield* sql<{ readonly day: number }>`
     SELECT day FROM usage_rollup_days
