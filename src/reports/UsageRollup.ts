@@ -12,8 +12,8 @@ import { ledgerTablesUnlinked, productUnlinked, startOf, sums } from "./LedgerRo
 
 /** Rows that are looked through in one transaction: some tens of milliseconds. */
 const stretchRows = 50_000
-/** Rows of a day that is summed up, in one statement. Longer days stay with the ledger. */
-export const dayRowsMax = 5_000_000
+/** Rows of a day that is summed up, in one statement: 2.3 s were measured for 411,000. Longer days stay with the ledger. */
+export const dayRowsMax = 2_000_000
 const limits = { stretchRows, dayRowsMax }
 
 const dayMillis = 86_400_000

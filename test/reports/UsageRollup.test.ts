@@ -194,7 +194,7 @@ layer(Database.layer, { timeout: 60_000, excludeTestServices: true })("The sums"
   )
 
   it.effect("count a license once that has used several features which are deleted since", () =>
-    onTime(noonOf(3), () =>
+    onTime(noonOf(2), () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const [reports, rollup] = [yield* makeReports, yield* makeRollup()]
@@ -223,7 +223,7 @@ layer(Database.layer, { timeout: 60_000, excludeTestServices: true })("The sums"
   )
 
   it.effect("are right while two nodes make them and a third writes", () =>
-    onTime(noonOf(2), () =>
+    onTime(noonOf(3), () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const reports = yield* makeReports
