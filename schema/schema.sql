@@ -569,6 +569,37 @@ CREATE UNIQUE INDEX usage_ledger_event_id ON usage_ledger USING btree (license_i
 CREATE INDEX usage_ledger_license ON usage_ledger USING btree (license_id, sequence);
 CREATE INDEX usage_ledger_time ON usage_ledger USING brin (occurred_at) WITH (pages_per_range='32', autosummarize='on');
 
+CREATE TABLE usage_rollup (
+  unit text NOT NULL,
+  bucket_start timestamp with time zone NOT NULL,
+  product_id text NOT NULL,
+  feature_id text NOT NULL,
+  consumed numeric NOT NULL,
+  consumptions bigint NOT NULL,
+  reset numeric NOT NULL,
+  topped_up numeric NOT NULL,
+  licenses bigint NOT NULL,
+  CONSTRAINT usage_rollup_pkey PRIMARY KEY (product_id, unit, bucket_start, feature_id),
+  CONSTRAINT usage_rollup_unit_check CHECK ((unit = ANY (ARRAY['hour'::text, 'day'::text])))
+);
+CREATE INDEX usage_rollup_time ON usage_rollup USING btree (unit, bucket_start);
+
+CREATE TABLE usage_rollup_days (
+  day timestamp with time zone NOT NULL,
+  ledger_rows bigint NOT NULL,
+  rolled_rows bigint DEFAULT 0 NOT NULL,
+  seen_at timestamp with time zone NOT NULL,
+  CONSTRAINT usage_rollup_days_pkey PRIMARY KEY (day)
+) WITH (fillfactor=50);
+CREATE INDEX usage_rollup_days_open ON usage_rollup_days USING btree (day) WHERE (rolled_rows <> ledger_rows);
+
+CREATE TABLE usage_rollup_progress (
+  "only" boolean DEFAULT true NOT NULL,
+  sequence bigint NOT NULL,
+  CONSTRAINT usage_rollup_progress_pkey PRIMARY KEY ("only"),
+  CONSTRAINT usage_rollup_progress_only_check CHECK ("only")
+) WITH (fillfactor=10);
+
 CREATE TABLE webhook_deliveries (
   endpoint_id text NOT NULL,
   sequence bigint NOT NULL,

@@ -103,7 +103,7 @@ const plainColumns: { readonly [K in Grouping]: string } = {
 }
 
 /** The rows of a summary, from the ledger and nothing else. */
-export const plainRows = Effect.fnUntraced(function* (
+const plainRows = Effect.fnUntraced(function* (
   sql: SqlClient.SqlClient,
   { bucket, feature_code, from, group_by, product_id, to, tz = "UTC" }: Asked
 ) {
