@@ -8,7 +8,7 @@ import { Clock, Context, Effect, Exit, Layer, Random, Schedule } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import { insertAnswers } from "../auth/KeptAnswers.ts"
 import { EventLog, type EventRow, type UsageRow } from "../events/EventLog.ts"
-import { type Gathered, gather } from "../postgres/Gather.ts"
+import { gather, type Push } from "../postgres/Gather.ts"
 import { Postgres } from "../postgres/Postgres.ts"
 import { isChangedMeanwhile, isForeignKeyViolation, violates } from "../postgres/Sql.ts"
 import { retryTransaction } from "../postgres/Transactions.ts"
@@ -37,9 +37,9 @@ export class Journal extends Context.Service<
   Journal,
   {
     /** Commits one license's draft, together with whatever else is waiting. At most one draft per license may be under way. */
-    readonly commit: Gathered<Draft, Verdict>
+    readonly commit: Push<Draft, Verdict>
     /** Writes down that devices were seen, where nothing else was decided: it needs no fence. */
-    readonly note: Gathered<ReadonlyArray<DeviceRecord>, void>
+    readonly note: Push<ReadonlyArray<DeviceRecord>, void>
   }
 >()("licensing/licenses/Journal") {
   static readonly layer = Layer.effect(
@@ -153,12 +153,9 @@ export class Journal extends Context.Service<
         yield* retryTransaction(Statements.note(sql, sights.flat()))
         return sights.map(() => undefined)
       }, Effect.orDie)
-      const note = yield* gather({ lanes: 1, batchMax: groupMax, run: noteAll })
-      const commit: Gathered<Draft, Verdict> = {
-        ask: (draft) => Effect.flatten(groups.ask(draft)),
-        push: (draft, settle) =>
-          groups.push(draft, (exit) => settle(Exit.isSuccess(exit) ? exit.value : Exit.failCause(exit.cause)))
-      }
+      const { push: note } = yield* gather({ lanes: 1, batchMax: groupMax, run: noteAll })
+      const commit: Push<Draft, Verdict> = (draft, settle) =>
+        groups.push(draft, (exit) => settle(Exit.isSuccess(exit) ? exit.value : Exit.failCause(exit.cause)))
       return Journal.of({ commit, note })
     })
   )

@@ -5,7 +5,7 @@
  */
 import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
-import { type Gathered, gather } from "../postgres/Gather.ts"
+import { gather, type Push } from "../postgres/Gather.ts"
 import { columns } from "../postgres/Parameters.ts"
 import { Postgres } from "../postgres/Postgres.ts"
 import type { LicenseState } from "./CommittedState.ts"
@@ -37,7 +37,7 @@ export class LicenseStore extends Context.Service<
   {
     /** The whole state, or undefined where there is no such license. */
     load(licenseId: string): Effect.Effect<LicenseState | undefined>
-    readonly revisions: Gathered<string, Revisions | undefined>
+    readonly revisions: Push<string, Revisions | undefined>
     /** The license that a key (SHA-256 as hex) belongs to. */
     licenseIdOf(keyHash: string): Effect.Effect<string | undefined>
   }
@@ -53,7 +53,7 @@ export class LicenseStore extends Context.Service<
         batchMax,
         run: (ids: ReadonlyArray<string>) => Effect.orDie(pipelined(loadAll(sql, ids)))
       })
-      const revisions = yield* gather({ lanes, batchMax, run: revisionsOf(sql) })
+      const { push: revisions } = yield* gather({ lanes, batchMax, run: revisionsOf(sql) })
       const licenseIdOf = yield* gather({ lanes, batchMax, run: idsOf(sql) })
       return LicenseStore.of({ load: load.ask, revisions, licenseIdOf: licenseIdOf.ask })
     })

@@ -33,48 +33,6 @@ export const makeRounds = Effect.gen(function* () {
   const journal = yield* Journal
   const clock = yield* Clock.Clock
 
-  /** Decides the letters once: their answers, or why they have to be decided again, and for certain. */
-  const attempt = Effect.fnUntraced(function* (held: Held, letters: ReadonlyArray<Letter>, certain: boolean) {
-    held.state ??= yield* store.load(held.licenseId)
-    const state = held.state
-    if (state === undefined) return letters.map((): Answer => Effect.fail(noLicense(held.licenseId)))
-    const knowledge = yield* gatherKnowledge(lookups, state, letters, clock.currentTimeMillisUnsafe(), certain)
-    const draft = new Draft(state, knowledge)
-    const now = clock.currentTimeMillisUnsafe()
-    if (!state.isReadyAt(now)) return "stale"
-    const decided = decide(draft, letters, now)
-    if (!certain && letters.some((letter, index) => isRefused(decided[index]!) && namesEvent(letter)))
-      return "uncertain"
-    const answers = yield* keepAnswers(draft, letters, decided)
-    if (draft.changed) {
-      if ((yield* journal.commit.ask(draft)) === "stale") return "stale"
-      // A refusal is kept by nobody here, whatever an attempt before this one had drafted.
-      for (const [index, letter] of letters.entries()) if (!isRefused(decided[index]!)) letter.committed?.()
-    } else {
-      const [current] = yield* Effect.all(
-        [
-          store.revisions.ask(held.licenseId),
-          draft.seen.size === 0 ? Effect.void : journal.note.ask(Array.from(draft.seen.values()))
-        ],
-        { concurrency: "unbounded" }
-      )
-      if (!isCurrent(state, current)) return "stale"
-    }
-    state.absorb(draft)
-    return answers
-  })
-
-  const round = Effect.fnUntraced(function* (held: Held, letters: ReadonlyArray<Letter>, triedBefore: number) {
-    for (let tried = triedBefore; tried < attemptsMax; tried++) {
-      const answers = yield* attempt(held, letters, tried > 0)
-      if (answers === "stale") held.state = undefined
-      else if (answers !== "uncertain") return answers
-    }
-    return letters.map(
-      (): Answer => Effect.fail(refuse("NOT_READY", "The license is being changed from many sides: try again."))
-    )
-  })
-
   /** Sends what was decided to the database; `settle` hears what came of it. */
   const submit = (state: LicenseState, draft: Draft, answers: Answers, settle: (outcome: Outcome) => void): void => {
     const settleIf = (holds: boolean): void => {
@@ -82,7 +40,7 @@ export const makeRounds = Effect.gen(function* () {
       settle(Exit.succeed(holds ? answers : "stale"))
     }
     if (draft.changed) {
-      journal.commit.push(draft, (exit) => {
+      journal.commit(draft, (exit) => {
         if (Exit.isSuccess(exit)) settleIf(exit.value === "committed")
         else settle(Exit.failCause(exit.cause))
       })
@@ -97,12 +55,43 @@ export const makeRounds = Effect.gen(function* () {
       if (failure === undefined) settleIf(holds)
       else settle(failure)
     }
-    store.revisions.push(state.license.id, (exit) => {
+    store.revisions(state.license.id, (exit) => {
       if (Exit.isSuccess(exit)) holds = isCurrent(state, exit.value)
       one(exit)
     })
-    if (draft.seen.size > 0) journal.note.push(Array.from(draft.seen.values()), one)
+    if (draft.seen.size > 0) journal.note(Array.from(draft.seen.values()), one)
   }
+
+  /** Decides the letters once: their answers, or why they have to be decided again, and for certain. */
+  const attempt = Effect.fnUntraced(function* (held: Held, letters: ReadonlyArray<Letter>, certain: boolean) {
+    held.state ??= yield* store.load(held.licenseId)
+    const state = held.state
+    if (state === undefined) return letters.map((): Answer => Effect.fail(noLicense(held.licenseId)))
+    const knowledge = yield* gatherKnowledge(lookups, state, letters, clock.currentTimeMillisUnsafe(), certain)
+    const draft = new Draft(state, knowledge)
+    const now = clock.currentTimeMillisUnsafe()
+    if (!state.isReadyAt(now)) return "stale"
+    const decided = decide(draft, letters, now)
+    if (!certain && letters.some((letter, index) => isRefused(decided[index]!) && namesEvent(letter)))
+      return "uncertain"
+    const answers = yield* keepAnswers(draft, letters, decided)
+    const outcome = yield* Effect.callback<Answers | "stale">((resume) => submit(state, draft, answers, resume))
+    // A refusal is kept by nobody here, whatever an attempt before this one had drafted.
+    if (outcome !== "stale" && draft.changed)
+      for (const [index, letter] of letters.entries()) if (!isRefused(decided[index]!)) letter.committed?.()
+    return outcome
+  })
+
+  const round = Effect.fnUntraced(function* (held: Held, letters: ReadonlyArray<Letter>, triedBefore: number) {
+    for (let tried = triedBefore; tried < attemptsMax; tried++) {
+      const answers = yield* attempt(held, letters, tried > 0)
+      if (answers === "stale") held.state = undefined
+      else if (answers !== "uncertain") return answers
+    }
+    return letters.map(
+      (): Answer => Effect.fail(refuse("NOT_READY", "The license is being changed from many sides: try again."))
+    )
+  })
 
   /**
    * Begins a round for which memory is enough, which nearly all are, without a fiber of its own: that took a tenth off the CPU

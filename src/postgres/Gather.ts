@@ -4,10 +4,12 @@
  */
 import { Effect, Exit, FiberSet } from "effect"
 
-export interface Gathered<In, Out> {
+/** Asks for whoever is no fiber: `settle` is called once, never before this returns, and must not throw. */
+export type Push<In, Out> = (input: In, settle: (exit: Exit.Exit<Out>) => void) => void
+
+interface Gathered<In, Out> {
   ask(input: In): Effect.Effect<Out>
-  /** The same for whoever is no fiber: `settle` is called once, never before this returns, and must not throw. */
-  push(input: In, settle: (exit: Exit.Exit<Out>) => void): void
+  readonly push: Push<In, Out>
 }
 
 interface Waiting<In, Out> {
@@ -61,7 +63,7 @@ export const gather = Effect.fnUntraced(function* <In, Out>(options: {
     lanes--
   })
 
-  const push: Gathered<In, Out>["push"] = (input, settle) => {
+  const push: Push<In, Out> = (input, settle) => {
     queue.push({ input, settle })
     if (lanes === options.lanes) return
     lanes++

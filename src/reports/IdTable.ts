@@ -3,6 +3,7 @@
  * A hundred thousand entries take some 20 MB, a Map of texts and objects five times as much. It never grows beyond its bound:
  * whoever fills it empties it first where there is no room.
  */
+import { int32 } from "./LedgerRecords.ts"
 
 /** A text as bytes, or none. */
 export type Bytes = Uint8Array | undefined
@@ -134,9 +135,6 @@ export class IdTable {
     this.bytes = more
   }
 }
-
-const int32 = (bytes: Uint8Array, at: number): number =>
-  (bytes[at]! << 24) | (bytes[at + 1]! << 16) | (bytes[at + 2]! << 8) | bytes[at + 3]!
 
 /** FNV-1a, its bits mixed once more: ids differ in their last letters, and the low bits choose the slot. */
 const hash = (bytes: Uint8Array, start: number, size: number): number => {

@@ -9,7 +9,7 @@ import { formatTimestamp } from "../api/Timestamp.ts"
 import { periodOf } from "./Asked.ts"
 import type { Asked } from "./ExportContent.ts"
 import { decodeFilters } from "./Filter.ts"
-import { ledgerFields } from "./LedgerText.ts"
+import { ledgerFields, ledgerNumbers } from "./LedgerText.ts"
 
 /** The text before the rows. "rows" is the last name in the canonical order, so that they can follow whatever comes before. */
 export const ledgerHead = Effect.fnUntraced(function* ({ filters, generated_at, report_kind }: Asked) {
@@ -23,7 +23,7 @@ export const ledgerHead = Effect.fnUntraced(function* ({ filters, generated_at, 
 export const ledgerTail = "]}"
 
 const openingBracket = 91
-const numbers: ReadonlyArray<string> = ["sequence", "amount", "balance_before", "balance_after", "max_after"]
+const numbers: ReadonlyArray<string> = ledgerNumbers
 
 const members = ledgerFields
   .map((name, index) => ({ name, index, quote: numbers.includes(name) ? "" : '"' }))

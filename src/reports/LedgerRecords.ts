@@ -111,7 +111,8 @@ export class LedgerRecords {
 // PostgreSQL counts microseconds from 2000-01-01.
 const wireEpochMillis = 946_684_800_000
 
-const int32 = (bytes: Uint8Array, at: number): number =>
+/** A signed big-endian number of four bytes. */
+export const int32 = (bytes: Uint8Array, at: number): number =>
   (bytes[at]! << 24) | (bytes[at + 1]! << 16) | (bytes[at + 2]! << 8) | bytes[at + 3]!
 
 const int64 = (bytes: Uint8Array, at: number): number => int32(bytes, at) * 4_294_967_296 + (int32(bytes, at + 4) >>> 0)

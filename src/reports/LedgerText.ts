@@ -14,6 +14,9 @@ type Value = string | number | null | undefined
 
 export const ledgerFields = Object.keys(UsageLedgerRow.fields) as ReadonlyArray<keyof UsageLedgerRow>
 
+/** The fields that are numbers; all others are texts. */
+export const ledgerNumbers = ["sequence", "amount", "balance_before", "balance_after", "max_after"] as const
+
 const members = ledgerFields.toSorted().map((name) => ({ name, lead: `"${name}":` }))
 
 /** A field as it is shown: times as texts. */

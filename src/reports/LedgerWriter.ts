@@ -8,7 +8,7 @@ import { ByteText, utf8 } from "./ByteText.ts"
 import type { IdTable } from "./IdTable.ts"
 import { known, type LedgerLinks, plain } from "./LedgerLinks.ts"
 import { type LedgerRecords, type Name, place } from "./LedgerRecords.ts"
-import { type LedgerRow, ledgerCsv, ledgerFields, ledgerJson } from "./LedgerText.ts"
+import { type LedgerRow, ledgerCsv, ledgerFields, ledgerJson, ledgerNumbers } from "./LedgerText.ts"
 import { isPlain } from "./PlainText.ts"
 
 /** What the links of a row must be; rows of others are left out. */
@@ -26,13 +26,14 @@ const capacity = 1_310_720
 const texts = (["action", "event_id", "device_id", "actor_type", "actor_id", "request_id"] as const).map(
   (name) => place[name]
 )
-const numbers = ["sequence", "amount", "balance_before", "balance_after", "max_after"] as const
 
 /** What comes before a member's value in the JSON, for a text with its opening quote. */
 const leads = Object.fromEntries(
   ledgerFields.map((name) => [
     name,
-    utf8(`${name === "action" ? "{" : ","}"${name}":${(numbers as ReadonlyArray<string>).includes(name) ? "" : '"'}`)
+    utf8(
+      `${name === "action" ? "{" : ","}"${name}":${(ledgerNumbers as ReadonlyArray<string>).includes(name) ? "" : '"'}`
+    )
   ])
 ) as { readonly [K in (typeof ledgerFields)[number]]: Uint8Array }
 
@@ -193,7 +194,7 @@ export class LedgerWriter {
     const [feature_id, feature_code] = this.#features.texts(feature, 2)
     const row = {
       ...Object.fromEntries(
-        numbers.map((name) => [name, rows.size(place[name]) < 0 ? null : rows.integer(place[name])])
+        ledgerNumbers.map((name) => [name, rows.size(place[name]) < 0 ? null : rows.integer(place[name])])
       ),
       ...Object.fromEntries(texts.map((field) => [rows.name(field), rows.text(field)])),
       ...{ license_id, product_id, customer_id, order_id, subscription_id, feature_id, feature_code },
@@ -216,7 +217,7 @@ const arePlainTexts = (rows: LedgerRecords): boolean => {
 const copyText = (to: ByteText, rows: LedgerRecords, field: number): void =>
   to.copy(rows.bytes, rows.start(field), rows.size(field))
 
-const isNumber = Object.fromEntries(numbers.map((name) => [name, true])) as { readonly [K in Name]?: true }
+const isNumber = Object.fromEntries(ledgerNumbers.map((name) => [name, true])) as { readonly [K in Name]?: true }
 
 /** A field with the comma behind it. */
 const cell = (to: ByteText, rows: LedgerRecords, name: Name): void => {

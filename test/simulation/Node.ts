@@ -9,7 +9,7 @@ import { EventLog } from "../../src/events/EventLog.ts"
 import { Features } from "../../src/features/Features.ts"
 import { ExpirySweep } from "../../src/licenses/ExpirySweep.ts"
 import { HeartbeatSweep } from "../../src/licenses/HeartbeatSweep.ts"
-import { Journal, type Verdict } from "../../src/licenses/Journal.ts"
+import { Journal } from "../../src/licenses/Journal.ts"
 import { LeaseSweep } from "../../src/licenses/LeaseSweep.ts"
 import { LicenseActors } from "../../src/licenses/LicenseActors.ts"
 import { LicenseLookups } from "../../src/licenses/LicenseLookups.ts"
@@ -92,25 +92,20 @@ const identifiersOf = (node: string) =>
   })
 
 /** The journal, which tells how often others were first. */
-const countedJournal = ({ gate }: Environment) => {
-  const noted = (verdict: Verdict) => verdict === "stale" && gate.count("decision overtaken by another")
-  return Layer.effect(
+const countedJournal = ({ gate }: Environment) =>
+  Layer.effect(
     Journal,
     Effect.map(Journal, (journal) =>
       Journal.of({
         ...journal,
-        commit: {
-          ask: (draft) => Effect.tap(journal.commit.ask(draft), (verdict) => Effect.sync(() => noted(verdict))),
-          push: (draft, settle) =>
-            journal.commit.push(draft, (exit) => {
-              if (Exit.isSuccess(exit)) noted(exit.value)
-              settle(exit)
-            })
-        }
+        commit: (draft, settle) =>
+          journal.commit(draft, (exit) => {
+            if (Exit.isSuccess(exit) && exit.value === "stale") gate.count("decision overtaken by another")
+            settle(exit)
+          })
       })
     )
   ).pipe(Layer.provide(Journal.layer))
-}
 
 const layerOf = (environment: Environment, place: Place) => {
   const { postgres, sql } = place
