@@ -15,6 +15,7 @@ import { ApiKeys } from "./apiKeys/ApiKeys.ts"
 import { ApiKeysHttp } from "./apiKeys/Http.ts"
 import { KnownKeys } from "./apiKeys/KnownKeys.ts"
 import * as Idempotency from "./auth/IdempotencyHttp.ts"
+import { KnownLicenses } from "./auth/KnownLicenses.ts"
 import * as ManagementHttp from "./auth/ManagementHttp.ts"
 import { Oidc } from "./auth/Oidc.ts"
 import { RateLimits } from "./auth/RateLimits.ts"
@@ -36,7 +37,9 @@ import { EventsHttp } from "./events/Http.ts"
 import { Features } from "./features/Features.ts"
 import { FeaturesHttp } from "./features/Http.ts"
 import { makeAnswering } from "./http/Answering.ts"
+import { makeAnswers } from "./http/Answers.ts"
 import { carryingLittle } from "./http/Carried.ts"
+import { makeDirect } from "./http/Direct.ts"
 import * as Listener from "./http/Listener.ts"
 import { Routes } from "./http/Routes.ts"
 import { LicensesHttp } from "./licenses/Http.ts"
@@ -60,6 +63,7 @@ import { Exports } from "./reports/Exports.ts"
 import { ReportsHttp } from "./reports/Http.ts"
 import { Reports } from "./reports/Reports.ts"
 import { ReportsDatabase } from "./reports/ReportsDatabase.ts"
+import { makeDirectOperations } from "./runtime/Direct.ts"
 import { RuntimeHttp } from "./runtime/Http.ts"
 import { Runtime } from "./runtime/Runtime.ts"
 import { Validations } from "./runtime/Validations.ts"
@@ -79,7 +83,7 @@ import { Webhooks } from "./webhooks/Webhooks.ts"
 
 /** One line for each slice, in the order of the published tags. */
 const slices = Layer.mergeAll(
-  RuntimeHttp.pipe(Layer.provide(Runtime.layer), Layer.provide(Signer.layer)),
+  RuntimeHttp.pipe(Layer.provide(Runtime.layer)),
   ProductsHttp,
   PoliciesHttp.pipe(Layer.provide(Policies.layer)),
   FeaturesHttp.pipe(Layer.provide(Features.layer)),
@@ -105,10 +109,17 @@ const middlewares = Layer.mergeAll(
   Idempotency.layer,
   ManagementHttp.layer.pipe(Layer.provide(Oidc.layer)),
   RuntimeAuthorization.layer
-).pipe(Layer.provide(RateLimits.layer))
+)
 
 /** What several slices share. */
-const services = Layer.mergeAll(ApiKeys.layer, Products.layer, LicenseActors.layer).pipe(
+const services = Layer.mergeAll(
+  ApiKeys.layer,
+  Products.layer,
+  LicenseActors.layer,
+  KnownLicenses.layer,
+  Signer.layer
+).pipe(
+  Layer.provideMerge(RateLimits.layer),
   Layer.provideMerge([Journal.layer, LicenseStore.layer, LicenseLookups.layer]),
   Layer.provideMerge(Refusals.layer),
   Layer.provideMerge(Validations.layer),
@@ -126,11 +137,15 @@ const routes = Layer.merge(HttpApiBuilder.layer(Api), DocumentsHttp).pipe(
 
 const serving = Layer.effectDiscard(
   Effect.gen(function* () {
-    const answering = yield* makeAnswering
+    const answers = yield* makeAnswers
+    const answering = yield* makeAnswering(answers)
     const router = yield* HttpRouter.HttpRouter
     const server = yield* HttpServer.HttpServer
     const shutdown = yield* Shutdown
+    const { putInFront } = yield* Listener.Requests
     yield* carryingLittle(server.serve(answering(router.asHttpEffect())))
+    const operations = yield* makeDirectOperations
+    yield* putInFront((general) => makeDirect(answers, operations, general))
     // The last to be added is the first to run: requests are served until the notice is over.
     yield* Effect.addFinalizer(() => shutdown.announce)
   })

@@ -7,9 +7,8 @@
  */
 import { Data, Effect, Schema, SchemaGetter } from "effect"
 import { HttpApiSchema } from "effect/http-api"
-import { currentMeta, Meta } from "./Meta.ts"
+import { currentMeta, Meta, metaOf } from "./Meta.ts"
 import { RequestContext } from "./RequestContext.ts"
-import { formatTimestamp } from "./Timestamp.ts"
 
 /** Error codes with their HTTP status. A limit that a policy sets is 403; 409 is a clash with another request or a record. */
 export const statuses = {
@@ -149,5 +148,5 @@ export const failures = <const C extends Code>(...codes: ReadonlyArray<C>): Read
 /** The error envelope as a value, for answers given before or outside the routes. */
 export const errorEnvelope = (refusal: RefusalOf<Code>, requestId: string, nowMillis: number) => ({
   error: errorBody(refusal),
-  meta: { request_id: requestId, timestamp: formatTimestamp(nowMillis) }
+  meta: metaOf(requestId, nowMillis)
 })

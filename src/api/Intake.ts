@@ -55,31 +55,48 @@ const read = (request: HttpServerRequest.HttpServerRequest) =>
 
 const unreadable = () => refuse("BAD_REQUEST", "The body could not be read to its end.")
 
+/** The bytes that were read, where they are kept. */
+const kept = Symbol("licensing/api/Intake")
+
 /**
  * A body whose length is known, which Node holds the client to. Nearly every body is one chunk that has come already, and needs
  * none of what the platform's general way of reading a stream takes care of.
  */
-const readWhole = (source: IncomingMessage): Effect.Effect<Buffer, IntakeRefusal> =>
-  Effect.callback((resume) => {
-    const chunks: Array<Buffer> = []
-    const onData = (chunk: Buffer) => void chunks.push(chunk)
-    const leave = () => {
-      source.off("data", onData).off("end", onEnd).off("error", onGone).off("close", onGone)
-    }
-    const onEnd = () => {
-      leave()
-      resume(Effect.succeed(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)))
-    }
-    const onGone = () => {
-      leave()
-      resume(Effect.fail(unreadable()))
-    }
-    source.on("data", onData).on("end", onEnd).on("error", onGone).on("close", onGone)
-    return Effect.sync(leave)
-  })
+const readWhole = (source: IncomingMessage & { readonly [kept]?: Buffer }): Effect.Effect<Buffer, IntakeRefusal> =>
+  source[kept] === undefined
+    ? Effect.callback((resume) => {
+        const leave = onBody(
+          source,
+          (bytes) => resume(Effect.succeed(bytes)),
+          () => resume(Effect.fail(unreadable()))
+        )
+        return Effect.sync(leave)
+      })
+    : Effect.succeed(source[kept])
 
-/** The bytes that were read, where they are kept. */
-const kept = Symbol("licensing/api/Intake")
+/** Calls back once, with the body or when there will be none; gives the function that stops listening. */
+export const onBody = (source: IncomingMessage, read: (bytes: Buffer) => void, gone: () => void): (() => void) => {
+  const chunks: Array<Buffer> = []
+  const onData = (chunk: Buffer) => void chunks.push(chunk)
+  const leave = () => {
+    source.off("data", onData).off("end", onEnd).off("error", onGone).off("close", onGone)
+  }
+  const onEnd = () => {
+    leave()
+    read(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks))
+  }
+  const onGone = () => {
+    leave()
+    gone()
+  }
+  source.on("data", onData).on("end", onEnd).on("error", onGone).on("close", onGone)
+  return leave
+}
+
+/** Leaves a body that was read with its request, for `Intake` to find. */
+export const leaveBody = (source: IncomingMessage, bytes: Buffer): void => {
+  Object.defineProperty(source, kept, { value: bytes })
+}
 
 /** The body of a request that `Intake` has let in, however it was read. */
 export const bytesOf = (request: HttpServerRequest.HttpServerRequest): Effect.Effect<Buffer> => {

@@ -8,9 +8,11 @@ export const Meta = Schema.Struct({
   timestamp: Schema.String.annotate({ format: "date-time" })
 }).annotate({ identifier: "Meta" })
 
+export const metaOf = (requestId: string, nowMillis: number): typeof Meta.Type => ({
+  request_id: requestId,
+  timestamp: formatTimestamp(nowMillis)
+})
+
 export const currentMeta: Effect.Effect<typeof Meta.Type> = Effect.withFiber((fiber) =>
-  Effect.succeed({
-    request_id: fiber.getRef(RequestContext).requestId,
-    timestamp: formatTimestamp(fiber.getRef(Clock.Clock).currentTimeMillisUnsafe())
-  })
+  Effect.succeed(metaOf(fiber.getRef(RequestContext).requestId, fiber.getRef(Clock.Clock).currentTimeMillisUnsafe()))
 )

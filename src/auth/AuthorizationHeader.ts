@@ -2,8 +2,6 @@
  * The Authorization header, read the same way for every scheme: its name in any case, one credential, one header. Two of them
  * are refused rather than chosen between, since a proxy in front may have chosen the other.
  */
-import type { HttpServerRequest } from "effect/http"
-
 export interface AuthorizationHeader {
   /** In lower case; empty where there is no header. */
   readonly scheme: string
@@ -12,8 +10,14 @@ export interface AuthorizationHeader {
   readonly repeated: boolean
 }
 
-export const authorizationHeader = (request: HttpServerRequest.HttpServerRequest): AuthorizationHeader => {
-  const text = (request.headers.authorization ?? "").trim()
+/** What is read of a request; `source` is the platform's own form of it. */
+export interface RequestHead {
+  readonly headers: { readonly [name: string]: string | undefined }
+  readonly source: object
+}
+
+export const authorizationHeader = (request: RequestHead): AuthorizationHeader => {
+  const text = (request.headers["authorization"] ?? "").trim()
   const gap = text.search(/\s/)
   const [scheme, credential] = gap < 0 ? [text, ""] : [text.slice(0, gap), text.slice(gap).trimStart()]
   return { scheme: scheme.toLowerCase(), credential, repeated: isRepeated(request.source) }

@@ -9,13 +9,21 @@ import { RequestContext } from "../api/RequestContext.ts"
 import { Settings } from "../Config.ts"
 import { makeSlidingWindow } from "./SlidingWindow.ts"
 
+interface RuntimeRequest {
+  readonly licenseId: string
+  readonly isActivation: boolean
+}
+
 type Limited = Effect.Effect<void, Refusal<"RATE_LIMITED">>
 
 export class RateLimits extends Context.Service<
   RateLimits,
   {
-    /** A runtime request of a license: counted by license and address, an activation by the license alone as well. */
-    runtime(licenseId: string, isActivation: boolean): Limited
+    /**
+     * Counts a runtime request of a license: by license and address, an activation by the license alone as well. A plain function,
+     * for whoever is no fiber; undefined where there was room.
+     */
+    runtime(call: RuntimeRequest, request: RequestContext, nowMillis: number): Refusal<"RATE_LIMITED"> | undefined
     /** A management request of an API key or OIDC subject. */
     management(actorId: string): Limited
     /** A credential that was refused: succeeds where the refusal may be told, and fails where there were too many. */
@@ -30,11 +38,10 @@ export class RateLimits extends Context.Service<
       const management = makeLimit("management", rateManagement)
       const failures = makeLimit("failures", rateFailures)
       return RateLimits.of({
-        runtime: (licenseId, isActivation) =>
-          counting((request, now) => {
-            const refusal = runtime(request, now, `${licenseId} ${networkOf(request.clientAddress)}`)
-            return refusal ?? (isActivation ? activation(request, now, licenseId) : undefined)
-          }),
+        runtime: ({ licenseId, isActivation }, request, now) => {
+          const refusal = runtime(request, now, `${licenseId} ${networkOf(request.clientAddress)}`)
+          return refusal ?? (isActivation ? activation(request, now, licenseId) : undefined)
+        },
         management: (actorId) => counting((request, now) => management(request, now, actorId)),
         failure:
           rateFailures === 0

@@ -1,7 +1,7 @@
 /** The contract half of runtime authorization: the license that a request's key names. */
 import { Context, type Redacted } from "effect"
 import { HttpApiMiddleware, HttpApiSecurity, OpenApi } from "effect/http-api"
-import { failures } from "../api/Failure.ts"
+import { failures, refuse } from "../api/Failure.ts"
 import type { LicenseKey } from "../licenses/LicenseKey.ts"
 
 /** The license whose key the request carries. Its actor compares the hash again, so that a key ends the moment it is rotated. */
@@ -35,3 +35,6 @@ export class RuntimeAuthorization extends HttpApiMiddleware.Service<
   security: { LicenseKey: HttpApiSecurity.http({ scheme: "License" }) },
   error: failures("LICENSE_KEY_MISSING", "LICENSE_KEY_INVALID", "RATE_LIMITED")
 }) {}
+
+/** What a key is answered with that is no license's. */
+export const unknownKey = refuse("LICENSE_KEY_INVALID", "The license key is not valid: check it for typing errors.")

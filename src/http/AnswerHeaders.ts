@@ -1,5 +1,4 @@
 /** The headers of every answer. What an operation sets itself is kept. */
-import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import type { LimitStanding, RequestContext } from "../api/RequestContext.ts"
 import type { Cors } from "./Cors.ts"
 
@@ -29,22 +28,25 @@ const challenges = { runtime: 'License realm="licensing"', management: 'Bearer r
 // Seconds after which a refusal for now is worth another try, where the refusal itself knows no better.
 const retryAfter = "1"
 
+type Texts = { readonly [name: string]: string | undefined }
+
+/** An answer before it has its headers. */
+export interface Unadorned {
+  readonly status: number
+  /** What the operation sets itself. */
+  readonly headers: { readonly [name: string]: string }
+}
+
 /** `baseUrl` is the service's public address, where the operator has told it. */
 export const makeHeaders = (baseUrl: string | undefined, cors: Cors) => {
   const fixed: Record<string, string> = baseUrl?.startsWith("https:") ? { ...always, ...overTls } : always
   return (
-    request: HttpServerRequest.HttpServerRequest,
-    response: HttpServerResponse.HttpServerResponse,
+    request: { readonly url: string; readonly headers: Texts },
+    { headers: own, status }: Unadorned,
     { limits, requestId }: RequestContext,
     stopping: boolean
-  ): HttpServerResponse.HttpServerResponse => {
-    const headers: Record<string, string> = {
-      ...fixed,
-      ...cors.headersOf(request),
-      ...response.headers,
-      "x-request-id": requestId
-    }
-    const { status } = response
+  ): Record<string, string> => {
+    const headers: Record<string, string> = { ...fixed, ...cors.headersOf(request), ...own, "x-request-id": requestId }
     if (limits !== undefined) tellLimits(headers, limits, status)
     if (status === 401)
       headers["www-authenticate"] ??= request.url.startsWith(runtimePaths) ? challenges.runtime : challenges.management
@@ -52,7 +54,7 @@ export const makeHeaders = (baseUrl: string | undefined, cors: Cors) => {
     if (headers["content-type"]?.startsWith("text/html")) Object.assign(headers, ofPages)
     // A client that keeps its connection open would send the next request to a server that has gone.
     if (stopping) headers["connection"] = "close"
-    return HttpServerResponse.setHeaders(response, headers)
+    return headers
   }
 }
 

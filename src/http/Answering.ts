@@ -4,49 +4,27 @@
  */
 import { type Cause, Clock, Context, Effect, Option, type Scope } from "effect"
 import { HttpRouter, HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
-import { Refusals } from "../activities/Refusals.ts"
 import { errorEnvelope, statuses } from "../api/Failure.ts"
-import { Identifiers } from "../api/Identifier.ts"
 import { RequestContext } from "../api/RequestContext.ts"
-import { Settings } from "../Config.ts"
-import { RecentErrors } from "../ops/RecentErrors.ts"
-import { Shutdown } from "../system/Shutdown.ts"
-import { Served } from "../telemetry/Served.ts"
 import { recorded } from "./AccessLog.ts"
-import { makeHeaders } from "./AnswerHeaders.ts"
-import { clientAddress } from "./ClientAddress.ts"
-import { makeCors } from "./Cors.ts"
-import { type Refused, refusalOf, requestFault } from "./Refusals.ts"
-import { type Answered, makeRequestMetrics } from "./RequestMetrics.ts"
+import type { Answers } from "./Answers.ts"
+import { type Refused, refusalOf, requestFault, tellOf } from "./Refusals.ts"
+import type { Answered } from "./RequestMetrics.ts"
 import { Routes } from "./Routes.ts"
 
 type Request = HttpServerRequest.HttpServerRequest
 type Response = HttpServerResponse.HttpServerResponse
 type Application = Effect.Effect<Response, unknown, Request | Scope.Scope>
 
-/** A caller's own X-Request-Id that is taken over. */
-const inboundId = /^[A-Za-z0-9_-]{8,64}$/
-
 /** Wraps the application: whatever it does, there is an answer, unless the client has gone. */
-export const makeAnswering = Effect.gen(function* () {
-  const { baseUrl, corsOrigins, trustedProxies } = yield* Settings
-  const identifiers = yield* Identifiers
+export const makeAnswering = Effect.fnUntraced(function* (answers: Answers) {
   const routes = yield* Routes
-  const shutdown = yield* Shutdown
-  const errors = yield* RecentErrors
-  const refusals = yield* Refusals
-  const count = yield* makeRequestMetrics
-  const served = yield* Served
-  const cors = makeCors(corsOrigins)
-  const withHeaders = makeHeaders(baseUrl, cors)
-  const clientAddressOf = clientAddress(trustedProxies)
-  const addressOf = ({ headers, remoteAddress }: Request) =>
-    clientAddressOf(Option.getOrUndefined(remoteAddress), headers)
 
   const answer = (application: Application, request: Request, requestId: string): Application =>
     Clock.clockWith((clock) => {
       const started = clock.monotonicTimeNanosUnsafe()
-      const context: RequestContext = { requestId, clientAddress: addressOf(request) }
+      const peer = Option.getOrUndefined(request.remoteAddress)
+      const context: RequestContext = { requestId, clientAddress: answers.addressOf(peer, request.headers) }
       // Runs where the router has left the route that it found.
       const finish = (response: Response) =>
         Effect.withFiber<Response>((fiber) => {
@@ -58,15 +36,8 @@ export const makeAnswering = Effect.gen(function* () {
             refused: context.refused,
             actor: context.actor
           }
-          count(answered)
-          served.requests++
-          if (context.refused !== undefined) {
-            const { actor: _, ...refused } = answered
-            const now = clock.currentTimeMillisUnsafe()
-            errors.note({ ...refused, request_id: requestId, occurred_at: now })
-            refusals.note(context, context.refused, now)
-          }
-          return Effect.as(recorded(answered), withHeaders(request, response, context, shutdown.underway))
+          const headers = answers.finish(request, response, answered, context, clock.currentTimeMillisUnsafe())
+          return Effect.as(recorded(answered), HttpServerResponse.setHeaders(response, headers))
         })
       const refuse = (refused: Refused) => {
         context.refused = refused.refusal.code
@@ -78,7 +49,7 @@ export const makeAnswering = Effect.gen(function* () {
         return Effect.andThen(told(refused, cause), refuse(refused))
       }
       const fault = requestFault(request)
-      const preflight = cors.preflight(request)
+      const preflight = answers.cors.preflight(request)
       const answered =
         fault !== undefined
           ? refuse(fault)
@@ -89,12 +60,9 @@ export const makeAnswering = Effect.gen(function* () {
     })
 
   return (application: Application): Application =>
-    Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) => {
-      const inbound = request.headers["x-request-id"]
-      return inbound !== undefined && inboundId.test(inbound)
-        ? answer(application, request, inbound)
-        : Effect.flatMap(identifiers.make("request"), (id) => answer(application, request, id))
-    })
+    Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) =>
+      Effect.flatMap(answers.requestId(request.headers), (id) => answer(application, request, id))
+    )
 })
 
 const refusalResponse = ({ refusal, headers }: Refused, requestId: string, nowMillis: number): Response =>
@@ -109,14 +77,8 @@ const hasClientGone = (cause: Cause.Cause<unknown>): boolean =>
     ({ _tag, annotations }) => _tag === "Interrupt" && annotations.has(HttpServerError.ClientAbort.key)
   )
 
-/** The one place where a defect is logged; the record's request id is the answer's. */
-const told = ({ log, refusal }: Refused, cause: Cause.Cause<unknown>) =>
-  log === undefined
-    ? Effect.void
-    : Effect.withFiber((fiber) => {
-        const route = Context.getOrUndefined(fiber.context, HttpRouter.RouteContext)?.route
-        const operation = { method: route?.method, route: route?.path }
-        return log === "error"
-          ? Effect.logError("A request failed.", operation, cause)
-          : Effect.logWarning("A request was turned away.", { ...operation, reason: refusal.message })
-      })
+const told = (refused: Refused, cause: Cause.Cause<unknown>) =>
+  Effect.withFiber((fiber) => {
+    const route = Context.getOrUndefined(fiber.context, HttpRouter.RouteContext)?.route
+    return tellOf(refused, cause, { method: route?.method, route: route?.path })
+  })

@@ -2,9 +2,11 @@
  * What pages of other origins may do from a browser: nothing, unless the operator names their origins. Credentials are tokens in
  * a header that a page has to hold itself, never cookies, so no answer allows the browser to add any.
  */
-import { type HttpServerRequest, HttpServerResponse } from "effect/http"
+import { HttpServerResponse } from "effect/http"
 
-type Request = HttpServerRequest.HttpServerRequest
+interface Request {
+  readonly headers: { readonly [name: string]: string | undefined }
+}
 type Headers = { readonly [name: string]: string }
 
 // What a page may read beside the few headers that browsers always show.
@@ -31,7 +33,7 @@ export interface Cors {
   /** The headers of every answer to this request. */
   headersOf(request: Request): Headers
   /** The answer to a browser that asks before it sends; undefined where the request is none of these, or not of an allowed origin. */
-  preflight(request: Request): HttpServerResponse.HttpServerResponse | undefined
+  preflight(request: Request & { readonly method: string }): HttpServerResponse.HttpServerResponse | undefined
 }
 
 const none: Headers = {}

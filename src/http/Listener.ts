@@ -2,10 +2,10 @@
  * The HTTP server of the platform with its limits. What is wrong before there is a request, garbage on the socket or a head
  * that never ends, is answered here, in the same envelope.
  */
-import { createServer, type Server, STATUS_CODES } from "node:http"
+import { createServer, type RequestListener, type Server, STATUS_CODES } from "node:http"
 import type { Duplex } from "node:stream"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
-import { Clock, Effect, Layer } from "effect"
+import { Clock, Context, Effect, Layer } from "effect"
 import { HttpServer } from "effect/http"
 import { errorEnvelope, type Refusal, refuse } from "../api/Failure.ts"
 import { Identifiers } from "../api/Identifier.ts"
@@ -32,12 +32,20 @@ type Limits = typeof limitsDefault
 // Requests in flight get this long to end once the service stops, about as long as the slowest statement that is worth waiting for.
 const drainTime = "4 seconds"
 
+type Wrap<R> = (general: RequestListener) => Effect.Effect<RequestListener, never, R>
+
+/** The requests that come in, before anything is made of them. */
+export class Requests extends Context.Service<
+  Requests,
+  {
+    /** Has a listener hear of every request first; it gets the one that heard of them until now. */
+    putInFront<R>(wrap: Wrap<R>): Effect.Effect<void, never, R>
+  }
+>()("licensing/http/Requests") {}
+
 /** Listens where the settings say, some limits being others than these: a test cannot wait for half a minute. */
 export const layerWith = (changed: Partial<Limits>) =>
-  Layer.effect(
-    HttpServer.HttpServer,
-    Effect.suspend(() => listen({ ...limitsDefault, ...changed }))
-  )
+  Layer.effectContext(Effect.suspend(() => listen({ ...limitsDefault, ...changed })))
 
 /** Listens where the settings say. At the end it waits for requests in flight, then cuts off what is left. */
 export const layer = layerWith({})
@@ -53,8 +61,17 @@ const listen = Effect.fnUntraced(function* (limits: Limits) {
   yield* answerUnreadable(server, limits)
   const listening = yield* NodeHttpServer.make(() => server, { host, port, gracefulShutdownTimeout: drainTime })
   yield* Effect.addFinalizer(() => Effect.sync(() => server.closeAllConnections()))
-  return listening
+  return Context.make(HttpServer.HttpServer, listening).pipe(Context.add(Requests, requestsOf(server)))
 })
+
+const requestsOf = (server: Server): Requests["Service"] =>
+  Requests.of({
+    putInFront: Effect.fnUntraced(function* (wrap) {
+      const [general] = server.listeners("request") as Array<RequestListener>
+      const listener = yield* wrap(general!)
+      server.off("request", general!).on("request", listener)
+    })
+  })
 
 // A socket destroyed at once would reset the connection before the client has read the answer.
 const readingMillis = 500

@@ -2,7 +2,7 @@
  * What a request is answered with when no operation answers it: a target that cannot be read, a path or method that is not
  * there, a defect. Nothing of a defect leaves the service; the request id leads to its record in the log.
  */
-import { Cause } from "effect"
+import { Cause, Effect } from "effect"
 import { HttpServerError, type HttpServerRequest } from "effect/http"
 import { HttpApiError } from "effect/http-api"
 import { SqlError } from "effect/sql"
@@ -72,4 +72,16 @@ const stopping: Refused = { refusal: unavailable("The service is stopping: send 
 const internal: Refused = {
   refusal: refuse("INTERNAL_ERROR", "The service failed: tell its operator the request id."),
   log: "error"
+}
+
+/** The one place where a defect is logged; the record's request id is the answer's. */
+export const tellOf = (
+  { log, refusal }: Refused,
+  cause: Cause.Cause<unknown>,
+  operation: { readonly method: string | undefined; readonly route: string | undefined }
+): Effect.Effect<void> => {
+  if (log === undefined) return Effect.void
+  return log === "error"
+    ? Effect.logError("A request failed.", operation, cause)
+    : Effect.logWarning("A request was turned away.", { ...operation, reason: refusal.message })
 }

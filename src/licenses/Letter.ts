@@ -1,5 +1,5 @@
 /** What waits in an actor's mailbox, and deciding it: each letter in turn, on what time and the letters before it have left. */
-import { Effect } from "effect"
+import { Effect, Exit } from "effect"
 import { type Code, type Refusal, refuse } from "../api/Failure.ts"
 import type { AnswerRow } from "../api/KeptAnswer.ts"
 import type { Draft } from "./Draft.ts"
@@ -10,14 +10,15 @@ export interface Letter {
   readonly rule: Rule<unknown, unknown, Code>
   readonly command: unknown
   readonly origin: Origin
-  readonly resume: (effect: Answer) => void
+  /** Hears of the answer once, and must not throw. */
+  readonly resume: (answer: Answer) => void
   readonly begin: (reply: unknown) => unknown
   /** Of a request with an Idempotency-Key: words its answer before the commit, so that the two are written together. */
   readonly keep?: (reply: unknown) => Effect.Effect<{ readonly value: unknown; readonly row: AnswerRow }>
   readonly committed?: () => void
 }
 
-export type Answer = Effect.Effect<unknown, Refusal>
+export type Answer = Exit.Exit<unknown, Refusal>
 
 /** A letter's outcome: a refusal, or what the rule replies. */
 export type Decided = { readonly refusal: Refusal } | { readonly reply: unknown }
@@ -37,7 +38,7 @@ export const isRefused = (decided: Decided): decided is { readonly refusal: Refu
 
 /** The answer to a letter whose answer is kept by nobody. */
 export const answerOf = (letter: Letter, decided: Decided): Answer =>
-  isRefused(decided) ? Effect.fail(decided.refusal) : Effect.succeed(letter.begin(decided.reply))
+  isRefused(decided) ? Exit.fail(decided.refusal) : Exit.succeed(letter.begin(decided.reply))
 
 /** The answers, and into the draft the rows of those that are kept with the change. */
 export const keepAnswers = Effect.fnUntraced(function* (
@@ -52,7 +53,7 @@ export const keepAnswers = Effect.fnUntraced(function* (
     else {
       const { value, row } = yield* letter.keep(outcome.reply)
       draft.answers.push(row)
-      answers.push(Effect.succeed(value))
+      answers.push(Exit.succeed(value))
     }
   }
   return answers

@@ -43,6 +43,8 @@ export class LicenseActors extends Context.Service<
       finish?: (begun: Begun) => Effect.Effect<A>,
       begin?: (reply: Reply) => Begun
     ): Effect.Effect<A, Refusal<C> | Refusal<"NOT_FOUND" | "NOT_READY">>
+    /** The same for whoever is no fiber: puts a letter into the license's mailbox. */
+    post(licenseId: string, letter: Letter): void
     /** Actors in memory and commands waiting, for metrics. */
     readonly load: Effect.Effect<{ readonly actors: number; readonly waiting: number }>
   }
@@ -121,7 +123,7 @@ export class LicenseActors extends Context.Service<
       const post = (licenseId: string, letter: Letter): void => {
         const actor = actorOf(licenseId)
         if (actor.mailbox.length >= mailboxMax) {
-          letter.resume(Effect.fail(refuse("NOT_READY", "Too many requests wait for this license: try again.")))
+          letter.resume(Exit.fail(refuse("NOT_READY", "Too many requests wait for this license: try again.")))
           return
         }
         actor.mailbox.push(letter)
@@ -142,6 +144,7 @@ export class LicenseActors extends Context.Service<
       yield* Effect.forkScoped(Effect.repeat(tidy, Schedule.spaced("10 seconds")))
 
       return LicenseActors.of({
+        post,
         ask: (licenseId, rule, command, finish = Effect.succeed as never, begin = identity as never) =>
           Effect.withFiber((fiber) => {
             const { requestId, clientAddress } = fiber.getRef(RequestContext)

@@ -66,7 +66,7 @@ export const makeRounds = Effect.gen(function* () {
   const attempt = Effect.fnUntraced(function* (held: Held, letters: ReadonlyArray<Letter>, certain: boolean) {
     held.state ??= yield* store.load(held.licenseId)
     const state = held.state
-    if (state === undefined) return letters.map((): Answer => Effect.fail(noLicense(held.licenseId)))
+    if (state === undefined) return letters.map((): Answer => Exit.fail(noLicense(held.licenseId)))
     const knowledge = yield* gatherKnowledge(lookups, state, letters, clock.currentTimeMillisUnsafe(), certain)
     const draft = new Draft(state, knowledge)
     const now = clock.currentTimeMillisUnsafe()
@@ -89,7 +89,7 @@ export const makeRounds = Effect.gen(function* () {
       else if (answers !== "uncertain") return answers
     }
     return letters.map(
-      (): Answer => Effect.fail(refuse("NOT_READY", "The license is being changed from many sides: try again."))
+      (): Answer => Exit.fail(refuse("NOT_READY", "The license is being changed from many sides: try again."))
     )
   })
 

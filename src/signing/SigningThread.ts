@@ -4,11 +4,14 @@
  */
 import { sign as nodeSign } from "node:crypto"
 import { Worker } from "node:worker_threads"
-import { Effect, FiberSet, type Scope } from "effect"
+import { Effect, Exit, FiberSet, type Scope } from "effect"
 import type { SigningKey } from "./SigningKey.ts"
 
-/** Begins a signature over a text's UTF-8 and gives the effect that waits for it: base64 of its 64 bytes. */
-export type Sign = (key: SigningKey, text: string) => Effect.Effect<string>
+/**
+ * Begins a signature over a text's UTF-8 and gives the function that waits for it: it calls back with base64 of the 64 bytes, at
+ * once where they are there.
+ */
+export type Sign = (key: SigningKey, text: string) => (settle: (signature: Exit.Exit<string>) => void) => void
 
 const thread = new URL("./SigningWorker.ts", import.meta.url)
 
@@ -45,7 +48,7 @@ export const makeSigningThread = Effect.fnUntraced(function* (
     const signed = underway
     underway = []
     send()
-    for (const [index, pending] of signed.entries()) pending.settle(Effect.succeed(signatures[index]!))
+    for (const [index, pending] of signed.entries()) pending.settle(Exit.succeed(signatures[index]!))
   })
   worker.on("error", ended)
   worker.on("exit", ended)
@@ -60,7 +63,7 @@ export const makeSigningThread = Effect.fnUntraced(function* (
     const pending = new Pending(key, text)
     if (!alive) signAlone(pending)
     else if (gathering.push(pending) === 1 && underway.length === 0) queueMicrotask(send)
-    return pending.signature
+    return pending.wait
   }
 })
 
@@ -70,27 +73,24 @@ const resourceLimits = { maxOldGenerationSizeMb: 64 }
 class Pending {
   readonly key: SigningKey
   readonly text: string
-  private settled: Effect.Effect<string> | undefined
-  private resume: ((signature: Effect.Effect<string>) => void) | undefined
+  private settled: Exit.Exit<string> | undefined
+  private resume: ((signature: Exit.Exit<string>) => void) | undefined
   constructor(key: SigningKey, text: string) {
     this.key = key
     this.text = text
   }
-  settle(signature: Effect.Effect<string>): void {
+  settle(signature: Exit.Exit<string>): void {
     this.settled = signature
     this.resume?.(signature)
   }
-  readonly signature: Effect.Effect<string> = Effect.suspend(
-    () =>
-      this.settled ??
-      Effect.callback<string>((resume) => {
-        this.resume = resume
-      })
-  )
+  readonly wait = (resume: (signature: Exit.Exit<string>) => void): void => {
+    if (this.settled === undefined) this.resume = resume
+    else resume(this.settled)
+  }
 }
 
 const signAlone = (pending: Pending): void => {
   nodeSign(null, Buffer.from(pending.text), pending.key.privateKey, (error, value) =>
-    pending.settle(error === null ? Effect.succeed(value.toString("base64")) : Effect.die(error))
+    pending.settle(error === null ? Exit.succeed(value.toString("base64")) : Exit.die(error))
   )
 }

@@ -116,7 +116,7 @@ describe("the signing thread", () => {
   const signed = (sign: Sign, texts: number) =>
     Effect.forEach(
       Array.from({ length: texts }, (_, index) => ({ text: `text ${index}`, key: index % 3 === 0 ? other : one })),
-      ({ key, text }) => Effect.map(sign(key, text), (value) => ({ key, text, value })),
+      ({ key, text }) => Effect.map(Effect.callback<string>(sign(key, text)), (value) => ({ key, text, value })),
       { concurrency: "unbounded" }
     )
   const assertSigned = (signatures: Effect.Success<ReturnType<typeof signed>>) => {

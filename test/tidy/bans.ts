@@ -70,6 +70,7 @@ const codeBans: ReadonlyArray<Ban> = [
     where: inSrc,
     example: "Effect.runSync(f)",
     exceptions: {
+      "src/http/Direct.ts": "A plain request is an event of the platform, and what is run for it waits for nothing.",
       "src/http/Listener.ts": "Garbage on a socket is an event of the platform, not a request with a fiber."
     }
   },

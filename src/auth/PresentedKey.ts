@@ -1,0 +1,17 @@
+/** The license key that a request carries, read the same way for whoever asks. Nothing is looked up for one that is mistyped. */
+import { Option, Redacted } from "effect"
+import * as LicenseKey from "../licenses/LicenseKey.ts"
+import { authorizationHeader, type RequestHead } from "./AuthorizationHeader.ts"
+import type { LicenseCredential } from "./Runtime.ts"
+
+/** The key in its canonical form; which license it belongs to is not known yet. */
+type PresentedKey = Omit<LicenseCredential["Service"], "licenseId">
+
+export const presentedKey = (head: RequestHead): PresentedKey | "missing" | "invalid" => {
+  const { scheme, credential, repeated } = authorizationHeader(head)
+  if (repeated) return "invalid"
+  if (scheme !== "license" || credential === "") return "missing"
+  const key = LicenseKey.parse(credential)
+  if (Option.isNone(key)) return "invalid"
+  return { keyHash: LicenseKey.hashHex(key.value), licenseKey: () => Redacted.make(key.value) }
+}

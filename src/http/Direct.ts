@@ -1,0 +1,149 @@
+/**
+ * The direct way to an answer. Operations of which thousands come in a second are answered without a fiber, and without the
+ * layers that care for what nearly no request has: half of what a validation cost. Only plain requests go this way; all others,
+ * and all that this way finds something wrong with before it has counted anything, go the general way (`Answering`).
+ *
+ * What must stay true: by its answer nobody can tell which way a request went.
+ */
+import type { IncomingMessage, RequestListener, ServerResponse } from "node:http"
+import { Cause, Clock, Effect, Exit, FiberSet, LogLevel, Option, Result, Tracer } from "effect"
+import { errorEnvelope, type Refusal, statuses } from "../api/Failure.ts"
+import { leaveBody, onBody } from "../api/Intake.ts"
+import { RequestContext } from "../api/RequestContext.ts"
+import { bodyBytesMax } from "../api/Requests.ts"
+import type { RequestHead } from "../auth/AuthorizationHeader.ts"
+import type { Answers } from "./Answers.ts"
+import { refusalOf, tellOf } from "./Refusals.ts"
+
+/** What is answered: the JSON of a 200, or a refusal. What is no `Exit` is run first. */
+export type Outcome = Effect.Effect<string, Refusal>
+
+/** Works on a request; calls back once. */
+export type Begun = (answer: (outcome: Outcome) => void) => void
+
+/**
+ * Looks at a body. Waits for nothing, and fails, before it has counted anything, where the general way has to look at it: with what
+ * does not matter.
+ */
+export type Opened = (body: Buffer, context: RequestContext) => Effect.Effect<Begun, unknown>
+
+/** An operation with a path of its own and a body. */
+export interface DirectOperation {
+  /** Looks at who asks; undefined where the general way has to. */
+  readonly open: (head: RequestHead) => Opened | undefined
+}
+
+/** A listener that answers what it can and leaves the rest to the general one. `operations` are those of POST, by their path. */
+export const makeDirect = Effect.fnUntraced(function* (
+  answers: Answers,
+  operations: ReadonlyMap<string, DirectOperation>,
+  general: RequestListener
+) {
+  const clock = yield* Clock.Clock
+  const context = yield* Effect.context<never>()
+  const runSync = Effect.runSyncWith(context)
+  const runSyncExit = Effect.runSyncExitWith(context)
+  const fork = yield* FiberSet.makeRuntime<never>()
+  /** Runs what waits for nothing; most of it is settled already. */
+  const settle = <A, E>(effect: Effect.Effect<A, E>): Exit.Exit<A, E> => settled(effect) ?? runSyncExit(effect)
+
+  const respond = (exchange: Exchange, status: number, text: string): void => {
+    const { about, head, response, route, started } = exchange
+    const durationNanos = clock.monotonicTimeNanosUnsafe() - started
+    const answered = { method: "POST", route, status, durationNanos, refused: about.refused, actor: undefined }
+    const length = Buffer.byteLength(text)
+    const own = { "content-type": "application/json", "content-length": String(length) }
+    const now = clock.currentTimeMillisUnsafe()
+    response.writeHead(status, answers.finish(head, { status, headers: own }, answered, about, now))
+    // Head and body leave in one write. A text with one byte for each character needs no encoding.
+    response.end(text, length === text.length ? "latin1" : "utf8")
+  }
+
+  const refuse = (exchange: Exchange, refusal: Refusal): void => {
+    const { about } = exchange
+    about.refused = refusal.code
+    const envelope = errorEnvelope(refusal, about.requestId, clock.currentTimeMillisUnsafe())
+    respond(exchange, statuses[refusal.code], JSON.stringify(envelope))
+  }
+
+  const fail = (exchange: Exchange, cause: Cause.Cause<unknown>): void => {
+    const { about, response, route } = exchange
+    const refused = refusalOf(cause, () => [])
+    fork(Effect.provideService(tellOf(refused, cause, { method: "POST", route }), RequestContext, about))
+    if (!response.headersSent) refuse(exchange, refused.refusal)
+  }
+
+  /** Whatever is thrown is this request's failure alone: others may have been committed together with it. */
+  const guarded = (exchange: Exchange, run: () => void): void => {
+    const done = Result.try({ try: run, catch: Cause.die })
+    if (Result.isFailure(done)) fail(exchange, done.failure)
+  }
+
+  const answer = (exchange: Exchange, outcome: Outcome): void => {
+    const exit = settled(outcome)
+    if (exit === undefined) {
+      fork(outcome).addObserver((exit) => guarded(exchange, () => answer(exchange, exit)))
+      return
+    }
+    // The client has gone.
+    if (exchange.response.destroyed) return
+    if (Exit.isSuccess(exit)) respond(exchange, 200, exit.value)
+    else {
+      const refusal = Cause.findErrorOption(exit.cause)
+      if (Option.isSome(refusal)) refuse(exchange, refusal.value)
+      else fail(exchange, exit.cause)
+    }
+  }
+
+  const listener: RequestListener = (request, response) => {
+    const { headers, url: route = "" } = request
+    const head = { url: route, headers: headers as RequestHead["headers"], source: request }
+    const opened = isPlain(request) ? operations.get(route)?.open(head) : undefined
+    if (opened === undefined) return general(request, response)
+    const started = clock.monotonicTimeNanosUnsafe()
+    const read = (body: Buffer): void => {
+      const requestId = runSync(answers.requestId(head.headers))
+      const clientAddress = answers.addressOf(request.socket.remoteAddress, head.headers)
+      const exchange: Exchange = { response, head, route, started, about: { requestId, clientAddress } }
+      guarded(exchange, () => {
+        const begun = settle(opened(body, exchange.about))
+        if (Exit.isSuccess(begun)) begun.value((outcome) => guarded(exchange, () => answer(exchange, outcome)))
+        else {
+          leaveBody(request, body)
+          general(request, response)
+        }
+      })
+    }
+    onBody(request, read, () => {})
+  }
+  return (yield* isWatched) ? general : listener
+})
+
+/** A request on its way, and what is known of it. */
+interface Exchange {
+  readonly response: ServerResponse
+  readonly head: RequestHead & { readonly url: string }
+  readonly route: string
+  readonly started: bigint
+  readonly about: RequestContext
+}
+
+const settled = <A, E>(effect: Effect.Effect<A, E>): Exit.Exit<A, E> | undefined =>
+  Exit.isExit(effect) ? (effect as Exit.Exit<A, E>) : undefined
+
+/** Has what every request of these operations has, and nothing that asks for more. */
+const isPlain = ({ headers, method }: IncomingMessage): boolean =>
+  method === "POST" &&
+  headers.host !== undefined &&
+  headers["content-type"] === "application/json" &&
+  Number(headers["content-length"]) <= bodyBytesMax &&
+  headers["content-encoding"] === undefined &&
+  headers.expect === undefined &&
+  headers["idempotency-key"] === undefined
+
+/** Spans and records of single requests are made by the general way. */
+const isWatched = Effect.withFiber<boolean>((fiber) => {
+  const tracer = fiber.getRef(Tracer.Tracer)
+  const isDebugging = !LogLevel.isGreaterThan(fiber.cache.minimumLogLevel, "Debug")
+  return Effect.succeed(tracer !== Tracer.nativeTracer || isDebugging)
+})
