@@ -15,8 +15,8 @@ import type { RequestHead } from "../auth/AuthorizationHeader.ts"
 import type { Answers } from "./Answers.ts"
 import { refusalOf, tellOf } from "./Refusals.ts"
 
-/** What is answered: the JSON of a 200, or a refusal. What is no `Exit` is run first. */
-export type Outcome = Effect.Effect<string, Refusal>
+/** What is answered: a 200, whose JSON is made when it is sent, or a refusal. What is no `Exit` is run first. */
+export type Outcome = Effect.Effect<() => string, Refusal>
 
 /** Works on a request; calls back once. */
 export type Begun = (answer: (outcome: Outcome) => void) => void
@@ -87,7 +87,7 @@ export const makeDirect = Effect.fnUntraced(function* (
     }
     // The client has gone.
     if (exchange.response.destroyed) return
-    if (Exit.isSuccess(exit)) respond(exchange, 200, exit.value)
+    if (Exit.isSuccess(exit)) respond(exchange, 200, exit.value())
     else {
       const refusal = Cause.findErrorOption(exit.cause)
       if (Option.isSome(refusal)) refuse(exchange, refusal.value)

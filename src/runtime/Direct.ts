@@ -47,7 +47,7 @@ export const makeDirectOperations = Effect.gen(function* () {
     const ask = (credential: Credential, command: Command, about: RequestContext, answer: Answer): void => {
       const { licenseId } = credential
       const { clientAddress, requestId } = about
-      const signed = (signed: Signed): string => {
+      const textOf = (signed: Signed) => (): string => {
         answered?.(credential)
         return signedEnvelope(signed, metaOf(requestId, clock.currentTimeMillisUnsafe()))
       }
@@ -57,7 +57,7 @@ export const makeDirectOperations = Effect.gen(function* () {
         origin: { actor_type: "license", actor_id: licenseId, request_id: requestId, ip_address: clientAddress },
         begin,
         resume: (reply) => {
-          if (Exit.isSuccess(reply)) (reply.value as Signing)((exit) => answer(Exit.map(exit, signed)))
+          if (Exit.isSuccess(reply)) (reply.value as Signing)((exit) => answer(Exit.map(exit, textOf)))
           else {
             const refusal = Cause.findErrorOption(reply.cause)
             if (Option.isSome(refusal)) refused(credential, about, refusal.value, answer)
