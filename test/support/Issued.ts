@@ -1,5 +1,6 @@
 /** Licenses that a test issues over HTTP, and requests about them. */
 import { Effect } from "effect"
+import type { LicenseCreate } from "../../src/licenses/License.ts"
 import type { PolicyCreate } from "../../src/policies/Policy.ts"
 import { TestServer } from "./TestServer.ts"
 
@@ -8,7 +9,7 @@ let made = 0
 /** A license of a product and policy of its own. A subscription that ends in 30 days, unless said otherwise. */
 export const issue = Effect.fnUntraced(function* (
   policy: Partial<typeof PolicyCreate.Type> = {},
-  given: { readonly expires_at?: number; readonly customer_id?: string } = {}
+  given: Omit<Partial<typeof LicenseCreate.Type>, "product_id" | "policy_id"> = {}
 ) {
   const { client, connect, send } = yield* TestServer
   const code = `issued-${++made}`
