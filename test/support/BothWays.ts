@@ -15,7 +15,7 @@ type Issued = Effect.Success<ReturnType<typeof issue>>
 type Headers = { readonly [name: string]: string }
 
 /** What sends a request the general way and means nothing else. */
-export const types = { direct: "application/json", general: "application/json; charset=utf-8" }
+const types = { direct: "application/json", general: "application/json; charset=utf-8" }
 
 export class BothWays extends Context.Service<
   BothWays,

@@ -71,7 +71,7 @@ const generalApplication = Effect.gen(function* () {
 /** Serves one operation, by default one that says `direct` and the body. Lives as long as the scope. */
 export const serving = Effect.fnUntraced(function* (
   operation: DirectOperation = {
-    open: () => (body) => Effect.succeed((answer) => answer(Exit.succeed(`direct ${body}`)))
+    open: () => (body) => Effect.succeed((answer) => answer(Exit.succeed(() => `direct ${body}`)))
   }
 ) {
   const counted: Array<Answered> = []

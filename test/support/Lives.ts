@@ -9,7 +9,7 @@ type Issued = Effect.Success<ReturnType<typeof issue>>
 type Body = object | ((answers: ReadonlyArray<Answer>) => object)
 
 /** A runtime operation with its body, and the code of its refusal, or 200; or something that is done to the license meanwhile. */
-export type Step =
+type Step =
   | readonly [operation: string, body: Body, outcome: string | 200]
   | ((license: Issued) => Effect.Effect<unknown, unknown, TestServer>)
 
