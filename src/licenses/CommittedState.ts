@@ -1,6 +1,6 @@
 /**
  * What an actor holds of its license, as the database held it at one revision. It is only changed by absorbing a draft that was
- * committed; a license with very many devices is held without those that were not used lately.
+ * committed; a license with very many devices is held without those that were not used lately, and without their leases.
  */
 import type { Draft } from "./Draft.ts"
 import { Due } from "./Due.ts"
@@ -14,6 +14,12 @@ const devicesMax = 1024
 /** How devices are found by their binding. */
 export const bindingKey = ({ kind, key }: BindingName): string => `${kind}:${key}`
 export const keyOf = (device: DeviceRecord): string => `${device.binding_kind}:${device.binding_key}`
+
+/** A device, and the lease that it holds a floating seat by. */
+export interface HeldDevice {
+  readonly device: DeviceRecord
+  readonly lease: LeaseRecord | undefined
+}
 
 export class LicenseState {
   license: LicenseRecord
@@ -29,10 +35,10 @@ export class LicenseState {
   silentFrom: number
   /** Containers that hold a slot, those that are not here among them; undefined until somebody has counted. */
   activeContainers: number | undefined
-  /** All leases whose stored status is live. Their devices may not be here. */
+  /** Leases whose stored status is live, with their devices: all of the devices that are here, and maybe others. */
   readonly leases: LiveLeases
-  /** Up to this instant the devices of all leases that time ends are here. */
-  holdersKnownUntil = Number.NEGATIVE_INFINITY
+  /** From this instant on a lease that is not here may have lapsed. */
+  lapsingFrom: number
   private readonly heartbeats: Due<DeviceRecord>
   /** How many devices there may be before the least recently written are forgotten. */
   private devicesLimit = devicesMax
@@ -44,13 +50,17 @@ export class LicenseState {
     readonly assignments: ReadonlyArray<Assignment>
     readonly devices: ReadonlyArray<DeviceRecord>
     readonly devicesComplete: boolean
+    /** Where all devices are loaded, all that are live. */
     readonly leases: ReadonlyArray<LeaseRecord>
+    /** The first end of a lease that is not loaded. */
+    readonly lapsingFrom: number
   }) {
     this.license = loaded.license
     this.policy = loaded.policy
     this.catalogRevision = loaded.catalogRevision
     this.assignments = sortedByCode(loaded.assignments)
-    this.leases = new LiveLeases(loaded.leases)
+    this.leases = new LiveLeases(loaded.leases, loaded.devicesComplete)
+    this.lapsingFrom = loaded.lapsingFrom
     // What the function holds on to is the policy alone: all that was loaded would stay in memory beside what it has become.
     const { policy } = loaded
     this.heartbeats = new Due((device) => heartbeatDueAt(device, policy))
@@ -60,7 +70,13 @@ export class LicenseState {
     this.activeContainers = loaded.devicesComplete ? loaded.devices.filter(isActiveContainer).length : undefined
   }
 
-  know(device: DeviceRecord): void {
+  /** Takes in a device that was looked up, with the live lease that it has. */
+  learn({ device, lease }: HeldDevice): void {
+    if (!this.deviceKeys.has(device.id)) this.know(device)
+    if (lease?.status === "live" && this.leases.byToken(lease.token_hash) === undefined) this.leases.know(lease)
+  }
+
+  private know(device: DeviceRecord): void {
     const key = keyOf(device)
     this.devices.set(key, device)
     this.deviceKeys.set(device.id, key)
@@ -82,18 +98,16 @@ export class LicenseState {
 
   /** Whether it is all here that time changes at an instant. */
   isReadyAt(now: number): boolean {
-    return now < this.silentFrom && (this.devicesComplete || now <= this.holdersKnownUntil)
+    return now < this.silentFrom && this.leasesReadyAt(now)
   }
 
-  /**
-   * The devices that are not here of leases that end by an instant, by themselves or with the license's access; of all live leases
-   * where `all`.
-   */
-  missingHolders(until: number, all: boolean): ReadonlyArray<string> {
-    if (this.devicesComplete) return []
-    const isOver = (accessEndsAt(this.license, this.policy) ?? Number.POSITIVE_INFINITY) <= until
-    const ending = all || isOver ? Array.from(this.leases.values()) : this.leases.lapsed(until)
-    return ending.filter(({ device_id }) => !this.deviceKeys.has(device_id)).map(({ device_id }) => device_id)
+  /** Whether all leases are here that time ends by an instant, by themselves or with the license's access. */
+  leasesReadyAt(now: number): boolean {
+    return this.leases.isComplete || (now < this.lapsingFrom && !this.accessEndsBy(now))
+  }
+
+  accessEndsBy(now: number): boolean {
+    return (accessEndsAt(this.license, this.policy) ?? Number.POSITIVE_INFINITY) <= now
   }
 
   /** Takes over what a committed draft has changed. */
@@ -111,7 +125,7 @@ export class LicenseState {
     for (const lease of draft.changedLeases.values()) this.leases.put(lease)
   }
 
-  /** Holders of seats come again with each heartbeat, so they stay; the others are looked up when they do. */
+  /** Holders of seats come again with each heartbeat, so they stay, as their leases do; the others are looked up when they come. */
   private forgetDevices(): void {
     for (const [key, device] of this.devices) {
       if (this.devices.size <= devicesMax / 2) break

@@ -36,7 +36,7 @@ export const checkout: Rule<
   AdmissionCode | "FLOATING_NOT_ENABLED" | "FLOATING_LIMIT_REACHED"
 > = {
   name: "checkout",
-  needs: runtimeNeeds,
+  needs: (command) => ({ ...runtimeNeeds(command), seats: true }),
   decide: (view, command, now) => {
     const admitted = admit(view, command, now, floatingOff)
     if (isRefused(admitted)) return admitted

@@ -74,7 +74,7 @@ export const missingKnowledge = (
   }
   if (needed.some(({ activeContainers }) => activeContainers)) fetches.push(...countContainers(lookups, state))
   if (now + lookAheadMillis >= state.silentFrom) fetches.push(findSilent(lookups, state, now + 2 * lookAheadMillis))
-  if (!state.devicesComplete) fetches.push(...findHolders(lookups, state, needed, now + lookAheadMillis))
+  fetches.push(...findLeases(lookups, state, needed, now))
   const ofVersions = needed.some(({ appVersion }) => appVersion !== undefined)
   const ofOthers = needed.some(({ resettable }) => resettable === true)
   if (fetches.length === 0 && !ofVersions && !ofOthers) return undefined
@@ -93,8 +93,9 @@ const otherResettable = (lookups: LicenseLookups["Service"], state: LicenseState
   return Effect.map(lookups.resettable(state.license.id), (all) => all - held)
 }
 
+/** Devices that hold no seat, or one whose lease is looked up besides. */
 const learnDevices = (state: LicenseState, devices: ReadonlyArray<DeviceRecord>): void => {
-  for (const device of devices) state.know(device)
+  for (const device of devices) state.learn({ device, lease: undefined })
 }
 
 /** Counted once; from then on the state keeps count of what is decided. */
@@ -115,39 +116,49 @@ const lookAheadMillis = 10_000
  * until the next of the others is due nobody has to look again.
  */
 const findSilent = (lookups: LicenseLookups["Service"], state: LicenseState, before: number) =>
-  Effect.map(lookups.silent(state.license.id, state.policy, before), ({ devices, next }) => {
-    learnDevices(
-      state,
-      devices.filter(({ id }) => !state.deviceKeys.has(id))
-    )
+  Effect.map(lookups.silent(state.license.id, state.policy, before), ({ found, next }) => {
+    for (const held of found) state.learn(held)
     state.silentFrom = next
   })
 
-/** Brings in the devices that lose their seats in a round that is decided by an instant, and those that it speaks of by their leases. */
-const findHolders = (
+/**
+ * Brings in what is not here of the leases that end in a round that is decided soon, with their devices, or of all live ones
+ * where a command or the clock may end them all; and their number, where a seat is asked for. That is counted once; from then
+ * on the state keeps count of what is decided.
+ */
+const findLeases = (
   lookups: LicenseLookups["Service"],
   state: LicenseState,
   needed: ReadonlyArray<Needs>,
-  until: number
+  now: number
 ) => {
-  const ending = state.missingHolders(
-    until,
-    needed.some(({ holders }) => holders === true)
-  )
-  const named = needed
-    .flatMap(({ leaseToken }) => (leaseToken === undefined ? [] : (state.leases.byToken(leaseToken)?.device_id ?? [])))
-    .filter((id) => !state.deviceKeys.has(id))
-  const missing = Array.from(new Set([...ending, ...named]))
-  if (missing.length === 0) {
-    state.holdersKnownUntil = until
-    return []
-  }
-  return [
-    Effect.map(lookups.devicesById(state.license.id, missing), (devices) => {
-      learnDevices(state, devices)
-      state.holdersKnownUntil = until
-    })
-  ]
+  const { leases, license } = state
+  if (leases.isComplete) return []
+  const until = now + lookAheadMillis
+  if (state.accessEndsBy(until) || needed.some(({ allLeases }) => allLeases === true))
+    return [
+      Effect.map(lookups.ending(license.id, undefined), ({ found }) => {
+        for (const held of found) state.learn(held)
+        leases.count = found.length
+        // One that is here has ended meanwhile: nothing can be decided on this state any more.
+        if (!leases.isComplete) state.lapsingFrom = Number.NEGATIVE_INFINITY
+      })
+    ]
+  const fetches: Array<Effect.Effect<void>> = []
+  if (!state.leasesReadyAt(until))
+    fetches.push(
+      Effect.map(lookups.ending(license.id, until + lookAheadMillis), ({ found, next }) => {
+        for (const held of found) state.learn(held)
+        state.lapsingFrom = next
+      })
+    )
+  if (leases.count === undefined && needed.some(({ seats }) => seats === true))
+    fetches.push(
+      Effect.map(lookups.liveLeases(license.id), (count) => {
+        leases.count = count
+      })
+    )
+  return fetches
 }
 
 const addFetches = (
@@ -162,9 +173,9 @@ const addFetches = (
   const fetch = <A>(lookup: Effect.Effect<A | undefined>, keep: (it: A) => void) =>
     fetches.push(Effect.map(lookup, (it) => (it === undefined ? undefined : keep(it))))
   if (binding !== undefined && !state.knows(binding))
-    fetch(lookups.device({ licenseId, binding }), (device) => state.know(device))
+    fetch(lookups.device({ licenseId, binding }), (held) => state.learn(held))
   if (deviceId !== undefined && !state.knowsId(deviceId))
-    fetch(lookups.deviceById(licenseId, deviceId), (device) => state.know(device))
+    fetch(lookups.deviceById(licenseId, deviceId), (held) => state.learn(held))
   if (eventId !== undefined && certain) {
     fetch(lookups.counted({ licenseId, eventId }), (counted) => {
       found.counted = put(found.counted, eventId, counted)
@@ -176,9 +187,12 @@ const addFetches = (
     })
   }
   if (leaseToken !== undefined && state.leases.byToken(leaseToken) === undefined) {
-    fetch(lookups.leaseByToken(licenseId, leaseToken), ({ lease, device }) => {
-      found.endedLeases = put(found.endedLeases, leaseToken, lease)
-      if (!state.knowsId(device.id)) state.know(device)
+    fetch(lookups.leaseByToken({ licenseId, tokenHash: leaseToken }), (holders) => {
+      for (const held of holders) {
+        state.learn(held)
+        if (held.lease !== undefined && held.lease.status !== "live")
+          found.endedLeases = put(found.endedLeases, leaseToken, held.lease)
+      }
     })
   }
   if (links === undefined) return

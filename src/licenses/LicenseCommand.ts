@@ -28,8 +28,10 @@ export interface Needs {
   readonly activeContainers?: boolean
   /** Every device that is active. */
   readonly activeDevices?: boolean
-  /** The device of every live lease, where the command may end them all. */
-  readonly holders?: boolean
+  /** Every live lease with its device, where the command may end them all. */
+  readonly allLeases?: boolean
+  /** How many leases are live. */
+  readonly seats?: boolean
   /** How many devices a reset would move. */
   readonly resettable?: boolean | undefined
   /** Records outside the license, by their kind. */

@@ -1,5 +1,5 @@
 /**
- * What commands may need beyond the loaded state: a device among very many, an event id used before, a feature, a version.
+ * What commands may need beyond the loaded state: a device or lease among very many, an event id used before, a feature, a version.
  * A look-up always follows the load of the state it adds to: what changes in between raises a revision, and the fence sees it.
  */
 import { Context, Effect, Layer } from "effect"
@@ -8,13 +8,23 @@ import { resettableStatuses } from "../devices/Transitions.ts"
 import { gather } from "../postgres/Gather.ts"
 import { columns, instant } from "../postgres/Parameters.ts"
 import { present } from "../postgres/Sql.ts"
-import { deviceColumns, deviceOf, heardAt, leaseColumns, leaseOf, type Nullable, type Owned } from "./LicenseRows.ts"
+import type { HeldDevice } from "./CommittedState.ts"
+import {
+  deviceColumns,
+  deviceOf,
+  type HeldRow,
+  heardAt,
+  heldColumns,
+  heldLease,
+  heldOf,
+  type Nullable,
+  type Owned
+} from "./LicenseRows.ts"
 import type {
   BindingName,
   CountedUsage,
   DeviceRecord,
   FeatureRecord,
-  LeaseRecord,
   LinkKind,
   LinkRecord,
   PolicyRecord
@@ -31,29 +41,34 @@ interface WantedUsage {
   readonly eventId: string
 }
 
-interface HeldLease {
-  readonly lease: LeaseRecord
-  readonly device: DeviceRecord
+interface WantedLease {
+  readonly licenseId: string
+  readonly tokenHash: string
+}
+
+/** Devices with their live leases: those that were asked for, and when the first of the others is due. */
+interface Upcoming {
+  readonly found: ReadonlyArray<HeldDevice>
+  readonly next: number
 }
 
 export class LicenseLookups extends Context.Service<
   LicenseLookups,
   {
-    device(wanted: WantedDevice): Effect.Effect<DeviceRecord | undefined>
+    device(wanted: WantedDevice): Effect.Effect<HeldDevice | undefined>
     counted(wanted: WantedUsage): Effect.Effect<CountedUsage | undefined>
-    deviceById(licenseId: string, id: string): Effect.Effect<DeviceRecord | undefined>
-    devicesById(licenseId: string, ids: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<DeviceRecord>>
+    deviceById(licenseId: string, id: string): Effect.Effect<HeldDevice | undefined>
+    /** All that are active, but for their leases. */
     activeDevices(licenseId: string): Effect.Effect<ReadonlyArray<DeviceRecord>>
     /** Containers that hold a slot. */
     activeContainers(licenseId: string): Effect.Effect<number>
     /** The devices whose activation lapses before an instant unless it is validated, and when the next one after them does. */
-    silent(
-      licenseId: string,
-      policy: PolicyRecord,
-      before: number
-    ): Effect.Effect<{ readonly devices: ReadonlyArray<DeviceRecord>; readonly next: number }>
-    /** A lease in whatever state, with the device that holds or held it. */
-    leaseByToken(licenseId: string, tokenHash: string): Effect.Effect<HeldLease | undefined>
+    silent(licenseId: string, policy: PolicyRecord, before: number): Effect.Effect<Upcoming>
+    /** The device that holds or held a lease, beside that lease in whatever state and the one that it holds now. */
+    leaseByToken(wanted: WantedLease): Effect.Effect<ReadonlyArray<HeldDevice>>
+    /** Live leases that end before an instant, and when the next one after them does; all, where no instant is given. */
+    ending(licenseId: string, before: number | undefined): Effect.Effect<Upcoming>
+    liveLeases(licenseId: string): Effect.Effect<number>
     /** How many devices of the license are in a state that a reset moves. */
     resettable(licenseId: string): Effect.Effect<number>
     feature(featureId: string): Effect.Effect<FeatureRecord | undefined>
@@ -67,16 +82,15 @@ export class LicenseLookups extends Context.Service<
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { ask: device } = yield* gather({ lanes: 2, batchMax: 256, run: devicesOf(sql) })
+      const { ask: leaseByToken } = yield* gather({ lanes: 2, batchMax: 256, run: leasesOf(sql) })
       const { ask: counted } = yield* gather({ lanes: 2, batchMax: 256, run: countedOf(sql) })
 
-      const devicesById = Effect.fnUntraced(function* (licenseId: string, ids: ReadonlyArray<string>) {
-        const rows = yield* sql<Nullable<DeviceRecord> & Owned>`
-          SELECT ${sql.literal(deviceColumns)} FROM devices d
-          WHERE d.id = ANY(${columns.text(ids)}) AND d.license_id = ${licenseId}`
-        return rows.map(deviceOf)
+      const deviceById = Effect.fnUntraced(function* (licenseId: string, id: string) {
+        const [row] = yield* sql<HeldRow>`
+          SELECT ${sql.literal(heldColumns)} FROM devices d ${sql.literal(heldLease)}
+          WHERE d.id = ${id} AND d.license_id = ${licenseId}`
+        return row && heldOf(row)
       }, Effect.orDie)
-      const deviceById = (licenseId: string, id: string) =>
-        Effect.map(devicesById(licenseId, [id]), ([device]) => device)
 
       const activeDevices = Effect.fnUntraced(function* (licenseId: string) {
         const rows = yield* sql<Nullable<DeviceRecord> & Owned>`
@@ -100,20 +114,34 @@ export class LicenseLookups extends Context.Service<
         const rows =
           found === 0
             ? []
-            : yield* sql<Nullable<DeviceRecord> & Owned>`
-                SELECT ${sql.literal(deviceColumns)} FROM (${heard(sql, licenseId, "d.*, ")}) AS d WHERE d.heard_at < ${heardBefore}`
+            : yield* sql<HeldRow>`
+                SELECT ${sql.literal(heldColumns)} FROM (${heard(sql, licenseId, "d.*, ")}) AS d ${sql.literal(heldLease)}
+                WHERE d.heard_at < ${heardBefore}`
         return {
-          devices: rows.map(deviceOf),
+          found: rows.map(heldOf),
           next: next === null ? Number.POSITIVE_INFINITY : next + silenceMillisMax(policy)
         }
       }, Effect.orDie)
 
-      const leaseByToken = Effect.fnUntraced(function* (licenseId: string, tokenHash: string) {
-        const [row] = yield* sql<Nullable<LeaseRecord> & Owned>`
-          SELECT ${sql.literal(leaseColumns)} FROM leases
-          WHERE token_hash = ${Buffer.from(tokenHash, "hex")} AND license_id = ${licenseId}`
-        const device = row === undefined ? undefined : yield* deviceById(licenseId, row.device_id)
-        return row === undefined || device === undefined ? undefined : { lease: leaseOf(row), device }
+      const ending = Effect.fnUntraced(function* (licenseId: string, before: number | undefined) {
+        const live = sql`FROM leases e WHERE e.license_id = ${licenseId} AND e.status = 'live'`
+        const end = before === undefined ? undefined : instant(before)
+        const rows = yield* sql<HeldRow>`
+          SELECT ${sql.literal(heldColumns)} FROM (SELECT * ${live} ${end === undefined ? sql`` : sql`AND e.expires_at < ${end}`}) AS e
+          JOIN devices d ON d.id = e.device_id`
+        const [later] =
+          end === undefined
+            ? []
+            : yield* sql<{
+                readonly next: number | null
+              }>`SELECT min(e.expires_at) AS next ${live} AND e.expires_at >= ${end}`
+        return { found: rows.map(heldOf), next: later?.next ?? Number.POSITIVE_INFINITY }
+      }, Effect.orDie)
+
+      const liveLeases = Effect.fnUntraced(function* (licenseId: string) {
+        const [row] = yield* sql<{ readonly count: number }>`
+          SELECT count(*) AS count FROM leases WHERE license_id = ${licenseId} AND status = 'live'`
+        return row!.count
       }, Effect.orDie)
 
       const feature = Effect.fnUntraced(function* (featureId: string) {
@@ -148,11 +176,12 @@ export class LicenseLookups extends Context.Service<
         device,
         counted,
         deviceById,
-        devicesById,
         activeDevices,
         activeContainers,
         silent,
         leaseByToken,
+        ending,
+        liveLeases,
         resettable,
         feature,
         link,
@@ -175,13 +204,30 @@ const linkColumns: { readonly [K in LinkKind]: string } = {
 
 const devicesOf = (sql: SqlClient.SqlClient) =>
   Effect.fnUntraced(function* (wanted: ReadonlyArray<WantedDevice>) {
-    const rows = yield* sql<Nullable<DeviceRecord> & Owned & { readonly ordinal: number }>`
-      SELECT wanted.ordinal, ${sql.literal(deviceColumns)}
+    const rows = yield* sql<HeldRow & { readonly ordinal: number }>`
+      SELECT wanted.ordinal, ${sql.literal(heldColumns)}
       FROM unnest(${columns.text(wanted.map(({ licenseId }) => licenseId))}, ${columns.text(wanted.map(({ binding }) => binding.kind))},
         ${columns.text(wanted.map(({ binding }) => binding.key))}) WITH ORDINALITY AS wanted (license_id, kind, key, ordinal)
-      JOIN devices d ON d.license_id = wanted.license_id AND d.binding_kind = wanted.kind AND d.binding_key = wanted.key`
-    const found = new Map(rows.map(({ ordinal, ...row }) => [ordinal, deviceOf(row)]))
+      JOIN devices d ON d.license_id = wanted.license_id AND d.binding_kind = wanted.kind AND d.binding_key = wanted.key
+      ${sql.literal(heldLease)}`
+    const found = new Map(rows.map(({ ordinal, ...row }) => [ordinal, heldOf(row)]))
     return wanted.map((_, index) => found.get(index + 1))
+  }, Effect.orDie)
+
+const leasesOf = (sql: SqlClient.SqlClient) =>
+  Effect.fnUntraced(function* (wanted: ReadonlyArray<WantedLease>) {
+    const rows = yield* sql<HeldRow & { readonly ordinal: number }>`
+      SELECT wanted.ordinal, ${sql.literal(heldColumns)}
+      FROM unnest(${columns.text(wanted.map(({ licenseId }) => licenseId))},
+        ${columns.bytea(wanted.map(({ tokenHash }) => Buffer.from(tokenHash, "hex")))}) WITH ORDINALITY AS wanted (license_id, token_hash, ordinal)
+      JOIN leases named ON named.token_hash = wanted.token_hash AND named.license_id = wanted.license_id
+      JOIN devices d ON d.id = named.device_id
+      CROSS JOIN LATERAL (
+        SELECT named.* UNION ALL
+        SELECT * FROM leases WHERE device_id = d.id AND status = 'live' AND id <> named.id
+      ) AS e`
+    const found = Map.groupBy(rows, ({ ordinal }) => ordinal)
+    return wanted.map((_, index) => (found.get(index + 1) ?? []).map(({ ordinal: __, ...row }) => heldOf(row)))
   }, Effect.orDie)
 
 /** An event id stays used when its feature is deleted: then no code is the one that it was used with. */

@@ -1,6 +1,6 @@
 /** The columns of a license and what hangs on it, and how rows become the records that rules read. */
 import { present } from "../postgres/Sql.ts"
-import { LicenseState } from "./CommittedState.ts"
+import { type HeldDevice, LicenseState } from "./CommittedState.ts"
 import type { Assignment, DeviceRecord, LeaseRecord, LicenseRecord, PolicyRecord } from "./LicenseState.ts"
 
 /** A row as SQL gives it: columns without a value are null. */
@@ -12,8 +12,11 @@ export interface Owned {
   readonly license_id: string
 }
 
-/** Devices that are loaded with a license; with more, a device is looked up when it first appears. */
-export const devicesLoaded = 64
+/** Devices that are loaded with a license, all with their leases or, where it has more, none: they are looked up when they appear. */
+const devicesLoaded = 64
+
+/** Whether the license `l` has more devices than are loaded. */
+export const crowded = `EXISTS (SELECT FROM devices WHERE license_id = l.id OFFSET ${devicesLoaded})`
 
 export const licenseColumns = `l.id, l.product_id, l.policy_id, l.customer_id, l.order_id, l.subscription_id,
   encode(l.key_hash, 'hex') AS key_hash, l.license_key_prefix, l.license_key_last4, l.status, l.customer_email, l.customer_name,
@@ -33,8 +36,8 @@ export const deviceColumns = `d.license_id, d.id, d.binding_kind, d.binding_key,
 /** When a device `d` was heard of last, as far as heartbeats go. */
 export const heardAt = `coalesce(greatest(d.last_validated_at, d.activated_at), 'epoch')`
 
-export const leaseColumns = `license_id, id, device_id, encode(token_hash, 'hex') AS token_hash, status, checked_out_at,
-  heartbeat_at, expires_at, ended_at`
+export const leaseColumns = `e.license_id, e.id, e.device_id, encode(e.token_hash, 'hex') AS token_hash, e.status,
+  e.checked_out_at, e.heartbeat_at, e.expires_at, e.ended_at`
 
 type PolicyRow = Nullable<Omit<PolicyRecord, "id" | "revision" | "entitlement_counter">>
 
@@ -43,6 +46,9 @@ export type LoadedLicense = Nullable<LicenseRecord> &
     readonly policy_revision: number
     readonly policy_entitlement_counter: number
     readonly catalog_revision: number
+    readonly is_crowded: boolean
+    /** When the first of all live leases ends. */
+    readonly lapsing_from: number | null
   }
 
 export const licenseOf = (row: Nullable<LicenseRecord>): LicenseRecord =>
@@ -97,10 +103,40 @@ export const policyOf = (row: LoadedLicense): PolicyRecord =>
 const owned = <A extends object>({ license_id: _, ...row }: Nullable<A> & Owned): A => present<A>(row as never)
 
 export const deviceOf = (row: Nullable<DeviceRecord> & Owned): DeviceRecord => owned<DeviceRecord>(row)
-export const leaseOf = (row: Nullable<LeaseRecord> & Owned): LeaseRecord => owned<LeaseRecord>(row)
+const leaseOf = (row: Nullable<LeaseRecord> & Owned): LeaseRecord => owned<LeaseRecord>(row)
+
+/** A device `d` beside a lease `e` of it, or none. */
+export const heldColumns = `${deviceColumns}, e.id AS lease_id, encode(e.token_hash, 'hex') AS lease_token_hash,
+  e.status AS lease_status, e.checked_out_at AS lease_checked_out_at, e.heartbeat_at AS lease_heartbeat_at,
+  e.expires_at AS lease_expires_at, e.ended_at AS lease_ended_at`
+
+/** The live lease `e` that a device `d` has, if it has one. */
+export const heldLease = "LEFT JOIN leases e ON e.device_id = d.id AND e.status = 'live'"
+
+type HeldLease = {
+  readonly [K in keyof Required<Omit<LeaseRecord, "device_id">> as `lease_${K}`]: LeaseRecord[K] | null
+}
+
+export type HeldRow = Nullable<DeviceRecord> & Owned & HeldLease
+
+export const heldOf = (row: HeldRow): HeldDevice => {
+  const { lease_id, lease_token_hash, lease_status, lease_checked_out_at, ...others } = row
+  const { lease_heartbeat_at, lease_expires_at, lease_ended_at, ...device } = others
+  const lease = {
+    id: lease_id,
+    device_id: row.id,
+    token_hash: lease_token_hash,
+    status: lease_status,
+    checked_out_at: lease_checked_out_at,
+    heartbeat_at: lease_heartbeat_at,
+    expires_at: lease_expires_at,
+    ended_at: lease_ended_at
+  }
+  return { device: deviceOf(device), lease: lease_id === null ? undefined : present<LeaseRecord>(lease as never) }
+}
 const assignmentOf = (row: Nullable<Assignment> & Owned): Assignment => owned<Assignment>(row)
 
-/** The state of a license from its rows. One device more than is loaded tells that there are others. */
+/** The state of a license from its rows. */
 export const stateOf = (
   row: LoadedLicense,
   assignments: ReadonlyArray<Nullable<Assignment> & Owned>,
@@ -113,7 +149,8 @@ export const stateOf = (
     catalogRevision: row.catalog_revision,
     assignments: assignments.map(assignmentOf),
     devices: devices.map(deviceOf),
-    devicesComplete: devices.length <= devicesLoaded,
-    leases: leases.map(leaseOf)
+    devicesComplete: !row.is_crowded,
+    leases: leases.map(leaseOf),
+    lapsingFrom: (row.is_crowded ? row.lapsing_from : null) ?? Number.POSITIVE_INFINITY
   })
 }

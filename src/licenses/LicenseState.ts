@@ -179,11 +179,11 @@ export interface LicenseView {
   /** Devices whose activation lapsed for want of a validation, still active as nobody wrote it down yet. */
   overdue(now: number): ReadonlyArray<DeviceRecord>
   /**
-   * Leases whose stored status is live, the lapsed ones among them. The devices of those that time ends now are known here, the
-   * others where the command's needs name them.
+   * Leases whose stored status is live, the lapsed ones among them, with their devices. Told where the command's needs name them,
+   * and once the license's access has ended.
    */
   readonly liveLeases: Iterable<LeaseRecord>
-  /** How many these are: after time was applied, the floating seats that are taken. */
+  /** How many these are: after time was applied, the floating seats that are taken. Told where the command's needs name it. */
   readonly liveLeaseCount: number
   /** The live lease of a device; it has one at most. */
   liveLeaseOf(deviceId: string): LeaseRecord | undefined

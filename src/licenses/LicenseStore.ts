@@ -10,8 +10,8 @@ import { columns } from "../postgres/Parameters.ts"
 import { Postgres } from "../postgres/Postgres.ts"
 import type { LicenseState } from "./CommittedState.ts"
 import {
+  crowded,
   deviceColumns,
-  devicesLoaded,
   type LoadedLicense,
   leaseColumns,
   licenseColumns,
@@ -69,7 +69,9 @@ const loadAll = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, ids: Read
   const [licenses, assignments, devices, leases] = yield* Effect.all(
     [
       sql<LoadedLicense>`
-            SELECT ${sql.literal(licenseColumns)}, ${sql.literal(policyColumns)}, products.catalog_revision
+            SELECT ${sql.literal(licenseColumns)}, ${sql.literal(policyColumns)}, products.catalog_revision,
+              ${sql.literal(crowded)} AS is_crowded,
+              (SELECT min(expires_at) FROM leases WHERE license_id = l.id AND status = 'live') AS lapsing_from
             FROM licenses l JOIN policies p ON p.id = l.policy_id JOIN products ON products.id = l.product_id
             WHERE l.id = ANY(${wanted})`,
       sql<Nullable<Assignment> & Owned>`
@@ -77,10 +79,11 @@ const loadAll = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, ids: Read
               a.total_consumptions, a.expires_at, a.metadata, a.created_at, a.updated_at
             FROM license_features a JOIN features f ON f.id = a.feature_id WHERE a.license_id = ANY(${wanted})`,
       sql<Nullable<DeviceRecord> & Owned>`
-            SELECT ${sql.literal(deviceColumns)} FROM unnest(${wanted}) AS l (id),
-              LATERAL (SELECT * FROM devices WHERE license_id = l.id ORDER BY created_at DESC, id DESC LIMIT ${devicesLoaded + 1}) AS d`,
+            SELECT ${sql.literal(deviceColumns)} FROM unnest(${wanted}) AS l (id) JOIN devices d ON d.license_id = l.id
+            WHERE NOT ${sql.literal(crowded)}`,
       sql<Nullable<LeaseRecord> & Owned>`
-            SELECT ${sql.literal(leaseColumns)} FROM leases WHERE license_id = ANY(${wanted}) AND status = 'live'`
+            SELECT ${sql.literal(leaseColumns)} FROM unnest(${wanted}) AS l (id) JOIN leases e ON e.license_id = l.id
+            WHERE e.status = 'live' AND NOT ${sql.literal(crowded)}`
     ],
     { concurrency: "unbounded" }
   )

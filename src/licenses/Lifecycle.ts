@@ -255,7 +255,7 @@ const move = (
 })
 
 /** Suspends: leases end, devices stay. */
-export const suspend = move("suspend", "license.suspended", { holders: true }, (view, now) => ({
+export const suspend = move("suspend", "license.suspended", { allLeases: true }, (view, now) => ({
   leases: endAll(view.liveLeases, now),
   devices: releasedHolders(view, view.liveLeases, "deactivated", now)
 }))
@@ -264,10 +264,15 @@ export const suspend = move("suspend", "license.suspended", { holders: true }, (
 export const reinstate = move("reinstate", "license.reinstated", {}, () => ({}))
 
 /** Revokes for good: devices are deactivated, leases end. */
-export const revoke = move("revoke", "license.revoked", { activeDevices: true }, ({ devices, liveLeases }, now) => ({
-  license: { active_device_count: 0 },
-  devices: Array.from(devices)
-    .filter((device) => device.status === "active")
-    .map((device) => ({ ...device, status: "deactivated" as const, holds_slot: false, updated_at: now })),
-  leases: endAll(liveLeases, now)
-}))
+export const revoke = move(
+  "revoke",
+  "license.revoked",
+  { activeDevices: true, allLeases: true },
+  ({ devices, liveLeases }, now) => ({
+    license: { active_device_count: 0 },
+    devices: Array.from(devices)
+      .filter((device) => device.status === "active")
+      .map((device) => ({ ...device, status: "deactivated" as const, holds_slot: false, updated_at: now })),
+    leases: endAll(liveLeases, now)
+  })
+)

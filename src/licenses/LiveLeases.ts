@@ -1,22 +1,27 @@
 /**
  * The live leases of a license: as committed (`LiveLeases`), and with what a draft has changed on top (`LeaseChanges`). A license
- * may have thousands, so nothing here looks at all of them or copies them, but for what ends them all.
+ * may have thousands, so nothing here looks at all of them or copies them, but for what ends them all; and of very many
+ * only those are here that were spoken of. A device that is known has its lease here, so a device without one has none.
  */
 import { Due } from "./Due.ts"
 import type { LeaseRecord } from "./LicenseState.ts"
 import { drop, noEntries, put } from "./SmallMap.ts"
 
 export class LiveLeases {
+  /** How many are live, those that are not here among them; undefined until somebody has counted. */
+  count: number | undefined
   private tokens = noEntries<LeaseRecord>()
   private devices = noEntries<LeaseRecord>()
   private readonly due = new Due<LeaseRecord>(({ expires_at }) => expires_at)
 
-  constructor(leases: Iterable<LeaseRecord>) {
-    for (const lease of leases) this.put(lease)
+  /** `complete`: whether these are all that are live. */
+  constructor(leases: Iterable<LeaseRecord>, complete: boolean) {
+    for (const lease of leases) this.know(lease)
+    this.count = complete ? this.tokens.size : undefined
   }
 
-  get size(): number {
-    return this.tokens.size
+  get isComplete(): boolean {
+    return this.count === this.tokens.size
   }
 
   byToken(tokenHash: string): LeaseRecord | undefined {
@@ -27,23 +32,28 @@ export class LiveLeases {
     return this.devices.get(deviceId)
   }
 
+  /** All that are live. */
   values(): Iterable<LeaseRecord> {
-    return this.tokens.values()
+    return this.isComplete ? this.tokens.values() : unknown()
   }
 
   lapsed(now: number): ReadonlyArray<LeaseRecord> {
     return this.due.at(now, this.tokens)
   }
 
-  /** Takes over the state of a lease: one that is not live any more is forgotten. */
+  /** Takes in a live lease that was live before, too. */
+  know(lease: LeaseRecord): void {
+    this.tokens = put(this.tokens, lease.token_hash, lease)
+    this.devices = put(this.devices, lease.device_id, lease)
+    this.due.put(lease.token_hash, lease)
+  }
+
+  /** Takes over the state of a lease that has changed: one that is not live any more is forgotten. */
   put(lease: LeaseRecord): void {
-    if (lease.status === "live") {
-      this.tokens = put(this.tokens, lease.token_hash, lease)
-      this.devices = put(this.devices, lease.device_id, lease)
-      this.due.put(lease.token_hash, lease)
-    } else {
-      this.drop(lease)
-    }
+    const before = this.tokens.size
+    if (lease.status === "live") this.know(lease)
+    else this.drop(lease)
+    if (this.count !== undefined) this.count += this.tokens.size - before
   }
 
   private drop({ token_hash, device_id }: LeaseRecord): void {
@@ -54,17 +64,26 @@ export class LiveLeases {
   }
 }
 
+/** A rule that asks for what its needs do not name would count seats wrongly, or leave leases live: better it fails. */
+const unknown = (): never => {
+  throw new Error("The leases of the license were not asked for by the command's needs.")
+}
+
 export class LeaseChanges {
   /** By token, in the order of the decisions; the ones that ended among them. */
   changed = noEntries<LeaseRecord>()
-  /** How many leases are live. */
-  count: number
   private readonly base: LiveLeases
+  /** How many more leases are live than as committed. */
+  private gained = 0
   private devices = noEntries<LeaseRecord | undefined>()
 
   constructor(base: LiveLeases) {
     this.base = base
-    this.count = base.size
+  }
+
+  /** How many leases are live. */
+  get count(): number {
+    return (this.base.count ?? unknown()) + this.gained
   }
 
   byToken(tokenHash: string): LeaseRecord | undefined {
@@ -92,7 +111,7 @@ export class LeaseChanges {
 
   put(lease: LeaseRecord): void {
     const { token_hash, device_id } = lease
-    this.count += Number(lease.status === "live") - Number(this.byToken(token_hash)?.status === "live")
+    this.gained += Number(lease.status === "live") - Number(this.byToken(token_hash)?.status === "live")
     this.changed = put(this.changed, token_hash, lease)
     if (lease.status === "live") this.devices = put(this.devices, device_id, lease)
     else if (this.ofDevice(device_id)?.token_hash === token_hash)

@@ -27,7 +27,8 @@ export const transfer: Rule<TransferCommand, LicenseSnapshot, TransferCode> = {
   name: "transfer",
   needs: ({ customer_id, reset_devices }) => ({
     links: { customer: customer_id || undefined },
-    resettable: reset_devices
+    resettable: reset_devices,
+    allLeases: reset_devices === true
   }),
   decide: (view, command, now) => {
     const refused = refuseRevoked(view, now) ?? unknownCustomer(view, command)

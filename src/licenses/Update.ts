@@ -16,7 +16,7 @@ const shown = ["expires_at", "maintenance_expires_at"] as const
 export const update: Rule<UpdateCommand, LicenseSnapshot, "LICENSE_STATE_CONFLICT" | "VALIDATION_ERROR"> = {
   name: "update",
   // An expiry that moves behind the clock ends all leases, before the next command of the same round is decided.
-  needs: ({ expires_at }) => ({ holders: typeof expires_at === "number" }),
+  needs: ({ expires_at }) => ({ allLeases: typeof expires_at === "number" }),
   decide: (view, command, now) => {
     const revoked = refuseRevoked(view, now)
     if (revoked !== undefined) return revoked

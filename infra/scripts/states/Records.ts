@@ -129,7 +129,8 @@ export const decide = (given: Given, { rule, command, at = noon }: Asked): Decid
     assignments: [],
     devices,
     devicesComplete: true,
-    leases: lease !== undefined && isLive ? [lease] : []
+    leases: lease !== undefined && isLive ? [lease] : [],
+    lapsingFrom: Number.POSITIVE_INFINITY
   })
   const after = new Draft(state, {
     counted: new Map(),

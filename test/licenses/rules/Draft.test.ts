@@ -14,7 +14,13 @@ import { day, deviceOf, minute, noon, type Rows } from "../../support/Licenses.t
 const origin: Origin = { actor_type: "license", actor_id: "lic_1", request_id: "req_1", ip_address: undefined }
 
 const stateOf = (rows: Rows): LicenseState =>
-  new LicenseState({ ...rows, catalogRevision: 1, devicesComplete: true, leases: rows.leases })
+  new LicenseState({
+    ...rows,
+    catalogRevision: 1,
+    devicesComplete: true,
+    leases: rows.leases.filter(({ status }) => status === "live"),
+    lapsingFrom: Number.POSITIVE_INFINITY
+  })
 
 /** What is looked up for a round: here, all that there is. */
 const knowledgeOf = ({ ledger, features, leases, versions, links, otherResettable }: Rows): Knowledge => ({

@@ -114,6 +114,6 @@ describe("transitions", () => {
   })
 
   it("asks for the devices that a revocation deactivates", () => {
-    assert.deepStrictEqual(revoke.needs?.(undefined), { activeDevices: true })
+    assert.deepStrictEqual(revoke.needs?.(undefined), { activeDevices: true, allLeases: true })
   })
 })
