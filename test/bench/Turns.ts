@@ -32,7 +32,9 @@ export const inTurns = async (
     const rest = new Promise((resolve) =>
       setTimeout(resolve, Math.max(0, ...sides.map(({ restMillis = 0 }) => restMillis)))
     )
-    for (const [index, { run }] of sides.entries()) {
+    // Whoever comes first after a rest finds other things in the processor's caches than whoever comes last.
+    const order = Array.from(sides.entries())
+    for (const [index, { run }] of number % 2 === 0 ? order : order.toReversed()) {
       const result = await run(turn)
       failed[index]! += result.failed
       if (number >= 0) latencies[index]!.push(...result.latencies)

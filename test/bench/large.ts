@@ -4,7 +4,7 @@
  * of the difference is the longer answer, which names every feature.
  *
  *   npm run bench:large -- [--requests 1000] [--connections 8] [--devices 50000] [--leases 5000] [--features 200]
- *                          [--policies plain,heartbeats,containers] [--json] [--assert]
+ *                          [--policies plain,heartbeats,containers] [--only validate,consume] [--json] [--assert]
  *
  * `heartbeats` requires heartbeats, `containers` limits container instances: both look at activations in their own way. "first use"
  * is a validate of a license whose actor must load it anew. --assert ends with 1 where a p50 or p99 is more than twice that of the
@@ -30,6 +30,7 @@ const { values: flags } = parseArgs({
     leases: { type: "string", default: "5000" },
     features: { type: "string", default: "200" },
     policies: { type: "string", default: "plain,heartbeats,containers" },
+    only: { type: "string" },
     json: { type: "boolean", default: false },
     assert: { type: "boolean", default: false }
   }
@@ -40,6 +41,7 @@ const ratioMax = 2
 /** Uses of a license that is not in memory: each is a load. */
 const firstUses = 50
 
+const only = flags.only?.split(",")
 const features = Number(flags.features)
 const small: Size = { devices: 2 * turn, leases: 5, features: 3 }
 const sizes = {
@@ -107,6 +109,7 @@ const program = Effect.gen(function* () {
     }
     const all = targets.map((target) => operationsOf(base, target, Number(flags.connections)))
     for (const [index, { name }] of all[0]!.operations.entries()) {
+      if (only !== undefined && !only.includes(name)) continue
       const asked = all.map(({ operations }) => operations[index]!)
       rows.push(yield* Effect.promise(() => compare(policy, name, asked, Number(flags.requests))))
     }

@@ -19,8 +19,11 @@ interface Answer {
 
 let made = 0
 
-/** A device is noted as seen once a second: a small license must not be spared that by seeing the same few more often. */
-const restMillis = 550
+/**
+ * A device is noted as seen once a second: a small license, which sees the same ones every other turn, must not be spared that. The
+ * order of sides changes with each turn, so some of them begin early.
+ */
+const restMillis = 650
 
 export const operationsOf = (base: string, target: Target, connections: number) => {
   const pool = new Pool(base, { connections })
@@ -49,7 +52,7 @@ export const operationsOf = (base: string, target: Target, connections: number) 
   const known = () => fingerprintOf((asks++ * 7_919) % target.devices)
   const operations = [
     asked("validate", () => ({ path: "validate", body: { fingerprint: known() } }), { restMillis }),
-    asked("activate, known", () => ({ path: "activate", body: { fingerprint: known() } }), { restMillis }),
+    asked("activate known", () => ({ path: "activate", body: { fingerprint: known() } }), { restMillis }),
     asked("consume", () => ({
       path: "consume",
       body: { fingerprint: known(), feature_code: "feature-0", event_id: `event-${++made}` }
@@ -62,7 +65,7 @@ export const operationsOf = (base: string, target: Target, connections: number) 
     asked("checkout", () => ({ path: "floating/checkout", body: { fingerprint: `user-${asks++ % 100}` } }), {
       after: ({ text }) => post({ path: "floating/checkin", body: { lease_token: JSON.parse(text).data.lease_token } })
     }),
-    asked("activate, new", () => ({ path: "activate", body: { fingerprint: `new-${++made}` } }))
+    asked("activate new", () => ({ path: "activate", body: { fingerprint: `new-${++made}` } }))
   ]
   return { operations, close: () => pool.close() }
 }
