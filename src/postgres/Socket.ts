@@ -1,6 +1,6 @@
 // The network socket under a database connection. It must notice a server that vanished without a word (a lost machine, a
 // dropped route): TCP alone leaves a statement hanging for a quarter of an hour then.
-import { connect, type Socket } from "node:net"
+import { connect, type OnReadOpts, type Socket } from "node:net"
 import { Duplex } from "node:stream"
 
 /** Where a PostgreSQL URL points: `name` is fit for messages, it holds no credentials. */
@@ -24,6 +24,9 @@ const tickMillisMax = 5_000
 // Idle connections are probed from here on, so that a dead one is gone before a statement is sent on it.
 const keepAliveMillis = 15_000
 
+// Bytes that are read at once. The driver gathers what it reads in buffers of 64 KiB, which a few of these fill.
+const readBytes = 16_384
+
 // From opening to the server's first word.
 const connectMillis = 5_000
 
@@ -33,14 +36,16 @@ const connectMillis = 5_000
  * the count, so a long answer is not cut off.
  */
 export const connector = (target: Target, silenceMillis: number) => (): Duplex => {
-  const socket = target.host.startsWith("/")
-    ? connect({ path: `${target.host}/.s.PGSQL.${target.port}` })
+  const reading = target.tls ? {} : { onread: intoOneBuffer((bytes) => socket.emit("data", bytes)) }
+  const socket: Socket = target.host.startsWith("/")
+    ? connect({ path: `${target.host}/.s.PGSQL.${target.port}`, ...reading })
     : connect({
         host: target.host,
         port: target.port,
         noDelay: true,
         keepAlive: true,
-        keepAliveInitialDelay: keepAliveMillis
+        keepAliveInitialDelay: keepAliveMillis,
+        ...reading
       })
   // A timer of the machine and not of the service's clock: no rehearsed hour may cut a connection off.
   const patience = setTimeout(() => socket.destroy(new Error("The server does not answer")), connectMillis)
@@ -54,6 +59,18 @@ export const connector = (target: Target, silenceMillis: number) => (): Duplex =
   socket.once("close", () => stream.destroy())
   return stream
 }
+
+/**
+ * Reads into the same bytes again and again: the driver has copied what it is told of when `heard` returns. Otherwise each
+ * reading takes 64 KiB of its own, which wait to be collected. TLS reads through a stream instead, which keeps what it is given.
+ */
+const intoOneBuffer = (heard: (bytes: Uint8Array) => void): OnReadOpts => ({
+  buffer: new Uint8Array(readBytes),
+  callback: (size, bytes) => {
+    heard(bytes.subarray(0, size))
+    return true
+  }
+})
 
 const destroyWhenSilent = (socket: Socket, silenceMillis: number) => {
   const tickMillis = Math.min(tickMillisMax, silenceMillis)

@@ -41,6 +41,9 @@ export const figuresOfLine = (line: string): string => {
   return `${text}}`
 }
 
+/** Bytes that are made a text of at once: longer texts are kept until all memory is collected. */
+const textBytes = 16_384
+
 /** Puts the figures together again, from chunks of the file and from figures that are stored where the file does not tell them. */
 export class LedgerFigures {
   #rest = ""
@@ -63,18 +66,26 @@ export class LedgerFigures {
 
   /** The figures of what ends in this chunk of the file; its last line may go on in the next one. */
   told(bytes: Uint8Array): Uint8Array {
+    this.#isWhole = false
+    const parts: Array<Uint8Array> = []
+    for (let start = 0; start < bytes.length; start += textBytes) {
+      parts.push(Buffer.from(this.#figuresOf(bytes.subarray(start, start + textBytes))))
+    }
+    return Buffer.concat(parts)
+  }
+
+  #figuresOf(bytes: Uint8Array): string {
     const lines = (this.#rest + Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("latin1")).split(
       "\r\n"
     )
     this.#rest = lines.pop()!
-    this.#isWhole = false
     let text = ""
     for (const line of lines) {
       // The first line of the file has the names of its columns.
       text += this.#next === "head" ? this.#head : `${this.#next === "row" ? "" : ","}${figuresOfLine(line)}`
       this.#next = this.#next === "head" ? "row" : "rows"
     }
-    return Buffer.from(text)
+    return text
   }
 
   /** What is behind the last row. */

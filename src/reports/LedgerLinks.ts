@@ -8,7 +8,7 @@ import { Effect } from "effect"
 import type { SqlClient } from "effect/sql"
 import { columns } from "../postgres/Parameters.ts"
 import { type Bytes, IdTable } from "./IdTable.ts"
-import { type LedgerRecord, LedgerRecords, place } from "./LedgerRecords.ts"
+import { LedgerRecords, place } from "./LedgerRecords.ts"
 import { isPlain } from "./PlainText.ts"
 
 /** Entries that are kept: some 20 MB of licenses. Beyond it, they are begun anew. */
@@ -80,18 +80,14 @@ export class LedgerLinks {
    * Looks up what these rows hang on and is not known yet, all of it as of one moment. What is known may be forgotten for it, but
    * nothing of these rows.
    */
-  readonly fill = Effect.fnUntraced(function* (
-    this: LedgerLinks,
-    sql: SqlClient.SqlClient,
-    rows: ReadonlyArray<LedgerRecord>
-  ) {
-    const missing = this.#missing(rows)
+  readonly fill = Effect.fnUntraced(function* (this: LedgerLinks, sql: SqlClient.SqlClient, records: Uint8Array) {
+    const missing = this.#missing(records)
     if (missing.licenses.length + missing.features.length === 0) return undefined
     yield* this.follow(sql)
     if (!this.licenses.hasRoom(missing.licenses.length) || !this.features.hasRoom(missing.features.length)) {
       this.licenses.clear()
       this.features.clear()
-      return yield* this.#load(sql, this.#missing(rows))
+      return yield* this.#load(sql, this.#missing(records))
     }
     return yield* this.#load(sql, missing)
   })
@@ -122,7 +118,7 @@ export class LedgerLinks {
     return before === undefined ? now : before
   }
 
-  #missing(records: ReadonlyArray<LedgerRecord>): Missing {
+  #missing(records: Uint8Array): Missing {
     const [licenses, features] = [new Set<string>(), new Set<string>()]
     const rows = new LedgerRecords(records)
     const unknown = (table: IdTable, field: number) =>

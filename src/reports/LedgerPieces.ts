@@ -11,7 +11,7 @@ import type { Asked, Piece } from "./ExportContent.ts"
 import { decodeFilters, type UsageLedgerFilter } from "./Filter.ts"
 import { ledgerHead, ledgerTail } from "./LedgerFigures.ts"
 import { type Bounds, LedgerLinks } from "./LedgerLinks.ts"
-import { type LedgerRecord, LedgerRecords, recordColumns } from "./LedgerRecords.ts"
+import { copyRecords, LedgerRecords, ledgerGroups } from "./LedgerRecords.ts"
 import { ledgerTables, narrowed } from "./LedgerRows.ts"
 import { ledgerFields } from "./LedgerText.ts"
 import { LedgerWriter } from "./LedgerWriter.ts"
@@ -22,7 +22,7 @@ const rowsAtATime = 500
 
 /** What was read for a piece, of at most `limit` rows after the one numbered `collected`. */
 interface Page {
-  readonly rows: ReadonlyArray<LedgerRecord>
+  readonly records: ByteText
   /** The last of the rows. */
   readonly collected: number
   /** Whether there are no more. */
@@ -34,10 +34,6 @@ interface From {
   readonly collected: number
   readonly first: boolean
   readonly limit: number
-}
-
-interface Found extends LedgerRecord {
-  readonly sequence: number
 }
 
 interface Begun {
@@ -60,37 +56,41 @@ export const makeLedgerPieces = Effect.fnUntraced(function* (
   const links = new LedgerLinks(since, bounds)
   const withCsv = asked.format === "csv"
   const writer = new LedgerWriter(links, filter)
-  const files = makeFiles()
+  const pages = makeRoom(pageBytes)
+  const files = makeRoom(fileBytes)
   let written = rows
   let sums = collected === 0 ? nothing : undefined
 
   const read = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, { collected, first, limit }: From) {
     yield* links.follow(sql)
-    const rows = yield* sql<Found>`
-      SELECT record, record.sequence FROM (
-        SELECT ${recordColumns(sql)} FROM ${tables(sql, filter)}
+    const groups = yield* ledgerGroups(
+      sql,
+      sql`FROM ${tables(sql, filter)}
         WHERE ${matching(sql, filter, links.changed)} AND u.sequence > ${collected} AND u.sequence <= ${asked.ledger_last}
-        ORDER BY u.sequence LIMIT ${limit}
-      ) AS record`
+        ORDER BY u.sequence LIMIT ${limit}`
+    )
+    const records = pages.take()
+    copyRecords(groups, records)
     const page: Page = {
-      rows,
-      collected: rows.at(-1)?.sequence ?? collected,
-      last: rows.length < limit,
+      records,
+      collected: groups.at(-1)?.last ?? collected,
+      last: groups.reduce((sum, { rows }) => sum + rows, 0) < limit,
       first
     }
     return page
   })
 
-  const write = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, { collected, first, last, rows }: Page) {
-    yield* links.fill(sql, rows)
+  const write = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, { collected, first, last, records }: Page) {
+    const read = records.written()
+    yield* links.fill(sql, read)
     const csv = withCsv ? files.take() : undefined
     writer.begin(csv)
     if (first) {
       writer.json.text(yield* ledgerHead(asked))
       csv?.text(csvLine(ledgerFields))
     }
-    const records = new LedgerRecords(rows)
-    while (writer.write(records, rowsAtATime, written > 0)) yield* Effect.yieldNow
+    const rows = new LedgerRecords(read)
+    while (writer.write(rows, rowsAtATime, written > 0)) yield* Effect.yieldNow
     written += writer.rows
     if (last) writer.json.text(ledgerTail)
     const figures = writer.json.written()
@@ -103,7 +103,10 @@ export const makeLedgerPieces = Effect.fnUntraced(function* (
       rows: writer.rows,
       collected,
       last,
-      release: () => files.give(csv)
+      release: () => {
+        pages.give(records)
+        files.give(csv)
+      }
     }
     return piece
   })
@@ -111,20 +114,21 @@ export const makeLedgerPieces = Effect.fnUntraced(function* (
   return { read, write }
 })
 
-/** What a piece of the usual size takes as CSV. */
+/** What a piece of the usual size takes as records and as CSV. */
+const pageBytes = 786_432
 const fileBytes = 786_432
 
-/** Room for files: as much as there are pieces on their way, used again and again. */
-const makeFiles = () => {
+/** Room for as many of a kind as are on their way at once, used again and again. */
+const makeRoom = (capacity: number) => {
   const free: Array<ByteText> = []
   return {
     take: () => {
-      const file = free.pop() ?? new ByteText(fileBytes)
-      file.clear()
-      return file
+      const room = free.pop() ?? new ByteText(capacity)
+      room.clear()
+      return room
     },
-    give: (file: ByteText | undefined) => {
-      if (file !== undefined && !free.includes(file)) free.push(file)
+    give: (room: ByteText | undefined) => {
+      if (room !== undefined && !free.includes(room)) free.push(room)
     }
   }
 }

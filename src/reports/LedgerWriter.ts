@@ -78,7 +78,7 @@ export class LedgerWriter {
       const license = this.#licenses.find(rows.bytes, rows.start(place.license_id), rows.size(place.license_id))
       const feature = this.#features.find(rows.bytes, rows.start(place.feature_id), rows.size(place.feature_id))
       if (!this.#isWanted(license, feature)) continue
-      const room = fixedBytes + rows.bytes.length + this.#licenses.length(license) + this.#features.length(feature)
+      const room = fixedBytes + rows.length + this.#licenses.length(license) + this.#features.length(feature)
       this.json.reserve(room)
       this.csv?.reserve(room)
       if (this.rows++ > 0 || follow) this.json.byte(comma)

@@ -1,8 +1,9 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
+import { ByteText } from "../../src/reports/ByteText.ts"
 import { LedgerLinks } from "../../src/reports/LedgerLinks.ts"
-import { type LedgerRecord, LedgerRecords, place, recordColumns } from "../../src/reports/LedgerRecords.ts"
+import { copyRecords, LedgerRecords, ledgerGroups, place } from "../../src/reports/LedgerRecords.ts"
 import { makeMetered } from "../support/Metered.ts"
 import { TestServer } from "../support/TestServer.ts"
 
@@ -12,13 +13,18 @@ layer(TestServer.layer)("The links of the ledger's rows", (it) => {
       const sql = yield* SqlClient.SqlClient
       const all = yield* Effect.forEach([1, 2, 3, 4, 5], () => makeMetered)
       for (const { consume } of all) for (const code of ["exports", "renders"]) yield* consume(code, 1, code)
-      const rows = yield* sql<LedgerRecord>`
-        SELECT record FROM (SELECT ${recordColumns(sql)} FROM usage_ledger u ORDER BY u.sequence) AS record`
-      assert.lengthOf(rows, 10)
       const links = new LedgerLinks(undefined, { licensesMax: 2, featuresMax: 4 })
       const seen = new Set<string | null>()
-      for (let first = 0; first < rows.length; first += 3) {
-        const page = rows.slice(first, first + 3)
+      let rows = 0
+      for (let first = 0; first < 10; first += 3) {
+        const groups = yield* ledgerGroups(
+          sql,
+          sql`FROM usage_ledger u WHERE u.sequence > ${first} ORDER BY u.sequence LIMIT 3`,
+          2
+        )
+        const copied = new ByteText(1)
+        copyRecords(groups, copied)
+        const page = copied.written()
         yield* links.fill(sql, page)
         assert.isAtMost(links.licenses.count, 2)
         assert.isAtMost(links.features.count, 4)
@@ -35,9 +41,11 @@ layer(TestServer.layer)("The links of the ledger's rows", (it) => {
           )
           assert.include(["exports", "renders"], links.features.texts(feature, 2)[1])
           seen.add(id!)
+          assert.strictEqual(records.integer(place.sequence), ++rows)
         }
       }
       assert.strictEqual(seen.size, 5)
+      assert.strictEqual(rows, 10)
     })
   )
 })
