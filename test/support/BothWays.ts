@@ -34,7 +34,12 @@ export class BothWays extends Context.Service<
 >()("licensing/test/BothWays") {
   /** A node of its own whose workers run when a test says so. */
   static layerWith(settings: Parameters<typeof layerActive>[0] = {}) {
-    return make.pipe(Layer.provideMerge(layerActive(settings)))
+    return BothWays.layer.pipe(Layer.provideMerge(layerActive(settings)))
+  }
+
+  /** On the node at hand. */
+  static get layer() {
+    return make
   }
 }
 

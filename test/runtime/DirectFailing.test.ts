@@ -1,0 +1,118 @@
+/** Plain requests when a part of the service is missing or full: they end as those of the general way do. */
+import { assert, layer } from "@effect/vitest"
+import { Effect, Layer, Logger } from "effect"
+import { SqlClient } from "effect/sql"
+import { RequestContext } from "../../src/api/RequestContext.ts"
+import { BothWays, types, ways } from "../support/BothWays.ts"
+import { assertAnswered, assertRefused } from "../support/Envelopes.ts"
+import { issue } from "../support/Issued.ts"
+import { makeMetered } from "../support/Metered.ts"
+import { hold } from "../support/RawHttp.ts"
+import { TestServer } from "../support/TestServer.ts"
+import { Wire } from "../support/Wire.ts"
+
+const machine = { fingerprint: "m" }
+
+const records: Array<readonly [level: string, text: string, requestId: string]> = []
+const capturing = Logger.layer([
+  Logger.make(({ fiber, logLevel, message }) => {
+    records.push([logLevel, JSON.stringify(message), fiber.getRef(RequestContext).requestId])
+  })
+])
+
+const Cuttable = BothWays.layer.pipe(
+  Layer.provideMerge(TestServer.layerOver({ logLevel: "Info" }).pipe(Layer.provide(capturing))),
+  Layer.provideMerge(Wire.layer)
+)
+
+layer(Cuttable, { timeout: 60_000 })("Without its database", (it) => {
+  it.effect("a plain request is answered and told of as any other is, and again when the database is back", () =>
+    Effect.gen(function* () {
+      const { asked, faceOf, remember } = yield* BothWays
+      const wire = yield* Wire
+      const license = yield* issue()
+      yield* remember(license)
+      const call = (way: (typeof ways)[number]) =>
+        asked(way, license.license_key, "activate", machine, { "x-request-id": "without-database" })
+      yield* wire.cut
+      records.length = 0
+      const seen = yield* Effect.forEach(ways, (way) =>
+        Effect.gen(function* () {
+          const answer = yield* call(way)
+          assertRefused(answer, 503, "NOT_READY")
+          assert.strictEqual(answer.headers["retry-after"], "1")
+          const told = records.splice(0).filter(([, text]) => text.includes("A request was turned away."))
+          return { face: yield* faceOf(answer), told }
+        })
+      )
+      assert.strictEqual(seen[0]?.told.length, 1)
+      assert.strictEqual(seen[0]?.told[0]?.[2], "without-database")
+      assert.deepStrictEqual(seen[0], seen[1])
+      yield* wire.mend
+      yield* Effect.repeat(call("direct"), { until: ({ status }) => status === 200 })
+      assertAnswered(yield* call("direct"), 200)
+    })
+  )
+})
+
+layer(BothWays.layerWith(), { timeout: 60_000 })("A license of which too much is asked", (it) => {
+  it.effect("turns plain requests away as it does others, and does all that it has taken", () =>
+    Effect.gen(function* () {
+      const { ask, asked, faceOf, taken } = yield* BothWays
+      const { client, port } = yield* TestServer
+      const sql = yield* SqlClient.SqlClient
+      const { license, license_key } = yield* makeMetered
+      yield* client.licenses.resetUsage({
+        params: { id: license.id },
+        payload: { feature_code: "exports", max_consumptions: 100_000 }
+      })
+      const body = (event_id: string) => JSON.stringify({ fingerprint: "a machine", feature_code: "exports", event_id })
+      assertAnswered(yield* ask("general", license_key, "consume", body("first")), 200)
+      yield* taken
+      const request = (event_id: string, last: boolean) =>
+        [
+          "POST /api/v1/license/consume HTTP/1.1",
+          "Host: x",
+          `Authorization: License ${license_key}`,
+          `Content-Type: ${types.direct}`,
+          `Content-Length: ${body(event_id).length}`,
+          ...(last ? ["Connection: close"] : []),
+          "",
+          body(event_id)
+        ].join("\r\n")
+      const rows = Array.from({ length: 40 }, (_, row) =>
+        Array.from({ length: 40 }, (_, at) => request(`${row}-${at}`, at === 39)).join("")
+      )
+      // Nothing is committed while somebody else holds the license.
+      const held = yield* sql.withTransaction(
+        Effect.gen(function* () {
+          yield* sql`SELECT id FROM licenses WHERE id = ${license.id} FOR UPDATE`
+          const held = yield* Effect.forEach(rows, (row) => hold(port, row), { concurrency: 40 })
+          const direct = yield* Effect.repeat(ask("direct", license_key, "validate", machine), {
+            until: ({ status }) => status === 503
+          }).pipe(Effect.timeout("15 seconds"))
+          const faces = []
+          for (const way of ways) {
+            const answer = yield* ask(way, license_key, "check", machine, { "x-request-id": "one-too-many" })
+            assertRefused(answer, 503, "NOT_READY")
+            faces.push(yield* faceOf(answer))
+          }
+          assert.deepStrictEqual(faces[0], faces[1])
+          assert.strictEqual(direct.headers["retry-after"], "1")
+          return held
+        })
+      )
+      let done = 0
+      for (const { answer } of held) {
+        const { text, status } = yield* answer
+        // The first answer's status line was taken off.
+        done += (status === 200 ? 1 : 0) + Array.from(text.matchAll(/HTTP\/1\.1 200/g)).length
+      }
+      const { total_consumptions } = yield* client.licenses.get({ params: { id: license.id } })
+      assert.strictEqual(total_consumptions, done + 1)
+      assert.isAbove(done, 1_000)
+      assert.isBelow(done, 1_600)
+      assert.strictEqual((yield* asked("direct", license_key, "consume", body("last"))).status, 200)
+    })
+  )
+})
