@@ -34,7 +34,12 @@ const everywhere: ReadonlyArray<readonly [string, string | Uint8Array, code: str
   ["an unknown field twice", '{"unknown":1,"unknown":2}', "INVALID_JSON"]
 ]
 
+/** A body that is right but for one byte, which a careless reader would replace. */
+const spoilt = (before: string, after: string) =>
+  Buffer.concat([Buffer.from(before), Buffer.from([0xff]), Buffer.from(after)])
+
 const ofBindings: typeof everywhere = [
+  ["no UTF-8 in a value", spoilt('{"fingerprint":"', '"}'), "INVALID_JSON"],
   ["a wrong type", '{"fingerprint":1}', "INVALID_JSON"],
   ["a null", '{"fingerprint":null}', "INVALID_JSON"],
   ["a deep value", deep(3), "INVALID_JSON"],
@@ -48,6 +53,7 @@ const ofBindings: typeof everywhere = [
 ]
 
 const ofConsume: typeof everywhere = [
+  ["no UTF-8 in a value", spoilt(`{${rest},"hostname":"`, '"}'), "INVALID_JSON"],
   ["no feature", '{"fingerprint":"m","event_id":"e"}', "VALIDATION_ERROR"],
   ["an amount of 0", `{${rest},"amount":0}`, "VALIDATION_ERROR"],
   ["an amount below 0", `{${rest},"amount":-1}`, "VALIDATION_ERROR"],
@@ -59,6 +65,7 @@ const ofConsume: typeof everywhere = [
 ]
 
 const ofLeases: typeof everywhere = [
+  ["no UTF-8 in a value", spoilt('{"lease_token":"', '"}'), "INVALID_JSON"],
   ["no token", "{}", "VALIDATION_ERROR"],
   ["an empty token", '{"lease_token":""}', "VALIDATION_ERROR"],
   ["a token that is none", '{"lease_token":1}', "INVALID_JSON"],
