@@ -143,9 +143,9 @@ const serving = Layer.effectDiscard(
     const server = yield* HttpServer.HttpServer
     const shutdown = yield* Shutdown
     const { putInFront } = yield* Listener.Requests
+    const direct = yield* makeDirect(answers, yield* makeDirectOperations)
     yield* carryingLittle(server.serve(answering(router.asHttpEffect())))
-    const operations = yield* makeDirectOperations
-    yield* putInFront((general) => makeDirect(answers, operations, general))
+    putInFront(direct)
     // The last to be added is the first to run: requests are served until the notice is over.
     yield* Effect.addFinalizer(() => shutdown.announce)
   })

@@ -33,11 +33,13 @@ export interface DirectOperation {
   readonly open: (head: RequestHead) => Opened | undefined
 }
 
-/** A listener that answers what it can and leaves the rest to the general one. `operations` are those of POST, by their path. */
+/**
+ * Puts a listener in front of the general one that answers what it can and leaves it the rest. `operations` are those of POST, by
+ * their path. Whoever serves makes it before the server, so that it lasts until the last request is answered.
+ */
 export const makeDirect = Effect.fnUntraced(function* (
   answers: Answers,
-  operations: ReadonlyMap<string, DirectOperation>,
-  general: RequestListener
+  operations: ReadonlyMap<string, DirectOperation>
 ) {
   const clock = yield* Clock.Clock
   const context = yield* Effect.context<never>()
@@ -95,34 +97,51 @@ export const makeDirect = Effect.fnUntraced(function* (
     }
   }
 
-  const listener: RequestListener = (request, response) => {
-    const { headers, url: route = "" } = request
-    const head = { url: route, headers: headers as RequestHead["headers"], source: request }
-    const opened = isPlain(request) ? operations.get(route)?.open(head) : undefined
-    if (opened === undefined) return general(request, response)
-    const started = clock.monotonicTimeNanosUnsafe()
-    const read = (body: Buffer): void => {
-      const requestId = runSync(answers.requestId(head.headers))
-      const clientAddress = answers.addressOf(request.socket.remoteAddress, head.headers)
-      const exchange: Exchange = { response, head, route, started, about: { requestId, clientAddress } }
-      guarded(exchange, () => {
-        const begun = settle(opened(body, exchange.about))
-        if (Exit.isSuccess(begun)) begun.value((outcome) => guarded(exchange, () => answer(exchange, outcome)))
-        else {
-          leaveBody(request, body)
-          general(request, response)
-        }
-      })
-    }
-    onBody(request, read, () => {})
+  const begin = (request: IncomingMessage, response: ServerResponse, head: Head, started: bigint): Exchange => {
+    const requestId = runSync(answers.requestId(head.headers))
+    const clientAddress = answers.addressOf(request.socket.remoteAddress, head.headers)
+    return { response, head, route: head.url, started, about: { requestId, clientAddress } }
   }
-  return (yield* isWatched) ? general : listener
+
+  const listenerBefore =
+    (general: RequestListener): RequestListener =>
+    (request, response) => {
+      const { headers, url = "" } = request
+      const operation = isPlain(request) ? operations.get(url) : undefined
+      if (operation === undefined) return general(request, response)
+      const started = clock.monotonicTimeNanosUnsafe()
+      const head: Head = { url, headers: headers as Head["headers"], source: request }
+      const looked = Result.try({ try: () => operation.open(head), catch: Cause.die })
+      if (Result.isFailure(looked)) return fail(begin(request, response, head, started), looked.failure)
+      const opened = looked.success
+      if (opened === undefined) return general(request, response)
+      const read = (body: Buffer): void => {
+        const exchange = begin(request, response, head, started)
+        guarded(exchange, () => {
+          const begun = settle(opened(body, exchange.about))
+          if (Exit.isSuccess(begun)) begun.value((outcome) => guarded(exchange, () => answer(exchange, outcome)))
+          else {
+            leaveBody(request, body)
+            general(request, response)
+          }
+        })
+      }
+      onBody(request, read, () => {})
+    }
+
+  const isGeneral = yield* isWatched
+  return (general: RequestListener): RequestListener => (isGeneral ? general : listenerBefore(general))
 })
+
+/** What is read of a request before its body. */
+interface Head extends RequestHead {
+  readonly url: string
+}
 
 /** A request on its way, and what is known of it. */
 interface Exchange {
   readonly response: ServerResponse
-  readonly head: RequestHead & { readonly url: string }
+  readonly head: Head
   readonly route: string
   readonly started: bigint
   readonly about: RequestContext

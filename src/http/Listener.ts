@@ -32,14 +32,12 @@ type Limits = typeof limitsDefault
 // Requests in flight get this long to end once the service stops, about as long as the slowest statement that is worth waiting for.
 const drainTime = "4 seconds"
 
-type Wrap<R> = (general: RequestListener) => Effect.Effect<RequestListener, never, R>
-
 /** The requests that come in, before anything is made of them. */
 export class Requests extends Context.Service<
   Requests,
   {
     /** Has a listener hear of every request first; it gets the one that heard of them until now. */
-    putInFront<R>(wrap: Wrap<R>): Effect.Effect<void, never, R>
+    putInFront(listenerBefore: (general: RequestListener) => RequestListener): void
   }
 >()("licensing/http/Requests") {}
 
@@ -66,11 +64,10 @@ const listen = Effect.fnUntraced(function* (limits: Limits) {
 
 const requestsOf = (server: Server): Requests["Service"] =>
   Requests.of({
-    putInFront: Effect.fnUntraced(function* (wrap) {
+    putInFront: (listenerBefore) => {
       const [general] = server.listeners("request") as Array<RequestListener>
-      const listener = yield* wrap(general!)
-      server.off("request", general!).on("request", listener)
-    })
+      server.off("request", general!).on("request", listenerBefore(general!))
+    }
   })
 
 // A socket destroyed at once would reset the connection before the client has read the answer.

@@ -15,7 +15,7 @@ type Issued = Effect.Success<ReturnType<typeof issue>>
 type Headers = { readonly [name: string]: string }
 
 /** What sends a request the general way and means nothing else. */
-const types = { direct: "application/json", general: "application/json; charset=utf-8" }
+export const types = { direct: "application/json", general: "application/json; charset=utf-8" }
 
 export class BothWays extends Context.Service<
   BothWays,
@@ -53,17 +53,15 @@ export interface Face {
 const watching = Effect.gen(function* () {
   const { putInFront } = yield* Listener.Requests
   const taken: Array<Way> = []
-  yield* putInFront((listener) =>
-    Effect.succeed((request, response) => {
-      const before = response.listenerCount("finish")
-      const end = response.end.bind(response) as (...args: ReadonlyArray<unknown>) => typeof response
-      response.end = ((...args: ReadonlyArray<unknown>) => {
-        taken.push(response.listenerCount("finish") > before ? "general" : "direct")
-        return end(...args)
-      }) as typeof response.end
-      listener(request, response)
-    })
-  )
+  putInFront((listener) => (request, response) => {
+    const before = response.listenerCount("finish")
+    const end = response.end.bind(response) as (...args: ReadonlyArray<unknown>) => typeof response
+    response.end = ((...args: ReadonlyArray<unknown>) => {
+      taken.push(response.listenerCount("finish") > before ? "general" : "direct")
+      return end(...args)
+    }) as typeof response.end
+    listener(request, response)
+  })
   return taken
 })
 

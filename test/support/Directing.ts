@@ -87,7 +87,7 @@ export const serving = Effect.fnUntraced(function* (
       return operation.open(head)
     }
   }
-  const listener = yield* makeDirect(answersInto(counted), new Map([[path, watched]]), general)
+  const listener = (yield* makeDirect(answersInto(counted), new Map([[path, watched]])))(general)
   const server = createServer({ requireHostHeader: false }, (request, response: ServerResponse) => {
     response.on("close", () => Effect.runSync(Deferred.succeed(seen, undefined)))
     // What escapes here would end the process.
