@@ -90,6 +90,8 @@ const answerUnreadable = Effect.fnUntraced(function* (server: Server, limits: Li
     setTimeout(() => socket.destroy(), readingMillis).unref()
   }
   server.on("clientError", (error: NodeJS.ErrnoException, socket: Duplex) => {
+    // What comes after the last request of a connection is nobody's (RFC 9112, 9.6); the request itself is still answered.
+    if (error.code === "HPE_CLOSED_CONNECTION") return
     if (mayAnswer(socket)) answer(socket, 400, refusalOf(error, limits))
     else socket.destroy(error)
   })

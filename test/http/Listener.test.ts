@@ -137,4 +137,16 @@ layer(Basis, { excludeTestServices: true })("A connection", (it) => {
       }
     }).pipe(Effect.scoped)
   )
+
+  it.effect("on which more comes than the request that was to be the last answers that one, and closes", () =>
+    Effect.gen(function* () {
+      const port = yield* listening({}, Effect.andThen(Effect.yieldNow, nothing))
+      const last = "GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+      for (const more of ["garbage", "GET /health HTTP/1.1\r\nHost: x\r\n\r\n"]) {
+        const answer = yield* exchange(port, `${last}${more}`)
+        assert.strictEqual(answer.status, 200)
+        assert.notInclude(answer.text, "HTTP/1.1")
+      }
+    }).pipe(Effect.scoped)
+  )
 })
