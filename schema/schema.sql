@@ -207,11 +207,11 @@ CREATE TABLE events (
   CONSTRAINT events_pkey PRIMARY KEY (sequence),
   CONSTRAINT events_actor_type_check CHECK ((actor_type = ANY (ARRAY['api_key'::text, 'license'::text, 'oidc_subject'::text, 'system'::text])))
 );
-CREATE INDEX events_actor_type ON events USING btree (actor_type, sequence DESC);
-CREATE INDEX events_of_license ON events USING btree (((metadata ->> 'license_id'::text)), sequence DESC) WHERE (resource_type = ANY (ARRAY['device'::text, 'lease'::text]));
-CREATE INDEX events_resource ON events USING btree (resource_id, sequence DESC);
-CREATE INDEX events_resource_type ON events USING btree (resource_type, sequence DESC);
-CREATE INDEX events_type ON events USING btree (event_type, sequence DESC);
+CREATE INDEX events_actor_type ON events USING btree (actor_type, sequence DESC) WITH (deduplicate_items=off);
+CREATE INDEX events_of_license ON events USING btree (((metadata ->> 'license_id'::text)), sequence DESC) WITH (deduplicate_items=off) WHERE (resource_type = ANY (ARRAY['device'::text, 'lease'::text]));
+CREATE INDEX events_resource ON events USING btree (resource_id, sequence DESC) WITH (deduplicate_items=off);
+CREATE INDEX events_resource_type ON events USING btree (resource_type, sequence DESC) WITH (deduplicate_items=off);
+CREATE INDEX events_type ON events USING btree (event_type, sequence DESC) WITH (deduplicate_items=off);
 
 CREATE TABLE features (
   id text NOT NULL,
@@ -267,14 +267,14 @@ CREATE TABLE leases (
   heartbeat_at timestamp with time zone NOT NULL,
   expires_at timestamp with time zone NOT NULL,
   ended_at timestamp with time zone,
+  sweep_at timestamp with time zone,
   CONSTRAINT leases_pkey PRIMARY KEY (id),
   CONSTRAINT leases_status_check CHECK ((status = ANY (ARRAY['live'::text, 'checked_in'::text, 'superseded'::text, 'expired'::text, 'ended'::text, 'blacklisted'::text]))),
   CONSTRAINT leases_token_hash_key UNIQUE (token_hash)
-) WITH (fillfactor=80);
+) WITH (fillfactor=50);
 CREATE UNIQUE INDEX leases_device_live ON leases USING btree (device_id) WHERE (status = 'live'::text);
-CREATE INDEX leases_lapse ON leases USING btree (expires_at, id) WHERE (status = 'live'::text);
-CREATE INDEX leases_live ON leases USING btree (license_id, expires_at) WHERE (status = 'live'::text);
-CREATE INDEX leases_page ON leases USING btree (license_id, checked_out_at DESC, id DESC);
+CREATE INDEX leases_live_page ON leases USING btree (license_id, checked_out_at DESC, id DESC) WHERE (status = 'live'::text);
+CREATE INDEX leases_sweep ON leases USING btree (COALESCE(sweep_at, checked_out_at), id) WHERE (status = 'live'::text);
 
 CREATE TABLE license_features (
   license_id text NOT NULL,
@@ -566,7 +566,7 @@ CREATE TABLE usage_ledger (
   CONSTRAINT usage_ledger_action_check CHECK ((action = ANY (ARRAY['consume'::text, 'reset'::text, 'top_up'::text, 'set_limit'::text])))
 );
 CREATE UNIQUE INDEX usage_ledger_event_id ON usage_ledger USING btree (license_id, event_id) WHERE (event_id IS NOT NULL);
-CREATE INDEX usage_ledger_license ON usage_ledger USING btree (license_id, sequence);
+CREATE INDEX usage_ledger_license ON usage_ledger USING btree (license_id, sequence) WITH (deduplicate_items=off);
 CREATE INDEX usage_ledger_time ON usage_ledger USING brin (occurred_at) WITH (pages_per_range='32', autosummarize='on');
 
 CREATE TABLE usage_rollup (

@@ -122,32 +122,29 @@ const counter = (sql: SqlClient.SqlClient, events: number, usage: number) => sql
 const eventRows = (sql: SqlClient.SqlClient, rows: ReadonlyArray<EventRow>) => sql`
   INSERT INTO events
     (sequence, event_type, actor_type, actor_id, resource_type, resource_id, ip_address, metadata, created_at)
-  SELECT counter.base + event.ordinal, event_type, actor_type, actor_id, resource_type, resource_id, ip_address, metadata,
-    created_at
-  FROM counter, unnest(
-    ${columns.text(rows.map((row) => row.event_type))}, ${columns.text(rows.map((row) => row.actor_type))},
-    ${columns.text(rows.map((row) => row.actor_id))}, ${columns.text(rows.map((row) => row.resource_type))},
-    ${columns.text(rows.map((row) => row.resource_id ?? null))}, ${columns.text(rows.map((row) => row.ip_address ?? null))},
-    ${columns.jsonb(rows.map((row) => row.metadata))}, ${columns.timestamptz(rows.map((row) => row.created_at))}
-  ) WITH ORDINALITY
-    AS event (event_type, actor_type, actor_id, resource_type, resource_id, ip_address, metadata, created_at, ordinal)`
+  SELECT counter.base + generate_series(1, ${rows.length}),
+    unnest(${columns.text(rows.map((row) => row.event_type))}), unnest(${columns.text(rows.map((row) => row.actor_type))}),
+    unnest(${columns.text(rows.map((row) => row.actor_id))}), unnest(${columns.text(rows.map((row) => row.resource_type))}),
+    unnest(${columns.text(rows.map((row) => row.resource_id ?? null))}),
+    unnest(${columns.text(rows.map((row) => row.ip_address ?? null))}),
+    unnest(${columns.jsonb(rows.map((row) => row.metadata))}),
+    unnest(${columns.timestamptz(rows.map((row) => row.created_at))})
+  FROM counter`
 
 const usageRows = (sql: SqlClient.SqlClient, rows: ReadonlyArray<UsageRow>) => sql`
   INSERT INTO usage_ledger
     (sequence, license_id, feature_id, action, event_id, amount, balance_after, max_after, device_id, actor_type, actor_id,
      request_id, occurred_at)
-  SELECT counter.ledger_base + usage.ordinal, license_id, feature_id, action, event_id, amount, balance_after, max_after,
-    device_id, actor_type, actor_id, request_id, occurred_at
-  FROM counter, unnest(
-    ${columns.text(rows.map((row) => row.license_id))}, ${columns.text(rows.map((row) => row.feature_id))},
-    ${columns.text(rows.map((row) => row.action))}, ${columns.text(rows.map((row) => row.event_id ?? null))},
-    ${columns.int8(rows.map((row) => row.amount))}, ${columns.int8(rows.map((row) => row.balance_after))},
-    ${columns.int8(rows.map((row) => row.max_after ?? null))}, ${columns.text(rows.map((row) => row.device_id ?? null))},
-    ${columns.text(rows.map((row) => row.actor_type))}, ${columns.text(rows.map((row) => row.actor_id))},
-    ${columns.text(rows.map((row) => row.request_id))}, ${columns.timestamptz(rows.map((row) => row.occurred_at))}
-  ) WITH ORDINALITY
-    AS usage (license_id, feature_id, action, event_id, amount, balance_after, max_after, device_id, actor_type, actor_id,
-      request_id, occurred_at, ordinal)`
+  SELECT counter.ledger_base + generate_series(1, ${rows.length}),
+    unnest(${columns.text(rows.map((row) => row.license_id))}), unnest(${columns.text(rows.map((row) => row.feature_id))}),
+    unnest(${columns.text(rows.map((row) => row.action))}), unnest(${columns.text(rows.map((row) => row.event_id ?? null))}),
+    unnest(${columns.int8(rows.map((row) => row.amount))}), unnest(${columns.int8(rows.map((row) => row.balance_after))}),
+    unnest(${columns.int8(rows.map((row) => row.max_after ?? null))}),
+    unnest(${columns.text(rows.map((row) => row.device_id ?? null))}),
+    unnest(${columns.text(rows.map((row) => row.actor_type))}), unnest(${columns.text(rows.map((row) => row.actor_id))}),
+    unnest(${columns.text(rows.map((row) => row.request_id))}),
+    unnest(${columns.timestamptz(rows.map((row) => row.occurred_at))})
+  FROM counter`
 
 interface Written {
   /** The sequence number before the first of the events. */

@@ -14,6 +14,7 @@ import { isChangedMeanwhile, isForeignKeyViolation, violates } from "../postgres
 import { retryTransaction } from "../postgres/Transactions.ts"
 import { journalGroup, journalSeconds } from "../telemetry/Metrics.ts"
 import type { Draft } from "./Draft.ts"
+import * as Fence from "./Fence.ts"
 import * as Statements from "./JournalStatements.ts"
 import type { DeviceRecord } from "./LicenseState.ts"
 
@@ -67,25 +68,25 @@ export class Journal extends Context.Service<
       }
 
       /** The whole group in one round trip: it holds and is committed as it stands, or nothing of it is written. */
-      const writeAll = Effect.fnUntraced(function* (drafts: ReadonlyArray<Draft>, group: Statements.Group) {
+      const writeAll = Effect.fnUntraced(function* (drafts: ReadonlyArray<Draft>, group: Fence.Group) {
         let queued = false
         const append = (events: ReadonlyArray<EventRow>, usage: ReadonlyArray<UsageRow>) =>
           Effect.map(appendAtOnce(events, usage), (some) => {
             queued = some
           })
-        yield* atOnce([Statements.fenceAll(sql, group, drafts), ...rowsOf(drafts, append)])
+        yield* atOnce([Fence.fenceAll(sql, group, drafts), ...rowsOf(drafts, append)])
         if (queued) deliveriesQueued.openUnsafe()
       })
 
       /** Those drafts of the group that still hold; `learn` hears which before they are committed. */
       const writeHolding = (
         drafts: ReadonlyArray<Draft>,
-        group: Statements.Group,
+        group: Fence.Group,
         learn: (held: ReadonlySet<string>) => void
       ) =>
         pipelined(
           Effect.gen(function* () {
-            const held = yield* Statements.fence(sql, group, drafts)
+            const held = yield* Fence.fence(sql, group, drafts)
             learn(held)
             const rows = rowsOf(
               drafts.filter((draft) => held.has(draft.base.license.id)),
@@ -96,7 +97,7 @@ export class Journal extends Context.Service<
         )
 
       /** Succeeds where the group is committed, fails where it is not and never will be, and dies where nobody can tell. */
-      const certain = (write: (group: Statements.Group) => Write) =>
+      const certain = (write: (group: Fence.Group) => Write) =>
         Effect.suspend(() => {
           const group = nextGroup()
           return Effect.catch(write(group), (error) => {
@@ -112,7 +113,7 @@ export class Journal extends Context.Service<
           Effect.as(drafts.map((): Verdict => "committed")),
           Effect.catchIf(isChangedMeanwhile, () => {
             let held: ReadonlySet<string> = new Set()
-            const write = (group: Statements.Group) =>
+            const write = (group: Fence.Group) =>
               writeHolding(drafts, group, (ids) => {
                 held = ids
               })
@@ -166,7 +167,7 @@ const makeNumbers = Effect.gen(function* () {
   const clock = yield* Clock.Clock
   const journal = `${yield* Random.nextInt}.${yield* Random.nextInt}`
   let last = 0
-  return (): Statements.Group => ({ journal, number: ++last, at: clock.currentTimeMillisUnsafe() })
+  return (): Fence.Group => ({ journal, number: ++last, at: clock.currentTimeMillisUnsafe() })
 })
 
 /** Tells metrics how many licenses a commit wrote and how long that took. */
@@ -196,13 +197,13 @@ const isOvertaken = (error: SqlError.SqlError): boolean =>
  * What became of a group whose connection was lost, perhaps while it was being committed: its number stands in the journal's
  * row or does not. What the server may still have to read of it is void from then on.
  */
-const wasCommitted = (sql: SqlClient.SqlClient, group: Statements.Group, nextGroup: () => Statements.Group) =>
+const wasCommitted = (sql: SqlClient.SqlClient, group: Fence.Group, nextGroup: () => Fence.Group) =>
   retryTransaction(
     sql.withTransaction(
       Effect.gen(function* () {
-        const [row] = yield* Statements.lastGroup(sql, group)
+        const [row] = yield* Fence.lastGroup(sql, group)
         if (row!.last_group === group.number) return true
-        yield* Statements.giveUp(sql, nextGroup())
+        yield* Fence.giveUp(sql, nextGroup())
         return false
       })
     )

@@ -2,8 +2,7 @@
 import { Effect } from "effect"
 import type { SqlClient, SqlError } from "effect/sql"
 import { resettableStatuses } from "../devices/Transitions.ts"
-import { columns, instant } from "../postgres/Parameters.ts"
-import { changedMeanwhile } from "../postgres/Sql.ts"
+import { columns } from "../postgres/Parameters.ts"
 import type { Draft } from "./Draft.ts"
 import type { Assignment, DeviceRecord, LeaseRecord } from "./LicenseState.ts"
 
@@ -24,78 +23,9 @@ const unlessEmpty = (rows: ReadonlyArray<unknown>, statement: () => Statement): 
 
 /** All rows of the drafts but answers and events, in the order in which they have to be written. */
 export const rowsOf = (sql: SqlClient.SqlClient, drafts: Drafts): ReadonlyArray<Statement> =>
-  [profiles, othersReset, devices, assignments, removedAssignments, leases, seen].flatMap((write) => write(sql, drafts))
-
-/** A group in the making: the journal that commits it, and its number there. */
-export interface Group {
-  readonly journal: string
-  readonly number: number
-  readonly at: number
-}
-
-/**
- * Locks the licenses in the order of their ids, so that no two groups wait for each other, and writes those whose revisions
- * are the ones decided on. A row lock that had to be waited for looks at the revision again. What was decided travels along
- * with the locks: joining it to them once more made the statement's cost grow with the square of the group. The group's number
- * is written with them, and refused once a later one stands there.
- */
-const fenced = (sql: SqlClient.SqlClient, { journal, number, at }: Group, drafts: Drafts) => {
-  const rows = drafts.map((draft) => ({ draft, license: draft.license }))
-  return sql`
-    decided AS (
-      SELECT * FROM unnest(
-        ${columns.text(rows.map(({ license }) => license.id))}, ${columns.int8(rows.map(({ draft }) => draft.base.license.revision))},
-        ${columns.int8(rows.map(({ draft }) => draft.policy.revision))}, ${columns.int8(rows.map(({ draft }) => draft.base.catalogRevision))},
-        ${columns.text(rows.map(({ license }) => license.status))}, ${columns.int4(rows.map(({ license }) => license.active_device_count))},
-        ${columns.int4(rows.map(({ license }) => license.times_activated))}, ${columns.int4(rows.map(({ license }) => license.times_transferred))},
-        ${columns.int8(rows.map(({ license }) => license.total_consumptions))}, ${columns.int8(rows.map(({ license }) => license.entitlement_counter))},
-        ${columns.timestamptz(rows.map(({ license }) => license.updated_at))}
-      ) AS decided (id, revision, policy_revision, catalog_revision, status, active_device_count, times_activated,
-        times_transferred, total_consumptions, entitlement_counter, updated_at)
-    ), locked AS (
-      SELECT decided.* FROM licenses l JOIN decided USING (id)
-        JOIN policies p ON p.id = l.policy_id JOIN products ON products.id = l.product_id
-      WHERE l.revision = decided.revision AND p.revision = decided.policy_revision
-        AND products.catalog_revision = decided.catalog_revision
-      ORDER BY l.id FOR NO KEY UPDATE OF l
-    ), written AS (
-      UPDATE licenses l SET status = locked.status, active_device_count = locked.active_device_count,
-        times_activated = locked.times_activated, times_transferred = locked.times_transferred,
-        total_consumptions = locked.total_consumptions, entitlement_counter = locked.entitlement_counter,
-        updated_at = locked.updated_at, revision = l.revision + 1
-      FROM locked WHERE l.id = locked.id AND l.revision = locked.revision
-      RETURNING l.id
-    ), numbered AS (
-      INSERT INTO journals (id, last_group, written_at) VALUES (${journal}, ${number}, ${instant(at)})
-      ON CONFLICT (id) DO UPDATE SET last_group = excluded.last_group, written_at = excluded.written_at
-      WHERE journals.last_group < excluded.last_group RETURNING id
-    )`
-}
-
-/** The fence where every draft must hold, or nothing of the group is written. */
-export const fenceAll = (sql: SqlClient.SqlClient, group: Group, drafts: Drafts) => sql`
-  WITH ${fenced(sql, group, drafts)}
-  SELECT demand((SELECT count(*) FROM written) = ${drafts.length} AND EXISTS (SELECT FROM numbered), ${changedMeanwhile},
-    'a license was changed meanwhile')`
-
-/** The fence where drafts that do not hold drop out: the ids of the licenses that were written. */
-export const fence = (sql: SqlClient.SqlClient, group: Group, drafts: Drafts) =>
-  Effect.map(
-    sql<{ readonly id: string }>`
-      WITH ${fenced(sql, group, drafts)}, kept AS (
-        SELECT demand(EXISTS (SELECT FROM numbered), ${changedMeanwhile}, 'the group was given up') AS holds
-      ) SELECT written.id FROM written, kept WHERE kept.holds`,
-    (rows): ReadonlySet<string> => new Set(rows.map((row) => row.id))
+  [profiles, othersReset, devices, counts, assignments, removedAssignments, leases, seen].flatMap((write) =>
+    write(sql, drafts)
   )
-
-/** The number of the last group that the journal has committed, after whoever writes it at this moment; held from now on. */
-export const lastGroup = (sql: SqlClient.SqlClient, { journal, at }: Group) => sql<{ readonly last_group: number }>`
-  INSERT INTO journals (id, last_group, written_at) VALUES (${journal}, 0, ${instant(at)})
-  ON CONFLICT (id) DO UPDATE SET last_group = journals.last_group RETURNING last_group`
-
-/** From now on no group of the journal with a lower number can be committed. */
-export const giveUp = (sql: SqlClient.SqlClient, { journal, number }: Group) => sql`
-  UPDATE journals SET last_group = ${number} WHERE id = ${journal}`
 
 /** The licenses whose drafts count an event id that was counted before. */
 export const repeating = (sql: SqlClient.SqlClient, drafts: Drafts) => {
@@ -139,22 +69,22 @@ type Owned<A> = A & { readonly license_id: string }
 const devices = (sql: SqlClient.SqlClient, drafts: Drafts) => {
   const rows: ReadonlyArray<Owned<DeviceRecord>> = owned(drafts, (draft) => draft.changedDevices.values())
   const text = (column: keyof DeviceRecord & string) =>
-    columns.text(rows.map((row) => (row[column] as string | undefined) ?? null))
+    sql`unnest(${columns.text(rows.map((row) => (row[column] as string | undefined) ?? null))})`
   const instants = (column: keyof DeviceRecord & string) =>
-    columns.timestamptz(rows.map((row) => (row[column] as number | undefined) ?? null))
+    sql`unnest(${columns.timestamptz(rows.map((row) => (row[column] as number | undefined) ?? null))})`
   return unlessEmpty(
     rows,
     () => sql`
       INSERT INTO devices (id, license_id, binding_kind, binding_key, fingerprint, hostname, os, ip_address, container_id,
         cluster_id, namespace, pod_name, is_vm, is_container, status, holds_slot, activated_at, first_seen_at, last_seen_at,
         last_validated_at, metadata, created_at, updated_at)
-      SELECT * FROM unnest(
-        ${text("id")}, ${columns.text(rows.map((row) => row.license_id))}, ${text("binding_kind")}, ${text("binding_key")},
-        ${text("fingerprint")}, ${text("hostname")}, ${text("os")}, ${text("ip_address")}, ${text("container_id")},
-        ${text("cluster_id")}, ${text("namespace")}, ${text("pod_name")}, ${columns.bool(rows.map((row) => row.is_vm))},
-        ${columns.bool(rows.map((row) => row.is_container))}, ${text("status")}, ${columns.bool(rows.map((row) => row.holds_slot))},
-        ${instants("activated_at")}, ${instants("first_seen_at")}, ${instants("last_seen_at")}, ${instants("last_validated_at")},
-        ${columns.jsonb(rows.map((row) => row.metadata))}, ${instants("created_at")}, ${instants("updated_at")})
+      SELECT ${text("id")}, unnest(${columns.text(rows.map((row) => row.license_id))}), ${text("binding_kind")},
+        ${text("binding_key")}, ${text("fingerprint")}, ${text("hostname")}, ${text("os")}, ${text("ip_address")},
+        ${text("container_id")}, ${text("cluster_id")}, ${text("namespace")}, ${text("pod_name")},
+        unnest(${columns.bool(rows.map((row) => row.is_vm))}), unnest(${columns.bool(rows.map((row) => row.is_container))}),
+        ${text("status")}, unnest(${columns.bool(rows.map((row) => row.holds_slot))}), ${instants("activated_at")},
+        ${instants("first_seen_at")}, ${instants("last_seen_at")}, ${instants("last_validated_at")},
+        unnest(${columns.jsonb(rows.map((row) => row.metadata))}), ${instants("created_at")}, ${instants("updated_at")}
       ON CONFLICT (id) DO UPDATE SET hostname = excluded.hostname, os = excluded.os, ip_address = excluded.ip_address,
         is_vm = excluded.is_vm, status = excluded.status, holds_slot = excluded.holds_slot,
         activated_at = excluded.activated_at, last_seen_at = GREATEST(devices.last_seen_at, excluded.last_seen_at),
@@ -199,19 +129,58 @@ const touch = (sql: SqlClient.SqlClient, rows: ReadonlyArray<DeviceRecord>) => s
   FROM unnest(${columns.text(rows.map((row) => row.id))}, ${columns.timestamptz(rows.map((row) => row.last_seen_at))},
     ${columns.timestamptz(rows.map((row) => row.last_validated_at ?? null))}) AS s (id, last_seen_at, last_validated_at)`
 
+/** Assignments of which a draft has changed nothing but what was consumed; the others are written whole. */
+const isCounted = ({ base }: Draft, changed: Assignment): boolean => {
+  const known = base.assignments.get(changed.feature_code)
+  return (
+    known !== undefined &&
+    known.feature_id === changed.feature_id &&
+    known.enabled === changed.enabled &&
+    known.max_consumptions === changed.max_consumptions &&
+    known.expires_at === changed.expires_at &&
+    known.metadata === changed.metadata
+  )
+}
+
+const changedAssignments = (drafts: Drafts, counted: boolean): ReadonlyArray<Owned<Assignment>> =>
+  owned(drafts, (draft) =>
+    Array.from(draft.changedAssignments.values()).filter((row) => isCounted(draft, row) === counted)
+  )
+
+/** What was consumed, by the place of the row as in `written`. */
+const counts = (sql: SqlClient.SqlClient, drafts: Drafts) => {
+  const rows = changedAssignments(drafts, true)
+  return unlessEmpty(
+    rows,
+    () => sql`
+      UPDATE license_features a SET total_consumptions = counted.total_consumptions, updated_at = counted.updated_at
+      FROM (
+        SELECT unnest(${columns.text(rows.map((row) => row.license_id))}) AS license_id,
+          unnest(${columns.text(rows.map((row) => row.feature_id))}) AS feature_id,
+          unnest(${columns.int8(rows.map((row) => row.total_consumptions))}) AS total_consumptions,
+          unnest(${columns.timestamptz(rows.map((row) => row.updated_at))}) AS updated_at
+      ) AS counted CROSS JOIN LATERAL (
+        SELECT ctid AS place FROM license_features
+        WHERE license_id = counted.license_id AND feature_id = counted.feature_id OFFSET 0
+      ) AS found WHERE a.ctid = found.place`
+  )
+}
+
 const assignments = (sql: SqlClient.SqlClient, drafts: Drafts) => {
-  const rows: ReadonlyArray<Owned<Assignment>> = owned(drafts, (draft) => draft.changedAssignments.values())
+  const rows = changedAssignments(drafts, false)
   return unlessEmpty(
     rows,
     () => sql`
       INSERT INTO license_features (license_id, feature_id, enabled, max_consumptions, total_consumptions, expires_at, metadata,
         created_at, updated_at)
-      SELECT * FROM unnest(
-        ${columns.text(rows.map((row) => row.license_id))}, ${columns.text(rows.map((row) => row.feature_id))},
-        ${columns.bool(rows.map((row) => row.enabled))}, ${columns.int8(rows.map((row) => row.max_consumptions ?? null))},
-        ${columns.int8(rows.map((row) => row.total_consumptions))}, ${columns.timestamptz(rows.map((row) => row.expires_at ?? null))},
-        ${columns.jsonb(rows.map((row) => row.metadata))}, ${columns.timestamptz(rows.map((row) => row.created_at))},
-        ${columns.timestamptz(rows.map((row) => row.updated_at))})
+      SELECT unnest(${columns.text(rows.map((row) => row.license_id))}),
+        unnest(${columns.text(rows.map((row) => row.feature_id))}), unnest(${columns.bool(rows.map((row) => row.enabled))}),
+        unnest(${columns.int8(rows.map((row) => row.max_consumptions ?? null))}),
+        unnest(${columns.int8(rows.map((row) => row.total_consumptions))}),
+        unnest(${columns.timestamptz(rows.map((row) => row.expires_at ?? null))}),
+        unnest(${columns.jsonb(rows.map((row) => row.metadata))}),
+        unnest(${columns.timestamptz(rows.map((row) => row.created_at))}),
+        unnest(${columns.timestamptz(rows.map((row) => row.updated_at))})
       ON CONFLICT (license_id, feature_id) DO UPDATE SET enabled = excluded.enabled, max_consumptions = excluded.max_consumptions,
         total_consumptions = excluded.total_consumptions, expires_at = excluded.expires_at, metadata = excluded.metadata,
         updated_at = excluded.updated_at`
@@ -234,19 +203,19 @@ const leases = (sql: SqlClient.SqlClient, drafts: Drafts) => {
   const all: ReadonlyArray<Owned<LeaseRecord>> = owned(drafts, (draft) => draft.changedLeases.values())
   // A device has one live lease: those that end are written ahead of those that begin.
   const rows = [...all.filter((lease) => lease.status !== "live"), ...all.filter((lease) => lease.status === "live")]
+  const ends = columns.timestamptz(rows.map((row) => row.expires_at))
   return unlessEmpty(
     rows,
     () => sql`
-      INSERT INTO leases (id, license_id, device_id, token_hash, status, checked_out_at, heartbeat_at, expires_at, ended_at)
-      SELECT id, license_id, device_id, decode(token_hash, 'hex'), status, checked_out_at, heartbeat_at, expires_at, ended_at
-      FROM unnest(
-        ${columns.text(rows.map((row) => row.id))}, ${columns.text(rows.map((row) => row.license_id))},
-        ${columns.text(rows.map((row) => row.device_id))}, ${columns.text(rows.map((row) => row.token_hash))},
-        ${columns.text(rows.map((row) => row.status))}, ${columns.timestamptz(rows.map((row) => row.checked_out_at))},
-        ${columns.timestamptz(rows.map((row) => row.heartbeat_at))}, ${columns.timestamptz(rows.map((row) => row.expires_at))},
-        ${columns.timestamptz(rows.map((row) => row.ended_at ?? null))}
-      ) AS lease (id, license_id, device_id, token_hash, status, checked_out_at, heartbeat_at, expires_at, ended_at)
+      INSERT INTO leases (id, license_id, device_id, token_hash, status, checked_out_at, heartbeat_at, expires_at, sweep_at, ended_at)
+      SELECT unnest(${columns.text(rows.map((row) => row.id))}), unnest(${columns.text(rows.map((row) => row.license_id))}),
+        unnest(${columns.text(rows.map((row) => row.device_id))}),
+        decode(unnest(${columns.text(rows.map((row) => row.token_hash))}), 'hex'),
+        unnest(${columns.text(rows.map((row) => row.status))}),
+        unnest(${columns.timestamptz(rows.map((row) => row.checked_out_at))}),
+        unnest(${columns.timestamptz(rows.map((row) => row.heartbeat_at))}), unnest(${ends}), unnest(${ends}),
+        unnest(${columns.timestamptz(rows.map((row) => row.ended_at ?? null))})
       ON CONFLICT (id) DO UPDATE SET status = excluded.status, heartbeat_at = excluded.heartbeat_at,
-        expires_at = excluded.expires_at, ended_at = excluded.ended_at`
+        expires_at = excluded.expires_at, sweep_at = LEAST(leases.sweep_at, excluded.expires_at), ended_at = excluded.ended_at`
   )
 }

@@ -14,13 +14,13 @@ import { byClock, lockLicenses } from "./Sweeping.ts"
 /** Leases in one transaction: see the sweep of expiries. */
 const batchSize = 50
 
-/** Where a batch ended in the order of lapses. */
-type Place = Pick<LeaseRecord, "id" | "expires_at">
+/** Where a batch ended in the order in which leases are looked at. */
+type Place = Pick<LeaseRecord, "id"> & { readonly due_at: number }
 
 type Due = Place & { readonly license_id: string }
 
-type DueLease = Due &
-  Pick<LeaseRecord, "device_id"> &
+type DueLease = Pick<LeaseRecord, "id" | "expires_at" | "device_id"> &
+  Pick<Due, "license_id"> &
   Pick<LicenseRecord, "status"> &
   Pick<PolicyRecord, "grace_period_days"> & { readonly license_expires_at: number | null }
 
@@ -44,6 +44,7 @@ export class LeaseSweep extends Context.Service<
         const leases = licenses.length === 0 ? [] : yield* readDue(sql, found, licenses, now)
         const [ended, lapsed] = [true, false].map((cut) => leases.filter((lease) => isCut(lease, now) === cut))
         if (leases.length > 0) yield* writeEnds(sql, ended!, lapsed!, now)
+        if (licenses.length > 0) yield* putOff(sql, found, licenses, now)
         yield* appendRows(
           byClock(
             lapsed!.map((lease) => lapseEvent(lease.license_id, lease)),
@@ -56,7 +57,7 @@ export class LeaseSweep extends Context.Service<
 
       // Leases of a license that somebody has locked are passed by, so that they hold up no others.
       const pass = Effect.gen(function* () {
-        let place: Place = { id: "", expires_at: 0 }
+        let place: Place = { id: "", due_at: 0 }
         while (true) {
           const found = yield* exclusively(sql, "lease-sweep")(batch(place))
           if (Option.isNone(found) || found.value.length < batchSize) return
@@ -68,10 +69,23 @@ export class LeaseSweep extends Context.Service<
   )
 }
 
+/** Leases that may have lapsed. Worded as the index is: it alone has this order. */
 const due = (sql: SqlClient.SqlClient, after: Place, now: number) => sql<Due>`
-  SELECT id, license_id, expires_at FROM leases
-  WHERE status = 'live' AND expires_at <= ${instant(now)} AND (expires_at, id) > (${instant(after.expires_at)}, ${after.id})
-  ORDER BY expires_at, id LIMIT ${batchSize}`
+  SELECT id, license_id, coalesce(sweep_at, checked_out_at) AS due_at FROM leases
+  WHERE status = 'live' AND coalesce(sweep_at, checked_out_at) <= ${instant(now)}
+    AND (coalesce(sweep_at, checked_out_at), id) > (${instant(after.due_at)}, ${after.id})
+  ORDER BY coalesce(sweep_at, checked_out_at), id LIMIT ${batchSize}`
+
+/** Leases that a heartbeat has given more time are looked at again when that is over. */
+const putOff = (
+  sql: SqlClient.SqlClient,
+  found: ReadonlyArray<Due>,
+  licenses: ReadonlyArray<string>,
+  now: number
+) => sql`
+  UPDATE leases SET sweep_at = expires_at
+  WHERE id = ANY(${columns.text(found.map(({ id }) => id))}) AND license_id = ANY(${columns.text(licenses)})
+    AND status = 'live' AND expires_at > ${instant(now)}`
 
 /** Which of the leases are due still, now that nobody else can change them. */
 const readDue = (sql: SqlClient.SqlClient, found: ReadonlyArray<Due>, licenses: ReadonlyArray<string>, now: number) =>

@@ -86,11 +86,14 @@ export const movedByClock = (sql: SqlClient.SqlClient, now: number) => {
     WHERE count > 0 GROUP BY was, "is"`
 }
 
+/** Of the leases that are live as written, those are taken off that have lapsed: the sweep's index leads to them. */
 export const otherNumbers = (sql: SqlClient.SqlClient, now: number) => sql<{
   readonly leases_live: number
   readonly event_sequence: number
 }>`
-  SELECT (SELECT count(*) FROM leases WHERE status = 'live' AND expires_at > ${instant(now)}) AS leases_live,
+  SELECT (SELECT count(*) FROM leases WHERE status = 'live')
+      - (SELECT count(*) FROM leases WHERE status = 'live' AND coalesce(sweep_at, checked_out_at) <= ${instant(now)}
+        AND expires_at <= ${instant(now)}) AS leases_live,
     (SELECT last FROM event_sequence) AS event_sequence`
 
 // Two nodes that fold at once take different rows: each row is summed by the one that deletes it.

@@ -46,6 +46,7 @@ const lookups = {
   enable_seqscan: "off",
   enable_hashjoin: "off",
   enable_mergejoin: "off",
+  enable_memoize: "off",
   // For the same reason no statement is planned again for its parameters: the server would do so at each use of a
   // statement with arrays, whose lengths it counts as knowledge. Appending an event took 125 µs with it, 70 without.
   plan_cache_mode: "force_generic_plan"

@@ -151,7 +151,8 @@ const updateWaiting = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, reg
         SELECT due_at FROM webhook_deliveries d WHERE d.endpoint_id = e.id AND d.status = 'pending'
         ORDER BY due_at, sequence LIMIT 1
       ) AS oldest WHERE e.is_active) AS delivery_due,
-      (SELECT min(expires_at) FROM leases WHERE status = 'live') AS lease_due,
+      (SELECT min(expires_at) FROM leases WHERE status = 'live' AND coalesce(sweep_at, checked_out_at) <= ${instant(now)})
+        AS lease_due,
       (SELECT min(greatest(day + interval '24 hours', seen_at)) FROM usage_rollup_days
         WHERE rolled_rows <> ledger_rows AND ledger_rows <= ${dayRowsMax}) AS day_due,
       (SELECT count(*) FROM webhook_deliveries WHERE status = 'pending') AS pending,
