@@ -273,6 +273,7 @@ CREATE TABLE leases (
   CONSTRAINT leases_token_hash_key UNIQUE (token_hash)
 ) WITH (fillfactor=50);
 CREATE UNIQUE INDEX leases_device_live ON leases USING btree (device_id) WHERE (status = 'live'::text);
+CREATE INDEX leases_live ON leases USING btree (license_id, COALESCE(sweep_at, checked_out_at)) WHERE (status = 'live'::text);
 CREATE INDEX leases_live_page ON leases USING btree (license_id, checked_out_at DESC, id DESC) WHERE (status = 'live'::text);
 CREATE INDEX leases_sweep ON leases USING btree (COALESCE(sweep_at, checked_out_at), id) WHERE (status = 'live'::text);
 

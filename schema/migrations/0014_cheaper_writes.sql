@@ -9,9 +9,13 @@ UPDATE leases SET sweep_at = expires_at WHERE status = 'live';
 CREATE INDEX leases_sweep ON leases ((coalesce(sweep_at, checked_out_at)), id) WHERE status = 'live';
 DROP INDEX leases_lapse;
 
+-- When the next lease of a license may end.
+DROP INDEX leases_live;
+CREATE INDEX leases_live ON leases (license_id, (coalesce(sweep_at, checked_out_at))) WHERE status = 'live';
+
 -- Leases are listed while they live, and only then.
 CREATE INDEX leases_live_page ON leases (license_id, checked_out_at DESC, id DESC) WHERE status = 'live';
-DROP INDEX leases_live, leases_page;
+DROP INDEX leases_page;
 
 -- Room for the versions of a lease that is checked out, heard of and given back within a moment.
 ALTER TABLE leases SET (fillfactor = 50);

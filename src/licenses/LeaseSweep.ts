@@ -7,6 +7,7 @@ import { SqlClient } from "effect/sql"
 import { EventLog } from "../events/EventLog.ts"
 import { columns, instant } from "../postgres/Parameters.ts"
 import { exclusively } from "../workers/Exclusive.ts"
+import { endsAfter } from "./LicenseRows.ts"
 import type { LeaseRecord, LicenseRecord, PolicyRecord } from "./LicenseState.ts"
 import { isCutOff, lapseEvent } from "./Lifecycle.ts"
 import { byClock, lockLicenses } from "./Sweeping.ts"
@@ -71,10 +72,10 @@ export class LeaseSweep extends Context.Service<
 
 /** Leases that may have lapsed. Worded as the index is: it alone has this order. */
 const due = (sql: SqlClient.SqlClient, after: Place, now: number) => sql<Due>`
-  SELECT id, license_id, coalesce(sweep_at, checked_out_at) AS due_at FROM leases
-  WHERE status = 'live' AND coalesce(sweep_at, checked_out_at) <= ${instant(now)}
-    AND (coalesce(sweep_at, checked_out_at), id) > (${instant(after.due_at)}, ${after.id})
-  ORDER BY coalesce(sweep_at, checked_out_at), id LIMIT ${batchSize}`
+  SELECT id, license_id, ${sql.literal(endsAfter)} AS due_at FROM leases e
+  WHERE status = 'live' AND ${sql.literal(endsAfter)} <= ${instant(now)}
+    AND (${sql.literal(endsAfter)}, id) > (${instant(after.due_at)}, ${after.id})
+  ORDER BY ${sql.literal(endsAfter)}, id LIMIT ${batchSize}`
 
 /** Leases that a heartbeat has given more time are looked at again when that is over. */
 const putOff = (

@@ -12,6 +12,7 @@ import type { HeldDevice } from "./CommittedState.ts"
 import {
   deviceColumns,
   deviceOf,
+  endsAfter,
   type HeldRow,
   heardAt,
   heldColumns,
@@ -126,15 +127,19 @@ export class LicenseLookups extends Context.Service<
       const ending = Effect.fnUntraced(function* (licenseId: string, before: number | undefined) {
         const live = sql`FROM leases e WHERE e.license_id = ${licenseId} AND e.status = 'live'`
         const end = before === undefined ? undefined : instant(before)
+        const due = sql.literal(endsAfter)
         const rows = yield* sql<HeldRow>`
-          SELECT ${sql.literal(heldColumns)} FROM (SELECT * ${live} ${end === undefined ? sql`` : sql`AND e.expires_at < ${end}`}) AS e
+          SELECT ${sql.literal(heldColumns)}
+          FROM (SELECT * ${live} ${end === undefined ? sql`` : sql`AND ${due} < ${end} AND e.expires_at < ${end}`}) AS e
           JOIN devices d ON d.id = e.device_id`
         const [later] =
           end === undefined
             ? []
             : yield* sql<{
                 readonly next: number | null
-              }>`SELECT min(e.expires_at) AS next ${live} AND e.expires_at >= ${end}`
+              }>`
+                SELECT least((SELECT min(e.expires_at) ${live} AND ${due} < ${end} AND e.expires_at >= ${end}),
+                  (SELECT min(${due}) ${live} AND ${due} >= ${end})) AS next`
         return { found: rows.map(heldOf), next: later?.next ?? Number.POSITIVE_INFINITY }
       }, Effect.orDie)
 

@@ -111,6 +111,9 @@ export const heldColumns = `${deviceColumns}, e.id AS lease_id, encode(e.token_h
   e.expires_at AS lease_expires_at, e.ended_at AS lease_ended_at`
 
 /** The live lease `e` that a device `d` has, if it has one. */
+/** No live lease `e` ends before this instant: what indexes hold in place of the end, which each heartbeat moves. */
+export const endsAfter = "coalesce(e.sweep_at, e.checked_out_at)"
+
 export const heldLease = "LEFT JOIN leases e ON e.device_id = d.id AND e.status = 'live'"
 
 type HeldLease = {

@@ -12,6 +12,7 @@ import type { LicenseState } from "./CommittedState.ts"
 import {
   crowded,
   deviceColumns,
+  endsAfter,
   type LoadedLicense,
   leaseColumns,
   licenseColumns,
@@ -71,7 +72,7 @@ const loadAll = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, ids: Read
       sql<LoadedLicense>`
             SELECT ${sql.literal(licenseColumns)}, ${sql.literal(policyColumns)}, products.catalog_revision,
               ${sql.literal(crowded)} AS is_crowded,
-              (SELECT min(expires_at) FROM leases WHERE license_id = l.id AND status = 'live') AS lapsing_from
+              (SELECT min(${sql.literal(endsAfter)}) FROM leases e WHERE e.license_id = l.id AND e.status = 'live') AS lapsing_from
             FROM licenses l JOIN policies p ON p.id = l.policy_id JOIN products ON products.id = l.product_id
             WHERE l.id = ANY(${wanted})`,
       sql<Nullable<Assignment> & Owned>`
