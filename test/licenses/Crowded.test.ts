@@ -173,34 +173,37 @@ const left = Effect.fnUntraced(function* ({ license }: Side) {
 })
 
 layer(Database.layer, { timeout: 120_000 })("a license with very many devices", (it) => {
-  it.effect("answers and is written as one with few, whatever is asked of it at two nodes", () =>
-    Effect.gen(function* () {
-      const nodes = [yield* makeNode, yield* makeNode] as const
-      const seen = new Set<string>()
-      for (const [run, sequence] of fc.sample(steps, { numRuns: 24, seed: 6 }).entries()) {
-        const start = yield* Clock.currentTimeMillis
-        const { expires_at, ...policy } = policies[run % policies.length]!
-        const made = { ...policy, ...(expires_at !== undefined && { expires_at: start + expires_at }) }
-        const few: Side = { license: yield* makeLicense(made), tokens: new Map() }
-        const many: Side = { license: yield* makeLicense(made), tokens: new Map() }
-        yield* crowd(many.license)
-        for (const [number, { step, node }] of sequence.entries()) {
-          if (step.does === "wait") yield* TestClock.adjust(`${step.minutes} minutes`)
-          if (step.does === "forget") yield* forget([few, many])
-          const answers = yield* Effect.forEach([few, many], (side) =>
-            Effect.result(perform(nodes[node]!, side, step, number))
-          )
-          const [small, large] = answers.map((answer) =>
-            Result.isSuccess(answer) ? told(answer.success) : (answer.failure as { readonly code: string }).code
-          )
-          assert.deepStrictEqual(large, small, `run ${run}, step ${number}: ${step.does}`)
-          seen.add(typeof small === "string" ? small : step.does)
+  it.effect(
+    "answers and is written as one with few, whatever is asked of it at two nodes",
+    () =>
+      Effect.gen(function* () {
+        const nodes = [yield* makeNode, yield* makeNode] as const
+        const seen = new Set<string>()
+        for (const [run, sequence] of fc.sample(steps, { numRuns: 15, seed: 7 }).entries()) {
+          const start = yield* Clock.currentTimeMillis
+          const { expires_at, ...policy } = policies[run % policies.length]!
+          const made = { ...policy, ...(expires_at !== undefined && { expires_at: start + expires_at }) }
+          const few: Side = { license: yield* makeLicense(made), tokens: new Map() }
+          const many: Side = { license: yield* makeLicense(made), tokens: new Map() }
+          yield* crowd(many.license)
+          for (const [number, { step, node }] of sequence.entries()) {
+            if (step.does === "wait") yield* TestClock.adjust(`${step.minutes} minutes`)
+            if (step.does === "forget") yield* forget([few, many])
+            const answers = yield* Effect.forEach([few, many], (side) =>
+              Effect.result(perform(nodes[node]!, side, step, number))
+            )
+            const [small, large] = answers.map((answer) =>
+              Result.isSuccess(answer) ? told(answer.success) : (answer.failure as { readonly code: string }).code
+            )
+            assert.deepStrictEqual(large, small, `run ${run}, step ${number}: ${step.does}`)
+            seen.add(typeof small === "string" ? small : step.does)
+          }
+          assert.deepStrictEqual(yield* left(many), yield* left(few), `run ${run}`)
         }
-        assert.deepStrictEqual(yield* left(many), yield* left(few), `run ${run}`)
-      }
-      for (const outcome of ["FLOATING_LIMIT_REACHED", "LEASE_EXPIRED", "LEASE_NOT_ACTIVE", "HEARTBEAT_OVERDUE"])
-        assert.include(Array.from(seen), outcome)
-    })
+        for (const outcome of ["FLOATING_LIMIT_REACHED", "LEASE_EXPIRED", "LEASE_NOT_ACTIVE", "HEARTBEAT_OVERDUE"])
+          assert.include(Array.from(seen), outcome)
+      }),
+    120_000
   )
 
   it.effect("gives no seat too many to two nodes that know different leases of thousands", () =>
