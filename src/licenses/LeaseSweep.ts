@@ -12,7 +12,7 @@ import type { LeaseRecord, LicenseRecord, PolicyRecord } from "./LicenseState.ts
 import { isCutOff, lapseEvent } from "./Lifecycle.ts"
 import { byClock, lockLicenses } from "./Sweeping.ts"
 
-/** Leases in one transaction: see the sweep of expiries. */
+/** Leases in one transaction: whoever waits for one of their licenses, or for a processor, waits some 3 ms. */
 const batchSize = 50
 
 /** Where a batch ended in the order in which leases are looked at. */

@@ -136,10 +136,10 @@ const layerOf = (environment: Environment, place: Place) => {
     Layer.provide(Products.layer),
     Layer.provide(identifiersOf(place.name))
   )
-  return Layer.mergeAll(actors, catalog, ExpirySweep.layer, HeartbeatSweep.layer, LeaseSweep.layer).pipe(
-    Layer.provide(EventLog.layer),
-    Layer.provide(client)
+  const sweeps = Layer.mergeAll(ExpirySweep.layer, HeartbeatSweep.layer, LeaseSweep.layer).pipe(
+    Layer.provide(pipelining("sweep", true))
   )
+  return Layer.mergeAll(actors, catalog, sweeps).pipe(Layer.provide(EventLog.layer), Layer.provide(client))
 }
 
 export const makeNode = Effect.fnUntraced(function* (environment: Environment, place: Place, name: string) {
