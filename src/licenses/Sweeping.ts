@@ -28,6 +28,9 @@ export const idsOf = Effect.fnUntraced(function* (query: Statement.Statement<{ r
 export const byClock = (events: ReadonlyArray<NewEvent>, now: number): ReadonlyArray<EventRow> =>
   events.map((event) => recorded(event, clockOrigin, now))
 
+/** Very many licenses may fall due at once, and nobody waits for it: a sweep has time, a runtime call beside it has none. */
+const restPerWork = 2
+
 export interface Found {
   readonly id: string
   /** How many were found with it, those included that somebody else held. */
@@ -87,7 +90,7 @@ export const makeBatches = Effect.fnUntraced(function* (name: string) {
       if (queued) deliveriesQueued.openUnsafe()
       return batch
     })
-    return unhurried(retryTransaction(Effect.asSome(free))).pipe(
+    return unhurried(retryTransaction(Effect.asSome(free)), restPerWork).pipe(
       Effect.catchIf(isChangedMeanwhile, () => held),
       // A policy was edited in the middle of it: the next pass finds what is left.
       Effect.catchIf(isChangedMeanwhile, () => Effect.succeedSome(nothing))

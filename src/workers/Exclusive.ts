@@ -34,12 +34,15 @@ const lock = (sql: SqlClient.SqlClient, name: string) =>
  * How long a rest is, as a multiple of what the batch took: the busier the database, the longer. Without rests the p99 of
  * consumptions rises up to 2.9 times while 100,000 licenses expire.
  */
-const restPerWork = 2
+const restPerWorkUsual = 1
 /** A batch that was held up, or a machine that slept, is no reason to rest as long. */
 const restMillisMax = 500
 
 /** A batch, and the rest after it. */
-export const unhurried = Effect.fnUntraced(function* <A, E, R>(batch: Effect.Effect<A, E, R>) {
+export const unhurried = Effect.fnUntraced(function* <A, E, R>(
+  batch: Effect.Effect<A, E, R>,
+  restPerWork: number = restPerWorkUsual
+) {
   const clock = yield* Clock.Clock
   const began = clock.monotonicTimeNanosUnsafe()
   const result = yield* batch
