@@ -110,10 +110,10 @@ export const heldColumns = `${deviceColumns}, e.id AS lease_id, encode(e.token_h
   e.status AS lease_status, e.checked_out_at AS lease_checked_out_at, e.heartbeat_at AS lease_heartbeat_at,
   e.expires_at AS lease_expires_at, e.ended_at AS lease_ended_at`
 
-/** The live lease `e` that a device `d` has, if it has one. */
 /** No live lease `e` ends before this instant: what indexes hold in place of the end, which each heartbeat moves. */
 export const endsAfter = "coalesce(e.sweep_at, e.checked_out_at)"
 
+/** The live lease `e` that a device `d` has, if it has one. */
 export const heldLease = "LEFT JOIN leases e ON e.device_id = d.id AND e.status = 'live'"
 
 type HeldLease = {
