@@ -1,96 +1,145 @@
 /**
- * Signs on a thread of its own, by the batch. Node's own thread pool takes one signature at a time, and handing them over one by
- * one was a tenth of the main thread's work under load. Should the thread die, the pool signs instead.
+ * Signs on a thread of its own. Texts are handed over in shared memory, and a signature is looked for there when it is needed: mostly
+ * after a commit, when it has long been made, so that neither thread is woken for a single one. Should the thread die or the
+ * memory be full, Node's thread pool signs instead.
  */
 import { sign as nodeSign } from "node:crypto"
 import { Worker } from "node:worker_threads"
 import { Effect, Exit, FiberSet, type Scope } from "effect"
 import type { SigningKey } from "./SigningKey.ts"
+import { makeRing, type RingSize, RingWriter, ringSize } from "./SigningRing.ts"
 
 /**
  * Begins a signature over a text's UTF-8 and gives the function that waits for it: it calls back with base64 of the 64 bytes, at
  * once where they are there.
  */
-export type Sign = (key: SigningKey, text: string) => (settle: (signature: Exit.Exit<string>) => void) => void
+export type Sign = (key: SigningKey, text: string) => (settle: Settle) => void
+
+type Settle = (signature: Exit.Exit<string>) => void
 
 const thread = new URL("./SigningWorker.ts", import.meta.url)
 
 export const makeSigningThread = Effect.fnUntraced(function* (
-  script = thread
+  script = thread,
+  size = ringSize
 ): Effect.fn.Return<Sign, never, Scope.Scope> {
   const fork = yield* FiberSet.makeRuntime<never>()
-  const worker = yield* Effect.acquireRelease(
-    Effect.sync(() => new Worker(script, { resourceLimits })),
-    (running) => Effect.promise(() => running.terminate())
-  )
+  const ring = makeRing(size)
+  const worker = yield* startWorker(script, { memory: ring.memory, size })
+  const writer = new RingWriter(ring)
+  const numberOf = numbering(({ privateKey }) => worker.postMessage(privateKey))
+  const underway = new Map<number, Pending>()
   let alive = true
-  const gathering: Array<Pending> = []
-  let underway: ReadonlyArray<Pending> = []
-  const known = new Set<string>()
+  let waking = false
+  let awaited: Array<Pending> = []
 
-  /** While one batch is being signed the next one gathers. */
-  const send = () => {
-    if (underway.length > 0 || gathering.length === 0) return
-    const { key } = gathering[0]!
-    const other = gathering.findIndex((one) => one.key !== key)
-    underway = gathering.splice(0, other === -1 ? gathering.length : other)
-    const texts = underway.map(({ text }) => text)
-    worker.postMessage(known.has(key.kid) ? { kid: key.kid, texts } : { kid: key.kid, key: key.privateKey, texts })
-    known.add(key.kid)
+  /** Once for all texts of one turn of the event loop: a thread that is woken for each falls asleep after each. */
+  const wakeSoon = () => {
+    if (waking) return
+    waking = true
+    setImmediate(wake)
+  }
+  const wake = () => {
+    waking = false
+    writer.wake()
+  }
+
+  const look = () => {
+    if (!alive) return
+    writer.take((order, signature) => {
+      underway.get(order)!.settled = Exit.succeed(signature)
+      underway.delete(order)
+    })
+  }
+
+  /** The thread tells once for several: when the first that somebody waits for is signed, and then the last. */
+  const askToBeTold = () => {
+    const newest = awaited.at(-1)?.order
+    if (newest !== undefined && !writer.want(newest)) told()
+  }
+  const told = () => {
+    look()
+    const settled = awaited.filter((pending) => pending.settled !== undefined)
+    awaited = awaited.filter((pending) => pending.settled === undefined)
+    askToBeTold()
+    for (const pending of settled) pending.resume?.(pending.settled!)
+  }
+  const waitFor = (pending: Pending, settle: Settle) => {
+    if (pending.settled === undefined) look()
+    if (pending.settled !== undefined) return settle(pending.settled)
+    pending.resume = settle
+    if (alive && pending.order !== undefined && awaited.push(pending) === 1) askToBeTold()
+  }
+
+  const signRestAlone = () => {
+    told()
+    alive = false
+    awaited = []
+    for (const pending of underway.values()) signAlone(pending)
+    underway.clear()
   }
   const ended = (error: unknown) => {
     if (!alive) return
-    alive = false
-    for (const pending of [...underway, ...gathering.splice(0)]) signAlone(pending)
+    signRestAlone()
     fork(Effect.logError("The signing thread has ended: the thread pool signs instead.", { error: String(error) }))
   }
-  worker.on("message", (signatures: ReadonlyArray<string>) => {
-    const signed = underway
-    underway = []
-    send()
-    for (const [index, pending] of signed.entries()) pending.settle(Exit.succeed(signatures[index]!))
-  })
+  worker.on("message", told)
   worker.on("error", ended)
   worker.on("exit", ended)
   worker.unref()
   // The thread's end at the end of this scope is no failure.
-  const leave = Effect.sync(() => {
-    alive = false
-  })
-  yield* Effect.addFinalizer(() => leave)
+  yield* Effect.addFinalizer(() => Effect.sync(signRestAlone))
 
   return (key, text) => {
-    const pending = new Pending(key, text)
-    if (!alive) signAlone(pending)
-    else if (gathering.push(pending) === 1 && underway.length === 0) queueMicrotask(send)
-    return pending.wait
+    const order = alive ? writer.write(numberOf(key), text) : undefined
+    const pending = new Pending(key, text, order)
+    if (order === undefined) signAlone(pending)
+    else {
+      underway.set(order, pending)
+      wakeSoon()
+    }
+    return (settle) => waitFor(pending, settle)
   }
 })
 
-// It holds a key and the texts of a batch.
+const startWorker = (script: URL, workerData: { readonly memory: SharedArrayBuffer; readonly size: RingSize }) =>
+  Effect.acquireRelease(
+    Effect.sync(() => new Worker(script, { name: "signing", workerData, resourceLimits })),
+    (running) => Effect.promise(() => running.terminate())
+  )
+
+// It holds keys, and one signature at a time.
 const resourceLimits = { maxOldGenerationSizeMb: 64 }
+
+/** Numbers keys as they come, and sends each once, before the first text that names it. */
+const numbering = (send: (key: SigningKey) => void) => {
+  const numbers = new Map<string, number>()
+  return (key: SigningKey): number => {
+    const known = numbers.get(key.kid)
+    if (known !== undefined) return known
+    numbers.set(key.kid, numbers.size)
+    send(key)
+    return numbers.size - 1
+  }
+}
 
 class Pending {
   readonly key: SigningKey
   readonly text: string
-  private settled: Exit.Exit<string> | undefined
-  private resume: ((signature: Exit.Exit<string>) => void) | undefined
-  constructor(key: SigningKey, text: string) {
+  /** Its place in the order of the ring; none where it was not handed over. */
+  readonly order: number | undefined
+  settled: Exit.Exit<string> | undefined
+  resume: Settle | undefined
+  constructor(key: SigningKey, text: string, order: number | undefined) {
     this.key = key
     this.text = text
-  }
-  settle(signature: Exit.Exit<string>): void {
-    this.settled = signature
-    this.resume?.(signature)
-  }
-  readonly wait = (resume: (signature: Exit.Exit<string>) => void): void => {
-    if (this.settled === undefined) this.resume = resume
-    else resume(this.settled)
+    this.order = order
   }
 }
 
 const signAlone = (pending: Pending): void => {
-  nodeSign(null, Buffer.from(pending.text), pending.key.privateKey, (error, value) =>
-    pending.settle(error === null ? Exit.succeed(value.toString("base64")) : Exit.die(error))
-  )
+  nodeSign(null, Buffer.from(pending.text), pending.key.privateKey, (error, value) => {
+    pending.settled = error === null ? Exit.succeed(value.toString("base64")) : Exit.die(error)
+    pending.resume?.(pending.settled)
+  })
 }

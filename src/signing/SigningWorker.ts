@@ -1,22 +1,26 @@
 /**
- * The signing thread: takes texts by the batch and gives their signatures back in the same order. It holds the private keys
+ * The signing thread: signs what is handed over in the ring, in order, and sleeps when there is nothing. It holds the private keys
  * that it was handed and nothing else, and ends with the thread that started it.
  */
 import { type KeyObject, sign } from "node:crypto"
-import { parentPort } from "node:worker_threads"
+import { parentPort, receiveMessageOnPort, workerData } from "node:worker_threads"
+import { awaitHandedOver, type RingSize, ringOver, signHandedOver } from "./SigningRing.ts"
 
-/** Texts to sign with the key of that name. A key is sent along with its first batch. */
-interface Batch {
-  readonly kid: string
-  readonly key?: KeyObject
-  readonly texts: ReadonlyArray<string>
+const { memory, size } = workerData as { readonly memory: SharedArrayBuffer; readonly size: RingSize }
+const ring = ringOver(memory, size)
+const port = parentPort!
+const keys: Array<KeyObject> = []
+
+/** A key is sent before the first text that names it. */
+const keyOf = (number: number): KeyObject => {
+  while (keys.length <= number) keys.push(receiveMessageOnPort(port)!.message)
+  return keys[number]!
 }
 
-const keys = new Map<string, KeyObject>()
+const signWith = (key: number, text: Buffer) => sign(null, text, keyOf(key))
+const tell = () => port.postMessage(undefined)
 
-parentPort?.on("message", ({ kid, key, texts }: Batch) => {
-  if (key !== undefined) keys.set(kid, key)
-  const privateKey = keys.get(kid)
-  const signatures = texts.map((text) => sign(null, Buffer.from(text), privateKey!).toString("base64"))
-  parentPort?.postMessage(signatures)
-})
+for (;;) {
+  signHandedOver(ring, signWith, tell)
+  awaitHandedOver(ring)
+}

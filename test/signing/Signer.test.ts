@@ -4,7 +4,6 @@ import { Effect, Layer } from "effect"
 import { KeyRing } from "../../src/signing/KeyRing.ts"
 import { Signer } from "../../src/signing/Signer.ts"
 import { fromSeed, isSignature, signSync } from "../../src/signing/SigningKey.ts"
-import { makeSigningThread, type Sign } from "../../src/signing/SigningThread.ts"
 
 /** RFC 8032, section 7.1. */
 const vectors = [
@@ -108,41 +107,6 @@ describe("Signer", () => {
       const defect = yield* signer.sign({ total: Number.NaN }).pipe(Effect.catchDefect(Effect.succeed))
       assert.instanceOf(defect, TypeError)
     }).pipe(Effect.provide(signingWith(vectors[0].seed)))
-  )
-})
-
-describe("the signing thread", () => {
-  const [one, other] = [fromSeed(bytesOf(vectors[0].seed)), fromSeed(bytesOf(vectors[1].seed))]
-  const signed = (sign: Sign, texts: number) =>
-    Effect.forEach(
-      Array.from({ length: texts }, (_, index) => ({ text: `text ${index}`, key: index % 3 === 0 ? other : one })),
-      ({ key, text }) => Effect.map(Effect.callback<string>(sign(key, text)), (value) => ({ key, text, value })),
-      { concurrency: "unbounded" }
-    )
-  const assertSigned = (signatures: Effect.Success<ReturnType<typeof signed>>) => {
-    for (const { key, text, value } of signatures)
-      assert.isTrue(isSignature(key.publicKey, Buffer.from(text), Buffer.from(value, "base64")))
-  }
-
-  it.live("signs each text with the key that it came with, be the key changed while a batch gathers", () =>
-    Effect.scoped(
-      Effect.gen(function* () {
-        const sign = yield* makeSigningThread()
-        assertSigned(yield* signed(sign, 100))
-        assertSigned(yield* signed(sign, 1))
-      })
-    )
-  )
-
-  it.live("is done without once it has died, and nothing that waited for it is lost", () =>
-    Effect.scoped(
-      Effect.gen(function* () {
-        const dying = new URL("data:text/javascript,import 'node:worker_threads'; throw new Error('out of luck')")
-        const sign = yield* makeSigningThread(dying)
-        assertSigned(yield* signed(sign, 10))
-        assertSigned(yield* signed(sign, 10))
-      })
-    )
   )
 })
 

@@ -60,6 +60,8 @@ const codeBans: ReadonlyArray<Ban> = [
     exceptions: {
       "src/main.ts": "Cuts off a stop that hangs: by then no fiber may be left that could.",
       "src/http/Listener.ts": "Closes a socket that never became a request; no fiber is there to wait.",
+      "src/signing/SigningThread.ts":
+        "The end of a turn of the event loop, which no clock has a time for: a fiber takes longer.",
       "src/postgres/Socket.ts": "A timer of the machine: no rehearsed hour may cut a connection off.",
       "src/postgres/Transactions.ts": "A timer of the machine: a clock that stands still must not stop a commit."
     }
