@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
-import { formatTimestamp, parseTimestamp } from "../../src/api/Timestamp.ts"
+import * as fc from "fast-check"
+import { formatTimestamp, latest, parseTimestamp } from "../../src/api/Timestamp.ts"
 
 /** The years that answers can name with four digits, whole: in UTC, whatever offset the request names. */
 const first = "0001-01-01T00:00:00.000Z"
@@ -43,6 +44,35 @@ describe("a date-time", () => {
       "2030-01-01"
     ]) {
       assert.isUndefined(parseTimestamp(text), text)
+    }
+  })
+
+  it("is written as JavaScript writes it, whatever was written before it", () => {
+    const dayMillis = 86_400_000
+    const year1 = Date.parse(first)
+    const instants = fc.oneof(
+      fc.integer({ min: year1, max: latest }),
+      fc.double({ min: year1, max: latest, noNaN: true }),
+      // Days whose numbers end in the same bits, the edges of days, and the days around 1970.
+      fc
+        .tuple(fc.integer({ min: -600, max: 2000 }), fc.integer({ min: -1, max: 1 }))
+        .map(([n, by]) => n * 1024 * dayMillis + by),
+      fc.integer({ min: -3 * dayMillis, max: 3 * dayMillis })
+    )
+    fc.assert(
+      fc.property(fc.array(instants, { minLength: 2, maxLength: 20 }), (instants) => {
+        for (const millis of instants) assert.strictEqual(formatTimestamp(millis), new Date(millis).toISOString())
+      }),
+      { numRuns: 500 }
+    )
+  })
+
+  it("beyond the years 1 to 9999 is written as JavaScript writes it, too, and where that has no text there is none", () => {
+    for (const millis of [latest + 1, Date.parse(first) - 1, 8.64e15, -8.64e15]) {
+      assert.strictEqual(formatTimestamp(millis), new Date(millis).toISOString())
+    }
+    for (const millis of [Number.NaN, Number.POSITIVE_INFINITY, 8.64e15 + 1]) {
+      assert.throws(() => formatTimestamp(millis), RangeError)
     }
   })
 })
