@@ -52,9 +52,10 @@ const serverSettings: Readonly<Record<string, string>> = {
   fsync: "on",
   synchronous_commit: "on",
   wal_compression: "on",
-  // These would follow the size of a log segment, which is small here: see DatabaseFolder.
+  // Would follow the size of a log segment, which is small here: see DatabaseFolder.
   wal_buffers: "4MB",
-  min_wal_size: "80MB",
+  // Log that was needed once is kept to be written over: a new segment is made while commits wait for it.
+  min_wal_size: "512MB",
   max_wal_size: "1GB",
   random_page_cost: "1.1",
   // Short statements on a small machine gain nothing from compilation or parallel workers, which also want /dev/shm.
