@@ -89,11 +89,11 @@ export const makeBatches = Effect.fnUntraced(function* (name: string) {
       const append = Effect.map(appendAtOnce(events, []), (some) => {
         queued = some
       })
-      yield* atOnce([alone(sql, name), write(due, now), append])
+      yield* retryTransaction(atOnce([alone(sql, name), write(due, now), append]))
       if (queued) deliveriesQueued.openUnsafe()
       return batch
     })
-    return unhurried(retryTransaction(Effect.asSome(free)), restPerWork).pipe(
+    return unhurried(Effect.asSome(free), restPerWork).pipe(
       Effect.catchIf(isChangedMeanwhile, () => held),
       // A policy was edited in the middle of it: the next pass finds what is left.
       Effect.catchIf(isChangedMeanwhile, () => Effect.succeedSome(nothing))
