@@ -2,6 +2,7 @@
  * The Authorization header, read the same way for every scheme: its name in any case, one credential, one header. Two of them
  * are refused rather than chosen between, since a proxy in front may have chosen the other.
  */
+
 export interface AuthorizationHeader {
   /** In lower case; empty where there is no header. */
   readonly scheme: string

@@ -5,6 +5,7 @@
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient, type SqlError, type Statement } from "effect/sql"
 import type { LicenseStatus } from "../licenses/License.ts"
+import { endsAfter } from "../licenses/LicenseRows.ts"
 import { instant } from "../postgres/Parameters.ts"
 
 /** Changes that are left as they are; more become one row for each name. */
@@ -92,8 +93,8 @@ export const otherNumbers = (sql: SqlClient.SqlClient, now: number) => sql<{
   readonly event_sequence: number
 }>`
   SELECT (SELECT count(*) FROM leases WHERE status = 'live')
-      - (SELECT count(*) FROM leases WHERE status = 'live' AND coalesce(sweep_at, checked_out_at) <= ${instant(now)}
-        AND expires_at <= ${instant(now)}) AS leases_live,
+      - (SELECT count(*) FROM leases e WHERE e.status = 'live' AND ${sql.literal(endsAfter)} <= ${instant(now)}
+        AND e.expires_at <= ${instant(now)}) AS leases_live,
     (SELECT last FROM event_sequence) AS event_sequence`
 
 // Two nodes that fold at once take different rows: each row is summed by the one that deletes it.

@@ -10,6 +10,7 @@ import { SqlClient } from "effect/sql"
 import { DeviceStatus } from "../devices/Device.ts"
 import { LicenseStatus } from "../licenses/License.ts"
 import { LicenseActors } from "../licenses/LicenseActors.ts"
+import { endsAfter } from "../licenses/LicenseRows.ts"
 import { OpsCounts } from "../ops/Counts.ts"
 import { instant } from "../postgres/Parameters.ts"
 import { Postgres } from "../postgres/Postgres.ts"
@@ -151,7 +152,7 @@ const updateWaiting = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, reg
         SELECT due_at FROM webhook_deliveries d WHERE d.endpoint_id = e.id AND d.status = 'pending'
         ORDER BY due_at, sequence LIMIT 1
       ) AS oldest WHERE e.is_active) AS delivery_due,
-      (SELECT min(expires_at) FROM leases WHERE status = 'live' AND coalesce(sweep_at, checked_out_at) <= ${instant(now)})
+      (SELECT min(e.expires_at) FROM leases e WHERE e.status = 'live' AND ${sql.literal(endsAfter)} <= ${instant(now)})
         AS lease_due,
       (SELECT min(greatest(day + interval '24 hours', seen_at)) FROM usage_rollup_days
         WHERE rolled_rows <> ledger_rows AND ledger_rows <= ${dayRowsMax}) AS day_due,
