@@ -1,9 +1,13 @@
-/** A license's devices for the back office: reads come from SQL, every change goes through the license's actor. */
-import { Context, Effect, Layer } from "effect"
-import { SqlClient } from "effect/sql"
+/**
+ * A license's devices for the back office: reads come from SQL and apply the clock, every change goes through the license's
+ * actor.
+ */
+import { Clock, Context, Effect, Layer } from "effect"
+import { SqlClient, type Statement } from "effect/sql"
 import { type Refusal, refuse } from "../api/Failure.ts"
 import { limitDefault, type Page, type PageRequest, pageOf } from "../api/Paging.ts"
 import { blacklist, reset, unblacklist } from "../licenses/DeviceActions.ts"
+import { mayHaveMoved, movedOf, statusNow } from "../licenses/DeviceClock.ts"
 import { LicenseActors } from "../licenses/LicenseActors.ts"
 import { Postgres } from "../postgres/Postgres.ts"
 import { after, equals, present } from "../postgres/Sql.ts"
@@ -36,26 +40,49 @@ export class Devices extends Context.Service<
       const { planned } = yield* Postgres
       const actors = yield* LicenseActors
       const columns =
-        sql.literal(`id, license_id, binding_kind, binding_key, is_vm, is_container, status, first_seen_at, last_seen_at,
-        metadata, created_at, updated_at, fingerprint, hostname, os, ip_address, container_id, cluster_id, namespace, pod_name,
-        last_validated_at`)
+        sql.literal(`d.id, d.license_id, d.binding_kind, d.binding_key, d.is_vm, d.is_container, d.first_seen_at,
+        d.last_seen_at, d.metadata, d.created_at, d.updated_at, d.fingerprint, d.hostname, d.os, d.ip_address, d.container_id,
+        d.cluster_id, d.namespace, d.pod_name, d.last_validated_at`)
+      const order = sql.literal("ORDER BY d.created_at DESC, d.id DESC")
+      const ofLicense = sql.literal("JOIN licenses l ON l.id = d.license_id JOIN policies p ON p.id = l.policy_id")
 
-      const licenseExists = Effect.fnUntraced(function* (licenseId: string) {
-        const [license] = yield* Effect.orDie(sql`SELECT id FROM licenses WHERE id = ${licenseId}`)
+      const moved = Effect.fnUntraced(function* (licenseId: string, now: number) {
+        const [license] = yield* Effect.orDie(movedOf(sql, licenseId, now))
         if (license === undefined) return yield* refuse("NOT_FOUND", `No license has the id ${licenseId}.`, "id")
+        return license
       })
+
+      /** Devices stored in one of these states, in order, with what else must hold; and shown in the one that the clock says. */
+      const inState = (wanted: Statement.Fragment, also: Statement.Fragment, count: number, now: number) => {
+        const shown = sql`CROSS JOIN LATERAL (SELECT ${statusNow(sql, now)} AS status) AS shown`
+        return sql`
+          SELECT ${columns}, shown.status FROM (SELECT * FROM devices d WHERE ${wanted}) AS d ${ofLicense} ${shown}
+          WHERE ${also} ${order} LIMIT ${count}`
+      }
 
       const list = Effect.fn("Devices.list")(function* (
         licenseId: string,
         { limit = limitDefault, cursor, ...filter }: DeviceFilter
       ) {
         const { status, binding_kind } = filter
-        yield* licenseExists(licenseId)
+        const now = yield* Clock.currentTimeMillis
+        const since = yield* moved(licenseId, now)
+        const count = limit + 1
+        const wanted = (stored: DeviceStatus | undefined) =>
+          sql`license_id = ${licenseId} AND ${after(sql, cursor)} AND ${equals(sql, { status: stored, binding_kind })}`
         // The few containers among thousands of machines are found by the index that tells them apart.
-        const rows = yield* Effect.orDie(planned<Device>`
-          SELECT ${columns} FROM devices
-          WHERE license_id = ${licenseId} AND ${after(sql, cursor)} AND ${equals(sql, { status, binding_kind })}
-          ORDER BY created_at DESC, id DESC LIMIT ${limit + 1}`)
+        const stored = sql`SELECT ${columns}, d.status FROM devices d WHERE ${wanted(status)} ${order} LIMIT ${count}`
+        const byClock = (from: Statement.Fragment, also: Statement.Fragment) => inState(from, also, count, now)
+        const isWritten = !since.silent && !since.unseated
+        const select = () => {
+          if (isWritten || status === "reset" || status === "blacklisted") return stored
+          if (status === undefined) return byClock(wanted(undefined), sql`TRUE`)
+          const isIt = sql`shown.status = ${status}`
+          if (status === "active") return byClock(wanted("active"), isIt)
+          const mayBe = sql`${wanted("active")} AND ${mayHaveMoved(sql, licenseId, since, now)}`
+          return sql`SELECT * FROM ((${stored}) UNION ALL (${byClock(mayBe, isIt)})) AS d ${order} LIMIT ${count}`
+        }
+        const rows = yield* Effect.orDie(planned<Device>`${select()}`)
         return pageOf(
           rows.map((row) => present<Device>(row)),
           limit
@@ -63,10 +90,12 @@ export class Devices extends Context.Service<
       })
 
       const get = Effect.fn("Devices.get")(function* (licenseId: string, id: string) {
+        const now = yield* Clock.currentTimeMillis
         const [row] = yield* Effect.orDie(sql<Device>`
-          SELECT ${columns} FROM devices WHERE license_id = ${licenseId} AND id = ${id}`)
+          SELECT ${columns}, ${statusNow(sql, now)} AS status FROM devices d ${ofLicense}
+          WHERE d.license_id = ${licenseId} AND d.id = ${id}`)
         if (row !== undefined) return present<Device>(row)
-        yield* licenseExists(licenseId)
+        yield* moved(licenseId, now)
         return yield* refuse("NOT_FOUND", `The license has no device with the id ${id}.`, "device_id")
       })
 

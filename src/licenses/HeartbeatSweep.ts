@@ -8,6 +8,7 @@ import { SqlClient } from "effect/sql"
 import { EventLog } from "../events/EventLog.ts"
 import { columns, instant } from "../postgres/Parameters.ts"
 import { exclusively, nothing, untilDone } from "../workers/Exclusive.ts"
+import { silentSince } from "./DeviceClock.ts"
 import { heardAt } from "./LicenseRows.ts"
 import { silenceEvent } from "./Lifecycle.ts"
 import { byClock, idsOf, lockLicenses } from "./Sweeping.ts"
@@ -57,10 +58,6 @@ export class HeartbeatSweep extends Context.Service<
 }
 
 const statusOf = ({ seated }: Silent) => (seated ? "active" : "expired")
-
-/** Before this instant a device of the policy `p` must have been heard of to be overdue: see `heartbeatDueAt`. */
-const silentSince = (sql: SqlClient.SqlClient, now: number) =>
-  sql`${instant(now)} - make_interval(mins => p.validation_interval_minutes, secs => 30)`
 
 const suspects = (sql: SqlClient.SqlClient, now: number) => sql<{ readonly id: string }>`
   SELECT due.id FROM policies p CROSS JOIN LATERAL (

@@ -8,6 +8,7 @@ import { limitDefault, type Page, type PageRequest } from "../api/Paging.ts"
 import { instant } from "../postgres/Parameters.ts"
 import { Postgres } from "../postgres/Postgres.ts"
 import { equals } from "../postgres/Sql.ts"
+import { lapsedCount } from "./DeviceClock.ts"
 import type { License, LicenseStatus } from "./License.ts"
 import { type LoadedLicense, licenseColumns, licenseOf, policyColumns, policyOf } from "./LicenseRows.ts"
 import { found, holds, sample, search } from "./LicenseSearch.ts"
@@ -38,13 +39,14 @@ export class LicenseList extends Context.Service<
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { planned } = yield* Postgres
-      const columns = sql.literal(`${licenseColumns}, ${policyColumns}, 0::bigint AS catalog_revision`)
-      const select = sql`SELECT ${columns} FROM licenses l JOIN policies p ON p.id = l.policy_id`
+      const columns = (now: number) =>
+        sql`${sql.literal(`${licenseColumns}, ${policyColumns}, 0::bigint AS catalog_revision`)}, ${lapsedCount(sql, now)} AS lapsed`
       const [all, order] = [sql.literal("licenses"), sql.literal("ORDER BY created_at DESC, id DESC")]
 
       const ofPolicy = sql.literal("JOIN policies p ON p.id = l.policy_id")
       /** A part of the licenses, as `l`, with what is shown of each. */
-      const stored = (part: Statement.Fragment) => sql`SELECT ${columns}, FALSE AS moved FROM ${part} AS l ${ofPolicy}`
+      const stored = (part: Statement.Fragment, now: number) =>
+        sql`SELECT ${columns(now)}, FALSE AS moved FROM ${part} AS l ${ofPolicy}`
       const inState = ({ now, status }: Asked) =>
         status === undefined ? sql`TRUE` : sql`l.status = ${status} AND ${stays(sql, status, now)}`
 
@@ -58,7 +60,7 @@ export class LicenseList extends Context.Service<
               " ",
               false
             )(
-              others.map((other) => sql`UNION ALL (SELECT ${columns}, TRUE AS moved FROM ${other} ${first})`)
+              others.map((other) => sql`UNION ALL (SELECT ${columns(now)}, TRUE AS moved FROM ${other} ${first})`)
             )} ${order}`
       }
 
@@ -84,11 +86,11 @@ export class LicenseList extends Context.Service<
               wanted: count,
               sample: Effect.map(sample(planned, q), ([row]) => row ?? { seen: 0, holding: 0 }),
               walkedTo: ({ moved }) => !moved,
-              walk: (width) => together(sql`${stored(newestOf(width))} WHERE ${asked.named}`, asked),
-              lookUp: together(sql`${stored(found(sql, q))} WHERE ${fits}`, asked)
+              walk: (width) => together(sql`${stored(newestOf(width), now)} WHERE ${asked.named}`, asked),
+              lookUp: together(sql`${stored(found(sql, q), now)} WHERE ${fits}`, asked)
             })
-          : yield* together(sql`${stored(all)} WHERE ${fits}`, asked)
-        const items = rows.slice(0, limit).map((row) => shownLicense(licenseOf(row), policyOf(row), now))
+          : yield* together(sql`${stored(all, now)} WHERE ${fits}`, asked)
+        const items = rows.slice(0, limit).map((row) => shown(row, now))
         const last = items.at(-1)
         return rows.length > limit && last !== undefined
           ? { items, next: { createdAt: last.created_at, id: last.id } }
@@ -97,8 +99,8 @@ export class LicenseList extends Context.Service<
 
       const find = Effect.fn("LicenseList.find")(function* (id: string) {
         const now = yield* Clock.currentTimeMillis
-        const [row] = yield* sql<LoadedLicense>`${select} WHERE l.id = ${id}`
-        return row === undefined ? undefined : shownLicense(licenseOf(row), policyOf(row), now)
+        const [row] = yield* sql<StoredLicense>`SELECT ${columns(now)} FROM licenses l ${ofPolicy} WHERE l.id = ${id}`
+        return row && shown(row, now)
       }, Effect.orDie)
 
       return LicenseList.of({ page, find })
@@ -106,7 +108,15 @@ export class LicenseList extends Context.Service<
   )
 }
 
-type ListedLicense = LoadedLicense & { readonly moved: boolean }
+/** With the number of its activations that have lapsed and are counted still. */
+type StoredLicense = LoadedLicense & { readonly lapsed: number }
+type ListedLicense = StoredLicense & { readonly moved: boolean }
+
+const shown = (row: StoredLicense, now: number): License => {
+  const license = licenseOf(row)
+  const active_device_count = license.active_device_count - row.lapsed
+  return shownLicense({ ...license, active_device_count }, policyOf(row), now)
+}
 
 interface Asked {
   readonly now: number

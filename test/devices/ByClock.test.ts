@@ -1,0 +1,92 @@
+/** Devices and their number are shown as the clock has them, whether or not a sweep has written that down. */
+import { assert, layer } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql"
+import { TestClock } from "effect/testing"
+import * as fc from "fast-check"
+import { DeviceStatus } from "../../src/devices/Device.ts"
+import { Devices } from "../../src/devices/Devices.ts"
+import { EventLog } from "../../src/events/EventLog.ts"
+import { Journal } from "../../src/licenses/Journal.ts"
+import { LicenseActors } from "../../src/licenses/LicenseActors.ts"
+import { LicenseList } from "../../src/licenses/LicenseList.ts"
+import { LicenseLookups } from "../../src/licenses/LicenseLookups.ts"
+import { LicenseStore } from "../../src/licenses/LicenseStore.ts"
+import { Database } from "../support/Database.ts"
+import { rows as anyRows } from "../support/LicenseArbitraries.ts"
+import { day, minute, noon, second } from "../support/Licenses.ts"
+import { makeSweeps, storeRows } from "../support/Sweeps.ts"
+
+const Subject = Layer.mergeAll(Devices.layer, LicenseList.layer).pipe(
+  Layer.provide(LicenseActors.layer),
+  Layer.provide(Journal.layer),
+  Layer.provide([LicenseStore.layer, LicenseLookups.layer, EventLog.layer]),
+  Layer.provideMerge(Database.layer)
+)
+
+// The test clock is the test's own: connections that live on it would age by decades when it is set.
+layer(Subject, { timeout: 60_000, excludeTestServices: true })("devices", (it) => {
+  /** What is shown of licenses: the states of their devices, alone and under each filter, and how many are active. */
+  const shown = Effect.fnUntraced(function* (ids: ReadonlyArray<string>) {
+    const devices = yield* Devices
+    const licenses = yield* LicenseList
+    const listed = new Map((yield* licenses.page({ limit: 200 })).items.map((license) => [license.id, license]))
+    return yield* Effect.forEach(ids, (id) =>
+      Effect.gen(function* () {
+        const { items } = yield* devices.list(id, {})
+        const states = items.map((device) => `${device.id} ${device.status}`)
+        const found: Array<string> = []
+        for (const status of DeviceStatus.literals)
+          for (const device of (yield* devices.list(id, { status })).items) found.push(`${device.id} ${device.status}`)
+        const alone = yield* Effect.forEach(items, (device) => devices.get(id, device.id))
+        assert.sameMembers(found, states)
+        assert.deepStrictEqual(alone, items)
+        const license = yield* licenses.find(id)
+        assert.deepStrictEqual(listed.get(id), license)
+        return { id, states, count: license?.active_device_count }
+      })
+    )
+  })
+
+  /** The same as it is stored. */
+  const stored = Effect.fnUntraced(function* (ids: ReadonlyArray<string>) {
+    const sql = yield* SqlClient.SqlClient
+    return yield* Effect.forEach(ids, (id) =>
+      Effect.gen(function* () {
+        const states = yield* sql<{ readonly state: string }>`
+          SELECT id || ' ' || status AS state FROM devices WHERE license_id = ${id} ORDER BY created_at DESC, id DESC`
+        const [license] = yield* sql<{ readonly count: number }>`
+          SELECT active_device_count AS count FROM licenses WHERE id = ${id}`
+        return { id, states: states.map(({ state }) => state), count: license?.count }
+      })
+    )
+  })
+
+  it.effect("are shown ahead of every sweep as the sweeps leave them", () =>
+    Effect.gen(function* () {
+      const { expiry, lease, heartbeat } = yield* makeSweeps
+      const worlds = fc.sample(
+        anyRows.filter(
+          ({ license, leases }) =>
+            license.status === "active" ||
+            (license.status === "suspended" && leases.every(({ status }) => status !== "live"))
+        ),
+        { numRuns: 60, seed: 11 }
+      )
+      const ids = yield* storeRows("clock", worlds)
+      let now = noon
+      const moved: Array<number> = []
+      for (const wait of [0, 1, 20 * minute, 31 * second, day, 4 * day, 90 * day]) {
+        now += wait
+        yield* TestClock.setTime(now)
+        const before = yield* stored(ids)
+        const early = yield* shown(ids)
+        for (const sweep of [expiry, lease, heartbeat]) yield* sweep
+        const after = yield* stored(ids)
+        assert.deepStrictEqual(early, after)
+        moved.push(after.filter((license, index) => license.states.join() !== before[index]!.states.join()).length)
+      }
+      assert.isAbove(moved[0]!, 5)
+    }).pipe(Effect.provide(TestClock.layer()))
+  )
+})
