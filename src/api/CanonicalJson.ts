@@ -46,7 +46,16 @@ const text = (value: string): string => {
   return JSON.stringify(value)
 }
 
-const array = (items: ReadonlyArray<Json>): string => {
+/** The text of a list that stands in many answers: beside its items, unseen by whoever walks through them. */
+const keptText = Symbol("keptText")
+
+/** Gives a list whose text is made once, for whoever will never change it. */
+export const keepText = <Items extends ReadonlyArray<Json>>(items: Items): Items =>
+  Object.defineProperty(items, keptText, { value: array(items) })
+
+const array = (items: ReadonlyArray<Json> & { readonly [keptText]?: string }): string => {
+  const kept = items[keptText]
+  if (kept !== undefined) return kept
   let out = "["
   for (let index = 0; index < items.length; index++) {
     if (index !== 0) out += ","

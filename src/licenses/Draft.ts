@@ -14,6 +14,7 @@ import type {
   CountedUsage,
   DeviceRecord,
   FeatureRecord,
+  KeptViews,
   LeaseRecord,
   LedgerEntry,
   LicenseRecord,
@@ -69,8 +70,12 @@ export class Draft implements LicenseView {
   }
 
   get assignments(): ReadonlyArray<Assignment> {
-    this.merged ??= this.assignmentsChanged ? this.mergedAssignments() : Array.from(this.base.assignments.values())
+    this.merged ??= this.assignmentsChanged ? this.mergedAssignments() : this.base.assignmentList
     return this.merged
+  }
+
+  get kept(): KeptViews | undefined {
+    return this.assignmentsChanged ? undefined : this.base.kept
   }
 
   private mergedAssignments(): ReadonlyArray<Assignment> {

@@ -1,5 +1,6 @@
 /** What the runtime tells a client that it is entitled to: the payloads that are signed (contract, "Runtime shapes"). */
 import { Schema } from "effect"
+import { keepText } from "../api/CanonicalJson.ts"
 import { Count } from "../api/Int64.ts"
 import { formatTimestamp, Timestamp } from "../api/Timestamp.ts"
 import { DeviceBindingKind } from "../devices/Device.ts"
@@ -117,11 +118,31 @@ const nextCheckAt = ({ license, policy }: LicenseView, now: number): number =>
 const metered = ({ max_consumptions: quota, total_consumptions: consumed }: Assignment) =>
   quota === undefined ? undefined : { quota, consumed, remaining: Math.max(0, quota - consumed) }
 
-/** Assigned, enabled and unexpired features, by code. */
-const featuresOf = (view: LicenseView, now: number) =>
-  view.assignments
-    .filter((assignment) => assignment.enabled && (assignment.expires_at === undefined || now < assignment.expires_at))
-    .map((assignment) => ({ code: assignment.feature_code, enabled: true, ...metered(assignment) }))
+/** The features of an answer: the same at every instant from `since` on, and before `until`. */
+export interface ShownFeatures {
+  readonly since: number
+  readonly until: number
+  readonly features: Entitlement["features"]
+}
+
+/** Assigned, enabled and unexpired features, by code. Two hundred cost as much as the rest of an answer, so they are kept. */
+const featuresOf = ({ assignments, kept }: LicenseView, now: number): Entitlement["features"] => {
+  const known = kept?.shownFeatures
+  if (known !== undefined && known.since <= now && now < known.until) return known.features
+  let [since, until] = [Number.NEGATIVE_INFINITY, Number.POSITIVE_INFINITY]
+  const features: Array<Entitlement["features"][number]> = []
+  for (const assignment of assignments) {
+    const { enabled, expires_at = Number.POSITIVE_INFINITY, feature_code: code } = assignment
+    if (!enabled) continue
+    if (expires_at <= now) since = Math.max(since, expires_at)
+    else {
+      until = Math.min(until, expires_at)
+      features.push({ code, enabled, ...metered(assignment) })
+    }
+  }
+  if (kept !== undefined) kept.shownFeatures = { since, until, features: keepText(features) }
+  return features
+}
 
 export const entitlementOf = (
   view: LicenseView,

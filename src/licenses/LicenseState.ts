@@ -7,6 +7,7 @@ import type { Metadata } from "../api/Metadata.ts"
 import type { DeviceBindingKind, DeviceStatus } from "../devices/Device.ts"
 import type { NewEvent } from "../events/EventLog.ts"
 import type { LicenseType } from "../policies/Policy.ts"
+import type { ShownFeatures } from "./Entitlement.ts"
 import type { LicenseStatus } from "./License.ts"
 
 export interface LicenseRecord {
@@ -37,6 +38,13 @@ export interface LicenseRecord {
   readonly revision: number
   readonly created_at: number
   readonly updated_at: number
+}
+
+/** The revisions that a license's state depends on: its own, its policy's, its product's catalog's. They only rise. */
+export interface Revisions {
+  readonly license: number
+  readonly policy: number
+  readonly catalog: number
 }
 
 /** The rules that the license follows, with the revision that a commit names. */
@@ -162,12 +170,19 @@ export interface BindingName {
   readonly key: string
 }
 
+/** What is made of a license's assignments alone, for as long as none of them changes. */
+export interface KeptViews {
+  shownFeatures?: ShownFeatures
+}
+
 /** What rules see. Every answer reflects the decisions applied before. */
 export interface LicenseView {
   readonly license: LicenseRecord
   readonly policy: PolicyRecord
   /** Sorted by feature code. */
   readonly assignments: ReadonlyArray<Assignment>
+  /** Kept with them; undefined where they may change at any moment. */
+  readonly kept?: KeptViews | undefined
   assignmentByCode(code: string): Assignment | undefined
   assignmentById(featureId: string): Assignment | undefined
   device(binding: BindingName): DeviceRecord | undefined

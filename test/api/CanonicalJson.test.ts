@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as fc from "fast-check"
-import { canonicalize, type Json } from "../../src/api/CanonicalJson.ts"
+import { canonicalize, type Json, keepText } from "../../src/api/CanonicalJson.ts"
 
 const double = (hex: string) => Buffer.from(hex, "hex").readDoubleBE(0)
 
@@ -136,6 +136,16 @@ describe("canonicalize", () => {
       fc.property(json, (value) =>
         assert.deepStrictEqual(JSON.parse(canonicalize(value)), JSON.parse(JSON.stringify(value)))
       )
+    )
+  })
+
+  it("is the same for a list whose text is kept, wherever the list stands", () => {
+    fc.assert(
+      fc.property(fc.array(json, { maxLength: 5 }), (items) => {
+        const kept = keepText(structuredClone(items))
+        assert.strictEqual(canonicalize(kept), canonicalize(items))
+        assert.strictEqual(canonicalize({ b: [kept], a: kept }), canonicalize({ b: [items], a: items }))
+      })
     )
   })
 

@@ -1,10 +1,16 @@
 import { assert, describe, it } from "@effect/vitest"
 import { DateTime, Schema } from "effect"
 import * as fc from "fast-check"
+import { canonicalize } from "../../../src/api/CanonicalJson.ts"
 import { activate, check, deactivate, validate } from "../../../src/licenses/Activation.ts"
 import { consume } from "../../../src/licenses/Consumption.ts"
-import { DeactivationPayload, type Entitlement, EntitlementPayload } from "../../../src/licenses/Entitlement.ts"
-import { allowed, perform } from "../../support/Decisions.ts"
+import {
+  DeactivationPayload,
+  type Entitlement,
+  EntitlementPayload,
+  entitlementOf
+} from "../../../src/licenses/Entitlement.ts"
+import { allowed, perform, viewOf } from "../../support/Decisions.ts"
 import { activations, rows as anyRows, consumptions, requests } from "../../support/LicenseArbitraries.ts"
 import {
   assignmentOf,
@@ -91,6 +97,29 @@ describe("an entitlement", () => {
       { code: "none", enabled: true, quota: 0, consumed: 0, remaining: 0 },
       { code: "reports", enabled: true, quota: 10, consumed: 4, remaining: 6 }
     ])
+  })
+
+  it("lists features as of the moment, of the same assignments at one moment after the other", () => {
+    const assignments = [
+      assignmentOf("early", { expires_at: noon + minute }),
+      assignmentOf("late", { expires_at: noon + 2 * minute }),
+      assignmentOf("lasting")
+    ]
+    const view = { ...viewOf(rowsOf({ assignments, devices: [device] })), kept: {} }
+    const codes = (now: number) => entitlementOf(view, device, now, undefined).features.map(({ code }) => code)
+    const moments: ReadonlyArray<readonly [number, ReadonlyArray<string>]> = [
+      [noon, ["early", "lasting", "late"]],
+      [noon + minute - 1, ["early", "lasting", "late"]],
+      [noon + minute, ["lasting", "late"]],
+      [noon + 2 * minute - 1, ["lasting", "late"]],
+      [noon + 2 * minute, ["lasting"]],
+      // Clocks are set back.
+      [noon + minute, ["lasting", "late"]],
+      [noon, ["early", "lasting", "late"]]
+    ]
+    for (const [now, expected] of moments) assert.deepStrictEqual(codes(now), expected)
+    const again = entitlementOf(view, device, noon, undefined)
+    assert.strictEqual(canonicalize(again), canonicalize(structuredClone(again)))
   })
 
   it.each([
