@@ -5,7 +5,7 @@ import { isResettable } from "../devices/Transitions.ts"
 import type { LicenseState } from "./CommittedState.ts"
 import type { Needs, Rule } from "./LicenseCommand.ts"
 import type { LicenseLookups } from "./LicenseLookups.ts"
-import type { CountedUsage, DeviceRecord, FeatureRecord, LeaseRecord, LinkRecord } from "./LicenseState.ts"
+import type { CountedUsage, DeviceRecord, FeatureRecord, LeaseRecord, LinkRecord, Revisions } from "./LicenseState.ts"
 import { noEntries, put } from "./SmallMap.ts"
 
 /** What was looked up for the commands of a round, beyond what the state holds. */
@@ -19,6 +19,11 @@ export interface Knowledge {
   readonly links: ReadonlyArray<LinkRecord>
   /** Devices that are not held and that a reset would move; 0 where no command asked. */
   readonly otherResettable: number
+  /**
+   * Whether the state's revisions held when all of this was read; undefined where that was not read with it, or nothing was read.
+   * Revisions only rise, so look-ups that all saw the same ones saw one and the same license.
+   */
+  readonly holds?: boolean
 }
 
 type Found = { -readonly [K in keyof Knowledge]: Knowledge[K] }
@@ -62,12 +67,13 @@ export const missingKnowledge = (
 ): Effect.Effect<Knowledge> | undefined => {
   const found: Found = { ...nothing }
   const fetches: Array<Effect.Effect<void>> = []
+  const sights: Array<Revisions> = []
   const needed: Array<Needs> = []
   for (const { rule, command } of asked) {
     const needs = rule.needs?.(command)
     if (needs === undefined) continue
     needed.push(needs)
-    addFetches(lookups, state, found, needs, certain, fetches)
+    addFetches(lookups, state, found, needs, certain, fetches, sights)
   }
   if (needed.some(({ activeDevices }) => activeDevices) && !state.devicesComplete) {
     fetches.push(Effect.map(lookups.activeDevices(state.license.id), (devices) => learnDevices(state, devices)))
@@ -79,8 +85,11 @@ export const missingKnowledge = (
   const ofOthers = needed.some(({ resettable }) => resettable === true)
   if (fetches.length === 0 && !ofVersions && !ofOthers) return undefined
   return Effect.gen(function* () {
-    yield* Effect.all(fetches, { concurrency: "unbounded", discard: true })
+    // Ahead of the others: where their revisions hold, the catalog was no newer than theirs.
     if (ofVersions) found.versions = yield* lookups.versions(state.license.product_id, state.catalogRevision)
+    yield* Effect.all(fetches, { concurrency: "unbounded", discard: true })
+    if (!sights.every((asOf) => state.isAsOf(asOf))) found.holds = false
+    else if (sights.length > 0 && sights.length === fetches.length && !ofOthers) found.holds = true
     if (ofOthers) found.otherResettable = yield* otherResettable(lookups, state)
     return found
   })
@@ -167,13 +176,17 @@ const addFetches = (
   found: Found,
   { binding, deviceId, eventId, leaseToken, featureId, links }: Needs,
   certain: boolean,
-  fetches: Array<Effect.Effect<void>>
+  fetches: Array<Effect.Effect<void>>,
+  sights: Array<Revisions>
 ): void => {
   const licenseId = state.license.id
   const fetch = <A>(lookup: Effect.Effect<A | undefined>, keep: (it: A) => void) =>
     fetches.push(Effect.map(lookup, (it) => (it === undefined ? undefined : keep(it))))
   if (binding !== undefined && !state.knows(binding))
-    fetch(lookups.device({ licenseId, binding }), (held) => state.learn(held))
+    fetch(lookups.device({ licenseId, binding }), ({ asOf, held }) => {
+      sights.push(asOf)
+      for (const one of held) state.learn(one)
+    })
   if (deviceId !== undefined && !state.knowsId(deviceId))
     fetch(lookups.deviceById(licenseId, deviceId), (held) => state.learn(held))
   if (eventId !== undefined && certain) {
@@ -187,11 +200,12 @@ const addFetches = (
     })
   }
   if (leaseToken !== undefined && state.leases.byToken(leaseToken) === undefined) {
-    fetch(lookups.leaseByToken({ licenseId, tokenHash: leaseToken }), (holders) => {
-      for (const held of holders) {
-        state.learn(held)
-        if (held.lease !== undefined && held.lease.status !== "live")
-          found.endedLeases = put(found.endedLeases, leaseToken, held.lease)
+    fetch(lookups.leaseByToken({ licenseId, tokenHash: leaseToken }), ({ asOf, held }) => {
+      sights.push(asOf)
+      for (const one of held) {
+        state.learn(one)
+        if (one.lease !== undefined && one.lease.status !== "live")
+          found.endedLeases = put(found.endedLeases, leaseToken, one.lease)
       }
     })
   }

@@ -10,6 +10,7 @@ import { columns, instant } from "../postgres/Parameters.ts"
 import { present } from "../postgres/Sql.ts"
 import type { HeldDevice } from "./CommittedState.ts"
 import {
+  dependedOn,
   deviceColumns,
   deviceOf,
   endsAfter,
@@ -19,7 +20,8 @@ import {
   heldLease,
   heldOf,
   type Nullable,
-  type Owned
+  type Owned,
+  revisionColumns
 } from "./LicenseRows.ts"
 import type {
   BindingName,
@@ -28,7 +30,8 @@ import type {
   FeatureRecord,
   LinkKind,
   LinkRecord,
-  PolicyRecord
+  PolicyRecord,
+  Revisions
 } from "./LicenseState.ts"
 import { silenceMillisMax } from "./Lifecycle.ts"
 
@@ -47,6 +50,12 @@ interface WantedLease {
   readonly tokenHash: string
 }
 
+/** Devices of a license that were looked up with their leases, and the revisions of the license as of which that holds. */
+interface Sighted {
+  readonly held: ReadonlyArray<HeldDevice>
+  readonly asOf: Revisions
+}
+
 /** Devices with their live leases: those that were asked for, and when the first of the others is due. */
 interface Upcoming {
   readonly found: ReadonlyArray<HeldDevice>
@@ -56,7 +65,8 @@ interface Upcoming {
 export class LicenseLookups extends Context.Service<
   LicenseLookups,
   {
-    device(wanted: WantedDevice): Effect.Effect<HeldDevice | undefined>
+    /** The device with this binding. */
+    device(wanted: WantedDevice): Effect.Effect<Sighted | undefined>
     counted(wanted: WantedUsage): Effect.Effect<CountedUsage | undefined>
     deviceById(licenseId: string, id: string): Effect.Effect<HeldDevice | undefined>
     /** All that are active, but for their leases. */
@@ -66,7 +76,7 @@ export class LicenseLookups extends Context.Service<
     /** The devices whose activation lapses before an instant unless it is validated, and when the next one after them does. */
     silent(licenseId: string, policy: PolicyRecord, before: number): Effect.Effect<Upcoming>
     /** The device that holds or held a lease, beside that lease in whatever state and the one that it holds now. */
-    leaseByToken(wanted: WantedLease): Effect.Effect<ReadonlyArray<HeldDevice>>
+    leaseByToken(wanted: WantedLease): Effect.Effect<Sighted | undefined>
     /** Live leases that end before an instant, and when the next one after them does; all, where no instant is given. */
     ending(licenseId: string, before: number | undefined): Effect.Effect<Upcoming>
     liveLeases(licenseId: string): Effect.Effect<number>
@@ -209,31 +219,47 @@ const linkColumns: { readonly [K in LinkKind]: string } = {
 
 const devicesOf = (sql: SqlClient.SqlClient) =>
   Effect.fnUntraced(function* (wanted: ReadonlyArray<WantedDevice>) {
-    const rows = yield* sql<HeldRow & { readonly ordinal: number }>`
-      SELECT wanted.ordinal, ${sql.literal(heldColumns)}
+    const rows = yield* sql<SightedRow>`
+      SELECT wanted.ordinal, ${sql.literal(revisionColumns)}, ${sql.literal(heldColumns)}
       FROM unnest(${columns.text(wanted.map(({ licenseId }) => licenseId))}, ${columns.text(wanted.map(({ binding }) => binding.kind))},
         ${columns.text(wanted.map(({ binding }) => binding.key))}) WITH ORDINALITY AS wanted (license_id, kind, key, ordinal)
       JOIN devices d ON d.license_id = wanted.license_id AND d.binding_kind = wanted.kind AND d.binding_key = wanted.key
-      ${sql.literal(heldLease)}`
-    const found = new Map(rows.map(({ ordinal, ...row }) => [ordinal, heldOf(row)]))
-    return wanted.map((_, index) => found.get(index + 1))
+      JOIN licenses l ON l.id = wanted.license_id ${sql.literal(dependedOn)} ${sql.literal(heldLease)}`
+    return sighted(wanted, rows)
   }, Effect.orDie)
 
 const leasesOf = (sql: SqlClient.SqlClient) =>
   Effect.fnUntraced(function* (wanted: ReadonlyArray<WantedLease>) {
-    const rows = yield* sql<HeldRow & { readonly ordinal: number }>`
-      SELECT wanted.ordinal, ${sql.literal(heldColumns)}
+    const rows = yield* sql<SightedRow>`
+      SELECT wanted.ordinal, ${sql.literal(revisionColumns)}, ${sql.literal(heldColumns)}
       FROM unnest(${columns.text(wanted.map(({ licenseId }) => licenseId))},
         ${columns.bytea(wanted.map(({ tokenHash }) => Buffer.from(tokenHash, "hex")))}) WITH ORDINALITY AS wanted (license_id, token_hash, ordinal)
       JOIN leases named ON named.token_hash = wanted.token_hash AND named.license_id = wanted.license_id
       JOIN devices d ON d.id = named.device_id
+      JOIN licenses l ON l.id = wanted.license_id ${sql.literal(dependedOn)}
       CROSS JOIN LATERAL (
         SELECT named.* UNION ALL
         SELECT * FROM leases WHERE device_id = d.id AND status = 'live' AND id <> named.id
       ) AS e`
-    const found = Map.groupBy(rows, ({ ordinal }) => ordinal)
-    return wanted.map((_, index) => (found.get(index + 1) ?? []).map(({ ordinal: __, ...row }) => heldOf(row)))
+    return sighted(wanted, rows)
   }, Effect.orDie)
+
+type SightedRow = HeldRow & Revisions & { readonly ordinal: number }
+
+/** What was found of each that was wanted; nothing is told of the license of one that was not found. */
+const sighted = (
+  wanted: ReadonlyArray<unknown>,
+  rows: ReadonlyArray<SightedRow>
+): ReadonlyArray<Sighted | undefined> => {
+  const found = Map.groupBy(rows, ({ ordinal }) => ordinal)
+  return wanted.map((_, index) => {
+    const own = found.get(index + 1)
+    if (own === undefined) return undefined
+    const { license, policy, catalog } = own[0]!
+    const held = own.map(({ ordinal: __, license: ___, policy: ____, catalog: _____, ...row }) => heldOf(row))
+    return { held, asOf: { license, policy, catalog } }
+  })
+}
 
 /** An event id stays used when its feature is deleted: then no code is the one that it was used with. */
 const countedOf = (sql: SqlClient.SqlClient) =>

@@ -39,6 +39,11 @@ export const heardAt = `coalesce(greatest(d.last_validated_at, d.activated_at), 
 export const leaseColumns = `e.license_id, e.id, e.device_id, encode(e.token_hash, 'hex') AS token_hash, e.status,
   e.checked_out_at, e.heartbeat_at, e.expires_at, e.ended_at`
 
+/** What a license `l` depends on: its policy `p` and its product. */
+export const dependedOn = "JOIN policies p ON p.id = l.policy_id JOIN products ON products.id = l.product_id"
+
+export const revisionColumns = "l.revision AS license, p.revision AS policy, products.catalog_revision AS catalog"
+
 type PolicyRow = Nullable<Omit<PolicyRecord, "id" | "revision" | "entitlement_counter">>
 
 export type LoadedLicense = Nullable<LicenseRecord> &

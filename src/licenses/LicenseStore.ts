@@ -11,6 +11,7 @@ import { Postgres } from "../postgres/Postgres.ts"
 import type { LicenseState } from "./CommittedState.ts"
 import {
   crowded,
+  dependedOn,
   deviceColumns,
   endsAfter,
   type LoadedLicense,
@@ -19,16 +20,10 @@ import {
   type Nullable,
   type Owned,
   policyColumns,
+  revisionColumns,
   stateOf
 } from "./LicenseRows.ts"
-import type { Assignment, DeviceRecord, LeaseRecord } from "./LicenseState.ts"
-
-/** The revisions that a license's state depends on: its own, its policy's, its product's catalog's. */
-export interface Revisions {
-  readonly license: number
-  readonly policy: number
-  readonly catalog: number
-}
+import type { Assignment, DeviceRecord, LeaseRecord, Revisions } from "./LicenseState.ts"
 
 /** Licenses in one statement. */
 const batchMax = 256
@@ -73,8 +68,7 @@ const loadAll = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, ids: Read
             SELECT ${sql.literal(licenseColumns)}, ${sql.literal(policyColumns)}, products.catalog_revision,
               ${sql.literal(crowded)} AS is_crowded,
               (SELECT min(${sql.literal(endsAfter)}) FROM leases e WHERE e.license_id = l.id AND e.status = 'live') AS lapsing_from
-            FROM licenses l JOIN policies p ON p.id = l.policy_id JOIN products ON products.id = l.product_id
-            WHERE l.id = ANY(${wanted})`,
+            FROM licenses l ${sql.literal(dependedOn)} WHERE l.id = ANY(${wanted})`,
       sql<Nullable<Assignment> & Owned>`
             SELECT a.license_id, a.feature_id, f.code AS feature_code, f.name AS feature_name, a.enabled, a.max_consumptions,
               a.total_consumptions, a.expires_at, a.metadata, a.created_at, a.updated_at
@@ -101,8 +95,7 @@ const loadAll = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, ids: Read
 const revisionsOf = (sql: SqlClient.SqlClient) =>
   Effect.fnUntraced(function* (ids: ReadonlyArray<string>) {
     const rows = yield* sql<Revisions & { readonly id: string }>`
-      SELECT l.id, l.revision AS license, p.revision AS policy, products.catalog_revision AS catalog
-      FROM licenses l JOIN policies p ON p.id = l.policy_id JOIN products ON products.id = l.product_id
+      SELECT l.id, ${sql.literal(revisionColumns)} FROM licenses l ${sql.literal(dependedOn)}
       WHERE l.id = ANY(${columns.text(ids)})`
     const found = new Map(rows.map((row) => [row.id, row]))
     return ids.map((id) => found.get(id))

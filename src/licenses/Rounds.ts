@@ -1,7 +1,7 @@
 /**
  * A round: all letters that waited for a license, decided on one draft and committed as one. A round that changes nothing asks
- * the database whether the revisions it decided on still hold. Either way an answer rests on the database, never on this
- * process being the only one.
+ * the database whether the revisions it decided on still hold, unless what it had to look up has told so. Either way an answer
+ * rests on the database, never on this process being the only one.
  */
 import { Clock, Effect, Exit, Result } from "effect"
 import { type Refusal, refuse } from "../api/Failure.ts"
@@ -11,7 +11,7 @@ import { Journal } from "./Journal.ts"
 import { gatherKnowledge, missingKnowledge, namesEvent, nothing } from "./Knowledge.ts"
 import { type Answer, answerOf, decide, isRefused, keepAnswers, type Letter } from "./Letter.ts"
 import { LicenseLookups } from "./LicenseLookups.ts"
-import { LicenseStore, type Revisions } from "./LicenseStore.ts"
+import { LicenseStore } from "./LicenseStore.ts"
 
 /** How often a round is decided again after others changed the license meanwhile. */
 const attemptsMax = 8
@@ -33,8 +33,14 @@ export const makeRounds = Effect.gen(function* () {
   const journal = yield* Journal
   const clock = yield* Clock.Clock
 
-  /** Sends what was decided to the database; `settle` hears what came of it. */
-  const submit = (state: LicenseState, draft: Draft, answers: Answers, settle: (outcome: Outcome) => void): void => {
+  /** Sends what was decided to the database; `settle` hears what came of it. `confirmed`: the revisions were seen to hold. */
+  const submit = (
+    state: LicenseState,
+    draft: Draft,
+    answers: Answers,
+    confirmed: boolean,
+    settle: (outcome: Outcome) => void
+  ): void => {
     const settleIf = (holds: boolean): void => {
       if (holds) state.absorb(draft)
       settle(Exit.succeed(holds ? answers : "stale"))
@@ -48,17 +54,23 @@ export const makeRounds = Effect.gen(function* () {
     }
     let holds = true
     let failure: Exit.Exit<never> | undefined
-    let awaited = draft.seen.size === 0 ? 1 : 2
+    let awaited = (confirmed ? 0 : 1) + (draft.seen.size > 0 ? 1 : 0)
+    if (awaited === 0) {
+      settleIf(true)
+      return
+    }
     const one = (exit: Exit.Exit<unknown>): void => {
       if (Exit.isFailure(exit)) failure = Exit.failCause(exit.cause)
       if (--awaited > 0) return
       if (failure === undefined) settleIf(holds)
       else settle(failure)
     }
-    store.revisions(state.license.id, (exit) => {
-      if (Exit.isSuccess(exit)) holds = isCurrent(state, exit.value)
-      one(exit)
-    })
+    if (!confirmed) {
+      store.revisions(state.license.id, (exit) => {
+        if (Exit.isSuccess(exit)) holds = exit.value !== undefined && state.isAsOf(exit.value)
+        one(exit)
+      })
+    }
     if (draft.seen.size > 0) journal.note(Array.from(draft.seen.values()), one)
   }
 
@@ -68,6 +80,7 @@ export const makeRounds = Effect.gen(function* () {
     const state = held.state
     if (state === undefined) return letters.map((): Answer => Exit.fail(noLicense(held.licenseId)))
     const knowledge = yield* gatherKnowledge(lookups, state, letters, clock.currentTimeMillisUnsafe(), certain)
+    if (knowledge.holds === false) return "stale"
     const draft = new Draft(state, knowledge)
     const now = clock.currentTimeMillisUnsafe()
     if (!state.isReadyAt(now)) return "stale"
@@ -75,7 +88,9 @@ export const makeRounds = Effect.gen(function* () {
     if (!certain && letters.some((letter, index) => isRefused(decided[index]!) && namesEvent(letter)))
       return "uncertain"
     const answers = yield* keepAnswers(draft, letters, decided)
-    const outcome = yield* Effect.callback<Answers | "stale">((resume) => submit(state, draft, answers, resume))
+    const outcome = yield* Effect.callback<Answers | "stale">((resume) =>
+      submit(state, draft, answers, knowledge.holds === true, resume)
+    )
     // A refusal is kept by nobody here, whatever an attempt before this one had drafted.
     if (outcome !== "stale" && draft.changed)
       for (const [index, letter] of letters.entries()) if (!isRefused(decided[index]!)) letter.committed?.()
@@ -109,6 +124,7 @@ export const makeRounds = Effect.gen(function* () {
       state,
       draft,
       letters.map((letter, index) => answerOf(letter, decided[index]!)),
+      false,
       settle
     )
     return true
@@ -122,9 +138,3 @@ export const makeRounds = Effect.gen(function* () {
 })
 
 const noLicense = (licenseId: string): Refusal => refuse("NOT_FOUND", `No license has the id ${licenseId}.`, "id")
-
-const isCurrent = ({ license, policy, catalogRevision }: LicenseState, current: Revisions | undefined): boolean =>
-  current !== undefined &&
-  current.license === license.revision &&
-  current.policy === policy.revision &&
-  current.catalog === catalogRevision

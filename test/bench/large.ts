@@ -107,6 +107,8 @@ const program = Effect.gen(function* () {
       yield* say(`${policy}: making the ${name} license`)
       targets.push(yield* crowded(management, session, product.id, `${policy}-${name}`, rules, size))
     }
+    // A server that has run for a while has old segments of its log to write over; a new one would make each while commits wait.
+    yield* session.values("CHECKPOINT")
     const all = targets.map((target) => operationsOf(base, target, Number(flags.connections)))
     for (const [index, { name }] of all[0]!.operations.entries()) {
       if (only !== undefined && !only.includes(name)) continue
