@@ -6,6 +6,7 @@ import { type ChildProcess, spawn } from "node:child_process"
 import { once } from "node:events"
 import { closeSync, openSync, readFileSync } from "node:fs"
 import { createServer } from "node:net"
+import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 
 export const root = fileURLToPath(new URL("../..", import.meta.url))
@@ -19,6 +20,8 @@ export interface Running {
 }
 
 export interface Start {
+  /** The checkout that is run, with its packages installed. Default: this one. */
+  readonly folder?: string
   /** What comes after the program's name. */
   readonly args: ReadonlyArray<string>
   readonly runtime?: Runtime
@@ -30,29 +33,30 @@ export interface Start {
 
 export type Runtime = "node" | "deno"
 
-const programs = { node: `${root}node_modules/.bin/node`, deno: `${root}node_modules/.bin/deno` }
 /** As `npm start` does: what was compiled once is not compiled, nor are its types taken away, at the next start. */
-const compiled = { NODE_COMPILE_CACHE: `${root}node_modules/.cache/compiled` }
+const compiledIn = (folder: string) => ({ NODE_COMPILE_CACHE: join(folder, "node_modules/.cache/compiled") })
 /** What `npm start` tells Node, so that what is toured and measured is what is run. */
-const { scripts } = JSON.parse(readFileSync(`${root}package.json`, "utf8")) as { scripts: { start: string } }
-const nodeOptions = scripts.start.split(" ").filter((word) => word.startsWith("--"))
+const nodeOptions = (folder: string): ReadonlyArray<string> => {
+  const { scripts } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as { scripts: { start: string } }
+  return scripts.start.split(" ").filter((word) => word.startsWith("--"))
+}
 const leading = { node: [], deno: ["run", "--allow-all"] }
 
 /** The service itself. */
 export const startService = (options: Omit<Start, "args" | "settings"> & { settings: Record<string, string> }) =>
   start({
     ...options,
-    args: [...(options.runtime === "deno" ? [] : nodeOptions), "src/main.ts", "serve"],
+    args: [...(options.runtime === "deno" ? [] : nodeOptions(options.folder ?? root)), "src/main.ts", "serve"],
     settings: (port) => ({ LICENSING_HOST: "127.0.0.1", LICENSING_PORT: String(port), ...options.settings })
   })
 
 /** Any HTTP server with a /readyz. Settles when that answers 200. */
-export const start = async ({ args, log, runtime = "node", settings }: Start): Promise<Running> => {
+export const start = async ({ args, folder = root, log, runtime = "node", settings }: Start): Promise<Running> => {
   const port = await freePort()
   const output = openSync(log, "a")
-  const child = spawn(programs[runtime], [...leading[runtime], ...args], {
-    cwd: root,
-    env: { ...compiled, ...inherited(), ...settings(port) },
+  const child = spawn(join(folder, "node_modules/.bin", runtime), [...leading[runtime], ...args], {
+    cwd: folder,
+    env: { ...compiledIn(folder), ...inherited(), ...settings(port) },
     stdio: ["ignore", output, output]
   })
   closeSync(output)

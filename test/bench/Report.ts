@@ -85,6 +85,17 @@ export const targetsOf = (operation: Operation, service: Row, baseline: Row): Re
   ]
 }
 
+/** What an operation costs here beside another checkout: below 1 is less. */
+export const comparisonOf = (operation: Operation, service: Row, other: Row) => ({
+  operation,
+  "requests/s": rounded(service.requests_per_second / other.requests_per_second),
+  p99: rounded(service.p99_ms / other.p99_ms),
+  "CPU/request": rounded(service.cpu_us_per_request / other.cpu_us_per_request),
+  "PostgreSQL's/request": rounded(
+    service.postgres_cpu_seconds / service.answered / (other.postgres_cpu_seconds / other.answered)
+  )
+})
+
 export const miscountedTarget = (operation: Operation, miscounted: number): Target => ({
   operation,
   target: "miscounted: 0",

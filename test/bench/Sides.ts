@@ -4,14 +4,15 @@ import { randomBytes } from "node:crypto"
 import { once } from "node:events"
 import { chmodSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
-import { join } from "node:path"
+import { join, resolve } from "node:path"
 import { Context, Effect, Layer, Redacted } from "effect"
 import { type Running, root, start, startService } from "../../infra/scripts/service.ts"
 import { EmbeddedPostgres } from "../../src/postgres/EmbeddedPostgres.ts"
 import { openSession } from "../../src/postgres/Postgres.ts"
 import type { Order, Reply } from "./drive.ts"
 
-export type SideName = "service" | "baseline"
+/** `other`: the service of another checkout. */
+export type SideName = "service" | "other" | "baseline"
 
 export interface Side {
   readonly name: SideName
@@ -41,13 +42,13 @@ export const startPostgres = Effect.fnUntraced(function* (directory: string) {
 export const startSide = Effect.fnUntraced(function* (
   name: SideName,
   server: Redacted.Redacted<string>,
-  options: { readonly directory: string; readonly connections: number }
+  options: { readonly directory: string; readonly connections: number; readonly against?: string | undefined }
 ) {
   const token = `bench_${randomBytes(32).toString("base64url")}`
   const database = yield* createDatabase(name, server)
   const log = join(options.directory, `${name}.log`)
   const running = yield* Effect.acquireRelease(
-    Effect.promise(() => servers[name](database, token, log)),
+    Effect.promise(() => servers[name]({ database, token, log, against: options.against })),
     (running) => Effect.promise(() => running.stop())
   )
   const driver = yield* startDriver([running.base, token, String(options.connections)])
@@ -62,14 +63,23 @@ const createDatabase = Effect.fnUntraced(function* (name: SideName, server: Reda
   return url.href
 }, Effect.scoped)
 
-const servers: Record<SideName, (database: string, token: string, log: string) => Promise<Running>> = {
-  service: (database, token, log) =>
+interface Starting {
+  readonly database: string
+  readonly token: string
+  readonly log: string
+  readonly against: string | undefined
+}
+
+const serviceOf =
+  (folderOf: (starting: Starting) => string) =>
+  (starting: Starting): Promise<Running> =>
     startService({
-      log,
+      folder: folderOf(starting),
+      log: starting.log,
       settings: {
-        LICENSING_DATABASE_URL: database,
+        LICENSING_DATABASE_URL: starting.database,
         LICENSING_MASTER_KEY: randomBytes(32).toString("base64"),
-        LICENSING_BOOTSTRAP_TOKEN: token,
+        LICENSING_BOOTSTRAP_TOKEN: starting.token,
         LICENSING_LOG_LEVEL: "warning",
         // The driver is one client that asks more than any limit allows.
         LICENSING_RATE_RUNTIME: "0",
@@ -77,8 +87,12 @@ const servers: Record<SideName, (database: string, token: string, log: string) =
         LICENSING_RATE_MANAGEMENT: "0",
         LICENSING_RATE_FAILURES: "0"
       }
-    }),
-  baseline: (database, token, log) =>
+    })
+
+const servers: Record<SideName, (starting: Starting) => Promise<Running>> = {
+  service: serviceOf(() => root),
+  other: serviceOf(({ against }) => resolve(against ?? root)),
+  baseline: ({ database, log, token }) =>
     start({
       log,
       args: ["test/bench/baseline.ts"],

@@ -2,7 +2,11 @@
  * Measures the service against the hand-written baseline, in turns on one PostgreSQL server, so that both see the same machine.
  *
  *   npm run bench -- [--rounds 3] [--seconds 8] [--warmup 3] [--connections 64] [--licenses 1000]
- *                    [--only validate,consume,hot,activate,lease] [--side service|baseline] [--memory] [--json] [--assert]
+ *                    [--only validate,consume,hot,activate,lease] [--side service|baseline] [--against <folder>]
+ *                    [--memory] [--json] [--assert]
+ *
+ * --against compares with the service of another checkout (its packages installed) in the place of the baseline, to tell what a change
+ * costs: of 4 rounds and more, for what a machine does besides easily moves one by a tenth.
  *
  * lease: checkout, heartbeat and checkin of a floating seat in turn, each of them a request; at the end all seats are asked for at
  * once, and one more. --memory uses 10,000 licenses once each instead and tells the service's peak memory. --assert ends with 1 where a target
@@ -14,7 +18,16 @@ import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Effect } from "effect"
 import { type Operation, operations } from "./Load.ts"
 import { cpuSeconds, cpuSecondsOfFamily, peakMegabytes } from "./Processes.ts"
-import { memoryTarget, miscountedTarget, type Round, rowOf, type Target, table, targetsOf } from "./Report.ts"
+import {
+  comparisonOf,
+  memoryTarget,
+  miscountedTarget,
+  type Round,
+  rowOf,
+  type Target,
+  table,
+  targetsOf
+} from "./Report.ts"
 import { folder, type Side, type SideName, startPostgres, startSide } from "./Sides.ts"
 
 const { values: flags } = parseArgs({
@@ -26,13 +39,14 @@ const { values: flags } = parseArgs({
     licenses: { type: "string" },
     only: { type: "string" },
     side: { type: "string" },
+    against: { type: "string" },
     memory: { type: "boolean", default: false },
     json: { type: "boolean", default: false },
     assert: { type: "boolean", default: false }
   }
 })
 
-const sideNames: ReadonlyArray<SideName> = ["service", "baseline"]
+const sideNames: ReadonlyArray<SideName> = ["service", flags.against === undefined ? "baseline" : "other"]
 const licensesOf = { load: 1000, memory: 10_000 }
 
 const chosen = <A extends string>(all: ReadonlyArray<A>, given: string | undefined, what: string): ReadonlyArray<A> => {
@@ -85,18 +99,20 @@ const measure = Effect.fnUntraced(function* (operation: Operation, sides: Readon
   for (const side of sides) {
     const { miscounted } = yield* Effect.promise(() => side.order({ do: "compare", operation }, "compared"))
     if (side.name === "service") targets.push(miscountedTarget(operation, miscounted))
-    else if (miscounted !== 0) yield* say(`the baseline miscounted ${miscounted} in ${operation}`)
+    else if (miscounted !== 0) yield* say(`${side.name} miscounted ${miscounted} in ${operation}`)
   }
   const rows = sides.map(({ name }) => rowOf(operation, name, rounds))
-  const [service, baseline] = sideNames.map((name) => rows.find((row) => row.side === name))
+  const sideOf = (name: SideName) => rows.find((row) => row.side === name)
+  const [service, baseline, other] = [sideOf("service"), sideOf("baseline"), sideOf("other")]
   if (service && baseline) targets.unshift(...targetsOf(operation, service, baseline))
-  return { rows, targets }
+  const comparisons = service && other ? [comparisonOf(operation, service, other)] : []
+  return { rows, targets, comparisons }
 })
 
 const compareSides = Effect.gen(function* () {
   const directory = yield* folder
   const postgres = yield* startPostgres(directory)
-  const options = { directory, connections: Number(flags.connections) }
+  const options = { directory, connections: Number(flags.connections), against: flags.against }
   const sides = yield* Effect.forEach(chosen(sideNames, flags.side, "side"), (name) =>
     startSide(name, postgres.url, options)
   )
@@ -110,6 +126,7 @@ const compareSides = Effect.gen(function* () {
       peak_megabytes: peakMegabytes(pid),
       driver_peak_megabytes: peakMegabytes(driverPid)
     })),
+    comparisons: measured.flatMap(({ comparisons }) => comparisons),
     targets: measured.flatMap(({ targets }) => targets)
   }
 })
@@ -129,13 +146,16 @@ const touchMany = Effect.gen(function* () {
   return {
     rows: [{ licenses, peak_megabytes_made: made, peak_megabytes_used: touched }],
     memory: [],
+    comparisons: [],
     targets: [memoryTarget(licenses, peakMegabytes(side.pid)), miscountedTarget(operation, miscounted)]
   }
 })
 
 const program = Effect.gen(function* () {
   const result = yield* flags.memory ? touchMany : compareSides
-  const tables = [result.rows, result.memory, result.targets].filter((records) => records.length > 0)
+  const tables = [result.rows, result.memory, result.comparisons, result.targets].filter(
+    (records) => records.length > 0
+  )
   const text = flags.json ? JSON.stringify(result, null, 2) : tables.map(table).join("\n\n")
   yield* Effect.sync(() => process.stdout.write(`${text}\n`))
   if (flags.assert && result.targets.some(({ holds }) => !holds)) {
