@@ -2,6 +2,17 @@
 
 CREATE EXTENSION pg_trgm;
 
+CREATE FUNCTION append_event()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+BEGIN
+  INSERT INTO event_log (sequence, event_type, actor_type, actor_id, resource_type, resource_id, ip_address, metadata, created_at)
+  VALUES (NEW.sequence, NEW.event_type, NEW.actor_type, NEW.actor_id, NEW.resource_type, NEW.resource_id, NEW.ip_address,
+    NEW.metadata, NEW.created_at);
+  RETURN NEW;
+END $function$;
+
 CREATE FUNCTION demand(holds boolean, state text, message text)
  RETURNS boolean
  LANGUAGE plpgsql
@@ -176,6 +187,25 @@ CREATE UNIQUE INDEX devices_binding_key ON devices USING btree (license_id, bind
 CREATE INDEX devices_page ON devices USING btree (license_id, created_at DESC, id DESC);
 CREATE INDEX devices_status_page ON devices USING btree (license_id, status, created_at DESC, id DESC);
 
+CREATE TABLE event_log (
+  sequence bigint NOT NULL,
+  event_type text NOT NULL,
+  actor_type text NOT NULL,
+  actor_id text NOT NULL,
+  resource_type text NOT NULL,
+  resource_id text,
+  ip_address text,
+  metadata jsonb NOT NULL,
+  created_at timestamp with time zone NOT NULL,
+  CONSTRAINT events_pkey PRIMARY KEY (sequence),
+  CONSTRAINT events_actor_type_check CHECK ((actor_type = ANY (ARRAY['api_key'::text, 'license'::text, 'oidc_subject'::text, 'system'::text])))
+);
+CREATE INDEX events_actor_type ON event_log USING btree (actor_type, sequence DESC) WITH (deduplicate_items=off);
+CREATE INDEX events_of_license ON event_log USING btree (((metadata ->> 'license_id'::text)), sequence DESC) WITH (deduplicate_items=off) WHERE (resource_type = ANY (ARRAY['device'::text, 'lease'::text]));
+CREATE INDEX events_resource ON event_log USING btree (resource_id, sequence DESC) WITH (deduplicate_items=off);
+CREATE INDEX events_resource_type ON event_log USING btree (resource_type, sequence DESC) WITH (deduplicate_items=off);
+CREATE INDEX events_type ON event_log USING btree (event_type, sequence DESC) WITH (deduplicate_items=off);
+
 CREATE TABLE event_sequence (
   "only" boolean DEFAULT true NOT NULL,
   last bigint NOT NULL,
@@ -193,25 +223,6 @@ CREATE TABLE event_spans (
   last_at timestamp with time zone NOT NULL,
   CONSTRAINT event_spans_pkey PRIMARY KEY (last_sequence)
 );
-
-CREATE TABLE events (
-  sequence bigint NOT NULL,
-  event_type text NOT NULL,
-  actor_type text NOT NULL,
-  actor_id text NOT NULL,
-  resource_type text NOT NULL,
-  resource_id text,
-  ip_address text,
-  metadata jsonb NOT NULL,
-  created_at timestamp with time zone NOT NULL,
-  CONSTRAINT events_pkey PRIMARY KEY (sequence),
-  CONSTRAINT events_actor_type_check CHECK ((actor_type = ANY (ARRAY['api_key'::text, 'license'::text, 'oidc_subject'::text, 'system'::text])))
-);
-CREATE INDEX events_actor_type ON events USING btree (actor_type, sequence DESC) WITH (deduplicate_items=off);
-CREATE INDEX events_of_license ON events USING btree (((metadata ->> 'license_id'::text)), sequence DESC) WITH (deduplicate_items=off) WHERE (resource_type = ANY (ARRAY['device'::text, 'lease'::text]));
-CREATE INDEX events_resource ON events USING btree (resource_id, sequence DESC) WITH (deduplicate_items=off);
-CREATE INDEX events_resource_type ON events USING btree (resource_type, sequence DESC) WITH (deduplicate_items=off);
-CREATE INDEX events_type ON events USING btree (event_type, sequence DESC) WITH (deduplicate_items=off);
 
 CREATE TABLE features (
   id text NOT NULL,
@@ -563,11 +574,17 @@ CREATE TABLE usage_ledger (
   actor_id text NOT NULL,
   request_id text NOT NULL,
   occurred_at timestamp with time zone NOT NULL,
+  event_sequence bigint,
+  event_feature_code text,
+  event_ip_address text,
   CONSTRAINT usage_ledger_pkey PRIMARY KEY (sequence),
-  CONSTRAINT usage_ledger_action_check CHECK ((action = ANY (ARRAY['consume'::text, 'reset'::text, 'top_up'::text, 'set_limit'::text])))
+  CONSTRAINT usage_ledger_action_check CHECK ((action = ANY (ARRAY['consume'::text, 'reset'::text, 'top_up'::text, 'set_limit'::text]))),
+  CONSTRAINT usage_ledger_event_check CHECK (((event_sequence IS NULL) OR ((action = 'consume'::text) AND (actor_type = 'license'::text) AND (event_feature_code IS NOT NULL) AND (event_id IS NOT NULL) AND (device_id IS NOT NULL))))
 );
+CREATE UNIQUE INDEX usage_ledger_event ON usage_ledger USING btree (event_sequence) WITH (deduplicate_items=off) WHERE (event_sequence IS NOT NULL);
 CREATE UNIQUE INDEX usage_ledger_event_id ON usage_ledger USING btree (license_id, event_id) WHERE (event_id IS NOT NULL);
 CREATE INDEX usage_ledger_license ON usage_ledger USING btree (license_id, sequence) WITH (deduplicate_items=off);
+CREATE UNIQUE INDEX usage_ledger_license_event ON usage_ledger USING btree (license_id, event_sequence) WITH (deduplicate_items=off) WHERE (event_sequence IS NOT NULL);
 CREATE INDEX usage_ledger_time ON usage_ledger USING brin (occurred_at) WITH (pages_per_range='32', autosummarize='on');
 
 CREATE TABLE usage_rollup (
@@ -673,9 +690,43 @@ ALTER TABLE report_export_chunks ADD CONSTRAINT report_export_chunks_export_id_f
 ALTER TABLE subscriptions ADD CONSTRAINT subscriptions_customer_id_fkey FOREIGN KEY (customer_id) REFERENCES customers(id);
 ALTER TABLE subscriptions ADD CONSTRAINT subscriptions_product_id_fkey FOREIGN KEY (product_id) REFERENCES products(id);
 
+CREATE VIEW events AS
+ SELECT sequence,
+    event_type,
+    actor_type,
+    actor_id,
+    resource_type,
+    resource_id,
+    ip_address,
+    metadata,
+    created_at
+   FROM ( SELECT event_log.sequence,
+            event_log.event_type,
+            event_log.actor_type,
+            event_log.actor_id,
+            event_log.resource_type,
+            event_log.resource_id,
+            event_log.ip_address,
+            event_log.metadata,
+            event_log.created_at
+           FROM event_log
+        UNION ALL
+         SELECT usage_ledger.event_sequence AS sequence,
+            'usage.consumed'::text AS event_type,
+            'license'::text AS actor_type,
+            usage_ledger.actor_id,
+            'license'::text AS resource_type,
+            usage_ledger.license_id AS resource_id,
+            usage_ledger.event_ip_address AS ip_address,
+            jsonb_strip_nulls(jsonb_build_object('feature_id', usage_ledger.feature_id, 'feature_code', usage_ledger.event_feature_code, 'amount', usage_ledger.amount, 'event_id', usage_ledger.event_id, 'balance_after', usage_ledger.balance_after, 'max_after', usage_ledger.max_after, 'device_id', usage_ledger.device_id, 'request_id', usage_ledger.request_id)) AS metadata,
+            usage_ledger.occurred_at AS created_at
+           FROM usage_ledger) event
+  WHERE (sequence IS NOT NULL);
+
 CREATE TRIGGER customers_counted AFTER INSERT OR DELETE ON customers FOR EACH ROW EXECUTE FUNCTION keep_count();
 CREATE TRIGGER devices_counted AFTER INSERT OR DELETE ON devices FOR EACH ROW EXECUTE FUNCTION keep_status_count();
 CREATE TRIGGER devices_recounted AFTER UPDATE OF status ON devices FOR EACH ROW WHEN ((old.status IS DISTINCT FROM new.status)) EXECUTE FUNCTION keep_status_count();
+CREATE TRIGGER events_appended INSTEAD OF INSERT ON events FOR EACH ROW EXECUTE FUNCTION append_event();
 CREATE TRIGGER licenses_counted AFTER INSERT OR DELETE ON licenses FOR EACH ROW EXECUTE FUNCTION keep_status_count();
 CREATE TRIGGER licenses_recounted AFTER UPDATE OF status ON licenses FOR EACH ROW WHEN ((old.status IS DISTINCT FROM new.status)) EXECUTE FUNCTION keep_status_count();
 CREATE TRIGGER products_counted AFTER INSERT OR DELETE ON products FOR EACH ROW EXECUTE FUNCTION keep_count();

@@ -3,6 +3,7 @@
  * Each cell was decided by the rules themselves on records made for it, so the page says what the service does.
  */
 import { statuses } from "../../src/api/Failure.ts"
+import { isUsage } from "../../src/events/EventLog.ts"
 import * as Activation from "../../src/licenses/Activation.ts"
 import * as DeviceActions from "../../src/licenses/DeviceActions.ts"
 import * as Floating from "../../src/licenses/Floating.ts"
@@ -36,7 +37,7 @@ type Commands = Readonly<Record<string, Asked>>
 /** The state that follows, `–` where nothing was changed, or the refusal. */
 const cellOf = (to: string | undefined, { after, refused }: Decided): string => {
   if (refused !== undefined) return `${statuses[refused]} ${refused}`
-  return after.changed || after.events.length > 0 ? (to ?? "–") : "–"
+  return after.changed || after.entries.length > 0 ? (to ?? "–") : "–"
 }
 
 const token = { keyHash, tokenHash }
@@ -117,7 +118,7 @@ const effects = Object.entries(whole)
     return {
       name,
       cells: [
-        after.events.map(({ event_type }) => event_type).join(", "),
+        after.entries.flatMap((entry) => (isUsage(entry) ? [] : entry.event_type)).join(", "),
         happened("active", after.deviceById(slot.id)?.status),
         happened("active", after.deviceById(seat.id)?.status),
         happened("live", after.leaseByToken(tokenHash)?.status),

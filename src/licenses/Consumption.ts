@@ -7,7 +7,7 @@ import { runtimeNeeds } from "./Activation.ts"
 import { type AdmissionCode, activeDeviceOnly, admit, isRefused, type RuntimeCommand } from "./Admission.ts"
 import { type Entitlement, entitlementOf } from "./Entitlement.ts"
 import { accept, type Refused, type Rule, reject } from "./LicenseCommand.ts"
-import type { Assignment, DeviceRecord, LicenseView } from "./LicenseState.ts"
+import type { Assignment, DeviceRecord, LedgerEntry, LicenseView } from "./LicenseState.ts"
 
 export interface ConsumeCommand extends RuntimeCommand {
   readonly feature_code: string
@@ -55,7 +55,7 @@ export const consume: Rule<ConsumeCommand, Entitlement, AdmissionCode | UsageCod
           { ...assignment, total_consumptions: assignment.total_consumptions + command.amount, updated_at: now }
         ],
         ledger: [entry(assignment, device, command)],
-        events: usageEvents(view, assignment, device, command)
+        events: marksReached(view, assignment, device, command)
       },
       reply
     )
@@ -93,9 +93,11 @@ const usable = (view: LicenseView, command: ConsumeCommand, now: number): Assign
   return assignment
 }
 
-const entry = (assignment: Assignment, device: DeviceRecord, command: ConsumeCommand) => ({
+/** The row of the ledger, which is the event `usage.consumed`. */
+const entry = (assignment: Assignment, device: DeviceRecord, command: ConsumeCommand): LedgerEntry => ({
   feature_id: assignment.feature_id,
-  action: "consume" as const,
+  feature_code: assignment.feature_code,
+  action: "consume",
   event_id: command.event_id,
   amount: command.amount,
   balance_after: assignment.total_consumptions + command.amount,
@@ -103,7 +105,8 @@ const entry = (assignment: Assignment, device: DeviceRecord, command: ConsumeCom
   device_id: device.id
 })
 
-const usageEvents = (
+/** What the consumption has reached. */
+const marksReached = (
   view: LicenseView,
   assignment: Assignment,
   device: DeviceRecord,
@@ -112,25 +115,26 @@ const usageEvents = (
   const before = assignment.total_consumptions
   const after = before + command.amount
   const quota = assignment.max_consumptions
-  const metadata = {
-    feature_id: assignment.feature_id,
-    feature_code: assignment.feature_code,
-    amount: command.amount,
-    event_id: command.event_id,
-    balance_after: after,
-    ...(quota === undefined ? undefined : { max_after: quota }),
-    device_id: device.id
-  }
+  if (quota === undefined || after < quota * thresholdShare) return none
   const event = (event_type: NewEvent["event_type"]): NewEvent => ({
     event_type,
     resource_type: "license",
     resource_id: view.license.id,
-    metadata
+    metadata: {
+      feature_id: assignment.feature_id,
+      feature_code: assignment.feature_code,
+      amount: command.amount,
+      event_id: command.event_id,
+      balance_after: after,
+      max_after: quota,
+      device_id: device.id
+    }
   })
-  const crosses = (mark: number) => quota !== undefined && before < mark && after >= mark
+  const crosses = (mark: number) => before < mark && after >= mark
   return [
-    event("usage.consumed"),
-    ...(crosses((quota ?? 0) * thresholdShare) ? [event("usage.threshold_reached")] : []),
-    ...(crosses(quota ?? 0) ? [event("usage.exhausted")] : [])
+    ...(crosses(quota * thresholdShare) ? [event("usage.threshold_reached")] : []),
+    ...(crosses(quota) ? [event("usage.exhausted")] : [])
   ]
 }
+
+const none: ReadonlyArray<NewEvent> = []

@@ -3,7 +3,7 @@
  * not come about.
  */
 import type { AnswerRow } from "../api/KeptAnswer.ts"
-import type { EventRow, NewEvent, UsageRow } from "../events/EventLog.ts"
+import type { Entry } from "../events/EventLog.ts"
 import { bindingKey, isActiveContainer, keyOf, type LicenseState, sortedByCode } from "./CommittedState.ts"
 import type { Knowledge } from "./Knowledge.ts"
 import type { Origin } from "./LicenseCommand.ts"
@@ -26,7 +26,7 @@ import type {
 } from "./LicenseState.ts"
 import { isOverdue } from "./Lifecycle.ts"
 import { LeaseChanges } from "./LiveLeases.ts"
-import { clockOrigin, recorded } from "./Recording.ts"
+import { clockOrigin, entered, recorded } from "./Recording.ts"
 import { drop, noEntries, put } from "./SmallMap.ts"
 
 export class Draft implements LicenseView {
@@ -39,8 +39,8 @@ export class Draft implements LicenseView {
   changedAssignments = noEntries<Assignment>()
   /** By feature id. */
   removedAssignments = noEntries<true>()
-  readonly ledger: Array<UsageRow> = []
-  readonly events: Array<EventRow> = []
+  /** Events and rows of the ledger, in the order in which they were decided. */
+  readonly entries: Array<Entry> = []
   /** Answers to be kept with the change, of requests with an Idempotency-Key. */
   readonly answers: Array<AnswerRow> = []
   /** When all devices beyond those known here were reset. */
@@ -234,19 +234,16 @@ export class Draft implements LicenseView {
       this.removedAssignments = put(this.removedAssignments, featureId, true)
     }
     for (const lease of changes.leases ?? []) this.leases.put(lease)
+    // A consumption ahead of what it has reached: its row is its event.
     for (const entry of changes.ledger ?? []) this.enter(entry, origin, now)
-    this.record(changes.events, origin, now)
+    for (const event of changes.events ?? []) this.entries.push(recorded(event, origin, now))
   }
 
-  private record(events: ReadonlyArray<NewEvent> | undefined, origin: Origin, now: number): void {
-    for (const event of events ?? []) this.events.push(recorded(event, origin, now))
-  }
-
-  private enter(entry: LedgerEntry, { actor_type, actor_id, request_id }: Origin, now: number): void {
-    this.ledger.push({ ...entry, license_id: this.license.id, actor_type, actor_id, request_id, occurred_at: now })
-    const assignment = this.assignmentById(entry.feature_id)
-    if (entry.event_id !== undefined && assignment !== undefined) {
-      this.counts = put(this.counts, entry.event_id, { feature_code: assignment.feature_code, amount: entry.amount })
+  private enter(entry: LedgerEntry, origin: Origin, now: number): void {
+    this.entries.push(entered(entry, this.license.id, origin, now))
+    const { amount, event_id, feature_code } = entry
+    if (event_id !== undefined && feature_code !== undefined) {
+      this.counts = put(this.counts, event_id, { feature_code, amount })
     }
   }
 }

@@ -47,7 +47,7 @@ export class HeartbeatSweep extends Context.Service<
         yield* writeDevices(sql, silent, now)
         yield* writeLicenses(sql, licenses, silent, now)
         const events = silent.map((device) => silenceEvent(device.license_id, device.id))
-        yield* appendRows(byClock(events, now), [])
+        yield* appendRows(byClock(events, now))
         return { found: silent.length === devicesMax ? batchSize : found.length, done: licenses.length }
       })
 

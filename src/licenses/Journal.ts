@@ -7,7 +7,7 @@
 import { Clock, Context, Effect, Exit, Layer, Random, Schedule } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import { insertAnswers } from "../auth/KeptAnswers.ts"
-import { EventLog, type EventRow, type UsageRow } from "../events/EventLog.ts"
+import { type Entry, EventLog } from "../events/EventLog.ts"
 import { gather, type Push } from "../postgres/Gather.ts"
 import { Postgres } from "../postgres/Postgres.ts"
 import { isChangedMeanwhile, isForeignKeyViolation, violates } from "../postgres/Sql.ts"
@@ -55,23 +55,22 @@ export class Journal extends Context.Service<
       /** Everything that belongs to the drafts, behind their fence. Events come last, for their counter's lock does. */
       const rowsOf = (
         drafts: ReadonlyArray<Draft>,
-        append: (events: ReadonlyArray<EventRow>, usage: ReadonlyArray<UsageRow>) => Write
+        append: (entries: ReadonlyArray<Entry>) => Write
       ): ReadonlyArray<Write> => {
-        const events = drafts.flatMap((draft) => draft.events)
-        const usage = drafts.flatMap((draft) => draft.ledger)
+        const entries = drafts.flatMap((draft) => draft.entries)
         const answers = drafts.flatMap((draft) => draft.answers)
         return [
           ...Statements.rowsOf(sql, drafts),
           ...(answers.length === 0 ? [] : [insertAnswers(sql, answers)]),
-          ...(events.length + usage.length === 0 ? [] : [append(events, usage)])
+          ...(entries.length === 0 ? [] : [append(entries)])
         ]
       }
 
       /** The whole group in one round trip: it holds and is committed as it stands, or nothing of it is written. */
       const writeAll = Effect.fnUntraced(function* (drafts: ReadonlyArray<Draft>, group: Fence.Group) {
         let queued = false
-        const append = (events: ReadonlyArray<EventRow>, usage: ReadonlyArray<UsageRow>) =>
-          Effect.map(appendAtOnce(events, usage), (some) => {
+        const append = (entries: ReadonlyArray<Entry>) =>
+          Effect.map(appendAtOnce(entries), (some) => {
             queued = some
           })
         yield* atOnce([Fence.fenceAll(sql, group, drafts), ...rowsOf(drafts, append)])

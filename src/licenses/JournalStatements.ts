@@ -2,6 +2,7 @@
 import { Effect } from "effect"
 import type { SqlClient, SqlError } from "effect/sql"
 import { resettableStatuses } from "../devices/Transitions.ts"
+import { isUsage } from "../events/EventLog.ts"
 import { columns } from "../postgres/Parameters.ts"
 import type { Draft } from "./Draft.ts"
 import type { Assignment, DeviceRecord, LeaseRecord } from "./LicenseState.ts"
@@ -29,7 +30,7 @@ export const rowsOf = (sql: SqlClient.SqlClient, drafts: Drafts): ReadonlyArray<
 
 /** The licenses whose drafts count an event id that was counted before. */
 export const repeating = (sql: SqlClient.SqlClient, drafts: Drafts) => {
-  const rows = drafts.flatMap((draft) => draft.ledger.filter(({ event_id }) => event_id !== undefined))
+  const rows = drafts.flatMap((draft) => draft.entries.filter(isUsage).filter(({ event_id }) => event_id !== undefined))
   return Effect.map(
     sql<{ readonly license_id: string }>`
       SELECT DISTINCT license_id FROM usage_ledger JOIN unnest(

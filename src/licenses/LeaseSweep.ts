@@ -50,8 +50,7 @@ export class LeaseSweep extends Context.Service<
           byClock(
             lapsed!.map((lease) => lapseEvent(lease.license_id, lease)),
             now
-          ),
-          []
+          )
         )
         return found
       })

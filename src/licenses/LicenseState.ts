@@ -130,6 +130,8 @@ export interface LedgerEntry {
   readonly balance_after: number
   readonly max_after?: number | undefined
   readonly device_id?: string | undefined
+  /** Of a consumption, which is an event by itself: it must tell what no record may tell later. */
+  readonly feature_code?: string | undefined
 }
 
 /** A consumption that was counted before, as the ledger holds it. */

@@ -78,7 +78,7 @@ export const makeBatches = Effect.fnUntraced(function* (name: string) {
       Effect.gen(function* () {
         const { now, due, events, batch } = yield* decide(true)
         if (due.length > 0) yield* write(due, now)
-        yield* appendRows(events, [])
+        yield* appendRows(events)
         return batch
       })
     )
@@ -86,7 +86,7 @@ export const makeBatches = Effect.fnUntraced(function* (name: string) {
       const { now, due, events, batch } = yield* decide(false)
       if (due.length === 0) return batch
       let queued = false
-      const append = Effect.map(appendAtOnce(events, []), (some) => {
+      const append = Effect.map(appendAtOnce(events), (some) => {
         queued = some
       })
       yield* retryTransaction(atOnce([alone(sql, name), write(due, now), append]))

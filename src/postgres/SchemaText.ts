@@ -6,8 +6,8 @@ import { SqlClient } from "effect/sql"
 const header = `-- The whole schema as the migrations leave it, for reading and for review. Generated; do not edit.`
 
 /**
- * The extensions, and every table of the schema public with its columns, constraints and indexes, functions and triggers; dies of
- * any other object.
+ * The extensions, and every table of the schema public with its columns, constraints and indexes, functions, views and triggers;
+ * dies of any other object.
  */
 export const schemaText = Effect.fn("SchemaText.schemaText")(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -22,6 +22,7 @@ export const schemaText = Effect.fn("SchemaText.schemaText")(function* () {
   const foreignKeys = yield* foreignKeyLines(sql)
   const indexes = yield* indexLines(sql)
   const functions = yield* functionLines(sql)
+  const views = yield* viewLines(sql)
   const triggers = yield* triggerLines(sql)
   const sections = [
     [header],
@@ -34,6 +35,7 @@ export const schemaText = Effect.fn("SchemaText.schemaText")(function* () {
     ]),
     // At the end, because a table may point at one that comes later in the alphabet.
     foreignKeys.map(({ definition }) => `${definition};`),
+    ...views.map(({ definition }) => [definition]),
     triggers.map(({ definition }) => `${definition};`)
   ]
   return `${sections
@@ -46,7 +48,7 @@ export const schemaText = Effect.fn("SchemaText.schemaText")(function* () {
 const unknownObjects = (sql: SqlClient.SqlClient) => sql<{ object: string }>`
   SELECT object FROM (
     SELECT oid, format('relation %s of kind %s', relname, relkind) AS object FROM pg_class
-    WHERE relnamespace = 'public'::regnamespace AND relkind NOT IN ('r', 'i')
+    WHERE relnamespace = 'public'::regnamespace AND relkind NOT IN ('r', 'i', 'v')
     UNION ALL SELECT oid, format('procedure %s', proname) FROM pg_proc
     WHERE pronamespace = 'public'::regnamespace AND prokind <> 'f'
     UNION ALL SELECT oid, format('type %s', typname) FROM pg_type
@@ -112,6 +114,10 @@ const functionLines = (sql: SqlClient.SqlClient) => sql<{ definition: string }>`
   WHERE pronamespace = 'public'::regnamespace AND prokind = 'f'
     AND NOT EXISTS (SELECT FROM pg_depend WHERE objid = routine.oid AND deptype = 'e')
   ORDER BY proname COLLATE "C"`
+
+const viewLines = (sql: SqlClient.SqlClient) => sql<{ definition: string }>`
+  SELECT format('CREATE VIEW %I AS%s%s', relname, chr(10), pg_get_viewdef(oid)) AS definition
+  FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind = 'v' ORDER BY relname COLLATE "C"`
 
 const triggerLines = (sql: SqlClient.SqlClient) => sql<{ definition: string }>`
   SELECT replace(pg_get_triggerdef(oid), ' ON public.', ' ON ') AS definition FROM pg_trigger WHERE NOT tgisinternal

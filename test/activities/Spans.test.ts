@@ -16,7 +16,7 @@ layer(layerActive(), { timeout: 60_000 })("A period of the feed", (it) => {
       const events = 5 * 4_096 + 100
       yield* sql`UPDATE event_sequence SET last = last + ${events}`
       yield* sql`
-        INSERT INTO events (sequence, event_type, actor_type, actor_id, resource_type, resource_id, metadata, created_at)
+        INSERT INTO event_log (sequence, event_type, actor_type, actor_id, resource_type, resource_id, metadata, created_at)
         SELECT n + 1, 'product.created', 'system', 'service', 'product', 'p' || n, '{}',
           to_timestamp(${start / 1_000}::int8) + n * interval '1 minute'
             - CASE WHEN n BETWEEN 13000 AND 13004 THEN interval '9000 minutes' ELSE interval '0' END

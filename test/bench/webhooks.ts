@@ -99,7 +99,7 @@ const insertBacklog = Effect.fnUntraced(function* (url: Redacted.Redacted<string
   yield* session.values(`
     WITH counter AS (UPDATE event_sequence SET last = last + ${events} RETURNING last - ${events} AS base),
     event AS (
-      INSERT INTO events (sequence, event_type, actor_type, actor_id, resource_type, resource_id, metadata, created_at)
+      INSERT INTO event_log (sequence, event_type, actor_type, actor_id, resource_type, resource_id, metadata, created_at)
       SELECT base + n, 'license.activated', 'license', 'lic_bench', 'license', 'lic_bench',
         '{"device_id": "dev_bench", "binding_kind": "hardware", "request_id": "req_bench"}', now()
       FROM counter, generate_series(1, ${events}) AS n RETURNING sequence, created_at

@@ -5,6 +5,7 @@ import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
 import * as fc from "fast-check"
 import { canonicalize, type Json } from "../../src/api/CanonicalJson.ts"
+import { type EventRow, isUsage } from "../../src/events/EventLog.ts"
 import { Draft } from "../../src/licenses/Draft.ts"
 import type { Knowledge } from "../../src/licenses/Knowledge.ts"
 import { LicenseStore } from "../../src/licenses/LicenseStore.ts"
@@ -77,9 +78,11 @@ const settledState = (state: NonNullable<Effect.Success<ReturnType<LicenseStore[
   const draft = new Draft(state, nothing)
   const changes = settle(draft, now)
   draft.settle(changes, now)
-  const events = draft.events.map((event) =>
-    wordsOf({ ...event, resource_id: event.resource_id ?? "", actor: `${event.actor_type} ${event.actor_id}` })
-  )
+  const events = draft.entries.map((event) => {
+    assert.isFalse(isUsage(event))
+    const { resource_id = "", actor_type, actor_id } = event as EventRow
+    return wordsOf({ ...(event as EventRow), resource_id, actor: `${actor_type} ${actor_id}` })
+  })
   return { draft, events, moved: changes !== undefined }
 }
 

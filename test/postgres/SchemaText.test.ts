@@ -41,7 +41,7 @@ CREATE INDEX aa_sample_n ON aa_sample USING btree (n DESC) WHERE (n > 5);`
   it.effect("fails on an object that it cannot show", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      yield* sql`CREATE VIEW hidden AS SELECT 1 AS one`
+      yield* sql`CREATE MATERIALIZED VIEW hidden AS SELECT 1 AS one`
       assert.isTrue(Exit.hasDies(yield* Effect.exit(schemaText())))
     })
   )

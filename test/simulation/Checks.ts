@@ -1,8 +1,12 @@
 /** What must hold of the rows by themselves after every step, whatever was asked, and of what callers were told over time. */
+import { isDeepStrictEqual } from "node:util"
+import { bindingKey } from "../../src/licenses/CommittedState.ts"
+import type { ConsumeCommand } from "../../src/licenses/Consumption.ts"
+import { addressOf } from "./Cluster.ts"
 import type { License } from "./model/Model.ts"
 import { liveLeases } from "./model/Model.ts"
 import type { Outcome } from "./Outcome.ts"
-import type { Stored } from "./Rows.ts"
+import type { Stored, StoredUsage } from "./Rows.ts"
 import type { Step } from "./Story.ts"
 import type { Order } from "./Verbs.ts"
 import { by, told, violation } from "./Violation.ts"
@@ -32,10 +36,53 @@ const checkLicense = (license: License): void => {
 /** As many events and ledger rows as their counters say, each event owed to the endpoint that takes all. */
 const checkTotals = ({ totals }: Stored): void => {
   const events = totals["events"]
-  for (const what of ["event counter", "last event", "deliveries"]) hold(`events and ${what}`, events, totals[what])
+  for (const what of ["event counter", "last event", "what is an event", "numbers of events", "deliveries"])
+    hold(`events and ${what}`, events, totals[what])
   for (const what of ["ledger counter", "last ledger row"])
     hold(`ledger rows and ${what}`, totals["ledger rows"], totals[what])
 }
+
+/**
+ * A row of the ledger is an event where it is a consumption, and nowhere else; in the order of the ledger, and telling what was
+ * asked for. What the feed shows of it is put together from the row by the database: here it is put together from the request.
+ */
+const checkConsumptions = ({ events, ledger, licenses }: Stored, orders: ReadonlyArray<Order>): void => {
+  const shown = new Map(events.filter(({ type }) => type === "usage.consumed").map((event) => [event.sequence, event]))
+  const used = ledger.filter(({ action }) => action === "consume")
+  hold("rows of the ledger that are events and are no consumptions", ledger.filter(isEvent).length, used.length)
+  hold("consumptions and their events", used.length, shown.size)
+  let before = 0
+  for (const row of used) {
+    const event = shown.get(row.event!)
+    const order = orders.find(({ request }) => request === row.request)
+    if (event === undefined || order === undefined) throw unknown(row)
+    if (event.sequence <= before) violation(`${told(row)} comes before the event of a row ahead of it`)
+    before = event.sequence
+    const { amount, binding, event_id, feature_code } = order.command as ConsumeCommand
+    const metadata = {
+      feature_id: row.feature,
+      feature_code,
+      amount,
+      event_id,
+      balance_after: row.balance,
+      ...(row.max === null ? {} : { max_after: row.max }),
+      device_id: licenses.get(order.subject)!.devices.get(bindingKey(binding))!.id,
+      request_id: order.request
+    }
+    const of = {
+      license: order.subject,
+      actor: `license ${order.subject}`,
+      address: addressOf(order) ?? null,
+      metadata
+    }
+    const is = { license: event.license, actor: event.actor, address: event.address, metadata: event.metadata }
+    if (!isDeepStrictEqual(is, of)) violation(`the event of a consumption is ${told(is)}, asked for was ${told(of)}`)
+  }
+}
+
+const unknown = (row: StoredUsage): never => violation(`nothing is known of ${told(row)}`)
+
+const isEvent = ({ event }: StoredUsage): boolean => event !== null
 
 /** Whoever changes what decisions rest on raises the license's revision, once in a transaction. */
 const checkFence = ({ unfenced }: Stored): void => {
@@ -61,6 +108,7 @@ export class Memory {
       checkTotals(stored)
       this.checkSequences(stored)
     })
+    by("consumptions", () => checkConsumptions(stored, orders))
     by("fence", () => checkFence(stored))
     by("counters", () => {
       for (const license of stored.licenses.values()) checkLicense(license)

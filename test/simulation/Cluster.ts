@@ -4,7 +4,7 @@ import type { SqlClient } from "effect/sql"
 import { isRefusal } from "../../src/api/Failure.ts"
 import { type AnswerRow, KeptAnswer } from "../../src/api/KeptAnswer.ts"
 import { RequestContext } from "../../src/api/RequestContext.ts"
-import { CurrentActor } from "../../src/auth/CurrentActor.ts"
+import { type Actor, CurrentActor } from "../../src/auth/CurrentActor.ts"
 import type { Dice } from "./Dice.ts"
 import type { Gate } from "./Gate.ts"
 import { makeNode, type Node, type Place } from "./Node.ts"
@@ -133,10 +133,11 @@ export class Cluster {
   private readonly glance = Effect.gen({ self: this }, function* () {
     const [seen] = yield* Effect.orDie(this.arena.side<{ readonly [what: string]: number }>`
       SELECT last, (SELECT count(*) FROM events) AS events, (SELECT count(*) FROM webhook_deliveries) AS deliveries,
+        (SELECT count(*) FROM event_log) + (SELECT count(*) FROM usage_ledger WHERE action = 'consume') AS rows,
         ledger_last, (SELECT count(*) FROM usage_ledger) AS entries FROM event_sequence`)
-    const { deliveries, entries, events, last, ledger_last } = seen!
+    const { deliveries, entries, events, last, ledger_last, rows } = seen!
     by("sequences", () => {
-      if (events !== last || deliveries !== last || entries !== ledger_last)
+      if (events !== last || rows !== last || deliveries !== last || entries !== ledger_last)
         violation(`a reader in the middle of it sees ${told(seen)}`)
     })
   })
@@ -190,6 +191,16 @@ export class Cluster {
   })
 }
 
+/** Who asks for usage: the license. */
+const actorOf = ({ subject, verb }: Order): Actor =>
+  verb === "consume"
+    ? { actor_type: "license", actor_id: subject }
+    : { actor_type: "api_key", actor_id: "key_simulated" }
+
+/** Where an order comes from; of every other one, nobody knows. */
+export const addressOf = ({ request }: Order): string | undefined =>
+  /[02468]$/.test(request) ? undefined : `192.0.2.${request.length}`
+
 /** As the middleware for Idempotency-Key does it: a change that was committed is answered as it was kept. */
 const perform = (node: Node, order: Order): Effect.Effect<Outcome> => {
   let drafted: unknown
@@ -218,8 +229,8 @@ const perform = (node: Node, order: Order): Effect.Effect<Outcome> => {
     }
   }
   return node.within(verbs[order.verb].ask(order)).pipe(
-    Effect.provideService(RequestContext, { requestId: order.request, clientAddress: undefined }),
-    Effect.provideService(CurrentActor, { actor_type: "api_key", actor_id: "key_simulated" }),
+    Effect.provideService(RequestContext, { requestId: order.request, clientAddress: addressOf(order) }),
+    Effect.provideService(CurrentActor, actorOf(order)),
     Effect.provideService(KeptAnswer, order.scope === undefined ? undefined : keeper),
     Effect.exit,
     Effect.map((exit) => (isCommitted && isDrafted ? { kind: "told", reply: drafted } : outcomeOf(exit)))

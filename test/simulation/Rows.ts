@@ -12,6 +12,8 @@ export interface StoredEvent {
   readonly license: string | undefined
   readonly request: string
   readonly at: number
+  readonly actor: string
+  readonly address: string | null
   readonly metadata: { readonly [member: string]: unknown }
 }
 
@@ -25,6 +27,12 @@ export interface StoredUsage {
   readonly balance: number
   readonly max: number | null
   readonly request: string
+  /** The number of the event that the row is, what its feature was called, and who has used it from where by which device. */
+  readonly event: number | null
+  readonly code: string | null
+  readonly actor: string
+  readonly address: string | null
+  readonly device: string | null
 }
 
 export interface Stored {
@@ -116,11 +124,12 @@ const newsOf = (sql: SqlClient.SqlClient, after: { readonly event: number; reado
     [
       sql<StoredEvent & { readonly license: string | null }>`
         SELECT sequence, event_type AS type, resource_id AS resource, metadata->>'request_id' AS request, created_at AS at,
-          metadata, CASE resource_type WHEN 'license' THEN resource_id ELSE metadata->>'license_id' END AS license
+          actor_type || ' ' || actor_id AS actor, ip_address AS address, metadata, CASE resource_type WHEN 'license' THEN resource_id ELSE metadata->>'license_id' END AS license
         FROM events WHERE sequence > ${after.event} ORDER BY sequence`,
       sql<StoredUsage>`
         SELECT sequence, license_id AS license, feature_id AS feature, action, event_id, amount, balance_after AS balance,
-          max_after AS max, request_id AS request
+          max_after AS max, request_id AS request, event_sequence AS event, event_feature_code AS code,
+          actor_type || ' ' || actor_id AS actor, event_ip_address AS address, device_id AS device
         FROM usage_ledger WHERE sequence > ${after.usage} ORDER BY sequence`
     ],
     { concurrency: "unbounded" }
@@ -128,7 +137,11 @@ const newsOf = (sql: SqlClient.SqlClient, after: { readonly event: number; reado
 
 const totalsOf = (sql: SqlClient.SqlClient) => sql<{ readonly [what: string]: number }>`
   SELECT last AS "event counter", (SELECT count(*) FROM events) AS events,
-    (SELECT coalesce(max(sequence), 0) FROM events) AS "last event", ledger_last AS "ledger counter",
+    (SELECT coalesce(max(sequence), 0) FROM events) AS "last event",
+    (SELECT count(*) FROM event_log) + (SELECT count(*) FROM usage_ledger WHERE action = 'consume') AS "what is an event",
+    (SELECT count(DISTINCT number) FROM (
+      SELECT sequence AS number FROM event_log UNION ALL SELECT event_sequence FROM usage_ledger) AS numbers
+    ) AS "numbers of events", ledger_last AS "ledger counter",
     (SELECT count(*) FROM usage_ledger) AS "ledger rows",
     (SELECT coalesce(max(sequence), 0) FROM usage_ledger) AS "last ledger row",
     (SELECT count(*) FROM webhook_deliveries) AS deliveries

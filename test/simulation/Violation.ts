@@ -11,6 +11,7 @@ export class Violation extends Error {
 export type Checker =
   | "liveness"
   | "sequences"
+  | "consumptions"
   | "fence"
   | "limits"
   | "counters"

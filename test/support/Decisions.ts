@@ -124,6 +124,8 @@ export const refusedWith = <Command, Reply, C extends Code>(
   return { ...performed, refused: performed.refused as Refused<C> }
 }
 
-/** The names of events, in order. */
-export const eventTypes = (changes: Changes | undefined): ReadonlyArray<string> =>
-  (changes?.events ?? []).map(({ event_type }) => event_type)
+/** The names of events, in order: a consumption is one by its row of the ledger, and comes before what it has reached. */
+export const eventTypes = (changes: Changes | undefined): ReadonlyArray<string> => [
+  ...(changes?.ledger ?? []).flatMap(({ action }) => (action === "consume" ? ["usage.consumed"] : [])),
+  ...(changes?.events ?? []).map(({ event_type }) => event_type)
+]

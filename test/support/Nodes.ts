@@ -1,6 +1,7 @@
 /** Nodes of the service as far as license actors go: each with actors, caches and a journal of its own, on one database. */
 import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
+import { type Actor, CurrentActor } from "../../src/auth/CurrentActor.ts"
 import { EventLog } from "../../src/events/EventLog.ts"
 import type { Binding } from "../../src/licenses/Binding.ts"
 import { Journal } from "../../src/licenses/Journal.ts"
@@ -15,8 +16,17 @@ const layerNode = LicenseActors.layer.pipe(
   Layer.provide([LicenseStore.layer, LicenseLookups.layer, EventLog.layer])
 )
 
-/** The actors of a node of its own, on the database at hand. */
-export const makeNode = Effect.map(Layer.build(Layer.fresh(layerNode)), (node) => Context.get(node, LicenseActors))
+/** The actors of a node of its own, on the database at hand. Consumptions are asked for by the license, as the runtime does it. */
+export const makeNode = Effect.map(Layer.build(Layer.fresh(layerNode)), (node) => {
+  const actors = Context.get(node, LicenseActors)
+  const ask: typeof actors.ask = (license, rule, ...rest) =>
+    Effect.updateService(
+      actors.ask(license, rule, ...rest),
+      CurrentActor,
+      (actor): Actor => (rule.name === "consume" ? { actor_type: "license", actor_id: license } : actor)
+    )
+  return { ...actors, ask }
+})
 
 /** What a test's license may be given beyond the defaults: a perpetual license of one active device. */
 export interface Made {
