@@ -88,8 +88,9 @@ export class EventLog extends Context.Service<
         if (queued > 0 || !current) yield* sql.afterCommit(wake)
       })
 
-      const appendAtOnce = (entries: ReadonlyArray<Entry>) =>
-        Effect.map(
+      const appendAtOnce = (entries: ReadonlyArray<Entry>) => {
+        if (entries.length === 0) return Effect.succeed(false)
+        return Effect.map(
           sql<{ readonly queued: number }>`
             WITH ${changes(sql, numbered(entries))}
             SELECT (SELECT count(*) FROM delivery) AS queued, demand(counter.webhooks_revision = seen.webhooks_revision,
@@ -97,6 +98,7 @@ export class EventLog extends Context.Service<
             FROM counter, event_sequence seen`,
           ([row]) => row!.queued > 0
         )
+      }
 
       const append = Effect.fn("EventLog.append")(function* (...events: ReadonlyArray<NewEvent>) {
         const { requestId, clientAddress } = yield* RequestContext

@@ -5,6 +5,8 @@
  */
 import { Effect } from "effect"
 import type { SqlError } from "effect/sql"
+import { happenings } from "./scaleEvents.ts"
+import { chance, created, id, instant, type Statement } from "./scaleValues.ts"
 
 export interface Sizes {
   readonly products: number
@@ -32,13 +34,6 @@ export const meteredFeature = "feat_00000000000000000000000001"
 /** The id of the n-th of a kind, from 1: like those of the service, in the order of creation. */
 export const idOf = (prefix: string, n: number): string => `${prefix}_${n.toString(16).toUpperCase().padStart(26, "0")}`
 
-const id = (prefix: string, n: string) => `'${prefix}_' || upper(lpad(to_hex(${n}), 26, '0'))`
-/** A number from 0 to 2^31 - 1 that looks random and is always the same for the same row. */
-const chance = (n: string, salt: number) => `(hashint8extended(${n}, ${salt}) & 2147483647)`
-/** The service writes whole milliseconds, and cursors hold no more. */
-const instant = (time: string) => `date_trunc('milliseconds', ${time})`
-/** Rows are spread over the last two years, the newest with the highest number. */
-const created = (n: string, count: number) => instant(`now() - (${count} - ${n}) * (interval '2 years' / ${count + 1})`)
 const metadata = `'{"origin": "import"}'::jsonb`
 const words = (text: string) =>
   `ARRAY[${text
@@ -101,13 +96,11 @@ const dropIndexes = Effect.fnUntraced(function* (values: Session["values"], tabl
   return found.map(([definition]) => String(definition))
 })
 
-type Statement = readonly [table: string, statement: string]
-
 const statements = (sizes: Sizes): ReadonlyArray<Statement> => [
   ...catalog(sizes),
   ...commerce(sizes),
   ...licenses(sizes),
-  ...happenings(sizes),
+  ...happenings(sizes, meteredFeature),
   ...surroundings(sizes),
   ...crowd(sizes)
 ]
@@ -225,37 +218,6 @@ const licenses = (sizes: Sizes): ReadonlyArray<Statement> => [
        license % 100 <> 8, t, t, t, t, '{}', t, t
      FROM generate_series(1, ${sizes.devices}) n,
        LATERAL (SELECT (n - 1) % ${sizes.licenses} + 1 AS license, (n - 1) / ${sizes.licenses} AS d, ${created("n", sizes.devices)} AS t) of`
-  ]
-]
-
-/** The n-th event: its kind, a number and a name, and its license. Nearly half of all are consumptions, the seventh kind. */
-const happened = ({ events, licenses }: Sizes) => `
-  (SELECT ARRAY['customer.created', 'license.created', 'license.updated', 'license.expired', 'license.activated',
-     'license.deactivated', 'usage.consumed'] AS kinds, last FROM event_sequence) names, generate_series(1, ${events}) n,
-   LATERAL (SELECT CASE WHEN n % 10000 = 0 THEN 1 WHEN n % 1000 = 0 THEN 4 WHEN n % 20 = 0 THEN 3 WHEN n % 20 < 5 THEN 2
-       WHEN n % 20 < 10 THEN 5 WHEN n % 20 = 10 THEN 6 ELSE 7 END AS k,
-     ${id("lic", `${chance("n", 3)} % ${licenses} + 1`)} AS license) of`
-
-/** The events of the first years, when a consumption was written as an event beside its row of the ledger. */
-const early = ({ events }: Sizes) => `n < ${Math.floor(events / 4)}`
-
-const happenings = (sizes: Sizes): ReadonlyArray<Statement> => [
-  [
-    "event_log",
-    `INSERT INTO event_log (sequence, event_type, actor_type, actor_id, resource_type, resource_id, ip_address, metadata, created_at)
-     SELECT last + n, kinds[k], CASE WHEN k > 4 THEN 'license' WHEN k = 4 THEN 'system' ELSE 'api_key' END, license,
-       CASE WHEN k = 1 THEN 'customer' ELSE 'license' END, license, '192.0.2.1',
-       jsonb_build_object('request_id', 'req_' || n, 'feature_code', 'export', 'amount', 1), ${created("n", sizes.events)}
-     FROM ${happened(sizes)} WHERE k < 7 OR ${early(sizes)}`
-  ],
-  [
-    "usage_ledger",
-    `INSERT INTO usage_ledger (sequence, license_id, feature_id, action, event_id, amount, balance_after, device_id, actor_type,
-       actor_id, request_id, occurred_at, event_sequence, event_feature_code, event_ip_address)
-     SELECT n / 20 * 9 + n % 20 - 10, license, '${meteredFeature}', 'consume', 'event-' || n, 1, n, ${id("dev", "n")}, 'license',
-       license, 'req_' || n, ${created("n", sizes.events)}, CASE WHEN ${early(sizes)} THEN NULL ELSE last + n END,
-       CASE WHEN ${early(sizes)} THEN NULL ELSE 'export' END, '192.0.2.1'
-     FROM ${happened(sizes)} WHERE k = 7`
   ]
 ]
 

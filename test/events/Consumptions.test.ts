@@ -13,6 +13,8 @@ interface Wire {
   readonly sequence: number
   readonly event_type: string
   readonly actor_type: string
+  readonly actor_id: string
+  readonly ip_address?: string
   readonly resource_type: string
   readonly resource_id?: string
   readonly created_at: string
@@ -78,120 +80,105 @@ const consumedBefore = Effect.fnUntraced(function* (license: string, eventId: st
   return rows[0]!
 })
 
+/** A license of which was consumed twice, from two addresses, with a limit and without, and what its events have to tell. */
+const lived = Effect.gen(function* () {
+  const { client } = yield* TestServer
+  const { license, license_key, product } = yield* makeMetered
+  const params = { id: license.id }
+  const payload = { name: "E", code: "endless" }
+  const { id: endless } = yield* client.features.create({ params: { id: product.id }, payload })
+  yield* client.licenses.assignFeature({ params, payload: { feature_id: endless } })
+  const { items } = yield* client.features.list({ params: { id: product.id }, query: {} })
+  const limited = items.find(({ code }) => code === "exports")!.id
+  yield* consumed(license_key, "req-with-a-limit", { feature_code: "exports", amount: 5, event_id: 'e "1"' })
+  yield* consumed(license_key, "req-without-one", { feature_code: "endless", event_id: "é2" }, "203.0.113.9")
+  const [device] = (yield* client.devices.list({ params, query: {} })).items
+  const common = {
+    event_type: "usage.consumed",
+    actor_type: "license",
+    actor_id: license.id,
+    resource_type: "license",
+    resource_id: license.id
+  }
+  const first = {
+    amount: 5,
+    event_id: 'e "1"',
+    device_id: device!.id,
+    max_after: 1_000,
+    feature_id: limited,
+    request_id: "req-with-a-limit",
+    feature_code: "exports",
+    balance_after: 5
+  }
+  const second = {
+    amount: 1,
+    event_id: "é2",
+    device_id: device!.id,
+    feature_id: endless,
+    request_id: "req-without-one",
+    feature_code: "endless",
+    balance_after: 1
+  }
+  const told = [
+    { ...common, ip_address: "203.0.113.9", metadata: second },
+    { ...common, ip_address: "127.0.0.1", metadata: first }
+  ]
+  return { license, limited, endless, told }
+})
+
 const loopback = IpNetwork.fromStringUnsafe("127.0.0.0/8")
 
 layer(layerService({ trustedProxies: [loopback] }), { timeout: 60_000 })("The event of a consumption", (it) => {
-  it.effect("tells all of it, also when the feature has another code, and when it is gone", () =>
+  it.effect("tells all of it to the feed, webhooks, audits and activities", () =>
     Effect.gen(function* () {
-      const { client, send } = yield* TestServer
+      const { send } = yield* TestServer
       const receiver = yield* makeReceiver
-      const { license, license_key, product } = yield* makeMetered
-      const feature = yield* client.features.create({
-        params: { id: product.id },
-        payload: { name: "E", code: "endless" }
-      })
-      yield* client.licenses.assignFeature({ params: { id: license.id }, payload: { feature_id: feature.id } })
-      const features = yield* client.features.list({ params: { id: product.id }, query: {} })
-      const exports = features.items.find(({ code }) => code === "exports")!
       const body = { name: "live", url: receiver.url, event_types: ["usage.consumed"] }
       assertAnswered(yield* send({ method: "POST", path: "/api/v1/webhooks", body }), 201)
-
-      yield* consumed(license_key, "req-with-a-limit", { feature_code: "exports", amount: 5, event_id: 'e "1"' })
-      yield* consumed(license_key, "req-without-one", { feature_code: "endless", event_id: "é2" }, "203.0.113.9")
-
-      const query = `resource_id=${license.id}&event_type=usage.consumed`
-      const events = yield* listed(query)
-      const [device] = (yield* client.devices.list({ params: { id: license.id }, query: {} })).items
-      const common = {
-        event_type: "usage.consumed",
-        actor_type: "license",
-        actor_id: license.id,
-        resource_type: "license",
-        resource_id: license.id
-      }
-      const told = [
-        {
-          ...common,
-          ip_address: "203.0.113.9",
-          metadata: {
-            amount: 1,
-            event_id: "é2",
-            device_id: device!.id,
-            feature_id: feature.id,
-            request_id: "req-without-one",
-            feature_code: "endless",
-            balance_after: 1
-          }
-        },
-        {
-          ...common,
-          ip_address: "127.0.0.1",
-          metadata: {
-            amount: 5,
-            event_id: 'e "1"',
-            device_id: device!.id,
-            max_after: 1_000,
-            feature_id: exports.id,
-            request_id: "req-with-a-limit",
-            feature_code: "exports",
-            balance_after: 5
-          }
-        }
-      ]
+      const { license, told } = yield* lived
+      const events = yield* listed(`resource_id=${license.id}&event_type=usage.consumed`)
       assert.deepStrictEqual(
         events.map(({ created_at: _, sequence: __, ...event }) => event),
         told
       )
       // The order of members, too: it is what a webhook's receiver hashes.
-      assert.strictEqual(
-        JSON.stringify(events.map(({ metadata }) => metadata)),
-        JSON.stringify(told.map(({ metadata }) => metadata))
-      )
+      const metadataOf = (rows: ReadonlyArray<Pick<Wire, "metadata">>) => rows.map(({ metadata }) => metadata)
+      assert.strictEqual(JSON.stringify(metadataOf(events)), JSON.stringify(metadataOf(told)))
 
       const bodies = [(yield* receiver.next).body.toString(), (yield* receiver.next).body.toString()]
-      assert.sameMembers(
-        bodies,
-        events.map(({ created_at, sequence, metadata }) => {
-          const { actor_type, actor_id, resource_type, resource_id } = common
-          const data = { actor_type, actor_id, resource_type, resource_id, metadata }
-          return JSON.stringify({ id: `evt_${sequence}`, type: "usage.consumed", sequence, created_at, data })
-        })
-      )
-
-      yield* client.features.update({ params: { id: exports.id }, payload: { code: "renamed" } })
-      const params = { id: license.id, feature_id: feature.id }
-      yield* client.licenses.removeFeature({ params })
-      yield* client.features.delete({ params: { id: feature.id } })
-      assert.deepStrictEqual(yield* listed(query), events)
-
-      const audit = (yield* read(`reports/license-audit?license_id=${license.id}`)) as {
-        readonly events: ReadonlyArray<Wire>
+      const bodyOf = ({ created_at, sequence, event_type: type, ...event }: Wire) => {
+        const { actor_type, actor_id, resource_type, resource_id, metadata } = event
+        const data = { actor_type, actor_id, resource_type, resource_id, metadata }
+        return JSON.stringify({ id: `evt_${sequence}`, type, sequence, created_at, data })
       }
+      assert.sameMembers(bodies, events.map(bodyOf))
+
+      const audit: { readonly events: ReadonlyArray<Wire> } = yield* read(
+        `reports/license-audit?license_id=${license.id}`
+      )
       assert.deepStrictEqual(
         audit.events.filter(({ event_type }) => event_type === "usage.consumed"),
         events
       )
-      const activities: ReadonlyArray<Record<string, unknown>> = yield* read(
-        `activities?license_id=${license.id}&action=usage.consume`
-      )
-      assert.deepStrictEqual(
-        activities.map(({ request_id, feature_code, device_id, ip_address, occurred_at, actor_id }) => ({
-          request_id,
-          feature_code,
-          device_id,
-          ip_address,
-          occurred_at,
-          actor_id
-        })),
-        events.map(({ created_at: occurred_at, metadata: { request_id, feature_code, device_id } }, index) => ({
-          request_id,
-          feature_code,
-          device_id,
-          ip_address: told[index]!.ip_address,
-          occurred_at,
-          actor_id: license.id
-        }))
-      )
+      const activities: ReadonlyArray<object> = yield* read(`activities?license_id=${license.id}&action=usage.consume`)
+      for (const [index, { created_at: occurred_at, metadata, actor_id, ip_address }] of events.entries()) {
+        const { request_id, feature_code, device_id } = metadata
+        const activity = { request_id, feature_code, device_id, ip_address, occurred_at, actor_id }
+        assert.deepInclude(activities[index], { ...activity, action: "usage.consume", license_id: license.id })
+      }
+    })
+  )
+
+  it.effect("tells the same when the feature has another code, and when it is gone", () =>
+    Effect.gen(function* () {
+      const { client } = yield* TestServer
+      const { license, limited, endless } = yield* lived
+      const query = `resource_id=${license.id}`
+      const before = yield* listed(query)
+      yield* client.features.update({ params: { id: limited }, payload: { code: "renamed" } })
+      yield* client.licenses.removeFeature({ params: { id: license.id, feature_id: endless } })
+      yield* client.features.delete({ params: { id: endless } })
+      assert.deepStrictEqual((yield* listed(query)).slice(-before.length), before)
     })
   )
 

@@ -96,7 +96,7 @@ const sabotages = [
   },
   {
     what: "an event that is not written",
-    trigger: "BEFORE INSERT ON events",
+    trigger: "BEFORE INSERT ON event_log",
     body: "IF NEW.event_type = 'license.deactivated' THEN RETURN NULL; END IF; RETURN NEW",
     found: /a reader in the middle of it sees|events and/
   },
@@ -105,6 +105,31 @@ const sabotages = [
     trigger: "BEFORE INSERT ON usage_ledger",
     body: "NEW.balance_after := NEW.balance_after + 1; RETURN NEW",
     found: /ledger|balance/
+  },
+  {
+    what: "a consumption that is no event",
+    trigger: "BEFORE INSERT ON usage_ledger",
+    body: "NEW.event_sequence := NULL; RETURN NEW",
+    found: /a reader in the middle of it sees|events and/
+  },
+  {
+    what: "a consumption that is two events",
+    trigger: "BEFORE INSERT ON usage_ledger",
+    body: `INSERT INTO event_log SELECT NEW.event_sequence, 'usage.consumed', 'license', 'l', 'license', NEW.license_id, NULL, '{}',
+      NEW.occurred_at WHERE NEW.event_sequence IS NOT NULL; RETURN NEW`,
+    found: /a reader in the middle of it sees|events and/
+  },
+  {
+    what: "an event of a consumption with the next one's number",
+    trigger: "BEFORE INSERT ON usage_ledger",
+    body: "NEW.event_sequence := NEW.event_sequence + 1; RETURN NEW",
+    found: /event/
+  },
+  {
+    what: "an event of a consumption of another feature",
+    trigger: "BEFORE INSERT ON usage_ledger",
+    body: "NEW.event_feature_code := reverse(NEW.event_feature_code); RETURN NEW",
+    found: /the event of a consumption is/
   },
   {
     what: "a published version that falls",
