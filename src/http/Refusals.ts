@@ -7,6 +7,7 @@ import { HttpServerError, type HttpServerRequest } from "effect/http"
 import { HttpApiError } from "effect/http-api"
 import { SqlError } from "effect/sql"
 import { type Code, type Refusal, refuse } from "../api/Failure.ts"
+import { isWithoutRoom } from "../postgres/Sql.ts"
 
 /** An answer to a request that failed outside its operation. */
 export interface Refused {
@@ -45,6 +46,7 @@ export const refusalOf = (cause: Cause.Cause<unknown>, methods: () => ReadonlyAr
     if (HttpApiError.HttpApiSchemaError.is(error) && isRequestPart(error))
       return badRequest(`The request's ${error.kind.toLowerCase()} is not valid.`)
     if (SqlError.isSqlError(error) && error.reason._tag === "ConnectionError") return unreachable
+    if (isWithoutRoom(error)) return exhausted
   }
   return Cause.hasInterruptsOnly(cause) ? stopping : internal
 }
@@ -66,6 +68,11 @@ const unavailable = (message: string): Refusal<Code> => refuse("NOT_READY", mess
 const unreachable: Refused = {
   refusal: unavailable("The database cannot be reached: send the request again in a moment."),
   log: "warning"
+}
+// Nothing was written, and nothing that can be sent again needs anybody's help; but the operator's it does.
+const exhausted: Refused = {
+  refusal: unavailable("The database has no room left: send the request again in a moment."),
+  log: "error"
 }
 const stopping: Refused = { refusal: unavailable("The service is stopping: send the request again.") }
 

@@ -60,6 +60,9 @@ export const changedMeanwhile = "LS001"
 
 export const isChangedMeanwhile = (error: unknown): boolean => sqlState(error) === changedMeanwhile
 
+/** Whether the server has run out of disk, memory or connections. */
+export const isWithoutRoom = (error: unknown): boolean => sqlState(error)?.startsWith("53") === true
+
 const serverError = (error: unknown): { readonly constraint?: string; readonly code?: string } | undefined => {
   const reason = (error as { readonly reason?: { readonly cause?: unknown } } | undefined)?.reason
   return reason?.cause as never

@@ -32,6 +32,27 @@ layer(TestServer.layer.pipe(Layer.provide(capturing)))("A defect", (it) => {
     })
   )
 
+  it.effect("of a database without room is NOT_READY, for it passes, and is logged with its cause", () =>
+    Effect.gen(function* () {
+      const { client, send } = yield* TestServer
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`CREATE FUNCTION is_full() RETURNS trigger LANGUAGE plpgsql AS
+        $$BEGIN RAISE EXCEPTION 'could not extend file' USING ERRCODE = 'disk_full'; END$$`
+      yield* sql`CREATE TRIGGER is_full BEFORE INSERT ON products FOR EACH ROW EXECUTE FUNCTION is_full()`
+      records.length = 0
+      const body = { name: "P", code: "while-full" }
+      const answer = yield* send({ method: "POST", path: "/api/v1/products", body })
+      yield* sql`DROP TRIGGER is_full ON products`
+      assertRefused(answer, 503, "NOT_READY")
+      assert.strictEqual(answer.headers["retry-after"], "1")
+      assert.notInclude(answer.text, "extend")
+      const [error, ...others] = records.filter(({ level }) => level === "Error")
+      assert.include(error?.cause, "could not extend file")
+      assert.deepStrictEqual(others, [])
+      yield* client.products.create({ payload: body })
+    })
+  )
+
   it.effect("requests are told with method, route and status, and with nothing that they carry", () =>
     Effect.gen(function* () {
       const server = yield* TestServer
