@@ -3,7 +3,7 @@
  * master key, for deliveries are signed with it; it is answered once and stands in no event. Whatever changes which events an
  * endpoint takes says so to appending transactions, before its own event is appended.
  */
-import { Clock, Context, Effect, Layer, type Schema } from "effect"
+import { Clock, Context, Effect, Layer, Option, type Schema } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { SqlClient } from "effect/sql"
 import { type Refusal, refuse } from "../api/Failure.ts"
@@ -130,17 +130,18 @@ export class Webhooks extends Context.Service<
         return yield* insert(input, input.secret ?? (yield* Secret.generate(random)))
       })
 
-      /** Replaces the secret; the one before signs too for a while. The same secret again changes nothing. */
+      /** Replaces the secret; the one before signs too for a while, if it still opens. The same secret again changes nothing. */
       const replaceSecret = Effect.fnUntraced(function* (webhook: WebhookEndpoint, old: Uint8Array, secret: string) {
         const place = secretPlace(webhook.id)
-        const current = Buffer.from(yield* Effect.orDie(masterKey.open(old, place)))
-        if (current.equals(Buffer.from(secret))) return webhook
+        const current = yield* Effect.option(masterKey.open(old, place))
+        if (Option.isSome(current) && Buffer.from(secret).equals(current.value)) return webhook
         const now = yield* Clock.currentTimeMillis
+        const [previous, until] = Option.isSome(current) ? [old, now + overlapMillis] : [null, null]
         const secret_prefix = Secret.prefixOf(secret)
         const sealed = yield* masterKey.seal(Buffer.from(secret), place)
         yield* sql`
           UPDATE webhook_endpoints SET secret_prefix = ${secret_prefix}, secret_sealed = ${bytes(sealed)},
-            previous_secret_sealed = ${bytes(old)}, previous_secret_until = ${instant(now + overlapMillis)},
+            previous_secret_sealed = ${bytes(previous)}, previous_secret_until = ${instant(until)},
             revision = revision + 1, updated_at = ${instant(now)}
           WHERE id = ${webhook.id}`
         yield* events.append({

@@ -40,6 +40,20 @@ layer(layerWebhooks({ webhookAllowLocal: false }))("Webhooks", (it) => {
     })
   )
 
+  it.effect("replaces a secret that no key opens any more, which then signs no longer", () =>
+    Effect.gen(function* () {
+      const webhooks = yield* Webhooks
+      const sql = yield* SqlClient.SqlClient
+      const { secret, webhook } = yield* webhooks.create({ name: "lost", url })
+      yield* sql`UPDATE webhook_endpoints SET secret_sealed = 'lost with its key' WHERE id = ${webhook.id}`
+      const rotated = yield* webhooks.update(webhook.id, { rotate_secret: true })
+      assert.notStrictEqual("secret" in rotated ? rotated.secret : secret, secret)
+      const [row] =
+        yield* sql`SELECT previous_secret_sealed, previous_secret_until FROM webhook_endpoints WHERE id = ${webhook.id}`
+      assert.deepStrictEqual(row, { previous_secret_sealed: null, previous_secret_until: null })
+    })
+  )
+
   it.effect("keeps what the caller chose, each event type once", () =>
     Effect.gen(function* () {
       const webhooks = yield* Webhooks
