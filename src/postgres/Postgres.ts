@@ -65,6 +65,9 @@ const settings = (options: Options, target: Target): PgClient.PgPoolConfig => {
       lock_timeout: String(lockTimeoutMillis),
       idle_in_transaction_session_timeout: String(idleInTransactionMillis),
       timezone: "UTC",
+      // Where it is on, as servers have it unless told otherwise, a consumption waits a third of a second for the compiler: up
+      // to PostgreSQL 17 a plan that cannot do without a scan costs so much on paper that each of its runs is compiled.
+      jit: "off",
       ...(options.plannerDefaults === true ? { plan_cache_mode: "force_custom_plan" } : lookups)
     },
     types,

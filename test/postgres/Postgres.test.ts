@@ -1,5 +1,5 @@
 import { assert, it, layer } from "@effect/vitest"
-import { Cause, Deferred, Effect, Exit, Fiber, Layer, Redacted, Stream } from "effect"
+import { Cause, Context, Deferred, Effect, Exit, Fiber, Layer, Redacted, Stream } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import { int8 } from "../../src/postgres/Parameters.ts"
 import { Postgres } from "../../src/postgres/Postgres.ts"
@@ -28,6 +28,23 @@ layer(Database.layer)("the database client", (it) => {
         current_setting('lock_timeout') AS lock, current_setting('application_name') AS name,
         current_setting('idle_in_transaction_session_timeout') AS idle`
       assert.deepStrictEqual(row, { statement: "30s", zone: "UTC", lock: "10s", name: "licensing", idle: "1min" })
+    })
+  )
+
+  it.effect("has no plan compiled, whatever the server would do", () =>
+    Effect.gen(function* () {
+      const { url } = yield* Database
+      const sql = yield* SqlClient.SqlClient
+      const [{ name } = { name: "" }] = yield* sql<{ readonly name: string }>`SELECT current_database() AS name`
+      yield* sql`ALTER DATABASE ${sql(name)} SET jit = on`
+      for (const plannerDefaults of [false, true]) {
+        const context = yield* Layer.build(Layer.fresh(Postgres.layer({ url, plannerDefaults, maxConnections: 4 })))
+        const { planned, atOnce } = Context.get(context, Postgres)
+        const fresh = Context.get(context, SqlClient.SqlClient)
+        const shown: Array<unknown> = [...(yield* fresh`SHOW jit`), ...(yield* planned`SHOW jit`)]
+        yield* atOnce([Effect.map(fresh`SHOW jit`, (rows) => shown.push(...rows))])
+        assert.deepStrictEqual(shown, [{ jit: "off" }, { jit: "off" }, { jit: "off" }])
+      }
     })
   )
 
