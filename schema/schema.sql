@@ -31,6 +31,31 @@ BEGIN
   RETURN NULL;
 END $function$;
 
+CREATE FUNCTION keep_license_state()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+BEGIN
+  IF TG_OP <> 'INSERT' AND (TG_OP = 'DELETE' OR OLD.status <> NEW.status) THEN
+    INSERT INTO kept_counts VALUES ('licenses.' || OLD.status, -1);
+  END IF;
+  IF TG_OP <> 'DELETE' AND (TG_OP = 'INSERT' OR OLD.status <> NEW.status) THEN
+    INSERT INTO kept_counts VALUES ('licenses.' || NEW.status, 1);
+  END IF;
+  IF TG_OP = 'UPDATE' THEN
+    UPDATE license_states SET status = NEW.status, created_at = NEW.created_at, license_id = NEW.id, policy_id = NEW.policy_id,
+      expires_at = NEW.expires_at,
+      notice = license_notice(NEW.status, NEW.expires_at, NEW.expiring_for, NEW.expiring_days)
+    WHERE status = OLD.status AND created_at = OLD.created_at AND license_id = OLD.id;
+  ELSIF TG_OP = 'DELETE' THEN
+    DELETE FROM license_states WHERE status = OLD.status AND created_at = OLD.created_at AND license_id = OLD.id;
+  ELSE
+    INSERT INTO license_states VALUES (NEW.status, NEW.created_at, NEW.id, NEW.policy_id, NEW.expires_at,
+      license_notice(NEW.status, NEW.expires_at, NEW.expiring_for, NEW.expiring_days));
+  END IF;
+  RETURN NULL;
+END $function$;
+
 CREATE FUNCTION keep_status_count()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -40,6 +65,15 @@ BEGIN
   IF TG_OP <> 'DELETE' THEN INSERT INTO kept_counts VALUES (TG_TABLE_NAME || '.' || NEW.status, 1); END IF;
   RETURN NULL;
 END $function$;
+
+CREATE FUNCTION license_notice(status text, expires_at timestamp with time zone, expiring_for timestamp with time zone, expiring_days smallint)
+ RETURNS smallint
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+AS $function$
+  SELECT CASE WHEN status <> 'active' OR expires_at IS NULL THEN NULL
+    WHEN expiring_for = expires_at THEN expiring_days ELSE 8 END
+$function$;
 
 CREATE FUNCTION search_grams(content text)
  RETURNS tsvector
@@ -304,6 +338,23 @@ CREATE TABLE license_features (
 ) WITH (fillfactor=80);
 CREATE INDEX license_features_feature ON license_features USING btree (feature_id);
 
+CREATE TABLE license_states (
+  status text NOT NULL,
+  created_at timestamp with time zone NOT NULL,
+  license_id text NOT NULL,
+  policy_id text NOT NULL,
+  expires_at timestamp with time zone,
+  notice smallint,
+  CONSTRAINT license_states_pkey PRIMARY KEY (status, created_at, license_id)
+);
+CREATE INDEX license_states_clock ON license_states USING btree ((((policy_id || ' '::text) || status)), (expires_at AT TIME ZONE 'UTC'::text)) WHERE (expires_at IS NOT NULL);
+CREATE INDEX license_states_notice ON license_states USING btree (notice, (expires_at AT TIME ZONE 'UTC'::text)) WHERE (notice IS NOT NULL);
+CREATE INDEX license_states_past ON license_states USING btree ((
+CASE
+    WHEN (status = ANY (ARRAY['grace_period'::text, 'expired'::text])) THEN (expires_at AT TIME ZONE 'UTC'::text)
+    ELSE NULL::timestamp without time zone
+END)) WHERE (status = ANY (ARRAY['grace_period'::text, 'expired'::text]));
+
 CREATE TABLE license_validations (
   license_id text NOT NULL,
   hour timestamp with time zone NOT NULL,
@@ -346,28 +397,15 @@ CREATE TABLE licenses (
   CONSTRAINT licenses_key_hash_key UNIQUE (key_hash),
   CONSTRAINT licenses_status_check CHECK ((status = ANY (ARRAY['active'::text, 'suspended'::text, 'expired'::text, 'revoked'::text, 'grace_period'::text])))
 ) WITH (fillfactor=80);
-CREATE INDEX licenses_clock ON licenses USING btree ((((policy_id || ' '::text) || status)), (expires_at AT TIME ZONE 'UTC'::text)) WHERE (expires_at IS NOT NULL);
 CREATE INDEX licenses_customer_page ON licenses USING btree (customer_id, created_at DESC, id DESC) WHERE (customer_id IS NOT NULL);
-CREATE INDEX licenses_expiring ON licenses USING btree ((
-CASE
-    WHEN (status <> 'active'::text) THEN NULL::integer
-    WHEN (expiring_for = expires_at) THEN (expiring_days)::integer
-    ELSE 8
-END), (expires_at AT TIME ZONE 'UTC'::text)) WHERE (expires_at IS NOT NULL);
 CREATE INDEX licenses_expiry ON licenses USING btree (expires_at, id) WHERE (expires_at IS NOT NULL);
 CREATE INDEX licenses_heartbeat ON licenses USING btree (((policy_id || ''::text)), COALESCE(heartbeat_from, created_at));
 CREATE INDEX licenses_last4_page ON licenses USING btree (license_key_last4, created_at DESC, id DESC);
 CREATE INDEX licenses_order_page ON licenses USING btree (order_id, created_at DESC, id DESC) WHERE (order_id IS NOT NULL);
 CREATE INDEX licenses_page ON licenses USING btree (created_at DESC, id DESC);
-CREATE INDEX licenses_past ON licenses USING btree ((
-CASE
-    WHEN (status = ANY (ARRAY['grace_period'::text, 'expired'::text])) THEN (expires_at AT TIME ZONE 'UTC'::text)
-    ELSE NULL::timestamp without time zone
-END)) WHERE (status = ANY (ARRAY['grace_period'::text, 'expired'::text]));
 CREATE INDEX licenses_policy_page ON licenses USING btree (policy_id, created_at DESC, id DESC);
 CREATE INDEX licenses_product_page ON licenses USING btree (product_id, created_at DESC, id DESC);
 CREATE INDEX licenses_search ON licenses USING gin (search_grams(search_text(customer_name, customer_email))) WITH (fastupdate=off);
-CREATE INDEX licenses_status_page ON licenses USING btree (status, created_at DESC, id DESC);
 CREATE INDEX licenses_subscription_page ON licenses USING btree (subscription_id, created_at DESC, id DESC) WHERE (subscription_id IS NOT NULL);
 
 CREATE TABLE orders (
@@ -666,6 +704,9 @@ CREATE INDEX webhook_endpoints_active ON webhook_endpoints USING btree (id) WHER
 CREATE INDEX webhook_endpoints_active_page ON webhook_endpoints USING btree (is_active, created_at DESC, id DESC);
 CREATE INDEX webhook_endpoints_page ON webhook_endpoints USING btree (created_at DESC, id DESC);
 
+ALTER TABLE license_states ALTER COLUMN created_at SET (n_distinct=1);
+ALTER TABLE licenses ALTER COLUMN created_at SET (n_distinct=1);
+
 ALTER TABLE custom_field_definitions ADD CONSTRAINT custom_field_definitions_product_id_fkey FOREIGN KEY (product_id) REFERENCES products(id);
 ALTER TABLE custom_field_values ADD CONSTRAINT custom_field_values_customer_id_fkey FOREIGN KEY (customer_id) REFERENCES customers(id) ON DELETE CASCADE;
 ALTER TABLE custom_field_values ADD CONSTRAINT custom_field_values_definition_id_fkey FOREIGN KEY (definition_id) REFERENCES custom_field_definitions(id);
@@ -727,6 +768,6 @@ CREATE TRIGGER customers_counted AFTER INSERT OR DELETE ON customers FOR EACH RO
 CREATE TRIGGER devices_counted AFTER INSERT OR DELETE ON devices FOR EACH ROW EXECUTE FUNCTION keep_status_count();
 CREATE TRIGGER devices_recounted AFTER UPDATE OF status ON devices FOR EACH ROW WHEN ((old.status IS DISTINCT FROM new.status)) EXECUTE FUNCTION keep_status_count();
 CREATE TRIGGER events_appended INSTEAD OF INSERT ON events FOR EACH ROW EXECUTE FUNCTION append_event();
-CREATE TRIGGER licenses_counted AFTER INSERT OR DELETE ON licenses FOR EACH ROW EXECUTE FUNCTION keep_status_count();
-CREATE TRIGGER licenses_recounted AFTER UPDATE OF status ON licenses FOR EACH ROW WHEN ((old.status IS DISTINCT FROM new.status)) EXECUTE FUNCTION keep_status_count();
+CREATE TRIGGER licenses_restated AFTER UPDATE OF status, expires_at, expiring_for, expiring_days, policy_id, created_at, id ON licenses FOR EACH ROW WHEN ((((old.status IS DISTINCT FROM new.status) OR (old.expires_at IS DISTINCT FROM new.expires_at) OR (old.expiring_for IS DISTINCT FROM new.expiring_for) OR (old.expiring_days IS DISTINCT FROM new.expiring_days) OR (old.policy_id IS DISTINCT FROM new.policy_id) OR (old.created_at IS DISTINCT FROM new.created_at) OR (old.id IS DISTINCT FROM new.id)) AND (current_setting('licensing.states_kept'::text, true) IS DISTINCT FROM 'on'::text))) EXECUTE FUNCTION keep_license_state();
+CREATE TRIGGER licenses_state AFTER INSERT OR DELETE ON licenses FOR EACH ROW EXECUTE FUNCTION keep_license_state();
 CREATE TRIGGER products_counted AFTER INSERT OR DELETE ON products FOR EACH ROW EXECUTE FUNCTION keep_count();

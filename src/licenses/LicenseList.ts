@@ -41,14 +41,14 @@ export class LicenseList extends Context.Service<
       const { planned } = yield* Postgres
       const columns = (now: number) =>
         sql`${sql.literal(`${licenseColumns}, ${policyColumns}, 0::bigint AS catalog_revision`)}, ${lapsedCount(sql, now)} AS lapsed`
-      const [all, order] = [sql.literal("licenses"), sql.literal("ORDER BY created_at DESC, id DESC")]
+      const order = sql.literal("ORDER BY created_at DESC, id DESC")
 
       const ofPolicy = sql.literal("JOIN policies p ON p.id = l.policy_id")
       /** A part of the licenses, as `l`, with what is shown of each. */
       const stored = (part: Statement.Fragment, now: number) =>
-        sql`SELECT ${columns(now)}, FALSE AS moved FROM ${part} AS l ${ofPolicy}`
-      const inState = ({ now, status }: Asked) =>
-        status === undefined ? sql`TRUE` : sql`l.status = ${status} AND ${stays(sql, status, now)}`
+        sql`SELECT ${columns(now)}, FALSE AS moved FROM ${part} ${ofPolicy}`
+      /** What of the licenses that are stored in the state is shown in it. */
+      const inState = ({ now, status }: Asked) => (status === undefined ? sql`TRUE` : stays(sql, status, now))
 
       /** The first of the stored rows, and the first that the clock has moved into the state since: in order, and marked. */
       const together = (rows: Statement.Fragment, { count, named, now, status, wanted }: Asked) => {
@@ -78,18 +78,20 @@ export class LicenseList extends Context.Service<
         const count = limit + 1
         const asked = { now, status, wanted, count, named: q ? holds(sql, q) : sql`TRUE` }
         const fits = sql`${wanted} AND ${inState(asked)}`
+        const walked = listed(sql, status, cursor)
         // Only what is walked to is joined with what is shown of it.
         const newestOf = (width: number) => sql`
-          (SELECT l.* FROM licenses l ${status === undefined ? sql`` : ofPolicy} WHERE ${fits} ${order} LIMIT ${width})`
+          (SELECT l.* FROM ${walked} ${status === undefined ? sql`` : ofPolicy} WHERE ${fits} ${order} LIMIT ${width}) AS l`
+        const isStored = status === undefined ? sql`TRUE` : sql`l.status = ${status}`
         const rows = q
           ? yield* search({
               wanted: count,
               sample: Effect.map(sample(planned, q), ([row]) => row ?? { seen: 0, holding: 0 }),
               walkedTo: ({ moved }) => !moved,
               walk: (width) => together(sql`${stored(newestOf(width), now)} WHERE ${asked.named}`, asked),
-              lookUp: together(sql`${stored(found(sql, q), now)} WHERE ${fits}`, asked)
+              lookUp: together(sql`${stored(sql`${found(sql, q)} AS l`, now)} WHERE ${isStored} AND ${fits}`, asked)
             })
-          : yield* together(sql`${stored(all, now)} WHERE ${fits}`, asked)
+          : yield* together(sql`${stored(walked, now)} WHERE ${fits}`, asked)
         const items = rows.slice(0, limit).map((row) => shown(row, now))
         const last = items.at(-1)
         return rows.length > limit && last !== undefined
@@ -144,6 +146,16 @@ const conditions = (sql: SqlClient.SqlClient, filter: Omit<LicenseFilter, "statu
   ])
 }
 
+/**
+ * The licenses, as `l`, to be listed newest first; of a state those that are stored in it, behind the place where the page before
+ * ended. Their order stands in both tables, so a page of a state is found by either, whichever has fewer rows for the other filters.
+ */
+const listed = (sql: SqlClient.SqlClient, status: LicenseStatus | undefined, cursor: LicenseFilter["cursor"]) =>
+  status === undefined
+    ? sql`licenses l`
+    : sql`license_states s JOIN licenses l ON l.id = s.license_id AND l.created_at = s.created_at AND s.status = ${status}
+        AND ${cursor === undefined ? sql`TRUE` : sql`(s.created_at, s.license_id) < (${instant(cursor.createdAt)}, ${cursor.id})`}`
+
 /** What of the licenses stored in a state is shown in it: all but those that the clock has moved on since. */
 const stays = (sql: SqlClient.SqlClient, status: LicenseStatus, nowMillis: number) => {
   const now = instant(nowMillis)
@@ -172,35 +184,37 @@ const becomes = (
   nowMillis: number,
   wanted: Statement.Fragment
 ): ReadonlyArray<Statement.Fragment> => {
-  const expiry = sql.literal("l.expires_at AT TIME ZONE 'UTC'")
+  const expiry = sql.literal("s.expires_at AT TIME ZONE 'UTC'")
   const now = sql`(${instant(nowMillis)} AT TIME ZONE 'UTC')`
   const graceBegan = sql`(${now} - make_interval(days => p.grace_period_days))`
-  const of = (condition: Statement.Fragment) =>
-    sql`(SELECT * FROM licenses l WHERE ${condition} AND ${wanted} OFFSET 0) AS l`
-  const storedAs = (state: LicenseStatus) => sql`l.policy_id || ' ' || l.status = p.id || ${` ${state}`}`
-  const activeUntilNow = sql`
-    ${of(sql`CASE WHEN l.status <> 'active' THEN NULL WHEN l.expiring_for = l.expires_at THEN l.expiring_days ELSE 8 END
-      IN (1, 3, 7, 8) AND ${expiry} <= ${now}`)} JOIN policies p ON p.id = l.policy_id`
+  const of = (condition: Statement.Fragment) => sql`
+    (SELECT l.* FROM (SELECT s.license_id FROM license_states s WHERE ${condition} OFFSET 0) AS s,
+      LATERAL (SELECT * FROM licenses WHERE id = s.license_id OFFSET 0) AS l WHERE ${wanted} OFFSET 0) AS l`
+  const storedAs = (state: LicenseStatus) => sql`s.policy_id || ' ' || s.status = p.id || ${` ${state}`}
+    AND s.expires_at IS NOT NULL`
+  const activeUntilNow = (ended: Statement.Fragment) => sql`
+    ${of(sql`s.notice IN (1, 3, 7, 8) AND ${expiry} <= ${now}`)} JOIN policies p ON p.id = l.policy_id WHERE ${ended}`
+  const end = sql.literal("l.expires_at AT TIME ZONE 'UTC'")
   switch (status) {
     case "suspended":
     case "revoked":
       return []
     case "active":
       return [
-        sql`${of(sql`l.status IN ('grace_period', 'expired')
-          AND CASE WHEN l.status IN ('grace_period', 'expired') THEN ${expiry} END > ${now}`)}
+        sql`${of(sql`s.status IN ('grace_period', 'expired')
+          AND CASE WHEN s.status IN ('grace_period', 'expired') THEN ${expiry} END > ${now}`)}
           JOIN policies p ON p.id = l.policy_id`
       ]
     case "grace_period":
       return [
-        sql`${activeUntilNow} WHERE ${expiry} > ${graceBegan}`,
+        activeUntilNow(sql`${end} > ${graceBegan}`),
         sql`policies p CROSS JOIN LATERAL
           ${of(sql`${storedAs("expired")} AND ${expiry} <= ${now} AND ${expiry} > ${graceBegan}`)}
           WHERE p.grace_period_days > 0`
       ]
     case "expired":
       return [
-        sql`${activeUntilNow} WHERE ${expiry} <= ${graceBegan}`,
+        activeUntilNow(sql`${end} <= ${graceBegan}`),
         sql`policies p CROSS JOIN LATERAL ${of(sql`${storedAs("grace_period")} AND ${expiry} <= ${graceBegan}`)}`
       ]
   }

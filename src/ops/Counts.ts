@@ -67,10 +67,10 @@ export const keptCounts = (sql: SqlClient.SqlClient) => sql<{ readonly name: str
  */
 export const movedByClock = (sql: SqlClient.SqlClient, now: number) => {
   // Worded as the index is, so that no plan can choose another one.
-  const expiry = sql.literal("(l.expires_at AT TIME ZONE 'UTC')")
+  const expiry = sql.literal("(s.expires_at AT TIME ZONE 'UTC')")
   const range = (was: LicenseStatus, is: LicenseStatus, condition: Statement.Fragment) => sql`
-    SELECT ${was}::text AS was, ${is}::text AS "is", count(*) AS count FROM licenses l
-    WHERE l.expires_at IS NOT NULL AND (l.policy_id || ' ' || l.status) = (p.id || ' ' || ${was}) AND ${condition}`
+    SELECT ${was}::text AS was, ${is}::text AS "is", count(*) AS count FROM license_states s
+    WHERE s.expires_at IS NOT NULL AND (s.policy_id || ' ' || s.status) = (p.id || ' ' || ${was}) AND ${condition}`
   const at = sql`(${instant(now)} AT TIME ZONE 'UTC')`
   const graceBegan = sql`((${instant(now)} - make_interval(days => p.grace_period_days)) AT TIME ZONE 'UTC')`
   const ranges = [

@@ -24,6 +24,7 @@ export const schemaText = Effect.fn("SchemaText.schemaText")(function* () {
   const functions = yield* functionLines(sql)
   const views = yield* viewLines(sql)
   const triggers = yield* triggerLines(sql)
+  const columns = yield* columnLines(sql)
   const sections = [
     [header],
     extensions.map(({ definition }) => `${definition};`),
@@ -33,6 +34,7 @@ export const schemaText = Effect.fn("SchemaText.schemaText")(function* () {
       `CREATE TABLE ${name} (\n  ${lines.join(",\n  ")}\n)${options === null ? "" : ` WITH (${options})`};`,
       ...indexes.filter(({ table }) => table === name).map(({ definition }) => `${definition};`)
     ]),
+    columns.map(({ definition }) => `${definition};`),
     // At the end, because a table may point at one that comes later in the alphabet.
     foreignKeys.map(({ definition }) => `${definition};`),
     ...views.map(({ definition }) => [definition]),
@@ -90,6 +92,13 @@ const tableLines = (sql: SqlClient.SqlClient) => sql<Table>`
   ) AS lines
   FROM pg_class class WHERE class.relnamespace = 'public'::regnamespace AND class.relkind = 'r'
   ORDER BY class.relname COLLATE "C"`
+
+const columnLines = (sql: SqlClient.SqlClient) => sql<{ definition: string }>`
+  SELECT format('ALTER TABLE %I ALTER COLUMN %I SET (%s)', class.relname, attribute.attname, array_to_string(attribute.attoptions, ', '))
+    AS definition
+  FROM pg_attribute attribute JOIN pg_class class ON class.oid = attribute.attrelid
+  WHERE class.relnamespace = 'public'::regnamespace AND class.relkind = 'r' AND attribute.attoptions IS NOT NULL
+  ORDER BY class.relname COLLATE "C", attribute.attnum`
 
 const foreignKeyLines = (sql: SqlClient.SqlClient) => sql<{ definition: string }>`
   SELECT format('ALTER TABLE %I ADD CONSTRAINT %I %s', class.relname, constrained.conname, pg_get_constraintdef(constrained.oid))

@@ -38,19 +38,35 @@ const restPerWorkUsual = 1
 /** A batch that was held up, or a machine that slept, is no reason to rest as long. */
 const restMillisMax = 500
 
+/** How much of what is usual the last batch makes up. */
+const usualShare = 1 / 16
+/** How many times longer a rest is at most than its multiple, where a batch took longer than usual. */
+const busyMax = 4
+
+/**
+ * Batches, each with a rest after it. One that took longer than usual has met others: requests, collecting of garbage, a slow disk.
+ * The rest after it is longer by that, up to four times, so that the next batch does not add to it. On a machine that is busy all the
+ * time long is what is usual.
+ */
+export const makeUnhurried = (restPerWork: number = restPerWorkUsual) => {
+  let usualMillis: number | undefined
+  return Effect.fnUntraced(function* <A, E, R>(batch: Effect.Effect<A, E, R>) {
+    const clock = yield* Clock.Clock
+    const began = clock.monotonicTimeNanosUnsafe()
+    const result = yield* batch
+    yield* giveSignOfLife
+    const tookMillis = Number(clock.monotonicTimeNanosUnsafe() - began) / 1e6
+    if (tookMillis <= 0) return result
+    usualMillis ??= tookMillis
+    const busy = Math.min(Math.max(tookMillis / usualMillis, 1), busyMax)
+    usualMillis += (Math.min(tookMillis, busyMax * usualMillis) - usualMillis) * usualShare
+    yield* Effect.sleep(Math.min(tookMillis * restPerWork * busy, restMillisMax))
+    return result
+  })
+}
+
 /** A batch, and the rest after it. */
-export const unhurried = Effect.fnUntraced(function* <A, E, R>(
-  batch: Effect.Effect<A, E, R>,
-  restPerWork: number = restPerWorkUsual
-) {
-  const clock = yield* Clock.Clock
-  const began = clock.monotonicTimeNanosUnsafe()
-  const result = yield* batch
-  yield* giveSignOfLife
-  const tookMillis = Number(clock.monotonicTimeNanosUnsafe() - began) / 1e6
-  if (tookMillis > 0) yield* Effect.sleep(Math.min(tookMillis * restPerWork, restMillisMax))
-  return result
-})
+const unhurried = <A, E, R>(batch: Effect.Effect<A, E, R>) => makeUnhurried()(batch)
 
 /** What a batch has come to. */
 export interface Batch {

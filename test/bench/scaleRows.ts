@@ -7,6 +7,7 @@ import { Effect } from "effect"
 import type { SqlError } from "effect/sql"
 import { happenings } from "./scaleEvents.ts"
 import { chance, created, id, instant, type Statement } from "./scaleValues.ts"
+import { untriggered } from "./untriggered.ts"
 
 export interface Sizes {
   readonly products: number
@@ -71,13 +72,7 @@ export const fill = Effect.fnUntraced(function* (
     const [row] = yield* values(`SELECT count(*)::int4 FROM ${table}`)
     yield* say(`${table}: ${row?.[0]} rows`)
   }
-  // The triggers that count rows were not asked.
-  for (const table of ["products", "customers"]) {
-    yield* values(`INSERT INTO kept_counts SELECT '${table}', count(*) FROM ${table}`)
-  }
-  for (const table of ["licenses", "devices"]) {
-    yield* values(`INSERT INTO kept_counts SELECT '${table}.' || status, count(*) FROM ${table} GROUP BY status`)
-  }
+  for (const statement of untriggered) yield* values(statement)
   yield* values(`UPDATE event_sequence SET last = last + ${sizes.events}, refusals_last = ${sizes.others},
     ledger_last = (SELECT count(*) FROM usage_ledger)`)
   yield* values("UPDATE usage_rollup_progress SET sequence = (SELECT count(*) FROM usage_ledger)")

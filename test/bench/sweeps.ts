@@ -18,6 +18,7 @@ import { say, startOn } from "./Service.ts"
 import { folder, startPostgres } from "./Sides.ts"
 import type { Session } from "./scaleRows.ts"
 import { quantile, rounded } from "./Turns.ts"
+import { restateLicenses } from "./untriggered.ts"
 
 const { values: flags } = parseArgs({
   options: {
@@ -95,8 +96,9 @@ const insertLicenses = Effect.fnUntraced(function* (management: Management, { va
     SELECT 'lic_expiring_' || n, '${product.id}', '${policy.id}', sha256(('expiring ' || n)::bytea), 'LK-AAAAA', 'AAAA',
       'grace_period', at - interval '10 days', '{}', at, at
     FROM generate_series(1, ${licenses}) AS n, (SELECT date_trunc('milliseconds', now()) AS at) AS made`)
+  yield* values(restateLicenses)
   yield* values("SET session_replication_role = origin")
-  yield* values("VACUUM (ANALYZE) licenses")
+  yield* values("VACUUM (ANALYZE) licenses, license_states")
   // A server that has run for a while has old segments of its log to write over; a new one would make each while commits wait.
   yield* values("CHECKPOINT")
   return policy.id
@@ -125,7 +127,7 @@ const program = Effect.gen(function* () {
   const began = performance.now()
   yield* Effect.promise(() => management.call(`/policies/${policy}`, { grace_period_days: graceDays.after }, "PATCH"))
   const left = `SELECT count(*)::int4 FROM (
-    SELECT 1 FROM licenses WHERE policy_id || ' ' || status = '${policy} grace_period' AND expires_at IS NOT NULL LIMIT 1) AS one`
+    SELECT 1 FROM license_states WHERE policy_id || ' ' || status = '${policy} grace_period' AND expires_at IS NOT NULL LIMIT 1) AS one`
   while ((yield* count(left)) > 0 && performance.now() - began < patienceMillis) {
     yield* Effect.promise(() => new Promise((resolve) => setTimeout(resolve, 250)))
   }

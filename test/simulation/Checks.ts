@@ -33,13 +33,19 @@ const checkLicense = (license: License): void => {
   hold(`${id}: total_consumptions and its ledger`, total, sum(Array.from(counted.values(), ({ amount }) => amount)))
 }
 
-/** As many events and ledger rows as their counters say, each event owed to the endpoint that takes all. */
+/**
+ * As many events and ledger rows as their counters say, each event owed to the endpoint that takes all; of each license its state
+ * where licenses are looked for by it, and in the counts.
+ */
 const checkTotals = ({ totals }: Stored): void => {
   const events = totals["events"]
   for (const what of ["event counter", "last event", "what is an event", "numbers of events", "deliveries"])
     hold(`events and ${what}`, events, totals[what])
   for (const what of ["ledger counter", "last ledger row"])
     hold(`ledger rows and ${what}`, totals["ledger rows"], totals[what])
+  for (const what of ["license states", "license states that agree"])
+    hold(`licenses and ${what}`, totals["licenses"], totals[what])
+  hold("kept counts of licenses that are wrong", totals["wrong counts"], 0)
 }
 
 /**

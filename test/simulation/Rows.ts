@@ -144,7 +144,14 @@ const totalsOf = (sql: SqlClient.SqlClient) => sql<{ readonly [what: string]: nu
     ) AS "numbers of events", ledger_last AS "ledger counter",
     (SELECT count(*) FROM usage_ledger) AS "ledger rows",
     (SELECT coalesce(max(sequence), 0) FROM usage_ledger) AS "last ledger row",
-    (SELECT count(*) FROM webhook_deliveries) AS deliveries
+    (SELECT count(*) FROM webhook_deliveries) AS deliveries,
+    (SELECT count(*) FROM licenses) AS licenses, (SELECT count(*) FROM license_states) AS "license states",
+    (SELECT count(*) FROM licenses l JOIN license_states s ON s.license_id = l.id AND s.created_at = l.created_at
+      WHERE (s.status, s.policy_id) = (l.status, l.policy_id) AND s.expires_at IS NOT DISTINCT FROM l.expires_at
+        AND s.notice IS NOT DISTINCT FROM license_notice(l.status, l.expires_at, l.expiring_for, l.expiring_days)
+    ) AS "license states that agree",
+    (SELECT count(*) FROM (SELECT 'licenses.' || status AS name, count(*) AS count FROM licenses GROUP BY status) AS counted
+      WHERE count <> (SELECT sum(delta) FROM kept_counts WHERE kept_counts.name = counted.name)) AS "wrong counts"
   FROM event_sequence`
 
 const unfencedOf = (sql: SqlClient.SqlClient) => sql<{ readonly wrong: string }>`

@@ -63,7 +63,7 @@ export const prepare = Effect.gen(function* () {
 })
 
 const tables = `simulation_changes, kept_counts, idempotent_answers, webhook_deliveries, webhook_endpoints, event_log, usage_ledger,
-  leases, devices, license_features, licenses, orders, customers, product_versions, features, policies, products`
+  leases, devices, license_features, license_states, licenses, orders, customers, product_versions, features, policies, products`
 
 /** Empties the database and fills it with what a plan begins with. */
 export const furnish = Effect.fnUntraced(function* (plan: Plan, dice: Dice) {
