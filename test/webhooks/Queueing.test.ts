@@ -2,8 +2,9 @@
 import { assert, layer } from "@effect/vitest"
 import { Context, Deferred, Effect, Fiber, Latch, Layer } from "effect"
 import { SqlClient } from "effect/sql"
-import { EventLog, type NewEvent } from "../../src/events/EventLog.ts"
+import { EventLog, type NewEvent, type UsageRow } from "../../src/events/EventLog.ts"
 import { activate } from "../../src/licenses/Activation.ts"
+import { consume } from "../../src/licenses/Consumption.ts"
 import { Webhooks } from "../../src/webhooks/Webhooks.ts"
 import { append, deliveriesOf, layerWebhooks, makeEndpoint } from "../support/Deliveries.ts"
 import { hardware, makeLicense, makeNode } from "../support/Nodes.ts"
@@ -16,6 +17,21 @@ const typesOwedTo = Effect.fnUntraced(function* (endpointId: string) {
     SELECT event_type FROM webhook_deliveries JOIN events USING (sequence) WHERE endpoint_id = ${endpointId} ORDER BY sequence`
   return rows.map(({ event_type }) => event_type)
 })
+
+const consumption: UsageRow = {
+  license_id: "lic_queued",
+  feature_id: "feat_queued",
+  feature_code: "export",
+  action: "consume",
+  event_id: "queued",
+  amount: 1,
+  balance_after: 1,
+  device_id: "dev_queued",
+  actor_type: "license",
+  actor_id: "lic_queued",
+  request_id: "req_queued",
+  occurred_at: Date.UTC(2026, 0, 1)
+}
 
 const appendTypes = (...types: ReadonlyArray<NewEvent["event_type"]>) =>
   Effect.forEach(types, (event_type) => append({ event_type }), { discard: true })
@@ -89,14 +105,23 @@ layer(layerWebhooks())("Deliveries", (it) => {
       const creating = yield* Effect.forkChild(
         sql.withTransaction(
           Effect.gen(function* () {
-            const { webhook } = yield* webhooks.create({ name: "slow", url: nowhere, event_types: ["product.*"] })
+            const { webhook } = yield* webhooks.create({
+              name: "slow",
+              url: nowhere,
+              event_types: ["usage.*", "product.*"]
+            })
             yield* Deferred.succeed(created, webhook.id)
             yield* release.await
           })
         )
       )
       const id = yield* Deferred.await(created)
-      const waiting = yield* Effect.forkChild(append())
+      // An event of each table.
+      const both = Effect.gen(function* () {
+        yield* (yield* EventLog).appendRows([consumption])
+        return yield* append()
+      })
+      const waiting = yield* Effect.forkChild(sql.withTransaction(both))
       // The other transaction has begun its statement and waits for the counter that this one holds.
       yield* Effect.repeat(sql<{ waits: number }>`SELECT count(*) AS waits FROM pg_locks WHERE NOT granted`, {
         until: ([row]) => row!.waits > 0
@@ -106,7 +131,7 @@ layer(layerWebhooks())("Deliveries", (it) => {
       const sequence = yield* Fiber.join(waiting)
       assert.deepStrictEqual(
         (yield* deliveriesOf(id)).map((row) => row.sequence),
-        [sequence]
+        [sequence - 1, sequence]
       )
     })
   )
@@ -117,21 +142,31 @@ layer(layerWebhooks())("Deliveries", (it) => {
       const webhooks = yield* Webhooks
       const nodes = yield* Effect.replicateEffect(makeNode, 3)
       const licenses = yield* Effect.replicateEffect(makeLicense({ max_activations: 0 }), 3)
-      const work = (node: number) =>
-        Effect.forEach(
-          Array.from({ length: 100 }),
-          (_, index) =>
-            nodes[node]!.ask(licenses[node]!.license, activate, {
-              keyHash: licenses[node]!.keyHash,
-              binding: hardware(`n${node}m${index}`),
-              newDeviceId: `dev_n${node}m${index}`
-            }),
+      const work = Effect.fnUntraced(function* (node: number) {
+        const { keyHash, license } = licenses[node]!
+        const activation = (index: number) => {
+          const name = `n${node}m${index}`
+          return nodes[node]!.ask(license, activate, { keyHash, binding: hardware(name), newDeviceId: `dev_${name}` })
+        }
+        const usage = { keyHash, binding: hardware(`n${node}m0`), feature_code: "export", amount: 1 }
+        yield* activation(0)
+        yield* Effect.forEach(
+          Array.from({ length: 100 }, (_, index) => 1 + index),
+          (index): Effect.Effect<unknown, unknown> =>
+            index % 2 === 0
+              ? activation(index)
+              : nodes[node]!.ask(license, consume, { ...usage, event_id: `e${index}` }),
           { concurrency: 8 }
         )
+      })
       const endpoints = Effect.forEach(
         Array.from({ length: 20 }),
         (_, index) =>
-          webhooks.create({ name: `e${index}`, url: nowhere, event_types: ["license.activated", "webhook.created"] }),
+          webhooks.create({
+            name: `e${index}`,
+            url: nowhere,
+            event_types: ["license.activated", "usage.*", "webhook.created"]
+          }),
         { concurrency: 4 }
       )
       const [, made] = yield* Effect.all([Effect.forEach([0, 1, 2], work, { concurrency: 3 }), endpoints], {
@@ -143,7 +178,7 @@ layer(layerWebhooks())("Deliveries", (it) => {
           SELECT (SELECT count(*) FROM webhook_deliveries WHERE endpoint_id = ${webhook.id}) AS owed,
             (SELECT count(*) FROM webhook_deliveries d, created WHERE endpoint_id = ${webhook.id} AND d.sequence < created.sequence) AS wrong,
             (SELECT count(*) FROM events e, created WHERE e.sequence >= created.sequence
-              AND event_type IN ('license.activated', 'webhook.created')) AS expected`
+              AND event_type IN ('license.activated', 'usage.consumed', 'webhook.created')) AS expected`
         assert.strictEqual(row!.wrong, 0)
         assert.strictEqual(row!.owed, row!.expected)
         assert.isAbove(row!.owed, 0)
