@@ -1,6 +1,7 @@
 /** What the load runs on: licenses with three metered features and one active device each, made over the management API. */
 import { Pool } from "undici"
 import { type PublishedKey, type Verifier, verifierOf } from "../../infra/scripts/verify.ts"
+import { connect } from "./Connect.ts"
 
 /** A license as its application holds it, and what the answers so far add up to. */
 export interface Seat {
@@ -25,7 +26,7 @@ export interface Management {
 const connections = 32
 
 export const managementOf = async (base: string, token: string): Promise<Management> => {
-  const pool = new Pool(base, { connections })
+  const pool = new Pool(base, { connections, connect })
   const send = async (path: string, authorization: string, body?: object, method = "POST") => {
     const { statusCode, body: answer } = await pool.request({
       path: `/api/v1${path}`,

@@ -5,6 +5,7 @@
  */
 import { Client } from "undici"
 import type { Verifier } from "../../infra/scripts/verify.ts"
+import { connect } from "./Connect.ts"
 import { consumedFeature, type Seat } from "./Licenses.ts"
 
 export const operations = ["validate", "consume", "hot consume", "activate", "lease"] as const
@@ -82,7 +83,10 @@ const leaseTokenOf = (answer: Buffer): string => {
 
 /** Connections that stay open from round to round. */
 export const openLoad = (options: LoadOptions) => {
-  const clients = Array.from({ length: options.connections }, () => new Client(options.base, { pipelining: 1 }))
+  const clients = Array.from(
+    { length: options.connections },
+    () => new Client(options.base, { pipelining: 1, connect })
+  )
   return {
     /** Loads for so many seconds and says how it went: as much as is answered, or at most so many requests a second. */
     run: async (seconds: number, perSecond = Number.POSITIVE_INFINITY): Promise<Measured> => {

@@ -1,7 +1,7 @@
 /** What is asked of a license of any size. */
-import { connect as netConnect, type Socket } from "node:net"
 import { Effect } from "effect"
-import { type buildConnector, Pool } from "undici"
+import { Pool } from "undici"
+import { connect } from "./Connect.ts"
 import type { Management } from "./Licenses.ts"
 import { fingerprintOf, leaseTokenOf, type Target } from "./largeLicense.ts"
 import type { Session } from "./scaleRows.ts"
@@ -69,26 +69,6 @@ export const operationsOf = (base: string, target: Target, connections: number) 
     asked("activate new", () => ({ path: "activate", body: { fingerprint: `new-${++made}` } }))
   ]
   return { operations, close: () => pool.close() }
-}
-
-/** As much as is read at once. */
-const readMax = 65_536
-
-/**
- * Connections that read into one buffer. A buffer for each read, however little it brings, lets V8 collect 8 times a second under long
- * answers, for 15 to 20 ms each, and that would be told as the service's time.
- */
-const connect: buildConnector.connector = ({ hostname, port }, settled) => {
-  const socket: Socket = netConnect({
-    host: hostname,
-    port: Number(port),
-    noDelay: true,
-    onread: {
-      buffer: Buffer.alloc(readMax),
-      callback: (length, buffer) => socket.push(Buffer.from(buffer.subarray(0, length)))
-    }
-  })
-  socket.once("connect", () => settled(null, socket)).once("error", (error) => settled(error, null))
 }
 
 const inLanes = async (

@@ -1,6 +1,7 @@
 /** The requests that are measured: reading, listing by every filter, and what changes a license or adds one. */
 import { Pool } from "undici"
 import { operations as contract } from "../contract/Surface.ts"
+import { connect } from "./Connect.ts"
 import { hotProduct, perpetualPolicy } from "./scaleRows.ts"
 import type { Sample } from "./scaleSample.ts"
 import type { Asked } from "./Turns.ts"
@@ -27,7 +28,7 @@ const draw = () => {
 }
 
 export const operationsOf = ({ base, sample, token }: Target, connections: number) => {
-  const pool = new Pool(base, { connections })
+  const pool = new Pool(base, { connections, connect })
   const chance = draw()
   const one = <A>(rows: ReadonlyArray<A>): A => rows[Math.floor(chance() * rows.length)]!
   const send = async ({ authorization = `Bearer ${token}`, body, path }: Outgoing) => {
