@@ -4,7 +4,7 @@
  * updated only where its revision, its policy's and its catalog's are still those of the decision; one that does not match
  * drops out of the group with all its rows, and its actor decides again. Replies leave only after the commit.
  */
-import { Clock, Context, Effect, Exit, Layer, Random, Schedule } from "effect"
+import { Clock, Context, Effect, Exit, Layer, Random, Schedule, Semaphore } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import { insertAnswers } from "../auth/KeptAnswers.ts"
 import { type Entry, EventLog } from "../events/EventLog.ts"
@@ -39,6 +39,11 @@ export class Journal extends Context.Service<
   {
     /** Commits one license's draft, together with whatever else is waiting. At most one draft per license may be under way. */
     readonly commit: Push<Draft, Verdict>
+    /**
+     * The same for a license that was overtaken by others again and again: it is locked first, and what `decide` then gives, if anything,
+     * is written before anybody else can change it. `decide` runs in the transaction that holds the lock, maybe more than once.
+     */
+    locked(licenseId: string, decide: Effect.Effect<Draft | undefined>): Effect.Effect<Verdict>
     /** Writes down that devices were seen, where nothing else was decided: it needs no fence. */
     readonly note: Push<ReadonlyArray<DeviceRecord>, void>
   }
@@ -96,12 +101,12 @@ export class Journal extends Context.Service<
         )
 
       /** Succeeds where the group is committed, fails where it is not and never will be, and dies where nobody can tell. */
-      const certain = (write: (group: Fence.Group) => Write) =>
+      const certain = (write: (group: Fence.Group) => Write, next = nextGroup) =>
         Effect.suspend(() => {
-          const group = nextGroup()
+          const group = next()
           return Effect.catch(write(group), (error) => {
             if (error.reason._tag !== "ConnectionError") return Effect.fail(error)
-            return Effect.flatMap(wasCommitted(sql, group, nextGroup), (committed) =>
+            return Effect.flatMap(wasCommitted(sql, group, next), (committed) =>
               committed ? Effect.sync(() => deliveriesQueued.openUnsafe()) : Effect.fail(error)
             )
           })
@@ -148,6 +153,32 @@ export class Journal extends Context.Service<
         return drafts.map((draft) => (repeating.has(draft.base.license.id) ? stale : verdicts.next().value!))
       })
 
+      const nextLocked = yield* makeNumbers
+      // One at a time, for their numbers must rise as well; and they hold up all groups that have the same license among them.
+      const lock = yield* Semaphore.make(1)
+      const locked = (licenseId: string, decide: Effect.Effect<Draft | undefined>) => {
+        let verdict: Verdict = "committed"
+        const write = (group: Fence.Group) =>
+          pipelined(
+            Effect.gen(function* () {
+              verdict = "committed"
+              yield* sql`SELECT FROM licenses WHERE id = ${licenseId} FOR NO KEY UPDATE`
+              const draft = yield* decide
+              if (draft === undefined) return
+              const held = yield* Fence.fence(sql, group, [draft])
+              verdict = held.size === 0 ? "stale" : "committed"
+              if (held.size > 0)
+                yield* Effect.all(rowsOf([draft], appendRows), { concurrency: "unbounded", discard: true })
+            })
+          )
+        return retryTransaction(certain(write, nextLocked)).pipe(
+          Effect.map(() => verdict),
+          Effect.catch((error) => (isOvertaken(error) ? Effect.succeed<Verdict>("stale") : Effect.die(error))),
+          measured(1),
+          lock.withPermit
+        )
+      }
+
       const groups = yield* gather({ lanes, batchMax: groupMax, run: commitAll })
       const noteAll = Effect.fnUntraced(function* (sights: ReadonlyArray<ReadonlyArray<DeviceRecord>>) {
         yield* retryTransaction(Statements.note(sql, sights.flat()))
@@ -156,7 +187,7 @@ export class Journal extends Context.Service<
       const { push: note } = yield* gather({ lanes: 1, batchMax: groupMax, run: noteAll })
       const commit: Push<Draft, Verdict> = (draft, settle) =>
         groups.push(draft, (exit) => settle(Exit.isSuccess(exit) ? exit.value : Exit.failCause(exit.cause)))
-      return Journal.of({ commit, note })
+      return Journal.of({ commit, locked, note })
     })
   )
 }

@@ -1,7 +1,7 @@
 /**
  * What license actors read of their license, gathered over all actors of the node into one statement. `revisions` is the
  * cheap question that keeps memory honest: an answer that changes nothing is given only after the revisions it was decided
- * on were found unchanged in the database, so it holds on any number of nodes and after any change made past the actors.
+ * on were found unchanged in the database since it was asked for, so it holds on any number of nodes and after any change made past the actors.
  */
 import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
@@ -33,6 +33,8 @@ export class LicenseStore extends Context.Service<
   {
     /** The whole state, or undefined where there is no such license. */
     load(licenseId: string): Effect.Effect<LicenseState | undefined>
+    /** The same within the running transaction, which has locked the license. */
+    loadWithin(licenseId: string): Effect.Effect<LicenseState | undefined>
     readonly revisions: Push<string, Revisions | undefined>
     /** The license that a key (SHA-256 as hex) belongs to. */
     licenseIdOf(keyHash: string): Effect.Effect<string | undefined>
@@ -47,19 +49,19 @@ export class LicenseStore extends Context.Service<
       const load = yield* gather({
         lanes,
         batchMax,
-        run: (ids: ReadonlyArray<string>) => Effect.orDie(pipelined(loadAll(sql, ids)))
+        run: (ids: ReadonlyArray<string>) => Effect.orDie(ofOneMoment(pipelined(loadAll(sql, ids))))
       })
+      const loadWithin = (licenseId: string) => Effect.map(Effect.orDie(loadAll(sql, [licenseId])), ([state]) => state)
       const { push: revisions } = yield* gather({ lanes, batchMax, run: revisionsOf(sql) })
       const licenseIdOf = yield* gather({ lanes, batchMax, run: idsOf(sql) })
-      return LicenseStore.of({ load: load.ask, revisions, licenseIdOf: licenseIdOf.ask })
+      return LicenseStore.of({ load: load.ask, loadWithin, revisions, licenseIdOf: licenseIdOf.ask })
     })
   )
 }
 
-/**
- * The license rows are read first and the rest after them on the same connection: should anything change in between, the
- * state has an older license revision than its parts, and the fence refuses whatever is decided on it.
- */
+/** All of it is of one moment, so whoever has just loaded a license need not ask whether what was loaded holds. */
+const ofOneMoment = Effect.provideService(SqlClient.BeginTransaction, "BEGIN ISOLATION LEVEL REPEATABLE READ")
+
 const loadAll = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, ids: ReadonlyArray<string>) {
   const wanted = columns.text(ids)
   const [licenses, assignments, devices, leases] = yield* Effect.all(

@@ -13,8 +13,10 @@ import { type Answer, answerOf, decide, isRefused, keepAnswers, type Letter } fr
 import { LicenseLookups } from "./LicenseLookups.ts"
 import { LicenseStore } from "./LicenseStore.ts"
 
-/** How often a round is decided again after others changed the license meanwhile. */
+/** How often a round is decided after others changed the license meanwhile. */
 const attemptsMax = 8
+/** Of these, how often with nothing locked. Who holds a license in memory is faster than who has to load it first, every time. */
+const attemptsFree = 5
 
 /** A license and what is known of it; undefined where it has to be loaded, again or for the first time. */
 export interface Held {
@@ -23,6 +25,20 @@ export interface Held {
 }
 
 type Answers = ReadonlyArray<Answer>
+
+/** What a round comes to, once its draft is committed or its state confirmed. */
+interface Decided {
+  readonly state: LicenseState
+  readonly draft: Draft
+  readonly answers: Answers
+  /** Those whose answers are kept with the change. */
+  readonly kept: ReadonlyArray<Letter>
+  /** Whether the state was seen to hold since the letters came. */
+  readonly confirmed: boolean
+}
+
+/** `stale`: to be decided on a newer state; `uncertain`: with event ids looked up. */
+type Made = Decided | Answers | "stale" | "uncertain"
 
 /** What came of a round that was begun: `stale` where it has to be decided again. */
 export type Outcome = Exit.Exit<Answers | "stale">
@@ -74,9 +90,15 @@ export const makeRounds = Effect.gen(function* () {
     if (draft.seen.size > 0) journal.note(Array.from(draft.seen.values()), one)
   }
 
-  /** Decides the letters once: their answers, or why they have to be decided again, and for certain. */
-  const attempt = Effect.fnUntraced(function* (held: Held, letters: ReadonlyArray<Letter>, certain: boolean) {
-    held.state ??= yield* store.load(held.licenseId)
+  /** Decides the letters on the state as it is held, or just loaded. */
+  const decideOn = Effect.fnUntraced(function* (
+    held: Held,
+    letters: ReadonlyArray<Letter>,
+    certain: boolean,
+    load = store.load
+  ): Effect.fn.Return<Made> {
+    const isFresh = held.state === undefined
+    held.state ??= yield* load(held.licenseId)
     const state = held.state
     if (state === undefined) return letters.map((): Answer => Exit.fail(noLicense(held.licenseId)))
     const knowledge = yield* gatherKnowledge(lookups, state, letters, clock.currentTimeMillisUnsafe(), certain)
@@ -88,18 +110,46 @@ export const makeRounds = Effect.gen(function* () {
     if (!certain && letters.some((letter, index) => isRefused(decided[index]!) && namesEvent(letter)))
       return "uncertain"
     const answers = yield* keepAnswers(draft, letters, decided)
-    const outcome = yield* Effect.callback<Answers | "stale">((resume) =>
-      submit(state, draft, answers, knowledge.holds === true, resume)
-    )
     // A refusal is kept by nobody here, whatever an attempt before this one had drafted.
-    if (outcome !== "stale" && draft.changed)
-      for (const [index, letter] of letters.entries()) if (!isRefused(decided[index]!)) letter.committed?.()
+    const kept = draft.changed ? letters.filter((_, index) => !isRefused(decided[index]!)) : []
+    return { state, draft, answers, kept, confirmed: knowledge.holds ?? (isFresh && knowledge === nothing) }
+  })
+
+  const submitted = Effect.fnUntraced(function* ({ answers, confirmed, draft, kept, state }: Decided) {
+    const outcome = yield* Effect.callback<Answers | "stale">((resume) =>
+      submit(state, draft, answers, confirmed, resume)
+    )
+    if (outcome !== "stale") for (const letter of kept) letter.committed?.()
     return outcome
+  })
+
+  /** Decides the letters once: their answers, or why they have to be decided again, and for certain. */
+  const attempt = Effect.fnUntraced(function* (held: Held, letters: ReadonlyArray<Letter>, certain: boolean) {
+    const made = yield* decideOn(held, letters, certain)
+    return isDecided(made) ? yield* submitted(made) : made
+  })
+
+  /** The same where others were faster again and again: nobody can change the license between what is decided and its commit. */
+  const insist = Effect.fnUntraced(function* (held: Held, letters: ReadonlyArray<Letter>) {
+    let made: Made = "stale"
+    const draft = Effect.gen(function* () {
+      held.state = undefined
+      made = yield* decideOn(held, letters, true, store.loadWithin)
+      return isDecided(made) && made.draft.changed ? made.draft : undefined
+    })
+    const verdict = yield* journal.locked(held.licenseId, draft)
+    if (verdict === "stale") return "stale"
+    const last = made as Made
+    if (!isDecided(last)) return last
+    if (!last.draft.changed) return yield* submitted(last)
+    last.state.absorb(last.draft)
+    for (const letter of last.kept) letter.committed?.()
+    return last.answers
   })
 
   const round = Effect.fnUntraced(function* (held: Held, letters: ReadonlyArray<Letter>, triedBefore: number) {
     for (let tried = triedBefore; tried < attemptsMax; tried++) {
-      const answers = yield* attempt(held, letters, tried > 0)
+      const answers = yield* tried < attemptsFree ? attempt(held, letters, tried > 0) : insist(held, letters)
       if (answers === "stale") held.state = undefined
       else if (answers !== "uncertain") return answers
     }
@@ -136,5 +186,7 @@ export const makeRounds = Effect.gen(function* () {
       Result.try({ try: () => begin(held, letters, settle), catch: (defect) => defect })
   }
 })
+
+const isDecided = (made: Made): made is Decided => typeof made === "object" && "draft" in made
 
 const noLicense = (licenseId: string): Refusal => refuse("NOT_FOUND", `No license has the id ${licenseId}.`, "id")

@@ -2,7 +2,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Result } from "effect"
 import { SqlClient } from "effect/sql"
-import { activate, validate } from "../../src/licenses/Activation.ts"
+import { activate, check, validate } from "../../src/licenses/Activation.ts"
 import { consume } from "../../src/licenses/Consumption.ts"
 import { reinstate, revoke, suspend } from "../../src/licenses/Lifecycle.ts"
 import { Database } from "../support/Database.ts"
@@ -105,6 +105,29 @@ layer(Database.layer, { timeout: 60_000 })("license actors", (it) => {
         { active, slots, total, assigned, ledger, rows },
         { active: 7, slots: 7, total: 100, assigned: 100, ledger: 100, rows: 100 }
       )
+      yield* assertGapless
+    })
+  )
+
+  it.effect("two nodes that are both busy with one license refuse nobody", () =>
+    Effect.gen(function* () {
+      const nodes = [yield* makeNode, yield* makeNode]
+      const license = yield* makeLicense()
+      yield* nodes[0]!.ask(license.license, activate, activation(license, "m"))
+      // Each of 16 clients asks again as soon as it is answered, every fourth time with what changes nothing.
+      const [clients, turns] = [16, 60]
+      const client = (index: number) =>
+        Effect.forEach(Array.from({ length: turns }), (_, turn) => {
+          const node = nodes[index % 2]!
+          return turn % 4 === 3
+            ? node.ask(license.license, check, activation(license, "m"))
+            : node.ask(license.license, consume, consumption(license, "m", `${index}.${turn}`))
+        })
+      const results = yield* each(clients, client)
+      assert.deepStrictEqual(results.filter(Result.isFailure), [])
+      const { total, assigned, ledger, rows } = yield* counts(license.license)
+      const all = (clients * turns * 3) / 4
+      assert.deepStrictEqual({ total, assigned, ledger, rows }, { total: all, assigned: all, ledger: all, rows: all })
       yield* assertGapless
     })
   )
