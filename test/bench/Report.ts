@@ -11,7 +11,13 @@ export interface Round extends Measured {
 }
 
 /** The least that the service must do for each request that the baseline does. */
-const ratioTargets: Record<Operation, number> = { validate: 2, consume: 3, "hot consume": 8, activate: 2, lease: 3 }
+const ratioTargets: Record<Operation, number> = {
+  validate: 2.5,
+  consume: 4,
+  "hot consume": 10,
+  activate: 2.5,
+  lease: 3
+}
 
 /** Megabytes that the service may hold after it has touched 10,000 licenses. */
 const peakMegabytesMax = 400
