@@ -4,7 +4,7 @@ import type { Code } from "../api/Failure.ts"
 import { isResettable } from "../devices/Transitions.ts"
 import type { LicenseState } from "./CommittedState.ts"
 import type { Needs, Rule } from "./LicenseCommand.ts"
-import type { LicenseLookups } from "./LicenseLookups.ts"
+import type { Lookups } from "./LicenseLookups.ts"
 import type { CountedUsage, DeviceRecord, FeatureRecord, LeaseRecord, LinkRecord, Revisions } from "./LicenseState.ts"
 import { noEntries, put } from "./SmallMap.ts"
 
@@ -50,7 +50,7 @@ export const namesEvent = ({ rule, command }: Asked): boolean => rule.needs?.(co
  * second row: whoever decides without the look-up has to decide again after such a refusal, and before any refusal of its own.
  */
 export const gatherKnowledge = (
-  lookups: LicenseLookups["Service"],
+  lookups: Lookups,
   state: LicenseState,
   asked: ReadonlyArray<Asked>,
   now: number,
@@ -59,7 +59,7 @@ export const gatherKnowledge = (
 
 /** The same where something has to be looked up; undefined where memory is enough, as it nearly always is. */
 export const missingKnowledge = (
-  lookups: LicenseLookups["Service"],
+  lookups: Lookups,
   state: LicenseState,
   asked: ReadonlyArray<Asked>,
   now: number,
@@ -96,7 +96,7 @@ export const missingKnowledge = (
 }
 
 /** Counted after all other look-ups, for a device that one of them has brought is not among the others any more. */
-const otherResettable = (lookups: LicenseLookups["Service"], state: LicenseState) => {
+const otherResettable = (lookups: Lookups, state: LicenseState) => {
   if (state.devicesComplete) return Effect.succeed(0)
   const held = Array.from(state.devices.values()).filter(isResettable).length
   return Effect.map(lookups.resettable(state.license.id), (all) => all - held)
@@ -108,7 +108,7 @@ const learnDevices = (state: LicenseState, devices: ReadonlyArray<DeviceRecord>)
 }
 
 /** Counted once; from then on the state keeps count of what is decided. */
-const countContainers = (lookups: LicenseLookups["Service"], state: LicenseState) =>
+const countContainers = (lookups: Lookups, state: LicenseState) =>
   state.policy.max_container_instances === undefined || state.activeContainers !== undefined
     ? []
     : [
@@ -124,7 +124,7 @@ const lookAheadMillis = 10_000
  * Brings in the activations that lapse before an instant unless a validation comes. Of very many devices these are few, and
  * until the next of the others is due nobody has to look again.
  */
-const findSilent = (lookups: LicenseLookups["Service"], state: LicenseState, before: number) =>
+const findSilent = (lookups: Lookups, state: LicenseState, before: number) =>
   Effect.map(lookups.silent(state.license.id, state.policy, before), ({ found, next }) => {
     for (const held of found) state.learn(held)
     state.silentFrom = next
@@ -135,12 +135,7 @@ const findSilent = (lookups: LicenseLookups["Service"], state: LicenseState, bef
  * where a command or the clock may end them all; and their number, where a seat is asked for. That is counted once; from then
  * on the state keeps count of what is decided.
  */
-const findLeases = (
-  lookups: LicenseLookups["Service"],
-  state: LicenseState,
-  needed: ReadonlyArray<Needs>,
-  now: number
-) => {
+const findLeases = (lookups: Lookups, state: LicenseState, needed: ReadonlyArray<Needs>, now: number) => {
   const { leases, license } = state
   if (leases.isComplete) return []
   const until = now + lookAheadMillis
@@ -171,7 +166,7 @@ const findLeases = (
 }
 
 const addFetches = (
-  lookups: LicenseLookups["Service"],
+  lookups: Lookups,
   state: LicenseState,
   found: Found,
   { binding, deviceId, eventId, leaseToken, featureId, links }: Needs,

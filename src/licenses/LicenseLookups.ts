@@ -62,30 +62,35 @@ interface Upcoming {
   readonly next: number
 }
 
+export interface Lookups {
+  /** The device with this binding. */
+  device(wanted: WantedDevice): Effect.Effect<Sighted | undefined>
+  counted(wanted: WantedUsage): Effect.Effect<CountedUsage | undefined>
+  deviceById(licenseId: string, id: string): Effect.Effect<HeldDevice | undefined>
+  /** All that are active, but for their leases. */
+  activeDevices(licenseId: string): Effect.Effect<ReadonlyArray<DeviceRecord>>
+  /** Containers that hold a slot. */
+  activeContainers(licenseId: string): Effect.Effect<number>
+  /** The devices whose activation lapses before an instant unless it is validated, and when the next one after them does. */
+  silent(licenseId: string, policy: PolicyRecord, before: number): Effect.Effect<Upcoming>
+  /** The device that holds or held a lease, beside that lease in whatever state and the one that it holds now. */
+  leaseByToken(wanted: WantedLease): Effect.Effect<Sighted | undefined>
+  /** Live leases that end before an instant, and when the next one after them does; all, where no instant is given. */
+  ending(licenseId: string, before: number | undefined): Effect.Effect<Upcoming>
+  liveLeases(licenseId: string): Effect.Effect<number>
+  /** How many devices of the license are in a state that a reset moves. */
+  resettable(licenseId: string): Effect.Effect<number>
+  feature(featureId: string): Effect.Effect<FeatureRecord | undefined>
+  link(kind: LinkKind, id: string): Effect.Effect<LinkRecord | undefined>
+  /** Release instants by version: those of the given catalog revision or newer. */
+  versions(productId: string, catalogRevision: number): Effect.Effect<ReadonlyMap<string, number>>
+}
+
 export class LicenseLookups extends Context.Service<
   LicenseLookups,
-  {
-    /** The device with this binding. */
-    device(wanted: WantedDevice): Effect.Effect<Sighted | undefined>
-    counted(wanted: WantedUsage): Effect.Effect<CountedUsage | undefined>
-    deviceById(licenseId: string, id: string): Effect.Effect<HeldDevice | undefined>
-    /** All that are active, but for their leases. */
-    activeDevices(licenseId: string): Effect.Effect<ReadonlyArray<DeviceRecord>>
-    /** Containers that hold a slot. */
-    activeContainers(licenseId: string): Effect.Effect<number>
-    /** The devices whose activation lapses before an instant unless it is validated, and when the next one after them does. */
-    silent(licenseId: string, policy: PolicyRecord, before: number): Effect.Effect<Upcoming>
-    /** The device that holds or held a lease, beside that lease in whatever state and the one that it holds now. */
-    leaseByToken(wanted: WantedLease): Effect.Effect<Sighted | undefined>
-    /** Live leases that end before an instant, and when the next one after them does; all, where no instant is given. */
-    ending(licenseId: string, before: number | undefined): Effect.Effect<Upcoming>
-    liveLeases(licenseId: string): Effect.Effect<number>
-    /** How many devices of the license are in a state that a reset moves. */
-    resettable(licenseId: string): Effect.Effect<number>
-    feature(featureId: string): Effect.Effect<FeatureRecord | undefined>
-    link(kind: LinkKind, id: string): Effect.Effect<LinkRecord | undefined>
-    /** Release instants by version: those of the given catalog revision or newer. */
-    versions(productId: string, catalogRevision: number): Effect.Effect<ReadonlyMap<string, number>>
+  Lookups & {
+    /** The same within the running transaction, which has locked the license: they wait for no other connection. */
+    readonly within: Lookups
   }
 >()("licensing/licenses/LicenseLookups") {
   static readonly layer = Layer.effect(
@@ -187,7 +192,7 @@ export class LicenseLookups extends Context.Service<
         return read
       }, Effect.orDie)
 
-      return LicenseLookups.of({
+      const lookups: Lookups = {
         device,
         counted,
         deviceById,
@@ -201,10 +206,22 @@ export class LicenseLookups extends Context.Service<
         feature,
         link,
         versions
-      })
+      }
+      const within: Lookups = {
+        ...lookups,
+        device: alone(devicesOf(sql)),
+        counted: alone(countedOf(sql)),
+        leaseByToken: alone(leasesOf(sql))
+      }
+      return LicenseLookups.of({ ...lookups, within })
     })
   )
 }
+
+const alone =
+  <Wanted, Found>(run: (wanted: ReadonlyArray<Wanted>) => Effect.Effect<ReadonlyArray<Found>>) =>
+  (wanted: Wanted): Effect.Effect<Found> =>
+    Effect.map(run([wanted]), ([found]) => found!)
 
 /** When the activated devices of a license were heard of last. */
 const heard = (sql: SqlClient.SqlClient, licenseId: string, columns: string) => sql`

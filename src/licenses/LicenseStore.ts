@@ -36,6 +36,7 @@ export class LicenseStore extends Context.Service<
     /** The same within the running transaction, which has locked the license. */
     loadWithin(licenseId: string): Effect.Effect<LicenseState | undefined>
     readonly revisions: Push<string, Revisions | undefined>
+    revisionsWithin(licenseId: string): Effect.Effect<Revisions | undefined>
     /** The license that a key (SHA-256 as hex) belongs to. */
     licenseIdOf(keyHash: string): Effect.Effect<string | undefined>
   }
@@ -52,9 +53,10 @@ export class LicenseStore extends Context.Service<
         run: (ids: ReadonlyArray<string>) => Effect.orDie(ofOneMoment(pipelined(loadAll(sql, ids))))
       })
       const loadWithin = (licenseId: string) => Effect.map(Effect.orDie(loadAll(sql, [licenseId])), ([state]) => state)
+      const revisionsWithin = (licenseId: string) => Effect.map(revisionsOf(sql)([licenseId]), ([found]) => found)
       const { push: revisions } = yield* gather({ lanes, batchMax, run: revisionsOf(sql) })
       const licenseIdOf = yield* gather({ lanes, batchMax, run: idsOf(sql) })
-      return LicenseStore.of({ load: load.ask, loadWithin, revisions, licenseIdOf: licenseIdOf.ask })
+      return LicenseStore.of({ load: load.ask, loadWithin, revisions, revisionsWithin, licenseIdOf: licenseIdOf.ask })
     })
   )
 }

@@ -10,7 +10,7 @@ import { Draft } from "./Draft.ts"
 import { Journal } from "./Journal.ts"
 import { gatherKnowledge, missingKnowledge, namesEvent, nothing } from "./Knowledge.ts"
 import { type Answer, answerOf, decide, isRefused, keepAnswers, type Letter } from "./Letter.ts"
-import { LicenseLookups } from "./LicenseLookups.ts"
+import { LicenseLookups, type Lookups } from "./LicenseLookups.ts"
 import { LicenseStore } from "./LicenseStore.ts"
 
 /** How often a round is decided after others changed the license meanwhile. */
@@ -90,18 +90,22 @@ export const makeRounds = Effect.gen(function* () {
     if (draft.seen.size > 0) journal.note(Array.from(draft.seen.values()), one)
   }
 
+  const outside = { load: store.load, look: lookups as Lookups }
+  // Whoever holds a lock and waits for a connection may wait for those who have the connections and wait for the lock.
+  const within = { load: store.loadWithin, look: lookups.within }
+
   /** Decides the letters on the state as it is held, or just loaded. */
   const decideOn = Effect.fnUntraced(function* (
     held: Held,
     letters: ReadonlyArray<Letter>,
     certain: boolean,
-    load = store.load
+    { load, look }: { readonly load: typeof store.load; readonly look: Lookups } = outside
   ): Effect.fn.Return<Made> {
     const isFresh = held.state === undefined
     held.state ??= yield* load(held.licenseId)
     const state = held.state
     if (state === undefined) return letters.map((): Answer => Exit.fail(noLicense(held.licenseId)))
-    const knowledge = yield* gatherKnowledge(lookups, state, letters, clock.currentTimeMillisUnsafe(), certain)
+    const knowledge = yield* gatherKnowledge(look, state, letters, clock.currentTimeMillisUnsafe(), certain)
     if (knowledge.holds === false) return "stale"
     const draft = new Draft(state, knowledge)
     const now = clock.currentTimeMillisUnsafe()
@@ -134,7 +138,12 @@ export const makeRounds = Effect.gen(function* () {
     let made: Made = "stale"
     const draft = Effect.gen(function* () {
       held.state = undefined
-      made = yield* decideOn(held, letters, true, store.loadWithin)
+      made = yield* decideOn(held, letters, true, within)
+      // The license is locked, its policy and catalog are not.
+      if (isDecided(made) && !made.draft.changed) {
+        const current = yield* store.revisionsWithin(held.licenseId)
+        made = current !== undefined && made.state.isAsOf(current) ? { ...made, confirmed: true } : "stale"
+      }
       return isDecided(made) && made.draft.changed ? made.draft : undefined
     })
     const verdict = yield* journal.locked(held.licenseId, draft)

@@ -1,10 +1,10 @@
 /** Whether what was looked up confirms the state that it was looked up for: only then an answer may leave without another question. */
 import { assert, it } from "@effect/vitest"
-import { Context, Effect, Layer } from "effect"
+import { Effect } from "effect"
 import { LicenseState } from "../../src/licenses/CommittedState.ts"
 import { gatherKnowledge } from "../../src/licenses/Knowledge.ts"
 import type { Needs } from "../../src/licenses/LicenseCommand.ts"
-import { LicenseLookups } from "../../src/licenses/LicenseLookups.ts"
+import type { Lookups } from "../../src/licenses/LicenseLookups.ts"
 import type { Revisions } from "../../src/licenses/LicenseState.ts"
 import { deviceOf, hardware, noon, rowsOf } from "../support/Licenses.ts"
 
@@ -39,7 +39,7 @@ const confirmed = Effect.fnUntraced(function* (
       done.push(name)
       return value
     })
-  const lookups = Layer.mock(LicenseLookups)({
+  const lookups: Partial<Lookups> = {
     device: ({ binding }) =>
       noted(
         "device",
@@ -51,13 +51,12 @@ const confirmed = Effect.fnUntraced(function* (
     feature: () => noted("feature", undefined),
     resettable: () => noted("resettable", 0),
     versions: () => noted("versions", new Map())
-  })
-  const context = yield* Layer.build(lookups)
+  }
   const asked = needs.map((needed) => ({
     rule: { name: "any", needs: () => needed, decide: undefined as never },
     command: {}
   }))
-  const { holds } = yield* gatherKnowledge(Context.get(context, LicenseLookups), state(), asked, noon, false)
+  const { holds } = yield* gatherKnowledge(lookups as Lookups, state(), asked, noon, false)
   return { holds, done }
 })
 

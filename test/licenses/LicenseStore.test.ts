@@ -3,7 +3,10 @@ import { assert, layer } from "@effect/vitest"
 import { Context, Deferred, Effect, Fiber, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { activate } from "../../src/licenses/Activation.ts"
+import type { HeldDevice } from "../../src/licenses/CommittedState.ts"
+import { LicenseLookups } from "../../src/licenses/LicenseLookups.ts"
 import { LicenseStore } from "../../src/licenses/LicenseStore.ts"
+import { Postgres } from "../../src/postgres/Postgres.ts"
 import { Database } from "../support/Database.ts"
 import { hardware, makeLicense, makeNode } from "../support/Nodes.ts"
 
@@ -48,6 +51,36 @@ layer(Database.layer, { timeout: 60_000 })("the store of licenses", (it) => {
       const { revision } = before.license
       const after = { revision: revision + 1, devices: [{ id: "dev_m", status: "blacklisted" as const }] }
       assert.deepStrictEqual(shown((yield* store.load(license))!), after)
+    })
+  )
+
+  it.effect("reads within a transaction what nobody else can see yet, over the transaction's own connection", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { pipelined } = yield* Postgres
+      const { keyHash, license } = yield* makeLicense()
+      const binding = hardware("m")
+      const node = yield* makeNode
+      yield* node.ask(license, activate, { keyHash, binding, newDeviceId: "dev_within" })
+      const context = yield* Layer.build(Layer.mergeAll(LicenseStore.layer, LicenseLookups.layer))
+      const [store, lookups] = [Context.get(context, LicenseStore), Context.get(context, LicenseLookups)]
+      const statusOf = (found: { readonly held: ReadonlyArray<HeldDevice> } | undefined) =>
+        found?.held[0]?.device.status
+      const before = (yield* store.loadWithin(license))!.license.revision
+      const seen = yield* pipelined(
+        Effect.gen(function* () {
+          yield* sql`UPDATE licenses SET revision = revision + 1 WHERE id = ${license}`
+          yield* sql`UPDATE devices SET status = 'blacklisted' WHERE id = 'dev_within'`
+          return {
+            loaded: (yield* store.loadWithin(license))?.license.revision,
+            revision: (yield* store.revisionsWithin(license))?.license,
+            within: statusOf(yield* lookups.within.device({ licenseId: license, binding })),
+            outside: statusOf(yield* lookups.device({ licenseId: license, binding }))
+          }
+        })
+      )
+      const after = { loaded: before + 1, revision: before + 1, within: "blacklisted", outside: "active" }
+      assert.deepStrictEqual<object>(seen, after)
     })
   )
 })

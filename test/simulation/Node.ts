@@ -121,11 +121,14 @@ const layerOf = (environment: Environment, place: Place) => {
   const { listen, notify, planned, pools, url } = postgres
   const pipelining = (what: string, isRetried: boolean) => {
     // The journal makes a new transaction of each attempt, one after the other.
-    const lane = isRetried ? { attempts: 0 } : undefined
-    const pipelined = gated(environment, place, what, isRetried, postgres.pipelined as Run, lane)
+    const lane = () => (isRetried ? { attempts: 0 } : undefined)
+    const through = (lane: Lane | undefined) =>
+      gated(environment, place, what, isRetried, postgres.pipelined as Run, lane)
+    // What is written step by step may be under way beside what is written at once, when a license is locked for it.
+    const [pipelined, whole] = [through(lane()), through(lane())]
     // To the server and to the caller the same as one transaction whose statements travel with its COMMIT.
     const atOnce = (statements: ReadonlyArray<Effect.Effect<unknown, SqlError.SqlError>>) =>
-      pipelined(Effect.all(statements, { concurrency: "unbounded", discard: true }))
+      whole(Effect.all(statements, { concurrency: "unbounded", discard: true }))
     return Layer.succeed(Postgres, Postgres.of({ pipelined, atOnce, listen, notify, planned, pools, url }))
   }
   const actors = LicenseActors.layer.pipe(
