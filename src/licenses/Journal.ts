@@ -82,23 +82,23 @@ export class Journal extends Context.Service<
         if (queued) deliveriesQueued.openUnsafe()
       })
 
+      /** Within a transaction, those of the drafts that still hold: the ids of their licenses. */
+      const writeFenced = Effect.fnUntraced(function* (drafts: ReadonlyArray<Draft>, group: Fence.Group) {
+        const held = yield* Fence.fence(sql, group, drafts)
+        const rows = rowsOf(
+          drafts.filter((draft) => held.has(draft.base.license.id)),
+          appendRows
+        )
+        yield* Effect.all(rows, { concurrency: "unbounded", discard: true })
+        return held
+      })
+
       /** Those drafts of the group that still hold; `learn` hears which before they are committed. */
       const writeHolding = (
         drafts: ReadonlyArray<Draft>,
         group: Fence.Group,
         learn: (held: ReadonlySet<string>) => void
-      ) =>
-        pipelined(
-          Effect.gen(function* () {
-            const held = yield* Fence.fence(sql, group, drafts)
-            learn(held)
-            const rows = rowsOf(
-              drafts.filter((draft) => held.has(draft.base.license.id)),
-              appendRows
-            )
-            yield* Effect.all(rows, { concurrency: "unbounded", discard: true })
-          })
-        )
+      ) => pipelined(Effect.map(writeFenced(drafts, group), learn))
 
       /** Succeeds where the group is committed, fails where it is not and never will be, and dies where nobody can tell. */
       const certain = (write: (group: Fence.Group) => Write, next = nextGroup) =>
@@ -165,10 +165,8 @@ export class Journal extends Context.Service<
               yield* sql`SELECT FROM licenses WHERE id = ${licenseId} FOR NO KEY UPDATE`
               const draft = yield* decide
               if (draft === undefined) return
-              const held = yield* Fence.fence(sql, group, [draft])
+              const held = yield* writeFenced([draft], group)
               verdict = held.size === 0 ? "stale" : "committed"
-              if (held.size > 0)
-                yield* Effect.all(rowsOf([draft], appendRows), { concurrency: "unbounded", discard: true })
             })
           )
         return retryTransaction(certain(write, nextLocked)).pipe(
