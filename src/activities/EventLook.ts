@@ -2,6 +2,7 @@
 import { Effect } from "effect"
 import type { SqlClient } from "effect/sql"
 import type { Code } from "../api/Failure.ts"
+import { eventColumns } from "../events/Events.ts"
 import type { EventType } from "../events/EventType.ts"
 import { columns, instant } from "../postgres/Parameters.ts"
 import { equals, present } from "../postgres/Sql.ts"
@@ -10,11 +11,7 @@ import type { Activity, ActivityFilter, ActivitySource } from "./Activity.ts"
 import { candidates, type Keyed, nothingLeft, type Seen, seenOf, stretchesBelow } from "./Look.ts"
 import type { Sought } from "./Sought.ts"
 
-const table = {
-  name: "events",
-  number: "sequence",
-  columns: "sequence, event_type, actor_type, actor_id, resource_type, resource_id, ip_address, metadata, created_at"
-}
+const table = { name: "events", number: "sequence", columns: eventColumns }
 
 const actorTypes: { readonly [K in ActivitySource]: ReadonlyArray<Activity["actor_type"]> } = {
   runtime: ["license"],

@@ -2,19 +2,14 @@
  * The Authorization header, read the same way for every scheme: its name in any case, one credential, one header. Two of them
  * are refused rather than chosen between, since a proxy in front may have chosen the other.
  */
+import type { RequestHead } from "../api/RequestHead.ts"
 
-export interface AuthorizationHeader {
+interface AuthorizationHeader {
   /** In lower case; empty where there is no header. */
   readonly scheme: string
   /** As sent; empty where the scheme stands alone. */
   readonly credential: string
   readonly repeated: boolean
-}
-
-/** What is read of a request; `source` is the platform's own form of it. */
-export interface RequestHead {
-  readonly headers: { readonly [name: string]: string | undefined }
-  readonly source: object
 }
 
 export const authorizationHeader = (request: RequestHead): AuthorizationHeader => {

@@ -1,7 +1,8 @@
 /** The license key that a request carries, read the same way for whoever asks. Nothing is looked up for one that is mistyped. */
 import { Option, Redacted } from "effect"
+import type { RequestHead } from "../api/RequestHead.ts"
 import * as LicenseKey from "../licenses/LicenseKey.ts"
-import { authorizationHeader, type RequestHead } from "./AuthorizationHeader.ts"
+import { authorizationHeader } from "./AuthorizationHeader.ts"
 import type { LicenseCredential } from "./Runtime.ts"
 
 /** The key in its canonical form; which license it belongs to is not known yet. */

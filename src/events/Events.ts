@@ -3,10 +3,10 @@ import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { limitDefault, type Page } from "../api/Paging.ts"
 import { equals, present, type Row } from "../postgres/Sql.ts"
-import type { AuditActorType, Event } from "./Event.ts"
+import { type AuditActorType, Event } from "./Event.ts"
 
-const columns =
-  "sequence, event_type, actor_type, actor_id, resource_type, metadata, created_at, resource_id, ip_address"
+/** What is shown of an event, as columns of `events`. */
+export const eventColumns = Object.keys(Event.fields).join(", ")
 
 interface EventFilter {
   readonly limit?: number
@@ -42,7 +42,7 @@ export class Events extends Context.Service<
        */
       const newestOf = (filter: EventFilter) => sql<Row<Event>>`
         SELECT event.* FROM (${newest("sequence", filter)}) AS numbers CROSS JOIN LATERAL (
-          SELECT ${sql.literal(columns)} FROM events WHERE events.sequence = numbers.sequence LIMIT 1
+          SELECT ${sql.literal(eventColumns)} FROM events WHERE events.sequence = numbers.sequence LIMIT 1
         ) AS event
         ORDER BY numbers.sequence DESC`
 
@@ -53,7 +53,7 @@ export class Events extends Context.Service<
         const place = { limit, ...(cursor === undefined ? undefined : { cursor }) }
         const [column, ...others] = Object.keys(told)
         const isCoarse = column !== undefined && column !== "resource_id" && others.length === 0
-        const rows = yield* isCoarse ? newestOf({ ...told, ...place }) : newest(columns, { ...told, ...place })
+        const rows = yield* isCoarse ? newestOf({ ...told, ...place }) : newest(eventColumns, { ...told, ...place })
         const items = rows.slice(0, limit).map(present<Event>)
         const last = items.at(-1)
         return rows.length > limit && last !== undefined ? { items, next: last.sequence } : { items }

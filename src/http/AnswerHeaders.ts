@@ -1,5 +1,6 @@
 /** The headers of every answer. What an operation sets itself is kept. */
 import type { LimitStanding, RequestContext } from "../api/RequestContext.ts"
+import type { RequestHead } from "../api/RequestHead.ts"
 import type { Cors } from "./Cors.ts"
 
 // Answers are data for programs: no cache keeps them, no browser renders or runs them, no page frames or embeds them.
@@ -28,8 +29,6 @@ const challenges = { runtime: 'License realm="licensing"', management: 'Bearer r
 // Seconds after which a refusal for now is worth another try, where the refusal itself knows no better.
 const retryAfter = "1"
 
-type Texts = { readonly [name: string]: string | undefined }
-
 /** An answer before it has its headers. */
 export interface Unadorned {
   readonly status: number
@@ -41,7 +40,7 @@ export interface Unadorned {
 export const makeHeaders = (baseUrl: string | undefined, cors: Cors) => {
   const fixed: Record<string, string> = baseUrl?.startsWith("https:") ? { ...always, ...overTls } : always
   return (
-    request: { readonly url: string; readonly headers: Texts },
+    request: RequestHead,
     { headers: own, status }: Unadorned,
     { limits, requestId }: RequestContext,
     stopping: boolean

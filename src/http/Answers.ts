@@ -6,6 +6,7 @@ import { Effect } from "effect"
 import { Refusals } from "../activities/Refusals.ts"
 import { Identifiers } from "../api/Identifier.ts"
 import type { RequestContext } from "../api/RequestContext.ts"
+import type { RequestHead } from "../api/RequestHead.ts"
 import { Settings } from "../Config.ts"
 import { RecentErrors } from "../ops/RecentErrors.ts"
 import { Shutdown } from "../system/Shutdown.ts"
@@ -14,12 +15,6 @@ import { makeHeaders, type Unadorned } from "./AnswerHeaders.ts"
 import { clientAddress } from "./ClientAddress.ts"
 import { makeCors } from "./Cors.ts"
 import { type Answered, makeRequestMetrics } from "./RequestMetrics.ts"
-
-/** What is read of a request's head. */
-interface Head {
-  readonly url: string
-  readonly headers: { readonly [name: string]: string | undefined }
-}
 
 /** A caller's own X-Request-Id that is taken over. */
 const inboundId = /^[A-Za-z0-9_-]{8,64}$/
@@ -42,10 +37,16 @@ export const makeAnswers = Effect.gen(function* () {
     /** From the connection's peer and the request's headers. */
     addressOf: clientAddress(trustedProxies),
     /** The id of a request with these headers. Waits for nothing. */
-    requestId: ({ "x-request-id": inbound }: Head["headers"]): Effect.Effect<string> =>
+    requestId: ({ "x-request-id": inbound }: RequestHead["headers"]): Effect.Effect<string> =>
       inbound !== undefined && inboundId.test(inbound) ? Effect.succeed(inbound) : identifiers.make("request"),
     /** Notes an answer that is about to be sent, and gives it its headers. */
-    finish: (request: Head, answer: Unadorned, answered: Answered, context: RequestContext, nowMillis: number) => {
+    finish: (
+      request: RequestHead,
+      answer: Unadorned,
+      answered: Answered,
+      context: RequestContext,
+      nowMillis: number
+    ) => {
       count(answered)
       served.requests++
       const { actor: _, refused, ...rest } = answered

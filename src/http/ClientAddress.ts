@@ -6,9 +6,8 @@
  */
 import { Result } from "effect"
 import { IpNetwork, NetAddress } from "effect/net"
+import type { RequestHead } from "../api/RequestHead.ts"
 import { forwardedFor } from "./Forwarded.ts"
-
-type Headers = { readonly [name: string]: string | undefined }
 
 /** A function from the connection's peer and the request's headers to the client's address, in its canonical form. */
 export const clientAddress = (trusted: ReadonlyArray<IpNetwork.IpNetwork>) => {
@@ -16,7 +15,7 @@ export const clientAddress = (trusted: ReadonlyArray<IpNetwork.IpNetwork>) => {
     const parsed = NetAddress.ipFromString(address)
     return Result.isSuccess(parsed) && trusted.some((network) => IpNetwork.contains(network, parsed.success))
   }
-  return (peer: string | undefined, headers: Headers): string | undefined => {
+  return (peer: string | undefined, headers: RequestHead["headers"]): string | undefined => {
     const nearest = peer === undefined ? undefined : normalize(peer)
     if (nearest === undefined || trusted.length === 0 || !isTrusted(nearest)) return nearest
     let client = nearest
@@ -32,7 +31,7 @@ export const clientAddress = (trusted: ReadonlyArray<IpNetwork.IpNetwork>) => {
 }
 
 /** What proxies say whom they forward for, the nearest proxy's word first. */
-const hopsOf = ({ forwarded, "x-forwarded-for": list }: Headers): Iterable<string> => {
+const hopsOf = ({ forwarded, "x-forwarded-for": list }: RequestHead["headers"]): Iterable<string> => {
   if (list === undefined) return forwarded === undefined ? [] : forwardedFor(forwarded)
   return list
     .split(",")

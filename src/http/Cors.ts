@@ -3,10 +3,8 @@
  * a header that a page has to hold itself, never cookies, so no answer allows the browser to add any.
  */
 import { HttpServerResponse } from "effect/http"
+import type { RequestHead } from "../api/RequestHead.ts"
 
-interface Request {
-  readonly headers: { readonly [name: string]: string | undefined }
-}
 type Headers = { readonly [name: string]: string }
 
 // What a page may read beside the few headers that browsers always show.
@@ -31,9 +29,9 @@ const asked = {
 
 export interface Cors {
   /** The headers of every answer to this request. */
-  headersOf(request: Request): Headers
+  headersOf(request: RequestHead): Headers
   /** The answer to a browser that asks before it sends; undefined where the request is none of these, or not of an allowed origin. */
-  preflight(request: Request & { readonly method: string }): HttpServerResponse.HttpServerResponse | undefined
+  preflight(request: RequestHead): HttpServerResponse.HttpServerResponse | undefined
 }
 
 const none: Headers = {}

@@ -10,8 +10,8 @@ import { Cause, Clock, Effect, Exit, FiberSet, LogLevel, Option, Result, Tracer 
 import { errorEnvelope, type Refusal, statuses } from "../api/Failure.ts"
 import { leaveBody, onBody } from "../api/Intake.ts"
 import { RequestContext } from "../api/RequestContext.ts"
+import type { RequestHead } from "../api/RequestHead.ts"
 import { bodyBytesMax } from "../api/Requests.ts"
-import type { RequestHead } from "../auth/AuthorizationHeader.ts"
 import type { Answers } from "./Answers.ts"
 import { refusalOf, tellOf } from "./Refusals.ts"
 
@@ -97,7 +97,7 @@ export const makeDirect = Effect.fnUntraced(function* (
     }
   }
 
-  const begin = (request: IncomingMessage, response: ServerResponse, head: Head, started: bigint): Exchange => {
+  const begin = (request: IncomingMessage, response: ServerResponse, head: RequestHead, started: bigint): Exchange => {
     const requestId = runSync(answers.requestId(head.headers))
     const clientAddress = answers.addressOf(request.socket.remoteAddress, head.headers)
     return { response, head, route: head.url, started, about: { requestId, clientAddress } }
@@ -110,7 +110,7 @@ export const makeDirect = Effect.fnUntraced(function* (
       const operation = isPlain(request) ? operations.get(url) : undefined
       if (operation === undefined) return general(request, response)
       const started = clock.monotonicTimeNanosUnsafe()
-      const head: Head = { url, headers: headers as Head["headers"], source: request }
+      const head: RequestHead = { method: "POST", url, headers: headers as RequestHead["headers"], source: request }
       const looked = Result.try({ try: () => operation.open(head), catch: Cause.die })
       if (Result.isFailure(looked)) return fail(begin(request, response, head, started), looked.failure)
       const opened = looked.success
@@ -133,15 +133,10 @@ export const makeDirect = Effect.fnUntraced(function* (
   return (general: RequestListener): RequestListener => (isGeneral ? general : listenerBefore(general))
 })
 
-/** What is read of a request before its body. */
-interface Head extends RequestHead {
-  readonly url: string
-}
-
 /** A request on its way, and what is known of it. */
 interface Exchange {
   readonly response: ServerResponse
-  readonly head: Head
+  readonly head: RequestHead
   readonly route: string
   readonly started: bigint
   readonly about: RequestContext

@@ -2,6 +2,7 @@
 import { Effect } from "effect"
 import type { SqlClient } from "effect/sql"
 import type { Event } from "../events/Event.ts"
+import { eventColumns } from "../events/Events.ts"
 import { shownAssignment } from "../licenses/Assignments.ts"
 import {
   type LoadedLicense,
@@ -53,8 +54,7 @@ export const licenseAudit = Effect.fnUntraced(function* (sql: SqlClient.SqlClien
 })
 
 const eventRows = (sql: SqlClient.SqlClient, { license_id, from, to, cursor, limit }: Request) => sql<Row<Event>>`
-  SELECT sequence, event_type, actor_type, actor_id, resource_type, metadata, created_at, resource_id, ip_address
-  FROM events
+  SELECT ${sql.literal(eventColumns)} FROM events
   WHERE resource_id = ${license_id} AND ${cursor === undefined ? sql`TRUE` : sql`sequence < ${cursor}`}
     AND ${from === undefined ? sql`TRUE` : sql`created_at >= ${instant(from)}`}
     AND ${to === undefined ? sql`TRUE` : sql`created_at < ${instant(to)}`}

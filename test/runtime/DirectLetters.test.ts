@@ -35,7 +35,7 @@ layer(Stubs)("A letter of the direct way", (it) => {
   it.effect("throws nothing where its answer cannot be made: whoever sends it does", () =>
     Effect.gen(function* () {
       const operations = yield* makeDirectOperations
-      const head = { url: "", headers: { authorization: `License ${key}` }, source: {} }
+      const head = { method: "POST", url: "", headers: { authorization: `License ${key}` }, source: {} }
       const opened = operations.get("/api/v1/license/validate")?.open(head)
       assert.isDefined(opened)
       const about = { requestId: "req_1", clientAddress: undefined }
