@@ -23,12 +23,20 @@ export interface Measured {
   readonly verified: number
   /** The first failure, to be shown. */
   readonly failure?: string
+  /** The failures that were answered, by their code. */
+  readonly refused: Readonly<Record<string, number>>
+}
+
+/** A service, and the licenses that are asked for there. */
+export interface Place {
+  readonly base: string
+  readonly seats: ReadonlyArray<Seat>
 }
 
 interface LoadOptions {
-  readonly base: string
+  /** Connections are dealt out to them in turn. */
+  readonly places: ReadonlyArray<Place>
   readonly operation: Operation
-  readonly seats: ReadonlyArray<Seat>
   readonly connections: number
   readonly verify: Verifier
 }
@@ -38,6 +46,7 @@ interface Tally {
   failed: number
   verified: number
   failure: string | undefined
+  readonly refused: Record<string, number>
 }
 
 let sent = 0
@@ -85,12 +94,12 @@ const leaseTokenOf = (answer: Buffer): string => {
 export const openLoad = (options: LoadOptions) => {
   const clients = Array.from(
     { length: options.connections },
-    () => new Client(options.base, { pipelining: 1, connect })
+    (_, lane) => new Client(placeOf(lane, options).base, { pipelining: 1, connect })
   )
   return {
     /** Loads for so many seconds and says how it went: as much as is answered, or at most so many requests a second. */
     run: async (seconds: number, perSecond = Number.POSITIVE_INFINITY): Promise<Measured> => {
-      const tally: Tally = { latencies: [], failed: 0, verified: 0, failure: undefined }
+      const tally: Tally = { latencies: [], failed: 0, verified: 0, failure: undefined, refused: {} }
       const began = performance.now()
       const until = began + seconds * 1000
       const pauseMillis = (1000 * clients.length) / perSecond
@@ -101,12 +110,14 @@ export const openLoad = (options: LoadOptions) => {
   }
 }
 
-const measured = ({ latencies, failed, verified, failure }: Tally, seconds: number): Measured => {
+const placeOf = (lane: number, { places }: LoadOptions): Place => places[lane % places.length]!
+
+const measured = ({ latencies, failed, verified, failure, refused }: Tally, seconds: number): Measured => {
   const sorted = Float64Array.from(latencies).sort()
   const at = (share: number) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0
   const answered = latencies.length
   const rate = { requestsPerSecond: Math.round(answered / seconds), p50: at(0.5), p99: at(0.99) }
-  return { ...rate, answered, failed, verified, ...(failure === undefined ? undefined : { failure }) }
+  return { ...rate, answered, failed, verified, refused, ...(failure === undefined ? undefined : { failure }) }
 }
 
 interface Pace {
@@ -118,8 +129,9 @@ interface Pace {
 const drive = (client: Client, lane: number, pace: Pace, options: LoadOptions, tally: Tally): Promise<void> =>
   new Promise((resolve, reject) => {
     const { until, pauseMillis } = pace
-    const { operation, seats, connections, verify } = options
-    let index = lane
+    const { operation, places, connections, verify } = options
+    const { seats } = placeOf(lane, options)
+    let index = Math.floor(lane / places.length)
     const fail = (reason: string) => {
       tally.failed++
       tally.failure ??= reason
@@ -136,7 +148,7 @@ const drive = (client: Client, lane: number, pace: Pace, options: LoadOptions, t
       if (performance.now() >= until) return resolve()
       due += pauseMillis
       const seat = seats[index % seats.length]!
-      index += connections
+      index += connections / places.length
       const visit = visits[operation](seat, lane)
       send(seat, visit, visit.next())
     }
@@ -147,6 +159,8 @@ const drive = (client: Client, lane: number, pace: Pace, options: LoadOptions, t
         answered: (status, answer) => {
           if (status !== 200) {
             fail(`${status} ${answer}`)
+            const code = codeOf(status, answer)
+            tally.refused[code] = (tally.refused[code] ?? 0) + 1
             return next()
           }
           seat.counted++
@@ -169,6 +183,9 @@ const drive = (client: Client, lane: number, pace: Pace, options: LoadOptions, t
     }
     next()
   })
+
+const codeOf = (status: number, answer: Buffer): string =>
+  /"code":"([A-Z_]+)"/.exec(answer.toString())?.[1] ?? String(status)
 
 interface Outcome {
   readonly answered: (status: number, body: Buffer) => void

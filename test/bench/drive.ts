@@ -31,7 +31,8 @@ const prepared = new Map<
 const prepare = async (operation: Operation, licenses: number): Promise<Reply> => {
   // As many seats as may ever be wanted at once.
   const seats = await makeSeats(management, `${operation.replace(" ", "-")}-${run}`, licenses, Number(connections))
-  const load = openLoad({ base, operation, seats, connections: Number(connections), verify: management.verify })
+  const places = [{ base, seats }]
+  const load = openLoad({ places, operation, connections: Number(connections), verify: management.verify })
   prepared.set(operation, { seats, load })
   return { did: "prepared" }
 }
