@@ -213,13 +213,14 @@ CREATE TABLE devices (
   metadata jsonb NOT NULL,
   created_at timestamp with time zone NOT NULL,
   updated_at timestamp with time zone NOT NULL,
+  listed_as text GENERATED ALWAYS AS (COALESCE(NULLIF(NULLIF(status, 'active'::text), 'deactivated'::text), 'either'::text)) STORED NOT NULL,
   CONSTRAINT devices_pkey PRIMARY KEY (id),
   CONSTRAINT devices_binding_kind_check CHECK ((binding_kind = ANY (ARRAY['hardware'::text, 'container'::text]))),
   CONSTRAINT devices_status_check CHECK ((status = ANY (ARRAY['active'::text, 'deactivated'::text, 'blacklisted'::text, 'reset'::text, 'expired'::text])))
 ) WITH (fillfactor=80);
 CREATE UNIQUE INDEX devices_binding_key ON devices USING btree (license_id, binding_kind, binding_key);
+CREATE INDEX devices_listed_page ON devices USING btree (license_id, listed_as, holds_slot, created_at DESC, id DESC);
 CREATE INDEX devices_page ON devices USING btree (license_id, created_at DESC, id DESC);
-CREATE INDEX devices_status_page ON devices USING btree (license_id, status, created_at DESC, id DESC);
 
 CREATE TABLE event_log (
   sequence bigint NOT NULL,
@@ -714,7 +715,6 @@ ALTER TABLE custom_field_values ADD CONSTRAINT custom_field_values_license_id_fk
 ALTER TABLE devices ADD CONSTRAINT devices_license_id_fkey FOREIGN KEY (license_id) REFERENCES licenses(id);
 ALTER TABLE features ADD CONSTRAINT features_product_id_fkey FOREIGN KEY (product_id) REFERENCES products(id);
 ALTER TABLE leases ADD CONSTRAINT leases_device_id_fkey FOREIGN KEY (device_id) REFERENCES devices(id);
-ALTER TABLE leases ADD CONSTRAINT leases_license_id_fkey FOREIGN KEY (license_id) REFERENCES licenses(id);
 ALTER TABLE license_features ADD CONSTRAINT license_features_feature_id_fkey FOREIGN KEY (feature_id) REFERENCES features(id);
 ALTER TABLE license_features ADD CONSTRAINT license_features_license_id_fkey FOREIGN KEY (license_id) REFERENCES licenses(id);
 ALTER TABLE licenses ADD CONSTRAINT licenses_customer_id_fkey FOREIGN KEY (customer_id) REFERENCES customers(id);
@@ -765,8 +765,9 @@ CREATE VIEW events AS
   WHERE (sequence IS NOT NULL);
 
 CREATE TRIGGER customers_counted AFTER INSERT OR DELETE ON customers FOR EACH ROW EXECUTE FUNCTION keep_count();
-CREATE TRIGGER devices_counted AFTER INSERT OR DELETE ON devices FOR EACH ROW EXECUTE FUNCTION keep_status_count();
-CREATE TRIGGER devices_recounted AFTER UPDATE OF status ON devices FOR EACH ROW WHEN ((old.status IS DISTINCT FROM new.status)) EXECUTE FUNCTION keep_status_count();
+CREATE TRIGGER devices_counted AFTER INSERT ON devices FOR EACH ROW WHEN ((current_setting('licensing.devices_counted'::text, true) IS DISTINCT FROM 'on'::text)) EXECUTE FUNCTION keep_status_count();
+CREATE TRIGGER devices_recounted AFTER UPDATE OF status ON devices FOR EACH ROW WHEN (((old.status IS DISTINCT FROM new.status) AND (current_setting('licensing.devices_counted'::text, true) IS DISTINCT FROM 'on'::text))) EXECUTE FUNCTION keep_status_count();
+CREATE TRIGGER devices_uncounted AFTER DELETE ON devices FOR EACH ROW EXECUTE FUNCTION keep_status_count();
 CREATE TRIGGER events_appended INSTEAD OF INSERT ON events FOR EACH ROW EXECUTE FUNCTION append_event();
 CREATE TRIGGER licenses_restated AFTER UPDATE OF status, expires_at, expiring_for, expiring_days, policy_id, created_at, id ON licenses FOR EACH ROW WHEN ((((old.status IS DISTINCT FROM new.status) OR (old.expires_at IS DISTINCT FROM new.expires_at) OR (old.expiring_for IS DISTINCT FROM new.expiring_for) OR (old.expiring_days IS DISTINCT FROM new.expiring_days) OR (old.policy_id IS DISTINCT FROM new.policy_id) OR (old.created_at IS DISTINCT FROM new.created_at) OR (old.id IS DISTINCT FROM new.id)) AND (current_setting('licensing.states_kept'::text, true) IS DISTINCT FROM 'on'::text))) EXECUTE FUNCTION keep_license_state();
 CREATE TRIGGER licenses_state AFTER INSERT OR DELETE ON licenses FOR EACH ROW EXECUTE FUNCTION keep_license_state();

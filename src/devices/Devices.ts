@@ -9,6 +9,7 @@ import { limitDefault, type Page, type PageRequest, pageOf } from "../api/Paging
 import { blacklist, reset, unblacklist } from "../licenses/DeviceActions.ts"
 import { mayHaveMoved, movedOf, statusNow } from "../licenses/DeviceClock.ts"
 import { LicenseActors } from "../licenses/LicenseActors.ts"
+import { listedAs } from "../licenses/LicenseRows.ts"
 import { Postgres } from "../postgres/Postgres.ts"
 import { after, equals, present } from "../postgres/Sql.ts"
 import type { Device, DeviceBindingKind, DeviceStatus } from "./Device.ts"
@@ -68,19 +69,25 @@ export class Devices extends Context.Service<
         const now = yield* Clock.currentTimeMillis
         const since = yield* moved(licenseId, now)
         const count = limit + 1
-        const wanted = (stored: DeviceStatus | undefined) =>
-          sql`license_id = ${licenseId} AND ${after(sql, cursor)} AND ${equals(sql, { status: stored, binding_kind })}`
         // The few containers among thousands of machines are found by the index that tells them apart.
-        const stored = sql`SELECT ${columns}, d.status FROM devices d WHERE ${wanted(status)} ${order} LIMIT ${count}`
-        const byClock = (from: Statement.Fragment, also: Statement.Fragment) => inState(from, also, count, now)
+        const wanted = sql`license_id = ${licenseId} AND ${after(sql, cursor)} AND ${equals(sql, { binding_kind })}`
+        const both = (one: Statement.Fragment, other: Statement.Fragment) =>
+          sql`SELECT * FROM ((${one}) UNION ALL (${other})) AS d ${order} LIMIT ${count}`
+        const stored = (status: DeviceStatus, pick = asStored) => {
+          const [one, other] = placesOf(sql, licenseId, status).map((place) => pick(sql`${wanted} AND ${place}`))
+          return other === undefined ? one! : both(one!, other)
+        }
+        const asStored = (from: Statement.Fragment) =>
+          sql`SELECT ${columns}, d.status FROM devices d WHERE ${from} ${order} LIMIT ${count}`
+        const byClock = (also: Statement.Fragment) => (from: Statement.Fragment) => inState(from, also, count, now)
         const isWritten = !since.silent && !since.unseated
         const select = () => {
-          if (isWritten || status === "reset" || status === "blacklisted") return stored
-          if (status === undefined) return byClock(wanted(undefined), sql`TRUE`)
-          const isIt = sql`shown.status = ${status}`
-          if (status === "active") return byClock(wanted("active"), isIt)
-          const mayBe = sql`${wanted("active")} AND ${mayHaveMoved(sql, licenseId, since, now)}`
-          return sql`SELECT * FROM ((${stored}) UNION ALL (${byClock(mayBe, isIt)})) AS d ${order} LIMIT ${count}`
+          if (status === undefined) return isWritten ? asStored(wanted) : byClock(sql`TRUE`)(wanted)
+          if (isWritten || status === "reset" || status === "blacklisted") return stored(status)
+          const isIt = byClock(sql`shown.status = ${status}`)
+          if (status === "active") return stored("active", isIt)
+          const mayBe = (from: Statement.Fragment) => isIt(sql`${from} AND ${mayHaveMoved(sql, licenseId, since, now)}`)
+          return both(stored(status), stored("active", mayBe))
         }
         const rows = yield* Effect.orDie(planned<Device>`${select()}`)
         return pageOf(
@@ -108,4 +115,20 @@ export class Devices extends Context.Service<
       })
     })
   )
+}
+
+/**
+ * Where the devices are that are stored in a state. Of those without a slot no index tells which are active, for seats come and go:
+ * there are no more of them than seats, and their leases lead to them; whoever looks for the others passes them by.
+ */
+const placesOf = (
+  sql: SqlClient.SqlClient,
+  licenseId: string,
+  status: DeviceStatus
+): ReadonlyArray<Statement.Fragment> => {
+  const listed = sql`listed_as = ${listedAs(status)} AND status = ${status}`
+  const unslotted = sql`${listed} AND NOT holds_slot`
+  if (status !== "active") return [unslotted]
+  const live = sql`SELECT e.device_id FROM leases e WHERE e.license_id = ${licenseId} AND e.status = 'live'`
+  return [sql`${listed} AND holds_slot`, sql`${unslotted} AND id = ANY(ARRAY(${live}))`]
 }

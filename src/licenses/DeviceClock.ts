@@ -4,7 +4,7 @@
  */
 import type { SqlClient } from "effect/sql"
 import { instant } from "../postgres/Parameters.ts"
-import { endsAfter, heardAt } from "./LicenseRows.ts"
+import { endsAfter, heardAt, holdsSlot } from "./LicenseRows.ts"
 
 /** Before this instant a device must have been heard of to be overdue: see `heartbeatDueAt`. */
 export const silentSince = (sql: SqlClient.SqlClient, now: number) =>
@@ -45,7 +45,7 @@ export const mayHaveMoved = (sql: SqlClient.SqlClient, licenseId: string, { sile
 /** How many of the license's activations have lapsed and are counted still. */
 export const lapsedCount = (sql: SqlClient.SqlClient, now: number) => sql`
   CASE WHEN ${maySilent(sql, now)} THEN (
-    SELECT count(*) FROM devices d WHERE d.license_id = l.id AND d.status = 'active' AND d.holds_slot
+    SELECT count(*) FROM devices d WHERE d.license_id = l.id AND ${sql.literal(holdsSlot)}
       AND ${sql.literal(heardAt)} < ${silentSince(sql, now)}
   ) ELSE 0 END`
 

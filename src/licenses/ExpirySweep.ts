@@ -167,7 +167,7 @@ const writeMoves = (sql: SqlClient.SqlClient, unordered: ReadonlyArray<DueLicens
       RETURNING device_id
     ), freed AS (
       UPDATE devices SET status = CASE WHEN activated_at IS NULL THEN 'deactivated' ELSE 'expired' END, updated_at = ${now}
-      WHERE id = ANY(ARRAY(SELECT device_id FROM ended)) AND status || '' = 'active' AND NOT holds_slot
+      WHERE id = ANY(ARRAY(SELECT device_id FROM ended)) AND status = 'active' AND NOT holds_slot
     )
     SELECT demand(${allWritten(sql, rows)} AND NOT EXISTS (
         SELECT FROM unnest(${columns.text(Array.from(policies.values(), (row) => row.policy_id))},

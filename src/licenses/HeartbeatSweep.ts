@@ -9,7 +9,7 @@ import { EventLog } from "../events/EventLog.ts"
 import { columns, instant } from "../postgres/Parameters.ts"
 import { exclusively, nothing, untilDone } from "../workers/Exclusive.ts"
 import { silentSince } from "./DeviceClock.ts"
-import { heardAt } from "./LicenseRows.ts"
+import { heardAt, holdsSlot } from "./LicenseRows.ts"
 import { silenceEvent } from "./Lifecycle.ts"
 import { byClock, idsOf, lockLicenses } from "./Sweeping.ts"
 
@@ -76,7 +76,7 @@ const readSilent = (sql: SqlClient.SqlClient, licenses: ReadonlyArray<string>, n
           OR l.expires_at + make_interval(days => p.grace_period_days) > ${now})
     ) AS seated
     FROM devices d JOIN licenses l ON l.id = d.license_id JOIN policies p ON p.id = l.policy_id
-    WHERE d.license_id = ANY(${columns.text(licenses)}) AND d.status = 'active' AND d.holds_slot AND p.require_heartbeat
+    WHERE d.license_id = ANY(${columns.text(licenses)}) AND ${sql.literal(holdsSlot)} AND p.require_heartbeat
       AND ${sql.literal(heardAt)} < ${silentSince(sql, nowMillis)}
     ORDER BY d.license_id, d.id LIMIT ${devicesMax}`
 }
@@ -98,7 +98,7 @@ const writeLicenses = (
     UPDATE licenses l SET active_device_count = l.active_device_count - looked.lost,
       revision = l.revision + least(looked.lost, 1),
       heartbeat_from = coalesce(
-        (SELECT min(${sql.literal(heardAt)}) FROM devices d WHERE d.license_id = l.id AND d.status = 'active' AND d.holds_slot),
+        (SELECT min(${sql.literal(heardAt)}) FROM devices d WHERE d.license_id = l.id AND ${sql.literal(holdsSlot)}),
         ${instant(now)})
     FROM unnest(${columns.text(licenses)}, ${columns.int4(licenses.map((id) => lost.get(id)?.length ?? 0))}) AS looked (id, lost)
     WHERE l.id = looked.id`

@@ -4,7 +4,6 @@
  */
 import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
-import { resettableStatuses } from "../devices/Transitions.ts"
 import { gather } from "../postgres/Gather.ts"
 import { columns, instant } from "../postgres/Parameters.ts"
 import { present } from "../postgres/Sql.ts"
@@ -19,6 +18,9 @@ import {
   heldColumns,
   heldLease,
   heldOf,
+  holdsSlot,
+  listedAs,
+  listedResettable,
   type Nullable,
   type Owned,
   revisionColumns
@@ -110,14 +112,15 @@ export class LicenseLookups extends Context.Service<
 
       const activeDevices = Effect.fnUntraced(function* (licenseId: string) {
         const rows = yield* sql<Nullable<DeviceRecord> & Owned>`
-          SELECT ${sql.literal(deviceColumns)} FROM devices d WHERE d.license_id = ${licenseId} AND d.status = 'active'`
+          SELECT ${sql.literal(deviceColumns)} FROM devices d WHERE d.license_id = ${licenseId}
+            AND d.listed_as = ${listedAs("active")} AND d.status = 'active'`
         return rows.map(deviceOf)
       }, Effect.orDie)
 
       const activeContainers = Effect.fnUntraced(function* (licenseId: string) {
         const [row] = yield* sql<{ readonly count: number }>`
-          SELECT count(*) AS count FROM devices
-          WHERE license_id = ${licenseId} AND status = 'active' AND holds_slot AND binding_kind = 'container'`
+          SELECT count(*) AS count FROM devices d
+          WHERE d.license_id = ${licenseId} AND ${sql.literal(holdsSlot)} AND d.binding_kind = 'container'`
         return row!.count
       }, Effect.orDie)
 
@@ -172,7 +175,7 @@ export class LicenseLookups extends Context.Service<
       const resettable = Effect.fnUntraced(function* (licenseId: string) {
         const [row] = yield* sql<{ readonly count: number }>`
           SELECT count(*) AS count FROM devices
-          WHERE license_id = ${licenseId} AND status = ANY(${columns.text(resettableStatuses)})`
+          WHERE license_id = ${licenseId} AND listed_as = ANY(${columns.text(listedResettable)})`
         return row!.count
       }, Effect.orDie)
 
@@ -226,7 +229,7 @@ const alone =
 /** When the activated devices of a license were heard of last. */
 const heard = (sql: SqlClient.SqlClient, licenseId: string, columns: string) => sql`
   SELECT ${sql.literal(columns)} ${sql.literal(heardAt)} AS heard_at FROM devices d
-  WHERE d.license_id = ${licenseId} AND d.status = 'active' AND d.holds_slot`
+  WHERE d.license_id = ${licenseId} AND ${sql.literal(holdsSlot)}`
 
 const linkColumns: { readonly [K in LinkKind]: string } = {
   customer: "id, NULL AS product_id, NULL AS subscription_id FROM customers",

@@ -1,4 +1,6 @@
 /** The columns of a license and what hangs on it, and how rows become the records that rules read. */
+import type { DeviceStatus } from "../devices/Device.ts"
+import { resettableStatuses } from "../devices/Transitions.ts"
 import { present } from "../postgres/Sql.ts"
 import { type HeldDevice, LicenseState } from "./CommittedState.ts"
 import type { Assignment, DeviceRecord, LeaseRecord, LicenseRecord, PolicyRecord } from "./LicenseState.ts"
@@ -32,6 +34,16 @@ export const policyColumns = `p.license_type, p.max_activations, p.max_floating_
 export const deviceColumns = `d.license_id, d.id, d.binding_kind, d.binding_key, d.fingerprint, d.hostname, d.os, d.ip_address,
   d.container_id, d.cluster_id, d.namespace, d.pod_name, d.is_vm, d.is_container, d.status, d.holds_slot, d.activated_at,
   d.first_seen_at, d.last_seen_at, d.last_validated_at, d.metadata, d.created_at, d.updated_at`
+
+/** What a device is listed as, by its status: which of the two it is that seats move devices between, no index tells. */
+export const listedAs = (status: DeviceStatus): string =>
+  status === "active" || status === "deactivated" ? "either" : status
+
+/** Whether a device `d` holds a slot, worded as the index is that leads to those of a license. */
+export const holdsSlot = "d.listed_as = 'either' AND d.holds_slot"
+
+/** What devices that a reset moves are listed as. */
+export const listedResettable: ReadonlyArray<string> = Array.from(new Set(resettableStatuses.map(listedAs)))
 
 /** When a device `d` was heard of last, as far as heartbeats go. */
 export const heardAt = `coalesce(greatest(d.last_validated_at, d.activated_at), 'epoch')`

@@ -253,7 +253,8 @@ const crowd = ({ crowd, licenses }: Sizes): ReadonlyArray<Statement> => [
     `INSERT INTO devices (id, license_id, binding_kind, binding_key, fingerprint, is_vm, is_container, status, holds_slot,
        activated_at, first_seen_at, last_seen_at, metadata, created_at, updated_at)
      SELECT ${id("dev", "9000000000 + n")}, ${id("lic", "1")}, 'hardware', 'crowd-' || n, 'crowd-' || n, false, false,
-       CASE WHEN n % 1000 = 0 THEN 'blacklisted' ELSE 'reset' END, false, t, t, t, '{}', t, t
+       CASE n % 1000 WHEN 0 THEN 'active' WHEN 1 THEN 'blacklisted' WHEN 2 THEN 'expired'
+         ELSE CASE n % 2 WHEN 0 THEN 'deactivated' ELSE 'reset' END END, false, NULL, t, t, '{}', t, t
      FROM generate_series(1, ${crowd}) n, LATERAL (SELECT ${created("n", crowd)} AS t) at`
   ],
   [

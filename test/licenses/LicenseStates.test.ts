@@ -9,6 +9,7 @@ import { renew } from "../../src/licenses/Renewal.ts"
 import { Database } from "../support/Database.ts"
 import { rows as anyRows } from "../support/LicenseArbitraries.ts"
 import { day, noon, type Rows } from "../support/Licenses.ts"
+import { wrongCounts } from "../support/StoredLicenses.ts"
 import { fromNoon, makeSweeps, storeMany, storeRows, twoNodes } from "../support/Sweeps.ts"
 
 /** Rows that only one of the two has: the table, and what the licenses make of it; the same of the counts by status. */
@@ -23,11 +24,7 @@ const differences = Effect.gen(function* () {
     )
     (SELECT * FROM derived EXCEPT ALL SELECT * FROM license_states)
     UNION ALL (SELECT * FROM license_states EXCEPT ALL SELECT * FROM derived)`
-  const counts = yield* sql`
-    WITH kept AS (SELECT name, sum(delta) AS count FROM kept_counts WHERE name LIKE 'licenses.%' GROUP BY name),
-      derived AS (SELECT 'licenses.' || status AS name, count(*)::numeric AS count FROM licenses GROUP BY status)
-    SELECT * FROM kept FULL JOIN derived USING (name) WHERE coalesce(kept.count, 0) <> coalesce(derived.count, 0)`
-  return [...states, ...counts]
+  return [...states, ...(yield* wrongCounts)]
 })
 
 layer(Database.layer, { timeout: 60_000, excludeTestServices: true })("license states", (it) => {

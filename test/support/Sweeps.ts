@@ -37,9 +37,13 @@ const rowOf = (record: object) =>
 const bytea = (hex: string) => `\\x${hex}`
 
 const insertAll = Effect.fnUntraced(function* (table: string, records: ReadonlyArray<object>) {
+  if (records.length === 0) return
   const sql = yield* SqlClient.SqlClient
   const name = sql.literal(table)
-  yield* sql`INSERT INTO ${name} SELECT * FROM jsonb_populate_recordset(NULL::${name}, ${json(records.map(rowOf))})`
+  const columns = sql.csv(Array.from(new Set(records.flatMap(Object.keys)), (column) => sql`${sql(column)}`))
+  yield* sql`
+    INSERT INTO ${name} (${columns})
+    SELECT ${columns} FROM jsonb_populate_recordset(NULL::${name}, ${json(records.map(rowOf))})`
 })
 
 /** Writes licenses with their policies, devices and leases, each under ids of its own; the ids of the licenses. */

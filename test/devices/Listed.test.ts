@@ -1,0 +1,41 @@
+/** What the indexes of devices hold: nothing that the use of a device or the coming and going of seats changes. */
+import { assert, layer } from "@effect/vitest"
+import { Clock, Effect } from "effect"
+import { SqlClient } from "effect/sql"
+import { DeviceStatus } from "../../src/devices/Device.ts"
+import { listedAs } from "../../src/licenses/LicenseRows.ts"
+import { instant } from "../../src/postgres/Parameters.ts"
+import { Database } from "../support/Database.ts"
+import { makeLicense } from "../support/Nodes.ts"
+
+layer(Database.layer)("The indexes of devices", (it) => {
+  it.effect("hold no status and no time of use", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const indexes = yield* sql<{ indexdef: string }>`SELECT indexdef FROM pg_indexes WHERE tablename = 'devices'`
+      assert.isAbove(indexes.length, 3)
+      const changing = /\b(status|last_seen_at|last_validated_at|updated_at|metadata|hostname|ip_address)\b/
+      assert.deepStrictEqual(
+        indexes.filter(({ indexdef }) => changing.test(indexdef)),
+        []
+      )
+    })
+  )
+
+  it.effect("know devices by what each status is listed as", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { license } = yield* makeLicense({})
+      const now = instant(yield* Clock.currentTimeMillis)
+      for (const status of DeviceStatus.literals) {
+        yield* sql`
+          INSERT INTO devices (id, license_id, binding_kind, binding_key, is_vm, is_container, status, holds_slot, first_seen_at,
+            last_seen_at, metadata, created_at, updated_at)
+          VALUES (${status}, ${license}, 'hardware', ${status}, false, false, ${status}, false, ${now}, ${now}, '{}', ${now}, ${now})`
+      }
+      const rows = yield* sql<{ status: DeviceStatus; listed_as: string }>`SELECT status, listed_as FROM devices`
+      assert.strictEqual(rows.length, DeviceStatus.literals.length)
+      for (const row of rows) assert.strictEqual(row.listed_as, listedAs(row.status), row.status)
+    })
+  )
+})
