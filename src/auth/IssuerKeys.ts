@@ -61,7 +61,7 @@ export const makeIssuerKeys = Effect.fnUntraced(function* (issuer: string) {
         if (isWanted(held, now) && mayTry(now)) {
           yield* Effect.catch(fetchKeys, (error) => {
             hasFailed = true
-            return Effect.logWarning("The OIDC issuer's keys cannot be fetched.", error)
+            return Effect.logWarning("The OIDC issuer's keys cannot be fetched.", { reason: error.message })
           })
         }
         if (isUsable(held, now)) return held
@@ -100,7 +100,10 @@ const makeFetch = Effect.fnUntraced(function* (issuer: string) {
         ? Effect.void
         : Effect.fail(new IssuerUnreachable({ message: `${url} is larger than ${documentBytesMax} bytes.` }))
     })
-    return yield* Effect.try((): unknown => JSON.parse(Buffer.concat(chunks).toString()))
+    return yield* Effect.try({
+      try: (): unknown => JSON.parse(Buffer.concat(chunks).toString()),
+      catch: () => new IssuerUnreachable({ message: `${url} is no JSON.` })
+    })
   })
 
   return Effect.gen(function* () {
@@ -112,7 +115,10 @@ const makeFetch = Effect.fnUntraced(function* (issuer: string) {
       })
     }
     const listed = (yield* json(discovery.jwks_uri)) as JSONWebKeySet
-    yield* Effect.try(() => createLocalJWKSet(listed))
+    yield* Effect.try({
+      try: () => createLocalJWKSet(listed),
+      catch: () => new IssuerUnreachable({ message: `${discovery.jwks_uri} is no list of keys.` })
+    })
     const keys = yield* Effect.filter(listed.keys, isWhole)
     return createLocalJWKSet({ keys })
   }).pipe(Effect.timeout(patience), Effect.withSpan("IssuerKeys.fetch"))
