@@ -125,6 +125,9 @@ export interface ShownFeatures {
   readonly features: Entitlement["features"]
 }
 
+/** Features of a license from which on what is shown of them is kept: fewer are made in less time than it takes to be worth the memory. */
+const keptMin = 16
+
 /** Assigned, enabled and unexpired features, by code. Two hundred cost as much as the rest of an answer, so they are kept. */
 const featuresOf = ({ assignments, kept }: LicenseView, now: number): Entitlement["features"] => {
   const known = kept?.shownFeatures
@@ -140,7 +143,8 @@ const featuresOf = ({ assignments, kept }: LicenseView, now: number): Entitlemen
       features.push({ code, enabled, ...metered(assignment) })
     }
   }
-  if (kept !== undefined) kept.shownFeatures = { since, until, features: keepText(features) }
+  if (kept !== undefined && features.length >= keptMin)
+    kept.shownFeatures = { since, until, features: keepText(features) }
   return features
 }
 

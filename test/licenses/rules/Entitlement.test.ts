@@ -103,10 +103,15 @@ describe("an entitlement", () => {
     const assignments = [
       assignmentOf("early", { expires_at: noon + minute }),
       assignmentOf("late", { expires_at: noon + 2 * minute }),
-      assignmentOf("lasting")
+      assignmentOf("lasting"),
+      // What is shown of few is made anew each time.
+      ...Array.from({ length: 16 }, (_, index) => assignmentOf(`other-${index}`))
     ]
     const view = { ...viewOf(rowsOf({ assignments, devices: [device] })), kept: {} }
-    const codes = (now: number) => entitlementOf(view, device, now, undefined).features.map(({ code }) => code)
+    const codes = (now: number) =>
+      entitlementOf(view, device, now, undefined)
+        .features.map(({ code }) => code)
+        .filter((code) => !code.startsWith("other"))
     const moments: ReadonlyArray<readonly [number, ReadonlyArray<string>]> = [
       [noon, ["early", "lasting", "late"]],
       [noon + minute - 1, ["early", "lasting", "late"]],

@@ -1,0 +1,85 @@
+/**
+ * What is shown of many features is kept as long as no assignment changes. Nobody may notice: whatever is done to them, and whenever,
+ * a node that has long held the license answers as one does that has just loaded it.
+ */
+import { assert, layer } from "@effect/vitest"
+import { Clock, Effect } from "effect"
+import { SqlClient } from "effect/sql"
+import { TestClock } from "effect/testing"
+import * as fc from "fast-check"
+import { canonicalize, type Json } from "../../src/api/CanonicalJson.ts"
+import { activate, check } from "../../src/licenses/Activation.ts"
+import { assign, unassign } from "../../src/licenses/Assignments.ts"
+import { consume } from "../../src/licenses/Consumption.ts"
+import { resetUsage } from "../../src/licenses/UsageReset.ts"
+import { Database } from "../support/Database.ts"
+import { makeLicense, makeNode } from "../support/Nodes.ts"
+import { requestOf } from "../support/StoredLicenses.ts"
+
+const count = 48
+const minute = 60_000
+
+const step = fc.record({
+  does: fc.constantFrom("assign", "unassign", "consume", "consume", "reset usage", "wait", "nothing"),
+  feature: fc.integer({ min: 1, max: count }),
+  enabled: fc.boolean(),
+  max_consumptions: fc.constantFrom(null, 3, 50),
+  expiresIn: fc.constantFrom(null, null, -1, 2, 5),
+  node: fc.constantFrom(0, 0, 0, 1)
+})
+
+layer(Database.layer, { timeout: 60_000 })("a license with many features", (it) => {
+  it.effect("shows them as they are, however long it has been held", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const nodes = [yield* makeNode, yield* makeNode] as const
+      const license = yield* makeLicense()
+      const features = Array.from({ length: count }, (_, index) => ({
+        id: `feat_many_${index + 1}`,
+        product_id: license.product,
+        name: `Many ${index + 1}`,
+        code: `many-${String(index + 1).padStart(2, "0")}`,
+        metadata: "{}",
+        created_at: "2026-01-01T00:00:00Z"
+      }))
+      for (const feature of features) yield* sql`INSERT INTO features ${sql.insert(feature)}`
+      yield* nodes[0].ask(license.license, activate, requestOf(license, "m"))
+      for (const { id } of features) yield* nodes[0].ask(license.license, assign, { feature_id: id })
+      const steps = fc.sample(fc.array(step, { minLength: 80, maxLength: 80 }), { numRuns: 1, seed: 16 })[0]!
+      const seen = new Set<number>()
+      for (const [number, { does, enabled, expiresIn, feature, max_consumptions, node }] of steps.entries()) {
+        const { code, id: feature_id } = features[feature - 1]!
+        const ask = nodes[node].ask
+        const now = yield* Clock.currentTimeMillis
+        const expires_at = expiresIn === null ? null : now + expiresIn * minute
+        const done = {
+          assign: () => ask(license.license, assign, { feature_id, enabled, max_consumptions, expires_at }),
+          unassign: () => ask(license.license, unassign, { feature_id }),
+          consume: () =>
+            ask(license.license, consume, {
+              ...requestOf(license, "m"),
+              feature_code: code,
+              event_id: `event-${number}`,
+              amount: 1
+            }),
+          "reset usage": () => ask(license.license, resetUsage, { feature_id, reset_consumed: true }),
+          wait: () => TestClock.adjust("1 minute"),
+          nothing: () => Effect.void
+        }[does]
+        yield* Effect.exit<unknown, unknown, never>(done())
+        const shown = [nodes[0], nodes[1], yield* makeNode].map(({ ask }) =>
+          Effect.map(ask(license.license, check, requestOf(license, "m")), ({ features, ...rest }) => ({
+            text: canonicalize({ ...rest, features } as Json),
+            count: features.length
+          }))
+        )
+        const [first, second, fresh] = yield* Effect.all(shown)
+        assert.strictEqual(first!.text, fresh!.text, `step ${number}: ${does}`)
+        assert.strictEqual(second!.text, fresh!.text, `step ${number}: ${does}`)
+        seen.add(first!.count)
+      }
+      assert.isAbove(seen.size, 5)
+      assert.isAbove(Math.min(...seen), 15)
+    })
+  )
+})
