@@ -1,5 +1,5 @@
 // What holds for transactions of any kind.
-import { Effect, Random } from "effect"
+import { Effect, Random, Schedule } from "effect"
 import { SqlError } from "effect/sql"
 
 const retriesMax = 5
@@ -11,7 +11,8 @@ const pauseMillisMax = 20
  */
 export const retryTransaction = <A, E, R>(transaction: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.retry(transaction, {
-    times: retriesMax,
+    // Asked ahead of the pause: after the last attempt there is none.
+    schedule: Schedule.recurs(retriesMax),
     while: (error) => (hasLost(error) ? Effect.as(pause, true) : false)
   })
 

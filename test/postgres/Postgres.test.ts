@@ -1,5 +1,5 @@
 import { assert, it, layer } from "@effect/vitest"
-import { Cause, Context, Deferred, Effect, Exit, Fiber, Layer, Redacted, Stream } from "effect"
+import { Cause, Context, Deferred, Effect, Exit, Fiber, Layer, Random, Redacted, Stream } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import { int8 } from "../../src/postgres/Parameters.ts"
 import { Postgres } from "../../src/postgres/Postgres.ts"
@@ -187,21 +187,36 @@ layer(Database.layer)("the database client", (it) => {
     })
   )
 
-  it.effect("gives up a transaction that keeps losing, and never repeats another failure", () =>
+  it.effect("gives up a transaction that keeps losing without another pause, and never repeats another failure", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const attemptsUntil = (code: string) =>
         Effect.gen(function* () {
           let attempts = 0
+          let pauses = 0
+          // Nothing else is left to chance there than how long each pause is.
+          const random = {
+            nextIntUnsafe: () => 0,
+            nextDoubleUnsafe: () => {
+              pauses++
+              return 0
+            }
+          }
           const exit = yield* Effect.suspend(() => {
             attempts++
             return sql.unsafe(`DO $$ BEGIN RAISE EXCEPTION USING ERRCODE = '${code}'; END $$`)
-          }).pipe(sql.withTransaction, retryTransaction, Effect.exit)
+          }).pipe(
+            sql.withTransaction,
+            retryTransaction,
+            Effect.provideService(Random.Random, random),
+            Effect.withTracerEnabled(false),
+            Effect.exit
+          )
           assert.isTrue(Exit.isFailure(exit))
-          return attempts
+          return { attempts, pauses }
         })
-      assert.strictEqual(yield* attemptsUntil("40001"), 6)
-      assert.strictEqual(yield* attemptsUntil("23505"), 1)
+      assert.deepStrictEqual(yield* attemptsUntil("40001"), { attempts: 6, pauses: 5 })
+      assert.deepStrictEqual(yield* attemptsUntil("23505"), { attempts: 1, pauses: 0 })
     })
   )
 
