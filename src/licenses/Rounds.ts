@@ -3,7 +3,7 @@
  * the database whether the revisions it decided on still hold, unless what it had to look up has told so. Either way an answer
  * rests on the database, never on this process being the only one.
  */
-import { Clock, Effect, Exit, Result } from "effect"
+import { Clock, Context, Effect, Exit, Result } from "effect"
 import { type Refusal, refuse } from "../api/Failure.ts"
 import type { LicenseState } from "./CommittedState.ts"
 import { Draft } from "./Draft.ts"
@@ -15,8 +15,11 @@ import { LicenseStore } from "./LicenseStore.ts"
 
 /** How often a round is decided after others changed the license meanwhile. */
 const attemptsMax = 8
-/** Of these, how often with nothing locked. Who holds a license in memory is faster than who has to load it first, every time. */
-const attemptsFree = 5
+/**
+ * Of these, how often with nothing locked. Who holds a license in memory is faster than who has to load it first, every time. Simulations
+ * alone lower it, to get there more often.
+ */
+export const AttemptsFree = Context.Reference("licensing/licenses/AttemptsFree", { defaultValue: () => 5 })
 
 /** A license and what is known of it; undefined where it has to be loaded, again or for the first time. */
 export interface Held {
@@ -37,6 +40,8 @@ interface Decided {
   readonly confirmed: boolean
 }
 
+const nobody: ReadonlyArray<Letter> = []
+
 /** `stale`: to be decided on a newer state; `uncertain`: with event ids looked up. */
 type Made = Decided | Answers | "stale" | "uncertain"
 
@@ -48,19 +53,19 @@ export const makeRounds = Effect.gen(function* () {
   const lookups = yield* LicenseLookups
   const journal = yield* Journal
   const clock = yield* Clock.Clock
+  const attemptsFree = yield* AttemptsFree
 
-  /** Sends what was decided to the database; `settle` hears what came of it. `confirmed`: the revisions were seen to hold. */
-  const submit = (
-    state: LicenseState,
-    draft: Draft,
-    answers: Answers,
-    confirmed: boolean,
-    settle: (outcome: Outcome) => void
-  ): void => {
-    const settleIf = (holds: boolean): void => {
-      if (holds) state.absorb(draft)
-      settle(Exit.succeed(holds ? answers : "stale"))
-    }
+  /** What was decided has come to hold. */
+  const concluded = ({ state, draft, answers, kept }: Decided): Answers => {
+    state.absorb(draft)
+    for (const letter of kept) letter.committed?.()
+    return answers
+  }
+
+  /** Sends what was decided to the database; `settle` hears what came of it. */
+  const submit = (decided: Decided, settle: (outcome: Outcome) => void): void => {
+    const { confirmed, draft, state } = decided
+    const settleIf = (holds: boolean): void => settle(Exit.succeed(holds ? concluded(decided) : "stale"))
     if (draft.changed) {
       journal.commit(draft, (exit) => {
         if (Exit.isSuccess(exit)) settleIf(exit.value === "committed")
@@ -119,13 +124,7 @@ export const makeRounds = Effect.gen(function* () {
     return { state, draft, answers, kept, confirmed: knowledge.holds ?? (isFresh && knowledge === nothing) }
   })
 
-  const submitted = Effect.fnUntraced(function* ({ answers, confirmed, draft, kept, state }: Decided) {
-    const outcome = yield* Effect.callback<Answers | "stale">((resume) =>
-      submit(state, draft, answers, confirmed, resume)
-    )
-    if (outcome !== "stale") for (const letter of kept) letter.committed?.()
-    return outcome
-  })
+  const submitted = (decided: Decided) => Effect.callback<Answers | "stale">((resume) => submit(decided, resume))
 
   /** Decides the letters once: their answers, or why they have to be decided again, and for certain. */
   const attempt = Effect.fnUntraced(function* (held: Held, letters: ReadonlyArray<Letter>, certain: boolean) {
@@ -150,10 +149,7 @@ export const makeRounds = Effect.gen(function* () {
     if (verdict === "stale") return "stale"
     const last = made as Made
     if (!isDecided(last)) return last
-    if (!last.draft.changed) return yield* submitted(last)
-    last.state.absorb(last.draft)
-    for (const letter of last.kept) letter.committed?.()
-    return last.answers
+    return last.draft.changed ? concluded(last) : yield* submitted(last)
   })
 
   const round = Effect.fnUntraced(function* (held: Held, letters: ReadonlyArray<Letter>, triedBefore: number) {
@@ -179,13 +175,8 @@ export const makeRounds = Effect.gen(function* () {
     const draft = new Draft(state, nothing)
     const decided = decide(draft, letters, now)
     if (letters.some((letter, index) => isRefused(decided[index]!) && namesEvent(letter))) return false
-    submit(
-      state,
-      draft,
-      letters.map((letter, index) => answerOf(letter, decided[index]!)),
-      false,
-      settle
-    )
+    const answers = letters.map((letter, index) => answerOf(letter, decided[index]!))
+    submit({ state, draft, answers, kept: nobody, confirmed: false }, settle)
     return true
   }
 
