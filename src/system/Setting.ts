@@ -4,7 +4,6 @@
  */
 import { Config, Effect, Redacted, Result, Schema, SchemaGetter, SchemaIssue } from "effect"
 import { IpNetwork, NetAddress } from "effect/net"
-import { networkFromString } from "../api/Network.ts"
 
 export interface Setting<A> {
   readonly name: string
@@ -84,11 +83,8 @@ export const networks: Decode<ReadonlyArray<IpNetwork.IpNetwork>> = (value) => {
 
 const networkOf = (value: string): IpNetwork.IpNetwork | undefined => {
   const network = value.includes("/")
-    ? networkFromString(value)
-    : Result.flatMap(NetAddress.ipFromString(value), (parsed) => {
-        const address = NetAddress.toCanonical(parsed)
-        return IpNetwork.make(address, NetAddress.width(address))
-      })
+    ? IpNetwork.fromString(value)
+    : Result.flatMap(NetAddress.ipFromString(value), (address) => IpNetwork.make(address, NetAddress.width(address)))
   return Result.getOrUndefined(network)
 }
 

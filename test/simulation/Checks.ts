@@ -10,6 +10,7 @@ import type { Stored, StoredUsage } from "./Rows.ts"
 import type { Step } from "./Story.ts"
 import type { Order } from "./Verbs.ts"
 import { by, told, violation } from "./Violation.ts"
+import { nowhere } from "./World.ts"
 
 const hold = (what: string, one: unknown, other: unknown): void => {
   if (one !== other) violation(`${what}: ${told(one)} and ${told(other)}`)
@@ -93,6 +94,16 @@ const isEvent = ({ event }: StoredUsage): boolean => event !== null
 /** Whoever changes what decisions rest on raises the license's revision, once in a transaction. */
 const checkFence = ({ unfenced }: Stored): void => {
   if (unfenced.length > 0) violation(`transactions that raise no revision, or too many: ${unfenced.join("; ")}`)
+}
+
+/** What is asked of a license that there is none of is refused as such, and changes nothing. */
+export const checkStray = ({ orders, outcomes }: Step, { events, ledger }: Stored): void => {
+  for (const { request } of orders.filter(({ subject }) => subject === nowhere)) {
+    const outcome = outcomes.get(request)!
+    if (outcome.kind === "told" || (outcome.kind === "refused" && outcome.code !== "NOT_FOUND"))
+      violation(`${request} was answered ${told(outcome)}, and there is no such license`)
+  }
+  if ([...events, ...ledger].some(({ license }) => license === nowhere)) violation(`${nowhere} was changed`)
 }
 
 /** What callers know for good. */

@@ -6,7 +6,7 @@ import { accessEnd, dayMillis, type License, liveLeases, minuteMillis } from "./
 import type { Plan, Verb } from "./Plan.ts"
 import type { Stored } from "./Rows.ts"
 import { isOfLicense, type Order } from "./Verbs.ts"
-import { keyOf, licenseId, machinesOf } from "./World.ts"
+import { keyOf, licenseId, machinesOf, nowhere } from "./World.ts"
 
 /** What was sent lately and may be sent again. */
 const historyMax = 40
@@ -19,6 +19,7 @@ const otherCodes = ["api", "export", "extra", "more", "other", "spare"]
 export class Clients {
   private readonly plan: Plan
   private readonly dice: Dice
+  private readonly stray: Dice
   private readonly machines: ReadonlyMap<string, ReadonlyArray<Binding>>
   private readonly history: Array<Order> = []
   private readonly eventIds: Array<string> = []
@@ -27,6 +28,7 @@ export class Clients {
   constructor(plan: Plan, dice: Dice) {
     this.plan = plan
     this.dice = dice
+    this.stray = dice.aside()
     this.machines = new Map(
       plan.licenses.map(({ machines }, index) => [licenseId(index), machinesOf(licenseId(index), machines)])
     )
@@ -45,7 +47,8 @@ export class Clients {
     const drawn = only.length === 0 ? (this.remedy(license) ?? dice.weighted(this.plan.verbs)) : dice.pick(only)
     const verb = this.firstOf(drawn, license, stored)
     const [subject, command] = this.draw(verb, license, stored, now)
-    const bare: Order = { request, verb, node, subject, command, isRepeated: false, scope: undefined }
+    const meant: Order = { request, verb, node, subject, command, isRepeated: false, scope: undefined }
+    const bare = isOfLicense(meant) && this.stray.chance(this.plan.astray) ? { ...meant, subject: nowhere } : meant
     const order = isOfLicense(bare) && dice.chance(this.plan.kept) ? { ...bare, scope: request } : bare
     if (isOfLicense(order)) this.history.push(order)
     if (this.history.length > historyMax) this.history.shift()

@@ -7,6 +7,7 @@ import { RequestContext } from "../../src/api/RequestContext.ts"
 import { type Actor, CurrentActor } from "../../src/auth/CurrentActor.ts"
 import type { Dice } from "./Dice.ts"
 import type { Gate } from "./Gate.ts"
+import { happenings } from "./LockedJournal.ts"
 import { makeNode, type Node, type Place } from "./Node.ts"
 import type { Outcome } from "./Outcome.ts"
 import type { Plan } from "./Plan.ts"
@@ -64,7 +65,13 @@ export class Cluster {
   }
 
   private readonly make = (place: Place) =>
-    makeNode({ gate: this.gate, terminate: this.terminate }, place, `${place.name}.${++this.made}`)
+    makeNode(
+      { gate: this.gate, terminate: this.terminate },
+      place,
+      `${place.name}.${++this.made}`,
+      this.plan.attemptsFree,
+      this.plan.ahead[this.arena.places.indexOf(place)]!
+    )
 
   readonly start = Effect.gen({ self: this }, function* () {
     for (const place of this.arena.places.slice(0, this.plan.nodes)) this.nodes.push(yield* this.make(place))
@@ -98,7 +105,7 @@ export class Cluster {
   /** Lets one after the other through the gate until all is done. `leap` may move time while something is under way. */
   private readonly drive = Effect.fnUntraced({ self: this }, function* (leap: () => void) {
     const { gate } = this
-    const isMoving = () => gate.underway > 0 || gate.returning.size > 0 || this.closing > 0
+    const isMoving = () => gate.underway > 0 || gate.attempts.returning.length > 0 || this.closing > 0
     for (let turn = 0; turn < turnsMax; turn++) {
       yield* gate.calm
       if (!isMoving() && gate.waiting.length === 0 && this.asked.size === 0) return
@@ -172,6 +179,7 @@ export class Cluster {
     const node = this.nodes[index]!
     this.gate.trace.push(`${node.name} is ${isStopped ? "stopped" : "taken for dead"}`)
     this.gate.count(isStopped ? "node dies" : "node taken for dead lives on")
+    if (this.gate.isLocking(node.name)) this.gate.count(isStopped ? happenings.dies : happenings.livesOn)
     for (const { order, node: askedNode } of Array.from(this.asked.values())) {
       if (askedNode === node) this.answered(order, { kind: "unknown", why: "the node is gone" })
     }
@@ -182,7 +190,7 @@ export class Cluster {
       return
     }
     this.closing++
-    for (const [key, name] of this.gate.returning) if (name === node.name) this.gate.returning.delete(key)
+    this.gate.attempts.forget(node.name)
     const closed = Effect.sync(() => {
       this.closing--
       this.gate.move()

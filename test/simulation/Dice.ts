@@ -43,6 +43,11 @@ export class Dice {
     return entries.at(-1)![0]
   }
 
+  /** One that does not even move this one: for what came later, so that all else of a seed stays what it was. */
+  aside(): Dice {
+    return new Dice(~this.state)
+  }
+
   /** A dice of its own, so that what is thrown with it moves nothing else. */
   fork(): Dice {
     return new Dice(Math.floor(this.next() * 2 ** 32))

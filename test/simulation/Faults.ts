@@ -1,8 +1,11 @@
 /** What can go wrong between a node and the database, and what comes of it. */
 import { SqlError } from "effect/sql"
 
-/** Statements outside transactions and the two ends of transactions. */
-type Point = "read" | "begin" | "commit"
+/** Where a transaction that has begun passes again: where it locks a license first and then decides, three times. */
+export type Within = "locked" | "decided" | "commit"
+
+/** Statements outside transactions, the beginning of transactions, and points within them. */
+type Point = "read" | "begin" | Within
 
 /** What happens to one that is let through. */
 export type Verdict =
@@ -17,7 +20,7 @@ export type Verdict =
   | "cut"
   /** Committed, and the connection lost before that is acknowledged. */
   | "unacknowledged"
-  /** The connection is lost while the server is still at it: it decides later. */
+  /** The connection is lost while the server is still at it: it decides later, and rolls back what had more to come. */
   | "undecided"
 
 export interface Visit {
@@ -25,6 +28,8 @@ export interface Visit {
   readonly point: Point
   /** Whose it is: journal, load, look-up … */
   readonly what: string
+  /** Whether it decides with its license locked. */
+  readonly isLocking?: boolean
   /** Nobody waits for it any more. */
   readonly isAlone?: boolean
 }
@@ -52,3 +57,36 @@ export const faultNames: { readonly [verdict in Exclude<Verdict, "pass">]: strin
   unacknowledged: "committed, answer lost",
   undecided: "connection lost, decided later"
 }
+
+type Fault = Exclude<Verdict, "pass">
+
+/** What can happen where. A load is not tried again, so it only ever loses its connection. */
+export const possible = ({ isAlone, point, what }: Omit<Visit, "node">): ReadonlyArray<Fault> => {
+  if (isAlone || point === "read" || point === "begin") return ["lost"]
+  if (what === "load") return ["lost", "cut"]
+  const within: ReadonlyArray<Fault> = ["lost", "serialization", "deadlock", "refused", "cut", "undecided"]
+  return point === "commit" ? [...within.slice(0, -1), "unacknowledged", "undecided"] : within
+}
+
+/** Where a license is locked and decided on, as a person reads it. */
+const lockedPoints: { readonly [point in Exclude<Point, "read">]: string } = {
+  begin: "before it is locked",
+  locked: "before it is decided",
+  decided: "before it is written",
+  commit: "at its COMMIT"
+}
+
+const ofConnection: ReadonlyArray<Fault> = ["lost", "cut", "unacknowledged", "undecided"]
+
+/** What is told of a fault, beside its name, where a license is locked. */
+export const lockedFaultName = (point: Point, fault: Fault): string => {
+  const what = ofConnection.includes(fault) ? "connection lost" : "server refuses"
+  return `license locked, ${point === "read" ? point : lockedPoints[point]}: ${what}`
+}
+
+/** All that can happen to a transaction that decides with its license locked. */
+export const lockedFaultNames: ReadonlySet<string> = new Set(
+  (["begin", "locked", "decided", "commit"] as const).flatMap((point) =>
+    possible({ point, what: "locked license" }).map((fault) => lockedFaultName(point, fault))
+  )
+)

@@ -1,12 +1,13 @@
 /**
  * The one gate between the nodes and the database. Every statement and transaction of every node waits here until the dice
  * let it through, so the seed and not the machine decides who comes first; and here is where things go wrong. A transaction
- * passes twice, to begin and to commit, and may be held in between with all its locks. Sleeping fibers wait here as well.
+ * passes to begin and to commit, some in between as well, and may be held there with all its locks. Sleeping fibers wait here too.
  */
 import { type Clock, Deferred, Duration, Effect, Fiber, Latch, Option, type Scope } from "effect"
-import { SqlError } from "effect/sql"
+import type { SqlError } from "effect/sql"
+import { Attempts } from "./Attempts.ts"
 import type { Dice } from "./Dice.ts"
-import { failure, faultNames, type Verdict, type Visit } from "./Faults.ts"
+import { failure, faultNames, lockedFaultName, type Verdict, type Visit, type Within } from "./Faults.ts"
 import { violation } from "./Violation.ts"
 
 /** What is decided by the dice about those who come to the gate. */
@@ -16,9 +17,15 @@ export interface Fate {
   readonly isHeld: () => boolean
 }
 
-/** Transactions of which each begins when the one before has ended: the next one is the next attempt where that has lost. */
-export interface Lane {
-  attempts: number
+/** A transaction that is let through step by step. */
+interface Passing {
+  readonly from: Omit<Visit, "point">
+  /** Whether it may be held wherever it passes, while others go on. */
+  readonly isHeld: boolean
+  /** Breaks its connection. */
+  readonly cut: Effect.Effect<void>
+  /** Tells whoever waits for it that it is lost. */
+  readonly lose: (error: SqlError.SqlError) => void
 }
 
 interface Waiting extends Visit {
@@ -38,26 +45,21 @@ interface Sleeper {
 /** No statement takes so long, not even one that waits for a lock until it gives up. In small parts: a machine that stood still is no stall. */
 const stall = { millis: 100, times: 200 }
 
-/** Errors after which a transaction is tried again, and how often that is. */
-const triedAgain: ReadonlyArray<string> = ["SerializationError", "DeadlockError"]
-const attemptsMax = 6
-
-/** What lets a transaction send its COMMIT. */
+/** What lets a transaction send what comes next, its COMMIT at last. */
 const goesOn: ReadonlyArray<Verdict> = ["pass", "cut", "unacknowledged"]
 
 /** Turns of the event loop without any movement after which nothing will move by itself. */
 const calmTurns = 24
 
 export class Gate {
-  /** The time of day that all nodes read. */
+  /** The time of day. */
   now = 0
   /** What was let through, in order: how a failure is read, and what two runs of a seed have in common. */
   readonly trace: Array<string> = []
   /** Let through and not finished. */
   underway = 0
   readonly waiting: Array<Waiting> = []
-  /** Transactions whose next attempt is on its way. */
-  readonly returning = new Map<object, string>()
+  readonly attempts = new Attempts()
   private readonly sleepers = new Set<Sleeper>()
   private readonly scope: Scope.Scope
   private readonly dice: Dice
@@ -114,14 +116,13 @@ export class Gate {
       return Effect.ensuring(outcome, this.leave)
     })
 
-  /** The end of a transaction's work, before its COMMIT. Whoever waits for an undecided one is told at once that it is lost. */
-  private readonly toCommit = (
-    visit: Visit,
-    isHeld: boolean,
-    cut: Effect.Effect<void>,
-    lose: (error: SqlError.SqlError) => void
+  /** A point in a transaction's work, with all its locks. Whoever waits for one that is undecided from there on is told that it is lost. */
+  private readonly pass = (
+    { cut, from, isHeld, lose }: Passing,
+    point: Within
   ): Effect.Effect<Verdict, SqlError.SqlError> =>
     Effect.gen({ self: this }, function* () {
+      const visit: Visit = { ...from, point }
       const verdict = yield* this.held(visit, !isHeld)
       if (verdict === "cut") yield* cut
       if (verdict === "undecided") {
@@ -133,27 +134,17 @@ export class Gate {
     })
 
   /**
-   * A transaction, one after the other in its lane. `open` runs it, given what is to be done at the end of its work; `cut` breaks its connection. `isRetried`
-   * says that whoever runs it tries again what lost against others.
+   * A transaction. `open` runs it, given what is to be done at each point of its work, the last of which is before its COMMIT; `cut`
+   * breaks its connection. `isRetried` says that whoever runs it tries again what lost against others.
    */
   readonly transaction = <A, E, R>(
     {
       isRetried,
-      lane,
       cut,
       ...from
-    }: Omit<Visit, "point"> & {
-      readonly isRetried: boolean
-      readonly lane: Lane
-      readonly cut: Effect.Effect<void>
-    },
-    open: (end: Effect.Effect<void, SqlError.SqlError>) => Effect.Effect<A, E, R>
+    }: Omit<Visit, "point"> & { readonly isRetried: boolean; readonly cut: Effect.Effect<void> },
+    open: (pass: (point: Within) => Effect.Effect<void, SqlError.SqlError>) => Effect.Effect<A, E, R>
   ) => {
-    const noteReturn = (error: unknown) => {
-      const hasLost = SqlError.isSqlError(error) && triedAgain.includes(error.reason._tag)
-      lane.attempts = hasLost && lane.attempts < attemptsMax ? lane.attempts : 0
-      if (isRetried && lane.attempts > 0) this.returning.set(lane, from.node)
-    }
     const once = Effect.gen({ self: this }, function* () {
       const verdict = yield* this.enter({ ...from, point: "begin" })
       if (verdict !== "pass") return yield* Effect.ensuring(Effect.fail(failure(verdict)), this.leave)
@@ -161,16 +152,17 @@ export class Gate {
       if (isHeld) this.count("transaction held before its COMMIT")
       const answer = Deferred.makeUnsafe<A, E | SqlError.SqlError>()
       let isAlone = false
-      let end: Verdict = "pass"
+      let last: Verdict = "pass"
       const lose = (error: SqlError.SqlError) => {
         isAlone = true
         Deferred.doneUnsafe(answer, Effect.fail(error))
       }
-      const atEnd = Effect.map(this.toCommit({ ...from, point: "commit" }, isHeld, cut, lose), (verdict) => {
-        end = verdict
-      })
-      const whole = Effect.flatMap(open(atEnd), (result) =>
-        (end as Verdict) === "unacknowledged" ? Effect.fail(failure(end)) : Effect.succeed(result)
+      const pass = (point: Within) =>
+        Effect.map(this.pass({ from, isHeld, cut, lose }, point), (verdict) => {
+          last = verdict
+        })
+      const whole = Effect.flatMap(open(pass), (result) =>
+        (last as Verdict) === "unacknowledged" ? Effect.fail(failure(last)) : Effect.succeed(result)
       )
       const fiber = yield* Effect.forkIn(
         Effect.onExit(whole, (exit) => Effect.andThen(this.leave, Deferred.done(answer, exit))),
@@ -179,29 +171,18 @@ export class Gate {
       )
       return yield* Effect.onInterrupt(Deferred.await(answer), () => (isAlone ? Effect.void : Fiber.interrupt(fiber)))
     })
-    return Effect.suspend(() => {
-      this.returning.delete(lane)
-      lane.attempts++
-      return once
-    }).pipe(
-      Effect.tapError((error) => Effect.sync(() => noteReturn(error))),
-      Effect.tap(() =>
-        Effect.sync(() => {
-          lane.attempts = 0
-        })
-      )
-    )
+    return isRetried ? this.attempts.counted(from.node, once) : once
   }
 
-  /** The clock of all nodes: the time of day is the simulation's, and sleep ends when that says so. */
-  readonly clock: Clock.Clock = {
+  /** A node's clock: the time of day is the simulation's, by some milliseconds ahead, and sleep ends when that says so. */
+  readonly clockOf = (ahead: number): Clock.Clock => ({
     // A leap is one of the clock on the wall: how long something took is not measured by it.
     monotonicTimeNanosUnsafe: () => 0n,
     monotonicTimeNanos: Effect.succeed(0n),
-    currentTimeMillisUnsafe: () => this.now,
-    currentTimeMillis: Effect.sync(() => this.now),
-    currentTimeNanosUnsafe: () => BigInt(this.now) * 1_000_000n,
-    currentTimeNanos: Effect.sync(() => BigInt(this.now) * 1_000_000n),
+    currentTimeMillisUnsafe: () => this.now + ahead,
+    currentTimeMillis: Effect.sync(() => this.now + ahead),
+    currentTimeNanosUnsafe: () => BigInt(this.now + ahead) * 1_000_000n,
+    currentTimeNanos: Effect.sync(() => BigInt(this.now + ahead) * 1_000_000n),
     sleep: (duration: Duration.Duration) =>
       Effect.callback<void>((resume) => {
         const millis = Duration.toMillis(duration)
@@ -211,7 +192,7 @@ export class Gate {
         this.move()
         return Effect.sync(() => void this.sleepers.delete(sleeper))
       })
-  }
+  })
 
   /** Moves the time of day on and wakes who slept until then. */
   setTime(now: number): void {
@@ -240,7 +221,10 @@ export class Gate {
   private decide(visit: Visit): Verdict {
     const verdict = this.fate.judge(visit)
     if (visit.isAlone) this.count(verdict === "pass" ? "undecided: committed" : "undecided: rolled back")
-    else if (verdict !== "pass") this.count(faultNames[verdict])
+    else if (verdict !== "pass") {
+      this.count(faultNames[verdict])
+      if (visit.isLocking) this.count(lockedFaultName(visit.point, verdict))
+    }
     const how = [visit.isAlone ? "alone" : "", verdict === "pass" ? "" : verdict].filter((word) => word !== "")
     this.trace.push([visit.node, visit.what, visit.point, ...how].join(" "))
     return verdict
@@ -248,7 +232,14 @@ export class Gate {
 
   /** Whether somebody waits who may hold locks. */
   get isHolding(): boolean {
-    return this.waiting.some(({ point }) => point === "commit")
+    return this.waiting.some(({ point }) => point !== "read" && point !== "begin")
+  }
+
+  /** Whether somebody, or somebody of a node, waits who has locked a license to decide on it. */
+  isLocking(node?: string): boolean {
+    return this.waiting.some(
+      (visit) => visit.isLocking && visit.point !== "begin" && (node === undefined || visit.node === node)
+    )
   }
 
   /** Wakes the one that has to sleep least, of those whose sleep is a pause. */
@@ -282,6 +273,6 @@ export class Gate {
 
   private describe(): string {
     const waiting = this.waiting.map(({ node, what, point }) => `${node} ${what} ${point}`)
-    return `${this.underway} under way, waiting: ${waiting}, to come again: ${Array.from(this.returning.values())}`
+    return `${this.underway} under way, waiting: ${waiting}, to come again: ${this.attempts.returning}`
   }
 }

@@ -9,16 +9,18 @@ import { EventLog } from "../../src/events/EventLog.ts"
 import { Features } from "../../src/features/Features.ts"
 import { ExpirySweep } from "../../src/licenses/ExpirySweep.ts"
 import { HeartbeatSweep } from "../../src/licenses/HeartbeatSweep.ts"
-import { Journal } from "../../src/licenses/Journal.ts"
 import { LeaseSweep } from "../../src/licenses/LeaseSweep.ts"
 import { LicenseActors } from "../../src/licenses/LicenseActors.ts"
 import { LicenseLookups } from "../../src/licenses/LicenseLookups.ts"
 import { LicenseStore } from "../../src/licenses/LicenseStore.ts"
+import { AttemptsFree } from "../../src/licenses/Rounds.ts"
 import { Policies } from "../../src/policies/Policies.ts"
 import { Postgres } from "../../src/postgres/Postgres.ts"
 import { Products } from "../../src/products/Products.ts"
 import { Versions } from "../../src/versions/Versions.ts"
-import type { Gate, Lane } from "./Gate.ts"
+import type { Gate } from "./Gate.ts"
+import * as LockedJournal from "./LockedJournal.ts"
+import { Locking, Passing } from "./LockedJournal.ts"
 
 /** A pool of connections, which outlives the nodes that use it one after the other. */
 export interface Place {
@@ -49,7 +51,7 @@ type Run = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 
 /** `sql.withTransaction` or `pipelined`, through the gate. */
 const gated =
-  ({ gate, terminate }: Environment, { name, sql }: Place, what: string, isRetried: boolean, base: Run, lane?: Lane) =>
+  ({ gate, terminate }: Environment, { name, sql }: Place, what: string, isRetried: boolean, base: Run) =>
   <A, E, R>(effect: Effect.Effect<A, E, R>) => {
     // Runs in the transaction whose connection it breaks.
     const cut = Effect.flatMap(Effect.orDie(sql<{ readonly pid: number }>`SELECT pg_backend_pid() AS pid`), ([row]) =>
@@ -58,14 +60,19 @@ const gated =
     // A machine that stood still must not end a transaction that is held, or one that waits for its locks.
     const patient = sql`
       SELECT set_config(name, '0', true) FROM unnest(ARRAY['idle_in_transaction_session_timeout', 'lock_timeout']) AS name`
-    return gate.transaction({ node: name, what, isRetried, cut, lane: lane ?? { attempts: 0 } }, (end) =>
-      Effect.updateContext(
-        base(Effect.andThen(patient, Effect.tap(effect, end))),
-        // The gate's own connection stands in for one where there is no transaction: here begins a real one.
-        (context: Context.Context<R>) => Context.omit(sql.transactionService)(context) as Context.Context<R>
+    const from = { node: name, what, isRetried, cut }
+    return Effect.flatMap(Locking, (isLocking) =>
+      gate.transaction(isLocking && what === journal ? { ...from, what: "locked license", isLocking } : from, (pass) =>
+        Effect.updateContext(
+          base(Effect.andThen(patient, Effect.provideService(Effect.tap(effect, pass("commit")), Passing, pass))),
+          // The gate's own connection stands in for one where there is no transaction: here begins a real one.
+          (context: Context.Context<R>) => Context.omit(sql.transactionService)(context) as Context.Context<R>
+        )
       )
     )
   }
+
+const journal = "journal"
 
 /** A connection of which every statement goes through the gate and runs on whichever the pool lends. */
 const gatedConnection = ({ gate }: Environment, { name, sql }: Place): SqlConnection.Connection => {
@@ -91,22 +98,6 @@ const identifiersOf = (node: string) =>
     return Identifiers.of({ make: (kind) => Effect.sync(() => `${kind}_${node}_${++made}`) })
   })
 
-/** The journal, which tells how often others were first. */
-const countedJournal = ({ gate }: Environment) =>
-  Layer.effect(
-    Journal,
-    Effect.map(Journal, (journal) =>
-      Journal.of({
-        ...journal,
-        commit: (draft, settle) =>
-          journal.commit(draft, (exit) => {
-            if (Exit.isSuccess(exit) && exit.value === "stale") gate.count("decision overtaken by another")
-            settle(exit)
-          })
-      })
-    )
-  ).pipe(Layer.provide(Journal.layer))
-
 const layerOf = (environment: Environment, place: Place) => {
   const { postgres, sql } = place
   const gatedSql = Object.assign(
@@ -120,19 +111,14 @@ const layerOf = (environment: Environment, place: Place) => {
   // Every member by its name: one that is new must be led through the gate before anything may use it here.
   const { listen, notify, planned, pools, url } = postgres
   const pipelining = (what: string, isRetried: boolean) => {
-    // The journal makes a new transaction of each attempt, one after the other.
-    const lane = () => (isRetried ? { attempts: 0 } : undefined)
-    const through = (lane: Lane | undefined) =>
-      gated(environment, place, what, isRetried, postgres.pipelined as Run, lane)
-    // What is written step by step may be under way beside what is written at once, when a license is locked for it.
-    const [pipelined, whole] = [through(lane()), through(lane())]
+    const pipelined = gated(environment, place, what, isRetried, postgres.pipelined as Run)
     // To the server and to the caller the same as one transaction whose statements travel with its COMMIT.
     const atOnce = (statements: ReadonlyArray<Effect.Effect<unknown, SqlError.SqlError>>) =>
-      whole(Effect.all(statements, { concurrency: "unbounded", discard: true }))
+      pipelined(Effect.all(statements, { concurrency: "unbounded", discard: true }))
     return Layer.succeed(Postgres, Postgres.of({ pipelined, atOnce, listen, notify, planned, pools, url }))
   }
   const actors = LicenseActors.layer.pipe(
-    Layer.provide(countedJournal(environment).pipe(Layer.provide(pipelining("journal", true)))),
+    Layer.provide(LockedJournal.layer(environment.gate).pipe(Layer.provide(pipelining(journal, true)))),
     Layer.provide([LicenseStore.layer.pipe(Layer.provide(pipelining("load", false))), LicenseLookups.layer])
   )
   const catalog = Layer.mergeAll(Policies.layer, Features.layer, Versions.layer).pipe(
@@ -145,10 +131,18 @@ const layerOf = (environment: Environment, place: Place) => {
   return Layer.mergeAll(actors, catalog, sweeps).pipe(Layer.provide(EventLog.layer), Layer.provide(client))
 }
 
-export const makeNode = Effect.fnUntraced(function* (environment: Environment, place: Place, name: string) {
+/** `attemptsFree` is how often a round is decided before its license is locked for it, `ahead` how many milliseconds its clock is. */
+export const makeNode = Effect.fnUntraced(function* (
+  environment: Environment,
+  place: Place,
+  name: string,
+  attemptsFree: number,
+  ahead: number
+) {
   const own = { ...place, name }
   const scope = yield* Scope.make()
-  const outside = Context.make(Clock.Clock, environment.gate.clock).pipe(
+  const outside = Context.make(Clock.Clock, environment.gate.clockOf(ahead)).pipe(
+    Context.add(AttemptsFree, attemptsFree),
     Context.add(place.sql.transactionService, [gatedConnection(environment, own), 0])
   )
   const services = yield* Layer.buildWithScope(Layer.fresh(layerOf(environment, own)), scope).pipe(

@@ -66,6 +66,12 @@ export interface Plan {
   readonly policies: ReadonlyArray<Policy>
   readonly licenses: ReadonlyArray<{ readonly policy: number; readonly machines: number; readonly others: number }>
   readonly hasVersions: boolean
+  /** How often a round is decided before its license is locked for it. */
+  readonly attemptsFree: number
+  /** By how many milliseconds the clock of each node is ahead of the first one's. */
+  readonly ahead: ReadonlyArray<number>
+  /** The chance that a command is about a license that there is none of. */
+  readonly astray: number
 }
 
 const rates = [0.01, 0.03, 0.1]
@@ -95,6 +101,36 @@ const several = <A>(dice: Dice, max: number, one: (index: number) => A): Readonl
   Array.from({ length: dice.between(1, max) }, (_, index) => one(index))
 
 export const planOf = (dice: Dice): Plan => {
+  const plan = drawn(dice)
+  const later = dice.aside()
+  return skewed(insisting(plan, later), later)
+}
+
+/** Clocks that are set apart by what a network lets them be, or by what somebody has made of them. */
+const skewed = (plan: Plan, dice: Dice): Plan => {
+  if (!dice.chance(0.3)) return plan
+  const one = () => dice.pick([0, 1, 40, 2000, -1, -400, -10_000])
+  return { ...plan, ahead: [0, one(), one()] }
+}
+
+/**
+ * Of the service's own attempts hardly any is ever left to the last. Where there are fewer, what can come between a license that is locked and
+ * its COMMIT shall come: others while it is held, edits, and a leap of time.
+ */
+const insisting = (plan: Plan, dice: Dice): Plan => {
+  const attemptsFree = dice.pick([plan.attemptsFree, plan.attemptsFree, 0, 1])
+  if (attemptsFree === plan.attemptsFree) return plan
+  return {
+    ...plan,
+    attemptsFree,
+    held: dice.pick([plan.held, 1]),
+    verbs: { ...plan.verbs, "edit policy": dice.pick([plan.verbs["edit policy"], 10]) },
+    leaps: { ...plan.leaps, within: dice.pick([plan.leaps.within, 0.3]) },
+    astray: dice.pick([0, 0.03])
+  }
+}
+
+const drawn = (dice: Dice): Plan => {
   const policies = several(dice, 2, (index) => policyOf(dice, index))
   const verbs = Object.entries(usual).map(([verb, weight]) => [verb, weight * dice.pick([0, 1, 1, 1, 4])])
   return {
@@ -125,6 +161,9 @@ export const planOf = (dice: Dice): Plan => {
       machines: dice.between(2, 6),
       others: dice.chance(0.15) ? 80 : 0
     })),
-    hasVersions: dice.chance(0.5)
+    hasVersions: dice.chance(0.5),
+    attemptsFree: 5,
+    ahead: [0, 0, 0],
+    astray: 0
   }
 }

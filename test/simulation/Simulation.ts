@@ -5,7 +5,7 @@
 import { Cause, Effect, Exit, FiberSet } from "effect"
 import { SqlClient } from "effect/sql"
 import { checkCatalog, checkSurroundings, surroundingsAfter } from "./Catalog.ts"
-import { Memory } from "./Checks.ts"
+import { checkStray, Memory } from "./Checks.ts"
 import { Clients } from "./Clients.ts"
 import { type Arena, Cluster } from "./Cluster.ts"
 import { Dice } from "./Dice.ts"
@@ -13,6 +13,7 @@ import type { Era } from "./Episode.ts"
 import { fateOf } from "./Fate.ts"
 import { Gate } from "./Gate.ts"
 import { checkLimits } from "./Limits.ts"
+import { happenings } from "./LockedJournal.ts"
 import { type Plan, planOf, type Verb } from "./Plan.ts"
 import { Replay } from "./Replay.ts"
 import { look, type Stored } from "./Rows.ts"
@@ -79,14 +80,18 @@ class Run {
       this.leap()
       this.tally.count("time leaps between steps")
     }
-    const step: Step = { number, nows: [gate.now], orders: this.draw(), from: gate.trace.length, outcomes: new Map() }
+    const step: Step = { number, nows: this.clocks, orders: this.draw(), from: gate.trace.length, outcomes: new Map() }
     this.steps.push(step)
+    if (step.nows.length > 1) this.tally.count("nodes have clocks apart")
     const isLeaping = dice.chance(plan.leaps.within)
+    let hasLeapt = false
     const leap = () => {
-      if (!isLeaping || step.nows.length > 1 || !dice.chance(0.2)) return
+      if (!isLeaping || hasLeapt || !dice.chance(0.2)) return
+      hasLeapt = true
       this.leap()
-      step.nows.push(gate.now)
+      step.nows.push(...this.clocks)
       this.tally.count("time leaps within a step")
+      if (gate.isLocking()) this.tally.count(happenings.leaps)
     }
     cluster.isOn = this.isRough
     step.outcomes = yield* cluster.ask(step.orders, leap)
@@ -96,6 +101,12 @@ class Run {
     this.check(step, stored)
     this.stored = stored
   })
+
+  /** What the nodes' clocks show. */
+  private get clocks(): Array<number> {
+    const { ahead, nodes } = this.plan
+    return Array.from(new Set(ahead.slice(0, nodes)), (millis) => this.gate.now + millis)
+  }
 
   private leap(): void {
     const before = this.gate.now
@@ -132,6 +143,7 @@ class Run {
         violation(`${request} failed though nothing went wrong: ${outcome.why}`)
     }
     this.memory.check(stored, step)
+    by("history", () => checkStray(step, stored))
     const eras = by("catalog", () => this.eras(stored))
     by("limits", () => checkLimits(this.stored, stored, eras))
     by("catalog", () => {

@@ -1,5 +1,6 @@
 /** How often what happened: a run that leaves something out must show it. */
-import { faultNames } from "./Faults.ts"
+import { faultNames, lockedFaultNames } from "./Faults.ts"
+import { happenings as ofJournal } from "./LockedJournal.ts"
 import type { Outcome } from "./Outcome.ts"
 import { type Verb, verbNames } from "./Plan.ts"
 import type { Order } from "./Verbs.ts"
@@ -15,11 +16,13 @@ const happenings = [
   "time leaps between steps",
   "time leaps within a step",
   "clock steps back",
+  "nodes have clocks apart",
   "request repeated",
   "license asked at another node than before",
   "transaction held before its COMMIT",
   "transaction waits for a lock",
-  "decision overtaken by another"
+  ...Object.values(ofJournal),
+  ...lockedFaultNames
 ]
 
 const commandName = (verb: Verb, kind: Outcome["kind"]) => `${verb}: ${kind}`

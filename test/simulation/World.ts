@@ -19,6 +19,9 @@ const featureCodes = { feat_a: "api", feat_b: "export", feat_c: "reports" } as c
 
 export const licenseId = (index: number): string => `lic_${index}`
 
+/** The id of no license. */
+export const nowhere = "lic_nowhere"
+
 /** The machines that use a license. Whichever clients have made them say the same of them. */
 export const machinesOf = (license: string, count: number): ReadonlyArray<Binding> =>
   Array.from({ length: count }, (_, index) => {
@@ -41,7 +44,7 @@ const watch = `
     before jsonb := CASE TG_OP WHEN 'INSERT' THEN '{}' ELSE to_jsonb(OLD) END;
     after jsonb := CASE TG_OP WHEN 'DELETE' THEN '{}' ELSE to_jsonb(NEW) END;
     ignored text[] := ARRAY['revision', 'updated_at', 'last_seen_at', 'last_validated_at', 'heartbeat_at', 'heartbeat_from',
-      'expiring_for', 'expiring_days'];
+      'sweep_at', 'expiring_for', 'expiring_days'];
     license text := CASE TG_TABLE_NAME WHEN 'licenses' THEN after->>'id'
       ELSE coalesce(after->>'license_id', before->>'license_id') END;
   BEGIN

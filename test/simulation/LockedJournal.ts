@@ -1,0 +1,59 @@
+/** The journal of a node, which passes the gate once more where it decides with a license locked, and tells what came of it. */
+import { Context, Effect, Exit, Layer } from "effect"
+import type { SqlError } from "effect/sql"
+import { Journal } from "../../src/licenses/Journal.ts"
+import type { Within } from "./Faults.ts"
+import type { Gate } from "./Gate.ts"
+import { nowhere } from "./World.ts"
+
+/** Whether the transaction that is begun decides with its license locked. */
+export const Locking = Context.Reference<boolean>("licensing/test/Locking", { defaultValue: () => false })
+
+/** Lets the transaction under way pass the gate at a point of its work. */
+export const Passing = Context.Reference<(point: Within) => Effect.Effect<void, SqlError.SqlError>>(
+  "licensing/test/Passing",
+  { defaultValue: () => () => Effect.void }
+)
+
+/** Fails as the statement of the transaction would, before or after it, of which whoever decides knows nothing. */
+const pass = (point: Within) => Effect.flatMap(Passing, (pass) => pass(point)) as Effect.Effect<void>
+
+export const happenings = {
+  overtaken: "decision overtaken by another",
+  committed: "license locked: committed",
+  stale: "license locked: overtaken by an edit of its policy or catalog",
+  unchanged: "license locked: nothing changed",
+  missing: "license locked: there is none",
+  dies: "license locked by a node that dies",
+  livesOn: "license locked by a node taken for dead that lives on",
+  leaps: "license locked while time leaps"
+}
+
+export const layer = (gate: Gate) =>
+  Layer.effect(
+    Journal,
+    Effect.map(Journal, (journal) =>
+      Journal.of({
+        ...journal,
+        commit: (draft, settle) =>
+          journal.commit(draft, (exit) => {
+            if (Exit.isSuccess(exit) && exit.value === "stale") gate.count(happenings.overtaken)
+            settle(exit)
+          }),
+        locked: Effect.fnUntraced(function* (licenseId, decide) {
+          let isChanged = false
+          const decided = Effect.gen(function* () {
+            yield* pass("locked")
+            const draft = yield* decide
+            isChanged = draft !== undefined
+            if (isChanged) yield* pass("decided")
+            return draft
+          })
+          const verdict = yield* Effect.provideService(journal.locked(licenseId, decided), Locking, true)
+          const left = licenseId === nowhere ? happenings.missing : happenings.unchanged
+          gate.count(isChanged ? happenings[verdict] : left)
+          return verdict
+        })
+      })
+    )
+  ).pipe(Layer.provide(Journal.layer))
