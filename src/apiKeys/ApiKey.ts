@@ -1,6 +1,6 @@
 /** An API key: what a management token may do, from where and until when (contract, "API key"). Its token is never shown twice. */
 import { Result, Schema } from "effect"
-import { IpNetwork } from "effect/net"
+import { networkFromString } from "../api/Network.ts"
 import { Name } from "../api/Text.ts"
 import { Timestamp } from "../api/Timestamp.ts"
 import { ManagementScope } from "../auth/Scope.ts"
@@ -13,7 +13,7 @@ const Cidr = Schema.String.check(
   Schema.isMaxLength(64),
   Schema.makeFilter(
     (text) =>
-      Result.isSuccess(IpNetwork.fromString(text)) ||
+      Result.isSuccess(networkFromString(text)) ||
       "Expected a network in CIDR notation without host bits, as 203.0.113.0/24 or 2001:db8::/32"
   )
 )

@@ -6,8 +6,9 @@
  * that made it. A read that takes longer than that is not shared with requests that came in later.
  */
 import { Cache, Clock, Context, Duration, Effect, Exit, Layer, Option, Result, Schedule } from "effect"
-import { IpNetwork } from "effect/net"
+import type { IpNetwork } from "effect/net"
 import { SqlClient } from "effect/sql"
+import { networkFromString } from "../api/Network.ts"
 import type { ManagementScope } from "../auth/Scope.ts"
 import { gather } from "../postgres/Gather.ts"
 import { columns } from "../postgres/Parameters.ts"
@@ -65,7 +66,7 @@ interface Row {
 const known = (row: Row): KnownKey => ({
   id: row.id,
   scopes: new Set(row.scopes),
-  networks: row.allowed_cidrs.map((cidr) => Result.getOrThrow(IpNetwork.fromString(cidr))),
+  networks: row.allowed_cidrs.map((cidr) => Result.getOrThrow(networkFromString(cidr))),
   is_active: row.is_active,
   expires_at: row.expires_at ?? undefined
 })

@@ -1,11 +1,12 @@
 /**
  * The public keys of the OIDC issuer, fetched through its discovery document and held. What must stay true: no token makes the
  * service fetch more often than once in ten seconds; an issuer that cannot be reached costs nobody anything while its keys are
- * known, for an hour; and nothing is fetched from anywhere but where the issuer's own document points, without redirects.
+ * known, for an hour, but for those who are the first to find it so; and nothing is fetched from anywhere but where the issuer's own
+ * document points, without redirects.
  */
 import { Clock, Context, Duration, Effect, Layer, Schema, Semaphore, Stream } from "effect"
 import { FetchHttpClient, HttpClient } from "effect/http"
-import { createLocalJWKSet, type JSONWebKeySet, type LocalJWKSet } from "jose"
+import { createLocalJWKSet, importJWK, type JSONWebKeySet, type JWK, type LocalJWKSet } from "jose"
 import { issuerAddress } from "../system/Setting.ts"
 
 /** The keys that tokens are verified with. The same object for as long as nothing was fetched. */
@@ -37,38 +38,50 @@ const documentBytesMax = 262_144
 export const makeIssuerKeys = Effect.fnUntraced(function* (issuer: string) {
   const fetched = yield* makeFetch(issuer)
   const semaphore = yield* Semaphore.make(1)
+  const scope = yield* Effect.scope
   let held: KeySet | undefined
   let triedAt: bigint | undefined
+  let hasFailed = false
 
   const fetchKeys = Effect.gen(function* () {
     triedAt = yield* Clock.monotonicTimeNanos
     const keys: KeySet = { find: yield* fetched, fetchedAt: triedAt }
     held = keys
+    hasFailed = false
     return keys
   })
+
+  const mayTry = (now: bigint) => triedAt === undefined || now - triedAt >= betweenAttemptsNanos
 
   /** Fetches, unless somebody just has: `isWanted` is asked again once it is our turn. */
   const fetchWhere = (isWanted: (held: KeySet | undefined, now: bigint) => boolean) =>
     semaphore.withPermit(
       Effect.gen(function* () {
         const now = yield* Clock.monotonicTimeNanos
-        const mayTry = triedAt === undefined || now - triedAt >= betweenAttemptsNanos
-        if (isWanted(held, now) && mayTry) {
-          yield* Effect.catch(fetchKeys, (error) =>
-            Effect.logWarning("The OIDC issuer's keys cannot be fetched.", error)
-          )
+        if (isWanted(held, now) && mayTry(now)) {
+          yield* Effect.catch(fetchKeys, (error) => {
+            hasFailed = true
+            return Effect.logWarning("The OIDC issuer's keys cannot be fetched.", { reason: error.message })
+          })
         }
-        if (held !== undefined && now - held.fetchedAt < usableNanos) return held
+        if (isUsable(held, now)) return held
         return yield* new IssuerUnreachable({ message: `The keys of ${issuer} cannot be fetched.` })
       })
     )
 
   const isStale = (keys: KeySet | undefined, now: bigint) => keys === undefined || now - keys.fetchedAt >= freshNanos
-  const current = Effect.flatMap(Clock.monotonicTimeNanos, (now) =>
-    held === undefined || isStale(held, now) ? fetchWhere(isStale) : Effect.succeed(held)
-  )
+  const current = Effect.flatMap(Clock.monotonicTimeNanos, (now) => {
+    if (held !== undefined && !isStale(held, now)) return Effect.succeed(held)
+    if (!hasFailed || !isUsable(held, now)) return fetchWhere(isStale)
+    // One that does not answer would have everybody wait for it.
+    const behind = mayTry(now) ? Effect.forkIn(Effect.ignore(fetchWhere(isStale)), scope) : Effect.void
+    return Effect.as(behind, held)
+  })
   return { current, newerThan: (keys) => fetchWhere((known) => known === keys) } satisfies IssuerKeys as IssuerKeys
 })
+
+const isUsable = (keys: KeySet | undefined, now: bigint): keys is KeySet =>
+  keys !== undefined && now - keys.fetchedAt < usableNanos
 
 const Discovery = Schema.Struct({ issuer: Schema.String, jwks_uri: Schema.String })
 
@@ -87,7 +100,10 @@ const makeFetch = Effect.fnUntraced(function* (issuer: string) {
         ? Effect.void
         : Effect.fail(new IssuerUnreachable({ message: `${url} is larger than ${documentBytesMax} bytes.` }))
     })
-    return yield* Effect.try((): unknown => JSON.parse(Buffer.concat(chunks).toString()))
+    return yield* Effect.try({
+      try: (): unknown => JSON.parse(Buffer.concat(chunks).toString()),
+      catch: () => new IssuerUnreachable({ message: `${url} is no JSON.` })
+    })
   })
 
   return Effect.gen(function* () {
@@ -98,10 +114,35 @@ const makeFetch = Effect.fnUntraced(function* (issuer: string) {
         message: `The discovery document of ${issuer} names another issuer or no safe place.`
       })
     }
-    const keys = yield* json(discovery.jwks_uri)
-    return yield* Effect.try(() => createLocalJWKSet(keys as JSONWebKeySet))
+    const listed = (yield* json(discovery.jwks_uri)) as JSONWebKeySet
+    yield* Effect.try({
+      try: () => createLocalJWKSet(listed),
+      catch: () => new IssuerUnreachable({ message: `${discovery.jwks_uri} is no list of keys.` })
+    })
+    const keys = yield* Effect.filter(listed.keys, isWhole)
+    return createLocalJWKSet({ keys })
   }).pipe(Effect.timeout(patience), Effect.withSpan("IssuerKeys.fetch"))
 })
+
+/** The one algorithm of each kind of key that tokens may be signed with. */
+const algorithms = new Map<string | undefined, string>([
+  ["RSA", "RS256"],
+  ["EC", "ES256"],
+  ["OKP", "EdDSA"]
+])
+const modulusBitsMin = 2_048
+
+/** Whether a key can verify anything. A token that names one that cannot is refused like one that names a key that nobody has. */
+const isWhole = (key: JWK): Effect.Effect<boolean> =>
+  Effect.tryPromise(() => importJWK(key, algorithms.get(key.kty) ?? "none")).pipe(
+    Effect.map((made) => {
+      const { modulusLength = modulusBitsMin } = ("algorithm" in made ? made.algorithm : {}) as {
+        modulusLength?: number
+      }
+      return modulusLength >= modulusBitsMin
+    }),
+    Effect.catch((error) => Effect.as(Effect.logDebug("A key of the OIDC issuer is left out.", error), false))
+  )
 
 const httpClient = Layer.effect(
   HttpClient.HttpClient,

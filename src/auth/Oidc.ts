@@ -77,10 +77,12 @@ const verifier = (issuer: string, audience: string) =>
       try: () => jwtVerify(token, keys.find, { ...options, currentDate }),
       catch: (error) => error
     }).pipe(Effect.catch((error) => (error instanceof errors.JOSEError ? Effect.fail(error) : Effect.die(error))))
-    const { typ } = protectedHeader
-    if (typ !== undefined && !types.has(typ.toLowerCase().replace(/^application\//, ""))) return yield* invalid
-    return payload
+    return isGrant(protectedHeader.typ) ? payload : yield* invalid
   })
+
+/** By the type that a token's header names, whatever its issuer has signed there. */
+const isGrant = (typ: unknown): boolean =>
+  typ === undefined || (typeof typ === "string" && types.has(typ.toLowerCase().replace(/^application\//, "")))
 
 const refusalOf = (error: errors.JOSEError): Effect.Effect<never, OidcRefusal> => {
   const isMalformed = error instanceof errors.JWSInvalid || error instanceof errors.JWTInvalid

@@ -9,7 +9,7 @@ import { Settings } from "../Config.ts"
 import { Postgres } from "../postgres/Postgres.ts"
 import { retryTransaction } from "../postgres/Transactions.ts"
 
-/** Reports that run at once; others wait. */
+/** Of these, a quarter is kept for commits, which reports have none of: three run at once, others wait. */
 const connectionsMax = 4
 // A report that takes longer belongs into an export.
 const statementTimeoutMillis = 60_000

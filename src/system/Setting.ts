@@ -4,6 +4,7 @@
  */
 import { Config, Effect, Redacted, Result, Schema, SchemaGetter, SchemaIssue } from "effect"
 import { IpNetwork, NetAddress } from "effect/net"
+import { networkFromString } from "../api/Network.ts"
 
 export interface Setting<A> {
   readonly name: string
@@ -83,8 +84,11 @@ export const networks: Decode<ReadonlyArray<IpNetwork.IpNetwork>> = (value) => {
 
 const networkOf = (value: string): IpNetwork.IpNetwork | undefined => {
   const network = value.includes("/")
-    ? IpNetwork.fromString(value)
-    : Result.flatMap(NetAddress.ipFromString(value), (address) => IpNetwork.make(address, NetAddress.width(address)))
+    ? networkFromString(value)
+    : Result.flatMap(NetAddress.ipFromString(value), (parsed) => {
+        const address = NetAddress.toCanonical(parsed)
+        return IpNetwork.make(address, NetAddress.width(address))
+      })
   return Result.getOrUndefined(network)
 }
 

@@ -7,7 +7,11 @@ import { TestServer } from "../support/TestServer.ts"
 
 const makeKey = Effect.flatMap(TestServer, ({ client }) =>
   client["api-keys"].create({
-    payload: { name: "from the office", scopes: ["product:write"], allowed_cidrs: ["203.0.113.0/24", "2001:db8::/32"] }
+    payload: {
+      name: "from the office",
+      scopes: ["product:write"],
+      allowed_cidrs: ["203.0.113.0/24", "2001:db8::/32", "::ffff:198.51.100.64/122"]
+    }
   })
 )
 
@@ -48,6 +52,9 @@ layer(TestServer.layerWith({ trustedProxies: [IpNetwork.fromStringUnsafe("127.0.
       const addresses = {
         "203.0.113.9": { "x-forwarded-for": "203.0.113.9" },
         "203.0.113.10": { "x-forwarded-for": "198.51.100.7, 203.0.113.10, 127.0.0.2" },
+        "203.0.113.11": { "x-forwarded-for": "::ffff:203.0.113.11, ::ffff:7f00:2" },
+        // Of a network that is written as IPv4 in IPv6.
+        "198.51.100.127": { "x-forwarded-for": "198.51.100.127" },
         "2001:db8::1": { forwarded: 'for=198.51.100.7, for="[2001:db8::1]:4711";proto=https' }
       }
       for (const [address, headers] of Object.entries(addresses)) {
@@ -64,6 +71,7 @@ layer(TestServer.layerWith({ trustedProxies: [IpNetwork.fromStringUnsafe("127.0.
       const forged: ReadonlyArray<readonly [string, { readonly [name: string]: string }]> = [
         ["127.0.0.1", {}],
         ["198.51.100.7", { "x-forwarded-for": "203.0.113.9, 198.51.100.7" }],
+        ["198.51.100.128", { "x-forwarded-for": "198.51.100.128" }],
         ["198.51.100.7", { forwarded: "for=203.0.113.9, for=198.51.100.7" }],
         ["198.51.100.7", { "x-forwarded-for": "198.51.100.7", forwarded: "for=203.0.113.9" }],
         ["127.0.0.1", { "x-forwarded-for": "203.0.113.9, nonsense" }],

@@ -1,6 +1,7 @@
+import { createPublicKey, generateKeyPairSync } from "node:crypto"
 import type { RequestListener } from "node:http"
 import { assert, layer } from "@effect/vitest"
-import { Clock, Effect } from "effect"
+import { Clock, Effect, Fiber, Queue } from "effect"
 import { TestClock } from "effect/testing"
 import { Issuer, makeKey } from "../support/Issuer.ts"
 import { makeOidc, someone, verdict } from "../support/Judging.ts"
@@ -90,6 +91,72 @@ layer(Issuer.layer)("The keys of an OIDC issuer", (it) => {
       assert.strictEqual(yield* ask(known), "NOT_READY")
       yield* TestClock.adjust("10 seconds")
       assert.deepStrictEqual([yield* ask(known), yield* ask(unknown)], [someone, someone])
+    })
+  )
+
+  it.effect("make nobody wait for an issuer that hangs, but for the first who finds it so", () =>
+    Effect.gen(function* () {
+      const issuer = yield* Issuer
+      const oidc = yield* makeOidc()
+      const ask = Effect.flatMap(Effect.flatMap(now, issuer.sign), (token) => verdict(oidc, token))
+      assert.deepStrictEqual(yield* ask, someone)
+      const asked = yield* Queue.unbounded<void>()
+      yield* issuer.pretend(() => Queue.offerUnsafe(asked, undefined))
+      yield* TestClock.adjust("10 minutes")
+      const first = yield* Effect.forkChild(ask)
+      yield* Queue.take(asked)
+      yield* TestClock.adjust("5 seconds")
+      assert.deepStrictEqual(yield* Fiber.join(first), someone)
+      for (let attempt = 0; attempt < 3; attempt++) {
+        yield* TestClock.adjust("10 seconds")
+        assert.deepStrictEqual(yield* ask, someone)
+        yield* Queue.take(asked)
+      }
+      yield* issuer.publish(makeKey("ES256", "after the outage"))
+      yield* issuer.pretend()
+      yield* TestClock.adjust("10 seconds")
+      assert.deepStrictEqual(yield* ask, someone)
+    })
+  )
+
+  it.effect("that cannot be used are as unknown as others, and harm none beside them", () =>
+    Effect.gen(function* () {
+      const issuer = yield* Issuer
+      const good = makeKey("RS256", "good")
+      const short = {
+        ...good,
+        kid: "short",
+        privateKey: generateKeyPairSync("rsa", { modulusLength: 1_024 }).privateKey
+      }
+      const jwks = [
+        ...[short, good].map(({ kid, privateKey }) => ({
+          ...createPublicKey(privateKey).export({ format: "jwk" }),
+          kid
+        })),
+        { kty: "RSA", kid: "without a number", alg: "RS256" },
+        { kty: "EC", crv: "P-256", x: "AA", y: "AA", kid: "not on the curve", alg: "ES256" },
+        { kty: "OKP", crv: "Ed25519", x: "AA", kid: "too little", alg: "EdDSA" },
+        { kty: "oct", k: "c2VjcmV0", kid: "shared", alg: "RS256" },
+        { kty: 5, kid: "of no kind" }
+      ]
+      yield* issuer.pretend(({ url }, response) =>
+        response.end(
+          JSON.stringify(url === "/jwks" ? { keys: jwks } : { issuer: issuer.url, jwks_uri: `${issuer.url}/jwks` })
+        )
+      )
+      const oidc = yield* makeOidc()
+      const judged = (header: { readonly alg?: string; readonly kid?: string }, key = good) =>
+        Effect.flatMap(
+          Effect.flatMap(now, (at) => issuer.sign(at, { key, header })),
+          (token) => verdict(oidc, token)
+        )
+      assert.deepStrictEqual(yield* judged({}), someone)
+      assert.strictEqual(yield* judged({ kid: "short" }), "TOKEN_INVALID")
+      assert.strictEqual(yield* judged({ kid: "without a number" }), "TOKEN_INVALID")
+      assert.strictEqual(yield* judged({ kid: "shared" }), "TOKEN_INVALID")
+      assert.strictEqual(yield* judged({}, makeKey("ES256", "not on the curve")), "TOKEN_INVALID")
+      assert.strictEqual(yield* judged({}, makeKey("EdDSA", "too little")), "TOKEN_INVALID")
+      yield* issuer.pretend()
     })
   )
 

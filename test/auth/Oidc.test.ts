@@ -110,6 +110,9 @@ layer(Issuer.layer)("Tokens of an OIDC issuer", (it) => {
       for (const typ of ["logout+jwt", "dpop+jwt", "secevent+jwt", "application/jose", ""]) {
         assert.strictEqual(yield* signed({ header: { typ } }), "TOKEN_INVALID", typ)
       }
+      for (const typ of [5, null, {}, ["JWT"]]) {
+        assert.strictEqual(yield* signed({ header: { typ } as { typ: never } }), "TOKEN_INVALID", JSON.stringify(typ))
+      }
       for (const payload of [{ at_hash: "x" }, { c_hash: "x" }]) {
         assert.strictEqual(yield* signed({ payload }), "TOKEN_INVALID", JSON.stringify(payload))
       }

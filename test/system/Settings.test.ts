@@ -48,7 +48,7 @@ describe("Settings", () => {
         LICENSING_MASTER_KEY: masterKey,
         LICENSING_BOOTSTRAP_TOKEN: "x".repeat(32),
         LICENSING_BASE_URL: "https://licenses.example.com/",
-        LICENSING_TRUSTED_PROXIES: "10.0.0.0/8, ::1",
+        LICENSING_TRUSTED_PROXIES: "10.0.0.0/8, ::1, ::ffff:192.0.2.0/120, ::ffff:198.51.100.7",
         LICENSING_LOG_FORMAT: "json",
         LICENSING_LOG_LEVEL: "Warning",
         LICENSING_CLOCK_OFFSET_SECONDS: "86400",
@@ -67,7 +67,12 @@ describe("Settings", () => {
       assert.strictEqual(settings.port, 0)
       assert.strictEqual(Redacted.value(settings.databaseUrl!), "postgres://user:secret@db/licensing")
       assert.strictEqual(settings.baseUrl, "https://licenses.example.com")
-      assert.deepStrictEqual(settings.trustedProxies.map(IpNetwork.format), ["10.0.0.0/8", "::1/128"])
+      assert.deepStrictEqual(settings.trustedProxies.map(IpNetwork.format), [
+        "10.0.0.0/8",
+        "::1/128",
+        "192.0.2.0/24",
+        "198.51.100.7/32"
+      ])
       assert.strictEqual(settings.logLevel, "Warn")
       assert.strictEqual(settings.clockOffsetSeconds, 86_400)
       assert.deepStrictEqual(
