@@ -118,7 +118,7 @@ const program = Effect.gen(function* () {
     const first = yield* Effect.forEach(targets, (target) => firstUse(management, session, target))
     const { holds: _, ...told } = yield* Effect.promise(() => compare(policy, "first use", first, firstUses))
     rows.push({ ...told, holds: true })
-    for (const { close } of all) yield* Effect.promise(close)
+    for (const { close } of all) close()
   }
   yield* Effect.sync(() => process.stdout.write(`${flags.json ? JSON.stringify(rows, null, 2) : table(rows)}\n`))
   if (flags.assert && rows.some(({ holds }) => !holds)) yield* Effect.sync(() => (process.exitCode = 1))

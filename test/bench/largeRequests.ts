@@ -1,7 +1,6 @@
 /** What is asked of a license of any size. */
 import { Effect } from "effect"
-import { Pool } from "undici"
-import { connect } from "./Connect.ts"
+import { type Answer, type Caller, makeCaller } from "./Caller.ts"
 import type { Management } from "./Licenses.ts"
 import { fingerprintOf, leaseTokenOf, type Target } from "./largeLicense.ts"
 import type { Session } from "./scaleRows.ts"
@@ -10,12 +9,6 @@ import type { Answered, Asked } from "./Turns.ts"
 interface Outgoing {
   readonly path: string
   readonly body: object
-}
-
-interface Answer {
-  readonly millis: number
-  readonly right: boolean
-  readonly text: string
 }
 
 let made = 0
@@ -27,26 +20,22 @@ let made = 0
 const restMillis = 650
 
 export const operationsOf = (base: string, target: Target, connections: number) => {
-  const pool = new Pool(base, { connections, connect })
-  const post = async ({ body, path }: Outgoing): Promise<Answer> => {
-    const began = performance.now()
-    const { body: answer, statusCode } = await pool.request({
-      path: `/api/v1/license/${path}`,
-      method: "POST",
-      headers: { authorization: target.authorization, "content-type": "application/json" },
-      body: JSON.stringify(body)
-    })
-    const text = await answer.text()
-    return { millis: performance.now() - began, right: statusCode === 200, text }
-  }
+  const callers = Array.from({ length: connections }, () => makeCaller(base))
+  const post = (caller: Caller, { body, path }: Outgoing): Promise<Answer> =>
+    caller.post(`/api/v1/license/${path}`, target.authorization, JSON.stringify(body))
   const asked = (
     name: string,
     next: () => Outgoing,
-    { after, ...rest }: { readonly restMillis?: number; readonly after?: (answer: Answer) => Promise<unknown> } = {}
+    { after, ...rest }: { readonly restMillis?: number; readonly after?: (answer: Answer) => Outgoing } = {}
   ): Asked => ({
     name,
     ...rest,
-    run: (requests) => inLanes(requests, connections, () => post(next()), after)
+    run: (requests) =>
+      inLanes(requests, callers, async (caller) => {
+        const answer = await post(caller, next())
+        if (answer.status === 200 && after !== undefined) await post(caller, after(answer))
+        return answer
+      })
   })
   let asks = 0
   // All devices of a small license in turn; of a large one, hardly ever the same twice.
@@ -64,31 +53,31 @@ export const operationsOf = (base: string, target: Target, connections: number) 
     })),
     // A seat is given back at once, unmeasured, so that a small license stays small.
     asked("checkout", () => ({ path: "floating/checkout", body: { fingerprint: `user-${asks++ % 100}` } }), {
-      after: ({ text }) => post({ path: "floating/checkin", body: { lease_token: JSON.parse(text).data.lease_token } })
+      after: ({ text }) => ({ path: "floating/checkin", body: { lease_token: JSON.parse(text()).data.lease_token } })
     }),
     asked("activate new", () => ({ path: "activate", body: { fingerprint: `new-${++made}` } }))
   ]
-  return { operations, close: () => pool.close() }
+  const close = () => {
+    for (const caller of callers) caller.close()
+  }
+  return { operations, close }
 }
 
 const inLanes = async (
   requests: number,
-  lanes: number,
-  send: () => Promise<Answer>,
-  after: (answer: Answer) => Promise<unknown> = async () => {}
+  callers: ReadonlyArray<Caller>,
+  send: (caller: Caller) => Promise<Answer>
 ): Promise<Answered> => {
   const latencies: Array<number> = []
   let [left, failed] = [requests, 0]
-  const lane = async () => {
+  const lane = async (caller: Caller) => {
     while (left-- > 0) {
-      const answer = await send()
-      if (answer.right) {
-        latencies.push(answer.millis)
-        await after(answer)
-      } else failed++
+      const { millis, status } = await send(caller)
+      if (status === 200) latencies.push(millis)
+      else failed++
     }
   }
-  await Promise.all(Array.from({ length: lanes }, lane))
+  await Promise.all(callers.map(lane))
   return { latencies, failed }
 }
 
