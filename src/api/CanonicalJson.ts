@@ -49,12 +49,50 @@ const text = (value: string): string => {
 /** The text of a list that stands in many answers: beside its items, unseen by whoever walks through them. */
 const keptText = Symbol("keptText")
 
-/** Gives a list whose text is made once, for whoever will never change it. */
-export const keepText = <Items extends ReadonlyArray<Json>>(items: Items): Items =>
-  Object.defineProperty(items, keptText, { value: array(items) })
+interface Kept {
+  readonly text: string
+  /** Where each item's text ends; found when an item is replaced for the first time. */
+  ends?: Int32Array
+}
 
-const array = (items: ReadonlyArray<Json> & { readonly [keptText]?: string }): string => {
-  const kept = items[keptText]
+type Keeping = ReadonlyArray<Json> & { readonly [keptText]?: Kept }
+
+const keep = <Items extends ReadonlyArray<Json>>(items: Items, { text, ...places }: Kept): Items => {
+  // V8 writes a text in one piece for whoever searches it. One of thousands of pieces is put together again in each answer otherwise,
+  // which took 9 µs for 18 kB.
+  beginning.test(text)
+  return Object.defineProperty(items, keptText, { value: { text, ...places } })
+}
+
+const beginning = /^\[/
+
+/** Gives a list whose text is made once, for whoever will never change it. */
+export const keepText = <Items extends ReadonlyArray<Json>>(items: Items): Items => keep(items, { text: array(items) })
+
+/** The list of a kept text with another item in a place. The texts of the others are taken over: writing 200 took 60 to 100 µs. */
+export const replaceKept = <Item extends Json>(items: ReadonlyArray<Item>, place: number, item: Item) => {
+  const kept = (items as Keeping)[keptText] ?? { text: array(items) }
+  kept.ends ??= endsOf(items)
+  const { ends, text } = kept
+  const [begin, end] = [place === 0 ? 1 : ends[place - 1]! + 1, ends[place]!]
+  const own = canonicalize(item)
+  const grown = begin + own.length - end
+  return keep(items.with(place, item), {
+    text: text.slice(0, begin) + own + text.slice(end),
+    ends: ends.map((before, index) => (index < place ? before : before + grown))
+  })
+}
+
+const endsOf = (items: ReadonlyArray<Json>): Int32Array => {
+  let end = 0
+  return Int32Array.from(items, (item) => {
+    end += 1 + canonicalize(item).length
+    return end
+  })
+}
+
+const array = (items: Keeping): string => {
+  const kept = items[keptText]?.text
   if (kept !== undefined) return kept
   let out = "["
   for (let index = 0; index < items.length; index++) {

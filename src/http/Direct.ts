@@ -15,8 +15,16 @@ import { bodyBytesMax } from "../api/Requests.ts"
 import type { Answers } from "./Answers.ts"
 import { refusalOf, tellOf } from "./Refusals.ts"
 
+/** An answer's JSON and how many bytes it has in UTF-8: counting those of a long text that is in pieces yet would copy it once more. */
+export interface Body {
+  readonly text: string
+  readonly bytes: number
+}
+
+export const bodyOf = (text: string): Body => ({ text, bytes: Buffer.byteLength(text) })
+
 /** What is answered: a 200, whose JSON is made when it is sent, or a refusal. What is no `Exit` is run first. */
-export type Outcome = Effect.Effect<() => string, Refusal>
+export type Outcome = Effect.Effect<() => Body, Refusal>
 
 /** Works on a request; calls back once. */
 export type Begun = (answer: (outcome: Outcome) => void) => void
@@ -49,23 +57,22 @@ export const makeDirect = Effect.fnUntraced(function* (
   /** Runs what waits for nothing; most of it is settled already. */
   const settle = <A, E>(effect: Effect.Effect<A, E>): Exit.Exit<A, E> => settled(effect) ?? runSyncExit(effect)
 
-  const respond = (exchange: Exchange, status: number, text: string): void => {
+  const respond = (exchange: Exchange, status: number, { bytes, text }: Body): void => {
     const { about, head, response, route, started } = exchange
     const durationNanos = clock.monotonicTimeNanosUnsafe() - started
     const answered = { method: "POST", route, status, durationNanos, refused: about.refused, actor: undefined }
-    const length = Buffer.byteLength(text)
-    const own = { "content-type": "application/json", "content-length": String(length) }
+    const own = { "content-type": "application/json", "content-length": String(bytes) }
     const now = clock.currentTimeMillisUnsafe()
     response.writeHead(status, answers.finish(head, { status, headers: own }, answered, about, now))
     // Head and body leave in one write. A text with one byte for each character needs no encoding.
-    response.end(text, length === text.length ? "latin1" : "utf8")
+    response.end(text, bytes === text.length ? "latin1" : "utf8")
   }
 
   const refuse = (exchange: Exchange, refusal: Refusal): void => {
     const { about } = exchange
     about.refused = refusal.code
     const envelope = errorEnvelope(refusal, about.requestId, clock.currentTimeMillisUnsafe())
-    respond(exchange, statuses[refusal.code], JSON.stringify(envelope))
+    respond(exchange, statuses[refusal.code], bodyOf(JSON.stringify(envelope)))
   }
 
   const fail = (exchange: Exchange, cause: Cause.Cause<unknown>): void => {

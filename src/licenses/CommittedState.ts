@@ -67,6 +67,8 @@ export class LicenseState {
     readonly leases: ReadonlyArray<LeaseRecord>
     /** The first end of a lease that is not loaded. */
     readonly lapsingFrom: number
+    /** Before this instant no activation lapses that is not loaded. */
+    readonly silentFrom: number
   }) {
     this.license = loaded.license
     this.policy = loaded.policy
@@ -79,7 +81,7 @@ export class LicenseState {
     this.heartbeats = new Due((device) => heartbeatDueAt(device, policy))
     for (const device of loaded.devices) this.know(device)
     this.devicesComplete = loaded.devicesComplete
-    this.silentFrom = loaded.devicesComplete || !loaded.policy.require_heartbeat ? Number.POSITIVE_INFINITY : 0
+    this.silentFrom = loaded.silentFrom
     this.activeContainers = loaded.devicesComplete ? loaded.devices.filter(isActiveContainer).length : undefined
   }
 
@@ -151,7 +153,7 @@ export class LicenseState {
 
   private absorbAssignments(draft: Draft): void {
     this.listed = undefined
-    this.kept = {}
+    this.kept = draft.kept ?? {}
     const changed = Array.from(draft.changedAssignments.values())
     // Most only count: they stay in their places, for sorting two hundred again took as long as the rest of a consumption.
     if (draft.removedAssignments.size === 0 && changed.every((row) => this.holdsPlaceOf(row)))

@@ -5,6 +5,7 @@
 import type { AnswerRow } from "../api/KeptAnswer.ts"
 import type { Entry } from "../events/EventLog.ts"
 import { bindingKey, isActiveContainer, keyOf, type LicenseState, sortedByCode } from "./CommittedState.ts"
+import { keptAfter } from "./Entitlement.ts"
 import type { Knowledge } from "./Knowledge.ts"
 import type { Origin } from "./LicenseCommand.ts"
 import type {
@@ -34,6 +35,7 @@ export class Draft implements LicenseView {
   readonly policy: PolicyRecord
   readonly base: LicenseState
   readonly knowledge: Knowledge
+  kept: KeptViews | undefined
   changedDevices = noEntries<DeviceRecord>()
   seen = noEntries<DeviceRecord>()
   changedAssignments = noEntries<Assignment>()
@@ -58,6 +60,7 @@ export class Draft implements LicenseView {
     this.base = base
     this.license = base.license
     this.policy = base.policy
+    this.kept = base.kept
     this.knowledge = knowledge
     this.leases = new LeaseChanges(base.leases)
   }
@@ -72,10 +75,6 @@ export class Draft implements LicenseView {
   get assignments(): ReadonlyArray<Assignment> {
     this.merged ??= this.assignmentsChanged ? this.mergedAssignments() : this.base.assignmentList
     return this.merged
-  }
-
-  get kept(): KeptViews | undefined {
-    return this.assignmentsChanged ? undefined : this.base.kept
   }
 
   private mergedAssignments(): ReadonlyArray<Assignment> {
@@ -94,7 +93,11 @@ export class Draft implements LicenseView {
 
   assignmentByCode(code: string): Assignment | undefined {
     const known = this.base.assignments.get(code)
-    if (known !== undefined && !this.assignmentsChanged) return known
+    if (!this.assignmentsChanged) return known
+    if (known !== undefined && !this.removedAssignments.has(known.feature_id)) {
+      const current = this.changedAssignments.get(known.feature_id) ?? known
+      if (current.feature_code === code) return current
+    }
     return this.assignments.find((assignment) => assignment.feature_code === code)
   }
 
@@ -223,6 +226,8 @@ export class Draft implements LicenseView {
       // A reset leaves no slot taken, wherever the devices are.
       this.containersGained = -(this.base.activeContainers ?? 0)
     }
+    if (changes.removedAssignments !== undefined) this.kept = undefined
+    else if (changes.assignments !== undefined) this.kept = keptAfter(this, changes.assignments)
     for (const assignment of changes.assignments ?? []) {
       this.merged = undefined
       this.changedAssignments = put(this.changedAssignments, assignment.feature_id, assignment)

@@ -1,12 +1,12 @@
 /** What the runtime tells a client that it is entitled to: the payloads that are signed (contract, "Runtime shapes"). */
 import { Schema } from "effect"
-import { keepText } from "../api/CanonicalJson.ts"
+import { keepText, replaceKept } from "../api/CanonicalJson.ts"
 import { Count } from "../api/Int64.ts"
 import { formatTimestamp, Timestamp } from "../api/Timestamp.ts"
 import { DeviceBindingKind } from "../devices/Device.ts"
 import { LicenseType } from "../policies/Policy.ts"
 import { LicenseStatus } from "./License.ts"
-import type { Assignment, DeviceRecord, LeaseRecord, LicenseView } from "./LicenseState.ts"
+import type { Assignment, DeviceRecord, KeptViews, LeaseRecord, LicenseView } from "./LicenseState.ts"
 import { accessEndsAt, entitlementVersionAt, statusAt } from "./Lifecycle.ts"
 
 const minuteMillis = 60_000
@@ -128,6 +128,40 @@ export interface ShownFeatures {
 /** Features of a license from which on what is shown of them is kept: fewer are made in less time than it takes to be worth the memory. */
 const keptMin = 16
 
+/**
+ * What is kept of assignments, some of which change now. Of many features those that are merely counted further are exchanged: writing
+ * down two hundred again was half of what a consumption cost.
+ */
+export const keptAfter = (view: LicenseView, changed: ReadonlyArray<Assignment>): KeptViews | undefined => {
+  let shown = view.kept?.shownFeatures
+  if (shown === undefined) return view.assignments.length < keptMin ? undefined : {}
+  for (const assignment of changed) {
+    const { enabled, expires_at, feature_code, feature_id } = assignment
+    const known = view.assignmentByCode(feature_code)
+    if (known?.feature_id !== feature_id || known.enabled !== enabled || known.expires_at !== expires_at) return {}
+    const place = placeOf(shown.features, feature_code)
+    if (place !== undefined) shown = { ...shown, features: replaceKept(shown.features, place, featureOf(assignment)) }
+  }
+  return { shownFeatures: shown }
+}
+
+/** Where a code stands among features in its order; undefined where it does not. */
+const placeOf = (features: Entitlement["features"], code: string): number | undefined => {
+  let [low, high] = [0, features.length]
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if (features[middle]!.code < code) low = middle + 1
+    else high = middle
+  }
+  return features[low]?.code === code ? low : undefined
+}
+
+const featureOf = (assignment: Assignment): Entitlement["features"][number] => ({
+  code: assignment.feature_code,
+  enabled: true,
+  ...metered(assignment)
+})
+
 /** Assigned, enabled and unexpired features, by code. Two hundred cost as much as the rest of an answer, so they are kept. */
 const featuresOf = ({ assignments, kept }: LicenseView, now: number): Entitlement["features"] => {
   const known = kept?.shownFeatures
@@ -135,12 +169,12 @@ const featuresOf = ({ assignments, kept }: LicenseView, now: number): Entitlemen
   let [since, until] = [Number.NEGATIVE_INFINITY, Number.POSITIVE_INFINITY]
   const features: Array<Entitlement["features"][number]> = []
   for (const assignment of assignments) {
-    const { enabled, expires_at = Number.POSITIVE_INFINITY, feature_code: code } = assignment
+    const { enabled, expires_at = Number.POSITIVE_INFINITY } = assignment
     if (!enabled) continue
     if (expires_at <= now) since = Math.max(since, expires_at)
     else {
       until = Math.min(until, expires_at)
-      features.push({ code, enabled, ...metered(assignment) })
+      features.push(featureOf(assignment))
     }
   }
   if (kept !== undefined && features.length >= keptMin)

@@ -276,8 +276,7 @@ const sighted = (
     const own = found.get(index + 1)
     if (own === undefined) return undefined
     const { license, policy, catalog } = own[0]!
-    const held = own.map(({ ordinal: __, license: ___, policy: ____, catalog: _____, ...row }) => heldOf(row))
-    return { held, asOf: { license, policy, catalog } }
+    return { held: own.map(heldOf), asOf: { license, policy, catalog } }
   })
 }
 

@@ -4,6 +4,7 @@ import { resettableStatuses } from "../devices/Transitions.ts"
 import { present } from "../postgres/Sql.ts"
 import { type HeldDevice, LicenseState } from "./CommittedState.ts"
 import type { Assignment, DeviceRecord, LeaseRecord, LicenseRecord, PolicyRecord } from "./LicenseState.ts"
+import { silenceMillisMax } from "./Lifecycle.ts"
 
 /** A row as SQL gives it: columns without a value are null. */
 export type Nullable<A> = {
@@ -66,6 +67,8 @@ export type LoadedLicense = Nullable<LicenseRecord> &
     readonly is_crowded: boolean
     /** When the first of all live leases ends. */
     readonly lapsing_from: number | null
+    /** No device that holds a slot was heard of before this instant. */
+    readonly heard_from: number
   }
 
 export const licenseOf = (row: Nullable<LicenseRecord>): LicenseRecord =>
@@ -119,7 +122,33 @@ export const policyOf = (row: LoadedLicense): PolicyRecord =>
 /** A row without the license that owns it. */
 const owned = <A extends object>({ license_id: _, ...row }: Nullable<A> & Owned): A => present<A>(row as never)
 
-export const deviceOf = (row: Nullable<DeviceRecord> & Owned): DeviceRecord => owned<DeviceRecord>(row)
+/** Looked up with nearly each request of a large license: member by member, for to leave some out of many makes a slow object. */
+export const deviceOf = (row: Nullable<DeviceRecord>): DeviceRecord =>
+  present<DeviceRecord>({
+    id: row.id,
+    binding_kind: row.binding_kind,
+    binding_key: row.binding_key,
+    fingerprint: row.fingerprint,
+    hostname: row.hostname,
+    os: row.os,
+    ip_address: row.ip_address,
+    container_id: row.container_id,
+    cluster_id: row.cluster_id,
+    namespace: row.namespace,
+    pod_name: row.pod_name,
+    is_vm: row.is_vm,
+    is_container: row.is_container,
+    status: row.status,
+    holds_slot: row.holds_slot,
+    activated_at: row.activated_at,
+    first_seen_at: row.first_seen_at,
+    last_seen_at: row.last_seen_at,
+    last_validated_at: row.last_validated_at,
+    metadata: row.metadata,
+    created_at: row.created_at,
+    updated_at: row.updated_at
+  })
+
 const leaseOf = (row: Nullable<LeaseRecord> & Owned): LeaseRecord => owned<LeaseRecord>(row)
 
 /** A device `d` beside a lease `e` of it, or none. */
@@ -139,22 +168,27 @@ type HeldLease = {
 
 export type HeldRow = Nullable<DeviceRecord> & Owned & HeldLease
 
-export const heldOf = (row: HeldRow): HeldDevice => {
-  const { lease_id, lease_token_hash, lease_status, lease_checked_out_at, ...others } = row
-  const { lease_heartbeat_at, lease_expires_at, lease_ended_at, ...device } = others
-  const lease = {
-    id: lease_id,
-    device_id: row.id,
-    token_hash: lease_token_hash,
-    status: lease_status,
-    checked_out_at: lease_checked_out_at,
-    heartbeat_at: lease_heartbeat_at,
-    expires_at: lease_expires_at,
-    ended_at: lease_ended_at
-  }
-  return { device: deviceOf(device), lease: lease_id === null ? undefined : present<LeaseRecord>(lease as never) }
-}
+export const heldOf = (row: HeldRow): HeldDevice => ({
+  device: deviceOf(row),
+  lease:
+    row.lease_id === null
+      ? undefined
+      : present<LeaseRecord>({
+          id: row.lease_id,
+          device_id: row.id,
+          token_hash: row.lease_token_hash!,
+          status: row.lease_status!,
+          checked_out_at: row.lease_checked_out_at!,
+          heartbeat_at: row.lease_heartbeat_at!,
+          expires_at: row.lease_expires_at!,
+          ended_at: row.lease_ended_at ?? null
+        })
+})
+
 const assignmentOf = (row: Nullable<Assignment> & Owned): Assignment => owned<Assignment>(row)
+
+/** How far the clock of a node may be behind the one that wrote down since when no device was silent. */
+const clocksApartMillis = 30_000
 
 /** The state of a license from its rows. */
 export const stateOf = (
@@ -163,14 +197,17 @@ export const stateOf = (
   devices: ReadonlyArray<Nullable<DeviceRecord> & Owned>,
   leases: ReadonlyArray<Nullable<LeaseRecord> & Owned>
 ): LicenseState => {
+  const policy = policyOf(row)
+  const lapses = row.is_crowded && policy.require_heartbeat
   return new LicenseState({
     license: licenseOf(row),
-    policy: policyOf(row),
+    policy,
     catalogRevision: row.catalog_revision,
     assignments: assignments.map(assignmentOf),
     devices: devices.map(deviceOf),
     devicesComplete: !row.is_crowded,
     leases: leases.map(leaseOf),
-    lapsingFrom: (row.is_crowded ? row.lapsing_from : null) ?? Number.POSITIVE_INFINITY
+    lapsingFrom: (row.is_crowded ? row.lapsing_from : null) ?? Number.POSITIVE_INFINITY,
+    silentFrom: lapses ? row.heard_from - clocksApartMillis + silenceMillisMax(policy) : Number.POSITIVE_INFINITY
   })
 }

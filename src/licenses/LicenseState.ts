@@ -183,7 +183,7 @@ export interface LicenseView {
   readonly policy: PolicyRecord
   /** Sorted by feature code. */
   readonly assignments: ReadonlyArray<Assignment>
-  /** Kept with them; undefined where they may change at any moment. */
+  /** Kept with them, as they are; undefined where nothing is worth keeping. */
   readonly kept?: KeptViews | undefined
   assignmentByCode(code: string): Assignment | undefined
   assignmentById(featureId: string): Assignment | undefined

@@ -14,7 +14,7 @@ import { KnownLicenses } from "../auth/KnownLicenses.ts"
 import { presentedKey } from "../auth/PresentedKey.ts"
 import { RateLimits } from "../auth/RateLimits.ts"
 import { IsActivation } from "../auth/Runtime.ts"
-import type { Begun, DirectOperation, Opened, Outcome } from "../http/Direct.ts"
+import type { Begun, Body, DirectOperation, Opened, Outcome } from "../http/Direct.ts"
 import { LicenseActors } from "../licenses/LicenseActors.ts"
 import { type Signed, Signer, type Signing } from "../signing/Signer.ts"
 import { type Credential, makeOperations, type Operation } from "./Operations.ts"
@@ -47,9 +47,11 @@ export const makeDirectOperations = Effect.gen(function* () {
     const ask = (credential: Credential, command: Command, about: RequestContext, answer: Answer): void => {
       const { licenseId } = credential
       const { clientAddress, requestId } = about
-      const textOf = (signed: Signed) => (): string => {
+      const bodyOf = (signed: Signed) => (): Body => {
         answered?.(credential)
-        return signedEnvelope(signed, metaOf(requestId, clock.currentTimeMillisUnsafe()))
+        const text = signedEnvelope(signed, metaOf(requestId, clock.currentTimeMillisUnsafe()))
+        // What stands around the signed text has one byte for each character.
+        return { text, bytes: text.length + Buffer.byteLength(signed.bytes) - signed.bytes.length }
       }
       actors.post(licenseId, {
         rule: rule as never,
@@ -57,7 +59,7 @@ export const makeDirectOperations = Effect.gen(function* () {
         origin: { actor_type: "license", actor_id: licenseId, request_id: requestId, ip_address: clientAddress },
         begin,
         resume: (reply) => {
-          if (Exit.isSuccess(reply)) (reply.value as Signing)((exit) => answer(Exit.map(exit, textOf)))
+          if (Exit.isSuccess(reply)) (reply.value as Signing)((exit) => answer(Exit.map(exit, bodyOf)))
           else {
             const refusal = Cause.findErrorOption(reply.cause)
             if (Option.isSome(refusal)) refused(credential, about, refusal.value, answer)

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as fc from "fast-check"
-import { canonicalize, type Json, keepText } from "../../src/api/CanonicalJson.ts"
+import { canonicalize, type Json, keepText, replaceKept } from "../../src/api/CanonicalJson.ts"
 
 const double = (hex: string) => Buffer.from(hex, "hex").readDoubleBE(0)
 
@@ -145,6 +145,25 @@ describe("canonicalize", () => {
         const kept = keepText(structuredClone(items))
         assert.strictEqual(canonicalize(kept), canonicalize(items))
         assert.strictEqual(canonicalize({ b: [kept], a: kept }), canonicalize({ b: [items], a: items }))
+      })
+    )
+  })
+
+  it("is the same for a kept list after any of its items were replaced", () => {
+    const replacements = fc.array(fc.tuple(fc.nat(), json), { maxLength: 6 })
+    fc.assert(
+      fc.property(fc.array(json, { minLength: 1, maxLength: 6 }), replacements, (items, replaced) => {
+        let [kept, plain] = [keepText(structuredClone(items)), items]
+        for (const [at, item] of replaced) {
+          const place = at % items.length
+          const before = canonicalize(kept)
+          const after = replaceKept(kept, place, item)
+          plain = plain.with(place, item)
+          assert.strictEqual(canonicalize(after), canonicalize(plain))
+          assert.deepStrictEqual(after, plain)
+          assert.strictEqual(canonicalize(kept), before)
+          kept = after
+        }
       })
     )
   })

@@ -39,6 +39,19 @@ export const cpuSecondsOfFamily = (pid: number): number => {
   return children.reduce((sum, child) => sum + child!.own, parent.own + parent.ended)
 }
 
+/** Seconds of CPU that all threads of a process have used, to the nanosecond. */
+export const cpuSecondsOfThreads = (pid: number): number => {
+  try {
+    const tasks = `/proc/${pid}/task`
+    const used = readdirSync(tasks).map((task) =>
+      Number(readFileSync(`${tasks}/${task}/schedstat`, "utf8").split(" ")[0])
+    )
+    return used.reduce((sum, nanos) => sum + nanos, 0) / 1e9
+  } catch {
+    return Number.NaN
+  }
+}
+
 /** The most memory that a process has held at once (resident set), in megabytes of 10^6 bytes. */
 export const peakMegabytes = (pid: number): number => {
   try {

@@ -10,12 +10,14 @@ const masterKey = randomBytes(32).toString("base64")
 export const startOn = Effect.fnUntraced(function* (
   url: Redacted.Redacted<string>,
   directory: string,
-  settings: Record<string, string> = {}
+  settings: Record<string, string> = {},
+  folder?: string
 ) {
   const token = `bench_${randomBytes(32).toString("base64url")}`
   const running = yield* Effect.acquireRelease(
     Effect.promise(() =>
       startService({
+        ...(folder && { folder }),
         log: join(directory, "service.log"),
         settings: {
           LICENSING_DATABASE_URL: Redacted.value(url),

@@ -4,19 +4,23 @@
  * of the difference is the longer answer, which names every feature.
  *
  *   npm run bench:large -- [--requests 1000] [--connections 8] [--devices 50000] [--leases 5000] [--features 200]
- *                          [--policies plain,heartbeats,containers] [--only validate,consume] [--json] [--assert]
+ *                          [--policies plain,heartbeats,containers] [--only validate,consume] [--against <folder>] [--json]
+ *                          [--assert]
  *
  * `heartbeats` requires heartbeats, `containers` limits container instances: both look at activations in their own way. "first use"
  * is a validate of a license whose actor must load it anew. --assert ends with 1 where a p50 or p99 is more than twice that of the
- * small license, or a request fails; first uses are told, not judged.
+ * small license, or a request fails; first uses are told, not judged. --against measures the service of another checkout, on a database of
+ * its own, in the same turns.
  */
+import { resolve } from "node:path"
 import { parseArgs } from "node:util"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
-import { Effect } from "effect"
+import { Effect, Redacted } from "effect"
 import { openSession } from "../../src/postgres/Postgres.ts"
 import { each, managementOf } from "./Licenses.ts"
 import { crowded, type Size, type Target } from "./largeLicense.ts"
-import { firstUse, operationsOf } from "./largeRequests.ts"
+import { operationsOf } from "./largeRequests.ts"
+import { cpuSecondsOfThreads } from "./Processes.ts"
 import { table } from "./Report.ts"
 import { say, startOn } from "./Service.ts"
 import { folder, startPostgres } from "./Sides.ts"
@@ -31,6 +35,7 @@ const { values: flags } = parseArgs({
     features: { type: "string", default: "200" },
     policies: { type: "string", default: "plain,heartbeats,containers" },
     only: { type: "string" },
+    against: { type: "string" },
     json: { type: "boolean", default: false },
     assert: { type: "boolean", default: false }
   }
@@ -38,8 +43,6 @@ const { values: flags } = parseArgs({
 
 /** How many times slower an operation may be. */
 const ratioMax = 2
-/** Uses of a license that is not in memory: each is a load. */
-const firstUses = 50
 
 const only = flags.only?.split(",")
 const features = Number(flags.features)
@@ -49,6 +52,7 @@ const sizes = {
   featured: { ...small, features },
   large: { devices: Number(flags.devices), leases: Number(flags.leases), features }
 } satisfies Record<string, Size>
+const names = Object.keys(sizes)
 
 const rulesOf: Record<string, object> = {
   plain: {},
@@ -56,41 +60,58 @@ const rulesOf: Record<string, object> = {
   containers: { max_container_instances: 1_000_000 }
 }
 
-const compare = async (
-  policy: string,
-  operation: string,
-  asked: ReadonlyArray<Omit<Asked, "name">>,
-  requests: number
-) => {
-  const answered = await inTurns(asked, requests)
-  const at = (share: number) => answered.map(({ latencies }) => quantile(latencies, share))
-  const [p50, p99] = [at(0.5), at(0.99)] as [Array<number>, Array<number>]
-  const failed = answered.reduce((sum, side) => sum + side.failed, 0)
-  const ratios = [p50, p99].map(([few, , many]) => many! / few!)
-  const names = Object.keys(sizes)
-  return {
-    policy,
-    operation,
-    ...Object.fromEntries(names.map((name, index) => [`p50_${name}_ms`, rounded(p50[index]!)])),
-    ...Object.fromEntries(names.map((name, index) => [`p99_${name}_ms`, rounded(p99[index]!)])),
-    p50_ratio: rounded(ratios[0]!),
-    p99_ratio: rounded(ratios[1]!),
-    failed,
-    holds: ratios.every((ratio) => ratio <= ratioMax) && failed === 0
-  }
+interface Measured extends Omit<Asked, "name"> {
+  /** Seconds of CPU that the service has used. */
+  readonly used: () => number
 }
 
-const startMeasured = Effect.gen(function* () {
-  const directory = yield* folder
-  const postgres = yield* startPostgres(directory)
-  const service = yield* startOn(postgres.url, directory)
-  const management = yield* Effect.promise(() => managementOf(service.base, service.token))
-  return { base: service.base, management, session: yield* openSession(postgres.url) }
-})
+const compare = async (
+  about: { readonly policy: string; readonly operation: string },
+  asked: ReadonlyArray<Measured>,
+  requests: number
+) => {
+  const cpu = asked.map(() => ({ seconds: 0, requests: 0 }))
+  const counted = asked.map(({ restMillis, run, used }, index) => ({
+    ...(restMillis !== undefined && { restMillis }),
+    run: async (requests: number) => {
+      const before = used()
+      const answered = await run(requests)
+      cpu[index]!.seconds += used() - before
+      cpu[index]!.requests += requests
+      return answered
+    }
+  }))
+  const answered = await inTurns(counted, requests)
+  return Array.from({ length: asked.length / names.length }, (_, tree) => {
+    const own = names.map((_, index) => tree * names.length + index)
+    const at = (share: number) => own.map((index) => quantile(answered[index]!.latencies, share))
+    const [p50, p99] = [at(0.5), at(0.99)] as [Array<number>, Array<number>]
+    const failed = own.reduce((sum, index) => sum + answered[index]!.failed, 0)
+    const ratios = [p50, p99].map(([few, , many]) => many! / few!)
+    const columns = (name: string, values: ReadonlyArray<number>, digits?: number) =>
+      Object.fromEntries(names.map((size, index) => [`${name}_${size}`, rounded(values[index]!, digits)]))
+    return {
+      ...about,
+      ...(flags.against && { tree: tree === 0 ? "this" : "other" }),
+      ...columns("p50", p50),
+      ...columns("p99", p99),
+      p50_ratio: rounded(ratios[0]!),
+      p99_ratio: rounded(ratios[1]!),
+      ...columns(
+        "cpu_us",
+        own.map((index) => (1e6 * cpu[index]!.seconds) / cpu[index]!.requests),
+        0
+      ),
+      failed,
+      holds: ratios.every((ratio) => ratio <= ratioMax) && failed === 0
+    }
+  })
+}
 
-const program = Effect.gen(function* () {
-  const { base, management, session } = yield* startMeasured
-  const rows: Array<Awaited<ReturnType<typeof compare>>> = []
+/** A service on a database of its own, with its product and features. */
+const startTree = Effect.fnUntraced(function* (url: string, directory: string, folder?: string) {
+  const service = yield* startOn(Redacted.make(url), directory, {}, folder)
+  const management = yield* Effect.promise(() => managementOf(service.base, service.token))
   const product = yield* Effect.promise(() =>
     management.call<{ id: string }>("/products", { name: "large", code: "large" })
   )
@@ -99,26 +120,48 @@ const program = Effect.gen(function* () {
       await management.call(`/products/${product.id}/features`, { name: `Feature ${index}`, code: `feature-${index}` })
     })
   )
+  const session = yield* openSession(Redacted.make(url))
+  return { base: service.base, used: () => cpuSecondsOfThreads(service.pid), management, session, product: product.id }
+})
+
+const startTrees = Effect.gen(function* () {
+  const directory = yield* folder
+  const { url } = yield* startPostgres(directory)
+  const trees = [yield* startTree(Redacted.value(url), directory)]
+  if (flags.against === undefined) return trees
+  yield* (yield* openSession(url)).values("CREATE DATABASE bench_other")
+  const other = new URL(Redacted.value(url))
+  other.pathname = "bench_other"
+  trees.push(yield* startTree(other.href, directory, resolve(flags.against)))
+  return trees
+})
+
+const program = Effect.gen(function* () {
+  const trees = yield* startTrees
+  const rows: Array<Awaited<ReturnType<typeof compare>>[number]> = []
   for (const policy of flags.policies.split(",")) {
     const rules = rulesOf[policy]
     if (rules === undefined) throw new Error(`--policies takes some of: ${Object.keys(rulesOf).join(", ")}`)
-    const targets: Array<Target> = []
-    for (const [name, size] of Object.entries(sizes)) {
-      yield* say(`${policy}: making the ${name} license`)
-      targets.push(yield* crowded(management, session, product.id, `${policy}-${name}`, rules, size))
+    const all: Array<{ readonly tree: (typeof trees)[number]; readonly target: Target }> = []
+    for (const tree of trees) {
+      for (const [name, size] of Object.entries(sizes)) {
+        yield* say(`${policy}: making the ${name} license`)
+        const { management, product, session } = tree
+        all.push({ tree, target: yield* crowded(management, session, product, `${policy}-${name}`, rules, size) })
+      }
+      // A server that has run for a while has old segments of its log to write over; a new one would make each while commits wait.
+      yield* tree.session.values("CHECKPOINT")
     }
-    // A server that has run for a while has old segments of its log to write over; a new one would make each while commits wait.
-    yield* session.values("CHECKPOINT")
-    const all = targets.map((target) => operationsOf(base, target, Number(flags.connections)))
-    for (const [index, { name }] of all[0]!.operations.entries()) {
-      if (only !== undefined && !only.includes(name)) continue
-      const asked = all.map(({ operations }) => operations[index]!)
-      rows.push(yield* Effect.promise(() => compare(policy, name, asked, Number(flags.requests))))
+    const asking = all.map(({ target, tree }) => ({
+      ...operationsOf(tree.base, tree.session, target, Number(flags.connections)),
+      used: tree.used
+    }))
+    for (const [index, { name: operation }] of asking[0]!.operations.entries()) {
+      if (only !== undefined && !only.includes(operation)) continue
+      const asked = asking.map(({ operations, used }) => ({ ...operations[index]!, used }))
+      rows.push(...(yield* Effect.promise(() => compare({ policy, operation }, asked, Number(flags.requests)))))
     }
-    const first = yield* Effect.forEach(targets, (target) => firstUse(management, session, target))
-    const { holds: _, ...told } = yield* Effect.promise(() => compare(policy, "first use", first, firstUses))
-    rows.push({ ...told, holds: true })
-    for (const { close } of all) close()
+    for (const { close } of asking) close()
   }
   yield* Effect.sync(() => process.stdout.write(`${flags.json ? JSON.stringify(rows, null, 2) : table(rows)}\n`))
   if (flags.assert && rows.some(({ holds }) => !holds)) yield* Effect.sync(() => (process.exitCode = 1))

@@ -1,7 +1,6 @@
 /** What is asked of a license of any size. */
 import { Effect } from "effect"
 import { type Answer, type Caller, makeCaller } from "./Caller.ts"
-import type { Management } from "./Licenses.ts"
 import { fingerprintOf, leaseTokenOf, type Target } from "./largeLicense.ts"
 import type { Session } from "./scaleRows.ts"
 import type { Answered, Asked } from "./Turns.ts"
@@ -19,7 +18,7 @@ let made = 0
  */
 const restMillis = 650
 
-export const operationsOf = (base: string, target: Target, connections: number) => {
+export const operationsOf = (base: string, session: Session, target: Target, connections: number) => {
   const callers = Array.from({ length: connections }, () => makeCaller(base))
   const post = (caller: Caller, { body, path }: Outgoing): Promise<Answer> =>
     caller.post(`/api/v1/license/${path}`, target.authorization, JSON.stringify(body))
@@ -55,7 +54,15 @@ export const operationsOf = (base: string, target: Target, connections: number) 
     asked("checkout", () => ({ path: "floating/checkout", body: { fingerprint: `user-${asks++ % 100}` } }), {
       after: ({ text }) => ({ path: "floating/checkin", body: { lease_token: JSON.parse(text()).data.lease_token } })
     }),
-    asked("activate new", () => ({ path: "activate", body: { fingerprint: `new-${++made}` } }))
+    asked("activate new", () => ({ path: "activate", body: { fingerprint: `new-${++made}` } })),
+    {
+      name: "first use",
+      run: (requests: number) =>
+        inLanes(requests, callers.slice(0, 1), async (caller) => {
+          await changed(session, target)
+          return post(caller, { path: "validate", body: { fingerprint: known() } })
+        })
+    }
   ]
   const close = () => {
     for (const caller of callers) caller.close()
@@ -81,20 +88,6 @@ const inLanes = async (
   return { latencies, failed }
 }
 
-/** Uses of a license that was changed past its actor, which has to load it again. */
-export const firstUse = Effect.fnUntraced(function* (management: Management, { values }: Session, target: Target) {
-  const run = Effect.runPromiseWith(yield* Effect.context<never>())
-  const fingerprint = fingerprintOf(0)
-  return {
-    run: async (requests: number): Promise<Answered> => {
-      const latencies: Array<number> = []
-      for (let left = requests; left > 0; left--) {
-        await run(values(`UPDATE licenses SET revision = revision + 1 WHERE id = '${target.id}'`))
-        const began = performance.now()
-        await management.runtime("/license/validate", target, { fingerprint })
-        latencies.push(performance.now() - began)
-      }
-      return { latencies, failed: 0 }
-    }
-  }
-})
+/** A license is changed past its actor, which has to load it for its next use. */
+const changed = ({ values }: Session, { id }: Target) =>
+  Effect.runPromise(values(`UPDATE licenses SET revision = revision + 1 WHERE id = '${id}'`))

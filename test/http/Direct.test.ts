@@ -2,7 +2,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Cause, Deferred, Effect, Exit, Fiber, References, Tracer } from "effect"
 import { type Refusal, refuse } from "../../src/api/Failure.ts"
-import type { DirectOperation, Opened, Outcome } from "../../src/http/Direct.ts"
+import { type Body, bodyOf, type DirectOperation, type Opened, type Outcome } from "../../src/http/Direct.ts"
 import { answering, capturing, path, requestId, serving, told } from "../support/Directing.ts"
 import { assertRefused } from "../support/Envelopes.ts"
 import { exchange, send } from "../support/RawHttp.ts"
@@ -121,7 +121,7 @@ layer(capturing, { excludeTestServices: true })("A request", (it) => {
 
 /** Has an operation fail on one request while another one waits for its answer, which then must come. */
 const harmed = Effect.fnUntraced(function* (failing: DirectOperation) {
-  const release = yield* Deferred.make<() => string>()
+  const release = yield* Deferred.make<() => Body>()
   const begun = yield* Deferred.make<void>()
   const waiting = answering((answer) => {
     Effect.runSync(Deferred.succeed(begun, undefined))
@@ -134,7 +134,7 @@ const harmed = Effect.fnUntraced(function* (failing: DirectOperation) {
   yield* Deferred.await(begun)
   told.length = 0
   const failed = yield* asking(port, { "x-fails": "yes" })
-  yield* Deferred.succeed(release, () => "unharmed")
+  yield* Deferred.succeed(release, () => bodyOf("unharmed"))
   assert.strictEqual((yield* Fiber.join(other)).text, "unharmed")
   assert.deepStrictEqual(thrown, [])
   return { failed, counted }
@@ -191,11 +191,11 @@ layer(capturing, { excludeTestServices: true })("An operation", (it) => {
 
   it.effect("whose answer is an effect that has not ended is waited for", () =>
     Effect.gen(function* () {
-      const gate = yield* Deferred.make<() => string, Refusal>()
+      const gate = yield* Deferred.make<() => Body, Refusal>()
       const { port } = yield* serving(ending(() => Deferred.await(gate)))
       const answers = yield* Effect.forkChild(Effect.all([asking(port), asking(port)], { concurrency: 2 }))
       yield* Effect.yieldNow
-      yield* Deferred.succeed(gate, () => "late")
+      yield* Deferred.succeed(gate, () => bodyOf("late"))
       assert.deepStrictEqual(
         (yield* Fiber.join(answers)).map(({ status, text }) => [status, text]),
         [
@@ -219,7 +219,7 @@ layer(capturing, { excludeTestServices: true })("An operation", (it) => {
     Effect.gen(function* () {
       const texts = ["", "plain", "caf\u00e9", "\u017d\u20ac", "\ud83d\ude00", `${"a".repeat(70_000)}\u00ff`]
       for (const text of texts) {
-        const { port } = yield* serving(ending(() => Exit.succeed(() => text)))
+        const { port } = yield* serving(ending(() => Exit.succeed(() => bodyOf(text))))
         const answer = yield* asking(port)
         assert.strictEqual(answer.text, text)
         assert.strictEqual(answer.headers["content-length"], String(Buffer.byteLength(text)))
@@ -238,7 +238,7 @@ layer(capturing, { excludeTestServices: true })("An operation", (it) => {
       gone.interruptUnsafe()
       closed.cut()
       yield* closed.seen
-      answer(Exit.succeed(() => "too late"))
+      answer(Exit.succeed(() => bodyOf("too late")))
       answer(Exit.die(new Error("too late")))
       assert.deepStrictEqual(counted, [])
       assert.deepStrictEqual(thrown, [])

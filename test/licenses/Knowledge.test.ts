@@ -24,7 +24,8 @@ const state = () => {
     devices: [],
     devicesComplete: false,
     leases: [],
-    lapsingFrom: Number.POSITIVE_INFINITY
+    lapsingFrom: Number.POSITIVE_INFINITY,
+    silentFrom: Number.POSITIVE_INFINITY
   })
 }
 

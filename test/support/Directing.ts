@@ -8,7 +8,7 @@ import * as IntakeLayer from "../../src/api/Intake.ts"
 import { RequestContext } from "../../src/api/RequestContext.ts"
 import { Intake } from "../../src/api/Requests.ts"
 import type { Answers } from "../../src/http/Answers.ts"
-import { type Begun, type DirectOperation, makeDirect } from "../../src/http/Direct.ts"
+import { type Begun, bodyOf, type DirectOperation, makeDirect } from "../../src/http/Direct.ts"
 import type { Answered } from "../../src/http/RequestMetrics.ts"
 
 export const path = "/api/v1/license/plain"
@@ -71,7 +71,7 @@ const generalApplication = Effect.gen(function* () {
 /** Serves one operation, by default one that says `direct` and the body. Lives as long as the scope. */
 export const serving = Effect.fnUntraced(function* (
   operation: DirectOperation = {
-    open: () => (body) => Effect.succeed((answer) => answer(Exit.succeed(() => `direct ${body}`)))
+    open: () => (body) => Effect.succeed((answer) => answer(Exit.succeed(() => bodyOf(`direct ${body}`))))
   }
 ) {
   const counted: Array<Answered> = []

@@ -50,7 +50,8 @@ export const makeLicense = Effect.fnUntraced(function* (options: Made = {}) {
   const name = `t${++made}`
   const ids = { product: `prod_${name}`, policy: `pol_${name}`, feature: `feat_${name}`, license: `lic_${name}` }
   const keyHash = sha256Hex(name)
-  const now = "2026-01-01T00:00:00Z"
+  // Where test clocks begin: no device of a license was heard of before it was made.
+  const now = "1970-01-01T00:00:00Z"
   yield* sql`INSERT INTO products (id, name, code, metadata, created_at, updated_at) VALUES (${ids.product}, 'P', ${name}, '{}', ${now}, ${now})`
   yield* sql`
     INSERT INTO policies (id, product_id, name, code, license_type, max_activations, max_floating_users,

@@ -130,7 +130,8 @@ export const decide = (given: Given, { rule, command, at = noon }: Asked): Decid
     devices,
     devicesComplete: true,
     leases: lease !== undefined && isLive ? [lease] : [],
-    lapsingFrom: Number.POSITIVE_INFINITY
+    lapsingFrom: Number.POSITIVE_INFINITY,
+    silentFrom: Number.POSITIVE_INFINITY
   })
   const after = new Draft(state, {
     counted: new Map(),

@@ -1,6 +1,7 @@
 /** A draft must show rules exactly what plain records show them, command after command and over commits and discarded rounds. */
 import { assert, describe, it } from "@effect/vitest"
 import * as fc from "fast-check"
+import { canonicalize, type Json } from "../../../src/api/CanonicalJson.ts"
 import { isUsage } from "../../../src/events/EventLog.ts"
 import { LicenseState } from "../../../src/licenses/CommittedState.ts"
 import { Draft } from "../../../src/licenses/Draft.ts"
@@ -10,7 +11,7 @@ import type { Changes, DeviceRecord, LicenseView, PolicyRecord } from "../../../
 import { settle } from "../../../src/licenses/Lifecycle.ts"
 import { applied, eventTypes, perform, settled, viewOf } from "../../support/Decisions.ts"
 import { rows as anyRows, anyStep, bindings, type Step } from "../../support/LicenseArbitraries.ts"
-import { day, deviceOf, minute, noon, type Rows } from "../../support/Licenses.ts"
+import { assignmentOf, day, deviceOf, minute, noon, type Rows } from "../../support/Licenses.ts"
 
 const origin: Origin = { actor_type: "license", actor_id: "lic_1", request_id: "req_1", ip_address: undefined }
 
@@ -20,7 +21,8 @@ const stateOf = (rows: Rows): LicenseState =>
     catalogRevision: 1,
     devicesComplete: true,
     leases: rows.leases.filter(({ status }) => status === "live"),
-    lapsingFrom: Number.POSITIVE_INFINITY
+    lapsingFrom: Number.POSITIVE_INFINITY,
+    silentFrom: Number.POSITIVE_INFINITY
   })
 
 /** What is looked up for a round: here, all that there is. */
@@ -91,7 +93,13 @@ const besideEachOther = (start: Rows, draft: Draft, steps: ReadonlyArray<Step>, 
     const { after, changes, refused, reply } = perform(rows, rule, command, now)
     assert.strictEqual(outcome.accepted ? undefined : outcome.code, refused?.code)
     draft.apply(outcome.accepted ? outcome.changes : { events: outcome.events ?? [] }, origin, now)
-    if (outcome.accepted) assert.deepStrictEqual(lastingReply(outcome.reply(draft)), lastingReply(reply))
+    if (outcome.accepted) {
+      const answer = outcome.reply(draft)
+      assert.deepStrictEqual(lastingReply(answer), lastingReply(reply))
+      // What is kept of an answer's text is the text of what it says.
+      const plain = JSON.parse(JSON.stringify(answer ?? null))
+      assert.strictEqual(canonicalize((answer ?? null) as Json), canonicalize(plain))
+    }
     rows = after
     changed ||= isChange(changes)
     onlySeen = applied(onlySeen, changes.seen === undefined ? {} : { seen: changes.seen })
@@ -107,10 +115,21 @@ describe("a draft", () => {
     { minLength: 1, maxLength: 4 }
   )
 
-  it("shows what plain records show, and leaves its state alone until the state takes it over", () => {
+  /** Around the codes of those that commands name; so many that answers are put together from what is kept of the last. */
+  const many = ["aa", "bb", "ex", "f", "rf", "zz"].flatMap((code) =>
+    ["1", "2", "3"].map((number) => assignmentOf(`${code}${number}`, number === "3" ? { expires_at: noon + day } : {}))
+  )
+
+  it.each([
+    ["", []],
+    [" with many features", many]
+  ])("shows what plain records show, and leaves its state alone until the state takes it over%s", (_, more) => {
     fc.assert(
       fc.property(anyRows, rounds, (given, sequence) => {
-        let [rows, now] = [given, noon]
+        const assignments = [...given.assignments, ...more].toSorted((a, b) =>
+          a.feature_code < b.feature_code ? -1 : 1
+        )
+        let [rows, now]: [Rows, number] = [{ ...given, assignments }, noon]
         const state = stateOf(rows)
         for (const { steps, committed } of sequence) {
           now += steps[0]?.wait ?? 0
