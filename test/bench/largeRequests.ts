@@ -18,6 +18,9 @@ let made = 0
  */
 const restMillis = 650
 
+/** A use of a license that is not in memory: a load. */
+export const firstUse = "first use"
+
 export const operationsOf = (base: string, session: Session, target: Target, connections: number) => {
   const callers = Array.from({ length: connections }, () => makeCaller(base))
   const post = (caller: Caller, { body, path }: Outgoing): Promise<Answer> =>
@@ -56,7 +59,7 @@ export const operationsOf = (base: string, session: Session, target: Target, con
     }),
     asked("activate new", () => ({ path: "activate", body: { fingerprint: `new-${++made}` } })),
     {
-      name: "first use",
+      name: firstUse,
       run: (requests: number) =>
         inLanes(requests, callers.slice(0, 1), async (caller) => {
           await changed(session, target)
