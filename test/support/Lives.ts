@@ -85,6 +85,7 @@ export const lives: { readonly [name: string]: Life } = {
       ["activate", m, 200],
       ["validate", { ...m, is_vm: false, app_version: "1.0" }, 200],
       ["check", m, 200],
+      ["check", { ...m, app_version: "1.0 f\u00fcr \u0141ucja \ud83d\ude00" }, 200],
       ["offline", m, 200],
       ["activate", { fingerprint: "another" }, "ACTIVATION_LIMIT_REACHED"],
       ["validate", { fingerprint: "another" }, "DEVICE_NOT_FOUND"],
