@@ -112,21 +112,31 @@ export class Journal extends Context.Service<
           })
         })
 
+      /** Whether the last group had drafts that did not hold: while others write the same licenses, the next one has such, too. */
+      let isContested = false
+
+      const commitHolding = (drafts: ReadonlyArray<Draft>) => {
+        let held: ReadonlySet<string> = new Set()
+        const write = (group: Fence.Group) =>
+          writeHolding(drafts, group, (ids) => {
+            held = ids
+          })
+        return Effect.map(retryTransaction(certain(write)), () => {
+          isContested = held.size < drafts.length
+          return drafts.map((draft): Verdict => (held.has(draft.base.license.id) ? "committed" : "stale"))
+        })
+      }
+
       const commitGroup = (drafts: ReadonlyArray<Draft>) =>
-        retryTransaction(certain((group) => writeAll(drafts, group))).pipe(
-          Effect.as(drafts.map((): Verdict => "committed")),
-          Effect.catchIf(isChangedMeanwhile, () => {
-            let held: ReadonlySet<string> = new Set()
-            const write = (group: Fence.Group) =>
-              writeHolding(drafts, group, (ids) => {
-                held = ids
-              })
-            return Effect.map(retryTransaction(certain(write)), () =>
-              drafts.map((draft): Verdict => (held.has(draft.base.license.id) ? "committed" : "stale"))
-            )
-          }),
-          measured(drafts.length)
-        )
+        Effect.suspend(() =>
+          // Of one license alone nothing is saved: nearly always it holds when it is tried as a whole.
+          isContested && drafts.length > 1
+            ? commitHolding(drafts)
+            : retryTransaction(certain((group) => writeAll(drafts, group))).pipe(
+                Effect.as(drafts.map((): Verdict => "committed")),
+                Effect.catchIf(isChangedMeanwhile, () => commitHolding(drafts))
+              )
+        ).pipe(measured(drafts.length))
 
       /** A draft that the database refuses must not take the others of its group with it: each is then tried alone. */
       const commitAll = (drafts: ReadonlyArray<Draft>): Effect.Effect<ReadonlyArray<Exit.Exit<Verdict>>> =>

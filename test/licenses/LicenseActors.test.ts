@@ -109,28 +109,35 @@ layer(Database.layer, { timeout: 60_000 })("license actors", (it) => {
     })
   )
 
-  it.effect("two nodes that are both busy with one license refuse nobody", () =>
-    Effect.gen(function* () {
-      const nodes = [yield* makeNode, yield* makeNode]
-      const license = yield* makeLicense()
-      yield* nodes[0]!.ask(license.license, activate, activation(license, "m"))
-      // Each of 16 clients asks again as soon as it is answered, every fourth time with what changes nothing.
-      const [clients, turns] = [16, 60]
-      const client = (index: number) =>
-        Effect.forEach(Array.from({ length: turns }), (_, turn) => {
-          const node = nodes[index % 2]!
-          return turn % 4 === 3
-            ? node.ask(license.license, check, activation(license, "m"))
-            : node.ask(license.license, consume, consumption(license, "m", `${index}.${turn}`))
-        })
-      const results = yield* each(clients, client)
-      assert.deepStrictEqual(results.filter(Result.isFailure), [])
-      const { total, assigned, ledger, rows } = yield* counts(license.license)
-      const all = (clients * turns * 3) / 4
-      assert.deepStrictEqual({ total, assigned, ledger, rows }, { total: all, assigned: all, ledger: all, rows: all })
-      yield* assertGapless
-    })
-  )
+  for (const size of [1, 6]) {
+    it.effect(`two nodes that are both busy with the same license or licenses refuse nobody: ${size}`, () =>
+      Effect.gen(function* () {
+        const nodes = [yield* makeNode, yield* makeNode]
+        const licenses = yield* Effect.replicateEffect(makeLicense(), size)
+        for (const license of licenses) yield* nodes[0]!.ask(license.license, activate, activation(license, "m"))
+        // Each of 16 clients asks again as soon as it is answered, every fourth time with what changes nothing.
+        const [clients, turns] = [16, 60]
+        const client = (index: number) =>
+          Effect.forEach(Array.from({ length: turns }), (_, turn) => {
+            const [node, license] = [nodes[index % 2]!, licenses[(index + turn) % size]!]
+            return turn % 4 === 3
+              ? node.ask(license.license, check, activation(license, "m"))
+              : node.ask(license.license, consume, consumption(license, "m", `${index}.${turn}`))
+          })
+        const results = yield* each(clients, client)
+        assert.deepStrictEqual(results.filter(Result.isFailure), [])
+        const all = (clients * turns * 3) / 4 / size
+        for (const { license } of licenses) {
+          const { total, assigned, ledger, rows } = yield* counts(license)
+          assert.deepStrictEqual(
+            { total, assigned, ledger, rows },
+            { total: all, assigned: all, ledger: all, rows: all }
+          )
+        }
+        yield* assertGapless
+      })
+    )
+  }
 
   it.effect("an answer that writes nothing still sees what another node or a direct change has made", () =>
     Effect.gen(function* () {
