@@ -4,6 +4,7 @@ export default defineConfig({
   test: {
     include: ["test/**/*.test.ts"],
     globalSetup: ["test/support/GlobalPostgres.ts"],
+    setupFiles: ["test/support/Properties.ts"],
     pool: "forks",
     testTimeout: 20_000,
     hookTimeout: 60_000,
