@@ -4,7 +4,7 @@
  */
 import type { SqlClient } from "effect/sql"
 import { instant } from "../postgres/Parameters.ts"
-import { endsAfter, heardAt, holdsSlot } from "./LicenseRows.ts"
+import { endsAfter, heardAt, heardFrom, holdsSlot } from "./LicenseRows.ts"
 
 /** Before this instant a device must have been heard of to be overdue: see `heartbeatDueAt`. */
 export const silentSince = (sql: SqlClient.SqlClient, now: number) =>
@@ -16,7 +16,7 @@ const accessIsOver = (sql: SqlClient.SqlClient, now: number) =>
 
 /** Whether some activation of the license may have lapsed since a sweep looked at it: rarely so, and quickly told. */
 const maySilent = (sql: SqlClient.SqlClient, now: number) =>
-  sql`(p.require_heartbeat AND coalesce(l.heartbeat_from, l.created_at) < ${silentSince(sql, now)})`
+  sql`(p.require_heartbeat AND ${sql.literal(heardFrom)} < ${silentSince(sql, now)})`
 
 /** What time may have moved of the license's devices since a sweep looked at it: activations, and holders of seats. */
 export interface Moved {

@@ -79,7 +79,7 @@ const write = (
   const licenses = rows.map(({ license }) => license)
   // Naming the status has the table's trigger look at every row, and it rarely changes.
   const restated = rows.some(({ base, license }) => license.status !== base.license.status)
-  const status = sql`unnest(${columns.text(licenses.map((license) => license.status))}) AS status,`
+  const status = () => sql`unnest(${columns.text(licenses.map((license) => license.status))}) AS status,`
   return sql`
     UPDATE licenses l SET ${restated ? sql`status = decided.status,` : sql``} active_device_count = decided.active_device_count,
       times_activated = decided.times_activated, times_transferred = decided.times_transferred,
@@ -88,7 +88,7 @@ const write = (
     FROM (
       SELECT unnest(${columns.text(licenses.map((license) => license.id))}) AS id,
         unnest(${columns.int8(rows.map(({ base }) => base.license.revision))}) AS revision,
-        ${restated ? status : sql``}
+        ${restated ? status() : sql``}
         unnest(${columns.int4(licenses.map((license) => license.active_device_count))}) AS active_device_count,
         unnest(${columns.int4(licenses.map((license) => license.times_activated))}) AS times_activated,
         unnest(${columns.int4(licenses.map((license) => license.times_transferred))}) AS times_transferred,

@@ -9,7 +9,7 @@ import { EventLog } from "../events/EventLog.ts"
 import { columns, instant } from "../postgres/Parameters.ts"
 import { exclusively, nothing, untilDone } from "../workers/Exclusive.ts"
 import { silentSince } from "./DeviceClock.ts"
-import { heardAt, holdsSlot } from "./LicenseRows.ts"
+import { heardAt, heardFrom, holdsSlot } from "./LicenseRows.ts"
 import { silenceEvent } from "./Lifecycle.ts"
 import { byClock, idsOf, lockLicenses } from "./Sweeping.ts"
 
@@ -62,7 +62,7 @@ const statusOf = ({ seated }: Silent) => (seated ? "active" : "expired")
 const suspects = (sql: SqlClient.SqlClient, now: number) => sql<{ readonly id: string }>`
   SELECT due.id FROM policies p CROSS JOIN LATERAL (
     SELECT l.id FROM licenses l
-    WHERE l.policy_id || '' = p.id AND coalesce(l.heartbeat_from, l.created_at) < ${silentSince(sql, now)}
+    WHERE l.policy_id || '' = p.id AND ${sql.literal(heardFrom)} < ${silentSince(sql, now)}
     LIMIT ${batchSize}
   ) AS due WHERE p.require_heartbeat LIMIT ${batchSize}`
 

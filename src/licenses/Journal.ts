@@ -93,13 +93,6 @@ export class Journal extends Context.Service<
         return held
       })
 
-      /** Those drafts of the group that still hold; `learn` hears which before they are committed. */
-      const writeHolding = (
-        drafts: ReadonlyArray<Draft>,
-        group: Fence.Group,
-        learn: (held: ReadonlySet<string>) => void
-      ) => pipelined(Effect.map(writeFenced(drafts, group), learn))
-
       /** Succeeds where the group is committed, fails where it is not and never will be, and dies where nobody can tell. */
       const certain = (write: (group: Fence.Group) => Write, next = nextGroup) =>
         Effect.suspend(() => {
@@ -115,12 +108,14 @@ export class Journal extends Context.Service<
       /** Whether the last group had drafts that did not hold: while others write the same licenses, the next one has such, too. */
       let isContested = false
 
+      /** Commits those of the drafts that still hold. */
       const commitHolding = (drafts: ReadonlyArray<Draft>) => {
         let held: ReadonlySet<string> = new Set()
-        const write = (group: Fence.Group) =>
-          writeHolding(drafts, group, (ids) => {
-            held = ids
-          })
+        // Learned ahead of the commit, whose answer may be lost.
+        const learn = (ids: ReadonlySet<string>) => {
+          held = ids
+        }
+        const write = (group: Fence.Group) => pipelined(Effect.map(writeFenced(drafts, group), learn))
         return Effect.map(retryTransaction(certain(write)), () => {
           isContested = held.size < drafts.length
           return drafts.map((draft): Verdict => (held.has(draft.base.license.id) ? "committed" : "stale"))

@@ -156,6 +156,9 @@ export const heldColumns = `${deviceColumns}, e.id AS lease_id, encode(e.token_h
   e.status AS lease_status, e.checked_out_at AS lease_checked_out_at, e.heartbeat_at AS lease_heartbeat_at,
   e.expires_at AS lease_expires_at, e.ended_at AS lease_ended_at`
 
+/** No device of a license `l` that holds a slot was heard of before this instant: what the heartbeat sweep has noted. */
+export const heardFrom = "coalesce(l.heartbeat_from, l.created_at)"
+
 /** No live lease `e` ends before this instant: what indexes hold in place of the end, which each heartbeat moves. */
 export const endsAfter = "coalesce(e.sweep_at, e.checked_out_at)"
 

@@ -14,6 +14,7 @@ import {
   dependedOn,
   deviceColumns,
   endsAfter,
+  heardFrom,
   type LoadedLicense,
   leaseColumns,
   licenseColumns,
@@ -70,7 +71,7 @@ const loadAll = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, ids: Read
     [
       sql<LoadedLicense>`
             SELECT ${sql.literal(licenseColumns)}, ${sql.literal(policyColumns)}, products.catalog_revision,
-              ${sql.literal(crowded)} AS is_crowded, coalesce(l.heartbeat_from, l.created_at) AS heard_from,
+              ${sql.literal(crowded)} AS is_crowded, ${sql.literal(heardFrom)} AS heard_from,
               (SELECT min(${sql.literal(endsAfter)}) FROM leases e WHERE e.license_id = l.id AND e.status = 'live') AS lapsing_from
             FROM licenses l ${sql.literal(dependedOn)} WHERE l.id = ANY(${wanted})`,
       sql<Nullable<Assignment> & Owned>`
