@@ -10,7 +10,7 @@ import { HttpClientRequest } from "effect/http"
 import { HttpApiClient, HttpApiMiddleware } from "effect/http-api"
 import { Api } from "./Api.ts"
 import { ManagementAuthorization } from "./auth/Management.ts"
-import { RuntimeAuthorization } from "./auth/Runtime.ts"
+import { RuntimeAuthorization } from "./runtime/credentials/RuntimeAuthorization.ts"
 
 export class Client extends Context.Service<Client, HttpApiClient.ForApi<typeof Api>>()("licensing/Client") {
   /** A client of the service at `baseUrl`, as `https://licenses.example.com`. */

@@ -8,74 +8,74 @@ import { Api } from "./Api.ts"
 import { Activities } from "./activities/Activities.ts"
 import { ActivitiesHttp } from "./activities/Http.ts"
 import { Refusals } from "./activities/Refusals.ts"
-import * as Decoding from "./api/Decoding.ts"
-import * as Intake from "./api/Intake.ts"
 import { PathIds } from "./api/PathIds.ts"
-import { ApiKeys } from "./apiKeys/ApiKeys.ts"
-import { ApiKeysHttp } from "./apiKeys/Http.ts"
-import { KnownKeys } from "./apiKeys/KnownKeys.ts"
-import * as Idempotency from "./auth/IdempotencyHttp.ts"
-import { KnownLicenses } from "./auth/KnownLicenses.ts"
-import * as ManagementHttp from "./auth/ManagementHttp.ts"
-import { Oidc } from "./auth/Oidc.ts"
-import { RateLimits } from "./auth/RateLimits.ts"
-import * as RuntimeAuthorization from "./auth/RuntimeHttp.ts"
+import { ApiKeyCache } from "./auth/apiKeys/ApiKeyCache.ts"
+import { ApiKeys } from "./auth/apiKeys/ApiKeys.ts"
+import { ApiKeysHttp } from "./auth/apiKeys/Http.ts"
+import * as Idempotency from "./auth/idempotency/IdempotencyHttp.ts"
+import { Oidc } from "./auth/oidc/Oidc.ts"
+import { RateLimits } from "./auth/rateLimits/RateLimits.ts"
+import { CustomFields } from "./catalog/customFields/CustomFields.ts"
+import { CustomFieldValues } from "./catalog/customFields/CustomFieldValues.ts"
+import { CustomFieldsHttp } from "./catalog/customFields/Http.ts"
+import { Features } from "./catalog/features/Features.ts"
+import { FeaturesHttp } from "./catalog/features/Http.ts"
+import { PoliciesHttp } from "./catalog/policies/Http.ts"
+import { Policies } from "./catalog/policies/Policies.ts"
+import { ProductsHttp } from "./catalog/products/Http.ts"
+import { Products } from "./catalog/products/Products.ts"
+import { VersionsHttp } from "./catalog/versions/Http.ts"
+import { Versions } from "./catalog/versions/Versions.ts"
 import { CommerceHttp } from "./commerce/Http.ts"
 import { Orders } from "./commerce/Orders.ts"
 import { Subscriptions } from "./commerce/Subscriptions.ts"
 import { Customers } from "./customers/Customers.ts"
 import { CustomersHttp } from "./customers/Http.ts"
-import { CustomFields } from "./customFields/CustomFields.ts"
-import { CustomFieldValues } from "./customFields/CustomFieldValues.ts"
-import { CustomFieldsHttp } from "./customFields/Http.ts"
 import { Devices } from "./devices/Devices.ts"
 import { DevicesHttp } from "./devices/Http.ts"
 import { DocumentsHttp } from "./documents/Publishing.ts"
 import { EventLog } from "./events/EventLog.ts"
 import { Events } from "./events/Events.ts"
 import { EventsHttp } from "./events/Http.ts"
-import { Features } from "./features/Features.ts"
-import { FeaturesHttp } from "./features/Http.ts"
-import { makeAnswering } from "./http/Answering.ts"
-import { makeAnswers } from "./http/Answers.ts"
 import { carryingLittle } from "./http/Carried.ts"
-import { makeDirect } from "./http/Direct.ts"
+import * as Decoding from "./http/Decoding.ts"
+import { makeFastPath } from "./http/FastPath.ts"
+import * as Intake from "./http/Intake.ts"
 import * as Listener from "./http/Listener.ts"
+import * as ManagementHttp from "./http/ManagementHttp.ts"
+import { makeResponseMiddleware } from "./http/ResponseMiddleware.ts"
+import { makeResponses } from "./http/Responses.ts"
 import { Routes } from "./http/Routes.ts"
+import { Journal } from "./licenses/engine/Journal.ts"
+import { LicenseActors } from "./licenses/engine/LicenseActors.ts"
+import { LicenseLookups } from "./licenses/engine/LicenseLookups.ts"
+import { LicenseStore } from "./licenses/engine/LicenseStore.ts"
 import { LicensesHttp } from "./licenses/Http.ts"
-import { Issuing } from "./licenses/Issuing.ts"
-import { Journal } from "./licenses/Journal.ts"
-import { Leases } from "./licenses/Leases.ts"
-import { LicenseActors } from "./licenses/LicenseActors.ts"
-import { LicenseList } from "./licenses/LicenseList.ts"
-import { LicenseLookups } from "./licenses/LicenseLookups.ts"
-import { LicenseStore } from "./licenses/LicenseStore.ts"
-import { Licenses } from "./licenses/Licenses.ts"
+import { Issuing } from "./licenses/management/Issuing.ts"
+import { Leases } from "./licenses/management/Leases.ts"
+import { LicenseList } from "./licenses/management/LicenseList.ts"
+import { Licenses } from "./licenses/management/Licenses.ts"
 import { OpsCounts } from "./ops/Counts.ts"
 import { OpsHttp } from "./ops/Http.ts"
+import { MetricsAccess } from "./ops/MetricsAccess.ts"
+import { Exposition } from "./ops/MetricsExposition.ts"
 import { Operations } from "./ops/Operations.ts"
 import { RecentErrors } from "./ops/RecentErrors.ts"
-import { PoliciesHttp } from "./policies/Http.ts"
-import { Policies } from "./policies/Policies.ts"
-import { ProductsHttp } from "./products/Http.ts"
-import { Products } from "./products/Products.ts"
-import { Exports } from "./reports/Exports.ts"
+import { Exports } from "./reports/exports/Exports.ts"
 import { ReportsHttp } from "./reports/Http.ts"
+import { ReportsDatabase } from "./reports/model/ReportsDatabase.ts"
 import { Reports } from "./reports/Reports.ts"
-import { ReportsDatabase } from "./reports/ReportsDatabase.ts"
-import { makeDirectOperations } from "./runtime/Direct.ts"
+import { LicenseIdCache } from "./runtime/credentials/LicenseIdCache.ts"
+import * as RuntimeAuthorization from "./runtime/credentials/RuntimeAuthorizationHttp.ts"
+import { makeFastOperations } from "./runtime/FastOperations.ts"
 import { RuntimeHttp } from "./runtime/Http.ts"
 import { Runtime } from "./runtime/Runtime.ts"
 import { Validations } from "./runtime/Validations.ts"
 import { Signer } from "./signing/Signer.ts"
 import { FirstToken } from "./system/FirstToken.ts"
 import { ProbesHttp, SystemHttp } from "./system/Http.ts"
-import { MetricsAccess } from "./system/MetricsAccess.ts"
 import { Readiness } from "./system/Readiness.ts"
 import { Shutdown } from "./system/Shutdown.ts"
-import { Exposition } from "./telemetry/Exposition.ts"
-import { VersionsHttp } from "./versions/Http.ts"
-import { Versions } from "./versions/Versions.ts"
 import { Addresses } from "./webhooks/Address.ts"
 import { DeliveryHealth } from "./webhooks/DeliveryHealth.ts"
 import { WebhooksHttp } from "./webhooks/Http.ts"
@@ -116,14 +116,14 @@ const services = Layer.mergeAll(
   ApiKeys.layer,
   Products.layer,
   LicenseActors.layer,
-  KnownLicenses.layer,
+  LicenseIdCache.layer,
   Signer.layer
 ).pipe(
   Layer.provideMerge(RateLimits.layer),
   Layer.provideMerge([Journal.layer, LicenseStore.layer, LicenseLookups.layer]),
   Layer.provideMerge(Refusals.layer),
   Layer.provideMerge(Validations.layer),
-  Layer.provideMerge(KnownKeys.layer),
+  Layer.provideMerge(ApiKeyCache.layer),
   Layer.provideMerge(EventLog.layer),
   Layer.provideMerge(RecentErrors.layer),
   Layer.provideMerge(OpsCounts.layer)
@@ -137,13 +137,13 @@ const routes = Layer.merge(HttpApiBuilder.layer(Api), DocumentsHttp).pipe(
 
 const serving = Layer.effectDiscard(
   Effect.gen(function* () {
-    const answers = yield* makeAnswers
-    const answering = yield* makeAnswering(answers)
+    const answers = yield* makeResponses
+    const answering = yield* makeResponseMiddleware(answers)
     const router = yield* HttpRouter.HttpRouter
     const server = yield* HttpServer.HttpServer
     const shutdown = yield* Shutdown
     const { putInFront } = yield* Listener.Requests
-    const direct = yield* makeDirect(answers, yield* makeDirectOperations)
+    const direct = yield* makeFastPath(answers, yield* makeFastOperations)
     yield* carryingLittle(server.serve(answering(router.asHttpEffect())))
     putInFront(direct)
     // The last to be added is the first to run: requests are served until the notice is over.

@@ -1,25 +1,25 @@
 /** Every worker of the service, one line each, on the schedule of the settings. */
 import * as NodeDns from "@effect/platform-node/NodeDns"
 import { Effect, Layer } from "effect"
+import { EventTimeIndex } from "./activities/EventTimeIndex.ts"
 import { Refusals } from "./activities/Refusals.ts"
 import { ActivityRetention } from "./activities/Retention.ts"
-import { Spans } from "./activities/Spans.ts"
-import { AnswerRetention } from "./auth/AnswerRetention.ts"
-import { Settings } from "./Config.ts"
-import { ExpirySweep } from "./licenses/ExpirySweep.ts"
-import { HeartbeatSweep } from "./licenses/HeartbeatSweep.ts"
-import { JournalRetention } from "./licenses/JournalRetention.ts"
-import { LeaseSweep } from "./licenses/LeaseSweep.ts"
+import { ResponseRetention } from "./auth/idempotency/ResponseRetention.ts"
+import { Settings } from "./config/Config.ts"
+import { JournalRetention } from "./licenses/engine/JournalRetention.ts"
+import { ExpirySweep } from "./licenses/sweeps/ExpirySweep.ts"
+import { HeartbeatSweep } from "./licenses/sweeps/HeartbeatSweep.ts"
+import { LeaseSweep } from "./licenses/sweeps/LeaseSweep.ts"
 import { OpsCounts } from "./ops/Counts.ts"
-import { exportWorker } from "./reports/Exports.ts"
-import { ExportWorker } from "./reports/ExportWorker.ts"
-import { ReportsDatabase } from "./reports/ReportsDatabase.ts"
-import { UsageRollup } from "./reports/UsageRollup.ts"
+import { exportWorker } from "./reports/exports/Exports.ts"
+import { ExportWorker } from "./reports/exports/ExportWorker.ts"
+import { ReportsDatabase } from "./reports/model/ReportsDatabase.ts"
+import { UsageRollup } from "./reports/usage/UsageRollup.ts"
 import { Validations } from "./runtime/Validations.ts"
 import { Addresses } from "./webhooks/Address.ts"
 import { Delivery } from "./webhooks/Delivery.ts"
 import { DeliveryRetention } from "./webhooks/DeliveryRetention.ts"
-import { KnownEndpoints } from "./webhooks/KnownEndpoints.ts"
+import { EndpointCache } from "./webhooks/EndpointCache.ts"
 import { Sender } from "./webhooks/Sender.ts"
 import { Workers } from "./workers/Workers.ts"
 
@@ -44,10 +44,10 @@ const supervised = Layer.effectDiscard(
     yield* supervise({ name: "refusals", every: "1 second", pass: refusals.pass })
     yield* Effect.forkScoped(refusals.calling(wake("refusals")))
     yield* supervise({ name: "validations", every: "5 seconds", pass: (yield* Validations).pass })
-    yield* supervise({ name: "event-spans", every: "10 seconds", pass: (yield* Spans).pass })
+    yield* supervise({ name: "event-spans", every: "10 seconds", pass: (yield* EventTimeIndex).pass })
     yield* supervise({ name: "activity-retention", every: "1 hour", pass: (yield* ActivityRetention).pass })
     yield* supervise({ name: "counts-folding", every: "1 minute", pass: (yield* OpsCounts).fold })
-    yield* supervise({ name: "idempotency-retention", every: "1 hour", pass: (yield* AnswerRetention).pass })
+    yield* supervise({ name: "idempotency-retention", every: "1 hour", pass: (yield* ResponseRetention).pass })
     yield* supervise({ name: "journal-retention", every: "1 day", pass: (yield* JournalRetention).pass })
     yield* supervise({ name: "webhook-retention", every: "1 hour", pass: (yield* DeliveryRetention).pass })
   })
@@ -55,7 +55,7 @@ const supervised = Layer.effectDiscard(
 
 const activities = Layer.mergeAll(
   Refusals.layer.pipe(Layer.provideMerge(Validations.layer)),
-  Spans.layer,
+  EventTimeIndex.layer,
   ActivityRetention.layer
 )
 
@@ -66,14 +66,14 @@ const operations = Layer.mergeAll(
 )
 
 const webhooks = Layer.mergeAll(
-  Delivery.layer.pipe(Layer.provide([Sender.layer, KnownEndpoints.layer]), Layer.provide(Addresses.layer)),
+  Delivery.layer.pipe(Layer.provide([Sender.layer, EndpointCache.layer]), Layer.provide(Addresses.layer)),
   DeliveryRetention.layer
 ).pipe(Layer.provide(NodeDns.layer))
 
 /** Works from the moment that it is built, and says how each worker stands. */
 export const layer = supervised.pipe(
   Layer.provide([
-    AnswerRetention.layer,
+    ResponseRetention.layer,
     ExpirySweep.layer,
     LeaseSweep.layer,
     HeartbeatSweep.layer,

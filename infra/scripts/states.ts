@@ -2,18 +2,18 @@
  * The page of states: what every command makes of every state of a license, a device and a lease. No rule is repeated here.
  * Each cell was decided by the rules themselves on records made for it, so the page says what the service does.
  */
-import { statuses } from "../../src/api/Failure.ts"
+import { statuses } from "../../src/api/ErrorCode.ts"
 import { isUsage } from "../../src/events/EventLog.ts"
-import * as Activation from "../../src/licenses/Activation.ts"
-import * as DeviceActions from "../../src/licenses/DeviceActions.ts"
-import * as Floating from "../../src/licenses/Floating.ts"
-import { rotateKey } from "../../src/licenses/KeyRotation.ts"
-import type { LicenseStatus } from "../../src/licenses/License.ts"
-import type { DeviceRecord } from "../../src/licenses/LicenseState.ts"
-import * as Lifecycle from "../../src/licenses/Lifecycle.ts"
-import { renew } from "../../src/licenses/Renewal.ts"
-import { transfer } from "../../src/licenses/Transfer.ts"
-import { update } from "../../src/licenses/Update.ts"
+import type { LicenseStatus } from "../../src/licenses/model/License.ts"
+import type { DeviceRecord } from "../../src/licenses/model/LicenseRecords.ts"
+import * as Activation from "../../src/licenses/rules/Activation.ts"
+import * as DeviceActions from "../../src/licenses/rules/DeviceActions.ts"
+import * as Floating from "../../src/licenses/rules/Floating.ts"
+import { rotateKey } from "../../src/licenses/rules/KeyRotation.ts"
+import * as Lifecycle from "../../src/licenses/rules/Lifecycle.ts"
+import { renew } from "../../src/licenses/rules/Renewal.ts"
+import { transfer } from "../../src/licenses/rules/Transfer.ts"
+import { update } from "../../src/licenses/rules/Update.ts"
 import { page, type Table } from "./states/Page.ts"
 import {
   type Asked,

@@ -7,9 +7,9 @@
 
 import { canonicalize, type Json } from "../../src/api/CanonicalJson.ts"
 import * as Tokens from "../../src/auth/Tokens.ts"
-import * as LicenseKey from "../../src/licenses/LicenseKey.ts"
+import * as LicenseKey from "../../src/licenses/model/LicenseKey.ts"
+import { sealed } from "../../src/runtime/OfflineEnvelope.ts"
 import { sha256, sha256Hex } from "../../src/signing/Digest.ts"
-import { sealed } from "../../src/signing/OfflineEnvelope.ts"
 import { algorithm, fromSeed, type SigningKey, signSync } from "../../src/signing/SigningKey.ts"
 
 /** Path from the project's folder → content. */

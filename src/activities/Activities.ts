@@ -5,11 +5,11 @@
 import { Context, Effect, Layer } from "effect"
 import { type Refusal, refuse } from "../api/Failure.ts"
 import { limitDefault, type Page } from "../api/Paging.ts"
-import { ReportsDatabase } from "../reports/ReportsDatabase.ts"
+import { ReportsDatabase } from "../reports/model/ReportsDatabase.ts"
 import type { Activity, ActivityFilter } from "./Activity.ts"
-import { lookAtEvents } from "./EventLook.ts"
-import { keysOf, periodLookedAt, stretchesOf } from "./Narrowing.ts"
-import { lookAtRefusals } from "./RefusalLook.ts"
+import { scanEvents } from "./EventScan.ts"
+import { scanRefusals } from "./RefusalScan.ts"
+import { resourceIdsOf, scanPeriod, sequenceRanges } from "./ScanRange.ts"
 
 /** Rows that a look reads of each of the two sources: a few milliseconds. */
 const rowsMax = 1_500
@@ -35,8 +35,8 @@ export class Activities extends Context.Service<
       const { snapshot, sql } = yield* ReportsDatabase
 
       const walk = Effect.fnUntraced(function* (filter: ActivityFilter, limit: number, cursor: number | undefined) {
-        const keys = yield* keysOf(sql, filter)
-        const stretches = yield* stretchesOf(sql, periodLookedAt(filter))
+        const keys = yield* resourceIdsOf(sql, filter)
+        const stretches = yield* sequenceRanges(sql, scanPeriod(filter))
         const items: Array<Activity> = []
         let below = cursor
         for (let looks = 0; looks < looksMax && items.length <= limit && below !== 0; looks++) {
@@ -44,8 +44,8 @@ export class Activities extends Context.Service<
           const wanted = limit + 1 - items.length
           // The first look is short: most filters let most rows through.
           const sought = { filter, keys, stretches, below, limit: wanted, rowsMax: looks === 0 ? wanted : rowsMax }
-          const events = yield* lookAtEvents(sql, sought)
-          const refusals = yield* lookAtRefusals(sql, sought)
+          const events = yield* scanEvents(sql, sought)
+          const refusals = yield* scanRefusals(sql, sought)
           const floor = Math.max(events.floor, refusals.floor)
           const seen = [...events.rows, ...refusals.rows].filter(({ sequence }) => sequence >= floor)
           items.push(...seen.sort((a, b) => b.sequence - a.sequence).slice(0, wanted))

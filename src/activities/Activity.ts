@@ -3,7 +3,7 @@
  * has no event and is recorded for this feed alone.
  */
 import { Effect, Schema, SchemaGetter, SchemaIssue } from "effect"
-import { type Code, statuses } from "../api/Failure.ts"
+import { type Code, statuses } from "../api/ErrorCode.ts"
 import { PositiveCount } from "../api/Int64.ts"
 import { isStorable } from "../api/Text.ts"
 import { Timestamp } from "../api/Timestamp.ts"

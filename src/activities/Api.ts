@@ -5,7 +5,7 @@ import { PagedBySequence } from "../api/Envelope.ts"
 import { failures } from "../api/Failure.ts"
 import { Limit, SequenceCursor } from "../api/Paging.ts"
 import { Decoding } from "../api/Requests.ts"
-import { Idempotency } from "../auth/Idempotency.ts"
+import { Idempotency } from "../auth/idempotency/Idempotency.ts"
 import { ManagementAuthorization, operation } from "../auth/Management.ts"
 import { Activity, activityFilter } from "./Activity.ts"
 

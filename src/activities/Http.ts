@@ -3,7 +3,7 @@ import { HttpServerRequest } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { Api } from "../Api.ts"
 import { refuse } from "../api/Failure.ts"
-import { untakenBy } from "../reports/Filter.ts"
+import { untakenBy } from "../reports/model/Filter.ts"
 import { Activities } from "./Activities.ts"
 import { activityFilter } from "./Activity.ts"
 

@@ -8,12 +8,12 @@
  */
 import { Context, Effect, Latch, Layer } from "effect"
 import { SqlClient } from "effect/sql"
-import { type Code, statuses } from "../api/Failure.ts"
+import { type Code, statuses } from "../api/ErrorCode.ts"
 import type { RequestContext, RuntimeCall } from "../api/RequestContext.ts"
 import { columns } from "../postgres/Parameters.ts"
 import { Validations } from "../runtime/Validations.ts"
 import { refusalsDropped } from "../telemetry/Metrics.ts"
-import { makeHandover } from "../workers/Handover.ts"
+import { makeBufferedWriter } from "../workers/BufferedWriter.ts"
 import { runtimeActions } from "./Action.ts"
 
 /** Refusals in memory: about 10 MB. At once a second more than these are a fault or an attack. */
@@ -67,7 +67,7 @@ export class Refusals extends Context.Service<
         if (waiting.length === manyWaiting) many.openUnsafe()
       }
 
-      const pass = yield* makeHandover({
+      const pass = yield* makeBufferedWriter({
         name: "refusals",
         take: (first) => {
           if (first) due = waiting.length

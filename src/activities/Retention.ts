@@ -4,7 +4,7 @@
  */
 import { Clock, Context, Effect, Layer, Option } from "effect"
 import { SqlClient } from "effect/sql"
-import { Settings } from "../Config.ts"
+import { Settings } from "../config/Config.ts"
 import { instant } from "../postgres/Parameters.ts"
 import { exclusively } from "../workers/Exclusive.ts"
 

@@ -3,7 +3,7 @@
  * middleware; outside a request the default holds.
  */
 import { Context } from "effect"
-import type { Code } from "./Failure.ts"
+import type { Code } from "./ErrorCode.ts"
 
 /** Where a request stands with one of the limits that count it. */
 export interface LimitStanding {

@@ -11,12 +11,12 @@ import { failures } from "./Failure.ts"
 export const bodyBytesMax = 262_144
 
 /** Refuses bodies that are too large or of another type, before the caller is looked at. */
-export class Intake extends HttpApiMiddleware.Service<Intake>()("licensing/api/Intake", {
+export class Intake extends HttpApiMiddleware.Service<Intake>()("licensing/http/Intake", {
   error: failures("BAD_REQUEST", "PAYLOAD_TOO_LARGE", "UNSUPPORTED_MEDIA_TYPE", "INTERNAL_ERROR", "NOT_READY")
 }) {}
 
 /** Turns whatever is wrong with a body or query into the contract's error for it. */
-export class Decoding extends HttpApiMiddleware.Service<Decoding>()("licensing/api/Decoding", {
+export class Decoding extends HttpApiMiddleware.Service<Decoding>()("licensing/http/Decoding", {
   error: failures("INVALID_JSON", "INVALID_QUERY", "VALIDATION_ERROR", "NOT_FOUND")
 }) {}
 

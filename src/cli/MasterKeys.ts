@@ -5,7 +5,7 @@
  */
 import { Console, Context, Effect, Layer, Redacted } from "effect"
 import { SecureRandom } from "effect/crypto"
-import { Settings } from "../Config.ts"
+import { Settings } from "../config/Config.ts"
 import { masterKeyPath } from "../Foundation.ts"
 import { idOfKey, MasterKey } from "../signing/MasterKey.ts"
 import { MasterKeyUnusable, nextPath, promote, readOrCreate } from "../signing/MasterKeyFile.ts"

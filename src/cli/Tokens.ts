@@ -2,8 +2,8 @@
 import { Console, Effect, Layer, Schema } from "effect"
 import { Flag } from "effect/cli"
 import { Name } from "../api/Text.ts"
-import { ApiKeys } from "../apiKeys/ApiKeys.ts"
-import { KnownKeys } from "../apiKeys/KnownKeys.ts"
+import { ApiKeyCache } from "../auth/apiKeys/ApiKeyCache.ts"
+import { ApiKeys } from "../auth/apiKeys/ApiKeys.ts"
 import { ManagementScope } from "../auth/Scope.ts"
 import { EventLog } from "../events/EventLog.ts"
 
@@ -33,5 +33,5 @@ export const createToken = Effect.fnUntraced(
     yield* Console.log(token)
     yield* Console.error(`The API key ${api_key.id} may do: ${api_key.scopes.join(", ")}. Its token is shown only now.`)
   },
-  Effect.provide(ApiKeys.layer.pipe(Layer.provide([KnownKeys.layer, EventLog.layer])))
+  Effect.provide(ApiKeys.layer.pipe(Layer.provide([ApiKeyCache.layer, EventLog.layer])))
 )

@@ -7,11 +7,11 @@ import { SqlClient } from "effect/sql"
 import { type Refusal, refuse } from "../api/Failure.ts"
 import { Identifiers } from "../api/Identifier.ts"
 import { limitDefault, type Page, type PageRequest, pageOf } from "../api/Paging.ts"
+import { Products, productNotFound } from "../catalog/products/Products.ts"
 import { changesOf } from "../events/Changes.ts"
 import { EventLog } from "../events/EventLog.ts"
 import { instant, json } from "../postgres/Parameters.ts"
 import { after, constraints, equals, patched, present, type Row, transaction } from "../postgres/Sql.ts"
-import { Products, productNotFound } from "../products/Products.ts"
 import type { Order, OrderCreate, OrderStatus, OrderUpdate } from "./Order.ts"
 
 const notFound = (id: string) => refuse("NOT_FOUND", `No order has the id ${id}.`, "id")

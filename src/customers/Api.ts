@@ -5,7 +5,7 @@ import { Data, Paged } from "../api/Envelope.ts"
 import { failures } from "../api/Failure.ts"
 import { pageQuery } from "../api/Paging.ts"
 import { Decoding, PathTables } from "../api/Requests.ts"
-import { Idempotency } from "../auth/Idempotency.ts"
+import { Idempotency } from "../auth/idempotency/Idempotency.ts"
 import { ManagementAuthorization, operation } from "../auth/Management.ts"
 import { Customer, CustomerCreate, CustomerUpdate } from "./Customer.ts"
 

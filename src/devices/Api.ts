@@ -5,9 +5,9 @@ import { Data, Paged } from "../api/Envelope.ts"
 import { failures } from "../api/Failure.ts"
 import { pageQuery } from "../api/Paging.ts"
 import { Decoding, PathTables } from "../api/Requests.ts"
-import { Idempotency } from "../auth/Idempotency.ts"
+import { Idempotency } from "../auth/idempotency/Idempotency.ts"
 import { ManagementAuthorization, operation } from "../auth/Management.ts"
-import { Device, DeviceBindingKind, DeviceStatus } from "./Device.ts"
+import { Device, DeviceBindingKind, DeviceStatus } from "../licenses/model/Device.ts"
 
 const params = { id: Schema.String, device_id: Schema.String }
 

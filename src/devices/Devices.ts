@@ -6,13 +6,13 @@ import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
 import { type Refusal, refuse } from "../api/Failure.ts"
 import { limitDefault, type Page, type PageRequest, pageOf } from "../api/Paging.ts"
-import { blacklist, reset, unblacklist } from "../licenses/DeviceActions.ts"
-import { mayHaveMoved, movedOf, statusNow } from "../licenses/DeviceClock.ts"
-import { LicenseActors } from "../licenses/LicenseActors.ts"
-import { listedAs } from "../licenses/LicenseRows.ts"
+import { clockChangesOf, mayHaveChanged, statusNow } from "../licenses/engine/DeviceStatusSql.ts"
+import { LicenseActors } from "../licenses/engine/LicenseActors.ts"
+import { listStatusOf } from "../licenses/engine/LicenseRows.ts"
+import type { Device, DeviceBindingKind, DeviceStatus } from "../licenses/model/Device.ts"
+import { blacklist, reset, unblacklist } from "../licenses/rules/DeviceActions.ts"
 import { Postgres } from "../postgres/Postgres.ts"
 import { after, equals, present } from "../postgres/Sql.ts"
-import type { Device, DeviceBindingKind, DeviceStatus } from "./Device.ts"
 
 interface DeviceFilter extends PageRequest {
   readonly status?: DeviceStatus
@@ -48,7 +48,7 @@ export class Devices extends Context.Service<
       const ofLicense = sql.literal("JOIN licenses l ON l.id = d.license_id JOIN policies p ON p.id = l.policy_id")
 
       const moved = Effect.fnUntraced(function* (licenseId: string, now: number) {
-        const [license] = yield* Effect.orDie(movedOf(sql, licenseId, now))
+        const [license] = yield* Effect.orDie(clockChangesOf(sql, licenseId, now))
         if (license === undefined) return yield* refuse("NOT_FOUND", `No license has the id ${licenseId}.`, "id")
         return license
       })
@@ -86,7 +86,8 @@ export class Devices extends Context.Service<
           if (isWritten || status === "reset" || status === "blacklisted") return stored(status)
           const isIt = byClock(sql`shown.status = ${status}`)
           if (status === "active") return stored("active", isIt)
-          const mayBe = (from: Statement.Fragment) => isIt(sql`${from} AND ${mayHaveMoved(sql, licenseId, since, now)}`)
+          const mayBe = (from: Statement.Fragment) =>
+            isIt(sql`${from} AND ${mayHaveChanged(sql, licenseId, since, now)}`)
           return both(stored(status), stored("active", mayBe))
         }
         const rows = yield* Effect.orDie(planned<Device>`${select()}`)
@@ -126,7 +127,7 @@ const placesOf = (
   licenseId: string,
   status: DeviceStatus
 ): ReadonlyArray<Statement.Fragment> => {
-  const listed = sql`listed_as = ${listedAs(status)} AND status = ${status}`
+  const listed = sql`listed_as = ${listStatusOf(status)} AND status = ${status}`
   const unslotted = sql`${listed} AND NOT holds_slot`
   if (status !== "active") return [unslotted]
   const live = sql`SELECT e.device_id FROM leases e WHERE e.license_id = ${licenseId} AND e.status = 'live'`

@@ -2,8 +2,8 @@
 import { Context, SchemaAST } from "effect"
 import { HttpApi, type HttpApiEndpoint, OpenApi } from "effect/http-api"
 import { Api } from "../Api.ts"
-import { type Code, statuses } from "../api/Failure.ts"
-import { Idempotency, KeyRequired } from "../auth/Idempotency.ts"
+import { type Code, statuses } from "../api/ErrorCode.ts"
+import { Idempotency, KeyRequired } from "../auth/idempotency/Idempotency.ts"
 
 export interface Operation {
   /** The operationId. */

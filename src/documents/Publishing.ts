@@ -2,7 +2,7 @@
 import { Effect, Layer } from "effect"
 import { HttpRouter, type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiScalar } from "effect/http-api"
-import { Settings } from "../Config.ts"
+import { Settings } from "../config/Config.ts"
 import { publishedApi } from "./Document.ts"
 import { llmsFullText, llmsText, openApiJson, openApiYaml } from "./Documents.ts"
 import { baseUrlPlaceholder } from "./Llms.ts"

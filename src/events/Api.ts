@@ -4,7 +4,7 @@ import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { PagedBySequence } from "../api/Envelope.ts"
 import { Limit, SequenceCursor } from "../api/Paging.ts"
 import { Decoding } from "../api/Requests.ts"
-import { Idempotency } from "../auth/Idempotency.ts"
+import { Idempotency } from "../auth/idempotency/Idempotency.ts"
 import { ManagementAuthorization, operation } from "../auth/Management.ts"
 import { AuditActorType, Event } from "./Event.ts"
 

@@ -10,7 +10,7 @@ import { RequestContext } from "../api/RequestContext.ts"
 import { CurrentActor } from "../auth/CurrentActor.ts"
 import { columns } from "../postgres/Parameters.ts"
 import { changedMeanwhile } from "../postgres/Sql.ts"
-import { deliveryRows, missingDeliveries } from "../webhooks/Queueing.ts"
+import { deliveryRows, missingDeliveries } from "./DeliveryQueue.ts"
 import type { EventType, ResourceType } from "./EventType.ts"
 
 /** An event as a service states it; who, when and for which request is added here. */

@@ -4,10 +4,17 @@
  * there are thousands a second, at debug, and so is what a limit turned away, which may be as much.
  */
 import { Effect, LogLevel } from "effect"
-import type { Answered } from "./RequestMetrics.ts"
+import type { ResponseSummary } from "./RequestMetrics.ts"
 
 /** Tells of an answered request. */
-export const recorded = ({ actor, durationNanos, method, refused, route, status }: Answered): Effect.Effect<void> =>
+export const recorded = ({
+  actor,
+  durationNanos,
+  method,
+  refused,
+  route,
+  status
+}: ResponseSummary): Effect.Effect<void> =>
   Effect.withFiber((fiber) => {
     const level = status === 429 ? "Debug" : levelOf(route)
     if (LogLevel.isGreaterThan(fiber.cache.minimumLogLevel, level)) return Effect.void

@@ -9,7 +9,7 @@ import { Clock, Context, Effect, Layer } from "effect"
 import { HttpServer } from "effect/http"
 import { errorEnvelope, type Refusal, refuse } from "../api/Failure.ts"
 import { Identifiers } from "../api/Identifier.ts"
-import { Settings } from "../Config.ts"
+import { Settings } from "../config/Config.ts"
 
 const limitsDefault = {
   // Request line and headers. A token, a key and a trace need a tenth of it; more only costs memory.

@@ -6,7 +6,8 @@ import { Cause, Effect } from "effect"
 import { HttpServerError, type HttpServerRequest } from "effect/http"
 import { HttpApiError } from "effect/http-api"
 import { SqlError } from "effect/sql"
-import { type Code, type Refusal, refuse } from "../api/Failure.ts"
+import type { Code } from "../api/ErrorCode.ts"
+import { type Refusal, refuse } from "../api/Failure.ts"
 import { isWithoutRoom } from "../postgres/Sql.ts"
 
 /** An answer to a request that failed outside its operation. */

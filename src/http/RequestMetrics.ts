@@ -3,7 +3,7 @@
  * when it is first asked for.
  */
 import { Effect, type Metric } from "effect"
-import type { Code } from "../api/Failure.ts"
+import type { Code } from "../api/ErrorCode.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 
 interface RouteSeries {
@@ -12,7 +12,7 @@ interface RouteSeries {
 }
 
 /** What was answered. `route` is the template, absent where no route was found. */
-export interface Answered {
+export interface ResponseSummary {
   readonly method: string
   readonly route: string | undefined
   readonly status: number
@@ -35,7 +35,7 @@ export const makeRequestMetrics = Effect.map(Effect.context<never>(), (context) 
     return entry(routes, route, () => ({ seconds: Metrics.httpSeconds({ method, route }), byStatus: new Map() }))
   }
 
-  return ({ method: sent, route = "none", status, durationNanos, refused }: Answered): void => {
+  return ({ method: sent, route = "none", status, durationNanos, refused }: ResponseSummary): void => {
     const method = methods.has(sent) ? sent : "other"
     const { seconds, byStatus } = seriesOf(method, route)
     seconds.updateUnsafe(Number(durationNanos) / 1e9, context)

@@ -6,9 +6,9 @@ import { failures } from "../api/Failure.ts"
 import { pageQuery } from "../api/Paging.ts"
 import { Decoding, PathTables } from "../api/Requests.ts"
 import { Timestamp } from "../api/Timestamp.ts"
-import { Idempotency, idempotencyKeyMax, KeyRequired } from "../auth/Idempotency.ts"
+import { Idempotency, idempotencyKeyMax, KeyRequired } from "../auth/idempotency/Idempotency.ts"
 import { ManagementAuthorization, operation } from "../auth/Management.ts"
-import { Lease } from "./Lease.ts"
+import { Lease } from "./model/Lease.ts"
 import {
   License,
   LicenseCreate,
@@ -20,7 +20,7 @@ import {
   LicenseUpdate,
   LicenseUsageReset,
   LicenseWithKey
-} from "./License.ts"
+} from "./model/License.ts"
 
 const params = { id: Schema.String }
 const text = Schema.optionalKey(Schema.String)

@@ -1,9 +1,9 @@
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { Api } from "../Api.ts"
-import { Issuing } from "./Issuing.ts"
-import { Leases } from "./Leases.ts"
-import { Licenses } from "./Licenses.ts"
+import { Issuing } from "./management/Issuing.ts"
+import { Leases } from "./management/Leases.ts"
+import { Licenses } from "./management/Licenses.ts"
 
 export const LicensesHttp = HttpApiBuilder.group(
   Api,

@@ -2,10 +2,10 @@
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { Data } from "../api/Envelope.ts"
 import { Decoding } from "../api/Requests.ts"
-import { Idempotency } from "../auth/Idempotency.ts"
+import { Idempotency } from "../auth/idempotency/Idempotency.ts"
 import { ManagementAuthorization, operation } from "../auth/Management.ts"
+import { WebhookHealth } from "../webhooks/WebhookHealth.ts"
 import { OpsErrors, OpsSummary } from "./Ops.ts"
-import { WebhookHealth } from "./WebhookHealth.ts"
 
 export class OpsApi extends HttpApiGroup.make("ops")
   .add(

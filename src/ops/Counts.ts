@@ -4,8 +4,8 @@
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient, type SqlError, type Statement } from "effect/sql"
-import type { LicenseStatus } from "../licenses/License.ts"
-import { endsAfter } from "../licenses/LicenseRows.ts"
+import { endsAfter } from "../licenses/engine/LicenseRows.ts"
+import type { LicenseStatus } from "../licenses/model/License.ts"
 import { instant } from "../postgres/Parameters.ts"
 
 /** Changes that are left as they are; more become one row for each name. */
@@ -18,7 +18,7 @@ export interface Counts {
   readonly eventSequence: number
 }
 
-interface Moved {
+interface ClockChanges {
   readonly was: string
   readonly is: string
   readonly count: number
@@ -82,7 +82,7 @@ export const movedByClock = (sql: SqlClient.SqlClient, now: number) => {
     range("expired", "grace_period", sql`${expiry} <= ${at} AND ${expiry} > ${graceBegan}`)
   ]
   const union = ranges.slice(1).reduce((all, one) => sql`${all} UNION ALL ${one}`, ranges[0]!)
-  return sql<Moved>`
+  return sql<ClockChanges>`
     SELECT was, "is", sum(count)::bigint AS count FROM policies p CROSS JOIN LATERAL (${union}) AS moved
     WHERE count > 0 GROUP BY was, "is"`
 }

@@ -1,10 +1,10 @@
 /** What an operator sees of the service. The shapes are whole: a status without licenses is there with a zero. */
 import { Schema } from "effect"
-import { statuses } from "../api/Failure.ts"
+import { statuses } from "../api/ErrorCode.ts"
 import { Count } from "../api/Int64.ts"
 import { Timestamp } from "../api/Timestamp.ts"
-import { DeviceStatus } from "../devices/Device.ts"
-import { LicenseStatus } from "../licenses/License.ts"
+import { DeviceStatus } from "../licenses/model/Device.ts"
+import { LicenseStatus } from "../licenses/model/License.ts"
 
 const byStatus = <S extends string>(...names: ReadonlyArray<S>) =>
   Schema.Struct({

@@ -3,7 +3,7 @@
  * id, time and route. The cause stays in the log, which the request id leads to; nothing of it is here.
  */
 import { Clock, Context, Effect, Layer } from "effect"
-import type { Code } from "../api/Failure.ts"
+import type { Code } from "../api/ErrorCode.ts"
 
 /** Failures that are remembered: enough to see a pattern, too few to matter in memory. */
 const recentMax = 100

@@ -5,11 +5,11 @@ import { Data, PagedBySequence } from "../api/Envelope.ts"
 import { failures } from "../api/Failure.ts"
 import { Limit, SequenceCursor } from "../api/Paging.ts"
 import { Decoding } from "../api/Requests.ts"
-import { Idempotency } from "../auth/Idempotency.ts"
+import { Idempotency } from "../auth/idempotency/Idempotency.ts"
 import { ManagementAuthorization, operation } from "../auth/Management.ts"
-import { ReportExport, ReportExportCreate } from "./Export.ts"
-import { filterFields } from "./Filter.ts"
-import { CustomerSummary, LicenseAudit, SubscriptionSettlement, UsageLedgerRow, UsageSummary } from "./Report.ts"
+import { ReportExport, ReportExportCreate } from "./exports/Export.ts"
+import { filterFields } from "./model/Filter.ts"
+import { CustomerSummary, LicenseAudit, SubscriptionSettlement, UsageLedgerRow, UsageSummary } from "./model/Report.ts"
 
 const page = { limit: Schema.optionalKey(Limit), cursor: Schema.optionalKey(SequenceCursor) }
 const error = failures("INVALID_QUERY", "NOT_FOUND")

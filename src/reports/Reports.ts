@@ -2,21 +2,27 @@
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { limitDefault, type Page } from "../api/Paging.ts"
-import { checkScope, periodOf, type Unasked } from "./Asked.ts"
-import { customerSummary } from "./CustomerSummary.ts"
 import type {
   CustomerSummaryFilter,
   LicenseAuditFilter,
   SettlementFilter,
   UsageLedgerFilter,
   UsageSummaryFilter
-} from "./Filter.ts"
-import { licenseAudit } from "./LicenseAudit.ts"
-import type { CustomerSummary, LicenseAudit, SubscriptionSettlement, UsageLedgerRow, UsageSummary } from "./Report.ts"
-import { ReportsDatabase } from "./ReportsDatabase.ts"
-import { settlement } from "./Settlement.ts"
-import { usageLedger } from "./UsageLedger.ts"
-import { usageSummary } from "./UsageSummary.ts"
+} from "./model/Filter.ts"
+import type {
+  CustomerSummary,
+  LicenseAudit,
+  SubscriptionSettlement,
+  UsageLedgerRow,
+  UsageSummary
+} from "./model/Report.ts"
+import { ReportsDatabase } from "./model/ReportsDatabase.ts"
+import { checkScope, periodOf, type RequestRefusal } from "./model/RequestChecks.ts"
+import { customerSummary } from "./usage/CustomerSummary.ts"
+import { licenseAudit } from "./usage/LicenseAudit.ts"
+import { settlement } from "./usage/Settlement.ts"
+import { usageLedger } from "./usage/UsageLedger.ts"
+import { usageSummary } from "./usage/UsageSummary.ts"
 
 /** Rows of an answer: more are for an export. */
 const rowsMax = 10_000
@@ -29,11 +35,11 @@ interface SequencePage {
 export class Reports extends Context.Service<
   Reports,
   {
-    usageSummary(filter: UsageSummaryFilter): Effect.Effect<UsageSummary, Unasked>
-    usageLedger(filter: UsageLedgerFilter & SequencePage): Effect.Effect<Page<UsageLedgerRow, number>, Unasked>
-    licenseAudit(filter: LicenseAuditFilter & SequencePage): Effect.Effect<LicenseAudit, Unasked>
-    customerSummary(filter: CustomerSummaryFilter): Effect.Effect<CustomerSummary, Unasked>
-    settlement(filter: SettlementFilter): Effect.Effect<SubscriptionSettlement, Unasked>
+    usageSummary(filter: UsageSummaryFilter): Effect.Effect<UsageSummary, RequestRefusal>
+    usageLedger(filter: UsageLedgerFilter & SequencePage): Effect.Effect<Page<UsageLedgerRow, number>, RequestRefusal>
+    licenseAudit(filter: LicenseAuditFilter & SequencePage): Effect.Effect<LicenseAudit, RequestRefusal>
+    customerSummary(filter: CustomerSummaryFilter): Effect.Effect<CustomerSummary, RequestRefusal>
+    settlement(filter: SettlementFilter): Effect.Effect<SubscriptionSettlement, RequestRefusal>
   }
 >()("licensing/reports/Reports") {
   static readonly layer = Layer.effect(

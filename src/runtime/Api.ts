@@ -3,15 +3,15 @@ import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { Signed } from "../api/Envelope.ts"
 import { failures } from "../api/Failure.ts"
 import { Decoding } from "../api/Requests.ts"
-import { Idempotency } from "../auth/Idempotency.ts"
-import { IsActivation, operation, RuntimeAuthorization } from "../auth/Runtime.ts"
+import { Idempotency } from "../auth/idempotency/Idempotency.ts"
 import {
   DeactivationPayload,
   EntitlementPayload,
   FloatingCheckoutPayload,
   FloatingLeasePayload,
   OfflineEnvelopePayload
-} from "../licenses/Entitlement.ts"
+} from "../licenses/model/Payloads.ts"
+import { IsActivation, operation, RuntimeAuthorization } from "./credentials/RuntimeAuthorization.ts"
 import { BindingRequest, ConsumeRequest, LeaseRequest } from "./Requests.ts"
 
 const standing = [

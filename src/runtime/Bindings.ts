@@ -1,7 +1,7 @@
 /** From what a request says of its machine to the binding that rules decide on. */
 import { canonicalize } from "../api/CanonicalJson.ts"
 import { type Refusal, refuse } from "../api/Failure.ts"
-import type { Binding } from "../licenses/Binding.ts"
+import type { Binding } from "../licenses/model/Binding.ts"
 import { redacted, sha256Hex } from "../signing/Digest.ts"
 import type { BindingRequest } from "./Requests.ts"
 

@@ -2,9 +2,9 @@ import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { Api } from "../Api.ts"
 import { Decoding, Intake } from "../api/Requests.ts"
-import { Idempotency } from "../auth/Idempotency.ts"
-import { LicenseCredential, RuntimeAuthorization } from "../auth/Runtime.ts"
+import { Idempotency } from "../auth/idempotency/Idempotency.ts"
 import { carrying } from "../http/Carried.ts"
+import { LicenseCredential, RuntimeAuthorization } from "./credentials/RuntimeAuthorization.ts"
 import { Runtime } from "./Runtime.ts"
 
 export const RuntimeHttp = HttpApiBuilder.group(

@@ -6,7 +6,7 @@ import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { columns } from "../postgres/Parameters.ts"
 import { validationsUncounted } from "../telemetry/Metrics.ts"
-import { makeHandover } from "../workers/Handover.ts"
+import { makeBufferedWriter } from "../workers/BufferedWriter.ts"
 
 const hourMillis = 3_600_000
 /** Counters in memory, one for each license and hour: about 20 MB. They are that many only while the database is out of reach. */
@@ -66,7 +66,7 @@ export class Validations extends Context.Service<
         if (counter !== undefined) counter[outcome]++
       }
 
-      const pass = yield* makeHandover({
+      const pass = yield* makeBufferedWriter({
         name: "validations",
         take: (first) => {
           if (first) close()

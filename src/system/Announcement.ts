@@ -6,7 +6,7 @@ import { resolve } from "node:path"
 import { Console, Effect, Layer, Option, Redacted } from "effect"
 import { HttpServer } from "effect/http"
 import { NetAddress } from "effect/net"
-import { Settings } from "../Config.ts"
+import { Settings } from "../config/Config.ts"
 import { targetOf } from "../postgres/Socket.ts"
 import { FirstToken } from "./FirstToken.ts"
 

@@ -3,8 +3,8 @@
  * whoever starts the service, and is nowhere else.
  */
 import { Context, Effect, Layer, Option, type Redacted } from "effect"
-import { ApiKeys } from "../apiKeys/ApiKeys.ts"
-import { Settings } from "../Config.ts"
+import { ApiKeys } from "../auth/apiKeys/ApiKeys.ts"
+import { Settings } from "../config/Config.ts"
 
 export class FirstToken extends Context.Service<
   FirstToken,

@@ -1,8 +1,8 @@
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { Api } from "../Api.ts"
+import { MetricsAccess } from "../ops/MetricsAccess.ts"
 import { KeyRing } from "../signing/KeyRing.ts"
-import { MetricsAccess } from "./MetricsAccess.ts"
 import { Readiness } from "./Readiness.ts"
 
 export const SystemHttp = HttpApiBuilder.group(

@@ -4,7 +4,7 @@
  */
 import { Cause, Array as Items, Layer, Logger, Predicate, References } from "effect"
 import { RequestContext } from "../api/RequestContext.ts"
-import { Settings } from "../Config.ts"
+import { Settings } from "../config/Config.ts"
 
 /** Logs in this format, from the level on that the settings name. */
 export const layer = (format: "pretty" | "json") =>

@@ -7,7 +7,7 @@
  */
 import { Context, Effect, Array as Items, Layer, Result, Schema } from "effect"
 import { Dns, IpNetwork, NetAddress } from "effect/net"
-import { Settings } from "../Config.ts"
+import { Settings } from "../config/Config.ts"
 
 /** A name or address that deliveries must not go to. */
 export class AddressRefused extends Schema.TaggedError<AddressRefused>()("AddressRefused", {

@@ -6,19 +6,19 @@
 import { Clock, Context, Effect, FiberSet, Layer, Random, Result, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import { CurrentActor } from "../auth/CurrentActor.ts"
-import { Settings } from "../Config.ts"
+import { Settings } from "../config/Config.ts"
+import { subscriptionsChanged } from "../events/DeliveryQueue.ts"
 import { EventLog } from "../events/EventLog.ts"
-import { gather } from "../postgres/Gather.ts"
+import { makeBatcher } from "../postgres/Batcher.ts"
 import { retryTransaction } from "../postgres/Transactions.ts"
-import { makeUtilization, Served } from "../telemetry/Served.ts"
+import { LoadStatistics, makeUtilization } from "../telemetry/LoadStatistics.ts"
+import { ConcurrencyLimits } from "./ConcurrencyLimits.ts"
 import * as Rows from "./DeliveryRows.ts"
-import { type KnownEndpoint, KnownEndpoints } from "./KnownEndpoints.ts"
+import { type CachedEndpoint, EndpointCache } from "./EndpointCache.ts"
 import { bodyOf, deliveryId, headersOf } from "./Message.ts"
-import { type Meanwhile, restAfter } from "./Pace.ts"
-import { Places } from "./Places.ts"
-import { subscriptionsChanged } from "./Queueing.ts"
 import { delayAfter, retryAfterMillis } from "./RetrySchedule.ts"
-import { type Answer, Sender } from "./Sender.ts"
+import { type EndpointResponse, Sender } from "./Sender.ts"
+import { type LoadSample, restMillisAfter } from "./Throttle.ts"
 
 /** Longer than an attempt takes with all that it is recorded by; what a dead node has taken waits so long. */
 const leaseMillis = 30_000
@@ -52,8 +52,8 @@ export class Delivery extends Context.Service<
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { deliveriesQueued } = yield* EventLog
-      const endpoints = yield* KnownEndpoints
-      const places = new Places()
+      const endpoints = yield* EndpointCache
+      const places = new ConcurrencyLimits()
       const underway = new Map<string, Taken>()
       let isFull = false
       // Gives back what was not finished. The statements below are built over it, so they are over before it runs.
@@ -67,7 +67,7 @@ export class Delivery extends Context.Service<
       const deliver = Effect.fnUntraced(function* (
         event: Rows.Claimed,
         body: Uint8Array,
-        endpoint: KnownEndpoint,
+        endpoint: CachedEndpoint,
         taken: Taken
       ) {
         const outcome = yield* attempt(event, body, endpoint, taken)
@@ -81,7 +81,7 @@ export class Delivery extends Context.Service<
         }
       })
 
-      const begin = (event: Rows.Claimed, known: ReadonlyMap<string, KnownEndpoint>, leased_until: number) => {
+      const begin = (event: Rows.Claimed, known: ReadonlyMap<string, CachedEndpoint>, leased_until: number) => {
         const body = bodyOf(event)
         for (const [index, endpoint_id] of event.endpoint_ids.entries()) {
           const taken = { endpoint_id, sequence: event.sequence, leased_until, attempts: event.attempts[index]! }
@@ -121,7 +121,7 @@ export class Delivery extends Context.Service<
         for (const event of claimed) begin(event, known, leasedUntil)
         const taken = Array.from(counts.values()).reduce((sum, count) => sum + count, 0)
         if (taken === Rows.claimMax) deliveriesQueued.openUnsafe()
-        const rest = restAfter(taken, yield* meanwhile)
+        const rest = restMillisAfter(taken, yield* meanwhile)
         if (rest > 0) yield* Effect.sleep(rest)
       })
 
@@ -136,10 +136,10 @@ export class Delivery extends Context.Service<
 
 /** What happened since it was last asked. */
 const makeMeanwhile = Effect.gen(function* () {
-  const served = yield* Served
+  const served = yield* LoadStatistics
   const utilization = makeUtilization()
   let [requests, at] = [served.requests, yield* Clock.currentTimeMillis]
-  return Effect.map(Clock.currentTimeMillis, (now): Meanwhile => {
+  return Effect.map(Clock.currentTimeMillis, (now): LoadSample => {
     const since = { millis: now - at, requests: served.requests - requests, utilization: utilization() }
     requests = served.requests
     at = now
@@ -157,7 +157,7 @@ const makeAttempt = Effect.gen(function* () {
   return Effect.fn("Delivery.attempt")(function* (
     event: Rows.Claimed,
     body: Uint8Array,
-    endpoint: KnownEndpoint,
+    endpoint: CachedEndpoint,
     { endpoint_id, sequence, leased_until, attempts }: Taken
   ) {
     const now = yield* Clock.currentTimeMillis
@@ -165,7 +165,7 @@ const makeAttempt = Effect.gen(function* () {
     const keys = endpoint.keysAt(now)
     const headers = headersOf(event, id, body, keys, Math.floor(now / 1_000))
     const sent = keys.length === 0 ? unsigned : sender.post(endpoint.url, headers, body)
-    const result = yield* Effect.result<Answer, { readonly reason: string }, never>(sent)
+    const result = yield* Effect.result<EndpointResponse, { readonly reason: string }, never>(sent)
     const ended_at = yield* Clock.currentTimeMillis
     const { failure, gone, wait } = judged(result, ended_at)
     const over = failure === undefined || gone
@@ -185,7 +185,9 @@ const makeAttempt = Effect.gen(function* () {
   })
 })
 
-const unsigned: Effect.Effect<Answer, { readonly reason: string }> = Effect.fail({ reason: "secret_unreadable" })
+const unsigned: Effect.Effect<EndpointResponse, { readonly reason: string }> = Effect.fail({
+  reason: "secret_unreadable"
+})
 
 interface Judged {
   /** Absent where the delivery has arrived. */
@@ -195,7 +197,7 @@ interface Judged {
   readonly wait: number
 }
 
-const judged = (result: Result.Result<Answer, { readonly reason: string }>, now: number): Judged => {
+const judged = (result: Result.Result<EndpointResponse, { readonly reason: string }>, now: number): Judged => {
   if (Result.isFailure(result)) return { failure: result.failure.reason, gone: false, wait: 0 }
   const { retryAfter, status } = result.success
   if (status >= 200 && status <= 299) return { failure: undefined, gone: false, wait: 0 }
@@ -255,5 +257,5 @@ const makeSettle = Effect.gen(function* () {
       Effect.provideService(CurrentActor, { actor_type: "system", actor_id: "webhook-delivery" })
     )
 
-  return (yield* gather<Rows.Outcome, undefined>({ lanes: 1, batchMax: settledMax, run: patiently })).ask
+  return (yield* makeBatcher<Rows.Outcome, undefined>({ lanes: 1, batchMax: settledMax, run: patiently })).ask
 })

@@ -4,9 +4,9 @@
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
-import type { WebhookEndpointHealth, WebhookHealth } from "../ops/WebhookHealth.ts"
 import { instant } from "../postgres/Parameters.ts"
 import { present, type Row } from "../postgres/Sql.ts"
+import type { WebhookEndpointHealth, WebhookHealth } from "./WebhookHealth.ts"
 
 const dayMillis = 86_400_000
 const endpointsMax = 1_000

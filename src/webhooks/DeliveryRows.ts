@@ -4,7 +4,7 @@
  */
 import type { SqlClient } from "effect/sql"
 import { columns, instant } from "../postgres/Parameters.ts"
-import type { Rooms } from "./Places.ts"
+import type { Capacity } from "./ConcurrencyLimits.ts"
 
 /** Deliveries taken by one statement. */
 export const claimMax = 512
@@ -35,7 +35,7 @@ const asSet = (sql: SqlClient.SqlClient) => sql`SELECT current_setting('synchron
  */
 export const claim = (
   sql: SqlClient.SqlClient,
-  options: { readonly now: number; readonly leasedUntil: number; readonly rooms: Rooms; readonly salt: number }
+  options: { readonly now: number; readonly leasedUntil: number; readonly rooms: Capacity; readonly salt: number }
 ) => {
   const { leasedUntil, now, rooms, salt } = options
   return sql<Claimed>`

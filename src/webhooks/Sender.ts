@@ -16,7 +16,7 @@ const addressesMax = 3
 /** Bytes of an answer that are read, so that its connection can be used again; longer ones are cut off. */
 const answerBytesMax = 65_536
 
-export interface Answer {
+export interface EndpointResponse {
   readonly status: number
   /** The header Retry-After. */
   readonly retryAfter: string | undefined
@@ -25,14 +25,18 @@ export interface Answer {
 const unansweredReasons = ["address_refused", "address_unknown", "connection_failed", "tls_failed", "timeout"] as const
 
 /** No complete answer came. */
-export class Unanswered extends Schema.TaggedError<Unanswered>()("Unanswered", {
+export class NoResponse extends Schema.TaggedError<NoResponse>()("Unanswered", {
   reason: Schema.Literals(unansweredReasons)
 }) {}
 
 export class Sender extends Context.Service<
   Sender,
   {
-    post(url: URL, headers: { readonly [name: string]: string }, body: Uint8Array): Effect.Effect<Answer, Unanswered>
+    post(
+      url: URL,
+      headers: { readonly [name: string]: string },
+      body: Uint8Array
+    ): Effect.Effect<EndpointResponse, NoResponse>
   }
 >()("licensing/webhooks/Sender") {
   static readonly layer = Layer.effect(
@@ -47,7 +51,7 @@ export class Sender extends Context.Service<
         post: (url, headers, body) =>
           Effect.timeoutOrElse(exchange(agent, url, headers, body), {
             duration: `${patienceSeconds} seconds`,
-            orElse: () => Effect.fail(new Unanswered({ reason: "timeout" }))
+            orElse: () => Effect.fail(new NoResponse({ reason: "timeout" }))
           })
       })
     })
@@ -91,12 +95,12 @@ const makeConnector = Effect.gen(function* () {
 const bareName = (hostname: string) => hostname.replace(/\.$/, "")
 
 const exchange = (agent: Agent, url: URL, headers: { readonly [name: string]: string }, body: Uint8Array) =>
-  Effect.callback<Answer, Unanswered>((resume) => {
+  Effect.callback<EndpointResponse, NoResponse>((resume) => {
     let controller: Dispatcher.DispatchController | undefined
-    let answer: Answer | undefined
+    let answer: EndpointResponse | undefined
     let received = 0
     let ended = false
-    const end = (effect: Effect.Effect<Answer, Unanswered>) => {
+    const end = (effect: Effect.Effect<EndpointResponse, NoResponse>) => {
       if (ended) return
       ended = true
       resume(effect)
@@ -118,7 +122,7 @@ const exchange = (agent: Agent, url: URL, headers: { readonly [name: string]: st
           controller?.abort(abandoned)
         },
         onResponseEnd: () => end(Effect.succeed(answer!)),
-        onResponseError: (_, error) => end(Effect.fail(new Unanswered({ reason: reasonOf(error) })))
+        onResponseError: (_, error) => end(Effect.fail(new NoResponse({ reason: reasonOf(error) })))
       }
     )
     return Effect.sync(() => {
@@ -129,7 +133,7 @@ const exchange = (agent: Agent, url: URL, headers: { readonly [name: string]: st
 
 const abandoned = new Error("The request was given up")
 
-const reasonOf = (error: Error): Unanswered["reason"] => {
+const reasonOf = (error: Error): NoResponse["reason"] => {
   if (error instanceof AddressRefused) return "address_refused"
   if (error instanceof AddressUnknown) return "address_unknown"
   const code = "code" in error ? String(error.code) : ""

@@ -10,12 +10,12 @@ import { type Refusal, refuse } from "../api/Failure.ts"
 import { Identifiers } from "../api/Identifier.ts"
 import { limitDefault, type Page, type PageRequest, pageOf } from "../api/Paging.ts"
 import { changesOf } from "../events/Changes.ts"
+import { subscriptionsChanged } from "../events/DeliveryQueue.ts"
 import { EventLog } from "../events/EventLog.ts"
 import { columns as arrays, bytes, instant } from "../postgres/Parameters.ts"
 import { after, equals, present, type Row, transaction } from "../postgres/Sql.ts"
 import { MasterKey } from "../signing/MasterKey.ts"
 import { Addresses } from "./Address.ts"
-import { subscriptionsChanged } from "./Queueing.ts"
 import * as Secret from "./Secret.ts"
 import type {
   WebhookEndpoint,

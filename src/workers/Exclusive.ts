@@ -7,7 +7,7 @@ import { Clock, Effect, Option } from "effect"
 import type { SqlClient, SqlError } from "effect/sql"
 import { changedMeanwhile } from "../postgres/Sql.ts"
 import { retryTransaction } from "../postgres/Transactions.ts"
-import { giveSignOfLife } from "./SignOfLife.ts"
+import { sendHeartbeat } from "./Heartbeat.ts"
 
 /** Runs a transaction, or answers None at once where another node is running one of this name. */
 export const exclusively =
@@ -54,7 +54,7 @@ export const makeUnhurried = (restPerWork: number = restPerWorkUsual) => {
     const clock = yield* Clock.Clock
     const began = clock.monotonicTimeNanosUnsafe()
     const result = yield* batch
-    yield* giveSignOfLife
+    yield* sendHeartbeat
     const tookMillis = Number(clock.monotonicTimeNanosUnsafe() - began) / 1e6
     if (tookMillis <= 0) return result
     usualMillis ??= tookMillis
@@ -86,7 +86,7 @@ export const untilDone = <E, R>(
   Effect.gen(function* () {
     while (true) {
       const result = yield* batch
-      yield* giveSignOfLife
+      yield* sendHeartbeat
       if (Option.isNone(result) || result.value.found < size || result.value.done === 0) return
     }
   })

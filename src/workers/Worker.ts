@@ -4,7 +4,7 @@
  * dies all the same is raised again, and counts as dead until a pass of it has succeeded. So does one whose pass is stuck.
  */
 import { type Cause, Clock, Duration, Effect, Fiber, Latch } from "effect"
-import { SignOfLife } from "./SignOfLife.ts"
+import { Heartbeat } from "./Heartbeat.ts"
 
 export interface Worker {
   /** As logs, probes and metrics name it. */
@@ -15,7 +15,7 @@ export interface Worker {
 }
 
 /** How a worker stands. Instants are epoch milliseconds. */
-export interface Standing {
+export interface WorkerStatus {
   readonly name: string
   readonly started_at: number
   /** The end of the last pass that succeeded; absent before the first. */
@@ -32,7 +32,7 @@ export interface Standing {
 }
 
 export interface Running {
-  readonly standing: Effect.Effect<Standing>
+  readonly standing: Effect.Effect<WorkerStatus>
   /** Begins a pass as soon as possible, or another one where a pass is under way. */
   readonly wake: Effect.Effect<void>
   /** Works for ever: whoever forks it owns it. */
@@ -50,7 +50,7 @@ const silentMinutesMax = 10
 export const make = Effect.fnUntraced(function* ({ name, every, pass }: Worker) {
   const signal = yield* Latch.make(false)
   const started_at = yield* Clock.currentTimeMillis
-  let standing: Standing = { name, started_at, failures: 0, passes: 0, dead: false, deaths: 0 }
+  let standing: WorkerStatus = { name, started_at, failures: 0, passes: 0, dead: false, deaths: 0 }
 
   const succeeded = Effect.gen(function* () {
     const { dead, failures, passes } = standing
@@ -87,7 +87,7 @@ export const make = Effect.fnUntraced(function* ({ name, every, pass }: Worker) 
   const attempt = Effect.withFiber((worker) =>
     Effect.gen(function* () {
       const watching = yield* Effect.forkChild(watch(worker))
-      const exit = yield* Effect.exit(Effect.provideService(pass, SignOfLife, signOfLife))
+      const exit = yield* Effect.exit(Effect.provideService(pass, Heartbeat, signOfLife))
       yield* Fiber.interrupt(watching)
       return exit
     })

@@ -9,7 +9,7 @@ export class Workers extends Context.Service<
     supervise(worker: Worker.Worker): Effect.Effect<void, never, Scope.Scope>
     /** Begins a worker's next pass without waiting for its schedule. What is not at work here is woken elsewhere. */
     wake(name: string): Effect.Effect<void>
-    readonly standings: Effect.Effect<ReadonlyArray<Worker.Standing>>
+    readonly standings: Effect.Effect<ReadonlyArray<Worker.WorkerStatus>>
   }
 >()("licensing/workers/Workers") {
   static readonly layer = Layer.sync(Workers, () => {

@@ -1,7 +1,7 @@
 /** Authorization headers that no client library writes, sent as bytes to both surfaces. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import * as LicenseKey from "../../src/licenses/LicenseKey.ts"
+import * as LicenseKey from "../../src/licenses/model/LicenseKey.ts"
 import { assertAnswered, assertRefused } from "../support/Envelopes.ts"
 import { issue } from "../support/Issued.ts"
 import { TestServer } from "../support/TestServer.ts"

@@ -1,7 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Clock, Effect, Redacted } from "effect"
 import { TestClock } from "effect/testing"
-import { ApiKeys } from "../../src/apiKeys/ApiKeys.ts"
+import { ApiKeys } from "../../src/auth/apiKeys/ApiKeys.ts"
 import type { ManagementScope } from "../../src/auth/Scope.ts"
 import * as Tokens from "../../src/auth/Tokens.ts"
 import { attempt, makeKey, OneNode } from "../support/Authorizing.ts"

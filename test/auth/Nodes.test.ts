@@ -1,7 +1,7 @@
 /** What one instance of the service is told holds on the others within a second. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import type { ApiKeyCreate, ApiKeyUpdate } from "../../src/apiKeys/ApiKey.ts"
+import type { ApiKeyCreate, ApiKeyUpdate } from "../../src/auth/apiKeys/ApiKey.ts"
 import { Database } from "../support/Database.ts"
 import { assertAnswered, assertRefused } from "../support/Envelopes.ts"
 import { issue } from "../support/Issued.ts"

@@ -1,7 +1,7 @@
 /** Some rows of a filled database, drawn from all of it, that requests are about. */
 import { createHash } from "node:crypto"
 import { Effect } from "effect"
-import * as LicenseKey from "../../src/licenses/LicenseKey.ts"
+import * as LicenseKey from "../../src/licenses/model/LicenseKey.ts"
 import type { Session } from "./scaleRows.ts"
 
 type Row = Readonly<Record<string, string>>

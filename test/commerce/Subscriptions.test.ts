@@ -1,9 +1,9 @@
 import { assert, layer } from "@effect/vitest"
 import { Clock, Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
+import { Products } from "../../src/catalog/products/Products.ts"
 import { Subscriptions } from "../../src/commerce/Subscriptions.ts"
 import { Customers } from "../../src/customers/Customers.ts"
-import { Products } from "../../src/products/Products.ts"
 import { Foundations, makeProduct, recorded, refusalOf, walk } from "../support/Slices.ts"
 
 const Subject = Layer.mergeAll(Subscriptions.layer, Customers.layer).pipe(

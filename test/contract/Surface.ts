@@ -6,8 +6,8 @@ import { Context, type JsonSchema, Option } from "effect"
 import { HttpApi, OpenApi } from "effect/http-api"
 import { Api } from "../../src/Api.ts"
 import { ManagementAuthorization, RequiredScopes } from "../../src/auth/Management.ts"
-import { RuntimeAuthorization } from "../../src/auth/Runtime.ts"
 import { openApiDocument } from "../../src/documents/Document.ts"
+import { RuntimeAuthorization } from "../../src/runtime/credentials/RuntimeAuthorization.ts"
 
 export type Json = JsonSchema.JsonSchema
 

@@ -1,9 +1,9 @@
 import { assert, layer } from "@effect/vitest"
 import { Clock, Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
+import { Policies } from "../../src/catalog/policies/Policies.ts"
+import { Products } from "../../src/catalog/products/Products.ts"
 import { Customers } from "../../src/customers/Customers.ts"
-import { Policies } from "../../src/policies/Policies.ts"
-import { Products } from "../../src/products/Products.ts"
 import { Foundations, insertLicense, makePolicy, recorded, refusalOf, walk } from "../support/Slices.ts"
 
 const Subject = Layer.mergeAll(Customers.layer, Policies.layer).pipe(

@@ -2,8 +2,8 @@
 import { assert, layer } from "@effect/vitest"
 import { Clock, Effect } from "effect"
 import { SqlClient } from "effect/sql"
-import { DeviceStatus } from "../../src/devices/Device.ts"
-import { listedAs } from "../../src/licenses/LicenseRows.ts"
+import { listStatusOf } from "../../src/licenses/engine/LicenseRows.ts"
+import { DeviceStatus } from "../../src/licenses/model/Device.ts"
 import { instant } from "../../src/postgres/Parameters.ts"
 import { Database } from "../support/Database.ts"
 import { makeLicense } from "../support/Nodes.ts"
@@ -35,7 +35,7 @@ layer(Database.layer)("The indexes of devices", (it) => {
       }
       const rows = yield* sql<{ status: DeviceStatus; listed_as: string }>`SELECT status, listed_as FROM devices`
       assert.strictEqual(rows.length, DeviceStatus.literals.length)
-      for (const row of rows) assert.strictEqual(row.listed_as, listedAs(row.status), row.status)
+      for (const row of rows) assert.strictEqual(row.listed_as, listStatusOf(row.status), row.status)
     })
   )
 })

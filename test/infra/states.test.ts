@@ -1,11 +1,11 @@
 import { readFileSync } from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
 import { stateFiles } from "../../infra/scripts/states.ts"
-import { DeviceStatus } from "../../src/devices/Device.ts"
-import { deviceTransitions } from "../../src/devices/Transitions.ts"
-import { LicenseStatus } from "../../src/licenses/License.ts"
-import { transitions } from "../../src/licenses/Lifecycle.ts"
-import { renewals } from "../../src/licenses/Renewal.ts"
+import { DeviceStatus } from "../../src/licenses/model/Device.ts"
+import { LicenseStatus } from "../../src/licenses/model/License.ts"
+import { deviceTransitions } from "../../src/licenses/rules/DeviceTransitions.ts"
+import { transitions } from "../../src/licenses/rules/Lifecycle.ts"
+import { renewals } from "../../src/licenses/rules/Renewal.ts"
 
 const root = new URL("../../", import.meta.url)
 const page = stateFiles()["docs/STATES.md"] ?? ""

@@ -1,10 +1,10 @@
 import { assert, layer } from "@effect/vitest"
 import { Clock, Effect, Layer } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
+import { Policies } from "../../src/catalog/policies/Policies.ts"
+import { Products } from "../../src/catalog/products/Products.ts"
 import { keptCounts, movedByClock, OpsCounts, otherNumbers } from "../../src/ops/Counts.ts"
-import { Policies } from "../../src/policies/Policies.ts"
 import { instant } from "../../src/postgres/Parameters.ts"
-import { Products } from "../../src/products/Products.ts"
 import { Foundations, insertLicense, makePolicy } from "../support/Slices.ts"
 
 const Counted = Layer.mergeAll(OpsCounts.layer, Policies.layer).pipe(

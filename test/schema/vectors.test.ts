@@ -5,8 +5,8 @@ import { Option, Schema } from "effect"
 import { vectorFiles } from "../../infra/scripts/vectors.ts"
 import { canonicalize } from "../../src/api/CanonicalJson.ts"
 import * as Tokens from "../../src/auth/Tokens.ts"
-import { OfflineEntitlementPayload } from "../../src/licenses/Entitlement.ts"
-import * as LicenseKey from "../../src/licenses/LicenseKey.ts"
+import * as LicenseKey from "../../src/licenses/model/LicenseKey.ts"
+import { OfflineEntitlementPayload } from "../../src/licenses/model/Payloads.ts"
 
 const root = new URL("../../", import.meta.url)
 const read = (path: string) => readFileSync(new URL(path, root), "utf8")

@@ -1,7 +1,7 @@
 /** How policies, features and versions came from what they were to what they are, told by their events alone. */
 import { isDeepStrictEqual } from "node:util"
 import { parseTimestamp } from "../../src/api/Timestamp.ts"
-import { payloadFields } from "../../src/policies/Policy.ts"
+import { payloadFields } from "../../src/catalog/policies/Policy.ts"
 import type { Era } from "./Episode.ts"
 import type { Policy, Surroundings } from "./model/Model.ts"
 import { replaced } from "./model/Model.ts"

@@ -1,7 +1,7 @@
 /** What must hold of the rows by themselves after every step, whatever was asked, and of what callers were told over time. */
 import { isDeepStrictEqual } from "node:util"
-import { bindingKey } from "../../src/licenses/CommittedState.ts"
-import type { ConsumeCommand } from "../../src/licenses/Consumption.ts"
+import { bindingKey } from "../../src/licenses/engine/CommittedState.ts"
+import type { ConsumeCommand } from "../../src/licenses/rules/Consumption.ts"
 import { addressOf } from "./Cluster.ts"
 import type { License } from "./model/Model.ts"
 import { liveLeases } from "./model/Model.ts"

@@ -1,5 +1,5 @@
 /** Clients and operators: what they send next, from what they can know, and now and then what they sent before. */
-import type { Binding } from "../../src/licenses/Binding.ts"
+import type { Binding } from "../../src/licenses/model/Binding.ts"
 import { sha256Hex } from "../../src/signing/Digest.ts"
 import type { Dice } from "./Dice.ts"
 import { accessEnd, dayMillis, type License, liveLeases, minuteMillis } from "./model/Model.ts"

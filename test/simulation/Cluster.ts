@@ -2,8 +2,8 @@
 import { Cause, Effect, Exit, Predicate, type Scope } from "effect"
 import type { SqlClient } from "effect/sql"
 import { isRefusal } from "../../src/api/Failure.ts"
-import { type AnswerRow, KeptAnswer } from "../../src/api/KeptAnswer.ts"
 import { RequestContext } from "../../src/api/RequestContext.ts"
+import { StoredResponse, type StoredResponseRow } from "../../src/api/StoredResponse.ts"
 import { type Actor, CurrentActor } from "../../src/auth/CurrentActor.ts"
 import type { Dice } from "./Dice.ts"
 import type { Gate } from "./Gate.ts"
@@ -216,7 +216,7 @@ const perform = (node: Node, order: Order): Effect.Effect<Outcome> => {
   let isCommitted = false
   const keeper = {
     rowOf: (result: unknown) =>
-      Effect.sync((): AnswerRow => {
+      Effect.sync((): StoredResponseRow => {
         drafted = result
         isDrafted = true
         const body = new Uint8Array()
@@ -239,7 +239,7 @@ const perform = (node: Node, order: Order): Effect.Effect<Outcome> => {
   return node.within(verbs[order.verb].ask(order)).pipe(
     Effect.provideService(RequestContext, { requestId: order.request, clientAddress: addressOf(order) }),
     Effect.provideService(CurrentActor, actorOf(order)),
-    Effect.provideService(KeptAnswer, order.scope === undefined ? undefined : keeper),
+    Effect.provideService(StoredResponse, order.scope === undefined ? undefined : keeper),
     Effect.exit,
     Effect.map((exit) => (isCommitted && isDrafted ? { kind: "told", reply: drafted } : outcomeOf(exit)))
   )

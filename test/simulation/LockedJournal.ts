@@ -1,7 +1,7 @@
 /** The journal of a node, which passes the gate once more where it decides with a license locked, and tells what came of it. */
 import { Context, Effect, Exit, Layer } from "effect"
 import type { SqlError } from "effect/sql"
-import { Journal } from "../../src/licenses/Journal.ts"
+import { Journal } from "../../src/licenses/engine/Journal.ts"
 import type { Within } from "./Faults.ts"
 import type { Gate } from "./Gate.ts"
 import { nowhere } from "./World.ts"

@@ -5,19 +5,19 @@
 import { Clock, Context, Effect, Exit, Layer, Scope } from "effect"
 import { SqlClient, type SqlConnection, type SqlError } from "effect/sql"
 import { Identifiers } from "../../src/api/Identifier.ts"
+import { Features } from "../../src/catalog/features/Features.ts"
+import { Policies } from "../../src/catalog/policies/Policies.ts"
+import { Products } from "../../src/catalog/products/Products.ts"
+import { Versions } from "../../src/catalog/versions/Versions.ts"
 import { EventLog } from "../../src/events/EventLog.ts"
-import { Features } from "../../src/features/Features.ts"
-import { ExpirySweep } from "../../src/licenses/ExpirySweep.ts"
-import { HeartbeatSweep } from "../../src/licenses/HeartbeatSweep.ts"
-import { LeaseSweep } from "../../src/licenses/LeaseSweep.ts"
-import { LicenseActors } from "../../src/licenses/LicenseActors.ts"
-import { LicenseLookups } from "../../src/licenses/LicenseLookups.ts"
-import { LicenseStore } from "../../src/licenses/LicenseStore.ts"
-import { AttemptsFree } from "../../src/licenses/Rounds.ts"
-import { Policies } from "../../src/policies/Policies.ts"
+import { UnlockedAttempts } from "../../src/licenses/engine/CommandBatch.ts"
+import { LicenseActors } from "../../src/licenses/engine/LicenseActors.ts"
+import { LicenseLookups } from "../../src/licenses/engine/LicenseLookups.ts"
+import { LicenseStore } from "../../src/licenses/engine/LicenseStore.ts"
+import { ExpirySweep } from "../../src/licenses/sweeps/ExpirySweep.ts"
+import { HeartbeatSweep } from "../../src/licenses/sweeps/HeartbeatSweep.ts"
+import { LeaseSweep } from "../../src/licenses/sweeps/LeaseSweep.ts"
 import { Postgres } from "../../src/postgres/Postgres.ts"
-import { Products } from "../../src/products/Products.ts"
-import { Versions } from "../../src/versions/Versions.ts"
 import type { Gate } from "./Gate.ts"
 import * as LockedJournal from "./LockedJournal.ts"
 import { Locking, Passing } from "./LockedJournal.ts"
@@ -142,7 +142,7 @@ export const makeNode = Effect.fnUntraced(function* (
   const own = { ...place, name }
   const scope = yield* Scope.make()
   const outside = Context.make(Clock.Clock, environment.gate.clockOf(ahead)).pipe(
-    Context.add(AttemptsFree, attemptsFree),
+    Context.add(UnlockedAttempts, attemptsFree),
     Context.add(place.sql.transactionService, [gatedConnection(environment, own), 0])
   )
   const services = yield* Layer.buildWithScope(Layer.fresh(layerOf(environment, own)), scope).pipe(

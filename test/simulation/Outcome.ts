@@ -1,5 +1,5 @@
 /** What a caller was told. */
-import type { Code } from "../../src/api/Failure.ts"
+import type { Code } from "../../src/api/ErrorCode.ts"
 
 export type Outcome =
   | { readonly kind: "told"; readonly reply: unknown }

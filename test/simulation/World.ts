@@ -1,7 +1,7 @@
 /** What is there before a simulation begins, and the tables that watch it. */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
-import type { Binding } from "../../src/licenses/Binding.ts"
+import type { Binding } from "../../src/licenses/model/Binding.ts"
 import { instant, json } from "../../src/postgres/Parameters.ts"
 import { sha256Hex } from "../../src/signing/Digest.ts"
 import { container, hardware } from "../support/Licenses.ts"

@@ -1,15 +1,15 @@
 /** Nodes of the service whose workers run when a test says so, and the feed as they show it. */
 import { Context, Effect, Layer } from "effect"
 import type { Activity } from "../../src/activities/Activity.ts"
+import { EventTimeIndex } from "../../src/activities/EventTimeIndex.ts"
 import { Refusals } from "../../src/activities/Refusals.ts"
-import { Spans } from "../../src/activities/Spans.ts"
 import { Validations } from "../../src/runtime/Validations.ts"
 import { TestServer } from "./TestServer.ts"
 
 type Settings = Parameters<typeof TestServer.layerWith>[0]
 
 /** What workers do for the feed and for the counts of validations. */
-const work = Layer.mergeAll(Refusals.layer, Spans.layer).pipe(Layer.provideMerge(Validations.layer))
+const work = Layer.mergeAll(Refusals.layer, EventTimeIndex.layer).pipe(Layer.provideMerge(Validations.layer))
 
 /** A node on a database of its own. */
 export const layerActive = (settings: Settings = {}) => work.pipe(Layer.provideMerge(TestServer.layerWith(settings)))

@@ -4,23 +4,23 @@ import { Headers, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiEndpoint } from "effect/http-api"
 import type { Refusal } from "../../src/api/Failure.ts"
 import { RequestContext } from "../../src/api/RequestContext.ts"
-import { ApiKeysApi } from "../../src/apiKeys/Api.ts"
-import type { ApiKeyCreate } from "../../src/apiKeys/ApiKey.ts"
-import { ApiKeys } from "../../src/apiKeys/ApiKeys.ts"
-import { KnownKeys } from "../../src/apiKeys/KnownKeys.ts"
+import { ApiKeysApi } from "../../src/auth/apiKeys/Api.ts"
+import type { ApiKeyCreate } from "../../src/auth/apiKeys/ApiKey.ts"
+import { ApiKeyCache } from "../../src/auth/apiKeys/ApiKeyCache.ts"
+import { ApiKeys } from "../../src/auth/apiKeys/ApiKeys.ts"
 import { CurrentActor } from "../../src/auth/CurrentActor.ts"
 import { ManagementAuthorization, operation } from "../../src/auth/Management.ts"
-import * as ManagementHttp from "../../src/auth/ManagementHttp.ts"
-import { Oidc } from "../../src/auth/Oidc.ts"
-import { RateLimits } from "../../src/auth/RateLimits.ts"
+import { Oidc } from "../../src/auth/oidc/Oidc.ts"
+import { RateLimits } from "../../src/auth/rateLimits/RateLimits.ts"
 import type { ManagementScope } from "../../src/auth/Scope.ts"
-import { Settings } from "../../src/Config.ts"
+import { Settings } from "../../src/config/Config.ts"
+import * as ManagementHttp from "../../src/http/ManagementHttp.ts"
 import { Foundations } from "./Slices.ts"
 
 /** What one node of the service has for management authorization: its own memory of keys. */
 export const Node = ManagementHttp.layer.pipe(
   Layer.provideMerge(ApiKeys.layer),
-  Layer.provideMerge(KnownKeys.layer),
+  Layer.provideMerge(ApiKeyCache.layer),
   Layer.provide([Oidc.layer, RateLimits.layer]),
   Layer.provide(Settings.layerTest({ rateFailures: 0 }))
 )

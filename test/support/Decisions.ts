@@ -3,11 +3,11 @@
  * way an actor does: time first, then the rule, then its changes.
  */
 import { assert } from "@effect/vitest"
-import type { Code } from "../../src/api/Failure.ts"
-import { isActiveContainer } from "../../src/licenses/CommittedState.ts"
-import type { Refused, Rule } from "../../src/licenses/LicenseCommand.ts"
-import type { Changes, LicenseView } from "../../src/licenses/LicenseState.ts"
-import { isOverdue, settle } from "../../src/licenses/Lifecycle.ts"
+import type { Code } from "../../src/api/ErrorCode.ts"
+import { isActiveContainer } from "../../src/licenses/engine/CommittedState.ts"
+import type { Changes, LicenseView } from "../../src/licenses/model/LicenseRecords.ts"
+import type { Refused, Rule } from "../../src/licenses/rules/LicenseCommand.ts"
+import { isOverdue, settle } from "../../src/licenses/rules/Lifecycle.ts"
 import { frozen, noon, type Rows } from "./Licenses.ts"
 
 const liveLeases = ({ leases }: Rows) => leases.filter(({ status }) => status === "live")

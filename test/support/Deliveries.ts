@@ -3,14 +3,14 @@ import * as NodeDns from "@effect/platform-node/NodeDns"
 import { Effect, Layer, Redacted } from "effect"
 import type { Dns } from "effect/net"
 import { SqlClient } from "effect/sql"
-import { Settings } from "../../src/Config.ts"
+import { Settings } from "../../src/config/Config.ts"
 import { EventLog, type NewEvent } from "../../src/events/EventLog.ts"
 import { MasterKey } from "../../src/signing/MasterKey.ts"
 import * as RehearsalClock from "../../src/telemetry/RehearsalClock.ts"
 import * as Workers from "../../src/Workers.ts"
 import { Addresses } from "../../src/webhooks/Address.ts"
 import { Delivery } from "../../src/webhooks/Delivery.ts"
-import { KnownEndpoints } from "../../src/webhooks/KnownEndpoints.ts"
+import { EndpointCache } from "../../src/webhooks/EndpointCache.ts"
 import { Sender } from "../../src/webhooks/Sender.ts"
 import type { WebhookEndpointCreate } from "../../src/webhooks/Webhook.ts"
 import { Webhooks } from "../../src/webhooks/Webhooks.ts"
@@ -19,7 +19,7 @@ import { TestServer } from "./TestServer.ts"
 
 type Values = Parameters<typeof Settings.layerTest>[0]
 
-const layerNode = Delivery.layer.pipe(Layer.provide([Sender.layer, KnownEndpoints.layer]))
+const layerNode = Delivery.layer.pipe(Layer.provide([Sender.layer, EndpointCache.layer]))
 
 /** Endpoints may be on loopback; names are looked up by the machine unless told otherwise. */
 export const layerWebhooks = (settings: Values = {}, dns: Layer.Layer<Dns.Dns> = NodeDns.layer) =>

@@ -4,12 +4,12 @@ import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Cause, Deferred, Effect, Exit, Logger } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { isRefusal } from "../../src/api/Failure.ts"
-import * as IntakeLayer from "../../src/api/Intake.ts"
 import { RequestContext } from "../../src/api/RequestContext.ts"
 import { Intake } from "../../src/api/Requests.ts"
-import type { Answers } from "../../src/http/Answers.ts"
-import { type Begun, bodyOf, type DirectOperation, makeDirect } from "../../src/http/Direct.ts"
-import type { Answered } from "../../src/http/RequestMetrics.ts"
+import { bodyOf, type FastOperation, makeFastPath, type StartedOperation } from "../../src/http/FastPath.ts"
+import * as IntakeLayer from "../../src/http/Intake.ts"
+import type { ResponseSummary } from "../../src/http/RequestMetrics.ts"
+import type { Responses } from "../../src/http/Responses.ts"
 
 export const path = "/api/v1/license/plain"
 
@@ -27,12 +27,12 @@ export const capturing = Logger.layer([
 ])
 
 /** An operation that takes every body and goes on like this. */
-export const answering = (begun: Begun): DirectOperation => ({ open: () => () => Effect.succeed(begun) })
+export const answering = (begun: StartedOperation): FastOperation => ({ open: () => () => Effect.succeed(begun) })
 
 let requests = 0
 
 /** Answers whose every answer is kept in `counted`. */
-const answersInto = (counted: Array<Answered>) =>
+const answersInto = (counted: Array<ResponseSummary>) =>
   ({
     addressOf: (peer: string | undefined) => peer,
     requestId: ({ "x-request-id": inbound }: { readonly "x-request-id"?: string }) =>
@@ -40,7 +40,7 @@ const answersInto = (counted: Array<Answered>) =>
     finish: (
       _: unknown,
       { headers }: { readonly headers: Record<string, string> },
-      answered: Answered,
+      answered: ResponseSummary,
       about: RequestContext
     ) => {
       counted.push(answered)
@@ -51,7 +51,7 @@ const answersInto = (counted: Array<Answered>) =>
         "x-content-type-options": "nosniff"
       }
     }
-  }) as unknown as Answers
+  }) as unknown as Responses
 
 /** Says `general` and the body as `Intake` has it, or why that has refused it. */
 const generalApplication = Effect.gen(function* () {
@@ -70,24 +70,24 @@ const generalApplication = Effect.gen(function* () {
 
 /** Serves one operation, by default one that says `direct` and the body. Lives as long as the scope. */
 export const serving = Effect.fnUntraced(function* (
-  operation: DirectOperation = {
+  operation: FastOperation = {
     open: () => (body) => Effect.succeed((answer) => answer(Exit.succeed(() => bodyOf(`direct ${body}`))))
   }
 ) {
-  const counted: Array<Answered> = []
+  const counted: Array<ResponseSummary> = []
   const opened: Array<string> = []
   const thrown: Array<unknown> = []
   const seen = yield* Deferred.make<void>()
   const scope = yield* Effect.scope
   const application = yield* Effect.provide(generalApplication, IntakeLayer.layer)
   const general = yield* NodeHttpServer.makeHandler(application, { scope })
-  const watched: DirectOperation = {
+  const watched: FastOperation = {
     open: (head) => {
       opened.push(head.headers["host"] ?? "")
       return operation.open(head)
     }
   }
-  const listener = (yield* makeDirect(answersInto(counted), new Map([[path, watched]])))(general)
+  const listener = (yield* makeFastPath(answersInto(counted), new Map([[path, watched]])))(general)
   const server = createServer({ requireHostHeader: false }, (request, response: ServerResponse) => {
     response.on("close", () => Effect.runSync(Deferred.succeed(seen, undefined)))
     // What escapes here would end the process.

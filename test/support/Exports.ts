@@ -1,8 +1,8 @@
 /** Report exports as tests make and read them. */
 import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
-import { ExportWorker } from "../../src/reports/ExportWorker.ts"
-import { ReportsDatabase } from "../../src/reports/ReportsDatabase.ts"
+import { ExportWorker } from "../../src/reports/exports/ExportWorker.ts"
+import { ReportsDatabase } from "../../src/reports/model/ReportsDatabase.ts"
 import * as RehearsalClock from "../../src/telemetry/RehearsalClock.ts"
 import type { Metered } from "./Metered.ts"
 import { TestServer } from "./TestServer.ts"

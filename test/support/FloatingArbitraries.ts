@@ -1,9 +1,9 @@
 /** Random floating leases and the commands that speak of them. */
 import * as fc from "fast-check"
-import type { RuntimeCommand } from "../../src/licenses/Admission.ts"
-import type { Binding } from "../../src/licenses/Binding.ts"
-import type { CheckoutCommand, LeaseCommand } from "../../src/licenses/Floating.ts"
-import type { DeviceRecord, LeaseRecord, LicenseView } from "../../src/licenses/LicenseState.ts"
+import type { Binding } from "../../src/licenses/model/Binding.ts"
+import type { DeviceRecord, LeaseRecord, LicenseView } from "../../src/licenses/model/LicenseRecords.ts"
+import type { RuntimeCommand } from "../../src/licenses/rules/Admission.ts"
+import type { CheckoutCommand, LeaseCommand } from "../../src/licenses/rules/Floating.ts"
 import { sha256Hex } from "../../src/signing/Digest.ts"
 import { deviceOf, keyHash, leaseOf, minute, noon } from "./Licenses.ts"
 

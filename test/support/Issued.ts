@@ -1,7 +1,7 @@
 /** Licenses that a test issues over HTTP, and requests about them. */
 import { Effect } from "effect"
-import type { LicenseCreate } from "../../src/licenses/License.ts"
-import type { PolicyCreate } from "../../src/policies/Policy.ts"
+import type { PolicyCreate } from "../../src/catalog/policies/Policy.ts"
+import type { LicenseCreate } from "../../src/licenses/model/License.ts"
 import { TestServer } from "./TestServer.ts"
 
 let made = 0

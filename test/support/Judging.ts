@@ -1,7 +1,7 @@
 /** The service's half of OIDC, without a server around it. */
 import { Context, Effect, Layer } from "effect"
-import { Oidc } from "../../src/auth/Oidc.ts"
-import { Settings } from "../../src/Config.ts"
+import { Oidc } from "../../src/auth/oidc/Oidc.ts"
+import { Settings } from "../../src/config/Config.ts"
 import { audience, Issuer } from "./Issuer.ts"
 
 /** With a memory of its own. */

@@ -2,11 +2,11 @@
  * The ladder of refusals, written a second time from the contract's words and apart from the rules: every rung says by itself
  * whether it holds a request back, so that all reasons are known and the first of them is the answer that rules must give.
  */
-import type { Code } from "../../src/api/Failure.ts"
-import type { KeyedCommand, RuntimeCommand } from "../../src/licenses/Admission.ts"
-import type { ConsumeCommand } from "../../src/licenses/Consumption.ts"
-import type { LeaseCommand } from "../../src/licenses/Floating.ts"
-import type { DeviceRecord } from "../../src/licenses/LicenseState.ts"
+import type { Code } from "../../src/api/ErrorCode.ts"
+import type { DeviceRecord } from "../../src/licenses/model/LicenseRecords.ts"
+import type { KeyedCommand, RuntimeCommand } from "../../src/licenses/rules/Admission.ts"
+import type { ConsumeCommand } from "../../src/licenses/rules/Consumption.ts"
+import type { LeaseCommand } from "../../src/licenses/rules/Floating.ts"
 import { day, minute, type Rows, second } from "./Licenses.ts"
 
 /** A rung: a code and whether it holds the request back. */

@@ -3,29 +3,29 @@
  * together with others, and instants lie on the boundaries that rules compare with as often as beside them.
  */
 import * as fc from "fast-check"
-import type { Code } from "../../src/api/Failure.ts"
-import { type ActivateCommand, activate, check, deactivate, validate } from "../../src/licenses/Activation.ts"
-import type { RuntimeCommand } from "../../src/licenses/Admission.ts"
-import { assign, unassign } from "../../src/licenses/Assignments.ts"
-import type { Binding } from "../../src/licenses/Binding.ts"
-import { type ConsumeCommand, consume } from "../../src/licenses/Consumption.ts"
-import { blacklist, reset, unblacklist } from "../../src/licenses/DeviceActions.ts"
-import { checkin, checkout, heartbeat, type LeaseCommand } from "../../src/licenses/Floating.ts"
-import { rotateKey } from "../../src/licenses/KeyRotation.ts"
-import type { Rule } from "../../src/licenses/LicenseCommand.ts"
+import type { Code } from "../../src/api/ErrorCode.ts"
+import type { Binding } from "../../src/licenses/model/Binding.ts"
 import type {
   Assignment,
   DeviceRecord,
   LedgerEntry,
   LicenseRecord,
   PolicyRecord
-} from "../../src/licenses/LicenseState.ts"
-import { reinstate, revoke, suspend } from "../../src/licenses/Lifecycle.ts"
-import { issueOffline } from "../../src/licenses/Offline.ts"
-import { renew } from "../../src/licenses/Renewal.ts"
-import { transfer } from "../../src/licenses/Transfer.ts"
-import { update } from "../../src/licenses/Update.ts"
-import { resetUsage } from "../../src/licenses/UsageReset.ts"
+} from "../../src/licenses/model/LicenseRecords.ts"
+import { type ActivateCommand, activate, check, deactivate, validate } from "../../src/licenses/rules/Activation.ts"
+import type { RuntimeCommand } from "../../src/licenses/rules/Admission.ts"
+import { assign, unassign } from "../../src/licenses/rules/Assignments.ts"
+import { type ConsumeCommand, consume } from "../../src/licenses/rules/Consumption.ts"
+import { blacklist, reset, unblacklist } from "../../src/licenses/rules/DeviceActions.ts"
+import { checkin, checkout, heartbeat, type LeaseCommand } from "../../src/licenses/rules/Floating.ts"
+import { rotateKey } from "../../src/licenses/rules/KeyRotation.ts"
+import type { Rule } from "../../src/licenses/rules/LicenseCommand.ts"
+import { reinstate, revoke, suspend } from "../../src/licenses/rules/Lifecycle.ts"
+import { issueOffline } from "../../src/licenses/rules/Offline.ts"
+import { renew } from "../../src/licenses/rules/Renewal.ts"
+import { transfer } from "../../src/licenses/rules/Transfer.ts"
+import { update } from "../../src/licenses/rules/Update.ts"
+import { resetUsage } from "../../src/licenses/rules/UsageReset.ts"
 import { checkouts, heldLease, holding, type LeaseSpec, leaseSpecs, leasesFrom } from "./FloatingArbitraries.ts"
 import {
   activationOf,

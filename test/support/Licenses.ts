@@ -4,9 +4,7 @@
  */
 import { canonicalize } from "../../src/api/CanonicalJson.ts"
 import type { NewEvent } from "../../src/events/EventLog.ts"
-import type { ActivateCommand } from "../../src/licenses/Activation.ts"
-import type { RuntimeCommand } from "../../src/licenses/Admission.ts"
-import type { Binding } from "../../src/licenses/Binding.ts"
+import type { Binding } from "../../src/licenses/model/Binding.ts"
 import type {
   Assignment,
   DeviceRecord,
@@ -16,7 +14,9 @@ import type {
   LicenseRecord,
   LinkRecord,
   PolicyRecord
-} from "../../src/licenses/LicenseState.ts"
+} from "../../src/licenses/model/LicenseRecords.ts"
+import type { ActivateCommand } from "../../src/licenses/rules/Activation.ts"
+import type { RuntimeCommand } from "../../src/licenses/rules/Admission.ts"
 import { redacted, sha256Hex } from "../../src/signing/Digest.ts"
 
 export const second = 1000

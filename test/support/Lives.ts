@@ -1,6 +1,6 @@
 /** What licenses live through, so that between them every runtime operation is done and every refusal is given. */
 import { Effect } from "effect"
-import type { PolicyCreate } from "../../src/policies/Policy.ts"
+import type { PolicyCreate } from "../../src/catalog/policies/Policy.ts"
 import type { issue } from "./Issued.ts"
 import type { Answer } from "./RawHttp.ts"
 import { TestServer } from "./TestServer.ts"

@@ -1,13 +1,13 @@
 /** Random commands of the back office, and the records that they may link to. */
 import * as fc from "fast-check"
-import type { Binding } from "../../src/licenses/Binding.ts"
-import type { DeviceCommand } from "../../src/licenses/DeviceActions.ts"
-import type { RotateKeyCommand } from "../../src/licenses/KeyRotation.ts"
-import type { LinkRecord } from "../../src/licenses/LicenseState.ts"
-import type { RenewCommand } from "../../src/licenses/Renewal.ts"
-import type { TransferCommand } from "../../src/licenses/Transfer.ts"
-import type { UpdateCommand } from "../../src/licenses/Update.ts"
-import type { UsageResetCommand } from "../../src/licenses/UsageReset.ts"
+import type { Binding } from "../../src/licenses/model/Binding.ts"
+import type { LinkRecord } from "../../src/licenses/model/LicenseRecords.ts"
+import type { DeviceCommand } from "../../src/licenses/rules/DeviceActions.ts"
+import type { RotateKeyCommand } from "../../src/licenses/rules/KeyRotation.ts"
+import type { RenewCommand } from "../../src/licenses/rules/Renewal.ts"
+import type { TransferCommand } from "../../src/licenses/rules/Transfer.ts"
+import type { UpdateCommand } from "../../src/licenses/rules/Update.ts"
+import type { UsageResetCommand } from "../../src/licenses/rules/UsageReset.ts"
 import { day, deviceOf, keyHash, minute, noon } from "./Licenses.ts"
 
 /** All that there is beside the license. */

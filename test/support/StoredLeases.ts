@@ -2,7 +2,7 @@
 import { assert } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
-import type { CheckoutCommand } from "../../src/licenses/Floating.ts"
+import type { CheckoutCommand } from "../../src/licenses/rules/Floating.ts"
 import { columns, instant } from "../../src/postgres/Parameters.ts"
 import { sha256Hex } from "../../src/signing/Digest.ts"
 import { requestOf } from "./StoredLicenses.ts"

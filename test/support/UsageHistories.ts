@@ -2,11 +2,11 @@
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import * as fc from "fast-check"
-import { Settings } from "../../src/Config.ts"
+import { Settings } from "../../src/config/Config.ts"
 import { columns, instant } from "../../src/postgres/Parameters.ts"
-import type { Grouping, UsageSummaryFilter } from "../../src/reports/Filter.ts"
-import { ReportsDatabase } from "../../src/reports/ReportsDatabase.ts"
-import { usageSummary } from "../../src/reports/UsageSummary.ts"
+import type { Grouping, UsageSummaryFilter } from "../../src/reports/model/Filter.ts"
+import { ReportsDatabase } from "../../src/reports/model/ReportsDatabase.ts"
+import { usageSummary } from "../../src/reports/usage/UsageSummary.ts"
 import { makeLicense } from "./Nodes.ts"
 
 export const minute = 60_000

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { ConfigProvider, Effect, Redacted } from "effect"
 import { IpNetwork } from "effect/net"
-import { Settings } from "../../src/Config.ts"
+import { Settings } from "../../src/config/Config.ts"
 
 const masterKey = Buffer.alloc(32).toString("base64")
 

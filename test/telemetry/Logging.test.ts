@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Cause, Effect, Layer } from "effect"
 import { TestConsole } from "effect/testing"
 import { RequestContext } from "../../src/api/RequestContext.ts"
-import { Settings } from "../../src/Config.ts"
+import { Settings } from "../../src/config/Config.ts"
 import * as Logging from "../../src/telemetry/Logging.ts"
 
 /** The records that an effect leaves, each one line of JSON. */

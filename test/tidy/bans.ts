@@ -38,7 +38,7 @@ const codeBans: ReadonlyArray<Ban> = [
   {
     name: "Settings are read in one place",
     mention: /^process\.(env|argv|exit)$/,
-    where: (path) => inSrc(path) && path !== "src/main.ts" && path !== "src/Config.ts",
+    where: (path) => inSrc(path) && path !== "src/main.ts" && path !== "src/config/Config.ts",
     example: "const port = process.env.PORT"
   },
   { name: "Effects, not promises", mention: /^(async|await)$/, where: inSrc, example: "const f = async () => 1" },
@@ -72,7 +72,7 @@ const codeBans: ReadonlyArray<Ban> = [
     where: inSrc,
     example: "Effect.runSync(f)",
     exceptions: {
-      "src/http/Direct.ts": "A plain request is an event of the platform, and what is run for it waits for nothing.",
+      "src/http/FastPath.ts": "A plain request is an event of the platform, and what is run for it waits for nothing.",
       "src/http/Listener.ts": "Garbage on a socket is an event of the platform, not a request with a fiber."
     }
   },
@@ -116,7 +116,7 @@ interface Adapter {
 /** The files that use platform modules. Everyone else goes through Effect's services or through these. */
 const adapters: Readonly<Record<string, Adapter>> = {
   "src/Foundation.ts": { modules: ["node:path"], why: "names the files of the data folder" },
-  "src/api/JsonText.ts": { modules: ["node:buffer"], why: "asks whether bytes are UTF-8 before they are decoded" },
+  "src/http/JsonText.ts": { modules: ["node:buffer"], why: "asks whether bytes are UTF-8 before they are decoded" },
   "src/cli/Listen.ts": { modules: ["node:http"], why: "makes a server for development" },
   "src/http/Listener.ts": { modules: ["node:http"], why: "makes the server with its limits" },
   "src/postgres/DatabaseFolder.ts": { modules: ["node:path"], why: "names the files of the embedded server" },
@@ -137,8 +137,8 @@ const adapters: Readonly<Record<string, Adapter>> = {
   "src/signing/SigningThread.ts": { modules: ["node:crypto", "node:worker_threads"], why: "signs on other threads" },
   "src/signing/SigningWorker.ts": { modules: ["node:crypto", "node:worker_threads"], why: "is the signing thread" },
   "src/system/Announcement.ts": { modules: ["node:path"], why: "shows where the data folder is" },
-  "src/telemetry/Exposition.ts": { modules: ["node:perf_hooks"], why: "measures the event loop's delay" },
-  "src/telemetry/Served.ts": { modules: ["node:perf_hooks"], why: "measures how busy the event loop is" },
+  "src/ops/MetricsExposition.ts": { modules: ["node:perf_hooks"], why: "measures the event loop's delay" },
+  "src/telemetry/LoadStatistics.ts": { modules: ["node:perf_hooks"], why: "measures how busy the event loop is" },
   "src/webhooks/VerifyWebhook.ts": { modules: ["node:crypto"], why: "runs at receivers, who have no Effect" }
 }
 

@@ -4,6 +4,7 @@ import { inSources, isUnder, type Project, type Rule } from "./Rule.ts"
 
 const fileLinesMax = 300
 const functionLinesMax = 60
+const folderFilesMax = 20
 
 const pathRule = (
   name: string,
@@ -21,7 +22,8 @@ const pathRule = (
 const inSrc = isUnder("src")
 const empty = (path: string) => ({ [path]: "" })
 
-const isLongest = (what: string, lines: number, max: number) => `${what} has ${lines} lines, ${max} are the most`
+const isLongest = (what: string, count: number, max: number, unit = "lines") =>
+  `${what} has ${count} ${unit}, ${max} are the most`
 
 /** Tests of no one folder of src. */
 const freeTests = /^test\/(tidy|bench|support|contract|simulation|faults|schema|infra)(\/|\.)/
@@ -54,12 +56,22 @@ export const shapeRules: ReadonlyArray<Rule> = [
     }
   ),
   pathRule(
-    "Folders of the service are one level deep and in lower camel case",
-    (path) => inSrc(path) && !/^src\/([a-z][A-Za-z]*\/)?\w+\.ts$/.test(path),
+    "Folders of the service are at most two levels deep and in lower camel case",
+    (path) => inSrc(path) && !/^src\/([a-z][A-Za-z]*\/){0,2}\w+\.ts$/.test(path),
     {
-      example: empty("src/products/parts/Product.ts")
+      example: empty("src/catalog/products/parts/Product.ts")
     }
   ),
+  {
+    name: `No folder of the service has more than ${folderFilesMax} files`,
+    find: ({ sources }) => {
+      const folders = Map.groupBy([...sources.keys()].filter(inSrc), dirname)
+      return [...folders]
+        .filter(([, files]) => files.length > folderFilesMax)
+        .map(([path, { length }]) => ({ path, line: 1, what: isLongest(path, length, folderFilesMax, "files") }))
+    },
+    example: Object.fromEntries(Array.from({ length: folderFilesMax + 1 }, (_, index) => [`src/a/B${index}.ts`, ""]))
+  },
   pathRule(
     "There are no barrels and no drawers",
     (path) => /^(index|(.*(utils?|helpers?|common|misc|shared|constants|types)))\.ts$/i.test(basename(path)),

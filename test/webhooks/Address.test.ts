@@ -2,7 +2,7 @@
 import { assert, describe, layer } from "@effect/vitest"
 import { Effect, Layer, Result } from "effect"
 import { Dns, IpNetwork, NetAddress } from "effect/net"
-import { Settings } from "../../src/Config.ts"
+import { Settings } from "../../src/config/Config.ts"
 import { Addresses } from "../../src/webhooks/Address.ts"
 
 const hosts = {

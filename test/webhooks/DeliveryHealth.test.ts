@@ -3,9 +3,9 @@ import { assert, layer } from "@effect/vitest"
 import { Clock, Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
-import { WebhookHealth } from "../../src/ops/WebhookHealth.ts"
 import { Delivery } from "../../src/webhooks/Delivery.ts"
 import { DeliveryHealth } from "../../src/webhooks/DeliveryHealth.ts"
+import { WebhookHealth } from "../../src/webhooks/WebhookHealth.ts"
 import { Webhooks } from "../../src/webhooks/Webhooks.ts"
 import {
   append,

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Array as Items, Logger, Queue, References } from "effect"
 import { TestClock } from "effect/testing"
-import { giveSignOfLife } from "../../src/workers/SignOfLife.ts"
+import { sendHeartbeat } from "../../src/workers/Heartbeat.ts"
 import * as Worker from "../../src/workers/Worker.ts"
 
 const started = Effect.fnUntraced(function* (pass: Effect.Effect<void, unknown>) {
@@ -171,7 +171,7 @@ describe("a worker", () => {
   it.effect("takes as long as it must for a pass that goes on giving signs of life", () =>
     Effect.gen(function* () {
       const steps = yield* Queue.unbounded<void>()
-      const worker = yield* started(Effect.forever(Effect.andThen(Queue.take(steps), giveSignOfLife)))
+      const worker = yield* started(Effect.forever(Effect.andThen(Queue.take(steps), sendHeartbeat)))
       for (let sign = 0; sign < 10; sign++) {
         yield* TestClock.adjust("9 minutes")
         assert.deepInclude(yield* worker.standing, { dead: false, deaths: 0 })

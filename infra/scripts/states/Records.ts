@@ -1,17 +1,17 @@
 /** Records to decide on, and what the rules make of them: the service's own rules, on its own draft, without a database. */
-import type { Code } from "../../../src/api/Failure.ts"
-import type { DeviceStatus } from "../../../src/devices/Device.ts"
-import { LicenseState } from "../../../src/licenses/CommittedState.ts"
-import { Draft } from "../../../src/licenses/Draft.ts"
-import type { Rule } from "../../../src/licenses/LicenseCommand.ts"
+import type { Code } from "../../../src/api/ErrorCode.ts"
+import { CommittedState } from "../../../src/licenses/engine/CommittedState.ts"
+import { PendingChanges } from "../../../src/licenses/engine/PendingChanges.ts"
+import type { DeviceStatus } from "../../../src/licenses/model/Device.ts"
 import type {
   DeviceRecord,
   LeaseRecord,
   LeaseStatus,
   LicenseRecord,
   PolicyRecord
-} from "../../../src/licenses/LicenseState.ts"
-import { settle } from "../../../src/licenses/Lifecycle.ts"
+} from "../../../src/licenses/model/LicenseRecords.ts"
+import type { Rule } from "../../../src/licenses/rules/LicenseCommand.ts"
+import { settle } from "../../../src/licenses/rules/Lifecycle.ts"
 
 export const minute = 60_000
 export const day = 86_400_000
@@ -113,7 +113,7 @@ export interface Asked {
 
 export interface Decided {
   /** What is there afterwards. */
-  readonly after: Draft
+  readonly after: PendingChanges
   readonly refused: Code | undefined
 }
 
@@ -122,7 +122,7 @@ const nobody = { actor_type: "system", actor_id: "", request_id: "", ip_address:
 export const decide = (given: Given, { rule, command, at = noon }: Asked): Decided => {
   const { lease, devices = [] } = given
   const isLive = lease?.status === "live"
-  const state = new LicenseState({
+  const state = new CommittedState({
     license: { ...license, ...given.license },
     policy: { ...policy, ...given.policy },
     catalogRevision: 1,
@@ -133,7 +133,7 @@ export const decide = (given: Given, { rule, command, at = noon }: Asked): Decid
     lapsingFrom: Number.POSITIVE_INFINITY,
     silentFrom: Number.POSITIVE_INFINITY
   })
-  const after = new Draft(state, {
+  const after = new PendingChanges(state, {
     counted: new Map(),
     features: new Map(),
     versions: undefined,

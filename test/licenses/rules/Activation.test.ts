@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { activate, deactivate } from "../../../src/licenses/Activation.ts"
+import { activate, deactivate } from "../../../src/licenses/rules/Activation.ts"
 import { allowed, refusedWith, viewOf } from "../../support/Decisions.ts"
 import {
   activationOf,

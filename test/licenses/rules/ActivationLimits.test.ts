@@ -1,8 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as fc from "fast-check"
-import { activate, deactivate, validate } from "../../../src/licenses/Activation.ts"
-import type { Binding } from "../../../src/licenses/Binding.ts"
-import type { DeviceRecord } from "../../../src/licenses/LicenseState.ts"
+import type { Binding } from "../../../src/licenses/model/Binding.ts"
+import type { DeviceRecord } from "../../../src/licenses/model/LicenseRecords.ts"
+import { activate, deactivate, validate } from "../../../src/licenses/rules/Activation.ts"
 import { allowed, perform, refusedWith } from "../../support/Decisions.ts"
 import { bindings } from "../../support/LicenseArbitraries.ts"
 import {

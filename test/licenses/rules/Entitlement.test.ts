@@ -2,14 +2,10 @@ import { assert, describe, it } from "@effect/vitest"
 import { DateTime, Schema } from "effect"
 import * as fc from "fast-check"
 import { canonicalize } from "../../../src/api/CanonicalJson.ts"
-import { activate, check, deactivate, validate } from "../../../src/licenses/Activation.ts"
-import { consume } from "../../../src/licenses/Consumption.ts"
-import {
-  DeactivationPayload,
-  type Entitlement,
-  EntitlementPayload,
-  entitlementOf
-} from "../../../src/licenses/Entitlement.ts"
+import { DeactivationPayload, type Entitlement, EntitlementPayload } from "../../../src/licenses/model/Payloads.ts"
+import { activate, check, deactivate, validate } from "../../../src/licenses/rules/Activation.ts"
+import { consume } from "../../../src/licenses/rules/Consumption.ts"
+import { entitlementOf } from "../../../src/licenses/rules/Entitlement.ts"
 import { allowed, perform, viewOf } from "../../support/Decisions.ts"
 import { activations, rows as anyRows, consumptions, requests } from "../../support/LicenseArbitraries.ts"
 import {

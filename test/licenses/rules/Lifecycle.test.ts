@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
-import type { LicenseStatus } from "../../../src/licenses/License.ts"
-import { entitlementVersionAt, reinstate, revoke, statusAt, suspend } from "../../../src/licenses/Lifecycle.ts"
+import type { LicenseStatus } from "../../../src/licenses/model/License.ts"
+import { entitlementVersionAt, reinstate, revoke, statusAt, suspend } from "../../../src/licenses/rules/Lifecycle.ts"
 import { allowed, perform, refusedWith, viewOf } from "../../support/Decisions.ts"
 import { day, deviceOf, hardware, leaseOf, noon, type Rows, type RowsInput, rowsOf } from "../../support/Licenses.ts"
 

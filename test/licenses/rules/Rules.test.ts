@@ -2,16 +2,16 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
 import * as fc from "fast-check"
-import type { Code } from "../../../src/api/Failure.ts"
+import type { Code } from "../../../src/api/ErrorCode.ts"
+import type { Assignment, DeviceRecord } from "../../../src/licenses/model/LicenseRecords.ts"
 import {
   DeactivationPayload,
   EntitlementPayload,
   FloatingCheckoutPayload,
   FloatingLeasePayload,
   OfflineEntitlementPayload
-} from "../../../src/licenses/Entitlement.ts"
-import type { Assignment, DeviceRecord } from "../../../src/licenses/LicenseState.ts"
-import { accessEndsAt, entitlementVersionAt, statusAt } from "../../../src/licenses/Lifecycle.ts"
+} from "../../../src/licenses/model/Payloads.ts"
+import { accessEndsAt, entitlementVersionAt, statusAt } from "../../../src/licenses/rules/Lifecycle.ts"
 import { eventTypes, type Performed, perform } from "../../support/Decisions.ts"
 import { tokenMark } from "../../support/FloatingArbitraries.ts"
 import { rows as anyRows, anyStep, bindings } from "../../support/LicenseArbitraries.ts"

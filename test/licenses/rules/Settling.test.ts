@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as fc from "fast-check"
-import type { LicenseStatus } from "../../../src/licenses/License.ts"
-import { entitlementVersionAt, settle, statusAt } from "../../../src/licenses/Lifecycle.ts"
+import type { LicenseStatus } from "../../../src/licenses/model/License.ts"
+import { entitlementVersionAt, settle, statusAt } from "../../../src/licenses/rules/Lifecycle.ts"
 import { applied, eventTypes, settled, viewOf } from "../../support/Decisions.ts"
 import { rows as anyRows } from "../../support/LicenseArbitraries.ts"
 import {

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as fc from "fast-check"
-import { activate, check, deactivate, validate } from "../../../src/licenses/Activation.ts"
+import { activate, check, deactivate, validate } from "../../../src/licenses/rules/Activation.ts"
 import { allowed, eventTypes, perform, refusedWith, settled } from "../../support/Decisions.ts"
 import { rows as anyRows, bindings } from "../../support/LicenseArbitraries.ts"
 import {

@@ -1,9 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import { DateTime } from "effect"
 import * as fc from "fast-check"
-import { activate, check, validate } from "../../../src/licenses/Activation.ts"
-import { consume } from "../../../src/licenses/Consumption.ts"
-import { gateVersion } from "../../../src/licenses/VersionGate.ts"
+import { activate, check, validate } from "../../../src/licenses/rules/Activation.ts"
+import { consume } from "../../../src/licenses/rules/Consumption.ts"
+import { gateVersion } from "../../../src/licenses/rules/VersionGate.ts"
 import { allowed, perform, refusedWith, viewOf } from "../../support/Decisions.ts"
 import { rows as anyRows } from "../../support/LicenseArbitraries.ts"
 import {

@@ -1,7 +1,7 @@
 /** The ladder of refusals that docs/API.md states, and what every answer of the runtime tells. */
-import type { Code } from "../../../src/api/Failure.ts"
+import type { Code } from "../../../src/api/ErrorCode.ts"
 import { formatTimestamp } from "../../../src/api/Timestamp.ts"
-import type { RuntimeCommand } from "../../../src/licenses/Admission.ts"
+import type { RuntimeCommand } from "../../../src/licenses/rules/Admission.ts"
 import {
   type Answer,
   accessEnd,

@@ -1,13 +1,13 @@
 /** What the back office's commands should come to. */
 import { canonicalize } from "../../../src/api/CanonicalJson.ts"
-import type { Code } from "../../../src/api/Failure.ts"
-import type { AssignCommand } from "../../../src/licenses/Assignments.ts"
-import type { DeviceCommand } from "../../../src/licenses/DeviceActions.ts"
-import type { RotateKeyCommand } from "../../../src/licenses/KeyRotation.ts"
-import type { RenewCommand } from "../../../src/licenses/Renewal.ts"
-import type { TransferCommand } from "../../../src/licenses/Transfer.ts"
-import type { UpdateCommand } from "../../../src/licenses/Update.ts"
-import type { UsageResetCommand } from "../../../src/licenses/UsageReset.ts"
+import type { Code } from "../../../src/api/ErrorCode.ts"
+import type { AssignCommand } from "../../../src/licenses/rules/Assignments.ts"
+import type { DeviceCommand } from "../../../src/licenses/rules/DeviceActions.ts"
+import type { RotateKeyCommand } from "../../../src/licenses/rules/KeyRotation.ts"
+import type { RenewCommand } from "../../../src/licenses/rules/Renewal.ts"
+import type { TransferCommand } from "../../../src/licenses/rules/Transfer.ts"
+import type { UpdateCommand } from "../../../src/licenses/rules/Update.ts"
+import type { UsageResetCommand } from "../../../src/licenses/rules/UsageReset.ts"
 import { accepted, refused } from "./Ladder.ts"
 import {
   type Answer,

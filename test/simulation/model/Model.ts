@@ -2,7 +2,7 @@
  * The simulator's own idea of a license: what it is made of and what time does to it. Written from docs/API.md and
  * docs/STATES.md, not from the rules, and kept simple: one license is a few maps, a change is a copy.
  */
-import type { Code } from "../../../src/api/Failure.ts"
+import type { Code } from "../../../src/api/ErrorCode.ts"
 
 export interface Policy {
   readonly id: string

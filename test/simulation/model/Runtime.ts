@@ -1,9 +1,9 @@
 /** What the runtime's commands on devices and usage should come to. */
-import type { Code } from "../../../src/api/Failure.ts"
+import type { Code } from "../../../src/api/ErrorCode.ts"
 import { formatTimestamp } from "../../../src/api/Timestamp.ts"
-import type { ActivateCommand } from "../../../src/licenses/Activation.ts"
-import type { RuntimeCommand } from "../../../src/licenses/Admission.ts"
-import type { ConsumeCommand } from "../../../src/licenses/Consumption.ts"
+import type { ActivateCommand } from "../../../src/licenses/rules/Activation.ts"
+import type { RuntimeCommand } from "../../../src/licenses/rules/Admission.ts"
+import type { ConsumeCommand } from "../../../src/licenses/rules/Consumption.ts"
 import { accepted, admission, bindingOf, common, deviceOf, entitlement, inactive, refused, standing } from "./Ladder.ts"
 import {
   type Answer,

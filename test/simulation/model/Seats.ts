@@ -1,7 +1,7 @@
 /** What the runtime's commands on floating seats should come to. */
-import type { Code } from "../../../src/api/Failure.ts"
+import type { Code } from "../../../src/api/ErrorCode.ts"
 import { formatTimestamp } from "../../../src/api/Timestamp.ts"
-import type { CheckoutCommand, LeaseCommand } from "../../../src/licenses/Floating.ts"
+import type { CheckoutCommand, LeaseCommand } from "../../../src/licenses/rules/Floating.ts"
 import { accepted, admission, bindingOf, common, deviceOf, features, refused, standing } from "./Ladder.ts"
 import {
   type Answer,

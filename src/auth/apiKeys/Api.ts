@@ -1,0 +1,66 @@
+/** The operations on API keys. Only `admin` may call them: who can make keys can do everything. */
+import { Schema } from "effect"
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { Data, Paged } from "../../api/Envelope.ts"
+import { failures } from "../../api/Failure.ts"
+import { pageQuery } from "../../api/Paging.ts"
+import { Decoding, PathTables } from "../../api/Requests.ts"
+import { Idempotency } from "../idempotency/Idempotency.ts"
+import { ManagementAuthorization, operation } from "../Management.ts"
+import { ApiKey, ApiKeyCreate, ApiKeyUpdate, ApiKeyWithToken } from "./ApiKey.ts"
+
+const params = { id: Schema.String }
+
+export class ApiKeysApi extends HttpApiGroup.make("api-keys")
+  .add(
+    HttpApiEndpoint.get("list", "/api-keys", {
+      query: { ...pageQuery, is_active: Schema.optionalKey(Schema.Literals(["true", "false"])) },
+      success: Paged(ApiKey)
+    }).annotateMerge(operation({ id: "listApiKeys", summary: "List API keys", scopes: ["admin"] })),
+    HttpApiEndpoint.post("create", "/api-keys", {
+      payload: ApiKeyCreate,
+      success: Data(ApiKeyWithToken).pipe(HttpApiSchema.status(201))
+    }).annotateMerge(
+      operation({
+        id: "createApiKey",
+        summary: "Create an API key",
+        description: "The answer shows the token, the only time that it is shown.",
+        scopes: ["admin"]
+      })
+    ),
+    HttpApiEndpoint.get("get", "/api-keys/:id", {
+      params,
+      success: Data(ApiKey),
+      error: failures("NOT_FOUND")
+    }).annotateMerge(operation({ id: "getApiKey", summary: "Get an API key", scopes: ["admin"] })),
+    HttpApiEndpoint.patch("update", "/api-keys/:id", {
+      params,
+      payload: ApiKeyUpdate,
+      success: Data(ApiKey),
+      error: failures("NOT_FOUND")
+    }).annotateMerge(
+      operation({
+        id: "updateApiKey",
+        summary: "Update an API key",
+        description: "Holds for the key's token within a second, on every node.",
+        scopes: ["admin"]
+      })
+    ),
+    HttpApiEndpoint.delete("delete", "/api-keys/:id", {
+      params,
+      success: HttpApiSchema.NoContent,
+      error: failures("NOT_FOUND")
+    }).annotateMerge(
+      operation({
+        id: "deleteApiKey",
+        summary: "Revoke an API key",
+        description: "Revokes the key for good: its token is refused within a second, on every node.",
+        scopes: ["admin"]
+      })
+    )
+  )
+  .middleware(Decoding)
+  .middleware(Idempotency)
+  .middleware(ManagementAuthorization)
+  .annotate(PathTables, { id: "api_keys" })
+  .annotate(OpenApi.Description, "Credentials of the management API.") {}

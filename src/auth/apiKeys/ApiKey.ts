@@ -1,0 +1,59 @@
+/** An API key: what a management token may do, from where and until when (contract, "API key"). Its token is never shown twice. */
+import { Result, Schema } from "effect"
+import { networkFromString } from "../../api/Network.ts"
+import { Name } from "../../api/Text.ts"
+import { Timestamp } from "../../api/Timestamp.ts"
+import { ManagementScope } from "../Scope.ts"
+
+/** Networks that one key may list: every request of the key is compared with each. */
+const cidrsMax = 100
+
+/** A network in CIDR notation, IPv4 or IPv6. */
+const Cidr = Schema.String.check(
+  Schema.isMaxLength(64),
+  Schema.makeFilter(
+    (text) =>
+      Result.isSuccess(networkFromString(text)) ||
+      "Expected a network in CIDR notation without host bits, as 203.0.113.0/24 or 2001:db8::/32"
+  )
+)
+
+const Scopes = Schema.Array(ManagementScope).check(Schema.isMinLength(1), Schema.isMaxLength(64))
+const AllowedCidrs = Schema.Array(Cidr)
+  .check(Schema.isMaxLength(cidrsMax))
+  .annotate({ description: "Client addresses that the key may be used from; empty = any." })
+
+export const ApiKey = Schema.Struct({
+  id: Schema.String,
+  name: Schema.String,
+  key_prefix: Schema.String.annotate({ description: "The token's first 12 characters." }),
+  scopes: Schema.Array(ManagementScope),
+  allowed_cidrs: Schema.Array(Schema.String),
+  is_active: Schema.Boolean,
+  created_at: Timestamp,
+  expires_at: Schema.optionalKey(Timestamp),
+  last_used_at: Schema.optionalKey(Timestamp.annotate({ description: "Exact to a minute." }))
+}).annotate({ identifier: "ApiKey" })
+export type ApiKey = typeof ApiKey.Type
+
+export const ApiKeyCreate = Schema.Struct({
+  name: Name,
+  scopes: Schema.optionalKey(Scopes.annotate({ default: ["admin"] })),
+  allowed_cidrs: Schema.optionalKey(AllowedCidrs),
+  expires_at: Schema.optionalKey(Timestamp)
+}).annotate({ identifier: "ApiKeyCreateRequest" })
+
+export const ApiKeyUpdate = Schema.Struct({
+  name: Schema.optionalKey(Name),
+  scopes: Schema.optionalKey(Scopes),
+  allowed_cidrs: Schema.optionalKey(AllowedCidrs),
+  is_active: Schema.optionalKey(Schema.Boolean),
+  expires_at: Schema.optionalKey(Schema.NullOr(Timestamp))
+}).annotate({ identifier: "ApiKeyUpdateRequest" })
+
+/** The answer of a create: the only place where the token stands. */
+export const ApiKeyWithToken = Schema.Struct({
+  api_key: ApiKey,
+  token: Schema.String.annotate({ description: "The full token. It is shown only here: keep it." })
+}).annotate({ identifier: "ApiKeyWithToken" })
+export type ApiKeyWithToken = typeof ApiKeyWithToken.Type

@@ -1,0 +1,163 @@
+/**
+ * API keys. A token is stored as its hash alone, so what is not kept from the create answer is lost. A revoked key stays as a
+ * row, for its events and so that "there was never a key" can be told from "all are revoked".
+ */
+import { Clock, Context, Effect, Layer, Option, Redacted } from "effect"
+import { SecureRandom } from "effect/crypto"
+import { SqlClient } from "effect/sql"
+import { type Refusal, refuse } from "../../api/Failure.ts"
+import { Identifiers } from "../../api/Identifier.ts"
+import { limitDefault, type Page, type PageRequest, pageOf } from "../../api/Paging.ts"
+import { changesOf } from "../../events/Changes.ts"
+import { EventLog } from "../../events/EventLog.ts"
+import { columns as arrays, instant } from "../../postgres/Parameters.ts"
+import { after, equals, patched, present, type Row, transaction } from "../../postgres/Sql.ts"
+import * as Tokens from "../Tokens.ts"
+import type { ApiKey, ApiKeyCreate, ApiKeyUpdate, ApiKeyWithToken } from "./ApiKey.ts"
+import { ApiKeyCache } from "./ApiKeyCache.ts"
+
+const notFound = (id: string) => refuse("NOT_FOUND", `No API key has the id ${id}.`, "id")
+
+interface ApiKeyFilter extends PageRequest {
+  readonly is_active?: "true" | "false"
+}
+
+export class ApiKeys extends Context.Service<
+  ApiKeys,
+  {
+    list(filter: ApiKeyFilter): Effect.Effect<Page<ApiKey>>
+    get(id: string): Effect.Effect<ApiKey, Refusal<"NOT_FOUND">>
+    create(input: typeof ApiKeyCreate.Type): Effect.Effect<ApiKeyWithToken>
+    update(id: string, input: typeof ApiKeyUpdate.Type): Effect.Effect<ApiKey, Refusal<"NOT_FOUND">>
+    /** Revokes for good. */
+    delete(id: string): Effect.Effect<void, Refusal<"NOT_FOUND">>
+    /**
+     * Makes the first admin key where there never was a key, and gives its token; None where there was one. Any number of
+     * nodes may start at once: one of them makes it. A given token has 32 characters or more (its setting sees to that), of any
+     * shape; a generated one is shown by the caller or lost.
+     */
+    bootstrap(token?: Redacted.Redacted<string>): Effect.Effect<Option.Option<Redacted.Redacted<string>>>
+  }
+>()("licensing/auth/apiKeys/ApiKeys") {
+  static readonly layer = Layer.effect(
+    ApiKeys,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const ids = yield* Identifiers
+      const random = yield* SecureRandom.SecureRandom
+      const events = yield* EventLog
+      const known = yield* ApiKeyCache
+      const columns = sql.literal(
+        "id, name, key_prefix, scopes, allowed_cidrs, is_active, created_at, expires_at, last_used_at"
+      )
+      const inTransaction = transaction(sql)
+      const generate = Effect.provideService(Tokens.generate, SecureRandom.SecureRandom, random)
+
+      const list = Effect.fn("ApiKeys.list")(function* ({ limit = limitDefault, cursor, is_active }: ApiKeyFilter) {
+        const rows = yield* sql<Row<ApiKey>>`
+          SELECT ${columns} FROM api_keys
+          WHERE revoked_at IS NULL AND ${after(sql, cursor)} AND ${equals(sql, { is_active })}
+          ORDER BY created_at DESC, id DESC LIMIT ${limit + 1}`
+        return pageOf(rows.map(present<ApiKey>), limit)
+      }, Effect.orDie)
+
+      const get = Effect.fn("ApiKeys.get")(function* (id: string) {
+        const [row] = yield* Effect.orDie(
+          sql<Row<ApiKey>>`SELECT ${columns} FROM api_keys WHERE id = ${id} AND revoked_at IS NULL`
+        )
+        return row === undefined ? yield* notFound(id) : present<ApiKey>(row)
+      })
+
+      /** The key's row, locked, with the hash that it is held by in memory. */
+      const locked = Effect.fnUntraced(function* (id: string) {
+        const [row] = yield* sql<Row<ApiKey> & { readonly token_hash: Uint8Array }>`
+          SELECT ${columns}, token_hash FROM api_keys WHERE id = ${id} AND revoked_at IS NULL FOR UPDATE`
+        if (row === undefined) return yield* notFound(id)
+        const { token_hash, ...key } = row
+        return { key: present<ApiKey>(key), forget: sql.afterCommit(known.forget(token_hash)) }
+      })
+
+      const insert = Effect.fnUntraced(function* (
+        token: string,
+        input: typeof ApiKeyCreate.Type,
+        is_bootstrap: boolean
+      ) {
+        const now = yield* Clock.currentTimeMillis
+        const key: ApiKey = {
+          id: yield* ids.make("apiKey"),
+          name: input.name,
+          key_prefix: Tokens.prefix(token as Tokens.ApiToken),
+          scopes: Array.from(new Set(input.scopes ?? (["admin"] as const))),
+          allowed_cidrs: input.allowed_cidrs ?? [],
+          is_active: true,
+          created_at: now,
+          ...(input.expires_at === undefined ? undefined : { expires_at: input.expires_at })
+        }
+        yield* sql`
+          INSERT INTO api_keys
+            (id, name, key_prefix, token_hash, scopes, allowed_cidrs, is_active, expires_at, is_bootstrap, created_at)
+          VALUES (${key.id}, ${key.name}, ${key.key_prefix}, ${Tokens.hash(token as Tokens.ApiToken)},
+            ${arrays.text(key.scopes)}, ${arrays.text(key.allowed_cidrs)}, TRUE, ${instant(key.expires_at ?? null)},
+            ${is_bootstrap}, ${instant(now)})`
+        yield* events.append({
+          event_type: "api_key.created",
+          resource_type: "api_key",
+          resource_id: key.id,
+          metadata: { name: key.name, key_prefix: key.key_prefix, scopes: key.scopes, allowed_cidrs: key.allowed_cidrs }
+        })
+        return key
+      })
+
+      const create = Effect.fn("ApiKeys.create")(function* (input: typeof ApiKeyCreate.Type) {
+        const token = yield* generate
+        return { api_key: yield* insert(token, input, false), token }
+      }, inTransaction)
+
+      const update = Effect.fn("ApiKeys.update")(function* (id: string, input: typeof ApiKeyUpdate.Type) {
+        const { key: before, forget } = yield* locked(id)
+        const scopes = input.scopes === undefined ? {} : { scopes: Array.from(new Set(input.scopes)) }
+        const key = patched<ApiKey>(before, { ...input, ...scopes })
+        const changes = changesOf(before, key, ["name", "scopes", "allowed_cidrs", "is_active", "expires_at"])
+        if (Object.keys(changes).length === 0) return before
+        yield* sql`
+          UPDATE api_keys SET name = ${key.name}, scopes = ${arrays.text(key.scopes)},
+            allowed_cidrs = ${arrays.text(key.allowed_cidrs)}, is_active = ${key.is_active},
+            expires_at = ${instant(key.expires_at ?? null)}
+          WHERE id = ${id}`
+        yield* events.append({
+          event_type: "api_key.updated",
+          resource_type: "api_key",
+          resource_id: id,
+          metadata: { changes }
+        })
+        yield* forget
+        return key
+      }, inTransaction)
+
+      const remove = Effect.fn("ApiKeys.delete")(function* (id: string) {
+        const { key, forget } = yield* locked(id)
+        const now = yield* Clock.currentTimeMillis
+        yield* sql`UPDATE api_keys SET revoked_at = ${instant(now)}, is_active = FALSE WHERE id = ${id}`
+        yield* events.append({
+          event_type: "api_key.revoked",
+          resource_type: "api_key",
+          resource_id: id,
+          metadata: { name: key.name, key_prefix: key.key_prefix }
+        })
+        yield* forget
+      }, inTransaction)
+
+      const bootstrap = Effect.fn("ApiKeys.bootstrap")(function* (given?: Redacted.Redacted<string>) {
+        // Nodes that start at once take turns, so that each sees what the one before has made.
+        yield* sql`SELECT pg_advisory_xact_lock(hashtextextended('licensing/api_keys', 0))`
+        const [row] = yield* sql`SELECT 1 AS found FROM api_keys LIMIT 1`
+        if (row !== undefined) return Option.none()
+        const token = given === undefined ? yield* generate : Redacted.value(given)
+        yield* insert(token, { name: "bootstrap" }, true)
+        return Option.some(Redacted.make(token, { label: "bootstrap token" }))
+      }, inTransaction)
+
+      return ApiKeys.of({ list, get, create, update, delete: remove, bootstrap })
+    })
+  )
+}

@@ -1,0 +1,19 @@
+import { Effect } from "effect"
+import { HttpApiBuilder } from "effect/http-api"
+import { Api } from "../../Api.ts"
+import { ApiKeys } from "./ApiKeys.ts"
+
+export const ApiKeysHttp = HttpApiBuilder.group(
+  Api,
+  "api-keys",
+  Effect.fn(function* (handlers) {
+    const keys = yield* ApiKeys
+    return handlers.handleAll({
+      list: ({ query }) => keys.list(query),
+      create: ({ payload }) => keys.create(payload),
+      get: ({ params }) => keys.get(params.id),
+      update: ({ params, payload }) => keys.update(params.id, payload),
+      delete: ({ params }) => keys.delete(params.id)
+    })
+  })
+)

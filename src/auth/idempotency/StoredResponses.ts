@@ -1,0 +1,31 @@
+/** The table of kept answers. */
+import type { SqlClient } from "effect/sql"
+import type { StoredResponseRow } from "../../api/StoredResponse.ts"
+import { bytes, columns, instant } from "../../postgres/Parameters.ts"
+
+type StoredRow = Pick<StoredResponseRow, "body_hash" | "status" | "body" | "sealed"> & {
+  readonly content_type: string | null
+}
+
+/** The answer kept for a scope, unless its time is over. */
+export const findResponse = (sql: SqlClient.SqlClient, scope: Uint8Array, now: number) => sql<StoredRow>`
+  SELECT body_hash, status, content_type, body, sealed FROM idempotent_answers
+  WHERE scope = ${bytes(scope)} AND (expires_at IS NULL OR expires_at > ${instant(now)})`
+
+/** Keeps answers. One whose time is over makes place for the new one; a live one is never replaced: that is a violation. */
+export const insertResponses = (sql: SqlClient.SqlClient, rows: ReadonlyArray<StoredResponseRow>) => sql`
+  WITH inserted AS (
+    INSERT INTO idempotent_answers (scope, body_hash, status, content_type, body, sealed, expires_at, created_at)
+    SELECT * FROM unnest(
+      ${columns.bytea(rows.map((row) => row.scope))}, ${columns.bytea(rows.map((row) => row.body_hash))},
+      ${columns.int4(rows.map((row) => row.status))}, ${columns.text(rows.map((row) => row.content_type ?? null))},
+      ${columns.bytea(rows.map((row) => row.body))}, ${columns.bool(rows.map((row) => row.sealed))},
+      ${columns.timestamptz(rows.map((row) => row.expires_at ?? null))}, ${columns.timestamptz(rows.map((row) => row.created_at))})
+    ON CONFLICT (scope) DO UPDATE SET body_hash = excluded.body_hash, status = excluded.status,
+      content_type = excluded.content_type, body = excluded.body, sealed = excluded.sealed, expires_at = excluded.expires_at,
+      created_at = excluded.created_at
+    WHERE idempotent_answers.expires_at <= excluded.created_at
+    RETURNING scope
+  ) SELECT demand(count(*) = ${rows.length}, ${uniqueViolation}, 'an answer was kept for this key meanwhile') FROM inserted`
+
+const uniqueViolation = "23505"

@@ -1,0 +1,99 @@
+/** Custom fields: what a vendor adds to licenses and customers (contract, "Custom field definition" and "Custom field value"). */
+import { Schema } from "effect"
+import { Metadata } from "../../api/Metadata.ts"
+import { Code, Name, Text } from "../../api/Text.ts"
+import { Timestamp } from "../../api/Timestamp.ts"
+
+export const CustomFieldResourceType = Schema.Literals(["license", "customer"]).annotate({
+  identifier: "CustomFieldResourceType"
+})
+export type CustomFieldResourceType = typeof CustomFieldResourceType.Type
+
+export const CustomFieldValueType = Schema.Literals(["string", "integer", "boolean", "datetime", "enum"]).annotate({
+  identifier: "CustomFieldValueType"
+})
+export type CustomFieldValueType = typeof CustomFieldValueType.Type
+
+const Option = Text(255).check(Schema.isMinLength(1))
+
+/** The choices of an enum field; a field of another type has none. */
+const EnumOptions = Schema.Array(Option)
+  .annotate({ description: "The choices of an enum field, at least one; none for other types." })
+  .check(
+    Schema.isMaxLength(200),
+    Schema.makeFilter((options) => new Set(options).size === options.length || "Expected options that differ")
+  )
+
+const definition = {
+  product_id: Schema.String,
+  resource_type: CustomFieldResourceType,
+  code: Schema.String,
+  name: Schema.String,
+  value_type: CustomFieldValueType,
+  is_required: Schema.Boolean,
+  enum_options: Schema.Array(Schema.String),
+  metadata: Metadata
+}
+
+export const CustomFieldDefinition = Schema.Struct({
+  id: Schema.String,
+  ...definition,
+  created_at: Timestamp,
+  updated_at: Timestamp
+}).annotate({ identifier: "CustomFieldDefinition" })
+export type CustomFieldDefinition = typeof CustomFieldDefinition.Type
+
+export const CustomFieldCreate = Schema.Struct({
+  resource_type: CustomFieldResourceType,
+  code: Code,
+  name: Name,
+  value_type: CustomFieldValueType,
+  is_required: Schema.optionalKey(
+    Schema.Boolean.annotate({ default: false, description: "A value that is set can be changed but not cleared." })
+  ),
+  enum_options: Schema.optionalKey(EnumOptions),
+  metadata: Schema.optionalKey(Metadata)
+}).annotate({ identifier: "CustomFieldDefinitionCreateRequest" })
+
+export const CustomFieldUpdate = Schema.Struct({
+  code: Schema.optionalKey(Code),
+  name: Schema.optionalKey(Name),
+  is_required: Schema.optionalKey(Schema.Boolean),
+  enum_options: Schema.optionalKey(EnumOptions),
+  metadata: Schema.optionalKey(Metadata)
+}).annotate({ identifier: "CustomFieldDefinitionUpdateRequest" })
+
+const { MAX_SAFE_INTEGER, MIN_SAFE_INTEGER } = Number
+/** Integers of either sign that JSON carries exactly. */
+const Integer = Schema.Number.check(
+  Schema.isInt(),
+  Schema.isBetween({ minimum: MIN_SAFE_INTEGER, maximum: MAX_SAFE_INTEGER })
+).annotate({ format: "int64" })
+
+/** Characters of a text value: events show the old and the new one, so both must stay small. */
+const stringLengthMax = 4096
+
+const values = {
+  string_value: Schema.optionalKey(Text(stringLengthMax)),
+  integer_value: Schema.optionalKey(Integer),
+  boolean_value: Schema.optionalKey(Schema.Boolean),
+  datetime_value: Schema.optionalKey(Timestamp),
+  enum_value: Schema.optionalKey(Text(255))
+}
+
+export const CustomFieldValue = Schema.Struct({
+  definition_id: Schema.String,
+  ...definition,
+  resource_id: Schema.String,
+  updated_at: Timestamp,
+  ...values
+}).annotate({ identifier: "CustomFieldValue" })
+export type CustomFieldValue = typeof CustomFieldValue.Type
+
+/** The body that sets or clears a value: exactly one typed value, or `clear: true`. */
+export const CustomFieldValueSet = Schema.Struct({
+  ...values,
+  clear: Schema.optionalKey(
+    Schema.Boolean.annotate({ description: "true clears the value; no typed value may be given." })
+  )
+}).annotate({ identifier: "CustomFieldValueUpsertRequest", description: "Exactly one typed value, or clear: true." })

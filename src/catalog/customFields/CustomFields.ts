@@ -1,0 +1,207 @@
+/**
+ * Custom field definitions. A change locks the definition's row against the setting of values, so that no option and no
+ * definition goes away under a value that is just being set.
+ */
+import { Clock, Context, Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql"
+import { type Refusal, refuse } from "../../api/Failure.ts"
+import { Identifiers } from "../../api/Identifier.ts"
+import { limitDefault, type Page, type PageRequest, pageOf } from "../../api/Paging.ts"
+import { changesOf } from "../../events/Changes.ts"
+import { EventLog } from "../../events/EventLog.ts"
+import { columns as arrays, instant, json } from "../../postgres/Parameters.ts"
+import { after, constraints, equals, inUse, patched, transaction } from "../../postgres/Sql.ts"
+import { Products, productNotFound } from "../products/Products.ts"
+import type {
+  CustomFieldCreate,
+  CustomFieldDefinition,
+  CustomFieldResourceType,
+  CustomFieldUpdate,
+  CustomFieldValueType
+} from "./CustomField.ts"
+
+const notFound = (id: string) => refuse("NOT_FOUND", `The product has no custom field with the id ${id}.`, "field_id")
+const duplicateCode = (code: string) =>
+  refuse(
+    "DUPLICATE_CODE",
+    `The product has a custom field with the code ${code} for that kind of resource already.`,
+    "code"
+  )
+
+interface CustomFieldFilter extends PageRequest {
+  readonly code?: string
+  readonly resource_type?: CustomFieldResourceType
+  readonly value_type?: CustomFieldValueType
+}
+
+export class CustomFields extends Context.Service<
+  CustomFields,
+  {
+    list(productId: string, filter: CustomFieldFilter): Effect.Effect<Page<CustomFieldDefinition>, Refusal<"NOT_FOUND">>
+    get(productId: string, id: string): Effect.Effect<CustomFieldDefinition, Refusal<"NOT_FOUND">>
+    create(
+      productId: string,
+      input: typeof CustomFieldCreate.Type
+    ): Effect.Effect<CustomFieldDefinition, Refusal<"NOT_FOUND" | "DUPLICATE_CODE" | "VALIDATION_ERROR">>
+    update(
+      productId: string,
+      id: string,
+      input: typeof CustomFieldUpdate.Type
+    ): Effect.Effect<
+      CustomFieldDefinition,
+      Refusal<"NOT_FOUND" | "DUPLICATE_CODE" | "RESOURCE_IN_USE" | "VALIDATION_ERROR">
+    >
+    delete(productId: string, id: string): Effect.Effect<void, Refusal<"NOT_FOUND" | "RESOURCE_IN_USE">>
+  }
+>()("licensing/catalog/customFields/CustomFields") {
+  static readonly layer = Layer.effect(
+    CustomFields,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const ids = yield* Identifiers
+      const events = yield* EventLog
+      const products = yield* Products
+      const columns = sql.literal(
+        "id, product_id, resource_type, code, name, value_type, is_required, enum_options, metadata, created_at, updated_at"
+      )
+      const inTransaction = transaction(sql)
+
+      const list = Effect.fn("CustomFields.list")(
+        function* (productId: string, filter: CustomFieldFilter) {
+          const { limit = limitDefault, cursor, code, resource_type, value_type } = filter
+          const rows = yield* sql<CustomFieldDefinition>`
+          SELECT ${columns} FROM custom_field_definitions
+          WHERE product_id = ${productId} AND ${after(sql, cursor)} AND ${equals(sql, { code, resource_type, value_type })}
+          ORDER BY created_at DESC, id DESC LIMIT ${limit + 1}`
+          if (rows.length === 0) yield* products.get(productId)
+          return pageOf(rows, limit)
+        },
+        Effect.catchTag("SqlError", Effect.die)
+      )
+
+      const get = Effect.fn("CustomFields.get")(
+        function* (productId: string, id: string) {
+          const [field] = yield* sql<CustomFieldDefinition>`
+          SELECT ${columns} FROM custom_field_definitions WHERE id = ${id} AND product_id = ${productId}`
+          if (field !== undefined) return field
+          yield* products.get(productId)
+          return yield* notFound(id)
+        },
+        Effect.catchTag("SqlError", Effect.die)
+      )
+
+      const locked = Effect.fnUntraced(function* (productId: string, id: string) {
+        const [field] = yield* sql<CustomFieldDefinition>`
+          SELECT ${columns} FROM custom_field_definitions WHERE id = ${id} AND product_id = ${productId} FOR UPDATE`
+        if (field !== undefined) return field
+        yield* products.get(productId)
+        return yield* notFound(id)
+      })
+
+      const create = Effect.fn("CustomFields.create")(function* (
+        productId: string,
+        input: typeof CustomFieldCreate.Type
+      ) {
+        const now = yield* Clock.currentTimeMillis
+        const id = yield* ids.make("customField")
+        const defaults = { is_required: false, enum_options: [], metadata: {} }
+        const field: CustomFieldDefinition = {
+          id,
+          product_id: productId,
+          ...defaults,
+          ...input,
+          created_at: now,
+          updated_at: now
+        }
+        const fault = optionsFault(field)
+        if (fault !== undefined) return yield* fault
+        const { resource_type, code, value_type } = field
+        yield* sql`
+          INSERT INTO custom_field_definitions (id, product_id, resource_type, code, name, value_type, is_required,
+            enum_options, metadata, created_at, updated_at)
+          VALUES (${id}, ${productId}, ${resource_type}, ${code}, ${field.name}, ${value_type}, ${field.is_required},
+            ${arrays.text(field.enum_options)}, ${json(field.metadata)}, ${instant(now)}, ${instant(now)})`.pipe(
+          constraints({
+            custom_field_definitions_code_key: () => duplicateCode(code),
+            custom_field_definitions_product_id_fkey: () => productNotFound(productId)
+          })
+        )
+        yield* events.append({
+          event_type: "custom_field.created",
+          resource_type: "custom_field",
+          resource_id: id,
+          metadata: { product_id: productId, resource_type, code, value_type }
+        })
+        return field
+      }, inTransaction)
+
+      const refuseOptionsInUse = Effect.fnUntraced(function* (id: string, removed: ReadonlyArray<string>) {
+        if (removed.length === 0) return
+        const [used] = yield* sql<{ enum_value: string }>`
+          SELECT enum_value FROM custom_field_values
+          WHERE definition_id = ${id} AND enum_value = ANY(${arrays.text(removed)}) LIMIT 1`
+        if (used === undefined) return
+        return yield* refuse(
+          "RESOURCE_IN_USE",
+          `The option ${used.enum_value} is the value of a field: change that value first.`,
+          "enum_options"
+        )
+      })
+
+      const update = Effect.fn("CustomFields.update")(function* (
+        productId: string,
+        id: string,
+        input: typeof CustomFieldUpdate.Type
+      ) {
+        const before = yield* locked(productId, id)
+        const now = yield* Clock.currentTimeMillis
+        const field: CustomFieldDefinition = { ...patched<CustomFieldDefinition>(before, input), updated_at: now }
+        const fault = optionsFault(field)
+        if (fault !== undefined) return yield* fault
+        const changes = changesOf(before, field, ["code", "name", "is_required", "enum_options", "metadata"])
+        if (Object.keys(changes).length === 0) return before
+        const kept = new Set(field.enum_options)
+        yield* refuseOptionsInUse(
+          id,
+          before.enum_options.filter((option) => !kept.has(option))
+        )
+        yield* sql`
+          UPDATE custom_field_definitions SET code = ${field.code}, name = ${field.name},
+            is_required = ${field.is_required}, enum_options = ${arrays.text(field.enum_options)},
+            metadata = ${json(field.metadata)}, updated_at = ${instant(now)}
+          WHERE id = ${id}`.pipe(constraints({ custom_field_definitions_code_key: () => duplicateCode(field.code) }))
+        yield* events.append({
+          event_type: "custom_field.updated",
+          resource_type: "custom_field",
+          resource_id: id,
+          metadata: { changes }
+        })
+        return field
+      }, inTransaction)
+
+      const remove = Effect.fn("CustomFields.delete")(function* (productId: string, id: string) {
+        const { resource_type, code } = yield* locked(productId, id)
+        yield* sql`DELETE FROM custom_field_definitions WHERE id = ${id}`.pipe(
+          inUse(() => refuse("RESOURCE_IN_USE", "The custom field has values: clear those first.", "field_id"))
+        )
+        yield* events.append({
+          event_type: "custom_field.deleted",
+          resource_type: "custom_field",
+          resource_id: id,
+          metadata: { product_id: productId, resource_type, code }
+        })
+      }, inTransaction)
+
+      return CustomFields.of({ list, get, create, update, delete: remove })
+    })
+  )
+}
+
+const optionsFault = ({ value_type, enum_options }: CustomFieldDefinition) => {
+  if (value_type === "enum" && enum_options.length === 0) {
+    return refuse("VALIDATION_ERROR", "A field of the type enum needs at least one option.", "enum_options")
+  }
+  return value_type !== "enum" && enum_options.length > 0
+    ? refuse("VALIDATION_ERROR", "Only a field of the type enum has options.", "enum_options")
+    : undefined
+}

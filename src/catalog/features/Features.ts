@@ -1,0 +1,136 @@
+/**
+ * Product features. Every change raises the product's `catalog_revision` in its own transaction, which is how licenses notice
+ * it; the product's row is locked before the feature's, here as with versions, so that two changes never wait for each other.
+ */
+import { Clock, Context, Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql"
+import { type Refusal, refuse } from "../../api/Failure.ts"
+import { Identifiers } from "../../api/Identifier.ts"
+import { limitDefault, type Page, type PageRequest, pageOf } from "../../api/Paging.ts"
+import { changesOf } from "../../events/Changes.ts"
+import { EventLog } from "../../events/EventLog.ts"
+import { instant, json } from "../../postgres/Parameters.ts"
+import { after, constraints, equals, inUse, patched, transaction } from "../../postgres/Sql.ts"
+import { Products } from "../products/Products.ts"
+import type { Feature, FeatureCreate, FeatureUpdate } from "./Feature.ts"
+
+const notFound = (id: string) => refuse("NOT_FOUND", `No feature has the id ${id}.`, "id")
+const duplicateCode = (code: string) =>
+  constraints({
+    features_code_key: () =>
+      refuse("DUPLICATE_CODE", `Another feature of the product has the code ${code}: choose a different one.`, "code")
+  })
+
+interface FeatureFilter extends PageRequest {
+  readonly code?: string
+}
+
+export class Features extends Context.Service<
+  Features,
+  {
+    list(productId: string, filter: FeatureFilter): Effect.Effect<Page<Feature>, Refusal<"NOT_FOUND">>
+    get(id: string): Effect.Effect<Feature, Refusal<"NOT_FOUND">>
+    create(
+      productId: string,
+      input: typeof FeatureCreate.Type
+    ): Effect.Effect<Feature, Refusal<"NOT_FOUND" | "DUPLICATE_CODE">>
+    update(
+      id: string,
+      input: typeof FeatureUpdate.Type
+    ): Effect.Effect<Feature, Refusal<"NOT_FOUND" | "DUPLICATE_CODE">>
+    delete(id: string): Effect.Effect<void, Refusal<"NOT_FOUND" | "RESOURCE_IN_USE">>
+  }
+>()("licensing/catalog/features/Features") {
+  static readonly layer = Layer.effect(
+    Features,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const ids = yield* Identifiers
+      const events = yield* EventLog
+      const products = yield* Products
+      const columns = sql.literal("id, product_id, code, name, metadata, created_at")
+      const inTransaction = transaction(sql)
+
+      const list = Effect.fn("Features.list")(
+        function* (productId: string, filter: FeatureFilter) {
+          const { limit = limitDefault, cursor, code } = filter
+          const rows = yield* sql<Feature>`
+          SELECT ${columns} FROM features
+          WHERE product_id = ${productId} AND ${after(sql, cursor)} AND ${equals(sql, { code })}
+          ORDER BY created_at DESC, id DESC LIMIT ${limit + 1}`
+          if (rows.length === 0) yield* products.get(productId)
+          return pageOf(rows, limit)
+        },
+        Effect.catchTag("SqlError", Effect.die)
+      )
+
+      const get = Effect.fn("Features.get")(function* (id: string) {
+        const [feature] = yield* Effect.orDie(sql<Feature>`SELECT ${columns} FROM features WHERE id = ${id}`)
+        return feature ?? (yield* notFound(id))
+      })
+
+      /** The feature's row, locked after its product's. */
+      const locked = Effect.fnUntraced(function* (id: string) {
+        yield* sql`
+          SELECT id FROM products WHERE id = (SELECT product_id FROM features WHERE id = ${id}) FOR NO KEY UPDATE`
+        const [feature] = yield* sql<Feature>`SELECT ${columns} FROM features WHERE id = ${id} FOR UPDATE`
+        return feature ?? (yield* notFound(id))
+      })
+
+      const create = Effect.fn("Features.create")(function* (productId: string, input: typeof FeatureCreate.Type) {
+        yield* products.catalogChanged(productId)
+        const now = yield* Clock.currentTimeMillis
+        const id = yield* ids.make("feature")
+        const feature: Feature = { id, product_id: productId, metadata: {}, ...input, created_at: now }
+        yield* sql`
+          INSERT INTO features (id, product_id, code, name, metadata, created_at)
+          VALUES (${id}, ${productId}, ${feature.code}, ${feature.name}, ${json(feature.metadata)}, ${instant(now)})`.pipe(
+          duplicateCode(feature.code)
+        )
+        yield* events.append({
+          event_type: "feature.created",
+          resource_type: "feature",
+          resource_id: id,
+          metadata: { product_id: productId, name: feature.name, code: feature.code }
+        })
+        return feature
+      }, inTransaction)
+
+      const update = Effect.fn("Features.update")(function* (id: string, input: typeof FeatureUpdate.Type) {
+        const before = yield* locked(id)
+        const feature = patched<Feature>(before, input)
+        const changes = changesOf(before, feature, ["name", "code", "metadata"])
+        if (Object.keys(changes).length === 0) return before
+        yield* products.catalogChanged(feature.product_id)
+        yield* sql`
+          UPDATE features SET name = ${feature.name}, code = ${feature.code}, metadata = ${json(feature.metadata)}
+          WHERE id = ${id}`.pipe(duplicateCode(feature.code))
+        yield* events.append({
+          event_type: "feature.updated",
+          resource_type: "feature",
+          resource_id: id,
+          metadata: { changes }
+        })
+        return feature
+      }, inTransaction)
+
+      const remove = Effect.fn("Features.delete")(function* (id: string) {
+        const feature = yield* locked(id)
+        yield* products.catalogChanged(feature.product_id)
+        yield* sql`DELETE FROM features WHERE id = ${id}`.pipe(
+          inUse(() =>
+            refuse("RESOURCE_IN_USE", "The feature is assigned to licenses: remove it from them first.", "id")
+          )
+        )
+        yield* events.append({
+          event_type: "feature.deleted",
+          resource_type: "feature",
+          resource_id: id,
+          metadata: { product_id: feature.product_id, name: feature.name, code: feature.code }
+        })
+      }, inTransaction)
+
+      return Features.of({ list, get, create, update, delete: remove })
+    })
+  )
+}

@@ -1,0 +1,19 @@
+import { Effect } from "effect"
+import { HttpApiBuilder } from "effect/http-api"
+import { Api } from "../../Api.ts"
+import { Policies } from "./Policies.ts"
+
+export const PoliciesHttp = HttpApiBuilder.group(
+  Api,
+  "policies",
+  Effect.fn(function* (handlers) {
+    const policies = yield* Policies
+    return handlers.handleAll({
+      list: ({ params, query }) => policies.list(params.id, query),
+      create: ({ params, payload }) => policies.create(params.id, payload),
+      get: ({ params }) => policies.get(params.id),
+      update: ({ params, payload }) => policies.update(params.id, payload),
+      delete: ({ params }) => policies.delete(params.id)
+    })
+  })
+)

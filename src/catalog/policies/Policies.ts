@@ -1,0 +1,185 @@
+/**
+ * Policies. Every edit raises `revision`, which license commits name, and one that the signed payloads show raises
+ * `entitlement_counter`, the policy's share of its licenses' entitlement_version: so an edit costs the same whether one license
+ * or a million follow the policy.
+ */
+import { Clock, Context, Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql"
+import { type Refusal, refuse } from "../../api/Failure.ts"
+import { Identifiers } from "../../api/Identifier.ts"
+import { limitDefault, type Page, type PageRequest, pageOf } from "../../api/Paging.ts"
+import { changesOf } from "../../events/Changes.ts"
+import { EventLog } from "../../events/EventLog.ts"
+import { instant, json } from "../../postgres/Parameters.ts"
+import { after, constraints, equals, inUse, patched, present, type Row, transaction } from "../../postgres/Sql.ts"
+import { Products, productNotFound } from "../products/Products.ts"
+import {
+  type LicenseType,
+  type Policy,
+  type PolicyCreate,
+  type PolicyUpdate,
+  payloadFields,
+  policyDefaults
+} from "./Policy.ts"
+
+const notFound = (id: string) => refuse("NOT_FOUND", `No policy has the id ${id}.`, "id")
+const duplicateCode = (code: string) =>
+  refuse("DUPLICATE_CODE", `Another policy of the product has the code ${code}: choose a different one.`, "code")
+
+interface PolicyFilter extends PageRequest {
+  readonly code?: string
+  readonly license_type?: LicenseType
+}
+
+/** What a request can set, in the order in which events name it. */
+const editable = [
+  "name",
+  "code",
+  "license_type",
+  "max_activations",
+  "max_floating_users",
+  "max_container_instances",
+  "floating_timeout_minutes",
+  "grace_period_days",
+  "validation_interval_minutes",
+  "require_heartbeat",
+  "allow_offline_activation",
+  "offline_grace_days",
+  "allow_vm",
+  "allow_container",
+  "max_transfers",
+  "metadata"
+] as const
+
+export class Policies extends Context.Service<
+  Policies,
+  {
+    list(productId: string, filter: PolicyFilter): Effect.Effect<Page<Policy>, Refusal<"NOT_FOUND">>
+    get(id: string): Effect.Effect<Policy, Refusal<"NOT_FOUND">>
+    create(
+      productId: string,
+      input: typeof PolicyCreate.Type
+    ): Effect.Effect<Policy, Refusal<"NOT_FOUND" | "DUPLICATE_CODE">>
+    update(
+      id: string,
+      input: typeof PolicyUpdate.Type
+    ): Effect.Effect<Policy, Refusal<"NOT_FOUND" | "DUPLICATE_CODE" | "RESOURCE_IN_USE">>
+    delete(id: string): Effect.Effect<void, Refusal<"NOT_FOUND" | "RESOURCE_IN_USE">>
+  }
+>()("licensing/catalog/policies/Policies") {
+  static readonly layer = Layer.effect(
+    Policies,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const ids = yield* Identifiers
+      const events = yield* EventLog
+      const products = yield* Products
+      const columns = sql.literal(`id, product_id, ${editable.join(", ")}, created_at, updated_at`)
+      const inTransaction = transaction(sql)
+
+      const list = Effect.fn("Policies.list")(
+        function* (productId: string, filter: PolicyFilter) {
+          const { limit = limitDefault, cursor, code, license_type } = filter
+          const rows = yield* sql<Row<Policy>>`
+          SELECT ${columns} FROM policies
+          WHERE product_id = ${productId} AND ${after(sql, cursor)} AND ${equals(sql, { code, license_type })}
+          ORDER BY created_at DESC, id DESC LIMIT ${limit + 1}`
+          if (rows.length === 0) yield* products.get(productId)
+          return pageOf(rows.map(present<Policy>), limit)
+        },
+        Effect.catchTag("SqlError", Effect.die)
+      )
+
+      const get = Effect.fn("Policies.get")(function* (id: string) {
+        const [row] = yield* Effect.orDie(sql<Row<Policy>>`SELECT ${columns} FROM policies WHERE id = ${id}`)
+        return row === undefined ? yield* notFound(id) : present<Policy>(row)
+      })
+
+      const locked = Effect.fnUntraced(function* (id: string) {
+        const [row] = yield* sql<Row<Policy>>`SELECT ${columns} FROM policies WHERE id = ${id} FOR UPDATE`
+        return row === undefined ? yield* notFound(id) : present<Policy>(row)
+      })
+
+      const create = Effect.fn("Policies.create")(function* (productId: string, input: typeof PolicyCreate.Type) {
+        const now = yield* Clock.currentTimeMillis
+        const id = yield* ids.make("policy")
+        const policy: Policy = {
+          id,
+          product_id: productId,
+          ...policyDefaults,
+          metadata: {},
+          ...input,
+          created_at: now,
+          updated_at: now
+        }
+        yield* sql`INSERT INTO policies ${sql.insert({ ...rowOf(policy), id, product_id: productId, created_at: instant(now) })}`.pipe(
+          constraints({
+            policies_code_key: () => duplicateCode(policy.code),
+            policies_product_id_fkey: () => productNotFound(productId)
+          })
+        )
+        yield* events.append({
+          event_type: "policy.created",
+          resource_type: "policy",
+          resource_id: id,
+          metadata: { product_id: productId, name: policy.name, code: policy.code, license_type: policy.license_type }
+        })
+        return policy
+      }, inTransaction)
+
+      /** Licenses created at the same time wait for the policy's lock, or are waited for. */
+      const refuseWhileUsed = Effect.fnUntraced(function* (id: string) {
+        const used = yield* sql`SELECT 1 FROM licenses WHERE policy_id = ${id} LIMIT 1`
+        if (used.length === 0) return
+        return yield* refuse(
+          "RESOURCE_IN_USE",
+          "The type can not change while licenses use the policy: create another policy.",
+          "license_type"
+        )
+      })
+
+      const update = Effect.fn("Policies.update")(function* (id: string, input: typeof PolicyUpdate.Type) {
+        const before = yield* locked(id)
+        const now = yield* Clock.currentTimeMillis
+        const policy: Policy = { ...patched<Policy>(before, input), updated_at: now }
+        const changes = changesOf(before, policy, editable)
+        if (Object.keys(changes).length === 0) return before
+        if ("license_type" in changes) yield* refuseWhileUsed(id)
+        const shown = payloadFields.some((field) => field in changes) ? 1 : 0
+        yield* sql`
+          UPDATE policies SET ${sql.update(rowOf(policy))},
+            revision = revision + 1, entitlement_counter = entitlement_counter + ${shown}
+          WHERE id = ${id}`.pipe(constraints({ policies_code_key: () => duplicateCode(policy.code) }))
+        yield* events.append({
+          event_type: "policy.updated",
+          resource_type: "policy",
+          resource_id: id,
+          metadata: { changes }
+        })
+        return policy
+      }, inTransaction)
+
+      const remove = Effect.fn("Policies.delete")(function* (id: string) {
+        const policy = yield* locked(id)
+        yield* sql`DELETE FROM policies WHERE id = ${id}`.pipe(
+          inUse(() => refuse("RESOURCE_IN_USE", "Licenses use the policy: it can not be deleted.", "id"))
+        )
+        yield* events.append({
+          event_type: "policy.deleted",
+          resource_type: "policy",
+          resource_id: id,
+          metadata: { product_id: policy.product_id, name: policy.name, code: policy.code }
+        })
+      }, inTransaction)
+
+      return Policies.of({ list, get, create, update, delete: remove })
+    })
+  )
+}
+
+/** The columns that an edit writes. */
+const rowOf = (policy: Policy) => ({
+  ...Object.fromEntries(editable.map((field) => [field, policy[field] ?? null])),
+  metadata: json(policy.metadata),
+  updated_at: instant(policy.updated_at)
+})

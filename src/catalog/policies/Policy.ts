@@ -1,0 +1,115 @@
+/** A policy: the rules that a license follows (contract, "Policy"). An edit holds for all of its licenses at once. */
+import { Schema } from "effect"
+import { Int32 } from "../../api/Int64.ts"
+import { Metadata } from "../../api/Metadata.ts"
+import { Code, Name } from "../../api/Text.ts"
+import { Timestamp } from "../../api/Timestamp.ts"
+
+export const LicenseType = Schema.Literals([
+  "perpetual",
+  "time_limited",
+  "subscription",
+  "trial",
+  "consumption"
+]).annotate({
+  identifier: "LicenseType"
+})
+export type LicenseType = typeof LicenseType.Type
+
+/** Days: a hundred years keep every sum of instants within the calendar. */
+const Days = Int32(0, 36_500)
+/** Minutes: a year at most. */
+const Minutes = Int32(1, 525_600)
+
+/** The numbers and switches of a policy, with the value that a create request leaves out. */
+const rules = {
+  max_activations: Int32(0).annotate({ description: "Devices that may be active at once; 0 = unlimited.", default: 1 }),
+  floating_timeout_minutes: Minutes.annotate({
+    description: "Life of a floating lease without a heartbeat.",
+    default: 30
+  }),
+  grace_period_days: Days.annotate({ description: "Days of access after expiry.", default: 0 }),
+  validation_interval_minutes: Minutes.annotate({ description: "How often a client should validate.", default: 1440 }),
+  require_heartbeat: Schema.Boolean.annotate({
+    description: "Whether a device that stops validating expires.",
+    default: false
+  }),
+  allow_offline_activation: Schema.Boolean.annotate({ default: true }),
+  offline_grace_days: Days.annotate({ description: "Days that an offline envelope is good for.", default: 7 }),
+  allow_vm: Schema.Boolean.annotate({ default: true }),
+  allow_container: Schema.Boolean.annotate({ default: true }),
+  max_transfers: Int32(0).annotate({ description: "Changes of ownership; 0 = unlimited.", default: 0 })
+}
+
+const limits = {
+  max_floating_users: Int32(0).annotate({ description: "Floating seats; absent or 0 = floating is off." }),
+  max_container_instances: Int32(0).annotate({
+    description:
+      "Container instances that may be active at once; 0 = unlimited; absent = they count against max_activations."
+  })
+}
+
+export const Policy = Schema.Struct({
+  id: Schema.String,
+  product_id: Schema.String,
+  name: Schema.String,
+  code: Schema.String,
+  license_type: LicenseType,
+  ...rules,
+  max_floating_users: Schema.optionalKey(limits.max_floating_users),
+  max_container_instances: Schema.optionalKey(limits.max_container_instances),
+  metadata: Metadata,
+  created_at: Timestamp,
+  updated_at: Timestamp
+}).annotate({ identifier: "Policy" })
+export type Policy = typeof Policy.Type
+
+const optionalRules = {
+  max_activations: Schema.optionalKey(rules.max_activations),
+  floating_timeout_minutes: Schema.optionalKey(rules.floating_timeout_minutes),
+  grace_period_days: Schema.optionalKey(rules.grace_period_days),
+  validation_interval_minutes: Schema.optionalKey(rules.validation_interval_minutes),
+  require_heartbeat: Schema.optionalKey(rules.require_heartbeat),
+  allow_offline_activation: Schema.optionalKey(rules.allow_offline_activation),
+  offline_grace_days: Schema.optionalKey(rules.offline_grace_days),
+  allow_vm: Schema.optionalKey(rules.allow_vm),
+  allow_container: Schema.optionalKey(rules.allow_container),
+  max_transfers: Schema.optionalKey(rules.max_transfers)
+}
+
+export const PolicyCreate = Schema.Struct({
+  name: Name,
+  code: Code,
+  license_type: LicenseType,
+  ...optionalRules,
+  max_floating_users: Schema.optionalKey(limits.max_floating_users),
+  max_container_instances: Schema.optionalKey(limits.max_container_instances),
+  metadata: Schema.optionalKey(Metadata)
+}).annotate({ identifier: "PolicyCreateRequest" })
+
+export const PolicyUpdate = Schema.Struct({
+  name: Schema.optionalKey(Name),
+  code: Schema.optionalKey(Code),
+  license_type: Schema.optionalKey(LicenseType),
+  ...optionalRules,
+  max_floating_users: Schema.optionalKey(Schema.NullOr(limits.max_floating_users)),
+  max_container_instances: Schema.optionalKey(Schema.NullOr(limits.max_container_instances)),
+  metadata: Schema.optionalKey(Metadata)
+}).annotate({ identifier: "PolicyUpdateRequest" })
+
+/** What a create request leaves out. */
+export const policyDefaults = {
+  max_activations: 1,
+  floating_timeout_minutes: 30,
+  grace_period_days: 0,
+  validation_interval_minutes: 1440,
+  require_heartbeat: false,
+  allow_offline_activation: true,
+  offline_grace_days: 7,
+  allow_vm: true,
+  allow_container: true,
+  max_transfers: 0
+} as const
+
+/** Policy fields that the signed payloads show: an edit of one raises the entitlement version of every license. */
+export const payloadFields = ["license_type", "grace_period_days", "validation_interval_minutes"] as const

@@ -1,0 +1,131 @@
+/** Products: plain commands, each one transaction of the change and its event. */
+import { Clock, Context, Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql"
+import { type Refusal, refuse } from "../../api/Failure.ts"
+import { Identifiers } from "../../api/Identifier.ts"
+import { limitDefault, type Page, type PageRequest, pageOf } from "../../api/Paging.ts"
+import { changesOf } from "../../events/Changes.ts"
+import { EventLog } from "../../events/EventLog.ts"
+import { instant, json } from "../../postgres/Parameters.ts"
+import { after, constraints, equals, inUse, patched, transaction } from "../../postgres/Sql.ts"
+import type { Product, ProductCreate, ProductUpdate } from "./Product.ts"
+
+export const productNotFound = (id: string) => refuse("NOT_FOUND", `No product has the id ${id}.`, "id")
+const duplicateCode = (code: string) =>
+  constraints({
+    products_code_key: () =>
+      refuse("DUPLICATE_CODE", `Another product has the code ${code}: choose a different one.`, "code")
+  })
+
+interface ProductFilter extends PageRequest {
+  readonly code?: string
+}
+
+export class Products extends Context.Service<
+  Products,
+  {
+    list(filter: ProductFilter): Effect.Effect<Page<Product>>
+    get(id: string): Effect.Effect<Product, Refusal<"NOT_FOUND">>
+    create(input: typeof ProductCreate.Type): Effect.Effect<Product, Refusal<"DUPLICATE_CODE">>
+    update(
+      id: string,
+      input: typeof ProductUpdate.Type
+    ): Effect.Effect<Product, Refusal<"NOT_FOUND" | "DUPLICATE_CODE">>
+    delete(id: string): Effect.Effect<void, Refusal<"NOT_FOUND" | "RESOURCE_IN_USE">>
+    /** Notes, within the running transaction, that a feature or version changes: licenses read the catalog anew. Locks the product. */
+    catalogChanged(id: string): Effect.Effect<void, Refusal<"NOT_FOUND">>
+  }
+>()("licensing/catalog/products/Products") {
+  static readonly layer = Layer.effect(
+    Products,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const ids = yield* Identifiers
+      const events = yield* EventLog
+      const columns = sql.literal("id, name, code, metadata, created_at, updated_at")
+      const inTransaction = transaction(sql)
+
+      const list = Effect.fn("Products.list")(function* ({ limit = limitDefault, cursor, code }: ProductFilter) {
+        const rows = yield* sql<Product>`
+          SELECT ${columns} FROM products WHERE ${after(sql, cursor)} AND ${equals(sql, { code })}
+          ORDER BY created_at DESC, id DESC LIMIT ${limit + 1}`
+        return pageOf(rows, limit)
+      }, Effect.orDie)
+
+      const get = Effect.fn("Products.get")(function* (id: string) {
+        const [product] = yield* Effect.orDie(sql<Product>`SELECT ${columns} FROM products WHERE id = ${id}`)
+        return product ?? (yield* productNotFound(id))
+      })
+
+      const locked = Effect.fnUntraced(function* (id: string) {
+        const [product] = yield* sql<Product>`SELECT ${columns} FROM products WHERE id = ${id} FOR UPDATE`
+        return product ?? (yield* productNotFound(id))
+      })
+
+      const create = Effect.fn("Products.create")(function* (input: typeof ProductCreate.Type) {
+        const now = yield* Clock.currentTimeMillis
+        const id = yield* ids.make("product")
+        const product: Product = { id, metadata: {}, ...input, created_at: now, updated_at: now }
+        yield* sql`
+          INSERT INTO products (id, name, code, metadata, created_at, updated_at)
+          VALUES (${id}, ${product.name}, ${product.code}, ${json(product.metadata)}, ${instant(now)}, ${instant(now)})`.pipe(
+          duplicateCode(product.code)
+        )
+        yield* events.append({
+          event_type: "product.created",
+          resource_type: "product",
+          resource_id: id,
+          metadata: { name: product.name, code: product.code }
+        })
+        return product
+      }, inTransaction)
+
+      const update = Effect.fn("Products.update")(function* (id: string, input: typeof ProductUpdate.Type) {
+        const before = yield* locked(id)
+        const changes = changesOf(before, patched(before, input), ["name", "code", "metadata"])
+        if (Object.keys(changes).length === 0) return before
+        const now = yield* Clock.currentTimeMillis
+        const product: Product = { ...patched(before, input), updated_at: now }
+        yield* sql`
+          UPDATE products SET name = ${product.name}, code = ${product.code}, metadata = ${json(product.metadata)},
+            updated_at = ${instant(now)}
+          WHERE id = ${id}`.pipe(duplicateCode(product.code))
+        yield* events.append({
+          event_type: "product.updated",
+          resource_type: "product",
+          resource_id: id,
+          metadata: { changes }
+        })
+        return product
+      }, inTransaction)
+
+      const remove = Effect.fn("Products.delete")(function* (id: string) {
+        const product = yield* locked(id)
+        yield* sql`DELETE FROM products WHERE id = ${id}`.pipe(
+          inUse(() =>
+            refuse(
+              "RESOURCE_IN_USE",
+              "The product still has policies, features, versions or licenses: delete those first.",
+              "id"
+            )
+          )
+        )
+        yield* events.append({
+          event_type: "product.deleted",
+          resource_type: "product",
+          resource_id: id,
+          metadata: { name: product.name, code: product.code }
+        })
+      }, inTransaction)
+
+      const catalogChanged = Effect.fn("Products.catalogChanged")(function* (id: string) {
+        const rows = yield* Effect.orDie(
+          sql`UPDATE products SET catalog_revision = catalog_revision + 1 WHERE id = ${id} RETURNING id`
+        )
+        if (rows.length === 0) return yield* productNotFound(id)
+      })
+
+      return Products.of({ list, get, create, update, delete: remove, catalogChanged })
+    })
+  )
+}

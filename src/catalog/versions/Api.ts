@@ -1,0 +1,62 @@
+/** The operations on product versions. A version is made or deleted, never changed: what was released when is a fact. */
+import { Schema } from "effect"
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { Data, Paged } from "../../api/Envelope.ts"
+import { failures } from "../../api/Failure.ts"
+import { pageQuery } from "../../api/Paging.ts"
+import { Decoding, PathTables } from "../../api/Requests.ts"
+import { Idempotency } from "../../auth/idempotency/Idempotency.ts"
+import { ManagementAuthorization, operation } from "../../auth/Management.ts"
+import { ProductVersion, ProductVersionCreate } from "./ProductVersion.ts"
+
+const ofProduct = { id: Schema.String }
+const params = { ...ofProduct, version_id: Schema.String }
+
+export class VersionsApi extends HttpApiGroup.make("versions")
+  .add(
+    HttpApiEndpoint.get("list", "/products/:id/versions", {
+      params: ofProduct,
+      query: { ...pageQuery, version: Schema.optionalKey(Schema.String) },
+      success: Paged(ProductVersion),
+      error: failures("NOT_FOUND")
+    }).annotateMerge(
+      operation({ id: "listProductVersions", summary: "List a product's versions", scopes: ["product:read"] })
+    ),
+    HttpApiEndpoint.post("create", "/products/:id/versions", {
+      params: ofProduct,
+      payload: ProductVersionCreate,
+      success: Data(ProductVersion).pipe(HttpApiSchema.status(201)),
+      error: failures("NOT_FOUND", "DUPLICATE_VERSION")
+    }).annotateMerge(
+      operation({
+        id: "createProductVersion",
+        summary: "Create a product version",
+        description: "With its first version a product has a catalog, and unknown versions are refused from then on.",
+        scopes: ["product:write"]
+      })
+    ),
+    HttpApiEndpoint.get("get", "/products/:id/versions/:version_id", {
+      params,
+      success: Data(ProductVersion),
+      error: failures("NOT_FOUND")
+    }).annotateMerge(
+      operation({ id: "getProductVersion", summary: "Get a product version", scopes: ["product:read"] })
+    ),
+    HttpApiEndpoint.delete("delete", "/products/:id/versions/:version_id", {
+      params,
+      success: HttpApiSchema.NoContent,
+      error: failures("NOT_FOUND")
+    }).annotateMerge(
+      operation({
+        id: "deleteProductVersion",
+        summary: "Delete a product version",
+        description: "Without its last version a product has no catalog, and versions are not gated.",
+        scopes: ["product:write"]
+      })
+    )
+  )
+  .middleware(Decoding)
+  .middleware(Idempotency)
+  .middleware(ManagementAuthorization)
+  .annotate(PathTables, { id: "products" })
+  .annotate(OpenApi.Description, "The catalog of a product's versions.") {}

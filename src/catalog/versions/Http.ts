@@ -1,0 +1,18 @@
+import { Effect } from "effect"
+import { HttpApiBuilder } from "effect/http-api"
+import { Api } from "../../Api.ts"
+import { Versions } from "./Versions.ts"
+
+export const VersionsHttp = HttpApiBuilder.group(
+  Api,
+  "versions",
+  Effect.fn(function* (handlers) {
+    const versions = yield* Versions
+    return handlers.handleAll({
+      list: ({ params, query }) => versions.list(params.id, query),
+      create: ({ params, payload }) => versions.create(params.id, payload),
+      get: ({ params }) => versions.get(params.id, params.version_id),
+      delete: ({ params }) => versions.delete(params.id, params.version_id)
+    })
+  })
+)

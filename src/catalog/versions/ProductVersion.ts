@@ -1,0 +1,24 @@
+/** A version of a product, by which licenses are held to their cutoff (contract, "Product version"). */
+import { Schema } from "effect"
+import { Metadata } from "../../api/Metadata.ts"
+import { Text } from "../../api/Text.ts"
+import { Timestamp } from "../../api/Timestamp.ts"
+
+export const ProductVersion = Schema.Struct({
+  id: Schema.String,
+  product_id: Schema.String,
+  version: Schema.String,
+  released_at: Timestamp,
+  metadata: Metadata,
+  created_at: Timestamp,
+  updated_at: Timestamp
+}).annotate({ identifier: "ProductVersion" })
+export type ProductVersion = typeof ProductVersion.Type
+
+export const ProductVersionCreate = Schema.Struct({
+  version: Text(255)
+    .check(Schema.isMinLength(1))
+    .annotate({ description: "Compared with a client's app_version letter by letter." }),
+  released_at: Schema.optionalKey(Timestamp.annotate({ description: "The time of the request unless given." })),
+  metadata: Schema.optionalKey(Metadata)
+}).annotate({ identifier: "ProductVersionCreateRequest" })

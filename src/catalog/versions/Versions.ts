@@ -1,0 +1,123 @@
+/**
+ * The version catalog of products. Every change raises the product's `catalog_revision` first, which locks the product's row:
+ * licenses notice the change at their next use, and changes of one catalog take turns.
+ */
+import { Clock, Context, Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql"
+import { type Refusal, refuse } from "../../api/Failure.ts"
+import { Identifiers } from "../../api/Identifier.ts"
+import { limitDefault, type Page, type PageRequest, pageOf } from "../../api/Paging.ts"
+import { formatTimestamp } from "../../api/Timestamp.ts"
+import { EventLog } from "../../events/EventLog.ts"
+import { instant, json } from "../../postgres/Parameters.ts"
+import { after, constraints, equals, transaction } from "../../postgres/Sql.ts"
+import { Products } from "../products/Products.ts"
+import type { ProductVersion, ProductVersionCreate } from "./ProductVersion.ts"
+
+const notFound = (id: string) => refuse("NOT_FOUND", `The product has no version with the id ${id}.`, "version_id")
+
+interface VersionFilter extends PageRequest {
+  readonly version?: string
+}
+
+export class Versions extends Context.Service<
+  Versions,
+  {
+    list(productId: string, filter: VersionFilter): Effect.Effect<Page<ProductVersion>, Refusal<"NOT_FOUND">>
+    get(productId: string, id: string): Effect.Effect<ProductVersion, Refusal<"NOT_FOUND">>
+    create(
+      productId: string,
+      input: typeof ProductVersionCreate.Type
+    ): Effect.Effect<ProductVersion, Refusal<"NOT_FOUND" | "DUPLICATE_VERSION">>
+    delete(productId: string, id: string): Effect.Effect<void, Refusal<"NOT_FOUND">>
+  }
+>()("licensing/catalog/versions/Versions") {
+  static readonly layer = Layer.effect(
+    Versions,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const ids = yield* Identifiers
+      const events = yield* EventLog
+      const products = yield* Products
+      const columns = sql.literal("id, product_id, version, released_at, metadata, created_at, updated_at")
+      const inTransaction = transaction(sql)
+
+      const list = Effect.fn("Versions.list")(
+        function* (productId: string, filter: VersionFilter) {
+          const { limit = limitDefault, cursor, version } = filter
+          const rows = yield* sql<ProductVersion>`
+          SELECT ${columns} FROM product_versions
+          WHERE product_id = ${productId} AND ${after(sql, cursor)} AND ${equals(sql, { version })}
+          ORDER BY created_at DESC, id DESC LIMIT ${limit + 1}`
+          if (rows.length === 0) yield* products.get(productId)
+          return pageOf(rows, limit)
+        },
+        Effect.catchTag("SqlError", Effect.die)
+      )
+
+      const get = Effect.fn("Versions.get")(
+        function* (productId: string, id: string) {
+          const [version] = yield* sql<ProductVersion>`
+          SELECT ${columns} FROM product_versions WHERE id = ${id} AND product_id = ${productId}`
+          if (version !== undefined) return version
+          yield* products.get(productId)
+          return yield* notFound(id)
+        },
+        Effect.catchTag("SqlError", Effect.die)
+      )
+
+      const create = Effect.fn("Versions.create")(function* (
+        productId: string,
+        input: typeof ProductVersionCreate.Type
+      ) {
+        yield* products.catalogChanged(productId)
+        const now = yield* Clock.currentTimeMillis
+        const id = yield* ids.make("version")
+        const version: ProductVersion = {
+          id,
+          product_id: productId,
+          released_at: now,
+          metadata: {},
+          ...input,
+          created_at: now,
+          updated_at: now
+        }
+        yield* sql`
+          INSERT INTO product_versions (id, product_id, version, released_at, metadata, created_at, updated_at)
+          VALUES (${id}, ${productId}, ${version.version}, ${instant(version.released_at)}, ${json(version.metadata)},
+            ${instant(now)}, ${instant(now)})`.pipe(
+          constraints({
+            product_versions_version_key: () =>
+              refuse("DUPLICATE_VERSION", `The product has the version ${version.version} already.`, "version")
+          })
+        )
+        yield* events.append({
+          event_type: "product_version.created",
+          resource_type: "product_version",
+          resource_id: id,
+          metadata: {
+            product_id: productId,
+            version: version.version,
+            released_at: formatTimestamp(version.released_at)
+          }
+        })
+        return version
+      }, inTransaction)
+
+      const remove = Effect.fn("Versions.delete")(function* (productId: string, id: string) {
+        yield* products.catalogChanged(productId)
+        const [version] = yield* sql<ProductVersion>`
+          DELETE FROM product_versions WHERE id = ${id} AND product_id = ${productId} RETURNING ${columns}`
+        if (version === undefined) return yield* notFound(id)
+        yield* events.append({
+          event_type: "product_version.deleted",
+          resource_type: "product_version",
+          resource_id: id,
+          metadata: { product_id: productId, version: version.version }
+        })
+      }, inTransaction)
+
+      return Versions.of({ list, get, create, delete: remove })
+    })
+  )
+}

@@ -1,0 +1,120 @@
+/**
+ * The server half of `Decoding`: what is wrong with a request, in the order in which it is answered. First the body as JSON and
+ * the query, then a path that names nothing, then the body's fields.
+ *
+ * An id in a path and a query parameter may be any text; what no row could hold is answered here, so that no statement ever
+ * carries it.
+ */
+import { Context, Effect, Layer, Option, Result, SchemaAST } from "effect"
+import { HttpRouter, HttpServerRequest } from "effect/http"
+import { type HttpApiEndpoint, HttpApiError, type HttpApiGroup } from "effect/http-api"
+import { type Refusal, refuse } from "../api/Failure.ts"
+import { PathIds } from "../api/PathIds.ts"
+import { Decoding, PathTables } from "../api/Requests.ts"
+import { isStorable } from "../api/Text.ts"
+import { bytesOf } from "./Intake.ts"
+import { bodyFault, type JsonFault, parseBody } from "./JsonText.ts"
+import { bodyRefusal, queryRefusal } from "./RequestFaults.ts"
+
+type DecodingRefusal = Refusal<"INVALID_JSON" | "INVALID_QUERY" | "VALIDATION_ERROR" | "NOT_FOUND">
+
+export const layer: Layer.Layer<Decoding, never, PathIds> = Layer.effect(
+  Decoding,
+  Effect.gen(function* () {
+    const refusalOf = yield* makeRefusalOf
+    return (handler, { endpoint, group }) => {
+      const takesBody = endpoint.payload.size > 0
+      const tables = tablesOf(endpoint, group)
+      const parameters = queryNames(endpoint)
+      const decoded = Effect.catch(handler, (error: unknown) =>
+        HttpApiError.HttpApiSchemaError.is(error)
+          ? Effect.flatMap(refusalOf(error, tables), Effect.fail)
+          : Effect.fail(error as DecodingRefusal)
+      )
+      const checked = Effect.withFiber<Effect.Success<typeof decoded>, DecodingRefusal, HttpRouter.Provided>(
+        (fiber) => {
+          const context = fiber.context as Context.Context<HttpRouter.Provided>
+          const refusal =
+            unstorableParameter(Context.getUnsafe(context, HttpServerRequest.ParsedSearchParams), parameters) ??
+            unstorableId(Context.getUnsafe(context, HttpRouter.RouteContext).params)
+          return refusal === undefined ? decoded : Effect.fail(refusal)
+        }
+      )
+      return takesBody ? Effect.andThen(checkBody, checked) : checked
+    }
+  })
+)
+
+const invalidJson = ({ message, detail }: JsonFault) => refuse("INVALID_JSON", message, detail)
+
+// The body was read by `Intake`.
+const checkBody = Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) =>
+  Effect.flatMap(bytesOf(request), (bytes) => {
+    const fault = bodyFault(bytes)
+    return fault === undefined ? Effect.void : Effect.fail(invalidJson(fault))
+  })
+)
+
+const makeRefusalOf = Effect.gen(function* () {
+  const pathIds = yield* PathIds
+
+  const unknownId = Effect.fnUntraced(function* (tables: Tables) {
+    const { params } = yield* HttpRouter.RouteContext
+    for (const [param, table] of tables) {
+      if (!(yield* pathIds.exists(table, params[param] ?? ""))) return notFound(param)
+    }
+    return undefined
+  })
+
+  return Effect.fnUntraced(function* (error: HttpApiError.HttpApiSchemaError, tables: Tables) {
+    if (error.kind === "Query") return queryRefusal(error.cause.issue) as DecodingRefusal
+    // What the service itself got wrong: an answer that is not what the contract says.
+    if (error.kind !== "Payload") return yield* Effect.die(error)
+    const request = yield* HttpServerRequest.HttpServerRequest
+    const body = parseBody(yield* Effect.orDie(request.text))
+    if (Result.isFailure(body)) return invalidJson(body.failure)
+    const refusal = bodyRefusal(error.cause.issue, body.success)
+    return refusal.code === "INVALID_JSON" ? refusal : ((yield* unknownId(tables)) ?? refusal)
+  })
+})
+
+type Tables = ReadonlyArray<readonly [param: string, table: string]>
+
+const tablesOf = (endpoint: HttpApiEndpoint.Top, group: HttpApiGroup.Top): Tables => {
+  const tables = Option.orElse(Context.getOption(endpoint.annotations, PathTables), () =>
+    Context.getOption(group.annotations, PathTables)
+  )
+  const params = endpoint.path.split("/").filter((segment) => segment.startsWith(":"))
+  return Object.entries(Option.getOrElse(tables, () => ({}))).filter(([param]) => params.includes(`:${param}`))
+}
+
+const queryNames = (endpoint: HttpApiEndpoint.Top): ReadonlyArray<string> => {
+  const ast = endpoint.query === undefined ? undefined : SchemaAST.toEncoded(endpoint.query.ast)
+  return ast?._tag === "Objects" ? ast.propertySignatures.map(({ name }) => String(name)) : []
+}
+
+const unstorableId = (params: { readonly [param: string]: string | undefined }) => {
+  for (const param in params) {
+    if (!isStorable(params[param] ?? "")) return notFound(param)
+  }
+  return undefined
+}
+
+const unstorableParameter = (
+  given: { readonly [name: string]: string | ReadonlyArray<string> },
+  parameters: ReadonlyArray<string>
+) => {
+  for (const name of parameters) {
+    const value = given[name]
+    if (typeof value === "string" && !isStorable(value)) {
+      return refuse(
+        "INVALID_QUERY",
+        `The query parameter ${name} is not valid: expected text without NUL characters.`,
+        name
+      )
+    }
+  }
+  return undefined
+}
+
+const notFound = (param: string) => refuse("NOT_FOUND", `Nothing has the ${param} that the path gives.`, param)

@@ -1,0 +1,122 @@
+/**
+ * Lets a management request in, or says why not: the token, then where it comes from, then its scopes.
+ *
+ * What must stay true: a key's revocation, deactivation or changed scope holds on every node within a second of its commit
+ * (`KnownKeys` judges by what the database said less than 500 ms before the request came), and every refusal has its own
+ * code, in the order of the checks. The security scheme of the contract half serves the document; the header is read here,
+ * because the scheme alone cannot tell a missing token from a malformed one.
+ */
+import { Clock, Context, Effect, Layer, Option, Result } from "effect"
+import { HttpEffect, HttpServerRequest, HttpServerResponse } from "effect/http"
+import type { HttpApiEndpoint } from "effect/http-api"
+import { IpNetwork, NetAddress } from "effect/net"
+import { statuses } from "../api/ErrorCode.ts"
+import { type Refusal, refuse } from "../api/Failure.ts"
+import { RequestContext } from "../api/RequestContext.ts"
+import { authorizationHeader } from "../auth/AuthorizationHeader.ts"
+import { ApiKeyCache, type CachedApiKey } from "../auth/apiKeys/ApiKeyCache.ts"
+import { CurrentActor, type Principal } from "../auth/CurrentActor.ts"
+import { ManagementAuthorization, RequiredScopes } from "../auth/Management.ts"
+import { Oidc } from "../auth/oidc/Oidc.ts"
+import { RateLimits } from "../auth/rateLimits/RateLimits.ts"
+import * as Tokens from "../auth/Tokens.ts"
+import { sha256 } from "../signing/Digest.ts"
+
+export const layer = Layer.effect(
+  ManagementAuthorization,
+  Effect.gen(function* () {
+    const keys = yield* ApiKeyCache
+    const oidc = yield* Oidc
+    const limits = yield* RateLimits
+
+    const ofKey = Effect.fnUntraced(function* (hash: Uint8Array) {
+      const found = yield* keys.find(hash)
+      if (Option.isNone(found)) {
+        return yield* refuse("TOKEN_INVALID", "The API token is unknown or revoked: use another one.")
+      }
+      const key = found.value
+      const refusal = refusalOf(key, yield* Clock.currentTimeMillis, (yield* RequestContext).clientAddress)
+      if (refusal !== undefined) return yield* refusal
+      yield* keys.used(key.id)
+      return { actor: { actor_type: "api_key", actor_id: key.id }, scopes: key.scopes } satisfies Principal as Principal
+    })
+
+    const authenticate = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest) {
+      const { scheme, credential, repeated } = authorizationHeader(request)
+      if (repeated) return yield* malformed()
+      if (scheme === "" || (scheme === "bearer" && credential === "")) {
+        return yield* refuse("TOKEN_MISSING", "Send an API token: Authorization: Bearer <API_TOKEN>.")
+      }
+      if (scheme !== "bearer") return yield* malformed()
+      // The bytes as they came: of header text, each character is one.
+      const hash = sha256(Buffer.from(credential, "latin1"))
+      const isKey = Option.isSome(Tokens.parse(credential)) || (yield* keys.isBootstrap(hash))
+      return isKey ? yield* ofKey(hash) : yield* oidc.authenticate(credential)
+    })
+
+    const authorize = Effect.fnUntraced(function* (endpoint: HttpApiEndpoint.Top) {
+      const { actor, scopes } = yield* authenticate(yield* HttpServerRequest.HttpServerRequest).pipe(
+        Effect.tapError((refusal) => (isFailed(refusal) ? limits.failure : Effect.void))
+      )
+      const context = yield* RequestContext
+      context.actor = actor.actor_id
+      yield* limits.management(`${actor.actor_type} ${actor.actor_id}`)
+      const required = Option.getOrElse(
+        Context.getOption(endpoint.annotations, RequiredScopes),
+        () => ["admin"] as const
+      )
+      if (scopes.has("admin") || required.every((scope) => scopes.has(scope))) return actor
+      const needed = required.join(", ")
+      return yield* refuse(
+        "TOKEN_SCOPE_DENIED",
+        `The API token lacks a scope that this operation needs: ${needed}.`,
+        needed
+      )
+    }, Effect.tapError(challenge))
+
+    return ManagementAuthorization.of({
+      ApiToken: (handler, { endpoint }) =>
+        Effect.flatMap(authorize(endpoint), (actor) => Effect.provideService(handler, CurrentActor, actor))
+    })
+  })
+)
+
+const malformed = () =>
+  refuse("TOKEN_MALFORMED", "The Authorization header holds no API token: send it once, whole, as Bearer <API_TOKEN>.")
+
+/** Whether there was a credential and it was no good. */
+const isFailed = ({ code }: Refusal): boolean => code !== "TOKEN_MISSING" && statuses[code] === 401
+
+const refusalOf = (key: CachedApiKey, now: number, address: string | undefined) => {
+  if (!key.is_active) return refuse("TOKEN_INACTIVE", "The API key is inactive: activate it or use another one.")
+  if (key.expires_at !== undefined && key.expires_at <= now) {
+    return refuse("TOKEN_EXPIRED", "The API key has expired: use another one.")
+  }
+  return admits(key, address)
+    ? undefined
+    : refuse("TOKEN_ADDRESS_BLOCKED", "The API key may not be used from this address.", address)
+}
+
+/** Whether the key may be used from an address. An address that is not known is in no network. */
+const admits = ({ networks }: CachedApiKey, address: string | undefined): boolean => {
+  if (networks.length === 0) return true
+  const parsed = NetAddress.ipFromString(address ?? "")
+  if (Result.isFailure(parsed)) return false
+  // A socket that serves both families shows IPv4 clients as ::ffff:a.b.c.d.
+  const canonical = NetAddress.toCanonical(parsed.success)
+  return networks.some((network) => IpNetwork.contains(network, canonical))
+}
+
+/** The WWW-Authenticate header that goes with a refusal (RFC 6750, section 3). */
+const challenge = ({ code, detail }: Refusal) => {
+  if (code === "RATE_LIMITED" || code === "NOT_READY") return Effect.void
+  const error =
+    code === "TOKEN_SCOPE_DENIED"
+      ? `, error="insufficient_scope", scope="${detail?.replaceAll(",", "")}"`
+      : code === "TOKEN_MISSING"
+        ? ""
+        : ', error="invalid_token"'
+  return HttpEffect.appendPreResponseHandler((_request, response) =>
+    Effect.succeed(HttpServerResponse.setHeader(response, "www-authenticate", `Bearer realm="licensing"${error}`))
+  )
+}

@@ -1,0 +1,60 @@
+/**
+ * What holds for every answer, whichever way its request went: the request id, the client's address, the headers, and what is noted
+ * of it in metrics, for operators and for the feed. Plain functions, since they run for each request.
+ */
+import { Effect } from "effect"
+import { Refusals } from "../activities/Refusals.ts"
+import { Identifiers } from "../api/Identifier.ts"
+import type { RequestContext } from "../api/RequestContext.ts"
+import type { RequestHead } from "../api/RequestHead.ts"
+import { Settings } from "../config/Config.ts"
+import { RecentErrors } from "../ops/RecentErrors.ts"
+import { Shutdown } from "../system/Shutdown.ts"
+import { LoadStatistics } from "../telemetry/LoadStatistics.ts"
+import { clientAddress } from "./ClientAddress.ts"
+import { makeCors } from "./Cors.ts"
+import { makeRequestMetrics, type ResponseSummary } from "./RequestMetrics.ts"
+import { type BareResponse, makeResponseHeaders } from "./ResponseHeaders.ts"
+
+/** A caller's own X-Request-Id that is taken over. */
+const inboundId = /^[A-Za-z0-9_-]{8,64}$/
+
+export type Responses = Effect.Success<typeof makeResponses>
+
+export const makeResponses = Effect.gen(function* () {
+  const { baseUrl, corsOrigins, trustedProxies } = yield* Settings
+  const identifiers = yield* Identifiers
+  const shutdown = yield* Shutdown
+  const errors = yield* RecentErrors
+  const refusals = yield* Refusals
+  const count = yield* makeRequestMetrics
+  const served = yield* LoadStatistics
+  const cors = makeCors(corsOrigins)
+  const headersOf = makeResponseHeaders(baseUrl, cors)
+
+  return {
+    cors,
+    /** From the connection's peer and the request's headers. */
+    addressOf: clientAddress(trustedProxies),
+    /** The id of a request with these headers. Waits for nothing. */
+    requestId: ({ "x-request-id": inbound }: RequestHead["headers"]): Effect.Effect<string> =>
+      inbound !== undefined && inboundId.test(inbound) ? Effect.succeed(inbound) : identifiers.make("request"),
+    /** Notes an answer that is about to be sent, and gives it its headers. */
+    finish: (
+      request: RequestHead,
+      answer: BareResponse,
+      answered: ResponseSummary,
+      context: RequestContext,
+      nowMillis: number
+    ) => {
+      count(answered)
+      served.requests++
+      const { actor: _, refused, ...rest } = answered
+      if (refused !== undefined) {
+        errors.note({ ...rest, refused, request_id: context.requestId, occurred_at: nowMillis })
+        refusals.note(context, refused, nowMillis)
+      }
+      return headersOf(request, answer, context, shutdown.underway)
+    }
+  }
+})

@@ -1,0 +1,294 @@
+/**
+ * What commands may need beyond the loaded state: a device or lease among very many, an event id used before, a feature, a version.
+ * A look-up always follows the load of the state it adds to: what changes in between raises a revision, and the fence sees it.
+ */
+import { Context, Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql"
+import { makeBatcher } from "../../postgres/Batcher.ts"
+import { columns, instant } from "../../postgres/Parameters.ts"
+import { present } from "../../postgres/Sql.ts"
+import type {
+  BindingName,
+  CountedUsage,
+  DeviceRecord,
+  FeatureRecord,
+  LinkKind,
+  LinkRecord,
+  PolicyRecord,
+  Revisions
+} from "../model/LicenseRecords.ts"
+import { silenceMillisMax } from "../rules/Lifecycle.ts"
+import type { CachedDevice } from "./CommittedState.ts"
+import {
+  type CachedDeviceRow,
+  cachedDeviceColumns,
+  cachedDeviceOf,
+  deviceColumns,
+  deviceOf,
+  endsAfter,
+  holdsSlot,
+  joinDeviceLease,
+  type LicenseOwned,
+  lastHeardAt,
+  licenseDependencies,
+  listStatusOf,
+  type Nullable,
+  resettableListStatuses,
+  revisionColumns
+} from "./LicenseRows.ts"
+
+interface WantedDevice {
+  readonly licenseId: string
+  readonly binding: BindingName
+}
+
+interface WantedUsage {
+  readonly licenseId: string
+  readonly eventId: string
+}
+
+interface WantedLease {
+  readonly licenseId: string
+  readonly tokenHash: string
+}
+
+/** Devices of a license that were looked up with their leases, and the revisions of the license as of which that holds. */
+interface VersionedDevices {
+  readonly held: ReadonlyArray<CachedDevice>
+  readonly asOf: Revisions
+}
+
+/** Devices with their live leases: those that were asked for, and when the first of the others is due. */
+interface DueDevices {
+  readonly found: ReadonlyArray<CachedDevice>
+  readonly next: number
+}
+
+export interface Lookups {
+  /** The device with this binding. */
+  device(wanted: WantedDevice): Effect.Effect<VersionedDevices | undefined>
+  counted(wanted: WantedUsage): Effect.Effect<CountedUsage | undefined>
+  deviceById(licenseId: string, id: string): Effect.Effect<CachedDevice | undefined>
+  /** All that are active, but for their leases. */
+  activeDevices(licenseId: string): Effect.Effect<ReadonlyArray<DeviceRecord>>
+  /** Containers that hold a slot. */
+  activeContainers(licenseId: string): Effect.Effect<number>
+  /** The devices whose activation lapses before an instant unless it is validated, and when the next one after them does. */
+  silent(licenseId: string, policy: PolicyRecord, before: number): Effect.Effect<DueDevices>
+  /** The device that holds or held a lease, beside that lease in whatever state and the one that it holds now. */
+  leaseByToken(wanted: WantedLease): Effect.Effect<VersionedDevices | undefined>
+  /** Live leases that end before an instant, and when the next one after them does; all, where no instant is given. */
+  ending(licenseId: string, before: number | undefined): Effect.Effect<DueDevices>
+  liveLeases(licenseId: string): Effect.Effect<number>
+  /** How many devices of the license are in a state that a reset moves. */
+  resettable(licenseId: string): Effect.Effect<number>
+  feature(featureId: string): Effect.Effect<FeatureRecord | undefined>
+  link(kind: LinkKind, id: string): Effect.Effect<LinkRecord | undefined>
+  /** Release instants by version: those of the given catalog revision or newer. */
+  versions(productId: string, catalogRevision: number): Effect.Effect<ReadonlyMap<string, number>>
+}
+
+export class LicenseLookups extends Context.Service<
+  LicenseLookups,
+  Lookups & {
+    /** The same within the running transaction, which has locked the license: they wait for no other connection. */
+    readonly within: Lookups
+  }
+>()("licensing/licenses/engine/LicenseLookups") {
+  static readonly layer = Layer.effect(
+    LicenseLookups,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { ask: device } = yield* makeBatcher({ lanes: 2, batchMax: 256, run: devicesOf(sql) })
+      const { ask: leaseByToken } = yield* makeBatcher({ lanes: 2, batchMax: 256, run: leasesOf(sql) })
+      const { ask: counted } = yield* makeBatcher({ lanes: 2, batchMax: 256, run: countedOf(sql) })
+
+      const deviceById = Effect.fnUntraced(function* (licenseId: string, id: string) {
+        const [row] = yield* sql<CachedDeviceRow>`
+          SELECT ${sql.literal(cachedDeviceColumns)} FROM devices d ${sql.literal(joinDeviceLease)}
+          WHERE d.id = ${id} AND d.license_id = ${licenseId}`
+        return row && cachedDeviceOf(row)
+      }, Effect.orDie)
+
+      const activeDevices = Effect.fnUntraced(function* (licenseId: string) {
+        const rows = yield* sql<Nullable<DeviceRecord> & LicenseOwned>`
+          SELECT ${sql.literal(deviceColumns)} FROM devices d WHERE d.license_id = ${licenseId}
+            AND d.listed_as = ${listStatusOf("active")} AND d.status = 'active'`
+        return rows.map(deviceOf)
+      }, Effect.orDie)
+
+      const activeContainers = Effect.fnUntraced(function* (licenseId: string) {
+        const [row] = yield* sql<{ readonly count: number }>`
+          SELECT count(*) AS count FROM devices d
+          WHERE d.license_id = ${licenseId} AND ${sql.literal(holdsSlot)} AND d.binding_kind = 'container'`
+        return row!.count
+      }, Effect.orDie)
+
+      const silent = Effect.fnUntraced(function* (licenseId: string, policy: PolicyRecord, before: number) {
+        const heardBefore = instant(before - silenceMillisMax(policy))
+        const [row] = yield* sql<{ readonly found: number; readonly next: number | null }>`
+          SELECT count(*) FILTER (WHERE heard_at < ${heardBefore}) AS found, min(heard_at) FILTER (WHERE heard_at >= ${heardBefore}) AS next
+          FROM (${heard(sql, licenseId, "")}) AS heard`
+        const { found, next } = row!
+        const rows =
+          found === 0
+            ? []
+            : yield* sql<CachedDeviceRow>`
+                SELECT ${sql.literal(cachedDeviceColumns)} FROM (${heard(sql, licenseId, "d.*, ")}) AS d ${sql.literal(joinDeviceLease)}
+                WHERE d.heard_at < ${heardBefore}`
+        return {
+          found: rows.map(cachedDeviceOf),
+          next: next === null ? Number.POSITIVE_INFINITY : next + silenceMillisMax(policy)
+        }
+      }, Effect.orDie)
+
+      const ending = Effect.fnUntraced(function* (licenseId: string, before: number | undefined) {
+        const live = sql`FROM leases e WHERE e.license_id = ${licenseId} AND e.status = 'live'`
+        const end = before === undefined ? undefined : instant(before)
+        const due = sql.literal(endsAfter)
+        const rows = yield* sql<CachedDeviceRow>`
+          SELECT ${sql.literal(cachedDeviceColumns)}
+          FROM (SELECT * ${live} ${end === undefined ? sql`` : sql`AND ${due} < ${end} AND e.expires_at < ${end}`}) AS e
+          JOIN devices d ON d.id = e.device_id`
+        const [later] =
+          end === undefined
+            ? []
+            : yield* sql<{
+                readonly next: number | null
+              }>`
+                SELECT least((SELECT min(e.expires_at) ${live} AND ${due} < ${end} AND e.expires_at >= ${end}),
+                  (SELECT min(${due}) ${live} AND ${due} >= ${end})) AS next`
+        return { found: rows.map(cachedDeviceOf), next: later?.next ?? Number.POSITIVE_INFINITY }
+      }, Effect.orDie)
+
+      const liveLeases = Effect.fnUntraced(function* (licenseId: string) {
+        const [row] = yield* sql<{ readonly count: number }>`
+          SELECT count(*) AS count FROM leases WHERE license_id = ${licenseId} AND status = 'live'`
+        return row!.count
+      }, Effect.orDie)
+
+      const feature = Effect.fnUntraced(function* (featureId: string) {
+        const [row] = yield* sql<FeatureRecord>`SELECT id, product_id, code, name FROM features WHERE id = ${featureId}`
+        return row
+      }, Effect.orDie)
+
+      const resettable = Effect.fnUntraced(function* (licenseId: string) {
+        const [row] = yield* sql<{ readonly count: number }>`
+          SELECT count(*) AS count FROM devices
+          WHERE license_id = ${licenseId} AND listed_as = ANY(${columns.text(resettableListStatuses)})`
+        return row!.count
+      }, Effect.orDie)
+
+      const link = Effect.fnUntraced(function* (kind: LinkKind, id: string) {
+        const [row] = yield* sql<Nullable<LinkRecord>>`SELECT ${sql.literal(linkColumns[kind])} WHERE id = ${id}`
+        return row === undefined ? undefined : present<LinkRecord>({ ...row, kind })
+      }, Effect.orDie)
+
+      const catalogs = new Map<string, { readonly revision: number; readonly versions: ReadonlyMap<string, number> }>()
+      const versions = Effect.fnUntraced(function* (productId: string, catalogRevision: number) {
+        const cached = catalogs.get(productId)
+        if (cached?.revision === catalogRevision) return cached.versions
+        const rows = yield* sql<{ readonly version: string; readonly released_at: number }>`
+          SELECT version, released_at FROM product_versions WHERE product_id = ${productId}`
+        const read = new Map(rows.map((row) => [row.version, row.released_at]))
+        catalogs.set(productId, { revision: catalogRevision, versions: read })
+        return read
+      }, Effect.orDie)
+
+      const lookups: Lookups = {
+        device,
+        counted,
+        deviceById,
+        activeDevices,
+        activeContainers,
+        silent,
+        leaseByToken,
+        ending,
+        liveLeases,
+        resettable,
+        feature,
+        link,
+        versions
+      }
+      const within: Lookups = {
+        ...lookups,
+        device: alone(devicesOf(sql)),
+        counted: alone(countedOf(sql)),
+        leaseByToken: alone(leasesOf(sql))
+      }
+      return LicenseLookups.of({ ...lookups, within })
+    })
+  )
+}
+
+const alone =
+  <Wanted, Found>(run: (wanted: ReadonlyArray<Wanted>) => Effect.Effect<ReadonlyArray<Found>>) =>
+  (wanted: Wanted): Effect.Effect<Found> =>
+    Effect.map(run([wanted]), ([found]) => found!)
+
+/** When the activated devices of a license were heard of last. */
+const heard = (sql: SqlClient.SqlClient, licenseId: string, columns: string) => sql`
+  SELECT ${sql.literal(columns)} ${sql.literal(lastHeardAt)} AS heard_at FROM devices d
+  WHERE d.license_id = ${licenseId} AND ${sql.literal(holdsSlot)}`
+
+const linkColumns: { readonly [K in LinkKind]: string } = {
+  customer: "id, NULL AS product_id, NULL AS subscription_id FROM customers",
+  order: "id, product_id, subscription_id FROM orders",
+  subscription: "id, product_id, NULL AS subscription_id FROM subscriptions"
+}
+
+const devicesOf = (sql: SqlClient.SqlClient) =>
+  Effect.fnUntraced(function* (wanted: ReadonlyArray<WantedDevice>) {
+    const rows = yield* sql<VersionedDeviceRow>`
+      SELECT wanted.ordinal, ${sql.literal(revisionColumns)}, ${sql.literal(cachedDeviceColumns)}
+      FROM unnest(${columns.text(wanted.map(({ licenseId }) => licenseId))}, ${columns.text(wanted.map(({ binding }) => binding.kind))},
+        ${columns.text(wanted.map(({ binding }) => binding.key))}) WITH ORDINALITY AS wanted (license_id, kind, key, ordinal)
+      JOIN devices d ON d.license_id = wanted.license_id AND d.binding_kind = wanted.kind AND d.binding_key = wanted.key
+      JOIN licenses l ON l.id = wanted.license_id ${sql.literal(licenseDependencies)} ${sql.literal(joinDeviceLease)}`
+    return versionedDevices(wanted, rows)
+  }, Effect.orDie)
+
+const leasesOf = (sql: SqlClient.SqlClient) =>
+  Effect.fnUntraced(function* (wanted: ReadonlyArray<WantedLease>) {
+    const rows = yield* sql<VersionedDeviceRow>`
+      SELECT wanted.ordinal, ${sql.literal(revisionColumns)}, ${sql.literal(cachedDeviceColumns)}
+      FROM unnest(${columns.text(wanted.map(({ licenseId }) => licenseId))},
+        ${columns.bytea(wanted.map(({ tokenHash }) => Buffer.from(tokenHash, "hex")))}) WITH ORDINALITY AS wanted (license_id, token_hash, ordinal)
+      JOIN leases named ON named.token_hash = wanted.token_hash AND named.license_id = wanted.license_id
+      JOIN devices d ON d.id = named.device_id
+      JOIN licenses l ON l.id = wanted.license_id ${sql.literal(licenseDependencies)}
+      CROSS JOIN LATERAL (
+        SELECT named.* UNION ALL
+        SELECT * FROM leases WHERE device_id = d.id AND status = 'live' AND id <> named.id
+      ) AS e`
+    return versionedDevices(wanted, rows)
+  }, Effect.orDie)
+
+type VersionedDeviceRow = CachedDeviceRow & Revisions & { readonly ordinal: number }
+
+/** What was found of each that was wanted; nothing is told of the license of one that was not found. */
+const versionedDevices = (
+  wanted: ReadonlyArray<unknown>,
+  rows: ReadonlyArray<VersionedDeviceRow>
+): ReadonlyArray<VersionedDevices | undefined> => {
+  const found = Map.groupBy(rows, ({ ordinal }) => ordinal)
+  return wanted.map((_, index) => {
+    const own = found.get(index + 1)
+    if (own === undefined) return undefined
+    const { license, policy, catalog } = own[0]!
+    return { held: own.map(cachedDeviceOf), asOf: { license, policy, catalog } }
+  })
+}
+
+/** An event id stays used when its feature is deleted: then no code is the one that it was used with. */
+const countedOf = (sql: SqlClient.SqlClient) =>
+  Effect.fnUntraced(function* (wanted: ReadonlyArray<WantedUsage>) {
+    const rows = yield* sql<CountedUsage & { readonly ordinal: number }>`
+      SELECT wanted.ordinal, coalesce(f.code, '') AS feature_code, u.amount
+      FROM unnest(${columns.text(wanted.map(({ licenseId }) => licenseId))}, ${columns.text(wanted.map(({ eventId }) => eventId))})
+        WITH ORDINALITY AS wanted (license_id, event_id, ordinal)
+      JOIN usage_ledger u ON u.license_id = wanted.license_id AND u.event_id = wanted.event_id
+      LEFT JOIN features f ON f.id = u.feature_id`
+    const found = new Map(rows.map(({ ordinal, ...row }) => [ordinal, row]))
+    return wanted.map((_, index) => found.get(index + 1))
+  }, Effect.orDie)

@@ -1,0 +1,217 @@
+/** The columns of a license and what hangs on it, and how rows become the records that rules read. */
+
+import { present } from "../../postgres/Sql.ts"
+import type { DeviceStatus } from "../model/Device.ts"
+import type { Assignment, DeviceRecord, LeaseRecord, LicenseRecord, PolicyRecord } from "../model/LicenseRecords.ts"
+import { resettableStatuses } from "../rules/DeviceTransitions.ts"
+import { silenceMillisMax } from "../rules/Lifecycle.ts"
+import { type CachedDevice, CommittedState } from "./CommittedState.ts"
+
+/** A row as SQL gives it: columns without a value are null. */
+export type Nullable<A> = {
+  readonly [K in keyof A]-?: Exclude<A[K], undefined> | (undefined extends A[K] ? null : never)
+}
+
+export interface LicenseOwned {
+  readonly license_id: string
+}
+
+/** Devices that are loaded with a license, all with their leases or, where it has more, none: they are looked up when they appear. */
+const devicesLoaded = 64
+
+/** Whether the license `l` has more devices than are loaded. */
+export const hasManyDevices = `EXISTS (SELECT FROM devices WHERE license_id = l.id OFFSET ${devicesLoaded})`
+
+export const licenseColumns = `l.id, l.product_id, l.policy_id, l.customer_id, l.order_id, l.subscription_id,
+  encode(l.key_hash, 'hex') AS key_hash, l.license_key_prefix, l.license_key_last4, l.status, l.customer_email, l.customer_name,
+  l.starts_at, l.expires_at, l.maintenance_expires_at, l.active_device_count, l.times_activated, l.times_transferred,
+  l.total_consumptions, l.entitlement_counter, l.metadata, l.revision, l.created_at, l.updated_at`
+
+/** As one JSON-free row beside the license's: the names are prefixed, for both tables have an id and a revision. */
+export const policyColumns = `p.license_type, p.max_activations, p.max_floating_users, p.max_container_instances,
+  p.floating_timeout_minutes, p.grace_period_days, p.validation_interval_minutes, p.require_heartbeat,
+  p.allow_offline_activation, p.offline_grace_days, p.allow_vm, p.allow_container, p.max_transfers,
+  p.revision AS policy_revision, p.entitlement_counter AS policy_entitlement_counter`
+
+export const deviceColumns = `d.license_id, d.id, d.binding_kind, d.binding_key, d.fingerprint, d.hostname, d.os, d.ip_address,
+  d.container_id, d.cluster_id, d.namespace, d.pod_name, d.is_vm, d.is_container, d.status, d.holds_slot, d.activated_at,
+  d.first_seen_at, d.last_seen_at, d.last_validated_at, d.metadata, d.created_at, d.updated_at`
+
+/** What a device is listed as, by its status: which of the two it is that seats move devices between, no index tells. */
+export const listStatusOf = (status: DeviceStatus): string =>
+  status === "active" || status === "deactivated" ? "either" : status
+
+/** Whether a device `d` holds a slot, worded as the index is that leads to those of a license. */
+export const holdsSlot = "d.listed_as = 'either' AND d.holds_slot"
+
+/** What devices that a reset moves are listed as. */
+export const resettableListStatuses: ReadonlyArray<string> = Array.from(new Set(resettableStatuses.map(listStatusOf)))
+
+/** When a device `d` was heard of last, as far as heartbeats go. */
+export const lastHeardAt = `coalesce(greatest(d.last_validated_at, d.activated_at), 'epoch')`
+
+export const leaseColumns = `e.license_id, e.id, e.device_id, encode(e.token_hash, 'hex') AS token_hash, e.status,
+  e.checked_out_at, e.heartbeat_at, e.expires_at, e.ended_at`
+
+/** What a license `l` depends on: its policy `p` and its product. */
+export const licenseDependencies = "JOIN policies p ON p.id = l.policy_id JOIN products ON products.id = l.product_id"
+
+export const revisionColumns = "l.revision AS license, p.revision AS policy, products.catalog_revision AS catalog"
+
+type PolicyRow = Nullable<Omit<PolicyRecord, "id" | "revision" | "entitlement_counter">>
+
+export type LoadedLicense = Nullable<LicenseRecord> &
+  PolicyRow & {
+    readonly policy_revision: number
+    readonly policy_entitlement_counter: number
+    readonly catalog_revision: number
+    readonly is_crowded: boolean
+    /** When the first of all live leases ends. */
+    readonly lapsing_from: number | null
+    /** No device that holds a slot was heard of before this instant. */
+    readonly heard_from: number
+  }
+
+export const licenseOf = (row: Nullable<LicenseRecord>): LicenseRecord =>
+  present<LicenseRecord>({
+    id: row.id,
+    product_id: row.product_id,
+    policy_id: row.policy_id,
+    customer_id: row.customer_id,
+    order_id: row.order_id,
+    subscription_id: row.subscription_id,
+    key_hash: row.key_hash,
+    license_key_prefix: row.license_key_prefix,
+    license_key_last4: row.license_key_last4,
+    status: row.status,
+    customer_email: row.customer_email,
+    customer_name: row.customer_name,
+    starts_at: row.starts_at,
+    expires_at: row.expires_at,
+    maintenance_expires_at: row.maintenance_expires_at,
+    active_device_count: row.active_device_count,
+    times_activated: row.times_activated,
+    times_transferred: row.times_transferred,
+    total_consumptions: row.total_consumptions,
+    entitlement_counter: row.entitlement_counter,
+    metadata: row.metadata,
+    revision: row.revision,
+    created_at: row.created_at,
+    updated_at: row.updated_at
+  })
+
+export const policyOf = (row: LoadedLicense): PolicyRecord =>
+  present<PolicyRecord>({
+    id: row.policy_id,
+    license_type: row.license_type,
+    max_activations: row.max_activations,
+    max_floating_users: row.max_floating_users,
+    max_container_instances: row.max_container_instances,
+    floating_timeout_minutes: row.floating_timeout_minutes,
+    grace_period_days: row.grace_period_days,
+    validation_interval_minutes: row.validation_interval_minutes,
+    require_heartbeat: row.require_heartbeat,
+    allow_offline_activation: row.allow_offline_activation,
+    offline_grace_days: row.offline_grace_days,
+    allow_vm: row.allow_vm,
+    allow_container: row.allow_container,
+    max_transfers: row.max_transfers,
+    revision: row.policy_revision,
+    entitlement_counter: row.policy_entitlement_counter
+  })
+
+/** A row without the license that owns it. */
+const owned = <A extends object>({ license_id: _, ...row }: Nullable<A> & LicenseOwned): A => present<A>(row as never)
+
+/** Looked up with nearly each request of a large license: member by member, for to leave some out of many makes a slow object. */
+export const deviceOf = (row: Nullable<DeviceRecord>): DeviceRecord =>
+  present<DeviceRecord>({
+    id: row.id,
+    binding_kind: row.binding_kind,
+    binding_key: row.binding_key,
+    fingerprint: row.fingerprint,
+    hostname: row.hostname,
+    os: row.os,
+    ip_address: row.ip_address,
+    container_id: row.container_id,
+    cluster_id: row.cluster_id,
+    namespace: row.namespace,
+    pod_name: row.pod_name,
+    is_vm: row.is_vm,
+    is_container: row.is_container,
+    status: row.status,
+    holds_slot: row.holds_slot,
+    activated_at: row.activated_at,
+    first_seen_at: row.first_seen_at,
+    last_seen_at: row.last_seen_at,
+    last_validated_at: row.last_validated_at,
+    metadata: row.metadata,
+    created_at: row.created_at,
+    updated_at: row.updated_at
+  })
+
+const leaseOf = (row: Nullable<LeaseRecord> & LicenseOwned): LeaseRecord => owned<LeaseRecord>(row)
+
+/** A device `d` beside a lease `e` of it, or none. */
+export const cachedDeviceColumns = `${deviceColumns}, e.id AS lease_id, encode(e.token_hash, 'hex') AS lease_token_hash,
+  e.status AS lease_status, e.checked_out_at AS lease_checked_out_at, e.heartbeat_at AS lease_heartbeat_at,
+  e.expires_at AS lease_expires_at, e.ended_at AS lease_ended_at`
+
+/** No device of a license `l` that holds a slot was heard of before this instant: what the heartbeat sweep has noted. */
+export const earliestHeardAt = "coalesce(l.heartbeat_from, l.created_at)"
+
+/** No live lease `e` ends before this instant: what indexes hold in place of the end, which each heartbeat moves. */
+export const endsAfter = "coalesce(e.sweep_at, e.checked_out_at)"
+
+/** The live lease `e` that a device `d` has, if it has one. */
+export const joinDeviceLease = "LEFT JOIN leases e ON e.device_id = d.id AND e.status = 'live'"
+
+type HeldLease = {
+  readonly [K in keyof Required<Omit<LeaseRecord, "device_id">> as `lease_${K}`]: LeaseRecord[K] | null
+}
+
+export type CachedDeviceRow = Nullable<DeviceRecord> & LicenseOwned & HeldLease
+
+export const cachedDeviceOf = (row: CachedDeviceRow): CachedDevice => ({
+  device: deviceOf(row),
+  lease:
+    row.lease_id === null
+      ? undefined
+      : present<LeaseRecord>({
+          id: row.lease_id,
+          device_id: row.id,
+          token_hash: row.lease_token_hash!,
+          status: row.lease_status!,
+          checked_out_at: row.lease_checked_out_at!,
+          heartbeat_at: row.lease_heartbeat_at!,
+          expires_at: row.lease_expires_at!,
+          ended_at: row.lease_ended_at ?? null
+        })
+})
+
+const assignmentOf = (row: Nullable<Assignment> & LicenseOwned): Assignment => owned<Assignment>(row)
+
+/** How far the clock of a node may be behind the one that wrote down since when no device was silent. */
+const clocksApartMillis = 30_000
+
+/** The state of a license from its rows. */
+export const committedStateOf = (
+  row: LoadedLicense,
+  assignments: ReadonlyArray<Nullable<Assignment> & LicenseOwned>,
+  devices: ReadonlyArray<Nullable<DeviceRecord> & LicenseOwned>,
+  leases: ReadonlyArray<Nullable<LeaseRecord> & LicenseOwned>
+): CommittedState => {
+  const policy = policyOf(row)
+  const lapses = row.is_crowded && policy.require_heartbeat
+  return new CommittedState({
+    license: licenseOf(row),
+    policy,
+    catalogRevision: row.catalog_revision,
+    assignments: assignments.map(assignmentOf),
+    devices: devices.map(deviceOf),
+    devicesComplete: !row.is_crowded,
+    leases: leases.map(leaseOf),
+    lapsingFrom: (row.is_crowded ? row.lapsing_from : null) ?? Number.POSITIVE_INFINITY,
+    silentFrom: lapses ? row.heard_from - clocksApartMillis + silenceMillisMax(policy) : Number.POSITIVE_INFINITY
+  })
+}

@@ -1,0 +1,270 @@
+/**
+ * What a round of commands has decided on top of the state that the actor holds. A draft is thrown away when its commit does
+ * not come about.
+ */
+import type { StoredResponseRow } from "../../api/StoredResponse.ts"
+import type { Entry } from "../../events/EventLog.ts"
+import type {
+  Assignment,
+  BindingName,
+  CachedViews,
+  Changes,
+  CountedUsage,
+  DeviceRecord,
+  FeatureRecord,
+  LeaseRecord,
+  LedgerEntry,
+  LicenseRecord,
+  LicenseView,
+  LinkKind,
+  LinkRecord,
+  PolicyRecord,
+  VersionRecord
+} from "../model/LicenseRecords.ts"
+import { cachedViewsAfter } from "../rules/Entitlement.ts"
+import type { Origin } from "../rules/LicenseCommand.ts"
+import { isOverdue } from "../rules/Lifecycle.ts"
+import { bindingKey, bindingKeyOf, type CommittedState, isActiveContainer, sortedByCode } from "./CommittedState.ts"
+import { clockOrigin, eventRow, usageRow } from "./EventRows.ts"
+import { LeaseChanges } from "./LiveLeases.ts"
+import type { Prefetched } from "./Prefetch.ts"
+import { drop, noEntries, put } from "./SmallMap.ts"
+
+export class PendingChanges implements LicenseView {
+  license: LicenseRecord
+  readonly policy: PolicyRecord
+  readonly base: CommittedState
+  readonly knowledge: Prefetched
+  kept: CachedViews | undefined
+  changedDevices = noEntries<DeviceRecord>()
+  seen = noEntries<DeviceRecord>()
+  changedAssignments = noEntries<Assignment>()
+  /** By feature id. */
+  removedAssignments = noEntries<true>()
+  /** Events and rows of the ledger, in the order in which they were decided. */
+  readonly entries: Array<Entry> = []
+  /** Answers to be kept with the change, of requests with an Idempotency-Key. */
+  readonly answers: Array<StoredResponseRow> = []
+  /** When all devices beyond those known here were reset. */
+  othersResetAt: number | undefined
+  /** Whether license columns beyond state and counters changed. */
+  profileChanged = false
+  /** How many containers more hold a slot than before. */
+  containersGained = 0
+  private counts = noEntries<CountedUsage>()
+  private changedIds = noEntries<DeviceRecord>()
+  private merged: ReadonlyArray<Assignment> | undefined
+  private readonly leases: LeaseChanges
+
+  constructor(base: CommittedState, knowledge: Prefetched) {
+    this.base = base
+    this.license = base.license
+    this.policy = base.policy
+    this.kept = base.kept
+    this.knowledge = knowledge
+    this.leases = new LeaseChanges(base.leases)
+  }
+
+  /** Whether anything was decided that must be committed under the fence. What time alone has done is not: it can wait. */
+  changed = false
+
+  get assignmentsChanged(): boolean {
+    return this.changedAssignments.size > 0 || this.removedAssignments.size > 0
+  }
+
+  get assignments(): ReadonlyArray<Assignment> {
+    this.merged ??= this.assignmentsChanged ? this.mergedAssignments() : this.base.assignmentList
+    return this.merged
+  }
+
+  private mergedAssignments(): ReadonlyArray<Assignment> {
+    const merged: Array<Assignment> = []
+    let replaced = 0
+    for (const known of this.base.assignments.values()) {
+      const changed = this.changedAssignments.get(known.feature_id)
+      if (changed !== undefined) replaced++
+      if (!this.removedAssignments.has(known.feature_id)) merged.push(changed ?? known)
+    }
+    if (replaced === this.changedAssignments.size) return merged
+    const held = new Set(merged.map((assignment) => assignment.feature_id))
+    const added = Array.from(this.changedAssignments.values()).filter(({ feature_id }) => !held.has(feature_id))
+    return Array.from(sortedByCode([...merged, ...added]).values())
+  }
+
+  assignmentByCode(code: string): Assignment | undefined {
+    const known = this.base.assignments.get(code)
+    if (!this.assignmentsChanged) return known
+    if (known !== undefined && !this.removedAssignments.has(known.feature_id)) {
+      const current = this.changedAssignments.get(known.feature_id) ?? known
+      if (current.feature_code === code) return current
+    }
+    return this.assignments.find((assignment) => assignment.feature_code === code)
+  }
+
+  assignmentById(featureId: string): Assignment | undefined {
+    return this.assignments.find((assignment) => assignment.feature_id === featureId)
+  }
+
+  device(binding: BindingName): DeviceRecord | undefined {
+    return this.deviceAt(bindingKey(binding))
+  }
+
+  private deviceAt(key: string): DeviceRecord | undefined {
+    return this.changedDevices.get(key) ?? this.seen.get(key) ?? this.base.devices.get(key)
+  }
+
+  deviceById(id: string): DeviceRecord | undefined {
+    const key = this.base.deviceKeys.get(id)
+    return (
+      this.changedIds.get(id) ?? (key === undefined ? undefined : (this.seen.get(key) ?? this.base.devices.get(key)))
+    )
+  }
+
+  get devices(): Iterable<DeviceRecord> {
+    return this.changedDevices.size === 0 ? this.base.devices.values() : this.mergedDevices()
+  }
+
+  private *mergedDevices(): Generator<DeviceRecord> {
+    for (const [key, device] of this.base.devices) yield this.changedDevices.get(key) ?? device
+    for (const [key, device] of this.changedDevices) if (!this.base.devices.has(key)) yield device
+  }
+
+  get activeContainers(): number {
+    return (this.base.activeContainers ?? 0) + this.containersGained
+  }
+
+  overdue(now: number): ReadonlyArray<DeviceRecord> {
+    if (!this.policy.require_heartbeat) return []
+    const untouched = this.base.overdue(now).filter((device) => !this.changedDevices.has(bindingKeyOf(device)))
+    const changed = Array.from(this.changedDevices.values()).filter((device) => isOverdue(device, this.policy, now))
+    return [...untouched, ...changed]
+  }
+
+  get liveLeases(): Iterable<LeaseRecord> {
+    return this.leases.live()
+  }
+
+  get liveLeaseCount(): number {
+    return this.leases.count
+  }
+
+  liveLeaseOf(deviceId: string): LeaseRecord | undefined {
+    return this.leases.ofDevice(deviceId)
+  }
+
+  lapsed(now: number): ReadonlyArray<LeaseRecord> {
+    return this.leases.lapsed(now)
+  }
+
+  leaseByToken(tokenHash: string): LeaseRecord | undefined {
+    return this.leases.byToken(tokenHash) ?? this.knowledge.endedLeases.get(tokenHash)
+  }
+
+  /** The leases that were decided on, by token. */
+  get changedLeases(): ReadonlyMap<string, LeaseRecord> {
+    return this.leases.changed
+  }
+
+  counted(eventId: string): CountedUsage | undefined {
+    return this.counts.get(eventId) ?? this.knowledge.counted.get(eventId)
+  }
+
+  version(appVersion: string): VersionRecord {
+    const versions = this.knowledge.versions
+    return { enforced: versions !== undefined && versions.size > 0, released_at: versions?.get(appVersion) }
+  }
+
+  feature(featureId: string): FeatureRecord | undefined {
+    return this.knowledge.features.get(featureId)
+  }
+
+  link(kind: LinkKind, id: string): LinkRecord | undefined {
+    return this.knowledge.links.find((link) => link.kind === kind && link.id === id)
+  }
+
+  get otherResettable(): number {
+    return this.othersResetAt === undefined ? this.knowledge.otherResettable : 0
+  }
+
+  /** Applies a decision. */
+  apply(changes: Changes, origin: Origin, now: number): void {
+    const { seen, ...fenced } = changes
+    this.changed ||= changesAnything(fenced)
+    this.write(fenced, origin, now)
+    if (seen === undefined) return
+    const key = bindingKeyOf(seen)
+    if (this.changedDevices.has(key)) this.changedDevices = put(this.changedDevices, key, seen)
+    else this.seen = put(this.seen, key, seen)
+  }
+
+  /** Applies what time has done: committed with the first decision, not for a mere look. */
+  settle(changes: Changes | undefined, now: number): void {
+    if (changes !== undefined) this.write(changes, clockOrigin, now)
+  }
+
+  private write(changes: Changes, origin: Origin, now: number): void {
+    if (changes.license !== undefined || changes.entitlement === true) {
+      this.license = {
+        ...this.license,
+        ...changes.license,
+        entitlement_counter:
+          (changes.license?.entitlement_counter ?? this.license.entitlement_counter) +
+          (changes.entitlement === true ? 1 : 0)
+      }
+      this.profileChanged ||= Object.keys(changes.license ?? {}).some((column) => !hotColumns.has(column))
+    }
+    for (const device of changes.devices ?? []) {
+      const key = bindingKeyOf(device)
+      const before = this.deviceAt(key)
+      this.containersGained +=
+        Number(isActiveContainer(device)) - Number(before !== undefined && isActiveContainer(before))
+      this.changedDevices = put(this.changedDevices, key, device)
+      this.changedIds = put(this.changedIds, device.id, device)
+    }
+    if (changes.othersReset === true) {
+      this.othersResetAt = now
+      // A reset leaves no slot taken, wherever the devices are.
+      this.containersGained = -(this.base.activeContainers ?? 0)
+    }
+    if (changes.removedAssignments !== undefined) this.kept = undefined
+    else if (changes.assignments !== undefined) this.kept = cachedViewsAfter(this, changes.assignments)
+    for (const assignment of changes.assignments ?? []) {
+      this.merged = undefined
+      this.changedAssignments = put(this.changedAssignments, assignment.feature_id, assignment)
+      this.removedAssignments = drop(this.removedAssignments, assignment.feature_id)
+    }
+    for (const featureId of changes.removedAssignments ?? []) {
+      this.merged = undefined
+      this.changedAssignments = drop(this.changedAssignments, featureId)
+      this.removedAssignments = put(this.removedAssignments, featureId, true)
+    }
+    for (const lease of changes.leases ?? []) this.leases.put(lease)
+    // A consumption ahead of what it has reached: its row is its event.
+    for (const entry of changes.ledger ?? []) this.enter(entry, origin, now)
+    for (const event of changes.events ?? []) this.entries.push(eventRow(event, origin, now))
+  }
+
+  private enter(entry: LedgerEntry, origin: Origin, now: number): void {
+    this.entries.push(usageRow(entry, this.license.id, origin, now))
+    const { amount, event_id, feature_code } = entry
+    if (event_id !== undefined && feature_code !== undefined) {
+      this.counts = put(this.counts, event_id, { feature_code, amount })
+    }
+  }
+}
+
+const changesAnything = (changes: Changes): boolean => {
+  for (const part of Object.values(changes)) if (!Array.isArray(part) || part.length > 0) return true
+  return false
+}
+
+/** License columns that every commit writes; the others are written only when a command changes one. */
+const hotColumns = new Set([
+  "status",
+  "active_device_count",
+  "times_activated",
+  "times_transferred",
+  "total_consumptions",
+  "entitlement_counter",
+  "updated_at"
+])

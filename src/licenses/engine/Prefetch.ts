@@ -1,0 +1,225 @@
+/** Fetches what the commands of a round need beyond the license's state. Most rounds need nothing that is not in memory. */
+import { Effect } from "effect"
+import type { Code } from "../../api/ErrorCode.ts"
+import type {
+  CountedUsage,
+  DeviceRecord,
+  FeatureRecord,
+  LeaseRecord,
+  LinkRecord,
+  Revisions
+} from "../model/LicenseRecords.ts"
+import { isResettable } from "../rules/DeviceTransitions.ts"
+import type { Needs, Rule } from "../rules/LicenseCommand.ts"
+import type { CommittedState } from "./CommittedState.ts"
+import type { Lookups } from "./LicenseLookups.ts"
+import { noEntries, put } from "./SmallMap.ts"
+
+/** What was looked up for the commands of a round, beyond what the state holds. */
+export interface Prefetched {
+  readonly counted: ReadonlyMap<string, CountedUsage>
+  readonly features: ReadonlyMap<string, FeatureRecord>
+  /** Undefined where no command named a version. */
+  readonly versions: ReadonlyMap<string, number> | undefined
+  /** Leases that are not live any more, by token hash. */
+  readonly endedLeases: ReadonlyMap<string, LeaseRecord>
+  readonly links: ReadonlyArray<LinkRecord>
+  /** Devices that are not held and that a reset would move; 0 where no command asked. */
+  readonly otherResettable: number
+  /**
+   * Whether the state's revisions held when all of this was read; undefined where that was not read with it, or nothing was read.
+   * Revisions only rise, so look-ups that all saw the same ones saw one and the same license.
+   */
+  readonly holds?: boolean
+}
+
+type Found = { -readonly [K in keyof Prefetched]: Prefetched[K] }
+
+export const nothingPrefetched: Prefetched = {
+  counted: noEntries(),
+  features: noEntries(),
+  versions: undefined,
+  endedLeases: noEntries(),
+  links: [],
+  otherResettable: 0
+}
+
+interface RequestedCommand {
+  readonly rule: Rule<unknown, unknown, Code>
+  readonly command: unknown
+}
+
+/** Whether what is decided on a command rests on an event id that may have been counted before. */
+export const hasEventId = ({ rule, command }: RequestedCommand): boolean => rule.needs?.(command).eventId !== undefined
+
+/**
+ * Event ids are looked up for `certain` only. An event id is new nearly always, and where it is not, the ledger refuses its
+ * second row: whoever decides without the look-up has to decide again after such a refusal, and before any refusal of its own.
+ */
+export const prefetch = (
+  lookups: Lookups,
+  state: CommittedState,
+  asked: ReadonlyArray<RequestedCommand>,
+  now: number,
+  certain: boolean
+): Effect.Effect<Prefetched> =>
+  missingPrefetch(lookups, state, asked, now, certain) ?? Effect.succeed(nothingPrefetched)
+
+/** The same where something has to be looked up; undefined where memory is enough, as it nearly always is. */
+export const missingPrefetch = (
+  lookups: Lookups,
+  state: CommittedState,
+  asked: ReadonlyArray<RequestedCommand>,
+  now: number,
+  certain: boolean
+): Effect.Effect<Prefetched> | undefined => {
+  const found: Found = { ...nothingPrefetched }
+  const fetches: Array<Effect.Effect<void>> = []
+  const sights: Array<Revisions> = []
+  const needed: Array<Needs> = []
+  for (const { rule, command } of asked) {
+    const needs = rule.needs?.(command)
+    if (needs === undefined) continue
+    needed.push(needs)
+    addFetches(lookups, state, found, needs, certain, fetches, sights)
+  }
+  if (needed.some(({ activeDevices }) => activeDevices) && !state.devicesComplete) {
+    fetches.push(Effect.map(lookups.activeDevices(state.license.id), (devices) => cacheDevices(state, devices)))
+  }
+  if (needed.some(({ activeContainers }) => activeContainers)) fetches.push(...countContainers(lookups, state))
+  if (now + lookAheadMillis >= state.silentFrom) fetches.push(findSilent(lookups, state, now + 2 * lookAheadMillis))
+  fetches.push(...findLeases(lookups, state, needed, now))
+  const ofVersions = needed.some(({ appVersion }) => appVersion !== undefined)
+  const ofOthers = needed.some(({ resettable }) => resettable === true)
+  if (fetches.length === 0 && !ofVersions && !ofOthers) return undefined
+  return Effect.gen(function* () {
+    // Ahead of the others: where their revisions hold, the catalog was no newer than theirs.
+    if (ofVersions) found.versions = yield* lookups.versions(state.license.product_id, state.catalogRevision)
+    yield* Effect.all(fetches, { concurrency: "unbounded", discard: true })
+    if (!sights.every((asOf) => state.isAsOf(asOf))) found.holds = false
+    else if (sights.length > 0 && sights.length === fetches.length && !ofOthers) found.holds = true
+    if (ofOthers) found.otherResettable = yield* otherResettable(lookups, state)
+    return found
+  })
+}
+
+/** Counted after all other look-ups, for a device that one of them has brought is not among the others any more. */
+const otherResettable = (lookups: Lookups, state: CommittedState) => {
+  if (state.devicesComplete) return Effect.succeed(0)
+  const held = Array.from(state.devices.values()).filter(isResettable).length
+  return Effect.map(lookups.resettable(state.license.id), (all) => all - held)
+}
+
+/** Devices that hold no seat, or one whose lease is looked up besides. */
+const cacheDevices = (state: CommittedState, devices: ReadonlyArray<DeviceRecord>): void => {
+  for (const device of devices) state.learn({ device, lease: undefined })
+}
+
+/** Counted once; from then on the state keeps count of what is decided. */
+const countContainers = (lookups: Lookups, state: CommittedState) =>
+  state.policy.max_container_instances === undefined || state.activeContainers !== undefined
+    ? []
+    : [
+        Effect.map(lookups.activeContainers(state.license.id), (count) => {
+          state.activeContainers = count
+        })
+      ]
+
+/** A round is decided some time after its look-ups: so far ahead they look at least. */
+const lookAheadMillis = 10_000
+
+/**
+ * Brings in the activations that lapse before an instant unless a validation comes. Of very many devices these are few, and
+ * until the next of the others is due nobody has to look again.
+ */
+const findSilent = (lookups: Lookups, state: CommittedState, before: number) =>
+  Effect.map(lookups.silent(state.license.id, state.policy, before), ({ found, next }) => {
+    for (const held of found) state.learn(held)
+    state.silentFrom = next
+  })
+
+/**
+ * Brings in what is not here of the leases that end in a round that is decided soon, with their devices, or of all live ones
+ * where a command or the clock may end them all; and their number, where a seat is asked for. That is counted once; from then
+ * on the state keeps count of what is decided.
+ */
+const findLeases = (lookups: Lookups, state: CommittedState, needed: ReadonlyArray<Needs>, now: number) => {
+  const { leases, license } = state
+  if (leases.isComplete) return []
+  const until = now + lookAheadMillis
+  if (state.accessEndsBy(until) || needed.some(({ allLeases }) => allLeases === true))
+    return [
+      Effect.map(lookups.ending(license.id, undefined), ({ found }) => {
+        for (const held of found) state.learn(held)
+        leases.count = found.length
+        // One that is here has ended meanwhile: nothing can be decided on this state any more.
+        if (!leases.isComplete) state.lapsingFrom = Number.NEGATIVE_INFINITY
+      })
+    ]
+  const fetches: Array<Effect.Effect<void>> = []
+  if (!state.leasesReadyAt(until))
+    fetches.push(
+      Effect.map(lookups.ending(license.id, until + lookAheadMillis), ({ found, next }) => {
+        for (const held of found) state.learn(held)
+        state.lapsingFrom = next
+      })
+    )
+  if (leases.count === undefined && needed.some(({ seats }) => seats === true))
+    fetches.push(
+      Effect.map(lookups.liveLeases(license.id), (count) => {
+        leases.count = count
+      })
+    )
+  return fetches
+}
+
+const addFetches = (
+  lookups: Lookups,
+  state: CommittedState,
+  found: Found,
+  { binding, deviceId, eventId, leaseToken, featureId, links }: Needs,
+  certain: boolean,
+  fetches: Array<Effect.Effect<void>>,
+  sights: Array<Revisions>
+): void => {
+  const licenseId = state.license.id
+  const fetch = <A>(lookup: Effect.Effect<A | undefined>, keep: (it: A) => void) =>
+    fetches.push(Effect.map(lookup, (it) => (it === undefined ? undefined : keep(it))))
+  if (binding !== undefined && !state.knows(binding))
+    fetch(lookups.device({ licenseId, binding }), ({ asOf, held }) => {
+      sights.push(asOf)
+      for (const one of held) state.learn(one)
+    })
+  if (deviceId !== undefined && !state.knowsId(deviceId))
+    fetch(lookups.deviceById(licenseId, deviceId), (held) => state.learn(held))
+  if (eventId !== undefined && certain) {
+    fetch(lookups.counted({ licenseId, eventId }), (counted) => {
+      found.counted = put(found.counted, eventId, counted)
+    })
+  }
+  if (featureId !== undefined) {
+    fetch(lookups.feature(featureId), (feature) => {
+      found.features = put(found.features, featureId, feature)
+    })
+  }
+  if (leaseToken !== undefined && state.leases.byToken(leaseToken) === undefined) {
+    fetch(lookups.leaseByToken({ licenseId, tokenHash: leaseToken }), ({ asOf, held }) => {
+      sights.push(asOf)
+      for (const one of held) {
+        state.learn(one)
+        if (one.lease !== undefined && one.lease.status !== "live")
+          found.endedLeases = put(found.endedLeases, leaseToken, one.lease)
+      }
+    })
+  }
+  if (links === undefined) return
+  for (const kind of linkKinds) {
+    const id = links[kind]
+    if (id === undefined) continue
+    fetch(lookups.link(kind, id), (link) => {
+      found.links = [...found.links, link]
+    })
+  }
+}
+
+const linkKinds = ["customer", "order", "subscription"] as const

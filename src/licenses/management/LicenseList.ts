@@ -1,0 +1,224 @@
+/**
+ * The license list. The status filter applies the clock as every read does: what is stored as active is found under expired
+ * once its time is up, whether or not a sweep has written it down.
+ */
+import { Clock, Context, Effect, Layer } from "effect"
+import { SqlClient, type Statement } from "effect/sql"
+import { limitDefault, type Page, type PageRequest } from "../../api/Paging.ts"
+import { instant } from "../../postgres/Parameters.ts"
+import { Postgres } from "../../postgres/Postgres.ts"
+import { equals } from "../../postgres/Sql.ts"
+import { lapsedCount } from "../engine/DeviceStatusSql.ts"
+import { type LoadedLicense, licenseColumns, licenseOf, policyColumns, policyOf } from "../engine/LicenseRows.ts"
+import type { License, LicenseStatus } from "../model/License.ts"
+import { indexedMatches, matchesPart, sample, search } from "./LicenseSearch.ts"
+import { presentLicense } from "./PresentLicense.ts"
+
+export interface LicenseFilter extends PageRequest {
+  readonly product_id?: string
+  readonly policy_id?: string
+  readonly customer_id?: string
+  readonly status?: LicenseStatus
+  readonly order_id?: string
+  readonly subscription_id?: string
+  readonly expires_before?: number
+  readonly expires_after?: number
+  readonly license_key_last4?: string
+  readonly q?: string
+}
+
+export class LicenseList extends Context.Service<
+  LicenseList,
+  {
+    page(filter: LicenseFilter): Effect.Effect<Page<License>>
+    find(id: string): Effect.Effect<License | undefined>
+  }
+>()("licensing/licenses/management/LicenseList") {
+  static readonly layer = Layer.effect(
+    LicenseList,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { planned } = yield* Postgres
+      const columns = (now: number) =>
+        sql`${sql.literal(`${licenseColumns}, ${policyColumns}, 0::bigint AS catalog_revision`)}, ${lapsedCount(sql, now)} AS lapsed`
+      const order = sql.literal("ORDER BY created_at DESC, id DESC")
+
+      const ofPolicy = sql.literal("JOIN policies p ON p.id = l.policy_id")
+      /** A part of the licenses, as `l`, with what is shown of each. */
+      const stored = (part: Statement.Fragment, now: number) =>
+        sql`SELECT ${columns(now)}, FALSE AS moved FROM ${part} ${ofPolicy}`
+      /** What of the licenses that are stored in the state is shown in it. */
+      const inState = ({ now, status }: Asked) => (status === undefined ? sql`TRUE` : stays(sql, status, now))
+
+      /** The first of the stored rows, and the first that the clock has moved into the state since: in order, and marked. */
+      const together = (rows: Statement.Fragment, { count, named, now, status, wanted }: Asked) => {
+        const first = sql`${order} LIMIT ${count}`
+        const others = status === undefined ? [] : becomes(sql, status, now, sql`${wanted} AND ${named}`)
+        return others.length === 0
+          ? planned<ListedLicense>`${rows} ${first}`
+          : planned<ListedLicense>`(${rows} ${first}) ${sql.join(
+              " ",
+              false
+            )(
+              others.map((other) => sql`UNION ALL (SELECT ${columns(now)}, TRUE AS moved FROM ${other} ${first})`)
+            )} ${order}`
+      }
+
+      const page = Effect.fn("LicenseList.page")(function* ({
+        limit = limitDefault,
+        cursor,
+        status,
+        q,
+        ...filter
+      }: LicenseFilter) {
+        const now = yield* Clock.currentTimeMillis
+        const after =
+          cursor === undefined ? sql`TRUE` : sql`(l.created_at, l.id) < (${instant(cursor.createdAt)}, ${cursor.id})`
+        const wanted = sql`${after} AND ${conditions(sql, filter)}`
+        const count = limit + 1
+        const asked = { now, status, wanted, count, named: q ? matchesPart(sql, q) : sql`TRUE` }
+        const fits = sql`${wanted} AND ${inState(asked)}`
+        const walked = listed(sql, status, cursor)
+        // Only what is walked to is joined with what is shown of it.
+        const newestOf = (width: number) => sql`
+          (SELECT l.* FROM ${walked} ${status === undefined ? sql`` : ofPolicy} WHERE ${fits} ${order} LIMIT ${width}) AS l`
+        const isStored = status === undefined ? sql`TRUE` : sql`l.status = ${status}`
+        const rows = q
+          ? yield* search({
+              wanted: count,
+              sample: Effect.map(sample(planned, q), ([row]) => row ?? { seen: 0, holding: 0 }),
+              walkedTo: ({ moved }) => !moved,
+              walk: (width) => together(sql`${stored(newestOf(width), now)} WHERE ${asked.named}`, asked),
+              lookUp: together(
+                sql`${stored(sql`${indexedMatches(sql, q)} AS l`, now)} WHERE ${isStored} AND ${fits}`,
+                asked
+              )
+            })
+          : yield* together(sql`${stored(walked, now)} WHERE ${fits}`, asked)
+        const items = rows.slice(0, limit).map((row) => shown(row, now))
+        const last = items.at(-1)
+        return rows.length > limit && last !== undefined
+          ? { items, next: { createdAt: last.created_at, id: last.id } }
+          : { items }
+      }, Effect.orDie)
+
+      const find = Effect.fn("LicenseList.find")(function* (id: string) {
+        const now = yield* Clock.currentTimeMillis
+        const [row] = yield* sql<StoredLicense>`SELECT ${columns(now)} FROM licenses l ${ofPolicy} WHERE l.id = ${id}`
+        return row && shown(row, now)
+      }, Effect.orDie)
+
+      return LicenseList.of({ page, find })
+    })
+  )
+}
+
+/** With the number of its activations that have lapsed and are counted still. */
+type StoredLicense = LoadedLicense & { readonly lapsed: number }
+type ListedLicense = StoredLicense & { readonly moved: boolean }
+
+const shown = (row: StoredLicense, now: number): License => {
+  const license = licenseOf(row)
+  const active_device_count = license.active_device_count - row.lapsed
+  return presentLicense({ ...license, active_device_count }, policyOf(row), now)
+}
+
+interface Asked {
+  readonly now: number
+  readonly status: LicenseStatus | undefined
+  /** What every row must satisfy, the place in the list and all filters but these: its state, and its names. */
+  readonly wanted: Statement.Fragment
+  readonly named: Statement.Fragment
+  /** One row more than the page takes. */
+  readonly count: number
+}
+
+const conditions = (sql: SqlClient.SqlClient, filter: Omit<LicenseFilter, "status" | "q">) => {
+  const { product_id, policy_id, customer_id, order_id, subscription_id, license_key_last4 } = filter
+  return sql.and([
+    equals(sql, {
+      "l.product_id": product_id,
+      "l.policy_id": policy_id,
+      "l.customer_id": customer_id,
+      "l.order_id": order_id,
+      "l.subscription_id": subscription_id,
+      "l.license_key_last4": license_key_last4
+    }),
+    filter.expires_before === undefined ? sql`TRUE` : sql`l.expires_at < ${instant(filter.expires_before)}`,
+    filter.expires_after === undefined ? sql`TRUE` : sql`l.expires_at > ${instant(filter.expires_after)}`
+  ])
+}
+
+/**
+ * The licenses, as `l`, to be listed newest first; of a state those that are stored in it, behind the place where the page before
+ * ended. Their order stands in both tables, so a page of a state is found by either, whichever has fewer rows for the other filters.
+ */
+const listed = (sql: SqlClient.SqlClient, status: LicenseStatus | undefined, cursor: LicenseFilter["cursor"]) =>
+  status === undefined
+    ? sql`licenses l`
+    : sql`license_states s JOIN licenses l ON l.id = s.license_id AND l.created_at = s.created_at AND s.status = ${status}
+        AND ${cursor === undefined ? sql`TRUE` : sql`(s.created_at, s.license_id) < (${instant(cursor.createdAt)}, ${cursor.id})`}`
+
+/** What of the licenses stored in a state is shown in it: all but those that the clock has moved on since. */
+const stays = (sql: SqlClient.SqlClient, status: LicenseStatus, nowMillis: number) => {
+  const now = instant(nowMillis)
+  const graceBegan = sql`${now}::timestamptz - make_interval(days => p.grace_period_days)`
+  switch (status) {
+    case "suspended":
+    case "revoked":
+      return sql`TRUE`
+    case "active":
+      return sql`(l.expires_at IS NULL OR l.expires_at > ${now})`
+    case "grace_period":
+      return sql`l.expires_at <= ${now} AND l.expires_at > ${graceBegan}`
+    case "expired":
+      return sql`l.expires_at <= ${graceBegan}`
+  }
+}
+
+/**
+ * Licenses that are stored in another state and shown in this one, until a sweep has written it down: each with its policy. They
+ * are few and lie anywhere in the list's order, so they are found by ranges of indexes that only their conditions fit. What
+ * depends on the clock alone is one range for all licenses. What has to do with grace is looked for policy by policy.
+ */
+const becomes = (
+  sql: SqlClient.SqlClient,
+  status: LicenseStatus,
+  nowMillis: number,
+  wanted: Statement.Fragment
+): ReadonlyArray<Statement.Fragment> => {
+  const expiry = sql.literal("s.expires_at AT TIME ZONE 'UTC'")
+  const now = sql`(${instant(nowMillis)} AT TIME ZONE 'UTC')`
+  const graceBegan = sql`(${now} - make_interval(days => p.grace_period_days))`
+  const of = (condition: Statement.Fragment) => sql`
+    (SELECT l.* FROM (SELECT s.license_id FROM license_states s WHERE ${condition} OFFSET 0) AS s,
+      LATERAL (SELECT * FROM licenses WHERE id = s.license_id OFFSET 0) AS l WHERE ${wanted} OFFSET 0) AS l`
+  const storedAs = (state: LicenseStatus) => sql`s.policy_id || ' ' || s.status = p.id || ${` ${state}`}
+    AND s.expires_at IS NOT NULL`
+  const activeUntilNow = (ended: Statement.Fragment) => sql`
+    ${of(sql`s.notice IN (1, 3, 7, 8) AND ${expiry} <= ${now}`)} JOIN policies p ON p.id = l.policy_id WHERE ${ended}`
+  const end = sql.literal("l.expires_at AT TIME ZONE 'UTC'")
+  switch (status) {
+    case "suspended":
+    case "revoked":
+      return []
+    case "active":
+      return [
+        sql`${of(sql`s.status IN ('grace_period', 'expired')
+          AND CASE WHEN s.status IN ('grace_period', 'expired') THEN ${expiry} END > ${now}`)}
+          JOIN policies p ON p.id = l.policy_id`
+      ]
+    case "grace_period":
+      return [
+        activeUntilNow(sql`${end} > ${graceBegan}`),
+        sql`policies p CROSS JOIN LATERAL
+          ${of(sql`${storedAs("expired")} AND ${expiry} <= ${now} AND ${expiry} > ${graceBegan}`)}
+          WHERE p.grace_period_days > 0`
+      ]
+    case "expired":
+      return [
+        activeUntilNow(sql`${end} <= ${graceBegan}`),
+        sql`policies p CROSS JOIN LATERAL ${of(sql`${storedAs("grace_period")} AND ${expiry} <= ${graceBegan}`)}`
+      ]
+  }
+}

@@ -1,0 +1,121 @@
+/** Licenses for the back office: reads come from SQL, every change goes through the license's actor. */
+import { Clock, Context, Effect, Layer } from "effect"
+import { SecureRandom } from "effect/crypto"
+import { SqlClient } from "effect/sql"
+import type { Code } from "../../api/ErrorCode.ts"
+import { type Refusal, refuse } from "../../api/Failure.ts"
+import { limitDefault, type Page, type PageRequest } from "../../api/Paging.ts"
+import { after } from "../../postgres/Sql.ts"
+import { LicenseActors } from "../engine/LicenseActors.ts"
+import type { LicenseOwned, Nullable } from "../engine/LicenseRows.ts"
+import type { License, LicenseFeature, LicenseWithKey } from "../model/License.ts"
+import * as LicenseKey from "../model/LicenseKey.ts"
+import type { Assignment, LicenseSnapshot } from "../model/LicenseRecords.ts"
+import * as Assignments from "../rules/Assignments.ts"
+import { rotateKey } from "../rules/KeyRotation.ts"
+import * as Lifecycle from "../rules/Lifecycle.ts"
+import { type RenewCommand, renew } from "../rules/Renewal.ts"
+import { type TransferCommand, transfer } from "../rules/Transfer.ts"
+import { type UpdateCommand, update } from "../rules/Update.ts"
+import { resetUsage, type UsageResetCommand } from "../rules/UsageReset.ts"
+import { type LicenseFilter, LicenseList } from "./LicenseList.ts"
+import { presentLicense } from "./PresentLicense.ts"
+
+type Changed<C extends Code = never, A = License> = Effect.Effect<
+  A,
+  Refusal<C | "NOT_FOUND" | "LICENSE_STATE_CONFLICT" | "NOT_READY">
+>
+
+export class Licenses extends Context.Service<
+  Licenses,
+  {
+    list(filter: LicenseFilter): Effect.Effect<Page<License>>
+    get(id: string): Effect.Effect<License, Refusal<"NOT_FOUND">>
+    update(id: string, input: UpdateCommand): Changed<"VALIDATION_ERROR">
+    suspend(id: string): Changed
+    reinstate(id: string): Changed
+    revoke(id: string): Changed
+    renew(
+      id: string,
+      input: RenewCommand
+    ): Changed<"LICENSE_NOT_RENEWABLE" | "LINKAGE_MISMATCH" | "EXPIRY_NOT_IN_FUTURE" | "VALIDATION_ERROR">
+    transfer(id: string, input: TransferCommand): Changed<"TRANSFER_LIMIT_REACHED">
+    /** Gives the license another key. The answer is the only place where it ever stands; the old one ends at once. */
+    rotateKey(id: string): Changed<never, typeof LicenseWithKey.Type>
+    features(id: string, request: PageRequest): Effect.Effect<Page<LicenseFeature>, Refusal<"NOT_FOUND">>
+    assign(id: string, input: Assignments.AssignCommand): Changed<"LINKAGE_MISMATCH", LicenseFeature>
+    remove(id: string, featureId: string): Changed<never, void>
+    resetUsage(id: string, input: UsageResetCommand): Changed<"VALIDATION_ERROR", LicenseFeature>
+  }
+>()("licensing/licenses/management/Licenses") {
+  static readonly layer = Layer.effect(
+    Licenses,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const actors = yield* LicenseActors
+      const reads = yield* LicenseList
+      const random = yield* SecureRandom.SecureRandom
+
+      const get = Effect.fn("Licenses.get")(function* (id: string) {
+        return (yield* reads.find(id)) ?? (yield* refuse("NOT_FOUND", `No license has the id ${id}.`, "id"))
+      })
+
+      const features = Effect.fn("Licenses.features")(function* (
+        id: string,
+        { limit = limitDefault, cursor }: PageRequest
+      ) {
+        yield* get(id)
+        const rows = yield* Effect.orDie(sql<Nullable<Assignment> & LicenseOwned & { readonly id: string }>`
+          SELECT * FROM (
+            SELECT a.license_id, a.feature_id, a.feature_id AS id, f.code AS feature_code, f.name AS feature_name, a.enabled,
+              a.max_consumptions, a.total_consumptions, a.expires_at, a.metadata, a.created_at, a.updated_at
+            FROM license_features a JOIN features f ON f.id = a.feature_id WHERE a.license_id = ${id}
+          ) AS assignment WHERE ${after(sql, cursor)} ORDER BY created_at DESC, id DESC LIMIT ${limit + 1}`)
+        return assignmentPage(rows, limit)
+      })
+
+      const rotate = Effect.fn("Licenses.rotateKey")(function* (id: string) {
+        const license_key = yield* Effect.provideService(LicenseKey.generate, SecureRandom.SecureRandom, random)
+        const stored = {
+          key_hash: LicenseKey.hashHex(license_key),
+          license_key_prefix: LicenseKey.prefix(license_key),
+          license_key_last4: LicenseKey.last4(license_key)
+        }
+        return yield* actors.ask(id, rotateKey, stored, (rotated) =>
+          Effect.map(shown(rotated), (license) => ({ license, license_key }))
+        )
+      })
+
+      return Licenses.of({
+        list: reads.page,
+        get,
+        update: (id, input) => actors.ask(id, update, input, shown),
+        suspend: (id) => actors.ask(id, Lifecycle.suspend, undefined, shown),
+        reinstate: (id) => actors.ask(id, Lifecycle.reinstate, undefined, shown),
+        revoke: (id) => actors.ask(id, Lifecycle.revoke, undefined, shown),
+        renew: (id, input) => actors.ask(id, renew, input, shown),
+        transfer: (id, input) => actors.ask(id, transfer, input, shown),
+        rotateKey: rotate,
+        features,
+        assign: (id, input) => actors.ask(id, Assignments.assign, input),
+        remove: (id, featureId) => actors.ask(id, Assignments.unassign, { feature_id: featureId }),
+        resetUsage: (id, input) => actors.ask(id, resetUsage, input)
+      })
+    })
+  )
+}
+
+const shown = ({ license, policy }: LicenseSnapshot) =>
+  Effect.map(Clock.currentTimeMillis, (now) => presentLicense(license, policy, now))
+
+const assignmentPage = (
+  rows: ReadonlyArray<Nullable<Assignment> & LicenseOwned>,
+  limit: number
+): Page<LicenseFeature> => {
+  const items = rows.slice(0, limit)
+  const last = items.at(-1)
+  const page = items.map((row) => Assignments.presentAssignment(row.license_id, row))
+  return rows.length > limit && last !== undefined
+    ? { items: page, next: { createdAt: last.created_at, id: last.feature_id } }
+    : { items: page }
+}

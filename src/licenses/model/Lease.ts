@@ -1,0 +1,14 @@
+/** A floating seat that is taken, as the management API shows it. Its token is shown to nobody but its holder. */
+import { Schema } from "effect"
+import { Timestamp } from "../../api/Timestamp.ts"
+
+export const Lease = Schema.Struct({
+  id: Schema.String,
+  license_id: Schema.String,
+  device_id: Schema.String,
+  status: Schema.Literal("live"),
+  checked_out_at: Timestamp,
+  heartbeat_at: Timestamp,
+  expires_at: Timestamp.annotate({ description: "When the seat is free again unless a heartbeat comes first." })
+}).annotate({ identifier: "Lease" })
+export type Lease = typeof Lease.Type

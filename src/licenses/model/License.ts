@@ -1,0 +1,159 @@
+/** A license and its feature assignments as the management API shows them (contract, "License", "License feature"). */
+import { Schema } from "effect"
+import { Count, Int32, PositiveCount } from "../../api/Int64.ts"
+import { Metadata } from "../../api/Metadata.ts"
+import { Email, Name, Reference, Text } from "../../api/Text.ts"
+import { Timestamp } from "../../api/Timestamp.ts"
+
+export const LicenseStatus = Schema.Literals(["active", "suspended", "expired", "revoked", "grace_period"]).annotate({
+  identifier: "LicenseStatus"
+})
+export type LicenseStatus = typeof LicenseStatus.Type
+
+export const License = Schema.Struct({
+  id: Schema.String,
+  product_id: Schema.String,
+  policy_id: Schema.String,
+  status: LicenseStatus,
+  license_key_prefix: Schema.String,
+  license_key_last4: Schema.String,
+  active_device_count: Count,
+  times_activated: Count,
+  times_transferred: Count,
+  total_consumptions: Count,
+  entitlement_version: Count,
+  metadata: Metadata,
+  created_at: Timestamp,
+  updated_at: Timestamp,
+  customer_id: Schema.optionalKey(Schema.String),
+  order_id: Schema.optionalKey(Schema.String),
+  subscription_id: Schema.optionalKey(Schema.String),
+  customer_email: Schema.optionalKey(Schema.String),
+  customer_name: Schema.optionalKey(Schema.String),
+  starts_at: Schema.optionalKey(Timestamp),
+  expires_at: Schema.optionalKey(Timestamp),
+  maintenance_expires_at: Schema.optionalKey(Timestamp)
+}).annotate({ identifier: "License" })
+export type License = typeof License.Type
+
+/** The answer of a create or key rotation: the only place where the full key stands. */
+export const LicenseWithKey = Schema.Struct({
+  license: License,
+  license_key: Schema.String.annotate({ description: "The full key. It is shown only here: keep it." })
+}).annotate({ identifier: "LicenseWithKey" })
+
+export const LicenseCreate = Schema.Struct({
+  product_id: Reference,
+  policy_id: Reference,
+  customer_id: Schema.optionalKey(Reference),
+  order_id: Schema.optionalKey(Reference),
+  subscription_id: Schema.optionalKey(Reference),
+  customer_email: Schema.optionalKey(Email),
+  customer_name: Schema.optionalKey(Name),
+  starts_at: Schema.optionalKey(Timestamp),
+  expires_at: Schema.optionalKey(Timestamp),
+  maintenance_expires_at: Schema.optionalKey(Timestamp),
+  metadata: Schema.optionalKey(Metadata)
+}).annotate({ identifier: "LicenseCreateRequest" })
+
+export const LicenseUpdate = Schema.Struct({
+  customer_email: Schema.optionalKey(Schema.NullOr(Email)),
+  customer_name: Schema.optionalKey(Schema.NullOr(Name)),
+  starts_at: Schema.optionalKey(Schema.NullOr(Timestamp)),
+  expires_at: Schema.optionalKey(Schema.NullOr(Timestamp)),
+  maintenance_expires_at: Schema.optionalKey(Schema.NullOr(Timestamp)),
+  metadata: Schema.optionalKey(Metadata)
+}).annotate({ identifier: "LicenseUpdateRequest" })
+
+/** A rule over a body: of two members exactly one is given. */
+const exactlyOne = <A extends string, B extends string>(one: A, other: B) =>
+  Schema.makeFilter(
+    (body: { readonly [K in A | B]?: unknown }) =>
+      (body[one] === undefined) !== (body[other] === undefined) || {
+        path: [body[one] === undefined ? one : other],
+        issue: `Expected exactly one of ${one} and ${other}`
+      }
+  )
+
+export const LicenseRenew = Schema.Struct({
+  expires_at: Schema.optionalKey(Timestamp),
+  extend_by_days: Schema.optionalKey(Int32(1)),
+  order_id: Schema.optionalKey(Reference),
+  subscription_id: Schema.optionalKey(Reference)
+})
+  .annotate({
+    description:
+      "Exactly one of expires_at and extend_by_days. The order and subscription are recorded with the renewal only."
+  })
+  .check(exactlyOne("expires_at", "extend_by_days"))
+  .annotate({ identifier: "LicenseRenewRequest" })
+
+export const LicenseTransfer = Schema.Struct({
+  customer_id: Schema.optionalKey(Text(64).annotate({ description: "An empty text clears the link." })),
+  customer_email: Schema.optionalKey(Email),
+  customer_name: Schema.optionalKey(Name),
+  reset_devices: Schema.optionalKey(Schema.Boolean)
+})
+  .annotate({ description: "At least one of the owner's fields, or reset_devices: true." })
+  .check(
+    Schema.makeFilter(
+      ({ reset_devices, ...owner }) =>
+        reset_devices === true ||
+        Object.keys(owner).length > 0 ||
+        "Expected at least one of customer_id, customer_email, customer_name and reset_devices: true"
+    )
+  )
+  .annotate({ identifier: "LicenseTransferRequest" })
+
+export const LicenseFeature = Schema.Struct({
+  license_id: Schema.String,
+  feature_id: Schema.String,
+  feature_code: Schema.String,
+  feature_name: Schema.String,
+  enabled: Schema.Boolean,
+  total_consumptions: Count,
+  metadata: Metadata,
+  max_consumptions: Schema.optionalKey(Count),
+  remaining: Schema.optionalKey(Count),
+  expires_at: Schema.optionalKey(Timestamp)
+}).annotate({ identifier: "LicenseFeature" })
+export type LicenseFeature = typeof LicenseFeature.Type
+
+export const LicenseFeatureAssign = Schema.Struct({
+  feature_id: Reference,
+  enabled: Schema.optionalKey(Schema.Boolean),
+  max_consumptions: Schema.optionalKey(Schema.NullOr(Count)),
+  expires_at: Schema.optionalKey(Schema.NullOr(Timestamp)),
+  metadata: Schema.optionalKey(Metadata)
+}).annotate({ identifier: "LicenseFeatureAssignRequest" })
+
+export const LicenseUsageReset = Schema.Struct({
+  feature_id: Schema.optionalKey(Reference),
+  feature_code: Schema.optionalKey(Reference),
+  add_credits: Schema.optionalKey(PositiveCount.annotate({ description: "Raises the maximum." })),
+  max_consumptions: Schema.optionalKey(Count),
+  total_consumptions: Schema.optionalKey(Count),
+  reset_consumed: Schema.optionalKey(Schema.Boolean.annotate({ description: "True sets what was consumed to 0." }))
+})
+  .annotate({
+    description:
+      "Exactly one of feature_id and feature_code, and at least one change. max_consumptions comes first, then add_credits, then total_consumptions or reset_consumed."
+  })
+  .check(
+    exactlyOne("feature_id", "feature_code"),
+    Schema.makeFilter(
+      ({ feature_id: _, feature_code: __, reset_consumed, ...amounts }) =>
+        reset_consumed === true ||
+        Object.keys(amounts).length > 0 ||
+        "Expected at least one of add_credits, max_consumptions, total_consumptions and reset_consumed: true"
+    ),
+    Schema.makeFilter(
+      ({ total_consumptions, reset_consumed }) =>
+        total_consumptions === undefined ||
+        reset_consumed !== true || {
+          path: ["reset_consumed"],
+          issue: "Expected one of total_consumptions and reset_consumed, not both"
+        }
+    )
+  )
+  .annotate({ identifier: "LicenseUsageResetRequest" })

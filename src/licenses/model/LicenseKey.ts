@@ -1,0 +1,128 @@
+/**
+ * License keys: `LK-` and six groups of five Crockford base32 characters, 28 of them random (140 bits), 2 of them a check.
+ *
+ * The check is a Reed-Solomon code over GF(32): two keys always differ in at least three characters. So every wrong
+ * character, every two wrong characters, and every swap of any two characters is caught with certainty, anything else with
+ * 1023/1024, and a mistyped or guessed key is refused by table look-ups alone, before any hashing or storage.
+ */
+import { Effect, Option, Schema } from "effect"
+import { SecureRandom } from "effect/crypto"
+import { sha256, sha256Hex } from "../../signing/Digest.ts"
+
+/** A license key in its one canonical form, as it is issued: upper case, with dashes, without aliases, the check right. */
+export const LicenseKey = Schema.String.pipe(Schema.brand("LicenseKey"))
+export type LicenseKey = typeof LicenseKey.Type
+
+const alphabet = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+const randomLength = 28
+const length = 30
+const groupLength = 5
+
+/**
+ * The key that 28 bytes spell: the low 5 bits of each, and the check. Uniform bytes give uniform keys.
+ * Pure, for `generate` and for published test vectors.
+ */
+export const fromBytes = (bytes: Uint8Array): LicenseKey => {
+  if (bytes.length !== randomLength) throw new RangeError(`A license key is made of ${randomLength} bytes`)
+  const symbols = new Uint8Array(length)
+  for (let index = 0; index < randomLength; index++) symbols[index] = (bytes[index] as number) & 31
+  complete(symbols)
+  return format(symbols)
+}
+
+/** A new key with 140 random bits. */
+export const generate: Effect.Effect<LicenseKey, never, SecureRandom.SecureRandom> = Effect.flatMap(
+  SecureRandom.SecureRandom,
+  (random) => Effect.map(random.randomBytes(randomLength), fromBytes)
+)
+
+/**
+ * The canonical form of what a client sent: case, dashes and spaces do not matter, O reads as 0, I and L as 1 (in the
+ * prefix too). None where the shape or the check is wrong. Costs less than a microsecond and never hashes.
+ */
+export const parse = (text: string): Option.Option<LicenseKey> => {
+  if (text.length > textMax) return Option.none()
+  let count = -prefixSymbols.length
+  for (let index = 0; index < text.length; index++) {
+    const symbol = values[text.charCodeAt(index)] ?? invalid
+    if (symbol === separator) continue
+    if (symbol === invalid || count === length) return Option.none()
+    if (count >= 0) parsed[count] = symbol
+    else if (symbol !== prefixSymbols[count + prefixSymbols.length]) return Option.none()
+    count++
+  }
+  return count === length && isCodeword(parsed) ? Option.some(format(parsed)) : Option.none()
+}
+
+/** What is stored in place of a key and what it is looked up by: SHA-256 over the canonical form, 32 bytes. */
+export const hash = (key: LicenseKey): Uint8Array => sha256(key)
+
+/** The same as 64 lower-case hex digits, for use as a key in memory. */
+export const hashHex = (key: LicenseKey): string => sha256Hex(key)
+
+/** `license_key_prefix`: "LK-" and the first five characters. */
+export const prefix = (key: LicenseKey): string => key.slice(0, 8)
+
+/** `license_key_last4`: the last four characters. */
+export const last4 = (key: LicenseKey): string => key.slice(-4)
+
+const format = (symbols: Uint8Array): LicenseKey => {
+  let out = "LK"
+  for (let index = 0; index < length; index++) {
+    if (index % groupLength === 0) out += "-"
+    out += alphabet[symbols[index] as number]
+  }
+  return out as LicenseKey
+}
+
+// Reading: one table from character code to symbol. No issued form is longer than 38 characters; 64 leaves room for spaces.
+const textMax = 64
+const separator = 32
+const invalid = 33
+const prefixSymbols = [1, alphabet.indexOf("K")]
+const parsed = new Uint8Array(length)
+
+const values = new Uint8Array(128).fill(invalid)
+for (const [index, character] of Array.from(alphabet).entries()) {
+  values[character.charCodeAt(0)] = index
+  values[character.toLowerCase().charCodeAt(0)] = index
+}
+for (const [alias, symbol] of [
+  ["Oo", 0],
+  ["IiLl", 1],
+  ["- ", separator]
+] as const) {
+  for (const character of alias) values[character.charCodeAt(0)] = symbol
+}
+
+// The code: symbols are elements of GF(32) = GF(2)[x]/(x^5 + x^2 + 1) with the generator a = x. A key c of 30 symbols is right
+// when the sum of all c_i is 1 and the sum of c_i * a^(29-i) is 0. An error in one or two places changes at least one
+// of the sums, because the 30 weights are different and none is zero. The 1 keeps a run of one character from being a key.
+const timesA = (symbol: number): number => ((symbol << 1) & 31) ^ (symbol & 16 ? 5 : 0)
+
+const isCodeword = (symbols: Uint8Array): boolean => {
+  let sum = 1
+  let weighted = 0
+  for (let index = 0; index < length; index++) {
+    const symbol = symbols[index] as number
+    sum ^= symbol
+    weighted = timesA(weighted) ^ symbol
+  }
+  return sum === 0 && weighted === 0
+}
+
+// The check symbols p, q solve both sums: p + q = s and a*p + q = w, hence (a + 1) * p = s + w and q = s + p.
+// Dividing by a + 1 = a^18 is multiplying by a^13, since a^31 = 1.
+const complete = (symbols: Uint8Array): void => {
+  let sum = 1
+  let weighted = 0
+  for (let index = 0; index < randomLength; index++) {
+    const symbol = symbols[index] as number
+    sum ^= symbol
+    weighted = timesA(weighted) ^ symbol
+  }
+  let check = sum ^ timesA(timesA(weighted))
+  for (let power = 0; power < 13; power++) check = timesA(check)
+  symbols[randomLength] = check
+  symbols[randomLength + 1] = sum ^ check
+}

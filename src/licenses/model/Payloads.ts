@@ -1,0 +1,94 @@
+/** The payloads that the runtime signs (contract, "Runtime shapes"). */
+import { Schema } from "effect"
+import { Count } from "../../api/Int64.ts"
+import { Timestamp } from "../../api/Timestamp.ts"
+import { LicenseType } from "../../catalog/policies/Policy.ts"
+import { DeviceBindingKind } from "./Device.ts"
+import { LicenseStatus } from "./License.ts"
+
+const FeatureEntitlement = Schema.Struct({
+  code: Schema.String,
+  enabled: Schema.Boolean,
+  quota: Schema.optionalKey(Count),
+  consumed: Schema.optionalKey(Count),
+  remaining: Schema.optionalKey(Count)
+}).annotate({ identifier: "FeatureEntitlement" })
+
+const VersionEligibility = Schema.Struct({
+  app_version: Schema.String,
+  is_entitled: Schema.Boolean,
+  enforced: Schema.Boolean.annotate({ description: "False where the product has no version catalog." }),
+  released_at: Schema.optionalKey(Timestamp),
+  eligible_through: Schema.optionalKey(Timestamp)
+}).annotate({ identifier: "VersionEligibility" })
+
+const common = {
+  license_id: Schema.String,
+  status: LicenseStatus,
+  license_type: LicenseType,
+  entitlement_version: Count,
+  issued_at: Timestamp,
+  device_id: Schema.String,
+  expires_at: Schema.optionalKey(Timestamp)
+}
+
+const features = Schema.Array(FeatureEntitlement)
+
+const entitlement = {
+  ...common,
+  next_check_at: Timestamp,
+  features,
+  version_eligibility: Schema.optionalKey(VersionEligibility)
+}
+
+export const EntitlementPayload = Schema.Struct(entitlement).annotate({ identifier: "Entitlement" })
+
+export const DeactivationPayload = Schema.Struct(common).annotate({ identifier: "Deactivation" })
+
+const leaseEnd = Timestamp.annotate({ description: "When the seat is free again unless a heartbeat comes first." })
+
+export const FloatingCheckoutPayload = Schema.Struct({
+  ...common,
+  lease_token: Schema.String.annotate({
+    description: "Names the lease in heartbeats and at checkin. Shown only here."
+  }),
+  lease_expires_at: leaseEnd,
+  features,
+  version_eligibility: Schema.optionalKey(VersionEligibility)
+}).annotate({ identifier: "FloatingCheckout" })
+
+export const FloatingLeasePayload = Schema.Struct({
+  ...common,
+  lease_expires_at: leaseEnd,
+  features: Schema.optionalKey(features),
+  version_eligibility: Schema.optionalKey(VersionEligibility)
+}).annotate({ identifier: "FloatingLease" })
+
+/** What an offline envelope holds, signed, once it is decrypted. */
+export const OfflineEntitlementPayload = Schema.Struct({
+  ...entitlement,
+  offline_expires_at: Timestamp.annotate({ description: "Until when the client may go without asking again." }),
+  binding_kind: DeviceBindingKind,
+  binding_hash: Schema.String.annotate({
+    description: "SHA-256 of the binding key in lower-case hex: the fingerprint, or a container's digest."
+  })
+}).annotate({ identifier: "OfflineEntitlement" })
+
+/** An offline entitlement and its signature, encrypted for whoever has the license key. All but the kid is base64. */
+export const OfflineEnvelopePayload = Schema.Struct({
+  kid: Schema.String.annotate({
+    description: "The signing key of the payload inside; authenticated as additional data."
+  }),
+  salt: Schema.String.annotate({ description: "HKDF salt, 32 bytes." }),
+  nonce: Schema.String.annotate({ description: "AES-GCM nonce, 12 bytes." }),
+  ciphertext: Schema.String.annotate({ description: "The encrypted signed payload, its 16-byte tag at the end." })
+}).annotate({ identifier: "OfflineEnvelope" })
+
+/** As it is signed: JSON values, instants as text. Members without a value are left out. */
+export type Entitlement = typeof EntitlementPayload.Encoded
+export type Deactivation = typeof DeactivationPayload.Encoded
+export type FloatingCheckout = typeof FloatingCheckoutPayload.Encoded
+export type FloatingLease = typeof FloatingLeasePayload.Encoded
+export type OfflineEntitlement = typeof OfflineEntitlementPayload.Encoded
+export type SealedEnvelope = typeof OfflineEnvelopePayload.Encoded
+export type Eligibility = typeof VersionEligibility.Encoded

@@ -1,0 +1,216 @@
+/** Binding devices to a license: activate, validate, check, deactivate (contract, "Runtime shapes"). */
+import type { NewEvent } from "../../events/EventLog.ts"
+import type { Binding } from "../model/Binding.ts"
+import type { Changes, DeviceRecord, LicenseView } from "../model/LicenseRecords.ts"
+import type { Deactivation, Entitlement } from "../model/Payloads.ts"
+import {
+  type ActiveDeviceCode,
+  type AdmissionCode,
+  activeDevice,
+  activeDeviceOnly,
+  admit,
+  isRefused,
+  type RuntimeCommand,
+  type StandingCode,
+  standing
+} from "./Admission.ts"
+import { deactivationOf, entitlementOf } from "./Entitlement.ts"
+import { accept, type Needs, type Refused, type Rule, reject } from "./LicenseCommand.ts"
+
+/** A device's "last seen" is moved at most this often, so that a busy client does not cost a write per call. */
+const seenEveryMillis = 1000
+
+export const runtimeNeeds = ({ binding }: RuntimeCommand): Needs => ({
+  binding: { kind: binding.kind, key: binding.key },
+  appVersion: binding.app_version
+})
+
+/** An activation carries the id that a new device gets: rules make no ids. */
+export interface ActivateCommand extends RuntimeCommand {
+  readonly newDeviceId: string
+}
+
+type LimitCode = "ACTIVATION_LIMIT_REACHED" | "CONTAINER_LIMIT_REACHED"
+
+export const activate: Rule<ActivateCommand, Entitlement, AdmissionCode | LimitCode> = {
+  name: "activate",
+  needs: (command) => ({ ...runtimeNeeds(command), activeContainers: true }),
+  decide: (view, command, now) => {
+    const admitted = admit(view, command, now)
+    if (isRefused(admitted)) return admitted
+    const { device, eligibility } = admitted
+    if (device !== undefined && device.status === "active" && device.holds_slot) {
+      return accept(seen(view, device, now, false), (after) => entitlementOf(after, device, now, eligibility))
+    }
+    const full = limitReached(view, command.binding)
+    if (full !== undefined) return full
+    const activated = activatedDevice(device, command, now)
+    return accept(
+      {
+        license: {
+          active_device_count: view.license.active_device_count + 1,
+          times_activated: view.license.times_activated + 1,
+          updated_at: now
+        },
+        devices: [activated],
+        events: [
+          deviceEvent(view, "license.activated", activated, {
+            ...command.binding.redacted(),
+            binding_kind: activated.binding_kind,
+            status: { old: device?.status ?? null, new: "active" }
+          })
+        ]
+      },
+      (after) => entitlementOf(after, activated, now, eligibility)
+    )
+  }
+}
+
+const activatedDevice = (known: DeviceRecord | undefined, command: ActivateCommand, now: number): DeviceRecord => {
+  const { kind, key, redacted: _, app_version: __, ...described } = command.binding
+  return {
+    id: known?.id ?? command.newDeviceId,
+    binding_kind: kind,
+    binding_key: key,
+    ...described,
+    status: "active",
+    holds_slot: true,
+    activated_at: now,
+    first_seen_at: known?.first_seen_at ?? now,
+    last_seen_at: now,
+    last_validated_at: known?.last_validated_at,
+    metadata: known?.metadata ?? {},
+    created_at: known?.created_at ?? now,
+    updated_at: now
+  }
+}
+
+/** Containers have their own limit where the policy sets one; else they count with all devices. 0 = unlimited. */
+const limitReached = (view: LicenseView, binding: Binding): Refused<LimitCode> | undefined => {
+  const { max_activations, max_container_instances } = view.policy
+  if (binding.is_container && max_container_instances !== undefined) {
+    if (max_container_instances === 0) return undefined
+    return view.activeContainers < max_container_instances
+      ? undefined
+      : limitRefusal(
+          view,
+          "CONTAINER_LIMIT_REACHED",
+          `All ${max_container_instances} container instances of the license are in use.`,
+          max_container_instances
+        )
+  }
+  if (max_activations === 0) return undefined
+  const elsewhere = max_container_instances === undefined ? 0 : view.activeContainers
+  const used = view.license.active_device_count - elsewhere
+  return used < max_activations
+    ? undefined
+    : limitRefusal(
+        view,
+        "ACTIVATION_LIMIT_REACHED",
+        `All ${max_activations} activations of the license are in use: deactivate a device first.`,
+        max_activations
+      )
+}
+
+const limitRefusal = (view: LicenseView, code: LimitCode, message: string, limit: number): Refused<LimitCode> =>
+  reject(code, message, {
+    detail: String(limit),
+    events: [
+      {
+        event_type: "license.activation_limit_reached",
+        resource_type: "license",
+        resource_id: view.license.id,
+        metadata: { code, limit }
+      }
+    ]
+  })
+
+/** A validation is the device's heartbeat. Where heartbeats decide, it raises the revision like any other change. */
+const seen = (view: LicenseView, device: DeviceRecord, now: number, validated: boolean): Changes => {
+  const last = validated ? (device.last_validated_at ?? 0) : device.last_seen_at
+  if (now - last < seenEveryMillis) return {}
+  const record = { ...device, last_seen_at: now, ...(validated ? { last_validated_at: now } : undefined) }
+  return view.policy.require_heartbeat && validated ? { devices: [record] } : { seen: record }
+}
+
+export const validate: Rule<RuntimeCommand, Entitlement, AdmissionCode | ActiveDeviceCode> = {
+  name: "validate",
+  needs: runtimeNeeds,
+  decide: (view, command, now) => {
+    const admitted = admit(view, command, now)
+    if (isRefused(admitted)) return admitted
+    const device = activeDevice(view, admitted.device, now)
+    if (isRefused(device)) return device
+    return accept(seen(view, device, now, true), (after) => entitlementOf(after, device, now, admitted.eligibility))
+  }
+}
+
+/** Answers as validate does and writes nothing. */
+export const check: Rule<RuntimeCommand, Entitlement, AdmissionCode | "DEVICE_NOT_FOUND" | "DEVICE_NOT_ACTIVE"> = {
+  name: "check",
+  needs: runtimeNeeds,
+  decide: (view, command, now) => {
+    const admitted = admit(view, command, now)
+    if (isRefused(admitted)) return admitted
+    const device = activeDeviceOnly(view, admitted.device, now)
+    if (isRefused(device)) return device
+    return accept({}, (after) => entitlementOf(after, device, now, admitted.eligibility))
+  }
+}
+
+/** Gives a slot back. It asks neither version nor kind of machine: what was taken can always be given back. */
+export const deactivate: Rule<
+  RuntimeCommand,
+  Deactivation,
+  StandingCode | "DEVICE_NOT_FOUND" | "DEVICE_STATE_CONFLICT"
+> = {
+  name: "deactivate",
+  needs: ({ binding }) => ({ binding: { kind: binding.kind, key: binding.key } }),
+  decide: (view, command, now) => {
+    const refused = standing(view, command, now)
+    if (refused !== undefined) return refused
+    const device = view.device(command.binding)
+    if (device === undefined) return reject("DEVICE_NOT_FOUND", "This device is not known to the license.")
+    if (device.status !== "active" || !device.holds_slot) {
+      return reject("DEVICE_STATE_CONFLICT", `The device is ${device.status}, not active: nothing to give back.`, {
+        detail: device.status
+      })
+    }
+    // Who holds a floating seat besides stays active on it, and has no activation any more that could fall silent.
+    const seated = view.liveLeaseOf(device.id) !== undefined
+    const deactivated: DeviceRecord = {
+      ...device,
+      status: seated ? "active" : "deactivated",
+      holds_slot: false,
+      activated_at: seated ? undefined : device.activated_at,
+      last_seen_at: now,
+      updated_at: now
+    }
+    return accept(
+      {
+        license: { active_device_count: view.license.active_device_count - 1, updated_at: now },
+        devices: [deactivated],
+        events: [
+          deviceEvent(view, "license.deactivated", deactivated, {
+            ...command.binding.redacted(),
+            binding_kind: device.binding_kind,
+            status: { old: "active", new: deactivated.status }
+          })
+        ]
+      },
+      (after) => deactivationOf(after, deactivated, now)
+    )
+  }
+}
+
+const deviceEvent = (
+  view: LicenseView,
+  event_type: "license.activated" | "license.deactivated",
+  device: DeviceRecord,
+  metadata: NewEvent["metadata"]
+): NewEvent => ({
+  event_type,
+  resource_type: "license",
+  resource_id: view.license.id,
+  metadata: { device_id: device.id, ...metadata }
+})

@@ -1,0 +1,154 @@
+/**
+ * The ladder of refusals that every runtime operation climbs, in one order: the key, the license's state, a blacklisted
+ * device, virtual machines and containers, what the policy switches off, the application version; then what the operation
+ * itself asks. The first rung that does not hold is the answer, so the same request is always refused for the same reason.
+ */
+import type { Code } from "../../api/ErrorCode.ts"
+import type { Binding } from "../model/Binding.ts"
+import type { DeviceRecord, LicenseView } from "../model/LicenseRecords.ts"
+import type { Eligibility } from "../model/Payloads.ts"
+import { type Refused, reject } from "./LicenseCommand.ts"
+import { isOverdue, statusAt } from "./Lifecycle.ts"
+import { gateVersion } from "./VersionGate.ts"
+
+/** What every command carries that comes with a license key. */
+export interface KeyedCommand {
+  /** SHA-256 of the key that the request came with: compared here, so that a rotated key ends with its rotation. */
+  readonly keyHash: string
+}
+
+/** What a runtime command carries that speaks of a machine. */
+export interface RuntimeCommand extends KeyedCommand {
+  readonly binding: Binding
+}
+
+export type LicenseCode =
+  | "LICENSE_KEY_INVALID"
+  | "LICENSE_SUSPENDED"
+  | "LICENSE_REVOKED"
+  | "LICENSE_EXPIRED"
+  | "LICENSE_NOT_STARTED"
+
+export type StandingCode = LicenseCode | "DEVICE_BLACKLISTED"
+
+export type AdmissionCode =
+  | StandingCode
+  | "VM_NOT_ALLOWED"
+  | "CONTAINER_NOT_ALLOWED"
+  | "VERSION_UNKNOWN"
+  | "VERSION_NOT_ENTITLED"
+
+/** The key and the license's state. */
+export const licenseStanding = (
+  { license, policy }: LicenseView,
+  command: KeyedCommand,
+  now: number
+): Refused<LicenseCode> | undefined => {
+  if (license.key_hash !== command.keyHash)
+    return reject("LICENSE_KEY_INVALID", "The license key is not valid: check it for typing errors.")
+  switch (statusAt(license, policy, now)) {
+    case "suspended":
+      return reject("LICENSE_SUSPENDED", "The license is suspended: ask the vendor to reinstate it.")
+    case "revoked":
+      return reject("LICENSE_REVOKED", "The license is revoked and can not be used again.")
+    case "expired":
+      return reject("LICENSE_EXPIRED", "The license has expired: renew it to go on.")
+  }
+  if (license.starts_at !== undefined && now < license.starts_at) {
+    return reject("LICENSE_NOT_STARTED", "The license has not started yet: see its start date.")
+  }
+  return undefined
+}
+
+/** The key, the license's state, the blacklist: what holds even where a seat is given back. */
+export const standing = (
+  view: LicenseView,
+  command: RuntimeCommand,
+  now: number
+): Refused<StandingCode> | undefined => {
+  const refused = licenseStanding(view, command, now)
+  if (refused !== undefined) return refused
+  return view.device(command.binding)?.status === "blacklisted" ? blacklisted : undefined
+}
+
+export const blacklisted = reject("DEVICE_BLACKLISTED", "This device is blacklisted: ask the vendor to lift it.")
+
+export interface Admitted {
+  readonly accepted?: undefined
+  readonly device: DeviceRecord | undefined
+  readonly eligibility: Eligibility | undefined
+}
+
+/** Climbs the ladder up to the operation's own rungs. `switchedOff` is the rung of an operation that a policy may forbid. */
+export const admit = <C extends Code = never>(
+  view: LicenseView,
+  command: RuntimeCommand,
+  now: number,
+  switchedOff?: (view: LicenseView) => Refused<C> | undefined
+): Admitted | Refused<AdmissionCode | C> => {
+  const refused = standing(view, command, now)
+  if (refused !== undefined) return refused
+  const { binding } = command
+  if (binding.is_vm && !view.policy.allow_vm)
+    return reject("VM_NOT_ALLOWED", "The policy does not allow virtual machines.", { detail: "is_vm" })
+  if (binding.is_container && !view.policy.allow_container) {
+    return reject("CONTAINER_NOT_ALLOWED", "The policy does not allow containers.", { detail: "is_container" })
+  }
+  const off = switchedOff?.(view)
+  if (off !== undefined) return off
+  const eligibility = gateVersion(view, binding.app_version)
+  if (eligibility !== undefined && "accepted" in eligibility) return eligibility
+  return { device: view.device(binding), eligibility }
+}
+
+export type ActiveDeviceCode = "DEVICE_NOT_FOUND" | "DEVICE_NOT_ACTIVE" | "HEARTBEAT_OVERDUE"
+
+/**
+ * The rung of operations that need an active device: one that is activated, or that holds a floating seat. Only validate tells
+ * an overdue heartbeat apart.
+ */
+export const activeDevice = (
+  view: LicenseView,
+  device: DeviceRecord | undefined,
+  now: number
+): DeviceRecord | Refused<ActiveDeviceCode> => {
+  if (device === undefined)
+    return reject("DEVICE_NOT_FOUND", "This device is not known to the license: activate it first.")
+  if (isActivated(view, device, now) || holdsSeat(view, device, now)) return device
+  if (hasFallenSilent(view, device)) {
+    return reject(
+      "HEARTBEAT_OVERDUE",
+      "The device did not validate in time and its activation lapsed: activate it again."
+    )
+  }
+  return device.status === "active"
+    ? reject("DEVICE_NOT_ACTIVE", "The device's floating lease has lapsed: check out again.")
+    : reject("DEVICE_NOT_ACTIVE", `The device is ${device.status}: activate it again.`)
+}
+
+export const isActivated = ({ policy }: LicenseView, device: DeviceRecord, now: number): boolean =>
+  device.status === "active" && device.holds_slot && !isOverdue(device, policy, now)
+
+const holdsSeat = (view: LicenseView, device: DeviceRecord, now: number): boolean => {
+  const lease = view.liveLeaseOf(device.id)
+  return device.status === "active" && lease !== undefined && now < lease.expires_at
+}
+
+/** Whether it is an activation that lapsed, not a floating lease, where the device has neither any more. */
+const hasFallenSilent = ({ policy }: LicenseView, { status, activated_at }: DeviceRecord): boolean =>
+  policy.require_heartbeat && activated_at !== undefined && (status === "active" || status === "expired")
+
+/** As `activeDevice`, for operations that are no heartbeat: a lapsed activation is just not active. */
+export const activeDeviceOnly = (
+  view: LicenseView,
+  device: DeviceRecord | undefined,
+  now: number
+): DeviceRecord | Refused<"DEVICE_NOT_FOUND" | "DEVICE_NOT_ACTIVE"> => {
+  const active = activeDevice(view, device, now)
+  return isRefused(active) && active.code === "HEARTBEAT_OVERDUE"
+    ? reject("DEVICE_NOT_ACTIVE", "The device's activation lapsed: activate it again.")
+    : (active as DeviceRecord | Refused<"DEVICE_NOT_FOUND" | "DEVICE_NOT_ACTIVE">)
+}
+
+export const isRefused = <A extends object>(value: A): value is Extract<A, Refused<Code>> =>
+  "accepted" in value && value.accepted === false

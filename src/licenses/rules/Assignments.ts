@@ -1,0 +1,149 @@
+/** Assigning features to a license and taking them away. */
+import type { Metadata } from "../../api/Metadata.ts"
+import { changesOf } from "../../events/Changes.ts"
+import type { NewEvent } from "../../events/EventLog.ts"
+import type { LicenseFeature } from "../model/License.ts"
+import type { Assignment, LedgerEntry, LicenseView } from "../model/LicenseRecords.ts"
+import { accept, type Refused, type Rule, reject } from "./LicenseCommand.ts"
+import { statusAt } from "./Lifecycle.ts"
+
+/** Members left out keep what is there; null takes the value away. */
+export interface AssignCommand {
+  readonly feature_id: string
+  readonly enabled?: boolean
+  readonly max_consumptions?: number | null
+  readonly expires_at?: number | null
+  readonly metadata?: Metadata
+}
+
+/** Refuses every write to a revoked license. */
+export const refuseRevoked = (view: LicenseView, now: number): Refused<"LICENSE_STATE_CONFLICT"> | undefined =>
+  statusAt(view.license, view.policy, now) === "revoked"
+    ? reject("LICENSE_STATE_CONFLICT", "The license is revoked: nothing of it can be changed.", { detail: "revoked" })
+    : undefined
+
+export const assign: Rule<AssignCommand, LicenseFeature, "LICENSE_STATE_CONFLICT" | "NOT_FOUND" | "LINKAGE_MISMATCH"> =
+  {
+    name: "assign",
+    needs: ({ feature_id }) => ({ featureId: feature_id }),
+    decide: (view, command, now) => {
+      const revoked = refuseRevoked(view, now)
+      if (revoked !== undefined) return revoked
+      const feature = view.feature(command.feature_id)
+      if (feature === undefined)
+        return reject("NOT_FOUND", `No feature has the id ${command.feature_id}.`, { detail: "feature_id" })
+      if (feature.product_id !== view.license.product_id) {
+        return reject("LINKAGE_MISMATCH", "The feature belongs to another product than the license.", {
+          detail: "feature_id"
+        })
+      }
+      const before = view.assignmentById(feature.id)
+      const assignment: Assignment = {
+        feature_id: feature.id,
+        feature_code: feature.code,
+        feature_name: feature.name,
+        enabled: command.enabled ?? before?.enabled ?? true,
+        max_consumptions: given(command.max_consumptions, before?.max_consumptions),
+        total_consumptions: before?.total_consumptions ?? 0,
+        expires_at: given(command.expires_at, before?.expires_at),
+        metadata: command.metadata ?? before?.metadata ?? {},
+        created_at: before?.created_at ?? now,
+        updated_at: now
+      }
+      const changes = changesOf<Partial<Assignment>>(before ?? {}, assignment, [
+        "enabled",
+        "max_consumptions",
+        "expires_at",
+        "metadata"
+      ])
+      const reply = (after: LicenseView) => featureOf(after, assignment)
+      if (before !== undefined && Object.keys(changes).length === 0) return accept({}, reply)
+      return accept(
+        {
+          license: { updated_at: now },
+          entitlement: true,
+          assignments: [assignment],
+          ledger: before !== undefined && "max_consumptions" in changes ? [limitSet(assignment)] : [],
+          events: [assignmentEvent(view, "license.feature_assigned", assignment, { changes })]
+        },
+        reply
+      )
+    }
+  }
+
+export const unassign: Rule<{ readonly feature_id: string }, void, "LICENSE_STATE_CONFLICT" | "NOT_FOUND"> = {
+  name: "unassign",
+  decide: (view, { feature_id }, now) => {
+    const revoked = refuseRevoked(view, now)
+    if (revoked !== undefined) return revoked
+    const assignment = view.assignmentById(feature_id)
+    if (assignment === undefined)
+      return reject("NOT_FOUND", `The license has no feature with the id ${feature_id}.`, { detail: "feature_id" })
+    return accept(
+      {
+        license: { updated_at: now },
+        entitlement: true,
+        removedAssignments: [feature_id],
+        ledger: assignment.total_consumptions > 0 ? [givenUp(assignment)] : [],
+        events: [assignmentEvent(view, "license.feature_removed", assignment, {})]
+      },
+      () => undefined
+    )
+  }
+}
+
+/** A new maximum as the ledger tells it; without one the feature is unlimited. */
+const limitSet = ({ feature_id, max_consumptions, total_consumptions }: Assignment): LedgerEntry => ({
+  feature_id,
+  action: "set_limit",
+  amount: max_consumptions ?? 0,
+  balance_after: total_consumptions,
+  max_after: max_consumptions
+})
+
+/** What was counted goes with the assignment: assigned anew, the feature starts from nothing. */
+const givenUp = ({ feature_id, total_consumptions }: Assignment): LedgerEntry => ({
+  feature_id,
+  action: "reset",
+  amount: -total_consumptions,
+  balance_after: 0
+})
+
+const given = (value: number | null | undefined, before: number | undefined): number | undefined =>
+  value === undefined ? before : (value ?? undefined)
+
+export const featureOf = ({ license }: LicenseView, assignment: Assignment): LicenseFeature =>
+  presentAssignment(license.id, assignment)
+
+/** An assignment as the management API shows it. */
+export const presentAssignment = (
+  license_id: string,
+  assignment: { readonly [K in keyof Assignment]: Assignment[K] | null }
+): LicenseFeature => {
+  const { max_consumptions, expires_at, total_consumptions } = assignment as Assignment
+  return {
+    license_id,
+    feature_id: assignment.feature_id as string,
+    feature_code: assignment.feature_code as string,
+    feature_name: assignment.feature_name as string,
+    enabled: assignment.enabled as boolean,
+    total_consumptions,
+    metadata: assignment.metadata ?? {},
+    ...(max_consumptions == null
+      ? undefined
+      : { max_consumptions, remaining: Math.max(0, max_consumptions - total_consumptions) }),
+    ...(expires_at == null ? undefined : { expires_at })
+  }
+}
+
+const assignmentEvent = (
+  { license }: LicenseView,
+  event_type: "license.feature_assigned" | "license.feature_removed",
+  assignment: Assignment,
+  metadata: NewEvent["metadata"]
+): NewEvent => ({
+  event_type,
+  resource_type: "license",
+  resource_id: license.id,
+  metadata: { feature_id: assignment.feature_id, feature_code: assignment.feature_code, ...metadata }
+})

@@ -1,0 +1,141 @@
+/**
+ * Metered usage. An amount fits whole or nothing is counted; an event id counts once per license for ever, and asking again
+ * with the same feature and amount answers the state as it is now.
+ */
+import type { NewEvent } from "../../events/EventLog.ts"
+import type { Assignment, DeviceRecord, LedgerEntry, LicenseView } from "../model/LicenseRecords.ts"
+import type { Entitlement } from "../model/Payloads.ts"
+import { runtimeNeeds } from "./Activation.ts"
+import { type AdmissionCode, activeDeviceOnly, admit, isRefused, type RuntimeCommand } from "./Admission.ts"
+import { entitlementOf } from "./Entitlement.ts"
+import { accept, type Refused, type Rule, reject } from "./LicenseCommand.ts"
+
+export interface ConsumeCommand extends RuntimeCommand {
+  readonly feature_code: string
+  readonly event_id: string
+  /** At least 1. */
+  readonly amount: number
+}
+
+type UsageCode =
+  | "FEATURE_NOT_ENTITLED"
+  | "FEATURE_DISABLED"
+  | "FEATURE_EXPIRED"
+  | "USAGE_LIMIT_EXCEEDED"
+  | "EVENT_ID_CONFLICT"
+  | "VALIDATION_ERROR"
+  | "DEVICE_NOT_FOUND"
+  | "DEVICE_NOT_ACTIVE"
+
+/** The share of a quota at which `usage.threshold_reached` is recorded. */
+const thresholdShare = 0.8
+
+export const consume: Rule<ConsumeCommand, Entitlement, AdmissionCode | UsageCode> = {
+  name: "consume",
+  needs: (command) => ({ ...runtimeNeeds(command), eventId: command.event_id }),
+  decide: (view, command, now) => {
+    const admitted = admit(view, command, now)
+    if (isRefused(admitted)) return admitted
+    const device = activeDeviceOnly(view, admitted.device, now)
+    if (isRefused(device)) return device
+    const reply = (after: LicenseView) => entitlementOf(after, device, now, admitted.eligibility)
+    const counted = view.counted(command.event_id)
+    if (counted !== undefined) {
+      return counted.feature_code === command.feature_code && counted.amount === command.amount
+        ? accept({}, reply)
+        : reject("EVENT_ID_CONFLICT", "This event_id was used before with another feature or amount: use a new one.", {
+            detail: "event_id"
+          })
+    }
+    const assignment = usable(view, command, now)
+    if (isRefused(assignment)) return assignment
+    return accept(
+      {
+        license: { total_consumptions: view.license.total_consumptions + command.amount, updated_at: now },
+        assignments: [
+          { ...assignment, total_consumptions: assignment.total_consumptions + command.amount, updated_at: now }
+        ],
+        ledger: [entry(assignment, device, command)],
+        events: marksReached(view, assignment, device, command)
+      },
+      reply
+    )
+  }
+}
+
+/** The last rungs: the feature, then the quota. */
+const usable = (view: LicenseView, command: ConsumeCommand, now: number): Assignment | Refused<UsageCode> => {
+  const assignment = view.assignmentByCode(command.feature_code)
+  const detail = { detail: "feature_code" }
+  if (assignment === undefined)
+    return reject("FEATURE_NOT_ENTITLED", "The license does not include this feature.", detail)
+  if (!assignment.enabled) return reject("FEATURE_DISABLED", "The feature is disabled on this license.", detail)
+  if (assignment.expires_at !== undefined && now >= assignment.expires_at) {
+    return reject("FEATURE_EXPIRED", "The license's use of this feature has expired.", detail)
+  }
+  const used = assignment.total_consumptions + command.amount
+  const quota = assignment.max_consumptions
+  if (quota !== undefined && used > quota) {
+    return reject(
+      "USAGE_LIMIT_EXCEEDED",
+      `The amount does not fit: ${Math.max(0, quota - assignment.total_consumptions)} of ${quota} are left.`,
+      {
+        detail: String(Math.max(0, quota - assignment.total_consumptions))
+      }
+    )
+  }
+  if (Math.max(used, view.license.total_consumptions + command.amount) > Number.MAX_SAFE_INTEGER) {
+    return reject(
+      "VALIDATION_ERROR",
+      "The counter would pass 2^53 - 1, the largest number that JSON clients can read.",
+      { detail: "amount" }
+    )
+  }
+  return assignment
+}
+
+/** The row of the ledger, which is the event `usage.consumed`. */
+const entry = (assignment: Assignment, device: DeviceRecord, command: ConsumeCommand): LedgerEntry => ({
+  feature_id: assignment.feature_id,
+  feature_code: assignment.feature_code,
+  action: "consume",
+  event_id: command.event_id,
+  amount: command.amount,
+  balance_after: assignment.total_consumptions + command.amount,
+  max_after: assignment.max_consumptions,
+  device_id: device.id
+})
+
+/** What the consumption has reached. */
+const marksReached = (
+  view: LicenseView,
+  assignment: Assignment,
+  device: DeviceRecord,
+  command: ConsumeCommand
+): ReadonlyArray<NewEvent> => {
+  const before = assignment.total_consumptions
+  const after = before + command.amount
+  const quota = assignment.max_consumptions
+  if (quota === undefined || after < quota * thresholdShare) return none
+  const event = (event_type: NewEvent["event_type"]): NewEvent => ({
+    event_type,
+    resource_type: "license",
+    resource_id: view.license.id,
+    metadata: {
+      feature_id: assignment.feature_id,
+      feature_code: assignment.feature_code,
+      amount: command.amount,
+      event_id: command.event_id,
+      balance_after: after,
+      max_after: quota,
+      device_id: device.id
+    }
+  })
+  const crosses = (mark: number) => before < mark && after >= mark
+  return [
+    ...(crosses(quota * thresholdShare) ? [event("usage.threshold_reached")] : []),
+    ...(crosses(quota) ? [event("usage.exhausted")] : [])
+  ]
+}
+
+const none: ReadonlyArray<NewEvent> = []

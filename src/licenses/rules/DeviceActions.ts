@@ -1,0 +1,90 @@
+/** What management does to a single device: reset, blacklist, unblacklist. Slots are freed and leases end with it. */
+
+import type { EventType } from "../../events/EventType.ts"
+import type { Device, DeviceStatus } from "../model/Device.ts"
+import type { Changes, DeviceRecord, LeaseStatus, LicenseView } from "../model/LicenseRecords.ts"
+import { refuseRevoked } from "./Assignments.ts"
+import { deviceTransitions } from "./DeviceTransitions.ts"
+import { accept, type Rule, reject } from "./LicenseCommand.ts"
+
+export interface DeviceCommand {
+  readonly device_id: string
+}
+
+type DeviceCode = "NOT_FOUND" | "LICENSE_STATE_CONFLICT" | "DEVICE_STATE_CONFLICT"
+
+const action = (
+  name: keyof typeof deviceTransitions,
+  event_type: EventType,
+  leaseStatus: LeaseStatus
+): Rule<DeviceCommand, Device, DeviceCode> => ({
+  name: `${name} device`,
+  needs: ({ device_id }) => ({ deviceId: device_id }),
+  decide: (view, { device_id }, now) => {
+    const device = view.deviceById(device_id)
+    if (device === undefined) {
+      return reject("NOT_FOUND", `The license has no device with the id ${device_id}.`, { detail: "device_id" })
+    }
+    const revoked = refuseRevoked(view, now)
+    if (revoked !== undefined) return revoked
+    const to = deviceTransitions[name][device.status]
+    if (to === "conflict") {
+      const why = name === "reset" ? "lift that first" : "there is nothing to lift"
+      return reject("DEVICE_STATE_CONFLICT", `The device is ${device.status}: ${why}.`, { detail: device.status })
+    }
+    if (to === "unchanged") return accept({}, shownDevice(device))
+    const moved = movedDevice(device, to, now)
+    return accept(
+      {
+        ...freedSlot(view, device, now),
+        devices: [moved],
+        leases: endedLease(view, device, leaseStatus, now),
+        events: [
+          {
+            event_type,
+            resource_type: "device",
+            resource_id: device.id,
+            metadata: { license_id: view.license.id, status: { old: device.status, new: to } }
+          }
+        ]
+      },
+      shownDevice(moved)
+    )
+  }
+})
+
+/** Makes a device forget that it was ever bound: it may be activated again, and until then it holds nothing. */
+export const reset = action("reset", "device.reset", "ended")
+
+/** Bars a device from every runtime operation. */
+export const blacklist = action("blacklist", "device.blacklisted", "blacklisted")
+
+/** Lets a blacklisted device be activated again. */
+export const unblacklist = action("unblacklist", "device.unblacklisted", "ended")
+
+const movedDevice = (device: DeviceRecord, status: DeviceStatus, now: number): DeviceRecord => ({
+  ...device,
+  status,
+  holds_slot: false,
+  updated_at: now
+})
+
+/** A device as a reset leaves it. */
+export const resetDevice = (device: DeviceRecord, now: number): DeviceRecord => movedDevice(device, "reset", now)
+
+const freedSlot = ({ license }: LicenseView, device: DeviceRecord, now: number): Changes =>
+  device.holds_slot ? { license: { active_device_count: license.active_device_count - 1, updated_at: now } } : {}
+
+const endedLease = (view: LicenseView, { id }: DeviceRecord, status: LeaseStatus, now: number) => {
+  const lease = view.liveLeaseOf(id)
+  return lease === undefined ? [] : [{ ...lease, status, ended_at: now }]
+}
+
+/** A device as the management API shows it. */
+const shownDevice =
+  (device: DeviceRecord) =>
+  ({ license }: LicenseView): Device => {
+    const { holds_slot: _, activated_at: __, ...shown } = device
+    const given = Object.fromEntries(Object.entries(shown).filter(([, value]) => value !== undefined))
+    return { ...(given as unknown as Device), license_id: license.id }
+  }

@@ -1,0 +1,37 @@
+/** What management does to a device, by the state that it is in; a device that the license never saw has none. */
+import type { DeviceStatus } from "../model/Device.ts"
+
+/** `unchanged` is accepted and records nothing; `conflict` is refused. */
+type Next = "reset" | "blacklisted" | "unchanged" | "conflict"
+
+export const deviceTransitions = {
+  reset: {
+    active: "reset",
+    deactivated: "reset",
+    expired: "reset",
+    reset: "unchanged",
+    blacklisted: "conflict"
+  },
+  blacklist: {
+    active: "blacklisted",
+    deactivated: "blacklisted",
+    expired: "blacklisted",
+    reset: "blacklisted",
+    blacklisted: "unchanged"
+  },
+  unblacklist: {
+    active: "conflict",
+    deactivated: "conflict",
+    expired: "conflict",
+    reset: "conflict",
+    blacklisted: "reset"
+  }
+} as const satisfies Record<string, Record<DeviceStatus, Next>>
+
+/** The states that a reset moves. */
+export const resettableStatuses = Object.entries(deviceTransitions.reset).flatMap(([from, to]) =>
+  to === "reset" ? [from as DeviceStatus] : []
+)
+
+export const isResettable = ({ status }: { readonly status: DeviceStatus }): boolean =>
+  resettableStatuses.includes(status)

@@ -1,0 +1,36 @@
+/**
+ * Giving a license another key. The rule sees only what is stored of a key: its digest and the ends that people tell it by. The
+ * old key ends with the commit, for every runtime command carries the digest of the key that it came with.
+ */
+
+import { type LicenseRecord, type LicenseSnapshot, snapshot } from "../model/LicenseRecords.ts"
+import { refuseRevoked } from "./Assignments.ts"
+import { accept, type Rule } from "./LicenseCommand.ts"
+
+export type RotateKeyCommand = Pick<LicenseRecord, "key_hash" | "license_key_prefix" | "license_key_last4">
+
+export const rotateKey: Rule<RotateKeyCommand, LicenseSnapshot, "LICENSE_STATE_CONFLICT"> = {
+  name: "rotate key",
+  decide: (view, { key_hash, license_key_prefix, license_key_last4 }, now) => {
+    const revoked = refuseRevoked(view, now)
+    if (revoked !== undefined) return revoked
+    const { license } = view
+    return accept(
+      {
+        license: { key_hash, license_key_prefix, license_key_last4, updated_at: now },
+        events: [
+          {
+            event_type: "license.key_rotated",
+            resource_type: "license",
+            resource_id: license.id,
+            metadata: {
+              license_key_prefix: { old: license.license_key_prefix, new: license_key_prefix },
+              license_key_last4: { old: license.license_key_last4, new: license_key_last4 }
+            }
+          }
+        ]
+      },
+      snapshot
+    )
+  }
+}

@@ -1,0 +1,282 @@
+/**
+ * The states of a license, what time does to them, and the commands that move them. The clock is applied whenever a license
+ * is read or used: a sweep that comes late shows nothing wrong, it only writes down what already holds.
+ */
+
+import type { NewEvent } from "../../events/EventLog.ts"
+import type { DeviceStatus } from "../model/Device.ts"
+import type { LicenseStatus } from "../model/License.ts"
+import {
+  type Changes,
+  type DeviceRecord,
+  type LeaseRecord,
+  type LicenseRecord,
+  type LicenseSnapshot,
+  type LicenseView,
+  type PolicyRecord,
+  snapshot
+} from "../model/LicenseRecords.ts"
+import { accept, type Needs, type Outcome, type Rule, reject } from "./LicenseCommand.ts"
+
+const dayMillis = 86_400_000
+
+/** What of a license and its policy the clock looks at. */
+type Term = Pick<LicenseRecord, "status" | "expires_at">
+type Grace = Pick<PolicyRecord, "grace_period_days">
+
+/** The instant at which access ends: expiry and the policy's grace after it; undefined = never. */
+export const accessEndsAt = (license: Term, policy: Grace): number | undefined =>
+  license.expires_at === undefined ? undefined : license.expires_at + policy.grace_period_days * dayMillis
+
+/** Where the clock alone puts a license that nobody suspended or revoked. */
+export const statusByClock = (license: Term, policy: Grace, now: number): LicenseStatus => {
+  const end = accessEndsAt(license, policy)
+  if (license.expires_at === undefined || end === undefined || now < license.expires_at) return "active"
+  return now < end ? "grace_period" : "expired"
+}
+
+/** The state of a license at an instant. */
+export const statusAt = (license: Term, policy: Grace, now: number): LicenseStatus =>
+  license.status === "suspended" || license.status === "revoked" ? license.status : statusByClock(license, policy, now)
+
+/** The states that time leads through, in order. */
+const stages: ReadonlyArray<LicenseStatus> = ["active", "grace_period", "expired"]
+
+/**
+ * States that time has moved a license into since it was last written, in order. Going back is none of them: an edit of the
+ * expiry or of the policy's grace did that and raised the version itself, so the version never falls when time comes by again.
+ */
+export const passed = (license: Term, policy: Grace, now: number): ReadonlyArray<LicenseStatus> =>
+  stages
+    .slice(stages.indexOf(license.status) + 1, stages.indexOf(statusAt(license, policy, now)) + 1)
+    .filter((stage) => stage !== "grace_period" || policy.grace_period_days > 0)
+
+/** The published entitlement version: the license's share, the policy's, and the moves that time has made meanwhile. */
+export const entitlementVersionAt = (license: LicenseRecord, policy: PolicyRecord, now: number): number =>
+  license.entitlement_counter + policy.entitlement_counter + passed(license, policy, now).length
+
+/**
+ * What time has changed and nobody wrote yet. The actor applies it ahead of the commands, so rules run on a settled state,
+ * every move is recorded once, and in order. The sweeps write the same down for licenses that nobody uses, as statements over
+ * many: what changes here changes there.
+ */
+export const settle = (view: LicenseView, now: number): Changes | undefined => {
+  const { license, policy } = view
+  const status = statusAt(license, policy, now)
+  const moved = status !== license.status
+  const lapsed = view.lapsed(now)
+  const silent = view.overdue(now)
+  const cutOff = status === "expired" && view.liveLeaseCount > 0
+  if (!moved && !cutOff && lapsed.length === 0 && silent.length === 0) return undefined
+  const moves = passed(license, policy, now)
+  const seats = settledSeats(view, lapsed, cutOff, now)
+  const overdue = settledDevices(view, silent, seats.leases, now)
+  return {
+    license: {
+      ...(moved ? { status, entitlement_counter: license.entitlement_counter + moves.length } : undefined),
+      active_device_count: license.active_device_count - overdue.devices.length
+    },
+    devices: [...overdue.devices, ...seats.devices],
+    leases: seats.leases,
+    events: [...passedEvents(license.id, moves), ...overdue.events, ...seats.events]
+  }
+}
+
+const stageEvents = { grace_period: "license.grace_period_started", expired: "license.expired" } as const
+
+/** What is recorded when time moves a license through states. */
+export const passedEvents = (licenseId: string, moves: ReadonlyArray<LicenseStatus>): ReadonlyArray<NewEvent> =>
+  moves
+    .filter((to) => to === "grace_period" || to === "expired")
+    .map((to) => ({
+      event_type: stageEvents[to],
+      resource_type: "license",
+      resource_id: licenseId,
+      metadata: { status: to }
+    }))
+
+/** Whether a live lease ends with its license's access, which came before the lease's own end. */
+export const isCutOff = (lease: Pick<LeaseRecord, "expires_at">, license: Term, policy: Grace, now: number): boolean =>
+  statusAt(license, policy, now) === "expired" && lease.expires_at >= (accessEndsAt(license, policy) ?? 0)
+
+/** Leases whose time is over: with their license's, or before that by themselves. */
+const settledSeats = (view: LicenseView, due: ReadonlyArray<LeaseRecord>, cutOff: boolean, now: number) => {
+  const isCut = (lease: LeaseRecord) => cutOff && isCutOff(lease, view.license, view.policy, now)
+  const ended = cutOff ? Array.from(view.liveLeases).filter(isCut) : []
+  const lapsed = due
+    .filter((lease) => !isCut(lease))
+    .toSorted((a, b) => a.expires_at - b.expires_at || (a.id < b.id ? -1 : 1))
+  return {
+    leases: [
+      ...ended.map((lease) => ({ ...lease, status: "ended" as const, ended_at: now })),
+      ...lapsed.map((lease) => ({ ...lease, status: "expired" as const, ended_at: lease.expires_at }))
+    ],
+    devices: [...releasedHolders(view, ended, "deactivated", now), ...releasedHolders(view, lapsed, "expired", now)],
+    events: lapsed.map((lease) => leaseExpiredEvent(view.license.id, lease))
+  }
+}
+
+/** What a device is without its floating seat, by how that ended: activated, or an activation that lapsed, if it had one. */
+export const statusUnseated = <S extends DeviceStatus>(device: DeviceRecord, otherwise: S) => {
+  if (device.holds_slot) return "active"
+  return device.activated_at === undefined ? otherwise : "expired"
+}
+
+/** The devices of leases that end. One that is activated besides stays what it is. */
+const releasedHolders = (
+  view: LicenseView,
+  leases: Iterable<LeaseRecord>,
+  status: "deactivated" | "expired",
+  now: number
+): ReadonlyArray<DeviceRecord> =>
+  Array.from(leases).flatMap(({ device_id }) => {
+    const device = view.deviceById(device_id)
+    if (device?.status !== "active" || device.holds_slot) return []
+    return [{ ...device, status: statusUnseated(device, status), updated_at: now }]
+  })
+
+/** What is recorded when a lease lapses. */
+export const leaseExpiredEvent = (
+  license_id: string,
+  { id, device_id }: Pick<LeaseRecord, "id" | "device_id">
+): NewEvent => ({
+  event_type: "lease.expired",
+  resource_type: "lease",
+  resource_id: id,
+  metadata: { license_id, device_id, status: { old: "live", new: "expired" } }
+})
+
+/** Activations that lapsed for want of a heartbeat. Whoever holds a seat besides stays active on it. */
+const settledDevices = (
+  view: LicenseView,
+  silent: ReadonlyArray<DeviceRecord>,
+  ending: ReadonlyArray<LeaseRecord>,
+  now: number
+) => {
+  const gone = new Set(ending.map(({ id }) => id))
+  const overdue = silent.map((device) => {
+    const lease = view.liveLeaseOf(device.id)
+    const status = lease === undefined || gone.has(lease.id) ? ("expired" as const) : ("active" as const)
+    return { ...device, status, holds_slot: false, updated_at: now }
+  })
+  return { devices: overdue, events: overdue.map(({ id }) => deviceExpiredEvent(view.license.id, id)) }
+}
+
+/** What is recorded when an activation lapses. A floating seat that the device may hold besides is another matter. */
+export const deviceExpiredEvent = (license_id: string, deviceId: string): NewEvent => ({
+  event_type: "device.expired",
+  resource_type: "device",
+  resource_id: deviceId,
+  metadata: { license_id, status: { old: "active", new: "expired" } }
+})
+
+/** How much later than the policy's interval a heartbeat may come. */
+const heartbeatSlackMillis = 30_000
+
+/**
+ * The instant at which an activation has lapsed unless a validation comes before; infinity = never. Counted from the activation
+ * until the first one.
+ */
+export const heartbeatDueAt = (device: DeviceRecord, policy: PolicyRecord): number =>
+  policy.require_heartbeat && device.status === "active" && device.holds_slot
+    ? Math.max(device.last_validated_at ?? 0, device.activated_at ?? 0) + silenceMillisMax(policy)
+    : Number.POSITIVE_INFINITY
+
+/** How long after it was heard of last an activation has lapsed. */
+export const silenceMillisMax = ({ validation_interval_minutes }: PolicyRecord): number =>
+  validation_interval_minutes * 60_000 + heartbeatSlackMillis + 1
+
+/** Whether an activation has lapsed for want of a validation. */
+export const isOverdue = (device: DeviceRecord, policy: PolicyRecord, now: number): boolean =>
+  now >= heartbeatDueAt(device, policy)
+
+export const endAll = (leases: LicenseView["liveLeases"], now: number) =>
+  Array.from(leases, (lease) => ({ ...lease, status: "ended" as const, ended_at: now }))
+
+/** The transitions that commands make: from each state, the next one, or why not. Anything else is refused. */
+export const transitions = {
+  suspend: {
+    active: "suspended",
+    grace_period: "suspended",
+    expired: "suspended",
+    suspended: "unchanged",
+    revoked: "conflict"
+  },
+  reinstate: {
+    suspended: "by clock",
+    active: "unchanged",
+    grace_period: "unchanged",
+    expired: "conflict",
+    revoked: "conflict"
+  },
+  revoke: {
+    active: "revoked",
+    grace_period: "revoked",
+    expired: "revoked",
+    suspended: "revoked",
+    revoked: "unchanged"
+  }
+} as const satisfies Record<
+  string,
+  Record<LicenseStatus, "suspended" | "revoked" | "by clock" | "unchanged" | "conflict">
+>
+
+const move = (
+  name: keyof typeof transitions,
+  eventType: "license.suspended" | "license.reinstated" | "license.revoked",
+  needs: Needs,
+  also: (view: LicenseView, now: number) => Changes
+): Rule<unknown, LicenseSnapshot, "LICENSE_STATE_CONFLICT"> => ({
+  name,
+  needs: () => needs,
+  decide: (view, _command, now): Outcome<LicenseSnapshot, "LICENSE_STATE_CONFLICT"> => {
+    const from = statusAt(view.license, view.policy, now)
+    const to = transitions[name][from]
+    if (to === "conflict")
+      return reject("LICENSE_STATE_CONFLICT", `A license that is ${from} can not be changed by ${name}.`, {
+        detail: from
+      })
+    if (to === "unchanged") return accept({}, snapshot)
+    const status = to === "by clock" ? statusByClock(view.license, view.policy, now) : to
+    const { license, ...rest } = also(view, now)
+    return accept(
+      {
+        ...rest,
+        license: { ...license, status, updated_at: now },
+        entitlement: true,
+        events: [
+          {
+            event_type: eventType,
+            resource_type: "license",
+            resource_id: view.license.id,
+            metadata: { status: { old: from, new: status } }
+          }
+        ]
+      },
+      snapshot
+    )
+  }
+})
+
+/** Suspends: leases end, devices stay. */
+export const suspend = move("suspend", "license.suspended", { allLeases: true }, (view, now) => ({
+  leases: endAll(view.liveLeases, now),
+  devices: releasedHolders(view, view.liveLeases, "deactivated", now)
+}))
+
+/** Reinstates to what the clock says. */
+export const reinstate = move("reinstate", "license.reinstated", {}, () => ({}))
+
+/** Revokes for good: devices are deactivated, leases end. */
+export const revoke = move(
+  "revoke",
+  "license.revoked",
+  { activeDevices: true, allLeases: true },
+  ({ devices, liveLeases }, now) => ({
+    license: { active_device_count: 0 },
+    devices: Array.from(devices)
+      .filter((device) => device.status === "active")
+      .map((device) => ({ ...device, status: "deactivated" as const, holds_slot: false, updated_at: now })),
+    leases: endAll(liveLeases, now)
+  })
+)

@@ -1,0 +1,28 @@
+/** What an order and a subscription must have in common with a license (contract, "Linkage rules" 1 and 3). */
+
+import type { LinkRecord } from "../model/LicenseRecords.ts"
+import { type Refused, reject } from "./LicenseCommand.ts"
+
+/** Records that a request names for a license of a product. Those that it leaves out are undefined. */
+export interface Links {
+  readonly order: LinkRecord | undefined
+  readonly subscription: LinkRecord | undefined
+}
+
+export const refuseLinks = (
+  productId: string,
+  { order, subscription }: Links
+): Refused<"LINKAGE_MISMATCH"> | undefined => {
+  if (order !== undefined && order.product_id !== productId) {
+    return mismatch("The order belongs to another product.", "order_id")
+  }
+  if (subscription !== undefined && subscription.product_id !== productId) {
+    return mismatch("The subscription belongs to another product.", "subscription_id")
+  }
+  if (order !== undefined && subscription !== undefined && order.subscription_id !== subscription.id) {
+    return mismatch("The order is not linked to this subscription.", "subscription_id")
+  }
+  return undefined
+}
+
+const mismatch = (message: string, detail: string) => reject("LINKAGE_MISMATCH", message, { detail })

@@ -1,0 +1,70 @@
+/**
+ * Offline entitlements: what an activated device may go on with while it cannot ask (contract, "Offline envelope"). The rule
+ * words the payload; it is signed, encrypted for the holder of the license key and signed again where it leaves.
+ */
+import { formatTimestamp } from "../../api/Timestamp.ts"
+import { sha256Hex } from "../../signing/Digest.ts"
+import type { LicenseView } from "../model/LicenseRecords.ts"
+import type { OfflineEntitlement } from "../model/Payloads.ts"
+import { runtimeNeeds } from "./Activation.ts"
+import {
+  type AdmissionCode,
+  activeDeviceOnly,
+  admit,
+  isActivated,
+  isRefused,
+  type RuntimeCommand
+} from "./Admission.ts"
+import { entitlementOf } from "./Entitlement.ts"
+import { accept, type Refused, type Rule, reject } from "./LicenseCommand.ts"
+import { accessEndsAt } from "./Lifecycle.ts"
+
+const dayMillis = 86_400_000
+
+export const issueOffline: Rule<
+  RuntimeCommand,
+  OfflineEntitlement,
+  AdmissionCode | "OFFLINE_NOT_ALLOWED" | "DEVICE_NOT_FOUND" | "DEVICE_NOT_ACTIVE"
+> = {
+  name: "offline",
+  needs: runtimeNeeds,
+  decide: (view, command, now) => {
+    const admitted = admit(view, command, now, offlineOff)
+    if (isRefused(admitted)) return admitted
+    const device = activeDeviceOnly(view, admitted.device, now)
+    if (isRefused(device)) return device
+    if (!isActivated(view, device, now)) return seatOnly
+    const offline = {
+      offline_expires_at: formatTimestamp(offlineEndsAt(view, now)),
+      binding_kind: device.binding_kind
+    }
+    return accept(
+      {
+        events: [
+          {
+            event_type: "license.offline_issued",
+            resource_type: "license",
+            resource_id: view.license.id,
+            metadata: { device_id: device.id, ...command.binding.redacted(), ...offline }
+          }
+        ]
+      },
+      (after) => ({
+        ...entitlementOf(after, device, now, admitted.eligibility),
+        ...offline,
+        binding_hash: sha256Hex(device.binding_key)
+      })
+    )
+  }
+}
+
+const offlineOff = ({ policy }: LicenseView): Refused<"OFFLINE_NOT_ALLOWED"> | undefined =>
+  policy.allow_offline_activation
+    ? undefined
+    : reject("OFFLINE_NOT_ALLOWED", "The policy does not allow to work offline: stay connected and validate.")
+
+const seatOnly = reject("DEVICE_NOT_ACTIVE", "A floating seat ends without a heartbeat: activate the device first.")
+
+/** After the policy's days, never past the end of access. */
+const offlineEndsAt = ({ license, policy }: LicenseView, now: number): number =>
+  Math.min(now + policy.offline_grace_days * dayMillis, accessEndsAt(license, policy) ?? Number.POSITIVE_INFINITY)

@@ -1,0 +1,119 @@
+/**
+ * Renewing a license (contract, "Renewal rules"). Days are added to the stored expiry while it is ahead, else to now. The order
+ * or subscription that paid for it is checked and told in the event; the license's own links stay those of its origin.
+ */
+import { formatTimestamp, latest } from "../../api/Timestamp.ts"
+import type { LicenseType } from "../../catalog/policies/Policy.ts"
+import type { NewEvent } from "../../events/EventLog.ts"
+import type { LicenseRenew, LicenseStatus } from "../model/License.ts"
+import { type LicenseSnapshot, type LicenseView, snapshot } from "../model/LicenseRecords.ts"
+import { accept, type Refused, type Rule, reject } from "./LicenseCommand.ts"
+import { statusAt } from "./Lifecycle.ts"
+import { type Links, refuseLinks } from "./Linkage.ts"
+import { refuseTerms } from "./Terms.ts"
+
+export type RenewCommand = typeof LicenseRenew.Type
+
+type RenewCode =
+  | "LICENSE_STATE_CONFLICT"
+  | "LICENSE_NOT_RENEWABLE"
+  | "NOT_FOUND"
+  | "LINKAGE_MISMATCH"
+  | "EXPIRY_NOT_IN_FUTURE"
+  | "VALIDATION_ERROR"
+
+/** The state that a renewal leaves, by the one that it finds. */
+export const renewals = {
+  active: "active",
+  grace_period: "active",
+  expired: "active",
+  suspended: "suspended",
+  revoked: "conflict"
+} as const satisfies Record<LicenseStatus, LicenseStatus | "conflict">
+
+const renewable: ReadonlySet<LicenseType> = new Set(["subscription", "time_limited", "trial"])
+
+const dayMillis = 86_400_000
+
+export const renew: Rule<RenewCommand, LicenseSnapshot, RenewCode> = {
+  name: "renew",
+  needs: ({ order_id, subscription_id }) => ({ links: { order: order_id, subscription: subscription_id } }),
+  decide: (view, command, now) => {
+    const { license, policy } = view
+    const from = statusAt(license, policy, now)
+    const status = renewals[from]
+    if (status === "conflict") {
+      return reject("LICENSE_STATE_CONFLICT", `A license that is ${from} can not be renewed.`, { detail: from })
+    }
+    if (!renewable.has(policy.license_type)) {
+      return reject("LICENSE_NOT_RENEWABLE", `A ${policy.license_type} license has no term to renew.`, {
+        detail: policy.license_type
+      })
+    }
+    const links = linksOf(view, command)
+    if ("accepted" in links) return links
+    const expires_at = expiryOf(view, command, now)
+    const refused = refuseExpiry(view, command, expires_at, now)
+    if (refused !== undefined) return refused
+    return accept(
+      {
+        license: { expires_at, status, updated_at: now },
+        entitlement: true,
+        events: [renewed(view, command, links, { from, status, expires_at })]
+      },
+      snapshot
+    )
+  }
+}
+
+/** What the request names. An order brings its subscription along (contract, "Linkage rules" 2). */
+const linksOf = (view: LicenseView, { order_id, subscription_id }: RenewCommand) => {
+  const order = order_id === undefined ? undefined : view.link("order", order_id)
+  if (order_id !== undefined && order === undefined) return unknown("order_id", order_id)
+  const subscription = subscription_id === undefined ? undefined : view.link("subscription", subscription_id)
+  if (subscription_id !== undefined && subscription === undefined) return unknown("subscription_id", subscription_id)
+  const links: Links = { order, subscription }
+  return refuseLinks(view.license.product_id, links) ?? links
+}
+
+const unknown = (field: string, id: string): Refused<"NOT_FOUND"> =>
+  reject("NOT_FOUND", `Nothing has the ${field} ${id}.`, { detail: field })
+
+const expiryOf = ({ license }: LicenseView, { expires_at, extend_by_days = 0 }: RenewCommand, now: number): number =>
+  expires_at ?? Math.max(license.expires_at ?? now, now) + extend_by_days * dayMillis
+
+const refuseExpiry = ({ license, policy }: LicenseView, command: RenewCommand, expires_at: number, now: number) => {
+  if (expires_at <= now) {
+    return reject("EXPIRY_NOT_IN_FUTURE", "The renewal would end in the past: choose a later expires_at.", {
+      detail: "expires_at"
+    })
+  }
+  if (expires_at > latest) {
+    return reject("VALIDATION_ERROR", "The renewal would end after the year 9999: extend by fewer days.", {
+      detail: command.extend_by_days === undefined ? "expires_at" : "extend_by_days"
+    })
+  }
+  return refuseTerms(policy.license_type, { ...license, expires_at })
+}
+
+const renewed = (
+  { license }: LicenseView,
+  { extend_by_days, order_id, subscription_id }: RenewCommand,
+  { order }: Links,
+  to: { readonly from: LicenseStatus; readonly status: LicenseStatus; readonly expires_at: number }
+): NewEvent => {
+  const paidFor = { extend_by_days, order_id, subscription_id: subscription_id ?? order?.subscription_id }
+  return {
+    event_type: "license.renewed",
+    resource_type: "license",
+    resource_id: license.id,
+    metadata: {
+      expires_at: {
+        old: license.expires_at === undefined ? null : formatTimestamp(license.expires_at),
+        new: formatTimestamp(to.expires_at)
+      },
+      ...(to.from === to.status ? undefined : { status: { old: to.from, new: to.status } }),
+      ...Object.fromEntries(Object.entries(paidFor).filter(([, value]) => value !== undefined))
+    }
+  }
+}

@@ -1,0 +1,62 @@
+/** Editing a license: its dates, its customer's name and e-mail, its metadata. */
+import { changesOf } from "../../events/Changes.ts"
+import { patched } from "../../postgres/Sql.ts"
+import type { LicenseUpdate } from "../model/License.ts"
+import { type LicenseRecord, type LicenseSnapshot, type LicenseView, snapshot } from "../model/LicenseRecords.ts"
+import { refuseRevoked } from "./Assignments.ts"
+import { accept, type Rule } from "./LicenseCommand.ts"
+import { statusByClock } from "./Lifecycle.ts"
+import { refuseTerms } from "./Terms.ts"
+
+export type UpdateCommand = typeof LicenseUpdate.Type
+
+/** What the signed payloads show of a license beside its state: an edit raises the entitlement version. */
+const shown = ["expires_at", "maintenance_expires_at"] as const
+
+export const update: Rule<UpdateCommand, LicenseSnapshot, "LICENSE_STATE_CONFLICT" | "VALIDATION_ERROR"> = {
+  name: "update",
+  // An expiry that moves behind the clock ends all leases, before the next command of the same round is decided.
+  needs: ({ expires_at }) => ({ allLeases: typeof expires_at === "number" }),
+  decide: (view, command, now) => {
+    const revoked = refuseRevoked(view, now)
+    if (revoked !== undefined) return revoked
+    const edited = patched<LicenseRecord>(view.license, command as never)
+    const fields = [
+      "customer_email",
+      "customer_name",
+      "starts_at",
+      "expires_at",
+      "maintenance_expires_at",
+      "metadata"
+    ] as const
+    const changes = changesOf(view.license, edited, fields)
+    if (Object.keys(changes).length === 0) return accept({}, snapshot)
+    const refused = refuseTerms(view.policy.license_type, edited)
+    if (refused !== undefined) return refused
+    return accept(
+      {
+        license: {
+          ...Object.fromEntries(fields.map((field) => [field, edited[field]])),
+          ...revived(edited, view, now),
+          updated_at: now
+        },
+        entitlement: shown.some((field) => field in changes),
+        events: [
+          {
+            event_type: "license.updated",
+            resource_type: "license",
+            resource_id: view.license.id,
+            metadata: { changes }
+          }
+        ]
+      },
+      snapshot
+    )
+  }
+}
+
+/** A license whose expiry moved ahead of the clock is active again; one that moved behind it follows the clock's own steps. */
+const revived = (edited: LicenseRecord, { policy }: LicenseView, now: number) =>
+  edited.status !== "suspended" && statusByClock(edited, policy, now) === "active"
+    ? { status: "active" as const }
+    : undefined

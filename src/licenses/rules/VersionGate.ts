@@ -1,0 +1,46 @@
+/** Whether a license is entitled to an application version (contract, "Version eligibility rules"). */
+import { formatTimestamp } from "../../api/Timestamp.ts"
+import type { LicenseView } from "../model/LicenseRecords.ts"
+import type { Eligibility } from "../model/Payloads.ts"
+import { type Refused, reject } from "./LicenseCommand.ts"
+
+/** The instant until which released versions belong to the license; undefined = always. */
+const cutoffOf = ({ license, policy }: LicenseView): number | undefined =>
+  policy.license_type === "perpetual" ? license.maintenance_expires_at : license.expires_at
+
+/** Nothing is gated where the request names no version; nothing is enforced where the product lists none. */
+export const gateVersion = (
+  view: LicenseView,
+  appVersion: string | undefined
+): Eligibility | undefined | Refused<"VERSION_UNKNOWN" | "VERSION_NOT_ENTITLED"> => {
+  if (appVersion === undefined) return undefined
+  const { enforced, released_at } = view.version(appVersion)
+  const cutoff = cutoffOf(view)
+  const through = cutoff === undefined ? undefined : { eligible_through: formatTimestamp(cutoff) }
+  if (!enforced) return { app_version: appVersion, is_entitled: true, enforced: false, ...through }
+  if (released_at === undefined) {
+    return reject(
+      "VERSION_UNKNOWN",
+      "This application version is not in the product's catalog: ask the vendor to add it.",
+      {
+        detail: "app_version"
+      }
+    )
+  }
+  if (cutoff !== undefined && released_at > cutoff) {
+    return reject(
+      "VERSION_NOT_ENTITLED",
+      "This application version was released after the license's cutoff: renew it or use an earlier version.",
+      {
+        detail: "app_version"
+      }
+    )
+  }
+  return {
+    app_version: appVersion,
+    is_entitled: true,
+    enforced: true,
+    released_at: formatTimestamp(released_at),
+    ...through
+  }
+}

@@ -1,0 +1,236 @@
+/**
+ * Writes down what the clock has made of licenses that nobody uses: grace, expiry, and the notices ahead of expiry. It decides
+ * by the functions that `Lifecycle.settle` decides by and writes for many licenses at once: states, version counters, leases
+ * that end, events, each once. A license that is locked at the moment is in use, and its actor writes the same.
+ */
+import { Context, Effect, Layer } from "effect"
+import { SqlClient, type Statement } from "effect/sql"
+import { formatTimestamp } from "../../api/Timestamp.ts"
+import type { NewEvent } from "../../events/EventLog.ts"
+import { columns, instant } from "../../postgres/Parameters.ts"
+import { changedMeanwhile } from "../../postgres/Sql.ts"
+import type { LicenseStatus } from "../model/License.ts"
+import type { LicenseRecord, PolicyRecord } from "../model/LicenseRecords.ts"
+import { passed, passedEvents, statusByClock } from "../rules/Lifecycle.ts"
+import { makePasses } from "./SweepBatches.ts"
+
+/** Days ahead of expiry at which it is announced, the last first. */
+const noticeDays = [1, 3, 7] as const
+/** What stands for "not announced yet" in the index of announcements. */
+const unannounced = 8
+const dayMillis = 86_400_000
+
+type DueLicense = Pick<LicenseRecord, "id" | "policy_id" | "status" | "revision"> &
+  Pick<PolicyRecord, "grace_period_days"> & { readonly expires_at: number; readonly policy_revision: number }
+
+interface Expiring extends Pick<LicenseRecord, "id" | "revision"> {
+  readonly expires_at: number
+  readonly created_at: number
+  /** The days of the notice that was given last for this date. */
+  readonly announced: number
+}
+
+export class ExpirySweep extends Context.Service<
+  ExpirySweep,
+  {
+    /** Moves every license that the clock has moved, then announces what expires soon. */
+    readonly pass: Effect.Effect<void>
+  }
+>()("licensing/licenses/sweeps/ExpirySweep") {
+  static readonly layer = Layer.effect(
+    ExpirySweep,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const passOf = yield* makePasses("expiry-sweep")
+      const move = passOf<DueLicense>({
+        select: (now, most, hold) => selectOutdated(sql, now, most, hold),
+        isDue: (row, now) => statusByClock(row, row, now) !== row.status,
+        write: (rows, now) => writeMoves(sql, rows, now),
+        eventsOf: (row, now) => passedEvents(row.id, passed(row, row, now))
+      })
+      const announce = passOf<Expiring>({
+        select: (now, most, hold) => selectUnnoticed(sql, now, most, hold),
+        isDue: (row, now) => row.expires_at > now && reachedDays(row, now) < row.announced,
+        write: (rows, now) => writeNotices(sql, rows, now),
+        eventsOf: notices
+      })
+      const pass = Effect.andThen(move, announce)
+      return ExpirySweep.of({ pass: Effect.orDie(Effect.withSpan(pass, "ExpirySweep.pass")) })
+    })
+  )
+}
+
+/**
+ * Licenses whose stored state is not the clock's any more. Going back is among it: an edit of the expiry or of the policy's grace
+ * may have done that.
+ */
+const outdated = (sql: SqlClient.SqlClient, nowMillis: number, most: number) => {
+  const now = sql`(${instant(nowMillis)} AT TIME ZONE 'UTC')`
+  const graceBefore = sql`(${now} - make_interval(days => p.grace_period_days))`
+  const inState = (status: LicenseStatus, expires: Statement.Fragment) => sql`
+    (SELECT s.license_id FROM license_states s WHERE s.policy_id || ' ' || s.status = p.id || ${` ${status}`}
+      AND s.expires_at AT TIME ZONE 'UTC' ${expires} AND s.expires_at IS NOT NULL LIMIT ${most})`
+  return sql`
+    SELECT due.license_id FROM policies p CROSS JOIN LATERAL (
+      ${inState("active", sql`<= ${now}`)} UNION ALL
+      ${inState("grace_period", sql`<= ${graceBefore}`)} UNION ALL
+      ${inState("grace_period", sql`> ${now}`)} UNION ALL
+      ${inState("expired", sql`> ${graceBefore}`)}
+    ) AS due LIMIT ${most}`
+}
+
+/**
+ * Locks the licenses `l` in the order of their ids, as the Journal does, and leaves out one that somebody holds: it is in use, and
+ * waiting for it would hold up all others. A row is given as it is under its lock.
+ */
+const locking = "ORDER BY l.id FOR NO KEY UPDATE OF l SKIP LOCKED"
+
+const selectOutdated = (sql: SqlClient.SqlClient, nowMillis: number, most: number, hold: boolean) => sql<DueLicense>`
+  WITH due AS MATERIALIZED (${outdated(sql, nowMillis, most)})
+  SELECT l.id, l.policy_id, l.status, l.expires_at, l.revision, p.grace_period_days, p.revision AS policy_revision
+  FROM due JOIN licenses l ON l.id = due.license_id JOIN policies p ON p.id = l.policy_id
+  WHERE l.expires_at IS NOT NULL AND l.status IN ('active', 'grace_period', 'expired')
+  ${sql.literal(hold ? locking : "")}`
+
+/**
+ * Licenses in the order of their ids, as the Journal writes them, each looked up for itself and written by its place. `written` are
+ * those that are as they were seen, with what is said of each in `decided`, `restated` those whose row among the states followed.
+ */
+const writing = (
+  sql: SqlClient.SqlClient,
+  decided: Statement.Fragment,
+  holds: Statement.Fragment,
+  set: Statement.Fragment
+) => sql`
+  written AS (
+    UPDATE licenses l SET ${set}
+    FROM (SELECT ${decided}) AS decided,
+      LATERAL (
+        SELECT ctid AS place, status AS was FROM licenses WHERE id = decided.id FOR NO KEY UPDATE SKIP LOCKED
+      ) AS found,
+      (SELECT set_config('licensing.states_kept', 'on', true) AS kept OFFSET 0) AS states
+    WHERE l.ctid = found.place AND l.revision = decided.revision AND states.kept = 'on' AND ${holds}
+    RETURNING l.id, l.created_at, found.was, l.status, l.policy_id, l.expires_at,
+      license_notice(l.status, l.expires_at, l.expiring_for, l.expiring_days) AS notice
+  ), restated AS (
+    UPDATE license_states s SET status = written.status, notice = written.notice
+    FROM written, LATERAL (
+      SELECT ctid AS place FROM license_states
+      WHERE status = written.was AND created_at = written.created_at AND license_id = written.id OFFSET 0
+    ) AS found
+    WHERE s.ctid = found.place
+    RETURNING s.license_id
+  )`
+
+const allWritten = (sql: SqlClient.SqlClient, rows: ReadonlyArray<unknown>) => sql`
+  (SELECT count(*) FROM written) = ${rows.length} AND (SELECT count(*) FROM restated) = ${rows.length}`
+
+const byId = <Row extends { readonly id: string }>(rows: ReadonlyArray<Row>): ReadonlyArray<Row> =>
+  rows.toSorted((a, b) => (a.id < b.id ? -1 : 1))
+
+/**
+ * The states, and with them the leases that were live when their license's access ended and the devices that were active for
+ * nothing else. Which leases and devices these are is asked license by license: planned while the tables were young, a join
+ * would read all live leases and all active devices for each batch.
+ */
+const writeMoves = (sql: SqlClient.SqlClient, unordered: ReadonlyArray<DueLicense>, nowMillis: number) => {
+  const now = instant(nowMillis)
+  const rows = byId(unordered)
+  const statuses = rows.map((row) => statusByClock(row, row, nowMillis))
+  const counts = new Map<string, number>()
+  const count = (status: LicenseStatus, delta: number) =>
+    counts.set(`licenses.${status}`, (counts.get(`licenses.${status}`) ?? 0) + delta)
+  for (const [index, { status }] of rows.entries()) {
+    count(status, -1)
+    count(statuses[index]!, 1)
+  }
+  const policies = new Map(rows.map((row) => [`${row.policy_id} ${row.policy_revision}`, row]))
+  const decided = sql`unnest(${columns.text(rows.map((row) => row.id))}) AS id,
+    unnest(${columns.int8(rows.map((row) => row.revision))}) AS revision,
+    unnest(${columns.text(statuses)}) AS status,
+    unnest(${columns.int4(rows.map((row) => passed(row, row, nowMillis).length))}) AS moves`
+  return sql`
+    WITH ${writing(
+      sql,
+      decided,
+      sql`TRUE`,
+      sql`status = decided.status, entitlement_counter = l.entitlement_counter + decided.moves, revision = l.revision + 1`
+    )}, counted AS (
+      INSERT INTO kept_counts SELECT unnest(${columns.text(Array.from(counts.keys()))}), unnest(${columns.int8(Array.from(counts.values()))})
+    ), ended AS (
+      UPDATE leases SET status = 'ended', ended_at = ${now} WHERE id = ANY(ARRAY(
+        SELECT live.id FROM written JOIN policies p ON p.id = written.policy_id CROSS JOIN LATERAL (
+          SELECT id FROM leases
+          WHERE license_id = written.id AND status = 'live'
+            AND expires_at >= written.expires_at + make_interval(days => p.grace_period_days) OFFSET 0
+        ) AS live WHERE written.status = 'expired'))
+      RETURNING device_id
+    ), freed AS (
+      UPDATE devices SET status = CASE WHEN activated_at IS NULL THEN 'deactivated' ELSE 'expired' END, updated_at = ${now}
+      WHERE id = ANY(ARRAY(SELECT device_id FROM ended)) AND status = 'active' AND NOT holds_slot
+    )
+    SELECT demand(${allWritten(sql, rows)} AND NOT EXISTS (
+        SELECT FROM unnest(${columns.text(Array.from(policies.values(), (row) => row.policy_id))},
+          ${columns.int8(Array.from(policies.values(), (row) => row.policy_revision))}) AS seen (id, revision)
+        WHERE revision IS DISTINCT FROM (SELECT p.revision FROM policies p WHERE p.id = seen.id)
+      ), ${changedMeanwhile}, 'a license was changed meanwhile')`
+}
+
+/** The days of the latest notice whose time has come. */
+const reachedDays = ({ expires_at }: Expiring, now: number): number =>
+  noticeDays.find((days) => expires_at - days * dayMillis <= now) ?? unannounced
+
+/** Active licenses that have come nearer to their expiry than the notice that was given last. */
+const unnoticed = (sql: SqlClient.SqlClient, nowMillis: number, most: number) => {
+  const now = sql`(${instant(nowMillis)} AT TIME ZONE 'UTC')`
+  return sql`
+    SELECT due.license_id FROM (VALUES (8, 7), (7, 3), (3, 1)) AS step (notice, days) CROSS JOIN LATERAL (
+      SELECT s.license_id FROM license_states s
+      WHERE s.notice = step.notice AND s.expires_at AT TIME ZONE 'UTC' > ${now}
+        AND s.expires_at AT TIME ZONE 'UTC' <= ${now} + make_interval(days => step.days)
+      LIMIT ${most}
+    ) AS due LIMIT ${most}`
+}
+
+const announced = `CASE WHEN l.expiring_for = l.expires_at THEN l.expiring_days ELSE ${unannounced} END`
+
+const selectUnnoticed = (sql: SqlClient.SqlClient, nowMillis: number, most: number, hold: boolean) => sql<Expiring>`
+  WITH due AS MATERIALIZED (${unnoticed(sql, nowMillis, most)})
+  SELECT l.id, l.expires_at, l.created_at, l.revision, ${sql.literal(announced)} AS announced
+  FROM due JOIN licenses l ON l.id = due.license_id WHERE l.status = 'active' AND l.expires_at IS NOT NULL
+  ${sql.literal(hold ? locking : "")}`
+
+/** No revision rises, for nothing is decided by what was announced: that nobody else has announced it is asked besides. */
+const writeNotices = (sql: SqlClient.SqlClient, unordered: ReadonlyArray<Expiring>, now: number) => {
+  const rows = byId(unordered)
+  const decided = sql`unnest(${columns.text(rows.map((row) => row.id))}) AS id,
+    unnest(${columns.int8(rows.map((row) => row.revision))}) AS revision,
+    unnest(${columns.int4(rows.map((row) => row.announced))}) AS announced,
+    unnest(${columns.int4(rows.map((row) => reachedDays(row, now)))}) AS days`
+  return sql`
+    WITH ${writing(
+      sql,
+      decided,
+      sql`${sql.literal(announced)} = decided.announced`,
+      sql`expiring_for = l.expires_at, expiring_days = decided.days`
+    )}
+    SELECT demand(${allWritten(sql, rows)}, ${changedMeanwhile}, 'a license was changed meanwhile')`
+}
+
+/**
+ * The notices that a license has come past since the last one: the latest always, the ones before it where the license was
+ * there to be announced, so that an outage loses none and a trial of two days is not announced three times at once.
+ */
+const notices = (row: Expiring, now: number): ReadonlyArray<NewEvent> => {
+  const reached = reachedDays(row, now)
+  return noticeDays
+    .filter((days) => days >= reached && days < row.announced)
+    .filter((days) => days === reached || row.expires_at - days * dayMillis >= row.created_at)
+    .toReversed()
+    .map((days) => ({
+      event_type: "license.expiring",
+      resource_type: "license",
+      resource_id: row.id,
+      metadata: { days_before: days, expires_at: formatTimestamp(row.expires_at) }
+    }))
+}

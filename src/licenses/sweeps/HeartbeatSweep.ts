@@ -1,0 +1,105 @@
+/**
+ * Writes down which activations have lapsed for want of a heartbeat, on licenses that nobody uses: as `Lifecycle.settle` does,
+ * for many at once. A license is looked at only when one of its devices may have been silent for too long: after each look it
+ * is noted since when that can be.
+ */
+import { Clock, Context, Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql"
+import { EventLog } from "../../events/EventLog.ts"
+import { columns, instant } from "../../postgres/Parameters.ts"
+import { exclusively, nothing, untilDone } from "../../workers/Exclusive.ts"
+import { silentSince } from "../engine/DeviceStatusSql.ts"
+import { earliestHeardAt, holdsSlot, lastHeardAt } from "../engine/LicenseRows.ts"
+import { deviceExpiredEvent } from "../rules/Lifecycle.ts"
+import { clockEvents, idsOf, lockLicenses } from "./SweepBatches.ts"
+
+/** Licenses in one transaction. */
+const batchSize = 500
+/** Devices in one transaction: a license may have any number. What is left over is due again in the next batch. */
+const devicesMax = 2000
+
+interface Silent {
+  readonly id: string
+  readonly license_id: string
+  /** A holder of a floating seat stays active on it. */
+  readonly seated: boolean
+}
+
+export class HeartbeatSweep extends Context.Service<
+  HeartbeatSweep,
+  {
+    /** Expires every device that was silent for too long, and gives its slot back. */
+    readonly pass: Effect.Effect<void>
+  }
+>()("licensing/licenses/sweeps/HeartbeatSweep") {
+  static readonly layer = Layer.effect(
+    HeartbeatSweep,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { appendRows } = yield* EventLog
+
+      const batch = Effect.gen(function* () {
+        const now = yield* Clock.currentTimeMillis
+        const found = yield* idsOf(suspects(sql, now))
+        const licenses = yield* lockLicenses(sql, found)
+        if (licenses.length === 0) return nothing
+        const silent = yield* readSilent(sql, licenses, now)
+        yield* writeDevices(sql, silent, now)
+        yield* writeLicenses(sql, licenses, silent, now)
+        const events = silent.map((device) => deviceExpiredEvent(device.license_id, device.id))
+        yield* appendRows(clockEvents(events, now))
+        return { found: silent.length === devicesMax ? batchSize : found.length, done: licenses.length }
+      })
+
+      const pass = untilDone(batchSize, exclusively(sql, "heartbeat-sweep")(batch))
+      return HeartbeatSweep.of({ pass: Effect.orDie(Effect.withSpan(pass, "HeartbeatSweep.pass")) })
+    })
+  )
+}
+
+const statusOf = ({ seated }: Silent) => (seated ? "active" : "expired")
+
+const suspects = (sql: SqlClient.SqlClient, now: number) => sql<{ readonly id: string }>`
+  SELECT due.id FROM policies p CROSS JOIN LATERAL (
+    SELECT l.id FROM licenses l
+    WHERE l.policy_id || '' = p.id AND ${sql.literal(earliestHeardAt)} < ${silentSince(sql, now)}
+    LIMIT ${batchSize}
+  ) AS due WHERE p.require_heartbeat LIMIT ${batchSize}`
+
+/** A lease that is over, by itself or with its license, keeps nobody active. */
+const readSilent = (sql: SqlClient.SqlClient, licenses: ReadonlyArray<string>, nowMillis: number) => {
+  const now = instant(nowMillis)
+  return sql<Silent>`
+    SELECT d.id, d.license_id, EXISTS (
+      SELECT FROM leases e WHERE e.device_id = d.id AND e.status = 'live' AND e.expires_at > ${now}
+        AND (l.status IN ('suspended', 'revoked') OR l.expires_at IS NULL
+          OR l.expires_at + make_interval(days => p.grace_period_days) > ${now})
+    ) AS seated
+    FROM devices d JOIN licenses l ON l.id = d.license_id JOIN policies p ON p.id = l.policy_id
+    WHERE d.license_id = ANY(${columns.text(licenses)}) AND ${sql.literal(holdsSlot)} AND p.require_heartbeat
+      AND ${sql.literal(lastHeardAt)} < ${silentSince(sql, nowMillis)}
+    ORDER BY d.license_id, d.id LIMIT ${devicesMax}`
+}
+
+const writeDevices = (sql: SqlClient.SqlClient, silent: ReadonlyArray<Silent>, now: number) => sql`
+  UPDATE devices SET status = silent.status, holds_slot = false, updated_at = ${instant(now)}
+  FROM unnest(${columns.text(silent.map(({ id }) => id))}, ${columns.text(silent.map(statusOf))}) AS silent (id, status)
+  WHERE devices.id = silent.id`
+
+/** The revision rises only where a device expired: since when one may be silent decides nothing. */
+const writeLicenses = (
+  sql: SqlClient.SqlClient,
+  licenses: ReadonlyArray<string>,
+  silent: ReadonlyArray<Silent>,
+  now: number
+) => {
+  const lost = Map.groupBy(silent, ({ license_id }) => license_id)
+  return sql`
+    UPDATE licenses l SET active_device_count = l.active_device_count - looked.lost,
+      revision = l.revision + least(looked.lost, 1),
+      heartbeat_from = coalesce(
+        (SELECT min(${sql.literal(lastHeardAt)}) FROM devices d WHERE d.license_id = l.id AND ${sql.literal(holdsSlot)}),
+        ${instant(now)})
+    FROM unnest(${columns.text(licenses)}, ${columns.int4(licenses.map((id) => lost.get(id)?.length ?? 0))}) AS looked (id, lost)
+    WHERE l.id = looked.id`
+}

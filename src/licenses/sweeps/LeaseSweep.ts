@@ -1,0 +1,125 @@
+/**
+ * Writes down which floating leases have lapsed, on licenses that nobody uses: as `Lifecycle.settle` does, for many at once. A
+ * lapsed lease counts no seat before that either; this records the lapse and lets its holder go.
+ */
+import { Clock, Context, Effect, Layer, Option } from "effect"
+import { SqlClient } from "effect/sql"
+import { EventLog } from "../../events/EventLog.ts"
+import { columns, instant } from "../../postgres/Parameters.ts"
+import { exclusively } from "../../workers/Exclusive.ts"
+import { endsAfter } from "../engine/LicenseRows.ts"
+import type { LeaseRecord, LicenseRecord, PolicyRecord } from "../model/LicenseRecords.ts"
+import { isCutOff, leaseExpiredEvent } from "../rules/Lifecycle.ts"
+import { clockEvents, lockLicenses } from "./SweepBatches.ts"
+
+/** Leases in one transaction: whoever waits for one of their licenses, or for a processor, waits some 3 ms. */
+const batchSize = 50
+
+/** Where a batch ended in the order in which leases are looked at. */
+type Place = Pick<LeaseRecord, "id"> & { readonly due_at: number }
+
+type Due = Place & { readonly license_id: string }
+
+type DueLease = Pick<LeaseRecord, "id" | "expires_at" | "device_id"> &
+  Pick<Due, "license_id"> &
+  Pick<LicenseRecord, "status"> &
+  Pick<PolicyRecord, "grace_period_days"> & { readonly license_expires_at: number | null }
+
+export class LeaseSweep extends Context.Service<
+  LeaseSweep,
+  {
+    /** Ends every lease whose time is over. */
+    readonly pass: Effect.Effect<void>
+  }
+>()("licensing/licenses/sweeps/LeaseSweep") {
+  static readonly layer = Layer.effect(
+    LeaseSweep,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { appendRows } = yield* EventLog
+
+      const batch = Effect.fnUntraced(function* (after: Place) {
+        const now = yield* Clock.currentTimeMillis
+        const found = yield* due(sql, after, now)
+        const licenses = yield* lockLicenses(sql, Array.from(new Set(found.map((lease) => lease.license_id))))
+        const leases = licenses.length === 0 ? [] : yield* readDue(sql, found, licenses, now)
+        const [ended, lapsed] = [true, false].map((cut) => leases.filter((lease) => isCut(lease, now) === cut))
+        if (leases.length > 0) yield* writeEnds(sql, ended!, lapsed!, now)
+        if (licenses.length > 0) yield* putOff(sql, found, licenses, now)
+        yield* appendRows(
+          clockEvents(
+            lapsed!.map((lease) => leaseExpiredEvent(lease.license_id, lease)),
+            now
+          )
+        )
+        return found
+      })
+
+      // Leases of a license that somebody has locked are passed by, so that they hold up no others.
+      const pass = Effect.gen(function* () {
+        let place: Place = { id: "", due_at: 0 }
+        while (true) {
+          const found = yield* exclusively(sql, "lease-sweep")(batch(place))
+          if (Option.isNone(found) || found.value.length < batchSize) return
+          place = found.value.at(-1)!
+        }
+      })
+      return LeaseSweep.of({ pass: Effect.orDie(Effect.withSpan(pass, "LeaseSweep.pass")) })
+    })
+  )
+}
+
+/** Leases that may have lapsed. Worded as the index is: it alone has this order. */
+const due = (sql: SqlClient.SqlClient, after: Place, now: number) => sql<Due>`
+  SELECT id, license_id, ${sql.literal(endsAfter)} AS due_at FROM leases e
+  WHERE status = 'live' AND ${sql.literal(endsAfter)} <= ${instant(now)}
+    AND (${sql.literal(endsAfter)}, id) > (${instant(after.due_at)}, ${after.id})
+  ORDER BY ${sql.literal(endsAfter)}, id LIMIT ${batchSize}`
+
+/** Leases that a heartbeat has given more time are looked at again when that is over. */
+const putOff = (
+  sql: SqlClient.SqlClient,
+  found: ReadonlyArray<Due>,
+  licenses: ReadonlyArray<string>,
+  now: number
+) => sql`
+  UPDATE leases SET sweep_at = expires_at
+  WHERE id = ANY(${columns.text(found.map(({ id }) => id))}) AND license_id = ANY(${columns.text(licenses)})
+    AND status = 'live' AND expires_at > ${instant(now)}`
+
+/** Which of the leases are due still, now that nobody else can change them. */
+const readDue = (sql: SqlClient.SqlClient, found: ReadonlyArray<Due>, licenses: ReadonlyArray<string>, now: number) =>
+  sql<DueLease>`
+    SELECT e.id, e.license_id, e.device_id, e.expires_at, l.status, l.expires_at AS license_expires_at, p.grace_period_days
+    FROM leases e JOIN licenses l ON l.id = e.license_id JOIN policies p ON p.id = l.policy_id
+    WHERE e.id = ANY(${columns.text(found.map(({ id }) => id))}) AND e.license_id = ANY(${columns.text(licenses)})
+      AND e.status = 'live' AND e.expires_at <= ${instant(now)}
+    ORDER BY e.expires_at, e.id`
+
+const isCut = (lease: DueLease, now: number): boolean =>
+  isCutOff(lease, { status: lease.status, expires_at: lease.license_expires_at ?? undefined }, lease, now)
+
+/** A holder that is activated besides stays active, and one whose activation had lapsed is expired again. */
+const writeEnds = (
+  sql: SqlClient.SqlClient,
+  ended: ReadonlyArray<DueLease>,
+  lapsed: ReadonlyArray<DueLease>,
+  nowMillis: number
+) => {
+  const now = instant(nowMillis)
+  return sql`
+    WITH over AS (
+      SELECT * FROM unnest(${columns.text([...ended, ...lapsed].map(({ id }) => id))},
+        ${columns.text([...ended.map(() => "ended"), ...lapsed.map(() => "expired")])},
+        ${columns.timestamptz([...ended.map(() => nowMillis), ...lapsed.map(({ expires_at }) => expires_at)])}
+      ) AS over (id, status, ended_at)
+    ), written AS (
+      UPDATE leases SET status = over.status, ended_at = over.ended_at FROM over WHERE leases.id = over.id
+      RETURNING leases.license_id, leases.device_id, over.status
+    ), freed AS (
+      UPDATE devices SET updated_at = ${now},
+        status = CASE WHEN written.status = 'ended' AND activated_at IS NULL THEN 'deactivated' ELSE 'expired' END
+      FROM written WHERE devices.id = written.device_id AND devices.status = 'active' AND NOT devices.holds_slot
+    )
+    UPDATE licenses SET revision = revision + 1 WHERE id IN (SELECT license_id FROM written)`
+}

@@ -1,0 +1,49 @@
+/** Who may read the metrics: anyone, or who sends the operator's token for them. */
+import { Context, Effect, Layer, Redacted } from "effect"
+import type { HttpServerRequest } from "effect/http"
+import { type Refusal, refuse } from "../api/Failure.ts"
+import { authorizationHeader } from "../auth/AuthorizationHeader.ts"
+import { Settings } from "../config/Config.ts"
+import { sha256 } from "../signing/Digest.ts"
+import { Exposition } from "./MetricsExposition.ts"
+
+type Denied = Refusal<"TOKEN_MISSING" | "TOKEN_MALFORMED" | "TOKEN_INVALID">
+
+export class MetricsAccess extends Context.Service<
+  MetricsAccess,
+  {
+    metrics(request: HttpServerRequest.HttpServerRequest): Effect.Effect<string, Denied>
+  }
+>()("licensing/ops/MetricsAccess") {
+  static readonly layer = Layer.effect(
+    MetricsAccess,
+    Effect.gen(function* () {
+      const { metricsToken } = yield* Settings
+      const { text } = yield* Exposition
+      if (metricsToken === undefined) return MetricsAccess.of({ metrics: () => text })
+      const wanted = hashOf(Redacted.value(metricsToken))
+      return MetricsAccess.of({
+        metrics: (request) => {
+          const denied = denial(request, wanted)
+          return denied === undefined ? text : Effect.fail(denied)
+        }
+      })
+    })
+  )
+}
+
+const denial = (request: HttpServerRequest.HttpServerRequest, wanted: Buffer): Denied | undefined => {
+  const { scheme, credential, repeated } = authorizationHeader(request)
+  if (!repeated && (scheme === "" || (scheme === "bearer" && credential === ""))) {
+    return refuse("TOKEN_MISSING", "Send the metrics token: Authorization: Bearer <METRICS_TOKEN>.")
+  }
+  if (repeated || scheme !== "bearer") {
+    return refuse("TOKEN_MALFORMED", "Send the metrics token once, as Authorization: Bearer <METRICS_TOKEN>.")
+  }
+  return hashOf(credential).equals(wanted)
+    ? undefined
+    : refuse("TOKEN_INVALID", "This is not the metrics token: use the one that the service was started with.")
+}
+
+// What is compared are digests, so that how long it takes tells nothing of the token.
+const hashOf = (token: string): Buffer => Buffer.from(sha256(Buffer.from(token, "latin1")))

@@ -1,0 +1,44 @@
+/** An export of a report: a frozen file and what is known of it (contract, "Report export"). */
+import { Schema } from "effect"
+import { Count } from "../../api/Int64.ts"
+import { Timestamp } from "../../api/Timestamp.ts"
+import { ReportKind } from "../model/Filter.ts"
+
+export const ReportExportFormat = Schema.Literals(["json", "csv", "pdf"]).annotate({ identifier: "ReportExportFormat" })
+export type ReportExportFormat = typeof ReportExportFormat.Type
+
+const Filters = Schema.Record(Schema.String, Schema.Json).annotate({
+  description: "What the report's own operation takes as query parameters."
+})
+
+export const ReportExportCreate = Schema.Struct({
+  report_kind: ReportKind,
+  format: Schema.optionalKey(ReportExportFormat.annotate({ default: "json" })),
+  filters: Schema.optionalKey(Filters)
+}).annotate({ identifier: "ReportExportCreateRequest" })
+
+export const ReportExport = Schema.Struct({
+  id: Schema.String,
+  report_kind: ReportKind,
+  format: ReportExportFormat,
+  status: Schema.Literals(["pending", "processing", "completed", "failed"]),
+  filters: Filters,
+  digest: Schema.String.annotate({
+    description: "SHA-256, as hex, of the figures as canonical JSON (RFC 8785); empty until the export is completed."
+  }),
+  artifact_digest: Schema.String.annotate({
+    description: "SHA-256, as hex, of the file; empty until the export is completed."
+  }),
+  content_type: Schema.String,
+  created_by: Schema.String,
+  created_at: Timestamp,
+  updated_at: Timestamp,
+  download_url: Schema.String,
+  rows: Count.annotate({ description: "Rows that are in the file so far." }),
+  size_bytes: Schema.optionalKey(Count),
+  failure: Schema.optionalKey(Schema.String.annotate({ description: "Why the export has failed." }))
+}).annotate({ identifier: "ReportExportMetadata" })
+export type ReportExport = typeof ReportExport.Type
+
+/** What is stored of an export; its address depends on who asks. */
+export type StoredExport = Omit<ReportExport, "download_url">

@@ -1,0 +1,154 @@
+/**
+ * The shapes of the reports. Amounts are whole numbers, exact or refused. For every balance, what it was before plus what is
+ * listed is what it is after: `opening_balance + consumed + reset + restarted = closing_balance`.
+ */
+import { Schema } from "effect"
+import { Count, PositiveCount } from "../../api/Int64.ts"
+import { Timestamp } from "../../api/Timestamp.ts"
+import { Order } from "../../commerce/Order.ts"
+import { Subscription } from "../../commerce/Subscription.ts"
+import { Customer } from "../../customers/Customer.ts"
+import { AuditActorType, Event } from "../../events/Event.ts"
+import { License, LicenseFeature, LicenseStatus } from "../../licenses/model/License.ts"
+import { groupings, UsageAction } from "./Filter.ts"
+
+const int64 = (description: string) => Schema.Number.check(Schema.isInt()).annotate({ format: "int64", description })
+
+const ReportPeriod = Schema.Struct({
+  from: Schema.optionalKey(Timestamp.annotate({ description: "Absent: from the beginning." })),
+  to: Timestamp
+}).annotate({ identifier: "ReportPeriod", description: "From the first instant up to, and without, the second." })
+
+const usage = {
+  consumed: Count.annotate({ description: "The sum of what was consumed." }),
+  consumptions: Count.annotate({ description: "How often something was consumed." }),
+  reset: int64("The sum of what resets added to counters; below zero where they took away."),
+  topped_up: Count.annotate({ description: "The sum of credits that were added to maxima." })
+}
+
+/** What rows of usage may be grouped by. */
+export const groupFields = {
+  product_id: Schema.optionalKey(Schema.String),
+  customer_id: Schema.optionalKey(Schema.String),
+  license_id: Schema.optionalKey(Schema.String),
+  order_id: Schema.optionalKey(Schema.String),
+  subscription_id: Schema.optionalKey(Schema.String),
+  feature_code: Schema.optionalKey(Schema.String)
+}
+
+export const UsageSummaryRow = Schema.Struct({
+  ...groupFields,
+  bucket_start: Schema.optionalKey(Timestamp),
+  ...usage,
+  licenses: Count.annotate({ description: "How many licenses the row is about." })
+}).annotate({ identifier: "UsageSummaryRow" })
+export type UsageSummaryRow = typeof UsageSummaryRow.Type
+
+export const UsageSummary = Schema.Struct({
+  period: ReportPeriod,
+  group_by: Schema.Array(Schema.Literals(groupings)),
+  bucket: Schema.optionalKey(Schema.Literals(["1h", "1d"])),
+  tz: Schema.String,
+  rows: Schema.Array(UsageSummaryRow),
+  totals: Schema.Struct(usage)
+}).annotate({ identifier: "UsageSummary" })
+export type UsageSummary = typeof UsageSummary.Type
+
+export const UsageLedgerRow = Schema.Struct({
+  sequence: PositiveCount,
+  occurred_at: Timestamp,
+  action: UsageAction,
+  event_id: Schema.optionalKey(Schema.String),
+  license_id: Schema.String,
+  product_id: Schema.String,
+  customer_id: Schema.optionalKey(Schema.String),
+  order_id: Schema.optionalKey(Schema.String),
+  subscription_id: Schema.optionalKey(Schema.String),
+  feature_id: Schema.String,
+  feature_code: Schema.optionalKey(Schema.String),
+  amount: int64(
+    "Consumed; added to the counter by a reset, below zero where it took away; added to the maximum by a top-up; the maximum " +
+      "that was set."
+  ),
+  balance_before: Count,
+  balance_after: Count,
+  max_after: Schema.optionalKey(Count),
+  device_id: Schema.optionalKey(Schema.String),
+  actor_type: AuditActorType,
+  actor_id: Schema.String,
+  request_id: Schema.String
+}).annotate({ identifier: "UsageLedgerRow" })
+export type UsageLedgerRow = typeof UsageLedgerRow.Type
+
+/** How the counter of one assignment went through a period. */
+export const UsageBalance = Schema.Struct({
+  license_id: Schema.String,
+  feature_id: Schema.String,
+  feature_code: Schema.optionalKey(Schema.String),
+  opening_balance: Count,
+  ...usage,
+  restarted: int64("What counters lost where the feature was taken from the license and assigned anew."),
+  closing_balance: Count,
+  max_after: Schema.optionalKey(Count.annotate({ description: "The maximum after the last change in the period." }))
+}).annotate({ identifier: "UsageBalance" })
+export type UsageBalance = typeof UsageBalance.Type
+
+const validationCounts = {
+  validations: Count.annotate({ description: "Validations that were answered with an entitlement." }),
+  refused: Count.annotate({
+    description: "Validations that were refused, for whatever reason but a wrong key or a rate limit."
+  })
+}
+
+const ValidationTotals = Schema.Struct(validationCounts).annotate({ identifier: "ValidationTotals" })
+export type ValidationTotals = typeof ValidationTotals.Type
+
+const ValidationBuckets = Schema.Struct({
+  ...validationCounts,
+  bucket: Schema.Literals(["1h", "1d"]),
+  buckets: Schema.Array(Schema.Struct({ bucket_start: Timestamp, ...validationCounts })).annotate({
+    description: "The earliest first, in UTC; those without any validation are left out."
+  })
+}).annotate({ identifier: "ValidationBuckets", description: "Counted by the hour, a few seconds late." })
+export type ValidationBuckets = typeof ValidationBuckets.Type
+
+export const LicenseAudit = Schema.Struct({
+  period: ReportPeriod,
+  license: License,
+  features: Schema.Array(LicenseFeature),
+  usage: Schema.Array(UsageBalance),
+  validations: ValidationBuckets,
+  events: Schema.Array(Event).annotate({ description: "The newest first, a page of them." }),
+  next_cursor: Schema.NullOr(Schema.Number.check(Schema.isInt()).annotate({ format: "int64" }))
+}).annotate({ identifier: "LicenseAudit" })
+export type LicenseAudit = typeof LicenseAudit.Type
+
+const tally = Schema.Record(Schema.String, Count)
+
+export const CustomerSummary = Schema.Struct({
+  period: ReportPeriod,
+  customer: Customer,
+  licenses: Schema.Struct({ total: Count, by_status: tally }).annotate({
+    description: `By what the clock says: ${LicenseStatus.literals.join(", ")}.`
+  }),
+  active_devices: Count,
+  live_leases: Count,
+  validations: ValidationTotals,
+  orders: Schema.Struct({ total: Count, by_status: tally }),
+  subscriptions: Schema.Struct({ total: Count, by_status: tally }),
+  usage: Schema.Array(UsageSummaryRow).annotate({ description: "By product and feature." }),
+  totals: Schema.Struct(usage)
+}).annotate({ identifier: "CustomerSummary" })
+export type CustomerSummary = typeof CustomerSummary.Type
+
+export const SubscriptionSettlement = Schema.Struct({
+  period: ReportPeriod,
+  subscription: Schema.optionalKey(Subscription),
+  order: Schema.optionalKey(Order),
+  lines: Schema.Array(UsageBalance).annotate({ description: "A line for each license and feature that was used." }),
+  by_feature: Schema.Array(Schema.Struct({ feature_code: Schema.optionalKey(Schema.String), ...usage })),
+  totals: Schema.Struct(usage)
+}).annotate({ identifier: "SubscriptionSettlement" })
+export type SubscriptionSettlement = typeof SubscriptionSettlement.Type
+
+export type Usage = Schema.Struct.Type<typeof usage>

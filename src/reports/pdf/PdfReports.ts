@@ -1,0 +1,263 @@
+/**
+ * What of each report is printed, taken from the figures of an export as they are stored and from nothing else. Totals and charts
+ * are over all rows; of the rows themselves as many are kept as are printed.
+ */
+import type { Json } from "../../api/CanonicalJson.ts"
+import type { ReportKind } from "../model/Filter.ts"
+import { type FiguresReader, makeFiguresReader } from "../usage/Figures.ts"
+import { absent, cellText, grouped, type PdfModel, pdfRowsMax, utcSecond } from "./PdfModel.ts"
+import { asName, asTime, type Cell, type Fields, labelOf, tableOf } from "./PdfModelTables.ts"
+import { chartOf, timeOf, zonedTime } from "./PdfTime.ts"
+
+/** What was read of an export's figures. */
+interface Read {
+  /** The report without the rows of its long list. */
+  readonly report: Fields
+  /** The rows that are printed. */
+  readonly rows: ReadonlyArray<Fields>
+  readonly count: number
+  readonly sums: Sums
+  /** What was consumed in each bucket of time. */
+  readonly buckets: ReadonlyMap<number, bigint>
+}
+
+interface Printing {
+  readonly title: string
+  /** Where the long list is. */
+  readonly list: ReadonlyArray<string>
+  readonly print: (read: Read, export_: Fields) => Omit<PdfModel, "title">
+}
+
+const dayMillis = 86_400_000
+
+/** Reads what is printed of an export while its bytes pass by. */
+export const makePdfModelReader = (kind: ReportKind): FiguresReader & { printed(): PdfModel } => {
+  const { list, print, title } = printings[kind]
+  const rows: Array<Fields> = []
+  const sums: Record<keyof Sums, bigint> = { consumed: 0n, consumptions: 0n, reset: 0n, topped_up: 0n }
+  const buckets = new Map<number, bigint>()
+  let count = 0
+  const reader = makeFiguresReader(list, (row) => {
+    const fields = row as Fields
+    if (count++ < pdfRowsMax) rows.push(fields)
+    addRow(fields, sums, buckets)
+  })
+  return {
+    ...reader,
+    printed: () => {
+      const whole = reader.rest() as Fields
+      const report = (whole["report"] ?? whole) as Fields
+      return { title, ...print({ report, rows, count, sums, buckets }, whole) }
+    }
+  }
+}
+
+type Sums = { readonly [K in "consumed" | "consumptions" | "reset" | "topped_up"]: bigint }
+
+/** Adds a row of the ledger, or of a summary, to the sums. */
+const addRow = (row: Fields, sums: Record<keyof Sums, bigint>, buckets: Map<number, bigint>) => {
+  const consumed = row["action"] === "consume" ? row["amount"] : row["consumed"]
+  if (typeof consumed === "number") {
+    sums.consumed += BigInt(consumed)
+    const at = timeOf(row["bucket_start"] ?? row["occurred_at"])
+    const start = row["bucket_start"] === undefined ? Math.floor(at / dayMillis) * dayMillis : at
+    if (at > 0) buckets.set(start, (buckets.get(start) ?? 0n) + BigInt(consumed))
+  }
+  if (row["action"] === "consume") sums.consumptions++
+  if (row["action"] === "reset") sums.reset += BigInt(row["amount"] as number)
+  if (row["action"] === "top_up") sums.topped_up += BigInt(row["amount"] as number)
+}
+
+const factsOf = ({ report }: Read, export_: Fields, more: PdfModel["facts"] = []): PdfModel["facts"] => {
+  const { from, to } = (report["period"] ?? {}) as { readonly from?: string; readonly to?: string }
+  const filters = Object.entries(export_["filters"] as Fields).map(([name, value]) => `${name} ${filterText(value)}`)
+  return [
+    ...more,
+    [
+      "Period",
+      `${from === undefined || from === epoch ? "from the beginning" : `${utcSecond(from)} UTC`} to ${utcSecond(to ?? "")} UTC`
+    ],
+    ["Filters", filters.length === 0 ? "none" : filters.join("  ·  ")],
+    ["Generated at", `${utcSecond(String(export_["generated_at"]))} UTC`]
+  ]
+}
+const epoch = "1970-01-01T00:00:00.000Z"
+const filterText = (value: Json): string =>
+  Array.isArray(value) ? value.join(", ") : typeof value === "string" ? value : cellText(value)
+
+const usageFields = ["consumed", "consumptions", "reset", "topped_up"]
+
+const usageFigures = (totals: { readonly [name: string]: Json | bigint }): PdfModel["figures"] =>
+  usageFields.map((field) => [labelOf(field), grouped(totals[field] as number | bigint)])
+
+const balanceFields = [
+  ...["license_id", "feature_code", "opening_balance", "consumed", "reset", "restarted", "closing_balance"],
+  ...["topped_up", "max_after"]
+]
+
+const named = (name: string, ...parts: ReadonlyArray<Json | undefined>): readonly [string, string] => [
+  name,
+  parts.filter((part) => part !== undefined && part !== null).join("  ·  ")
+]
+
+const printings: { readonly [K in ReportKind]: Printing } = {
+  "usage-summary": {
+    title: "Usage summary",
+    list: ["report", "rows"],
+    print: (read, export_) => {
+      const { bucket, group_by, totals, tz } = read.report as Fields & { readonly group_by: ReadonlyArray<string> }
+      const zone = zonedTime(String(tz), bucket === "1h")
+      const fields = [...(bucket === undefined ? [] : ["bucket_start"]), ...group_by, ...usageFields, "licenses"]
+      const time: Cell = (value) => (typeof value === "string" ? zone.text(timeOf(value)) : absent)
+      return {
+        facts: factsOf(read, export_, bucket === undefined ? [] : [["Time zone", String(tz)]]),
+        figures: usageFigures(totals as Fields),
+        ...(bucket === undefined ? undefined : chartOf(read, bucket === "1h" ? "hour" : "day", zone)),
+        tables: [
+          tableOf("Usage", fields, read.rows, {
+            count: read.count,
+            totals: totals as Fields,
+            cells: { bucket_start: time }
+          })
+        ]
+      }
+    }
+  },
+  "usage-ledger": {
+    title: "Usage ledger",
+    list: ["rows"],
+    print: (read, export_) => ({
+      facts: factsOf(read, export_),
+      figures: [["Rows", grouped(read.count)], ...usageFigures(read.sums)],
+      ...chartOf(read, "day", zonedTime("UTC", false)),
+      tables: [
+        tableOf(
+          "Changes of counters",
+          [
+            ...["sequence", "occurred_at", "action", "license_id", "feature_code", "event_id", "amount"],
+            ...["balance_before", "balance_after", "max_after", "actor"]
+          ],
+          read.rows.map((row) => ({
+            ...row,
+            actor: row["actor_id"] === row["license_id"] ? "the license" : row["actor_id"]!
+          })),
+          { count: read.count, cells: { occurred_at: asTime, sequence: asName } }
+        )
+      ]
+    })
+  },
+  "license-audit": {
+    title: "License audit",
+    list: ["report", "events"],
+    print: (read, export_) => {
+      const { features, license, usage } = read.report as {
+        readonly [K in "features" | "usage"]: ReadonlyArray<Fields>
+      } & { readonly license: Fields }
+      return {
+        facts: factsOf(read, export_, licenseFacts(license)),
+        figures: [
+          ["Consumed in all", cellText(license["total_consumptions"])],
+          ["Active devices", cellText(license["active_device_count"])],
+          ["Activations", cellText(license["times_activated"])],
+          ["Transfers", cellText(license["times_transferred"])],
+          ["Events in the period", grouped(read.count)]
+        ],
+        tables: [
+          tableOf(
+            "Features",
+            [
+              "feature_code",
+              "feature_name",
+              "enabled",
+              "total_consumptions",
+              "max_consumptions",
+              "remaining",
+              "expires_at"
+            ],
+            features,
+            { cells: { expires_at: asTime } }
+          ),
+          tableOf("Usage in the period", balanceFields.slice(1), usage),
+          tableOf(
+            "Events",
+            ["sequence", "created_at", "event_type", "actor_type", "actor_id", "ip_address", "metadata"],
+            read.rows,
+            { count: read.count, cells: { sequence: asName, created_at: asTime } }
+          )
+        ]
+      }
+    }
+  },
+  "customer-summary": {
+    title: "Customer summary",
+    list: ["report", "usage"],
+    print: (read, export_) => {
+      const { active_devices, customer, licenses, live_leases, orders, subscriptions, totals } = read.report as {
+        readonly [name: string]: Fields
+      }
+      const tallies = Object.entries({ licenses, orders, subscriptions }).flatMap(([of, tally]) =>
+        Object.entries(tally!["by_status"] as Fields).map(([status, count]) => ({ of, status, count }))
+      )
+      return {
+        facts: factsOf(read, export_, [
+          named("Customer", customer!["name"], customer!["code"], customer!["email"], customer!["id"])
+        ]),
+        figures: [
+          ["Licenses", cellText(licenses!["total"])],
+          ["Active devices", cellText(active_devices)],
+          ["Live leases", cellText(live_leases)],
+          ...usageFigures(totals!).slice(0, 2)
+        ],
+        tables: [
+          tableOf("What there is", ["of", "status", "count"], tallies),
+          tableOf(
+            "Usage by product and feature",
+            ["product_id", "feature_code", ...usageFields, "licenses"],
+            read.rows,
+            {
+              count: read.count,
+              totals: totals!
+            }
+          )
+        ]
+      }
+    }
+  },
+  "subscription-settlement": {
+    title: "Subscription settlement",
+    list: ["report", "lines"],
+    print: (read, export_) => {
+      const { by_feature, order, subscription, totals } = read.report as {
+        readonly [K in "order" | "subscription"]?: Fields
+      } & { readonly by_feature: ReadonlyArray<Fields>; readonly totals: Fields }
+      return {
+        facts: factsOf(read, export_, [...external("Subscription", subscription), ...external("Order", order)]),
+        figures: usageFigures(totals),
+        tables: [
+          tableOf("By feature", ["feature_code", ...usageFields], by_feature, { totals }),
+          tableOf("By license and feature", balanceFields, read.rows, {
+            count: read.count,
+            totals: { consumed: totals["consumed"]!, reset: totals["reset"]!, topped_up: totals["topped_up"]! }
+          })
+        ]
+      }
+    }
+  }
+}
+
+const licenseFacts = (license: Fields): PdfModel["facts"] => [
+  named(
+    "License",
+    license["id"],
+    `${license["license_key_prefix"]}…${license["license_key_last4"]}`,
+    license["status"]
+  ),
+  named("Product", license["product_id"]),
+  named("Customer", license["customer_name"], license["customer_email"], license["customer_id"]),
+  ["Expires at", license["expires_at"] === undefined ? "never" : `${asTime(license["expires_at"])} UTC`]
+]
+
+const external = (name: string, record: Fields | undefined): PdfModel["facts"] =>
+  record === undefined
+    ? []
+    : [named(name, record["external_system"], record["external_id"], record["status"], record["id"])]

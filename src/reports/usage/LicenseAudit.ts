@@ -1,0 +1,61 @@
+/** All that is known of one license: what it is, what it may use, how its counters moved, and who did what to it. */
+import { Effect } from "effect"
+import type { SqlClient } from "effect/sql"
+import type { Event } from "../../events/Event.ts"
+import { eventColumns } from "../../events/Events.ts"
+import {
+  type LoadedLicense,
+  licenseColumns,
+  licenseOf,
+  type Nullable,
+  policyColumns,
+  policyOf
+} from "../../licenses/engine/LicenseRows.ts"
+import { presentLicense } from "../../licenses/management/PresentLicense.ts"
+import type { Assignment } from "../../licenses/model/LicenseRecords.ts"
+import { presentAssignment } from "../../licenses/rules/Assignments.ts"
+import { instant } from "../../postgres/Parameters.ts"
+import { present, type Row } from "../../postgres/Sql.ts"
+import type { LicenseAuditFilter } from "../model/Filter.ts"
+import type { LicenseAudit } from "../model/Report.ts"
+import { periodOf } from "../model/RequestChecks.ts"
+import { balanceOf, balanceRows } from "./LedgerRows.ts"
+import { licenseValidations } from "./ValidationCounts.ts"
+
+interface Request extends LicenseAuditFilter {
+  readonly limit: number
+  readonly cursor?: number
+}
+
+/** Reads the audit of a license that is there. */
+export const licenseAudit = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, request: Request, now: number) {
+  const { license_id, limit } = request
+  const period = yield* periodOf(request, now)
+  const [row] = yield* sql<LoadedLicense>`
+    SELECT ${sql.literal(licenseColumns)}, ${sql.literal(policyColumns)}, 0::bigint AS catalog_revision
+    FROM licenses l JOIN policies p ON p.id = l.policy_id WHERE l.id = ${license_id}`
+  const features = yield* sql<Nullable<Assignment>>`
+    SELECT a.feature_id, f.code AS feature_code, f.name AS feature_name, a.enabled, a.max_consumptions,
+      a.total_consumptions, a.expires_at, a.metadata, a.created_at, a.updated_at
+    FROM license_features a JOIN features f ON f.id = a.feature_id WHERE a.license_id = ${license_id} ORDER BY f.code`
+  const balances = yield* balanceRows(sql, request, Number.MAX_SAFE_INTEGER - 1)
+  const events = yield* eventRows(sql, request)
+  const shown = events.slice(0, limit).map(present<Event>)
+  const audit: LicenseAudit = {
+    period,
+    license: presentLicense(licenseOf(row!), policyOf(row!), now),
+    features: features.map((assignment) => presentAssignment(license_id, assignment)),
+    usage: yield* Effect.forEach(balances, balanceOf),
+    validations: yield* licenseValidations(sql, request),
+    events: shown,
+    next_cursor: events.length > limit ? (shown.at(-1)?.sequence ?? null) : null
+  }
+  return audit
+})
+
+const eventRows = (sql: SqlClient.SqlClient, { license_id, from, to, cursor, limit }: Request) => sql<Row<Event>>`
+  SELECT ${sql.literal(eventColumns)} FROM events
+  WHERE resource_id = ${license_id} AND ${cursor === undefined ? sql`TRUE` : sql`sequence < ${cursor}`}
+    AND ${from === undefined ? sql`TRUE` : sql`created_at >= ${instant(from)}`}
+    AND ${to === undefined ? sql`TRUE` : sql`created_at < ${instant(to)}`}
+  ORDER BY sequence DESC LIMIT ${limit + 1}`

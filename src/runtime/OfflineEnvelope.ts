@@ -1,0 +1,60 @@
+/**
+ * Offline envelopes (contract, "Runtime shapes"): a signed payload that only the holder of the license key can read. Whoever
+ * decrypts it still has to verify the signature inside. A fresh salt gives each envelope a key of its own, so no nonce is ever
+ * used twice under one key.
+ */
+import { Context, Effect, Layer, Redacted } from "effect"
+import { SecureRandom } from "effect/crypto"
+import type { Json } from "../api/CanonicalJson.ts"
+import type { SealedEnvelope } from "../licenses/model/Payloads.ts"
+import * as SecretBox from "../signing/SecretBox.ts"
+import { type Signature, Signer } from "../signing/Signer.ts"
+
+/** What the key is derived for: another use of the license key would derive another key. */
+const info = "licensing-service/offline/v1"
+const saltLength = 32
+
+export class OfflineEnvelope extends Context.Service<
+  OfflineEnvelope,
+  {
+    /** Signs a payload and encrypts it under the license key, given as it was issued. */
+    seal(licenseKey: Redacted.Redacted<string>, data: Json): Effect.Effect<SealedEnvelope>
+  }
+>()("licensing/runtime/OfflineEnvelope") {
+  static readonly layer = Layer.effect(
+    OfflineEnvelope,
+    Effect.gen(function* () {
+      const signer = yield* Signer
+      const random = yield* SecureRandom.SecureRandom
+
+      const seal = Effect.fn("OfflineEnvelope.seal")(function* (licenseKey: Redacted.Redacted<string>, data: Json) {
+        const signed = yield* signer.sign(data)
+        const salt = yield* random.randomBytes(saltLength)
+        const nonce = yield* random.randomBytes(SecretBox.nonceLength)
+        return sealed({ licenseKey: Redacted.value(licenseKey), salt, nonce, ...signed })
+      })
+
+      return OfflineEnvelope.of({ seal })
+    })
+  )
+}
+
+/** The envelope that these parts give. Pure, for `seal` and for published test vectors. */
+export const sealed = ({ licenseKey, salt, nonce, bytes, signature }: Parts): SealedEnvelope => {
+  const { kid } = signature
+  const key = SecretBox.deriveKey(licenseKey, salt, info)
+  const plaintext = `{"data":${bytes},"signature":${JSON.stringify(signature)}}`
+  const ciphertext = SecretBox.encrypt(key, nonce, Buffer.from(plaintext), Buffer.from(kid))
+  return { kid, salt: base64(salt), nonce: base64(nonce), ciphertext: base64(ciphertext) }
+}
+
+interface Parts {
+  readonly licenseKey: string
+  readonly salt: Uint8Array
+  readonly nonce: Uint8Array
+  /** The canonical text that the signature covers. */
+  readonly bytes: string
+  readonly signature: Signature
+}
+
+const base64 = (bytes: Uint8Array): string => Buffer.from(bytes).toString("base64")

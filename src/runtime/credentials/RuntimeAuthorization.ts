@@ -1,0 +1,40 @@
+/** The contract half of runtime authorization: the license that a request's key names. */
+import { Context, type Redacted } from "effect"
+import { HttpApiMiddleware, HttpApiSecurity, OpenApi } from "effect/http-api"
+import { failures, refuse } from "../../api/Failure.ts"
+import type { LicenseKey } from "../../licenses/model/LicenseKey.ts"
+
+/** The license whose key the request carries. Its actor compares the hash again, so that a key ends the moment it is rotated. */
+export class LicenseCredential extends Context.Service<
+  LicenseCredential,
+  {
+    readonly licenseId: string
+    /** SHA-256 of the key in its canonical form, as lower-case hex. */
+    readonly keyHash: string
+    /** The key as it was issued: what offline envelopes are encrypted for. */
+    readonly licenseKey: () => Redacted.Redacted<LicenseKey>
+  }
+>()("licensing/runtime/credentials/LicenseCredential") {}
+
+/** On operations that are activations: a license may have only so many of them in a minute, wherever they come from. */
+export const IsActivation = Context.Reference<boolean>("licensing/runtime/credentials/IsActivation", { defaultValue: () => false })
+
+/** Describes a runtime operation: its operationId and summary. */
+export const operation = (options: { readonly id: string; readonly summary: string; readonly description?: string }) =>
+  Context.make(OpenApi.Identifier, options.id).pipe(
+    Context.add(OpenApi.Summary, options.summary),
+    Context.add(OpenApi.Override, options.description === undefined ? {} : { description: options.description })
+  )
+
+/** Admits a request with `Authorization: License <LICENSE_KEY>` (contract, "Authentication" 4). */
+export class RuntimeAuthorization extends HttpApiMiddleware.Service<
+  RuntimeAuthorization,
+  { provides: LicenseCredential }
+>()("licensing/runtime/credentials/RuntimeAuthorization", {
+  requiredForClient: true,
+  security: { LicenseKey: HttpApiSecurity.http({ scheme: "License" }) },
+  error: failures("LICENSE_KEY_MISSING", "LICENSE_KEY_INVALID", "RATE_LIMITED")
+}) {}
+
+/** What a key is answered with that is no license's. */
+export const unknownKey = refuse("LICENSE_KEY_INVALID", "The license key is not valid: check it for typing errors.")

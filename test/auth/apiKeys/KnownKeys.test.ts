@@ -1,0 +1,143 @@
+import { assert, layer } from "@effect/vitest"
+import { Clock, Context, Deferred, Effect, Fiber, Layer } from "effect"
+import { SqlClient } from "effect/sql"
+import { TestClock } from "effect/testing"
+import { ApiKeyCache } from "../../../src/auth/apiKeys/ApiKeyCache.ts"
+import { ApiKeys } from "../../../src/auth/apiKeys/ApiKeys.ts"
+import { attempt, makeKey, Node, OneNode } from "../../support/Authorizing.ts"
+import { Foundations } from "../../support/Slices.ts"
+
+layer(OneNode)("Known keys", (it) => {
+  it.effect("honours a key that another node revoked, switched off or narrowed for less than a second", () =>
+    Effect.gen(function* () {
+      // The node under test holds its own memory; the changes are made with the one of another node.
+      const other = Context.get(
+        yield* Layer.build(Layer.fresh(Layer.provideMerge(ApiKeys.layer, ApiKeyCache.layer))),
+        ApiKeys
+      )
+      const changes = [
+        { change: (id: string) => other.delete(id), code: "TOKEN_INVALID" },
+        { change: (id: string) => other.update(id, { is_active: false }), code: "TOKEN_INACTIVE" },
+        { change: (id: string) => other.update(id, { scopes: ["ops:read"] }), code: "TOKEN_SCOPE_DENIED" }
+      ]
+      for (const { change, code } of changes) {
+        const { actor, bearer, id } = yield* makeKey()
+        assert.deepStrictEqual(yield* attempt({ authorization: bearer }), actor)
+        yield* change(id)
+        yield* TestClock.adjust("500 millis")
+        assert.strictEqual((yield* attempt({ authorization: bearer }))[0], code)
+      }
+    })
+  )
+
+  it.effect("reads a key once for all requests of half a second", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { actor, bearer, id } = yield* makeKey()
+      const attempts = Effect.replicateEffect(attempt({ authorization: bearer }), 20, { concurrency: "unbounded" })
+      assert.isTrue((yield* attempts).every((answer) => answer.actor_id === actor.actor_id))
+      // Whatever the row says meanwhile, nobody looks.
+      yield* sql`UPDATE api_keys SET is_active = FALSE WHERE id = ${id}`
+      yield* TestClock.adjust("499 millis")
+      assert.deepStrictEqual(yield* attempt({ authorization: bearer }), actor)
+      yield* TestClock.adjust("1 millis")
+      assert.deepStrictEqual(yield* attempt({ authorization: bearer }), ["TOKEN_INACTIVE", undefined])
+    })
+  )
+
+  it.effect("does not share a read with a request that came half a second after it began", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { actor, bearer, id } = yield* makeKey()
+      yield* slowReads(
+        Effect.gen(function* () {
+          const { release } = yield* holdReads
+          const early = yield* Effect.forkChild(attempt({ authorization: bearer }))
+          yield* readsAreWaiting
+          yield* TestClock.adjust("500 millis")
+          yield* sql`UPDATE api_keys_stored SET is_active = FALSE WHERE id = ${id}`
+          const late = yield* Effect.forkChild(attempt({ authorization: bearer }), { startImmediately: true })
+          yield* release
+          assert.deepStrictEqual(yield* Fiber.join(early), actor)
+          assert.deepStrictEqual(yield* Fiber.join(late), ["TOKEN_INACTIVE", undefined])
+        })
+      )
+    })
+  )
+})
+
+/** Puts a view in the table's place whose reads, their snapshot taken, wait for a lock that a test can hold. */
+const slowReads = <A, E, R>(body: Effect.Effect<A, E, R>) =>
+  Effect.gen(function* () {
+    const sql = yield* SqlClient.SqlClient
+    return yield* Effect.acquireUseRelease(
+      Effect.andThen(
+        sql`ALTER TABLE api_keys RENAME TO api_keys_stored`,
+        sql`CREATE VIEW api_keys AS SELECT * FROM api_keys_stored WHERE pg_advisory_xact_lock_shared(42) IS NOT NULL`
+      ),
+      () => body,
+      () => Effect.andThen(sql`DROP VIEW api_keys`, sql`ALTER TABLE api_keys_stored RENAME TO api_keys`)
+    )
+  })
+
+const holdReads = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const held = yield* Deferred.make<void>()
+  const released = yield* Deferred.make<void>()
+  const holder = yield* sql`SELECT pg_advisory_xact_lock(42)`.pipe(
+    Effect.andThen(Deferred.succeed(held, undefined)),
+    Effect.andThen(Deferred.await(released)),
+    sql.withTransaction,
+    Effect.forkChild
+  )
+  yield* Deferred.await(held)
+  return { release: Effect.andThen(Deferred.succeed(released, undefined), Fiber.join(holder)) }
+})
+
+const readsAreWaiting = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted`.pipe(
+    Effect.repeat({ until: (rows) => rows.length > 0 })
+  )
+})
+
+layer(Foundations)("The last use of a key", (it) => {
+  const Fresh = Layer.fresh(Node)
+  const readLastUsed = Effect.fnUntraced(function* (id: string) {
+    const sql = yield* SqlClient.SqlClient
+    const [row] = yield* sql<{ last_used_at: number | null }>`SELECT last_used_at FROM api_keys WHERE id = ${id}`
+    return row?.last_used_at
+  })
+
+  it.effect("is written within half a minute, and without an event", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const now = yield* Clock.currentTimeMillis
+      const used = yield* makeKey()
+      const unused = yield* makeKey()
+      yield* attempt({ authorization: used.bearer })
+      yield* TestClock.adjust("1 second")
+      yield* attempt({ authorization: used.bearer, scopes: ["ops:read"] })
+      assert.isNull(yield* readLastUsed(used.id))
+      const events = yield* sql`SELECT sequence FROM events`
+      yield* TestClock.adjust("29 seconds")
+      yield* readLastUsed(used.id).pipe(Effect.repeat({ until: (at) => at === now + 1000 }))
+      assert.isNull(yield* readLastUsed(unused.id))
+      assert.strictEqual((yield* (yield* ApiKeys).get(used.id)).last_used_at, now + 1000)
+      assert.lengthOf(yield* sql`SELECT sequence FROM events`, events.length)
+    }).pipe(Effect.provide(Fresh))
+  )
+
+  it.effect("is written when the service stops", () =>
+    Effect.gen(function* () {
+      yield* TestClock.adjust("1 minute")
+      const now = yield* Clock.currentTimeMillis
+      const id = yield* Effect.gen(function* () {
+        const key = yield* makeKey()
+        yield* attempt({ authorization: key.bearer })
+        return key.id
+      }).pipe(Effect.provide(Fresh))
+      assert.strictEqual(yield* readLastUsed(id), now)
+    })
+  )
+})

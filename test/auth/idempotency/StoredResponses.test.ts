@@ -1,0 +1,293 @@
+/** What is kept of requests with an Idempotency-Key, and that nothing of a change stands without its answer. */
+import { assert, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { SqlClient } from "effect/sql"
+import { assertAnswered, assertRefused } from "../../support/Envelopes.ts"
+import { freshKey, issue } from "../../support/Issued.ts"
+import { TestServer } from "../../support/TestServer.ts"
+
+let made = 0
+const fresh = () => `kept-${++made}`
+
+/** While the effect runs, the table refuses every new row. */
+const refusingRows = Effect.fnUntraced(function* <A, E, R>(table: string, effect: Effect.Effect<A, E, R>) {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`
+    CREATE OR REPLACE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'refused by the test'; END $$`
+  yield* sql`CREATE TRIGGER refusing BEFORE INSERT ON ${sql(table)} FOR EACH ROW EXECUTE FUNCTION refuse()`
+  return yield* Effect.ensuring(effect, Effect.orDie(sql`DROP TRIGGER refusing ON ${sql(table)}`))
+})
+
+layer(TestServer.layer)("Of refusals", (it) => {
+  it.effect("those that say something of the request are kept, whatever became of their reason", () =>
+    Effect.gen(function* () {
+      const { client, send } = yield* TestServer
+      const code = fresh()
+      const { id } = yield* client.customers.create({ payload: { name: "C", code } })
+      const requests = [
+        [409, "DUPLICATE_CODE", { method: "POST", path: "/api/v1/customers", body: { name: "C", code } }],
+        [422, "VALIDATION_ERROR", { method: "POST", path: "/api/v1/customers", body: { name: "C" } }],
+        [400, "INVALID_JSON", { method: "POST", path: "/api/v1/customers", body: "{" }],
+        [404, "NOT_FOUND", { method: "PATCH", path: "/api/v1/customers/none", body: {} }],
+        [404, "NOT_FOUND", { method: "DELETE", path: "/api/v1/customers/none" }]
+      ] as const
+      const asked = yield* Effect.forEach(requests, ([status, error, message]) =>
+        Effect.gen(function* () {
+          const keyed = { ...message, headers: freshKey() }
+          const first = yield* send(keyed)
+          assertRefused(first, status, error)
+          assert.notProperty(first.headers, "idempotency-replayed")
+          return { first, keyed }
+        })
+      )
+      yield* client.customers.delete({ params: { id } })
+      for (const { first, keyed } of asked) {
+        const again = yield* send(keyed)
+        assert.deepStrictEqual([again.status, again.text], [first.status, first.text])
+        assert.strictEqual(again.headers["idempotency-replayed"], "true")
+      }
+    })
+  )
+
+  it.effect("those of the runtime are kept too", () =>
+    Effect.gen(function* () {
+      const { send } = yield* TestServer
+      const license = yield* issue()
+      const headers = { authorization: `License ${license.license_key}`, ...freshKey() }
+      const deactivate = send({
+        method: "POST",
+        path: "/api/v1/license/deactivate",
+        headers,
+        body: { fingerprint: "f" }
+      })
+      const first = yield* deactivate
+      assertRefused(first, 404, "DEVICE_NOT_FOUND")
+      yield* license.runtime.activate({ payload: { fingerprint: "f" } })
+      assert.strictEqual((yield* deactivate).text, first.text)
+    })
+  )
+
+  it.effect("those of a credential are not", () =>
+    Effect.gen(function* () {
+      const { client, send } = yield* TestServer
+      const { api_key, token } = yield* client["api-keys"].create({ payload: { name: "K", scopes: ["admin"] } })
+      const params = { id: api_key.id }
+      const headers = { authorization: `Bearer ${token}`, ...freshKey() }
+      const create = send({ method: "POST", path: "/api/v1/customers", headers, body: { name: "C", code: fresh() } })
+      yield* client["api-keys"].update({ params, payload: { is_active: false } })
+      assertRefused(yield* create, 401, "TOKEN_INACTIVE")
+      yield* client["api-keys"].update({ params, payload: { is_active: true, scopes: ["event:read"] } })
+      assertRefused(yield* create, 403, "TOKEN_SCOPE_DENIED")
+      yield* client["api-keys"].update({ params, payload: { scopes: ["admin"] } })
+      assertAnswered(yield* create, 201)
+    })
+  )
+
+  it.effect("those of a license key that was rotated are not", () =>
+    Effect.gen(function* () {
+      const { send } = yield* TestServer
+      const sql = yield* SqlClient.SqlClient
+      const license = yield* issue()
+      const headers = { authorization: `License ${license.license_key}`, ...freshKey() }
+      const body = { fingerprint: "f" }
+      const path = "/api/v1/license/activate"
+      // The instance remembers the key from here on.
+      assertAnswered(
+        yield* send({ method: "POST", path, headers: { authorization: headers.authorization }, body }),
+        200
+      )
+      assertAnswered(yield* license.post("rotate-key"), 200)
+      const before = yield* sql`SELECT scope FROM idempotent_answers`
+      assertRefused(yield* send({ method: "POST", path, headers, body }), 401, "LICENSE_KEY_INVALID")
+      assert.lengthOf(yield* sql`SELECT scope FROM idempotent_answers`, before.length)
+    })
+  )
+
+  it.effect("none is replayed to a license key that was rotated, nor an answer to the key after it", () =>
+    Effect.gen(function* () {
+      const { send } = yield* TestServer
+      const license = yield* issue()
+      const kept = freshKey()
+      const offline = (key: string, fingerprint = "f") =>
+        send({
+          method: "POST",
+          path: "/api/v1/license/offline",
+          headers: { authorization: `License ${key}`, ...kept },
+          body: { fingerprint }
+        })
+      yield* license.runtime.activate({ payload: { fingerprint: "f" } })
+      assertAnswered(yield* offline(license.license_key), 200)
+      const rotated = yield* license.post("rotate-key")
+      assertAnswered(rotated, 200)
+      assertRefused(yield* offline(license.license_key), 401, "LICENSE_KEY_INVALID")
+      assertRefused(yield* offline(license.license_key, "other"), 401, "LICENSE_KEY_INVALID")
+      // The first envelope opens with the old key alone: the new one gets its own.
+      const { license_key } = (rotated.json as { readonly data: { readonly license_key: string } }).data
+      const answer = yield* offline(license_key)
+      assertAnswered(answer, 200)
+      assert.notProperty(answer.headers, "idempotency-replayed")
+      assert.strictEqual((yield* offline(license_key)).headers["idempotency-replayed"], "true")
+    })
+  )
+
+  it.effect("those by which the service failed are not: the request runs when it is sent again", () =>
+    Effect.gen(function* () {
+      const { send } = yield* TestServer
+      const code = fresh()
+      const headers = freshKey()
+      const create = send({ method: "POST", path: "/api/v1/customers", headers, body: { name: "C", code } })
+      assertRefused(yield* refusingRows("customers", create), 500, "INTERNAL_ERROR")
+      const answer = yield* create
+      assertAnswered(answer, 201)
+      assert.notProperty(answer.headers, "idempotency-replayed")
+    })
+  )
+})
+
+layer(TestServer.layerWith({ rateManagement: 1 }))("Of a limit", (it) => {
+  it.effect("the refusal is not kept", () =>
+    Effect.gen(function* () {
+      const { advance, send } = yield* TestServer
+      const sql = yield* SqlClient.SqlClient
+      const create = send({
+        method: "POST",
+        path: "/api/v1/customers",
+        headers: freshKey(),
+        body: { name: "C", code: "c" }
+      })
+      yield* send({ path: "/api/v1/customers" })
+      assertRefused(yield* create, 429, "RATE_LIMITED")
+      assert.lengthOf(yield* sql`SELECT scope FROM idempotent_answers`, 0)
+      yield* advance(60)
+      assertAnswered(yield* create, 201)
+    })
+  )
+})
+
+layer(TestServer.layer)("Without its answer", (it) => {
+  /** Everything that a change could leave, but for what was used when. */
+  const everything = Effect.gen(function* () {
+    const sql = yield* SqlClient.SqlClient
+    const tables = [
+      "customers",
+      "licenses",
+      "devices",
+      "leases",
+      "license_features",
+      "usage_ledger",
+      "events",
+      "api_keys"
+    ]
+    const rows = yield* Effect.forEach(
+      tables,
+      (table) =>
+        sql<{ row: string }>`SELECT (to_jsonb(t) - 'last_used_at')::text AS row FROM ${sql(table)} t ORDER BY 1`
+    )
+    const [sequence] = yield* sql<{ last: number; ledger_last: number }>`SELECT last, ledger_last FROM event_sequence`
+    return { rows: rows.map((found) => found.map(({ row }) => row)), sequence }
+  })
+
+  it.effect("nothing of a change stands, whoever commits it; sent again it runs", () =>
+    Effect.gen(function* () {
+      const { client, send } = yield* TestServer
+      const license = yield* issue({ max_floating_users: 1, max_activations: 0 })
+      const feature = yield* client.features.create({
+        params: { id: license.product_id },
+        payload: { name: "Export", code: "export" }
+      })
+      yield* client.licenses.assignFeature({ params: { id: license.id }, payload: { feature_id: feature.id } })
+      yield* license.runtime.activate({ payload: { fingerprint: "f" } })
+      const runtime = (operation: string, more: object = {}) => ({
+        method: "POST",
+        path: `/api/v1/license/${operation}`,
+        headers: { authorization: `License ${license.license_key}`, ...freshKey() },
+        body: { fingerprint: "f", ...more }
+      })
+      const management = (method: string, path: string, body?: unknown) => ({
+        method,
+        path: path.startsWith("/") ? path : `${license.path}/${path}`,
+        headers: freshKey(),
+        ...(body === undefined ? undefined : { body })
+      })
+      const requests = [
+        management("POST", "/api/v1/customers", { name: "C", code: fresh() }),
+        management("POST", "/api/v1/api-keys", { name: "K" }),
+        management("PATCH", `/api/v1/licenses/${license.id}`, { customer_name: "N" }),
+        management("POST", "renew", { extend_by_days: 1 }),
+        management("POST", "features", { feature_id: feature.id, max_consumptions: 10 }),
+        management("POST", "usage/reset", { feature_id: feature.id, add_credits: 5 }),
+        management("POST", "transfer", { customer_name: "Another" }),
+        runtime("consume", { feature_code: "export", event_id: fresh() }),
+        runtime("activate", { fingerprint: "g" }),
+        runtime("floating/checkout", { fingerprint: "h" }),
+        runtime("deactivate", { fingerprint: "g" }),
+        management("POST", "suspend"),
+        management("POST", "reinstate"),
+        management("POST", "rotate-key")
+      ]
+      for (const request of requests) {
+        const name = `${request.method} ${request.path}`
+        const before = yield* everything
+        assertRefused(yield* refusingRows("idempotent_answers", send(request)), 500, "INTERNAL_ERROR")
+        assert.deepStrictEqual(yield* everything, before, name)
+        const answer = yield* send(request)
+        assert.isBelow(answer.status, 300, `${name} ${answer.text}`)
+        assert.notProperty(answer.headers, "idempotency-replayed", name)
+        assert.notDeepEqual(yield* everything, before, name)
+        const after = yield* everything
+        assert.strictEqual((yield* send(request)).text, answer.text, name)
+        assert.deepStrictEqual(yield* everything, after, name)
+      }
+    })
+  )
+})
+
+layer(TestServer.layer)("Answers that are kept", (it) => {
+  it.effect("are sealed, so that the secrets in them are nowhere to be read; those of renewals stand open", () =>
+    Effect.gen(function* () {
+      const { send } = yield* TestServer
+      const sql = yield* SqlClient.SqlClient
+      const license = yield* issue()
+      const key = yield* send({ method: "POST", path: "/api/v1/api-keys", headers: freshKey(), body: { name: "K" } })
+      const { token } = assertAnswered(key, 201) as { readonly token: string }
+      const rotated = yield* license.post("rotate-key", undefined, freshKey())
+      const { license_key } = assertAnswered(rotated, 200) as { readonly license_key: string }
+      const renewed = yield* license.post("renew", { extend_by_days: 1 }, freshKey())
+      const rows = yield* sql<{ body: Uint8Array; sealed: boolean; forever: boolean }>`
+        SELECT body, sealed, expires_at IS NULL AS forever FROM idempotent_answers ORDER BY created_at`
+      assert.deepStrictEqual(
+        rows.map(({ forever, sealed }) => ({ forever, sealed })),
+        [
+          { forever: false, sealed: true },
+          { forever: false, sealed: true },
+          { forever: true, sealed: false }
+        ]
+      )
+      for (const { body } of rows) {
+        for (const secret of [token, license_key]) assert.isFalse(Buffer.from(body).includes(secret))
+      }
+      assert.strictEqual(Buffer.from(rows[2]!.body).toString(), renewed.text)
+    })
+  )
+
+  it.effect("open only for the request that they answer", () =>
+    Effect.gen(function* () {
+      const { send } = yield* TestServer
+      const sql = yield* SqlClient.SqlClient
+      const make = () => ({
+        method: "POST",
+        path: "/api/v1/customers",
+        headers: freshKey(),
+        body: { name: "C", code: fresh() }
+      })
+      const [one, other] = [make(), make()]
+      yield* send(one)
+      const [first] = yield* sql<{
+        body: Uint8Array
+      }>`SELECT body FROM idempotent_answers ORDER BY created_at DESC LIMIT 1`
+      yield* send(other)
+      yield* sql`UPDATE idempotent_answers SET body = ${first!.body} WHERE sealed`
+      assertRefused(yield* send(other), 500, "INTERNAL_ERROR")
+    })
+  )
+})

@@ -1,0 +1,206 @@
+import { createPublicKey, generateKeyPairSync } from "node:crypto"
+import type { RequestListener } from "node:http"
+import { assert, layer } from "@effect/vitest"
+import { Clock, Effect, Fiber, Queue } from "effect"
+import { TestClock } from "effect/testing"
+import { Issuer, makeKey } from "../../support/Issuer.ts"
+import { makeOidc, someone, verdict } from "../../support/Judging.ts"
+
+layer(Issuer.layer)("The keys of an OIDC issuer", (it) => {
+  const now = Clock.currentTimeMillis
+
+  it.effect("are fetched once, and again ten minutes later", () =>
+    Effect.gen(function* () {
+      const issuer = yield* Issuer
+      const oidc = yield* makeOidc()
+      const before = yield* issuer.fetches
+      const ask = Effect.flatMap(Effect.flatMap(now, issuer.sign), (token) => verdict(oidc, token))
+      yield* Effect.replicateEffect(ask, 20, { concurrency: "unbounded" })
+      yield* TestClock.adjust("599 seconds")
+      assert.deepStrictEqual(yield* ask, someone)
+      assert.strictEqual((yield* issuer.fetches) - before, 1)
+      yield* TestClock.adjust("1 second")
+      assert.deepStrictEqual(yield* ask, someone)
+      assert.strictEqual((yield* issuer.fetches) - before, 2)
+    })
+  )
+
+  it.effect("follow a rotation: the new key within ten seconds, the one taken back for ten minutes at most", () =>
+    Effect.gen(function* () {
+      const issuer = yield* Issuer
+      const oidc = yield* makeOidc()
+      const [old, fresh] = [makeKey("ES256", "old"), makeKey("ES256", "fresh")]
+      const by = (key: typeof old) =>
+        Effect.flatMap(
+          Effect.flatMap(now, (at) => issuer.sign(at, { key })),
+          (token) => verdict(oidc, token)
+        )
+      yield* issuer.publish(old)
+      assert.deepStrictEqual(yield* by(old), someone)
+      yield* issuer.publish(fresh, old)
+      assert.strictEqual(yield* by(fresh), "TOKEN_INVALID")
+      yield* TestClock.adjust("10 seconds")
+      assert.deepStrictEqual(yield* by(fresh), someone)
+      assert.deepStrictEqual(yield* by(old), someone)
+      yield* issuer.publish(fresh)
+      yield* TestClock.adjust("10 minutes")
+      assert.strictEqual(yield* by(old), "TOKEN_INVALID")
+      assert.deepStrictEqual(yield* by(fresh), someone)
+    })
+  )
+
+  it.effect("are not fetched for every key id that somebody makes up", () =>
+    Effect.gen(function* () {
+      const issuer = yield* Issuer
+      const oidc = yield* makeOidc()
+      const ask = (kid: string) =>
+        Effect.flatMap(
+          Effect.flatMap(now, (at) => issuer.sign(at, { header: { kid } })),
+          (token) => verdict(oidc, token)
+        )
+      yield* ask("before")
+      const before = yield* issuer.fetches
+      yield* TestClock.adjust("10 seconds")
+      const answers = yield* Effect.forEach(
+        Array.from({ length: 50 }, (_, index) => `made-up-${index}`),
+        ask,
+        { concurrency: 10 }
+      )
+      assert.isTrue(answers.every((answer) => answer === "TOKEN_INVALID"))
+      assert.strictEqual((yield* issuer.fetches) - before, 1)
+    })
+  )
+
+  it.effect("are held for an hour while the issuer cannot be reached, and asked for again every ten seconds", () =>
+    Effect.gen(function* () {
+      const issuer = yield* Issuer
+      const known = yield* makeOidc()
+      const unknown = yield* makeOidc()
+      const ask = (oidc: typeof known) =>
+        Effect.flatMap(Effect.flatMap(now, issuer.sign), (token) => verdict(oidc, token))
+      assert.deepStrictEqual(yield* ask(known), someone)
+      yield* issuer.stop
+      assert.strictEqual(yield* ask(unknown), "NOT_READY")
+      for (let minutes = 0; minutes < 59; minutes++) {
+        yield* TestClock.adjust("1 minute")
+        assert.deepStrictEqual(yield* ask(known), someone)
+      }
+      yield* TestClock.adjust("1 minute")
+      assert.strictEqual(yield* ask(known), "NOT_READY")
+      yield* issuer.start
+      assert.strictEqual(yield* ask(known), "NOT_READY")
+      yield* TestClock.adjust("10 seconds")
+      assert.deepStrictEqual([yield* ask(known), yield* ask(unknown)], [someone, someone])
+    })
+  )
+
+  it.effect("make nobody wait for an issuer that hangs, but for the first who finds it so", () =>
+    Effect.gen(function* () {
+      const issuer = yield* Issuer
+      const oidc = yield* makeOidc()
+      const ask = Effect.flatMap(Effect.flatMap(now, issuer.sign), (token) => verdict(oidc, token))
+      assert.deepStrictEqual(yield* ask, someone)
+      const asked = yield* Queue.unbounded<void>()
+      yield* issuer.pretend(() => Queue.offerUnsafe(asked, undefined))
+      yield* TestClock.adjust("10 minutes")
+      const first = yield* Effect.forkChild(ask)
+      yield* Queue.take(asked)
+      yield* TestClock.adjust("5 seconds")
+      assert.deepStrictEqual(yield* Fiber.join(first), someone)
+      for (let attempt = 0; attempt < 3; attempt++) {
+        yield* TestClock.adjust("10 seconds")
+        assert.deepStrictEqual(yield* ask, someone)
+        yield* Queue.take(asked)
+      }
+      yield* issuer.publish(makeKey("ES256", "after the outage"))
+      yield* issuer.pretend()
+      yield* TestClock.adjust("10 seconds")
+      assert.deepStrictEqual(yield* ask, someone)
+    })
+  )
+
+  it.effect("that cannot be used are as unknown as others, and harm none beside them", () =>
+    Effect.gen(function* () {
+      const issuer = yield* Issuer
+      const good = makeKey("RS256", "good")
+      const short = {
+        ...good,
+        kid: "short",
+        privateKey: generateKeyPairSync("rsa", { modulusLength: 1_024 }).privateKey
+      }
+      const jwks = [
+        ...[short, good].map(({ kid, privateKey }) => ({
+          ...createPublicKey(privateKey).export({ format: "jwk" }),
+          kid
+        })),
+        { kty: "RSA", kid: "without a number", alg: "RS256" },
+        { kty: "EC", crv: "P-256", x: "AA", y: "AA", kid: "not on the curve", alg: "ES256" },
+        { kty: "OKP", crv: "Ed25519", x: "AA", kid: "too little", alg: "EdDSA" },
+        { kty: "oct", k: "c2VjcmV0", kid: "shared", alg: "RS256" },
+        { kty: 5, kid: "of no kind" }
+      ]
+      yield* issuer.pretend(({ url }, response) =>
+        response.end(
+          JSON.stringify(url === "/jwks" ? { keys: jwks } : { issuer: issuer.url, jwks_uri: `${issuer.url}/jwks` })
+        )
+      )
+      const oidc = yield* makeOidc()
+      const judged = (header: { readonly alg?: string; readonly kid?: string }, key = good) =>
+        Effect.flatMap(
+          Effect.flatMap(now, (at) => issuer.sign(at, { key, header })),
+          (token) => verdict(oidc, token)
+        )
+      assert.deepStrictEqual(yield* judged({}), someone)
+      assert.strictEqual(yield* judged({ kid: "short" }), "TOKEN_INVALID")
+      assert.strictEqual(yield* judged({ kid: "without a number" }), "TOKEN_INVALID")
+      assert.strictEqual(yield* judged({ kid: "shared" }), "TOKEN_INVALID")
+      assert.strictEqual(yield* judged({}, makeKey("ES256", "not on the curve")), "TOKEN_INVALID")
+      assert.strictEqual(yield* judged({}, makeKey("EdDSA", "too little")), "TOKEN_INVALID")
+      yield* issuer.pretend()
+    })
+  )
+
+  it.effect("are taken from nowhere but where the issuer's own document points", () =>
+    Effect.gen(function* () {
+      const issuer = yield* Issuer
+      const token = yield* issuer.sign(yield* now)
+      const keys = yield* Effect.promise(() => fetch(`${issuer.url}/jwks`).then((response) => response.text()))
+      const discovery = (document: object) =>
+        JSON.stringify({ issuer: issuer.url, jwks_uri: `${issuer.url}/jwks`, ...document })
+      const path = "/.well-known/openid-configuration"
+      const elsewhere = (prefix: string): RequestListener => {
+        const texts: Record<string, string> = { [path]: discovery({}), "/jwks": keys }
+        return ({ url = "" }, response) => {
+          const text = texts[url.replace("/elsewhere", "")]
+          if (url === prefix) response.writeHead(302, { location: `${issuer.url}/elsewhere${url}` }).end()
+          else response.end(text)
+        }
+      }
+      const telling =
+        (document: string, jwks = keys): RequestListener =>
+        ({ url }, response) =>
+          response.end(url === path ? document : jwks)
+      const lies: Record<string, RequestListener> = {
+        "another issuer": telling(discovery({ issuer: "https://issuer.example.com" })),
+        "nearly the same issuer": telling(discovery({ issuer: `${issuer.url}/` })),
+        // An address of this machine, but not one that may do without TLS.
+        "keys in the open": telling(discovery({ jwks_uri: `${issuer.url.replace("127.0.0.1", "0.0.0.0")}/jwks` })),
+        "keys in a file": telling(discovery({ jwks_uri: "file:///etc/hostname" })),
+        "no address of keys": telling(discovery({ jwks_uri: undefined })),
+        "no JSON": telling("no JSON"),
+        "no list of keys": telling(discovery({}), `{"keys": "none"}`),
+        "a document without end": telling(discovery({ padding: "x".repeat(300_000) })),
+        "keys without end": telling(discovery({}), `${keys}${" ".repeat(300_000)}`),
+        "a redirect": elsewhere(path),
+        "a redirect to keys": elsewhere("/jwks")
+      }
+      for (const [name, lie] of Object.entries(lies)) {
+        yield* issuer.pretend(lie)
+        assert.strictEqual(yield* verdict(yield* makeOidc(), token), "NOT_READY", name)
+      }
+      yield* issuer.pretend(elsewhere(""))
+      assert.deepStrictEqual(yield* verdict(yield* makeOidc(), token), someone)
+      yield* issuer.pretend()
+    })
+  )
+})

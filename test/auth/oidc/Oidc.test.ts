@@ -1,0 +1,210 @@
+import { createHmac, createPublicKey } from "node:crypto"
+import { assert, layer } from "@effect/vitest"
+import { Clock, Context, Effect, Layer } from "effect"
+import { TestClock } from "effect/testing"
+import { Oidc } from "../../../src/auth/oidc/Oidc.ts"
+import { ManagementScope } from "../../../src/auth/Scope.ts"
+import { Settings } from "../../../src/config/Config.ts"
+import { type Algorithm, audience, Issuer, makeKey } from "../../support/Issuer.ts"
+import { makeOidc, someone, verdict } from "../../support/Judging.ts"
+
+const base64url = (value: unknown) => Buffer.from(JSON.stringify(value)).toString("base64url")
+
+layer(Issuer.layer)("Tokens of an OIDC issuer", (it) => {
+  const noon = Date.UTC(2030, 0, 1, 12)
+
+  /** A fresh half of the service at noon, and what it says to tokens that are signed now. */
+  const judging = Effect.fnUntraced(function* () {
+    yield* TestClock.setTime(noon)
+    const issuer = yield* Issuer
+    const oidc = yield* makeOidc()
+    return {
+      issuer,
+      judge: (token: string) => verdict(oidc, token),
+      signed: (...[claims]: Parameters<typeof issuer.sign> extends [number, ...infer Rest] ? Rest : never) =>
+        Effect.flatMap(issuer.sign(noon, claims), (token) => verdict(oidc, token))
+    }
+  })
+
+  for (const alg of ["RS256", "ES256", "EdDSA"] satisfies ReadonlyArray<Algorithm>) {
+    it.effect(`signed with ${alg} stand for their subject, with those scopes that the service knows`, () =>
+      Effect.gen(function* () {
+        const issuer = yield* Issuer
+        yield* issuer.publish(makeKey(alg, `key-${alg}`))
+        const token = yield* issuer.token("product:read unheard:of license:read")
+        assert.deepStrictEqual(yield* verdict(yield* makeOidc(), token), [
+          "oidc_subject",
+          "backoffice",
+          "product:read",
+          "license:read"
+        ])
+      })
+    )
+  }
+
+  it.effect("carry scopes as a text or an array, in whatever claim is configured", () =>
+    Effect.gen(function* () {
+      const { issuer } = yield* judging()
+      const scopesIn = Effect.fnUntraced(function* (claim: string, payload: object) {
+        const answer = yield* verdict(yield* makeOidc(claim), yield* issuer.sign(noon, { payload: { ...payload } }))
+        return answer.slice(2)
+      })
+      const all = ManagementScope.literals
+      assert.deepStrictEqual(yield* scopesIn("scope", { scope: all.toReversed().join(" ") }), [...all])
+      assert.deepStrictEqual(yield* scopesIn("permissions", { permissions: ["event:read", 7, null] }), ["event:read"])
+      assert.deepStrictEqual(yield* scopesIn("https://example.com/roles", { "https://example.com/roles": "admin" }), [
+        "admin"
+      ])
+      for (const scope of [undefined, "", "ADMIN", "admin,event:read", {}, 7, null]) {
+        assert.deepStrictEqual(yield* scopesIn("scope", { scope }), [], JSON.stringify(scope))
+      }
+    })
+  )
+
+  it.effect("hold for a minute longer than they say, by the service's clock, and a minute before", () =>
+    Effect.gen(function* () {
+      const { signed } = yield* judging()
+      const now = noon / 1_000
+      assert.deepStrictEqual(yield* signed({ payload: { exp: now - 59 } }), someone)
+      assert.strictEqual(yield* signed({ payload: { exp: now - 60 } }), "TOKEN_EXPIRED")
+      assert.deepStrictEqual(yield* signed({ payload: { nbf: now + 60 } }), someone)
+      assert.strictEqual(yield* signed({ payload: { nbf: now + 61 } }), "TOKEN_INVALID")
+      assert.strictEqual(yield* signed({ payload: { exp: now - 60, aud: "others" } }), "TOKEN_INVALID")
+    })
+  )
+
+  it.effect("for other audiences, of other issuers, or without what they must say, are invalid", () =>
+    Effect.gen(function* () {
+      const { issuer, signed } = yield* judging()
+      assert.deepStrictEqual(yield* signed({ payload: { aud: ["others", audience] } }), someone)
+      const payloads: ReadonlyArray<Record<string, unknown>> = [
+        { aud: "https://others.example.com" },
+        { aud: [] },
+        { aud: undefined },
+        { aud: `${audience}/` },
+        { iss: "https://issuer.example.com" },
+        { iss: `${issuer.url}/` },
+        { iss: undefined },
+        { exp: undefined },
+        { exp: "2099-01-01" },
+        { nbf: "now" },
+        { sub: undefined },
+        { sub: "" },
+        { sub: 7 },
+        { sub: "a".repeat(256) },
+        { sub: "nul\u0000" },
+        { cnf: { jkt: "bound-to-a-key" } }
+      ]
+      for (const payload of payloads)
+        assert.strictEqual(yield* signed({ payload }), "TOKEN_INVALID", JSON.stringify(payload))
+    })
+  )
+
+  it.effect("of another kind are invalid: what says who signed in grants nothing", () =>
+    Effect.gen(function* () {
+      const { signed } = yield* judging()
+      for (const typ of [undefined, "JWT", "jwt", "at+jwt", "application/at+jwt"]) {
+        const header = typ === undefined ? {} : { typ }
+        assert.deepStrictEqual(yield* signed({ header }), someone, typ)
+      }
+      for (const typ of ["logout+jwt", "dpop+jwt", "secevent+jwt", "application/jose", ""]) {
+        assert.strictEqual(yield* signed({ header: { typ } }), "TOKEN_INVALID", typ)
+      }
+      for (const typ of [5, null, {}, ["JWT"]]) {
+        assert.strictEqual(yield* signed({ header: { typ } as { typ: never } }), "TOKEN_INVALID", JSON.stringify(typ))
+      }
+      for (const payload of [{ at_hash: "x" }, { c_hash: "x" }]) {
+        assert.strictEqual(yield* signed({ payload }), "TOKEN_INVALID", JSON.stringify(payload))
+      }
+    })
+  )
+
+  it.effect("that the issuer did not sign as it should are invalid", () =>
+    Effect.gen(function* () {
+      const { issuer, judge, signed } = yield* judging()
+      yield* issuer.publish(makeKey("RS256", "first"), makeKey("ES256", "second"))
+      const [key] = yield* issuer.keys
+      const [header, payload, signature] = (yield* issuer.sign(noon)).split(".") as [string, string, string]
+      const hmac = (secret: string | Buffer) => {
+        const input = `${base64url({ alg: "HS256", kid: "first" })}.${payload}`
+        return `${input}.${createHmac("sha256", secret).update(input).digest("base64url")}`
+      }
+      const publicKey = createPublicKey(key!.privateKey)
+      const forged = {
+        "alg none": `${base64url({ alg: "none" })}.${payload}.`,
+        "alg none in other letters": `${base64url({ alg: "nOnE", kid: "first" })}.${payload}.`,
+        "alg none with a signature": `${base64url({ alg: "none", kid: "first" })}.${payload}.${signature}`,
+        "no signature": `${header}.${payload}.`,
+        "another payload": `${header}.${base64url({ sub: "admin" })}.${signature}`,
+        "another signature": `${header}.${payload}.${signature.slice(0, -4)}AAAA`,
+        "the public key as a shared secret": hmac(publicKey.export({ type: "spki", format: "pem" })),
+        "an empty shared secret": hmac(""),
+        "an extension that must be understood": `${base64url({ alg: "RS256", kid: "first", crit: ["x"], x: 1 })}.${payload}.${signature}`
+      }
+      for (const [name, token] of Object.entries(forged)) {
+        assert.strictEqual(yield* judge(token), "TOKEN_INVALID", name)
+      }
+      assert.strictEqual(yield* signed({ key: makeKey("RS256", "first") }), "TOKEN_INVALID")
+      assert.strictEqual(yield* signed({ header: { kid: "nobody's" } }), "TOKEN_INVALID")
+      assert.strictEqual(yield* signed({ header: { kid: "second" } }), "TOKEN_INVALID")
+      assert.strictEqual(yield* signed({ header: { alg: "RS512" } }), "TOKEN_INVALID")
+      assert.strictEqual(yield* signed({ header: { alg: "PS256" } }), "TOKEN_INVALID")
+      assert.deepStrictEqual(yield* signed(), someone)
+    })
+  )
+
+  it.effect("by other algorithms are invalid, even where the issuer's key would do for them", () =>
+    Effect.gen(function* () {
+      const issuer = yield* Issuer
+      yield* TestClock.setTime(noon)
+      const key = makeKey("RS256", "of-any-algorithm")
+      const jwk = { ...createPublicKey(key.privateKey).export({ format: "jwk" }), kid: key.kid }
+      yield* issuer.pretend(({ url }, response) =>
+        response.end(
+          JSON.stringify(url === "/jwks" ? { keys: [jwk] } : { issuer: issuer.url, jwks_uri: `${issuer.url}/jwks` })
+        )
+      )
+      const oidc = yield* makeOidc()
+      const by = (alg: string) =>
+        Effect.flatMap(issuer.sign(noon, { key, header: { alg } }), (token) => verdict(oidc, token))
+      for (const alg of ["RS384", "RS512", "PS256", "PS512"]) assert.strictEqual(yield* by(alg), "TOKEN_INVALID", alg)
+      assert.deepStrictEqual(yield* by("RS256"), someone)
+      yield* issuer.pretend()
+    })
+  )
+
+  it.effect("that are no JWT are malformed", () =>
+    Effect.gen(function* () {
+      const { issuer, judge } = yield* judging()
+      const [header, payload, signature] = (yield* issuer.sign(noon)).split(".") as [string, string, string]
+      const texts = [
+        "a",
+        "a.b",
+        "a.b.c",
+        ".",
+        "..",
+        `${header}.${payload}`,
+        `${header}.${payload}.${signature}.${signature}.${signature}`,
+        `${base64url([])}.${payload}.${signature}`,
+        `${base64url({ kid: "first" })}.${payload}.${signature}`,
+        `${Buffer.from("{").toString("base64url")}.${payload}.${signature}`,
+        `${header}.${payload}.${signature}=`,
+        `${header} .${payload}.${signature}`,
+        "\u0000.\u0000.\u0000"
+      ]
+      for (const text of texts) assert.strictEqual(yield* judge(text), "TOKEN_MALFORMED", text)
+    })
+  )
+})
+
+layer(Issuer.layer)("Without a configured issuer", (it) => {
+  it.effect("a JWT is malformed", () =>
+    Effect.gen(function* () {
+      const issuer = yield* Issuer
+      const oidc = Context.get(yield* Layer.build(Oidc.layer.pipe(Layer.provide(Settings.layerTest()))), Oidc)
+      const before = yield* issuer.fetches
+      assert.strictEqual(yield* verdict(oidc, yield* issuer.sign(yield* Clock.currentTimeMillis)), "TOKEN_MALFORMED")
+      assert.strictEqual(yield* issuer.fetches, before)
+    })
+  )
+})

@@ -1,0 +1,234 @@
+import { assert, layer } from "@effect/vitest"
+import { Clock, Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql"
+import { TestClock } from "effect/testing"
+import { Policies } from "../../../src/catalog/policies/Policies.ts"
+import type { PolicyUpdate } from "../../../src/catalog/policies/Policy.ts"
+import { Products } from "../../../src/catalog/products/Products.ts"
+import { Foundations, insertLicense, makePolicy, makeProduct, recorded, refusalOf, walk } from "../../support/Slices.ts"
+
+const Subject = Policies.layer.pipe(Layer.provideMerge(Products.layer), Layer.provideMerge(Foundations))
+
+const counters = Effect.fnUntraced(function* (id: string) {
+  const sql = yield* SqlClient.SqlClient
+  const [row] = yield* sql<{ revision: number; entitlement_counter: number }>`
+    SELECT revision, entitlement_counter FROM policies WHERE id = ${id}`
+  return [row?.revision, row?.entitlement_counter]
+})
+
+layer(Subject)("Policies", (it) => {
+  it.effect("creates a policy with the contract's defaults", () =>
+    Effect.gen(function* () {
+      const policies = yield* Policies
+      const { id: product_id } = yield* makeProduct
+      const now = yield* Clock.currentTimeMillis
+      const { answer, events } = yield* recorded(
+        policies.create(product_id, { name: "Pro", code: "pro", license_type: "subscription" })
+      )
+      assert.deepStrictEqual(answer, {
+        id: answer.id,
+        product_id,
+        name: "Pro",
+        code: "pro",
+        license_type: "subscription",
+        max_activations: 1,
+        floating_timeout_minutes: 30,
+        grace_period_days: 0,
+        validation_interval_minutes: 1440,
+        require_heartbeat: false,
+        allow_offline_activation: true,
+        offline_grace_days: 7,
+        allow_vm: true,
+        allow_container: true,
+        max_transfers: 0,
+        metadata: {},
+        created_at: now,
+        updated_at: now
+      })
+      assert.deepStrictEqual(yield* policies.get(answer.id), answer)
+      assert.deepStrictEqual(events, [
+        {
+          event_type: "policy.created",
+          resource_type: "policy",
+          metadata: { product_id, name: "Pro", code: "pro", license_type: "subscription" }
+        }
+      ])
+    })
+  )
+
+  it.effect("keeps every field as given", () =>
+    Effect.gen(function* () {
+      const policies = yield* Policies
+      const { id: product_id } = yield* makeProduct
+      const input = {
+        name: "All",
+        code: "all",
+        license_type: "trial",
+        max_activations: 0,
+        max_floating_users: 5,
+        max_container_instances: 0,
+        floating_timeout_minutes: 1,
+        grace_period_days: 3,
+        validation_interval_minutes: 60,
+        require_heartbeat: true,
+        allow_offline_activation: false,
+        offline_grace_days: 0,
+        allow_vm: false,
+        allow_container: false,
+        max_transfers: 2,
+        metadata: { tier: "gold", seats: [1, 2] }
+      } as const
+      const { id } = yield* policies.create(product_id, input)
+      const { created_at: _, updated_at: __, ...kept } = yield* policies.get(id)
+      assert.deepStrictEqual(kept, { id, product_id, ...input })
+    })
+  )
+
+  it.effect("refuses an unknown product, and a code that the product has already", () =>
+    Effect.gen(function* () {
+      const policies = yield* Policies
+      const taken = yield* makePolicy()
+      const again = { name: "Again", code: taken.code, license_type: "perpetual" } as const
+      assert.deepStrictEqual(yield* refusalOf(policies.create("prod_none", again)), ["NOT_FOUND", "id"])
+      assert.deepStrictEqual(yield* refusalOf(policies.list("prod_none", {})), ["NOT_FOUND", "id"])
+      assert.deepStrictEqual(yield* refusalOf(policies.create(taken.product_id, again)), ["DUPLICATE_CODE", "code"])
+      const elsewhere = yield* policies.create((yield* makeProduct).id, again)
+      assert.strictEqual(elsewhere.code, taken.code)
+      const other = yield* makePolicy(taken.product_id)
+      assert.deepStrictEqual(yield* refusalOf(policies.update(other.id, { code: taken.code })), [
+        "DUPLICATE_CODE",
+        "code"
+      ])
+    })
+  )
+
+  it.effect("answers NOT_FOUND for an id that names nothing", () =>
+    Effect.gen(function* () {
+      const policies = yield* Policies
+      for (const attempt of [policies.get("none"), policies.update("none", { name: "x" }), policies.delete("none")]) {
+        assert.deepStrictEqual(yield* refusalOf(attempt), ["NOT_FOUND", "id"])
+      }
+    })
+  )
+
+  it.effect("raises the revision with every edit, the entitlement counter with those that payloads show", () =>
+    Effect.gen(function* () {
+      const policies = yield* Policies
+      const { id } = yield* makePolicy()
+      const edits: ReadonlyArray<{ input: typeof PolicyUpdate.Type; after: Array<number> }> = [
+        { input: { name: "Renamed", max_activations: 9, allow_vm: false }, after: [2, 0] },
+        { input: { grace_period_days: 5 }, after: [3, 1] },
+        { input: { validation_interval_minutes: 10, max_transfers: 1 }, after: [4, 2] },
+        { input: { license_type: "trial" }, after: [5, 3] },
+        { input: { license_type: "trial", grace_period_days: 5 }, after: [5, 3] }
+      ]
+      assert.deepStrictEqual(yield* counters(id), [1, 0])
+      for (const edit of edits) {
+        yield* policies.update(id, edit.input)
+        assert.deepStrictEqual(yield* counters(id), edit.after)
+      }
+    })
+  )
+
+  it.effect("updates what is named, says what changed, and clears optional limits with null", () =>
+    Effect.gen(function* () {
+      const policies = yield* Policies
+      const made = yield* makePolicy()
+      yield* policies.update(made.id, { max_floating_users: 3, max_container_instances: 4 })
+      yield* TestClock.adjust(5)
+      const { answer, events } = yield* recorded(
+        policies.update(made.id, { max_floating_users: null, max_container_instances: 0, name: "Team" })
+      )
+      const now = yield* Clock.currentTimeMillis
+      assert.deepStrictEqual(answer, { ...made, name: "Team", max_container_instances: 0, updated_at: now })
+      assert.deepStrictEqual(yield* policies.get(made.id), answer)
+      assert.deepStrictEqual(events, [
+        {
+          event_type: "policy.updated",
+          resource_type: "policy",
+          metadata: {
+            changes: {
+              name: { old: "A policy", new: "Team" },
+              max_floating_users: { old: 3, new: null },
+              max_container_instances: { old: 4, new: 0 }
+            }
+          }
+        }
+      ])
+    })
+  )
+
+  it.effect("writes and records nothing when nothing changes, however metadata is ordered", () =>
+    Effect.gen(function* () {
+      const policies = yield* Policies
+      const { id } = yield* makePolicy()
+      const made = yield* policies.update(id, { metadata: { beta: 1, a: { z: 1, y: 2 } } })
+      const before = yield* counters(id)
+      yield* TestClock.adjust(5)
+      for (const input of [
+        {},
+        { name: made.name, max_floating_users: null },
+        { metadata: { beta: 1, a: { z: 1, y: 2 } } }
+      ]) {
+        const { answer, events } = yield* recorded(policies.update(id, input))
+        assert.deepStrictEqual([answer, events], [made, []])
+      }
+      assert.deepStrictEqual(yield* counters(id), before)
+    })
+  )
+
+  it.effect("keeps the license type and the policy itself while licenses use it", () =>
+    Effect.gen(function* () {
+      const policies = yield* Policies
+      const { id, product_id } = yield* makePolicy()
+      yield* insertLicense({ product_id, policy_id: id })
+      assert.deepStrictEqual(yield* refusalOf(policies.update(id, { license_type: "trial", name: "x" })), [
+        "RESOURCE_IN_USE",
+        "license_type"
+      ])
+      assert.strictEqual((yield* policies.update(id, { license_type: "perpetual", name: "x" })).name, "x")
+      assert.deepStrictEqual(yield* refusalOf(policies.delete(id)), ["RESOURCE_IN_USE", "id"])
+      assert.strictEqual((yield* policies.get(id)).license_type, "perpetual")
+    })
+  )
+
+  it.effect("deletes a policy that no license uses", () =>
+    Effect.gen(function* () {
+      const policies = yield* Policies
+      const { code, id, name, product_id } = yield* makePolicy()
+      const products = yield* Products
+      assert.deepStrictEqual(yield* refusalOf(products.delete(product_id)), ["RESOURCE_IN_USE", "id"])
+      const { events } = yield* recorded(policies.delete(id))
+      assert.deepStrictEqual(events, [
+        { event_type: "policy.deleted", resource_type: "policy", metadata: { product_id, name, code } }
+      ])
+      assert.deepStrictEqual(yield* refusalOf(policies.get(id)), ["NOT_FOUND", "id"])
+      yield* products.delete(product_id)
+    })
+  )
+
+  it.effect("lists a product's policies, the newest first, filtered, each once while more are made", () =>
+    Effect.gen(function* () {
+      const policies = yield* Policies
+      const { id: product_id } = yield* makeProduct
+      const make = Effect.andThen(TestClock.adjust(1), makePolicy(product_id))
+      const made = yield* Effect.replicateEffect(make, 5)
+      // Two of the same instant: the id decides.
+      made.push(yield* makePolicy(product_id), yield* makePolicy(product_id))
+      const walked = yield* walk((page) => policies.list(product_id, page), 2, make)
+      assert.deepStrictEqual(
+        walked.map(({ id }) => id),
+        made.toSorted((a, b) => b.created_at - a.created_at || (a.id < b.id ? 1 : -1)).map(({ id }) => id)
+      )
+      const [first] = made
+      yield* policies.update(first?.id ?? "", { license_type: "trial" })
+      const trials = yield* policies.list(product_id, { license_type: "trial" })
+      const coded = yield* policies.list(product_id, { code: first?.code ?? "" })
+      assert.deepStrictEqual(
+        [trials.items, coded.items].map((items) => items.map(({ id }) => id)),
+        [[first?.id], [first?.id]]
+      )
+      assert.deepStrictEqual(yield* policies.list((yield* makeProduct).id, {}), { items: [] })
+    })
+  )
+})

@@ -1,0 +1,102 @@
+/** What becomes of a group whose connection is lost, told apart by the journal's row, on a real database. */
+import { assert, layer } from "@effect/vitest"
+import { Effect, Result } from "effect"
+import { SqlClient, SqlError } from "effect/sql"
+import { TestClock } from "effect/testing"
+import { JournalRetention } from "../../../src/licenses/engine/JournalRetention.ts"
+import { activate } from "../../../src/licenses/rules/Activation.ts"
+import { resetUsage } from "../../../src/licenses/rules/UsageReset.ts"
+import { Postgres } from "../../../src/postgres/Postgres.ts"
+import { Database } from "../../support/Database.ts"
+import { hardware, makeLicense, makeNode } from "../../support/Nodes.ts"
+
+type Write = (commit: Effect.Effect<void, SqlError.SqlError>) => Effect.Effect<void, SqlError.SqlError>
+
+const lost = new SqlError.SqlError({
+  reason: new SqlError.ConnectionError({ cause: new Error("lost"), message: "lost", operation: "execute" })
+})
+
+/** A node whose next group is written as told; the ones after as always. */
+const makeNodeThat = Effect.fnUntraced(function* (next: Write) {
+  const postgres = yield* Postgres
+  let written = 0
+  const atOnce: Postgres["Service"]["atOnce"] = (statements) =>
+    Effect.suspend(() => (written++ === 0 ? next(postgres.atOnce(statements)) : postgres.atOnce(statements)))
+  const actors = yield* Effect.provideService(makeNode, Postgres, Postgres.of({ ...postgres, atOnce }))
+  return { actors, groups: () => written }
+})
+
+const activation = (license: { readonly keyHash: string }) => ({
+  keyHash: license.keyHash,
+  binding: hardware("m"),
+  newDeviceId: `dev_${license.keyHash.slice(0, 12)}`
+})
+
+const topUp = { feature_code: "export", add_credits: 5 }
+
+const stateOf = Effect.fnUntraced(function* (license: string) {
+  const sql = yield* SqlClient.SqlClient
+  const [row] = yield* sql<{ revision: number; max: number; events: number }>`
+    SELECT revision, (SELECT max_consumptions FROM license_features WHERE license_id = l.id) AS max,
+      (SELECT count(*) FROM events WHERE resource_id = l.id) AS events
+    FROM licenses l WHERE id = ${license}`
+  return row!
+})
+
+layer(Database.layer, { timeout: 60_000 })("a group whose connection is lost", (it) => {
+  it.effect("is answered as committed where it was, and done once", () =>
+    Effect.gen(function* () {
+      const license = yield* makeLicense({ max_consumptions: 10 })
+      const { actors, groups } = yield* makeNodeThat((commit) => Effect.andThen(commit, Effect.fail(lost)))
+      const { max_consumptions } = yield* actors.ask(license.license, resetUsage, topUp)
+      assert.strictEqual(max_consumptions, 15)
+      assert.deepStrictEqual(yield* stateOf(license.license), { revision: 2, max: 15, events: 1 })
+      assert.strictEqual(groups(), 1)
+    })
+  )
+
+  it.effect("is an error where it was not, and leaves nothing", () =>
+    Effect.gen(function* () {
+      const license = yield* makeLicense({ max_consumptions: 10 })
+      const { actors } = yield* makeNodeThat(() => Effect.fail(lost))
+      const exit = yield* Effect.exit(actors.ask(license.license, resetUsage, topUp))
+      assert.strictEqual(exit._tag, "Failure")
+      assert.deepStrictEqual(yield* stateOf(license.license), { revision: 1, max: 10, events: 0 })
+      yield* actors.ask(license.license, resetUsage, topUp)
+      assert.deepStrictEqual(yield* stateOf(license.license), { revision: 2, max: 15, events: 1 })
+    })
+  )
+
+  it.effect("is void where the server reads it only after it was given up", () =>
+    Effect.gen(function* () {
+      const license = yield* makeLicense({ max_consumptions: 10 })
+      let late: Effect.Effect<void, SqlError.SqlError> = Effect.void
+      const { actors } = yield* makeNodeThat((commit) => {
+        late = commit
+        return Effect.fail(lost)
+      })
+      assert.strictEqual((yield* Effect.exit(actors.ask(license.license, resetUsage, topUp)))._tag, "Failure")
+      assert.isTrue(Result.isFailure(yield* Effect.result(late)))
+      assert.deepStrictEqual(yield* stateOf(license.license), { revision: 1, max: 10, events: 0 })
+    })
+  )
+
+  it.effect("is told apart from the groups of other nodes, and a journal that was forgotten goes on", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const license = yield* makeLicense({ max_activations: 0, max_consumptions: 10 })
+      const { actors: other } = yield* makeNodeThat((commit) => commit)
+      const { actors } = yield* makeNodeThat((commit) => Effect.andThen(commit, Effect.fail(lost)))
+      yield* other.ask(license.license, activate, activation(license))
+      yield* actors.ask(license.license, resetUsage, topUp)
+      const before = yield* sql`SELECT id FROM journals`
+      assert.isAtLeast(before.length, 2)
+      yield* TestClock.adjust("8 days")
+      const retention = yield* Effect.provide(JournalRetention, JournalRetention.layer)
+      yield* retention.pass
+      assert.deepStrictEqual(yield* sql`SELECT id FROM journals`, [])
+      yield* actors.ask(license.license, resetUsage, topUp)
+      assert.strictEqual((yield* stateOf(license.license)).max, 20)
+    })
+  )
+})

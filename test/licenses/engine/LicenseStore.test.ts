@@ -1,0 +1,86 @@
+/** A license is loaded as of one moment, so that what is decided on it needs no second question. */
+import { assert, layer } from "@effect/vitest"
+import { Context, Deferred, Effect, Fiber, Layer } from "effect"
+import { SqlClient } from "effect/sql"
+import type { CachedDevice } from "../../../src/licenses/engine/CommittedState.ts"
+import { LicenseLookups } from "../../../src/licenses/engine/LicenseLookups.ts"
+import { LicenseStore } from "../../../src/licenses/engine/LicenseStore.ts"
+import { activate } from "../../../src/licenses/rules/Activation.ts"
+import { Postgres } from "../../../src/postgres/Postgres.ts"
+import { Database } from "../../support/Database.ts"
+import { hardware, makeLicense, makeNode } from "../../support/Nodes.ts"
+
+/** Asks until somebody waits for the table. */
+const isAwaited = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const [row] = yield* sql<{ waiting: boolean }>`
+    SELECT EXISTS (SELECT FROM pg_locks WHERE relation = 'devices'::regclass AND NOT granted) AS waiting`
+  return row!.waiting
+}).pipe(Effect.repeat({ until: (waiting) => waiting }))
+
+layer(Database.layer, { timeout: 60_000 })("the store of licenses", (it) => {
+  it.effect("loads nothing that was changed after the license's row was read", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const node = yield* makeNode
+      const { keyHash, license } = yield* makeLicense()
+      yield* node.ask(license, activate, { keyHash, binding: hardware("m"), newDeviceId: "dev_m" })
+      const store = Context.get(yield* Layer.build(LicenseStore.layer), LicenseStore)
+      const before = (yield* store.load(license))!
+      const [isLocked, mayChange] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+      const change = Effect.gen(function* () {
+        yield* sql`LOCK TABLE devices IN ACCESS EXCLUSIVE MODE`
+        yield* Deferred.succeed(isLocked, undefined)
+        yield* Deferred.await(mayChange)
+        yield* sql`UPDATE devices SET status = 'blacklisted' WHERE id = 'dev_m'`
+        yield* sql`UPDATE licenses SET revision = revision + 1 WHERE id = ${license}`
+      })
+      const changing = yield* Effect.forkChild(sql.withTransaction(change))
+      yield* Deferred.await(isLocked)
+      const loading = yield* Effect.forkChild(store.load(license))
+      // The license's row has been read by now, and its devices have not.
+      yield* isAwaited
+      yield* Deferred.succeed(mayChange, undefined)
+      yield* Fiber.join(changing)
+      const loaded = (yield* Fiber.join(loading))!
+      const shown = ({ devices, license: { revision } }: typeof loaded) => ({
+        revision,
+        devices: Array.from(devices.values(), ({ id, status }) => ({ id, status }))
+      })
+      assert.deepStrictEqual(shown(loaded), shown(before))
+      const { revision } = before.license
+      const after = { revision: revision + 1, devices: [{ id: "dev_m", status: "blacklisted" as const }] }
+      assert.deepStrictEqual(shown((yield* store.load(license))!), after)
+    })
+  )
+
+  it.effect("reads within a transaction what nobody else can see yet, over the transaction's own connection", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { pipelined } = yield* Postgres
+      const { keyHash, license } = yield* makeLicense()
+      const binding = hardware("m")
+      const node = yield* makeNode
+      yield* node.ask(license, activate, { keyHash, binding, newDeviceId: "dev_within" })
+      const context = yield* Layer.build(Layer.mergeAll(LicenseStore.layer, LicenseLookups.layer))
+      const [store, lookups] = [Context.get(context, LicenseStore), Context.get(context, LicenseLookups)]
+      const statusOf = (found: { readonly held: ReadonlyArray<CachedDevice> } | undefined) =>
+        found?.held[0]?.device.status
+      const before = (yield* store.loadWithin(license))!.license.revision
+      const seen = yield* pipelined(
+        Effect.gen(function* () {
+          yield* sql`UPDATE licenses SET revision = revision + 1 WHERE id = ${license}`
+          yield* sql`UPDATE devices SET status = 'blacklisted' WHERE id = 'dev_within'`
+          return {
+            loaded: (yield* store.loadWithin(license))?.license.revision,
+            revision: (yield* store.revisionsWithin(license))?.license,
+            within: statusOf(yield* lookups.within.device({ licenseId: license, binding })),
+            outside: statusOf(yield* lookups.device({ licenseId: license, binding }))
+          }
+        })
+      )
+      const after = { loaded: before + 1, revision: before + 1, within: "blacklisted", outside: "active" }
+      assert.deepStrictEqual<object>(seen, after)
+    })
+  )
+})

@@ -1,0 +1,116 @@
+/**
+ * What is shown of many features is kept as long as no assignment changes. Nobody may notice: whatever is done to them, and whenever,
+ * a node that has long held the license answers as one does that has just loaded it.
+ */
+import { assert, layer } from "@effect/vitest"
+import { Clock, Effect } from "effect"
+import { SqlClient } from "effect/sql"
+import { TestClock } from "effect/testing"
+import * as fc from "fast-check"
+import { canonicalize, type Json } from "../../../src/api/CanonicalJson.ts"
+import { isRefusal, type Refusal } from "../../../src/api/Failure.ts"
+import { activate, check } from "../../../src/licenses/rules/Activation.ts"
+import { assign, unassign } from "../../../src/licenses/rules/Assignments.ts"
+import { consume } from "../../../src/licenses/rules/Consumption.ts"
+import { resetUsage } from "../../../src/licenses/rules/UsageReset.ts"
+import { Database } from "../../support/Database.ts"
+import { makeLicense, makeNode } from "../../support/Nodes.ts"
+import { requestOf } from "../../support/StoredLicenses.ts"
+
+const count = 48
+const minute = 60_000
+
+const deed = fc.record({
+  does: fc.constantFrom("assign", "unassign", "consume", "consume", "consume", "reset usage", "nothing"),
+  feature: fc.integer({ min: 1, max: count }),
+  enabled: fc.boolean(),
+  max_consumptions: fc.constantFrom(null, 3, 50),
+  expiresIn: fc.constantFrom(null, null, -1, 2, 5)
+})
+
+/** What is asked of a node in the same moment makes one round. */
+const step = fc.record({
+  deeds: fc.array(deed, { minLength: 1, maxLength: 4 }),
+  minutes: fc.constantFrom(0, 0, 0, 1),
+  node: fc.constantFrom(0, 0, 0, 1)
+})
+
+type Node = Effect.Success<typeof makeNode>
+
+layer(Database.layer, { timeout: 60_000 })("a license with many features", (it) => {
+  it.effect("shows them as they are, however long it has been held", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const nodes = [yield* makeNode, yield* makeNode] as const
+      const license = yield* makeLicense()
+      const features = Array.from({ length: count }, (_, index) => ({
+        id: `feat_many_${index + 1}`,
+        product_id: license.product,
+        name: `Many ${index + 1}`,
+        code: `many-${String(index + 1).padStart(2, "0")}`,
+        metadata: "{}",
+        created_at: "2026-01-01T00:00:00Z"
+      }))
+      for (const feature of features) yield* sql`INSERT INTO features ${sql.insert(feature)}`
+      yield* nodes[0].ask(license.license, activate, requestOf(license, "m"))
+      for (const { id } of features) yield* nodes[0].ask(license.license, assign, { feature_id: id })
+      const steps = fc.sample(fc.array(step, { minLength: 60, maxLength: 60 }), { numRuns: 1, seed: 16 })[0]!
+      const seen = new Set<number>()
+      let uses = 0
+      /** Uses a feature, and sees that it is shown as the ledger has it then. */
+      const used = Effect.fnUntraced(function* ({ ask }: Node, feature_code: string) {
+        const event_id = `event-${++uses}`
+        const { features } = yield* ask(license.license, consume, {
+          ...requestOf(license, "m"),
+          feature_code,
+          event_id,
+          amount: 1
+        })
+        const [row] = yield* sql<{ balance_after: number; max_after: number | null }>`
+          SELECT balance_after, max_after FROM usage_ledger WHERE license_id = ${license.license} AND event_id = ${event_id}`
+        const shown = features.find(({ code }) => code === feature_code)
+        assert.deepStrictEqual(
+          [shown?.consumed, shown?.quota],
+          row!.max_after === null ? [undefined, undefined] : [row!.balance_after, row!.max_after]
+        )
+      })
+      for (const [number, { deeds, minutes, node }] of steps.entries()) {
+        yield* TestClock.adjust(`${minutes} minutes`)
+        const now = yield* Clock.currentTimeMillis
+        const { ask } = nodes[node]
+        const all = deeds.map(({ does, enabled, expiresIn, feature, max_consumptions }) => {
+          const { code, id: feature_id } = features[feature - 1]!
+          const expires_at = expiresIn === null ? null : now + expiresIn * minute
+          return {
+            assign: () => ask(license.license, assign, { feature_id, enabled, max_consumptions, expires_at }),
+            unassign: () => ask(license.license, unassign, { feature_id }),
+            consume: () => used(nodes[node], code),
+            "reset usage": () => ask(license.license, resetUsage, { feature_id, reset_consumed: true }),
+            nothing: () => Effect.void
+          }[does]()
+        })
+        // Refused or not: what is shown must be the same.
+        yield* Effect.forEach(
+          all,
+          (deed) => Effect.catchIf(deed as Effect.Effect<unknown, Refusal>, isRefusal, () => Effect.void),
+          {
+            concurrency: "unbounded"
+          }
+        )
+        const shown = [nodes[0], nodes[1], yield* makeNode].map(({ ask }) =>
+          Effect.map(ask(license.license, check, requestOf(license, "m")), ({ features, ...rest }) => ({
+            text: canonicalize({ ...rest, features } as Json),
+            count: features.length
+          }))
+        )
+        const [first, second, fresh] = yield* Effect.all(shown)
+        assert.strictEqual(first!.text, fresh!.text, `step ${number}`)
+        assert.strictEqual(second!.text, fresh!.text, `step ${number}`)
+        seen.add(first!.count)
+      }
+      assert.isAbove(uses, 30)
+      assert.isAbove(seen.size, 5)
+      assert.isAbove(Math.min(...seen), 15)
+    })
+  )
+})

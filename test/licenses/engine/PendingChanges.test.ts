@@ -1,0 +1,157 @@
+/** A draft must show rules exactly what plain records show them, command after command and over commits and discarded rounds. */
+import { assert, describe, it } from "@effect/vitest"
+import * as fc from "fast-check"
+import { canonicalize, type Json } from "../../../src/api/CanonicalJson.ts"
+import { isUsage } from "../../../src/events/EventLog.ts"
+import { CommittedState } from "../../../src/licenses/engine/CommittedState.ts"
+import { PendingChanges } from "../../../src/licenses/engine/PendingChanges.ts"
+import type { Prefetched } from "../../../src/licenses/engine/Prefetch.ts"
+import type { Changes, DeviceRecord, LicenseView, PolicyRecord } from "../../../src/licenses/model/LicenseRecords.ts"
+import type { Origin } from "../../../src/licenses/rules/LicenseCommand.ts"
+import { settle } from "../../../src/licenses/rules/Lifecycle.ts"
+import { applied, eventTypes, perform, settled, viewOf } from "../../support/Decisions.ts"
+import { rows as anyRows, anyStep, bindings, type Step } from "../../support/LicenseArbitraries.ts"
+import { assignmentOf, day, deviceOf, minute, noon, type Rows } from "../../support/Licenses.ts"
+
+const origin: Origin = { actor_type: "license", actor_id: "lic_1", request_id: "req_1", ip_address: undefined }
+
+const stateOf = (rows: Rows): CommittedState =>
+  new CommittedState({
+    ...rows,
+    catalogRevision: 1,
+    devicesComplete: true,
+    leases: rows.leases.filter(({ status }) => status === "live"),
+    lapsingFrom: Number.POSITIVE_INFINITY,
+    silentFrom: Number.POSITIVE_INFINITY
+  })
+
+/** What is looked up for a round: here, all that there is. */
+const knowledgeOf = ({ ledger, features, leases, versions, links, otherResettable }: Rows): Prefetched => ({
+  counted: new Map(
+    ledger.flatMap(({ event_id, feature_id, amount }) => {
+      const feature = features.find(({ id }) => id === feature_id)
+      return event_id === undefined || feature === undefined ? [] : [[event_id, { feature_code: feature.code, amount }]]
+    })
+  ),
+  features: new Map(features.map((feature) => [feature.id, feature])),
+  versions: new Map(Object.entries(versions)),
+  endedLeases: new Map(
+    leases.filter(({ status }) => status !== "live").map((lease) => [lease.token_hash, lease] as const)
+  ),
+  links: Array.from(links),
+  otherResettable
+})
+
+/** Around the ends of random leases, and far after all of them. */
+const instants = [noon - 1, noon, noon + 1, noon + 20 * minute, noon + day, noon + 1000 * day]
+const eventIds = ["event-1", "event-2", "event-3"]
+const featureIds = ["feat_api", "feat_export", "feat_reports", "feat_foreign", "feat_unheard-of"]
+
+/** A device apart from when it was seen: nothing is decided by that, unless the policy asks for heartbeats. */
+const lasting = (device: DeviceRecord | undefined, { require_heartbeat }: PolicyRecord) =>
+  device && { ...device, last_seen_at: 0, last_validated_at: require_heartbeat ? device.last_validated_at : 0 }
+
+/** All answers of a view, as values. */
+const shown = (view: LicenseView, { leases }: Rows) => ({
+  license: { ...view.license, revision: 0 },
+  policy: view.policy,
+  assignments: view.assignments,
+  byCode: ["api", "export", "reports", "unheard-of"].map((code) => view.assignmentByCode(code)),
+  byId: featureIds.map((id) => view.assignmentById(id)),
+  devices: bindings.map((binding) => lasting(view.device(binding), view.policy)),
+  devicesById: bindings.map((binding) => lasting(view.deviceById(view.device(binding)?.id ?? "dev_none"), view.policy)),
+  states: Array.from(view.devices, ({ id, status, holds_slot }) => `${id} ${status} ${holds_slot}`).toSorted(),
+  liveLeases: Array.from(view.liveLeases, ({ id }) => id).toSorted(),
+  leases: leases.map(({ token_hash }) => view.leaseByToken(token_hash)),
+  liveLeaseCount: view.liveLeaseCount,
+  liveLeasesOf: bindings.map((binding) => view.liveLeaseOf(deviceOf(binding).id)),
+  lapsed: instants.map((at) => Array.from(view.lapsed(at), ({ id }) => id).toSorted()),
+  activeContainers: view.activeContainers,
+  overdue: instants.map((at) => Array.from(view.overdue(at), ({ id }) => id).toSorted()),
+  counted: eventIds.map((id) => view.counted(id)),
+  versions: ["1.0", "2.0", "unheard-of"].map((version) => view.version(version)),
+  features: featureIds.map((id) => view.feature(id)),
+  otherResettable: view.otherResettable
+})
+
+/** What replies may differ in: revisions are given by a commit, and when a device was seen decides nothing. */
+const volatile = new Set(["revision", "last_seen_at", "last_validated_at"])
+
+const lastingReply = (reply: unknown): unknown =>
+  JSON.parse(JSON.stringify(reply ?? null, (member, value) => (volatile.has(member) ? undefined : value)))
+
+/** Whether a decision says more than that a device was seen. */
+const isChange = ({ seen: _, ...changes }: Changes) =>
+  Object.values(changes).some((part) => !Array.isArray(part) || part.length > 0)
+
+/** Decides one round on a draft and on plain records side by side; the plain records that a commit of the round leaves. */
+const besideEachOther = (start: Rows, draft: PendingChanges, steps: ReadonlyArray<Step>, now: number) => {
+  let [rows, changed, onlySeen] = [settled(start, now), false, start]
+  for (const { rule, command } of steps) {
+    draft.settle(settle(draft, now), now)
+    const outcome = rule.decide(draft, command, now)
+    const { after, changes, refused, reply } = perform(rows, rule, command, now)
+    assert.strictEqual(outcome.accepted ? undefined : outcome.code, refused?.code)
+    draft.apply(outcome.accepted ? outcome.changes : { events: outcome.events ?? [] }, origin, now)
+    if (outcome.accepted) {
+      const answer = outcome.reply(draft)
+      assert.deepStrictEqual(lastingReply(answer), lastingReply(reply))
+      // What is kept of an answer's text is the text of what it says.
+      const plain = JSON.parse(JSON.stringify(answer ?? null))
+      assert.strictEqual(canonicalize((answer ?? null) as Json), canonicalize(plain))
+    }
+    rows = after
+    changed ||= isChange(changes)
+    onlySeen = applied(onlySeen, changes.seen === undefined ? {} : { seen: changes.seen })
+    assert.deepStrictEqual(shown(draft, rows), shown(viewOf(rows), rows))
+  }
+  assert.strictEqual(draft.changed, changed)
+  return changed ? rows : onlySeen
+}
+
+describe("a draft", () => {
+  const rounds = fc.array(
+    fc.record({ steps: fc.array(anyStep, { minLength: 1, maxLength: 6 }), committed: fc.boolean() }),
+    { minLength: 1, maxLength: 4 }
+  )
+
+  /** Around the codes of those that commands name; so many that answers are put together from what is kept of the last. */
+  const many = ["aa", "bb", "ex", "f", "rf", "zz"].flatMap((code) =>
+    ["1", "2", "3"].map((number) => assignmentOf(`${code}${number}`, number === "3" ? { expires_at: noon + day } : {}))
+  )
+
+  it.each([
+    ["", []],
+    [" with many features", many]
+  ])("shows what plain records show, and leaves its state alone until the state takes it over%s", (_, more) => {
+    fc.assert(
+      fc.property(anyRows, rounds, (given, sequence) => {
+        const assignments = [...given.assignments, ...more].toSorted((a, b) =>
+          a.feature_code < b.feature_code ? -1 : 1
+        )
+        let [rows, now]: [Rows, number] = [{ ...given, assignments }, noon]
+        const state = stateOf(rows)
+        for (const { steps, committed } of sequence) {
+          now += steps[0]?.wait ?? 0
+          const before = shown(new PendingChanges(state, knowledgeOf(rows)), rows)
+          const draft = new PendingChanges(state, knowledgeOf(rows))
+          const after = besideEachOther(rows, draft, steps, now)
+          assert.deepStrictEqual(shown(new PendingChanges(state, knowledgeOf(rows)), rows), before)
+          if (!committed) continue
+          const revision = state.license.revision
+          state.absorb(draft)
+          assert.strictEqual(state.license.revision, draft.changed ? revision + 1 : revision)
+          if (draft.changed)
+            assert.deepStrictEqual(
+              draft.entries.flatMap((entry) => (isUsage(entry) ? [] : entry.event_type)),
+              eventTypes({ events: after.events.slice(rows.events.length) })
+            )
+          assert.strictEqual(draft.entries.filter(isUsage).length, after.ledger.length - rows.ledger.length)
+          rows = after
+          assert.deepStrictEqual(shown(new PendingChanges(state, knowledgeOf(rows)), rows), shown(viewOf(rows), rows))
+        }
+      }),
+      { numRuns: 200 }
+    )
+  })
+})

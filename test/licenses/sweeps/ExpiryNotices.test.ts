@@ -1,0 +1,91 @@
+/** Notices ahead of expiry: each once for a license and date, and never too late to be of use. */
+import { assert, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { SqlClient } from "effect/sql"
+import { TestClock } from "effect/testing"
+import { formatTimestamp } from "../../../src/api/Timestamp.ts"
+import { reinstate, suspend } from "../../../src/licenses/rules/Lifecycle.ts"
+import { renew } from "../../../src/licenses/rules/Renewal.ts"
+import { update } from "../../../src/licenses/rules/Update.ts"
+import { Database } from "../../support/Database.ts"
+import { day, noon } from "../../support/Licenses.ts"
+import { eventCounts } from "../../support/StoredLeases.ts"
+import { stored } from "../../support/StoredLicenses.ts"
+import { fromNoon, storeOne, twoNodes } from "../../support/Sweeps.ts"
+
+const notices = Effect.fnUntraced(function* (licenseId: string) {
+  const sql = yield* SqlClient.SqlClient
+  const rows = yield* sql<{ days: number; expires_at: string }>`
+    SELECT (metadata ->> 'days_before')::int AS days, metadata ->> 'expires_at' AS expires_at FROM events
+    WHERE event_type = 'license.expiring' AND resource_id = ${licenseId} ORDER BY sequence`
+  return rows.map(({ days, expires_at }) => `${days} ${expires_at}`)
+})
+
+layer(Database.layer, { timeout: 60_000, excludeTestServices: true })("notices of expiry", (it) => {
+  const expiry = noon + 10 * day
+  const of = (days: number, date = expiry) => `${days} ${formatTimestamp(date)}`
+
+  it.effect("come 7, 3 and 1 days before, each once, from whichever node", () =>
+    fromNoon(
+      Effect.gen(function* () {
+        const { sweeps } = yield* twoNodes
+        const license = yield* storeOne({ license: { expires_at: expiry } })
+        const told: Array<ReadonlyArray<string>> = []
+        for (const wait of [0, 3 * day - 1, 1, day, 3 * day - 1, 1, 2 * day, day - 1, 1, day]) {
+          yield* TestClock.adjust(wait)
+          const passes = sweeps.map((node) => node.expiry)
+          yield* Effect.all([...passes, ...passes], { concurrency: "unbounded" })
+          told.push(yield* notices(license.license))
+        }
+        const [none, seven, three, one] = [[], [of(7)], [of(7), of(3)], [of(7), of(3), of(1)]]
+        assert.deepStrictEqual(told, [none, none, seven, seven, seven, three, one, one, one, one])
+        assert.deepStrictEqual(yield* eventCounts(license.license), { "license.expired": 1, "license.expiring": 3 })
+        assert.strictEqual((yield* stored(license.license)).revision, 2)
+      })
+    )
+  )
+
+  it.effect("that an outage held up come afterwards, in order, but not after the expiry itself", () =>
+    fromNoon(
+      Effect.gen(function* () {
+        const { sweeps } = yield* twoNodes
+        const late = yield* storeOne({ license: { expires_at: expiry } })
+        const gone = yield* storeOne({ license: { expires_at: noon + 5 * day } })
+        const short = yield* storeOne({ license: { expires_at: noon + 11 * day, created_at: noon + 9 * day } })
+        yield* TestClock.adjust("9 days")
+        yield* sweeps[0].expiry
+        assert.deepStrictEqual(yield* notices(late.license), [of(7), of(3), of(1)])
+        assert.deepStrictEqual(yield* notices(gone.license), [])
+        assert.deepStrictEqual(yield* notices(short.license), [of(3, noon + 11 * day)])
+      })
+    )
+  )
+
+  it.effect("begin anew for a new date, and rest while a license is suspended", () =>
+    fromNoon(
+      Effect.gen(function* () {
+        const { nodes, sweeps } = yield* twoNodes
+        const license = yield* storeOne({ license: { expires_at: noon + 7 * day } })
+        yield* sweeps[0].expiry
+        yield* nodes[0].ask(license.license, renew, { extend_by_days: 30 })
+        yield* sweeps[1].expiry
+        const renewed = noon + 37 * day
+        assert.deepStrictEqual(yield* notices(license.license), [of(7, noon + 7 * day)])
+        yield* nodes[1].ask(license.license, suspend, undefined)
+        yield* TestClock.adjust("31 days")
+        yield* sweeps[0].expiry
+        assert.lengthOf(yield* notices(license.license), 1)
+        yield* nodes[0].ask(license.license, reinstate, undefined)
+        yield* sweeps[0].expiry
+        assert.deepStrictEqual((yield* notices(license.license)).slice(1), [of(7, renewed)])
+        yield* nodes[1].ask(license.license, update, { expires_at: noon + 33 * day })
+        yield* sweeps[1].expiry
+        yield* sweeps[0].expiry
+        assert.deepStrictEqual((yield* notices(license.license)).slice(2), [
+          of(7, noon + 33 * day),
+          of(3, noon + 33 * day)
+        ])
+      })
+    )
+  )
+})

@@ -1,0 +1,54 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Schema } from "effect"
+import * as fc from "fast-check"
+import { canonicalize, type Json } from "../../../src/api/CanonicalJson.ts"
+import { present, type Row } from "../../../src/postgres/Sql.ts"
+import { type Cell, csvLine } from "../../../src/reports/exports/Csv.ts"
+import { ledgerCsv, ledgerFields, ledgerJson } from "../../../src/reports/exports/LedgerText.ts"
+import { UsageLedgerRow } from "../../../src/reports/model/Report.ts"
+
+const text = fc.oneof(
+  fc.string({ unit: "grapheme" }),
+  fc.constantFrom("=1+1", 'a "quoted" text', "one\r\ntwo", "\u0001", "Ωμέγα", "漢字")
+)
+const count = fc.oneof(fc.constant(0), fc.nat(), fc.constant(Number.MAX_SAFE_INTEGER))
+const optional = <A>(arbitrary: fc.Arbitrary<A>) => fc.option(arbitrary, { nil: null })
+
+/** A row as the database gives it. */
+const row: fc.Arbitrary<Row<UsageLedgerRow>> = fc.record({
+  sequence: fc.nat().map((n) => n + 1),
+  occurred_at: fc
+    .date({ min: new Date(0), max: new Date("9999-12-31"), noInvalidDate: true })
+    .map((at) => at.getTime()),
+  action: fc.constantFrom("consume", "reset", "top_up", "set_limit"),
+  event_id: optional(text),
+  license_id: text,
+  product_id: text,
+  customer_id: optional(text),
+  order_id: optional(text),
+  subscription_id: optional(text),
+  feature_id: text,
+  feature_code: optional(text),
+  amount: fc.oneof(count, fc.maxSafeInteger()),
+  balance_before: count,
+  balance_after: count,
+  max_after: optional(count),
+  device_id: optional(text),
+  actor_type: fc.constantFrom("api_key", "license", "oidc_subject", "system"),
+  actor_id: text,
+  request_id: text
+})
+
+describe("A row of the ledger", () => {
+  it.effect("is written as its schema says", () =>
+    Effect.gen(function* () {
+      assert.deepStrictEqual<ReadonlyArray<string>>(ledgerFields, Object.keys(UsageLedgerRow.fields))
+      for (const given of fc.sample(row, { numRuns: 500, seed: 7 })) {
+        const encoded = yield* Schema.encodeEffect(UsageLedgerRow)(present<UsageLedgerRow>(given))
+        assert.strictEqual(ledgerJson(given), canonicalize(encoded as Json))
+        const cells = ledgerFields.map((name) => (encoded as { readonly [name: string]: Cell })[name])
+        assert.strictEqual(ledgerCsv(given), csvLine(cells))
+      }
+    })
+  )
+})

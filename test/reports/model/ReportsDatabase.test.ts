@@ -1,0 +1,64 @@
+import { assert, layer } from "@effect/vitest"
+import { Context, Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql"
+import { Settings } from "../../../src/config/Config.ts"
+import { ReportsDatabase } from "../../../src/reports/model/ReportsDatabase.ts"
+import { Database } from "../../support/Database.ts"
+
+const at = (reports: ReportsDatabase["Service"]) =>
+  Effect.map(
+    reports.sql<{ name: string; seqscan: string; application: string }>`
+      SELECT current_database() AS name, current_setting('enable_seqscan') AS seqscan,
+        current_setting('application_name') AS application`,
+    ([row]) => row
+  )
+
+const build = (settings: Parameters<typeof Settings.layerTest>[0]) =>
+  Effect.map(
+    Layer.build(Layer.fresh(ReportsDatabase.layer.pipe(Layer.provide(Settings.layerTest(settings))))),
+    (context) => Context.get(context, ReportsDatabase)
+  )
+
+layer(Database.layer)("The connections of reports", (it) => {
+  it.effect("lead to the same database and are planned as the server does", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const [own] = yield* sql<{ name: string; seqscan: string }>`
+        SELECT current_database() AS name, current_setting('enable_seqscan') AS seqscan`
+      assert.strictEqual(own?.seqscan, "off")
+      assert.deepStrictEqual(yield* Effect.flatMap(build({}), at), {
+        name: own!.name,
+        seqscan: "on",
+        application: "licensing-reports"
+      })
+    })
+  )
+
+  it.effect("lead to the replica that the operator names", () =>
+    Effect.gen(function* () {
+      const replica = Context.get(yield* Layer.build(Layer.fresh(Database.layerUrlEmpty)), Database)
+      const reports = yield* build({ reportsDatabaseUrl: replica.url })
+      const [own] = yield* (yield* SqlClient.SqlClient)<{ name: string }>`SELECT current_database() AS name`
+      assert.notStrictEqual((yield* at(reports))?.name, own?.name)
+    })
+  )
+
+  it.effect("change nothing, and see one moment", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const reports = yield* build({})
+      const count = reports.sql<{ count: number }>`SELECT count(*) AS count FROM kept_counts`
+      const [before, after] = yield* reports.snapshot(
+        Effect.gen(function* () {
+          const [first] = yield* count
+          yield* sql`INSERT INTO kept_counts VALUES ('test', 1)`
+          const [second] = yield* count
+          return [first?.count, second?.count]
+        })
+      )
+      assert.strictEqual(before, after)
+      const written = yield* Effect.exit(reports.snapshot(reports.sql`DELETE FROM kept_counts`))
+      assert.strictEqual(written._tag, "Failure")
+    })
+  )
+})
