@@ -173,7 +173,7 @@ export interface BindingName {
 }
 
 /** The features of an answer: the same at every instant from `since` on, and before `until`. */
-export interface FeaturesText {
+interface FeaturesText {
   readonly since: number
   readonly until: number
   readonly features: Entitlement["features"]
