@@ -17,7 +17,7 @@ export type Parameter = PgTypes.Parameter
  *
  * What arrives: every integer and float type → number; numeric → string, so `sum(bigint)` wants `::bigint`; timestamptz →
  * epoch milliseconds; date → "YYYY-MM-DD"; jsonb → the parsed value; bytea → Uint8Array; a record → its binary form, for
- * `LedgerRecords.ts`; NULL → null; other types → string.
+ * `LedgerRecords.ts`; NULL → null; interval → the driver's object; other types → string.
  * A timestamp without time zone arrives as a Date: no table of ours has one.
  */
 export const instant: (epochMillis: number | null) => Parameter = PgTypes.timestamptz
@@ -48,7 +48,7 @@ const fault = (message: string) => Result.fail(new PgTypes.CodecError({ message 
 
 const viewOf = (raw: Uint8Array): DataView => new DataView(raw.buffer, raw.byteOffset, raw.byteLength)
 
-/** A codec between the int64 on the wire and the number that the code sees. */
+/** A codec between the int64 on the wire and a number: the driver decodes int8 to a bigint and timestamptz to a Date. */
 const codec64 = (
   toWire: (value: number) => Result.Result<bigint, PgTypes.CodecError>,
   fromWire: (wire: bigint) => Result.Result<number, PgTypes.CodecError>

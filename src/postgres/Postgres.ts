@@ -57,7 +57,7 @@ const settings = (options: Options, target: Target): PgClient.PgPoolConfig => {
   return {
     url: options.url,
     stream: connector(target, statementTimeout === 0 ? 0 : statementTimeout + silenceMillis),
-    // The socket itself gives up on a server that does not answer.
+    // Socket.ts ends a connection attempt that gets no answer.
     connectTimeout: Duration.infinity,
     applicationName: options.applicationName ?? "licensing",
     startupParameters: {
@@ -160,7 +160,7 @@ export const openSession = Effect.fnUntraced(
       types
     })
     const session = yield* connection.pin
-    // The driver tells of a connection's end only through what listens on it.
+    // The driver reports a connection's end only to what listens on it.
     const announced = yield* session.listen("licensing_session")
     return {
       values: (sql: string, parameters: ReadonlyArray<unknown> = []) => session.queryValues(sql, parameters, false),

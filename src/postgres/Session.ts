@@ -1,29 +1,36 @@
 // A connection as `SqlClient` uses it. What must stay true: an error says whether the connection lives on, and a transaction
 // that the server rolled back never looks committed.
 import type { PgConnection } from "@effect/sql-pg/PgConnection"
+import type { ErrorFields } from "@effect/sql-pg/PgProtocol"
 import { Effect, Predicate } from "effect"
 import { type SqlConnection, SqlError } from "effect/sql"
 
-/** What the driver says of a statement with a value that it has no bytes for: the only failure without a word to the server. */
-const unsent = "PgConnection: Failed to encode query"
-
 const unavailableStates = ["57P01", "57P02", "57P03", "53300"]
 
-/** The server's own code of an error; none when the driver or the network failed, whose errors have no severity. */
-const sqlStateOf = ({ reason: { cause } }: SqlError.SqlError): string | undefined =>
-  Predicate.hasProperty(cause, "severity") && Predicate.hasProperty(cause, "code") ? String(cause.code) : undefined
+/** The server's fields of an error; none if the driver or the network failed, whose errors have no severity. */
+const serverFieldsOf = ({ reason: { cause } }: SqlError.SqlError): ErrorFields | undefined =>
+  Predicate.hasProperty(cause, "severity") ? (cause as ErrorFields) : undefined
 
-/** A server that is starting, stopping or full is a lost connection to the caller, though the driver files it as unknown. */
+/** The driver classifies the errors of a server that is starting, stopping or full as unknown; to callers the connection is lost. */
 export const asConnectionError = (error: SqlError.SqlError): SqlError.SqlError => {
   const { cause, message = "" } = error.reason
-  return unavailableStates.includes(sqlStateOf(error) ?? "")
+  return unavailableStates.includes(serverFieldsOf(error)?.code ?? "")
     ? new SqlError.SqlError({ reason: new SqlError.ConnectionError({ cause, message, operation: "connect" }) })
     : error
 }
 
+// The server closes the connection after a FATAL error. If it sent one between two statements, the driver fails the next
+// statement with that error and not with a connection error.
+const endsConnection = (error: SqlError.SqlError): boolean => {
+  const fields = serverFieldsOf(error)
+  return fields === undefined
+    ? error.reason._tag === "ConnectionError"
+    : (fields.severityUnlocalized ?? fields.severity) !== "ERROR"
+}
+
 export class Session implements SqlConnection.Connection {
   readonly #connection: PgConnection
-  /** The connection broke: there is nothing to roll back on it. */
+  /** The connection broke: no statement can be rolled back on it. The driver does not show this. */
   lost = false
   constructor(connection: PgConnection) {
     this.#connection = connection
@@ -50,14 +57,9 @@ export class Session implements SqlConnection.Connection {
     return Effect.map(this.#watched(this.#connection.query(sql, parameters, prepare)), (result) => result.rows)
   }
   #watched<A>(answer: Effect.Effect<A, SqlError.SqlError>): Effect.Effect<A, SqlError.SqlError> {
-    return Effect.catch(answer, (error) => {
-      if (sqlStateOf(error) !== undefined) return Effect.fail(asConnectionError(error))
-      // Known at once, so that a transaction sent as a whole is not sent without the statement.
-      if (error.reason.message === unsent) return Effect.fail(error)
-      if (error.reason._tag === "ConnectionError") this.lost = true
-      // The driver's pool hears of a broken connection only after the failed fiber had its turn. Without the pause the next
-      // statement of this fiber would be given the same connection.
-      return Effect.andThen(Effect.yieldNow, Effect.fail(error))
+    return Effect.mapError(answer, (error) => {
+      if (endsConnection(error)) this.lost = true
+      return asConnectionError(error)
     })
   }
 }
@@ -65,8 +67,8 @@ export class Session implements SqlConnection.Connection {
 export const isAlive = (connection: SqlConnection.Connection): boolean =>
   !(connection instanceof Session && connection.lost)
 
-// The server answers COMMIT in a failed transaction with ROLLBACK and no error. Whoever swallowed the failed statement's
-// error would take the lost change for stored.
+// The server answers COMMIT in a failed transaction with ROLLBACK and no error, so a caller that ignored the failed statement
+// would take the lost change for stored. The driver checks this only in clients that it builds itself, with pools of its own.
 export const commit = (connection: SqlConnection.Connection): Effect.Effect<void, SqlError.SqlError> =>
   Effect.flatMap(connection.executeRaw("COMMIT", []), (result) =>
     Predicate.hasProperty(result, "command") && result.command === "COMMIT"

@@ -1,5 +1,6 @@
 // The network socket under a database connection. It must notice a server that vanished without a word (a lost machine, a
-// dropped route): TCP alone leaves a statement hanging for a quarter of an hour then.
+// dropped route): TCP alone leaves a statement hanging for a quarter of an hour then, and the driver's own `keepAlive` probes only
+// a connection with nothing unacknowledged.
 import { connect, type OnReadOpts, type Socket } from "node:net"
 import { Duplex } from "node:stream"
 
@@ -27,15 +28,15 @@ const keepAliveMillis = 15_000
 // Bytes that are read at once. The driver gathers what it reads in buffers of 64 KiB, which a few of these fill.
 const readBytes = 16_384
 
-// From opening to the server's first word.
-const connectMillis = 5_000
+// From opening to the server's first byte.
+const connectMillisMax = 5_000
 
 /**
- * Opens sockets to a target. One that is not answered soon after opening is destroyed, and so is one that has sent something
- * and hears nothing back for `silenceMillis`, which fails what waits on it; 0 waits for ever. Bytes that come in restart
- * the count, so a long answer is not cut off.
+ * Opens sockets to a target. One that gets no byte within `connectMillis` of opening is destroyed, and so is one that has sent
+ * something and hears nothing back for `silenceMillis`, which fails what waits on it; 0 waits for ever. Bytes that come in
+ * restart the count, so a long answer is not cut off.
  */
-export const connector = (target: Target, silenceMillis: number) => (): Duplex => {
+export const connector = (target: Target, silenceMillis: number, connectMillis?: number) => (): Duplex => {
   const reading = target.tls ? {} : { onread: intoOneBuffer((bytes) => socket.emit("data", bytes)) }
   const socket: Socket = target.host.startsWith("/")
     ? connect({ path: `${target.host}/.s.PGSQL.${target.port}`, ...reading })
@@ -47,8 +48,11 @@ export const connector = (target: Target, silenceMillis: number) => (): Duplex =
         keepAliveInitialDelay: keepAliveMillis,
         ...reading
       })
-  // A timer of the machine and not of the service's clock: no rehearsed hour may cut a connection off.
-  const patience = setTimeout(() => socket.destroy(new Error("The server does not answer")), connectMillis)
+  // A timer of the machine: the driver's `connectTimeout` runs on the service's clock, which a test advances by hours at once.
+  const patience = setTimeout(
+    () => socket.destroy(new Error("The server does not answer")),
+    connectMillis ?? connectMillisMax
+  )
   socket.once("data", () => clearTimeout(patience))
   socket.once("close", () => clearTimeout(patience))
   if (silenceMillis > 0) destroyWhenSilent(socket, silenceMillis)

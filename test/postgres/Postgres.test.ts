@@ -1,5 +1,5 @@
-import { assert, it, layer } from "@effect/vitest"
-import { Cause, Context, Deferred, Effect, Exit, Fiber, Layer, Random, Redacted, Stream } from "effect"
+import { assert, layer } from "@effect/vitest"
+import { Context, Deferred, Effect, Exit, Fiber, Layer, Random, Redacted, Stream } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import { int8 } from "../../src/postgres/Parameters.ts"
 import { Postgres } from "../../src/postgres/Postgres.ts"
@@ -220,23 +220,6 @@ layer(Database.layer)("the database client", (it) => {
     })
   )
 
-  it.effect("fails a transaction whose connection broke with a connection error, and replaces the connection", () =>
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const { atOnce, pipelined } = yield* Postgres
-      const suicide = sql`SELECT pg_terminate_backend(pg_backend_pid())`
-      for (const run of [suicide, sql.withTransaction(suicide), pipelined(suicide), atOnce([suicide])]) {
-        const exit = yield* Effect.exit<unknown, SqlError.SqlError, never>(run)
-        assert.isTrue(Exit.isFailure(exit) && Cause.hasFails(exit.cause) && !Cause.hasDies(exit.cause))
-        assert.strictEqual(
-          reasonOf(yield* Effect.flip(run as Effect.Effect<unknown, SqlError.SqlError>)),
-          "ConnectionError"
-        )
-        assert.deepStrictEqual(yield* sql`SELECT 1 AS one`, [{ one: 1 }])
-      }
-    })
-  )
-
   it.effect("hears what is announced once the announcing transaction commits", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
@@ -272,18 +255,3 @@ layer(Database.layer)("the database client", (it) => {
     })
   )
 })
-
-it.live("hears again after its connection broke", () =>
-  Effect.gen(function* () {
-    const sql = yield* SqlClient.SqlClient
-    const { listen } = yield* Postgres
-    const breakIt = sql`SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-      WHERE query = 'LISTEN "tidings"' AND datname = current_database()`
-    const heard = yield* listen("tidings").pipe(
-      Stream.take(2),
-      Stream.tap(() => breakIt),
-      Stream.runCollect
-    )
-    assert.deepStrictEqual(heard, [{ _tag: "Subscribed" }, { _tag: "Subscribed" }])
-  }).pipe(Effect.provide(Database.layer))
-)

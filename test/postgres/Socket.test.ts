@@ -40,6 +40,13 @@ it.live("gives up on a server that falls silent with a request unanswered", () =
   }).pipe(Effect.scoped)
 )
 
+it.live("gives up on a server that accepts a connection and says nothing", () =>
+  Effect.gen(function* () {
+    const mute = yield* serving(() => {})
+    assert.strictEqual(yield* endOf(connector(mute, 0, 20)()), "The server does not answer")
+  }).pipe(Effect.scoped)
+)
+
 it.live("gives up on a silent server behind TLS as well, and not on one that answers", () =>
   Effect.gen(function* () {
     const encrypted = (target: Parameters<typeof connector>[0]) =>
