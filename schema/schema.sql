@@ -457,7 +457,7 @@ CREATE TABLE event_log (
   CONSTRAINT events_pkey PRIMARY KEY (sequence),
   CONSTRAINT events_actor_type_check CHECK ((actor_type = ANY (ARRAY['api_key'::text, 'license'::text, 'oidc_subject'::text, 'system'::text])))
 );
-COMMENT ON TABLE event_log IS 'A row is an event of any type but usage.consumed, whose events are rows of usage_ledger.';
+COMMENT ON TABLE event_log IS 'A row is an event that is not a row of usage_ledger.';
 CREATE INDEX events_actor_type ON event_log USING btree (actor_type, sequence DESC) WITH (deduplicate_items=off);
 CREATE INDEX events_of_license ON event_log USING btree (((metadata ->> 'license_id'::text)), sequence DESC) WITH (deduplicate_items=off) WHERE (resource_type = ANY (ARRAY['device'::text, 'lease'::text]));
 CREATE INDEX events_resource ON event_log USING btree (resource_id, sequence DESC) WITH (deduplicate_items=off);

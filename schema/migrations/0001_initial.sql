@@ -461,7 +461,7 @@ CREATE TABLE event_log (
   metadata jsonb NOT NULL,
   created_at timestamptz NOT NULL
 );
-COMMENT ON TABLE event_log IS 'A row is an event of any type but usage.consumed, whose events are rows of usage_ledger.';
+COMMENT ON TABLE event_log IS 'A row is an event that is not a row of usage_ledger.';
 -- Keys that end with a sequence number occur once: searching for equal keys before each page split is useless.
 CREATE INDEX events_type ON event_log (event_type, sequence DESC) WITH (deduplicate_items = off);
 CREATE INDEX events_resource ON event_log (resource_id, sequence DESC) WITH (deduplicate_items = off);

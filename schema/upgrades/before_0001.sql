@@ -51,7 +51,7 @@ COMMENT ON TABLE custom_field_values IS 'A row is the value of a custom field of
 COMMENT ON TABLE devices IS 'A row is a device or container that has used a license.';
 COMMENT ON TABLE leases IS 'A row is a floating seat that a device has, or had, checked out.';
 COMMENT ON TABLE event_sequence IS 'The only row is the counters of events, ledger rows and refusals; every transaction that appends locks it last, which makes the sequences gapless and commit-ordered.';
-COMMENT ON TABLE event_log IS 'A row is an event of any type but usage.consumed, whose events are rows of usage_ledger.';
+COMMENT ON TABLE event_log IS 'A row is an event that is not a row of usage_ledger.';
 COMMENT ON TABLE usage_ledger IS 'A row is a change of what a license has consumed of a feature or may consume; a consumption is at the same time its event.';
 COMMENT ON VIEW events IS 'A row is an event: all of event_log, and the consumptions of usage_ledger.';
 COMMENT ON TABLE usage_rollup IS 'A row is the sums of the usage ledger of one product and feature in one hour or day of UTC.';
