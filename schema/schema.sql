@@ -1,78 +1,180 @@
 -- The whole schema as the migrations leave it, for reading and for review. Generated; do not edit.
 
-CREATE EXTENSION pg_trgm;
+-- Products
 
-CREATE FUNCTION append_event()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$
-BEGIN
-  INSERT INTO event_log (sequence, event_type, actor_type, actor_id, resource_type, resource_id, ip_address, metadata, created_at)
-  VALUES (NEW.sequence, NEW.event_type, NEW.actor_type, NEW.actor_id, NEW.resource_type, NEW.resource_id, NEW.ip_address,
-    NEW.metadata, NEW.created_at);
-  RETURN NEW;
-END $function$;
+CREATE TABLE products (
+  id text NOT NULL,
+  name text NOT NULL,
+  code text NOT NULL,
+  metadata jsonb NOT NULL,
+  catalog_revision bigint DEFAULT 1 NOT NULL,
+  created_at timestamp with time zone NOT NULL,
+  updated_at timestamp with time zone NOT NULL,
+  CONSTRAINT products_pkey PRIMARY KEY (id),
+  CONSTRAINT products_code_key UNIQUE (code)
+);
+COMMENT ON TABLE products IS 'A row is a product that licenses are sold for.';
+CREATE INDEX products_page ON products USING btree (created_at DESC, id DESC);
 
-CREATE FUNCTION demand(holds boolean, state text, message text)
- RETURNS boolean
- LANGUAGE plpgsql
-AS $function$
-BEGIN
-  IF holds THEN RETURN true; END IF;
-  RAISE EXCEPTION USING ERRCODE = state, MESSAGE = message;
-END $function$;
+-- Policies
 
-CREATE FUNCTION keep_count()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$
-BEGIN
-  INSERT INTO kept_counts VALUES (TG_TABLE_NAME, CASE TG_OP WHEN 'INSERT' THEN 1 ELSE -1 END);
-  RETURN NULL;
-END $function$;
+CREATE TABLE policies (
+  id text NOT NULL,
+  product_id text NOT NULL,
+  name text NOT NULL,
+  code text NOT NULL,
+  license_type text NOT NULL,
+  max_activations integer NOT NULL,
+  max_floating_users integer,
+  max_container_instances integer,
+  floating_timeout_minutes integer NOT NULL,
+  grace_period_days integer NOT NULL,
+  validation_interval_minutes integer NOT NULL,
+  require_heartbeat boolean NOT NULL,
+  allow_offline_activation boolean NOT NULL,
+  offline_grace_days integer NOT NULL,
+  allow_vm boolean NOT NULL,
+  allow_container boolean NOT NULL,
+  max_transfers integer NOT NULL,
+  metadata jsonb NOT NULL,
+  revision bigint DEFAULT 1 NOT NULL,
+  entitlement_counter bigint DEFAULT 0 NOT NULL,
+  created_at timestamp with time zone NOT NULL,
+  updated_at timestamp with time zone NOT NULL,
+  CONSTRAINT policies_pkey PRIMARY KEY (id),
+  CONSTRAINT policies_product_id_fkey FOREIGN KEY (product_id) REFERENCES products(id),
+  CONSTRAINT policies_code_key UNIQUE (product_id, code),
+  CONSTRAINT policies_floating_timeout_minutes_check CHECK ((floating_timeout_minutes >= 1)),
+  CONSTRAINT policies_grace_period_days_check CHECK ((grace_period_days >= 0)),
+  CONSTRAINT policies_license_type_check CHECK ((license_type = ANY (ARRAY['perpetual'::text, 'time_limited'::text, 'subscription'::text, 'trial'::text, 'consumption'::text]))),
+  CONSTRAINT policies_max_activations_check CHECK ((max_activations >= 0)),
+  CONSTRAINT policies_max_container_instances_check CHECK ((max_container_instances >= 0)),
+  CONSTRAINT policies_max_floating_users_check CHECK ((max_floating_users >= 0)),
+  CONSTRAINT policies_max_transfers_check CHECK ((max_transfers >= 0)),
+  CONSTRAINT policies_offline_grace_days_check CHECK ((offline_grace_days >= 0)),
+  CONSTRAINT policies_validation_interval_minutes_check CHECK ((validation_interval_minutes >= 1))
+);
+COMMENT ON TABLE policies IS 'A row is a set of rules that a product''s licenses follow: type, limits, grace and offline use.';
+CREATE INDEX policies_page ON policies USING btree (product_id, created_at DESC, id DESC);
 
-CREATE FUNCTION keep_license_state()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$
-BEGIN
-  IF TG_OP <> 'INSERT' AND (TG_OP = 'DELETE' OR OLD.status <> NEW.status) THEN
-    INSERT INTO kept_counts VALUES ('licenses.' || OLD.status, -1);
-  END IF;
-  IF TG_OP <> 'DELETE' AND (TG_OP = 'INSERT' OR OLD.status <> NEW.status) THEN
-    INSERT INTO kept_counts VALUES ('licenses.' || NEW.status, 1);
-  END IF;
-  IF TG_OP = 'UPDATE' THEN
-    UPDATE license_states SET status = NEW.status, created_at = NEW.created_at, license_id = NEW.id, policy_id = NEW.policy_id,
-      expires_at = NEW.expires_at,
-      notice = license_notice(NEW.status, NEW.expires_at, NEW.expiring_for, NEW.expiring_days)
-    WHERE status = OLD.status AND created_at = OLD.created_at AND license_id = OLD.id;
-  ELSIF TG_OP = 'DELETE' THEN
-    DELETE FROM license_states WHERE status = OLD.status AND created_at = OLD.created_at AND license_id = OLD.id;
-  ELSE
-    INSERT INTO license_states VALUES (NEW.status, NEW.created_at, NEW.id, NEW.policy_id, NEW.expires_at,
-      license_notice(NEW.status, NEW.expires_at, NEW.expiring_for, NEW.expiring_days));
-  END IF;
-  RETURN NULL;
-END $function$;
+-- Features
 
-CREATE FUNCTION keep_status_count()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$
-BEGIN
-  IF TG_OP <> 'INSERT' THEN INSERT INTO kept_counts VALUES (TG_TABLE_NAME || '.' || OLD.status, -1); END IF;
-  IF TG_OP <> 'DELETE' THEN INSERT INTO kept_counts VALUES (TG_TABLE_NAME || '.' || NEW.status, 1); END IF;
-  RETURN NULL;
-END $function$;
+CREATE TABLE features (
+  id text NOT NULL,
+  product_id text NOT NULL,
+  name text NOT NULL,
+  code text NOT NULL,
+  metadata jsonb NOT NULL,
+  created_at timestamp with time zone NOT NULL,
+  CONSTRAINT features_pkey PRIMARY KEY (id),
+  CONSTRAINT features_product_id_fkey FOREIGN KEY (product_id) REFERENCES products(id),
+  CONSTRAINT features_code_key UNIQUE (product_id, code)
+);
+COMMENT ON TABLE features IS 'A row is a feature of a product that can be assigned to licenses.';
+CREATE INDEX features_page ON features USING btree (product_id, created_at DESC, id DESC);
 
-CREATE FUNCTION license_notice(status text, expires_at timestamp with time zone, expiring_for timestamp with time zone, expiring_days smallint)
- RETURNS smallint
+-- Versions
+
+CREATE TABLE product_versions (
+  id text NOT NULL,
+  product_id text NOT NULL,
+  version text NOT NULL,
+  released_at timestamp with time zone NOT NULL,
+  metadata jsonb NOT NULL,
+  created_at timestamp with time zone NOT NULL,
+  updated_at timestamp with time zone NOT NULL,
+  CONSTRAINT product_versions_pkey PRIMARY KEY (id),
+  CONSTRAINT product_versions_product_id_fkey FOREIGN KEY (product_id) REFERENCES products(id),
+  CONSTRAINT product_versions_version_key UNIQUE (product_id, version)
+);
+COMMENT ON TABLE product_versions IS 'A row is a released version of a product.';
+CREATE INDEX product_versions_page ON product_versions USING btree (product_id, created_at DESC, id DESC);
+
+-- Customers
+
+CREATE TABLE customers (
+  id text NOT NULL,
+  name text NOT NULL,
+  code text NOT NULL,
+  email text,
+  metadata jsonb NOT NULL,
+  created_at timestamp with time zone NOT NULL,
+  updated_at timestamp with time zone NOT NULL,
+  CONSTRAINT customers_pkey PRIMARY KEY (id),
+  CONSTRAINT customers_code_key UNIQUE (code)
+);
+COMMENT ON TABLE customers IS 'A row is a customer that licenses, orders and subscriptions can name.';
+CREATE INDEX customers_email_page ON customers USING btree (email, created_at DESC, id DESC) WHERE (email IS NOT NULL);
+CREATE INDEX customers_page ON customers USING btree (created_at DESC, id DESC);
+
+-- Subscriptions and orders
+
+CREATE TABLE subscriptions (
+  id text NOT NULL,
+  product_id text NOT NULL,
+  customer_id text,
+  external_system text NOT NULL,
+  external_id text NOT NULL,
+  status text NOT NULL,
+  current_period_start timestamp with time zone NOT NULL,
+  current_period_end timestamp with time zone NOT NULL,
+  cancel_at_period_end boolean NOT NULL,
+  canceled_at timestamp with time zone,
+  metadata jsonb NOT NULL,
+  created_at timestamp with time zone NOT NULL,
+  updated_at timestamp with time zone NOT NULL,
+  CONSTRAINT subscriptions_pkey PRIMARY KEY (id),
+  CONSTRAINT subscriptions_customer_id_fkey FOREIGN KEY (customer_id) REFERENCES customers(id),
+  CONSTRAINT subscriptions_product_id_fkey FOREIGN KEY (product_id) REFERENCES products(id),
+  CONSTRAINT subscriptions_check CHECK ((current_period_end > current_period_start)),
+  CONSTRAINT subscriptions_check1 CHECK (((canceled_at IS NULL) OR (status = 'canceled'::text))),
+  CONSTRAINT subscriptions_external_key UNIQUE (product_id, external_system, external_id),
+  CONSTRAINT subscriptions_status_check CHECK ((status = ANY (ARRAY['trialing'::text, 'active'::text, 'past_due'::text, 'paused'::text, 'canceled'::text])))
+);
+COMMENT ON TABLE subscriptions IS 'A row is a subscription of an external commerce system.';
+CREATE INDEX subscriptions_customer_page ON subscriptions USING btree (customer_id, created_at DESC, id DESC) WHERE (customer_id IS NOT NULL);
+CREATE INDEX subscriptions_external_page ON subscriptions USING btree (product_id, external_id, created_at DESC, id DESC);
+CREATE INDEX subscriptions_page ON subscriptions USING btree (product_id, created_at DESC, id DESC);
+CREATE INDEX subscriptions_status_page ON subscriptions USING btree (product_id, status, created_at DESC, id DESC);
+CREATE INDEX subscriptions_system_page ON subscriptions USING btree (product_id, external_system, created_at DESC, id DESC);
+
+CREATE TABLE orders (
+  id text NOT NULL,
+  product_id text NOT NULL,
+  customer_id text,
+  subscription_id text,
+  external_system text NOT NULL,
+  external_id text NOT NULL,
+  status text NOT NULL,
+  period_start timestamp with time zone,
+  period_end timestamp with time zone,
+  metadata jsonb NOT NULL,
+  created_at timestamp with time zone NOT NULL,
+  updated_at timestamp with time zone NOT NULL,
+  CONSTRAINT orders_pkey PRIMARY KEY (id),
+  CONSTRAINT orders_customer_id_fkey FOREIGN KEY (customer_id) REFERENCES customers(id),
+  CONSTRAINT orders_product_id_fkey FOREIGN KEY (product_id) REFERENCES products(id),
+  CONSTRAINT orders_subscription_id_fkey FOREIGN KEY (subscription_id) REFERENCES subscriptions(id),
+  CONSTRAINT orders_check CHECK (((period_start IS NULL) = (period_end IS NULL))),
+  CONSTRAINT orders_external_key UNIQUE (product_id, external_system, external_id),
+  CONSTRAINT orders_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'paid'::text, 'fulfilled'::text, 'canceled'::text, 'refunded'::text])))
+);
+COMMENT ON TABLE orders IS 'A row is an order of an external commerce system.';
+CREATE INDEX orders_customer_page ON orders USING btree (customer_id, created_at DESC, id DESC) WHERE (customer_id IS NOT NULL);
+CREATE INDEX orders_external_page ON orders USING btree (product_id, external_id, created_at DESC, id DESC);
+CREATE INDEX orders_page ON orders USING btree (product_id, created_at DESC, id DESC);
+CREATE INDEX orders_status_page ON orders USING btree (product_id, status, created_at DESC, id DESC);
+CREATE INDEX orders_subscription_page ON orders USING btree (subscription_id, created_at DESC, id DESC) WHERE (subscription_id IS NOT NULL);
+CREATE INDEX orders_system_page ON orders USING btree (product_id, external_system, created_at DESC, id DESC);
+
+-- Licenses
+
+CREATE FUNCTION search_text(customer_name text, customer_email text)
+ RETURNS text
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
 AS $function$
-  SELECT CASE WHEN status <> 'active' OR expires_at IS NULL THEN NULL
-    WHEN expiring_for = expires_at THEN expiring_days ELSE 8 END
+  SELECT lower(coalesce(customer_name, '') || ' ' || coalesce(customer_email, ''))
 $function$;
 
 CREATE FUNCTION search_grams(content text)
@@ -98,272 +200,6 @@ AS $function$
   ), '')::tsquery
   FROM generate_series(1, length(part), 4) AS n
 $function$;
-
-CREATE FUNCTION search_text(customer_name text, customer_email text)
- RETURNS text
- LANGUAGE sql
- IMMUTABLE PARALLEL SAFE
-AS $function$
-  SELECT lower(coalesce(customer_name, '') || ' ' || coalesce(customer_email, ''))
-$function$;
-
-CREATE TABLE activity_offsets (
-  after_sequence bigint NOT NULL,
-  refusals_total bigint NOT NULL,
-  activity_sequence bigint NOT NULL,
-  CONSTRAINT activity_offsets_pkey PRIMARY KEY (after_sequence),
-  CONSTRAINT activity_offsets_activity_key UNIQUE (activity_sequence)
-);
-
-CREATE TABLE api_keys (
-  id text NOT NULL,
-  name text NOT NULL,
-  key_prefix text NOT NULL,
-  token_hash bytea NOT NULL,
-  scopes text[] NOT NULL,
-  allowed_cidrs text[] NOT NULL,
-  is_active boolean NOT NULL,
-  expires_at timestamp with time zone,
-  last_used_at timestamp with time zone,
-  revoked_at timestamp with time zone,
-  created_at timestamp with time zone NOT NULL,
-  is_bootstrap boolean DEFAULT false NOT NULL,
-  CONSTRAINT api_keys_pkey PRIMARY KEY (id),
-  CONSTRAINT api_keys_token_hash_key UNIQUE (token_hash)
-);
-CREATE INDEX api_keys_active_page ON api_keys USING btree (is_active, created_at DESC, id DESC) WHERE (revoked_at IS NULL);
-CREATE UNIQUE INDEX api_keys_bootstrap ON api_keys USING btree (is_bootstrap) WHERE is_bootstrap;
-CREATE INDEX api_keys_page ON api_keys USING btree (created_at DESC, id DESC) WHERE (revoked_at IS NULL);
-
-CREATE TABLE custom_field_definitions (
-  id text NOT NULL,
-  product_id text NOT NULL,
-  resource_type text NOT NULL,
-  code text NOT NULL,
-  name text NOT NULL,
-  value_type text NOT NULL,
-  is_required boolean NOT NULL,
-  enum_options text[] NOT NULL,
-  metadata jsonb NOT NULL,
-  created_at timestamp with time zone NOT NULL,
-  updated_at timestamp with time zone NOT NULL,
-  CONSTRAINT custom_field_definitions_pkey PRIMARY KEY (id),
-  CONSTRAINT custom_field_definitions_check CHECK (((value_type = 'enum'::text) = (cardinality(enum_options) > 0))),
-  CONSTRAINT custom_field_definitions_code_key UNIQUE (product_id, resource_type, code),
-  CONSTRAINT custom_field_definitions_resource_type_check CHECK ((resource_type = ANY (ARRAY['license'::text, 'customer'::text]))),
-  CONSTRAINT custom_field_definitions_value_type_check CHECK ((value_type = ANY (ARRAY['string'::text, 'integer'::text, 'boolean'::text, 'datetime'::text, 'enum'::text])))
-);
-CREATE INDEX custom_field_definitions_page ON custom_field_definitions USING btree (product_id, created_at DESC, id DESC);
-
-CREATE TABLE custom_field_values (
-  definition_id text NOT NULL,
-  license_id text,
-  customer_id text,
-  string_value text,
-  integer_value bigint,
-  boolean_value boolean,
-  datetime_value timestamp with time zone,
-  enum_value text,
-  created_at timestamp with time zone NOT NULL,
-  updated_at timestamp with time zone NOT NULL,
-  CONSTRAINT custom_field_values_check CHECK ((num_nonnulls(license_id, customer_id) = 1)),
-  CONSTRAINT custom_field_values_check1 CHECK ((num_nonnulls(string_value, integer_value, boolean_value, datetime_value, enum_value) = 1))
-);
-CREATE UNIQUE INDEX custom_field_values_customer ON custom_field_values USING btree (customer_id, definition_id) WHERE (customer_id IS NOT NULL);
-CREATE INDEX custom_field_values_customer_page ON custom_field_values USING btree (customer_id, created_at DESC, definition_id DESC) WHERE (customer_id IS NOT NULL);
-CREATE INDEX custom_field_values_definition ON custom_field_values USING btree (definition_id, enum_value);
-CREATE UNIQUE INDEX custom_field_values_license ON custom_field_values USING btree (license_id, definition_id) WHERE (license_id IS NOT NULL);
-CREATE INDEX custom_field_values_license_page ON custom_field_values USING btree (license_id, created_at DESC, definition_id DESC) WHERE (license_id IS NOT NULL);
-
-CREATE TABLE customers (
-  id text NOT NULL,
-  name text NOT NULL,
-  code text NOT NULL,
-  email text,
-  metadata jsonb NOT NULL,
-  created_at timestamp with time zone NOT NULL,
-  updated_at timestamp with time zone NOT NULL,
-  CONSTRAINT customers_pkey PRIMARY KEY (id),
-  CONSTRAINT customers_code_key UNIQUE (code)
-);
-CREATE INDEX customers_email_page ON customers USING btree (email, created_at DESC, id DESC) WHERE (email IS NOT NULL);
-CREATE INDEX customers_page ON customers USING btree (created_at DESC, id DESC);
-
-CREATE TABLE devices (
-  id text NOT NULL,
-  license_id text NOT NULL,
-  binding_kind text NOT NULL,
-  binding_key text NOT NULL,
-  fingerprint text,
-  hostname text,
-  os text,
-  ip_address text,
-  container_id text,
-  cluster_id text,
-  namespace text,
-  pod_name text,
-  is_vm boolean NOT NULL,
-  is_container boolean NOT NULL,
-  status text NOT NULL,
-  holds_slot boolean NOT NULL,
-  activated_at timestamp with time zone,
-  first_seen_at timestamp with time zone NOT NULL,
-  last_seen_at timestamp with time zone NOT NULL,
-  last_validated_at timestamp with time zone,
-  metadata jsonb NOT NULL,
-  created_at timestamp with time zone NOT NULL,
-  updated_at timestamp with time zone NOT NULL,
-  listed_as text GENERATED ALWAYS AS (COALESCE(NULLIF(NULLIF(status, 'active'::text), 'deactivated'::text), 'either'::text)) STORED NOT NULL,
-  CONSTRAINT devices_pkey PRIMARY KEY (id),
-  CONSTRAINT devices_binding_kind_check CHECK ((binding_kind = ANY (ARRAY['hardware'::text, 'container'::text]))),
-  CONSTRAINT devices_status_check CHECK ((status = ANY (ARRAY['active'::text, 'deactivated'::text, 'blacklisted'::text, 'reset'::text, 'expired'::text])))
-) WITH (fillfactor=80);
-CREATE UNIQUE INDEX devices_binding_key ON devices USING btree (license_id, binding_kind, binding_key);
-CREATE INDEX devices_listed_page ON devices USING btree (license_id, listed_as, holds_slot, created_at DESC, id DESC);
-CREATE INDEX devices_page ON devices USING btree (license_id, created_at DESC, id DESC);
-
-CREATE TABLE event_log (
-  sequence bigint NOT NULL,
-  event_type text NOT NULL,
-  actor_type text NOT NULL,
-  actor_id text NOT NULL,
-  resource_type text NOT NULL,
-  resource_id text,
-  ip_address text,
-  metadata jsonb NOT NULL,
-  created_at timestamp with time zone NOT NULL,
-  CONSTRAINT events_pkey PRIMARY KEY (sequence),
-  CONSTRAINT events_actor_type_check CHECK ((actor_type = ANY (ARRAY['api_key'::text, 'license'::text, 'oidc_subject'::text, 'system'::text])))
-);
-CREATE INDEX events_actor_type ON event_log USING btree (actor_type, sequence DESC) WITH (deduplicate_items=off);
-CREATE INDEX events_of_license ON event_log USING btree (((metadata ->> 'license_id'::text)), sequence DESC) WITH (deduplicate_items=off) WHERE (resource_type = ANY (ARRAY['device'::text, 'lease'::text]));
-CREATE INDEX events_resource ON event_log USING btree (resource_id, sequence DESC) WITH (deduplicate_items=off);
-CREATE INDEX events_resource_type ON event_log USING btree (resource_type, sequence DESC) WITH (deduplicate_items=off);
-CREATE INDEX events_type ON event_log USING btree (event_type, sequence DESC) WITH (deduplicate_items=off);
-
-CREATE TABLE event_sequence (
-  "only" boolean DEFAULT true NOT NULL,
-  last bigint NOT NULL,
-  ledger_last bigint NOT NULL,
-  webhooks_revision bigint DEFAULT 1 NOT NULL,
-  refusals_last bigint DEFAULT 0 NOT NULL,
-  CONSTRAINT event_sequence_pkey PRIMARY KEY ("only"),
-  CONSTRAINT event_sequence_only_check CHECK ("only")
-) WITH (fillfactor=10);
-
-CREATE TABLE event_spans (
-  last_sequence bigint NOT NULL,
-  first_sequence bigint NOT NULL,
-  first_at timestamp with time zone NOT NULL,
-  last_at timestamp with time zone NOT NULL,
-  CONSTRAINT event_spans_pkey PRIMARY KEY (last_sequence)
-);
-
-CREATE TABLE features (
-  id text NOT NULL,
-  product_id text NOT NULL,
-  name text NOT NULL,
-  code text NOT NULL,
-  metadata jsonb NOT NULL,
-  created_at timestamp with time zone NOT NULL,
-  CONSTRAINT features_pkey PRIMARY KEY (id),
-  CONSTRAINT features_code_key UNIQUE (product_id, code)
-);
-CREATE INDEX features_page ON features USING btree (product_id, created_at DESC, id DESC);
-
-CREATE TABLE handovers (
-  writer text NOT NULL,
-  batch bigint NOT NULL,
-  written_at timestamp with time zone NOT NULL,
-  CONSTRAINT handovers_pkey PRIMARY KEY (writer)
-);
-
-CREATE TABLE idempotent_answers (
-  scope bytea NOT NULL,
-  body_hash bytea NOT NULL,
-  status smallint NOT NULL,
-  content_type text,
-  body bytea NOT NULL,
-  sealed boolean NOT NULL,
-  expires_at timestamp with time zone,
-  created_at timestamp with time zone NOT NULL,
-  CONSTRAINT idempotent_answers_pkey PRIMARY KEY (scope)
-);
-CREATE INDEX idempotent_answers_expiry ON idempotent_answers USING btree (expires_at) WHERE (expires_at IS NOT NULL);
-
-CREATE TABLE journals (
-  id text NOT NULL,
-  last_group bigint NOT NULL,
-  written_at timestamp with time zone NOT NULL,
-  CONSTRAINT journals_pkey PRIMARY KEY (id)
-) WITH (fillfactor=10);
-
-CREATE TABLE kept_counts (
-  name text NOT NULL,
-  delta bigint NOT NULL
-);
-
-CREATE TABLE leases (
-  id text NOT NULL,
-  license_id text NOT NULL,
-  device_id text NOT NULL,
-  token_hash bytea NOT NULL,
-  status text NOT NULL,
-  checked_out_at timestamp with time zone NOT NULL,
-  heartbeat_at timestamp with time zone NOT NULL,
-  expires_at timestamp with time zone NOT NULL,
-  ended_at timestamp with time zone,
-  sweep_at timestamp with time zone,
-  CONSTRAINT leases_pkey PRIMARY KEY (id),
-  CONSTRAINT leases_status_check CHECK ((status = ANY (ARRAY['live'::text, 'checked_in'::text, 'superseded'::text, 'expired'::text, 'ended'::text, 'blacklisted'::text]))),
-  CONSTRAINT leases_token_hash_key UNIQUE (token_hash)
-) WITH (fillfactor=50);
-CREATE UNIQUE INDEX leases_device_live ON leases USING btree (device_id) WHERE (status = 'live'::text);
-CREATE INDEX leases_live ON leases USING btree (license_id, COALESCE(sweep_at, checked_out_at)) WHERE (status = 'live'::text);
-CREATE INDEX leases_live_page ON leases USING btree (license_id, checked_out_at DESC, id DESC) WHERE (status = 'live'::text);
-CREATE INDEX leases_sweep ON leases USING btree (COALESCE(sweep_at, checked_out_at), id) WHERE (status = 'live'::text);
-
-CREATE TABLE license_features (
-  license_id text NOT NULL,
-  feature_id text NOT NULL,
-  enabled boolean NOT NULL,
-  max_consumptions bigint,
-  total_consumptions bigint DEFAULT 0 NOT NULL,
-  expires_at timestamp with time zone,
-  metadata jsonb NOT NULL,
-  created_at timestamp with time zone NOT NULL,
-  updated_at timestamp with time zone NOT NULL,
-  CONSTRAINT license_features_pkey PRIMARY KEY (license_id, feature_id),
-  CONSTRAINT license_features_max_consumptions_check CHECK ((max_consumptions >= 0)),
-  CONSTRAINT license_features_total_consumptions_check CHECK ((total_consumptions >= 0))
-) WITH (fillfactor=80);
-CREATE INDEX license_features_feature ON license_features USING btree (feature_id);
-
-CREATE TABLE license_states (
-  status text NOT NULL,
-  created_at timestamp with time zone NOT NULL,
-  license_id text NOT NULL,
-  policy_id text NOT NULL,
-  expires_at timestamp with time zone,
-  notice smallint,
-  CONSTRAINT license_states_pkey PRIMARY KEY (status, created_at, license_id)
-);
-CREATE INDEX license_states_clock ON license_states USING btree ((((policy_id || ' '::text) || status)), (expires_at AT TIME ZONE 'UTC'::text)) WHERE (expires_at IS NOT NULL);
-CREATE INDEX license_states_notice ON license_states USING btree (notice, (expires_at AT TIME ZONE 'UTC'::text)) WHERE (notice IS NOT NULL);
-CREATE INDEX license_states_past ON license_states USING btree ((
-CASE
-    WHEN (status = ANY (ARRAY['grace_period'::text, 'expired'::text])) THEN (expires_at AT TIME ZONE 'UTC'::text)
-    ELSE NULL::timestamp without time zone
-END)) WHERE (status = ANY (ARRAY['grace_period'::text, 'expired'::text]));
-
-CREATE TABLE license_validations (
-  license_id text NOT NULL,
-  hour timestamp with time zone NOT NULL,
-  validations bigint NOT NULL,
-  refused bigint NOT NULL,
-  CONSTRAINT license_validations_pkey PRIMARY KEY (license_id, hour)
-) WITH (fillfactor=80);
-CREATE INDEX license_validations_age ON license_validations USING btree (hour);
 
 CREATE TABLE licenses (
   id text NOT NULL,
@@ -394,10 +230,17 @@ CREATE TABLE licenses (
   expiring_days smallint,
   heartbeat_from timestamp with time zone,
   CONSTRAINT licenses_pkey PRIMARY KEY (id),
+  CONSTRAINT licenses_customer_id_fkey FOREIGN KEY (customer_id) REFERENCES customers(id),
+  CONSTRAINT licenses_order_id_fkey FOREIGN KEY (order_id) REFERENCES orders(id),
+  CONSTRAINT licenses_policy_id_fkey FOREIGN KEY (policy_id) REFERENCES policies(id),
+  CONSTRAINT licenses_product_id_fkey FOREIGN KEY (product_id) REFERENCES products(id),
+  CONSTRAINT licenses_subscription_id_fkey FOREIGN KEY (subscription_id) REFERENCES subscriptions(id),
   CONSTRAINT licenses_active_device_count_check CHECK ((active_device_count >= 0)),
   CONSTRAINT licenses_key_hash_key UNIQUE (key_hash),
   CONSTRAINT licenses_status_check CHECK ((status = ANY (ARRAY['active'::text, 'suspended'::text, 'expired'::text, 'revoked'::text, 'grace_period'::text])))
 ) WITH (fillfactor=80);
+COMMENT ON TABLE licenses IS 'A row is a license, with its counters and its last written state.';
+ALTER TABLE licenses ALTER COLUMN created_at SET (n_distinct=1);
 CREATE INDEX licenses_customer_page ON licenses USING btree (customer_id, created_at DESC, id DESC) WHERE (customer_id IS NOT NULL);
 CREATE INDEX licenses_expiry ON licenses USING btree (expires_at, id) WHERE (expires_at IS NOT NULL);
 CREATE INDEX licenses_heartbeat ON licenses USING btree (((policy_id || ''::text)), COALESCE(heartbeat_from, created_at));
@@ -409,195 +252,217 @@ CREATE INDEX licenses_product_page ON licenses USING btree (product_id, created_
 CREATE INDEX licenses_search ON licenses USING gin (search_grams(search_text(customer_name, customer_email))) WITH (fastupdate=off);
 CREATE INDEX licenses_subscription_page ON licenses USING btree (subscription_id, created_at DESC, id DESC) WHERE (subscription_id IS NOT NULL);
 
-CREATE TABLE orders (
-  id text NOT NULL,
-  product_id text NOT NULL,
-  customer_id text,
-  subscription_id text,
-  external_system text NOT NULL,
-  external_id text NOT NULL,
-  status text NOT NULL,
-  period_start timestamp with time zone,
-  period_end timestamp with time zone,
-  metadata jsonb NOT NULL,
-  created_at timestamp with time zone NOT NULL,
-  updated_at timestamp with time zone NOT NULL,
-  CONSTRAINT orders_pkey PRIMARY KEY (id),
-  CONSTRAINT orders_check CHECK (((period_start IS NULL) = (period_end IS NULL))),
-  CONSTRAINT orders_external_key UNIQUE (product_id, external_system, external_id),
-  CONSTRAINT orders_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'paid'::text, 'fulfilled'::text, 'canceled'::text, 'refunded'::text])))
-);
-CREATE INDEX orders_customer_page ON orders USING btree (customer_id, created_at DESC, id DESC) WHERE (customer_id IS NOT NULL);
-CREATE INDEX orders_external_page ON orders USING btree (product_id, external_id, created_at DESC, id DESC);
-CREATE INDEX orders_page ON orders USING btree (product_id, created_at DESC, id DESC);
-CREATE INDEX orders_status_page ON orders USING btree (product_id, status, created_at DESC, id DESC);
-CREATE INDEX orders_subscription_page ON orders USING btree (subscription_id, created_at DESC, id DESC) WHERE (subscription_id IS NOT NULL);
-CREATE INDEX orders_system_page ON orders USING btree (product_id, external_system, created_at DESC, id DESC);
-
-CREATE TABLE policies (
-  id text NOT NULL,
-  product_id text NOT NULL,
-  name text NOT NULL,
-  code text NOT NULL,
-  license_type text NOT NULL,
-  max_activations integer NOT NULL,
-  max_floating_users integer,
-  max_container_instances integer,
-  floating_timeout_minutes integer NOT NULL,
-  grace_period_days integer NOT NULL,
-  validation_interval_minutes integer NOT NULL,
-  require_heartbeat boolean NOT NULL,
-  allow_offline_activation boolean NOT NULL,
-  offline_grace_days integer NOT NULL,
-  allow_vm boolean NOT NULL,
-  allow_container boolean NOT NULL,
-  max_transfers integer NOT NULL,
-  metadata jsonb NOT NULL,
-  revision bigint DEFAULT 1 NOT NULL,
-  entitlement_counter bigint DEFAULT 0 NOT NULL,
-  created_at timestamp with time zone NOT NULL,
-  updated_at timestamp with time zone NOT NULL,
-  CONSTRAINT policies_pkey PRIMARY KEY (id),
-  CONSTRAINT policies_code_key UNIQUE (product_id, code),
-  CONSTRAINT policies_floating_timeout_minutes_check CHECK ((floating_timeout_minutes >= 1)),
-  CONSTRAINT policies_grace_period_days_check CHECK ((grace_period_days >= 0)),
-  CONSTRAINT policies_license_type_check CHECK ((license_type = ANY (ARRAY['perpetual'::text, 'time_limited'::text, 'subscription'::text, 'trial'::text, 'consumption'::text]))),
-  CONSTRAINT policies_max_activations_check CHECK ((max_activations >= 0)),
-  CONSTRAINT policies_max_container_instances_check CHECK ((max_container_instances >= 0)),
-  CONSTRAINT policies_max_floating_users_check CHECK ((max_floating_users >= 0)),
-  CONSTRAINT policies_max_transfers_check CHECK ((max_transfers >= 0)),
-  CONSTRAINT policies_offline_grace_days_check CHECK ((offline_grace_days >= 0)),
-  CONSTRAINT policies_validation_interval_minutes_check CHECK ((validation_interval_minutes >= 1))
-);
-CREATE INDEX policies_page ON policies USING btree (product_id, created_at DESC, id DESC);
-
-CREATE TABLE product_versions (
-  id text NOT NULL,
-  product_id text NOT NULL,
-  version text NOT NULL,
-  released_at timestamp with time zone NOT NULL,
-  metadata jsonb NOT NULL,
-  created_at timestamp with time zone NOT NULL,
-  updated_at timestamp with time zone NOT NULL,
-  CONSTRAINT product_versions_pkey PRIMARY KEY (id),
-  CONSTRAINT product_versions_version_key UNIQUE (product_id, version)
-);
-CREATE INDEX product_versions_page ON product_versions USING btree (product_id, created_at DESC, id DESC);
-
-CREATE TABLE products (
-  id text NOT NULL,
-  name text NOT NULL,
-  code text NOT NULL,
-  metadata jsonb NOT NULL,
-  catalog_revision bigint DEFAULT 1 NOT NULL,
-  created_at timestamp with time zone NOT NULL,
-  updated_at timestamp with time zone NOT NULL,
-  CONSTRAINT products_pkey PRIMARY KEY (id),
-  CONSTRAINT products_code_key UNIQUE (code)
-);
-CREATE INDEX products_page ON products USING btree (created_at DESC, id DESC);
-
-CREATE TABLE refusals (
-  activity_sequence bigint NOT NULL,
-  occurred_at timestamp with time zone NOT NULL,
-  action text NOT NULL,
+CREATE TABLE license_features (
   license_id text NOT NULL,
-  device_id text,
-  feature_code text,
-  code text NOT NULL,
-  status_code smallint NOT NULL,
-  request_id text NOT NULL,
-  ip_address text,
-  CONSTRAINT refusals_pkey PRIMARY KEY (activity_sequence)
-);
-CREATE INDEX refusals_action ON refusals USING btree (action, activity_sequence DESC);
-CREATE INDEX refusals_age ON refusals USING btree (occurred_at);
-CREATE INDEX refusals_license ON refusals USING btree (license_id, activity_sequence DESC);
-CREATE INDEX refusals_request ON refusals USING btree (request_id, activity_sequence DESC);
-
-CREATE TABLE report_export_chunks (
-  export_id text NOT NULL,
-  part text NOT NULL,
-  ordinal integer NOT NULL,
-  bytes bytea NOT NULL,
-  CONSTRAINT report_export_chunks_pkey PRIMARY KEY (export_id, part, ordinal),
-  CONSTRAINT report_export_chunks_part_check CHECK ((part = ANY (ARRAY['snapshot'::text, 'artifact'::text])))
-);
-
-CREATE TABLE report_exports (
-  id text NOT NULL,
-  report_kind text NOT NULL,
-  format text NOT NULL,
-  status text NOT NULL,
-  filters jsonb NOT NULL,
-  digest text DEFAULT ''::text NOT NULL,
-  artifact_digest text DEFAULT ''::text NOT NULL,
-  content_type text NOT NULL,
-  size_bytes bigint,
-  failure text,
-  created_by text NOT NULL,
-  generated_at timestamp with time zone NOT NULL,
-  ledger_last bigint NOT NULL,
-  collected bigint DEFAULT 0 NOT NULL,
-  rows_done bigint DEFAULT 0 NOT NULL,
-  chunks_done integer DEFAULT 0 NOT NULL,
-  attempts smallint DEFAULT 0 NOT NULL,
-  leased_until timestamp with time zone,
-  created_at timestamp with time zone NOT NULL,
-  updated_at timestamp with time zone NOT NULL,
-  CONSTRAINT report_exports_pkey PRIMARY KEY (id),
-  CONSTRAINT report_exports_format_check CHECK ((format = ANY (ARRAY['json'::text, 'csv'::text, 'pdf'::text]))),
-  CONSTRAINT report_exports_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'processing'::text, 'completed'::text, 'failed'::text])))
-);
-CREATE INDEX report_exports_age ON report_exports USING btree (created_at);
-CREATE INDEX report_exports_waiting ON report_exports USING btree (created_at, id) WHERE (status = ANY (ARRAY['pending'::text, 'processing'::text]));
-
-CREATE TABLE schema_migrations (
-  id integer NOT NULL,
-  name text NOT NULL,
-  checksum text NOT NULL,
-  applied_at timestamp with time zone NOT NULL,
-  CONSTRAINT schema_migrations_pkey PRIMARY KEY (id)
-);
-
-CREATE TABLE signing_keys (
-  kid text NOT NULL,
-  algorithm text NOT NULL,
-  public_key bytea NOT NULL,
-  private_key_sealed bytea NOT NULL,
-  status text NOT NULL,
-  created_at timestamp with time zone NOT NULL,
-  retired_at timestamp with time zone,
-  CONSTRAINT signing_keys_pkey PRIMARY KEY (kid),
-  CONSTRAINT signing_keys_status_check CHECK ((status = ANY (ARRAY['active'::text, 'retired'::text])))
-);
-CREATE UNIQUE INDEX signing_keys_active ON signing_keys USING btree (status) WHERE (status = 'active'::text);
-
-CREATE TABLE subscriptions (
-  id text NOT NULL,
-  product_id text NOT NULL,
-  customer_id text,
-  external_system text NOT NULL,
-  external_id text NOT NULL,
-  status text NOT NULL,
-  current_period_start timestamp with time zone NOT NULL,
-  current_period_end timestamp with time zone NOT NULL,
-  cancel_at_period_end boolean NOT NULL,
-  canceled_at timestamp with time zone,
+  feature_id text NOT NULL,
+  enabled boolean NOT NULL,
+  max_consumptions bigint,
+  total_consumptions bigint DEFAULT 0 NOT NULL,
+  expires_at timestamp with time zone,
   metadata jsonb NOT NULL,
   created_at timestamp with time zone NOT NULL,
   updated_at timestamp with time zone NOT NULL,
-  CONSTRAINT subscriptions_pkey PRIMARY KEY (id),
-  CONSTRAINT subscriptions_check CHECK ((current_period_end > current_period_start)),
-  CONSTRAINT subscriptions_check1 CHECK (((canceled_at IS NULL) OR (status = 'canceled'::text))),
-  CONSTRAINT subscriptions_external_key UNIQUE (product_id, external_system, external_id),
-  CONSTRAINT subscriptions_status_check CHECK ((status = ANY (ARRAY['trialing'::text, 'active'::text, 'past_due'::text, 'paused'::text, 'canceled'::text])))
+  CONSTRAINT license_features_pkey PRIMARY KEY (license_id, feature_id),
+  CONSTRAINT license_features_feature_id_fkey FOREIGN KEY (feature_id) REFERENCES features(id),
+  CONSTRAINT license_features_license_id_fkey FOREIGN KEY (license_id) REFERENCES licenses(id),
+  CONSTRAINT license_features_max_consumptions_check CHECK ((max_consumptions >= 0)),
+  CONSTRAINT license_features_total_consumptions_check CHECK ((total_consumptions >= 0))
+) WITH (fillfactor=80);
+COMMENT ON TABLE license_features IS 'A row assigns a feature to a license, with its limit and what was consumed of it.';
+CREATE INDEX license_features_feature ON license_features USING btree (feature_id);
+
+-- License states
+
+CREATE FUNCTION license_notice(status text, expires_at timestamp with time zone, expiring_for timestamp with time zone, expiring_days smallint)
+ RETURNS smallint
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+AS $function$
+  SELECT CASE WHEN status <> 'active' OR expires_at IS NULL THEN NULL
+    WHEN expiring_for = expires_at THEN expiring_days ELSE 8 END
+$function$;
+
+CREATE TABLE license_states (
+  status text NOT NULL,
+  created_at timestamp with time zone NOT NULL,
+  license_id text NOT NULL,
+  policy_id text NOT NULL,
+  expires_at timestamp with time zone,
+  notice smallint,
+  CONSTRAINT license_states_pkey PRIMARY KEY (status, created_at, license_id)
 );
-CREATE INDEX subscriptions_customer_page ON subscriptions USING btree (customer_id, created_at DESC, id DESC) WHERE (customer_id IS NOT NULL);
-CREATE INDEX subscriptions_external_page ON subscriptions USING btree (product_id, external_id, created_at DESC, id DESC);
-CREATE INDEX subscriptions_page ON subscriptions USING btree (product_id, created_at DESC, id DESC);
-CREATE INDEX subscriptions_status_page ON subscriptions USING btree (product_id, status, created_at DESC, id DESC);
-CREATE INDEX subscriptions_system_page ON subscriptions USING btree (product_id, external_system, created_at DESC, id DESC);
+COMMENT ON TABLE license_states IS 'A row is the state of a license, copied from licenses in the same statement, to find licenses by state.';
+ALTER TABLE license_states ALTER COLUMN created_at SET (n_distinct=1);
+CREATE INDEX license_states_clock ON license_states USING btree ((((policy_id || ' '::text) || status)), (expires_at AT TIME ZONE 'UTC'::text)) WHERE (expires_at IS NOT NULL);
+CREATE INDEX license_states_notice ON license_states USING btree (notice, (expires_at AT TIME ZONE 'UTC'::text)) WHERE (notice IS NOT NULL);
+CREATE INDEX license_states_past ON license_states USING btree ((
+CASE
+    WHEN (status = ANY (ARRAY['grace_period'::text, 'expired'::text])) THEN (expires_at AT TIME ZONE 'UTC'::text)
+    ELSE NULL::timestamp without time zone
+END)) WHERE (status = ANY (ARRAY['grace_period'::text, 'expired'::text]));
+
+CREATE FUNCTION keep_license_state()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+BEGIN
+  IF TG_OP = 'UPDATE' THEN
+    UPDATE license_states SET status = NEW.status, created_at = NEW.created_at, license_id = NEW.id, policy_id = NEW.policy_id,
+      expires_at = NEW.expires_at,
+      notice = license_notice(NEW.status, NEW.expires_at, NEW.expiring_for, NEW.expiring_days)
+    WHERE status = OLD.status AND created_at = OLD.created_at AND license_id = OLD.id;
+  ELSIF TG_OP = 'DELETE' THEN
+    DELETE FROM license_states WHERE status = OLD.status AND created_at = OLD.created_at AND license_id = OLD.id;
+  ELSE
+    INSERT INTO license_states VALUES (NEW.status, NEW.created_at, NEW.id, NEW.policy_id, NEW.expires_at,
+      license_notice(NEW.status, NEW.expires_at, NEW.expiring_for, NEW.expiring_days));
+  END IF;
+  RETURN NULL;
+END $function$;
+CREATE TRIGGER licenses_restated AFTER UPDATE OF status, expires_at, expiring_for, expiring_days, policy_id, created_at, id ON licenses FOR EACH ROW WHEN ((((old.status IS DISTINCT FROM new.status) OR (old.expires_at IS DISTINCT FROM new.expires_at) OR (old.expiring_for IS DISTINCT FROM new.expiring_for) OR (old.expiring_days IS DISTINCT FROM new.expiring_days) OR (old.policy_id IS DISTINCT FROM new.policy_id) OR (old.created_at IS DISTINCT FROM new.created_at) OR (old.id IS DISTINCT FROM new.id)) AND (current_setting('licensing.states_kept'::text, true) IS DISTINCT FROM 'on'::text))) EXECUTE FUNCTION keep_license_state();
+CREATE TRIGGER licenses_state AFTER INSERT OR DELETE ON licenses FOR EACH ROW EXECUTE FUNCTION keep_license_state();
+
+-- Custom fields
+
+CREATE TABLE custom_field_definitions (
+  id text NOT NULL,
+  product_id text NOT NULL,
+  resource_type text NOT NULL,
+  code text NOT NULL,
+  name text NOT NULL,
+  value_type text NOT NULL,
+  is_required boolean NOT NULL,
+  enum_options text[] NOT NULL,
+  metadata jsonb NOT NULL,
+  created_at timestamp with time zone NOT NULL,
+  updated_at timestamp with time zone NOT NULL,
+  CONSTRAINT custom_field_definitions_pkey PRIMARY KEY (id),
+  CONSTRAINT custom_field_definitions_product_id_fkey FOREIGN KEY (product_id) REFERENCES products(id),
+  CONSTRAINT custom_field_definitions_check CHECK (((value_type = 'enum'::text) = (cardinality(enum_options) > 0))),
+  CONSTRAINT custom_field_definitions_code_key UNIQUE (product_id, resource_type, code),
+  CONSTRAINT custom_field_definitions_resource_type_check CHECK ((resource_type = ANY (ARRAY['license'::text, 'customer'::text]))),
+  CONSTRAINT custom_field_definitions_value_type_check CHECK ((value_type = ANY (ARRAY['string'::text, 'integer'::text, 'boolean'::text, 'datetime'::text, 'enum'::text])))
+);
+COMMENT ON TABLE custom_field_definitions IS 'A row defines a custom field of a product''s licenses or customers.';
+CREATE INDEX custom_field_definitions_page ON custom_field_definitions USING btree (product_id, created_at DESC, id DESC);
+
+CREATE TABLE custom_field_values (
+  definition_id text NOT NULL,
+  license_id text,
+  customer_id text,
+  string_value text,
+  integer_value bigint,
+  boolean_value boolean,
+  datetime_value timestamp with time zone,
+  enum_value text,
+  created_at timestamp with time zone NOT NULL,
+  updated_at timestamp with time zone NOT NULL,
+  CONSTRAINT custom_field_values_customer_id_fkey FOREIGN KEY (customer_id) REFERENCES customers(id) ON DELETE CASCADE,
+  CONSTRAINT custom_field_values_definition_id_fkey FOREIGN KEY (definition_id) REFERENCES custom_field_definitions(id),
+  CONSTRAINT custom_field_values_license_id_fkey FOREIGN KEY (license_id) REFERENCES licenses(id),
+  CONSTRAINT custom_field_values_check CHECK ((num_nonnulls(license_id, customer_id) = 1)),
+  CONSTRAINT custom_field_values_check1 CHECK ((num_nonnulls(string_value, integer_value, boolean_value, datetime_value, enum_value) = 1))
+);
+COMMENT ON TABLE custom_field_values IS 'A row is the value of a custom field of one license or customer, in the column of its type.';
+CREATE UNIQUE INDEX custom_field_values_customer ON custom_field_values USING btree (customer_id, definition_id) WHERE (customer_id IS NOT NULL);
+CREATE INDEX custom_field_values_customer_page ON custom_field_values USING btree (customer_id, created_at DESC, definition_id DESC) WHERE (customer_id IS NOT NULL);
+CREATE INDEX custom_field_values_definition ON custom_field_values USING btree (definition_id, enum_value);
+CREATE UNIQUE INDEX custom_field_values_license ON custom_field_values USING btree (license_id, definition_id) WHERE (license_id IS NOT NULL);
+CREATE INDEX custom_field_values_license_page ON custom_field_values USING btree (license_id, created_at DESC, definition_id DESC) WHERE (license_id IS NOT NULL);
+
+-- Devices
+
+CREATE TABLE devices (
+  id text NOT NULL,
+  license_id text NOT NULL,
+  binding_kind text NOT NULL,
+  binding_key text NOT NULL,
+  fingerprint text,
+  hostname text,
+  os text,
+  ip_address text,
+  container_id text,
+  cluster_id text,
+  namespace text,
+  pod_name text,
+  is_vm boolean NOT NULL,
+  is_container boolean NOT NULL,
+  status text NOT NULL,
+  holds_slot boolean NOT NULL,
+  activated_at timestamp with time zone,
+  first_seen_at timestamp with time zone NOT NULL,
+  last_seen_at timestamp with time zone NOT NULL,
+  last_validated_at timestamp with time zone,
+  metadata jsonb NOT NULL,
+  created_at timestamp with time zone NOT NULL,
+  updated_at timestamp with time zone NOT NULL,
+  listed_as text GENERATED ALWAYS AS (COALESCE(NULLIF(NULLIF(status, 'active'::text), 'deactivated'::text), 'either'::text)) STORED NOT NULL,
+  CONSTRAINT devices_pkey PRIMARY KEY (id),
+  CONSTRAINT devices_license_id_fkey FOREIGN KEY (license_id) REFERENCES licenses(id),
+  CONSTRAINT devices_binding_kind_check CHECK ((binding_kind = ANY (ARRAY['hardware'::text, 'container'::text]))),
+  CONSTRAINT devices_status_check CHECK ((status = ANY (ARRAY['active'::text, 'deactivated'::text, 'blacklisted'::text, 'reset'::text, 'expired'::text])))
+) WITH (fillfactor=80);
+COMMENT ON TABLE devices IS 'A row is a device or container that has used a license.';
+CREATE UNIQUE INDEX devices_binding_key ON devices USING btree (license_id, binding_kind, binding_key);
+CREATE INDEX devices_listed_page ON devices USING btree (license_id, listed_as, holds_slot, created_at DESC, id DESC);
+CREATE INDEX devices_page ON devices USING btree (license_id, created_at DESC, id DESC);
+
+-- Leases
+
+CREATE TABLE leases (
+  id text NOT NULL,
+  license_id text NOT NULL,
+  device_id text NOT NULL,
+  token_hash bytea NOT NULL,
+  status text NOT NULL,
+  checked_out_at timestamp with time zone NOT NULL,
+  heartbeat_at timestamp with time zone NOT NULL,
+  expires_at timestamp with time zone NOT NULL,
+  ended_at timestamp with time zone,
+  sweep_at timestamp with time zone,
+  CONSTRAINT leases_pkey PRIMARY KEY (id),
+  CONSTRAINT leases_device_id_fkey FOREIGN KEY (device_id) REFERENCES devices(id),
+  CONSTRAINT leases_status_check CHECK ((status = ANY (ARRAY['live'::text, 'checked_in'::text, 'superseded'::text, 'expired'::text, 'ended'::text, 'blacklisted'::text]))),
+  CONSTRAINT leases_token_hash_key UNIQUE (token_hash)
+) WITH (fillfactor=50);
+COMMENT ON TABLE leases IS 'A row is a floating seat that a device has, or had, checked out.';
+CREATE UNIQUE INDEX leases_device_live ON leases USING btree (device_id) WHERE (status = 'live'::text);
+CREATE INDEX leases_live ON leases USING btree (license_id, COALESCE(sweep_at, checked_out_at)) WHERE (status = 'live'::text);
+CREATE INDEX leases_live_page ON leases USING btree (license_id, checked_out_at DESC, id DESC) WHERE (status = 'live'::text);
+CREATE INDEX leases_sweep ON leases USING btree (COALESCE(sweep_at, checked_out_at), id) WHERE (status = 'live'::text);
+
+-- Events and usage ledger
+
+CREATE TABLE event_sequence (
+  "only" boolean DEFAULT true NOT NULL,
+  last bigint NOT NULL,
+  ledger_last bigint NOT NULL,
+  webhooks_revision bigint DEFAULT 1 NOT NULL,
+  refusals_last bigint DEFAULT 0 NOT NULL,
+  CONSTRAINT event_sequence_pkey PRIMARY KEY ("only"),
+  CONSTRAINT event_sequence_only_check CHECK ("only")
+) WITH (fillfactor=10);
+COMMENT ON TABLE event_sequence IS 'The only row is the counters of events, ledger rows and refusals; every transaction that appends locks it last, which makes the sequences gapless and commit-ordered.';
+
+CREATE TABLE event_log (
+  sequence bigint NOT NULL,
+  event_type text NOT NULL,
+  actor_type text NOT NULL,
+  actor_id text NOT NULL,
+  resource_type text NOT NULL,
+  resource_id text,
+  ip_address text,
+  metadata jsonb NOT NULL,
+  created_at timestamp with time zone NOT NULL,
+  CONSTRAINT events_pkey PRIMARY KEY (sequence),
+  CONSTRAINT events_actor_type_check CHECK ((actor_type = ANY (ARRAY['api_key'::text, 'license'::text, 'oidc_subject'::text, 'system'::text])))
+);
+COMMENT ON TABLE event_log IS 'A row is an event that is not a row of usage_ledger.';
+CREATE INDEX events_actor_type ON event_log USING btree (actor_type, sequence DESC) WITH (deduplicate_items=off);
+CREATE INDEX events_of_license ON event_log USING btree (((metadata ->> 'license_id'::text)), sequence DESC) WITH (deduplicate_items=off) WHERE (resource_type = ANY (ARRAY['device'::text, 'lease'::text]));
+CREATE INDEX events_resource ON event_log USING btree (resource_id, sequence DESC) WITH (deduplicate_items=off);
+CREATE INDEX events_resource_type ON event_log USING btree (resource_type, sequence DESC) WITH (deduplicate_items=off);
+CREATE INDEX events_type ON event_log USING btree (event_type, sequence DESC) WITH (deduplicate_items=off);
 
 CREATE TABLE usage_ledger (
   sequence bigint NOT NULL,
@@ -620,116 +485,12 @@ CREATE TABLE usage_ledger (
   CONSTRAINT usage_ledger_action_check CHECK ((action = ANY (ARRAY['consume'::text, 'reset'::text, 'top_up'::text, 'set_limit'::text]))),
   CONSTRAINT usage_ledger_event_check CHECK (((event_sequence IS NULL) OR ((action = 'consume'::text) AND (actor_type = 'license'::text) AND (event_feature_code IS NOT NULL) AND (event_id IS NOT NULL) AND (device_id IS NOT NULL))))
 );
+COMMENT ON TABLE usage_ledger IS 'A row is a change of what a license has consumed of a feature or may consume; a consumption is at the same time its event.';
 CREATE UNIQUE INDEX usage_ledger_event ON usage_ledger USING btree (event_sequence) WITH (deduplicate_items=off) WHERE (event_sequence IS NOT NULL);
 CREATE UNIQUE INDEX usage_ledger_event_id ON usage_ledger USING btree (license_id, event_id) WHERE (event_id IS NOT NULL);
 CREATE INDEX usage_ledger_license ON usage_ledger USING btree (license_id, sequence) WITH (deduplicate_items=off);
 CREATE UNIQUE INDEX usage_ledger_license_event ON usage_ledger USING btree (license_id, event_sequence) WITH (deduplicate_items=off) WHERE (event_sequence IS NOT NULL);
 CREATE INDEX usage_ledger_time ON usage_ledger USING brin (occurred_at) WITH (pages_per_range='32', autosummarize='on');
-
-CREATE TABLE usage_rollup (
-  unit text NOT NULL,
-  bucket_start timestamp with time zone NOT NULL,
-  product_id text NOT NULL,
-  feature_id text NOT NULL,
-  consumed numeric NOT NULL,
-  consumptions bigint NOT NULL,
-  reset numeric NOT NULL,
-  topped_up numeric NOT NULL,
-  licenses bigint NOT NULL,
-  CONSTRAINT usage_rollup_pkey PRIMARY KEY (product_id, unit, bucket_start, feature_id),
-  CONSTRAINT usage_rollup_unit_check CHECK ((unit = ANY (ARRAY['hour'::text, 'day'::text])))
-);
-CREATE INDEX usage_rollup_time ON usage_rollup USING btree (unit, bucket_start);
-
-CREATE TABLE usage_rollup_days (
-  day timestamp with time zone NOT NULL,
-  ledger_rows bigint NOT NULL,
-  rolled_rows bigint DEFAULT 0 NOT NULL,
-  seen_at timestamp with time zone NOT NULL,
-  CONSTRAINT usage_rollup_days_pkey PRIMARY KEY (day)
-) WITH (fillfactor=50);
-CREATE INDEX usage_rollup_days_open ON usage_rollup_days USING btree (day) WHERE (rolled_rows <> ledger_rows);
-
-CREATE TABLE usage_rollup_progress (
-  "only" boolean DEFAULT true NOT NULL,
-  sequence bigint NOT NULL,
-  CONSTRAINT usage_rollup_progress_pkey PRIMARY KEY ("only"),
-  CONSTRAINT usage_rollup_progress_only_check CHECK ("only")
-) WITH (fillfactor=10);
-
-CREATE TABLE webhook_deliveries (
-  endpoint_id text NOT NULL,
-  sequence bigint NOT NULL,
-  status text DEFAULT 'pending'::text NOT NULL,
-  attempts smallint DEFAULT 0 NOT NULL,
-  due_at timestamp with time zone NOT NULL,
-  leased_until timestamp with time zone,
-  created_at timestamp with time zone NOT NULL,
-  finished_at timestamp with time zone,
-  CONSTRAINT webhook_deliveries_pkey PRIMARY KEY (endpoint_id, sequence),
-  CONSTRAINT webhook_deliveries_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'delivered'::text, 'exhausted'::text])))
-) WITH (fillfactor=60, autovacuum_vacuum_scale_factor=0.02, autovacuum_vacuum_insert_scale_factor=0.05);
-CREATE INDEX webhook_deliveries_due ON webhook_deliveries USING btree (endpoint_id, due_at, sequence) WHERE (status = 'pending'::text);
-
-CREATE TABLE webhook_delivery_counts (
-  endpoint_id text NOT NULL,
-  period timestamp with time zone NOT NULL,
-  delivered bigint NOT NULL,
-  failed bigint NOT NULL,
-  exhausted bigint NOT NULL,
-  CONSTRAINT webhook_delivery_counts_pkey PRIMARY KEY (endpoint_id, period)
-) WITH (fillfactor=50);
-
-CREATE TABLE webhook_endpoints (
-  id text NOT NULL,
-  name text NOT NULL,
-  url text NOT NULL,
-  event_types text[] NOT NULL,
-  is_active boolean NOT NULL,
-  disabled_reason text,
-  secret_prefix text NOT NULL,
-  secret_sealed bytea NOT NULL,
-  previous_secret_sealed bytea,
-  previous_secret_until timestamp with time zone,
-  revision bigint DEFAULT 1 NOT NULL,
-  exhausted_in_a_row integer DEFAULT 0 NOT NULL,
-  last_success_at timestamp with time zone,
-  last_failure_at timestamp with time zone,
-  last_failure text,
-  created_at timestamp with time zone NOT NULL,
-  updated_at timestamp with time zone NOT NULL,
-  CONSTRAINT webhook_endpoints_pkey PRIMARY KEY (id),
-  CONSTRAINT webhook_endpoints_disabled_reason_check CHECK ((disabled_reason = ANY (ARRAY['gone'::text, 'exhausted'::text])))
-) WITH (fillfactor=50);
-CREATE INDEX webhook_endpoints_active ON webhook_endpoints USING btree (id) WHERE is_active;
-CREATE INDEX webhook_endpoints_active_page ON webhook_endpoints USING btree (is_active, created_at DESC, id DESC);
-CREATE INDEX webhook_endpoints_page ON webhook_endpoints USING btree (created_at DESC, id DESC);
-
-ALTER TABLE license_states ALTER COLUMN created_at SET (n_distinct=1);
-ALTER TABLE licenses ALTER COLUMN created_at SET (n_distinct=1);
-
-ALTER TABLE custom_field_definitions ADD CONSTRAINT custom_field_definitions_product_id_fkey FOREIGN KEY (product_id) REFERENCES products(id);
-ALTER TABLE custom_field_values ADD CONSTRAINT custom_field_values_customer_id_fkey FOREIGN KEY (customer_id) REFERENCES customers(id) ON DELETE CASCADE;
-ALTER TABLE custom_field_values ADD CONSTRAINT custom_field_values_definition_id_fkey FOREIGN KEY (definition_id) REFERENCES custom_field_definitions(id);
-ALTER TABLE custom_field_values ADD CONSTRAINT custom_field_values_license_id_fkey FOREIGN KEY (license_id) REFERENCES licenses(id);
-ALTER TABLE devices ADD CONSTRAINT devices_license_id_fkey FOREIGN KEY (license_id) REFERENCES licenses(id);
-ALTER TABLE features ADD CONSTRAINT features_product_id_fkey FOREIGN KEY (product_id) REFERENCES products(id);
-ALTER TABLE leases ADD CONSTRAINT leases_device_id_fkey FOREIGN KEY (device_id) REFERENCES devices(id);
-ALTER TABLE license_features ADD CONSTRAINT license_features_feature_id_fkey FOREIGN KEY (feature_id) REFERENCES features(id);
-ALTER TABLE license_features ADD CONSTRAINT license_features_license_id_fkey FOREIGN KEY (license_id) REFERENCES licenses(id);
-ALTER TABLE licenses ADD CONSTRAINT licenses_customer_id_fkey FOREIGN KEY (customer_id) REFERENCES customers(id);
-ALTER TABLE licenses ADD CONSTRAINT licenses_order_id_fkey FOREIGN KEY (order_id) REFERENCES orders(id);
-ALTER TABLE licenses ADD CONSTRAINT licenses_policy_id_fkey FOREIGN KEY (policy_id) REFERENCES policies(id);
-ALTER TABLE licenses ADD CONSTRAINT licenses_product_id_fkey FOREIGN KEY (product_id) REFERENCES products(id);
-ALTER TABLE licenses ADD CONSTRAINT licenses_subscription_id_fkey FOREIGN KEY (subscription_id) REFERENCES subscriptions(id);
-ALTER TABLE orders ADD CONSTRAINT orders_customer_id_fkey FOREIGN KEY (customer_id) REFERENCES customers(id);
-ALTER TABLE orders ADD CONSTRAINT orders_product_id_fkey FOREIGN KEY (product_id) REFERENCES products(id);
-ALTER TABLE orders ADD CONSTRAINT orders_subscription_id_fkey FOREIGN KEY (subscription_id) REFERENCES subscriptions(id);
-ALTER TABLE policies ADD CONSTRAINT policies_product_id_fkey FOREIGN KEY (product_id) REFERENCES products(id);
-ALTER TABLE product_versions ADD CONSTRAINT product_versions_product_id_fkey FOREIGN KEY (product_id) REFERENCES products(id);
-ALTER TABLE report_export_chunks ADD CONSTRAINT report_export_chunks_export_id_fkey FOREIGN KEY (export_id) REFERENCES report_exports(id) ON DELETE CASCADE;
-ALTER TABLE subscriptions ADD CONSTRAINT subscriptions_customer_id_fkey FOREIGN KEY (customer_id) REFERENCES customers(id);
-ALTER TABLE subscriptions ADD CONSTRAINT subscriptions_product_id_fkey FOREIGN KEY (product_id) REFERENCES products(id);
 
 CREATE VIEW events AS
  SELECT sequence,
@@ -763,12 +524,278 @@ CREATE VIEW events AS
             usage_ledger.occurred_at AS created_at
            FROM usage_ledger) event
   WHERE (sequence IS NOT NULL);
+COMMENT ON VIEW events IS 'A row is an event: all of event_log, and the consumptions of usage_ledger.';
 
-CREATE TRIGGER customers_counted AFTER INSERT OR DELETE ON customers FOR EACH ROW EXECUTE FUNCTION keep_count();
-CREATE TRIGGER devices_counted AFTER INSERT ON devices FOR EACH ROW WHEN ((current_setting('licensing.devices_counted'::text, true) IS DISTINCT FROM 'on'::text)) EXECUTE FUNCTION keep_status_count();
-CREATE TRIGGER devices_recounted AFTER UPDATE OF status ON devices FOR EACH ROW WHEN (((old.status IS DISTINCT FROM new.status) AND (current_setting('licensing.devices_counted'::text, true) IS DISTINCT FROM 'on'::text))) EXECUTE FUNCTION keep_status_count();
-CREATE TRIGGER devices_uncounted AFTER DELETE ON devices FOR EACH ROW EXECUTE FUNCTION keep_status_count();
-CREATE TRIGGER events_appended INSTEAD OF INSERT ON events FOR EACH ROW EXECUTE FUNCTION append_event();
-CREATE TRIGGER licenses_restated AFTER UPDATE OF status, expires_at, expiring_for, expiring_days, policy_id, created_at, id ON licenses FOR EACH ROW WHEN ((((old.status IS DISTINCT FROM new.status) OR (old.expires_at IS DISTINCT FROM new.expires_at) OR (old.expiring_for IS DISTINCT FROM new.expiring_for) OR (old.expiring_days IS DISTINCT FROM new.expiring_days) OR (old.policy_id IS DISTINCT FROM new.policy_id) OR (old.created_at IS DISTINCT FROM new.created_at) OR (old.id IS DISTINCT FROM new.id)) AND (current_setting('licensing.states_kept'::text, true) IS DISTINCT FROM 'on'::text))) EXECUTE FUNCTION keep_license_state();
-CREATE TRIGGER licenses_state AFTER INSERT OR DELETE ON licenses FOR EACH ROW EXECUTE FUNCTION keep_license_state();
-CREATE TRIGGER products_counted AFTER INSERT OR DELETE ON products FOR EACH ROW EXECUTE FUNCTION keep_count();
+-- Usage sums
+
+CREATE TABLE usage_rollup (
+  unit text NOT NULL,
+  bucket_start timestamp with time zone NOT NULL,
+  product_id text NOT NULL,
+  feature_id text NOT NULL,
+  consumed numeric NOT NULL,
+  consumptions bigint NOT NULL,
+  reset numeric NOT NULL,
+  topped_up numeric NOT NULL,
+  licenses bigint NOT NULL,
+  CONSTRAINT usage_rollup_pkey PRIMARY KEY (product_id, unit, bucket_start, feature_id),
+  CONSTRAINT usage_rollup_unit_check CHECK ((unit = ANY (ARRAY['hour'::text, 'day'::text])))
+);
+COMMENT ON TABLE usage_rollup IS 'A row is the sums of the usage ledger of one product and feature in one hour or day of UTC.';
+CREATE INDEX usage_rollup_time ON usage_rollup USING btree (unit, bucket_start);
+
+CREATE TABLE usage_rollup_progress (
+  "only" boolean DEFAULT true NOT NULL,
+  sequence bigint NOT NULL,
+  CONSTRAINT usage_rollup_progress_pkey PRIMARY KEY ("only"),
+  CONSTRAINT usage_rollup_progress_only_check CHECK ("only")
+) WITH (fillfactor=10);
+COMMENT ON TABLE usage_rollup_progress IS 'The only row is the number of the last ledger row that usage_rollup_days has counted.';
+
+CREATE TABLE usage_rollup_days (
+  day timestamp with time zone NOT NULL,
+  ledger_rows bigint NOT NULL,
+  rolled_rows bigint DEFAULT 0 NOT NULL,
+  seen_at timestamp with time zone NOT NULL,
+  CONSTRAINT usage_rollup_days_pkey PRIMARY KEY (day)
+) WITH (fillfactor=50);
+COMMENT ON TABLE usage_rollup_days IS 'A row is a day of UTC with its number of ledger rows; reports read the ledger for a day whose sums lack some of them.';
+CREATE INDEX usage_rollup_days_open ON usage_rollup_days USING btree (day) WHERE (rolled_rows <> ledger_rows);
+
+-- Webhooks
+
+CREATE TABLE webhook_endpoints (
+  id text NOT NULL,
+  name text NOT NULL,
+  url text NOT NULL,
+  event_types text[] NOT NULL,
+  is_active boolean NOT NULL,
+  disabled_reason text,
+  secret_prefix text NOT NULL,
+  secret_sealed bytea NOT NULL,
+  previous_secret_sealed bytea,
+  previous_secret_until timestamp with time zone,
+  revision bigint DEFAULT 1 NOT NULL,
+  exhausted_in_a_row integer DEFAULT 0 NOT NULL,
+  last_success_at timestamp with time zone,
+  last_failure_at timestamp with time zone,
+  last_failure text,
+  created_at timestamp with time zone NOT NULL,
+  updated_at timestamp with time zone NOT NULL,
+  CONSTRAINT webhook_endpoints_pkey PRIMARY KEY (id),
+  CONSTRAINT webhook_endpoints_disabled_reason_check CHECK ((disabled_reason = ANY (ARRAY['gone'::text, 'exhausted'::text])))
+) WITH (fillfactor=50);
+COMMENT ON TABLE webhook_endpoints IS 'A row is a URL that receives events.';
+CREATE INDEX webhook_endpoints_active ON webhook_endpoints USING btree (id) WHERE is_active;
+CREATE INDEX webhook_endpoints_active_page ON webhook_endpoints USING btree (is_active, created_at DESC, id DESC);
+CREATE INDEX webhook_endpoints_page ON webhook_endpoints USING btree (created_at DESC, id DESC);
+
+CREATE TABLE webhook_deliveries (
+  endpoint_id text NOT NULL,
+  sequence bigint NOT NULL,
+  status text DEFAULT 'pending'::text NOT NULL,
+  attempts smallint DEFAULT 0 NOT NULL,
+  due_at timestamp with time zone NOT NULL,
+  leased_until timestamp with time zone,
+  created_at timestamp with time zone NOT NULL,
+  finished_at timestamp with time zone,
+  CONSTRAINT webhook_deliveries_pkey PRIMARY KEY (endpoint_id, sequence),
+  CONSTRAINT webhook_deliveries_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'delivered'::text, 'exhausted'::text])))
+) WITH (fillfactor=60, autovacuum_vacuum_scale_factor=0.02, autovacuum_vacuum_insert_scale_factor=0.05);
+COMMENT ON TABLE webhook_deliveries IS 'A row is the delivery of one event to one endpoint, written in the transaction of the event.';
+CREATE INDEX webhook_deliveries_due ON webhook_deliveries USING btree (endpoint_id, due_at, sequence) WHERE (status = 'pending'::text);
+
+CREATE TABLE webhook_delivery_counts (
+  endpoint_id text NOT NULL,
+  period timestamp with time zone NOT NULL,
+  delivered bigint NOT NULL,
+  failed bigint NOT NULL,
+  exhausted bigint NOT NULL,
+  CONSTRAINT webhook_delivery_counts_pkey PRIMARY KEY (endpoint_id, period)
+) WITH (fillfactor=50);
+COMMENT ON TABLE webhook_delivery_counts IS 'A row is the number of deliveries of one endpoint in ten minutes, by result.';
+
+-- Report exports
+
+CREATE TABLE report_exports (
+  id text NOT NULL,
+  report_kind text NOT NULL,
+  format text NOT NULL,
+  status text NOT NULL,
+  filters jsonb NOT NULL,
+  digest text DEFAULT ''::text NOT NULL,
+  artifact_digest text DEFAULT ''::text NOT NULL,
+  content_type text NOT NULL,
+  size_bytes bigint,
+  failure text,
+  created_by text NOT NULL,
+  generated_at timestamp with time zone NOT NULL,
+  ledger_last bigint NOT NULL,
+  collected bigint DEFAULT 0 NOT NULL,
+  rows_done bigint DEFAULT 0 NOT NULL,
+  chunks_done integer DEFAULT 0 NOT NULL,
+  attempts smallint DEFAULT 0 NOT NULL,
+  leased_until timestamp with time zone,
+  created_at timestamp with time zone NOT NULL,
+  updated_at timestamp with time zone NOT NULL,
+  CONSTRAINT report_exports_pkey PRIMARY KEY (id),
+  CONSTRAINT report_exports_format_check CHECK ((format = ANY (ARRAY['json'::text, 'csv'::text, 'pdf'::text]))),
+  CONSTRAINT report_exports_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'processing'::text, 'completed'::text, 'failed'::text])))
+);
+COMMENT ON TABLE report_exports IS 'A row is a requested export of a report, with its progress and result.';
+CREATE INDEX report_exports_age ON report_exports USING btree (created_at);
+CREATE INDEX report_exports_waiting ON report_exports USING btree (created_at, id) WHERE (status = ANY (ARRAY['pending'::text, 'processing'::text]));
+
+CREATE TABLE report_export_chunks (
+  export_id text NOT NULL,
+  part text NOT NULL,
+  ordinal integer NOT NULL,
+  bytes bytea NOT NULL,
+  CONSTRAINT report_export_chunks_pkey PRIMARY KEY (export_id, part, ordinal),
+  CONSTRAINT report_export_chunks_export_id_fkey FOREIGN KEY (export_id) REFERENCES report_exports(id) ON DELETE CASCADE,
+  CONSTRAINT report_export_chunks_part_check CHECK ((part = ANY (ARRAY['snapshot'::text, 'artifact'::text])))
+);
+COMMENT ON TABLE report_export_chunks IS 'A row is a part of the bytes of an export.';
+ALTER TABLE report_export_chunks ALTER COLUMN bytes SET STORAGE EXTERNAL;
+
+-- Activities
+
+CREATE TABLE refusals (
+  activity_sequence bigint NOT NULL,
+  occurred_at timestamp with time zone NOT NULL,
+  action text NOT NULL,
+  license_id text NOT NULL,
+  device_id text,
+  feature_code text,
+  code text NOT NULL,
+  status_code smallint NOT NULL,
+  request_id text NOT NULL,
+  ip_address text,
+  CONSTRAINT refusals_pkey PRIMARY KEY (activity_sequence)
+);
+COMMENT ON TABLE refusals IS 'A row is a runtime call that was refused after its license was known; it holds no key, token or binding.';
+CREATE INDEX refusals_action ON refusals USING btree (action, activity_sequence DESC);
+CREATE INDEX refusals_age ON refusals USING btree (occurred_at);
+CREATE INDEX refusals_license ON refusals USING btree (license_id, activity_sequence DESC);
+CREATE INDEX refusals_request ON refusals USING btree (request_id, activity_sequence DESC);
+
+CREATE TABLE activity_offsets (
+  after_sequence bigint NOT NULL,
+  refusals_total bigint NOT NULL,
+  activity_sequence bigint NOT NULL,
+  CONSTRAINT activity_offsets_pkey PRIMARY KEY (after_sequence),
+  CONSTRAINT activity_offsets_activity_key UNIQUE (activity_sequence)
+);
+COMMENT ON TABLE activity_offsets IS 'A row is a batch of refusals between two events: the place of a later event in the feed is its sequence plus refusals_total of the last row before it.';
+
+CREATE TABLE event_spans (
+  last_sequence bigint NOT NULL,
+  first_sequence bigint NOT NULL,
+  first_at timestamp with time zone NOT NULL,
+  last_at timestamp with time zone NOT NULL,
+  CONSTRAINT event_spans_pkey PRIMARY KEY (last_sequence)
+);
+COMMENT ON TABLE event_spans IS 'A row is a range of events with its first and last time, which finds a period without an index that every event would pay for.';
+
+CREATE TABLE license_validations (
+  license_id text NOT NULL,
+  hour timestamp with time zone NOT NULL,
+  validations bigint NOT NULL,
+  refused bigint NOT NULL,
+  CONSTRAINT license_validations_pkey PRIMARY KEY (license_id, hour)
+) WITH (fillfactor=80);
+COMMENT ON TABLE license_validations IS 'A row is the number of validations of one license in one hour.';
+CREATE INDEX license_validations_age ON license_validations USING btree (hour);
+
+CREATE TABLE handovers (
+  writer text NOT NULL,
+  batch bigint NOT NULL,
+  written_at timestamp with time zone NOT NULL,
+  CONSTRAINT handovers_pkey PRIMARY KEY (writer)
+);
+COMMENT ON TABLE handovers IS 'A row is the last batch that a buffered writer has committed, so that a batch whose commit was not confirmed is not written twice.';
+
+-- API keys
+
+CREATE TABLE api_keys (
+  id text NOT NULL,
+  name text NOT NULL,
+  key_prefix text NOT NULL,
+  token_hash bytea NOT NULL,
+  scopes text[] NOT NULL,
+  allowed_cidrs text[] NOT NULL,
+  is_active boolean NOT NULL,
+  expires_at timestamp with time zone,
+  last_used_at timestamp with time zone,
+  revoked_at timestamp with time zone,
+  created_at timestamp with time zone NOT NULL,
+  is_bootstrap boolean DEFAULT false NOT NULL,
+  CONSTRAINT api_keys_pkey PRIMARY KEY (id),
+  CONSTRAINT api_keys_token_hash_key UNIQUE (token_hash)
+);
+COMMENT ON TABLE api_keys IS 'A row is a key to the management API; a revoked key keeps its row.';
+CREATE INDEX api_keys_active_page ON api_keys USING btree (is_active, created_at DESC, id DESC) WHERE (revoked_at IS NULL);
+CREATE UNIQUE INDEX api_keys_bootstrap ON api_keys USING btree (is_bootstrap) WHERE is_bootstrap;
+CREATE INDEX api_keys_page ON api_keys USING btree (created_at DESC, id DESC) WHERE (revoked_at IS NULL);
+
+-- Idempotency
+
+CREATE TABLE idempotent_answers (
+  scope bytea NOT NULL,
+  body_hash bytea NOT NULL,
+  status smallint NOT NULL,
+  content_type text,
+  body bytea NOT NULL,
+  sealed boolean NOT NULL,
+  expires_at timestamp with time zone,
+  created_at timestamp with time zone NOT NULL,
+  CONSTRAINT idempotent_answers_pkey PRIMARY KEY (scope)
+);
+COMMENT ON TABLE idempotent_answers IS 'A row is the response to a request with an Idempotency-Key, written in the transaction of its change and repeated when the request is.';
+CREATE INDEX idempotent_answers_expiry ON idempotent_answers USING btree (expires_at) WHERE (expires_at IS NOT NULL);
+
+-- Signing keys
+
+CREATE TABLE signing_keys (
+  kid text NOT NULL,
+  algorithm text NOT NULL,
+  public_key bytea NOT NULL,
+  private_key_sealed bytea NOT NULL,
+  status text NOT NULL,
+  created_at timestamp with time zone NOT NULL,
+  retired_at timestamp with time zone,
+  CONSTRAINT signing_keys_pkey PRIMARY KEY (kid),
+  CONSTRAINT signing_keys_status_check CHECK ((status = ANY (ARRAY['active'::text, 'retired'::text])))
+);
+COMMENT ON TABLE signing_keys IS 'A row is a key that signs runtime responses, its private half sealed under the master key.';
+CREATE UNIQUE INDEX signing_keys_active ON signing_keys USING btree (status) WHERE (status = 'active'::text);
+
+-- Journal
+
+CREATE TABLE journals (
+  id text NOT NULL,
+  last_group bigint NOT NULL,
+  written_at timestamp with time zone NOT NULL,
+  CONSTRAINT journals_pkey PRIMARY KEY (id)
+) WITH (fillfactor=10);
+COMMENT ON TABLE journals IS 'A row is the last group commit of one node''s journal, which tells after a lost connection whether the group was committed.';
+
+CREATE FUNCTION demand(holds boolean, state text, message text)
+ RETURNS boolean
+ LANGUAGE plpgsql
+AS $function$
+BEGIN
+  IF holds THEN RETURN true; END IF;
+  RAISE EXCEPTION USING ERRCODE = state, MESSAGE = message;
+END $function$;
+
+-- Migrations
+
+CREATE TABLE schema_migrations (
+  id integer NOT NULL,
+  name text NOT NULL,
+  checksum text NOT NULL,
+  applied_at timestamp with time zone NOT NULL,
+  CONSTRAINT schema_migrations_pkey PRIMARY KEY (id)
+);
+COMMENT ON TABLE schema_migrations IS 'A row is a migration that this database has.';

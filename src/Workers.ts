@@ -46,7 +46,7 @@ const supervised = Layer.effectDiscard(
     yield* supervise({ name: "validations", every: "5 seconds", pass: (yield* Validations).pass })
     yield* supervise({ name: "event-spans", every: "10 seconds", pass: (yield* EventTimeIndex).pass })
     yield* supervise({ name: "activity-retention", every: "1 hour", pass: (yield* ActivityRetention).pass })
-    yield* supervise({ name: "counts-folding", every: "1 minute", pass: (yield* OpsCounts).fold })
+    yield* supervise({ name: "counts", every: "1 minute", pass: (yield* OpsCounts).count })
     yield* supervise({ name: "idempotency-retention", every: "1 hour", pass: (yield* ResponseRetention).pass })
     yield* supervise({ name: "journal-retention", every: "1 day", pass: (yield* JournalRetention).pass })
     yield* supervise({ name: "webhook-retention", every: "1 hour", pass: (yield* DeliveryRetention).pass })

@@ -108,12 +108,12 @@ const databaseNumbers = Effect.fnUntraced(function* (registry: Registry) {
   const sql = yield* SqlClient.SqlClient
 
   const update = Effect.gen(function* () {
-    const { kept, leasesLive, eventSequence } = yield* counts.read
+    const { rows, leasesLive, eventSequence } = yield* counts.read
     for (const status of LicenseStatus.literals) {
-      Metrics.licenses({ status }).updateUnsafe(kept.get(`licenses.${status}`) ?? 0, registry)
+      Metrics.licenses({ status }).updateUnsafe(rows.get(`licenses.${status}`) ?? 0, registry)
     }
     for (const status of DeviceStatus.literals) {
-      Metrics.devices({ status }).updateUnsafe(kept.get(`devices.${status}`) ?? 0, registry)
+      Metrics.devices({ status }).updateUnsafe(rows.get(`devices.${status}`) ?? 0, registry)
     }
     Metrics.leasesLive.updateUnsafe(leasesLive, registry)
     Metrics.eventSequence.updateUnsafe(eventSequence, registry)

@@ -21,14 +21,14 @@ export class Operations extends Context.Service<
       const standings = Option.isSome(workers) ? workers.value.standings : Effect.succeed([])
 
       const summary = Effect.fn("Operations.summary")(function* () {
-        const { kept, leasesLive, eventSequence } = yield* counts.read
+        const { rows, leasesLive, eventSequence } = yield* counts.read
         const workersNow = yield* standings
         return {
-          licenses: totals(kept, "licenses", OpsSummary.fields.licenses),
-          devices: totals(kept, "devices", OpsSummary.fields.devices),
+          licenses: totals(rows, "licenses", OpsSummary.fields.licenses),
+          devices: totals(rows, "devices", OpsSummary.fields.devices),
           leases: { live: leasesLive },
-          products: kept.get("products") ?? 0,
-          customers: kept.get("customers") ?? 0,
+          products: rows.get("products") ?? 0,
+          customers: rows.get("customers") ?? 0,
           event_sequence: eventSequence,
           workers: workersNow.map(({ dead, ...standing }) => ({
             ...standing,
@@ -49,12 +49,12 @@ export class Operations extends Context.Service<
 
 /** The counts of a table by status with their sum. */
 const totals = <Fields extends { readonly [name: string]: unknown }>(
-  kept: ReadonlyMap<string, number>,
+  rows: ReadonlyMap<string, number>,
   table: string,
   schema: { readonly fields: Fields }
 ): { readonly [K in keyof Fields]: number } => {
   const statuses = Object.keys(schema.fields).filter((name) => name !== "total")
-  const counts = statuses.map((status) => [status, kept.get(`${table}.${status}`) ?? 0] as const)
+  const counts = statuses.map((status) => [status, rows.get(`${table}.${status}`) ?? 0] as const)
   const total = counts.reduce((sum, [, count]) => sum + count, 0)
   return Object.fromEntries([["total", total], ...counts]) as { readonly [K in keyof Fields]: number }
 }

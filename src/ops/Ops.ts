@@ -26,7 +26,10 @@ const WorkerState = Schema.Struct({
 }).annotate({ identifier: "WorkerState" })
 
 export const OpsSummary = Schema.Struct({
-  licenses: byStatus(...LicenseStatus.literals).annotate({ description: "By what the clock says at this moment." }),
+  licenses: byStatus(...LicenseStatus.literals).annotate({
+    description:
+      "By what the clock says. Licenses, devices, products and customers are counted once a minute, by each node."
+  }),
   devices: byStatus(...DeviceStatus.literals),
   leases: Schema.Struct({ live: Count }),
   products: Count,

@@ -85,7 +85,9 @@ export const run = Effect.fn("Migrations.run")(
     yield* session.values(migrationsTable)
     const rows = yield* session.values("SELECT id, name, checksum FROM schema_migrations ORDER BY id")
     const applied = rows.map(([id, name, checksum]) => ({ id, name, checksum }) as Applied)
-    const missing = yield* Effect.fromResult(compare(migrations, applied))
+    const missing = yield* isEarlier(migrations, applied)
+      ? replaceEarlier(migrations, applied)
+      : Effect.fromResult(compare(migrations, applied))
     for (const migration of missing) yield* apply(session, migration)
     return missing.map(({ name }) => name)
   },
@@ -114,6 +116,30 @@ const read = Effect.fnUntraced(
       migrations.push({ id, name, text, checksum: createHash("sha256").update(text).digest("hex") })
     }
     return migrations
+  },
+  Effect.catchTag("PlatformError", (error) => refuse(`The migrations cannot be read: ${error.message}`))
+)
+
+/** Whether the database was made by migrations that are no longer in the folder. */
+const isEarlier = ([initial]: ReadonlyArray<Migration>, [first]: ReadonlyArray<Applied>): boolean =>
+  first !== undefined && first.id === initial?.id && first.name !== initial.name
+
+/** SHA-256 over the names and checksums of the 17 migrations that 0001_initial.sql replaces. */
+const earlierDigest = "98042d23bfd9a9806d93f0ed61fca243b16beb5a3595c6b03baccf52c95dd246"
+const earlierUpgrade = fileURLToPath(new URL("../../schema/upgrades/before_0001.sql", import.meta.url))
+
+/** The first migration then upgrades the earlier schema instead of creating it, and replaces the records. */
+const replaceEarlier = Effect.fnUntraced(
+  function* ([initial, ...later]: ReadonlyArray<Migration>, applied: ReadonlyArray<Applied>) {
+    const records = applied.map(({ checksum, name }) => `${name} ${checksum}\n`).join("")
+    if (initial === undefined || createHash("sha256").update(records).digest("hex") !== earlierDigest) {
+      return yield* refuse(
+        `The database has earlier migrations up to ${applied.at(-1)?.name}, from which this version cannot upgrade it. ` +
+          "Upgrade it with the version before this one first."
+      )
+    }
+    const files = yield* FileSystem.FileSystem
+    return [{ ...initial, text: yield* files.readFileString(earlierUpgrade) }, ...later]
   },
   Effect.catchTag("PlatformError", (error) => refuse(`The migrations cannot be read: ${error.message}`))
 )

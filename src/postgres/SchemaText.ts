@@ -1,13 +1,52 @@
-// The schema of a database as SQL text, read from the catalog: the same tables always give the same text, whatever order
-// the migrations made them in. What must stay true: nothing of the schema is left out in silence.
+/**
+ * The schema of a database as SQL text, read from the catalog and grouped by resource: the same schema always gives the same
+ * text, in any order of migrations. What must stay true: no part of the schema is left out without an error.
+ */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 
 const header = `-- The whole schema as the migrations leave it, for reading and for review. Generated; do not edit.`
 
+interface Group {
+  readonly title: string
+  /** Functions, tables and views in the order of their dependencies. */
+  readonly objects: ReadonlyArray<string>
+}
+
+/** The order of schema/migrations/0001_initial.sql. */
+const resources: ReadonlyArray<Group> = [
+  { title: "Products", objects: ["products"] },
+  { title: "Policies", objects: ["policies"] },
+  { title: "Features", objects: ["features"] },
+  { title: "Versions", objects: ["product_versions"] },
+  { title: "Customers", objects: ["customers"] },
+  { title: "Subscriptions and orders", objects: ["subscriptions", "orders"] },
+  {
+    title: "Licenses",
+    objects: ["search_text", "search_grams", "search_query", "licenses", "license_features"]
+  },
+  { title: "License states", objects: ["license_notice", "license_states", "keep_license_state"] },
+  { title: "Custom fields", objects: ["custom_field_definitions", "custom_field_values"] },
+  { title: "Devices", objects: ["devices"] },
+  { title: "Leases", objects: ["leases"] },
+  { title: "Events and usage ledger", objects: ["event_sequence", "event_log", "usage_ledger", "events"] },
+  { title: "Usage sums", objects: ["usage_rollup", "usage_rollup_progress", "usage_rollup_days"] },
+  { title: "Webhooks", objects: ["webhook_endpoints", "webhook_deliveries", "webhook_delivery_counts"] },
+  { title: "Report exports", objects: ["report_exports", "report_export_chunks"] },
+  {
+    title: "Activities",
+    objects: ["refusals", "activity_offsets", "event_spans", "license_validations", "handovers"]
+  },
+  { title: "API keys", objects: ["api_keys"] },
+  { title: "Idempotency", objects: ["idempotent_answers"] },
+  { title: "Signing keys", objects: ["signing_keys"] },
+  { title: "Journal", objects: ["journals", "demand"] },
+  { title: "Migrations", objects: ["schema_migrations"] }
+]
+
 /**
- * The extensions, and every table of the schema public with its columns, constraints and indexes, functions, views and triggers;
- * dies of any other object.
+ * The extensions, and every function, table and view of the schema public; a table with its columns, constraints, comment and
+ * indexes, a trigger beside its function. Dies of any other object.
  */
 export const schemaText = Effect.fn("SchemaText.schemaText")(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -19,32 +58,23 @@ export const schemaText = Effect.fn("SchemaText.schemaText")(function* () {
   }
   const extensions = yield* extensionLines(sql)
   const tables = yield* tableLines(sql)
-  const foreignKeys = yield* foreignKeyLines(sql)
-  const indexes = yield* indexLines(sql)
+  const details = yield* detailLines(sql)
   const functions = yield* functionLines(sql)
   const views = yield* viewLines(sql)
-  const triggers = yield* triggerLines(sql)
-  const columns = yield* columnLines(sql)
-  const sections = [
-    [header],
-    extensions.map(({ definition }) => `${definition};`),
-    // Before the tables: indexes are on what functions give.
-    ...functions.map(({ definition }) => [`${definition.trimEnd()};`]),
-    ...tables.map(({ lines, name, options }) => [
-      `CREATE TABLE ${name} (\n  ${lines.join(",\n  ")}\n)${options === null ? "" : ` WITH (${options})`};`,
-      ...indexes.filter(({ table }) => table === name).map(({ definition }) => `${definition};`)
-    ]),
-    columns.map(({ definition }) => `${definition};`),
-    // At the end, because a table may point at one that comes later in the alphabet.
-    foreignKeys.map(({ definition }) => `${definition};`),
-    ...views.map(({ definition }) => [definition]),
-    triggers.map(({ definition }) => `${definition};`)
-  ]
-  return `${sections
-    .filter((section) => section.length > 0)
-    .map((section) => section.join("\n"))
-    .join("\n\n")}\n`
+  const texts = new Map([...functions, ...tables, ...views].map(({ definition, name }) => [name, definition]))
+  const listed = new Set(resources.flatMap(({ objects }) => objects))
+  const others = { title: "Others", objects: Array.from(texts.keys()).filter((name) => !listed.has(name)) }
+  const sections = [...resources, others].flatMap(({ objects, title }) => {
+    const shown = objects.flatMap((name) => {
+      const text = texts.get(name)
+      return text === undefined ? [] : [[text, ...details.filter(({ owner }) => owner === name).map(lineOf)].join("\n")]
+    })
+    return shown.length === 0 ? [] : [`-- ${title}`, ...shown]
+  })
+  return `${[header, ...extensions.map(lineOf), ...sections].join("\n\n")}\n`
 })
+
+const lineOf = ({ definition }: { readonly definition: string }) => definition
 
 // What an identity column or an extension brought along is part of that.
 const unknownObjects = (sql: SqlClient.SqlClient) => sql<{ object: string }>`
@@ -56,24 +86,32 @@ const unknownObjects = (sql: SqlClient.SqlClient) => sql<{ object: string }>`
     UNION ALL SELECT oid, format('type %s', typname) FROM pg_type
     WHERE typnamespace = 'public'::regnamespace AND typtype IN ('e', 'd', 'r')
     UNION ALL SELECT oid, format('row policy %s', polname) FROM pg_policy
+    UNION ALL SELECT oid, format('second object named %s', proname) FROM pg_proc routine
+    WHERE pronamespace = 'public'::regnamespace AND (
+      EXISTS (SELECT FROM pg_proc other WHERE other.proname = routine.proname AND other.pronamespace = routine.pronamespace
+        AND other.oid < routine.oid)
+      OR EXISTS (SELECT FROM pg_class WHERE relname = proname AND relnamespace = pronamespace))
+    UNION ALL SELECT oid, format('comment on the function %s', proname) FROM pg_proc
+    WHERE pronamespace = 'public'::regnamespace AND obj_description(oid, 'pg_proc') IS NOT NULL
+    UNION ALL SELECT class.oid, format('comment on %s of kind %s', relname, relkind) FROM pg_class class
+    JOIN pg_description ON objoid = class.oid AND classoid = 'pg_class'::regclass
+    WHERE relnamespace = 'public'::regnamespace AND (objsubid <> 0 OR relkind NOT IN ('r', 'v'))
   ) AS objects
   WHERE NOT EXISTS (SELECT FROM pg_depend WHERE objid = objects.oid AND deptype IN ('i', 'e'))
   ORDER BY object`
 
 const extensionLines = (sql: SqlClient.SqlClient) => sql<{ definition: string }>`
-  SELECT format('CREATE EXTENSION %I', extname) AS definition FROM pg_extension WHERE extname <> 'plpgsql'
+  SELECT format('CREATE EXTENSION %I;', extname) AS definition FROM pg_extension WHERE extname <> 'plpgsql'
   ORDER BY extname COLLATE "C"`
 
-interface Table {
+interface Named {
   readonly name: string
-  /** Columns in their order, then the constraints by name. */
-  readonly lines: ReadonlyArray<string>
-  readonly options: string | null
+  readonly definition: string
 }
 
-// Constraints of kind n are PostgreSQL 18's names for NOT NULL, which the column shows already.
-const tableLines = (sql: SqlClient.SqlClient) => sql<Table>`
-  SELECT quote_ident(class.relname) AS name, array_to_string(class.reloptions, ', ') AS options, ARRAY(
+/** Columns in their order, then the constraints by name. Constraints of kind n are PostgreSQL 18's names for NOT NULL. */
+const tableLines = (sql: SqlClient.SqlClient) => sql<Named>`
+  SELECT class.relname AS name, format(E'CREATE TABLE %I (\\n  %s\\n)%s;', class.relname, array_to_string(ARRAY(
     SELECT concat_ws(' ', quote_ident(attribute.attname), format_type(attribute.atttypid, attribute.atttypmod),
       CASE WHEN collation_of.collname <> 'default' THEN 'COLLATE ' || quote_ident(collation_of.collname) END,
       CASE attribute.attidentity WHEN 'a' THEN 'GENERATED ALWAYS AS IDENTITY' WHEN 'd' THEN 'GENERATED BY DEFAULT AS IDENTITY' END,
@@ -87,47 +125,51 @@ const tableLines = (sql: SqlClient.SqlClient) => sql<Table>`
     ORDER BY attribute.attnum
   ) || ARRAY(
     SELECT format('CONSTRAINT %I %s', constrained.conname, pg_get_constraintdef(constrained.oid))
-    FROM pg_constraint constrained WHERE constrained.conrelid = class.oid AND constrained.contype NOT IN ('n', 'f')
-    ORDER BY constrained.contype = 'p' DESC, constrained.conname COLLATE "C"
-  ) AS lines
+    FROM pg_constraint constrained WHERE constrained.conrelid = class.oid AND constrained.contype <> 'n'
+    ORDER BY constrained.contype = 'p' DESC, constrained.contype = 'f' DESC, constrained.conname COLLATE "C"
+  ), E',\\n  '), ' WITH (' || array_to_string(class.reloptions, ', ') || ')') AS definition
   FROM pg_class class WHERE class.relnamespace = 'public'::regnamespace AND class.relkind = 'r'
   ORDER BY class.relname COLLATE "C"`
 
-const columnLines = (sql: SqlClient.SqlClient) => sql<{ definition: string }>`
-  SELECT format('ALTER TABLE %I ALTER COLUMN %I SET (%s)', class.relname, attribute.attname, array_to_string(attribute.attoptions, ', '))
-    AS definition
-  FROM pg_attribute attribute JOIN pg_class class ON class.oid = attribute.attrelid
-  WHERE class.relnamespace = 'public'::regnamespace AND class.relkind = 'r' AND attribute.attoptions IS NOT NULL
-  ORDER BY class.relname COLLATE "C", attribute.attnum`
+/**
+ * What stands beside a table, view or function: comments, options of columns, indexes but those of constraints, and triggers
+ * beside the function that they run.
+ */
+const detailLines = (sql: SqlClient.SqlClient) => sql<{ owner: string; definition: string }>`
+  SELECT owner, definition FROM (
+    SELECT 1 AS part, relname AS owner, '' AS name, format('COMMENT ON %s %I IS %L;',
+      CASE relkind WHEN 'v' THEN 'VIEW' ELSE 'TABLE' END, relname, obj_description(oid, 'pg_class')) AS definition
+    FROM pg_class
+    WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'v') AND obj_description(oid, 'pg_class') IS NOT NULL
+    UNION ALL
+    SELECT 2, relname, attname, format('ALTER TABLE %I ALTER COLUMN %I SET (%s);', relname, attname, array_to_string(attoptions, ', '))
+    FROM pg_attribute JOIN pg_class class ON class.oid = attrelid
+    WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' AND attnum > 0 AND attoptions IS NOT NULL
+    UNION ALL
+    SELECT 3, relname, attname, format('ALTER TABLE %I ALTER COLUMN %I SET STORAGE %s;', relname, attname,
+      CASE attstorage WHEN 'p' THEN 'PLAIN' WHEN 'e' THEN 'EXTERNAL' WHEN 'm' THEN 'MAIN' ELSE 'EXTENDED' END)
+    FROM pg_attribute JOIN pg_class class ON class.oid = attrelid JOIN pg_type kind ON kind.oid = atttypid
+    WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' AND attnum > 0 AND attstorage <> typstorage
+    UNION ALL
+    SELECT 4, class.relname, named.relname, replace(pg_get_indexdef(entry.indexrelid), ' ON public.', ' ON ') || ';'
+    FROM pg_index entry JOIN pg_class class ON class.oid = entry.indrelid JOIN pg_class named ON named.oid = entry.indexrelid
+    WHERE class.relnamespace = 'public'::regnamespace
+      AND NOT EXISTS (SELECT FROM pg_constraint owner WHERE owner.conindid = entry.indexrelid AND owner.contype IN ('p', 'u', 'x'))
+    UNION ALL
+    SELECT 5, proname, tgname, replace(pg_get_triggerdef(trigger.oid), ' ON public.', ' ON ') || ';'
+    FROM pg_trigger trigger JOIN pg_proc routine ON routine.oid = tgfoid WHERE NOT tgisinternal
+  ) AS details
+  ORDER BY part, name COLLATE "C"`
 
-const foreignKeyLines = (sql: SqlClient.SqlClient) => sql<{ definition: string }>`
-  SELECT format('ALTER TABLE %I ADD CONSTRAINT %I %s', class.relname, constrained.conname, pg_get_constraintdef(constrained.oid))
-    AS definition
-  FROM pg_constraint constrained JOIN pg_class class ON class.oid = constrained.conrelid
-  WHERE class.relnamespace = 'public'::regnamespace AND constrained.contype = 'f'
-  ORDER BY class.relname COLLATE "C", constrained.conname COLLATE "C"`
-
-// The index of a key is made by its constraint.
-const indexLines = (sql: SqlClient.SqlClient) => sql<{ table: string; definition: string }>`
-  SELECT quote_ident(class.relname) AS "table",
-    replace(pg_get_indexdef(entry.indexrelid), ' ON public.', ' ON ') AS definition
-  FROM pg_index entry JOIN pg_class class ON class.oid = entry.indrelid JOIN pg_class named ON named.oid = entry.indexrelid
-  WHERE class.relnamespace = 'public'::regnamespace
-    AND NOT EXISTS (SELECT FROM pg_constraint owner WHERE owner.conindid = entry.indexrelid AND owner.contype IN ('p', 'u', 'x'))
-  ORDER BY class.relname COLLATE "C", named.relname COLLATE "C"`
-
-// What an extension brought along is part of that.
-const functionLines = (sql: SqlClient.SqlClient) => sql<{ definition: string }>`
-  SELECT replace(pg_get_functiondef(oid), 'CREATE OR REPLACE FUNCTION public.', 'CREATE FUNCTION ') AS definition
+// Functions that an extension created are part of the extension.
+const functionLines = (sql: SqlClient.SqlClient) => sql<Named>`
+  SELECT proname AS name,
+    rtrim(replace(pg_get_functiondef(oid), 'CREATE OR REPLACE FUNCTION public.', 'CREATE FUNCTION '), E'\\n') || ';' AS definition
   FROM pg_proc routine
   WHERE pronamespace = 'public'::regnamespace AND prokind = 'f'
     AND NOT EXISTS (SELECT FROM pg_depend WHERE objid = routine.oid AND deptype = 'e')
   ORDER BY proname COLLATE "C"`
 
-const viewLines = (sql: SqlClient.SqlClient) => sql<{ definition: string }>`
-  SELECT format('CREATE VIEW %I AS%s%s', relname, chr(10), pg_get_viewdef(oid)) AS definition
+const viewLines = (sql: SqlClient.SqlClient) => sql<Named>`
+  SELECT relname AS name, format(E'CREATE VIEW %I AS\\n%s', relname, pg_get_viewdef(oid)) AS definition
   FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind = 'v' ORDER BY relname COLLATE "C"`
-
-const triggerLines = (sql: SqlClient.SqlClient) => sql<{ definition: string }>`
-  SELECT replace(pg_get_triggerdef(oid), ' ON public.', ' ON ') AS definition FROM pg_trigger WHERE NOT tgisinternal
-  ORDER BY tgname COLLATE "C"`

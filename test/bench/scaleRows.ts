@@ -7,7 +7,7 @@ import { Effect } from "effect"
 import type { SqlError } from "effect/sql"
 import { happenings } from "./scaleEvents.ts"
 import { chance, created, id, instant, type Statement } from "./scaleValues.ts"
-import { untriggered } from "./untriggered.ts"
+import { restateLicenses } from "./untriggered.ts"
 
 export interface Sizes {
   readonly products: number
@@ -72,7 +72,7 @@ export const fill = Effect.fnUntraced(function* (
     const [row] = yield* values(`SELECT count(*)::int4 FROM ${table}`)
     yield* say(`${table}: ${row?.[0]} rows`)
   }
-  for (const statement of untriggered) yield* values(statement)
+  yield* values(restateLicenses)
   yield* values(`UPDATE event_sequence SET last = last + ${sizes.events}, refusals_last = ${sizes.others},
     ledger_last = (SELECT count(*) FROM usage_ledger)`)
   yield* values("UPDATE usage_rollup_progress SET sequence = (SELECT count(*) FROM usage_ledger)")

@@ -52,7 +52,7 @@ const consumed = Effect.fnUntraced(function* (licenseKey: string, request: strin
   assertAnswered(yield* send({ method: "POST", path: "/api/v1/license/consume", headers, body: payload }), 200)
 })
 
-/** What a node of the version before writes for a consumption: a row of the ledger, and an event that it is not. */
+/** A consumption as early versions wrote it: a row of the ledger, and an event that it is not. */
 const consumedBefore = Effect.fnUntraced(function* (license: string, eventId: string, metadata: object) {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql<{ readonly sequence: number; readonly queued: number }>`
@@ -65,7 +65,7 @@ const consumedBefore = Effect.fnUntraced(function* (license: string, eventId: st
       SELECT ledger_base + 1, ${license}, 'feat_before', 'consume', ${eventId}, 1, 1, NULL, 'dev_before', 'license', ${license},
         'req_before', now() FROM counter
     ), event AS (
-      INSERT INTO events
+      INSERT INTO event_log
         (sequence, event_type, actor_type, actor_id, resource_type, resource_id, ip_address, metadata, created_at)
       SELECT counter.base + generate_series(1, 1), unnest(ARRAY['usage.consumed']), unnest(ARRAY['license']),
         unnest(ARRAY[${license}]), unnest(ARRAY['license']), unnest(ARRAY[${license}]), unnest(ARRAY[NULL]),
@@ -206,7 +206,7 @@ layer(layerService({ trustedProxies: [loopback] }), { timeout: 60_000 })("The ev
     })
   )
 
-  it.effect("stands once in every list, also where a node of the version before has written it", () =>
+  it.effect("stands once in every list, also where an early version has written it", () =>
     Effect.gen(function* () {
       const receiver = yield* makeReceiver
       const { send } = yield* TestServer

@@ -1,13 +1,15 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
+import { Workers } from "../../src/workers/Workers.ts"
+import { layerService } from "../support/Deliveries.ts"
 import { assertAnswered, assertRefused } from "../support/Envelopes.ts"
 import { TestServer } from "../support/TestServer.ts"
 
 layer(TestServer.layer)("The operator's view over HTTP", (it) => {
   it.effect("sums up what there is", () =>
     Effect.gen(function* () {
-      const { client } = yield* TestServer
+      const { advance, client } = yield* TestServer
       const before = yield* client.ops.summary()
       assert.strictEqual(before.licenses.total, 0)
       const product = yield* client.products.create({ payload: { name: "P", code: "p" } })
@@ -25,6 +27,8 @@ layer(TestServer.layer)("The operator's view over HTTP", (it) => {
       const application = yield* connect({ licenseKey: second!.license_key })
       yield* application.runtime.activate({ payload: { fingerprint: "one" } })
       yield* application.runtime.checkout({ payload: { fingerprint: "two" } })
+      // No worker counts here: a reader does, once what was counted is this old.
+      yield* advance(180)
       const { licenses, devices, leases, products, customers, event_sequence } = yield* client.ops.summary()
       assert.deepInclude(licenses, { total: 3, active: 2, suspended: 1, revoked: 0 })
       assert.deepInclude(devices, { total: 2, active: 2 })
@@ -87,6 +91,19 @@ layer(TestServer.layer)("The operator's view over HTTP", (it) => {
           assert.strictEqual(outcome, admitted ? "answered" : "TOKEN_SCOPE_DENIED")
         }
       }
+    })
+  )
+})
+
+layer(layerService())("The operator's view beside the workers", (it) => {
+  it.effect("shows what the worker has counted", () =>
+    Effect.gen(function* () {
+      const { client } = yield* TestServer
+      const { wake } = yield* Workers
+      assert.strictEqual((yield* client.ops.summary()).products, 0)
+      yield* client.products.create({ payload: { name: "P", code: "p" } })
+      yield* wake("counts")
+      yield* client.ops.summary().pipe(Effect.repeat({ until: ({ products }) => products === 1 }))
     })
   )
 })

@@ -1,10 +1,31 @@
+import { readFileSync } from "node:fs"
+import { fileURLToPath } from "node:url"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Exit } from "effect"
 import { SqlClient } from "effect/sql"
 import { schemaText } from "../../src/postgres/SchemaText.ts"
 import { Database } from "../support/Database.ts"
 
+const initial = fileURLToPath(new URL("../../schema/migrations/0001_initial.sql", import.meta.url))
+
+/** The tables that a text creates, in its order. */
+const createdIn = (text: string) => Array.from(text.matchAll(/^CREATE TABLE (\w+) \(/gm), ([, table]) => table)
+
 layer(Database.layer)("the schema as text", (it) => {
+  it.effect("has the tables in the order of the first migration, each with a comment and in a group", () =>
+    Effect.gen(function* () {
+      const text = yield* schemaText()
+      const tables = createdIn(text)
+      const first = createdIn(readFileSync(initial, "utf8"))
+      assert.deepStrictEqual(
+        tables.filter((table) => first.includes(table)),
+        first
+      )
+      for (const table of tables) assert.include(text, `COMMENT ON TABLE ${table} IS '`)
+      assert.notInclude(text, "\n-- Others\n")
+    })
+  )
+
   it.effect("rebuilds the same schema when it is run", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
@@ -38,11 +59,43 @@ CREATE INDEX aa_sample_n ON aa_sample USING btree (n DESC) WHERE (n > 5);`
     })
   )
 
-  it.effect("fails on an object that it cannot show", () =>
+  it.effect("shows comments, column options and storage, and the function of a trigger, of a table in no group", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      yield* sql`CREATE MATERIALIZED VIEW hidden AS SELECT 1 AS one`
-      assert.isTrue(Exit.hasDies(yield* Effect.exit(schemaText())))
+      yield* sql`CREATE TABLE bb_sample (name text)`
+      yield* sql`COMMENT ON TABLE bb_sample IS 'It''s a sample.'`
+      yield* sql`ALTER TABLE bb_sample ALTER COLUMN name SET (n_distinct = 1)`
+      yield* sql`ALTER TABLE bb_sample ALTER COLUMN name SET STORAGE EXTERNAL`
+      yield* sql`CREATE TRIGGER bb_kept AFTER INSERT ON bb_sample FOR EACH ROW EXECUTE FUNCTION keep_license_state()`
+      const text = yield* schemaText()
+      assert.include(
+        text.slice(text.indexOf("\n-- Others\n")),
+        `CREATE TABLE bb_sample (
+  name text
+);
+COMMENT ON TABLE bb_sample IS 'It''s a sample.';
+ALTER TABLE bb_sample ALTER COLUMN name SET (n_distinct=1);
+ALTER TABLE bb_sample ALTER COLUMN name SET STORAGE EXTERNAL;`
+      )
+      assert.include(text, "\nCREATE TRIGGER bb_kept AFTER INSERT ON bb_sample FOR EACH ROW EXECUTE FUNCTION")
+      yield* sql`DROP TABLE bb_sample`
+    })
+  )
+
+  it.effect("fails on objects that it cannot show", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      for (const hidden of [
+        sql`CREATE MATERIALIZED VIEW hidden AS SELECT 1 AS one`,
+        sql`COMMENT ON COLUMN licenses.id IS 'hidden'`,
+        sql`COMMENT ON FUNCTION license_notice IS 'hidden'`,
+        sql`CREATE FUNCTION search_text(hidden text) RETURNS text LANGUAGE sql AS 'SELECT hidden'`
+      ]) {
+        const shown = sql.withTransaction(
+          hidden.pipe(Effect.andThen(schemaText()), Effect.exit, Effect.flatMap(Effect.fail))
+        )
+        assert.isTrue(Exit.hasDies(yield* Effect.flip(shown as Effect.Effect<never, Exit.Exit<string>>)))
+      }
     })
   )
 })

@@ -65,7 +65,7 @@ export const prepare = Effect.gen(function* () {
   for (const statement of watch.split(/;\n(?= {2}CREATE|$)/)) yield* sql.unsafe(statement)
 })
 
-const tables = `simulation_changes, kept_counts, idempotent_answers, webhook_deliveries, webhook_endpoints, event_log, usage_ledger,
+const tables = `simulation_changes, idempotent_answers, webhook_deliveries, webhook_endpoints, event_log, usage_ledger,
   leases, devices, license_features, license_states, licenses, orders, customers, product_versions, features, policies, products`
 
 /** Empties the database and fills it with what a plan begins with. */

@@ -71,15 +71,3 @@ export const fillDevices = Effect.fnUntraced(function* ({ license }: Made, count
   yield* sql`
     UPDATE licenses SET active_device_count = ${count / 5}, revision = revision + 1 WHERE id = ${license}`
 })
-
-/** Of the counts of licenses and devices by status that are kept while they change, those that counting does not give. */
-export const wrongCounts = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
-  return yield* sql`
-    WITH kept AS (SELECT name, sum(delta)::bigint AS count FROM kept_counts GROUP BY name), counted AS (
-      SELECT 'licenses.' || status AS name, count(*) AS count FROM licenses GROUP BY status
-      UNION ALL SELECT 'devices.' || status, count(*) FROM devices GROUP BY status
-    )
-    SELECT name, kept.count AS kept, counted.count AS counted FROM kept FULL JOIN counted USING (name)
-    WHERE name ~ '^(licenses|devices)[.]' AND coalesce(kept.count, 0) <> coalesce(counted.count, 0)`
-})

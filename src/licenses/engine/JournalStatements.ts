@@ -3,9 +3,7 @@ import { Effect } from "effect"
 import type { SqlClient, SqlError } from "effect/sql"
 import { isUsage } from "../../events/EventLog.ts"
 import { columns } from "../../postgres/Parameters.ts"
-import type { DeviceStatus } from "../model/Device.ts"
 import type { Assignment, DeviceRecord, LeaseRecord } from "../model/LicenseRecords.ts"
-import { isResettable } from "../rules/DeviceTransitions.ts"
 import { resettableListStatuses } from "./LicenseRows.ts"
 import type { PendingChanges } from "./PendingChanges.ts"
 
@@ -26,7 +24,7 @@ const unlessEmpty = (rows: ReadonlyArray<unknown>, statement: () => Statement): 
 
 /** All rows of the drafts but answers and events, in the order in which they have to be written. */
 export const rowsOf = (sql: SqlClient.SqlClient, drafts: Drafts): ReadonlyArray<Statement> =>
-  [profiles, othersReset, devices, recounted, counts, assignments, removedAssignments, leases, seen].flatMap((write) =>
+  [profiles, othersReset, devices, counts, assignments, removedAssignments, leases, seen].flatMap((write) =>
     write(sql, drafts)
   )
 
@@ -68,10 +66,7 @@ const profiles = (sql: SqlClient.SqlClient, drafts: Drafts) => {
 
 type Owned<A> = A & { readonly license_id: string }
 
-/**
- * When a device was heard of never goes back: another node may have noted that since, which raises no revision. The rows of one
- * statement are counted by `recounted`, and not one by one by the triggers of the table.
- */
+/** When a device was heard of never goes back: another node may have noted that since, which raises no revision. */
 const devices = (sql: SqlClient.SqlClient, drafts: Drafts) => {
   const rows: ReadonlyArray<Owned<DeviceRecord>> = owned(drafts, (draft) => draft.changedDevices.values())
   const text = (column: keyof DeviceRecord & string) =>
@@ -91,40 +86,12 @@ const devices = (sql: SqlClient.SqlClient, drafts: Drafts) => {
         ${text("status")}, unnest(${columns.bool(rows.map((row) => row.holds_slot))}), ${instants("activated_at")},
         ${instants("first_seen_at")}, ${instants("last_seen_at")}, ${instants("last_validated_at")},
         unnest(${columns.jsonb(rows.map((row) => row.metadata))}), ${instants("created_at")}, ${instants("updated_at")}
-      FROM (SELECT set_config('licensing.devices_counted', 'on', true)) AS counted
       ON CONFLICT (id) DO UPDATE SET hostname = excluded.hostname, os = excluded.os, ip_address = excluded.ip_address,
         is_vm = excluded.is_vm, status = excluded.status, holds_slot = excluded.holds_slot,
         activated_at = excluded.activated_at, last_seen_at = GREATEST(devices.last_seen_at, excluded.last_seen_at),
         last_validated_at = GREATEST(devices.last_validated_at, excluded.last_validated_at), metadata = excluded.metadata,
         updated_at = excluded.updated_at`
   )
-}
-
-/** How many devices more or fewer there are in each state. A seat that is given back mostly makes up for one that is taken. */
-const recounted = (sql: SqlClient.SqlClient, drafts: Drafts) => {
-  const deltas = new Map<string, number>()
-  const count = (status: DeviceStatus, delta: number) => deltas.set(status, (deltas.get(status) ?? 0) + delta)
-  for (const draft of drafts) {
-    for (const device of draft.changedDevices.values()) {
-      const before = storedStatus(draft, device)
-      if (before !== undefined) count(before, -1)
-      count(device.status, 1)
-    }
-  }
-  const rows = Array.from(deltas).filter(([, delta]) => delta !== 0)
-  return unlessEmpty(
-    rows,
-    () => sql`
-      INSERT INTO kept_counts SELECT 'devices.' || unnest(${columns.text(rows.map(([status]) => status))}),
-        unnest(${columns.int8(rows.map(([, delta]) => delta))})`
-  )
-}
-
-/** The status of a device as it is written at this point of the transaction; none, where it is new. */
-const storedStatus = ({ base, othersResetAt }: PendingChanges, { id }: DeviceRecord): DeviceStatus | undefined => {
-  const key = base.deviceKeys.get(id)
-  const known = key === undefined ? undefined : base.devices.get(key)
-  return known !== undefined && othersResetAt !== undefined && isResettable(known) ? "reset" : known?.status
 }
 
 /**

@@ -137,13 +137,6 @@ const writeMoves = (sql: SqlClient.SqlClient, unordered: ReadonlyArray<DueLicens
   const now = instant(nowMillis)
   const rows = byId(unordered)
   const statuses = rows.map((row) => statusByClock(row, row, nowMillis))
-  const counts = new Map<string, number>()
-  const count = (status: LicenseStatus, delta: number) =>
-    counts.set(`licenses.${status}`, (counts.get(`licenses.${status}`) ?? 0) + delta)
-  for (const [index, { status }] of rows.entries()) {
-    count(status, -1)
-    count(statuses[index]!, 1)
-  }
   const policies = new Map(rows.map((row) => [`${row.policy_id} ${row.policy_revision}`, row]))
   const decided = sql`unnest(${columns.text(rows.map((row) => row.id))}) AS id,
     unnest(${columns.int8(rows.map((row) => row.revision))}) AS revision,
@@ -155,9 +148,7 @@ const writeMoves = (sql: SqlClient.SqlClient, unordered: ReadonlyArray<DueLicens
       decided,
       sql`TRUE`,
       sql`status = decided.status, entitlement_counter = l.entitlement_counter + decided.moves, revision = l.revision + 1`
-    )}, counted AS (
-      INSERT INTO kept_counts SELECT unnest(${columns.text(Array.from(counts.keys()))}), unnest(${columns.int8(Array.from(counts.values()))})
-    ), ended AS (
+    )}, ended AS (
       UPDATE leases SET status = 'ended', ended_at = ${now} WHERE id = ANY(ARRAY(
         SELECT live.id FROM written JOIN policies p ON p.id = written.policy_id CROSS JOIN LATERAL (
           SELECT id FROM leases

@@ -20,7 +20,7 @@ import { columns } from "../../../src/postgres/Parameters.ts"
 import { Database } from "../../support/Database.ts"
 import { type Made, makeLicense, makeNode } from "../../support/Nodes.ts"
 import { checkoutOf, eventCounts, fillLeases, leaseOf, leaseStates } from "../../support/StoredLeases.ts"
-import { requestOf, stored, wrongCounts } from "../../support/StoredLicenses.ts"
+import { requestOf, stored } from "../../support/StoredLicenses.ts"
 
 type License = Effect.Success<ReturnType<typeof makeLicense>>
 type Node = LicenseActors["Service"]
@@ -199,7 +199,6 @@ layer(Database.layer, { timeout: 120_000 })("a license with very many devices", 
             seen.add(typeof small === "string" ? small : step.does)
           }
           assert.deepStrictEqual(yield* left(many), yield* left(few), `run ${run}`)
-          assert.deepStrictEqual(yield* wrongCounts, [], `run ${run}`)
         }
         for (const outcome of ["FLOATING_LIMIT_REACHED", "LEASE_EXPIRED", "LEASE_NOT_ACTIVE", "HEARTBEAT_OVERDUE"])
           assert.include(Array.from(seen), outcome)

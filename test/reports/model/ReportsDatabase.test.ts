@@ -47,17 +47,17 @@ layer(Database.layer)("The connections of reports", (it) => {
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const reports = yield* build({})
-      const count = reports.sql<{ count: number }>`SELECT count(*) AS count FROM kept_counts`
+      const count = reports.sql<{ count: number }>`SELECT count(*) AS count FROM journals`
       const [before, after] = yield* reports.snapshot(
         Effect.gen(function* () {
           const [first] = yield* count
-          yield* sql`INSERT INTO kept_counts VALUES ('test', 1)`
+          yield* sql`INSERT INTO journals VALUES ('test', 1, now())`
           const [second] = yield* count
           return [first?.count, second?.count]
         })
       )
       assert.strictEqual(before, after)
-      const written = yield* Effect.exit(reports.snapshot(reports.sql`DELETE FROM kept_counts`))
+      const written = yield* Effect.exit(reports.snapshot(reports.sql`DELETE FROM journals`))
       assert.strictEqual(written._tag, "Failure")
     })
   )
