@@ -38,7 +38,6 @@ import { Features } from "./features/Features.ts"
 import { FeaturesHttp } from "./features/Http.ts"
 import { makeAnswering } from "./http/Answering.ts"
 import { makeAnswers } from "./http/Answers.ts"
-import { carryingLittle } from "./http/Carried.ts"
 import { makeDirect } from "./http/Direct.ts"
 import * as Listener from "./http/Listener.ts"
 import { Routes } from "./http/Routes.ts"
@@ -144,7 +143,7 @@ const serving = Layer.effectDiscard(
     const shutdown = yield* Shutdown
     const { putInFront } = yield* Listener.Requests
     const direct = yield* makeDirect(answers, yield* makeDirectOperations)
-    yield* carryingLittle(server.serve(answering(router.asHttpEffect())))
+    yield* server.serve(answering(router.asHttpEffect()))
     putInFront(direct)
     // The last to be added is the first to run: requests are served until the notice is over.
     yield* Effect.addFinalizer(() => shutdown.announce)
