@@ -16,7 +16,6 @@ import type {
 } from "./LicenseState.ts"
 import { accessEndsAt, heartbeatDueAt } from "./Lifecycle.ts"
 import { LiveLeases } from "./LiveLeases.ts"
-import { put } from "./SmallMap.ts"
 
 /** Devices that an idle actor keeps in memory; beyond, the least recently written are read again when needed. */
 const devicesMax = 1024
@@ -36,7 +35,7 @@ export class LicenseState {
   readonly policy: PolicyRecord
   readonly catalogRevision: number
   /** By feature code, in its order. */
-  assignments: ReadonlyMap<string, Assignment>
+  assignments: Map<string, Assignment>
   private listed: ReadonlyArray<Assignment> | undefined
   /** What was made of the assignments as they are. */
   kept: KeptViews = {}
@@ -157,7 +156,7 @@ export class LicenseState {
     const changed = Array.from(draft.changedAssignments.values())
     // Most only count: they stay in their places, for sorting two hundred again took as long as the rest of a consumption.
     if (draft.removedAssignments.size === 0 && changed.every((row) => this.holdsPlaceOf(row)))
-      for (const row of changed) this.assignments = put(this.assignments, row.feature_code, row)
+      for (const row of changed) this.assignments.set(row.feature_code, row)
     else this.assignments = sortedByCode(draft.assignments)
   }
 
@@ -185,7 +184,7 @@ export class LicenseState {
 export const isActiveContainer = ({ binding_kind, holds_slot, status }: DeviceRecord): boolean =>
   binding_kind === "container" && holds_slot && status === "active"
 
-export const sortedByCode = (assignments: ReadonlyArray<Assignment>): ReadonlyMap<string, Assignment> =>
+export const sortedByCode = (assignments: ReadonlyArray<Assignment>): Map<string, Assignment> =>
   new Map(
     assignments
       .toSorted((a, b) => (a.feature_code < b.feature_code ? -1 : 1))

@@ -6,7 +6,6 @@ import type { LicenseState } from "./CommittedState.ts"
 import type { Needs, Rule } from "./LicenseCommand.ts"
 import type { Lookups } from "./LicenseLookups.ts"
 import type { CountedUsage, DeviceRecord, FeatureRecord, LeaseRecord, LinkRecord, Revisions } from "./LicenseState.ts"
-import { noEntries, put } from "./SmallMap.ts"
 
 /** What was looked up for the commands of a round, beyond what the state holds. */
 export interface Knowledge {
@@ -26,16 +25,26 @@ export interface Knowledge {
   readonly holds?: boolean
 }
 
-type Found = { -readonly [K in keyof Knowledge]: Knowledge[K] }
+interface Found extends Knowledge {
+  readonly counted: Map<string, CountedUsage>
+  readonly features: Map<string, FeatureRecord>
+  versions: Knowledge["versions"]
+  readonly endedLeases: Map<string, LeaseRecord>
+  links: Knowledge["links"]
+  otherResettable: number
+  holds?: boolean
+}
 
-export const nothing: Knowledge = {
-  counted: noEntries(),
-  features: noEntries(),
+const emptyFound = (): Found => ({
+  counted: new Map(),
+  features: new Map(),
   versions: undefined,
-  endedLeases: noEntries(),
+  endedLeases: new Map(),
   links: [],
   otherResettable: 0
-}
+})
+
+export const nothing: Knowledge = emptyFound()
 
 interface Asked {
   readonly rule: Rule<unknown, unknown, Code>
@@ -65,7 +74,7 @@ export const missingKnowledge = (
   now: number,
   certain: boolean
 ): Effect.Effect<Knowledge> | undefined => {
-  const found: Found = { ...nothing }
+  const found = emptyFound()
   const fetches: Array<Effect.Effect<void>> = []
   const sights: Array<Revisions> = []
   const needed: Array<Needs> = []
@@ -186,12 +195,12 @@ const addFetches = (
     fetch(lookups.deviceById(licenseId, deviceId), (held) => state.learn(held))
   if (eventId !== undefined && certain) {
     fetch(lookups.counted({ licenseId, eventId }), (counted) => {
-      found.counted = put(found.counted, eventId, counted)
+      found.counted.set(eventId, counted)
     })
   }
   if (featureId !== undefined) {
     fetch(lookups.feature(featureId), (feature) => {
-      found.features = put(found.features, featureId, feature)
+      found.features.set(featureId, feature)
     })
   }
   if (leaseToken !== undefined && state.leases.byToken(leaseToken) === undefined) {
@@ -199,8 +208,7 @@ const addFetches = (
       sights.push(asOf)
       for (const one of held) {
         state.learn(one)
-        if (one.lease !== undefined && one.lease.status !== "live")
-          found.endedLeases = put(found.endedLeases, leaseToken, one.lease)
+        if (one.lease !== undefined && one.lease.status !== "live") found.endedLeases.set(leaseToken, one.lease)
       }
     })
   }
