@@ -4,7 +4,6 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Effect, FileSystem, Layer, type Redacted } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { Identifiers } from "./api/Identifier.ts"
-import * as JsonNames from "./api/JsonNames.ts"
 import { Settings } from "./Config.ts"
 import { EmbeddedPostgres } from "./postgres/EmbeddedPostgres.ts"
 import { Migrations } from "./postgres/Migrations.ts"
@@ -45,7 +44,7 @@ const randomness = Identifiers.layer.pipe(Layer.provideMerge(SecureRandom.layerW
 
 /** The same over any database and master key. */
 export const over = <A, E, R>(stores: Layer.Layer<A, E, R>) =>
-  KeyRing.layer.pipe(Layer.provideMerge(stores), Layer.provideMerge(randomness), Layer.provideMerge(JsonNames.layer))
+  KeyRing.layer.pipe(Layer.provideMerge(stores), Layer.provideMerge(randomness))
 
 // The key comes first: a database is never made without one.
 const stores = (embedded: typeof EmbeddedPostgres.layer) => Layer.provideMerge(database(embedded), masterKey)
