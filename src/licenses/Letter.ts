@@ -14,11 +14,41 @@ export interface Letter {
   readonly resume: (answer: Answer) => void
   readonly begin: (reply: unknown) => unknown
   /** Of a request with an Idempotency-Key: words its answer before the commit, so that the two are written together. */
-  readonly keep?: (reply: unknown) => Effect.Effect<{ readonly value: unknown; readonly row: AnswerRow }>
+  readonly keep?: (begun: unknown) => Effect.Effect<Kept<unknown>>
   readonly committed?: () => void
 }
 
 export type Answer = Exit.Exit<unknown, Refusal>
+
+interface Kept<A> {
+  readonly value: A
+  readonly row: AnswerRow
+}
+
+type Resume<A, C extends Code> = (answer: Exit.Exit<A, Refusal<C> | Refusal<"NOT_FOUND" | "NOT_READY">>) => void
+
+/** A letter with its own types: `A` is what `keep` makes of what was begun, or just that. */
+type TypedLetter<Command, Reply, C extends Code, Begun, A> = {
+  readonly rule: Rule<Command, Reply, C>
+  readonly command: Command
+  readonly origin: Origin
+  readonly begin: (reply: Reply) => Begun
+} & (
+  | { readonly resume: Resume<Begun, C>; readonly keep?: never }
+  | {
+      readonly resume: Resume<A, C>
+      readonly keep: (begun: Begun) => Effect.Effect<Kept<A>>
+      readonly committed: () => void
+    }
+)
+
+/**
+ * Hides a letter's types: a mailbox holds letters of all rules. The cast is safe because the members of a letter are only given
+ * what comes from one another: the rule its command, `begin` the rule's reply, `keep` what was begun, `resume` the last of these.
+ */
+export const letterOf = <Command, Reply, C extends Code, Begun, A>(
+  letter: TypedLetter<Command, Reply, C, Begun, A>
+): Letter => letter as unknown as Letter
 
 /** A letter's outcome: a refusal, or what the rule replies. */
 export type Decided = { readonly refusal: Refusal } | { readonly reply: unknown }
@@ -51,7 +81,7 @@ export const keepAnswers = Effect.fnUntraced(function* (
     const letter = letters[index]!
     if (letter.keep === undefined || isRefused(outcome)) answers.push(answerOf(letter, outcome))
     else {
-      const { value, row } = yield* letter.keep(outcome.reply)
+      const { value, row } = yield* letter.keep(letter.begin(outcome.reply))
       draft.answers.push(row)
       answers.push(Exit.succeed(value))
     }

@@ -15,6 +15,7 @@ import { presentedKey } from "../auth/PresentedKey.ts"
 import { RateLimits } from "../auth/RateLimits.ts"
 import { IsActivation } from "../auth/Runtime.ts"
 import type { Begun, Body, DirectOperation, Opened, Outcome } from "../http/Direct.ts"
+import { letterOf } from "../licenses/Letter.ts"
 import { LicenseActors } from "../licenses/LicenseActors.ts"
 import { type Signed, Signer, type Signing } from "../signing/Signer.ts"
 import { type Credential, makeOperations, type Operation } from "./Operations.ts"
@@ -53,20 +54,21 @@ export const makeDirectOperations = Effect.gen(function* () {
         // What stands around the signed text has one byte for each character.
         return { text, bytes: text.length + Buffer.byteLength(signed.bytes) - signed.bytes.length }
       }
-      actors.post(licenseId, {
-        rule: rule as never,
+      const letter = letterOf({
+        rule,
         command,
         origin: { actor_type: "license", actor_id: licenseId, request_id: requestId, ip_address: clientAddress },
         begin,
-        resume: (reply) => {
-          if (Exit.isSuccess(reply)) (reply.value as Signing)((exit) => answer(Exit.map(exit, bodyOf)))
+        resume: (begun) => {
+          if (Exit.isSuccess(begun)) begun.value((exit) => answer(Exit.map(exit, bodyOf)))
           else {
-            const refusal = Cause.findErrorOption(reply.cause)
+            const refusal = Cause.findErrorOption(begun.cause)
             if (Option.isSome(refusal)) refused(credential, about, refusal.value, answer)
-            else answer(Exit.failCause(reply.cause))
+            else answer(Exit.failCause(begun.cause))
           }
         }
       })
+      actors.post(licenseId, letter)
     }
 
     const opened =
