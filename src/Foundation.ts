@@ -5,7 +5,6 @@ import { Effect, FileSystem, Layer, type Redacted } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { Identifiers } from "./api/Identifier.ts"
 import { Settings } from "./config/Config.ts"
-import * as JsonNames from "./http/JsonNames.ts"
 import { EmbeddedPostgres } from "./postgres/EmbeddedPostgres.ts"
 import { Migrations } from "./postgres/Migrations.ts"
 import { Postgres } from "./postgres/Postgres.ts"
@@ -45,7 +44,7 @@ const randomness = Identifiers.layer.pipe(Layer.provideMerge(SecureRandom.layerW
 
 /** The same over any database and master key. */
 export const over = <A, E, R>(stores: Layer.Layer<A, E, R>) =>
-  KeyRing.layer.pipe(Layer.provideMerge(stores), Layer.provideMerge(randomness), Layer.provideMerge(JsonNames.layer))
+  KeyRing.layer.pipe(Layer.provideMerge(stores), Layer.provideMerge(randomness))
 
 // The key comes first: a database is never made without one.
 const stores = (embedded: typeof EmbeddedPostgres.layer) => Layer.provideMerge(database(embedded), masterKey)

@@ -37,7 +37,6 @@ import { DocumentsHttp } from "./documents/Publishing.ts"
 import { EventLog } from "./events/EventLog.ts"
 import { Events } from "./events/Events.ts"
 import { EventsHttp } from "./events/Http.ts"
-import { carryingLittle } from "./http/Carried.ts"
 import * as Decoding from "./http/Decoding.ts"
 import { makeFastPath } from "./http/FastPath.ts"
 import * as Intake from "./http/Intake.ts"
@@ -144,7 +143,7 @@ const serving = Layer.effectDiscard(
     const shutdown = yield* Shutdown
     const { putInFront } = yield* Listener.Requests
     const direct = yield* makeFastPath(answers, yield* makeFastOperations)
-    yield* carryingLittle(server.serve(answering(router.asHttpEffect())))
+    yield* server.serve(answering(router.asHttpEffect()))
     putInFront(direct)
     // The last to be added is the first to run: requests are served until the notice is over.
     yield* Effect.addFinalizer(() => shutdown.announce)

@@ -9,11 +9,11 @@ import { Context, Effect, Layer, Option, Result, SchemaAST } from "effect"
 import { HttpRouter, HttpServerRequest } from "effect/http"
 import { type HttpApiEndpoint, HttpApiError, type HttpApiGroup } from "effect/http-api"
 import { type Refusal, refuse } from "../api/Failure.ts"
+import { bodyFault, type JsonFault, parseBody } from "../api/JsonText.ts"
 import { PathIds } from "../api/PathIds.ts"
 import { Decoding, PathTables } from "../api/Requests.ts"
 import { isStorable } from "../api/Text.ts"
 import { bytesOf } from "./Intake.ts"
-import { bodyFault, type JsonFault, parseBody } from "./JsonText.ts"
 import { bodyRefusal, queryRefusal } from "./RequestFaults.ts"
 
 type DecodingRefusal = Refusal<"INVALID_JSON" | "INVALID_QUERY" | "VALIDATION_ERROR" | "NOT_FOUND">

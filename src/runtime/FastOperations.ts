@@ -8,12 +8,13 @@ import { Api } from "../Api.ts"
 import type { Json } from "../api/CanonicalJson.ts"
 import type { Code } from "../api/ErrorCode.ts"
 import type { Refusal } from "../api/Failure.ts"
+import { bodyFault, parseBody } from "../api/JsonText.ts"
 import { metaOf } from "../api/Meta.ts"
 import { RequestContext } from "../api/RequestContext.ts"
 import { RateLimits } from "../auth/rateLimits/RateLimits.ts"
 import type { AdmittedRequest, Body, FastOperation, Outcome, StartedOperation } from "../http/FastPath.ts"
-import { bodyFault, parseBody } from "../http/JsonText.ts"
 import { LicenseActors } from "../licenses/engine/LicenseActors.ts"
+import { pendingCommand } from "../licenses/engine/PendingCommand.ts"
 import { type Signed, Signer, type Signing } from "../signing/Signer.ts"
 import { LicenseIdCache } from "./credentials/LicenseIdCache.ts"
 import { presentedKey } from "./credentials/PresentedKey.ts"
@@ -54,20 +55,21 @@ export const makeFastOperations = Effect.gen(function* () {
         // What stands around the signed text has one byte for each character.
         return { text, bytes: text.length + Buffer.byteLength(signed.bytes) - signed.bytes.length }
       }
-      actors.post(licenseId, {
-        rule: rule as never,
+      const letter = pendingCommand({
+        rule,
         command,
         origin: { actor_type: "license", actor_id: licenseId, request_id: requestId, ip_address: clientAddress },
         begin,
-        resume: (reply) => {
-          if (Exit.isSuccess(reply)) (reply.value as Signing)((exit) => answer(Exit.map(exit, bodyOf)))
+        resume: (begun) => {
+          if (Exit.isSuccess(begun)) begun.value((exit) => answer(Exit.map(exit, bodyOf)))
           else {
-            const refusal = Cause.findErrorOption(reply.cause)
+            const refusal = Cause.findErrorOption(begun.cause)
             if (Option.isSome(refusal)) refused(credential, about, refusal.value, answer)
-            else answer(Exit.failCause(reply.cause))
+            else answer(Exit.failCause(begun.cause))
           }
         }
       })
+      actors.post(licenseId, letter)
     }
 
     const opened =

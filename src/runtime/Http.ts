@@ -1,10 +1,8 @@
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { Api } from "../Api.ts"
-import { Decoding, Intake } from "../api/Requests.ts"
-import { Idempotency } from "../auth/idempotency/Idempotency.ts"
-import { carrying } from "../http/Carried.ts"
-import { LicenseCredential, RuntimeAuthorization } from "./credentials/RuntimeAuthorization.ts"
+
+import { LicenseCredential } from "./credentials/RuntimeAuthorization.ts"
 import { Runtime } from "./Runtime.ts"
 
 export const RuntimeHttp = HttpApiBuilder.group(
@@ -24,4 +22,4 @@ export const RuntimeHttp = HttpApiBuilder.group(
       checkin: ({ payload }) => Effect.flatMap(LicenseCredential, (license) => runtime.checkin(license, payload))
     })
   })
-).pipe(carrying(Runtime, Intake, Decoding, Idempotency, RuntimeAuthorization))
+)

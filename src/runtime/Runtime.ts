@@ -2,11 +2,11 @@
  * The runtime operations: a request becomes a command to the license's actor, its payload is signed, and the signed bytes
  * are sent as they are. An answer is written once and never serialised again.
  */
-import { Context, Effect, Layer } from "effect"
+import { Context, Effect, identity, Layer } from "effect"
 import { HttpServerResponse } from "effect/http"
 import type { Json } from "../api/CanonicalJson.ts"
 import type { Code } from "../api/ErrorCode.ts"
-import { isRefusal, type Refusal } from "../api/Failure.ts"
+import type { Refusal } from "../api/Failure.ts"
 import { currentMeta, type Meta } from "../api/Meta.ts"
 import { RequestContext } from "../api/RequestContext.ts"
 import { LicenseActors } from "../licenses/engine/LicenseActors.ts"
@@ -18,7 +18,7 @@ import { type Credential, makeOperations, type Operation } from "./Operations.ts
 
 type Answer<C extends Code> = Effect.Effect<
   HttpServerResponse.HttpServerResponse,
-  Refusal<Exclude<C, "NOT_FOUND"> | "LICENSE_KEY_INVALID" | "NOT_READY" | "VALIDATION_ERROR">
+  Refusal<Exclude<C, "NOT_FOUND">> | Refusal<"LICENSE_KEY_INVALID" | "NOT_READY" | "VALIDATION_ERROR">
 >
 type Operations = Effect.Success<typeof makeOperations>
 type Asking<O> = O extends {
@@ -51,7 +51,7 @@ export class Runtime extends Context.Service<
       const asking = <Request, Command, Payload, C extends Code>(
         { rule, commandOf, answered }: Operation<Request, Command, Payload, C>,
         ask = (credential: Credential, command: Command): Asked<C> =>
-          actors.ask(credential.licenseId, rule, command, answer, begin)
+          actors.askWith(credential.licenseId, rule, command, begin, answer)
       ) => {
         const told = (credential: Credential) => (response: HttpServerResponse.HttpServerResponse) => {
           answered?.(credential)
@@ -69,7 +69,7 @@ export class Runtime extends Context.Service<
       const issued = asking(offline, (credential, command) => {
         const seal = (payload: object) =>
           Effect.flatMap(envelope.seal(credential.licenseKey(), payload as Json), (sealed) => answer(begin(sealed)))
-        return actors.ask(credential.licenseId, offline.rule, command, seal)
+        return actors.askWith(credential.licenseId, offline.rule, command, identity, seal)
       })
       const { activate, validate, check, consume, deactivate, checkout, heartbeat, checkin } = others
       return Runtime.of({
@@ -98,6 +98,7 @@ type Asked<C extends Code> = Effect.Effect<
 
 /** A license that is gone has no key any more. */
 const asRuntime = <C extends Code>(asked: Asked<C>): Answer<C> =>
-  Effect.mapError(asked, (refusal) =>
-    isRefusal(refusal) && refusal.code === "NOT_FOUND" ? unknownKey : refusal
-  ) as never
+  Effect.mapError(asked, (refusal) => (isFound<C>(refusal) ? refusal : unknownKey))
+
+const isFound = <C extends Code>(refusal: Refusal): refusal is Refusal<Exclude<C, "NOT_FOUND">> =>
+  refusal.code !== "NOT_FOUND"

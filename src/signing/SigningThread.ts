@@ -1,145 +1,127 @@
 /**
- * Signs on a thread of its own. Texts are handed over in shared memory, and a signature is looked for there when it is needed: mostly
- * after a commit, when it has long been made, so that neither thread is woken for a single one. Should the thread die or the
- * memory be full, Node's thread pool signs instead.
+ * Signs on a thread of its own. The texts of one turn of the event loop go to the thread in one message, and their signatures
+ * come back in one. If the thread ends or too many texts are in flight, Node's thread pool signs instead.
  */
-import { sign as nodeSign } from "node:crypto"
+import { type KeyObject, sign as nodeSign } from "node:crypto"
 import { Worker } from "node:worker_threads"
 import { Effect, Exit, FiberSet, type Scope } from "effect"
 import type { SigningKey } from "./SigningKey.ts"
-import { makeRing, type RingSize, RingWriter, ringSize } from "./SigningRing.ts"
 
 /**
- * Begins a signature over a text's UTF-8 and gives the function that waits for it: it calls back with base64 of the 64 bytes, at
- * once where they are there.
+ * Begins a signature over a text's UTF-8 and gives the function that waits for it: it calls back with base64 of the 64 bytes,
+ * at once if the signature has been made.
  */
 export type Sign = (key: SigningKey, text: string) => (settle: Settle) => void
 
 type Settle = (signature: Exit.Exit<string>) => void
 
-const thread = new URL("./SigningWorker.ts", import.meta.url)
+/** Texts to sign with one key. The thread answers each batch with its signatures as base64, in the same order. */
+export interface Batch {
+  readonly kid: string
+  /** Only in the first batch of a key. */
+  readonly privateKey: KeyObject | undefined
+  readonly texts: ReadonlyArray<string>
+}
+
+const workerScript = new URL("./SigningWorker.ts", import.meta.url)
+
+/** Far more texts than are signed while a batch of commands is committed. */
+const inFlightMax = 1024
 
 export const makeSigningThread = Effect.fnUntraced(function* (
-  script = thread,
-  size = ringSize
+  script = workerScript,
+  limit = inFlightMax
 ): Effect.fn.Return<Sign, never, Scope.Scope> {
   const fork = yield* FiberSet.makeRuntime<never>()
-  const ring = makeRing(size)
-  const worker = yield* startWorker(script, { memory: ring.memory, size })
-  const writer = new RingWriter(ring)
-  const numberOf = numbering(({ privateKey }) => worker.postMessage(privateKey))
-  const underway = new Map<number, Pending>()
-  let alive = true
-  let waking = false
-  let awaited: Array<Pending> = []
+  const worker = yield* startWorker(script)
+  const knownKeys = new Set<string>()
+  /** Texts that are not sent yet, all of one key. */
+  let gathered: Array<Pending> = []
+  /** Batches without an answer yet, oldest first. */
+  const sent: Array<ReadonlyArray<Pending>> = []
+  let inFlight = 0
+  let isAlive = true
 
-  /** Once for all texts of one turn of the event loop: a thread that is woken for each falls asleep after each. */
-  const wakeSoon = () => {
-    if (waking) return
-    waking = true
-    setImmediate(wake)
-  }
-  const wake = () => {
-    waking = false
-    writer.wake()
-  }
-
-  const look = () => {
-    if (!alive) return
-    writer.take((order, signature) => {
-      underway.get(order)!.settled = Exit.succeed(signature)
-      underway.delete(order)
-    })
+  const send = (): void => {
+    const key = gathered[0]?.key
+    if (key === undefined) return
+    const privateKey = knownKeys.has(key.kid) ? undefined : key.privateKey
+    knownKeys.add(key.kid)
+    worker.postMessage({ kid: key.kid, privateKey, texts: gathered.map(({ text }) => text) } satisfies Batch)
+    sent.push(gathered)
+    gathered = []
   }
 
-  /** The thread tells once for several: when the first that somebody waits for is signed, and then the last. */
-  const askToBeTold = () => {
-    const newest = awaited.at(-1)?.order
-    if (newest !== undefined && !writer.want(newest)) told()
-  }
-  const told = () => {
-    look()
-    const settled = awaited.filter((pending) => pending.settled !== undefined)
-    awaited = awaited.filter((pending) => pending.settled === undefined)
-    askToBeTold()
-    for (const pending of settled) pending.resume?.(pending.settled!)
-  }
-  const waitFor = (pending: Pending, settle: Settle) => {
-    if (pending.settled === undefined) look()
-    if (pending.settled !== undefined) return settle(pending.settled)
-    pending.resume = settle
-    if (alive && pending.order !== undefined && awaited.push(pending) === 1) askToBeTold()
+  const gather = (pending: Pending): void => {
+    inFlight++
+    if (gathered[0] !== undefined && gathered[0].key.kid !== pending.key.kid) send()
+    if (gathered.push(pending) === 1) setImmediate(send)
   }
 
-  const signRestAlone = () => {
-    told()
-    alive = false
-    awaited = []
-    for (const pending of underway.values()) signAlone(pending)
-    underway.clear()
+  const answered = (signatures: ReadonlyArray<string>): void => {
+    const batch = sent.shift()
+    if (batch === undefined) return
+    inFlight -= batch.length
+    for (const [index, pending] of batch.entries()) pending.settle(Exit.succeed(signatures[index]!))
   }
-  const ended = (error: unknown) => {
-    if (!alive) return
-    signRestAlone()
+
+  const signRestInPool = (): void => {
+    isAlive = false
+    for (const pending of [...sent.splice(0).flat(), ...gathered.splice(0)]) signInPool(pending)
+  }
+  const ended = (error: unknown): void => {
+    if (!isAlive) return
+    signRestInPool()
     fork(Effect.logError("The signing thread has ended: the thread pool signs instead.", { error: String(error) }))
   }
-  worker.on("message", told)
+  worker.on("message", answered)
   worker.on("error", ended)
   worker.on("exit", ended)
   worker.unref()
   // The thread's end at the end of this scope is no failure.
-  yield* Effect.addFinalizer(() => Effect.sync(signRestAlone))
+  yield* Effect.addFinalizer(() => Effect.sync(signRestInPool))
 
   return (key, text) => {
-    const order = alive ? writer.write(numberOf(key), text) : undefined
-    const pending = new Pending(key, text, order)
-    if (order === undefined) signAlone(pending)
-    else {
-      underway.set(order, pending)
-      wakeSoon()
-    }
-    return (settle) => waitFor(pending, settle)
+    const pending = new Pending(key, text)
+    if (isAlive && inFlight < limit) gather(pending)
+    else signInPool(pending)
+    return (settle) => pending.await(settle)
   }
 })
 
-const startWorker = (script: URL, workerData: { readonly memory: SharedArrayBuffer; readonly size: RingSize }) =>
+const startWorker = (script: URL) =>
   Effect.acquireRelease(
-    Effect.sync(() => new Worker(script, { name: "signing", workerData, resourceLimits })),
+    Effect.sync(() => new Worker(script, { name: "signing", resourceLimits })),
     (running) => Effect.promise(() => running.terminate())
   )
 
-// It holds keys, and one signature at a time.
+// It holds keys, and the texts in flight.
 const resourceLimits = { maxOldGenerationSizeMb: 64 }
-
-/** Numbers keys as they come, and sends each once, before the first text that names it. */
-const numbering = (send: (key: SigningKey) => void) => {
-  const numbers = new Map<string, number>()
-  return (key: SigningKey): number => {
-    const known = numbers.get(key.kid)
-    if (known !== undefined) return known
-    numbers.set(key.kid, numbers.size)
-    send(key)
-    return numbers.size - 1
-  }
-}
 
 class Pending {
   readonly key: SigningKey
   readonly text: string
-  /** Its place in the order of the ring; none where it was not handed over. */
-  readonly order: number | undefined
-  settled: Exit.Exit<string> | undefined
-  resume: Settle | undefined
-  constructor(key: SigningKey, text: string, order: number | undefined) {
+  private signature: Exit.Exit<string> | undefined
+  private resume: Settle | undefined
+
+  constructor(key: SigningKey, text: string) {
     this.key = key
     this.text = text
-    this.order = order
+  }
+
+  await(settle: Settle): void {
+    if (this.signature === undefined) this.resume = settle
+    else settle(this.signature)
+  }
+
+  settle(signature: Exit.Exit<string>): void {
+    this.signature = signature
+    this.resume?.(signature)
   }
 }
 
-const signAlone = (pending: Pending): void => {
-  nodeSign(null, Buffer.from(pending.text), pending.key.privateKey, (error, value) => {
-    pending.settled = error === null ? Exit.succeed(value.toString("base64")) : Exit.die(error)
-    pending.resume?.(pending.settled)
-  })
+const signInPool = (pending: Pending): void => {
+  nodeSign(null, Buffer.from(pending.text), pending.key.privateKey, (error, value) =>
+    pending.settle(error === null ? Exit.succeed(value.toString("base64")) : Exit.die(error))
+  )
 }

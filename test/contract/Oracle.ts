@@ -44,7 +44,10 @@ export const faultsOf = (given: Json, value: unknown, path = ""): ReadonlyArray<
 const depthMax = 16
 
 /** The faults of a request's body that may be answered: those of the JSON go before all others. */
-export const bodyFaults = (schema: Json, body: unknown): ReadonlyArray<Fault> => {
+export const bodyFaults = (schema: Json, text: string): ReadonlyArray<Fault> => {
+  const misleading = nameWithBackslash(text)
+  if (misleading !== undefined) return fault("INVALID_JSON", misleading, "a backslash in a name")
+  const body: unknown = JSON.parse(text)
   if (typeof body !== "object" || body === null || Array.isArray(body)) return fault("INVALID_JSON", "", "no object")
   if (isDeeper(body, depthMax)) return fault("INVALID_JSON", "", "too deep")
   const prototypes = prototypePaths(body, "")
@@ -53,6 +56,12 @@ export const bodyFaults = (schema: Json, body: unknown): ReadonlyArray<Fault> =>
   const ofJson = faults.filter(({ code }) => code === "INVALID_JSON")
   return ofJson.length > 0 ? ofJson : faults
 }
+
+/** Looked for in the text: parsing such a name misleads the parser of the service, which may run in this process. */
+const nameWithBackslash = (text: string): string | undefined =>
+  Array.from(text.matchAll(/("(?:[^"\\]|\\.)*")(\s*:)?/g), ([, quoted, isName]) =>
+    isName === undefined ? "" : String(JSON.parse(quoted!))
+  ).find((name) => name.includes("\\"))
 
 const isDeeper = (value: unknown, levels: number): boolean =>
   typeof value === "object" &&

@@ -91,7 +91,7 @@ const sendAll = Effect.fnUntraced(function* (operation: Operation, cases: Readon
 
 const bodyCase = (operation: Operation, fixture: Fixture, name: string, body: unknown): Case => {
   const text = textOf(body)
-  const faults = bodyFaults(operation.body!, JSON.parse(text))
+  const faults = bodyFaults(operation.body!, text)
   const request = { ...requestOf(operation, fixture), body: text }
   const code = faults[0]?.code
   if (code === undefined) return { name, request }

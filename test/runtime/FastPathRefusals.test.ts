@@ -29,6 +29,7 @@ const everywhere: ReadonlyArray<readonly [string, string | Uint8Array, code: str
   ["too deep in arrays", `${"[".repeat(10_000)}`, "INVALID_JSON"],
   ["__proto__", '{"fingerprint":"m","__proto__":{"is_vm":true}}', "INVALID_JSON"],
   ["__proto__ in disguise", '{"fingerprint":"m","\\u005f_proto__":{}}', "INVALID_JSON"],
+  ["a name with a backslash", '{"fingerprint":"m","\\\\":0}', "INVALID_JSON"],
   ["constructor", '{"fingerprint":"m","constructor":1}', "INVALID_JSON"],
   ["an unknown field", '{"fingerprint":"m","unknown":1}', "INVALID_JSON"],
   ["an unknown field twice", '{"unknown":1,"unknown":2}', "INVALID_JSON"]

@@ -1,17 +1,12 @@
-/** A signing thread that signs five texts with the key it was handed, and dies of the sixth. */
+/** A signing thread that signs one batch and fails at the next. */
 import { sign } from "node:crypto"
-import { parentPort, receiveMessageOnPort, workerData } from "node:worker_threads"
-import { awaitHandedOver, ringOver, signHandedOver } from "../../src/signing/SigningRing.ts"
+import { parentPort } from "node:worker_threads"
+import type { Batch } from "../../src/signing/SigningThread.ts"
 
-const ring = ringOver(workerData.memory, workerData.size)
-let left = 5
-awaitHandedOver(ring)
-const key = receiveMessageOnPort(parentPort!)!.message
-const signOrDie = (_: number, text: Buffer) => {
-  if (left-- === 0) throw new Error("out of luck")
-  return sign(null, text, key)
-}
-for (;;) {
-  signHandedOver(ring, signOrDie, () => parentPort!.postMessage(undefined))
-  awaitHandedOver(ring)
-}
+const port = parentPort!
+port.once("message", ({ privateKey, texts }: Batch) => {
+  port.postMessage(texts.map((text) => sign(null, Buffer.from(text), privateKey!).toString("base64")))
+  port.once("message", () => {
+    throw new Error("out of luck")
+  })
+})

@@ -28,7 +28,15 @@ const assertSigned = (begun: ReadonlyArray<Begun>) =>
     { concurrency: "unbounded", discard: true }
   )
 
-const small = { slots: 8, textBytes: 1024 }
+/** A thread that answers each text with the number of texts in its batch, and the text. */
+const counting = new URL(
+  "data:text/javascript,import { parentPort } from 'node:worker_threads'; parentPort.on('message', ({ texts }) => " +
+    "parentPort.postMessage(texts.map((text) => texts.length + ' ' + text)))"
+)
+/** A thread that answers nothing. */
+const silent = new URL(
+  "data:text/javascript,import { parentPort } from 'node:worker_threads'; parentPort.on('message', () => {})"
+)
 
 describe("the signing thread", () => {
   it.live("signs each text with the key that it came with, be the key changed between any two", () =>
@@ -41,20 +49,43 @@ describe("the signing thread", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("signs UTF-8, and texts larger than its memory as well as those that fit", () =>
+  it.live("signs UTF-8, of short texts and of long ones", () =>
     Effect.gen(function* () {
-      const sign = yield* makeSigningThread(undefined, small)
-      const textOf = (index: number) => `${index}${"é€😀".repeat(index % 4 === 3 ? 1000 : index)}`
+      const sign = yield* makeSigningThread()
+      const textOf = (index: number) => `${index}${"é€😀".repeat(index % 4 === 3 ? 100_000 : index)}`
       yield* assertSigned(begin(sign, 40, textOf))
     }).pipe(Effect.scoped)
   )
 
-  it.live("signs more than its memory holds, though of the first nobody ever looks at the signatures", () =>
+  it.live("sends the thread all texts of one turn and one key at once, and keeps their order", () =>
     Effect.gen(function* () {
-      const sign = yield* makeSigningThread(undefined, small)
-      begin(sign, 50)
-      yield* assertSigned(begin(sign, 50))
-      yield* assertSigned(begin(sign, 50).reverse())
+      const sign = yield* makeSigningThread(counting)
+      const turn = begin(sign, 5, undefined, (index) => (index < 3 ? one : other))
+      const signatures = yield* Effect.forEach(turn, ({ signature }) => signature)
+      assert.deepStrictEqual(signatures, ["3 text 0", "3 text 1", "3 text 2", "2 text 3", "2 text 4"])
+      assert.deepStrictEqual(yield* Effect.forEach(begin(sign, 1), ({ signature }) => signature), ["1 text 0"])
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("has a limit of texts in flight: the thread pool signs those beyond it", () =>
+    Effect.gen(function* () {
+      const inFlight = yield* Effect.gen(function* () {
+        const sign = yield* makeSigningThread(silent, 8)
+        const begun = begin(sign, 20)
+        yield* assertSigned(begun.slice(8))
+        return begun.slice(0, 8)
+      }).pipe(Effect.scoped)
+      yield* assertSigned(inFlight)
+    })
+  )
+
+  it.live("has room again once texts are signed, though nobody waits for their signatures", () =>
+    Effect.gen(function* () {
+      const sign = yield* makeSigningThread(counting, 2)
+      for (let turn = 0; turn < 5; turn++) {
+        const [, second] = begin(sign, 2)
+        assert.strictEqual(yield* second!.signature, "2 text 1")
+      }
     }).pipe(Effect.scoped)
   )
 
@@ -70,8 +101,7 @@ describe("the signing thread", () => {
   it.live("loses nothing when it dies with some texts signed and others not", () =>
     Effect.gen(function* () {
       const sign = yield* makeSigningThread(new URL("./DyingWorker.ts", import.meta.url))
-      const awaited = begin(sign, 10)
-      yield* assertSigned([...awaited, ...begin(sign, 10)])
+      yield* assertSigned(begin(sign, 20, undefined, (index) => (index < 10 ? one : other)))
       yield* assertSigned(begin(sign, 10))
     }).pipe(Effect.scoped)
   )

@@ -1,5 +1,5 @@
 /** What can be asked of a node, each with the production code that does it and the model's word on what it should come to. */
-import { Clock, Effect } from "effect"
+import { Clock, Effect, identity } from "effect"
 import type { Code } from "../../src/api/ErrorCode.ts"
 import { Features } from "../../src/catalog/features/Features.ts"
 import { Policies } from "../../src/catalog/policies/Policies.ts"
@@ -59,10 +59,10 @@ const shown = ({ license, policy }: LicenseSnapshot) =>
 const ofLicense = <Command, Reply, C extends Code>(
   rule: Rule<Command, Reply, C>,
   expected: (situation: Situation, command: Command) => Answer,
-  finish?: (reply: Reply) => Effect.Effect<unknown>
+  finish: (reply: Reply) => Effect.Effect<unknown> = Effect.succeed
 ): Ask => ({
   ask: ({ subject, command }) =>
-    LicenseActors.use((actors) => actors.ask(subject, rule, command as never, finish as never)),
+    LicenseActors.use((actors) => actors.askWith(subject, rule, command as Command, identity, finish)),
   expected: expected as never
 })
 

@@ -116,7 +116,7 @@ interface Adapter {
 /** The files that use platform modules. Everyone else goes through Effect's services or through these. */
 const adapters: Readonly<Record<string, Adapter>> = {
   "src/Foundation.ts": { modules: ["node:path"], why: "names the files of the data folder" },
-  "src/http/JsonText.ts": { modules: ["node:buffer"], why: "asks whether bytes are UTF-8 before they are decoded" },
+  "src/api/JsonText.ts": { modules: ["node:buffer"], why: "asks whether bytes are UTF-8 before they are decoded" },
   "src/cli/Listen.ts": { modules: ["node:http"], why: "makes a server for development" },
   "src/http/Listener.ts": { modules: ["node:http"], why: "makes the server with its limits" },
   "src/postgres/DatabaseFolder.ts": { modules: ["node:path"], why: "names the files of the embedded server" },

@@ -10,7 +10,9 @@ import { failures } from "../../api/Failure.ts"
 export const idempotencyKeyMax = 255
 
 /** On operations that refuse to run without a key; their keys belong to the license that the path names, whoever asks. */
-export const KeyRequired = Context.Reference<boolean>("licensing/auth/idempotency/KeyRequired", { defaultValue: () => false })
+export const KeyRequired = Context.Reference<boolean>("licensing/auth/idempotency/KeyRequired", {
+  defaultValue: () => false
+})
 
 export class Idempotency extends HttpApiMiddleware.Service<Idempotency>()("licensing/auth/idempotency/Idempotency", {
   error: failures("BAD_REQUEST", "IDEMPOTENCY_KEY_REQUIRED", "IDEMPOTENCY_IN_PROGRESS", "IDEMPOTENCY_KEY_REUSED")

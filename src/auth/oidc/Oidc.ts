@@ -3,9 +3,11 @@
  * are taken, whatever a token's header asks for; times are judged by the service's clock with a minute's leeway; of the scopes
  * that a token carries, those that this service knows count. Without a configured issuer no JWT is any credential.
  */
+
 import { Clock, Context, Effect, Layer } from "effect"
 import { errors, type JWTPayload, jwtVerify } from "jose"
 import { type Refusal, refuse } from "../../api/Failure.ts"
+import { nameWithBackslash } from "../../api/JsonText.ts"
 import { isStorable } from "../../api/Text.ts"
 import { Settings } from "../../config/Config.ts"
 import type { Principal } from "../CurrentActor.ts"
@@ -32,7 +34,7 @@ export class Oidc extends Context.Service<
 
       const authenticate = Effect.fn("Oidc.authenticate")(
         function* (token: string) {
-          if (!shape.test(token)) return yield* malformed
+          if (!shape.test(token) || hasNameWithBackslash(token)) return yield* malformed
           const current = yield* keys.current
           const payload = yield* Effect.catchIf(
             check(token, current),
@@ -62,6 +64,11 @@ const unreachable = refuse(
 
 /** Three parts in base64url; the signature of an unsigned one is empty. */
 const shape = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*$/
+
+/** What the library parses is kept from the parser as bodies are (`JsonText`): a header needs no right signature for that. */
+const hasNameWithBackslash = (token: string): boolean =>
+  token.split(".", 2).some((part) => nameWithBackslash(Buffer.from(part, "base64url")) !== undefined)
+
 const algorithms = ["RS256", "ES256", "EdDSA", "Ed25519"]
 /** JWT is what issuers of old call every token; at+jwt is RFC 9068's for those that grant access. */
 const types = new Set(["jwt", "at+jwt"])

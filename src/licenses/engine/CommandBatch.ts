@@ -26,7 +26,9 @@ const attemptsMax = 8
  * Of these, how often with nothing locked. Who holds a license in memory is faster than who has to load it first, every time. Simulations
  * alone lower it, to get there more often.
  */
-export const UnlockedAttempts = Context.Reference("licensing/licenses/engine/UnlockedAttempts", { defaultValue: () => 5 })
+export const UnlockedAttempts = Context.Reference("licensing/licenses/engine/UnlockedAttempts", {
+  defaultValue: () => 5
+})
 
 /** A license and what is known of it; undefined where it has to be loaded, again or for the first time. */
 export interface CachedLicense {

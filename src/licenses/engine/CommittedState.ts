@@ -16,7 +16,6 @@ import type {
 import { accessEndsAt, heartbeatDueAt } from "../rules/Lifecycle.ts"
 import { DueIndex } from "./DueIndex.ts"
 import { LiveLeases } from "./LiveLeases.ts"
-import { put } from "./SmallMap.ts"
 
 /** Devices that an idle actor keeps in memory; beyond, the least recently written are read again when needed. */
 const devicesMax = 1024
@@ -43,7 +42,7 @@ interface CommittedChanges {
   readonly assignments: ReadonlyArray<Assignment>
   readonly assignmentsChanged: boolean
   readonly changedAssignments: ReadonlyMap<string, Assignment>
-  readonly removedAssignments: ReadonlyMap<string, true>
+  readonly removedAssignments: ReadonlySet<string>
   readonly kept: CachedViews | undefined
 }
 
@@ -52,7 +51,7 @@ export class CommittedState {
   readonly policy: PolicyRecord
   readonly catalogRevision: number
   /** By feature code, in its order. */
-  assignments: ReadonlyMap<string, Assignment>
+  assignments: Map<string, Assignment>
   private listed: ReadonlyArray<Assignment> | undefined
   /** What was made of the assignments as they are. */
   kept: CachedViews = {}
@@ -173,7 +172,7 @@ export class CommittedState {
     const changed = Array.from(changes.changedAssignments.values())
     // Most only count: they stay in their places, for sorting two hundred again took as long as the rest of a consumption.
     if (changes.removedAssignments.size === 0 && changed.every((row) => this.holdsPlaceOf(row)))
-      for (const row of changed) this.assignments = put(this.assignments, row.feature_code, row)
+      for (const row of changed) this.assignments.set(row.feature_code, row)
     else this.assignments = sortedByCode(changes.assignments)
   }
 
@@ -201,7 +200,7 @@ export class CommittedState {
 export const isActiveContainer = ({ binding_kind, holds_slot, status }: DeviceRecord): boolean =>
   binding_kind === "container" && holds_slot && status === "active"
 
-export const sortedByCode = (assignments: ReadonlyArray<Assignment>): ReadonlyMap<string, Assignment> =>
+export const sortedByCode = (assignments: ReadonlyArray<Assignment>): Map<string, Assignment> =>
   new Map(
     assignments
       .toSorted((a, b) => (a.feature_code < b.feature_code ? -1 : 1))

@@ -2,12 +2,10 @@
  * Which of very many things have come due, without looking at all of them each time: no thing is looked at before the earliest
  * instant that any of them was ever due at. That instant may be out of date, then one look finds nothing and corrects it.
  */
-import { drop, noEntries, put } from "./SmallMap.ts"
-
 export class DueIndex<A> {
   /** Nothing comes due before, beyond what was found already. */
   private next = Number.POSITIVE_INFINITY
-  private found = noEntries<A>()
+  private readonly found = new Map<string, A>()
   private readonly dueAt: (item: A) => number
 
   /** `dueAt` gives the instant at which a thing is due; infinity = never. */
@@ -17,13 +15,13 @@ export class DueIndex<A> {
 
   /** Takes note of a thing that is new or has changed. */
   put(key: string, item: A): void {
-    this.found = drop(this.found, key)
+    this.found.delete(key)
     this.next = Math.min(this.next, this.dueAt(item))
   }
 
   /** Takes note that a thing is gone. */
   drop(key: string): void {
-    this.found = drop(this.found, key)
+    this.found.delete(key)
   }
 
   /** What is due at an instant, of all things that there are. */
@@ -36,7 +34,7 @@ export class DueIndex<A> {
     this.next = Number.POSITIVE_INFINITY
     for (const [key, item] of all) {
       const at = this.dueAt(item)
-      if (at <= now) this.found = put(this.found, key, item)
+      if (at <= now) this.found.set(key, item)
       else this.next = Math.min(this.next, at)
     }
   }

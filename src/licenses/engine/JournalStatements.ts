@@ -189,7 +189,7 @@ const assignments = (sql: SqlClient.SqlClient, drafts: Drafts) => {
 }
 
 const removedAssignments = (sql: SqlClient.SqlClient, drafts: Drafts) => {
-  const rows = owned(drafts, (draft) => Array.from(draft.removedAssignments.keys(), (feature_id) => ({ feature_id })))
+  const rows = owned(drafts, (draft) => Array.from(draft.removedAssignments, (feature_id) => ({ feature_id })))
   return unlessEmpty(
     rows,
     () => sql`

@@ -12,7 +12,7 @@ import { StoredResponse } from "../../api/StoredResponse.ts"
 import { CurrentActor } from "../../auth/CurrentActor.ts"
 import type { Origin, Rule } from "../rules/LicenseCommand.ts"
 import { type CachedLicense, makeCommandBatches } from "./CommandBatch.ts"
-import type { CommandResult, PendingCommand } from "./PendingCommand.ts"
+import { type CommandResult, type PendingCommand, pendingCommand } from "./PendingCommand.ts"
 
 /** Commands that may wait for one license; more are answered with 503, never queued without bound. */
 const mailboxMax = 1024
@@ -29,21 +29,28 @@ interface Actor extends CachedLicense {
   usedAt: number
 }
 
+type Asked<A, C extends Code> = Effect.Effect<A, Refusal<C> | Refusal<"NOT_FOUND" | "NOT_READY">>
+
 export class LicenseActors extends Context.Service<
   LicenseActors,
   {
+    /** Has the license's actor decide a command, on behalf of the current actor and request. */
+    ask<Command, Reply, C extends Code>(
+      licenseId: string,
+      rule: Rule<Command, Reply, C>,
+      command: NoInfer<Command>
+    ): Asked<Reply, C>
     /**
-     * Has the license's actor decide a command, on behalf of the current actor and request. `begin` starts on the reply what
-     * may run while it is being committed. `finish` makes the handler's result of that: after the commit, or just before it
-     * where the answer is kept with the change.
+     * The same; `begin` starts on the reply what may run while it is being committed. `finish` makes the handler's result of
+     * that: after the commit, or just before it where the answer is kept with the change.
      */
-    ask<Command, Reply, C extends Code, A = Reply, Begun = Reply>(
+    askWith<Command, Reply, C extends Code, Begun, A>(
       licenseId: string,
       rule: Rule<Command, Reply, C>,
       command: NoInfer<Command>,
-      finish?: (begun: Begun) => Effect.Effect<A>,
-      begin?: (reply: Reply) => Begun
-    ): Effect.Effect<A, Refusal<C> | Refusal<"NOT_FOUND" | "NOT_READY">>
+      begin: (reply: Reply) => Begun,
+      finish: (begun: Begun) => Effect.Effect<A>
+    ): Asked<A, C>
     /** The same for whoever is no fiber: puts a letter into the license's mailbox. */
     post(licenseId: string, letter: PendingCommand): void
     /** Actors in memory and commands waiting, for metrics. */
@@ -151,26 +158,36 @@ export class LicenseActors extends Context.Service<
       })
       yield* Effect.forkScoped(Effect.repeat(tidy, Schedule.spaced("10 seconds")))
 
+      const askWith: LicenseActors["Service"]["askWith"] = <Command, Reply, C extends Code, Begun, A>(
+        licenseId: string,
+        rule: Rule<Command, Reply, C>,
+        command: Command,
+        begin: (reply: Reply) => Begun,
+        finish: (begun: Begun) => Effect.Effect<A>
+      ) =>
+        Effect.withFiber((fiber): Asked<A, C> => {
+          const { requestId, clientAddress } = fiber.getRef(RequestContext)
+          const origin: Origin = { ...fiber.getRef(CurrentActor), request_id: requestId, ip_address: clientAddress }
+          const keeper = fiber.getRef(StoredResponse)
+          const letter = { rule, command, origin, begin }
+          if (keeper === undefined) {
+            const begun: Asked<Begun, C> = Effect.callback((resume) =>
+              post(licenseId, pendingCommand({ ...letter, resume }))
+            )
+            return Effect.flatMap(begun, finish)
+          }
+          const { committed } = keeper
+          const keep = (begun: Begun) =>
+            Effect.flatMap(finish(begun), (value) => Effect.map(keeper.rowOf(value), (row) => ({ value, row }))).pipe(
+              Effect.provideContext(fiber.context)
+            )
+          return Effect.callback((resume) => post(licenseId, pendingCommand({ ...letter, resume, keep, committed })))
+        })
+
       return LicenseActors.of({
         post,
-        ask: (licenseId, rule, command, finish = Effect.succeed as never, begin = identity as never) =>
-          Effect.withFiber((fiber) => {
-            const { requestId, clientAddress } = fiber.getRef(RequestContext)
-            const origin: Origin = { ...fiber.getRef(CurrentActor), request_id: requestId, ip_address: clientAddress }
-            const keeper = fiber.getRef(StoredResponse)
-            const letter = { rule: rule as never, command, origin, begin: begin as never }
-            if (keeper === undefined) {
-              const reply = Effect.callback((resume) => post(licenseId, { ...letter, resume: resume as never }))
-              return Effect.flatMap(reply as never, finish)
-            }
-            const keep = (reply: unknown) =>
-              Effect.flatMap(finish(begin(reply as never)), (value) =>
-                Effect.map(keeper.rowOf(value), (row) => ({ value, row }))
-              ).pipe(Effect.provideContext(fiber.context))
-            return Effect.callback((resume) =>
-              post(licenseId, { ...letter, resume: resume as never, keep, committed: keeper.committed })
-            )
-          }),
+        ask: (licenseId, rule, command) => askWith(licenseId, rule, command, identity, Effect.succeed),
+        askWith,
         load: Effect.sync(() => ({
           actors: actors.size,
           waiting: Array.from(actors.values()).reduce((sum, { mailbox }) => sum + mailbox.length, 0)

@@ -120,9 +120,6 @@ export const policyOf = (row: LoadedLicense): PolicyRecord =>
     entitlement_counter: row.policy_entitlement_counter
   })
 
-/** A row without the license that owns it. */
-const owned = <A extends object>({ license_id: _, ...row }: Nullable<A> & LicenseOwned): A => present<A>(row as never)
-
 /** Looked up with nearly each request of a large license: member by member, for to leave some out of many makes a slow object. */
 export const deviceOf = (row: Nullable<DeviceRecord>): DeviceRecord =>
   present<DeviceRecord>({
@@ -150,7 +147,17 @@ export const deviceOf = (row: Nullable<DeviceRecord>): DeviceRecord =>
     updated_at: row.updated_at
   })
 
-const leaseOf = (row: Nullable<LeaseRecord> & LicenseOwned): LeaseRecord => owned<LeaseRecord>(row)
+const leaseOf = (row: Nullable<LeaseRecord>): LeaseRecord =>
+  present<LeaseRecord>({
+    id: row.id,
+    device_id: row.device_id,
+    token_hash: row.token_hash,
+    status: row.status,
+    checked_out_at: row.checked_out_at,
+    heartbeat_at: row.heartbeat_at,
+    expires_at: row.expires_at,
+    ended_at: row.ended_at
+  })
 
 /** A device `d` beside a lease `e` of it, or none. */
 export const cachedDeviceColumns = `${deviceColumns}, e.id AS lease_id, encode(e.token_hash, 'hex') AS lease_token_hash,
@@ -189,7 +196,19 @@ export const cachedDeviceOf = (row: CachedDeviceRow): CachedDevice => ({
         })
 })
 
-const assignmentOf = (row: Nullable<Assignment> & LicenseOwned): Assignment => owned<Assignment>(row)
+const assignmentOf = (row: Nullable<Assignment>): Assignment =>
+  present<Assignment>({
+    feature_id: row.feature_id,
+    feature_code: row.feature_code,
+    feature_name: row.feature_name,
+    enabled: row.enabled,
+    max_consumptions: row.max_consumptions,
+    total_consumptions: row.total_consumptions,
+    expires_at: row.expires_at,
+    metadata: row.metadata,
+    created_at: row.created_at,
+    updated_at: row.updated_at
+  })
 
 /** How far the clock of a node may be behind the one that wrote down since when no device was silent. */
 const clocksApartMillis = 30_000

@@ -6,13 +6,12 @@
 
 import type { LeaseRecord } from "../model/LicenseRecords.ts"
 import { DueIndex } from "./DueIndex.ts"
-import { drop, noEntries, put } from "./SmallMap.ts"
 
 export class LiveLeases {
   /** How many are live, those that are not here among them; undefined until somebody has counted. */
   count: number | undefined
-  private tokens = noEntries<LeaseRecord>()
-  private devices = noEntries<LeaseRecord>()
+  private readonly tokens = new Map<string, LeaseRecord>()
+  private readonly devices = new Map<string, LeaseRecord>()
   private readonly due = new DueIndex<LeaseRecord>(({ expires_at }) => expires_at)
 
   /** `complete`: whether these are all that are live. */
@@ -44,8 +43,8 @@ export class LiveLeases {
 
   /** Takes in a live lease that was live before, too. */
   know(lease: LeaseRecord): void {
-    this.tokens = put(this.tokens, lease.token_hash, lease)
-    this.devices = put(this.devices, lease.device_id, lease)
+    this.tokens.set(lease.token_hash, lease)
+    this.devices.set(lease.device_id, lease)
     this.due.put(lease.token_hash, lease)
   }
 
@@ -58,10 +57,10 @@ export class LiveLeases {
   }
 
   private drop({ token_hash, device_id }: LeaseRecord): void {
-    this.tokens = drop(this.tokens, token_hash)
+    this.tokens.delete(token_hash)
     this.due.drop(token_hash)
     // A lease that superseded this one may stand there already.
-    if (this.devices.get(device_id)?.token_hash === token_hash) this.devices = drop(this.devices, device_id)
+    if (this.devices.get(device_id)?.token_hash === token_hash) this.devices.delete(device_id)
   }
 }
 
@@ -72,11 +71,11 @@ const unknown = (): never => {
 
 export class LeaseChanges {
   /** By token, in the order of the decisions; the ones that ended among them. */
-  changed = noEntries<LeaseRecord>()
+  readonly changed = new Map<string, LeaseRecord>()
   private readonly base: LiveLeases
   /** How many more leases are live than as committed. */
   private gained = 0
-  private devices = noEntries<LeaseRecord | undefined>()
+  private readonly devices = new Map<string, LeaseRecord | undefined>()
 
   constructor(base: LiveLeases) {
     this.base = base
@@ -113,9 +112,8 @@ export class LeaseChanges {
   put(lease: LeaseRecord): void {
     const { token_hash, device_id } = lease
     this.gained += Number(lease.status === "live") - Number(this.byToken(token_hash)?.status === "live")
-    this.changed = put(this.changed, token_hash, lease)
-    if (lease.status === "live") this.devices = put(this.devices, device_id, lease)
-    else if (this.ofDevice(device_id)?.token_hash === token_hash)
-      this.devices = put<LeaseRecord | undefined>(this.devices, device_id, undefined)
+    this.changed.set(token_hash, lease)
+    if (lease.status === "live") this.devices.set(device_id, lease)
+    else if (this.ofDevice(device_id)?.token_hash === token_hash) this.devices.set(device_id, undefined)
   }
 }

@@ -28,7 +28,6 @@ import { bindingKey, bindingKeyOf, type CommittedState, isActiveContainer, sorte
 import { clockOrigin, eventRow, usageRow } from "./EventRows.ts"
 import { LeaseChanges } from "./LiveLeases.ts"
 import type { Prefetched } from "./Prefetch.ts"
-import { drop, noEntries, put } from "./SmallMap.ts"
 
 export class PendingChanges implements LicenseView {
   license: LicenseRecord
@@ -36,11 +35,11 @@ export class PendingChanges implements LicenseView {
   readonly base: CommittedState
   readonly knowledge: Prefetched
   kept: CachedViews | undefined
-  changedDevices = noEntries<DeviceRecord>()
-  seen = noEntries<DeviceRecord>()
-  changedAssignments = noEntries<Assignment>()
+  readonly changedDevices = new Map<string, DeviceRecord>()
+  readonly seen = new Map<string, DeviceRecord>()
+  readonly changedAssignments = new Map<string, Assignment>()
   /** By feature id. */
-  removedAssignments = noEntries<true>()
+  readonly removedAssignments = new Set<string>()
   /** Events and rows of the ledger, in the order in which they were decided. */
   readonly entries: Array<Entry> = []
   /** Answers to be kept with the change, of requests with an Idempotency-Key. */
@@ -51,8 +50,8 @@ export class PendingChanges implements LicenseView {
   profileChanged = false
   /** How many containers more hold a slot than before. */
   containersGained = 0
-  private counts = noEntries<CountedUsage>()
-  private changedIds = noEntries<DeviceRecord>()
+  private readonly counts = new Map<string, CountedUsage>()
+  private readonly changedIds = new Map<string, DeviceRecord>()
   private merged: ReadonlyArray<Assignment> | undefined
   private readonly leases: LeaseChanges
 
@@ -193,8 +192,8 @@ export class PendingChanges implements LicenseView {
     this.write(fenced, origin, now)
     if (seen === undefined) return
     const key = bindingKeyOf(seen)
-    if (this.changedDevices.has(key)) this.changedDevices = put(this.changedDevices, key, seen)
-    else this.seen = put(this.seen, key, seen)
+    if (this.changedDevices.has(key)) this.changedDevices.set(key, seen)
+    else this.seen.set(key, seen)
   }
 
   /** Applies what time has done: committed with the first decision, not for a mere look. */
@@ -218,8 +217,8 @@ export class PendingChanges implements LicenseView {
       const before = this.deviceAt(key)
       this.containersGained +=
         Number(isActiveContainer(device)) - Number(before !== undefined && isActiveContainer(before))
-      this.changedDevices = put(this.changedDevices, key, device)
-      this.changedIds = put(this.changedIds, device.id, device)
+      this.changedDevices.set(key, device)
+      this.changedIds.set(device.id, device)
     }
     if (changes.othersReset === true) {
       this.othersResetAt = now
@@ -230,13 +229,13 @@ export class PendingChanges implements LicenseView {
     else if (changes.assignments !== undefined) this.kept = cachedViewsAfter(this, changes.assignments)
     for (const assignment of changes.assignments ?? []) {
       this.merged = undefined
-      this.changedAssignments = put(this.changedAssignments, assignment.feature_id, assignment)
-      this.removedAssignments = drop(this.removedAssignments, assignment.feature_id)
+      this.changedAssignments.set(assignment.feature_id, assignment)
+      this.removedAssignments.delete(assignment.feature_id)
     }
     for (const featureId of changes.removedAssignments ?? []) {
       this.merged = undefined
-      this.changedAssignments = drop(this.changedAssignments, featureId)
-      this.removedAssignments = put(this.removedAssignments, featureId, true)
+      this.changedAssignments.delete(featureId)
+      this.removedAssignments.add(featureId)
     }
     for (const lease of changes.leases ?? []) this.leases.put(lease)
     // A consumption ahead of what it has reached: its row is its event.
@@ -248,7 +247,7 @@ export class PendingChanges implements LicenseView {
     this.entries.push(usageRow(entry, this.license.id, origin, now))
     const { amount, event_id, feature_code } = entry
     if (event_id !== undefined && feature_code !== undefined) {
-      this.counts = put(this.counts, event_id, { feature_code, amount })
+      this.counts.set(event_id, { feature_code, amount })
     }
   }
 }

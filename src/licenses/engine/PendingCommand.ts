@@ -15,11 +15,41 @@ export interface PendingCommand {
   readonly resume: (answer: CommandResult) => void
   readonly begin: (reply: unknown) => unknown
   /** Of a request with an Idempotency-Key: words its answer before the commit, so that the two are written together. */
-  readonly keep?: (reply: unknown) => Effect.Effect<{ readonly value: unknown; readonly row: StoredResponseRow }>
+  readonly keep?: (begun: unknown) => Effect.Effect<Kept<unknown>>
   readonly committed?: () => void
 }
 
 export type CommandResult = Exit.Exit<unknown, Refusal>
+
+interface Kept<A> {
+  readonly value: A
+  readonly row: StoredResponseRow
+}
+
+type Resume<A, C extends Code> = (answer: Exit.Exit<A, Refusal<C> | Refusal<"NOT_FOUND" | "NOT_READY">>) => void
+
+/** A letter with its own types: `A` is what `keep` makes of what was begun, or just that. */
+type TypedCommand<Command, Reply, C extends Code, Begun, A> = {
+  readonly rule: Rule<Command, Reply, C>
+  readonly command: Command
+  readonly origin: Origin
+  readonly begin: (reply: Reply) => Begun
+} & (
+  | { readonly resume: Resume<Begun, C>; readonly keep?: never }
+  | {
+      readonly resume: Resume<A, C>
+      readonly keep: (begun: Begun) => Effect.Effect<Kept<A>>
+      readonly committed: () => void
+    }
+)
+
+/**
+ * Hides a letter's types: a mailbox holds letters of all rules. The cast is safe because the members of a letter are only given
+ * what comes from one another: the rule its command, `begin` the rule's reply, `keep` what was begun, `resume` the last of these.
+ */
+export const pendingCommand = <Command, Reply, C extends Code, Begun, A>(
+  letter: TypedCommand<Command, Reply, C, Begun, A>
+): PendingCommand => letter as unknown as PendingCommand
 
 /** A letter's outcome: a refusal, or what the rule replies. */
 export type Decision = { readonly refusal: Refusal } | { readonly reply: unknown }
@@ -56,7 +86,7 @@ export const storeResponses = Effect.fnUntraced(function* (
     const letter = letters[index]!
     if (letter.keep === undefined || isRefused(outcome)) answers.push(resultOf(letter, outcome))
     else {
-      const { value, row } = yield* letter.keep(outcome.reply)
+      const { value, row } = yield* letter.keep(letter.begin(outcome.reply))
       draft.answers.push(row)
       answers.push(Exit.succeed(value))
     }

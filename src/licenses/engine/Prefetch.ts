@@ -13,7 +13,6 @@ import { isResettable } from "../rules/DeviceTransitions.ts"
 import type { Needs, Rule } from "../rules/LicenseCommand.ts"
 import type { CommittedState } from "./CommittedState.ts"
 import type { Lookups } from "./LicenseLookups.ts"
-import { noEntries, put } from "./SmallMap.ts"
 
 /** What was looked up for the commands of a round, beyond what the state holds. */
 export interface Prefetched {
@@ -33,16 +32,26 @@ export interface Prefetched {
   readonly holds?: boolean
 }
 
-type Found = { -readonly [K in keyof Prefetched]: Prefetched[K] }
+interface Found extends Prefetched {
+  readonly counted: Map<string, CountedUsage>
+  readonly features: Map<string, FeatureRecord>
+  versions: Prefetched["versions"]
+  readonly endedLeases: Map<string, LeaseRecord>
+  links: Prefetched["links"]
+  otherResettable: number
+  holds?: boolean
+}
 
-export const nothingPrefetched: Prefetched = {
-  counted: noEntries(),
-  features: noEntries(),
+const emptyFound = (): Found => ({
+  counted: new Map(),
+  features: new Map(),
   versions: undefined,
-  endedLeases: noEntries(),
+  endedLeases: new Map(),
   links: [],
   otherResettable: 0
-}
+})
+
+export const nothingPrefetched: Prefetched = emptyFound()
 
 interface RequestedCommand {
   readonly rule: Rule<unknown, unknown, Code>
@@ -73,7 +82,7 @@ export const missingPrefetch = (
   now: number,
   certain: boolean
 ): Effect.Effect<Prefetched> | undefined => {
-  const found: Found = { ...nothingPrefetched }
+  const found = emptyFound()
   const fetches: Array<Effect.Effect<void>> = []
   const sights: Array<Revisions> = []
   const needed: Array<Needs> = []
@@ -194,12 +203,12 @@ const addFetches = (
     fetch(lookups.deviceById(licenseId, deviceId), (held) => state.learn(held))
   if (eventId !== undefined && certain) {
     fetch(lookups.counted({ licenseId, eventId }), (counted) => {
-      found.counted = put(found.counted, eventId, counted)
+      found.counted.set(eventId, counted)
     })
   }
   if (featureId !== undefined) {
     fetch(lookups.feature(featureId), (feature) => {
-      found.features = put(found.features, featureId, feature)
+      found.features.set(featureId, feature)
     })
   }
   if (leaseToken !== undefined && state.leases.byToken(leaseToken) === undefined) {
@@ -207,8 +216,7 @@ const addFetches = (
       sights.push(asOf)
       for (const one of held) {
         state.learn(one)
-        if (one.lease !== undefined && one.lease.status !== "live")
-          found.endedLeases = put(found.endedLeases, leaseToken, one.lease)
+        if (one.lease !== undefined && one.lease.status !== "live") found.endedLeases.set(leaseToken, one.lease)
       }
     })
   }

@@ -1,5 +1,5 @@
 /** Licenses for the back office: reads come from SQL, every change goes through the license's actor. */
-import { Clock, Context, Effect, Layer } from "effect"
+import { Clock, Context, Effect, identity, Layer } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { SqlClient } from "effect/sql"
 import type { Code } from "../../api/ErrorCode.ts"
@@ -81,7 +81,7 @@ export class Licenses extends Context.Service<
           license_key_prefix: LicenseKey.prefix(license_key),
           license_key_last4: LicenseKey.last4(license_key)
         }
-        return yield* actors.ask(id, rotateKey, stored, (rotated) =>
+        return yield* actors.askWith(id, rotateKey, stored, identity, (rotated) =>
           Effect.map(shown(rotated), (license) => ({ license, license_key }))
         )
       })
@@ -89,12 +89,12 @@ export class Licenses extends Context.Service<
       return Licenses.of({
         list: reads.page,
         get,
-        update: (id, input) => actors.ask(id, update, input, shown),
-        suspend: (id) => actors.ask(id, Lifecycle.suspend, undefined, shown),
-        reinstate: (id) => actors.ask(id, Lifecycle.reinstate, undefined, shown),
-        revoke: (id) => actors.ask(id, Lifecycle.revoke, undefined, shown),
-        renew: (id, input) => actors.ask(id, renew, input, shown),
-        transfer: (id, input) => actors.ask(id, transfer, input, shown),
+        update: (id, input) => actors.askWith(id, update, input, identity, shown),
+        suspend: (id) => actors.askWith(id, Lifecycle.suspend, undefined, identity, shown),
+        reinstate: (id) => actors.askWith(id, Lifecycle.reinstate, undefined, identity, shown),
+        revoke: (id) => actors.askWith(id, Lifecycle.revoke, undefined, identity, shown),
+        renew: (id, input) => actors.askWith(id, renew, input, identity, shown),
+        transfer: (id, input) => actors.askWith(id, transfer, input, identity, shown),
         rotateKey: rotate,
         features,
         assign: (id, input) => actors.ask(id, Assignments.assign, input),

@@ -20,7 +20,7 @@ export const update: Rule<UpdateCommand, LicenseSnapshot, "LICENSE_STATE_CONFLIC
   decide: (view, command, now) => {
     const revoked = refuseRevoked(view, now)
     if (revoked !== undefined) return revoked
-    const edited = patched<LicenseRecord>(view.license, command as never)
+    const edited = patched<LicenseRecord>(view.license, command)
     const fields = [
       "customer_email",
       "customer_name",

@@ -17,7 +17,9 @@ export class LicenseCredential extends Context.Service<
 >()("licensing/runtime/credentials/LicenseCredential") {}
 
 /** On operations that are activations: a license may have only so many of them in a minute, wherever they come from. */
-export const IsActivation = Context.Reference<boolean>("licensing/runtime/credentials/IsActivation", { defaultValue: () => false })
+export const IsActivation = Context.Reference<boolean>("licensing/runtime/credentials/IsActivation", {
+  defaultValue: () => false
+})
 
 /** Describes a runtime operation: its operationId and summary. */
 export const operation = (options: { readonly id: string; readonly summary: string; readonly description?: string }) =>

@@ -188,6 +188,8 @@ layer(Issuer.layer)("Tokens of an OIDC issuer", (it) => {
         `${base64url([])}.${payload}.${signature}`,
         `${base64url({ kid: "first" })}.${payload}.${signature}`,
         `${Buffer.from("{").toString("base64url")}.${payload}.${signature}`,
+        `${base64url({ alg: "EdDSA", "\\": 0 })}.${payload}.${signature}`,
+        `${header}.${base64url({ sub: "someone", "\\": 0 })}.${signature}`,
         `${header}.${payload}.${signature}=`,
         `${header} .${payload}.${signature}`,
         "\u0000.\u0000.\u0000"

@@ -217,7 +217,7 @@ layer(Database.layer, { timeout: 120_000 })("a license with very many devices", 
           const node = nodes[index % 2]!
           // Every fourth gives one of the former seats back and asks for one itself.
           const former = leaseOf(license, { lease_token: `lease_${license.license}_${index + 1}` })
-          const gone = index % 4 === 0 ? node.ask(license.license, checkin, former) : Effect.void
+          const gone = index % 4 === 0 ? Effect.asVoid(node.ask(license.license, checkin, former)) : Effect.void
           return Effect.result(
             Effect.andThen(gone, node.ask(license.license, checkout, checkoutOf(license, `m${index}`)))
           )

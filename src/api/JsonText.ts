@@ -1,6 +1,10 @@
 /**
  * What a request body must be as text, before anything in it is looked at: UTF-8 without a byte order mark, one JSON object,
- * at most 16 levels deep, and no member named `__proto__`, which code further in could take for a prototype.
+ * at most 16 levels deep, no member named `__proto__`, which code further in could take for a prototype, and no member name
+ * that contains a backslash.
+ *
+ * A name with a backslash breaks V8's parser for all others (nodejs/node#63785, all of V8 13 and 14): once one was parsed, a
+ * later name with an escape, such as `\n` or `\u00e9`, may be read as that name. So no such name reaches `JSON.parse`.
  *
  * The checks read the bytes as they are and parse only what looks suspicious: a right body of 100 bytes costs half a
  * microsecond here.
@@ -16,6 +20,8 @@ export interface JsonFault {
 
 /** Levels of objects and arrays, the body itself included. No operation takes more than a handful. */
 const depthMax = 16
+/** Names that a request makes up may be long: the beginning tells which one is meant. */
+const detailLengthMax = 256
 
 /** The fault of a body that is no JSON object, as far as its bytes tell; syntax errors are left to `parseBody`. */
 export const bodyFault = (bytes: Buffer): JsonFault | undefined => {
@@ -25,8 +31,36 @@ export const bodyFault = (bytes: Buffer): JsonFault | undefined => {
   }
   if (!isUtf8(bytes)) return { message: "The body is not valid UTF-8." }
   if (mayBeDeep(bytes) && isDeep(bytes)) return { message: `The body is nested deeper than ${depthMax} levels.` }
-  const first = firstOf(bytes)
+  const name = nameWithBackslash(bytes)
+  if (name !== undefined) {
+    return { message: "No member name of the body may contain a backslash.", detail: name.slice(0, detailLengthMax) }
+  }
+  const first = bytes[afterWhitespace(bytes, 0)]
   if (first !== openBrace || bytes.includes("__proto__") || bytes.includes("\\u")) return parsedFault(bytes.toString())
+  return undefined
+}
+
+/**
+ * The first member name of a JSON text that contains a backslash, written `\\` or `\u005c`. Whether the text is JSON is left to
+ * the parser.
+ */
+export const nameWithBackslash = (bytes: Buffer): string | undefined => {
+  if (!bytes.includes(backslash)) return undefined
+  for (let begin = bytes.indexOf(quote); begin !== -1; ) {
+    let end = begin + 1
+    let isEscaped = false
+    for (; end < bytes.length && bytes[end] !== quote; end++) {
+      if (bytes[end] !== backslash) continue
+      isEscaped = true
+      end++
+    }
+    end++
+    if (isEscaped && bytes[afterWhitespace(bytes, end)] === colon) {
+      const name = parseBody(bytes.toString("utf8", begin, end))
+      if (Result.isSuccess(name) && String(name.success).includes("\\")) return String(name.success)
+    }
+    begin = bytes.indexOf(quote, end)
+  }
   return undefined
 }
 
@@ -43,12 +77,13 @@ const closeBrace = 0x7d
 const closeBracket = 0x5d
 const quote = 0x22
 const backslash = 0x5c
+const colon = 0x3a
 
-const firstOf = (bytes: Buffer): number | undefined => {
-  let index = 0
-  // The four characters that JSON calls whitespace.
-  while (bytes[index] === 0x20 || bytes[index] === 0x0a || bytes[index] === 0x0d || bytes[index] === 0x09) index++
-  return bytes[index]
+/** The index of the first byte from `index` on that is not one of the four characters that JSON calls whitespace. */
+const afterWhitespace = (bytes: Buffer, index: number): number => {
+  let after = index
+  while (bytes[after] === 0x20 || bytes[after] === 0x0a || bytes[after] === 0x0d || bytes[after] === 0x09) after++
+  return after
 }
 
 /** Whether there are enough opening brackets for too many levels, inside of strings or not. */
