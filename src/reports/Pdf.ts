@@ -6,7 +6,7 @@
 import { Effect } from "effect"
 import PDFDocument from "pdfkit"
 import { drawChart } from "./PdfChart.ts"
-import { type Document, type Fonts, makePen, mark, type Pen, type Style } from "./PdfPen.ts"
+import { type Document, type Fonts, makePen, mark, type Pages, type Pen, type Style } from "./PdfPen.ts"
 import { drawTable } from "./PdfTable.ts"
 import type { Printed } from "./Printed.ts"
 
@@ -17,15 +17,6 @@ export interface Origin {
   readonly digest: string
   /** Epoch milliseconds. */
   readonly generatedAt: number
-}
-
-/** Where on the pages the next thing goes. */
-export interface Pages {
-  readonly left: number
-  readonly width: number
-  y: number
-  /** Goes on to a new page where this one has less room than that; tells whether it did. */
-  reserve(height: number): boolean
 }
 
 const margin = 36

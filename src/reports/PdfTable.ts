@@ -1,7 +1,6 @@
 /** Tables in a PDF: as wide as what stands in them, figures in line at their last digit, over as many pages as they need. */
 import { Effect } from "effect"
-import type { Pages } from "./Pdf.ts"
-import type { Pen, Style } from "./PdfPen.ts"
+import type { Pages, Pen, Style } from "./PdfPen.ts"
 import type { Table } from "./Printed.ts"
 
 const ink = { head: "#1c2733", text: "#27313b", rule: "#9aa5b1", line: "#e3e7eb", note: "#5b6570" }
