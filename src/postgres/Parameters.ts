@@ -16,8 +16,7 @@ export type Parameter = PgTypes.Parameter
  * integer to PostgreSQL), objects, and a value whose type the statement does not tell, as in `jsonb_build_object('a', ${x})`.
  *
  * What arrives: every integer and float type → number; numeric → string, so `sum(bigint)` wants `::bigint`; timestamptz →
- * epoch milliseconds; date → "YYYY-MM-DD"; jsonb → the parsed value; bytea → Uint8Array; a record → its binary form, for
- * `LedgerRecords.ts`; NULL → null; other types → string.
+ * epoch milliseconds; date → "YYYY-MM-DD"; jsonb → the parsed value; bytea → Uint8Array; NULL → null; other types → string.
  * A timestamp without time zone arrives as a Date: no table of ours has one.
  */
 export const instant: (epochMillis: number | null) => Parameter = PgTypes.timestamptz
@@ -84,8 +83,6 @@ const infinities = [2n ** 63n - 1n, -(2n ** 63n)]
 const fromTimestamp = (wire: bigint) =>
   infinities.includes(wire) ? fault("An infinite timestamp") : Result.succeed(Number(wire / 1000n) + wireEpochMillis)
 
-const recordOid = 2249
-
 /** The codecs of this service's connections. */
 export const types: PgTypes.Registry = PgTypes.makeRegistry()
 types.register(OID.int8, codec64(toInt8, fromInt8), { arrayOid: OID.int8Array })
@@ -96,9 +93,3 @@ types.register<Uint8Array>(
   { encode: Result.succeed, decode: (raw) => Result.succeed(new Uint8Array(raw)) },
   { arrayOid: OID.byteaArray }
 )
-// Whole rows, for exports that read millions: as the server sends them, a view that is not to be kept.
-types.register<Uint8Array>(recordOid, {
-  encode: Result.succeed,
-  decode: Result.succeed,
-  read: (raw, offset, size) => Result.succeed(new Uint8Array(raw.buffer, raw.byteOffset + offset, size))
-})
