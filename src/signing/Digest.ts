@@ -12,9 +12,9 @@ export const sha256 = (input: Uint8Array | string): Uint8Array => hash("sha256",
 /** SHA-256 as 64 lower-case hex digits. */
 export const sha256Hex = (input: Uint8Array | string): string => hash("sha256", input, "hex")
 
-/** SHA-256 over bytes that come piece by piece. */
+/** SHA-256 over bytes, or the UTF-8 of texts, that come piece by piece. */
 export interface Digest {
-  update(bytes: Uint8Array): void
+  update(input: Uint8Array | string): void
   /** Another one that goes on from here by itself. */
   copy(): Digest
   /** 64 lower-case hex digits; the last thing that is asked of it. */
@@ -22,7 +22,7 @@ export interface Digest {
 }
 
 export const makeDigest = (state = createHash("sha256")): Digest => ({
-  update: (bytes) => void state.update(bytes),
+  update: (input) => void state.update(input),
   copy: () => makeDigest(state.copy()),
   hex: () => state.digest("hex")
 })

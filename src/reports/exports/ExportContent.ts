@@ -31,8 +31,6 @@ export interface Piece {
   /** The last row of the ledger that is in it. */
   readonly collected: number
   readonly last: boolean
-  /** To be said when the piece is stored: its bytes are written over then. */
-  readonly release: () => void
 }
 
 /** What an export is asked for, as it is stored. */
@@ -63,11 +61,10 @@ export const wholePiece = Effect.fnUntraced(function* (
   const piece: Piece = {
     snapshot,
     csv,
-    sums: andSums(nothing, snapshot, csv),
+    sums: andSums(nothing, [snapshot], [csv]),
     rows: table.rows.length,
     collected: 0,
-    last: true,
-    release: () => {}
+    last: true
   }
   return piece
 })

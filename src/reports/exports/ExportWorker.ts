@@ -54,7 +54,7 @@ export class ExportWorker extends Context.Service<
           const { read, write } = yield* ledgerOf(row)
           const from = { collected: row.collected, first: row.chunks_done === 0, limit: pieceRows }
           const page = read(reports.sql, from)
-          return { row, piece: yield* reports.snapshot(Effect.flatMap(page, (page) => write(reports.sql, page))) }
+          return { row, piece: yield* write(yield* reports.snapshot(page)) }
         }
         const asOfNow = { ...row, generated_at: yield* Clock.currentTimeMillis }
         return { row: asOfNow, piece: yield* reports.snapshot(wholePiece(reports.sql, asOfNow, wholeRowsMax)) }
@@ -69,7 +69,7 @@ export class ExportWorker extends Context.Service<
           if (written !== undefined && piece.last)
             yield* completeExport(sql, printing, written, { now: at.now, sums: piece.sums })
           return piece.last ? undefined : written
-        }).pipe(inTransaction, Effect.ensuring(Effect.sync(piece.release)))
+        }).pipe(inTransaction)
 
       // What the report refuses it will refuse again.
       const giveUp = (row: ExportRow) => (refusal: { readonly message: string }) =>
@@ -93,11 +93,7 @@ export class ExportWorker extends Context.Service<
               page,
               (page) => [[page], page.last ? Option.none() : Option.some(page.collected)] as const
             )
-          }).pipe(
-            Stream.buffer({ capacity: 1 }),
-            Stream.mapEffect((page) => reports.snapshot(write(reports.sql, page))),
-            Stream.buffer({ capacity: 1 })
-          )
+          }).pipe(Stream.buffer({ capacity: 1 }), Stream.mapEffect(write), Stream.buffer({ capacity: 1 }))
         ).pipe(Stream.unwrap)
 
       /** Makes an export to its end, or to where another node has taken it. */

@@ -72,7 +72,7 @@ export class Exports extends Context.Service<
       const ledgerAtOnce = Effect.fnUntraced(function* (asked: ExportRequest, rowsMax: number) {
         const { read, write } = yield* makeLedgerPieces(asked)
         const page = yield* read(reports.sql, { collected: 0, first: true, limit: rowsMax })
-        return page.last ? yield* write(reports.sql, page) : undefined
+        return page.last ? yield* write(page) : undefined
       })
 
       /** The whole content where it is small enough to be waited for. */

@@ -41,6 +41,17 @@ export const figuresOfLine = (line: string): string => {
   return `${text}}`
 }
 
+/**
+ * Whether the JSON of rows can be read back from their CSV: all is ASCII, no cell is quoted, none has an apostrophe, which
+ * defuses formulas, nothing is escaped in JSON, and no text is empty, which CSV shows like a missing one.
+ */
+export const isReadableFromCsv = (json: string, csv: string): boolean =>
+  Buffer.byteLength(json) === json.length &&
+  !csv.includes('"') &&
+  !csv.includes("'") &&
+  !json.includes("\\") &&
+  !json.includes(':""')
+
 /** Bytes that are made a text of at once: longer texts are kept until all memory is collected. */
 const textBytes = 16_384
 

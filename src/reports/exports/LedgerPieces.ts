@@ -1,28 +1,26 @@
 /**
- * An export of the ledger, piece by piece: rows are read as the database sends them, what hangs on them is looked up, and both are
- * written out. Reading and writing are apart, so that the next piece can be read meanwhile.
+ * An export of the ledger, piece by piece: a page of rows is read and becomes one text of each format. Reading and writing are
+ * apart, so that the next page can be read meanwhile.
  */
 import { Effect } from "effect"
 import type { SqlClient } from "effect/sql"
 import { columns } from "../../postgres/Parameters.ts"
 import { decodeFilters, type UsageLedgerFilter } from "../model/Filter.ts"
 import { ledgerTables, narrowed } from "../usage/LedgerRows.ts"
-import { ByteText } from "./ByteText.ts"
+import { ledgerColumns } from "../usage/UsageLedger.ts"
 import { csvLine } from "./Csv.ts"
 import type { ExportRequest, Piece } from "./ExportContent.ts"
-import { ledgerHead, ledgerTail } from "./LedgerFigures.ts"
-import { type Bounds, LedgerLinks } from "./LedgerLinks.ts"
-import { copyRecords, LedgerRecords, ledgerGroups } from "./LedgerRecords.ts"
-import { ledgerFields } from "./LedgerText.ts"
-import { LedgerWriter } from "./LedgerWriter.ts"
+import { makeLedgerChanges } from "./LedgerChanges.ts"
+import { isReadableFromCsv, ledgerHead, ledgerTail } from "./LedgerFigures.ts"
+import { type LedgerRow, ledgerCsv, ledgerFields, ledgerJson } from "./LedgerText.ts"
 import { andSums, nothing } from "./PieceSums.ts"
 
-/** Rows that are written out in one go: about a millisecond, then requests have their turn. */
-const rowsAtATime = 500
+/** Rows that become one text: a millisecond, then requests have their turn. Twice as many exceed what V8 keeps among young objects. */
+const rowsAtATime = 200
 
 /** What was read for a piece, of at most `limit` rows after the one numbered `collected`. */
 interface Page {
-  readonly records: ByteText
+  readonly rows: ReadonlyArray<LedgerRow>
   /** The last of the rows. */
   readonly collected: number
   /** Whether there are no more. */
@@ -45,68 +43,58 @@ interface Begun {
   /** What is in the pieces before: how many rows, and the last of them. */
   readonly rows?: number
   readonly collected?: number
-  readonly bounds?: Bounds
 }
 
 export const makeLedgerPieces = Effect.fnUntraced(function* (
   asked: ExportRequest,
-  { bounds, collected = 0, rows = 0, since }: Begun = {}
+  { collected = 0, rows = 0, since }: Begun = {}
 ) {
   const filter = yield* Effect.orDie(decodeFilters("usage-ledger", asked.filters))
-  const links = new LedgerLinks(since, bounds)
+  const { before, follow } = makeLedgerChanges(since)
   const withCsv = asked.format === "csv"
-  const writer = new LedgerWriter(links, filter)
-  const pages = makeRoom(pageBytes)
-  const files = makeRoom(fileBytes)
   let written = rows
   let sums = collected === 0 ? nothing : undefined
 
   const read = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, { collected, first, limit }: From) {
-    yield* links.follow(sql)
-    const groups = yield* ledgerGroups(
-      sql,
-      sql`FROM ${tables(sql, filter)}
-        WHERE ${matching(sql, filter, links.changed)} AND u.sequence > ${collected} AND u.sequence <= ${asked.ledger_last}
-        ORDER BY u.sequence LIMIT ${limit}`
-    )
-    const records = pages.take()
-    copyRecords(groups, records)
+    yield* follow(sql)
+    const rows = (yield* sql`
+      SELECT ${sql.literal(ledgerColumns)} FROM ${ledgerTables(sql)}
+      WHERE ${matching(sql, filter, Array.from(before.keys()))}
+        AND u.sequence > ${collected} AND u.sequence <= ${asked.ledger_last}
+      ORDER BY u.sequence LIMIT ${limit}`.values) as never as ReadonlyArray<LedgerRow>
     const page: Page = {
-      records,
-      collected: groups.at(-1)?.last ?? collected,
-      last: groups.reduce((sum, { rows }) => sum + rows, 0) < limit,
+      rows:
+        before.size === 0 ? rows : rows.map((row) => asRequested(row, before)).filter((row) => matches(row, filter)),
+      collected: rows.at(-1)?.[0] ?? collected,
+      last: rows.length < limit,
       first
     }
     return page
   })
 
-  const write = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, { collected, first, last, records }: Page) {
-    const read = records.written()
-    yield* links.fill(sql, read)
-    const csv = withCsv ? files.take() : undefined
-    writer.begin(csv)
-    if (first) {
-      writer.json.text(yield* ledgerHead(asked))
-      csv?.text(csvLine(ledgerFields))
+  const write = Effect.fnUntraced(function* ({ collected, first, last, rows }: Page) {
+    const json = first ? [yield* ledgerHead(asked)] : []
+    const csv = first && withCsv ? [csvLine(ledgerFields)] : []
+    let isReadable = withCsv && rows.length > 0
+    for (let start = 0; start < rows.length; start += rowsAtATime) {
+      const some = rows.slice(start, start + rowsAtATime)
+      const [figures, lines] = [ledgerJson(some), withCsv ? ledgerCsv(some) : ""]
+      json.push(written > 0 ? `,${figures}` : figures)
+      csv.push(lines)
+      isReadable &&= isReadableFromCsv(figures, lines)
+      written += some.length
+      yield* Effect.yieldNow
     }
-    const rows = new LedgerRecords(read)
-    while (writer.write(rows, rowsAtATime, written > 0)) yield* Effect.yieldNow
-    written += writer.rows
-    if (last) writer.json.text(ledgerTail)
-    const figures = writer.json.written()
-    const file = csv?.written() ?? new Uint8Array()
-    if (sums !== undefined) sums = andSums(sums, figures, file)
+    if (last) json.push(ledgerTail)
+    const file = Buffer.from(csv.join(""))
+    if (sums !== undefined) sums = andSums(sums, json, [file])
     const piece: Piece = {
-      snapshot: withCsv && writer.told && writer.rows > 0 ? undefined : new Uint8Array(figures),
+      snapshot: isReadable ? undefined : Buffer.from(json.join("")),
       csv: file,
       sums,
-      rows: writer.rows,
+      rows: rows.length,
       collected,
-      last,
-      release: () => {
-        pages.give(records)
-        files.give(csv)
-      }
+      last
     }
     return piece
   })
@@ -114,34 +102,24 @@ export const makeLedgerPieces = Effect.fnUntraced(function* (
   return { read, write }
 })
 
-/** What a piece of the usual size takes as records and as CSV. */
-const pageBytes = 786_432
-const fileBytes = 786_432
+const [licenseAt, customerAt, featureAt, codeAt] = (
+  ["license_id", "customer_id", "feature_id", "feature_code"] as const
+).map((name) => ledgerFields.indexOf(name)) as [4, 6, 9, 10]
 
-/** Room for as many of a kind as are on their way at once, used again and again. */
-const makeRoom = (capacity: number) => {
-  const free: Array<ByteText> = []
-  return {
-    take: () => {
-      const room = free.pop() ?? new ByteText(capacity)
-      room.clear()
-      return room
-    },
-    give: (room: ByteText | undefined) => {
-      if (room !== undefined && !free.includes(room)) free.push(room)
-    }
-  }
+/** The row with the customer and the code that it had when the export was requested. */
+const asRequested = (row: LedgerRow, before: ReadonlyMap<string, string | null>): LedgerRow => {
+  const [customer, code] = [before.get(row[licenseAt]), before.get(row[featureAt])]
+  const requested: [...LedgerRow] = [...row]
+  if (customer !== undefined) requested[customerAt] = customer
+  if (code !== undefined) requested[codeAt] = code
+  return requested
 }
 
-/** Rows are found by the ledger alone where no filter names what hangs on them. */
-const tables = (sql: SqlClient.SqlClient, filter: UsageLedgerFilter) => {
-  const { customer_id, feature_code, order_id, product_id, subscription_id } = filter
-  return [customer_id, feature_code, order_id, product_id, subscription_id].some((value) => value !== undefined)
-    ? ledgerTables(sql)
-    : sql.literal("usage_ledger u")
-}
+const matches = (row: LedgerRow, { customer_id, feature_code }: UsageLedgerFilter): boolean =>
+  (customer_id === undefined || row[customerAt] === customer_id) &&
+  (feature_code === undefined || row[codeAt] === feature_code)
 
-// What has another customer or code by now is read as well; whoever writes the rows knows what it was.
+// Rows whose customer or code has changed are read as well: `matches` decides by what it was.
 const matching = (sql: SqlClient.SqlClient, filter: UsageLedgerFilter, changed: ReadonlyArray<string>) => {
   const { customer_id, feature_code, ...rest } = filter
   if (changed.length === 0 || (customer_id === undefined && feature_code === undefined)) return narrowed(sql, filter)

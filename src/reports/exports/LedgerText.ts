@@ -1,36 +1,88 @@
 /**
- * Rows of the ledger as canonical JSON and as CSV, written straight from what the database gives: exports write millions of them,
- * and the general way over the schema takes five times as long. The schema still says which fields there are, and tests hold the
- * two ways to the same bytes.
+ * Rows of the ledger as canonical JSON and as CSV, written straight from the columns that the database gives: exports write millions
+ * of rows, and encoding by the schema takes five times as long. The schema still says which fields there are, and tests compare the
+ * bytes of both ways.
  */
-import { canonicalize } from "../../api/CanonicalJson.ts"
 import { formatTimestamp } from "../../api/Timestamp.ts"
-import type { Row } from "../../postgres/Sql.ts"
 import { UsageLedgerRow } from "../model/Report.ts"
-import { type Cell, csvLine } from "./Csv.ts"
+import { csvLine } from "./Csv.ts"
 
-export type LedgerRow = Row<UsageLedgerRow>
-type Value = string | number | null | undefined
+/** The columns of a row, in the order of the schema's fields and of `ledgerColumns`. */
+export type LedgerRow = readonly [
+  sequence: number,
+  occurred_at: number,
+  action: string,
+  event_id: string | null,
+  license_id: string,
+  product_id: string,
+  customer_id: string | null,
+  order_id: string | null,
+  subscription_id: string | null,
+  feature_id: string,
+  feature_code: string | null,
+  amount: number,
+  balance_before: number,
+  balance_after: number,
+  max_after: number | null,
+  device_id: string | null,
+  actor_type: string,
+  actor_id: string,
+  request_id: string
+]
 
 export const ledgerFields = Object.keys(UsageLedgerRow.fields) as ReadonlyArray<keyof UsageLedgerRow>
 
 /** The fields that are numbers; all others are texts. */
 export const ledgerNumbers = ["sequence", "amount", "balance_before", "balance_after", "max_after"] as const
 
-const members = ledgerFields.toSorted().map((name) => ({ name, lead: `"${name}":` }))
+/**
+ * Rows as canonical JSON with a comma between them. JSON.stringify writes members in the order of the object, which is the canonical
+ * one here, and in the canonical form: it is twice as fast as writing each value.
+ */
+export const ledgerJson = (rows: ReadonlyArray<LedgerRow>): string => JSON.stringify(rows.map(members)).slice(1, -1)
 
-/** A field as it is shown: times as texts. */
-const shown = (row: LedgerRow, name: keyof UsageLedgerRow): Value =>
-  name === "occurred_at" ? formatTimestamp(row.occurred_at as number) : (row[name] as Value)
+const members = ([
+  sequence,
+  occurred_at,
+  action,
+  event_id,
+  license_id,
+  product_id,
+  customer_id,
+  order_id,
+  subscription_id,
+  feature_id,
+  feature_code,
+  amount,
+  balance_before,
+  balance_after,
+  max_after,
+  device_id,
+  actor_type,
+  actor_id,
+  request_id
+]: LedgerRow) => ({
+  action,
+  actor_id,
+  actor_type,
+  amount,
+  balance_after,
+  balance_before,
+  customer_id: customer_id ?? undefined,
+  device_id: device_id ?? undefined,
+  event_id: event_id ?? undefined,
+  feature_code: feature_code ?? undefined,
+  feature_id,
+  license_id,
+  max_after: max_after ?? undefined,
+  occurred_at: formatTimestamp(occurred_at),
+  order_id: order_id ?? undefined,
+  product_id,
+  request_id,
+  sequence,
+  subscription_id: subscription_id ?? undefined
+})
 
-export const ledgerJson = (row: LedgerRow): string => {
-  let text = ""
-  for (const { lead, name } of members) {
-    const value = shown(row, name)
-    if (value === null || value === undefined) continue
-    text += `${text === "" ? "{" : ","}${lead}${typeof value === "number" ? value : canonicalize(value)}`
-  }
-  return `${text}}`
-}
+export const ledgerCsv = (rows: ReadonlyArray<LedgerRow>): string => rows.map(line).join("")
 
-export const ledgerCsv = (row: LedgerRow): string => csvLine(ledgerFields.map((name) => shown(row, name) as Cell))
+const line = (row: LedgerRow): string => csvLine(row.with(1, formatTimestamp(row[1])))

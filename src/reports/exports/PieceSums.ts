@@ -19,14 +19,16 @@ const empty: PartSum = { digest: makeDigest(), size: 0 }
 /** The sums before the first piece. */
 export const nothing: PieceSums = { snapshot: empty, artifact: empty }
 
-/** The sums with one piece more: its figures and its file. */
-export const andSums = (sums: PieceSums, snapshot: Uint8Array, csv: Uint8Array): PieceSums => ({
+/** The sums with one piece more: its figures and its file, each in the parts that it was written in. */
+export const andSums = (sums: PieceSums, snapshot: Parts, csv: Parts): PieceSums => ({
   snapshot: and(sums.snapshot, snapshot),
   artifact: and(sums.artifact, csv)
 })
 
-const and = ({ digest, size }: PartSum, bytes: Uint8Array): PartSum => {
+type Parts = ReadonlyArray<Uint8Array | string>
+
+const and = ({ digest, size }: PartSum, parts: Parts): PartSum => {
   const more = digest.copy()
-  more.update(bytes)
-  return { digest: more, size: size + bytes.length }
+  for (const part of parts) more.update(part)
+  return { digest: more, size: parts.reduce((sum, part) => sum + Buffer.byteLength(part), size) }
 }

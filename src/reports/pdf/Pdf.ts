@@ -8,7 +8,15 @@ import PDFDocument from "pdfkit"
 import { drawChart } from "./PdfChart.ts"
 import type { PdfModel } from "./PdfModel.ts"
 import { drawTable } from "./PdfTable.ts"
-import { type Document, type Fonts, makeTextRenderer, mark, type Style, type TextRenderer } from "./TextRenderer.ts"
+import {
+  type Document,
+  type Fonts,
+  makeTextRenderer,
+  mark,
+  type Pages,
+  type Style,
+  type TextRenderer
+} from "./TextRenderer.ts"
 
 /** What is known of the export itself. */
 export interface Origin {
@@ -17,15 +25,6 @@ export interface Origin {
   readonly digest: string
   /** Epoch milliseconds. */
   readonly generatedAt: number
-}
-
-/** Where on the pages the next thing goes. */
-export interface Pages {
-  readonly left: number
-  readonly width: number
-  y: number
-  /** Goes on to a new page where this one has less room than that; tells whether it did. */
-  reserve(height: number): boolean
 }
 
 const margin = 36

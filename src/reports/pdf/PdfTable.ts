@@ -1,8 +1,7 @@
 /** Tables in a PDF: as wide as what stands in them, figures in line at their last digit, over as many pages as they need. */
 import { Effect } from "effect"
-import type { Pages } from "./Pdf.ts"
 import type { Table } from "./PdfModel.ts"
-import type { Style, TextRenderer } from "./TextRenderer.ts"
+import type { Pages, Style, TextRenderer } from "./TextRenderer.ts"
 
 const ink = { head: "#1c2733", text: "#27313b", rule: "#9aa5b1", line: "#e3e7eb", note: "#5b6570" }
 const cell: Style = { face: "regular", size: 6.5, color: ink.text }

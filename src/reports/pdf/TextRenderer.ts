@@ -34,6 +34,15 @@ export interface TextRenderer {
   readonly lacked: boolean
 }
 
+/** Where on the pages the next thing goes. */
+export interface Pages {
+  readonly left: number
+  readonly width: number
+  y: number
+  /** Goes on to a new page where this one has less room than that; tells whether it did. */
+  reserve(height: number): boolean
+}
+
 /** Stands for a character that no font has. */
 export const mark = "\uFFFD"
 const more = "…"

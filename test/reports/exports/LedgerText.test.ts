@@ -4,12 +4,30 @@ import * as fc from "fast-check"
 import { canonicalize, type Json } from "../../../src/api/CanonicalJson.ts"
 import { present, type Row } from "../../../src/postgres/Sql.ts"
 import { type Cell, csvLine } from "../../../src/reports/exports/Csv.ts"
-import { ledgerCsv, ledgerFields, ledgerJson } from "../../../src/reports/exports/LedgerText.ts"
+import { type LedgerRow, ledgerCsv, ledgerFields, ledgerJson } from "../../../src/reports/exports/LedgerText.ts"
 import { UsageLedgerRow } from "../../../src/reports/model/Report.ts"
 
 const text = fc.oneof(
   fc.string({ unit: "grapheme" }),
-  fc.constantFrom("=1+1", 'a "quoted" text', "one\r\ntwo", "\u0001", "Ωμέγα", "漢字")
+  fc.constantFrom(
+    "",
+    "=1+1",
+    "-1",
+    "＝1",
+    " @x",
+    "'=1",
+    'a "quoted" text',
+    "a,b",
+    "back\\slash",
+    "tab\t",
+    "one\r\ntwo",
+    "\u0001",
+    "\u007f",
+    "\u2028",
+    "Ωμέγα",
+    "漢字",
+    "😀"
+  )
 )
 const count = fc.oneof(fc.constant(0), fc.nat(), fc.constant(Number.MAX_SAFE_INTEGER))
 const optional = <A>(arbitrary: fc.Arbitrary<A>) => fc.option(arbitrary, { nil: null })
@@ -43,12 +61,19 @@ describe("A row of the ledger", () => {
   it.effect("is written as its schema says", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual<ReadonlyArray<string>>(ledgerFields, Object.keys(UsageLedgerRow.fields))
+      const written: Array<{ readonly row: LedgerRow; readonly json: string; readonly csv: string }> = []
       for (const given of fc.sample(row, { numRuns: 500, seed: 7 })) {
         const encoded = yield* Schema.encodeEffect(UsageLedgerRow)(present<UsageLedgerRow>(given))
-        assert.strictEqual(ledgerJson(given), canonicalize(encoded as Json))
+        const row = ledgerFields.map((name) => given[name] ?? null) as never as LedgerRow
+        const json = canonicalize(encoded as Json)
+        assert.strictEqual(ledgerJson([row]), json)
         const cells = ledgerFields.map((name) => (encoded as { readonly [name: string]: Cell })[name])
-        assert.strictEqual(ledgerCsv(given), csvLine(cells))
+        assert.strictEqual(ledgerCsv([row]), csvLine(cells))
+        written.push({ row, json, csv: csvLine(cells) })
       }
+      const rows = written.map(({ row }) => row)
+      assert.strictEqual(ledgerJson(rows), written.map(({ json }) => json).join(","))
+      assert.strictEqual(ledgerCsv(rows), written.map(({ csv }) => csv).join(""))
     })
   )
 })
