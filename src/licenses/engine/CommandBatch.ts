@@ -1,7 +1,7 @@
 /**
- * A round: all letters that waited for a license, decided on one draft and committed as one. A round that changes nothing asks
- * the database whether the revisions it decided on still hold, unless what it had to look up has told so. Either way an answer
- * rests on the database, never on this process being the only one.
+ * A batch: all commands that wait for one license, decided together and committed as one. A batch that changes nothing
+ * checks that the revisions it was decided on are still current in the database, unless a prefetch has already checked
+ * them. So every result rests on the database, never on the assumption that this process is the only one.
  */
 import { Clock, Context, Effect, Exit, Result } from "effect"
 import { type Refusal, refuse } from "../../api/Failure.ts"
@@ -20,15 +20,15 @@ import {
 } from "./PendingCommand.ts"
 import { hasEventId, missingPrefetch, nothingPrefetched, prefetch } from "./Prefetch.ts"
 
-/** How often a round is decided after others changed the license meanwhile. */
+/** Attempts at a batch whose license other nodes keep changing. */
 const attemptsMax = 8
 /**
- * Of these, how often with nothing locked. Who holds a license in memory is faster than who has to load it first, every time. Simulations
- * alone lower it, to get there more often.
+ * Attempts without a lock. A node that has the license in memory is always faster than a node that has to load it
+ * first, so later attempts lock the license. Only simulations lower this number, to reach the lock more often.
  */
 export const UnlockedAttempts = Context.Reference("licensing/licenses/engine/UnlockedAttempts", { defaultValue: () => 5 })
 
-/** A license and what is known of it; undefined where it has to be loaded, again or for the first time. */
+/** A license and its cached state. The state is undefined when it has to be loaded, for the first time or again. */
 export interface CachedLicense {
   readonly licenseId: string
   state: CommittedState | undefined
@@ -36,23 +36,23 @@ export interface CachedLicense {
 
 type CommandResults = ReadonlyArray<CommandResult>
 
-/** What a round comes to, once its draft is committed or its state confirmed. */
+/** A decided batch, not yet committed or confirmed. */
 interface Decided {
   readonly state: CommittedState
   readonly draft: PendingChanges
   readonly answers: CommandResults
-  /** Those whose answers are kept with the change. */
+  /** Commands whose responses are stored in the same transaction as the change. */
   readonly kept: ReadonlyArray<PendingCommand>
-  /** Whether the state was seen to hold since the letters came. */
+  /** Whether the revisions were read as current after the commands arrived. */
   readonly confirmed: boolean
 }
 
 const noCommands: ReadonlyArray<PendingCommand> = []
 
-/** `stale`: to be decided on a newer state; `uncertain`: with event ids looked up. */
+/** `stale`: decide again on a newer state. `eventIdsNeeded`: decide again with event ids looked up. */
 type Attempt = Decided | CommandResults | "stale" | "uncertain"
 
-/** What came of a round that was begun: `stale` where it has to be decided again. */
+/** The outcome of a batch. `stale`: decide it again. */
 export type BatchOutcome = Exit.Exit<CommandResults | "stale">
 
 export const makeCommandBatches = Effect.gen(function* () {
@@ -62,14 +62,14 @@ export const makeCommandBatches = Effect.gen(function* () {
   const clock = yield* Clock.Clock
   const attemptsFree = yield* UnlockedAttempts
 
-  /** What was decided has come to hold. */
+  /** The decision is committed or confirmed: updates the cached state. */
   const concluded = ({ state, draft, answers, kept }: Decided): CommandResults => {
     state.absorb(draft)
     for (const letter of kept) letter.committed?.()
     return answers
   }
 
-  /** Sends what was decided to the database; `settle` hears what came of it. */
+  /** Sends a decided batch to the database and reports the outcome to `onResult`. */
   const submit = (decided: Decided, settle: (outcome: BatchOutcome) => void): void => {
     const { confirmed, draft, state } = decided
     const settleIf = (holds: boolean): void => settle(Exit.succeed(holds ? concluded(decided) : "stale"))
@@ -103,10 +103,11 @@ export const makeCommandBatches = Effect.gen(function* () {
   }
 
   const outside = { load: store.load, look: lookups as Lookups }
-  // Whoever holds a lock and waits for a connection may wait for those who have the connections and wait for the lock.
+  // A transaction that holds a lock must not wait for a second connection: all connections may be held by transactions
+  // that wait for its lock.
   const within = { load: store.loadWithin, look: lookups.within }
 
-  /** Decides the letters on the state as it is held, or just loaded. */
+  /** Decides the commands on the cached state, loading it first if there is none. */
   const decideOn = Effect.fnUntraced(function* (
     held: CachedLicense,
     letters: ReadonlyArray<PendingCommand>,
@@ -126,14 +127,14 @@ export const makeCommandBatches = Effect.gen(function* () {
     if (!certain && letters.some((letter, index) => isRefused(decided[index]!) && hasEventId(letter)))
       return "uncertain"
     const answers = yield* storeResponses(draft, letters, decided)
-    // A refusal is kept by nobody here, whatever an attempt before this one had drafted.
+    // Refusals are not stored here, even if an earlier attempt had accepted the command.
     const kept = draft.changed ? letters.filter((_, index) => !isRefused(decided[index]!)) : []
     return { state, draft, answers, kept, confirmed: knowledge.holds ?? (isFresh && knowledge === nothingPrefetched) }
   })
 
   const submitted = (decided: Decided) => Effect.callback<CommandResults | "stale">((resume) => submit(decided, resume))
 
-  /** Decides the letters once: their answers, or why they have to be decided again, and for certain. */
+  /** Decides and submits the batch once. Returns the results, or why the batch has to be decided again. */
   const attempt = Effect.fnUntraced(function* (
     held: CachedLicense,
     letters: ReadonlyArray<PendingCommand>,
@@ -143,13 +144,16 @@ export const makeCommandBatches = Effect.gen(function* () {
     return isDecided(made) ? yield* submitted(made) : made
   })
 
-  /** The same where others were faster again and again: nobody can change the license between what is decided and its commit. */
+  /**
+   * Decides and submits the batch with the license locked, so that no other node can change the license in between.
+   * Used after other nodes have overtaken this one several times.
+   */
   const insist = Effect.fnUntraced(function* (held: CachedLicense, letters: ReadonlyArray<PendingCommand>) {
     let made: Attempt = "stale"
     const draft = Effect.gen(function* () {
       held.state = undefined
       made = yield* decideOn(held, letters, true, within)
-      // The license is locked, its policy and catalog are not.
+      // The license is locked, but its policy and catalog are not.
       if (isDecided(made) && !made.draft.changed) {
         const current = yield* store.revisionsWithin(held.licenseId)
         made = current !== undefined && made.state.isAsOf(current) ? { ...made, confirmed: true } : "stale"
@@ -179,8 +183,8 @@ export const makeCommandBatches = Effect.gen(function* () {
   })
 
   /**
-   * Begins a round for which memory is enough, which nearly all are, without a fiber of its own: that took a tenth off the CPU
-   * of a request. Gives false, and has done nothing, where there is something to look up or to keep.
+   * Starts a batch that needs no look-up and stores no response, without a fiber of its own. Nearly all batches are of
+   * this kind; it saves a tenth of a request's CPU time. Returns false, and has no effect, for any other batch.
    */
   const begin = (
     held: CachedLicense,

@@ -1,7 +1,7 @@
 /**
- * The fence of a group commit: licenses are written only where the revisions that were decided on still hold, each license in its
- * turn by id, so that no two groups wait for each other. The group's number is written with them, and refused once a later one
- * stands there.
+ * The fence of a group commit: a license is written only if the revisions that its changes were decided on are still
+ * current. Licenses are written in the order of their ids, so that two groups never wait for each other. The group's
+ * number is written with them and refused if the journal's row already has a later number.
  */
 import { Effect } from "effect"
 import type { SqlClient, Statement } from "effect/sql"
@@ -11,14 +11,17 @@ import type { PendingChanges } from "./PendingChanges.ts"
 
 type Drafts = ReadonlyArray<PendingChanges>
 
-/** A group in the making: the journal that commits it, and its number there. */
+/** Identifies a group: the journal that commits it, its number in that journal, and when it was formed. */
 export interface Group {
   readonly journal: string
   readonly number: number
   readonly at: number
 }
 
-/** The fence where every draft must hold, or nothing of the group is written. Policies and products of a group are few. */
+/**
+ * A fence for the whole group: one outdated license fails the group, and nothing is written. The policies and products
+ * of a group are few, so they are checked once each.
+ */
 export const fenceAll = (sql: SqlClient.SqlClient, group: Group, drafts: Drafts) => {
   const policies = distinct(drafts, ({ policy }) => [policy.id, policy.revision])
   const products = distinct(drafts, ({ base }) => [base.license.product_id, base.catalogRevision])
@@ -34,7 +37,7 @@ export const fenceAll = (sql: SqlClient.SqlClient, group: Group, drafts: Drafts)
       ${changedMeanwhile}, 'a license was changed meanwhile')`
 }
 
-/** The fence where drafts that do not hold drop out: the ids of the licenses that were written. */
+/** A fence for each license: outdated licenses are left out. Returns the ids of the licenses that were written. */
 export const fence = (sql: SqlClient.SqlClient, group: Group, drafts: Drafts) => {
   const seen = sql`,
     unnest(${columns.int8(byLicense(drafts).map(({ policy }) => policy.revision))}) AS policy_revision,
@@ -54,7 +57,10 @@ export const fence = (sql: SqlClient.SqlClient, group: Group, drafts: Drafts) =>
 const byLicense = (drafts: Drafts): Drafts =>
   drafts.toSorted((a, b) => (a.base.license.id < b.base.license.id ? -1 : 1))
 
-/** Each id with the revision that it was seen with; with two where drafts differ, of which one cannot hold. */
+/**
+ * Each id with the revision that the decision read. If two decisions read different revisions, both appear, and one of
+ * them fails the fence.
+ */
 const distinct = (drafts: Drafts, pairOf: (draft: PendingChanges) => readonly [string, number]) => {
   const pairs = new Map<string, { readonly id: string; readonly revision: number }>()
   for (const draft of drafts) {
@@ -65,9 +71,10 @@ const distinct = (drafts: Drafts, pairOf: (draft: PendingChanges) => readonly [s
 }
 
 /**
- * Each license is looked up for itself and written by its place: whatever is known of the table when the plan is made, it cannot
- * begin with the table. A row that had to be waited for is judged again. Reading the values row by row from the arrays and writing
- * without a lock beforehand took a third off the statement.
+ * Looks up each license by id and writes it by its row address (ctid): whatever the table's statistics were when the
+ * plan was made, the plan cannot start with a scan of the table. PostgreSQL checks a row again after waiting for its
+ * lock. Reading the values from the arrays row by row, and writing without a lock beforehand, made the statement a
+ * third faster.
  */
 const write = (
   sql: SqlClient.SqlClient,
@@ -77,7 +84,7 @@ const write = (
 ) => {
   const rows = byLicense(drafts)
   const licenses = rows.map(({ license }) => license)
-  // Naming the status has the table's trigger look at every row, and it rarely changes.
+  // Setting the status fires the table's trigger for every row, and the status rarely changes.
   const restated = rows.some(({ base, license }) => license.status !== base.license.status)
   const status = () => sql`unnest(${columns.text(licenses.map((license) => license.status))}) AS status,`
   return sql`
@@ -104,11 +111,11 @@ const number = (sql: SqlClient.SqlClient, { journal, number, at }: Group) => sql
   ON CONFLICT (id) DO UPDATE SET last_group = excluded.last_group, written_at = excluded.written_at
   WHERE journals.last_group < excluded.last_group RETURNING id`
 
-/** The number of the last group that the journal has committed, after whoever writes it at this moment; held from now on. */
+/** The number of the last group that the journal has committed. Waits for a writer of the row, and locks the row. */
 export const lastGroup = (sql: SqlClient.SqlClient, { journal, at }: Group) => sql<{ readonly last_group: number }>`
   INSERT INTO journals (id, last_group, written_at) VALUES (${journal}, 0, ${instant(at)})
   ON CONFLICT (id) DO UPDATE SET last_group = journals.last_group RETURNING last_group`
 
-/** From now on no group of the journal with a lower number can be committed. */
+/** From now on no group of this journal with a lower number can commit. */
 export const giveUp = (sql: SqlClient.SqlClient, { journal, number }: Group) => sql`
   UPDATE journals SET last_group = ${number} WHERE id = ${journal}`

@@ -1,8 +1,8 @@
 /**
- * Commits what all actors of the node have decided, in groups: one transaction of set-based statements for everything that
- * gathered while the group before was being committed. Its fence is what makes memory safe to decide on: a license is
- * updated only where its revision, its policy's and its catalog's are still those of the decision; one that does not match
- * drops out of the group with all its rows, and its actor decides again. Replies leave only after the commit.
+ * Commits the decisions of all actors of the node in groups. A group is one transaction of set-based statements, for
+ * everything that arrived while the previous group was committed. Its fence makes decisions on cached state safe: a
+ * license is updated only if its revision, its policy's and its catalog's are still those of the decision. A license
+ * that fails the fence is left out with all its rows, and its actor decides again. Replies leave only after the commit.
  */
 import { Clock, Context, Effect, Exit, Layer, Random, Schedule, Semaphore } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
@@ -18,14 +18,14 @@ import * as Fence from "./Fence.ts"
 import * as Statements from "./JournalStatements.ts"
 import type { PendingChanges } from "./PendingChanges.ts"
 
-/** `stale`: decided on revisions that are no longer the database's; nothing of it was written. */
+/** `stale`: decided on outdated revisions; nothing was written. */
 export type Verdict = "committed" | "stale"
 
-/** Drafts in one transaction: bounds its duration and the size of its statements. */
+/** Licenses in one transaction: bounds its duration and the size of its statements. */
 const groupMax = 512
 /**
- * Groups under way at once. A second one would wait for the first one's event counter anyway, and smaller groups cost more;
- * and the groups' numbers rise only while one follows the other.
+ * Groups in progress at the same time. A second one would wait for the first one's event counter anyway, and smaller
+ * groups cost more. Also, the groups' numbers rise only if groups run one after another.
  */
 const lanes = 1
 
@@ -37,14 +37,17 @@ type Write = Effect.Effect<unknown, SqlError.SqlError>
 export class Journal extends Context.Service<
   Journal,
   {
-    /** Commits one license's draft, together with whatever else is waiting. At most one draft per license may be under way. */
+    /**
+     * Commits one license's pending changes, in a group with all others that wait. One commit per license at a time.
+     */
     readonly commit: SubmitToBatch<PendingChanges, Verdict>
     /**
-     * The same for a license that was overtaken by others again and again: it is locked first, and what `decide` then gives, if anything,
-     * is written before anybody else can change it. `decide` runs in the transaction that holds the lock, maybe more than once.
+     * Commits a license that other nodes have overtaken several times. Locks the license first, then runs `decide` and
+     * writes the changes that it returns, if any, before anyone else can change the license. `decide` runs in the
+     * transaction that holds the lock, and runs again if the transaction is retried.
      */
     locked(licenseId: string, decide: Effect.Effect<PendingChanges | undefined>): Effect.Effect<Verdict>
-    /** Writes down that devices were seen, where nothing else was decided: it needs no fence. */
+    /** Records that devices were seen, when nothing else was decided. Needs no fence. */
     readonly note: SubmitToBatch<ReadonlyArray<DeviceRecord>, void>
   }
 >()("licensing/licenses/engine/Journal") {
@@ -57,7 +60,10 @@ export class Journal extends Context.Service<
       const nextGroup = yield* makeNumbers
       const measured = yield* makeMeasured
 
-      /** Everything that belongs to the drafts, behind their fence. Events come last, for their counter's lock does. */
+      /**
+       * All rows that belong to the changes, written after the fence. Events come last, because their counter's lock is
+       * taken last.
+       */
       const rowsOf = (
         drafts: ReadonlyArray<PendingChanges>,
         append: (entries: ReadonlyArray<Entry>) => Write
@@ -71,7 +77,7 @@ export class Journal extends Context.Service<
         ]
       }
 
-      /** The whole group in one round trip: it holds and is committed as it stands, or nothing of it is written. */
+      /** Writes the whole group in one round trip: all of it commits, or nothing is written. */
       const writeAll = Effect.fnUntraced(function* (drafts: ReadonlyArray<PendingChanges>, group: Fence.Group) {
         let queued = false
         const append = (entries: ReadonlyArray<Entry>) =>
@@ -82,7 +88,7 @@ export class Journal extends Context.Service<
         if (queued) deliveriesQueued.openUnsafe()
       })
 
-      /** Within a transaction, those of the drafts that still hold: the ids of their licenses. */
+      /** Within a transaction, writes the changes that are still current and returns the ids of their licenses. */
       const writeFenced = Effect.fnUntraced(function* (drafts: ReadonlyArray<PendingChanges>, group: Fence.Group) {
         const held = yield* Fence.fence(sql, group, drafts)
         const rows = rowsOf(
@@ -93,7 +99,10 @@ export class Journal extends Context.Service<
         return held
       })
 
-      /** Succeeds where the group is committed, fails where it is not and never will be, and dies where nobody can tell. */
+      /**
+       * Succeeds if the group is committed, fails if it is not and never will be, and dies if the outcome cannot be
+       * determined.
+       */
       const certain = (write: (group: Fence.Group) => Write, next = nextGroup) =>
         Effect.suspend(() => {
           const group = next()
@@ -105,13 +114,16 @@ export class Journal extends Context.Service<
           })
         })
 
-      /** Whether the last group had drafts that did not hold: while others write the same licenses, the next one has such, too. */
+      /**
+       * Whether the last group had stale changes. While other nodes write the same licenses, the next group will have
+       * some, too.
+       */
       let isContested = false
 
-      /** Commits those of the drafts that still hold. */
+      /** Commits the changes that are still current. */
       const commitHolding = (drafts: ReadonlyArray<PendingChanges>) => {
         let held: ReadonlySet<string> = new Set()
-        // Learned ahead of the commit, whose answer may be lost.
+        // Set before the commit, because the commit's answer may be lost.
         const learn = (ids: ReadonlySet<string>) => {
           held = ids
         }
@@ -124,7 +136,7 @@ export class Journal extends Context.Service<
 
       const commitGroup = (drafts: ReadonlyArray<PendingChanges>) =>
         Effect.suspend(() =>
-          // Of one license alone nothing is saved: nearly always it holds when it is tried as a whole.
+          // For a single license this saves nothing: the attempt as a whole nearly always succeeds.
           isContested && drafts.length > 1
             ? commitHolding(drafts)
             : retryTransaction(certain((group) => writeAll(drafts, group))).pipe(
@@ -133,7 +145,10 @@ export class Journal extends Context.Service<
               )
         ).pipe(measured(drafts.length))
 
-      /** A draft that the database refuses must not take the others of its group with it: each is then tried alone. */
+      /**
+       * Changes that the database refuses must not fail the others of their group: then each license is tried
+       * separately.
+       */
       const commitAll = (drafts: ReadonlyArray<PendingChanges>): Effect.Effect<ReadonlyArray<Exit.Exit<Verdict>>> =>
         commitGroup(drafts).pipe(
           Effect.map((verdicts) => verdicts.map((verdict) => (verdict === "stale" ? stale : committed))),
@@ -149,7 +164,7 @@ export class Journal extends Context.Service<
           (verdicts) => verdicts.flat()
         )
 
-      /** Drafts that count what was counted before are decided again; the others are tried without them. */
+      /** Changes with an event id that was counted before are decided again; the others are committed without them. */
       const commitNew = Effect.fnUntraced(function* (drafts: ReadonlyArray<PendingChanges>) {
         const repeating = yield* Effect.orDie(Statements.repeating(sql, drafts))
         if (repeating.size === 0) return yield* commitEach(drafts)
@@ -159,7 +174,8 @@ export class Journal extends Context.Service<
       })
 
       const nextLocked = yield* makeNumbers
-      // One at a time, for their numbers must rise as well; and they hold up all groups that have the same license among them.
+      // One at a time, because their numbers must rise as well, and because they block every group that includes the
+      // same license.
       const lock = yield* Semaphore.make(1)
       const locked = (licenseId: string, decide: Effect.Effect<PendingChanges | undefined>) => {
         let verdict: Verdict = "committed"
@@ -195,7 +211,7 @@ export class Journal extends Context.Service<
   )
 }
 
-/** Numbers the groups of this journal, which has a name of its own among those of all nodes. */
+/** Numbers the groups of this journal. The journal's name is unique among all nodes. */
 const makeNumbers = Effect.gen(function* () {
   const clock = yield* Clock.Clock
   const journal = `${yield* Random.nextInt}.${yield* Random.nextInt}`
@@ -203,7 +219,7 @@ const makeNumbers = Effect.gen(function* () {
   return (): Fence.Group => ({ journal, number: ++last, at: clock.currentTimeMillisUnsafe() })
 })
 
-/** Tells metrics how many licenses a commit wrote and how long that took. */
+/** Records how many licenses a commit wrote and how long it took. */
 const makeMeasured = Effect.contextWith((context: Context.Context<never>) =>
   Effect.map(
     Clock.Clock,
@@ -222,13 +238,16 @@ const makeMeasured = Effect.contextWith((context: Context.Context<never>) =>
   )
 )
 
-/** A unique row that another node wrote first, or a record that was deleted after it was found: deciding again will see it. */
+/**
+ * A unique row that another node wrote first, or a record that was deleted after it was read: the next decision will
+ * see it.
+ */
 const isOvertaken = (error: SqlError.SqlError): boolean =>
   error.reason._tag === "UniqueViolation" || isForeignKeyViolation(error)
 
 /**
- * What became of a group whose connection was lost, perhaps while it was being committed: its number stands in the journal's
- * row or does not. What the server may still have to read of it is void from then on.
+ * Whether a group was committed whose connection was lost, perhaps during the commit. The journal's row has the group's
+ * number or it has not. Statements of the group that the server has not read yet are void from then on.
  */
 const wasCommitted = (sql: SqlClient.SqlClient, group: Fence.Group, nextGroup: () => Fence.Group) =>
   retryTransaction(

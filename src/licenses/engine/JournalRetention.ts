@@ -1,9 +1,12 @@
-/** Forgets the journals of nodes that have ended. One that is still alive, if idle, takes its place again with its next group. */
+/**
+ * Deletes the journal rows of nodes that have ended. An idle node that is still running inserts its row again with its
+ * next group.
+ */
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { instant } from "../../postgres/Parameters.ts"
 
-/** Hours beyond any moment at which a journal could still ask what became of a group. */
+/** Much longer than a journal could still ask whether one of its groups was committed. */
 const keptMillis = 7 * 86_400_000
 
 export class JournalRetention extends Context.Service<JournalRetention, { readonly pass: Effect.Effect<void> }>()(

@@ -1,4 +1,4 @@
-/** The statements of a group commit: one for each kind of row, over all licenses of the group. */
+/** The statements of a group commit: one for each kind of row, for all licenses of the group. */
 import { Effect } from "effect"
 import type { SqlClient, SqlError } from "effect/sql"
 import { isUsage } from "../../events/EventLog.ts"
@@ -20,17 +20,17 @@ const owned = <A>(
 
 type Statement = Effect.Effect<unknown, SqlError.SqlError>
 
-/** No statement where there is nothing to write. */
+/** No statement if there are no rows to write. */
 const unlessEmpty = (rows: ReadonlyArray<unknown>, statement: () => Statement): ReadonlyArray<Statement> =>
   rows.length === 0 ? [] : [statement()]
 
-/** All rows of the drafts but answers and events, in the order in which they have to be written. */
+/** The statements for all rows except stored responses and events, in the order in which they must run. */
 export const rowsOf = (sql: SqlClient.SqlClient, drafts: Drafts): ReadonlyArray<Statement> =>
   [profiles, othersReset, devices, recounted, counts, assignments, removedAssignments, leases, seen].flatMap((write) =>
     write(sql, drafts)
   )
 
-/** The licenses whose drafts count an event id that was counted before. */
+/** The licenses whose changes count an event id that was counted before. */
 export const repeating = (sql: SqlClient.SqlClient, drafts: Drafts) => {
   const rows = drafts.flatMap((draft) => draft.entries.filter(isUsage).filter(({ event_id }) => event_id !== undefined))
   return Effect.map(
@@ -42,7 +42,7 @@ export const repeating = (sql: SqlClient.SqlClient, drafts: Drafts) => {
   )
 }
 
-/** The license columns that few commands change. The rows are locked and fenced already. */
+/** License columns that few commands change. The fence has already checked and locked the rows. */
 const profiles = (sql: SqlClient.SqlClient, drafts: Drafts) => {
   const rows = drafts.filter((draft) => draft.profileChanged).map((draft) => draft.license)
   return unlessEmpty(
@@ -128,8 +128,8 @@ const storedStatus = ({ base, othersResetAt }: PendingChanges, { id }: DeviceRec
 }
 
 /**
- * Devices beyond those that an actor holds, reset in one statement, however many there are: 100,000 took 1.8 s, and no memory
- * here. It runs ahead of `devices`: what is decided on a device that the actor holds is the later word.
+ * Resets the devices that are not cached in one statement: 100,000 took 1.8 s and no memory here. It runs before
+ * `devices`, whose decisions on cached devices take precedence.
  */
 const othersReset = (sql: SqlClient.SqlClient, drafts: Drafts) => {
   const rows = drafts.filter((draft) => draft.othersResetAt !== undefined)
@@ -143,15 +143,18 @@ const othersReset = (sql: SqlClient.SqlClient, drafts: Drafts) => {
   )
 }
 
-/** Devices that were only seen, with a change of their license. A later sight is never overwritten by an earlier one. */
+/**
+ * Devices that were only seen, in a batch that also changed their license. A later time is never overwritten by an
+ * earlier one.
+ */
 const seen = (sql: SqlClient.SqlClient, drafts: Drafts) => {
   const rows = drafts.flatMap((draft) => Array.from(draft.seen.values()))
   return unlessEmpty(rows, () => sql`${touch(sql, rows)} WHERE d.id = s.id`)
 }
 
 /**
- * Devices that were seen and nothing else. No revision rises and nothing is decided by it, so this one commit does not wait
- * for the disk: should the database server fail, the sights of its last moments may be missing.
+ * Records devices that were only seen. This raises no revision and no decision depends on it, so this commit alone does
+ * not wait for the disk: if the database server fails, the last such records may be missing.
  */
 export const recordSeenDevices = (sql: SqlClient.SqlClient, devices: ReadonlyArray<DeviceRecord>) => sql`
   WITH relaxed AS (SELECT set_config('synchronous_commit', 'off', true))
@@ -163,7 +166,7 @@ const touch = (sql: SqlClient.SqlClient, rows: ReadonlyArray<DeviceRecord>) => s
   FROM unnest(${columns.text(rows.map((row) => row.id))}, ${columns.timestamptz(rows.map((row) => row.last_seen_at))},
     ${columns.timestamptz(rows.map((row) => row.last_validated_at ?? null))}) AS s (id, last_seen_at, last_validated_at)`
 
-/** Assignments of which a draft has changed nothing but what was consumed; the others are written whole. */
+/** Whether only the consumption of an assignment has changed; other assignments are written whole. */
 const isCounted = ({ base }: PendingChanges, changed: Assignment): boolean => {
   const known = base.assignments.get(changed.feature_code)
   return (
@@ -181,7 +184,7 @@ const changedAssignments = (drafts: Drafts, counted: boolean): ReadonlyArray<Own
     Array.from(draft.changedAssignments.values()).filter((row) => isCounted(draft, row) === counted)
   )
 
-/** What was consumed, by the place of the row as in `written`. */
+/** The consumption counters, written by row address (ctid) as the fence does. */
 const counts = (sql: SqlClient.SqlClient, drafts: Drafts) => {
   const rows = changedAssignments(drafts, true)
   return unlessEmpty(
@@ -235,7 +238,7 @@ const removedAssignments = (sql: SqlClient.SqlClient, drafts: Drafts) => {
 
 const leases = (sql: SqlClient.SqlClient, drafts: Drafts) => {
   const all: ReadonlyArray<Owned<LeaseRecord>> = owned(drafts, (draft) => draft.changedLeases.values())
-  // A device has one live lease: those that end are written ahead of those that begin.
+  // A device has at most one live lease, so leases that end are written before leases that begin.
   const rows = [...all.filter((lease) => lease.status !== "live"), ...all.filter((lease) => lease.status === "live")]
   const ends = columns.timestamptz(rows.map((row) => row.expires_at))
   return unlessEmpty(

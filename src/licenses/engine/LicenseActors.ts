@@ -1,8 +1,9 @@
 /**
- * One actor per license in use: a mailbox, the license's state in memory, and at most one round under way. A round takes all
- * that waits, decides it and commits what changed as one; answers leave only after that.
+ * One actor per license in use: a mailbox, the license's cached state, and at most one batch in progress. A batch takes
+ * all waiting commands, decides them and commits their changes together; results leave only after the commit.
  *
- * Actors cost a map entry: no fiber, no timer. One that was not used for a while is forgotten; its next command loads it again.
+ * An actor costs a map entry: no fiber, no timer. An actor that was not used for a while is evicted; its next command
+ * loads the license again.
  */
 import { Clock, Context, Effect, Exit, FiberSet, identity, Layer, Result, Schedule } from "effect"
 import type { Code } from "../../api/ErrorCode.ts"
@@ -14,13 +15,13 @@ import type { Origin, Rule } from "../rules/LicenseCommand.ts"
 import { type CachedLicense, makeCommandBatches } from "./CommandBatch.ts"
 import type { CommandResult, PendingCommand } from "./PendingCommand.ts"
 
-/** Commands that may wait for one license; more are answered with 503, never queued without bound. */
+/** Commands that may wait for one license. Further ones are answered with 503; the queue never grows without limit. */
 const mailboxMax = 1024
-/** Commands decided in one round: bounds its commit. */
+/** Commands decided in one batch: bounds its commit. */
 const roundMax = 256
-/** Actors in memory; the least recently used beyond are forgotten at the next tidying. */
+/** Actors in memory. The least recently used ones beyond this are evicted periodically. */
 const actorsMax = 20_000
-/** An actor unused for this long is forgotten. */
+/** An actor unused for this long is evicted. */
 const idleMillis = 300_000
 
 interface Actor extends CachedLicense {
@@ -33,9 +34,9 @@ export class LicenseActors extends Context.Service<
   LicenseActors,
   {
     /**
-     * Has the license's actor decide a command, on behalf of the current actor and request. `begin` starts on the reply what
-     * may run while it is being committed. `finish` makes the handler's result of that: after the commit, or just before it
-     * where the answer is kept with the change.
+     * Sends a command to the license's actor, on behalf of the current API actor and request. `begin` starts work on
+     * the reply that can run during the commit. `finish` turns its result into the handler's result: after the commit,
+     * or just before it if the response is stored with the change.
      */
     ask<Command, Reply, C extends Code, A = Reply, Begun = Reply>(
       licenseId: string,
@@ -44,7 +45,7 @@ export class LicenseActors extends Context.Service<
       finish?: (begun: Begun) => Effect.Effect<A>,
       begin?: (reply: Reply) => Begun
     ): Effect.Effect<A, Refusal<C> | Refusal<"NOT_FOUND" | "NOT_READY">>
-    /** The same for whoever is no fiber: puts a letter into the license's mailbox. */
+    /** The same for callers outside a fiber: puts a command into the license's mailbox. */
     post(licenseId: string, letter: PendingCommand): void
     /** Actors in memory and commands waiting, for metrics. */
     readonly load: Effect.Effect<{ readonly actors: number; readonly waiting: number }>
@@ -67,7 +68,10 @@ export class LicenseActors extends Context.Service<
         }
       }
 
-      /** Goes on after a round. Whatever went wrong in it is the answer to all of it, and the state is dropped. */
+      /**
+       * Finishes a batch and starts the next one. A failure is the result of every command in the batch, and clears the
+       * cached state.
+       */
       const goOn = (
         actor: Actor,
         letters: ReadonlyArray<PendingCommand>,
@@ -80,7 +84,7 @@ export class LicenseActors extends Context.Service<
           answered(letters, exit)
           return
         }
-        // The next round is handed in before this one's answers are worked on.
+        // Start the next batch before delivering this batch's results, so that the database is not kept waiting.
         start(actor)
         fork(
           Effect.andThen(
@@ -90,11 +94,11 @@ export class LicenseActors extends Context.Service<
         )
       }
 
-      /** A round that has to look things up, or was decided in vain. */
+      /** Runs a batch that needs look-ups or has to be decided again. */
       const work = (actor: Actor, letters: ReadonlyArray<PendingCommand>, tried: number) =>
         fork(Effect.map(Effect.exit(rounds.round(actor, letters, tried)), (exit) => goOn(actor, letters, exit)))
 
-      /** Begins a round of what waits. */
+      /** Starts a batch of all waiting commands. */
       const start = (actor: Actor): void => {
         const letters = actor.mailbox.splice(0, roundMax)
         const begun = rounds.begin(actor, letters, (outcome) => {
@@ -110,7 +114,7 @@ export class LicenseActors extends Context.Service<
       }
 
       let called: Array<Actor> = []
-      /** One turn of the scheduler, so that all who ask in the same turn share the round. */
+      /** Yields once to the scheduler, so that all commands posted in the same turn share the batch. */
       const turn = Effect.andThen(
         Effect.yieldNow,
         Effect.sync(() => {

@@ -1,6 +1,7 @@
 /**
- * What commands may need beyond the loaded state: a device or lease among very many, an event id used before, a feature, a version.
- * A look-up always follows the load of the state it adds to: what changes in between raises a revision, and the fence sees it.
+ * Looks up what commands may need beyond the cached state: one device or lease among very many, an event id counted
+ * before, a feature, a version. A look-up always follows the load of the state that it completes: a change in between
+ * raises a revision, which the fence detects.
  */
 import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
@@ -52,13 +53,13 @@ interface WantedLease {
   readonly tokenHash: string
 }
 
-/** Devices of a license that were looked up with their leases, and the revisions of the license as of which that holds. */
+/** Devices with their leases, and the license's revisions at which they were read. */
 interface VersionedDevices {
   readonly held: ReadonlyArray<CachedDevice>
   readonly asOf: Revisions
 }
 
-/** Devices with their live leases: those that were asked for, and when the first of the others is due. */
+/** The requested devices with their live leases, and when the first of the others is due. */
 interface DueDevices {
   readonly found: ReadonlyArray<CachedDevice>
   readonly next: number
@@ -69,29 +70,32 @@ export interface Lookups {
   device(wanted: WantedDevice): Effect.Effect<VersionedDevices | undefined>
   counted(wanted: WantedUsage): Effect.Effect<CountedUsage | undefined>
   deviceById(licenseId: string, id: string): Effect.Effect<CachedDevice | undefined>
-  /** All that are active, but for their leases. */
+  /** All active devices, without their leases. */
   activeDevices(licenseId: string): Effect.Effect<ReadonlyArray<DeviceRecord>>
   /** Containers that hold a slot. */
   activeContainers(licenseId: string): Effect.Effect<number>
-  /** The devices whose activation lapses before an instant unless it is validated, and when the next one after them does. */
+  /**
+   * The devices whose activation lapses before an instant unless they validate, and when the next one after them
+   * lapses.
+   */
   silent(licenseId: string, policy: PolicyRecord, before: number): Effect.Effect<DueDevices>
-  /** The device that holds or held a lease, beside that lease in whatever state and the one that it holds now. */
+  /** The device that holds or held a lease, with that lease in any state and the device's current live lease. */
   leaseByToken(wanted: WantedLease): Effect.Effect<VersionedDevices | undefined>
-  /** Live leases that end before an instant, and when the next one after them does; all, where no instant is given. */
+  /** Live leases that end before an instant, and when the next one ends; all live leases if no instant is given. */
   ending(licenseId: string, before: number | undefined): Effect.Effect<DueDevices>
   liveLeases(licenseId: string): Effect.Effect<number>
-  /** How many devices of the license are in a state that a reset moves. */
+  /** The number of devices in a state that a reset changes. */
   resettable(licenseId: string): Effect.Effect<number>
   feature(featureId: string): Effect.Effect<FeatureRecord | undefined>
   link(kind: LinkKind, id: string): Effect.Effect<LinkRecord | undefined>
-  /** Release instants by version: those of the given catalog revision or newer. */
+  /** Release instants by version, read at the given catalog revision or a newer one. */
   versions(productId: string, catalogRevision: number): Effect.Effect<ReadonlyMap<string, number>>
 }
 
 export class LicenseLookups extends Context.Service<
   LicenseLookups,
   Lookups & {
-    /** The same within the running transaction, which has locked the license: they wait for no other connection. */
+    /** The same look-ups within the running transaction, which has locked the license. They use its connection. */
     readonly within: Lookups
   }
 >()("licensing/licenses/engine/LicenseLookups") {
@@ -226,7 +230,7 @@ const alone =
   (wanted: Wanted): Effect.Effect<Found> =>
     Effect.map(run([wanted]), ([found]) => found!)
 
-/** When the activated devices of a license were heard of last. */
+/** When each activated device of a license was last heard of. */
 const heard = (sql: SqlClient.SqlClient, licenseId: string, columns: string) => sql`
   SELECT ${sql.literal(columns)} ${sql.literal(lastHeardAt)} AS heard_at FROM devices d
   WHERE d.license_id = ${licenseId} AND ${sql.literal(holdsSlot)}`
@@ -266,7 +270,7 @@ const leasesOf = (sql: SqlClient.SqlClient) =>
 
 type VersionedDeviceRow = CachedDeviceRow & Revisions & { readonly ordinal: number }
 
-/** What was found of each that was wanted; nothing is told of the license of one that was not found. */
+/** The devices of each request, in the order of the requests. No revisions are read for a device that was not found. */
 const versionedDevices = (
   wanted: ReadonlyArray<unknown>,
   rows: ReadonlyArray<VersionedDeviceRow>
@@ -280,7 +284,7 @@ const versionedDevices = (
   })
 }
 
-/** An event id stays used when its feature is deleted: then no code is the one that it was used with. */
+/** An event id stays used when its feature is deleted: the empty code then matches no request. */
 const countedOf = (sql: SqlClient.SqlClient) =>
   Effect.fnUntraced(function* (wanted: ReadonlyArray<WantedUsage>) {
     const rows = yield* sql<CountedUsage & { readonly ordinal: number }>`

@@ -1,7 +1,8 @@
 /**
- * What license actors read of their license, gathered over all actors of the node into one statement. `revisions` is the
- * cheap question that keeps memory honest: an answer that changes nothing is given only after the revisions it was decided
- * on were found unchanged in the database since it was asked for, so it holds on any number of nodes and after any change made past the actors.
+ * Loads licenses for their actors, batching the reads of all actors of the node into one statement. `revisions` is the
+ * cheap check that keeps cached state correct: a result that changes nothing leaves only after the database has
+ * confirmed, since the command arrived, the revisions that it was decided on. So it is correct with any number of
+ * nodes, and after any change made without the actors.
  */
 import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
@@ -32,13 +33,13 @@ const batchMax = 256
 export class LicenseStore extends Context.Service<
   LicenseStore,
   {
-    /** The whole state, or undefined where there is no such license. */
+    /** The whole state; undefined if there is no such license. */
     load(licenseId: string): Effect.Effect<CommittedState | undefined>
     /** The same within the running transaction, which has locked the license. */
     loadWithin(licenseId: string): Effect.Effect<CommittedState | undefined>
     readonly revisions: SubmitToBatch<string, Revisions | undefined>
     revisionsWithin(licenseId: string): Effect.Effect<Revisions | undefined>
-    /** The license that a key (SHA-256 as hex) belongs to. */
+    /** The license that has the key with this hash (SHA-256 as hex). */
     licenseIdOf(keyHash: string): Effect.Effect<string | undefined>
   }
 >()("licensing/licenses/engine/LicenseStore") {
@@ -62,7 +63,7 @@ export class LicenseStore extends Context.Service<
   )
 }
 
-/** All of it is of one moment, so whoever has just loaded a license need not ask whether what was loaded holds. */
+/** Reads everything in one snapshot, so that a newly loaded state needs no check of its revisions. */
 const ofOneMoment = Effect.provideService(SqlClient.BeginTransaction, "BEGIN ISOLATION LEVEL REPEATABLE READ")
 
 const loadAll = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, ids: ReadonlyArray<string>) {

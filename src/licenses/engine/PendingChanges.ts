@@ -1,7 +1,4 @@
-/**
- * What a round of commands has decided on top of the state that the actor holds. A draft is thrown away when its commit does
- * not come about.
- */
+/** What a batch of commands has decided on top of the committed state. It is discarded if its commit fails. */
 import type { StoredResponseRow } from "../../api/StoredResponse.ts"
 import type { Entry } from "../../events/EventLog.ts"
 import type {
@@ -43,13 +40,13 @@ export class PendingChanges implements LicenseView {
   removedAssignments = noEntries<true>()
   /** Events and rows of the ledger, in the order in which they were decided. */
   readonly entries: Array<Entry> = []
-  /** Answers to be kept with the change, of requests with an Idempotency-Key. */
+  /** Responses to store with the change, of requests with an Idempotency-Key. */
   readonly answers: Array<StoredResponseRow> = []
-  /** When all devices beyond those known here were reset. */
+  /** When all devices that are not cached were reset. */
   othersResetAt: number | undefined
   /** Whether license columns beyond state and counters changed. */
   profileChanged = false
-  /** How many containers more hold a slot than before. */
+  /** How many more containers hold a slot than before. */
   containersGained = 0
   private counts = noEntries<CountedUsage>()
   private changedIds = noEntries<DeviceRecord>()
@@ -65,7 +62,7 @@ export class PendingChanges implements LicenseView {
     this.leases = new LeaseChanges(base.leases)
   }
 
-  /** Whether anything was decided that must be committed under the fence. What time alone has done is not: it can wait. */
+  /** Whether a decision has to be committed under the fence. Changes by the clock alone do not: they can wait. */
   changed = false
 
   get assignmentsChanged(): boolean {
@@ -160,7 +157,7 @@ export class PendingChanges implements LicenseView {
     return this.leases.byToken(tokenHash) ?? this.knowledge.endedLeases.get(tokenHash)
   }
 
-  /** The leases that were decided on, by token. */
+  /** Changed leases, by token. */
   get changedLeases(): ReadonlyMap<string, LeaseRecord> {
     return this.leases.changed
   }
@@ -197,7 +194,7 @@ export class PendingChanges implements LicenseView {
     else this.seen = put(this.seen, key, seen)
   }
 
-  /** Applies what time has done: committed with the first decision, not for a mere look. */
+  /** Applies what the clock has changed. It is committed with the first decision; reads do not commit it. */
   settle(changes: Changes | undefined, now: number): void {
     if (changes !== undefined) this.write(changes, clockOrigin, now)
   }
@@ -223,7 +220,7 @@ export class PendingChanges implements LicenseView {
     }
     if (changes.othersReset === true) {
       this.othersResetAt = now
-      // A reset leaves no slot taken, wherever the devices are.
+      // A reset frees all slots, of cached and uncached devices.
       this.containersGained = -(this.base.activeContainers ?? 0)
     }
     if (changes.removedAssignments !== undefined) this.kept = undefined
@@ -239,7 +236,7 @@ export class PendingChanges implements LicenseView {
       this.removedAssignments = put(this.removedAssignments, featureId, true)
     }
     for (const lease of changes.leases ?? []) this.leases.put(lease)
-    // A consumption ahead of what it has reached: its row is its event.
+    // A consumption comes before the events that it triggers: its ledger row is its event.
     for (const entry of changes.ledger ?? []) this.enter(entry, origin, now)
     for (const event of changes.events ?? []) this.entries.push(eventRow(event, origin, now))
   }

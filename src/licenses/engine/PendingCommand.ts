@@ -1,4 +1,7 @@
-/** What waits in an actor's mailbox, and deciding it: each letter in turn, on what time and the letters before it have left. */
+/**
+ * Commands waiting in an actor's mailbox, and how they are decided: one after another, each on the state that the clock
+ * and the commands before it have left.
+ */
 import { Effect, Exit } from "effect"
 import type { Code } from "../../api/ErrorCode.ts"
 import { type Refusal, refuse } from "../../api/Failure.ts"
@@ -11,17 +14,20 @@ export interface PendingCommand {
   readonly rule: Rule<unknown, unknown, Code>
   readonly command: unknown
   readonly origin: Origin
-  /** Hears of the answer once, and must not throw. */
+  /** Receives the result once; must not throw. */
   readonly resume: (answer: CommandResult) => void
   readonly begin: (reply: unknown) => unknown
-  /** Of a request with an Idempotency-Key: words its answer before the commit, so that the two are written together. */
+  /**
+   * For a request with an Idempotency-Key: produces the response before the commit, so that it is stored in the same
+   * transaction.
+   */
   readonly keep?: (reply: unknown) => Effect.Effect<{ readonly value: unknown; readonly row: StoredResponseRow }>
   readonly committed?: () => void
 }
 
 export type CommandResult = Exit.Exit<unknown, Refusal>
 
-/** A letter's outcome: a refusal, or what the rule replies. */
+/** The decision on a command: a refusal, or the rule's reply. */
 export type Decision = { readonly refusal: Refusal } | { readonly reply: unknown }
 
 export const decide = (
@@ -30,7 +36,7 @@ export const decide = (
   now: number
 ): ReadonlyArray<Decision> =>
   letters.map(({ rule, command, origin }) => {
-    // Before each letter: the one before may have moved an expiry behind the clock.
+    // Before each command, because the previous one may have moved an expiry into the past.
     draft.settle(settle(draft, now), now)
     const outcome = rule.decide(draft, command, now)
     draft.apply(outcome.accepted ? outcome.changes : { events: outcome.events ?? [] }, origin, now)
@@ -41,11 +47,11 @@ export const decide = (
 
 export const isRefused = (decided: Decision): decided is { readonly refusal: Refusal } => "refusal" in decided
 
-/** The answer to a letter whose answer is kept by nobody. */
+/** The result of a command whose response is not stored. */
 export const resultOf = (letter: PendingCommand, decided: Decision): CommandResult =>
   isRefused(decided) ? Exit.fail(decided.refusal) : Exit.succeed(letter.begin(decided.reply))
 
-/** The answers, and into the draft the rows of those that are kept with the change. */
+/** The results of all commands. Adds the responses that are stored with the change to `pending`. */
 export const storeResponses = Effect.fnUntraced(function* (
   draft: PendingChanges,
   letters: ReadonlyArray<PendingCommand>,

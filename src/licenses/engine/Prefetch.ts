@@ -1,4 +1,6 @@
-/** Fetches what the commands of a round need beyond the license's state. Most rounds need nothing that is not in memory. */
+/**
+ * Fetches what the commands of a batch need beyond the cached state. Most batches need nothing that is not in memory.
+ */
 import { Effect } from "effect"
 import type { Code } from "../../api/ErrorCode.ts"
 import type {
@@ -15,20 +17,20 @@ import type { CommittedState } from "./CommittedState.ts"
 import type { Lookups } from "./LicenseLookups.ts"
 import { noEntries, put } from "./SmallMap.ts"
 
-/** What was looked up for the commands of a round, beyond what the state holds. */
+/** Data looked up for the commands of a batch, beyond the cached state. */
 export interface Prefetched {
   readonly counted: ReadonlyMap<string, CountedUsage>
   readonly features: ReadonlyMap<string, FeatureRecord>
-  /** Undefined where no command named a version. */
+  /** Undefined if no command named a version. */
   readonly versions: ReadonlyMap<string, number> | undefined
-  /** Leases that are not live any more, by token hash. */
+  /** Leases that are no longer live, by token hash. */
   readonly endedLeases: ReadonlyMap<string, LeaseRecord>
   readonly links: ReadonlyArray<LinkRecord>
-  /** Devices that are not held and that a reset would move; 0 where no command asked. */
+  /** Devices that are not cached and that a reset would change; 0 if no command asked for it. */
   readonly otherResettable: number
   /**
-   * Whether the state's revisions held when all of this was read; undefined where that was not read with it, or nothing was read.
-   * Revisions only rise, so look-ups that all saw the same ones saw one and the same license.
+   * Whether the state's revisions were current when all of this was read; undefined if they were not read with it, or
+   * nothing was read. Revisions only rise, so look-ups that all read the same ones read one and the same license.
    */
   readonly holds?: boolean
 }
@@ -49,12 +51,13 @@ interface RequestedCommand {
   readonly command: unknown
 }
 
-/** Whether what is decided on a command rests on an event id that may have been counted before. */
+/** Whether the decision depends on an event id that may have been counted before. */
 export const hasEventId = ({ rule, command }: RequestedCommand): boolean => rule.needs?.(command).eventId !== undefined
 
 /**
- * Event ids are looked up for `certain` only. An event id is new nearly always, and where it is not, the ledger refuses its
- * second row: whoever decides without the look-up has to decide again after such a refusal, and before any refusal of its own.
+ * Event ids are looked up only with `checkEventIds`. An event id is nearly always new, and if it is not, the ledger
+ * refuses its second row. A batch decided without the look-up must be decided again after such a refusal, and before it
+ * refuses a command itself.
  */
 export const prefetch = (
   lookups: Lookups,
@@ -65,7 +68,7 @@ export const prefetch = (
 ): Effect.Effect<Prefetched> =>
   missingPrefetch(lookups, state, asked, now, certain) ?? Effect.succeed(nothingPrefetched)
 
-/** The same where something has to be looked up; undefined where memory is enough, as it nearly always is. */
+/** As `prefetch`, but undefined if nothing has to be looked up, which is nearly always so. */
 export const missingPrefetch = (
   lookups: Lookups,
   state: CommittedState,
@@ -93,7 +96,7 @@ export const missingPrefetch = (
   const ofOthers = needed.some(({ resettable }) => resettable === true)
   if (fetches.length === 0 && !ofVersions && !ofOthers) return undefined
   return Effect.gen(function* () {
-    // Ahead of the others: where their revisions hold, the catalog was no newer than theirs.
+    // Before the others: if their revisions are current, the catalog was no newer than theirs.
     if (ofVersions) found.versions = yield* lookups.versions(state.license.product_id, state.catalogRevision)
     yield* Effect.all(fetches, { concurrency: "unbounded", discard: true })
     if (!sights.every((asOf) => state.isAsOf(asOf))) found.holds = false
@@ -103,14 +106,14 @@ export const missingPrefetch = (
   })
 }
 
-/** Counted after all other look-ups, for a device that one of them has brought is not among the others any more. */
+/** Counted after all other look-ups, because a device that one of them has cached is not among the others any more. */
 const otherResettable = (lookups: Lookups, state: CommittedState) => {
   if (state.devicesComplete) return Effect.succeed(0)
   const held = Array.from(state.devices.values()).filter(isResettable).length
   return Effect.map(lookups.resettable(state.license.id), (all) => all - held)
 }
 
-/** Devices that hold no seat, or one whose lease is looked up besides. */
+/** Caches devices that hold no seat, or whose lease is looked up separately. */
 const cacheDevices = (state: CommittedState, devices: ReadonlyArray<DeviceRecord>): void => {
   for (const device of devices) state.learn({ device, lease: undefined })
 }
@@ -125,12 +128,12 @@ const countContainers = (lookups: Lookups, state: CommittedState) =>
         })
       ]
 
-/** A round is decided some time after its look-ups: so far ahead they look at least. */
+/** A batch is decided some time after its look-ups, so they look at least this far ahead. */
 const lookAheadMillis = 10_000
 
 /**
- * Brings in the activations that lapse before an instant unless a validation comes. Of very many devices these are few, and
- * until the next of the others is due nobody has to look again.
+ * Caches the activations that lapse before an instant unless they validate. Even of very many devices these are few,
+ * and no further look-up is needed until the next of the others is due.
  */
 const findSilent = (lookups: Lookups, state: CommittedState, before: number) =>
   Effect.map(lookups.silent(state.license.id, state.policy, before), ({ found, next }) => {
@@ -139,9 +142,9 @@ const findSilent = (lookups: Lookups, state: CommittedState, before: number) =>
   })
 
 /**
- * Brings in what is not here of the leases that end in a round that is decided soon, with their devices, or of all live ones
- * where a command or the clock may end them all; and their number, where a seat is asked for. That is counted once; from then
- * on the state keeps count of what is decided.
+ * Caches the leases that may end in this batch, with their devices; all live leases if a command or the clock may end
+ * them all; and their number if a command takes a seat. The leases are counted once; from then on the state keeps the
+ * count up to date.
  */
 const findLeases = (lookups: Lookups, state: CommittedState, needed: ReadonlyArray<Needs>, now: number) => {
   const { leases, license } = state
@@ -152,7 +155,7 @@ const findLeases = (lookups: Lookups, state: CommittedState, needed: ReadonlyArr
       Effect.map(lookups.ending(license.id, undefined), ({ found }) => {
         for (const held of found) state.learn(held)
         leases.count = found.length
-        // One that is here has ended meanwhile: nothing can be decided on this state any more.
+        // A cached lease has ended meanwhile: this state cannot be used for decisions any more.
         if (!leases.isComplete) state.lapsingFrom = Number.NEGATIVE_INFINITY
       })
     ]
