@@ -17,7 +17,7 @@ import {
 import { deactivationOf, entitlementOf } from "./Entitlement.ts"
 import { accept, type Needs, type Refused, type Rule, reject } from "./LicenseCommand.ts"
 
-/** A device's "last seen" is moved at most this often, so that a busy client does not cost a write per call. */
+/** A device's "last seen" is written at most this often, so that a busy client does not cause a write per call. */
 const seenEveryMillis = 1000
 
 export const runtimeNeeds = ({ binding }: RuntimeCommand): Needs => ({
@@ -25,7 +25,7 @@ export const runtimeNeeds = ({ binding }: RuntimeCommand): Needs => ({
   appVersion: binding.app_version
 })
 
-/** An activation carries the id that a new device gets: rules make no ids. */
+/** Carries the id for a device that may be new: rules generate no ids. */
 export interface ActivateCommand extends RuntimeCommand {
   readonly newDeviceId: string
 }
@@ -85,7 +85,7 @@ const activatedDevice = (known: DeviceRecord | undefined, command: ActivateComma
   }
 }
 
-/** Containers have their own limit where the policy sets one; else they count with all devices. 0 = unlimited. */
+/** Containers have their own limit if the policy sets one; otherwise they count with all devices. 0 = unlimited. */
 const limitReached = (view: LicenseView, binding: Binding): Refused<LimitCode> | undefined => {
   const { max_activations, max_container_instances } = view.policy
   if (binding.is_container && max_container_instances !== undefined) {
@@ -125,7 +125,10 @@ const limitRefusal = (view: LicenseView, code: LimitCode, message: string, limit
     ]
   })
 
-/** A validation is the device's heartbeat. Where heartbeats decide, it raises the revision like any other change. */
+/**
+ * A validation is the device's heartbeat. If the policy requires heartbeats, it raises the revision like any other
+ * change.
+ */
 const seen = (view: LicenseView, device: DeviceRecord, now: number, validated: boolean): Changes => {
   const last = validated ? (device.last_validated_at ?? 0) : device.last_seen_at
   if (now - last < seenEveryMillis) return {}
@@ -145,7 +148,7 @@ export const validate: Rule<RuntimeCommand, Entitlement, AdmissionCode | ActiveD
   }
 }
 
-/** Answers as validate does and writes nothing. */
+/** Replies like `validate`, but writes nothing. */
 export const check: Rule<RuntimeCommand, Entitlement, AdmissionCode | "DEVICE_NOT_FOUND" | "DEVICE_NOT_ACTIVE"> = {
   name: "check",
   needs: runtimeNeeds,
@@ -158,7 +161,10 @@ export const check: Rule<RuntimeCommand, Entitlement, AdmissionCode | "DEVICE_NO
   }
 }
 
-/** Gives a slot back. It asks neither version nor kind of machine: what was taken can always be given back. */
+/**
+ * Gives a slot back. It checks neither the version nor the kind of machine: a slot that was taken can always be given
+ * back.
+ */
 export const deactivate: Rule<
   RuntimeCommand,
   Deactivation,
@@ -176,7 +182,7 @@ export const deactivate: Rule<
         detail: device.status
       })
     }
-    // Who holds a floating seat besides stays active on it, and has no activation any more that could fall silent.
+    // A device that also holds a floating seat stays active by it, and no longer has an activation that could lapse.
     const seated = view.liveLeaseOf(device.id) !== undefined
     const deactivated: DeviceRecord = {
       ...device,

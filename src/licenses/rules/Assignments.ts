@@ -1,4 +1,4 @@
-/** Assigning features to a license and taking them away. */
+/** Assigns features to a license and removes them. */
 import type { Metadata } from "../../api/Metadata.ts"
 import { changesOf } from "../../events/Changes.ts"
 import type { NewEvent } from "../../events/EventLog.ts"
@@ -7,7 +7,7 @@ import type { Assignment, LedgerEntry, LicenseView } from "../model/LicenseRecor
 import { accept, type Refused, type Rule, reject } from "./LicenseCommand.ts"
 import { statusAt } from "./Lifecycle.ts"
 
-/** Members left out keep what is there; null takes the value away. */
+/** Absent fields keep their value; null removes it. */
 export interface AssignCommand {
   readonly feature_id: string
   readonly enabled?: boolean
@@ -92,7 +92,7 @@ export const unassign: Rule<{ readonly feature_id: string }, void, "LICENSE_STAT
   }
 }
 
-/** A new maximum as the ledger tells it; without one the feature is unlimited. */
+/** The ledger entry of a new maximum; without a maximum the feature is unlimited. */
 const limitSet = ({ feature_id, max_consumptions, total_consumptions }: Assignment): LedgerEntry => ({
   feature_id,
   action: "set_limit",
@@ -101,7 +101,9 @@ const limitSet = ({ feature_id, max_consumptions, total_consumptions }: Assignme
   max_after: max_consumptions
 })
 
-/** What was counted goes with the assignment: assigned anew, the feature starts from nothing. */
+/**
+ * The ledger entry of a removed assignment. Its count is lost: if the feature is assigned again, it starts from zero.
+ */
 const givenUp = ({ feature_id, total_consumptions }: Assignment): LedgerEntry => ({
   feature_id,
   action: "reset",

@@ -1,6 +1,6 @@
 /**
- * Metered usage. An amount fits whole or nothing is counted; an event id counts once per license for ever, and asking again
- * with the same feature and amount answers the state as it is now.
+ * Metered usage. An amount is counted whole or not at all. An event id counts once per license for ever; a repeated
+ * request with the same feature and amount replies with the current state.
  */
 import type { NewEvent } from "../../events/EventLog.ts"
 import type { Assignment, DeviceRecord, LedgerEntry, LicenseView } from "../model/LicenseRecords.ts"
@@ -63,7 +63,7 @@ export const consume: Rule<ConsumeCommand, Entitlement, AdmissionCode | UsageCod
   }
 }
 
-/** The last rungs: the feature, then the quota. */
+/** The operation's own checks: the feature, then the quota. */
 const usable = (view: LicenseView, command: ConsumeCommand, now: number): Assignment | Refused<UsageCode> => {
   const assignment = view.assignmentByCode(command.feature_code)
   const detail = { detail: "feature_code" }
@@ -94,7 +94,7 @@ const usable = (view: LicenseView, command: ConsumeCommand, now: number): Assign
   return assignment
 }
 
-/** The row of the ledger, which is the event `usage.consumed`. */
+/** The ledger row, which is also the event `usage.consumed`. */
 const entry = (assignment: Assignment, device: DeviceRecord, command: ConsumeCommand): LedgerEntry => ({
   feature_id: assignment.feature_id,
   feature_code: assignment.feature_code,
@@ -106,7 +106,7 @@ const entry = (assignment: Assignment, device: DeviceRecord, command: ConsumeCom
   device_id: device.id
 })
 
-/** What the consumption has reached. */
+/** The events of quota thresholds that the consumption reaches. */
 const marksReached = (
   view: LicenseView,
   assignment: Assignment,

@@ -1,4 +1,7 @@
-/** What management does to a single device: reset, blacklist, unblacklist. Slots are freed and leases end with it. */
+/**
+ * The management operations on one device: reset, blacklist, unblacklist. Each frees the device's slot and ends its
+ * lease.
+ */
 
 import type { EventType } from "../../events/EventType.ts"
 import type { Device, DeviceStatus } from "../model/Device.ts"
@@ -53,10 +56,10 @@ const action = (
   }
 })
 
-/** Makes a device forget that it was ever bound: it may be activated again, and until then it holds nothing. */
+/** Resets a device: it holds nothing until it is activated again. */
 export const reset = action("reset", "device.reset", "ended")
 
-/** Bars a device from every runtime operation. */
+/** Blocks a device from every runtime operation. */
 export const blacklist = action("blacklist", "device.blacklisted", "blacklisted")
 
 /** Lets a blacklisted device be activated again. */
@@ -69,7 +72,7 @@ const movedDevice = (device: DeviceRecord, status: DeviceStatus, now: number): D
   updated_at: now
 })
 
-/** A device as a reset leaves it. */
+/** The device after a reset. */
 export const resetDevice = (device: DeviceRecord, now: number): DeviceRecord => movedDevice(device, "reset", now)
 
 const freedSlot = ({ license }: LicenseView, device: DeviceRecord, now: number): Changes =>
@@ -80,7 +83,7 @@ const endedLease = (view: LicenseView, { id }: DeviceRecord, status: LeaseStatus
   return lease === undefined ? [] : [{ ...lease, status, ended_at: now }]
 }
 
-/** A device as the management API shows it. */
+/** The device as the management API returns it. */
 const shownDevice =
   (device: DeviceRecord) =>
   ({ license }: LicenseView): Device => {

@@ -1,6 +1,6 @@
 /**
- * The states of a license, what time does to them, and the commands that move them. The clock is applied whenever a license
- * is read or used: a sweep that comes late shows nothing wrong, it only writes down what already holds.
+ * The states of a license, how the clock changes them, and the commands that change them. The clock is applied whenever
+ * a license is read or used. A late sweep therefore shows nothing wrong: it only writes what already holds.
  */
 
 import type { NewEvent } from "../../events/EventLog.ts"
@@ -20,7 +20,7 @@ import { accept, type Needs, type Outcome, type Rule, reject } from "./LicenseCo
 
 const dayMillis = 86_400_000
 
-/** What of a license and its policy the clock looks at. */
+/** The fields of a license and its policy that the clock's changes depend on. */
 type Term = Pick<LicenseRecord, "status" | "expires_at">
 type Grace = Pick<PolicyRecord, "grace_period_days">
 
@@ -28,7 +28,7 @@ type Grace = Pick<PolicyRecord, "grace_period_days">
 export const accessEndsAt = (license: Term, policy: Grace): number | undefined =>
   license.expires_at === undefined ? undefined : license.expires_at + policy.grace_period_days * dayMillis
 
-/** Where the clock alone puts a license that nobody suspended or revoked. */
+/** The state that the clock gives to a license that is neither suspended nor revoked. */
 export const statusByClock = (license: Term, policy: Grace, now: number): LicenseStatus => {
   const end = accessEndsAt(license, policy)
   if (license.expires_at === undefined || end === undefined || now < license.expires_at) return "active"
@@ -39,26 +39,30 @@ export const statusByClock = (license: Term, policy: Grace, now: number): Licens
 export const statusAt = (license: Term, policy: Grace, now: number): LicenseStatus =>
   license.status === "suspended" || license.status === "revoked" ? license.status : statusByClock(license, policy, now)
 
-/** The states that time leads through, in order. */
+/** The states that the clock moves a license through, in order. */
 const stages: ReadonlyArray<LicenseStatus> = ["active", "grace_period", "expired"]
 
 /**
- * States that time has moved a license into since it was last written, in order. Going back is none of them: an edit of the
- * expiry or of the policy's grace did that and raised the version itself, so the version never falls when time comes by again.
+ * The states that the clock has moved a license through since it was last written, in order. Moves back are not
+ * included: they come from an edit of the expiry or of the policy's grace, which raised the version itself. So the
+ * version never falls when the clock moves the license forward again.
  */
 export const passed = (license: Term, policy: Grace, now: number): ReadonlyArray<LicenseStatus> =>
   stages
     .slice(stages.indexOf(license.status) + 1, stages.indexOf(statusAt(license, policy, now)) + 1)
     .filter((stage) => stage !== "grace_period" || policy.grace_period_days > 0)
 
-/** The published entitlement version: the license's share, the policy's, and the moves that time has made meanwhile. */
+/**
+ * The published entitlement version: the license's counter, the policy's counter, and the moves by the clock not yet
+ * written.
+ */
 export const entitlementVersionAt = (license: LicenseRecord, policy: PolicyRecord, now: number): number =>
   license.entitlement_counter + policy.entitlement_counter + passed(license, policy, now).length
 
 /**
- * What time has changed and nobody wrote yet. The actor applies it ahead of the commands, so rules run on a settled state,
- * every move is recorded once, and in order. The sweeps write the same down for licenses that nobody uses, as statements over
- * many: what changes here changes there.
+ * The changes that the clock has made and that are not written yet. The actor applies them before its commands, so that
+ * rules run on a settled state and every move is recorded once and in order. The sweeps write the same for licenses
+ * that are not in use, as set-based statements: a change here needs the same change there.
  */
 export const settle = (view: LicenseView, now: number): Changes | undefined => {
   const { license, policy } = view
@@ -84,7 +88,7 @@ export const settle = (view: LicenseView, now: number): Changes | undefined => {
 
 const stageEvents = { grace_period: "license.grace_period_started", expired: "license.expired" } as const
 
-/** What is recorded when time moves a license through states. */
+/** The events of a license that the clock moves through states. */
 export const passedEvents = (licenseId: string, moves: ReadonlyArray<LicenseStatus>): ReadonlyArray<NewEvent> =>
   moves
     .filter((to) => to === "grace_period" || to === "expired")
@@ -95,11 +99,11 @@ export const passedEvents = (licenseId: string, moves: ReadonlyArray<LicenseStat
       metadata: { status: to }
     }))
 
-/** Whether a live lease ends with its license's access, which came before the lease's own end. */
+/** Whether a live lease ends because its license's access ended before the lease's own end. */
 export const isCutOff = (lease: Pick<LeaseRecord, "expires_at">, license: Term, policy: Grace, now: number): boolean =>
   statusAt(license, policy, now) === "expired" && lease.expires_at >= (accessEndsAt(license, policy) ?? 0)
 
-/** Leases whose time is over: with their license's, or before that by themselves. */
+/** The leases that have ended: with the license's access, or before that on their own. */
 const settledSeats = (view: LicenseView, due: ReadonlyArray<LeaseRecord>, cutOff: boolean, now: number) => {
   const isCut = (lease: LeaseRecord) => cutOff && isCutOff(lease, view.license, view.policy, now)
   const ended = cutOff ? Array.from(view.liveLeases).filter(isCut) : []
@@ -116,13 +120,16 @@ const settledSeats = (view: LicenseView, due: ReadonlyArray<LeaseRecord>, cutOff
   }
 }
 
-/** What a device is without its floating seat, by how that ended: activated, or an activation that lapsed, if it had one. */
+/**
+ * The status of a device whose floating seat has ended: active if it is activated, expired if its activation lapsed,
+ * otherwise the given status.
+ */
 export const statusUnseated = <S extends DeviceStatus>(device: DeviceRecord, otherwise: S) => {
   if (device.holds_slot) return "active"
   return device.activated_at === undefined ? otherwise : "expired"
 }
 
-/** The devices of leases that end. One that is activated besides stays what it is. */
+/** The devices of leases that end. A device that is also activated stays as it is. */
 const releasedHolders = (
   view: LicenseView,
   leases: Iterable<LeaseRecord>,
@@ -135,7 +142,7 @@ const releasedHolders = (
     return [{ ...device, status: statusUnseated(device, status), updated_at: now }]
   })
 
-/** What is recorded when a lease lapses. */
+/** The event of a lapsed lease. */
 export const leaseExpiredEvent = (
   license_id: string,
   { id, device_id }: Pick<LeaseRecord, "id" | "device_id">
@@ -146,7 +153,7 @@ export const leaseExpiredEvent = (
   metadata: { license_id, device_id, status: { old: "live", new: "expired" } }
 })
 
-/** Activations that lapsed for want of a heartbeat. Whoever holds a seat besides stays active on it. */
+/** Activations that lapsed for want of a heartbeat. A device that also holds a seat stays active by it. */
 const settledDevices = (
   view: LicenseView,
   silent: ReadonlyArray<DeviceRecord>,
@@ -162,7 +169,7 @@ const settledDevices = (
   return { devices: overdue, events: overdue.map(({ id }) => deviceExpiredEvent(view.license.id, id)) }
 }
 
-/** What is recorded when an activation lapses. A floating seat that the device may hold besides is another matter. */
+/** The event of a lapsed activation. It does not concern a floating seat of the same device. */
 export const deviceExpiredEvent = (license_id: string, deviceId: string): NewEvent => ({
   event_type: "device.expired",
   resource_type: "device",
@@ -170,19 +177,19 @@ export const deviceExpiredEvent = (license_id: string, deviceId: string): NewEve
   metadata: { license_id, status: { old: "active", new: "expired" } }
 })
 
-/** How much later than the policy's interval a heartbeat may come. */
+/** The tolerance after the policy's interval before a heartbeat is overdue. */
 const heartbeatSlackMillis = 30_000
 
 /**
- * The instant at which an activation has lapsed unless a validation comes before; infinity = never. Counted from the activation
- * until the first one.
+ * The instant at which an activation lapses unless a validation comes before; infinity = never. Until the first
+ * validation, the interval starts at the activation.
  */
 export const heartbeatDueAt = (device: DeviceRecord, policy: PolicyRecord): number =>
   policy.require_heartbeat && device.status === "active" && device.holds_slot
     ? Math.max(device.last_validated_at ?? 0, device.activated_at ?? 0) + silenceMillisMax(policy)
     : Number.POSITIVE_INFINITY
 
-/** How long after it was heard of last an activation has lapsed. */
+/** How long after the last sign of the device its activation has lapsed. */
 export const silenceMillisMax = ({ validation_interval_minutes }: PolicyRecord): number =>
   validation_interval_minutes * 60_000 + heartbeatSlackMillis + 1
 
@@ -193,7 +200,7 @@ export const isOverdue = (device: DeviceRecord, policy: PolicyRecord, now: numbe
 export const endAll = (leases: LicenseView["liveLeases"], now: number) =>
   Array.from(leases, (lease) => ({ ...lease, status: "ended" as const, ended_at: now }))
 
-/** The transitions that commands make: from each state, the next one, or why not. Anything else is refused. */
+/** The transitions that commands make: from each state, the next one or a conflict. */
 export const transitions = {
   suspend: {
     active: "suspended",
@@ -264,10 +271,10 @@ export const suspend = move("suspend", "license.suspended", { allLeases: true },
   devices: releasedHolders(view, view.liveLeases, "deactivated", now)
 }))
 
-/** Reinstates to what the clock says. */
+/** Reinstates to the state that the clock gives. */
 export const reinstate = move("reinstate", "license.reinstated", {}, () => ({}))
 
-/** Revokes for good: devices are deactivated, leases end. */
+/** Revokes permanently: devices are deactivated, leases end. */
 export const revoke = move(
   "revoke",
   "license.revoked",

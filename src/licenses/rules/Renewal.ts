@@ -1,6 +1,7 @@
 /**
- * Renewing a license (contract, "Renewal rules"). Days are added to the stored expiry while it is ahead, else to now. The order
- * or subscription that paid for it is checked and told in the event; the license's own links stay those of its origin.
+ * Renews a license (contract, "Renewal rules"). Days are added to the stored expiry if it is in the future, otherwise
+ * to now. The order or subscription that paid for the renewal is checked and recorded in the event; the license keeps
+ * its own links.
  */
 import { formatTimestamp, latest } from "../../api/Timestamp.ts"
 import type { LicenseType } from "../../catalog/policies/Policy.ts"
@@ -22,7 +23,7 @@ type RenewCode =
   | "EXPIRY_NOT_IN_FUTURE"
   | "VALIDATION_ERROR"
 
-/** The state that a renewal leaves, by the one that it finds. */
+/** The state after a renewal, by the state before it. */
 export const renewals = {
   active: "active",
   grace_period: "active",
@@ -66,7 +67,7 @@ export const renew: Rule<RenewCommand, LicenseSnapshot, RenewCode> = {
   }
 }
 
-/** What the request names. An order brings its subscription along (contract, "Linkage rules" 2). */
+/** The records that the request names. An order implies its subscription (contract, "Linkage rules" 2). */
 const linksOf = (view: LicenseView, { order_id, subscription_id }: RenewCommand) => {
   const order = order_id === undefined ? undefined : view.link("order", order_id)
   if (order_id !== undefined && order === undefined) return unknown("order_id", order_id)

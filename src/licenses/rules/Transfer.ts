@@ -1,4 +1,4 @@
-/** Transferring a license to another owner, and taking it off the devices of the one before. */
+/** Transfers a license to another owner, and optionally resets the devices of the previous one. */
 
 import { changesOf } from "../../events/Changes.ts"
 import type { LicenseTransfer } from "../model/License.ts"
@@ -20,7 +20,6 @@ export type TransferCommand = typeof LicenseTransfer.Type
 
 type TransferCode = "LICENSE_STATE_CONFLICT" | "NOT_FOUND" | "TRANSFER_LIMIT_REACHED"
 
-/** What says whose a license is. */
 const ownership = ["customer_id", "customer_email", "customer_name"] as const
 
 export const transfer: Rule<TransferCommand, LicenseSnapshot, TransferCode> = {
@@ -73,7 +72,7 @@ const unknownCustomer = (view: LicenseView, { customer_id }: TransferCommand): R
     ? undefined
     : reject("NOT_FOUND", `Nothing has the customer_id ${customer_id}.`, { detail: "customer_id" })
 
-/** Members left out stay; an empty customer_id clears the link. */
+/** Absent fields keep their value; an empty customer_id clears the link. */
 const ownerAfter = (license: LicenseRecord, command: TransferCommand) => ({
   customer_id: command.customer_id === undefined ? license.customer_id : command.customer_id || undefined,
   customer_email: command.customer_email ?? license.customer_email,
@@ -91,7 +90,7 @@ interface Reset {
 
 const nothingReset: Reset = { count: 0, changes: {} }
 
-/** Blacklisted devices stay what they are. */
+/** Blacklisted devices stay blacklisted. */
 const resetAll = (view: LicenseView, now: number): Reset => {
   const devices = Array.from(view.devices).filter(isResettable)
   const others = view.otherResettable
