@@ -1,7 +1,8 @@
 /**
- * Writes down what the clock has made of licenses that nobody uses: grace, expiry, and the notices ahead of expiry. It decides
- * by the functions that `Lifecycle.settle` decides by and writes for many licenses at once: states, version counters, leases
- * that end, events, each once. A license that is locked at the moment is in use, and its actor writes the same.
+ * Writes the changes that the clock makes to licenses that are not in use: grace, expiry, and the notices before
+ * expiry. It uses the same functions as `Lifecycle.settle` and writes for many licenses at once: states, version
+ * counters, ended leases, and each event once. A license that is locked at the moment is in use, and its actor writes
+ * the same changes.
  */
 import { Context, Effect, Layer } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
@@ -14,9 +15,9 @@ import type { LicenseRecord, PolicyRecord } from "../model/LicenseRecords.ts"
 import { passed, passedEvents, statusByClock } from "../rules/Lifecycle.ts"
 import { makePasses } from "./SweepBatches.ts"
 
-/** Days ahead of expiry at which it is announced, the last first. */
+/** Days before expiry at which a notice is given, the latest notice first. */
 const noticeDays = [1, 3, 7] as const
-/** What stands for "not announced yet" in the index of announcements. */
+/** Stands for "no notice yet" in the index of notices. */
 const unannounced = 8
 const dayMillis = 86_400_000
 
@@ -26,14 +27,14 @@ type DueLicense = Pick<LicenseRecord, "id" | "policy_id" | "status" | "revision"
 interface Expiring extends Pick<LicenseRecord, "id" | "revision"> {
   readonly expires_at: number
   readonly created_at: number
-  /** The days of the notice that was given last for this date. */
+  /** The days of the last notice given for this expiry date. */
   readonly announced: number
 }
 
 export class ExpirySweep extends Context.Service<
   ExpirySweep,
   {
-    /** Moves every license that the clock has moved, then announces what expires soon. */
+    /** Writes the state of every license that the clock has moved, then gives the notices that are due. */
     readonly pass: Effect.Effect<void>
   }
 >()("licensing/licenses/sweeps/ExpirySweep") {
@@ -61,8 +62,8 @@ export class ExpirySweep extends Context.Service<
 }
 
 /**
- * Licenses whose stored state is not the clock's any more. Going back is among it: an edit of the expiry or of the policy's grace
- * may have done that.
+ * Licenses whose stored state differs from the clock's. This includes moves back, after an edit of the expiry or of the
+ * policy's grace.
  */
 const outdated = (sql: SqlClient.SqlClient, nowMillis: number, most: number) => {
   const now = sql`(${instant(nowMillis)} AT TIME ZONE 'UTC')`
@@ -80,8 +81,8 @@ const outdated = (sql: SqlClient.SqlClient, nowMillis: number, most: number) => 
 }
 
 /**
- * Locks the licenses `l` in the order of their ids, as the Journal does, and leaves out one that somebody holds: it is in use, and
- * waiting for it would hold up all others. A row is given as it is under its lock.
+ * Locks the licenses `l` in the order of their ids, as the Journal does, and skips locked ones: those are in use, and
+ * waiting for one would delay all others. Returns each row as it is under its lock.
  */
 const locking = "ORDER BY l.id FOR NO KEY UPDATE OF l SKIP LOCKED"
 
@@ -93,8 +94,9 @@ const selectOutdated = (sql: SqlClient.SqlClient, nowMillis: number, most: numbe
   ${sql.literal(hold ? locking : "")}`
 
 /**
- * Licenses in the order of their ids, as the Journal writes them, each looked up for itself and written by its place. `written` are
- * those that are as they were seen, with what is said of each in `decided`, `restated` those whose row among the states followed.
+ * Writes licenses in the order of their ids, as the Journal does, each looked up by id and written by row address
+ * (ctid). `written` are the licenses that are unchanged since they were read, with the values of `decided`; `restated`
+ * are those whose row in license_states followed.
  */
 const writing = (
   sql: SqlClient.SqlClient,
@@ -129,9 +131,9 @@ const byId = <Row extends { readonly id: string }>(rows: ReadonlyArray<Row>): Re
   rows.toSorted((a, b) => (a.id < b.id ? -1 : 1))
 
 /**
- * The states, and with them the leases that were live when their license's access ended and the devices that were active for
- * nothing else. Which leases and devices these are is asked license by license: planned while the tables were young, a join
- * would read all live leases and all active devices for each batch.
+ * Writes the states, ends the leases that were live when their license's access ended, and releases the devices that
+ * were active only by such a lease. Leases and devices are looked up license by license: with a plan made while the
+ * tables were small, a join would read all live leases and all active devices for each batch.
  */
 const writeMoves = (sql: SqlClient.SqlClient, unordered: ReadonlyArray<DueLicense>, nowMillis: number) => {
   const now = instant(nowMillis)
@@ -176,11 +178,11 @@ const writeMoves = (sql: SqlClient.SqlClient, unordered: ReadonlyArray<DueLicens
       ), ${changedMeanwhile}, 'a license was changed meanwhile')`
 }
 
-/** The days of the latest notice whose time has come. */
+/** The days of the latest notice that is due. */
 const reachedDays = ({ expires_at }: Expiring, now: number): number =>
   noticeDays.find((days) => expires_at - days * dayMillis <= now) ?? unannounced
 
-/** Active licenses that have come nearer to their expiry than the notice that was given last. */
+/** Active licenses for which a later notice than the last given one is due. */
 const unnoticed = (sql: SqlClient.SqlClient, nowMillis: number, most: number) => {
   const now = sql`(${instant(nowMillis)} AT TIME ZONE 'UTC')`
   return sql`
@@ -200,7 +202,10 @@ const selectUnnoticed = (sql: SqlClient.SqlClient, nowMillis: number, most: numb
   FROM due JOIN licenses l ON l.id = due.license_id WHERE l.status = 'active' AND l.expires_at IS NOT NULL
   ${sql.literal(hold ? locking : "")}`
 
-/** No revision rises, for nothing is decided by what was announced: that nobody else has announced it is asked besides. */
+/**
+ * Raises no revision, because no decision depends on notices; checks separately that nobody else has given the same
+ * notice.
+ */
 const writeNotices = (sql: SqlClient.SqlClient, unordered: ReadonlyArray<Expiring>, now: number) => {
   const rows = byId(unordered)
   const decided = sql`unnest(${columns.text(rows.map((row) => row.id))}) AS id,
@@ -218,8 +223,8 @@ const writeNotices = (sql: SqlClient.SqlClient, unordered: ReadonlyArray<Expirin
 }
 
 /**
- * The notices that a license has come past since the last one: the latest always, the ones before it where the license was
- * there to be announced, so that an outage loses none and a trial of two days is not announced three times at once.
+ * The notices due since the last one: always the latest, and earlier ones if the license existed at their time. So an
+ * outage loses none, and a trial of two days does not get three notices at once.
  */
 const notices = (row: Expiring, now: number): ReadonlyArray<NewEvent> => {
   const reached = reachedDays(row, now)

@@ -1,7 +1,7 @@
 /**
- * Writes down which activations have lapsed for want of a heartbeat, on licenses that nobody uses: as `Lifecycle.settle` does,
- * for many at once. A license is looked at only when one of its devices may have been silent for too long: after each look it
- * is noted since when that can be.
+ * Writes which activations have lapsed for want of a heartbeat, on licenses that are not in use: as `Lifecycle.settle`
+ * does, for many at once. A license is checked only when one of its devices may have been silent for too long: each
+ * check stores the earliest instant at which that can be.
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
@@ -15,13 +15,13 @@ import { clockEvents, idsOf, lockLicenses } from "./SweepBatches.ts"
 
 /** Licenses in one transaction. */
 const batchSize = 500
-/** Devices in one transaction: a license may have any number. What is left over is due again in the next batch. */
+/** Devices in one transaction: a license may have any number. The rest is due again in the next batch. */
 const devicesMax = 2000
 
 interface Silent {
   readonly id: string
   readonly license_id: string
-  /** A holder of a floating seat stays active on it. */
+  /** A device that also holds a floating seat stays active by it. */
   readonly seated: boolean
 }
 
@@ -66,7 +66,7 @@ const suspects = (sql: SqlClient.SqlClient, now: number) => sql<{ readonly id: s
     LIMIT ${batchSize}
   ) AS due WHERE p.require_heartbeat LIMIT ${batchSize}`
 
-/** A lease that is over, by itself or with its license, keeps nobody active. */
+/** A lease that has ended, on its own or with its license, keeps no device active. */
 const readSilent = (sql: SqlClient.SqlClient, licenses: ReadonlyArray<string>, nowMillis: number) => {
   const now = instant(nowMillis)
   return sql<Silent>`
@@ -86,7 +86,7 @@ const writeDevices = (sql: SqlClient.SqlClient, silent: ReadonlyArray<Silent>, n
   FROM unnest(${columns.text(silent.map(({ id }) => id))}, ${columns.text(silent.map(statusOf))}) AS silent (id, status)
   WHERE devices.id = silent.id`
 
-/** The revision rises only where a device expired: since when one may be silent decides nothing. */
+/** The revision rises only if a device expired: no decision depends on `heartbeat_from`. */
 const writeLicenses = (
   sql: SqlClient.SqlClient,
   licenses: ReadonlyArray<string>,

@@ -1,6 +1,6 @@
 /**
- * Writes down which floating leases have lapsed, on licenses that nobody uses: as `Lifecycle.settle` does, for many at once. A
- * lapsed lease counts no seat before that either; this records the lapse and lets its holder go.
+ * Writes which floating leases have lapsed, on licenses that are not in use: as `Lifecycle.settle` does, for many at
+ * once. A lapsed lease takes no seat before that either; this records the lapse and releases its device.
  */
 import { Clock, Context, Effect, Layer, Option } from "effect"
 import { SqlClient } from "effect/sql"
@@ -12,10 +12,10 @@ import type { LeaseRecord, LicenseRecord, PolicyRecord } from "../model/LicenseR
 import { isCutOff, leaseExpiredEvent } from "../rules/Lifecycle.ts"
 import { clockEvents, lockLicenses } from "./SweepBatches.ts"
 
-/** Leases in one transaction: whoever waits for one of their licenses, or for a processor, waits some 3 ms. */
+/** Leases in one transaction: a request that waits for one of their licenses, or for a processor, waits some 3 ms. */
 const batchSize = 50
 
-/** Where a batch ended in the order in which leases are looked at. */
+/** The position where a batch ended, in the order in which leases are checked. */
 type Place = Pick<LeaseRecord, "id"> & { readonly due_at: number }
 
 type Due = Place & { readonly license_id: string }
@@ -55,7 +55,7 @@ export class LeaseSweep extends Context.Service<
         return found
       })
 
-      // Leases of a license that somebody has locked are passed by, so that they hold up no others.
+      // Leases of a locked license are skipped, so that they do not delay others.
       const pass = Effect.gen(function* () {
         let place: Place = { id: "", due_at: 0 }
         while (true) {
@@ -69,14 +69,14 @@ export class LeaseSweep extends Context.Service<
   )
 }
 
-/** Leases that may have lapsed. Worded as the index is: it alone has this order. */
+/** Leases that may have lapsed. The condition equals the index's, which alone has this order. */
 const due = (sql: SqlClient.SqlClient, after: Place, now: number) => sql<Due>`
   SELECT id, license_id, ${sql.literal(endsAfter)} AS due_at FROM leases e
   WHERE status = 'live' AND ${sql.literal(endsAfter)} <= ${instant(now)}
     AND (${sql.literal(endsAfter)}, id) > (${instant(after.due_at)}, ${after.id})
   ORDER BY ${sql.literal(endsAfter)}, id LIMIT ${batchSize}`
 
-/** Leases that a heartbeat has given more time are looked at again when that is over. */
+/** Leases that a heartbeat has extended are checked again when their new end has passed. */
 const putOff = (
   sql: SqlClient.SqlClient,
   found: ReadonlyArray<Due>,
@@ -87,7 +87,7 @@ const putOff = (
   WHERE id = ANY(${columns.text(found.map(({ id }) => id))}) AND license_id = ANY(${columns.text(licenses)})
     AND status = 'live' AND expires_at > ${instant(now)}`
 
-/** Which of the leases are due still, now that nobody else can change them. */
+/** Which of the leases are still due, now that their licenses are locked. */
 const readDue = (sql: SqlClient.SqlClient, found: ReadonlyArray<Due>, licenses: ReadonlyArray<string>, now: number) =>
   sql<DueLease>`
     SELECT e.id, e.license_id, e.device_id, e.expires_at, l.status, l.expires_at AS license_expires_at, p.grace_period_days
@@ -99,7 +99,7 @@ const readDue = (sql: SqlClient.SqlClient, found: ReadonlyArray<Due>, licenses: 
 const isCut = (lease: DueLease, now: number): boolean =>
   isCutOff(lease, { status: lease.status, expires_at: lease.license_expires_at ?? undefined }, lease, now)
 
-/** A holder that is activated besides stays active, and one whose activation had lapsed is expired again. */
+/** A device that is also activated stays active, and one whose activation had lapsed is expired again. */
 const writeEnds = (
   sql: SqlClient.SqlClient,
   ended: ReadonlyArray<DueLease>,
