@@ -1,6 +1,6 @@
 /**
- * A license's devices for the back office: reads come from SQL and apply the clock, every change goes through the license's
- * actor.
+ * The management operations on a license's devices: reads come from SQL and apply the clock, every change goes through
+ * the license's actor.
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
@@ -53,7 +53,7 @@ export class Devices extends Context.Service<
         return license
       })
 
-      /** Devices stored in one of these states, in order, with what else must hold; and shown in the one that the clock says. */
+      /** Devices that are stored as `stored` says and meet `condition` with their current status, in order. */
       const inState = (wanted: Statement.Fragment, also: Statement.Fragment, count: number, now: number) => {
         const shown = sql`CROSS JOIN LATERAL (SELECT ${statusNow(sql, now)} AS status) AS shown`
         return sql`
@@ -69,7 +69,7 @@ export class Devices extends Context.Service<
         const now = yield* Clock.currentTimeMillis
         const since = yield* moved(licenseId, now)
         const count = limit + 1
-        // The few containers among thousands of machines are found by the index that tells them apart.
+        // The index on the binding kind finds few containers among thousands of machines.
         const wanted = sql`license_id = ${licenseId} AND ${after(sql, cursor)} AND ${equals(sql, { binding_kind })}`
         const both = (one: Statement.Fragment, other: Statement.Fragment) =>
           sql`SELECT * FROM ((${one}) UNION ALL (${other})) AS d ${order} LIMIT ${count}`
@@ -119,8 +119,9 @@ export class Devices extends Context.Service<
 }
 
 /**
- * Where the devices are that are stored in a state. Of those without a slot no index tells which are active, for seats come and go:
- * there are no more of them than seats, and their leases lead to them; whoever looks for the others passes them by.
+ * Conditions that together select the devices stored in a state. No index tells which devices without a slot are
+ * active, because seats come and go. There are no more of them than seats, and they are found through their leases; a
+ * search for the other states skips them.
  */
 const placesOf = (
   sql: SqlClient.SqlClient,
