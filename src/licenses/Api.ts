@@ -25,7 +25,7 @@ import {
 const params = { id: Schema.String }
 const text = Schema.optionalKey(Schema.String)
 
-/** What the license list can be narrowed by. */
+/** The filters of the license list. */
 const licenseFilters = {
   product_id: text,
   policy_id: text,
@@ -48,7 +48,7 @@ const transition = (verb: "suspend" | "reinstate" | "revoke", summary: string, d
 
 const renewal = HttpApiEndpoint.post("renew", "/licenses/:id/renew", {
   params,
-  // Told here for the document and for clients; a request without it is refused before its body is looked at.
+  // Declared here for the OpenAPI document and for clients; a request without it is refused before its body is read.
   headers: {
     "idempotency-key": Schema.String.check(Schema.isBetweenLength(1, idempotencyKeyMax)).annotate({
       description:
@@ -77,7 +77,7 @@ const renewal = HttpApiEndpoint.post("renew", "/licenses/:id/renew", {
   )
   .annotate(KeyRequired, true)
 
-/** What changes whose a license is, what it counts, and its key. */
+/** Renewal, transfer, key rotation, usage reset and leases. */
 const handing = [
   renewal,
   HttpApiEndpoint.post("transfer", "/licenses/:id/transfer", {

@@ -1,4 +1,4 @@
-/** Issuing licenses: what a new license may be linked to, its key, and the one moment at which the key is known. */
+/** Issues licenses: checks their links, generates the key, and returns it once. */
 import { Clock, Context, Effect, Layer } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { SqlClient } from "effect/sql"
@@ -20,7 +20,7 @@ import { presentLicense } from "./PresentLicense.ts"
 type Input = typeof LicenseCreate.Type
 type Refusals = Refusal<"NOT_FOUND" | "LINKAGE_MISMATCH" | "VALIDATION_ERROR" | "EXPIRY_NOT_IN_FUTURE">
 
-/** What the ids in a create request name; null where there is no such row. */
+/** The records that the ids in a create request name; null if there is no such row. */
 interface Links {
   readonly product: string | null
   readonly policy: string | null
@@ -36,7 +36,7 @@ interface Links {
 export class Issuing extends Context.Service<
   Issuing,
   {
-    /** Issues a license. The answer is the only place where the full key ever stands. */
+    /** Issues a license. The response is the only place where the full key ever appears. */
     create(input: Input): Effect.Effect<typeof LicenseWithKey.Type, Refusals>
   }
 >()("licensing/licenses/management/Issuing") {
@@ -82,7 +82,7 @@ export class Issuing extends Context.Service<
   )
 }
 
-/** A license that was not used yet. */
+/** The state and counters of a new license. */
 const blank = {
   status: "active",
   active_device_count: 0,
@@ -99,7 +99,7 @@ const asRefusal = <C extends "VALIDATION_ERROR" | "EXPIRY_NOT_IN_FUTURE" | "LINK
   detail
 }: Refused<C>) => refuse(code, message, detail)
 
-/** Finds what the request links to and holds it against the linkage rules (contract, "Linkage rules" 1 to 3). */
+/** Reads the records that the request links to and checks them (contract, "Linkage rules" 1 to 3). */
 const lookUp = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, input: Input) {
   const [links] = yield* sql<Links>`
     SELECT (SELECT id FROM products WHERE id = ${input.product_id}) AS product,

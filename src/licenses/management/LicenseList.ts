@@ -1,6 +1,6 @@
 /**
- * The license list. The status filter applies the clock as every read does: what is stored as active is found under expired
- * once its time is up, whether or not a sweep has written it down.
+ * The license list. The status filter applies the clock, as every read does: a license stored as active is listed as
+ * expired once its time is over, whether or not a sweep has written that.
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
@@ -44,13 +44,16 @@ export class LicenseList extends Context.Service<
       const order = sql.literal("ORDER BY created_at DESC, id DESC")
 
       const ofPolicy = sql.literal("JOIN policies p ON p.id = l.policy_id")
-      /** A part of the licenses, as `l`, with what is shown of each. */
+      /** A selection of licenses `l`, with the columns that the list returns. */
       const stored = (part: Statement.Fragment, now: number) =>
         sql`SELECT ${columns(now)}, FALSE AS moved FROM ${part} ${ofPolicy}`
-      /** What of the licenses that are stored in the state is shown in it. */
+      /** The condition for licenses stored in a state to be listed in it. */
       const inState = ({ now, status }: Asked) => (status === undefined ? sql`TRUE` : stays(sql, status, now))
 
-      /** The first of the stored rows, and the first that the clock has moved into the state since: in order, and marked. */
+      /**
+       * The first stored rows merged with the first rows that the clock has moved into the state since; the latter are
+       * marked.
+       */
       const together = (rows: Statement.Fragment, { count, named, now, status, wanted }: Asked) => {
         const first = sql`${order} LIMIT ${count}`
         const others = status === undefined ? [] : becomes(sql, status, now, sql`${wanted} AND ${named}`)
@@ -79,7 +82,7 @@ export class LicenseList extends Context.Service<
         const asked = { now, status, wanted, count, named: q ? matchesPart(sql, q) : sql`TRUE` }
         const fits = sql`${wanted} AND ${inState(asked)}`
         const walked = listed(sql, status, cursor)
-        // Only what is walked to is joined with what is shown of it.
+        // Only the scanned rows are joined with the other columns.
         const newestOf = (width: number) => sql`
           (SELECT l.* FROM ${walked} ${status === undefined ? sql`` : ofPolicy} WHERE ${fits} ${order} LIMIT ${width}) AS l`
         const isStored = status === undefined ? sql`TRUE` : sql`l.status = ${status}`
@@ -113,7 +116,7 @@ export class LicenseList extends Context.Service<
   )
 }
 
-/** With the number of its activations that have lapsed and are counted still. */
+/** With the number of activations that have lapsed but are still counted. */
 type StoredLicense = LoadedLicense & { readonly lapsed: number }
 type ListedLicense = StoredLicense & { readonly moved: boolean }
 
@@ -126,10 +129,10 @@ const shown = (row: StoredLicense, now: number): License => {
 interface Asked {
   readonly now: number
   readonly status: LicenseStatus | undefined
-  /** What every row must satisfy, the place in the list and all filters but these: its state, and its names. */
+  /** The conditions for every row: the page's position and all filters except the state and the search text. */
   readonly wanted: Statement.Fragment
   readonly named: Statement.Fragment
-  /** One row more than the page takes. */
+  /** One row more than the page holds. */
   readonly count: number
 }
 
@@ -150,8 +153,9 @@ const conditions = (sql: SqlClient.SqlClient, filter: Omit<LicenseFilter, "statu
 }
 
 /**
- * The licenses, as `l`, to be listed newest first; of a state those that are stored in it, behind the place where the page before
- * ended. Their order stands in both tables, so a page of a state is found by either, whichever has fewer rows for the other filters.
+ * The licenses `l` in list order, newest first; for a state, those stored in it, after the previous page. Both tables
+ * have the columns of the order, so a page of a state is found through whichever table has fewer rows for the other
+ * filters.
  */
 const listed = (sql: SqlClient.SqlClient, status: LicenseStatus | undefined, cursor: LicenseFilter["cursor"]) =>
   status === undefined
@@ -159,7 +163,7 @@ const listed = (sql: SqlClient.SqlClient, status: LicenseStatus | undefined, cur
     : sql`license_states s JOIN licenses l ON l.id = s.license_id AND l.created_at = s.created_at AND s.status = ${status}
         AND ${cursor === undefined ? sql`TRUE` : sql`(s.created_at, s.license_id) < (${instant(cursor.createdAt)}, ${cursor.id})`}`
 
-/** What of the licenses stored in a state is shown in it: all but those that the clock has moved on since. */
+/** The condition for licenses stored in a state to be listed in it: the clock has not moved them on since. */
 const stays = (sql: SqlClient.SqlClient, status: LicenseStatus, nowMillis: number) => {
   const now = instant(nowMillis)
   const graceBegan = sql`${now}::timestamptz - make_interval(days => p.grace_period_days)`
@@ -177,9 +181,10 @@ const stays = (sql: SqlClient.SqlClient, status: LicenseStatus, nowMillis: numbe
 }
 
 /**
- * Licenses that are stored in another state and shown in this one, until a sweep has written it down: each with its policy. They
- * are few and lie anywhere in the list's order, so they are found by ranges of indexes that only their conditions fit. What
- * depends on the clock alone is one range for all licenses. What has to do with grace is looked for policy by policy.
+ * Licenses that are stored in another state and listed in this one, until a sweep has written it: each with its policy.
+ * They are few and scattered over the list's order, so they are found by ranges of indexes that only their conditions
+ * match. A condition on the clock alone is one range for all licenses. A condition on the grace period is one range for
+ * each policy.
  */
 const becomes = (
   sql: SqlClient.SqlClient,

@@ -1,4 +1,4 @@
-/** Licenses for the back office: reads come from SQL, every change goes through the license's actor. */
+/** The management operations on licenses: reads come from SQL, every change goes through the license's actor. */
 import { Clock, Context, Effect, Layer } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { SqlClient } from "effect/sql"
@@ -40,7 +40,10 @@ export class Licenses extends Context.Service<
       input: RenewCommand
     ): Changed<"LICENSE_NOT_RENEWABLE" | "LINKAGE_MISMATCH" | "EXPIRY_NOT_IN_FUTURE" | "VALIDATION_ERROR">
     transfer(id: string, input: TransferCommand): Changed<"TRANSFER_LIMIT_REACHED">
-    /** Gives the license another key. The answer is the only place where it ever stands; the old one ends at once. */
+    /**
+     * Replaces the license's key. The response is the only place where the new key ever appears; the old one ends at
+     * once.
+     */
     rotateKey(id: string): Changed<never, typeof LicenseWithKey.Type>
     features(id: string, request: PageRequest): Effect.Effect<Page<LicenseFeature>, Refusal<"NOT_FOUND">>
     assign(id: string, input: Assignments.AssignCommand): Changed<"LINKAGE_MISMATCH", LicenseFeature>

@@ -1,4 +1,6 @@
-/** A floating seat that is taken, as the management API shows it. Its token is shown to nobody but its holder. */
+/**
+ * A taken floating seat as the management API returns it. Its token is returned only to the client that checked it out.
+ */
 import { Schema } from "effect"
 import { Timestamp } from "../../api/Timestamp.ts"
 

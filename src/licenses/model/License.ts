@@ -1,4 +1,6 @@
-/** A license and its feature assignments as the management API shows them (contract, "License", "License feature"). */
+/**
+ * A license and its feature assignments as the management API returns them (contract, "License", "License feature").
+ */
 import { Schema } from "effect"
 import { Count, Int32, PositiveCount } from "../../api/Int64.ts"
 import { Metadata } from "../../api/Metadata.ts"
@@ -36,7 +38,7 @@ export const License = Schema.Struct({
 }).annotate({ identifier: "License" })
 export type License = typeof License.Type
 
-/** The answer of a create or key rotation: the only place where the full key stands. */
+/** The response of a create or a key rotation: the only place where the full key appears. */
 export const LicenseWithKey = Schema.Struct({
   license: License,
   license_key: Schema.String.annotate({ description: "The full key. It is shown only here: keep it." })
@@ -65,7 +67,7 @@ export const LicenseUpdate = Schema.Struct({
   metadata: Schema.optionalKey(Metadata)
 }).annotate({ identifier: "LicenseUpdateRequest" })
 
-/** A rule over a body: of two members exactly one is given. */
+/** Checks that exactly one of two fields is given. */
 const exactlyOne = <A extends string, B extends string>(one: A, other: B) =>
   Schema.makeFilter(
     (body: { readonly [K in A | B]?: unknown }) =>

@@ -64,7 +64,7 @@ export const FloatingLeasePayload = Schema.Struct({
   version_eligibility: Schema.optionalKey(VersionEligibility)
 }).annotate({ identifier: "FloatingLease" })
 
-/** What an offline envelope holds, signed, once it is decrypted. */
+/** The signed content of an offline envelope. */
 export const OfflineEntitlementPayload = Schema.Struct({
   ...entitlement,
   offline_expires_at: Timestamp.annotate({ description: "Until when the client may go without asking again." }),
@@ -74,7 +74,10 @@ export const OfflineEntitlementPayload = Schema.Struct({
   })
 }).annotate({ identifier: "OfflineEntitlement" })
 
-/** An offline entitlement and its signature, encrypted for whoever has the license key. All but the kid is base64. */
+/**
+ * An offline entitlement and its signature, encrypted for the holder of the license key. All fields except kid are
+ * base64.
+ */
 export const OfflineEnvelopePayload = Schema.Struct({
   kid: Schema.String.annotate({
     description: "The signing key of the payload inside; authenticated as additional data."
@@ -84,7 +87,7 @@ export const OfflineEnvelopePayload = Schema.Struct({
   ciphertext: Schema.String.annotate({ description: "The encrypted signed payload, its 16-byte tag at the end." })
 }).annotate({ identifier: "OfflineEnvelope" })
 
-/** As it is signed: JSON values, instants as text. Members without a value are left out. */
+/** The signed form: JSON values, timestamps as text. Fields without a value are omitted. */
 export type Entitlement = typeof EntitlementPayload.Encoded
 export type Deactivation = typeof DeactivationPayload.Encoded
 export type FloatingCheckout = typeof FloatingCheckoutPayload.Encoded
