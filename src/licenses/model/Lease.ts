@@ -11,6 +11,6 @@ export const Lease = Schema.Struct({
   status: Schema.Literal("live"),
   checked_out_at: Timestamp,
   heartbeat_at: Timestamp,
-  expires_at: Timestamp.annotate({ description: "When the seat is free again unless a heartbeat comes first." })
+  expires_at: Timestamp.annotate({ description: "When the seat becomes free unless a heartbeat comes first." })
 }).annotate({ identifier: "Lease" })
 export type Lease = typeof Lease.Type

@@ -41,7 +41,7 @@ export type License = typeof License.Type
 /** The response of a create or a key rotation: the only place where the full key appears. */
 export const LicenseWithKey = Schema.Struct({
   license: License,
-  license_key: Schema.String.annotate({ description: "The full key. It is shown only here: keep it." })
+  license_key: Schema.String.annotate({ description: "The full key. It is shown only here: store it." })
 }).annotate({ identifier: "LicenseWithKey" })
 
 export const LicenseCreate = Schema.Struct({
@@ -91,7 +91,7 @@ export const LicenseRenew = Schema.Struct({
   .annotate({ identifier: "LicenseRenewRequest" })
 
 export const LicenseTransfer = Schema.Struct({
-  customer_id: Schema.optionalKey(Text(64).annotate({ description: "An empty text clears the link." })),
+  customer_id: Schema.optionalKey(Text(64).annotate({ description: "An empty string clears the link." })),
   customer_email: Schema.optionalKey(Email),
   customer_name: Schema.optionalKey(Name),
   reset_devices: Schema.optionalKey(Schema.Boolean)
@@ -135,7 +135,7 @@ export const LicenseUsageReset = Schema.Struct({
   add_credits: Schema.optionalKey(PositiveCount.annotate({ description: "Raises the maximum." })),
   max_consumptions: Schema.optionalKey(Count),
   total_consumptions: Schema.optionalKey(Count),
-  reset_consumed: Schema.optionalKey(Schema.Boolean.annotate({ description: "True sets what was consumed to 0." }))
+  reset_consumed: Schema.optionalKey(Schema.Boolean.annotate({ description: "True sets the consumption to 0." }))
 })
   .annotate({
     description:
