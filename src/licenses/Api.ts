@@ -78,7 +78,7 @@ const renewal = HttpApiEndpoint.post("renew", "/licenses/:id/renew", {
   .annotate(KeyRequired, true)
 
 /** Renewal, transfer, key rotation, usage reset and leases. */
-const handing = [
+const ownershipAndUsage = [
   renewal,
   HttpApiEndpoint.post("transfer", "/licenses/:id/transfer", {
     params,
@@ -160,7 +160,7 @@ export class LicensesApi extends HttpApiGroup.make("licenses")
     transition("suspend", "Suspend a license", "Floating leases end, devices stay. Suspending again changes nothing."),
     transition("reinstate", "Reinstate a license", "A suspended license gets the state that its dates give."),
     transition("revoke", "Revoke a license", "Permanent: devices are deactivated, leases end."),
-    ...handing,
+    ...ownershipAndUsage,
     HttpApiEndpoint.get("listFeatures", "/licenses/:id/features", {
       params,
       query: pageQuery,

@@ -26,7 +26,9 @@ const attemptsMax = 8
  * Attempts without a lock. A node that has the license in memory is always faster than a node that has to load it
  * first, so later attempts lock the license. Only simulations lower this number, to reach the lock more often.
  */
-export const UnlockedAttempts = Context.Reference("licensing/licenses/engine/UnlockedAttempts", { defaultValue: () => 5 })
+export const UnlockedAttempts = Context.Reference("licensing/licenses/engine/UnlockedAttempts", {
+  defaultValue: () => 5
+})
 
 /** A license and its cached state. The state is undefined when it has to be loaded, for the first time or again. */
 export interface CachedLicense {
@@ -37,12 +39,12 @@ export interface CachedLicense {
 type CommandResults = ReadonlyArray<CommandResult>
 
 /** A decided batch, not yet committed or confirmed. */
-interface Decided {
+interface DecidedBatch {
   readonly state: CommittedState
-  readonly draft: PendingChanges
-  readonly answers: CommandResults
+  readonly pending: PendingChanges
+  readonly results: CommandResults
   /** Commands whose responses are stored in the same transaction as the change. */
-  readonly kept: ReadonlyArray<PendingCommand>
+  readonly stored: ReadonlyArray<PendingCommand>
   /** Whether the revisions were read as current after the commands arrived. */
   readonly confirmed: boolean
 }
@@ -50,7 +52,7 @@ interface Decided {
 const noCommands: ReadonlyArray<PendingCommand> = []
 
 /** `stale`: decide again on a newer state. `eventIdsNeeded`: decide again with event ids looked up. */
-type Attempt = Decided | CommandResults | "stale" | "uncertain"
+type Attempt = DecidedBatch | CommandResults | "stale" | "eventIdsNeeded"
 
 /** The outcome of a batch. `stale`: decide it again. */
 export type BatchOutcome = Exit.Exit<CommandResults | "stale">
@@ -60,124 +62,134 @@ export const makeCommandBatches = Effect.gen(function* () {
   const lookups = yield* LicenseLookups
   const journal = yield* Journal
   const clock = yield* Clock.Clock
-  const attemptsFree = yield* UnlockedAttempts
+  const unlockedAttempts = yield* UnlockedAttempts
 
   /** The decision is committed or confirmed: updates the cached state. */
-  const concluded = ({ state, draft, answers, kept }: Decided): CommandResults => {
-    state.absorb(draft)
-    for (const letter of kept) letter.committed?.()
-    return answers
+  const applyCommitted = ({ state, pending, results, stored }: DecidedBatch): CommandResults => {
+    state.absorb(pending)
+    for (const command of stored) command.committed?.()
+    return results
   }
 
   /** Sends a decided batch to the database and reports the outcome to `onResult`. */
-  const submit = (decided: Decided, settle: (outcome: BatchOutcome) => void): void => {
-    const { confirmed, draft, state } = decided
-    const settleIf = (holds: boolean): void => settle(Exit.succeed(holds ? concluded(decided) : "stale"))
-    if (draft.changed) {
-      journal.commit(draft, (exit) => {
-        if (Exit.isSuccess(exit)) settleIf(exit.value === "committed")
-        else settle(Exit.failCause(exit.cause))
+  const submit = (decided: DecidedBatch, onResult: (outcome: BatchOutcome) => void): void => {
+    const { confirmed, pending, state } = decided
+    const finish = (isCurrent: boolean): void => onResult(Exit.succeed(isCurrent ? applyCommitted(decided) : "stale"))
+    if (pending.changed) {
+      journal.commit(pending, (exit) => {
+        if (Exit.isSuccess(exit)) finish(exit.value === "committed")
+        else onResult(Exit.failCause(exit.cause))
       })
       return
     }
-    let holds = true
+    let isCurrent = true
     let failure: Exit.Exit<never> | undefined
-    let awaited = (confirmed ? 0 : 1) + (draft.seen.size > 0 ? 1 : 0)
-    if (awaited === 0) {
-      settleIf(true)
+    let remaining = (confirmed ? 0 : 1) + (pending.seen.size > 0 ? 1 : 0)
+    if (remaining === 0) {
+      finish(true)
       return
     }
-    const one = (exit: Exit.Exit<unknown>): void => {
+    const onPartDone = (exit: Exit.Exit<unknown>): void => {
       if (Exit.isFailure(exit)) failure = Exit.failCause(exit.cause)
-      if (--awaited > 0) return
-      if (failure === undefined) settleIf(holds)
-      else settle(failure)
+      if (--remaining > 0) return
+      if (failure === undefined) finish(isCurrent)
+      else onResult(failure)
     }
     if (!confirmed) {
       store.revisions(state.license.id, (exit) => {
-        if (Exit.isSuccess(exit)) holds = exit.value !== undefined && state.isAsOf(exit.value)
-        one(exit)
+        if (Exit.isSuccess(exit)) isCurrent = exit.value !== undefined && state.hasRevisions(exit.value)
+        onPartDone(exit)
       })
     }
-    if (draft.seen.size > 0) journal.note(Array.from(draft.seen.values()), one)
+    if (pending.seen.size > 0) journal.recordSeen(Array.from(pending.seen.values()), onPartDone)
   }
 
-  const outside = { load: store.load, look: lookups as Lookups }
+  const withoutLock = { load: store.load, lookups: lookups as Lookups }
   // A transaction that holds a lock must not wait for a second connection: all connections may be held by transactions
   // that wait for its lock.
-  const within = { load: store.loadWithin, look: lookups.within }
+  const withLock = { load: store.loadInTransaction, lookups: lookups.inTransaction }
 
   /** Decides the commands on the cached state, loading it first if there is none. */
-  const decideOn = Effect.fnUntraced(function* (
-    held: CachedLicense,
-    letters: ReadonlyArray<PendingCommand>,
-    certain: boolean,
-    { load, look }: { readonly load: typeof store.load; readonly look: Lookups } = outside
+  const decideBatch = Effect.fnUntraced(function* (
+    license: CachedLicense,
+    commands: ReadonlyArray<PendingCommand>,
+    checkEventIds: boolean,
+    { load, lookups }: { readonly load: typeof store.load; readonly lookups: Lookups } = withoutLock
   ): Effect.fn.Return<Attempt> {
-    const isFresh = held.state === undefined
-    held.state ??= yield* load(held.licenseId)
-    const state = held.state
-    if (state === undefined) return letters.map((): CommandResult => Exit.fail(noLicense(held.licenseId)))
-    const knowledge = yield* prefetch(look, state, letters, clock.currentTimeMillisUnsafe(), certain)
-    if (knowledge.holds === false) return "stale"
-    const draft = new PendingChanges(state, knowledge)
+    const isNewlyLoaded = license.state === undefined
+    license.state ??= yield* load(license.licenseId)
+    const state = license.state
+    if (state === undefined) return commands.map((): CommandResult => Exit.fail(noLicense(license.licenseId)))
+    const prefetched = yield* prefetch(lookups, state, commands, clock.currentTimeMillisUnsafe(), checkEventIds)
+    if (prefetched.isCurrent === false) return "stale"
+    const pending = new PendingChanges(state, prefetched)
     const now = clock.currentTimeMillisUnsafe()
     if (!state.isReadyAt(now)) return "stale"
-    const decided = decide(draft, letters, now)
-    if (!certain && letters.some((letter, index) => isRefused(decided[index]!) && hasEventId(letter)))
-      return "uncertain"
-    const answers = yield* storeResponses(draft, letters, decided)
+    const decisions = decide(pending, commands, now)
+    if (!checkEventIds && commands.some((command, index) => isRefused(decisions[index]!) && hasEventId(command)))
+      return "eventIdsNeeded"
+    const results = yield* storeResponses(pending, commands, decisions)
     // Refusals are not stored here, even if an earlier attempt had accepted the command.
-    const kept = draft.changed ? letters.filter((_, index) => !isRefused(decided[index]!)) : []
-    return { state, draft, answers, kept, confirmed: knowledge.holds ?? (isFresh && knowledge === nothingPrefetched) }
+    const stored = pending.changed ? commands.filter((_, index) => !isRefused(decisions[index]!)) : []
+    return {
+      state,
+      pending,
+      results,
+      stored,
+      confirmed: prefetched.isCurrent ?? (isNewlyLoaded && prefetched === nothingPrefetched)
+    }
   })
 
-  const submitted = (decided: Decided) => Effect.callback<CommandResults | "stale">((resume) => submit(decided, resume))
+  const submitAndWait = (decided: DecidedBatch) =>
+    Effect.callback<CommandResults | "stale">((resume) => submit(decided, resume))
 
   /** Decides and submits the batch once. Returns the results, or why the batch has to be decided again. */
   const attempt = Effect.fnUntraced(function* (
-    held: CachedLicense,
-    letters: ReadonlyArray<PendingCommand>,
-    certain: boolean
+    license: CachedLicense,
+    commands: ReadonlyArray<PendingCommand>,
+    checkEventIds: boolean
   ) {
-    const made = yield* decideOn(held, letters, certain)
-    return isDecided(made) ? yield* submitted(made) : made
+    const attempted = yield* decideBatch(license, commands, checkEventIds)
+    return isDecidedBatch(attempted) ? yield* submitAndWait(attempted) : attempted
   })
 
   /**
    * Decides and submits the batch with the license locked, so that no other node can change the license in between.
    * Used after other nodes have overtaken this one several times.
    */
-  const insist = Effect.fnUntraced(function* (held: CachedLicense, letters: ReadonlyArray<PendingCommand>) {
-    let made: Attempt = "stale"
-    const draft = Effect.gen(function* () {
-      held.state = undefined
-      made = yield* decideOn(held, letters, true, within)
+  const attemptLocked = Effect.fnUntraced(function* (license: CachedLicense, commands: ReadonlyArray<PendingCommand>) {
+    let attempted: Attempt = "stale"
+    const decideLocked = Effect.gen(function* () {
+      license.state = undefined
+      attempted = yield* decideBatch(license, commands, true, withLock)
       // The license is locked, but its policy and catalog are not.
-      if (isDecided(made) && !made.draft.changed) {
-        const current = yield* store.revisionsWithin(held.licenseId)
-        made = current !== undefined && made.state.isAsOf(current) ? { ...made, confirmed: true } : "stale"
+      if (isDecidedBatch(attempted) && !attempted.pending.changed) {
+        const current = yield* store.revisionsInTransaction(license.licenseId)
+        attempted =
+          current !== undefined && attempted.state.hasRevisions(current) ? { ...attempted, confirmed: true } : "stale"
       }
-      return isDecided(made) && made.draft.changed ? made.draft : undefined
+      return isDecidedBatch(attempted) && attempted.pending.changed ? attempted.pending : undefined
     })
-    const verdict = yield* journal.locked(held.licenseId, draft)
+    const verdict = yield* journal.locked(license.licenseId, decideLocked)
     if (verdict === "stale") return "stale"
-    const last = made as Attempt
-    if (!isDecided(last)) return last
-    return last.draft.changed ? concluded(last) : yield* submitted(last)
+    const last = attempted as Attempt
+    if (!isDecidedBatch(last)) return last
+    return last.pending.changed ? applyCommitted(last) : yield* submitAndWait(last)
   })
 
-  const round = Effect.fnUntraced(function* (
-    held: CachedLicense,
-    letters: ReadonlyArray<PendingCommand>,
-    triedBefore: number
+  const run = Effect.fnUntraced(function* (
+    license: CachedLicense,
+    commands: ReadonlyArray<PendingCommand>,
+    attemptsBefore: number
   ) {
-    for (let tried = triedBefore; tried < attemptsMax; tried++) {
-      const answers = yield* tried < attemptsFree ? attempt(held, letters, tried > 0) : insist(held, letters)
-      if (answers === "stale") held.state = undefined
-      else if (answers !== "uncertain") return answers
+    for (let attempts = attemptsBefore; attempts < attemptsMax; attempts++) {
+      const results = yield* attempts < unlockedAttempts
+        ? attempt(license, commands, attempts > 0)
+        : attemptLocked(license, commands)
+      if (results === "stale") license.state = undefined
+      else if (results !== "eventIdsNeeded") return results
     }
-    return letters.map(
+    return commands.map(
       (): CommandResult => Exit.fail(refuse("NOT_READY", "The license is being changed from many sides: try again."))
     )
   })
@@ -186,30 +198,34 @@ export const makeCommandBatches = Effect.gen(function* () {
    * Starts a batch that needs no look-up and stores no response, without a fiber of its own. Nearly all batches are of
    * this kind; it saves a tenth of a request's CPU time. Returns false, and has no effect, for any other batch.
    */
-  const begin = (
-    held: CachedLicense,
-    letters: ReadonlyArray<PendingCommand>,
-    settle: (outcome: BatchOutcome) => void
+  const startFromMemory = (
+    license: CachedLicense,
+    commands: ReadonlyArray<PendingCommand>,
+    onResult: (outcome: BatchOutcome) => void
   ): boolean => {
-    const state = held.state
+    const state = license.state
     const now = clock.currentTimeMillisUnsafe()
-    if (state === undefined || letters.some(({ keep }) => keep !== undefined)) return false
-    if (missingPrefetch(lookups, state, letters, now, false) !== undefined) return false
-    const draft = new PendingChanges(state, nothingPrefetched)
-    const decided = decide(draft, letters, now)
-    if (letters.some((letter, index) => isRefused(decided[index]!) && hasEventId(letter))) return false
-    const answers = letters.map((letter, index) => resultOf(letter, decided[index]!))
-    submit({ state, draft, answers, kept: noCommands, confirmed: false }, settle)
+    if (state === undefined || commands.some(({ keep }) => keep !== undefined)) return false
+    if (missingPrefetch(lookups, state, commands, now, false) !== undefined) return false
+    const pending = new PendingChanges(state, nothingPrefetched)
+    const decisions = decide(pending, commands, now)
+    if (commands.some((command, index) => isRefused(decisions[index]!) && hasEventId(command))) return false
+    const results = commands.map((command, index) => resultOf(command, decisions[index]!))
+    submit({ state, pending, results, stored: noCommands, confirmed: false }, onResult)
     return true
   }
 
   return {
-    round,
-    begin: (held: CachedLicense, letters: ReadonlyArray<PendingCommand>, settle: (outcome: BatchOutcome) => void) =>
-      Result.try({ try: () => begin(held, letters, settle), catch: (defect) => defect })
+    run,
+    startFromMemory: (
+      license: CachedLicense,
+      commands: ReadonlyArray<PendingCommand>,
+      onResult: (outcome: BatchOutcome) => void
+    ) => Result.try({ try: () => startFromMemory(license, commands, onResult), catch: (defect) => defect })
   }
 })
 
-const isDecided = (made: Attempt): made is Decided => typeof made === "object" && "draft" in made
+const isDecidedBatch = (attempt: Attempt): attempt is DecidedBatch =>
+  typeof attempt === "object" && "pending" in attempt
 
 const noLicense = (licenseId: string): Refusal => refuse("NOT_FOUND", `No license has the id ${licenseId}.`, "id")

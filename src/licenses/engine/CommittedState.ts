@@ -46,7 +46,7 @@ interface CommittedChanges {
   readonly assignmentsChanged: boolean
   readonly changedAssignments: ReadonlyMap<string, Assignment>
   readonly removedAssignments: ReadonlyMap<string, true>
-  readonly kept: CachedViews | undefined
+  readonly cachedViews: CachedViews | undefined
 }
 
 export class CommittedState {
@@ -55,9 +55,9 @@ export class CommittedState {
   readonly catalogRevision: number
   /** By feature code, in its order. */
   assignments: ReadonlyMap<string, Assignment>
-  private listed: ReadonlyArray<Assignment> | undefined
+  private assignmentArray: ReadonlyArray<Assignment> | undefined
   /** Views derived from the current assignments. */
-  kept: CachedViews = {}
+  cachedViews: CachedViews = {}
   readonly devices = new Map<string, DeviceRecord>()
   readonly deviceKeys = new Map<string, string>()
   /** Whether all devices of the license are cached, so that a device that is not cached does not exist. */
@@ -98,7 +98,7 @@ export class CommittedState {
     // built from them.
     const { policy } = loaded
     this.heartbeats = new DueIndex((device) => heartbeatDueAt(device, policy))
-    for (const device of loaded.devices) this.know(device)
+    for (const device of loaded.devices) this.putDevice(device)
     this.devicesComplete = loaded.devicesComplete
     this.silentFrom = loaded.silentFrom
     this.activeContainers = loaded.devicesComplete ? loaded.devices.filter(isActiveContainer).length : undefined
@@ -106,22 +106,22 @@ export class CommittedState {
 
   /** Sorted by feature code. */
   get assignmentList(): ReadonlyArray<Assignment> {
-    this.listed ??= Array.from(this.assignments.values())
-    return this.listed
+    this.assignmentArray ??= Array.from(this.assignments.values())
+    return this.assignmentArray
   }
 
   /** Whether the state was read at these revisions. */
-  isAsOf({ license, policy, catalog }: Revisions): boolean {
+  hasRevisions({ license, policy, catalog }: Revisions): boolean {
     return license === this.license.revision && policy === this.policy.revision && catalog === this.catalogRevision
   }
 
   /** Caches a device that was looked up, with its live lease. */
-  learn({ device, lease }: CachedDevice): void {
-    if (!this.deviceKeys.has(device.id)) this.know(device)
-    if (lease?.status === "live" && this.leases.byToken(lease.token_hash) === undefined) this.leases.know(lease)
+  cacheDevice({ device, lease }: CachedDevice): void {
+    if (!this.deviceKeys.has(device.id)) this.putDevice(device)
+    if (lease?.status === "live" && this.leases.byToken(lease.token_hash) === undefined) this.leases.add(lease)
   }
 
-  private know(device: DeviceRecord): void {
+  private putDevice(device: DeviceRecord): void {
     const key = bindingKeyOf(device)
     this.devices.set(key, device)
     this.deviceKeys.set(device.id, key)
@@ -133,11 +133,11 @@ export class CommittedState {
   }
 
   /** Whether the cache can tell which device a binding names, or that there is none. */
-  knows(binding: BindingName): boolean {
+  canResolve(binding: BindingName): boolean {
     return this.devicesComplete || this.devices.has(bindingKey(binding))
   }
 
-  knowsId(deviceId: string): boolean {
+  canResolveId(deviceId: string): boolean {
     return this.devicesComplete || this.deviceKeys.has(deviceId)
   }
 
@@ -157,31 +157,31 @@ export class CommittedState {
 
   /** Applies committed changes. */
   absorb(changes: CommittedChanges): void {
-    for (const device of changes.seen.values()) this.know(device)
+    for (const device of changes.seen.values()) this.putDevice(device)
     if (changes.changed) this.absorbChanges(changes)
-    if (this.devices.size > this.devicesLimit) this.forgetDevices()
+    if (this.devices.size > this.devicesLimit) this.evictDevices()
   }
 
   private absorbChanges(changes: CommittedChanges): void {
     this.license = { ...changes.license, revision: this.license.revision + 1 }
     if (changes.assignmentsChanged) this.absorbAssignments(changes)
     if (this.activeContainers !== undefined) this.activeContainers += changes.containersGained
-    for (const device of changes.changedDevices.values()) this.know(device)
+    for (const device of changes.changedDevices.values()) this.putDevice(device)
     for (const lease of changes.changedLeases.values()) this.leases.put(lease)
   }
 
   private absorbAssignments(changes: CommittedChanges): void {
-    this.listed = undefined
-    this.kept = changes.kept ?? {}
+    this.assignmentArray = undefined
+    this.cachedViews = changes.cachedViews ?? {}
     const changed = Array.from(changes.changedAssignments.values())
     // Most commands only change counts and keep the order: sorting 200 assignments again took as long as the rest of a
     // consumption.
-    if (changes.removedAssignments.size === 0 && changed.every((row) => this.holdsPlaceOf(row)))
+    if (changes.removedAssignments.size === 0 && changed.every((row) => this.hasSamePosition(row)))
       for (const row of changed) this.assignments = put(this.assignments, row.feature_code, row)
     else this.assignments = sortedByCode(changes.assignments)
   }
 
-  private holdsPlaceOf({ feature_code, feature_id }: Assignment): boolean {
+  private hasSamePosition({ feature_code, feature_id }: Assignment): boolean {
     return this.assignments.get(feature_code)?.feature_id === feature_id
   }
 
@@ -189,7 +189,7 @@ export class CommittedState {
    * Evicts devices without a seat; they are looked up when needed. Seat holders return with each heartbeat, so they and
    * their leases stay cached.
    */
-  private forgetDevices(): void {
+  private evictDevices(): void {
     for (const [key, device] of this.devices) {
       if (this.devices.size <= devicesMax / 2) break
       if (this.leases.ofDevice(device.id) !== undefined) continue

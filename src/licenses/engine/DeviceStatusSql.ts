@@ -12,27 +12,27 @@ export const silentSince = (sql: SqlClient.SqlClient, now: number) =>
   sql`${instant(now)}::timestamptz - make_interval(mins => p.validation_interval_minutes, secs => 30)`
 
 /** Whether the license's access has ended. Suspended and revoked licenses have no seats that could end with it. */
-const accessIsOver = (sql: SqlClient.SqlClient, now: number) =>
+const accessHasEnded = (sql: SqlClient.SqlClient, now: number) =>
   sql`(l.status NOT IN ('suspended', 'revoked') AND coalesce(l.expires_at + make_interval(days => p.grace_period_days) <= ${instant(now)}::timestamptz, FALSE))`
 
 /** Whether some activation of the license may have lapsed since the last sweep: rarely true, and cheap to check. */
-const maySilent = (sql: SqlClient.SqlClient, now: number) =>
+const maybeSilent = (sql: SqlClient.SqlClient, now: number) =>
   sql`(p.require_heartbeat AND ${sql.literal(earliestHeardAt)} < ${silentSince(sql, now)})`
 
 /** What the clock may have changed since the last sweep: activations that fell silent, and seats that ended. */
 export interface ClockChanges {
   readonly silent: boolean
-  readonly unseated: boolean
+  readonly seat_ended: boolean
 }
 
 export const clockChangesOf = (sql: SqlClient.SqlClient, licenseId: string, now: number) => sql<ClockChanges>`
-  SELECT ${maySilent(sql, now)} AS silent, EXISTS (SELECT ${overSeats(sql, now)}) AS unseated
+  SELECT ${maybeSilent(sql, now)} AS silent, EXISTS (SELECT ${maybeEndedLeases(sql, now)}) AS seat_ended
   FROM licenses l JOIN policies p ON p.id = l.policy_id WHERE l.id = ${licenseId}`
 
 /** The live leases of the license that may have ended. */
-const overSeats = (sql: SqlClient.SqlClient, now: number) => sql`
+const maybeEndedLeases = (sql: SqlClient.SqlClient, now: number) => sql`
   FROM leases e WHERE e.license_id = l.id AND e.status = 'live'
-    AND (${sql.literal(endsAfter)} <= ${instant(now)} OR ${accessIsOver(sql, now)})`
+    AND (${sql.literal(endsAfter)} <= ${instant(now)} OR ${accessHasEnded(sql, now)})`
 
 /**
  * A condition for devices, stored as active, that the clock may have changed. Holders whose seats may have ended are
@@ -43,12 +43,12 @@ export const mayHaveChanged = (sql: SqlClient.SqlClient, licenseId: string, { si
     ? sql`TRUE`
     : sql`d.id IN (
         SELECT over.device_id FROM licenses l JOIN policies p ON p.id = l.policy_id
-        CROSS JOIN LATERAL (SELECT e.device_id ${overSeats(sql, now)}) AS over WHERE l.id = ${licenseId}
+        CROSS JOIN LATERAL (SELECT e.device_id ${maybeEndedLeases(sql, now)}) AS over WHERE l.id = ${licenseId}
       )`
 
 /** How many of the license's activations have lapsed but are still counted. */
 export const lapsedCount = (sql: SqlClient.SqlClient, now: number) => sql`
-  CASE WHEN ${maySilent(sql, now)} THEN (
+  CASE WHEN ${maybeSilent(sql, now)} THEN (
     SELECT count(*) FROM devices d WHERE d.license_id = l.id AND ${sql.literal(holdsSlot)}
       AND ${sql.literal(lastHeardAt)} < ${silentSince(sql, now)}
   ) ELSE 0 END`
@@ -64,9 +64,9 @@ export const statusNow = (sql: SqlClient.SqlClient, now: number) => {
     CASE
       WHEN d.status <> 'active' THEN d.status
       WHEN d.holds_slot AND NOT (p.require_heartbeat AND ${sql.literal(lastHeardAt)} < ${silentSince(sql, now)}) THEN 'active'
-      WHEN ${seatEnds} > ${instant(now)} AND NOT ${accessIsOver(sql, now)} THEN 'active'
+      WHEN ${seatEnds} > ${instant(now)} AND NOT ${accessHasEnded(sql, now)} THEN 'active'
       WHEN d.holds_slot OR d.activated_at IS NOT NULL THEN 'expired'
-      WHEN ${accessIsOver(sql, now)} AND ${seatEnds} >= ${accessEnds} THEN 'deactivated'
+      WHEN ${accessHasEnded(sql, now)} AND ${seatEnds} >= ${accessEnds} THEN 'deactivated'
       ELSE 'expired'
     END`
 }

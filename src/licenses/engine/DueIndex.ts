@@ -28,11 +28,11 @@ export class DueIndex<A> {
 
   /** The items that are due at an instant, out of all items. */
   at(now: number, all: Iterable<readonly [string, A]>): ReadonlyArray<A> {
-    if (now >= this.next) this.look(now, all)
+    if (now >= this.next) this.scan(now, all)
     return this.found.size === 0 ? [] : Array.from(this.found.values()).filter((item) => this.dueAt(item) <= now)
   }
 
-  private look(now: number, all: Iterable<readonly [string, A]>): void {
+  private scan(now: number, all: Iterable<readonly [string, A]>): void {
     this.next = Number.POSITIVE_INFINITY
     for (const [key, item] of all) {
       const at = this.dueAt(item)

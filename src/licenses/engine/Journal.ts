@@ -32,7 +32,7 @@ const lanes = 1
 const committed = Exit.succeed<Verdict>("committed")
 const stale = Exit.succeed<Verdict>("stale")
 
-type Write = Effect.Effect<unknown, SqlError.SqlError>
+type WriteEffect = Effect.Effect<unknown, SqlError.SqlError>
 
 export class Journal extends Context.Service<
   Journal,
@@ -48,7 +48,7 @@ export class Journal extends Context.Service<
      */
     locked(licenseId: string, decide: Effect.Effect<PendingChanges | undefined>): Effect.Effect<Verdict>
     /** Records that devices were seen, when nothing else was decided. Needs no fence. */
-    readonly note: SubmitToBatch<ReadonlyArray<DeviceRecord>, void>
+    readonly recordSeen: SubmitToBatch<ReadonlyArray<DeviceRecord>, void>
   }
 >()("licensing/licenses/engine/Journal") {
   static readonly layer = Layer.effect(
@@ -57,58 +57,58 @@ export class Journal extends Context.Service<
       const sql = yield* SqlClient.SqlClient
       const { atOnce, pipelined } = yield* Postgres
       const { appendAtOnce, appendRows, deliveriesQueued } = yield* EventLog
-      const nextGroup = yield* makeNumbers
-      const measured = yield* makeMeasured
+      const nextGroup = yield* makeGroupIds
+      const measure = yield* makeMeasure
 
       /**
        * All rows that belong to the changes, written after the fence. Events come last, because their counter's lock is
        * taken last.
        */
       const rowsOf = (
-        drafts: ReadonlyArray<PendingChanges>,
-        append: (entries: ReadonlyArray<Entry>) => Write
-      ): ReadonlyArray<Write> => {
-        const entries = drafts.flatMap((draft) => draft.entries)
-        const answers = drafts.flatMap((draft) => draft.answers)
+        group: ReadonlyArray<PendingChanges>,
+        append: (entries: ReadonlyArray<Entry>) => WriteEffect
+      ): ReadonlyArray<WriteEffect> => {
+        const entries = group.flatMap((pending) => pending.entries)
+        const responses = group.flatMap((pending) => pending.responses)
         return [
-          ...Statements.rowsOf(sql, drafts),
-          ...(answers.length === 0 ? [] : [insertResponses(sql, answers)]),
+          ...Statements.rowsOf(sql, group),
+          ...(responses.length === 0 ? [] : [insertResponses(sql, responses)]),
           ...(entries.length === 0 ? [] : [append(entries)])
         ]
       }
 
       /** Writes the whole group in one round trip: all of it commits, or nothing is written. */
-      const writeAll = Effect.fnUntraced(function* (drafts: ReadonlyArray<PendingChanges>, group: Fence.Group) {
+      const writeAll = Effect.fnUntraced(function* (group: ReadonlyArray<PendingChanges>, groupId: Fence.GroupId) {
         let queued = false
         const append = (entries: ReadonlyArray<Entry>) =>
           Effect.map(appendAtOnce(entries), (some) => {
             queued = some
           })
-        yield* atOnce([Fence.fenceAll(sql, group, drafts), ...rowsOf(drafts, append)])
+        yield* atOnce([Fence.fenceAll(sql, groupId, group), ...rowsOf(group, append)])
         if (queued) deliveriesQueued.openUnsafe()
       })
 
       /** Within a transaction, writes the changes that are still current and returns the ids of their licenses. */
-      const writeFenced = Effect.fnUntraced(function* (drafts: ReadonlyArray<PendingChanges>, group: Fence.Group) {
-        const held = yield* Fence.fence(sql, group, drafts)
+      const writeFenced = Effect.fnUntraced(function* (group: ReadonlyArray<PendingChanges>, groupId: Fence.GroupId) {
+        const writtenIds = yield* Fence.fence(sql, groupId, group)
         const rows = rowsOf(
-          drafts.filter((draft) => held.has(draft.base.license.id)),
+          group.filter((pending) => writtenIds.has(pending.base.license.id)),
           appendRows
         )
         yield* Effect.all(rows, { concurrency: "unbounded", discard: true })
-        return held
+        return writtenIds
       })
 
       /**
        * Succeeds if the group is committed, fails if it is not and never will be, and dies if the outcome cannot be
        * determined.
        */
-      const certain = (write: (group: Fence.Group) => Write, next = nextGroup) =>
+      const withKnownOutcome = (write: (groupId: Fence.GroupId) => WriteEffect, next = nextGroup) =>
         Effect.suspend(() => {
-          const group = next()
-          return Effect.catch(write(group), (error) => {
+          const groupId = next()
+          return Effect.catch(write(groupId), (error) => {
             if (error.reason._tag !== "ConnectionError") return Effect.fail(error)
-            return Effect.flatMap(wasCommitted(sql, group, next), (committed) =>
+            return Effect.flatMap(wasCommitted(sql, groupId, next), (committed) =>
               committed ? Effect.sync(() => deliveriesQueued.openUnsafe()) : Effect.fail(error)
             )
           })
@@ -121,106 +121,106 @@ export class Journal extends Context.Service<
       let isContested = false
 
       /** Commits the changes that are still current. */
-      const commitHolding = (drafts: ReadonlyArray<PendingChanges>) => {
-        let held: ReadonlySet<string> = new Set()
+      const commitCurrent = (group: ReadonlyArray<PendingChanges>) => {
+        let writtenIds: ReadonlySet<string> = new Set()
         // Set before the commit, because the commit's answer may be lost.
-        const learn = (ids: ReadonlySet<string>) => {
-          held = ids
+        const setWritten = (ids: ReadonlySet<string>) => {
+          writtenIds = ids
         }
-        const write = (group: Fence.Group) => pipelined(Effect.map(writeFenced(drafts, group), learn))
-        return Effect.map(retryTransaction(certain(write)), () => {
-          isContested = held.size < drafts.length
-          return drafts.map((draft): Verdict => (held.has(draft.base.license.id) ? "committed" : "stale"))
+        const write = (groupId: Fence.GroupId) => pipelined(Effect.map(writeFenced(group, groupId), setWritten))
+        return Effect.map(retryTransaction(withKnownOutcome(write)), () => {
+          isContested = writtenIds.size < group.length
+          return group.map((pending): Verdict => (writtenIds.has(pending.base.license.id) ? "committed" : "stale"))
         })
       }
 
-      const commitGroup = (drafts: ReadonlyArray<PendingChanges>) =>
+      const commitGroup = (group: ReadonlyArray<PendingChanges>) =>
         Effect.suspend(() =>
           // For a single license this saves nothing: the attempt as a whole nearly always succeeds.
-          isContested && drafts.length > 1
-            ? commitHolding(drafts)
-            : retryTransaction(certain((group) => writeAll(drafts, group))).pipe(
-                Effect.as(drafts.map((): Verdict => "committed")),
-                Effect.catchIf(isChangedMeanwhile, () => commitHolding(drafts))
+          isContested && group.length > 1
+            ? commitCurrent(group)
+            : retryTransaction(withKnownOutcome((groupId) => writeAll(group, groupId))).pipe(
+                Effect.as(group.map((): Verdict => "committed")),
+                Effect.catchIf(isChangedMeanwhile, () => commitCurrent(group))
               )
-        ).pipe(measured(drafts.length))
+        ).pipe(measure(group.length))
 
       /**
        * Changes that the database refuses must not fail the others of their group: then each license is tried
        * separately.
        */
-      const commitAll = (drafts: ReadonlyArray<PendingChanges>): Effect.Effect<ReadonlyArray<Exit.Exit<Verdict>>> =>
-        commitGroup(drafts).pipe(
+      const commitAll = (group: ReadonlyArray<PendingChanges>): Effect.Effect<ReadonlyArray<Exit.Exit<Verdict>>> =>
+        commitGroup(group).pipe(
           Effect.map((verdicts) => verdicts.map((verdict) => (verdict === "stale" ? stale : committed))),
           Effect.catch((error) => {
-            if (drafts.length === 1) return Effect.succeed([isOvertaken(error) ? stale : Exit.die(error)])
-            return violates(error, "usage_ledger_event_id") ? commitNew(drafts) : commitEach(drafts)
+            if (group.length === 1) return Effect.succeed([isOvertaken(error) ? stale : Exit.die(error)])
+            return violates(error, "usage_ledger_event_id") ? commitWithoutRepeats(group) : commitEach(group)
           })
         )
 
-      const commitEach = (drafts: ReadonlyArray<PendingChanges>) =>
+      const commitEach = (group: ReadonlyArray<PendingChanges>) =>
         Effect.map(
-          Effect.forEach(drafts, (draft) => commitAll([draft])),
+          Effect.forEach(group, (pending) => commitAll([pending])),
           (verdicts) => verdicts.flat()
         )
 
       /** Changes with an event id that was counted before are decided again; the others are committed without them. */
-      const commitNew = Effect.fnUntraced(function* (drafts: ReadonlyArray<PendingChanges>) {
-        const repeating = yield* Effect.orDie(Statements.repeating(sql, drafts))
-        if (repeating.size === 0) return yield* commitEach(drafts)
-        const fresh = drafts.filter((draft) => !repeating.has(draft.base.license.id))
-        const verdicts = (fresh.length === 0 ? [] : yield* commitAll(fresh)).values()
-        return drafts.map((draft) => (repeating.has(draft.base.license.id) ? stale : verdicts.next().value!))
+      const commitWithoutRepeats = Effect.fnUntraced(function* (group: ReadonlyArray<PendingChanges>) {
+        const repeated = yield* Effect.orDie(Statements.licensesWithRepeatedEventIds(sql, group))
+        if (repeated.size === 0) return yield* commitEach(group)
+        const others = group.filter((pending) => !repeated.has(pending.base.license.id))
+        const verdicts = (others.length === 0 ? [] : yield* commitAll(others)).values()
+        return group.map((pending) => (repeated.has(pending.base.license.id) ? stale : verdicts.next().value!))
       })
 
-      const nextLocked = yield* makeNumbers
+      const nextLocked = yield* makeGroupIds
       // One at a time, because their numbers must rise as well, and because they block every group that includes the
       // same license.
       const lock = yield* Semaphore.make(1)
       const locked = (licenseId: string, decide: Effect.Effect<PendingChanges | undefined>) => {
         let verdict: Verdict = "committed"
-        const write = (group: Fence.Group) =>
+        const write = (groupId: Fence.GroupId) =>
           pipelined(
             Effect.gen(function* () {
               verdict = "committed"
               yield* sql`SELECT FROM licenses WHERE id = ${licenseId} FOR NO KEY UPDATE`
-              const draft = yield* decide
-              if (draft === undefined) return
-              const held = yield* writeFenced([draft], group)
-              verdict = held.size === 0 ? "stale" : "committed"
+              const pending = yield* decide
+              if (pending === undefined) return
+              const writtenIds = yield* writeFenced([pending], groupId)
+              verdict = writtenIds.size === 0 ? "stale" : "committed"
             })
           )
-        return retryTransaction(certain(write, nextLocked)).pipe(
+        return retryTransaction(withKnownOutcome(write, nextLocked)).pipe(
           Effect.map(() => verdict),
           Effect.catch((error) => (isOvertaken(error) ? Effect.succeed<Verdict>("stale") : Effect.die(error))),
-          measured(1),
+          measure(1),
           lock.withPermit
         )
       }
 
-      const groups = yield* makeBatcher({ lanes, batchMax: groupMax, run: commitAll })
-      const noteAll = Effect.fnUntraced(function* (sights: ReadonlyArray<ReadonlyArray<DeviceRecord>>) {
-        yield* retryTransaction(Statements.recordSeenDevices(sql, sights.flat()))
-        return sights.map(() => undefined)
+      const batcher = yield* makeBatcher({ lanes, batchMax: groupMax, run: commitAll })
+      const recordAllSeen = Effect.fnUntraced(function* (lists: ReadonlyArray<ReadonlyArray<DeviceRecord>>) {
+        yield* retryTransaction(Statements.recordSeenDevices(sql, lists.flat()))
+        return lists.map(() => undefined)
       }, Effect.orDie)
-      const { push: note } = yield* makeBatcher({ lanes: 1, batchMax: groupMax, run: noteAll })
-      const commit: SubmitToBatch<PendingChanges, Verdict> = (draft, settle) =>
-        groups.push(draft, (exit) => settle(Exit.isSuccess(exit) ? exit.value : Exit.failCause(exit.cause)))
-      return Journal.of({ commit, locked, note })
+      const { push: recordSeen } = yield* makeBatcher({ lanes: 1, batchMax: groupMax, run: recordAllSeen })
+      const commit: SubmitToBatch<PendingChanges, Verdict> = (pending, onResult) =>
+        batcher.push(pending, (exit) => onResult(Exit.isSuccess(exit) ? exit.value : Exit.failCause(exit.cause)))
+      return Journal.of({ commit, locked, recordSeen })
     })
   )
 }
 
 /** Numbers the groups of this journal. The journal's name is unique among all nodes. */
-const makeNumbers = Effect.gen(function* () {
+const makeGroupIds = Effect.gen(function* () {
   const clock = yield* Clock.Clock
   const journal = `${yield* Random.nextInt}.${yield* Random.nextInt}`
   let last = 0
-  return (): Fence.Group => ({ journal, number: ++last, at: clock.currentTimeMillisUnsafe() })
+  return (): Fence.GroupId => ({ journal, number: ++last, at: clock.currentTimeMillisUnsafe() })
 })
 
 /** Records how many licenses a commit wrote and how long it took. */
-const makeMeasured = Effect.contextWith((context: Context.Context<never>) =>
+const makeMeasure = Effect.contextWith((context: Context.Context<never>) =>
   Effect.map(
     Clock.Clock,
     (clock) =>
@@ -249,13 +249,13 @@ const isOvertaken = (error: SqlError.SqlError): boolean =>
  * Whether a group was committed whose connection was lost, perhaps during the commit. The journal's row has the group's
  * number or it has not. Statements of the group that the server has not read yet are void from then on.
  */
-const wasCommitted = (sql: SqlClient.SqlClient, group: Fence.Group, nextGroup: () => Fence.Group) =>
+const wasCommitted = (sql: SqlClient.SqlClient, groupId: Fence.GroupId, nextGroup: () => Fence.GroupId) =>
   retryTransaction(
     sql.withTransaction(
       Effect.gen(function* () {
-        const [row] = yield* Fence.lastGroup(sql, group)
-        if (row!.last_group === group.number) return true
-        yield* Fence.giveUp(sql, nextGroup())
+        const [row] = yield* Fence.lockLastGroup(sql, groupId)
+        if (row!.last_group === groupId.number) return true
+        yield* Fence.abandonGroupsBelow(sql, nextGroup())
         return false
       })
     )

@@ -7,7 +7,7 @@ import { SqlClient } from "effect/sql"
 import { instant } from "../../postgres/Parameters.ts"
 
 /** Much longer than a journal could still ask whether one of its groups was committed. */
-const keptMillis = 7 * 86_400_000
+const retentionMillis = 7 * 86_400_000
 
 export class JournalRetention extends Context.Service<JournalRetention, { readonly pass: Effect.Effect<void> }>()(
   "licensing/licenses/engine/JournalRetention"
@@ -18,7 +18,7 @@ export class JournalRetention extends Context.Service<JournalRetention, { readon
       const sql = yield* SqlClient.SqlClient
       const pass = Effect.gen(function* () {
         const now = yield* Clock.currentTimeMillis
-        yield* sql`DELETE FROM journals WHERE written_at < ${instant(now - keptMillis)}`
+        yield* sql`DELETE FROM journals WHERE written_at < ${instant(now - retentionMillis)}`
       })
       return JournalRetention.of({ pass: Effect.orDie(Effect.withSpan(pass, "JournalRetention.pass")) })
     })

@@ -31,7 +31,7 @@ export const rowsOf = (sql: SqlClient.SqlClient, drafts: Drafts): ReadonlyArray<
   )
 
 /** The licenses whose changes count an event id that was counted before. */
-export const repeating = (sql: SqlClient.SqlClient, drafts: Drafts) => {
+export const licensesWithRepeatedEventIds = (sql: SqlClient.SqlClient, drafts: Drafts) => {
   const rows = drafts.flatMap((draft) => draft.entries.filter(isUsage).filter(({ event_id }) => event_id !== undefined))
   return Effect.map(
     sql<{ readonly license_id: string }>`
@@ -149,7 +149,7 @@ const othersReset = (sql: SqlClient.SqlClient, drafts: Drafts) => {
  */
 const seen = (sql: SqlClient.SqlClient, drafts: Drafts) => {
   const rows = drafts.flatMap((draft) => Array.from(draft.seen.values()))
-  return unlessEmpty(rows, () => sql`${touch(sql, rows)} WHERE d.id = s.id`)
+  return unlessEmpty(rows, () => sql`${updateSeen(sql, rows)} WHERE d.id = s.id`)
 }
 
 /**
@@ -158,16 +158,16 @@ const seen = (sql: SqlClient.SqlClient, drafts: Drafts) => {
  */
 export const recordSeenDevices = (sql: SqlClient.SqlClient, devices: ReadonlyArray<DeviceRecord>) => sql`
   WITH relaxed AS (SELECT set_config('synchronous_commit', 'off', true))
-  ${touch(sql, devices)}, relaxed WHERE d.id = s.id`
+  ${updateSeen(sql, devices)}, relaxed WHERE d.id = s.id`
 
-const touch = (sql: SqlClient.SqlClient, rows: ReadonlyArray<DeviceRecord>) => sql`
+const updateSeen = (sql: SqlClient.SqlClient, rows: ReadonlyArray<DeviceRecord>) => sql`
   UPDATE devices d SET last_seen_at = GREATEST(d.last_seen_at, s.last_seen_at),
     last_validated_at = GREATEST(d.last_validated_at, s.last_validated_at)
   FROM unnest(${columns.text(rows.map((row) => row.id))}, ${columns.timestamptz(rows.map((row) => row.last_seen_at))},
     ${columns.timestamptz(rows.map((row) => row.last_validated_at ?? null))}) AS s (id, last_seen_at, last_validated_at)`
 
 /** Whether only the consumption of an assignment has changed; other assignments are written whole. */
-const isCounted = ({ base }: PendingChanges, changed: Assignment): boolean => {
+const isOnlyCountChanged = ({ base }: PendingChanges, changed: Assignment): boolean => {
   const known = base.assignments.get(changed.feature_code)
   return (
     known !== undefined &&
@@ -181,7 +181,7 @@ const isCounted = ({ base }: PendingChanges, changed: Assignment): boolean => {
 
 const changedAssignments = (drafts: Drafts, counted: boolean): ReadonlyArray<Owned<Assignment>> =>
   owned(drafts, (draft) =>
-    Array.from(draft.changedAssignments.values()).filter((row) => isCounted(draft, row) === counted)
+    Array.from(draft.changedAssignments.values()).filter((row) => isOnlyCountChanged(draft, row) === counted)
   )
 
 /** The consumption counters, written by row address (ctid) as the fence does. */

@@ -18,7 +18,7 @@ import type { CommandResult, PendingCommand } from "./PendingCommand.ts"
 /** Commands that may wait for one license. Further ones are answered with 503; the queue never grows without limit. */
 const mailboxMax = 1024
 /** Commands decided in one batch: bounds its commit. */
-const roundMax = 256
+const batchMax = 256
 /** Actors in memory. The least recently used ones beyond this are evicted periodically. */
 const actorsMax = 20_000
 /** An actor unused for this long is evicted. */
@@ -38,15 +38,15 @@ export class LicenseActors extends Context.Service<
      * the reply that can run during the commit. `finish` turns its result into the handler's result: after the commit,
      * or just before it if the response is stored with the change.
      */
-    ask<Command, Reply, C extends Code, A = Reply, Begun = Reply>(
+    ask<Command, Reply, C extends Code, A = Reply, Started = Reply>(
       licenseId: string,
       rule: Rule<Command, Reply, C>,
       command: NoInfer<Command>,
-      finish?: (begun: Begun) => Effect.Effect<A>,
-      begin?: (reply: Reply) => Begun
+      finish?: (started: Started) => Effect.Effect<A>,
+      begin?: (reply: Reply) => Started
     ): Effect.Effect<A, Refusal<C> | Refusal<"NOT_FOUND" | "NOT_READY">>
     /** The same for callers outside a fiber: puts a command into the license's mailbox. */
-    post(licenseId: string, letter: PendingCommand): void
+    post(licenseId: string, command: PendingCommand): void
     /** Actors in memory and commands waiting, for metrics. */
     readonly load: Effect.Effect<{ readonly actors: number; readonly waiting: number }>
   }
@@ -54,17 +54,17 @@ export class LicenseActors extends Context.Service<
   static readonly layer = Layer.effect(
     LicenseActors,
     Effect.gen(function* () {
-      const rounds = yield* makeCommandBatches
+      const batches = yield* makeCommandBatches
       const fork = yield* FiberSet.makeRuntime<never>()
       const clock = yield* Clock.Clock
       const actors = new Map<string, Actor>()
 
-      const answered = (
-        letters: ReadonlyArray<PendingCommand>,
+      const deliver = (
+        commands: ReadonlyArray<PendingCommand>,
         exit: Exit.Exit<ReadonlyArray<CommandResult>>
       ): void => {
-        for (const [index, letter] of letters.entries()) {
-          letter.resume(Exit.isSuccess(exit) ? exit.value[index]! : exit)
+        for (const [index, command] of commands.entries()) {
+          command.resume(Exit.isSuccess(exit) ? exit.value[index]! : exit)
         }
       }
 
@@ -72,16 +72,16 @@ export class LicenseActors extends Context.Service<
        * Finishes a batch and starts the next one. A failure is the result of every command in the batch, and clears the
        * cached state.
        */
-      const goOn = (
+      const finishBatch = (
         actor: Actor,
-        letters: ReadonlyArray<PendingCommand>,
+        commands: ReadonlyArray<PendingCommand>,
         exit: Exit.Exit<ReadonlyArray<CommandResult>>
       ): void => {
         if (Exit.isFailure(exit)) actor.state = undefined
         if (actor.mailbox.length === 0) {
           actor.usedAt = clock.currentTimeMillisUnsafe()
           actor.running = false
-          answered(letters, exit)
+          deliver(commands, exit)
           return
         }
         // Start the next batch before delivering this batch's results, so that the database is not kept waiting.
@@ -89,71 +89,73 @@ export class LicenseActors extends Context.Service<
         fork(
           Effect.andThen(
             Effect.yieldNow,
-            Effect.sync(() => answered(letters, exit))
+            Effect.sync(() => deliver(commands, exit))
           )
         )
       }
 
       /** Runs a batch that needs look-ups or has to be decided again. */
-      const work = (actor: Actor, letters: ReadonlyArray<PendingCommand>, tried: number) =>
-        fork(Effect.map(Effect.exit(rounds.round(actor, letters, tried)), (exit) => goOn(actor, letters, exit)))
+      const runBatch = (actor: Actor, commands: ReadonlyArray<PendingCommand>, attempts: number) =>
+        fork(
+          Effect.map(Effect.exit(batches.run(actor, commands, attempts)), (exit) => finishBatch(actor, commands, exit))
+        )
 
       /** Starts a batch of all waiting commands. */
       const start = (actor: Actor): void => {
-        const letters = actor.mailbox.splice(0, roundMax)
-        const begun = rounds.begin(actor, letters, (outcome) => {
-          if (Exit.isFailure(outcome)) goOn(actor, letters, Exit.failCause(outcome.cause))
-          else if (outcome.value !== "stale") goOn(actor, letters, Exit.succeed(outcome.value))
+        const commands = actor.mailbox.splice(0, batchMax)
+        const started = batches.startFromMemory(actor, commands, (outcome) => {
+          if (Exit.isFailure(outcome)) finishBatch(actor, commands, Exit.failCause(outcome.cause))
+          else if (outcome.value !== "stale") finishBatch(actor, commands, Exit.succeed(outcome.value))
           else {
             actor.state = undefined
-            work(actor, letters, 1)
+            runBatch(actor, commands, 1)
           }
         })
-        if (Result.isFailure(begun)) goOn(actor, letters, Exit.die(begun.failure))
-        else if (!begun.success) work(actor, letters, 0)
+        if (Result.isFailure(started)) finishBatch(actor, commands, Exit.die(started.failure))
+        else if (!started.success) runBatch(actor, commands, 0)
       }
 
-      let called: Array<Actor> = []
+      let scheduled: Array<Actor> = []
       /** Yields once to the scheduler, so that all commands posted in the same turn share the batch. */
-      const turn = Effect.andThen(
+      const startScheduled = Effect.andThen(
         Effect.yieldNow,
         Effect.sync(() => {
-          const actors = called
-          called = []
+          const actors = scheduled
+          scheduled = []
           for (const actor of actors) start(actor)
         })
       )
 
       const actorOf = (licenseId: string): Actor => {
-        const known = actors.get(licenseId)
-        if (known !== undefined) return known
+        const existing = actors.get(licenseId)
+        if (existing !== undefined) return existing
         const actor: Actor = { licenseId, mailbox: [], state: undefined, running: false, usedAt: 0 }
         actors.set(licenseId, actor)
         return actor
       }
 
-      const post = (licenseId: string, letter: PendingCommand): void => {
+      const post = (licenseId: string, command: PendingCommand): void => {
         const actor = actorOf(licenseId)
         if (actor.mailbox.length >= mailboxMax) {
-          letter.resume(Exit.fail(refuse("NOT_READY", "Too many requests wait for this license: try again.")))
+          command.resume(Exit.fail(refuse("NOT_READY", "Too many requests wait for this license: try again.")))
           return
         }
-        actor.mailbox.push(letter)
+        actor.mailbox.push(command)
         if (actor.running) return
         actor.running = true
-        called.push(actor)
-        if (called.length === 1) fork(turn)
+        scheduled.push(actor)
+        if (scheduled.length === 1) fork(startScheduled)
       }
 
-      const tidy = Effect.sync(() => {
+      const evictIdle = Effect.sync(() => {
         const now = clock.currentTimeMillisUnsafe()
         const idle = Array.from(actors.values()).filter((actor) => !actor.running)
-        const surplus = actors.size - actorsMax
-        const oldest = surplus > 0 ? idle.toSorted((a, b) => a.usedAt - b.usedAt).slice(0, surplus) : []
+        const excess = actors.size - actorsMax
+        const oldest = excess > 0 ? idle.toSorted((a, b) => a.usedAt - b.usedAt).slice(0, excess) : []
         for (const actor of [...oldest, ...idle.filter(({ usedAt }) => now - usedAt > idleMillis)])
           actors.delete(actor.licenseId)
       })
-      yield* Effect.forkScoped(Effect.repeat(tidy, Schedule.spaced("10 seconds")))
+      yield* Effect.forkScoped(Effect.repeat(evictIdle, Schedule.spaced("10 seconds")))
 
       return LicenseActors.of({
         post,

@@ -71,11 +71,11 @@ export type LoadedLicense = Nullable<LicenseRecord> &
     readonly policy_revision: number
     readonly policy_entitlement_counter: number
     readonly catalog_revision: number
-    readonly is_crowded: boolean
+    readonly has_many_devices: boolean
     /** When the first live lease ends. */
     readonly lapsing_from: number | null
     /** No device that holds a slot was heard of before this instant. */
-    readonly heard_from: number
+    readonly earliest_heard_at: number
   }
 
 export const licenseOf = (row: Nullable<LicenseRecord>): LicenseRecord =>
@@ -175,11 +175,11 @@ export const endsAfter = "coalesce(e.sweep_at, e.checked_out_at)"
 /** The live lease `e` of a device `d`, if it has one. */
 export const joinDeviceLease = "LEFT JOIN leases e ON e.device_id = d.id AND e.status = 'live'"
 
-type HeldLease = {
+type JoinedLease = {
   readonly [K in keyof Required<Omit<LeaseRecord, "device_id">> as `lease_${K}`]: LeaseRecord[K] | null
 }
 
-export type CachedDeviceRow = Nullable<DeviceRecord> & LicenseOwned & HeldLease
+export type CachedDeviceRow = Nullable<DeviceRecord> & LicenseOwned & JoinedLease
 
 export const cachedDeviceOf = (row: CachedDeviceRow): CachedDevice => ({
   device: deviceOf(row),
@@ -201,7 +201,7 @@ export const cachedDeviceOf = (row: CachedDeviceRow): CachedDevice => ({
 const assignmentOf = (row: Nullable<Assignment> & LicenseOwned): Assignment => owned<Assignment>(row)
 
 /** How far a node's clock may be behind the clock of the node that wrote the earliest heartbeat. */
-const clocksApartMillis = 30_000
+const clockSkewMillisMax = 30_000
 
 export const committedStateOf = (
   row: LoadedLicense,
@@ -210,16 +210,18 @@ export const committedStateOf = (
   leases: ReadonlyArray<Nullable<LeaseRecord> & LicenseOwned>
 ): CommittedState => {
   const policy = policyOf(row)
-  const lapses = row.is_crowded && policy.require_heartbeat
+  const mayLapse = row.has_many_devices && policy.require_heartbeat
   return new CommittedState({
     license: licenseOf(row),
     policy,
     catalogRevision: row.catalog_revision,
     assignments: assignments.map(assignmentOf),
     devices: devices.map(deviceOf),
-    devicesComplete: !row.is_crowded,
+    devicesComplete: !row.has_many_devices,
     leases: leases.map(leaseOf),
-    lapsingFrom: (row.is_crowded ? row.lapsing_from : null) ?? Number.POSITIVE_INFINITY,
-    silentFrom: lapses ? row.heard_from - clocksApartMillis + silenceMillisMax(policy) : Number.POSITIVE_INFINITY
+    lapsingFrom: (row.has_many_devices ? row.lapsing_from : null) ?? Number.POSITIVE_INFINITY,
+    silentFrom: mayLapse
+      ? row.earliest_heard_at - clockSkewMillisMax + silenceMillisMax(policy)
+      : Number.POSITIVE_INFINITY
   })
 }

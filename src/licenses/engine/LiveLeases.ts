@@ -17,7 +17,7 @@ export class LiveLeases {
 
   /** `complete`: whether these are all live leases. */
   constructor(leases: Iterable<LeaseRecord>, complete: boolean) {
-    for (const lease of leases) this.know(lease)
+    for (const lease of leases) this.add(lease)
     this.count = complete ? this.tokens.size : undefined
   }
 
@@ -35,7 +35,7 @@ export class LiveLeases {
 
   /** All live leases. */
   values(): Iterable<LeaseRecord> {
-    return this.isComplete ? this.tokens.values() : unknown()
+    return this.isComplete ? this.tokens.values() : failUndeclared()
   }
 
   lapsed(now: number): ReadonlyArray<LeaseRecord> {
@@ -43,7 +43,7 @@ export class LiveLeases {
   }
 
   /** Caches a live lease that already counts as live. */
-  know(lease: LeaseRecord): void {
+  add(lease: LeaseRecord): void {
     this.tokens = put(this.tokens, lease.token_hash, lease)
     this.devices = put(this.devices, lease.device_id, lease)
     this.due.put(lease.token_hash, lease)
@@ -52,7 +52,7 @@ export class LiveLeases {
   /** Applies a changed lease. A lease that is no longer live is removed. */
   put(lease: LeaseRecord): void {
     const before = this.tokens.size
-    if (lease.status === "live") this.know(lease)
+    if (lease.status === "live") this.add(lease)
     else this.drop(lease)
     if (this.count !== undefined) this.count += this.tokens.size - before
   }
@@ -66,7 +66,7 @@ export class LiveLeases {
 }
 
 /** A rule that reads leases its `needs` do not declare would count seats wrongly or leave leases live, so it fails. */
-const unknown = (): never => {
+const failUndeclared = (): never => {
   throw new Error("The leases of the license were not asked for by the command's needs.")
 }
 
@@ -83,7 +83,7 @@ export class LeaseChanges {
   }
 
   get count(): number {
-    return (this.base.count ?? unknown()) + this.gained
+    return (this.base.count ?? failUndeclared()) + this.gained
   }
 
   byToken(tokenHash: string): LeaseRecord | undefined {

@@ -15,7 +15,7 @@ export interface PendingCommand {
   readonly command: unknown
   readonly origin: Origin
   /** Receives the result once; must not throw. */
-  readonly resume: (answer: CommandResult) => void
+  readonly resume: (result: CommandResult) => void
   readonly begin: (reply: unknown) => unknown
   /**
    * For a request with an Idempotency-Key: produces the response before the commit, so that it is stored in the same
@@ -31,41 +31,41 @@ export type CommandResult = Exit.Exit<unknown, Refusal>
 export type Decision = { readonly refusal: Refusal } | { readonly reply: unknown }
 
 export const decide = (
-  draft: PendingChanges,
-  letters: ReadonlyArray<PendingCommand>,
+  pending: PendingChanges,
+  commands: ReadonlyArray<PendingCommand>,
   now: number
 ): ReadonlyArray<Decision> =>
-  letters.map(({ rule, command, origin }) => {
+  commands.map(({ rule, command, origin }) => {
     // Before each command, because the previous one may have moved an expiry into the past.
-    draft.settle(settle(draft, now), now)
-    const outcome = rule.decide(draft, command, now)
-    draft.apply(outcome.accepted ? outcome.changes : { events: outcome.events ?? [] }, origin, now)
+    pending.settle(settle(pending, now), now)
+    const outcome = rule.decide(pending, command, now)
+    pending.apply(outcome.accepted ? outcome.changes : { events: outcome.events ?? [] }, origin, now)
     return outcome.accepted
-      ? { reply: outcome.reply(draft) }
+      ? { reply: outcome.reply(pending) }
       : { refusal: refuse(outcome.code, outcome.message, outcome.detail) }
   })
 
-export const isRefused = (decided: Decision): decided is { readonly refusal: Refusal } => "refusal" in decided
+export const isRefused = (decision: Decision): decision is { readonly refusal: Refusal } => "refusal" in decision
 
 /** The result of a command whose response is not stored. */
-export const resultOf = (letter: PendingCommand, decided: Decision): CommandResult =>
-  isRefused(decided) ? Exit.fail(decided.refusal) : Exit.succeed(letter.begin(decided.reply))
+export const resultOf = (command: PendingCommand, decision: Decision): CommandResult =>
+  isRefused(decision) ? Exit.fail(decision.refusal) : Exit.succeed(command.begin(decision.reply))
 
 /** The results of all commands. Adds the responses that are stored with the change to `pending`. */
 export const storeResponses = Effect.fnUntraced(function* (
-  draft: PendingChanges,
-  letters: ReadonlyArray<PendingCommand>,
-  decided: ReadonlyArray<Decision>
+  pending: PendingChanges,
+  commands: ReadonlyArray<PendingCommand>,
+  decisions: ReadonlyArray<Decision>
 ) {
-  const answers: Array<CommandResult> = []
-  for (const [index, outcome] of decided.entries()) {
-    const letter = letters[index]!
-    if (letter.keep === undefined || isRefused(outcome)) answers.push(resultOf(letter, outcome))
+  const results: Array<CommandResult> = []
+  for (const [index, decision] of decisions.entries()) {
+    const command = commands[index]!
+    if (command.keep === undefined || isRefused(decision)) results.push(resultOf(command, decision))
     else {
-      const { value, row } = yield* letter.keep(outcome.reply)
-      draft.answers.push(row)
-      answers.push(Exit.succeed(value))
+      const { value, row } = yield* command.keep(decision.reply)
+      pending.responses.push(row)
+      results.push(Exit.succeed(value))
     }
   }
-  return answers
+  return results
 })

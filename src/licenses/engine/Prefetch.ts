@@ -32,7 +32,7 @@ export interface Prefetched {
    * Whether the state's revisions were current when all of this was read; undefined if they were not read with it, or
    * nothing was read. Revisions only rise, so look-ups that all read the same ones read one and the same license.
    */
-  readonly holds?: boolean
+  readonly isCurrent?: boolean
 }
 
 type Found = { -readonly [K in keyof Prefetched]: Prefetched[K] }
@@ -62,46 +62,47 @@ export const hasEventId = ({ rule, command }: RequestedCommand): boolean => rule
 export const prefetch = (
   lookups: Lookups,
   state: CommittedState,
-  asked: ReadonlyArray<RequestedCommand>,
+  commands: ReadonlyArray<RequestedCommand>,
   now: number,
-  certain: boolean
+  checkEventIds: boolean
 ): Effect.Effect<Prefetched> =>
-  missingPrefetch(lookups, state, asked, now, certain) ?? Effect.succeed(nothingPrefetched)
+  missingPrefetch(lookups, state, commands, now, checkEventIds) ?? Effect.succeed(nothingPrefetched)
 
 /** As `prefetch`, but undefined if nothing has to be looked up, which is nearly always so. */
 export const missingPrefetch = (
   lookups: Lookups,
   state: CommittedState,
-  asked: ReadonlyArray<RequestedCommand>,
+  commands: ReadonlyArray<RequestedCommand>,
   now: number,
-  certain: boolean
+  checkEventIds: boolean
 ): Effect.Effect<Prefetched> | undefined => {
   const found: Found = { ...nothingPrefetched }
   const fetches: Array<Effect.Effect<void>> = []
-  const sights: Array<Revisions> = []
-  const needed: Array<Needs> = []
-  for (const { rule, command } of asked) {
+  const readRevisions: Array<Revisions> = []
+  const allNeeds: Array<Needs> = []
+  for (const { rule, command } of commands) {
     const needs = rule.needs?.(command)
     if (needs === undefined) continue
-    needed.push(needs)
-    addFetches(lookups, state, found, needs, certain, fetches, sights)
+    allNeeds.push(needs)
+    addFetches(lookups, state, found, needs, checkEventIds, fetches, readRevisions)
   }
-  if (needed.some(({ activeDevices }) => activeDevices) && !state.devicesComplete) {
+  if (allNeeds.some(({ activeDevices }) => activeDevices) && !state.devicesComplete) {
     fetches.push(Effect.map(lookups.activeDevices(state.license.id), (devices) => cacheDevices(state, devices)))
   }
-  if (needed.some(({ activeContainers }) => activeContainers)) fetches.push(...countContainers(lookups, state))
-  if (now + lookAheadMillis >= state.silentFrom) fetches.push(findSilent(lookups, state, now + 2 * lookAheadMillis))
-  fetches.push(...findLeases(lookups, state, needed, now))
-  const ofVersions = needed.some(({ appVersion }) => appVersion !== undefined)
-  const ofOthers = needed.some(({ resettable }) => resettable === true)
-  if (fetches.length === 0 && !ofVersions && !ofOthers) return undefined
+  if (allNeeds.some(({ activeContainers }) => activeContainers)) fetches.push(...countContainers(lookups, state))
+  if (now + lookAheadMillis >= state.silentFrom)
+    fetches.push(cacheSilentDevices(lookups, state, now + 2 * lookAheadMillis))
+  fetches.push(...cacheLeases(lookups, state, allNeeds, now))
+  const needsVersions = allNeeds.some(({ appVersion }) => appVersion !== undefined)
+  const needsOthers = allNeeds.some(({ resettable }) => resettable === true)
+  if (fetches.length === 0 && !needsVersions && !needsOthers) return undefined
   return Effect.gen(function* () {
     // Before the others: if their revisions are current, the catalog was no newer than theirs.
-    if (ofVersions) found.versions = yield* lookups.versions(state.license.product_id, state.catalogRevision)
+    if (needsVersions) found.versions = yield* lookups.versions(state.license.product_id, state.catalogRevision)
     yield* Effect.all(fetches, { concurrency: "unbounded", discard: true })
-    if (!sights.every((asOf) => state.isAsOf(asOf))) found.holds = false
-    else if (sights.length > 0 && sights.length === fetches.length && !ofOthers) found.holds = true
-    if (ofOthers) found.otherResettable = yield* otherResettable(lookups, state)
+    if (!readRevisions.every((revisions) => state.hasRevisions(revisions))) found.isCurrent = false
+    else if (readRevisions.length > 0 && readRevisions.length === fetches.length && !needsOthers) found.isCurrent = true
+    if (needsOthers) found.otherResettable = yield* otherResettable(lookups, state)
     return found
   })
 }
@@ -109,13 +110,13 @@ export const missingPrefetch = (
 /** Counted after all other look-ups, because a device that one of them has cached is not among the others any more. */
 const otherResettable = (lookups: Lookups, state: CommittedState) => {
   if (state.devicesComplete) return Effect.succeed(0)
-  const held = Array.from(state.devices.values()).filter(isResettable).length
-  return Effect.map(lookups.resettable(state.license.id), (all) => all - held)
+  const cached = Array.from(state.devices.values()).filter(isResettable).length
+  return Effect.map(lookups.resettableCount(state.license.id), (all) => all - cached)
 }
 
 /** Caches devices that hold no seat, or whose lease is looked up separately. */
 const cacheDevices = (state: CommittedState, devices: ReadonlyArray<DeviceRecord>): void => {
-  for (const device of devices) state.learn({ device, lease: undefined })
+  for (const device of devices) state.cacheDevice({ device, lease: undefined })
 }
 
 /** Counted once; from then on the state keeps count of what is decided. */
@@ -123,7 +124,7 @@ const countContainers = (lookups: Lookups, state: CommittedState) =>
   state.policy.max_container_instances === undefined || state.activeContainers !== undefined
     ? []
     : [
-        Effect.map(lookups.activeContainers(state.license.id), (count) => {
+        Effect.map(lookups.activeContainerCount(state.license.id), (count) => {
           state.activeContainers = count
         })
       ]
@@ -135,10 +136,10 @@ const lookAheadMillis = 10_000
  * Caches the activations that lapse before an instant unless they validate. Even of very many devices these are few,
  * and no further look-up is needed until the next of the others is due.
  */
-const findSilent = (lookups: Lookups, state: CommittedState, before: number) =>
-  Effect.map(lookups.silent(state.license.id, state.policy, before), ({ found, next }) => {
-    for (const held of found) state.learn(held)
-    state.silentFrom = next
+const cacheSilentDevices = (lookups: Lookups, state: CommittedState, before: number) =>
+  Effect.map(lookups.silentDevices(state.license.id, state.policy, before), ({ devices, nextDueAt }) => {
+    for (const device of devices) state.cacheDevice(device)
+    state.silentFrom = nextDueAt
   })
 
 /**
@@ -146,15 +147,15 @@ const findSilent = (lookups: Lookups, state: CommittedState, before: number) =>
  * them all; and their number if a command takes a seat. The leases are counted once; from then on the state keeps the
  * count up to date.
  */
-const findLeases = (lookups: Lookups, state: CommittedState, needed: ReadonlyArray<Needs>, now: number) => {
+const cacheLeases = (lookups: Lookups, state: CommittedState, allNeeds: ReadonlyArray<Needs>, now: number) => {
   const { leases, license } = state
   if (leases.isComplete) return []
   const until = now + lookAheadMillis
-  if (state.accessEndsBy(until) || needed.some(({ allLeases }) => allLeases === true))
+  if (state.accessEndsBy(until) || allNeeds.some(({ allLeases }) => allLeases === true))
     return [
-      Effect.map(lookups.ending(license.id, undefined), ({ found }) => {
-        for (const held of found) state.learn(held)
-        leases.count = found.length
+      Effect.map(lookups.endingLeases(license.id, undefined), ({ devices }) => {
+        for (const device of devices) state.cacheDevice(device)
+        leases.count = devices.length
         // A cached lease has ended meanwhile: this state cannot be used for decisions any more.
         if (!leases.isComplete) state.lapsingFrom = Number.NEGATIVE_INFINITY
       })
@@ -162,14 +163,14 @@ const findLeases = (lookups: Lookups, state: CommittedState, needed: ReadonlyArr
   const fetches: Array<Effect.Effect<void>> = []
   if (!state.leasesReadyAt(until))
     fetches.push(
-      Effect.map(lookups.ending(license.id, until + lookAheadMillis), ({ found, next }) => {
-        for (const held of found) state.learn(held)
-        state.lapsingFrom = next
+      Effect.map(lookups.endingLeases(license.id, until + lookAheadMillis), ({ devices, nextDueAt }) => {
+        for (const device of devices) state.cacheDevice(device)
+        state.lapsingFrom = nextDueAt
       })
     )
-  if (leases.count === undefined && needed.some(({ seats }) => seats === true))
+  if (leases.count === undefined && allNeeds.some(({ seats }) => seats === true))
     fetches.push(
-      Effect.map(lookups.liveLeases(license.id), (count) => {
+      Effect.map(lookups.liveLeaseCount(license.id), (count) => {
         leases.count = count
       })
     )
@@ -181,22 +182,22 @@ const addFetches = (
   state: CommittedState,
   found: Found,
   { binding, deviceId, eventId, leaseToken, featureId, links }: Needs,
-  certain: boolean,
+  checkEventIds: boolean,
   fetches: Array<Effect.Effect<void>>,
-  sights: Array<Revisions>
+  readRevisions: Array<Revisions>
 ): void => {
   const licenseId = state.license.id
-  const fetch = <A>(lookup: Effect.Effect<A | undefined>, keep: (it: A) => void) =>
-    fetches.push(Effect.map(lookup, (it) => (it === undefined ? undefined : keep(it))))
-  if (binding !== undefined && !state.knows(binding))
-    fetch(lookups.device({ licenseId, binding }), ({ asOf, held }) => {
-      sights.push(asOf)
-      for (const one of held) state.learn(one)
+  const fetch = <A>(lookup: Effect.Effect<A | undefined>, onFound: (value: A) => void) =>
+    fetches.push(Effect.map(lookup, (value) => (value === undefined ? undefined : onFound(value))))
+  if (binding !== undefined && !state.canResolve(binding))
+    fetch(lookups.device({ licenseId, binding }), ({ revisions, devices }) => {
+      readRevisions.push(revisions)
+      for (const device of devices) state.cacheDevice(device)
     })
-  if (deviceId !== undefined && !state.knowsId(deviceId))
-    fetch(lookups.deviceById(licenseId, deviceId), (held) => state.learn(held))
-  if (eventId !== undefined && certain) {
-    fetch(lookups.counted({ licenseId, eventId }), (counted) => {
+  if (deviceId !== undefined && !state.canResolveId(deviceId))
+    fetch(lookups.deviceById(licenseId, deviceId), (device) => state.cacheDevice(device))
+  if (eventId !== undefined && checkEventIds) {
+    fetch(lookups.countedUsage({ licenseId, eventId }), (counted) => {
       found.counted = put(found.counted, eventId, counted)
     })
   }
@@ -206,10 +207,10 @@ const addFetches = (
     })
   }
   if (leaseToken !== undefined && state.leases.byToken(leaseToken) === undefined) {
-    fetch(lookups.leaseByToken({ licenseId, tokenHash: leaseToken }), ({ asOf, held }) => {
-      sights.push(asOf)
-      for (const one of held) {
-        state.learn(one)
+    fetch(lookups.leaseByToken({ licenseId, tokenHash: leaseToken }), ({ revisions, devices }) => {
+      readRevisions.push(revisions)
+      for (const one of devices) {
+        state.cacheDevice(one)
         if (one.lease !== undefined && one.lease.status !== "live")
           found.endedLeases = put(found.endedLeases, leaseToken, one.lease)
       }

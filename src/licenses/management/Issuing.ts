@@ -49,7 +49,7 @@ export class Issuing extends Context.Service<
       const random = yield* SecureRandom.SecureRandom
 
       const create = Effect.fn("Issuing.create")(function* (input: Input) {
-        const { links, policy } = yield* lookUp(sql, input)
+        const { links, policy } = yield* readLinks(sql, input)
         const now = yield* Clock.currentTimeMillis
         const refused = refuseTerms(policy.license_type, input) ?? refusePast(input, now)
         if (refused !== undefined) return yield* asRefusal(refused)
@@ -59,7 +59,7 @@ export class Issuing extends Context.Service<
           metadata: {},
           ...input,
           ...(subscription_id === undefined ? undefined : { subscription_id }),
-          ...blank,
+          ...initialState,
           id: yield* ids.make("license"),
           key_hash: LicenseKey.hashHex(key),
           license_key_prefix: LicenseKey.prefix(key),
@@ -83,7 +83,7 @@ export class Issuing extends Context.Service<
 }
 
 /** The state and counters of a new license. */
-const blank = {
+const initialState = {
   status: "active",
   active_device_count: 0,
   times_activated: 0,
@@ -100,7 +100,7 @@ const asRefusal = <C extends "VALIDATION_ERROR" | "EXPIRY_NOT_IN_FUTURE" | "LINK
 }: Refused<C>) => refuse(code, message, detail)
 
 /** Reads the records that the request links to and checks them (contract, "Linkage rules" 1 to 3). */
-const lookUp = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, input: Input) {
+const readLinks = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, input: Input) {
   const [links] = yield* sql<Links>`
     SELECT (SELECT id FROM products WHERE id = ${input.product_id}) AS product,
       (SELECT id FROM policies WHERE id = ${input.policy_id}) AS policy,
@@ -111,14 +111,14 @@ const lookUp = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, input: Inp
       (SELECT subscription_id FROM orders WHERE id = ${input.order_id ?? null}) AS order_subscription,
       (SELECT id FROM subscriptions WHERE id = ${input.subscription_id ?? null}) AS subscription,
       (SELECT product_id FROM subscriptions WHERE id = ${input.subscription_id ?? null}) AS subscription_product`
-  const refusal = unknownLink(input, links!) ?? mismatchedLink(input, links!)
+  const refusal = refuseUnknownLink(input, links!) ?? refuseMismatchedLink(input, links!)
   if (refusal !== undefined) return yield* refusal
   const [row] = yield* sql<LoadedLicense>`
     SELECT p.id AS policy_id, ${sql.literal(policyColumns)} FROM policies p WHERE p.id = ${input.policy_id} FOR KEY SHARE`
   return { links: links!, policy: policyOf(row!) }
 })
 
-const unknownLink = (input: Input, links: Links) => {
+const refuseUnknownLink = (input: Input, links: Links) => {
   const named = [
     ["product_id", input.product_id, links.product],
     ["policy_id", input.policy_id, links.policy],
@@ -132,18 +132,18 @@ const unknownLink = (input: Input, links: Links) => {
     : refuse("NOT_FOUND", `Nothing has the ${missing[0]} ${missing[1]}.`, missing[0])
 }
 
-const mismatchedLink = (input: Input, links: Links) => {
+const refuseMismatchedLink = (input: Input, links: Links) => {
   if (links.policy_product !== input.product_id) {
     return refuse("LINKAGE_MISMATCH", "The policy belongs to another product.", "policy_id")
   }
   const refused = refuseLinks(input.product_id, {
-    order: linked("order", links.order, links.order_product, links.order_subscription),
-    subscription: linked("subscription", links.subscription, links.subscription_product, null)
+    order: linkRecord("order", links.order, links.order_product, links.order_subscription),
+    subscription: linkRecord("subscription", links.subscription, links.subscription_product, null)
   })
   return refused === undefined ? undefined : asRefusal(refused)
 }
 
-const linked = (kind: LinkKind, id: string | null, product_id: string | null, subscription_id: string | null) =>
+const linkRecord = (kind: LinkKind, id: string | null, product_id: string | null, subscription_id: string | null) =>
   id === null ? undefined : present<LinkRecord>({ kind, id, product_id, subscription_id })
 
 const createdMetadata = (license: LicenseRecord, license_type: string) => ({

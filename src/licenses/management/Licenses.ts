@@ -85,19 +85,19 @@ export class Licenses extends Context.Service<
           license_key_last4: LicenseKey.last4(license_key)
         }
         return yield* actors.ask(id, rotateKey, stored, (rotated) =>
-          Effect.map(shown(rotated), (license) => ({ license, license_key }))
+          Effect.map(presentSnapshot(rotated), (license) => ({ license, license_key }))
         )
       })
 
       return Licenses.of({
         list: reads.page,
         get,
-        update: (id, input) => actors.ask(id, update, input, shown),
-        suspend: (id) => actors.ask(id, Lifecycle.suspend, undefined, shown),
-        reinstate: (id) => actors.ask(id, Lifecycle.reinstate, undefined, shown),
-        revoke: (id) => actors.ask(id, Lifecycle.revoke, undefined, shown),
-        renew: (id, input) => actors.ask(id, renew, input, shown),
-        transfer: (id, input) => actors.ask(id, transfer, input, shown),
+        update: (id, input) => actors.ask(id, update, input, presentSnapshot),
+        suspend: (id) => actors.ask(id, Lifecycle.suspend, undefined, presentSnapshot),
+        reinstate: (id) => actors.ask(id, Lifecycle.reinstate, undefined, presentSnapshot),
+        revoke: (id) => actors.ask(id, Lifecycle.revoke, undefined, presentSnapshot),
+        renew: (id, input) => actors.ask(id, renew, input, presentSnapshot),
+        transfer: (id, input) => actors.ask(id, transfer, input, presentSnapshot),
         rotateKey: rotate,
         features,
         assign: (id, input) => actors.ask(id, Assignments.assign, input),
@@ -108,7 +108,7 @@ export class Licenses extends Context.Service<
   )
 }
 
-const shown = ({ license, policy }: LicenseSnapshot) =>
+const presentSnapshot = ({ license, policy }: LicenseSnapshot) =>
   Effect.map(Clock.currentTimeMillis, (now) => presentLicense(license, policy, now))
 
 const assignmentPage = (

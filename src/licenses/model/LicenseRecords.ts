@@ -184,7 +184,7 @@ interface FeaturesText {
 
 /** Views derived from a license's assignments alone, cached until one of them changes. */
 export interface CachedViews {
-  shownFeatures?: FeaturesText
+  features?: FeaturesText
 }
 
 /** The state that rules read. It includes all decisions applied so far. */
@@ -194,7 +194,7 @@ export interface LicenseView {
   /** Sorted by feature code. */
   readonly assignments: ReadonlyArray<Assignment>
   /** Views cached with the assignments; undefined if nothing is worth caching. */
-  readonly kept?: CachedViews | undefined
+  readonly cachedViews?: CachedViews | undefined
   assignmentByCode(code: string): Assignment | undefined
   assignmentById(featureId: string): Assignment | undefined
   device(binding: BindingName): DeviceRecord | undefined

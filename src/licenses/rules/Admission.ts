@@ -31,17 +31,17 @@ export type LicenseCode =
   | "LICENSE_EXPIRED"
   | "LICENSE_NOT_STARTED"
 
-export type StandingCode = LicenseCode | "DEVICE_BLACKLISTED"
+export type DeviceAccessCode = LicenseCode | "DEVICE_BLACKLISTED"
 
 export type AdmissionCode =
-  | StandingCode
+  | DeviceAccessCode
   | "VM_NOT_ALLOWED"
   | "CONTAINER_NOT_ALLOWED"
   | "VERSION_UNKNOWN"
   | "VERSION_NOT_ENTITLED"
 
 /** Checks the key and the license's state. */
-export const licenseStanding = (
+export const refuseLicense = (
   { license, policy }: LicenseView,
   command: KeyedCommand,
   now: number
@@ -63,12 +63,12 @@ export const licenseStanding = (
 }
 
 /** Checks the key, the license's state and the blacklist. These apply even when a slot or seat is given back. */
-export const standing = (
+export const refuseAccess = (
   view: LicenseView,
   command: RuntimeCommand,
   now: number
-): Refused<StandingCode> | undefined => {
-  const refused = licenseStanding(view, command, now)
+): Refused<DeviceAccessCode> | undefined => {
+  const refused = refuseLicense(view, command, now)
   if (refused !== undefined) return refused
   return view.device(command.binding)?.status === "blacklisted" ? blacklisted : undefined
 }
@@ -88,7 +88,7 @@ export const admit = <C extends Code = never>(
   now: number,
   switchedOff?: (view: LicenseView) => Refused<C> | undefined
 ): Admitted | Refused<AdmissionCode | C> => {
-  const refused = standing(view, command, now)
+  const refused = refuseAccess(view, command, now)
   if (refused !== undefined) return refused
   const { binding } = command
   if (binding.is_vm && !view.policy.allow_vm)
@@ -96,8 +96,8 @@ export const admit = <C extends Code = never>(
   if (binding.is_container && !view.policy.allow_container) {
     return reject("CONTAINER_NOT_ALLOWED", "The policy does not allow containers.", { detail: "is_container" })
   }
-  const off = switchedOff?.(view)
-  if (off !== undefined) return off
+  const disabled = switchedOff?.(view)
+  if (disabled !== undefined) return disabled
   const eligibility = gateVersion(view, binding.app_version)
   if (eligibility !== undefined && "accepted" in eligibility) return eligibility
   return { device: view.device(binding), eligibility }
@@ -117,7 +117,7 @@ export const activeDevice = (
   if (device === undefined)
     return reject("DEVICE_NOT_FOUND", "This device is not known to the license: activate it first.")
   if (isActivated(view, device, now) || holdsSeat(view, device, now)) return device
-  if (hasFallenSilent(view, device)) {
+  if (hasMissedHeartbeat(view, device)) {
     return reject(
       "HEARTBEAT_OVERDUE",
       "The device did not validate in time and its activation lapsed: activate it again."
@@ -137,7 +137,7 @@ const holdsSeat = (view: LicenseView, device: DeviceRecord, now: number): boolea
 }
 
 /** Whether it was an activation that lapsed, not a floating lease, for a device that now has neither. */
-const hasFallenSilent = ({ policy }: LicenseView, { status, activated_at }: DeviceRecord): boolean =>
+const hasMissedHeartbeat = ({ policy }: LicenseView, { status, activated_at }: DeviceRecord): boolean =>
   policy.require_heartbeat && activated_at !== undefined && (status === "active" || status === "expired")
 
 /** As `activeDevice`, for operations that are not a heartbeat: a lapsed activation is just not active. */

@@ -11,11 +11,11 @@ import {
   type AdmissionCode,
   admit,
   blacklisted,
+  type DeviceAccessCode,
   isRefused,
   type KeyedCommand,
-  licenseStanding,
   type RuntimeCommand,
-  type StandingCode
+  refuseLicense
 } from "./Admission.ts"
 import { checkoutOf, extendedLeaseOf, leaseOf } from "./Entitlement.ts"
 import { accept, type Refused, type Rule, reject } from "./LicenseCommand.ts"
@@ -39,21 +39,21 @@ export const checkout: Rule<
   name: "checkout",
   needs: (command) => ({ ...runtimeNeeds(command), seats: true }),
   decide: (view, command, now) => {
-    const admitted = admit(view, command, now, floatingOff)
+    const admitted = admit(view, command, now, refuseWithoutSeats)
     if (isRefused(admitted)) return admitted
-    const held = admitted.device === undefined ? undefined : view.liveLeaseOf(admitted.device.id)
-    if (held === undefined && view.liveLeaseCount >= seatsOf(view)) return full(seatsOf(view))
-    const device = holder(admitted.device, command, now)
+    const current = admitted.device === undefined ? undefined : view.liveLeaseOf(admitted.device.id)
+    if (current === undefined && view.liveLeaseCount >= seatsOf(view)) return refuseFull(seatsOf(view))
+    const device = seatHolder(admitted.device, command, now)
     const lease = newLease(view, device, command, now)
     return accept(
       {
         devices: [device],
-        leases: held === undefined ? [lease] : [{ ...held, status: "superseded", ended_at: now }, lease],
+        leases: current === undefined ? [lease] : [{ ...current, status: "superseded", ended_at: now }, lease],
         events: [
           leaseEvent(view, "lease.checked_out", lease, {
             ...command.binding.redacted(),
             binding_kind: device.binding_kind,
-            ...(held === undefined ? undefined : { superseded: held.id })
+            ...(current === undefined ? undefined : { superseded: current.id })
           })
         ]
       },
@@ -65,34 +65,34 @@ export const checkout: Rule<
 /** Absent or 0 = floating is off. */
 const seatsOf = ({ policy }: LicenseView): number => policy.max_floating_users ?? 0
 
-const floatingOff = (view: LicenseView): Refused<"FLOATING_NOT_ENABLED"> | undefined =>
+const refuseWithoutSeats = (view: LicenseView): Refused<"FLOATING_NOT_ENABLED"> | undefined =>
   seatsOf(view) === 0
     ? reject("FLOATING_NOT_ENABLED", "The policy has no floating seats: activate the device instead.")
     : undefined
 
-const full = (seats: number): Refused<"FLOATING_LIMIT_REACHED"> =>
+const refuseFull = (seats: number): Refused<"FLOATING_LIMIT_REACHED"> =>
   reject("FLOATING_LIMIT_REACHED", `All ${seats} floating seats of the license are taken: try again later.`, {
     detail: String(seats)
   })
 
 /** The device that holds the seat. An activation that it has continues beside the seat. */
-const holder = (known: DeviceRecord | undefined, command: CheckoutCommand, now: number): DeviceRecord => {
-  const { kind, key, redacted: _, app_version: __, ...described } = command.binding
+const seatHolder = (existing: DeviceRecord | undefined, command: CheckoutCommand, now: number): DeviceRecord => {
+  const { kind, key, redacted: _, app_version: __, ...description } = command.binding
   // Keep an activation that continues beside the seat, or one that lapsed and shows again when the seat ends.
-  const keepsActivation = known?.holds_slot === true || known?.status === "expired"
+  const keepsActivation = existing?.holds_slot === true || existing?.status === "expired"
   return {
-    id: known?.id ?? command.newDeviceId,
+    id: existing?.id ?? command.newDeviceId,
     binding_kind: kind,
     binding_key: key,
-    ...described,
+    ...description,
     status: "active",
-    holds_slot: known?.holds_slot ?? false,
-    activated_at: keepsActivation ? known.activated_at : undefined,
-    first_seen_at: known?.first_seen_at ?? now,
+    holds_slot: existing?.holds_slot ?? false,
+    activated_at: keepsActivation ? existing.activated_at : undefined,
+    first_seen_at: existing?.first_seen_at ?? now,
     last_seen_at: now,
-    last_validated_at: known?.last_validated_at,
-    metadata: known?.metadata ?? {},
-    created_at: known?.created_at ?? now,
+    last_validated_at: existing?.last_validated_at,
+    metadata: existing?.metadata ?? {},
+    created_at: existing?.created_at ?? now,
     updated_at: now
   }
 }
@@ -116,7 +116,7 @@ export interface LeaseCommand extends KeyedCommand {
   readonly tokenHash: string
 }
 
-type LeaseCode = StandingCode | "LEASE_NOT_FOUND" | "LEASE_NOT_ACTIVE"
+type LeaseCode = DeviceAccessCode | "LEASE_NOT_FOUND" | "LEASE_NOT_ACTIVE"
 
 const leaseNeeds = ({ tokenHash }: LeaseCommand) => ({ leaseToken: tokenHash })
 
@@ -125,13 +125,13 @@ export const heartbeat: Rule<LeaseCommand, FloatingLease, LeaseCode | "LEASE_EXP
   name: "heartbeat",
   needs: leaseNeeds,
   decide: (view, command, now) => {
-    const lease = knownLease(view, command, now)
+    const lease = findLease(view, command, now)
     if (isRefused(lease)) return lease
-    if (lease.status === "blacklisted") return liftedSince
-    if (stateOf(lease, now) === "expired") {
+    if (lease.status === "blacklisted") return leaseOfBlacklistedDevice
+    if (leaseStatusAt(lease, now) === "expired") {
       return reject("LEASE_EXPIRED", "The lease has lapsed and its seat is free: check out again.")
     }
-    if (lease.status !== "live") return notActive(lease, now)
+    if (lease.status !== "live") return refuseEnded(lease, now)
     const extended = { ...lease, heartbeat_at: now, expires_at: endsAt(view, now) }
     const device = view.deviceById(lease.device_id)
     return accept(
@@ -141,7 +141,7 @@ export const heartbeat: Rule<LeaseCommand, FloatingLease, LeaseCode | "LEASE_EXP
   }
 }
 
-const liftedSince = reject(
+const leaseOfBlacklistedDevice = reject(
   "DEVICE_BLACKLISTED",
   "The lease ended when its device was blacklisted: check out again once that is lifted."
 )
@@ -151,15 +151,15 @@ export const checkin: Rule<LeaseCommand, FloatingLease, LeaseCode> = {
   name: "checkin",
   needs: leaseNeeds,
   decide: (view, command, now) => {
-    const lease = knownLease(view, command, now)
+    const lease = findLease(view, command, now)
     if (isRefused(lease)) return lease
-    if (stateOf(lease, now) !== "live") return notActive(lease, now)
+    if (leaseStatusAt(lease, now) !== "live") return refuseEnded(lease, now)
     const returned: LeaseRecord = { ...lease, status: "checked_in", ended_at: now }
     const device = view.deviceById(lease.device_id)
     return accept(
       {
         leases: [returned],
-        devices: device === undefined ? [] : [withoutSeat(device, now)],
+        devices: device === undefined ? [] : [releaseSeat(device, now)],
         events: [leaseEvent(view, "lease.checked_in", returned, {})]
       },
       (after) => leaseOf(after, returned, now)
@@ -167,7 +167,7 @@ export const checkin: Rule<LeaseCommand, FloatingLease, LeaseCode> = {
   }
 }
 
-const withoutSeat = (device: DeviceRecord, now: number): DeviceRecord => ({
+const releaseSeat = (device: DeviceRecord, now: number): DeviceRecord => ({
   ...device,
   status: statusUnseated(device, "deactivated"),
   last_seen_at: now,
@@ -175,12 +175,12 @@ const withoutSeat = (device: DeviceRecord, now: number): DeviceRecord => ({
 })
 
 /** The checks that heartbeat and checkin share: the key, the license's state, the lease, the blacklist. */
-const knownLease = (
+const findLease = (
   view: LicenseView,
   command: LeaseCommand,
   now: number
-): LeaseRecord | Refused<StandingCode | "LEASE_NOT_FOUND"> => {
-  const refused = licenseStanding(view, command, now)
+): LeaseRecord | Refused<DeviceAccessCode | "LEASE_NOT_FOUND"> => {
+  const refused = refuseLicense(view, command, now)
   if (refused !== undefined) return refused
   const lease = view.leaseByToken(command.tokenHash)
   if (lease === undefined)
@@ -189,11 +189,11 @@ const knownLease = (
 }
 
 /** The state of a lease at an instant: a lapsed lease is expired, whether or not that has been written. */
-const stateOf = ({ status, expires_at }: LeaseRecord, now: number): LeaseStatus =>
+const leaseStatusAt = ({ status, expires_at }: LeaseRecord, now: number): LeaseStatus =>
   status === "live" && expires_at <= now ? "expired" : status
 
-const notActive = (lease: LeaseRecord, now: number): Refused<"LEASE_NOT_ACTIVE"> =>
-  reject("LEASE_NOT_ACTIVE", "The lease has ended: check out again.", { detail: stateOf(lease, now) })
+const refuseEnded = (lease: LeaseRecord, now: number): Refused<"LEASE_NOT_ACTIVE"> =>
+  reject("LEASE_NOT_ACTIVE", "The lease has ended: check out again.", { detail: leaseStatusAt(lease, now) })
 
 const leaseEvent = (
   { license }: LicenseView,

@@ -21,35 +21,35 @@ import { accept, type Needs, type Outcome, type Rule, reject } from "./LicenseCo
 const dayMillis = 86_400_000
 
 /** The fields of a license and its policy that the clock's changes depend on. */
-type Term = Pick<LicenseRecord, "status" | "expires_at">
-type Grace = Pick<PolicyRecord, "grace_period_days">
+type LicenseTerm = Pick<LicenseRecord, "status" | "expires_at">
+type PolicyGrace = Pick<PolicyRecord, "grace_period_days">
 
 /** The instant at which access ends: expiry and the policy's grace after it; undefined = never. */
-export const accessEndsAt = (license: Term, policy: Grace): number | undefined =>
+export const accessEndsAt = (license: LicenseTerm, policy: PolicyGrace): number | undefined =>
   license.expires_at === undefined ? undefined : license.expires_at + policy.grace_period_days * dayMillis
 
 /** The state that the clock gives to a license that is neither suspended nor revoked. */
-export const statusByClock = (license: Term, policy: Grace, now: number): LicenseStatus => {
+export const statusByClock = (license: LicenseTerm, policy: PolicyGrace, now: number): LicenseStatus => {
   const end = accessEndsAt(license, policy)
   if (license.expires_at === undefined || end === undefined || now < license.expires_at) return "active"
   return now < end ? "grace_period" : "expired"
 }
 
 /** The state of a license at an instant. */
-export const statusAt = (license: Term, policy: Grace, now: number): LicenseStatus =>
+export const statusAt = (license: LicenseTerm, policy: PolicyGrace, now: number): LicenseStatus =>
   license.status === "suspended" || license.status === "revoked" ? license.status : statusByClock(license, policy, now)
 
 /** The states that the clock moves a license through, in order. */
-const stages: ReadonlyArray<LicenseStatus> = ["active", "grace_period", "expired"]
+const clockStatuses: ReadonlyArray<LicenseStatus> = ["active", "grace_period", "expired"]
 
 /**
  * The states that the clock has moved a license through since it was last written, in order. Moves back are not
  * included: they come from an edit of the expiry or of the policy's grace, which raised the version itself. So the
  * version never falls when the clock moves the license forward again.
  */
-export const passed = (license: Term, policy: Grace, now: number): ReadonlyArray<LicenseStatus> =>
-  stages
-    .slice(stages.indexOf(license.status) + 1, stages.indexOf(statusAt(license, policy, now)) + 1)
+export const statusesPassed = (license: LicenseTerm, policy: PolicyGrace, now: number): ReadonlyArray<LicenseStatus> =>
+  clockStatuses
+    .slice(clockStatuses.indexOf(license.status) + 1, clockStatuses.indexOf(statusAt(license, policy, now)) + 1)
     .filter((stage) => stage !== "grace_period" || policy.grace_period_days > 0)
 
 /**
@@ -57,7 +57,7 @@ export const passed = (license: Term, policy: Grace, now: number): ReadonlyArray
  * written.
  */
 export const entitlementVersionAt = (license: LicenseRecord, policy: PolicyRecord, now: number): number =>
-  license.entitlement_counter + policy.entitlement_counter + passed(license, policy, now).length
+  license.entitlement_counter + policy.entitlement_counter + statusesPassed(license, policy, now).length
 
 /**
  * The changes that the clock has made and that are not written yet. The actor applies them before its commands, so that
@@ -67,46 +67,55 @@ export const entitlementVersionAt = (license: LicenseRecord, policy: PolicyRecor
 export const settle = (view: LicenseView, now: number): Changes | undefined => {
   const { license, policy } = view
   const status = statusAt(license, policy, now)
-  const moved = status !== license.status
+  const statusChanged = status !== license.status
   const lapsed = view.lapsed(now)
   const silent = view.overdue(now)
-  const cutOff = status === "expired" && view.liveLeaseCount > 0
-  if (!moved && !cutOff && lapsed.length === 0 && silent.length === 0) return undefined
-  const moves = passed(license, policy, now)
-  const seats = settledSeats(view, lapsed, cutOff, now)
-  const overdue = settledDevices(view, silent, seats.leases, now)
+  const accessEnded = status === "expired" && view.liveLeaseCount > 0
+  if (!statusChanged && !accessEnded && lapsed.length === 0 && silent.length === 0) return undefined
+  const passedStatuses = statusesPassed(license, policy, now)
+  const seats = settleLeases(view, lapsed, accessEnded, now)
+  const overdue = settleDevices(view, silent, seats.leases, now)
   return {
     license: {
-      ...(moved ? { status, entitlement_counter: license.entitlement_counter + moves.length } : undefined),
+      ...(statusChanged
+        ? { status, entitlement_counter: license.entitlement_counter + passedStatuses.length }
+        : undefined),
       active_device_count: license.active_device_count - overdue.devices.length
     },
     devices: [...overdue.devices, ...seats.devices],
     leases: seats.leases,
-    events: [...passedEvents(license.id, moves), ...overdue.events, ...seats.events]
+    events: [...statusEvents(license.id, passedStatuses), ...overdue.events, ...seats.events]
   }
 }
 
-const stageEvents = { grace_period: "license.grace_period_started", expired: "license.expired" } as const
+const statusEventTypes = { grace_period: "license.grace_period_started", expired: "license.expired" } as const
 
 /** The events of a license that the clock moves through states. */
-export const passedEvents = (licenseId: string, moves: ReadonlyArray<LicenseStatus>): ReadonlyArray<NewEvent> =>
-  moves
+export const statusEvents = (
+  licenseId: string,
+  passedStatuses: ReadonlyArray<LicenseStatus>
+): ReadonlyArray<NewEvent> =>
+  passedStatuses
     .filter((to) => to === "grace_period" || to === "expired")
     .map((to) => ({
-      event_type: stageEvents[to],
+      event_type: statusEventTypes[to],
       resource_type: "license",
       resource_id: licenseId,
       metadata: { status: to }
     }))
 
 /** Whether a live lease ends because its license's access ended before the lease's own end. */
-export const isCutOff = (lease: Pick<LeaseRecord, "expires_at">, license: Term, policy: Grace, now: number): boolean =>
-  statusAt(license, policy, now) === "expired" && lease.expires_at >= (accessEndsAt(license, policy) ?? 0)
+export const isCutOff = (
+  lease: Pick<LeaseRecord, "expires_at">,
+  license: LicenseTerm,
+  policy: PolicyGrace,
+  now: number
+): boolean => statusAt(license, policy, now) === "expired" && lease.expires_at >= (accessEndsAt(license, policy) ?? 0)
 
 /** The leases that have ended: with the license's access, or before that on their own. */
-const settledSeats = (view: LicenseView, due: ReadonlyArray<LeaseRecord>, cutOff: boolean, now: number) => {
-  const isCut = (lease: LeaseRecord) => cutOff && isCutOff(lease, view.license, view.policy, now)
-  const ended = cutOff ? Array.from(view.liveLeases).filter(isCut) : []
+const settleLeases = (view: LicenseView, due: ReadonlyArray<LeaseRecord>, accessEnded: boolean, now: number) => {
+  const isCut = (lease: LeaseRecord) => accessEnded && isCutOff(lease, view.license, view.policy, now)
+  const ended = accessEnded ? Array.from(view.liveLeases).filter(isCut) : []
   const lapsed = due
     .filter((lease) => !isCut(lease))
     .toSorted((a, b) => a.expires_at - b.expires_at || (a.id < b.id ? -1 : 1))
@@ -154,16 +163,16 @@ export const leaseExpiredEvent = (
 })
 
 /** Activations that lapsed for want of a heartbeat. A device that also holds a seat stays active by it. */
-const settledDevices = (
+const settleDevices = (
   view: LicenseView,
   silent: ReadonlyArray<DeviceRecord>,
   ending: ReadonlyArray<LeaseRecord>,
   now: number
 ) => {
-  const gone = new Set(ending.map(({ id }) => id))
+  const endingIds = new Set(ending.map(({ id }) => id))
   const overdue = silent.map((device) => {
     const lease = view.liveLeaseOf(device.id)
-    const status = lease === undefined || gone.has(lease.id) ? ("expired" as const) : ("active" as const)
+    const status = lease === undefined || endingIds.has(lease.id) ? ("expired" as const) : ("active" as const)
     return { ...device, status, holds_slot: false, updated_at: now }
   })
   return { devices: overdue, events: overdue.map(({ id }) => deviceExpiredEvent(view.license.id, id)) }
@@ -228,11 +237,11 @@ export const transitions = {
   Record<LicenseStatus, "suspended" | "revoked" | "by clock" | "unchanged" | "conflict">
 >
 
-const move = (
+const transition = (
   name: keyof typeof transitions,
   eventType: "license.suspended" | "license.reinstated" | "license.revoked",
   needs: Needs,
-  also: (view: LicenseView, now: number) => Changes
+  sideEffects: (view: LicenseView, now: number) => Changes
 ): Rule<unknown, LicenseSnapshot, "LICENSE_STATE_CONFLICT"> => ({
   name,
   needs: () => needs,
@@ -245,7 +254,7 @@ const move = (
       })
     if (to === "unchanged") return accept({}, snapshot)
     const status = to === "by clock" ? statusByClock(view.license, view.policy, now) : to
-    const { license, ...rest } = also(view, now)
+    const { license, ...rest } = sideEffects(view, now)
     return accept(
       {
         ...rest,
@@ -266,16 +275,16 @@ const move = (
 })
 
 /** Suspends: leases end, devices stay. */
-export const suspend = move("suspend", "license.suspended", { allLeases: true }, (view, now) => ({
+export const suspend = transition("suspend", "license.suspended", { allLeases: true }, (view, now) => ({
   leases: endAll(view.liveLeases, now),
   devices: releasedHolders(view, view.liveLeases, "deactivated", now)
 }))
 
 /** Reinstates to the state that the clock gives. */
-export const reinstate = move("reinstate", "license.reinstated", {}, () => ({}))
+export const reinstate = transition("reinstate", "license.reinstated", {}, () => ({}))
 
 /** Revokes permanently: devices are deactivated, leases end. */
-export const revoke = move(
+export const revoke = transition(
   "revoke",
   "license.revoked",
   { activeDevices: true, allLeases: true },

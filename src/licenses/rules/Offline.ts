@@ -30,11 +30,11 @@ export const issueOffline: Rule<
   name: "offline",
   needs: runtimeNeeds,
   decide: (view, command, now) => {
-    const admitted = admit(view, command, now, offlineOff)
+    const admitted = admit(view, command, now, refuseOffline)
     if (isRefused(admitted)) return admitted
     const device = activeDeviceOnly(view, admitted.device, now)
     if (isRefused(device)) return device
-    if (!isActivated(view, device, now)) return seatOnly
+    if (!isActivated(view, device, now)) return refuseSeatHolder
     const offline = {
       offline_expires_at: formatTimestamp(offlineEndsAt(view, now)),
       binding_kind: device.binding_kind
@@ -59,12 +59,15 @@ export const issueOffline: Rule<
   }
 }
 
-const offlineOff = ({ policy }: LicenseView): Refused<"OFFLINE_NOT_ALLOWED"> | undefined =>
+const refuseOffline = ({ policy }: LicenseView): Refused<"OFFLINE_NOT_ALLOWED"> | undefined =>
   policy.allow_offline_activation
     ? undefined
     : reject("OFFLINE_NOT_ALLOWED", "The policy does not allow to work offline: stay connected and validate.")
 
-const seatOnly = reject("DEVICE_NOT_ACTIVE", "A floating seat ends without a heartbeat: activate the device first.")
+const refuseSeatHolder = reject(
+  "DEVICE_NOT_ACTIVE",
+  "A floating seat ends without a heartbeat: activate the device first."
+)
 
 /** The end of offline use: after the policy's days, never past the end of access. */
 const offlineEndsAt = ({ license, policy }: LicenseView, now: number): number =>

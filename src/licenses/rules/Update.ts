@@ -11,7 +11,7 @@ import { refuseTerms } from "./Terms.ts"
 export type UpdateCommand = typeof LicenseUpdate.Type
 
 /** The editable fields that signed payloads depend on: changing one raises the entitlement version. */
-const shown = ["expires_at", "maintenance_expires_at"] as const
+const signedFields = ["expires_at", "maintenance_expires_at"] as const
 
 export const update: Rule<UpdateCommand, LicenseSnapshot, "LICENSE_STATE_CONFLICT" | "VALIDATION_ERROR"> = {
   name: "update",
@@ -37,10 +37,10 @@ export const update: Rule<UpdateCommand, LicenseSnapshot, "LICENSE_STATE_CONFLIC
       {
         license: {
           ...Object.fromEntries(fields.map((field) => [field, edited[field]])),
-          ...revived(edited, view, now),
+          ...reactivated(edited, view, now),
           updated_at: now
         },
-        entitlement: shown.some((field) => field in changes),
+        entitlement: signedFields.some((field) => field in changes),
         events: [
           {
             event_type: "license.updated",
@@ -59,7 +59,7 @@ export const update: Rule<UpdateCommand, LicenseSnapshot, "LICENSE_STATE_CONFLIC
  * A license whose expiry was moved into the future is active again. For one moved into the past, the clock's own steps
  * follow.
  */
-const revived = (edited: LicenseRecord, { policy }: LicenseView, now: number) =>
+const reactivated = (edited: LicenseRecord, { policy }: LicenseView, now: number) =>
   edited.status !== "suspended" && statusByClock(edited, policy, now) === "active"
     ? { status: "active" as const }
     : undefined

@@ -21,7 +21,7 @@ export const resetUsage: Rule<UsageResetCommand, LicenseFeature, UsageResetCode>
     if ("accepted" in before) return before
     const refused = refuseCredits(before, command)
     if (refused !== undefined) return refused
-    const { assignment, ledger } = changed(before, command)
+    const { assignment, ledger } = applySteps(before, command)
     const changes = changesOf(before, assignment, ["max_consumptions", "total_consumptions"])
     const reply = (after: LicenseView) => featureOf(after, assignment)
     if (Object.keys(changes).length === 0) return accept({}, reply)
@@ -79,7 +79,7 @@ const refuseCredits = (before: Assignment, { max_consumptions, add_credits }: Us
 }
 
 /** The assignment after all requested changes, and a ledger row for each step that changed it. */
-const changed = (before: Assignment, command: UsageResetCommand) => {
+const applySteps = (before: Assignment, command: UsageResetCommand) => {
   const ledger: Array<LedgerEntry> = []
   let assignment = before
   const step = (action: LedgerEntry["action"], amount: number, next: Partial<Assignment>) => {

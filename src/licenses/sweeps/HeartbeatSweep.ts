@@ -22,7 +22,7 @@ interface Silent {
   readonly id: string
   readonly license_id: string
   /** A device that also holds a floating seat stays active by it. */
-  readonly seated: boolean
+  readonly holds_seat: boolean
 }
 
 export class HeartbeatSweep extends Context.Service<
@@ -40,7 +40,7 @@ export class HeartbeatSweep extends Context.Service<
 
       const batch = Effect.gen(function* () {
         const now = yield* Clock.currentTimeMillis
-        const found = yield* idsOf(suspects(sql, now))
+        const found = yield* idsOf(dueLicenses(sql, now))
         const licenses = yield* lockLicenses(sql, found)
         if (licenses.length === 0) return nothing
         const silent = yield* readSilent(sql, licenses, now)
@@ -57,9 +57,9 @@ export class HeartbeatSweep extends Context.Service<
   )
 }
 
-const statusOf = ({ seated }: Silent) => (seated ? "active" : "expired")
+const statusOf = ({ holds_seat }: Silent) => (holds_seat ? "active" : "expired")
 
-const suspects = (sql: SqlClient.SqlClient, now: number) => sql<{ readonly id: string }>`
+const dueLicenses = (sql: SqlClient.SqlClient, now: number) => sql<{ readonly id: string }>`
   SELECT due.id FROM policies p CROSS JOIN LATERAL (
     SELECT l.id FROM licenses l
     WHERE l.policy_id || '' = p.id AND ${sql.literal(earliestHeardAt)} < ${silentSince(sql, now)}
@@ -74,7 +74,7 @@ const readSilent = (sql: SqlClient.SqlClient, licenses: ReadonlyArray<string>, n
       SELECT FROM leases e WHERE e.device_id = d.id AND e.status = 'live' AND e.expires_at > ${now}
         AND (l.status IN ('suspended', 'revoked') OR l.expires_at IS NULL
           OR l.expires_at + make_interval(days => p.grace_period_days) > ${now})
-    ) AS seated
+    ) AS holds_seat
     FROM devices d JOIN licenses l ON l.id = d.license_id JOIN policies p ON p.id = l.policy_id
     WHERE d.license_id = ANY(${columns.text(licenses)}) AND ${sql.literal(holdsSlot)} AND p.require_heartbeat
       AND ${sql.literal(lastHeardAt)} < ${silentSince(sql, nowMillis)}
@@ -93,13 +93,13 @@ const writeLicenses = (
   silent: ReadonlyArray<Silent>,
   now: number
 ) => {
-  const lost = Map.groupBy(silent, ({ license_id }) => license_id)
+  const expired = Map.groupBy(silent, ({ license_id }) => license_id)
   return sql`
-    UPDATE licenses l SET active_device_count = l.active_device_count - looked.lost,
-      revision = l.revision + least(looked.lost, 1),
+    UPDATE licenses l SET active_device_count = l.active_device_count - checked.expired,
+      revision = l.revision + least(checked.expired, 1),
       heartbeat_from = coalesce(
         (SELECT min(${sql.literal(lastHeardAt)}) FROM devices d WHERE d.license_id = l.id AND ${sql.literal(holdsSlot)}),
         ${instant(now)})
-    FROM unnest(${columns.text(licenses)}, ${columns.int4(licenses.map((id) => lost.get(id)?.length ?? 0))}) AS looked (id, lost)
-    WHERE l.id = looked.id`
+    FROM unnest(${columns.text(licenses)}, ${columns.int4(licenses.map((id) => expired.get(id)?.length ?? 0))}) AS checked (id, expired)
+    WHERE l.id = checked.id`
 }

@@ -16,12 +16,12 @@ import { clockEvents, lockLicenses } from "./SweepBatches.ts"
 const batchSize = 50
 
 /** The position where a batch ended, in the order in which leases are checked. */
-type Place = Pick<LeaseRecord, "id"> & { readonly due_at: number }
+type SweepPosition = Pick<LeaseRecord, "id"> & { readonly due_at: number }
 
-type Due = Place & { readonly license_id: string }
+type DuePosition = SweepPosition & { readonly license_id: string }
 
 type DueLease = Pick<LeaseRecord, "id" | "expires_at" | "device_id"> &
-  Pick<Due, "license_id"> &
+  Pick<DuePosition, "license_id"> &
   Pick<LicenseRecord, "status"> &
   Pick<PolicyRecord, "grace_period_days"> & { readonly license_expires_at: number | null }
 
@@ -38,14 +38,14 @@ export class LeaseSweep extends Context.Service<
       const sql = yield* SqlClient.SqlClient
       const { appendRows } = yield* EventLog
 
-      const batch = Effect.fnUntraced(function* (after: Place) {
+      const batch = Effect.fnUntraced(function* (after: SweepPosition) {
         const now = yield* Clock.currentTimeMillis
-        const found = yield* due(sql, after, now)
+        const found = yield* selectDue(sql, after, now)
         const licenses = yield* lockLicenses(sql, Array.from(new Set(found.map((lease) => lease.license_id))))
         const leases = licenses.length === 0 ? [] : yield* readDue(sql, found, licenses, now)
         const [ended, lapsed] = [true, false].map((cut) => leases.filter((lease) => isCut(lease, now) === cut))
         if (leases.length > 0) yield* writeEnds(sql, ended!, lapsed!, now)
-        if (licenses.length > 0) yield* putOff(sql, found, licenses, now)
+        if (licenses.length > 0) yield* postpone(sql, found, licenses, now)
         yield* appendRows(
           clockEvents(
             lapsed!.map((lease) => leaseExpiredEvent(lease.license_id, lease)),
@@ -57,11 +57,11 @@ export class LeaseSweep extends Context.Service<
 
       // Leases of a locked license are skipped, so that they do not delay others.
       const pass = Effect.gen(function* () {
-        let place: Place = { id: "", due_at: 0 }
+        let position: SweepPosition = { id: "", due_at: 0 }
         while (true) {
-          const found = yield* exclusively(sql, "lease-sweep")(batch(place))
+          const found = yield* exclusively(sql, "lease-sweep")(batch(position))
           if (Option.isNone(found) || found.value.length < batchSize) return
-          place = found.value.at(-1)!
+          position = found.value.at(-1)!
         }
       })
       return LeaseSweep.of({ pass: Effect.orDie(Effect.withSpan(pass, "LeaseSweep.pass")) })
@@ -70,16 +70,16 @@ export class LeaseSweep extends Context.Service<
 }
 
 /** Leases that may have lapsed. The condition equals the index's, which alone has this order. */
-const due = (sql: SqlClient.SqlClient, after: Place, now: number) => sql<Due>`
+const selectDue = (sql: SqlClient.SqlClient, after: SweepPosition, now: number) => sql<DuePosition>`
   SELECT id, license_id, ${sql.literal(endsAfter)} AS due_at FROM leases e
   WHERE status = 'live' AND ${sql.literal(endsAfter)} <= ${instant(now)}
     AND (${sql.literal(endsAfter)}, id) > (${instant(after.due_at)}, ${after.id})
   ORDER BY ${sql.literal(endsAfter)}, id LIMIT ${batchSize}`
 
 /** Leases that a heartbeat has extended are checked again when their new end has passed. */
-const putOff = (
+const postpone = (
   sql: SqlClient.SqlClient,
-  found: ReadonlyArray<Due>,
+  found: ReadonlyArray<DuePosition>,
   licenses: ReadonlyArray<string>,
   now: number
 ) => sql`
@@ -88,7 +88,12 @@ const putOff = (
     AND status = 'live' AND expires_at > ${instant(now)}`
 
 /** Which of the leases are still due, now that their licenses are locked. */
-const readDue = (sql: SqlClient.SqlClient, found: ReadonlyArray<Due>, licenses: ReadonlyArray<string>, now: number) =>
+const readDue = (
+  sql: SqlClient.SqlClient,
+  found: ReadonlyArray<DuePosition>,
+  licenses: ReadonlyArray<string>,
+  now: number
+) =>
   sql<DueLease>`
     SELECT e.id, e.license_id, e.device_id, e.expires_at, l.status, l.expires_at AS license_expires_at, p.grace_period_days
     FROM leases e JOIN licenses l ON l.id = e.license_id JOIN policies p ON p.id = l.policy_id

@@ -49,9 +49,9 @@ const windowSize = 5 * batchSize
 const restPerWork = 1.7
 
 /** A change that the clock makes, for very many licenses at once. */
-interface Work<Row> {
+interface SweepTask<Row> {
   /** Rows that may be due, at most `limit`; with `lock`, those that were free, now locked. */
-  readonly select: (now: number, most: number, hold: boolean) => Effect.Effect<ReadonlyArray<Row>, SqlError.SqlError>
+  readonly select: (now: number, limit: number, lock: boolean) => Effect.Effect<ReadonlyArray<Row>, SqlError.SqlError>
   readonly isDue: (row: Row, now: number) => boolean
   /** Fails as changed meanwhile unless each row is as it was selected. */
   readonly write: (rows: ReadonlyArray<Row>, now: number) => Effect.Effect<unknown, SqlError.SqlError>
@@ -69,8 +69,8 @@ export const makePasses = Effect.fnUntraced(function* (name: string) {
   const { atOnce } = yield* Postgres
   const { appendAtOnce, appendRows, deliveriesQueued } = yield* EventLog
 
-  return <Row>({ select, isDue, write, eventsOf }: Work<Row>) => {
-    const unhurried = makeUnhurried(restPerWork)
+  return <Row>({ select, isDue, write, eventsOf }: SweepTask<Row>) => {
+    const withPause = makeUnhurried(restPerWork)
     const decide = (rows: ReadonlyArray<Row>, now: number) => {
       const due = rows.filter((row) => isDue(row, now))
       const events = due.flatMap((row) => eventsOf(row, now))
@@ -78,7 +78,7 @@ export const makePasses = Effect.fnUntraced(function* (name: string) {
     }
 
     /** How many licenses were written; None if another node is running the sweep. */
-    const held = exclusively(
+    const runLocked = exclusively(
       sql,
       name
     )(
@@ -91,7 +91,7 @@ export const makePasses = Effect.fnUntraced(function* (name: string) {
       })
     )
 
-    const free = Effect.fnUntraced(function* (rows: ReadonlyArray<Row>) {
+    const runUnlocked = Effect.fnUntraced(function* (rows: ReadonlyArray<Row>) {
       const now = yield* Clock.currentTimeMillis
       const { due, events } = decide(rows, now)
       if (due.length === 0) return 0
@@ -105,26 +105,26 @@ export const makePasses = Effect.fnUntraced(function* (name: string) {
     })
 
     /** Writes one window; returns whether more may be due. */
-    const window = Effect.gen(function* () {
+    const runWindow = Effect.gen(function* () {
       const now = yield* Clock.currentTimeMillis
       const rows = yield* select(now, windowSize, false)
       let done = 0
-      for (const batch of dealt(rows)) done += yield* unhurried(free(batch))
+      for (const batch of distribute(rows)) done += yield* withPause(runUnlocked(batch))
       return done > 0 && rows.length === windowSize
     }).pipe(
-      Effect.catchIf(isChangedMeanwhile, () => Effect.map(held, (done) => Option.getOrElse(done, () => 0) > 0)),
+      Effect.catchIf(isChangedMeanwhile, () => Effect.map(runLocked, (done) => Option.getOrElse(done, () => 0) > 0)),
       // A policy was edited meanwhile: the next pass finds what is left.
       Effect.catchIf(isChangedMeanwhile, () => Effect.succeed(false))
     )
 
     return Effect.gen(function* () {
-      while (yield* window);
+      while (yield* runWindow);
     })
   }
 })
 
 /** Distributes rows over as few batches as needed, neighbours into different ones. */
-const dealt = <Row>(rows: ReadonlyArray<Row>): ReadonlyArray<ReadonlyArray<Row>> => {
+const distribute = <Row>(rows: ReadonlyArray<Row>): ReadonlyArray<ReadonlyArray<Row>> => {
   const batches = Array.from({ length: Math.ceil(rows.length / batchSize) }, (): Array<Row> => [])
   for (const [index, row] of rows.entries()) batches[index % batches.length]!.push(row)
   return batches
