@@ -53,7 +53,7 @@ export class Devices extends Context.Service<
         return license
       })
 
-      /** Devices that are stored as `stored` says and meet `condition` with their current status, in order. */
+      /** Devices that match `storedCondition`, and `condition` with their current status, in order. */
       const selectWithStatusNow = (
         storedCondition: Statement.Fragment,
         condition: Statement.Fragment,
@@ -78,7 +78,7 @@ export class Devices extends Context.Service<
         const storedCondition = sql`license_id = ${licenseId} AND ${after(sql, cursor)} AND ${equals(sql, { binding_kind })}`
         const both = (first: Statement.Fragment, second: Statement.Fragment) =>
           sql`SELECT * FROM ((${first}) UNION ALL (${second})) AS d ${order} LIMIT ${count}`
-        const stored = (status: DeviceStatus, render = withStoredStatus) => {
+        const inStoredStatus = (status: DeviceStatus, render = withStoredStatus) => {
           const [first, second] = storedStatusConditions(sql, licenseId, status).map((condition) =>
             render(sql`${storedCondition} AND ${condition}`)
           )
@@ -92,12 +92,12 @@ export class Devices extends Context.Service<
         const select = () => {
           if (status === undefined)
             return isStoredCurrent ? withStoredStatus(storedCondition) : withCurrentStatus(sql`TRUE`)(storedCondition)
-          if (isStoredCurrent || status === "reset" || status === "blacklisted") return stored(status)
+          if (isStoredCurrent || status === "reset" || status === "blacklisted") return inStoredStatus(status)
           const hasStatus = withCurrentStatus(sql`presented.status = ${status}`)
-          if (status === "active") return stored("active", hasStatus)
+          if (status === "active") return inStoredStatus("active", hasStatus)
           const changedOnly = (from: Statement.Fragment) =>
             hasStatus(sql`${from} AND ${mayHaveChanged(sql, licenseId, clockChanges, now)}`)
-          return both(stored(status), stored("active", changedOnly))
+          return both(inStoredStatus(status), inStoredStatus("active", changedOnly))
         }
         const rows = yield* Effect.orDie(planned<Device>`${select()}`)
         return pageOf(

@@ -62,7 +62,7 @@ export class CommittedState {
   readonly deviceKeys = new Map<string, string>()
   /** Whether all devices of the license are cached, so that a device that is not cached does not exist. */
   devicesComplete: boolean
-  /** From this instant on, an activation that is not cached may have lapsed for want of a validation. */
+  /** From this instant on, an activation that is not cached may have lapsed without a validation. */
   silentFrom: number
   /** Containers that hold a slot, including those that are not cached; undefined until counted. */
   activeContainers: number | undefined
@@ -199,7 +199,7 @@ export class CommittedState {
       this.devicesComplete = false
       this.silentFrom = Math.min(this.silentFrom, heartbeatDueAt(device, this.policy))
     }
-    // If nearly all devices must stay, raise the limit so that not every change scans them again in vain.
+    // If nearly all devices must stay, raise the limit so that changes do not repeat a scan that frees nothing.
     this.devicesLimit = Math.max(devicesMax, 2 * this.devices.size)
   }
 }

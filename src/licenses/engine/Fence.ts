@@ -47,9 +47,9 @@ export const fence = (sql: SqlClient.SqlClient, groupId: GroupId, group: Pending
     AND (SELECT p.catalog_revision FROM products p WHERE p.id = l.product_id) = decided.catalog_revision`
   return Effect.map(
     sql<{ readonly id: string }>`
-      WITH written AS (${writeLicenses(sql, group, seen, holds)} RETURNING l.id), numbered AS (${claimNumber(sql, groupId)}), kept AS (
+      WITH written AS (${writeLicenses(sql, group, seen, holds)} RETURNING l.id), numbered AS (${claimNumber(sql, groupId)}), claimed AS (
         SELECT demand(EXISTS (SELECT FROM numbered), ${changedMeanwhile}, 'the group was given up') AS holds
-      ) SELECT written.id FROM written, kept WHERE kept.holds`,
+      ) SELECT written.id FROM written, claimed WHERE claimed.holds`,
     (rows): ReadonlySet<string> => new Set(rows.map((row) => row.id))
   )
 }
@@ -102,8 +102,8 @@ const writeLicenses = (
         unnest(${columns.int8(licenses.map((license) => license.total_consumptions))}) AS total_consumptions,
         unnest(${columns.int8(licenses.map((license) => license.entitlement_counter))}) AS entitlement_counter,
         unnest(${columns.timestamptz(licenses.map((license) => license.updated_at))}) AS updated_at${seen}
-    ) AS decided CROSS JOIN LATERAL (SELECT ctid AS place FROM licenses WHERE id = decided.id OFFSET 0) AS found
-    WHERE l.ctid = found.place AND l.revision = decided.revision ${holds}`
+    ) AS decided CROSS JOIN LATERAL (SELECT ctid AS address FROM licenses WHERE id = decided.id OFFSET 0) AS target
+    WHERE l.ctid = target.address AND l.revision = decided.revision ${holds}`
 }
 
 const claimNumber = (sql: SqlClient.SqlClient, { journal, number, at }: GroupId) => sql`

@@ -81,8 +81,8 @@ export class Journal extends Context.Service<
       const writeAll = Effect.fnUntraced(function* (group: ReadonlyArray<PendingChanges>, groupId: Fence.GroupId) {
         let queued = false
         const append = (entries: ReadonlyArray<Entry>) =>
-          Effect.map(appendAtOnce(entries), (some) => {
-            queued = some
+          Effect.map(appendAtOnce(entries), (anyQueued) => {
+            queued = anyQueued
           })
         yield* atOnce([Fence.fenceAll(sql, groupId, group), ...rowsOf(group, append)])
         if (queued) deliveriesQueued.openUnsafe()

@@ -38,7 +38,7 @@ export const licensesWithRepeatedEventIds = (sql: SqlClient.SqlClient, drafts: D
       SELECT DISTINCT license_id FROM usage_ledger JOIN unnest(
         ${columns.text(rows.map((row) => row.license_id))}, ${columns.text(rows.map((row) => row.event_id ?? null))}
       ) AS drafted (license_id, event_id) USING (license_id, event_id)`,
-    (found): ReadonlySet<string> => new Set(found.map((row) => row.license_id))
+    (repeated): ReadonlySet<string> => new Set(repeated.map((row) => row.license_id))
   )
 }
 
@@ -168,14 +168,14 @@ const updateSeen = (sql: SqlClient.SqlClient, rows: ReadonlyArray<DeviceRecord>)
 
 /** Whether only the consumption of an assignment has changed; other assignments are written whole. */
 const isOnlyCountChanged = ({ base }: PendingChanges, changed: Assignment): boolean => {
-  const known = base.assignments.get(changed.feature_code)
+  const committed = base.assignments.get(changed.feature_code)
   return (
-    known !== undefined &&
-    known.feature_id === changed.feature_id &&
-    known.enabled === changed.enabled &&
-    known.max_consumptions === changed.max_consumptions &&
-    known.expires_at === changed.expires_at &&
-    known.metadata === changed.metadata
+    committed !== undefined &&
+    committed.feature_id === changed.feature_id &&
+    committed.enabled === changed.enabled &&
+    committed.max_consumptions === changed.max_consumptions &&
+    committed.expires_at === changed.expires_at &&
+    committed.metadata === changed.metadata
   )
 }
 
@@ -197,9 +197,9 @@ const counts = (sql: SqlClient.SqlClient, drafts: Drafts) => {
           unnest(${columns.int8(rows.map((row) => row.total_consumptions))}) AS total_consumptions,
           unnest(${columns.timestamptz(rows.map((row) => row.updated_at))}) AS updated_at
       ) AS counted CROSS JOIN LATERAL (
-        SELECT ctid AS place FROM license_features
+        SELECT ctid AS address FROM license_features
         WHERE license_id = counted.license_id AND feature_id = counted.feature_id OFFSET 0
-      ) AS found WHERE a.ctid = found.place`
+      ) AS target WHERE a.ctid = target.address`
   )
 }
 

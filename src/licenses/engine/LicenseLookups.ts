@@ -226,9 +226,9 @@ export class LicenseLookups extends Context.Service<
 }
 
 const unbatched =
-  <Request, Found>(run: (requested: ReadonlyArray<Request>) => Effect.Effect<ReadonlyArray<Found>>) =>
-  (requested: Request): Effect.Effect<Found> =>
-    Effect.map(run([requested]), ([found]) => found!)
+  <Request, Result>(run: (requested: ReadonlyArray<Request>) => Effect.Effect<ReadonlyArray<Result>>) =>
+  (requested: Request): Effect.Effect<Result> =>
+    Effect.map(run([requested]), ([result]) => result!)
 
 /** When each activated device of a license was last heard of. */
 const lastHeardOfDevices = (sql: SqlClient.SqlClient, licenseId: string, columns: string) => sql`
@@ -275,9 +275,9 @@ const versionedDevicesByRequest = (
   requested: ReadonlyArray<unknown>,
   rows: ReadonlyArray<VersionedDeviceRow>
 ): ReadonlyArray<VersionedDevices | undefined> => {
-  const found = Map.groupBy(rows, ({ ordinal }) => ordinal)
+  const rowsByOrdinal = Map.groupBy(rows, ({ ordinal }) => ordinal)
   return requested.map((_, index) => {
-    const deviceRows = found.get(index + 1)
+    const deviceRows = rowsByOrdinal.get(index + 1)
     if (deviceRows === undefined) return undefined
     const { license, policy, catalog } = deviceRows[0]!
     return { devices: deviceRows.map(cachedDeviceOf), revisions: { license, policy, catalog } }
@@ -293,6 +293,6 @@ const readCountedUsage = (sql: SqlClient.SqlClient) =>
         WITH ORDINALITY AS requested (license_id, event_id, ordinal)
       JOIN usage_ledger u ON u.license_id = requested.license_id AND u.event_id = requested.event_id
       LEFT JOIN features f ON f.id = u.feature_id`
-    const found = new Map(rows.map(({ ordinal, ...row }) => [ordinal, row]))
-    return requested.map((_, index) => found.get(index + 1))
+    const rowsByOrdinal = new Map(rows.map(({ ordinal, ...row }) => [ordinal, row]))
+    return requested.map((_, index) => rowsByOrdinal.get(index + 1))
   }, Effect.orDie)

@@ -67,7 +67,7 @@ export class LiveLeases {
 
 /** A rule that reads leases its `needs` do not declare would count seats wrongly or leave leases live, so it fails. */
 const failUndeclared = (): never => {
-  throw new Error("The leases of the license were not asked for by the command's needs.")
+  throw new Error("The command does not declare the leases of the license in its needs.")
 }
 
 export class LeaseChanges {

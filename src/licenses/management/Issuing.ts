@@ -126,7 +126,7 @@ const refuseUnknownLink = (input: Input, links: Links) => {
     ["order_id", input.order_id, links.order],
     ["subscription_id", input.subscription_id, links.subscription]
   ] as const
-  const missing = named.find(([, id, found]) => id !== undefined && found === null)
+  const missing = named.find(([, id, existing]) => id !== undefined && existing === null)
   return missing === undefined
     ? undefined
     : refuse("NOT_FOUND", `Nothing has the ${missing[0]} ${missing[1]}.`, missing[0])

@@ -9,7 +9,7 @@ import type { SqlClient, Statement } from "effect/sql"
 
 /** Pages of the table in the sample: about 700 licenses. */
 const pagesSampled = 40
-/** Matches in the sample that make a part common: one or two may be chance, and a scan in vain takes 20 ms. */
+/** Matches in the sample that make a part common: one or two may be chance, and an unsuccessful scan takes 20 ms. */
 const matchesMin = 3
 /** How many licenses of the list are scanned: 1 µs for each, where one that the index finds costs 5 to 20 µs. */
 const scannedMax = 25_000

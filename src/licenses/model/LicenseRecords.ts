@@ -203,7 +203,7 @@ export interface LicenseView {
   readonly devices: Iterable<DeviceRecord>
   /** Containers that hold a slot. Available only if the policy limits them and the command declares it in `needs`. */
   readonly activeContainers: number
-  /** Devices whose activation lapsed for want of a validation and whose stored status is still active. */
+  /** Devices whose activation lapsed without a validation and whose stored status is still active. */
   overdue(now: number): ReadonlyArray<DeviceRecord>
   /**
    * Leases whose stored status is live, including lapsed ones, with their devices. Available only if the command

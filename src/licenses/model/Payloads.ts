@@ -67,7 +67,9 @@ export const FloatingLeasePayload = Schema.Struct({
 /** The signed content of an offline envelope. */
 export const OfflineEntitlementPayload = Schema.Struct({
   ...entitlement,
-  offline_expires_at: Timestamp.annotate({ description: "Until when the client may work without contacting the service." }),
+  offline_expires_at: Timestamp.annotate({
+    description: "Until when the client may work without contacting the service."
+  }),
   binding_kind: DeviceBindingKind,
   binding_hash: Schema.String.annotate({
     description: "SHA-256 of the binding key in lower-case hex: the fingerprint, or a container's digest."

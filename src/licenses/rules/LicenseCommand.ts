@@ -24,11 +24,11 @@ export interface Needs {
   /** A feature of the license's product that may not be assigned yet. */
   readonly featureId?: string
   readonly appVersion?: string | undefined
-  /** How many containers hold a slot, where the policy limits them. */
+  /** How many containers hold a slot, if the policy limits them. */
   readonly activeContainers?: boolean
   /** Every device that is active. */
   readonly activeDevices?: boolean
-  /** Every live lease with its device, where the command may end them all. */
+  /** Every live lease with its device, if the command may end them all. */
   readonly allLeases?: boolean
   /** How many leases are live. */
   readonly seats?: boolean

@@ -162,7 +162,7 @@ export const leaseExpiredEvent = (
   metadata: { license_id, device_id, status: { old: "live", new: "expired" } }
 })
 
-/** Activations that lapsed for want of a heartbeat. A device that also holds a seat stays active by it. */
+/** Activations that lapsed without a heartbeat. A device that also holds a seat stays active by it. */
 const settleDevices = (
   view: LicenseView,
   silent: ReadonlyArray<DeviceRecord>,
@@ -202,7 +202,7 @@ export const heartbeatDueAt = (device: DeviceRecord, policy: PolicyRecord): numb
 export const silenceMillisMax = ({ validation_interval_minutes }: PolicyRecord): number =>
   validation_interval_minutes * 60_000 + heartbeatSlackMillis + 1
 
-/** Whether an activation has lapsed for want of a validation. */
+/** Whether an activation has lapsed without a validation. */
 export const isOverdue = (device: DeviceRecord, policy: PolicyRecord, now: number): boolean =>
   now >= heartbeatDueAt(device, policy)
 

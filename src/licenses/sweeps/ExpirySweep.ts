@@ -108,19 +108,19 @@ const writeLicenses = (
     UPDATE licenses l SET ${set}
     FROM (SELECT ${decided}) AS decided,
       LATERAL (
-        SELECT ctid AS place, status AS was FROM licenses WHERE id = decided.id FOR NO KEY UPDATE SKIP LOCKED
-      ) AS found,
+        SELECT ctid AS address, status AS old_status FROM licenses WHERE id = decided.id FOR NO KEY UPDATE SKIP LOCKED
+      ) AS target,
       (SELECT set_config('licensing.states_kept', 'on', true) AS kept OFFSET 0) AS states
-    WHERE l.ctid = found.place AND l.revision = decided.revision AND states.kept = 'on' AND ${holds}
-    RETURNING l.id, l.created_at, found.was, l.status, l.policy_id, l.expires_at,
+    WHERE l.ctid = target.address AND l.revision = decided.revision AND states.kept = 'on' AND ${holds}
+    RETURNING l.id, l.created_at, target.old_status, l.status, l.policy_id, l.expires_at,
       license_notice(l.status, l.expires_at, l.expiring_for, l.expiring_days) AS notice
   ), restated AS (
     UPDATE license_states s SET status = written.status, notice = written.notice
     FROM written, LATERAL (
-      SELECT ctid AS place FROM license_states
-      WHERE status = written.was AND created_at = written.created_at AND license_id = written.id OFFSET 0
-    ) AS found
-    WHERE s.ctid = found.place
+      SELECT ctid AS address FROM license_states
+      WHERE status = written.old_status AND created_at = written.created_at AND license_id = written.id OFFSET 0
+    ) AS target
+    WHERE s.ctid = target.address
     RETURNING s.license_id
   )`
 

@@ -1,5 +1,5 @@
 /**
- * Writes which activations have lapsed for want of a heartbeat, on licenses that are not in use: as `Lifecycle.settle`
+ * Writes which activations have lapsed without a heartbeat, on licenses that are not in use: as `Lifecycle.settle`
  * does, for many at once. A license is checked only when one of its devices may have been silent for too long: each
  * check stores the earliest instant at which that can be.
  */
@@ -40,15 +40,15 @@ export class HeartbeatSweep extends Context.Service<
 
       const batch = Effect.gen(function* () {
         const now = yield* Clock.currentTimeMillis
-        const found = yield* idsOf(dueLicenses(sql, now))
-        const licenses = yield* lockLicenses(sql, found)
+        const candidates = yield* idsOf(dueLicenses(sql, now))
+        const licenses = yield* lockLicenses(sql, candidates)
         if (licenses.length === 0) return nothing
         const silent = yield* readSilent(sql, licenses, now)
         yield* writeDevices(sql, silent, now)
         yield* writeLicenses(sql, licenses, silent, now)
         const events = silent.map((device) => deviceExpiredEvent(device.license_id, device.id))
         yield* appendRows(clockEvents(events, now))
-        return { found: silent.length === devicesMax ? batchSize : found.length, done: licenses.length }
+        return { found: silent.length === devicesMax ? batchSize : candidates.length, done: licenses.length }
       })
 
       const pass = untilDone(batchSize, exclusively(sql, "heartbeat-sweep")(batch))

@@ -40,28 +40,28 @@ export class LeaseSweep extends Context.Service<
 
       const batch = Effect.fnUntraced(function* (after: SweepPosition) {
         const now = yield* Clock.currentTimeMillis
-        const found = yield* selectDue(sql, after, now)
-        const licenses = yield* lockLicenses(sql, Array.from(new Set(found.map((lease) => lease.license_id))))
-        const leases = licenses.length === 0 ? [] : yield* readDue(sql, found, licenses, now)
+        const candidates = yield* selectDue(sql, after, now)
+        const licenses = yield* lockLicenses(sql, Array.from(new Set(candidates.map((lease) => lease.license_id))))
+        const leases = licenses.length === 0 ? [] : yield* readDue(sql, candidates, licenses, now)
         const [ended, lapsed] = [true, false].map((cut) => leases.filter((lease) => isCut(lease, now) === cut))
         if (leases.length > 0) yield* writeEnds(sql, ended!, lapsed!, now)
-        if (licenses.length > 0) yield* postpone(sql, found, licenses, now)
+        if (licenses.length > 0) yield* postpone(sql, candidates, licenses, now)
         yield* appendRows(
           clockEvents(
             lapsed!.map((lease) => leaseExpiredEvent(lease.license_id, lease)),
             now
           )
         )
-        return found
+        return candidates
       })
 
       // Leases of a locked license are skipped, so that they do not delay others.
       const pass = Effect.gen(function* () {
         let position: SweepPosition = { id: "", due_at: 0 }
         while (true) {
-          const found = yield* exclusively(sql, "lease-sweep")(batch(position))
-          if (Option.isNone(found) || found.value.length < batchSize) return
-          position = found.value.at(-1)!
+          const candidates = yield* exclusively(sql, "lease-sweep")(batch(position))
+          if (Option.isNone(candidates) || candidates.value.length < batchSize) return
+          position = candidates.value.at(-1)!
         }
       })
       return LeaseSweep.of({ pass: Effect.orDie(Effect.withSpan(pass, "LeaseSweep.pass")) })
@@ -79,25 +79,25 @@ const selectDue = (sql: SqlClient.SqlClient, after: SweepPosition, now: number) 
 /** Leases that a heartbeat has extended are checked again when their new end has passed. */
 const postpone = (
   sql: SqlClient.SqlClient,
-  found: ReadonlyArray<DuePosition>,
+  candidates: ReadonlyArray<DuePosition>,
   licenses: ReadonlyArray<string>,
   now: number
 ) => sql`
   UPDATE leases SET sweep_at = expires_at
-  WHERE id = ANY(${columns.text(found.map(({ id }) => id))}) AND license_id = ANY(${columns.text(licenses)})
+  WHERE id = ANY(${columns.text(candidates.map(({ id }) => id))}) AND license_id = ANY(${columns.text(licenses)})
     AND status = 'live' AND expires_at > ${instant(now)}`
 
 /** Which of the leases are still due, now that their licenses are locked. */
 const readDue = (
   sql: SqlClient.SqlClient,
-  found: ReadonlyArray<DuePosition>,
+  candidates: ReadonlyArray<DuePosition>,
   licenses: ReadonlyArray<string>,
   now: number
 ) =>
   sql<DueLease>`
     SELECT e.id, e.license_id, e.device_id, e.expires_at, l.status, l.expires_at AS license_expires_at, p.grace_period_days
     FROM leases e JOIN licenses l ON l.id = e.license_id JOIN policies p ON p.id = l.policy_id
-    WHERE e.id = ANY(${columns.text(found.map(({ id }) => id))}) AND e.license_id = ANY(${columns.text(licenses)})
+    WHERE e.id = ANY(${columns.text(candidates.map(({ id }) => id))}) AND e.license_id = ANY(${columns.text(licenses)})
       AND e.status = 'live' AND e.expires_at <= ${instant(now)}
     ORDER BY e.expires_at, e.id`
 

@@ -96,8 +96,8 @@ export const makePasses = Effect.fnUntraced(function* (name: string) {
       const { due, events } = decide(rows, now)
       if (due.length === 0) return 0
       let queued = false
-      const append = Effect.map(appendAtOnce(events), (some) => {
-        queued = some
+      const append = Effect.map(appendAtOnce(events), (anyQueued) => {
+        queued = anyQueued
       })
       yield* retryTransaction(atOnce([alone(sql, name), write(due, now), append]))
       if (queued) deliveriesQueued.openUnsafe()
