@@ -36,8 +36,8 @@ export class DevicesApi extends HttpApiGroup.make("devices")
       error: failures("NOT_FOUND")
     }).annotateMerge(operation({ id: "getDevice", summary: "Get a device", scopes: ["license:read"] })),
     action("reset", "Reset a device", "Frees its slot and seat; it may be activated again."),
-    action("blacklist", "Blacklist a device", "Frees its slot and seat and bars it from every runtime operation."),
-    action("unblacklist", "Lift a device's blacklisting", "It is reset then and may be activated again.")
+    action("blacklist", "Blacklist a device", "Frees its slot and seat and blocks it from every runtime operation."),
+    action("unblacklist", "Lift a device's blacklisting", "The device becomes reset and may be activated again.")
   )
   .middleware(Decoding)
   .middleware(Idempotency)

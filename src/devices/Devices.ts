@@ -1,6 +1,6 @@
 /**
- * A license's devices for the back office: reads come from SQL and apply the clock, every change goes through the license's
- * actor.
+ * The management operations on a license's devices: reads come from SQL and apply the clock, every change goes through
+ * the license's actor.
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
@@ -47,18 +47,23 @@ export class Devices extends Context.Service<
       const order = sql.literal("ORDER BY d.created_at DESC, d.id DESC")
       const ofLicense = sql.literal("JOIN licenses l ON l.id = d.license_id JOIN policies p ON p.id = l.policy_id")
 
-      const moved = Effect.fnUntraced(function* (licenseId: string, now: number) {
+      const readClockChanges = Effect.fnUntraced(function* (licenseId: string, now: number) {
         const [license] = yield* Effect.orDie(clockChangesOf(sql, licenseId, now))
         if (license === undefined) return yield* refuse("NOT_FOUND", `No license has the id ${licenseId}.`, "id")
         return license
       })
 
-      /** Devices stored in one of these states, in order, with what else must hold; and shown in the one that the clock says. */
-      const inState = (wanted: Statement.Fragment, also: Statement.Fragment, count: number, now: number) => {
-        const shown = sql`CROSS JOIN LATERAL (SELECT ${statusNow(sql, now)} AS status) AS shown`
+      /** Devices that match `storedCondition`, and `condition` with their current status, in order. */
+      const selectWithStatusNow = (
+        storedCondition: Statement.Fragment,
+        condition: Statement.Fragment,
+        count: number,
+        now: number
+      ) => {
+        const presented = sql`CROSS JOIN LATERAL (SELECT ${statusNow(sql, now)} AS status) AS presented`
         return sql`
-          SELECT ${columns}, shown.status FROM (SELECT * FROM devices d WHERE ${wanted}) AS d ${ofLicense} ${shown}
-          WHERE ${also} ${order} LIMIT ${count}`
+          SELECT ${columns}, presented.status FROM (SELECT * FROM devices d WHERE ${storedCondition}) AS d ${ofLicense} ${presented}
+          WHERE ${condition} ${order} LIMIT ${count}`
       }
 
       const list = Effect.fn("Devices.list")(function* (
@@ -67,28 +72,32 @@ export class Devices extends Context.Service<
       ) {
         const { status, binding_kind } = filter
         const now = yield* Clock.currentTimeMillis
-        const since = yield* moved(licenseId, now)
+        const clockChanges = yield* readClockChanges(licenseId, now)
         const count = limit + 1
-        // The few containers among thousands of machines are found by the index that tells them apart.
-        const wanted = sql`license_id = ${licenseId} AND ${after(sql, cursor)} AND ${equals(sql, { binding_kind })}`
-        const both = (one: Statement.Fragment, other: Statement.Fragment) =>
-          sql`SELECT * FROM ((${one}) UNION ALL (${other})) AS d ${order} LIMIT ${count}`
-        const stored = (status: DeviceStatus, pick = asStored) => {
-          const [one, other] = placesOf(sql, licenseId, status).map((place) => pick(sql`${wanted} AND ${place}`))
-          return other === undefined ? one! : both(one!, other)
+        // The index on the binding kind finds few containers among thousands of machines.
+        const storedCondition = sql`license_id = ${licenseId} AND ${after(sql, cursor)} AND ${equals(sql, { binding_kind })}`
+        const both = (first: Statement.Fragment, second: Statement.Fragment) =>
+          sql`SELECT * FROM ((${first}) UNION ALL (${second})) AS d ${order} LIMIT ${count}`
+        const inStoredStatus = (status: DeviceStatus, render = withStoredStatus) => {
+          const [first, second] = storedStatusConditions(sql, licenseId, status).map((condition) =>
+            render(sql`${storedCondition} AND ${condition}`)
+          )
+          return second === undefined ? first! : both(first!, second)
         }
-        const asStored = (from: Statement.Fragment) =>
+        const withStoredStatus = (from: Statement.Fragment) =>
           sql`SELECT ${columns}, d.status FROM devices d WHERE ${from} ${order} LIMIT ${count}`
-        const byClock = (also: Statement.Fragment) => (from: Statement.Fragment) => inState(from, also, count, now)
-        const isWritten = !since.silent && !since.unseated
+        const withCurrentStatus = (condition: Statement.Fragment) => (from: Statement.Fragment) =>
+          selectWithStatusNow(from, condition, count, now)
+        const isStoredCurrent = !clockChanges.silent && !clockChanges.seat_ended
         const select = () => {
-          if (status === undefined) return isWritten ? asStored(wanted) : byClock(sql`TRUE`)(wanted)
-          if (isWritten || status === "reset" || status === "blacklisted") return stored(status)
-          const isIt = byClock(sql`shown.status = ${status}`)
-          if (status === "active") return stored("active", isIt)
-          const mayBe = (from: Statement.Fragment) =>
-            isIt(sql`${from} AND ${mayHaveChanged(sql, licenseId, since, now)}`)
-          return both(stored(status), stored("active", mayBe))
+          if (status === undefined)
+            return isStoredCurrent ? withStoredStatus(storedCondition) : withCurrentStatus(sql`TRUE`)(storedCondition)
+          if (isStoredCurrent || status === "reset" || status === "blacklisted") return inStoredStatus(status)
+          const hasStatus = withCurrentStatus(sql`presented.status = ${status}`)
+          if (status === "active") return inStoredStatus("active", hasStatus)
+          const changedOnly = (from: Statement.Fragment) =>
+            hasStatus(sql`${from} AND ${mayHaveChanged(sql, licenseId, clockChanges, now)}`)
+          return both(inStoredStatus(status), inStoredStatus("active", changedOnly))
         }
         const rows = yield* Effect.orDie(planned<Device>`${select()}`)
         return pageOf(
@@ -103,7 +112,7 @@ export class Devices extends Context.Service<
           SELECT ${columns}, ${statusNow(sql, now)} AS status FROM devices d ${ofLicense}
           WHERE d.license_id = ${licenseId} AND d.id = ${id}`)
         if (row !== undefined) return present<Device>(row)
-        yield* moved(licenseId, now)
+        yield* readClockChanges(licenseId, now)
         return yield* refuse("NOT_FOUND", `The license has no device with the id ${id}.`, "device_id")
       })
 
@@ -119,10 +128,11 @@ export class Devices extends Context.Service<
 }
 
 /**
- * Where the devices are that are stored in a state. Of those without a slot no index tells which are active, for seats come and go:
- * there are no more of them than seats, and their leases lead to them; whoever looks for the others passes them by.
+ * Conditions that together select the devices stored in a state. No index tells which devices without a slot are
+ * active, because seats come and go. There are no more of them than seats, and they are found through their leases; a
+ * search for the other states skips them.
  */
-const placesOf = (
+const storedStatusConditions = (
   sql: SqlClient.SqlClient,
   licenseId: string,
   status: DeviceStatus

@@ -25,7 +25,7 @@ import {
 const params = { id: Schema.String }
 const text = Schema.optionalKey(Schema.String)
 
-/** What the license list can be narrowed by. */
+/** The filters of the license list. */
 const licenseFilters = {
   product_id: text,
   policy_id: text,
@@ -48,11 +48,11 @@ const transition = (verb: "suspend" | "reinstate" | "revoke", summary: string, d
 
 const renewal = HttpApiEndpoint.post("renew", "/licenses/:id/renew", {
   params,
-  // Told here for the document and for clients; a request without it is refused before its body is looked at.
+  // Declared here for the OpenAPI document and for clients; a request without it is refused before its body is read.
   headers: {
     "idempotency-key": Schema.String.check(Schema.isBetweenLength(1, idempotencyKeyMax)).annotate({
       description:
-        "A text of your own for this one renewal. Sending it again, with the same body, renews nothing again."
+        "A text of your choice, unique to this renewal. A repeated request with the same text and body does not renew again."
     })
   },
   payload: LicenseRenew,
@@ -71,14 +71,14 @@ const renewal = HttpApiEndpoint.post("renew", "/licenses/:id/renew", {
       id: "renewLicense",
       summary: "Renew a license",
       description:
-        "Days are added to the expiry while it is ahead, else to now. In grace or expired, a license is active again; a suspended one stays suspended.",
+        "Days are added to the expiry if it is in the future, otherwise to now. A license in grace or expired becomes active again; a suspended one stays suspended.",
       scopes: ["license:write"]
     })
   )
   .annotate(KeyRequired, true)
 
-/** What changes whose a license is, what it counts, and its key. */
-const handing = [
+/** Renewal, transfer, key rotation, usage reset and leases. */
+const ownershipAndUsage = [
   renewal,
   HttpApiEndpoint.post("transfer", "/licenses/:id/transfer", {
     params,
@@ -89,7 +89,7 @@ const handing = [
     operation({
       id: "transferLicense",
       summary: "Transfer a license",
-      description: "Counts as a transfer where the owner differs afterwards. reset_devices frees every slot and seat.",
+      description: "Counts as a transfer if the owner changes. reset_devices frees every slot and seat.",
       scopes: ["license:write"]
     })
   ),
@@ -101,7 +101,7 @@ const handing = [
     operation({
       id: "rotateLicenseKey",
       summary: "Rotate a license's key",
-      description: "The answer holds the new key; it is shown only here. The old one ends at once.",
+      description: "The response contains the new key, which is shown only here. The old key stops working at once.",
       scopes: ["license:write"]
     })
   ),
@@ -114,7 +114,7 @@ const handing = [
     operation({
       id: "resetLicenseUsage",
       summary: "Reset a feature's usage",
-      description: "Answers the assignment. The license's own total_consumptions never falls.",
+      description: "Returns the assignment. The license's own total_consumptions never decreases.",
       scopes: ["license:write"]
     })
   ),
@@ -142,7 +142,7 @@ export class LicensesApi extends HttpApiGroup.make("licenses")
       operation({
         id: "createLicense",
         summary: "Issue a license",
-        description: "The answer holds the full license key; it is shown only here.",
+        description: "The response contains the full license key, which is shown only here.",
         scopes: ["license:write"]
       })
     ),
@@ -158,9 +158,9 @@ export class LicensesApi extends HttpApiGroup.make("licenses")
       error: failures("NOT_FOUND", "LICENSE_STATE_CONFLICT")
     }).annotateMerge(operation({ id: "updateLicense", summary: "Update a license", scopes: ["license:write"] })),
     transition("suspend", "Suspend a license", "Floating leases end, devices stay. Suspending again changes nothing."),
-    transition("reinstate", "Reinstate a license", "A suspended license becomes what the clock says."),
-    transition("revoke", "Revoke a license", "For good: devices are deactivated, leases end."),
-    ...handing,
+    transition("reinstate", "Reinstate a license", "A suspended license gets the state that its dates give."),
+    transition("revoke", "Revoke a license", "Permanent: devices are deactivated, leases end."),
+    ...ownershipAndUsage,
     HttpApiEndpoint.get("listFeatures", "/licenses/:id/features", {
       params,
       query: pageQuery,
@@ -178,7 +178,7 @@ export class LicensesApi extends HttpApiGroup.make("licenses")
       operation({
         id: "assignLicenseFeature",
         summary: "Assign a feature to a license",
-        description: "An upsert: members that are left out keep what they are.",
+        description: "Creates or updates the assignment: omitted fields keep their values.",
         scopes: ["license:write"]
       })
     ),

@@ -5,7 +5,7 @@ import { DeviceStatus } from "../../src/licenses/model/Device.ts"
 import { LicenseStatus } from "../../src/licenses/model/License.ts"
 import { deviceTransitions } from "../../src/licenses/rules/DeviceTransitions.ts"
 import { transitions } from "../../src/licenses/rules/Lifecycle.ts"
-import { renewals } from "../../src/licenses/rules/Renewal.ts"
+import { statusAfterRenewal } from "../../src/licenses/rules/Renewal.ts"
 
 const root = new URL("../../", import.meta.url)
 const page = stateFiles()["docs/STATES.md"] ?? ""
@@ -34,7 +34,7 @@ describe("the page of states", () => {
     for (const from of LicenseStatus.literals) {
       for (const [command, to] of Object.entries(transitions))
         assert.strictEqual(license(from, command), word(to[from]))
-      assert.strictEqual(license(from, "renew"), word(renewals[from]))
+      assert.strictEqual(license(from, "renew"), word(statusAfterRenewal[from]))
     }
   })
 

@@ -1,7 +1,7 @@
 /**
- * A round: all letters that waited for a license, decided on one draft and committed as one. A round that changes nothing asks
- * the database whether the revisions it decided on still hold, unless what it had to look up has told so. Either way an answer
- * rests on the database, never on this process being the only one.
+ * A batch: all commands that wait for one license, decided together and committed as one. A batch that changes nothing
+ * checks that the revisions it was decided on are still current in the database, unless a prefetch has already checked
+ * them. So every result rests on the database, never on the assumption that this process is the only one.
  */
 import { Clock, Context, Effect, Exit, Result } from "effect"
 import { type Refusal, refuse } from "../../api/Failure.ts"
@@ -20,17 +20,17 @@ import {
 } from "./PendingCommand.ts"
 import { hasEventId, missingPrefetch, nothingPrefetched, prefetch } from "./Prefetch.ts"
 
-/** How often a round is decided after others changed the license meanwhile. */
+/** Attempts at a batch whose license other nodes keep changing. */
 const attemptsMax = 8
 /**
- * Of these, how often with nothing locked. Who holds a license in memory is faster than who has to load it first, every time. Simulations
- * alone lower it, to get there more often.
+ * Attempts without a lock. A node that has the license in memory is always faster than a node that has to load it
+ * first, so later attempts lock the license. Only simulations lower this number, to reach the lock more often.
  */
 export const UnlockedAttempts = Context.Reference("licensing/licenses/engine/UnlockedAttempts", {
   defaultValue: () => 5
 })
 
-/** A license and what is known of it; undefined where it has to be loaded, again or for the first time. */
+/** A license and its cached state. The state is undefined when it has to be loaded, for the first time or again. */
 export interface CachedLicense {
   readonly licenseId: string
   state: CommittedState | undefined
@@ -38,23 +38,23 @@ export interface CachedLicense {
 
 type CommandResults = ReadonlyArray<CommandResult>
 
-/** What a round comes to, once its draft is committed or its state confirmed. */
-interface Decided {
+/** A decided batch, not yet committed or confirmed. */
+interface DecidedBatch {
   readonly state: CommittedState
-  readonly draft: PendingChanges
-  readonly answers: CommandResults
-  /** Those whose answers are kept with the change. */
-  readonly kept: ReadonlyArray<PendingCommand>
-  /** Whether the state was seen to hold since the letters came. */
+  readonly pending: PendingChanges
+  readonly results: CommandResults
+  /** Commands whose responses are stored in the same transaction as the change. */
+  readonly stored: ReadonlyArray<PendingCommand>
+  /** Whether the revisions were read as current after the commands arrived. */
   readonly confirmed: boolean
 }
 
 const noCommands: ReadonlyArray<PendingCommand> = []
 
-/** `stale`: to be decided on a newer state; `uncertain`: with event ids looked up. */
-type Attempt = Decided | CommandResults | "stale" | "uncertain"
+/** `stale`: decide again on a newer state. `eventIdsNeeded`: decide again with event ids looked up. */
+type Attempt = DecidedBatch | CommandResults | "stale" | "eventIdsNeeded"
 
-/** What came of a round that was begun: `stale` where it has to be decided again. */
+/** The outcome of a batch. `stale`: decide it again. */
 export type BatchOutcome = Exit.Exit<CommandResults | "stale">
 
 export const makeCommandBatches = Effect.gen(function* () {
@@ -62,152 +62,170 @@ export const makeCommandBatches = Effect.gen(function* () {
   const lookups = yield* LicenseLookups
   const journal = yield* Journal
   const clock = yield* Clock.Clock
-  const attemptsFree = yield* UnlockedAttempts
+  const unlockedAttempts = yield* UnlockedAttempts
 
-  /** What was decided has come to hold. */
-  const concluded = ({ state, draft, answers, kept }: Decided): CommandResults => {
-    state.absorb(draft)
-    for (const letter of kept) letter.committed?.()
-    return answers
+  /** The decision is committed or confirmed: updates the cached state. */
+  const applyCommitted = ({ state, pending, results, stored }: DecidedBatch): CommandResults => {
+    state.absorb(pending)
+    for (const command of stored) command.committed?.()
+    return results
   }
 
-  /** Sends what was decided to the database; `settle` hears what came of it. */
-  const submit = (decided: Decided, settle: (outcome: BatchOutcome) => void): void => {
-    const { confirmed, draft, state } = decided
-    const settleIf = (holds: boolean): void => settle(Exit.succeed(holds ? concluded(decided) : "stale"))
-    if (draft.changed) {
-      journal.commit(draft, (exit) => {
-        if (Exit.isSuccess(exit)) settleIf(exit.value === "committed")
-        else settle(Exit.failCause(exit.cause))
+  /** Sends a decided batch to the database and reports the outcome to `onResult`. */
+  const submit = (decided: DecidedBatch, onResult: (outcome: BatchOutcome) => void): void => {
+    const { confirmed, pending, state } = decided
+    const finish = (isCurrent: boolean): void => onResult(Exit.succeed(isCurrent ? applyCommitted(decided) : "stale"))
+    if (pending.changed) {
+      journal.commit(pending, (exit) => {
+        if (Exit.isSuccess(exit)) finish(exit.value === "committed")
+        else onResult(Exit.failCause(exit.cause))
       })
       return
     }
-    let holds = true
+    let isCurrent = true
     let failure: Exit.Exit<never> | undefined
-    let awaited = (confirmed ? 0 : 1) + (draft.seen.size > 0 ? 1 : 0)
-    if (awaited === 0) {
-      settleIf(true)
+    let remaining = (confirmed ? 0 : 1) + (pending.seen.size > 0 ? 1 : 0)
+    if (remaining === 0) {
+      finish(true)
       return
     }
-    const one = (exit: Exit.Exit<unknown>): void => {
+    const onPartDone = (exit: Exit.Exit<unknown>): void => {
       if (Exit.isFailure(exit)) failure = Exit.failCause(exit.cause)
-      if (--awaited > 0) return
-      if (failure === undefined) settleIf(holds)
-      else settle(failure)
+      if (--remaining > 0) return
+      if (failure === undefined) finish(isCurrent)
+      else onResult(failure)
     }
     if (!confirmed) {
       store.revisions(state.license.id, (exit) => {
-        if (Exit.isSuccess(exit)) holds = exit.value !== undefined && state.isAsOf(exit.value)
-        one(exit)
+        if (Exit.isSuccess(exit)) isCurrent = exit.value !== undefined && state.hasRevisions(exit.value)
+        onPartDone(exit)
       })
     }
-    if (draft.seen.size > 0) journal.note(Array.from(draft.seen.values()), one)
+    if (pending.seen.size > 0) journal.recordSeen(Array.from(pending.seen.values()), onPartDone)
   }
 
-  const outside = { load: store.load, look: lookups as Lookups }
-  // Whoever holds a lock and waits for a connection may wait for those who have the connections and wait for the lock.
-  const within = { load: store.loadWithin, look: lookups.within }
+  const withoutLock = { load: store.load, lookups: lookups as Lookups }
+  // A transaction that holds a lock must not wait for a second connection: all connections may be held by transactions
+  // that wait for its lock.
+  const withLock = { load: store.loadInTransaction, lookups: lookups.inTransaction }
 
-  /** Decides the letters on the state as it is held, or just loaded. */
-  const decideOn = Effect.fnUntraced(function* (
-    held: CachedLicense,
-    letters: ReadonlyArray<PendingCommand>,
-    certain: boolean,
-    { load, look }: { readonly load: typeof store.load; readonly look: Lookups } = outside
+  /** Decides the commands on the cached state, loading it first if there is none. */
+  const decideBatch = Effect.fnUntraced(function* (
+    license: CachedLicense,
+    commands: ReadonlyArray<PendingCommand>,
+    checkEventIds: boolean,
+    { load, lookups }: { readonly load: typeof store.load; readonly lookups: Lookups } = withoutLock
   ): Effect.fn.Return<Attempt> {
-    const isFresh = held.state === undefined
-    held.state ??= yield* load(held.licenseId)
-    const state = held.state
-    if (state === undefined) return letters.map((): CommandResult => Exit.fail(noLicense(held.licenseId)))
-    const knowledge = yield* prefetch(look, state, letters, clock.currentTimeMillisUnsafe(), certain)
-    if (knowledge.holds === false) return "stale"
-    const draft = new PendingChanges(state, knowledge)
+    const isNewlyLoaded = license.state === undefined
+    license.state ??= yield* load(license.licenseId)
+    const state = license.state
+    if (state === undefined) return commands.map((): CommandResult => Exit.fail(noLicense(license.licenseId)))
+    const prefetched = yield* prefetch(lookups, state, commands, clock.currentTimeMillisUnsafe(), checkEventIds)
+    if (prefetched.isCurrent === false) return "stale"
+    const pending = new PendingChanges(state, prefetched)
     const now = clock.currentTimeMillisUnsafe()
     if (!state.isReadyAt(now)) return "stale"
-    const decided = decide(draft, letters, now)
-    if (!certain && letters.some((letter, index) => isRefused(decided[index]!) && hasEventId(letter)))
-      return "uncertain"
-    const answers = yield* storeResponses(draft, letters, decided)
-    // A refusal is kept by nobody here, whatever an attempt before this one had drafted.
-    const kept = draft.changed ? letters.filter((_, index) => !isRefused(decided[index]!)) : []
-    return { state, draft, answers, kept, confirmed: knowledge.holds ?? (isFresh && knowledge === nothingPrefetched) }
-  })
-
-  const submitted = (decided: Decided) => Effect.callback<CommandResults | "stale">((resume) => submit(decided, resume))
-
-  /** Decides the letters once: their answers, or why they have to be decided again, and for certain. */
-  const attempt = Effect.fnUntraced(function* (
-    held: CachedLicense,
-    letters: ReadonlyArray<PendingCommand>,
-    certain: boolean
-  ) {
-    const made = yield* decideOn(held, letters, certain)
-    return isDecided(made) ? yield* submitted(made) : made
-  })
-
-  /** The same where others were faster again and again: nobody can change the license between what is decided and its commit. */
-  const insist = Effect.fnUntraced(function* (held: CachedLicense, letters: ReadonlyArray<PendingCommand>) {
-    let made: Attempt = "stale"
-    const draft = Effect.gen(function* () {
-      held.state = undefined
-      made = yield* decideOn(held, letters, true, within)
-      // The license is locked, its policy and catalog are not.
-      if (isDecided(made) && !made.draft.changed) {
-        const current = yield* store.revisionsWithin(held.licenseId)
-        made = current !== undefined && made.state.isAsOf(current) ? { ...made, confirmed: true } : "stale"
-      }
-      return isDecided(made) && made.draft.changed ? made.draft : undefined
-    })
-    const verdict = yield* journal.locked(held.licenseId, draft)
-    if (verdict === "stale") return "stale"
-    const last = made as Attempt
-    if (!isDecided(last)) return last
-    return last.draft.changed ? concluded(last) : yield* submitted(last)
-  })
-
-  const round = Effect.fnUntraced(function* (
-    held: CachedLicense,
-    letters: ReadonlyArray<PendingCommand>,
-    triedBefore: number
-  ) {
-    for (let tried = triedBefore; tried < attemptsMax; tried++) {
-      const answers = yield* tried < attemptsFree ? attempt(held, letters, tried > 0) : insist(held, letters)
-      if (answers === "stale") held.state = undefined
-      else if (answers !== "uncertain") return answers
+    const decisions = decide(pending, commands, now)
+    if (!checkEventIds && commands.some((command, index) => isRefused(decisions[index]!) && hasEventId(command)))
+      return "eventIdsNeeded"
+    const results = yield* storeResponses(pending, commands, decisions)
+    // Refusals are not stored here, even if an earlier attempt had accepted the command.
+    const stored = pending.changed ? commands.filter((_, index) => !isRefused(decisions[index]!)) : []
+    return {
+      state,
+      pending,
+      results,
+      stored,
+      confirmed: prefetched.isCurrent ?? (isNewlyLoaded && prefetched === nothingPrefetched)
     }
-    return letters.map(
+  })
+
+  const submitAndWait = (decided: DecidedBatch) =>
+    Effect.callback<CommandResults | "stale">((resume) => submit(decided, resume))
+
+  /** Decides and submits the batch once. Returns the results, or why the batch has to be decided again. */
+  const attempt = Effect.fnUntraced(function* (
+    license: CachedLicense,
+    commands: ReadonlyArray<PendingCommand>,
+    checkEventIds: boolean
+  ) {
+    const attempted = yield* decideBatch(license, commands, checkEventIds)
+    return isDecidedBatch(attempted) ? yield* submitAndWait(attempted) : attempted
+  })
+
+  /**
+   * Decides and submits the batch with the license locked, so that no other node can change the license in between.
+   * Used after other nodes have overtaken this one several times.
+   */
+  const attemptLocked = Effect.fnUntraced(function* (license: CachedLicense, commands: ReadonlyArray<PendingCommand>) {
+    let attempted: Attempt = "stale"
+    const decideLocked = Effect.gen(function* () {
+      license.state = undefined
+      attempted = yield* decideBatch(license, commands, true, withLock)
+      // The license is locked, but its policy and catalog are not.
+      if (isDecidedBatch(attempted) && !attempted.pending.changed) {
+        const current = yield* store.revisionsInTransaction(license.licenseId)
+        attempted =
+          current !== undefined && attempted.state.hasRevisions(current) ? { ...attempted, confirmed: true } : "stale"
+      }
+      return isDecidedBatch(attempted) && attempted.pending.changed ? attempted.pending : undefined
+    })
+    const verdict = yield* journal.locked(license.licenseId, decideLocked)
+    if (verdict === "stale") return "stale"
+    const last = attempted as Attempt
+    if (!isDecidedBatch(last)) return last
+    return last.pending.changed ? applyCommitted(last) : yield* submitAndWait(last)
+  })
+
+  const run = Effect.fnUntraced(function* (
+    license: CachedLicense,
+    commands: ReadonlyArray<PendingCommand>,
+    attemptsBefore: number
+  ) {
+    for (let attempts = attemptsBefore; attempts < attemptsMax; attempts++) {
+      const results = yield* attempts < unlockedAttempts
+        ? attempt(license, commands, attempts > 0)
+        : attemptLocked(license, commands)
+      if (results === "stale") license.state = undefined
+      else if (results !== "eventIdsNeeded") return results
+    }
+    return commands.map(
       (): CommandResult => Exit.fail(refuse("NOT_READY", "The license is being changed from many sides: try again."))
     )
   })
 
   /**
-   * Begins a round for which memory is enough, which nearly all are, without a fiber of its own: that took a tenth off the CPU
-   * of a request. Gives false, and has done nothing, where there is something to look up or to keep.
+   * Starts a batch that needs no look-up and stores no response, without a fiber of its own. Nearly all batches are of
+   * this kind; it saves a tenth of a request's CPU time. Returns false, and has no effect, for any other batch.
    */
-  const begin = (
-    held: CachedLicense,
-    letters: ReadonlyArray<PendingCommand>,
-    settle: (outcome: BatchOutcome) => void
+  const startFromMemory = (
+    license: CachedLicense,
+    commands: ReadonlyArray<PendingCommand>,
+    onResult: (outcome: BatchOutcome) => void
   ): boolean => {
-    const state = held.state
+    const state = license.state
     const now = clock.currentTimeMillisUnsafe()
-    if (state === undefined || letters.some(({ keep }) => keep !== undefined)) return false
-    if (missingPrefetch(lookups, state, letters, now, false) !== undefined) return false
-    const draft = new PendingChanges(state, nothingPrefetched)
-    const decided = decide(draft, letters, now)
-    if (letters.some((letter, index) => isRefused(decided[index]!) && hasEventId(letter))) return false
-    const answers = letters.map((letter, index) => resultOf(letter, decided[index]!))
-    submit({ state, draft, answers, kept: noCommands, confirmed: false }, settle)
+    if (state === undefined || commands.some(({ storeResponse }) => storeResponse !== undefined)) return false
+    if (missingPrefetch(lookups, state, commands, now, false) !== undefined) return false
+    const pending = new PendingChanges(state, nothingPrefetched)
+    const decisions = decide(pending, commands, now)
+    if (commands.some((command, index) => isRefused(decisions[index]!) && hasEventId(command))) return false
+    const results = commands.map((command, index) => resultOf(command, decisions[index]!))
+    submit({ state, pending, results, stored: noCommands, confirmed: false }, onResult)
     return true
   }
 
   return {
-    round,
-    begin: (held: CachedLicense, letters: ReadonlyArray<PendingCommand>, settle: (outcome: BatchOutcome) => void) =>
-      Result.try({ try: () => begin(held, letters, settle), catch: (defect) => defect })
+    run,
+    startFromMemory: (
+      license: CachedLicense,
+      commands: ReadonlyArray<PendingCommand>,
+      onResult: (outcome: BatchOutcome) => void
+    ) => Result.try({ try: () => startFromMemory(license, commands, onResult), catch: (defect) => defect })
   }
 })
 
-const isDecided = (made: Attempt): made is Decided => typeof made === "object" && "draft" in made
+const isDecidedBatch = (attempt: Attempt): attempt is DecidedBatch =>
+  typeof attempt === "object" && "pending" in attempt
 
 const noLicense = (licenseId: string): Refusal => refuse("NOT_FOUND", `No license has the id ${licenseId}.`, "id")

@@ -1,6 +1,6 @@
 /**
- * What an actor holds of its license, as the database held it at one revision. It is only changed by absorbing a draft that was
- * committed; a license with very many devices is held without those that were not used lately, and without their leases.
+ * An actor's cached copy of its license, as the database had it at one revision. It changes only by absorbing committed
+ * changes. For a license with very many devices it holds only the recently used devices and their leases.
  */
 
 import type {
@@ -17,23 +17,25 @@ import { accessEndsAt, heartbeatDueAt } from "../rules/Lifecycle.ts"
 import { DueIndex } from "./DueIndex.ts"
 import { LiveLeases } from "./LiveLeases.ts"
 
-/** Devices that an idle actor keeps in memory; beyond, the least recently written are read again when needed. */
+/**
+ * Devices cached for one license. Beyond this the least recently written ones are evicted and read again when needed.
+ */
 const devicesMax = 1024
 
-/** How devices are found by their binding. */
+/** The key under which a device is cached. */
 export const bindingKey = ({ kind, key }: BindingName): string => `${kind}:${key}`
 export const bindingKeyOf = (device: DeviceRecord): string => `${device.binding_kind}:${device.binding_key}`
 
-/** A device, and the lease that it holds a floating seat by. */
+/** A device, and the lease of its floating seat if it has one. */
 export interface CachedDevice {
   readonly device: DeviceRecord
   readonly lease: LeaseRecord | undefined
 }
 
-/** What a committed round of commands has changed; `PendingChanges` collects it. */
+/** The changes of a committed batch; `PendingChanges` collects them. */
 interface CommittedChanges {
   readonly license: LicenseRecord
-  /** Whether the revision rose: anything but a device that was only seen. */
+  /** Whether the revision rose. Devices that were only seen do not raise it. */
   readonly changed: boolean
   readonly seen: ReadonlyMap<string, DeviceRecord>
   readonly changedDevices: ReadonlyMap<string, DeviceRecord>
@@ -43,7 +45,7 @@ interface CommittedChanges {
   readonly assignmentsChanged: boolean
   readonly changedAssignments: ReadonlyMap<string, Assignment>
   readonly removedAssignments: ReadonlySet<string>
-  readonly kept: CachedViews | undefined
+  readonly cachedViews: CachedViews | undefined
 }
 
 export class CommittedState {
@@ -52,23 +54,23 @@ export class CommittedState {
   readonly catalogRevision: number
   /** By feature code, in its order. */
   assignments: Map<string, Assignment>
-  private listed: ReadonlyArray<Assignment> | undefined
-  /** What was made of the assignments as they are. */
-  kept: CachedViews = {}
+  private assignmentArray: ReadonlyArray<Assignment> | undefined
+  /** Views derived from the current assignments. */
+  cachedViews: CachedViews = {}
   readonly devices = new Map<string, DeviceRecord>()
   readonly deviceKeys = new Map<string, string>()
-  /** Whether a device that is not here does not exist. */
+  /** Whether all devices of the license are cached, so that a device that is not cached does not exist. */
   devicesComplete: boolean
-  /** From this instant on an activation that is not here may have lapsed for want of a validation. */
+  /** From this instant on, an activation that is not cached may have lapsed without a validation. */
   silentFrom: number
-  /** Containers that hold a slot, those that are not here among them; undefined until somebody has counted. */
+  /** Containers that hold a slot, including those that are not cached; undefined until counted. */
   activeContainers: number | undefined
-  /** Leases whose stored status is live, with their devices: all of the devices that are here, and maybe others. */
+  /** Leases whose stored status is live: at least those of all cached devices. */
   readonly leases: LiveLeases
-  /** From this instant on a lease that is not here may have lapsed. */
+  /** From this instant on, a lease that is not cached may have lapsed. */
   lapsingFrom: number
   private readonly heartbeats: DueIndex<DeviceRecord>
-  /** How many devices there may be before the least recently written are forgotten. */
+  /** Number of cached devices beyond which devices are evicted. */
   private devicesLimit = devicesMax
 
   constructor(loaded: {
@@ -78,11 +80,11 @@ export class CommittedState {
     readonly assignments: ReadonlyArray<Assignment>
     readonly devices: ReadonlyArray<DeviceRecord>
     readonly devicesComplete: boolean
-    /** Where all devices are loaded, all that are live. */
+    /** All live leases, if all devices are loaded. */
     readonly leases: ReadonlyArray<LeaseRecord>
-    /** The first end of a lease that is not loaded. */
+    /** The earliest end of a lease that is not loaded. */
     readonly lapsingFrom: number
-    /** Before this instant no activation lapses that is not loaded. */
+    /** No activation that is not loaded lapses before this instant. */
     readonly silentFrom: number
   }) {
     this.license = loaded.license
@@ -91,33 +93,34 @@ export class CommittedState {
     this.assignments = sortedByCode(loaded.assignments)
     this.leases = new LiveLeases(loaded.leases, loaded.devicesComplete)
     this.lapsingFrom = loaded.lapsingFrom
-    // What the function holds on to is the policy alone: all that was loaded would stay in memory beside what it has become.
+    // The closure captures the policy alone: capturing `loaded` would keep the loaded rows in memory beside the maps
+    // built from them.
     const { policy } = loaded
     this.heartbeats = new DueIndex((device) => heartbeatDueAt(device, policy))
-    for (const device of loaded.devices) this.know(device)
+    for (const device of loaded.devices) this.putDevice(device)
     this.devicesComplete = loaded.devicesComplete
     this.silentFrom = loaded.silentFrom
     this.activeContainers = loaded.devicesComplete ? loaded.devices.filter(isActiveContainer).length : undefined
   }
 
-  /** In the order of their codes. */
+  /** Sorted by feature code. */
   get assignmentList(): ReadonlyArray<Assignment> {
-    this.listed ??= Array.from(this.assignments.values())
-    return this.listed
+    this.assignmentArray ??= Array.from(this.assignments.values())
+    return this.assignmentArray
   }
 
-  /** Whether this is the state at these revisions. */
-  isAsOf({ license, policy, catalog }: Revisions): boolean {
+  /** Whether the state was read at these revisions. */
+  hasRevisions({ license, policy, catalog }: Revisions): boolean {
     return license === this.license.revision && policy === this.policy.revision && catalog === this.catalogRevision
   }
 
-  /** Takes in a device that was looked up, with the live lease that it has. */
-  learn({ device, lease }: CachedDevice): void {
-    if (!this.deviceKeys.has(device.id)) this.know(device)
-    if (lease?.status === "live" && this.leases.byToken(lease.token_hash) === undefined) this.leases.know(lease)
+  /** Caches a device that was looked up, with its live lease. */
+  cacheDevice({ device, lease }: CachedDevice): void {
+    if (!this.deviceKeys.has(device.id)) this.putDevice(device)
+    if (lease?.status === "live" && this.leases.byToken(lease.token_hash) === undefined) this.leases.add(lease)
   }
 
-  private know(device: DeviceRecord): void {
+  private putDevice(device: DeviceRecord): void {
     const key = bindingKeyOf(device)
     this.devices.set(key, device)
     this.deviceKeys.set(device.id, key)
@@ -128,21 +131,21 @@ export class CommittedState {
     return this.heartbeats.at(now, this.devices)
   }
 
-  /** Whether it is known of a binding which device it names, or that there is none. */
-  knows(binding: BindingName): boolean {
+  /** Whether the cache can tell which device a binding names, or that there is none. */
+  canResolve(binding: BindingName): boolean {
     return this.devicesComplete || this.devices.has(bindingKey(binding))
   }
 
-  knowsId(deviceId: string): boolean {
+  canResolveId(deviceId: string): boolean {
     return this.devicesComplete || this.deviceKeys.has(deviceId)
   }
 
-  /** Whether it is all here that time changes at an instant. */
+  /** Whether everything that the clock changes by an instant is cached. */
   isReadyAt(now: number): boolean {
     return now < this.silentFrom && this.leasesReadyAt(now)
   }
 
-  /** Whether all leases are here that time ends by an instant, by themselves or with the license's access. */
+  /** Whether all leases are cached that end by an instant, on their own or with the license's access. */
   leasesReadyAt(now: number): boolean {
     return this.leases.isComplete || (now < this.lapsingFrom && !this.accessEndsBy(now))
   }
@@ -151,37 +154,41 @@ export class CommittedState {
     return (accessEndsAt(this.license, this.policy) ?? Number.POSITIVE_INFINITY) <= now
   }
 
-  /** Takes over what a committed draft has changed. */
+  /** Applies committed changes. */
   absorb(changes: CommittedChanges): void {
-    for (const device of changes.seen.values()) this.know(device)
+    for (const device of changes.seen.values()) this.putDevice(device)
     if (changes.changed) this.absorbChanges(changes)
-    if (this.devices.size > this.devicesLimit) this.forgetDevices()
+    if (this.devices.size > this.devicesLimit) this.evictDevices()
   }
 
   private absorbChanges(changes: CommittedChanges): void {
     this.license = { ...changes.license, revision: this.license.revision + 1 }
     if (changes.assignmentsChanged) this.absorbAssignments(changes)
     if (this.activeContainers !== undefined) this.activeContainers += changes.containersGained
-    for (const device of changes.changedDevices.values()) this.know(device)
+    for (const device of changes.changedDevices.values()) this.putDevice(device)
     for (const lease of changes.changedLeases.values()) this.leases.put(lease)
   }
 
   private absorbAssignments(changes: CommittedChanges): void {
-    this.listed = undefined
-    this.kept = changes.kept ?? {}
+    this.assignmentArray = undefined
+    this.cachedViews = changes.cachedViews ?? {}
     const changed = Array.from(changes.changedAssignments.values())
-    // Most only count: they stay in their places, for sorting two hundred again took as long as the rest of a consumption.
-    if (changes.removedAssignments.size === 0 && changed.every((row) => this.holdsPlaceOf(row)))
+    // Most commands only change counts and keep the order: sorting 200 assignments again took as long as the rest of a
+    // consumption.
+    if (changes.removedAssignments.size === 0 && changed.every((row) => this.hasSamePosition(row)))
       for (const row of changed) this.assignments.set(row.feature_code, row)
     else this.assignments = sortedByCode(changes.assignments)
   }
 
-  private holdsPlaceOf({ feature_code, feature_id }: Assignment): boolean {
+  private hasSamePosition({ feature_code, feature_id }: Assignment): boolean {
     return this.assignments.get(feature_code)?.feature_id === feature_id
   }
 
-  /** Holders of seats come again with each heartbeat, so they stay, as their leases do; the others are looked up when they come. */
-  private forgetDevices(): void {
+  /**
+   * Evicts devices without a seat; they are looked up when needed. Seat holders return with each heartbeat, so they and
+   * their leases stay cached.
+   */
+  private evictDevices(): void {
     for (const [key, device] of this.devices) {
       if (this.devices.size <= devicesMax / 2) break
       if (this.leases.ofDevice(device.id) !== undefined) continue
@@ -191,12 +198,12 @@ export class CommittedState {
       this.devicesComplete = false
       this.silentFrom = Math.min(this.silentFrom, heartbeatDueAt(device, this.policy))
     }
-    // Where nearly all must stay, looking again at each change would be in vain.
+    // If nearly all devices must stay, raise the limit so that changes do not repeat a scan that frees nothing.
     this.devicesLimit = Math.max(devicesMax, 2 * this.devices.size)
   }
 }
 
-/** Whether a device takes one of the slots that a limit of container instances counts. */
+/** Whether a device takes one of the slots that the limit of container instances counts. */
 export const isActiveContainer = ({ binding_kind, holds_slot, status }: DeviceRecord): boolean =>
   binding_kind === "container" && holds_slot && status === "active"
 

@@ -1,36 +1,36 @@
 /**
- * Which of very many things have come due, without looking at all of them each time: no thing is looked at before the earliest
- * instant that any of them was ever due at. That instant may be out of date, then one look finds nothing and corrects it.
+ * Finds the due items among very many without scanning all of them each time: no scan runs before the earliest instant
+ * at which any item was ever due. That instant may be out of date; then one scan finds nothing and corrects it.
  */
 export class DueIndex<A> {
-  /** Nothing comes due before, beyond what was found already. */
+  /** No item comes due before this instant, except those already found. */
   private next = Number.POSITIVE_INFINITY
   private readonly found = new Map<string, A>()
   private readonly dueAt: (item: A) => number
 
-  /** `dueAt` gives the instant at which a thing is due; infinity = never. */
+  /** `dueAt` returns the instant at which an item is due; infinity = never. */
   constructor(dueAt: (item: A) => number) {
     this.dueAt = dueAt
   }
 
-  /** Takes note of a thing that is new or has changed. */
+  /** Adds an item, or updates one that has changed. */
   put(key: string, item: A): void {
     this.found.delete(key)
     this.next = Math.min(this.next, this.dueAt(item))
   }
 
-  /** Takes note that a thing is gone. */
+  /** Removes an item. */
   drop(key: string): void {
     this.found.delete(key)
   }
 
-  /** What is due at an instant, of all things that there are. */
+  /** The items that are due at an instant, out of all items. */
   at(now: number, all: Iterable<readonly [string, A]>): ReadonlyArray<A> {
-    if (now >= this.next) this.look(now, all)
+    if (now >= this.next) this.scan(now, all)
     return this.found.size === 0 ? [] : Array.from(this.found.values()).filter((item) => this.dueAt(item) <= now)
   }
 
-  private look(now: number, all: Iterable<readonly [string, A]>): void {
+  private scan(now: number, all: Iterable<readonly [string, A]>): void {
     this.next = Number.POSITIVE_INFINITY
     for (const [key, item] of all) {
       const at = this.dueAt(item)

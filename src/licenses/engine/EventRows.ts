@@ -1,9 +1,9 @@
-/** How what rules decide becomes rows of event log and ledger: with who caused it, when, and for which request. */
+/** Turns decided events and ledger entries into rows, with the actor, the time and the request that caused them. */
 import type { EventRow, NewEvent, UsageRow } from "../../events/EventLog.ts"
 import type { LedgerEntry } from "../model/LicenseRecords.ts"
 import type { Origin } from "../rules/LicenseCommand.ts"
 
-/** What time does to a license is done by the system, for no request. */
+/** The origin of changes that the clock makes: the system, without a request. */
 export const clockOrigin: Origin = {
   actor_type: "system",
   actor_id: "clock",

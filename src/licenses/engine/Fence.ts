@@ -1,7 +1,7 @@
 /**
- * The fence of a group commit: licenses are written only where the revisions that were decided on still hold, each license in its
- * turn by id, so that no two groups wait for each other. The group's number is written with them, and refused once a later one
- * stands there.
+ * The fence of a group commit: a license is written only if the revisions that its changes were decided on are still
+ * current. Licenses are written in the order of their ids, so that two groups never wait for each other. The group's
+ * number is written with them and refused if the journal's row already has a later number.
  */
 import { Effect } from "effect"
 import type { SqlClient, Statement } from "effect/sql"
@@ -9,24 +9,27 @@ import { columns, instant } from "../../postgres/Parameters.ts"
 import { changedMeanwhile } from "../../postgres/Sql.ts"
 import type { PendingChanges } from "./PendingChanges.ts"
 
-type Drafts = ReadonlyArray<PendingChanges>
+type PendingGroup = ReadonlyArray<PendingChanges>
 
-/** A group in the making: the journal that commits it, and its number there. */
-export interface Group {
+/** Identifies a group: the journal that commits it, its number in that journal, and when it was formed. */
+export interface GroupId {
   readonly journal: string
   readonly number: number
   readonly at: number
 }
 
-/** The fence where every draft must hold, or nothing of the group is written. Policies and products of a group are few. */
-export const fenceAll = (sql: SqlClient.SqlClient, group: Group, drafts: Drafts) => {
-  const policies = distinct(drafts, ({ policy }) => [policy.id, policy.revision])
-  const products = distinct(drafts, ({ base }) => [base.license.product_id, base.catalogRevision])
+/**
+ * A fence for the whole group: one outdated license fails the group, and nothing is written. The policies and products
+ * of a group are few, so they are checked once each.
+ */
+export const fenceAll = (sql: SqlClient.SqlClient, groupId: GroupId, group: PendingGroup) => {
+  const policies = distinctRevisions(group, ({ policy }) => [policy.id, policy.revision])
+  const products = distinctRevisions(group, ({ base }) => [base.license.product_id, base.catalogRevision])
   const pairs = (of: typeof policies) => sql`unnest(${columns.text(of.map(({ id }) => id))},
     ${columns.int8(of.map(({ revision }) => revision))}) AS seen (id, revision)`
   return sql`
-    WITH written AS (${write(sql, drafts)} RETURNING l.id), numbered AS (${number(sql, group)})
-    SELECT demand((SELECT count(*) FROM written) = ${drafts.length} AND EXISTS (SELECT FROM numbered)
+    WITH written AS (${writeLicenses(sql, group)} RETURNING l.id), numbered AS (${claimNumber(sql, groupId)})
+    SELECT demand((SELECT count(*) FROM written) = ${group.length} AND EXISTS (SELECT FROM numbered)
       AND NOT EXISTS (SELECT FROM ${pairs(policies)}
         WHERE revision IS DISTINCT FROM (SELECT p.revision FROM policies p WHERE p.id = seen.id))
       AND NOT EXISTS (SELECT FROM ${pairs(products)}
@@ -34,81 +37,87 @@ export const fenceAll = (sql: SqlClient.SqlClient, group: Group, drafts: Drafts)
       ${changedMeanwhile}, 'a license was changed meanwhile')`
 }
 
-/** The fence where drafts that do not hold drop out: the ids of the licenses that were written. */
-export const fence = (sql: SqlClient.SqlClient, group: Group, drafts: Drafts) => {
+/** A fence for each license: outdated licenses are left out. Returns the ids of the licenses that were written. */
+export const fence = (sql: SqlClient.SqlClient, groupId: GroupId, group: PendingGroup) => {
   const seen = sql`,
-    unnest(${columns.int8(byLicense(drafts).map(({ policy }) => policy.revision))}) AS policy_revision,
-    unnest(${columns.int8(byLicense(drafts).map(({ base }) => base.catalogRevision))}) AS catalog_revision`
+    unnest(${columns.int8(byLicense(group).map(({ policy }) => policy.revision))}) AS policy_revision,
+    unnest(${columns.int8(byLicense(group).map(({ base }) => base.catalogRevision))}) AS catalog_revision`
   const holds = sql`
     AND (SELECT p.revision FROM policies p WHERE p.id = l.policy_id) = decided.policy_revision
     AND (SELECT p.catalog_revision FROM products p WHERE p.id = l.product_id) = decided.catalog_revision`
   return Effect.map(
     sql<{ readonly id: string }>`
-      WITH written AS (${write(sql, drafts, seen, holds)} RETURNING l.id), numbered AS (${number(sql, group)}), kept AS (
+      WITH written AS (${writeLicenses(sql, group, seen, holds)} RETURNING l.id), numbered AS (${claimNumber(sql, groupId)}), claimed AS (
         SELECT demand(EXISTS (SELECT FROM numbered), ${changedMeanwhile}, 'the group was given up') AS holds
-      ) SELECT written.id FROM written, kept WHERE kept.holds`,
+      ) SELECT written.id FROM written, claimed WHERE claimed.holds`,
     (rows): ReadonlySet<string> => new Set(rows.map((row) => row.id))
   )
 }
 
-const byLicense = (drafts: Drafts): Drafts =>
-  drafts.toSorted((a, b) => (a.base.license.id < b.base.license.id ? -1 : 1))
+const byLicense = (group: PendingGroup): PendingGroup =>
+  group.toSorted((a, b) => (a.base.license.id < b.base.license.id ? -1 : 1))
 
-/** Each id with the revision that it was seen with; with two where drafts differ, of which one cannot hold. */
-const distinct = (drafts: Drafts, pairOf: (draft: PendingChanges) => readonly [string, number]) => {
+/**
+ * Each id with the revision that the decision read. If two decisions read different revisions, both appear, and one of
+ * them fails the fence.
+ */
+const distinctRevisions = (group: PendingGroup, pairOf: (pending: PendingChanges) => readonly [string, number]) => {
   const pairs = new Map<string, { readonly id: string; readonly revision: number }>()
-  for (const draft of drafts) {
-    const [id, revision] = pairOf(draft)
+  for (const pending of group) {
+    const [id, revision] = pairOf(pending)
     pairs.set(`${revision} ${id}`, { id, revision })
   }
   return Array.from(pairs.values())
 }
 
 /**
- * Each license is looked up for itself and written by its place: whatever is known of the table when the plan is made, it cannot
- * begin with the table. A row that had to be waited for is judged again. Reading the values row by row from the arrays and writing
- * without a lock beforehand took a third off the statement.
+ * Looks up each license by id and writes it by its row address (ctid): whatever the table's statistics were when the
+ * plan was made, the plan cannot start with a scan of the table. PostgreSQL checks a row again after waiting for its
+ * lock. Reading the values from the arrays row by row, and writing without a lock beforehand, made the statement a
+ * third faster.
  */
-const write = (
+const writeLicenses = (
   sql: SqlClient.SqlClient,
-  drafts: Drafts,
+  group: PendingGroup,
   seen: Statement.Fragment = sql``,
   holds: Statement.Fragment = sql``
 ) => {
-  const rows = byLicense(drafts)
+  const rows = byLicense(group)
   const licenses = rows.map(({ license }) => license)
-  // Naming the status has the table's trigger look at every row, and it rarely changes.
-  const restated = rows.some(({ base, license }) => license.status !== base.license.status)
+  // Setting the status fires the table's trigger for every row, and the status rarely changes.
+  const statusChanged = rows.some(({ base, license }) => license.status !== base.license.status)
   const status = () => sql`unnest(${columns.text(licenses.map((license) => license.status))}) AS status,`
   return sql`
-    UPDATE licenses l SET ${restated ? sql`status = decided.status,` : sql``} active_device_count = decided.active_device_count,
+    UPDATE licenses l SET ${statusChanged ? sql`status = decided.status,` : sql``} active_device_count = decided.active_device_count,
       times_activated = decided.times_activated, times_transferred = decided.times_transferred,
       total_consumptions = decided.total_consumptions, entitlement_counter = decided.entitlement_counter,
       updated_at = decided.updated_at, revision = l.revision + 1
     FROM (
       SELECT unnest(${columns.text(licenses.map((license) => license.id))}) AS id,
         unnest(${columns.int8(rows.map(({ base }) => base.license.revision))}) AS revision,
-        ${restated ? status() : sql``}
+        ${statusChanged ? status() : sql``}
         unnest(${columns.int4(licenses.map((license) => license.active_device_count))}) AS active_device_count,
         unnest(${columns.int4(licenses.map((license) => license.times_activated))}) AS times_activated,
         unnest(${columns.int4(licenses.map((license) => license.times_transferred))}) AS times_transferred,
         unnest(${columns.int8(licenses.map((license) => license.total_consumptions))}) AS total_consumptions,
         unnest(${columns.int8(licenses.map((license) => license.entitlement_counter))}) AS entitlement_counter,
         unnest(${columns.timestamptz(licenses.map((license) => license.updated_at))}) AS updated_at${seen}
-    ) AS decided CROSS JOIN LATERAL (SELECT ctid AS place FROM licenses WHERE id = decided.id OFFSET 0) AS found
-    WHERE l.ctid = found.place AND l.revision = decided.revision ${holds}`
+    ) AS decided CROSS JOIN LATERAL (SELECT ctid AS address FROM licenses WHERE id = decided.id OFFSET 0) AS target
+    WHERE l.ctid = target.address AND l.revision = decided.revision ${holds}`
 }
 
-const number = (sql: SqlClient.SqlClient, { journal, number, at }: Group) => sql`
+const claimNumber = (sql: SqlClient.SqlClient, { journal, number, at }: GroupId) => sql`
   INSERT INTO journals (id, last_group, written_at) VALUES (${journal}, ${number}, ${instant(at)})
   ON CONFLICT (id) DO UPDATE SET last_group = excluded.last_group, written_at = excluded.written_at
   WHERE journals.last_group < excluded.last_group RETURNING id`
 
-/** The number of the last group that the journal has committed, after whoever writes it at this moment; held from now on. */
-export const lastGroup = (sql: SqlClient.SqlClient, { journal, at }: Group) => sql<{ readonly last_group: number }>`
+/** The number of the last group that the journal has committed. Waits for a writer of the row, and locks the row. */
+export const lockLastGroup = (sql: SqlClient.SqlClient, { journal, at }: GroupId) => sql<{
+  readonly last_group: number
+}>`
   INSERT INTO journals (id, last_group, written_at) VALUES (${journal}, 0, ${instant(at)})
   ON CONFLICT (id) DO UPDATE SET last_group = journals.last_group RETURNING last_group`
 
-/** From now on no group of the journal with a lower number can be committed. */
-export const giveUp = (sql: SqlClient.SqlClient, { journal, number }: Group) => sql`
+/** From now on no group of this journal with a lower number can commit. */
+export const abandonGroupsBelow = (sql: SqlClient.SqlClient, { journal, number }: GroupId) => sql`
   UPDATE journals SET last_group = ${number} WHERE id = ${journal}`

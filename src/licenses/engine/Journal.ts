@@ -1,8 +1,8 @@
 /**
- * Commits what all actors of the node have decided, in groups: one transaction of set-based statements for everything that
- * gathered while the group before was being committed. Its fence is what makes memory safe to decide on: a license is
- * updated only where its revision, its policy's and its catalog's are still those of the decision; one that does not match
- * drops out of the group with all its rows, and its actor decides again. Replies leave only after the commit.
+ * Commits the decisions of all actors of the node in groups. A group is one transaction of set-based statements, for
+ * everything that arrived while the previous group was committed. Its fence makes decisions on cached state safe: a
+ * license is updated only if its revision, its policy's and its catalog's are still those of the decision. A license
+ * that fails the fence is left out with all its rows, and its actor decides again. Replies leave only after the commit.
  */
 import { Clock, Context, Effect, Exit, Layer, Random, Schedule, Semaphore } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
@@ -18,34 +18,37 @@ import * as Fence from "./Fence.ts"
 import * as Statements from "./JournalStatements.ts"
 import type { PendingChanges } from "./PendingChanges.ts"
 
-/** `stale`: decided on revisions that are no longer the database's; nothing of it was written. */
+/** `stale`: decided on outdated revisions; nothing was written. */
 export type Verdict = "committed" | "stale"
 
-/** Drafts in one transaction: bounds its duration and the size of its statements. */
+/** Licenses in one transaction: bounds its duration and the size of its statements. */
 const groupMax = 512
 /**
- * Groups under way at once. A second one would wait for the first one's event counter anyway, and smaller groups cost more;
- * and the groups' numbers rise only while one follows the other.
+ * Groups in progress at the same time. A second one would wait for the first one's event counter anyway, and smaller
+ * groups cost more. Also, the groups' numbers rise only if groups run one after another.
  */
 const lanes = 1
 
 const committed = Exit.succeed<Verdict>("committed")
 const stale = Exit.succeed<Verdict>("stale")
 
-type Write = Effect.Effect<unknown, SqlError.SqlError>
+type WriteEffect = Effect.Effect<unknown, SqlError.SqlError>
 
 export class Journal extends Context.Service<
   Journal,
   {
-    /** Commits one license's draft, together with whatever else is waiting. At most one draft per license may be under way. */
+    /**
+     * Commits one license's pending changes, in a group with all others that wait. One commit per license at a time.
+     */
     readonly commit: SubmitToBatch<PendingChanges, Verdict>
     /**
-     * The same for a license that was overtaken by others again and again: it is locked first, and what `decide` then gives, if anything,
-     * is written before anybody else can change it. `decide` runs in the transaction that holds the lock, maybe more than once.
+     * Commits a license that other nodes have overtaken several times. Locks the license first, then runs `decide` and
+     * writes the changes that it returns, if any, before anyone else can change the license. `decide` runs in the
+     * transaction that holds the lock, and runs again if the transaction is retried.
      */
     locked(licenseId: string, decide: Effect.Effect<PendingChanges | undefined>): Effect.Effect<Verdict>
-    /** Writes down that devices were seen, where nothing else was decided: it needs no fence. */
-    readonly note: SubmitToBatch<ReadonlyArray<DeviceRecord>, void>
+    /** Records that devices were seen, when nothing else was decided. Needs no fence. */
+    readonly recordSeen: SubmitToBatch<ReadonlyArray<DeviceRecord>, void>
   }
 >()("licensing/licenses/engine/Journal") {
   static readonly layer = Layer.effect(
@@ -54,157 +57,170 @@ export class Journal extends Context.Service<
       const sql = yield* SqlClient.SqlClient
       const { atOnce, pipelined } = yield* Postgres
       const { appendAtOnce, appendRows, deliveriesQueued } = yield* EventLog
-      const nextGroup = yield* makeNumbers
-      const measured = yield* makeMeasured
+      const nextGroup = yield* makeGroupIds
+      const measure = yield* makeMeasure
 
-      /** Everything that belongs to the drafts, behind their fence. Events come last, for their counter's lock does. */
+      /**
+       * All rows that belong to the changes, written after the fence. Events come last, because their counter's lock is
+       * taken last.
+       */
       const rowsOf = (
-        drafts: ReadonlyArray<PendingChanges>,
-        append: (entries: ReadonlyArray<Entry>) => Write
-      ): ReadonlyArray<Write> => {
-        const entries = drafts.flatMap((draft) => draft.entries)
-        const answers = drafts.flatMap((draft) => draft.answers)
+        group: ReadonlyArray<PendingChanges>,
+        append: (entries: ReadonlyArray<Entry>) => WriteEffect
+      ): ReadonlyArray<WriteEffect> => {
+        const entries = group.flatMap((pending) => pending.entries)
+        const responses = group.flatMap((pending) => pending.responses)
         return [
-          ...Statements.rowsOf(sql, drafts),
-          ...(answers.length === 0 ? [] : [insertResponses(sql, answers)]),
+          ...Statements.rowsOf(sql, group),
+          ...(responses.length === 0 ? [] : [insertResponses(sql, responses)]),
           ...(entries.length === 0 ? [] : [append(entries)])
         ]
       }
 
-      /** The whole group in one round trip: it holds and is committed as it stands, or nothing of it is written. */
-      const writeAll = Effect.fnUntraced(function* (drafts: ReadonlyArray<PendingChanges>, group: Fence.Group) {
+      /** Writes the whole group in one round trip: all of it commits, or nothing is written. */
+      const writeAll = Effect.fnUntraced(function* (group: ReadonlyArray<PendingChanges>, groupId: Fence.GroupId) {
         let queued = false
         const append = (entries: ReadonlyArray<Entry>) =>
-          Effect.map(appendAtOnce(entries), (some) => {
-            queued = some
+          Effect.map(appendAtOnce(entries), (anyQueued) => {
+            queued = anyQueued
           })
-        yield* atOnce([Fence.fenceAll(sql, group, drafts), ...rowsOf(drafts, append)])
+        yield* atOnce([Fence.fenceAll(sql, groupId, group), ...rowsOf(group, append)])
         if (queued) deliveriesQueued.openUnsafe()
       })
 
-      /** Within a transaction, those of the drafts that still hold: the ids of their licenses. */
-      const writeFenced = Effect.fnUntraced(function* (drafts: ReadonlyArray<PendingChanges>, group: Fence.Group) {
-        const held = yield* Fence.fence(sql, group, drafts)
+      /** Within a transaction, writes the changes that are still current and returns the ids of their licenses. */
+      const writeFenced = Effect.fnUntraced(function* (group: ReadonlyArray<PendingChanges>, groupId: Fence.GroupId) {
+        const writtenIds = yield* Fence.fence(sql, groupId, group)
         const rows = rowsOf(
-          drafts.filter((draft) => held.has(draft.base.license.id)),
+          group.filter((pending) => writtenIds.has(pending.base.license.id)),
           appendRows
         )
         yield* Effect.all(rows, { concurrency: "unbounded", discard: true })
-        return held
+        return writtenIds
       })
 
-      /** Succeeds where the group is committed, fails where it is not and never will be, and dies where nobody can tell. */
-      const certain = (write: (group: Fence.Group) => Write, next = nextGroup) =>
+      /**
+       * Succeeds if the group is committed, fails if it is not and never will be, and dies if the outcome cannot be
+       * determined.
+       */
+      const withKnownOutcome = (write: (groupId: Fence.GroupId) => WriteEffect, next = nextGroup) =>
         Effect.suspend(() => {
-          const group = next()
-          return Effect.catch(write(group), (error) => {
+          const groupId = next()
+          return Effect.catch(write(groupId), (error) => {
             if (error.reason._tag !== "ConnectionError") return Effect.fail(error)
-            return Effect.flatMap(wasCommitted(sql, group, next), (committed) =>
+            return Effect.flatMap(wasCommitted(sql, groupId, next), (committed) =>
               committed ? Effect.sync(() => deliveriesQueued.openUnsafe()) : Effect.fail(error)
             )
           })
         })
 
-      /** Whether the last group had drafts that did not hold: while others write the same licenses, the next one has such, too. */
+      /**
+       * Whether the last group had stale changes. While other nodes write the same licenses, the next group will have
+       * some, too.
+       */
       let isContested = false
 
-      /** Commits those of the drafts that still hold. */
-      const commitHolding = (drafts: ReadonlyArray<PendingChanges>) => {
-        let held: ReadonlySet<string> = new Set()
-        // Learned ahead of the commit, whose answer may be lost.
-        const learn = (ids: ReadonlySet<string>) => {
-          held = ids
+      /** Commits the changes that are still current. */
+      const commitCurrent = (group: ReadonlyArray<PendingChanges>) => {
+        let writtenIds: ReadonlySet<string> = new Set()
+        // Set before the commit, because the commit's answer may be lost.
+        const setWritten = (ids: ReadonlySet<string>) => {
+          writtenIds = ids
         }
-        const write = (group: Fence.Group) => pipelined(Effect.map(writeFenced(drafts, group), learn))
-        return Effect.map(retryTransaction(certain(write)), () => {
-          isContested = held.size < drafts.length
-          return drafts.map((draft): Verdict => (held.has(draft.base.license.id) ? "committed" : "stale"))
+        const write = (groupId: Fence.GroupId) => pipelined(Effect.map(writeFenced(group, groupId), setWritten))
+        return Effect.map(retryTransaction(withKnownOutcome(write)), () => {
+          isContested = writtenIds.size < group.length
+          return group.map((pending): Verdict => (writtenIds.has(pending.base.license.id) ? "committed" : "stale"))
         })
       }
 
-      const commitGroup = (drafts: ReadonlyArray<PendingChanges>) =>
+      const commitGroup = (group: ReadonlyArray<PendingChanges>) =>
         Effect.suspend(() =>
-          // Of one license alone nothing is saved: nearly always it holds when it is tried as a whole.
-          isContested && drafts.length > 1
-            ? commitHolding(drafts)
-            : retryTransaction(certain((group) => writeAll(drafts, group))).pipe(
-                Effect.as(drafts.map((): Verdict => "committed")),
-                Effect.catchIf(isChangedMeanwhile, () => commitHolding(drafts))
+          // For a single license this saves nothing: the attempt as a whole nearly always succeeds.
+          isContested && group.length > 1
+            ? commitCurrent(group)
+            : retryTransaction(withKnownOutcome((groupId) => writeAll(group, groupId))).pipe(
+                Effect.as(group.map((): Verdict => "committed")),
+                Effect.catchIf(isChangedMeanwhile, () => commitCurrent(group))
               )
-        ).pipe(measured(drafts.length))
+        ).pipe(measure(group.length))
 
-      /** A draft that the database refuses must not take the others of its group with it: each is then tried alone. */
-      const commitAll = (drafts: ReadonlyArray<PendingChanges>): Effect.Effect<ReadonlyArray<Exit.Exit<Verdict>>> =>
-        commitGroup(drafts).pipe(
+      /**
+       * Changes that the database refuses must not fail the others of their group: then each license is tried
+       * separately.
+       */
+      const commitAll = (group: ReadonlyArray<PendingChanges>): Effect.Effect<ReadonlyArray<Exit.Exit<Verdict>>> =>
+        commitGroup(group).pipe(
           Effect.map((verdicts) => verdicts.map((verdict) => (verdict === "stale" ? stale : committed))),
           Effect.catch((error) => {
-            if (drafts.length === 1) return Effect.succeed([isOvertaken(error) ? stale : Exit.die(error)])
-            return violates(error, "usage_ledger_event_id") ? commitNew(drafts) : commitEach(drafts)
+            if (group.length === 1) return Effect.succeed([isOvertaken(error) ? stale : Exit.die(error)])
+            return violates(error, "usage_ledger_event_id") ? commitWithoutRepeats(group) : commitEach(group)
           })
         )
 
-      const commitEach = (drafts: ReadonlyArray<PendingChanges>) =>
+      const commitEach = (group: ReadonlyArray<PendingChanges>) =>
         Effect.map(
-          Effect.forEach(drafts, (draft) => commitAll([draft])),
+          Effect.forEach(group, (pending) => commitAll([pending])),
           (verdicts) => verdicts.flat()
         )
 
-      /** Drafts that count what was counted before are decided again; the others are tried without them. */
-      const commitNew = Effect.fnUntraced(function* (drafts: ReadonlyArray<PendingChanges>) {
-        const repeating = yield* Effect.orDie(Statements.repeating(sql, drafts))
-        if (repeating.size === 0) return yield* commitEach(drafts)
-        const fresh = drafts.filter((draft) => !repeating.has(draft.base.license.id))
-        const verdicts = (fresh.length === 0 ? [] : yield* commitAll(fresh)).values()
-        return drafts.map((draft) => (repeating.has(draft.base.license.id) ? stale : verdicts.next().value!))
+      /** Changes with an event id that was counted before are decided again; the others are committed without them. */
+      const commitWithoutRepeats = Effect.fnUntraced(function* (group: ReadonlyArray<PendingChanges>) {
+        const repeated = yield* Effect.orDie(Statements.licensesWithRepeatedEventIds(sql, group))
+        if (repeated.size === 0) return yield* commitEach(group)
+        const others = group.filter((pending) => !repeated.has(pending.base.license.id))
+        const verdicts = (others.length === 0 ? [] : yield* commitAll(others)).values()
+        return group.map((pending) => (repeated.has(pending.base.license.id) ? stale : verdicts.next().value!))
       })
 
-      const nextLocked = yield* makeNumbers
-      // One at a time, for their numbers must rise as well; and they hold up all groups that have the same license among them.
+      const nextLocked = yield* makeGroupIds
+      // One at a time, because their numbers must rise as well, and because they block every group that includes the
+      // same license.
       const lock = yield* Semaphore.make(1)
       const locked = (licenseId: string, decide: Effect.Effect<PendingChanges | undefined>) => {
         let verdict: Verdict = "committed"
-        const write = (group: Fence.Group) =>
+        const write = (groupId: Fence.GroupId) =>
           pipelined(
             Effect.gen(function* () {
               verdict = "committed"
               yield* sql`SELECT FROM licenses WHERE id = ${licenseId} FOR NO KEY UPDATE`
-              const draft = yield* decide
-              if (draft === undefined) return
-              const held = yield* writeFenced([draft], group)
-              verdict = held.size === 0 ? "stale" : "committed"
+              const pending = yield* decide
+              if (pending === undefined) return
+              const writtenIds = yield* writeFenced([pending], groupId)
+              verdict = writtenIds.size === 0 ? "stale" : "committed"
             })
           )
-        return retryTransaction(certain(write, nextLocked)).pipe(
+        return retryTransaction(withKnownOutcome(write, nextLocked)).pipe(
           Effect.map(() => verdict),
           Effect.catch((error) => (isOvertaken(error) ? Effect.succeed<Verdict>("stale") : Effect.die(error))),
-          measured(1),
+          measure(1),
           lock.withPermit
         )
       }
 
-      const groups = yield* makeBatcher({ lanes, batchMax: groupMax, run: commitAll })
-      const noteAll = Effect.fnUntraced(function* (sights: ReadonlyArray<ReadonlyArray<DeviceRecord>>) {
-        yield* retryTransaction(Statements.recordSeenDevices(sql, sights.flat()))
-        return sights.map(() => undefined)
+      const batcher = yield* makeBatcher({ lanes, batchMax: groupMax, run: commitAll })
+      const recordAllSeen = Effect.fnUntraced(function* (lists: ReadonlyArray<ReadonlyArray<DeviceRecord>>) {
+        yield* retryTransaction(Statements.recordSeenDevices(sql, lists.flat()))
+        return lists.map(() => undefined)
       }, Effect.orDie)
-      const { push: note } = yield* makeBatcher({ lanes: 1, batchMax: groupMax, run: noteAll })
-      const commit: SubmitToBatch<PendingChanges, Verdict> = (draft, settle) =>
-        groups.push(draft, (exit) => settle(Exit.isSuccess(exit) ? exit.value : Exit.failCause(exit.cause)))
-      return Journal.of({ commit, locked, note })
+      const { push: recordSeen } = yield* makeBatcher({ lanes: 1, batchMax: groupMax, run: recordAllSeen })
+      const commit: SubmitToBatch<PendingChanges, Verdict> = (pending, onResult) =>
+        batcher.push(pending, (exit) => onResult(Exit.isSuccess(exit) ? exit.value : Exit.failCause(exit.cause)))
+      return Journal.of({ commit, locked, recordSeen })
     })
   )
 }
 
-/** Numbers the groups of this journal, which has a name of its own among those of all nodes. */
-const makeNumbers = Effect.gen(function* () {
+/** Numbers the groups of this journal. The journal's name is unique among all nodes. */
+const makeGroupIds = Effect.gen(function* () {
   const clock = yield* Clock.Clock
   const journal = `${yield* Random.nextInt}.${yield* Random.nextInt}`
   let last = 0
-  return (): Fence.Group => ({ journal, number: ++last, at: clock.currentTimeMillisUnsafe() })
+  return (): Fence.GroupId => ({ journal, number: ++last, at: clock.currentTimeMillisUnsafe() })
 })
 
-/** Tells metrics how many licenses a commit wrote and how long that took. */
-const makeMeasured = Effect.contextWith((context: Context.Context<never>) =>
+/** Records how many licenses a commit wrote and how long it took. */
+const makeMeasure = Effect.contextWith((context: Context.Context<never>) =>
   Effect.map(
     Clock.Clock,
     (clock) =>
@@ -222,21 +238,24 @@ const makeMeasured = Effect.contextWith((context: Context.Context<never>) =>
   )
 )
 
-/** A unique row that another node wrote first, or a record that was deleted after it was found: deciding again will see it. */
+/**
+ * A unique row that another node wrote first, or a record that was deleted after it was read: the next decision will
+ * see it.
+ */
 const isOvertaken = (error: SqlError.SqlError): boolean =>
   error.reason._tag === "UniqueViolation" || isForeignKeyViolation(error)
 
 /**
- * What became of a group whose connection was lost, perhaps while it was being committed: its number stands in the journal's
- * row or does not. What the server may still have to read of it is void from then on.
+ * Whether a group was committed whose connection was lost, perhaps during the commit. The journal's row has the group's
+ * number or it has not. Statements of the group that the server has not read yet are void from then on.
  */
-const wasCommitted = (sql: SqlClient.SqlClient, group: Fence.Group, nextGroup: () => Fence.Group) =>
+const wasCommitted = (sql: SqlClient.SqlClient, groupId: Fence.GroupId, nextGroup: () => Fence.GroupId) =>
   retryTransaction(
     sql.withTransaction(
       Effect.gen(function* () {
-        const [row] = yield* Fence.lastGroup(sql, group)
-        if (row!.last_group === group.number) return true
-        yield* Fence.giveUp(sql, nextGroup())
+        const [row] = yield* Fence.lockLastGroup(sql, groupId)
+        if (row!.last_group === groupId.number) return true
+        yield* Fence.abandonGroupsBelow(sql, nextGroup())
         return false
       })
     )

@@ -1,4 +1,4 @@
-/** The statements of a group commit: one for each kind of row, over all licenses of the group. */
+/** The statements of a group commit: one for each kind of row, for all licenses of the group. */
 import { Effect } from "effect"
 import type { SqlClient, SqlError } from "effect/sql"
 import { isUsage } from "../../events/EventLog.ts"
@@ -7,42 +7,44 @@ import type { Assignment, DeviceRecord, LeaseRecord } from "../model/LicenseReco
 import { resettableListStatuses } from "./LicenseRows.ts"
 import type { PendingChanges } from "./PendingChanges.ts"
 
-type Drafts = ReadonlyArray<PendingChanges>
+type PendingGroup = ReadonlyArray<PendingChanges>
 
 /** Rows with the license that they belong to. */
 const owned = <A>(
-  drafts: Drafts,
-  rowsOf: (draft: PendingChanges) => Iterable<A>
+  group: PendingGroup,
+  rowsOf: (pending: PendingChanges) => Iterable<A>
 ): ReadonlyArray<A & { readonly license_id: string }> =>
-  drafts.flatMap((draft) => Array.from(rowsOf(draft), (row) => ({ ...row, license_id: draft.base.license.id })))
+  group.flatMap((pending) => Array.from(rowsOf(pending), (row) => ({ ...row, license_id: pending.base.license.id })))
 
 type Statement = Effect.Effect<unknown, SqlError.SqlError>
 
-/** No statement where there is nothing to write. */
+/** No statement if there are no rows to write. */
 const unlessEmpty = (rows: ReadonlyArray<unknown>, statement: () => Statement): ReadonlyArray<Statement> =>
   rows.length === 0 ? [] : [statement()]
 
-/** All rows of the drafts but answers and events, in the order in which they have to be written. */
-export const rowsOf = (sql: SqlClient.SqlClient, drafts: Drafts): ReadonlyArray<Statement> =>
+/** The statements for all rows except stored responses and events, in the order in which they must run. */
+export const rowsOf = (sql: SqlClient.SqlClient, group: PendingGroup): ReadonlyArray<Statement> =>
   [profiles, othersReset, devices, counts, assignments, removedAssignments, leases, seen].flatMap((write) =>
-    write(sql, drafts)
+    write(sql, group)
   )
 
-/** The licenses whose drafts count an event id that was counted before. */
-export const repeating = (sql: SqlClient.SqlClient, drafts: Drafts) => {
-  const rows = drafts.flatMap((draft) => draft.entries.filter(isUsage).filter(({ event_id }) => event_id !== undefined))
+/** The licenses whose changes count an event id that was counted before. */
+export const licensesWithRepeatedEventIds = (sql: SqlClient.SqlClient, group: PendingGroup) => {
+  const rows = group.flatMap((pending) =>
+    pending.entries.filter(isUsage).filter(({ event_id }) => event_id !== undefined)
+  )
   return Effect.map(
     sql<{ readonly license_id: string }>`
       SELECT DISTINCT license_id FROM usage_ledger JOIN unnest(
         ${columns.text(rows.map((row) => row.license_id))}, ${columns.text(rows.map((row) => row.event_id ?? null))}
       ) AS drafted (license_id, event_id) USING (license_id, event_id)`,
-    (found): ReadonlySet<string> => new Set(found.map((row) => row.license_id))
+    (repeated): ReadonlySet<string> => new Set(repeated.map((row) => row.license_id))
   )
 }
 
-/** The license columns that few commands change. The rows are locked and fenced already. */
-const profiles = (sql: SqlClient.SqlClient, drafts: Drafts) => {
-  const rows = drafts.filter((draft) => draft.profileChanged).map((draft) => draft.license)
+/** License columns that few commands change. The fence has already checked and locked the rows. */
+const profiles = (sql: SqlClient.SqlClient, group: PendingGroup) => {
+  const rows = group.filter((pending) => pending.profileChanged).map((pending) => pending.license)
   return unlessEmpty(
     rows,
     () => sql`
@@ -67,8 +69,8 @@ const profiles = (sql: SqlClient.SqlClient, drafts: Drafts) => {
 type Owned<A> = A & { readonly license_id: string }
 
 /** When a device was heard of never goes back: another node may have noted that since, which raises no revision. */
-const devices = (sql: SqlClient.SqlClient, drafts: Drafts) => {
-  const rows: ReadonlyArray<Owned<DeviceRecord>> = owned(drafts, (draft) => draft.changedDevices.values())
+const devices = (sql: SqlClient.SqlClient, group: PendingGroup) => {
+  const rows: ReadonlyArray<Owned<DeviceRecord>> = owned(group, (pending) => pending.changedDevices.values())
   const text = (column: keyof DeviceRecord & string) =>
     sql`unnest(${columns.text(rows.map((row) => (row[column] as string | undefined) ?? null))})`
   const instants = (column: keyof DeviceRecord & string) =>
@@ -95,62 +97,65 @@ const devices = (sql: SqlClient.SqlClient, drafts: Drafts) => {
 }
 
 /**
- * Devices beyond those that an actor holds, reset in one statement, however many there are: 100,000 took 1.8 s, and no memory
- * here. It runs ahead of `devices`: what is decided on a device that the actor holds is the later word.
+ * Resets the devices that are not cached in one statement: 100,000 took 1.8 s and no memory here. It runs before
+ * `devices`, whose decisions on cached devices take precedence.
  */
-const othersReset = (sql: SqlClient.SqlClient, drafts: Drafts) => {
-  const rows = drafts.filter((draft) => draft.othersResetAt !== undefined)
+const othersReset = (sql: SqlClient.SqlClient, group: PendingGroup) => {
+  const rows = group.filter((pending) => pending.othersResetAt !== undefined)
   return unlessEmpty(
     rows,
     () => sql`
       UPDATE devices d SET status = 'reset', holds_slot = false, updated_at = r.at
-      FROM unnest(${columns.text(rows.map((draft) => draft.license.id))},
-        ${columns.timestamptz(rows.map((draft) => draft.othersResetAt ?? null))}) AS r (license_id, at)
+      FROM unnest(${columns.text(rows.map((pending) => pending.license.id))},
+        ${columns.timestamptz(rows.map((pending) => pending.othersResetAt ?? null))}) AS r (license_id, at)
       WHERE d.license_id = r.license_id AND d.listed_as = ANY(${columns.text(resettableListStatuses)})`
   )
 }
 
-/** Devices that were only seen, with a change of their license. A later sight is never overwritten by an earlier one. */
-const seen = (sql: SqlClient.SqlClient, drafts: Drafts) => {
-  const rows = drafts.flatMap((draft) => Array.from(draft.seen.values()))
-  return unlessEmpty(rows, () => sql`${touch(sql, rows)} WHERE d.id = s.id`)
+/**
+ * Devices that were only seen, in a batch that also changed their license. A later time is never overwritten by an
+ * earlier one.
+ */
+const seen = (sql: SqlClient.SqlClient, group: PendingGroup) => {
+  const rows = group.flatMap((pending) => Array.from(pending.seen.values()))
+  return unlessEmpty(rows, () => sql`${updateSeen(sql, rows)} WHERE d.id = s.id`)
 }
 
 /**
- * Devices that were seen and nothing else. No revision rises and nothing is decided by it, so this one commit does not wait
- * for the disk: should the database server fail, the sights of its last moments may be missing.
+ * Records devices that were only seen. This raises no revision and no decision depends on it, so this commit alone does
+ * not wait for the disk: if the database server fails, the last such records may be missing.
  */
 export const recordSeenDevices = (sql: SqlClient.SqlClient, devices: ReadonlyArray<DeviceRecord>) => sql`
   WITH relaxed AS (SELECT set_config('synchronous_commit', 'off', true))
-  ${touch(sql, devices)}, relaxed WHERE d.id = s.id`
+  ${updateSeen(sql, devices)}, relaxed WHERE d.id = s.id`
 
-const touch = (sql: SqlClient.SqlClient, rows: ReadonlyArray<DeviceRecord>) => sql`
+const updateSeen = (sql: SqlClient.SqlClient, rows: ReadonlyArray<DeviceRecord>) => sql`
   UPDATE devices d SET last_seen_at = GREATEST(d.last_seen_at, s.last_seen_at),
     last_validated_at = GREATEST(d.last_validated_at, s.last_validated_at)
   FROM unnest(${columns.text(rows.map((row) => row.id))}, ${columns.timestamptz(rows.map((row) => row.last_seen_at))},
     ${columns.timestamptz(rows.map((row) => row.last_validated_at ?? null))}) AS s (id, last_seen_at, last_validated_at)`
 
-/** Assignments of which a draft has changed nothing but what was consumed; the others are written whole. */
-const isCounted = ({ base }: PendingChanges, changed: Assignment): boolean => {
-  const known = base.assignments.get(changed.feature_code)
+/** Whether only the consumption of an assignment has changed; other assignments are written whole. */
+const isOnlyCountChanged = ({ base }: PendingChanges, changed: Assignment): boolean => {
+  const committed = base.assignments.get(changed.feature_code)
   return (
-    known !== undefined &&
-    known.feature_id === changed.feature_id &&
-    known.enabled === changed.enabled &&
-    known.max_consumptions === changed.max_consumptions &&
-    known.expires_at === changed.expires_at &&
-    known.metadata === changed.metadata
+    committed !== undefined &&
+    committed.feature_id === changed.feature_id &&
+    committed.enabled === changed.enabled &&
+    committed.max_consumptions === changed.max_consumptions &&
+    committed.expires_at === changed.expires_at &&
+    committed.metadata === changed.metadata
   )
 }
 
-const changedAssignments = (drafts: Drafts, counted: boolean): ReadonlyArray<Owned<Assignment>> =>
-  owned(drafts, (draft) =>
-    Array.from(draft.changedAssignments.values()).filter((row) => isCounted(draft, row) === counted)
+const changedAssignments = (group: PendingGroup, counted: boolean): ReadonlyArray<Owned<Assignment>> =>
+  owned(group, (pending) =>
+    Array.from(pending.changedAssignments.values()).filter((row) => isOnlyCountChanged(pending, row) === counted)
   )
 
-/** What was consumed, by the place of the row as in `written`. */
-const counts = (sql: SqlClient.SqlClient, drafts: Drafts) => {
-  const rows = changedAssignments(drafts, true)
+/** The consumption counters, written by row address (ctid) as the fence does. */
+const counts = (sql: SqlClient.SqlClient, group: PendingGroup) => {
+  const rows = changedAssignments(group, true)
   return unlessEmpty(
     rows,
     () => sql`
@@ -161,14 +166,14 @@ const counts = (sql: SqlClient.SqlClient, drafts: Drafts) => {
           unnest(${columns.int8(rows.map((row) => row.total_consumptions))}) AS total_consumptions,
           unnest(${columns.timestamptz(rows.map((row) => row.updated_at))}) AS updated_at
       ) AS counted CROSS JOIN LATERAL (
-        SELECT ctid AS place FROM license_features
+        SELECT ctid AS address FROM license_features
         WHERE license_id = counted.license_id AND feature_id = counted.feature_id OFFSET 0
-      ) AS found WHERE a.ctid = found.place`
+      ) AS target WHERE a.ctid = target.address`
   )
 }
 
-const assignments = (sql: SqlClient.SqlClient, drafts: Drafts) => {
-  const rows = changedAssignments(drafts, false)
+const assignments = (sql: SqlClient.SqlClient, group: PendingGroup) => {
+  const rows = changedAssignments(group, false)
   return unlessEmpty(
     rows,
     () => sql`
@@ -188,8 +193,8 @@ const assignments = (sql: SqlClient.SqlClient, drafts: Drafts) => {
   )
 }
 
-const removedAssignments = (sql: SqlClient.SqlClient, drafts: Drafts) => {
-  const rows = owned(drafts, (draft) => Array.from(draft.removedAssignments, (feature_id) => ({ feature_id })))
+const removedAssignments = (sql: SqlClient.SqlClient, group: PendingGroup) => {
+  const rows = owned(group, (pending) => Array.from(pending.removedAssignments, (feature_id) => ({ feature_id })))
   return unlessEmpty(
     rows,
     () => sql`
@@ -200,9 +205,9 @@ const removedAssignments = (sql: SqlClient.SqlClient, drafts: Drafts) => {
   )
 }
 
-const leases = (sql: SqlClient.SqlClient, drafts: Drafts) => {
-  const all: ReadonlyArray<Owned<LeaseRecord>> = owned(drafts, (draft) => draft.changedLeases.values())
-  // A device has one live lease: those that end are written ahead of those that begin.
+const leases = (sql: SqlClient.SqlClient, group: PendingGroup) => {
+  const all: ReadonlyArray<Owned<LeaseRecord>> = owned(group, (pending) => pending.changedLeases.values())
+  // A device has at most one live lease, so leases that end are written before leases that begin.
   const rows = [...all.filter((lease) => lease.status !== "live"), ...all.filter((lease) => lease.status === "live")]
   const ends = columns.timestamptz(rows.map((row) => row.expires_at))
   return unlessEmpty(

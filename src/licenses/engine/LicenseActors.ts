@@ -1,8 +1,9 @@
 /**
- * One actor per license in use: a mailbox, the license's state in memory, and at most one round under way. A round takes all
- * that waits, decides it and commits what changed as one; answers leave only after that.
+ * One actor per license in use: a mailbox, the license's cached state, and at most one batch in progress. A batch takes
+ * all waiting commands, decides them and commits their changes together; results leave only after the commit.
  *
- * Actors cost a map entry: no fiber, no timer. One that was not used for a while is forgotten; its next command loads it again.
+ * An actor costs a map entry: no fiber, no timer. An actor that was not used for a while is evicted; its next command
+ * loads the license again.
  */
 import { Clock, Context, Effect, Exit, FiberSet, identity, Layer, Result, Schedule } from "effect"
 import type { Code } from "../../api/ErrorCode.ts"
@@ -14,13 +15,13 @@ import type { Origin, Rule } from "../rules/LicenseCommand.ts"
 import { type CachedLicense, makeCommandBatches } from "./CommandBatch.ts"
 import { type CommandResult, type PendingCommand, pendingCommand } from "./PendingCommand.ts"
 
-/** Commands that may wait for one license; more are answered with 503, never queued without bound. */
+/** Commands that may wait for one license. Further ones are answered with 503; the queue never grows without limit. */
 const mailboxMax = 1024
-/** Commands decided in one round: bounds its commit. */
-const roundMax = 256
-/** Actors in memory; the least recently used beyond are forgotten at the next tidying. */
+/** Commands decided in one batch: bounds its commit. */
+const batchMax = 256
+/** Actors in memory. The least recently used ones beyond this are evicted periodically. */
 const actorsMax = 20_000
-/** An actor unused for this long is forgotten. */
+/** An actor unused for this long is evicted. */
 const idleMillis = 300_000
 
 interface Actor extends CachedLicense {
@@ -41,18 +42,18 @@ export class LicenseActors extends Context.Service<
       command: NoInfer<Command>
     ): Asked<Reply, C>
     /**
-     * The same; `begin` starts on the reply what may run while it is being committed. `finish` makes the handler's result of
-     * that: after the commit, or just before it where the answer is kept with the change.
+     * The same, with work around the commit. `begin` starts work on the reply that can run during the commit. `finish` turns
+     * its result into the handler's result: after the commit, or just before it if the response is stored with the change.
      */
-    askWith<Command, Reply, C extends Code, Begun, A>(
+    askWith<Command, Reply, C extends Code, Started, A>(
       licenseId: string,
       rule: Rule<Command, Reply, C>,
       command: NoInfer<Command>,
-      begin: (reply: Reply) => Begun,
-      finish: (begun: Begun) => Effect.Effect<A>
+      begin: (reply: Reply) => Started,
+      finish: (started: Started) => Effect.Effect<A>
     ): Asked<A, C>
-    /** The same for whoever is no fiber: puts a letter into the license's mailbox. */
-    post(licenseId: string, letter: PendingCommand): void
+    /** The same for callers outside a fiber: puts a command into the license's mailbox. */
+    post(licenseId: string, command: PendingCommand): void
     /** Actors in memory and commands waiting, for metrics. */
     readonly load: Effect.Effect<{ readonly actors: number; readonly waiting: number }>
   }
@@ -60,128 +61,135 @@ export class LicenseActors extends Context.Service<
   static readonly layer = Layer.effect(
     LicenseActors,
     Effect.gen(function* () {
-      const rounds = yield* makeCommandBatches
+      const batches = yield* makeCommandBatches
       const fork = yield* FiberSet.makeRuntime<never>()
       const clock = yield* Clock.Clock
       const actors = new Map<string, Actor>()
 
-      const answered = (
-        letters: ReadonlyArray<PendingCommand>,
+      const deliver = (
+        commands: ReadonlyArray<PendingCommand>,
         exit: Exit.Exit<ReadonlyArray<CommandResult>>
       ): void => {
-        for (const [index, letter] of letters.entries()) {
-          letter.resume(Exit.isSuccess(exit) ? exit.value[index]! : exit)
+        for (const [index, command] of commands.entries()) {
+          command.resume(Exit.isSuccess(exit) ? exit.value[index]! : exit)
         }
       }
 
-      /** Goes on after a round. Whatever went wrong in it is the answer to all of it, and the state is dropped. */
-      const goOn = (
+      /**
+       * Finishes a batch and starts the next one. A failure is the result of every command in the batch, and clears the
+       * cached state.
+       */
+      const finishBatch = (
         actor: Actor,
-        letters: ReadonlyArray<PendingCommand>,
+        commands: ReadonlyArray<PendingCommand>,
         exit: Exit.Exit<ReadonlyArray<CommandResult>>
       ): void => {
         if (Exit.isFailure(exit)) actor.state = undefined
         if (actor.mailbox.length === 0) {
           actor.usedAt = clock.currentTimeMillisUnsafe()
           actor.running = false
-          answered(letters, exit)
+          deliver(commands, exit)
           return
         }
-        // The next round is handed in before this one's answers are worked on.
+        // Start the next batch before delivering this batch's results, so that the database is not kept waiting.
         start(actor)
         fork(
           Effect.andThen(
             Effect.yieldNow,
-            Effect.sync(() => answered(letters, exit))
+            Effect.sync(() => deliver(commands, exit))
           )
         )
       }
 
-      /** A round that has to look things up, or was decided in vain. */
-      const work = (actor: Actor, letters: ReadonlyArray<PendingCommand>, tried: number) =>
-        fork(Effect.map(Effect.exit(rounds.round(actor, letters, tried)), (exit) => goOn(actor, letters, exit)))
+      /** Runs a batch that needs look-ups or has to be decided again. */
+      const runBatch = (actor: Actor, commands: ReadonlyArray<PendingCommand>, attempts: number) =>
+        fork(
+          Effect.map(Effect.exit(batches.run(actor, commands, attempts)), (exit) => finishBatch(actor, commands, exit))
+        )
 
-      /** Begins a round of what waits. */
+      /** Starts a batch of all waiting commands. */
       const start = (actor: Actor): void => {
-        const letters = actor.mailbox.splice(0, roundMax)
-        const begun = rounds.begin(actor, letters, (outcome) => {
-          if (Exit.isFailure(outcome)) goOn(actor, letters, Exit.failCause(outcome.cause))
-          else if (outcome.value !== "stale") goOn(actor, letters, Exit.succeed(outcome.value))
+        const commands = actor.mailbox.splice(0, batchMax)
+        const started = batches.startFromMemory(actor, commands, (outcome) => {
+          if (Exit.isFailure(outcome)) finishBatch(actor, commands, Exit.failCause(outcome.cause))
+          else if (outcome.value !== "stale") finishBatch(actor, commands, Exit.succeed(outcome.value))
           else {
             actor.state = undefined
-            work(actor, letters, 1)
+            runBatch(actor, commands, 1)
           }
         })
-        if (Result.isFailure(begun)) goOn(actor, letters, Exit.die(begun.failure))
-        else if (!begun.success) work(actor, letters, 0)
+        if (Result.isFailure(started)) finishBatch(actor, commands, Exit.die(started.failure))
+        else if (!started.success) runBatch(actor, commands, 0)
       }
 
-      let called: Array<Actor> = []
-      /** One turn of the scheduler, so that all who ask in the same turn share the round. */
-      const turn = Effect.andThen(
+      let scheduled: Array<Actor> = []
+      /** Yields once to the scheduler, so that all commands posted in the same turn share the batch. */
+      const startScheduled = Effect.andThen(
         Effect.yieldNow,
         Effect.sync(() => {
-          const actors = called
-          called = []
+          const actors = scheduled
+          scheduled = []
           for (const actor of actors) start(actor)
         })
       )
 
       const actorOf = (licenseId: string): Actor => {
-        const known = actors.get(licenseId)
-        if (known !== undefined) return known
+        const existing = actors.get(licenseId)
+        if (existing !== undefined) return existing
         const actor: Actor = { licenseId, mailbox: [], state: undefined, running: false, usedAt: 0 }
         actors.set(licenseId, actor)
         return actor
       }
 
-      const post = (licenseId: string, letter: PendingCommand): void => {
+      const post = (licenseId: string, command: PendingCommand): void => {
         const actor = actorOf(licenseId)
         if (actor.mailbox.length >= mailboxMax) {
-          letter.resume(Exit.fail(refuse("NOT_READY", "Too many requests wait for this license: try again.")))
+          command.resume(Exit.fail(refuse("NOT_READY", "Too many requests wait for this license: try again.")))
           return
         }
-        actor.mailbox.push(letter)
+        actor.mailbox.push(command)
         if (actor.running) return
         actor.running = true
-        called.push(actor)
-        if (called.length === 1) fork(turn)
+        scheduled.push(actor)
+        if (scheduled.length === 1) fork(startScheduled)
       }
 
-      const tidy = Effect.sync(() => {
+      const evictIdle = Effect.sync(() => {
         const now = clock.currentTimeMillisUnsafe()
         const idle = Array.from(actors.values()).filter((actor) => !actor.running)
-        const surplus = actors.size - actorsMax
-        const oldest = surplus > 0 ? idle.toSorted((a, b) => a.usedAt - b.usedAt).slice(0, surplus) : []
+        const excess = actors.size - actorsMax
+        const oldest = excess > 0 ? idle.toSorted((a, b) => a.usedAt - b.usedAt).slice(0, excess) : []
         for (const actor of [...oldest, ...idle.filter(({ usedAt }) => now - usedAt > idleMillis)])
           actors.delete(actor.licenseId)
       })
-      yield* Effect.forkScoped(Effect.repeat(tidy, Schedule.spaced("10 seconds")))
+      yield* Effect.forkScoped(Effect.repeat(evictIdle, Schedule.spaced("10 seconds")))
 
-      const askWith: LicenseActors["Service"]["askWith"] = <Command, Reply, C extends Code, Begun, A>(
+      const askWith: LicenseActors["Service"]["askWith"] = <Command, Reply, C extends Code, Started, A>(
         licenseId: string,
         rule: Rule<Command, Reply, C>,
         command: Command,
-        begin: (reply: Reply) => Begun,
-        finish: (begun: Begun) => Effect.Effect<A>
+        begin: (reply: Reply) => Started,
+        finish: (started: Started) => Effect.Effect<A>
       ) =>
         Effect.withFiber((fiber): Asked<A, C> => {
           const { requestId, clientAddress } = fiber.getRef(RequestContext)
           const origin: Origin = { ...fiber.getRef(CurrentActor), request_id: requestId, ip_address: clientAddress }
-          const keeper = fiber.getRef(StoredResponse)
-          const letter = { rule, command, origin, begin }
-          if (keeper === undefined) {
-            const begun: Asked<Begun, C> = Effect.callback((resume) =>
-              post(licenseId, pendingCommand({ ...letter, resume }))
+          const recorder = fiber.getRef(StoredResponse)
+          const request = { rule, command, origin, begin }
+          if (recorder === undefined) {
+            const started: Asked<Started, C> = Effect.callback((resume) =>
+              post(licenseId, pendingCommand({ ...request, resume }))
             )
-            return Effect.flatMap(begun, finish)
+            return Effect.flatMap(started, finish)
           }
-          const { committed } = keeper
-          const keep = (begun: Begun) =>
-            Effect.flatMap(finish(begun), (value) => Effect.map(keeper.rowOf(value), (row) => ({ value, row }))).pipe(
-              Effect.provideContext(fiber.context)
-            )
-          return Effect.callback((resume) => post(licenseId, pendingCommand({ ...letter, resume, keep, committed })))
+          const { committed } = recorder
+          const storeResponse = (started: Started) =>
+            Effect.flatMap(finish(started), (value) =>
+              Effect.map(recorder.rowOf(value), (row) => ({ value, row }))
+            ).pipe(Effect.provideContext(fiber.context))
+          return Effect.callback((resume) =>
+            post(licenseId, pendingCommand({ ...request, resume, storeResponse, committed }))
+          )
         })
 
       return LicenseActors.of({

@@ -1,6 +1,7 @@
 /**
- * What commands may need beyond the loaded state: a device or lease among very many, an event id used before, a feature, a version.
- * A look-up always follows the load of the state it adds to: what changes in between raises a revision, and the fence sees it.
+ * Looks up what commands may need beyond the cached state: one device or lease among very many, an event id counted
+ * before, a feature, a version. A look-up always follows the load of the state that it completes: a change in between
+ * raises a revision, which the fence detects.
  */
 import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
@@ -37,71 +38,74 @@ import {
   revisionColumns
 } from "./LicenseRows.ts"
 
-interface WantedDevice {
+interface DeviceRequest {
   readonly licenseId: string
   readonly binding: BindingName
 }
 
-interface WantedUsage {
+interface UsageRequest {
   readonly licenseId: string
   readonly eventId: string
 }
 
-interface WantedLease {
+interface LeaseRequest {
   readonly licenseId: string
   readonly tokenHash: string
 }
 
-/** Devices of a license that were looked up with their leases, and the revisions of the license as of which that holds. */
+/** Devices with their leases, and the license's revisions at which they were read. */
 interface VersionedDevices {
-  readonly held: ReadonlyArray<CachedDevice>
-  readonly asOf: Revisions
+  readonly devices: ReadonlyArray<CachedDevice>
+  readonly revisions: Revisions
 }
 
-/** Devices with their live leases: those that were asked for, and when the first of the others is due. */
+/** The requested devices with their live leases, and when the first of the others is due. */
 interface DueDevices {
-  readonly found: ReadonlyArray<CachedDevice>
-  readonly next: number
+  readonly devices: ReadonlyArray<CachedDevice>
+  readonly nextDueAt: number
 }
 
 export interface Lookups {
   /** The device with this binding. */
-  device(wanted: WantedDevice): Effect.Effect<VersionedDevices | undefined>
-  counted(wanted: WantedUsage): Effect.Effect<CountedUsage | undefined>
+  device(requested: DeviceRequest): Effect.Effect<VersionedDevices | undefined>
+  countedUsage(requested: UsageRequest): Effect.Effect<CountedUsage | undefined>
   deviceById(licenseId: string, id: string): Effect.Effect<CachedDevice | undefined>
-  /** All that are active, but for their leases. */
+  /** All active devices, without their leases. */
   activeDevices(licenseId: string): Effect.Effect<ReadonlyArray<DeviceRecord>>
   /** Containers that hold a slot. */
-  activeContainers(licenseId: string): Effect.Effect<number>
-  /** The devices whose activation lapses before an instant unless it is validated, and when the next one after them does. */
-  silent(licenseId: string, policy: PolicyRecord, before: number): Effect.Effect<DueDevices>
-  /** The device that holds or held a lease, beside that lease in whatever state and the one that it holds now. */
-  leaseByToken(wanted: WantedLease): Effect.Effect<VersionedDevices | undefined>
-  /** Live leases that end before an instant, and when the next one after them does; all, where no instant is given. */
-  ending(licenseId: string, before: number | undefined): Effect.Effect<DueDevices>
-  liveLeases(licenseId: string): Effect.Effect<number>
-  /** How many devices of the license are in a state that a reset moves. */
-  resettable(licenseId: string): Effect.Effect<number>
+  activeContainerCount(licenseId: string): Effect.Effect<number>
+  /**
+   * The devices whose activation lapses before an instant unless they validate, and when the next one after them
+   * lapses.
+   */
+  silentDevices(licenseId: string, policy: PolicyRecord, before: number): Effect.Effect<DueDevices>
+  /** The device that holds or held a lease, with that lease in any state and the device's current live lease. */
+  leaseByToken(requested: LeaseRequest): Effect.Effect<VersionedDevices | undefined>
+  /** Live leases that end before an instant, and when the next one ends; all live leases if no instant is given. */
+  endingLeases(licenseId: string, before: number | undefined): Effect.Effect<DueDevices>
+  liveLeaseCount(licenseId: string): Effect.Effect<number>
+  /** The number of devices in a state that a reset changes. */
+  resettableCount(licenseId: string): Effect.Effect<number>
   feature(featureId: string): Effect.Effect<FeatureRecord | undefined>
   link(kind: LinkKind, id: string): Effect.Effect<LinkRecord | undefined>
-  /** Release instants by version: those of the given catalog revision or newer. */
+  /** Release instants by version, read at the given catalog revision or a newer one. */
   versions(productId: string, catalogRevision: number): Effect.Effect<ReadonlyMap<string, number>>
 }
 
 export class LicenseLookups extends Context.Service<
   LicenseLookups,
   Lookups & {
-    /** The same within the running transaction, which has locked the license: they wait for no other connection. */
-    readonly within: Lookups
+    /** The same look-ups within the running transaction, which has locked the license. They use its connection. */
+    readonly inTransaction: Lookups
   }
 >()("licensing/licenses/engine/LicenseLookups") {
   static readonly layer = Layer.effect(
     LicenseLookups,
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const { ask: device } = yield* makeBatcher({ lanes: 2, batchMax: 256, run: devicesOf(sql) })
-      const { ask: leaseByToken } = yield* makeBatcher({ lanes: 2, batchMax: 256, run: leasesOf(sql) })
-      const { ask: counted } = yield* makeBatcher({ lanes: 2, batchMax: 256, run: countedOf(sql) })
+      const { ask: device } = yield* makeBatcher({ lanes: 2, batchMax: 256, run: readDevices(sql) })
+      const { ask: leaseByToken } = yield* makeBatcher({ lanes: 2, batchMax: 256, run: readLeases(sql) })
+      const { ask: countedUsage } = yield* makeBatcher({ lanes: 2, batchMax: 256, run: readCountedUsage(sql) })
 
       const deviceById = Effect.fnUntraced(function* (licenseId: string, id: string) {
         const [row] = yield* sql<CachedDeviceRow>`
@@ -117,32 +121,32 @@ export class LicenseLookups extends Context.Service<
         return rows.map(deviceOf)
       }, Effect.orDie)
 
-      const activeContainers = Effect.fnUntraced(function* (licenseId: string) {
+      const activeContainerCount = Effect.fnUntraced(function* (licenseId: string) {
         const [row] = yield* sql<{ readonly count: number }>`
           SELECT count(*) AS count FROM devices d
           WHERE d.license_id = ${licenseId} AND ${sql.literal(holdsSlot)} AND d.binding_kind = 'container'`
         return row!.count
       }, Effect.orDie)
 
-      const silent = Effect.fnUntraced(function* (licenseId: string, policy: PolicyRecord, before: number) {
+      const silentDevices = Effect.fnUntraced(function* (licenseId: string, policy: PolicyRecord, before: number) {
         const heardBefore = instant(before - silenceMillisMax(policy))
         const [row] = yield* sql<{ readonly found: number; readonly next: number | null }>`
           SELECT count(*) FILTER (WHERE heard_at < ${heardBefore}) AS found, min(heard_at) FILTER (WHERE heard_at >= ${heardBefore}) AS next
-          FROM (${heard(sql, licenseId, "")}) AS heard`
+          FROM (${lastHeardOfDevices(sql, licenseId, "")}) AS heard`
         const { found, next } = row!
         const rows =
           found === 0
             ? []
             : yield* sql<CachedDeviceRow>`
-                SELECT ${sql.literal(cachedDeviceColumns)} FROM (${heard(sql, licenseId, "d.*, ")}) AS d ${sql.literal(joinDeviceLease)}
+                SELECT ${sql.literal(cachedDeviceColumns)} FROM (${lastHeardOfDevices(sql, licenseId, "d.*, ")}) AS d ${sql.literal(joinDeviceLease)}
                 WHERE d.heard_at < ${heardBefore}`
         return {
-          found: rows.map(cachedDeviceOf),
-          next: next === null ? Number.POSITIVE_INFINITY : next + silenceMillisMax(policy)
+          devices: rows.map(cachedDeviceOf),
+          nextDueAt: next === null ? Number.POSITIVE_INFINITY : next + silenceMillisMax(policy)
         }
       }, Effect.orDie)
 
-      const ending = Effect.fnUntraced(function* (licenseId: string, before: number | undefined) {
+      const endingLeases = Effect.fnUntraced(function* (licenseId: string, before: number | undefined) {
         const live = sql`FROM leases e WHERE e.license_id = ${licenseId} AND e.status = 'live'`
         const end = before === undefined ? undefined : instant(before)
         const due = sql.literal(endsAfter)
@@ -158,10 +162,10 @@ export class LicenseLookups extends Context.Service<
               }>`
                 SELECT least((SELECT min(e.expires_at) ${live} AND ${due} < ${end} AND e.expires_at >= ${end}),
                   (SELECT min(${due}) ${live} AND ${due} >= ${end})) AS next`
-        return { found: rows.map(cachedDeviceOf), next: later?.next ?? Number.POSITIVE_INFINITY }
+        return { devices: rows.map(cachedDeviceOf), nextDueAt: later?.next ?? Number.POSITIVE_INFINITY }
       }, Effect.orDie)
 
-      const liveLeases = Effect.fnUntraced(function* (licenseId: string) {
+      const liveLeaseCount = Effect.fnUntraced(function* (licenseId: string) {
         const [row] = yield* sql<{ readonly count: number }>`
           SELECT count(*) AS count FROM leases WHERE license_id = ${licenseId} AND status = 'live'`
         return row!.count
@@ -172,7 +176,7 @@ export class LicenseLookups extends Context.Service<
         return row
       }, Effect.orDie)
 
-      const resettable = Effect.fnUntraced(function* (licenseId: string) {
+      const resettableCount = Effect.fnUntraced(function* (licenseId: string) {
         const [row] = yield* sql<{ readonly count: number }>`
           SELECT count(*) AS count FROM devices
           WHERE license_id = ${licenseId} AND listed_as = ANY(${columns.text(resettableListStatuses)})`
@@ -197,37 +201,37 @@ export class LicenseLookups extends Context.Service<
 
       const lookups: Lookups = {
         device,
-        counted,
+        countedUsage,
         deviceById,
         activeDevices,
-        activeContainers,
-        silent,
+        activeContainerCount,
+        silentDevices,
         leaseByToken,
-        ending,
-        liveLeases,
-        resettable,
+        endingLeases,
+        liveLeaseCount,
+        resettableCount,
         feature,
         link,
         versions
       }
-      const within: Lookups = {
+      const inTransaction: Lookups = {
         ...lookups,
-        device: alone(devicesOf(sql)),
-        counted: alone(countedOf(sql)),
-        leaseByToken: alone(leasesOf(sql))
+        device: unbatched(readDevices(sql)),
+        countedUsage: unbatched(readCountedUsage(sql)),
+        leaseByToken: unbatched(readLeases(sql))
       }
-      return LicenseLookups.of({ ...lookups, within })
+      return LicenseLookups.of({ ...lookups, inTransaction })
     })
   )
 }
 
-const alone =
-  <Wanted, Found>(run: (wanted: ReadonlyArray<Wanted>) => Effect.Effect<ReadonlyArray<Found>>) =>
-  (wanted: Wanted): Effect.Effect<Found> =>
-    Effect.map(run([wanted]), ([found]) => found!)
+const unbatched =
+  <Request, Result>(run: (requested: ReadonlyArray<Request>) => Effect.Effect<ReadonlyArray<Result>>) =>
+  (requested: Request): Effect.Effect<Result> =>
+    Effect.map(run([requested]), ([result]) => result!)
 
-/** When the activated devices of a license were heard of last. */
-const heard = (sql: SqlClient.SqlClient, licenseId: string, columns: string) => sql`
+/** When each activated device of a license was last heard of. */
+const lastHeardOfDevices = (sql: SqlClient.SqlClient, licenseId: string, columns: string) => sql`
   SELECT ${sql.literal(columns)} ${sql.literal(lastHeardAt)} AS heard_at FROM devices d
   WHERE d.license_id = ${licenseId} AND ${sql.literal(holdsSlot)}`
 
@@ -237,58 +241,58 @@ const linkColumns: { readonly [K in LinkKind]: string } = {
   subscription: "id, product_id, NULL AS subscription_id FROM subscriptions"
 }
 
-const devicesOf = (sql: SqlClient.SqlClient) =>
-  Effect.fnUntraced(function* (wanted: ReadonlyArray<WantedDevice>) {
+const readDevices = (sql: SqlClient.SqlClient) =>
+  Effect.fnUntraced(function* (requested: ReadonlyArray<DeviceRequest>) {
     const rows = yield* sql<VersionedDeviceRow>`
-      SELECT wanted.ordinal, ${sql.literal(revisionColumns)}, ${sql.literal(cachedDeviceColumns)}
-      FROM unnest(${columns.text(wanted.map(({ licenseId }) => licenseId))}, ${columns.text(wanted.map(({ binding }) => binding.kind))},
-        ${columns.text(wanted.map(({ binding }) => binding.key))}) WITH ORDINALITY AS wanted (license_id, kind, key, ordinal)
-      JOIN devices d ON d.license_id = wanted.license_id AND d.binding_kind = wanted.kind AND d.binding_key = wanted.key
-      JOIN licenses l ON l.id = wanted.license_id ${sql.literal(licenseDependencies)} ${sql.literal(joinDeviceLease)}`
-    return versionedDevices(wanted, rows)
+      SELECT requested.ordinal, ${sql.literal(revisionColumns)}, ${sql.literal(cachedDeviceColumns)}
+      FROM unnest(${columns.text(requested.map(({ licenseId }) => licenseId))}, ${columns.text(requested.map(({ binding }) => binding.kind))},
+        ${columns.text(requested.map(({ binding }) => binding.key))}) WITH ORDINALITY AS requested (license_id, kind, key, ordinal)
+      JOIN devices d ON d.license_id = requested.license_id AND d.binding_kind = requested.kind AND d.binding_key = requested.key
+      JOIN licenses l ON l.id = requested.license_id ${sql.literal(licenseDependencies)} ${sql.literal(joinDeviceLease)}`
+    return versionedDevicesByRequest(requested, rows)
   }, Effect.orDie)
 
-const leasesOf = (sql: SqlClient.SqlClient) =>
-  Effect.fnUntraced(function* (wanted: ReadonlyArray<WantedLease>) {
+const readLeases = (sql: SqlClient.SqlClient) =>
+  Effect.fnUntraced(function* (requested: ReadonlyArray<LeaseRequest>) {
     const rows = yield* sql<VersionedDeviceRow>`
-      SELECT wanted.ordinal, ${sql.literal(revisionColumns)}, ${sql.literal(cachedDeviceColumns)}
-      FROM unnest(${columns.text(wanted.map(({ licenseId }) => licenseId))},
-        ${columns.bytea(wanted.map(({ tokenHash }) => Buffer.from(tokenHash, "hex")))}) WITH ORDINALITY AS wanted (license_id, token_hash, ordinal)
-      JOIN leases named ON named.token_hash = wanted.token_hash AND named.license_id = wanted.license_id
+      SELECT requested.ordinal, ${sql.literal(revisionColumns)}, ${sql.literal(cachedDeviceColumns)}
+      FROM unnest(${columns.text(requested.map(({ licenseId }) => licenseId))},
+        ${columns.bytea(requested.map(({ tokenHash }) => Buffer.from(tokenHash, "hex")))}) WITH ORDINALITY AS requested (license_id, token_hash, ordinal)
+      JOIN leases named ON named.token_hash = requested.token_hash AND named.license_id = requested.license_id
       JOIN devices d ON d.id = named.device_id
-      JOIN licenses l ON l.id = wanted.license_id ${sql.literal(licenseDependencies)}
+      JOIN licenses l ON l.id = requested.license_id ${sql.literal(licenseDependencies)}
       CROSS JOIN LATERAL (
         SELECT named.* UNION ALL
         SELECT * FROM leases WHERE device_id = d.id AND status = 'live' AND id <> named.id
       ) AS e`
-    return versionedDevices(wanted, rows)
+    return versionedDevicesByRequest(requested, rows)
   }, Effect.orDie)
 
 type VersionedDeviceRow = CachedDeviceRow & Revisions & { readonly ordinal: number }
 
-/** What was found of each that was wanted; nothing is told of the license of one that was not found. */
-const versionedDevices = (
-  wanted: ReadonlyArray<unknown>,
+/** The devices of each request, in the order of the requests. No revisions are read for a device that was not found. */
+const versionedDevicesByRequest = (
+  requested: ReadonlyArray<unknown>,
   rows: ReadonlyArray<VersionedDeviceRow>
 ): ReadonlyArray<VersionedDevices | undefined> => {
-  const found = Map.groupBy(rows, ({ ordinal }) => ordinal)
-  return wanted.map((_, index) => {
-    const own = found.get(index + 1)
-    if (own === undefined) return undefined
-    const { license, policy, catalog } = own[0]!
-    return { held: own.map(cachedDeviceOf), asOf: { license, policy, catalog } }
+  const rowsByOrdinal = Map.groupBy(rows, ({ ordinal }) => ordinal)
+  return requested.map((_, index) => {
+    const deviceRows = rowsByOrdinal.get(index + 1)
+    if (deviceRows === undefined) return undefined
+    const { license, policy, catalog } = deviceRows[0]!
+    return { devices: deviceRows.map(cachedDeviceOf), revisions: { license, policy, catalog } }
   })
 }
 
-/** An event id stays used when its feature is deleted: then no code is the one that it was used with. */
-const countedOf = (sql: SqlClient.SqlClient) =>
-  Effect.fnUntraced(function* (wanted: ReadonlyArray<WantedUsage>) {
+/** An event id stays used when its feature is deleted: the empty code then matches no request. */
+const readCountedUsage = (sql: SqlClient.SqlClient) =>
+  Effect.fnUntraced(function* (requested: ReadonlyArray<UsageRequest>) {
     const rows = yield* sql<CountedUsage & { readonly ordinal: number }>`
-      SELECT wanted.ordinal, coalesce(f.code, '') AS feature_code, u.amount
-      FROM unnest(${columns.text(wanted.map(({ licenseId }) => licenseId))}, ${columns.text(wanted.map(({ eventId }) => eventId))})
-        WITH ORDINALITY AS wanted (license_id, event_id, ordinal)
-      JOIN usage_ledger u ON u.license_id = wanted.license_id AND u.event_id = wanted.event_id
+      SELECT requested.ordinal, coalesce(f.code, '') AS feature_code, u.amount
+      FROM unnest(${columns.text(requested.map(({ licenseId }) => licenseId))}, ${columns.text(requested.map(({ eventId }) => eventId))})
+        WITH ORDINALITY AS requested (license_id, event_id, ordinal)
+      JOIN usage_ledger u ON u.license_id = requested.license_id AND u.event_id = requested.event_id
       LEFT JOIN features f ON f.id = u.feature_id`
-    const found = new Map(rows.map(({ ordinal, ...row }) => [ordinal, row]))
-    return wanted.map((_, index) => found.get(index + 1))
+    const rowsByOrdinal = new Map(rows.map(({ ordinal, ...row }) => [ordinal, row]))
+    return requested.map((_, index) => rowsByOrdinal.get(index + 1))
   }, Effect.orDie)

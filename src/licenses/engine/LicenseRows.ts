@@ -1,4 +1,4 @@
-/** The columns of a license and what hangs on it, and how rows become the records that rules read. */
+/** The columns of a license and of its related tables, and the conversion of rows into the records that rules read. */
 
 import { present } from "../../postgres/Sql.ts"
 import type { DeviceStatus } from "../model/Device.ts"
@@ -7,7 +7,7 @@ import { resettableStatuses } from "../rules/DeviceTransitions.ts"
 import { silenceMillisMax } from "../rules/Lifecycle.ts"
 import { type CachedDevice, CommittedState } from "./CommittedState.ts"
 
-/** A row as SQL gives it: columns without a value are null. */
+/** A row as SQL returns it: columns without a value are null. */
 export type Nullable<A> = {
   readonly [K in keyof A]-?: Exclude<A[K], undefined> | (undefined extends A[K] ? null : never)
 }
@@ -16,10 +16,13 @@ export interface LicenseOwned {
   readonly license_id: string
 }
 
-/** Devices that are loaded with a license, all with their leases or, where it has more, none: they are looked up when they appear. */
+/**
+ * The maximum of devices loaded with a license, with their leases. Of a license with more, none are loaded; they are
+ * looked up when needed.
+ */
 const devicesLoaded = 64
 
-/** Whether the license `l` has more devices than are loaded. */
+/** Whether the license `l` has more devices than that. */
 export const hasManyDevices = `EXISTS (SELECT FROM devices WHERE license_id = l.id OFFSET ${devicesLoaded})`
 
 export const licenseColumns = `l.id, l.product_id, l.policy_id, l.customer_id, l.order_id, l.subscription_id,
@@ -27,7 +30,7 @@ export const licenseColumns = `l.id, l.product_id, l.policy_id, l.customer_id, l
   l.starts_at, l.expires_at, l.maintenance_expires_at, l.active_device_count, l.times_activated, l.times_transferred,
   l.total_consumptions, l.entitlement_counter, l.metadata, l.revision, l.created_at, l.updated_at`
 
-/** As one JSON-free row beside the license's: the names are prefixed, for both tables have an id and a revision. */
+/** Columns of the same row as the license's. Some names have a prefix because both tables have an id and a revision. */
 export const policyColumns = `p.license_type, p.max_activations, p.max_floating_users, p.max_container_instances,
   p.floating_timeout_minutes, p.grace_period_days, p.validation_interval_minutes, p.require_heartbeat,
   p.allow_offline_activation, p.offline_grace_days, p.allow_vm, p.allow_container, p.max_transfers,
@@ -37,17 +40,20 @@ export const deviceColumns = `d.license_id, d.id, d.binding_kind, d.binding_key,
   d.container_id, d.cluster_id, d.namespace, d.pod_name, d.is_vm, d.is_container, d.status, d.holds_slot, d.activated_at,
   d.first_seen_at, d.last_seen_at, d.last_validated_at, d.metadata, d.created_at, d.updated_at`
 
-/** What a device is listed as, by its status: which of the two it is that seats move devices between, no index tells. */
+/**
+ * The column `listed_as` by status. Seats move devices between active and deactivated, so no index tells these two
+ * apart.
+ */
 export const listStatusOf = (status: DeviceStatus): string =>
   status === "active" || status === "deactivated" ? "either" : status
 
-/** Whether a device `d` holds a slot, worded as the index is that leads to those of a license. */
+/** Whether a device `d` holds a slot, in the form of the index that finds the slot holders of a license. */
 export const holdsSlot = "d.listed_as = 'either' AND d.holds_slot"
 
-/** What devices that a reset moves are listed as. */
+/** The values of `listed_as` of devices that a reset changes. */
 export const resettableListStatuses: ReadonlyArray<string> = Array.from(new Set(resettableStatuses.map(listStatusOf)))
 
-/** When a device `d` was heard of last, as far as heartbeats go. */
+/** When a device `d` was last heard of: its last validation or its activation. */
 export const lastHeardAt = `coalesce(greatest(d.last_validated_at, d.activated_at), 'epoch')`
 
 export const leaseColumns = `e.license_id, e.id, e.device_id, encode(e.token_hash, 'hex') AS token_hash, e.status,
@@ -65,11 +71,11 @@ export type LoadedLicense = Nullable<LicenseRecord> &
     readonly policy_revision: number
     readonly policy_entitlement_counter: number
     readonly catalog_revision: number
-    readonly is_crowded: boolean
-    /** When the first of all live leases ends. */
+    readonly has_many_devices: boolean
+    /** When the first live lease ends. */
     readonly lapsing_from: number | null
     /** No device that holds a slot was heard of before this instant. */
-    readonly heard_from: number
+    readonly earliest_heard_at: number
   }
 
 export const licenseOf = (row: Nullable<LicenseRecord>): LicenseRecord =>
@@ -120,7 +126,10 @@ export const policyOf = (row: LoadedLicense): PolicyRecord =>
     entitlement_counter: row.policy_entitlement_counter
   })
 
-/** Looked up with nearly each request of a large license: member by member, for to leave some out of many makes a slow object. */
+/**
+ * Runs for nearly each request of a large license. Copies field by field, because leaving some fields out by a rest
+ * pattern makes a slow object.
+ */
 export const deviceOf = (row: Nullable<DeviceRecord>): DeviceRecord =>
   present<DeviceRecord>({
     id: row.id,
@@ -159,25 +168,25 @@ const leaseOf = (row: Nullable<LeaseRecord>): LeaseRecord =>
     ended_at: row.ended_at
   })
 
-/** A device `d` beside a lease `e` of it, or none. */
+/** A device `d` and its lease `e`, if it has one. */
 export const cachedDeviceColumns = `${deviceColumns}, e.id AS lease_id, encode(e.token_hash, 'hex') AS lease_token_hash,
   e.status AS lease_status, e.checked_out_at AS lease_checked_out_at, e.heartbeat_at AS lease_heartbeat_at,
   e.expires_at AS lease_expires_at, e.ended_at AS lease_ended_at`
 
-/** No device of a license `l` that holds a slot was heard of before this instant: what the heartbeat sweep has noted. */
+/** No device of a license `l` that holds a slot was heard of before this instant. The heartbeat sweep maintains it. */
 export const earliestHeardAt = "coalesce(l.heartbeat_from, l.created_at)"
 
-/** No live lease `e` ends before this instant: what indexes hold in place of the end, which each heartbeat moves. */
+/** No live lease `e` ends before this instant. Indexes use it in place of the end, which each heartbeat changes. */
 export const endsAfter = "coalesce(e.sweep_at, e.checked_out_at)"
 
-/** The live lease `e` that a device `d` has, if it has one. */
+/** The live lease `e` of a device `d`, if it has one. */
 export const joinDeviceLease = "LEFT JOIN leases e ON e.device_id = d.id AND e.status = 'live'"
 
-type HeldLease = {
+type JoinedLease = {
   readonly [K in keyof Required<Omit<LeaseRecord, "device_id">> as `lease_${K}`]: LeaseRecord[K] | null
 }
 
-export type CachedDeviceRow = Nullable<DeviceRecord> & LicenseOwned & HeldLease
+export type CachedDeviceRow = Nullable<DeviceRecord> & LicenseOwned & JoinedLease
 
 export const cachedDeviceOf = (row: CachedDeviceRow): CachedDevice => ({
   device: deviceOf(row),
@@ -210,10 +219,9 @@ const assignmentOf = (row: Nullable<Assignment>): Assignment =>
     updated_at: row.updated_at
   })
 
-/** How far the clock of a node may be behind the one that wrote down since when no device was silent. */
-const clocksApartMillis = 30_000
+/** How far a node's clock may be behind the clock of the node that wrote the earliest heartbeat. */
+const clockSkewMillisMax = 30_000
 
-/** The state of a license from its rows. */
 export const committedStateOf = (
   row: LoadedLicense,
   assignments: ReadonlyArray<Nullable<Assignment> & LicenseOwned>,
@@ -221,16 +229,18 @@ export const committedStateOf = (
   leases: ReadonlyArray<Nullable<LeaseRecord> & LicenseOwned>
 ): CommittedState => {
   const policy = policyOf(row)
-  const lapses = row.is_crowded && policy.require_heartbeat
+  const mayLapse = row.has_many_devices && policy.require_heartbeat
   return new CommittedState({
     license: licenseOf(row),
     policy,
     catalogRevision: row.catalog_revision,
     assignments: assignments.map(assignmentOf),
     devices: devices.map(deviceOf),
-    devicesComplete: !row.is_crowded,
+    devicesComplete: !row.has_many_devices,
     leases: leases.map(leaseOf),
-    lapsingFrom: (row.is_crowded ? row.lapsing_from : null) ?? Number.POSITIVE_INFINITY,
-    silentFrom: lapses ? row.heard_from - clocksApartMillis + silenceMillisMax(policy) : Number.POSITIVE_INFINITY
+    lapsingFrom: (row.has_many_devices ? row.lapsing_from : null) ?? Number.POSITIVE_INFINITY,
+    silentFrom: mayLapse
+      ? row.earliest_heard_at - clockSkewMillisMax + silenceMillisMax(policy)
+      : Number.POSITIVE_INFINITY
   })
 }

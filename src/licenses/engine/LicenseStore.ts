@@ -1,7 +1,8 @@
 /**
- * What license actors read of their license, gathered over all actors of the node into one statement. `revisions` is the
- * cheap question that keeps memory honest: an answer that changes nothing is given only after the revisions it was decided
- * on were found unchanged in the database since it was asked for, so it holds on any number of nodes and after any change made past the actors.
+ * Loads licenses for their actors, batching the reads of all actors of the node into one statement. `revisions` is the
+ * cheap check that keeps cached state correct: a result that changes nothing leaves only after the database has
+ * confirmed, since the command arrived, the revisions that it was decided on. So it is correct with any number of
+ * nodes, and after any change made without the actors.
  */
 import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
@@ -32,13 +33,13 @@ const batchMax = 256
 export class LicenseStore extends Context.Service<
   LicenseStore,
   {
-    /** The whole state, or undefined where there is no such license. */
+    /** The whole state; undefined if there is no such license. */
     load(licenseId: string): Effect.Effect<CommittedState | undefined>
     /** The same within the running transaction, which has locked the license. */
-    loadWithin(licenseId: string): Effect.Effect<CommittedState | undefined>
+    loadInTransaction(licenseId: string): Effect.Effect<CommittedState | undefined>
     readonly revisions: SubmitToBatch<string, Revisions | undefined>
-    revisionsWithin(licenseId: string): Effect.Effect<Revisions | undefined>
-    /** The license that a key (SHA-256 as hex) belongs to. */
+    revisionsInTransaction(licenseId: string): Effect.Effect<Revisions | undefined>
+    /** The license that has the key with this hash (SHA-256 as hex). */
     licenseIdOf(keyHash: string): Effect.Effect<string | undefined>
   }
 >()("licensing/licenses/engine/LicenseStore") {
@@ -51,47 +52,55 @@ export class LicenseStore extends Context.Service<
       const load = yield* makeBatcher({
         lanes,
         batchMax,
-        run: (ids: ReadonlyArray<string>) => Effect.orDie(ofOneMoment(pipelined(loadAll(sql, ids))))
+        run: (ids: ReadonlyArray<string>) => Effect.orDie(inOneSnapshot(pipelined(loadAll(sql, ids))))
       })
-      const loadWithin = (licenseId: string) => Effect.map(Effect.orDie(loadAll(sql, [licenseId])), ([state]) => state)
-      const revisionsWithin = (licenseId: string) => Effect.map(revisionsOf(sql)([licenseId]), ([found]) => found)
+      const loadInTransaction = (licenseId: string) =>
+        Effect.map(Effect.orDie(loadAll(sql, [licenseId])), ([state]) => state)
+      const revisionsInTransaction = (licenseId: string) =>
+        Effect.map(revisionsOf(sql)([licenseId]), ([revisions]) => revisions)
       const { push: revisions } = yield* makeBatcher({ lanes, batchMax, run: revisionsOf(sql) })
-      const licenseIdOf = yield* makeBatcher({ lanes, batchMax, run: idsOf(sql) })
-      return LicenseStore.of({ load: load.ask, loadWithin, revisions, revisionsWithin, licenseIdOf: licenseIdOf.ask })
+      const licenseIdOf = yield* makeBatcher({ lanes, batchMax, run: licenseIdsOf(sql) })
+      return LicenseStore.of({
+        load: load.ask,
+        loadInTransaction,
+        revisions,
+        revisionsInTransaction,
+        licenseIdOf: licenseIdOf.ask
+      })
     })
   )
 }
 
-/** All of it is of one moment, so whoever has just loaded a license need not ask whether what was loaded holds. */
-const ofOneMoment = Effect.provideService(SqlClient.BeginTransaction, "BEGIN ISOLATION LEVEL REPEATABLE READ")
+/** Reads everything in one snapshot, so that a newly loaded state needs no check of its revisions. */
+const inOneSnapshot = Effect.provideService(SqlClient.BeginTransaction, "BEGIN ISOLATION LEVEL REPEATABLE READ")
 
 const loadAll = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, ids: ReadonlyArray<string>) {
-  const wanted = columns.text(ids)
+  const idList = columns.text(ids)
   const [licenses, assignments, devices, leases] = yield* Effect.all(
     [
       sql<LoadedLicense>`
             SELECT ${sql.literal(licenseColumns)}, ${sql.literal(policyColumns)}, products.catalog_revision,
-              ${sql.literal(hasManyDevices)} AS is_crowded, ${sql.literal(earliestHeardAt)} AS heard_from,
+              ${sql.literal(hasManyDevices)} AS has_many_devices, ${sql.literal(earliestHeardAt)} AS earliest_heard_at,
               (SELECT min(${sql.literal(endsAfter)}) FROM leases e WHERE e.license_id = l.id AND e.status = 'live') AS lapsing_from
-            FROM licenses l ${sql.literal(licenseDependencies)} WHERE l.id = ANY(${wanted})`,
+            FROM licenses l ${sql.literal(licenseDependencies)} WHERE l.id = ANY(${idList})`,
       sql<Nullable<Assignment> & LicenseOwned>`
             SELECT a.license_id, a.feature_id, f.code AS feature_code, f.name AS feature_name, a.enabled, a.max_consumptions,
               a.total_consumptions, a.expires_at, a.metadata, a.created_at, a.updated_at
-            FROM license_features a JOIN features f ON f.id = a.feature_id WHERE a.license_id = ANY(${wanted})`,
+            FROM license_features a JOIN features f ON f.id = a.feature_id WHERE a.license_id = ANY(${idList})`,
       sql<Nullable<DeviceRecord> & LicenseOwned>`
-            SELECT ${sql.literal(deviceColumns)} FROM unnest(${wanted}) AS l (id) JOIN devices d ON d.license_id = l.id
+            SELECT ${sql.literal(deviceColumns)} FROM unnest(${idList}) AS l (id) JOIN devices d ON d.license_id = l.id
             WHERE NOT ${sql.literal(hasManyDevices)}`,
       sql<Nullable<LeaseRecord> & LicenseOwned>`
-            SELECT ${sql.literal(leaseColumns)} FROM unnest(${wanted}) AS l (id) JOIN leases e ON e.license_id = l.id
+            SELECT ${sql.literal(leaseColumns)} FROM unnest(${idList}) AS l (id) JOIN leases e ON e.license_id = l.id
             WHERE e.status = 'live' AND NOT ${sql.literal(hasManyDevices)}`
     ],
     { concurrency: "unbounded" }
   )
   const byLicense = <Row extends LicenseOwned>(rows: ReadonlyArray<Row>) => Map.groupBy(rows, (row) => row.license_id)
   const [assignmentsOf, devicesOf, leasesOf] = [byLicense(assignments), byLicense(devices), byLicense(leases)]
-  const found = new Map(licenses.map((row) => [row.id, row]))
+  const rowsById = new Map(licenses.map((row) => [row.id, row]))
   return ids.map((id) => {
-    const row = found.get(id)
+    const row = rowsById.get(id)
     if (row === undefined) return undefined
     return committedStateOf(row, assignmentsOf.get(id) ?? [], devicesOf.get(id) ?? [], leasesOf.get(id) ?? [])
   })
@@ -102,15 +111,15 @@ const revisionsOf = (sql: SqlClient.SqlClient) =>
     const rows = yield* sql<Revisions & { readonly id: string }>`
       SELECT l.id, ${sql.literal(revisionColumns)} FROM licenses l ${sql.literal(licenseDependencies)}
       WHERE l.id = ANY(${columns.text(ids)})`
-    const found = new Map(rows.map((row) => [row.id, row]))
-    return ids.map((id) => found.get(id))
+    const rowsById = new Map(rows.map((row) => [row.id, row]))
+    return ids.map((id) => rowsById.get(id))
   }, Effect.orDie)
 
-const idsOf = (sql: SqlClient.SqlClient) =>
+const licenseIdsOf = (sql: SqlClient.SqlClient) =>
   Effect.fnUntraced(function* (hashes: ReadonlyArray<string>) {
     const rows = yield* sql<{ readonly hash: string; readonly id: string }>`
       SELECT encode(key_hash, 'hex') AS hash, id FROM licenses
       WHERE key_hash = ANY(${columns.bytea(hashes.map((hash) => Buffer.from(hash, "hex")))})`
-    const found = new Map(rows.map((row) => [row.hash, row.id]))
-    return hashes.map((hash) => found.get(hash))
+    const idsByHash = new Map(rows.map((row) => [row.hash, row.id]))
+    return hashes.map((hash) => idsByHash.get(hash))
   }, Effect.orDie)

@@ -1,22 +1,22 @@
 /**
- * The live leases of a license: as committed (`LiveLeases`), and with what a draft has changed on top (`LeaseChanges`). A license
- * may have thousands, so nothing here looks at all of them or copies them, but for what ends them all; and of very many
- * only those are here that were spoken of. A device that is known has its lease here, so a device without one has none.
+ * The live leases of a license: as committed (`LiveLeases`), and with pending changes on top (`LeaseChanges`). A
+ * license may have thousands, so only operations that end all leases scan or copy them; of very many, only those that
+ * commands named are cached. A cached device has its live lease cached, so a cached device without one has none.
  */
 
 import type { LeaseRecord } from "../model/LicenseRecords.ts"
 import { DueIndex } from "./DueIndex.ts"
 
 export class LiveLeases {
-  /** How many are live, those that are not here among them; undefined until somebody has counted. */
+  /** How many leases are live, including those that are not cached; undefined until counted. */
   count: number | undefined
   private readonly tokens = new Map<string, LeaseRecord>()
   private readonly devices = new Map<string, LeaseRecord>()
   private readonly due = new DueIndex<LeaseRecord>(({ expires_at }) => expires_at)
 
-  /** `complete`: whether these are all that are live. */
+  /** `complete`: whether these are all live leases. */
   constructor(leases: Iterable<LeaseRecord>, complete: boolean) {
-    for (const lease of leases) this.know(lease)
+    for (const lease of leases) this.add(lease)
     this.count = complete ? this.tokens.size : undefined
   }
 
@@ -32,26 +32,26 @@ export class LiveLeases {
     return this.devices.get(deviceId)
   }
 
-  /** All that are live. */
+  /** All live leases. */
   values(): Iterable<LeaseRecord> {
-    return this.isComplete ? this.tokens.values() : unknown()
+    return this.isComplete ? this.tokens.values() : failUndeclared()
   }
 
   lapsed(now: number): ReadonlyArray<LeaseRecord> {
     return this.due.at(now, this.tokens)
   }
 
-  /** Takes in a live lease that was live before, too. */
-  know(lease: LeaseRecord): void {
+  /** Caches a live lease that already counts as live. */
+  add(lease: LeaseRecord): void {
     this.tokens.set(lease.token_hash, lease)
     this.devices.set(lease.device_id, lease)
     this.due.put(lease.token_hash, lease)
   }
 
-  /** Takes over the state of a lease that has changed: one that is not live any more is forgotten. */
+  /** Applies a changed lease. A lease that is no longer live is removed. */
   put(lease: LeaseRecord): void {
     const before = this.tokens.size
-    if (lease.status === "live") this.know(lease)
+    if (lease.status === "live") this.add(lease)
     else this.drop(lease)
     if (this.count !== undefined) this.count += this.tokens.size - before
   }
@@ -59,21 +59,21 @@ export class LiveLeases {
   private drop({ token_hash, device_id }: LeaseRecord): void {
     this.tokens.delete(token_hash)
     this.due.drop(token_hash)
-    // A lease that superseded this one may stand there already.
+    // The device may already have the lease that superseded this one.
     if (this.devices.get(device_id)?.token_hash === token_hash) this.devices.delete(device_id)
   }
 }
 
-/** A rule that asks for what its needs do not name would count seats wrongly, or leave leases live: better it fails. */
-const unknown = (): never => {
-  throw new Error("The leases of the license were not asked for by the command's needs.")
+/** A rule that reads leases its `needs` do not declare would count seats wrongly or leave leases live, so it fails. */
+const failUndeclared = (): never => {
+  throw new Error("The command does not declare the leases of the license in its needs.")
 }
 
 export class LeaseChanges {
-  /** By token, in the order of the decisions; the ones that ended among them. */
+  /** By token, in the order of the decisions, including leases that ended. */
   readonly changed = new Map<string, LeaseRecord>()
   private readonly base: LiveLeases
-  /** How many more leases are live than as committed. */
+  /** How many more leases are live than committed. */
   private gained = 0
   private readonly devices = new Map<string, LeaseRecord | undefined>()
 
@@ -81,9 +81,8 @@ export class LeaseChanges {
     this.base = base
   }
 
-  /** How many leases are live. */
   get count(): number {
-    return (this.base.count ?? unknown()) + this.gained
+    return (this.base.count ?? failUndeclared()) + this.gained
   }
 
   byToken(tokenHash: string): LeaseRecord | undefined {

@@ -1,7 +1,4 @@
-/**
- * What a round of commands has decided on top of the state that the actor holds. A draft is thrown away when its commit does
- * not come about.
- */
+/** What a batch of commands has decided on top of the committed state. It is discarded if its commit fails. */
 import type { StoredResponseRow } from "../../api/StoredResponse.ts"
 import type { Entry } from "../../events/EventLog.ts"
 import type {
@@ -33,8 +30,8 @@ export class PendingChanges implements LicenseView {
   license: LicenseRecord
   readonly policy: PolicyRecord
   readonly base: CommittedState
-  readonly knowledge: Prefetched
-  kept: CachedViews | undefined
+  readonly prefetched: Prefetched
+  cachedViews: CachedViews | undefined
   readonly changedDevices = new Map<string, DeviceRecord>()
   readonly seen = new Map<string, DeviceRecord>()
   readonly changedAssignments = new Map<string, Assignment>()
@@ -42,29 +39,29 @@ export class PendingChanges implements LicenseView {
   readonly removedAssignments = new Set<string>()
   /** Events and rows of the ledger, in the order in which they were decided. */
   readonly entries: Array<Entry> = []
-  /** Answers to be kept with the change, of requests with an Idempotency-Key. */
-  readonly answers: Array<StoredResponseRow> = []
-  /** When all devices beyond those known here were reset. */
+  /** Responses to store with the change, of requests with an Idempotency-Key. */
+  readonly responses: Array<StoredResponseRow> = []
+  /** When all devices that are not cached were reset. */
   othersResetAt: number | undefined
   /** Whether license columns beyond state and counters changed. */
   profileChanged = false
-  /** How many containers more hold a slot than before. */
+  /** How many more containers hold a slot than before. */
   containersGained = 0
   private readonly counts = new Map<string, CountedUsage>()
   private readonly changedIds = new Map<string, DeviceRecord>()
   private merged: ReadonlyArray<Assignment> | undefined
   private readonly leases: LeaseChanges
 
-  constructor(base: CommittedState, knowledge: Prefetched) {
+  constructor(base: CommittedState, prefetched: Prefetched) {
     this.base = base
     this.license = base.license
     this.policy = base.policy
-    this.kept = base.kept
-    this.knowledge = knowledge
+    this.cachedViews = base.cachedViews
+    this.prefetched = prefetched
     this.leases = new LeaseChanges(base.leases)
   }
 
-  /** Whether anything was decided that must be committed under the fence. What time alone has done is not: it can wait. */
+  /** Whether a decision has to be committed under the fence. Changes by the clock alone do not: they can wait. */
   changed = false
 
   get assignmentsChanged(): boolean {
@@ -79,22 +76,22 @@ export class PendingChanges implements LicenseView {
   private mergedAssignments(): ReadonlyArray<Assignment> {
     const merged: Array<Assignment> = []
     let replaced = 0
-    for (const known of this.base.assignments.values()) {
-      const changed = this.changedAssignments.get(known.feature_id)
+    for (const committed of this.base.assignments.values()) {
+      const changed = this.changedAssignments.get(committed.feature_id)
       if (changed !== undefined) replaced++
-      if (!this.removedAssignments.has(known.feature_id)) merged.push(changed ?? known)
+      if (!this.removedAssignments.has(committed.feature_id)) merged.push(changed ?? committed)
     }
     if (replaced === this.changedAssignments.size) return merged
-    const held = new Set(merged.map((assignment) => assignment.feature_id))
-    const added = Array.from(this.changedAssignments.values()).filter(({ feature_id }) => !held.has(feature_id))
+    const mergedIds = new Set(merged.map((assignment) => assignment.feature_id))
+    const added = Array.from(this.changedAssignments.values()).filter(({ feature_id }) => !mergedIds.has(feature_id))
     return Array.from(sortedByCode([...merged, ...added]).values())
   }
 
   assignmentByCode(code: string): Assignment | undefined {
-    const known = this.base.assignments.get(code)
-    if (!this.assignmentsChanged) return known
-    if (known !== undefined && !this.removedAssignments.has(known.feature_id)) {
-      const current = this.changedAssignments.get(known.feature_id) ?? known
+    const committed = this.base.assignments.get(code)
+    if (!this.assignmentsChanged) return committed
+    if (committed !== undefined && !this.removedAssignments.has(committed.feature_id)) {
+      const current = this.changedAssignments.get(committed.feature_id) ?? committed
       if (current.feature_code === code) return current
     }
     return this.assignments.find((assignment) => assignment.feature_code === code)
@@ -156,52 +153,52 @@ export class PendingChanges implements LicenseView {
   }
 
   leaseByToken(tokenHash: string): LeaseRecord | undefined {
-    return this.leases.byToken(tokenHash) ?? this.knowledge.endedLeases.get(tokenHash)
+    return this.leases.byToken(tokenHash) ?? this.prefetched.endedLeases.get(tokenHash)
   }
 
-  /** The leases that were decided on, by token. */
+  /** Changed leases, by token. */
   get changedLeases(): ReadonlyMap<string, LeaseRecord> {
     return this.leases.changed
   }
 
   counted(eventId: string): CountedUsage | undefined {
-    return this.counts.get(eventId) ?? this.knowledge.counted.get(eventId)
+    return this.counts.get(eventId) ?? this.prefetched.counted.get(eventId)
   }
 
   version(appVersion: string): VersionRecord {
-    const versions = this.knowledge.versions
+    const versions = this.prefetched.versions
     return { enforced: versions !== undefined && versions.size > 0, released_at: versions?.get(appVersion) }
   }
 
   feature(featureId: string): FeatureRecord | undefined {
-    return this.knowledge.features.get(featureId)
+    return this.prefetched.features.get(featureId)
   }
 
   link(kind: LinkKind, id: string): LinkRecord | undefined {
-    return this.knowledge.links.find((link) => link.kind === kind && link.id === id)
+    return this.prefetched.links.find((link) => link.kind === kind && link.id === id)
   }
 
   get otherResettable(): number {
-    return this.othersResetAt === undefined ? this.knowledge.otherResettable : 0
+    return this.othersResetAt === undefined ? this.prefetched.otherResettable : 0
   }
 
   /** Applies a decision. */
   apply(changes: Changes, origin: Origin, now: number): void {
     const { seen, ...fenced } = changes
     this.changed ||= changesAnything(fenced)
-    this.write(fenced, origin, now)
+    this.applyAll(fenced, origin, now)
     if (seen === undefined) return
     const key = bindingKeyOf(seen)
     if (this.changedDevices.has(key)) this.changedDevices.set(key, seen)
     else this.seen.set(key, seen)
   }
 
-  /** Applies what time has done: committed with the first decision, not for a mere look. */
+  /** Applies what the clock has changed. It is committed with the first decision; reads do not commit it. */
   settle(changes: Changes | undefined, now: number): void {
-    if (changes !== undefined) this.write(changes, clockOrigin, now)
+    if (changes !== undefined) this.applyAll(changes, clockOrigin, now)
   }
 
-  private write(changes: Changes, origin: Origin, now: number): void {
+  private applyAll(changes: Changes, origin: Origin, now: number): void {
     if (changes.license !== undefined || changes.entitlement === true) {
       this.license = {
         ...this.license,
@@ -222,11 +219,11 @@ export class PendingChanges implements LicenseView {
     }
     if (changes.othersReset === true) {
       this.othersResetAt = now
-      // A reset leaves no slot taken, wherever the devices are.
+      // A reset frees all slots, of cached and uncached devices.
       this.containersGained = -(this.base.activeContainers ?? 0)
     }
-    if (changes.removedAssignments !== undefined) this.kept = undefined
-    else if (changes.assignments !== undefined) this.kept = cachedViewsAfter(this, changes.assignments)
+    if (changes.removedAssignments !== undefined) this.cachedViews = undefined
+    else if (changes.assignments !== undefined) this.cachedViews = cachedViewsAfter(this, changes.assignments)
     for (const assignment of changes.assignments ?? []) {
       this.merged = undefined
       this.changedAssignments.set(assignment.feature_id, assignment)
@@ -238,12 +235,12 @@ export class PendingChanges implements LicenseView {
       this.removedAssignments.add(featureId)
     }
     for (const lease of changes.leases ?? []) this.leases.put(lease)
-    // A consumption ahead of what it has reached: its row is its event.
-    for (const entry of changes.ledger ?? []) this.enter(entry, origin, now)
+    // A consumption comes before the events that it triggers: its ledger row is its event.
+    for (const entry of changes.ledger ?? []) this.addUsage(entry, origin, now)
     for (const event of changes.events ?? []) this.entries.push(eventRow(event, origin, now))
   }
 
-  private enter(entry: LedgerEntry, origin: Origin, now: number): void {
+  private addUsage(entry: LedgerEntry, origin: Origin, now: number): void {
     this.entries.push(usageRow(entry, this.license.id, origin, now))
     const { amount, event_id, feature_code } = entry
     if (event_id !== undefined && feature_code !== undefined) {

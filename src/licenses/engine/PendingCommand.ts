@@ -1,4 +1,7 @@
-/** What waits in an actor's mailbox, and deciding it: each letter in turn, on what time and the letters before it have left. */
+/**
+ * Commands waiting in an actor's mailbox, and how they are decided: one after another, each on the state that the clock
+ * and the commands before it have left.
+ */
 import { Effect, Exit } from "effect"
 import type { Code } from "../../api/ErrorCode.ts"
 import { type Refusal, refuse } from "../../api/Failure.ts"
@@ -11,85 +14,88 @@ export interface PendingCommand {
   readonly rule: Rule<unknown, unknown, Code>
   readonly command: unknown
   readonly origin: Origin
-  /** Hears of the answer once, and must not throw. */
-  readonly resume: (answer: CommandResult) => void
+  /** Receives the result once; must not throw. */
+  readonly resume: (result: CommandResult) => void
   readonly begin: (reply: unknown) => unknown
-  /** Of a request with an Idempotency-Key: words its answer before the commit, so that the two are written together. */
-  readonly keep?: (begun: unknown) => Effect.Effect<Kept<unknown>>
+  /**
+   * For a request with an Idempotency-Key: produces the response before the commit, so that it is stored in the same
+   * transaction.
+   */
+  readonly storeResponse?: (started: unknown) => Effect.Effect<RecordedResponse<unknown>>
   readonly committed?: () => void
 }
 
 export type CommandResult = Exit.Exit<unknown, Refusal>
 
-interface Kept<A> {
+interface RecordedResponse<A> {
   readonly value: A
   readonly row: StoredResponseRow
 }
 
-type Resume<A, C extends Code> = (answer: Exit.Exit<A, Refusal<C> | Refusal<"NOT_FOUND" | "NOT_READY">>) => void
+type Resume<A, C extends Code> = (result: Exit.Exit<A, Refusal<C> | Refusal<"NOT_FOUND" | "NOT_READY">>) => void
 
-/** A letter with its own types: `A` is what `keep` makes of what was begun, or just that. */
-type TypedCommand<Command, Reply, C extends Code, Begun, A> = {
+/** A command with its own types: `A` is what `storeResponse` makes of what `begin` started, or just that. */
+type TypedCommand<Command, Reply, C extends Code, Started, A> = {
   readonly rule: Rule<Command, Reply, C>
   readonly command: Command
   readonly origin: Origin
-  readonly begin: (reply: Reply) => Begun
+  readonly begin: (reply: Reply) => Started
 } & (
-  | { readonly resume: Resume<Begun, C>; readonly keep?: never }
+  | { readonly resume: Resume<Started, C>; readonly storeResponse?: never }
   | {
       readonly resume: Resume<A, C>
-      readonly keep: (begun: Begun) => Effect.Effect<Kept<A>>
+      readonly storeResponse: (started: Started) => Effect.Effect<RecordedResponse<A>>
       readonly committed: () => void
     }
 )
 
 /**
- * Hides a letter's types: a mailbox holds letters of all rules. The cast is safe because the members of a letter are only given
- * what comes from one another: the rule its command, `begin` the rule's reply, `keep` what was begun, `resume` the last of these.
+ * Hides a command's types, because a mailbox holds commands of all rules. The cast is safe: the rule gets only its own command,
+ * `begin` the rule's reply, `storeResponse` what `begin` started, and `resume` the last of these.
  */
-export const pendingCommand = <Command, Reply, C extends Code, Begun, A>(
-  letter: TypedCommand<Command, Reply, C, Begun, A>
-): PendingCommand => letter as unknown as PendingCommand
+export const pendingCommand = <Command, Reply, C extends Code, Started, A>(
+  command: TypedCommand<Command, Reply, C, Started, A>
+): PendingCommand => command as unknown as PendingCommand
 
-/** A letter's outcome: a refusal, or what the rule replies. */
+/** The decision on a command: a refusal, or the rule's reply. */
 export type Decision = { readonly refusal: Refusal } | { readonly reply: unknown }
 
 export const decide = (
-  draft: PendingChanges,
-  letters: ReadonlyArray<PendingCommand>,
+  pending: PendingChanges,
+  commands: ReadonlyArray<PendingCommand>,
   now: number
 ): ReadonlyArray<Decision> =>
-  letters.map(({ rule, command, origin }) => {
-    // Before each letter: the one before may have moved an expiry behind the clock.
-    draft.settle(settle(draft, now), now)
-    const outcome = rule.decide(draft, command, now)
-    draft.apply(outcome.accepted ? outcome.changes : { events: outcome.events ?? [] }, origin, now)
+  commands.map(({ rule, command, origin }) => {
+    // Before each command, because the previous one may have moved an expiry into the past.
+    pending.settle(settle(pending, now), now)
+    const outcome = rule.decide(pending, command, now)
+    pending.apply(outcome.accepted ? outcome.changes : { events: outcome.events ?? [] }, origin, now)
     return outcome.accepted
-      ? { reply: outcome.reply(draft) }
+      ? { reply: outcome.reply(pending) }
       : { refusal: refuse(outcome.code, outcome.message, outcome.detail) }
   })
 
-export const isRefused = (decided: Decision): decided is { readonly refusal: Refusal } => "refusal" in decided
+export const isRefused = (decision: Decision): decision is { readonly refusal: Refusal } => "refusal" in decision
 
-/** The answer to a letter whose answer is kept by nobody. */
-export const resultOf = (letter: PendingCommand, decided: Decision): CommandResult =>
-  isRefused(decided) ? Exit.fail(decided.refusal) : Exit.succeed(letter.begin(decided.reply))
+/** The result of a command whose response is not stored. */
+export const resultOf = (command: PendingCommand, decision: Decision): CommandResult =>
+  isRefused(decision) ? Exit.fail(decision.refusal) : Exit.succeed(command.begin(decision.reply))
 
-/** The answers, and into the draft the rows of those that are kept with the change. */
+/** The results of all commands. Adds the responses that are stored with the change to `pending`. */
 export const storeResponses = Effect.fnUntraced(function* (
-  draft: PendingChanges,
-  letters: ReadonlyArray<PendingCommand>,
-  decided: ReadonlyArray<Decision>
+  pending: PendingChanges,
+  commands: ReadonlyArray<PendingCommand>,
+  decisions: ReadonlyArray<Decision>
 ) {
-  const answers: Array<CommandResult> = []
-  for (const [index, outcome] of decided.entries()) {
-    const letter = letters[index]!
-    if (letter.keep === undefined || isRefused(outcome)) answers.push(resultOf(letter, outcome))
+  const results: Array<CommandResult> = []
+  for (const [index, decision] of decisions.entries()) {
+    const command = commands[index]!
+    if (command.storeResponse === undefined || isRefused(decision)) results.push(resultOf(command, decision))
     else {
-      const { value, row } = yield* letter.keep(letter.begin(outcome.reply))
-      draft.answers.push(row)
-      answers.push(Exit.succeed(value))
+      const { value, row } = yield* command.storeResponse(command.begin(decision.reply))
+      pending.responses.push(row)
+      results.push(Exit.succeed(value))
     }
   }
-  return answers
+  return results
 })

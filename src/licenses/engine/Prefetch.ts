@@ -1,4 +1,6 @@
-/** Fetches what the commands of a round need beyond the license's state. Most rounds need nothing that is not in memory. */
+/**
+ * Fetches what the commands of a batch need beyond the cached state. Most batches need nothing that is not in memory.
+ */
 import { Effect } from "effect"
 import type { Code } from "../../api/ErrorCode.ts"
 import type {
@@ -14,22 +16,22 @@ import type { Needs, Rule } from "../rules/LicenseCommand.ts"
 import type { CommittedState } from "./CommittedState.ts"
 import type { Lookups } from "./LicenseLookups.ts"
 
-/** What was looked up for the commands of a round, beyond what the state holds. */
+/** Data looked up for the commands of a batch, beyond the cached state. */
 export interface Prefetched {
   readonly counted: ReadonlyMap<string, CountedUsage>
   readonly features: ReadonlyMap<string, FeatureRecord>
-  /** Undefined where no command named a version. */
+  /** Undefined if no command named a version. */
   readonly versions: ReadonlyMap<string, number> | undefined
-  /** Leases that are not live any more, by token hash. */
+  /** Leases that are no longer live, by token hash. */
   readonly endedLeases: ReadonlyMap<string, LeaseRecord>
   readonly links: ReadonlyArray<LinkRecord>
-  /** Devices that are not held and that a reset would move; 0 where no command asked. */
+  /** Devices that are not cached and that a reset would change; 0 if no command asked for it. */
   readonly otherResettable: number
   /**
-   * Whether the state's revisions held when all of this was read; undefined where that was not read with it, or nothing was read.
-   * Revisions only rise, so look-ups that all saw the same ones saw one and the same license.
+   * Whether the state's revisions were current when all of this was read; undefined if they were not read with it, or
+   * nothing was read. Revisions only rise, so look-ups that all read the same ones read one and the same license.
    */
-  readonly holds?: boolean
+  readonly isCurrent?: boolean
 }
 
 interface Found extends Prefetched {
@@ -39,7 +41,7 @@ interface Found extends Prefetched {
   readonly endedLeases: Map<string, LeaseRecord>
   links: Prefetched["links"]
   otherResettable: number
-  holds?: boolean
+  isCurrent?: boolean
 }
 
 const emptyFound = (): Found => ({
@@ -58,70 +60,72 @@ interface RequestedCommand {
   readonly command: unknown
 }
 
-/** Whether what is decided on a command rests on an event id that may have been counted before. */
+/** Whether the decision depends on an event id that may have been counted before. */
 export const hasEventId = ({ rule, command }: RequestedCommand): boolean => rule.needs?.(command).eventId !== undefined
 
 /**
- * Event ids are looked up for `certain` only. An event id is new nearly always, and where it is not, the ledger refuses its
- * second row: whoever decides without the look-up has to decide again after such a refusal, and before any refusal of its own.
+ * Event ids are looked up only with `checkEventIds`. An event id is nearly always new, and if it is not, the ledger
+ * refuses its second row. A batch decided without the look-up must be decided again after such a refusal, and before it
+ * refuses a command itself.
  */
 export const prefetch = (
   lookups: Lookups,
   state: CommittedState,
-  asked: ReadonlyArray<RequestedCommand>,
+  commands: ReadonlyArray<RequestedCommand>,
   now: number,
-  certain: boolean
+  checkEventIds: boolean
 ): Effect.Effect<Prefetched> =>
-  missingPrefetch(lookups, state, asked, now, certain) ?? Effect.succeed(nothingPrefetched)
+  missingPrefetch(lookups, state, commands, now, checkEventIds) ?? Effect.succeed(nothingPrefetched)
 
-/** The same where something has to be looked up; undefined where memory is enough, as it nearly always is. */
+/** As `prefetch`, but undefined if nothing has to be looked up, which is nearly always so. */
 export const missingPrefetch = (
   lookups: Lookups,
   state: CommittedState,
-  asked: ReadonlyArray<RequestedCommand>,
+  commands: ReadonlyArray<RequestedCommand>,
   now: number,
-  certain: boolean
+  checkEventIds: boolean
 ): Effect.Effect<Prefetched> | undefined => {
   const found = emptyFound()
   const fetches: Array<Effect.Effect<void>> = []
-  const sights: Array<Revisions> = []
-  const needed: Array<Needs> = []
-  for (const { rule, command } of asked) {
+  const readRevisions: Array<Revisions> = []
+  const allNeeds: Array<Needs> = []
+  for (const { rule, command } of commands) {
     const needs = rule.needs?.(command)
     if (needs === undefined) continue
-    needed.push(needs)
-    addFetches(lookups, state, found, needs, certain, fetches, sights)
+    allNeeds.push(needs)
+    addFetches(lookups, state, found, needs, checkEventIds, fetches, readRevisions)
   }
-  if (needed.some(({ activeDevices }) => activeDevices) && !state.devicesComplete) {
+  if (allNeeds.some(({ activeDevices }) => activeDevices) && !state.devicesComplete) {
     fetches.push(Effect.map(lookups.activeDevices(state.license.id), (devices) => cacheDevices(state, devices)))
   }
-  if (needed.some(({ activeContainers }) => activeContainers)) fetches.push(...countContainers(lookups, state))
-  if (now + lookAheadMillis >= state.silentFrom) fetches.push(findSilent(lookups, state, now + 2 * lookAheadMillis))
-  fetches.push(...findLeases(lookups, state, needed, now))
-  const ofVersions = needed.some(({ appVersion }) => appVersion !== undefined)
-  const ofOthers = needed.some(({ resettable }) => resettable === true)
-  if (fetches.length === 0 && !ofVersions && !ofOthers) return undefined
+  if (allNeeds.some(({ activeContainers }) => activeContainers)) fetches.push(...countContainers(lookups, state))
+  if (now + lookAheadMillis >= state.silentFrom)
+    fetches.push(cacheSilentDevices(lookups, state, now + 2 * lookAheadMillis))
+  fetches.push(...cacheLeases(lookups, state, allNeeds, now))
+  const needsVersions = allNeeds.some(({ appVersion }) => appVersion !== undefined)
+  const needsOthers = allNeeds.some(({ resettable }) => resettable === true)
+  if (fetches.length === 0 && !needsVersions && !needsOthers) return undefined
   return Effect.gen(function* () {
-    // Ahead of the others: where their revisions hold, the catalog was no newer than theirs.
-    if (ofVersions) found.versions = yield* lookups.versions(state.license.product_id, state.catalogRevision)
+    // Before the others: if their revisions are current, the catalog was no newer than theirs.
+    if (needsVersions) found.versions = yield* lookups.versions(state.license.product_id, state.catalogRevision)
     yield* Effect.all(fetches, { concurrency: "unbounded", discard: true })
-    if (!sights.every((asOf) => state.isAsOf(asOf))) found.holds = false
-    else if (sights.length > 0 && sights.length === fetches.length && !ofOthers) found.holds = true
-    if (ofOthers) found.otherResettable = yield* otherResettable(lookups, state)
+    if (!readRevisions.every((revisions) => state.hasRevisions(revisions))) found.isCurrent = false
+    else if (readRevisions.length > 0 && readRevisions.length === fetches.length && !needsOthers) found.isCurrent = true
+    if (needsOthers) found.otherResettable = yield* otherResettable(lookups, state)
     return found
   })
 }
 
-/** Counted after all other look-ups, for a device that one of them has brought is not among the others any more. */
+/** Counted after all other look-ups, because a device that one of them has cached is not among the others any more. */
 const otherResettable = (lookups: Lookups, state: CommittedState) => {
   if (state.devicesComplete) return Effect.succeed(0)
-  const held = Array.from(state.devices.values()).filter(isResettable).length
-  return Effect.map(lookups.resettable(state.license.id), (all) => all - held)
+  const cached = Array.from(state.devices.values()).filter(isResettable).length
+  return Effect.map(lookups.resettableCount(state.license.id), (all) => all - cached)
 }
 
-/** Devices that hold no seat, or one whose lease is looked up besides. */
+/** Caches devices that hold no seat, or whose lease is looked up separately. */
 const cacheDevices = (state: CommittedState, devices: ReadonlyArray<DeviceRecord>): void => {
-  for (const device of devices) state.learn({ device, lease: undefined })
+  for (const device of devices) state.cacheDevice({ device, lease: undefined })
 }
 
 /** Counted once; from then on the state keeps count of what is decided. */
@@ -129,53 +133,53 @@ const countContainers = (lookups: Lookups, state: CommittedState) =>
   state.policy.max_container_instances === undefined || state.activeContainers !== undefined
     ? []
     : [
-        Effect.map(lookups.activeContainers(state.license.id), (count) => {
+        Effect.map(lookups.activeContainerCount(state.license.id), (count) => {
           state.activeContainers = count
         })
       ]
 
-/** A round is decided some time after its look-ups: so far ahead they look at least. */
+/** A batch is decided some time after its look-ups, so they look at least this far ahead. */
 const lookAheadMillis = 10_000
 
 /**
- * Brings in the activations that lapse before an instant unless a validation comes. Of very many devices these are few, and
- * until the next of the others is due nobody has to look again.
+ * Caches the activations that lapse before an instant unless they validate. Even of very many devices these are few,
+ * and no further look-up is needed until the next of the others is due.
  */
-const findSilent = (lookups: Lookups, state: CommittedState, before: number) =>
-  Effect.map(lookups.silent(state.license.id, state.policy, before), ({ found, next }) => {
-    for (const held of found) state.learn(held)
-    state.silentFrom = next
+const cacheSilentDevices = (lookups: Lookups, state: CommittedState, before: number) =>
+  Effect.map(lookups.silentDevices(state.license.id, state.policy, before), ({ devices, nextDueAt }) => {
+    for (const device of devices) state.cacheDevice(device)
+    state.silentFrom = nextDueAt
   })
 
 /**
- * Brings in what is not here of the leases that end in a round that is decided soon, with their devices, or of all live ones
- * where a command or the clock may end them all; and their number, where a seat is asked for. That is counted once; from then
- * on the state keeps count of what is decided.
+ * Caches the leases that may end in this batch, with their devices; all live leases if a command or the clock may end
+ * them all; and their number if a command takes a seat. The leases are counted once; from then on the state keeps the
+ * count up to date.
  */
-const findLeases = (lookups: Lookups, state: CommittedState, needed: ReadonlyArray<Needs>, now: number) => {
+const cacheLeases = (lookups: Lookups, state: CommittedState, allNeeds: ReadonlyArray<Needs>, now: number) => {
   const { leases, license } = state
   if (leases.isComplete) return []
   const until = now + lookAheadMillis
-  if (state.accessEndsBy(until) || needed.some(({ allLeases }) => allLeases === true))
+  if (state.accessEndsBy(until) || allNeeds.some(({ allLeases }) => allLeases === true))
     return [
-      Effect.map(lookups.ending(license.id, undefined), ({ found }) => {
-        for (const held of found) state.learn(held)
-        leases.count = found.length
-        // One that is here has ended meanwhile: nothing can be decided on this state any more.
+      Effect.map(lookups.endingLeases(license.id, undefined), ({ devices }) => {
+        for (const device of devices) state.cacheDevice(device)
+        leases.count = devices.length
+        // A cached lease has ended meanwhile: this state cannot be used for decisions any more.
         if (!leases.isComplete) state.lapsingFrom = Number.NEGATIVE_INFINITY
       })
     ]
   const fetches: Array<Effect.Effect<void>> = []
   if (!state.leasesReadyAt(until))
     fetches.push(
-      Effect.map(lookups.ending(license.id, until + lookAheadMillis), ({ found, next }) => {
-        for (const held of found) state.learn(held)
-        state.lapsingFrom = next
+      Effect.map(lookups.endingLeases(license.id, until + lookAheadMillis), ({ devices, nextDueAt }) => {
+        for (const device of devices) state.cacheDevice(device)
+        state.lapsingFrom = nextDueAt
       })
     )
-  if (leases.count === undefined && needed.some(({ seats }) => seats === true))
+  if (leases.count === undefined && allNeeds.some(({ seats }) => seats === true))
     fetches.push(
-      Effect.map(lookups.liveLeases(license.id), (count) => {
+      Effect.map(lookups.liveLeaseCount(license.id), (count) => {
         leases.count = count
       })
     )
@@ -187,22 +191,22 @@ const addFetches = (
   state: CommittedState,
   found: Found,
   { binding, deviceId, eventId, leaseToken, featureId, links }: Needs,
-  certain: boolean,
+  checkEventIds: boolean,
   fetches: Array<Effect.Effect<void>>,
-  sights: Array<Revisions>
+  readRevisions: Array<Revisions>
 ): void => {
   const licenseId = state.license.id
-  const fetch = <A>(lookup: Effect.Effect<A | undefined>, keep: (it: A) => void) =>
-    fetches.push(Effect.map(lookup, (it) => (it === undefined ? undefined : keep(it))))
-  if (binding !== undefined && !state.knows(binding))
-    fetch(lookups.device({ licenseId, binding }), ({ asOf, held }) => {
-      sights.push(asOf)
-      for (const one of held) state.learn(one)
+  const fetch = <A>(lookup: Effect.Effect<A | undefined>, onFound: (value: A) => void) =>
+    fetches.push(Effect.map(lookup, (value) => (value === undefined ? undefined : onFound(value))))
+  if (binding !== undefined && !state.canResolve(binding))
+    fetch(lookups.device({ licenseId, binding }), ({ revisions, devices }) => {
+      readRevisions.push(revisions)
+      for (const device of devices) state.cacheDevice(device)
     })
-  if (deviceId !== undefined && !state.knowsId(deviceId))
-    fetch(lookups.deviceById(licenseId, deviceId), (held) => state.learn(held))
-  if (eventId !== undefined && certain) {
-    fetch(lookups.counted({ licenseId, eventId }), (counted) => {
+  if (deviceId !== undefined && !state.canResolveId(deviceId))
+    fetch(lookups.deviceById(licenseId, deviceId), (device) => state.cacheDevice(device))
+  if (eventId !== undefined && checkEventIds) {
+    fetch(lookups.countedUsage({ licenseId, eventId }), (counted) => {
       found.counted.set(eventId, counted)
     })
   }
@@ -212,10 +216,10 @@ const addFetches = (
     })
   }
   if (leaseToken !== undefined && state.leases.byToken(leaseToken) === undefined) {
-    fetch(lookups.leaseByToken({ licenseId, tokenHash: leaseToken }), ({ asOf, held }) => {
-      sights.push(asOf)
-      for (const one of held) {
-        state.learn(one)
+    fetch(lookups.leaseByToken({ licenseId, tokenHash: leaseToken }), ({ revisions, devices }) => {
+      readRevisions.push(revisions)
+      for (const one of devices) {
+        state.cacheDevice(one)
         if (one.lease !== undefined && one.lease.status !== "live") found.endedLeases.set(leaseToken, one.lease)
       }
     })

@@ -1,4 +1,4 @@
-/** Issuing licenses: what a new license may be linked to, its key, and the one moment at which the key is known. */
+/** Issues licenses: checks their links, generates the key, and returns it once. */
 import { Clock, Context, Effect, Layer } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { SqlClient } from "effect/sql"
@@ -20,7 +20,7 @@ import { presentLicense } from "./PresentLicense.ts"
 type Input = typeof LicenseCreate.Type
 type Refusals = Refusal<"NOT_FOUND" | "LINKAGE_MISMATCH" | "VALIDATION_ERROR" | "EXPIRY_NOT_IN_FUTURE">
 
-/** What the ids in a create request name; null where there is no such row. */
+/** The records that the ids in a create request name; null if there is no such row. */
 interface Links {
   readonly product: string | null
   readonly policy: string | null
@@ -36,7 +36,7 @@ interface Links {
 export class Issuing extends Context.Service<
   Issuing,
   {
-    /** Issues a license. The answer is the only place where the full key ever stands. */
+    /** Issues a license. The response is the only place where the full key ever appears. */
     create(input: Input): Effect.Effect<typeof LicenseWithKey.Type, Refusals>
   }
 >()("licensing/licenses/management/Issuing") {
@@ -49,7 +49,7 @@ export class Issuing extends Context.Service<
       const random = yield* SecureRandom.SecureRandom
 
       const create = Effect.fn("Issuing.create")(function* (input: Input) {
-        const { links, policy } = yield* lookUp(sql, input)
+        const { links, policy } = yield* readLinks(sql, input)
         const now = yield* Clock.currentTimeMillis
         const refused = refuseTerms(policy.license_type, input) ?? refusePast(input, now)
         if (refused !== undefined) return yield* asRefusal(refused)
@@ -59,7 +59,7 @@ export class Issuing extends Context.Service<
           metadata: {},
           ...input,
           ...(subscription_id === undefined ? undefined : { subscription_id }),
-          ...blank,
+          ...initialState,
           id: yield* ids.make("license"),
           key_hash: LicenseKey.hashHex(key),
           license_key_prefix: LicenseKey.prefix(key),
@@ -82,8 +82,8 @@ export class Issuing extends Context.Service<
   )
 }
 
-/** A license that was not used yet. */
-const blank = {
+/** The state and counters of a new license. */
+const initialState = {
   status: "active",
   active_device_count: 0,
   times_activated: 0,
@@ -99,8 +99,8 @@ const asRefusal = <C extends "VALIDATION_ERROR" | "EXPIRY_NOT_IN_FUTURE" | "LINK
   detail
 }: Refused<C>) => refuse(code, message, detail)
 
-/** Finds what the request links to and holds it against the linkage rules (contract, "Linkage rules" 1 to 3). */
-const lookUp = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, input: Input) {
+/** Reads the records that the request links to and checks them (contract, "Linkage rules" 1 to 3). */
+const readLinks = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, input: Input) {
   const [links] = yield* sql<Links>`
     SELECT (SELECT id FROM products WHERE id = ${input.product_id}) AS product,
       (SELECT id FROM policies WHERE id = ${input.policy_id}) AS policy,
@@ -111,14 +111,14 @@ const lookUp = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, input: Inp
       (SELECT subscription_id FROM orders WHERE id = ${input.order_id ?? null}) AS order_subscription,
       (SELECT id FROM subscriptions WHERE id = ${input.subscription_id ?? null}) AS subscription,
       (SELECT product_id FROM subscriptions WHERE id = ${input.subscription_id ?? null}) AS subscription_product`
-  const refusal = unknownLink(input, links!) ?? mismatchedLink(input, links!)
+  const refusal = refuseUnknownLink(input, links!) ?? refuseMismatchedLink(input, links!)
   if (refusal !== undefined) return yield* refusal
   const [row] = yield* sql<LoadedLicense>`
     SELECT p.id AS policy_id, ${sql.literal(policyColumns)} FROM policies p WHERE p.id = ${input.policy_id} FOR KEY SHARE`
   return { links: links!, policy: policyOf(row!) }
 })
 
-const unknownLink = (input: Input, links: Links) => {
+const refuseUnknownLink = (input: Input, links: Links) => {
   const named = [
     ["product_id", input.product_id, links.product],
     ["policy_id", input.policy_id, links.policy],
@@ -126,24 +126,24 @@ const unknownLink = (input: Input, links: Links) => {
     ["order_id", input.order_id, links.order],
     ["subscription_id", input.subscription_id, links.subscription]
   ] as const
-  const missing = named.find(([, id, found]) => id !== undefined && found === null)
+  const missing = named.find(([, id, existing]) => id !== undefined && existing === null)
   return missing === undefined
     ? undefined
     : refuse("NOT_FOUND", `Nothing has the ${missing[0]} ${missing[1]}.`, missing[0])
 }
 
-const mismatchedLink = (input: Input, links: Links) => {
+const refuseMismatchedLink = (input: Input, links: Links) => {
   if (links.policy_product !== input.product_id) {
     return refuse("LINKAGE_MISMATCH", "The policy belongs to another product.", "policy_id")
   }
   const refused = refuseLinks(input.product_id, {
-    order: linked("order", links.order, links.order_product, links.order_subscription),
-    subscription: linked("subscription", links.subscription, links.subscription_product, null)
+    order: linkRecord("order", links.order, links.order_product, links.order_subscription),
+    subscription: linkRecord("subscription", links.subscription, links.subscription_product, null)
   })
   return refused === undefined ? undefined : asRefusal(refused)
 }
 
-const linked = (kind: LinkKind, id: string | null, product_id: string | null, subscription_id: string | null) =>
+const linkRecord = (kind: LinkKind, id: string | null, product_id: string | null, subscription_id: string | null) =>
   id === null ? undefined : present<LinkRecord>({ kind, id, product_id, subscription_id })
 
 const createdMetadata = (license: LicenseRecord, license_type: string) => ({

@@ -1,6 +1,6 @@
 /**
- * Reads of a license's floating leases. Live is what the clock says: a lease that has lapsed, or whose license ended meanwhile,
- * is not shown, whether or not that was written down already.
+ * Reads a license's floating leases. The clock decides which are live: a lease that has lapsed, or whose license's
+ * access has ended, is not listed, whether or not that has been written.
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"

@@ -1,6 +1,6 @@
 /**
- * The license list. The status filter applies the clock as every read does: what is stored as active is found under expired
- * once its time is up, whether or not a sweep has written it down.
+ * The license list. The status filter applies the clock, as every read does: a license stored as active is listed as
+ * expired once its time is over, whether or not a sweep has written that.
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
@@ -44,23 +44,30 @@ export class LicenseList extends Context.Service<
       const order = sql.literal("ORDER BY created_at DESC, id DESC")
 
       const ofPolicy = sql.literal("JOIN policies p ON p.id = l.policy_id")
-      /** A part of the licenses, as `l`, with what is shown of each. */
+      /** A selection of licenses `l`, with the columns that the list returns. */
       const stored = (part: Statement.Fragment, now: number) =>
-        sql`SELECT ${columns(now)}, FALSE AS moved FROM ${part} ${ofPolicy}`
-      /** What of the licenses that are stored in the state is shown in it. */
-      const inState = ({ now, status }: Asked) => (status === undefined ? sql`TRUE` : stays(sql, status, now))
+        sql`SELECT ${columns(now)}, FALSE AS moved_by_clock FROM ${part} ${ofPolicy}`
+      /** The condition for licenses stored in a state to be listed in it. */
+      const inState = ({ now, status }: ListQuery) =>
+        status === undefined ? sql`TRUE` : storedStateCondition(sql, status, now)
 
-      /** The first of the stored rows, and the first that the clock has moved into the state since: in order, and marked. */
-      const together = (rows: Statement.Fragment, { count, named, now, status, wanted }: Asked) => {
+      /**
+       * The first stored rows merged with the first rows that the clock has moved into the state since; the latter are
+       * marked.
+       */
+      const merged = (rows: Statement.Fragment, { count, matchesText, now, status, rowConditions }: ListQuery) => {
         const first = sql`${order} LIMIT ${count}`
-        const others = status === undefined ? [] : becomes(sql, status, now, sql`${wanted} AND ${named}`)
-        return others.length === 0
+        const movedRows =
+          status === undefined ? [] : movedIntoState(sql, status, now, sql`${rowConditions} AND ${matchesText}`)
+        return movedRows.length === 0
           ? planned<ListedLicense>`${rows} ${first}`
           : planned<ListedLicense>`(${rows} ${first}) ${sql.join(
               " ",
               false
             )(
-              others.map((other) => sql`UNION ALL (SELECT ${columns(now)}, TRUE AS moved FROM ${other} ${first})`)
+              movedRows.map(
+                (other) => sql`UNION ALL (SELECT ${columns(now)}, TRUE AS moved_by_clock FROM ${other} ${first})`
+              )
             )} ${order}`
       }
 
@@ -74,28 +81,28 @@ export class LicenseList extends Context.Service<
         const now = yield* Clock.currentTimeMillis
         const after =
           cursor === undefined ? sql`TRUE` : sql`(l.created_at, l.id) < (${instant(cursor.createdAt)}, ${cursor.id})`
-        const wanted = sql`${after} AND ${conditions(sql, filter)}`
+        const rowConditions = sql`${after} AND ${filterConditions(sql, filter)}`
         const count = limit + 1
-        const asked = { now, status, wanted, count, named: q ? matchesPart(sql, q) : sql`TRUE` }
-        const fits = sql`${wanted} AND ${inState(asked)}`
-        const walked = listed(sql, status, cursor)
-        // Only what is walked to is joined with what is shown of it.
-        const newestOf = (width: number) => sql`
-          (SELECT l.* FROM ${walked} ${status === undefined ? sql`` : ofPolicy} WHERE ${fits} ${order} LIMIT ${width}) AS l`
+        const query = { now, status, rowConditions, count, matchesText: q ? matchesPart(sql, q) : sql`TRUE` }
+        const fits = sql`${rowConditions} AND ${inState(query)}`
+        const candidateLicenses = candidates(sql, status, cursor)
+        // Only the scanned rows are joined with the other columns.
+        const newest = (width: number) => sql`
+          (SELECT l.* FROM ${candidateLicenses} ${status === undefined ? sql`` : ofPolicy} WHERE ${fits} ${order} LIMIT ${width}) AS l`
         const isStored = status === undefined ? sql`TRUE` : sql`l.status = ${status}`
         const rows = q
           ? yield* search({
-              wanted: count,
-              sample: Effect.map(sample(planned, q), ([row]) => row ?? { seen: 0, holding: 0 }),
-              walkedTo: ({ moved }) => !moved,
-              walk: (width) => together(sql`${stored(newestOf(width), now)} WHERE ${asked.named}`, asked),
-              lookUp: together(
+              rowsMin: count,
+              sample: Effect.map(sample(planned, q), ([row]) => row ?? { sampled: 0, matching: 0 }),
+              isScanned: ({ moved_by_clock }) => !moved_by_clock,
+              scan: (width) => merged(sql`${stored(newest(width), now)} WHERE ${query.matchesText}`, query),
+              lookUp: merged(
                 sql`${stored(sql`${indexedMatches(sql, q)} AS l`, now)} WHERE ${isStored} AND ${fits}`,
-                asked
+                query
               )
             })
-          : yield* together(sql`${stored(walked, now)} WHERE ${fits}`, asked)
-        const items = rows.slice(0, limit).map((row) => shown(row, now))
+          : yield* merged(sql`${stored(candidateLicenses, now)} WHERE ${fits}`, query)
+        const items = rows.slice(0, limit).map((row) => presentRow(row, now))
         const last = items.at(-1)
         return rows.length > limit && last !== undefined
           ? { items, next: { createdAt: last.created_at, id: last.id } }
@@ -105,7 +112,7 @@ export class LicenseList extends Context.Service<
       const find = Effect.fn("LicenseList.find")(function* (id: string) {
         const now = yield* Clock.currentTimeMillis
         const [row] = yield* sql<StoredLicense>`SELECT ${columns(now)} FROM licenses l ${ofPolicy} WHERE l.id = ${id}`
-        return row && shown(row, now)
+        return row && presentRow(row, now)
       }, Effect.orDie)
 
       return LicenseList.of({ page, find })
@@ -113,27 +120,27 @@ export class LicenseList extends Context.Service<
   )
 }
 
-/** With the number of its activations that have lapsed and are counted still. */
+/** With the number of activations that have lapsed but are still counted. */
 type StoredLicense = LoadedLicense & { readonly lapsed: number }
-type ListedLicense = StoredLicense & { readonly moved: boolean }
+type ListedLicense = StoredLicense & { readonly moved_by_clock: boolean }
 
-const shown = (row: StoredLicense, now: number): License => {
+const presentRow = (row: StoredLicense, now: number): License => {
   const license = licenseOf(row)
   const active_device_count = license.active_device_count - row.lapsed
   return presentLicense({ ...license, active_device_count }, policyOf(row), now)
 }
 
-interface Asked {
+interface ListQuery {
   readonly now: number
   readonly status: LicenseStatus | undefined
-  /** What every row must satisfy, the place in the list and all filters but these: its state, and its names. */
-  readonly wanted: Statement.Fragment
-  readonly named: Statement.Fragment
-  /** One row more than the page takes. */
+  /** The conditions for every row: the page's position and all filters except the state and the search text. */
+  readonly rowConditions: Statement.Fragment
+  readonly matchesText: Statement.Fragment
+  /** One row more than the page holds. */
   readonly count: number
 }
 
-const conditions = (sql: SqlClient.SqlClient, filter: Omit<LicenseFilter, "status" | "q">) => {
+const filterConditions = (sql: SqlClient.SqlClient, filter: Omit<LicenseFilter, "status" | "q">) => {
   const { product_id, policy_id, customer_id, order_id, subscription_id, license_key_last4 } = filter
   return sql.and([
     equals(sql, {
@@ -150,17 +157,18 @@ const conditions = (sql: SqlClient.SqlClient, filter: Omit<LicenseFilter, "statu
 }
 
 /**
- * The licenses, as `l`, to be listed newest first; of a state those that are stored in it, behind the place where the page before
- * ended. Their order stands in both tables, so a page of a state is found by either, whichever has fewer rows for the other filters.
+ * The licenses `l` in list order, newest first; for a state, those stored in it, after the previous page. Both tables
+ * have the columns of the order, so a page of a state is found through whichever table has fewer rows for the other
+ * filters.
  */
-const listed = (sql: SqlClient.SqlClient, status: LicenseStatus | undefined, cursor: LicenseFilter["cursor"]) =>
+const candidates = (sql: SqlClient.SqlClient, status: LicenseStatus | undefined, cursor: LicenseFilter["cursor"]) =>
   status === undefined
     ? sql`licenses l`
     : sql`license_states s JOIN licenses l ON l.id = s.license_id AND l.created_at = s.created_at AND s.status = ${status}
         AND ${cursor === undefined ? sql`TRUE` : sql`(s.created_at, s.license_id) < (${instant(cursor.createdAt)}, ${cursor.id})`}`
 
-/** What of the licenses stored in a state is shown in it: all but those that the clock has moved on since. */
-const stays = (sql: SqlClient.SqlClient, status: LicenseStatus, nowMillis: number) => {
+/** The condition for licenses stored in a state to be listed in it: the clock has not moved them on since. */
+const storedStateCondition = (sql: SqlClient.SqlClient, status: LicenseStatus, nowMillis: number) => {
   const now = instant(nowMillis)
   const graceBegan = sql`${now}::timestamptz - make_interval(days => p.grace_period_days)`
   switch (status) {
@@ -177,22 +185,23 @@ const stays = (sql: SqlClient.SqlClient, status: LicenseStatus, nowMillis: numbe
 }
 
 /**
- * Licenses that are stored in another state and shown in this one, until a sweep has written it down: each with its policy. They
- * are few and lie anywhere in the list's order, so they are found by ranges of indexes that only their conditions fit. What
- * depends on the clock alone is one range for all licenses. What has to do with grace is looked for policy by policy.
+ * Licenses that are stored in another state and listed in this one, until a sweep has written it: each with its policy.
+ * They are few and scattered over the list's order, so they are found by ranges of indexes that only their conditions
+ * match. A condition on the clock alone is one range for all licenses. A condition on the grace period is one range for
+ * each policy.
  */
-const becomes = (
+const movedIntoState = (
   sql: SqlClient.SqlClient,
   status: LicenseStatus,
   nowMillis: number,
-  wanted: Statement.Fragment
+  rowConditions: Statement.Fragment
 ): ReadonlyArray<Statement.Fragment> => {
   const expiry = sql.literal("s.expires_at AT TIME ZONE 'UTC'")
   const now = sql`(${instant(nowMillis)} AT TIME ZONE 'UTC')`
   const graceBegan = sql`(${now} - make_interval(days => p.grace_period_days))`
   const of = (condition: Statement.Fragment) => sql`
     (SELECT l.* FROM (SELECT s.license_id FROM license_states s WHERE ${condition} OFFSET 0) AS s,
-      LATERAL (SELECT * FROM licenses WHERE id = s.license_id OFFSET 0) AS l WHERE ${wanted} OFFSET 0) AS l`
+      LATERAL (SELECT * FROM licenses WHERE id = s.license_id OFFSET 0) AS l WHERE ${rowConditions} OFFSET 0) AS l`
   const storedAs = (state: LicenseStatus) => sql`s.policy_id || ' ' || s.status = p.id || ${` ${state}`}
     AND s.expires_at IS NOT NULL`
   const activeUntilNow = (ended: Statement.Fragment) => sql`

@@ -1,4 +1,4 @@
-/** Licenses for the back office: reads come from SQL, every change goes through the license's actor. */
+/** The management operations on licenses: reads come from SQL, every change goes through the license's actor. */
 import { Clock, Context, Effect, identity, Layer } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { SqlClient } from "effect/sql"
@@ -40,7 +40,10 @@ export class Licenses extends Context.Service<
       input: RenewCommand
     ): Changed<"LICENSE_NOT_RENEWABLE" | "LINKAGE_MISMATCH" | "EXPIRY_NOT_IN_FUTURE" | "VALIDATION_ERROR">
     transfer(id: string, input: TransferCommand): Changed<"TRANSFER_LIMIT_REACHED">
-    /** Gives the license another key. The answer is the only place where it ever stands; the old one ends at once. */
+    /**
+     * Replaces the license's key. The response is the only place where the new key ever appears; the old one ends at
+     * once.
+     */
     rotateKey(id: string): Changed<never, typeof LicenseWithKey.Type>
     features(id: string, request: PageRequest): Effect.Effect<Page<LicenseFeature>, Refusal<"NOT_FOUND">>
     assign(id: string, input: Assignments.AssignCommand): Changed<"LINKAGE_MISMATCH", LicenseFeature>
@@ -82,19 +85,19 @@ export class Licenses extends Context.Service<
           license_key_last4: LicenseKey.last4(license_key)
         }
         return yield* actors.askWith(id, rotateKey, stored, identity, (rotated) =>
-          Effect.map(shown(rotated), (license) => ({ license, license_key }))
+          Effect.map(presentSnapshot(rotated), (license) => ({ license, license_key }))
         )
       })
 
       return Licenses.of({
         list: reads.page,
         get,
-        update: (id, input) => actors.askWith(id, update, input, identity, shown),
-        suspend: (id) => actors.askWith(id, Lifecycle.suspend, undefined, identity, shown),
-        reinstate: (id) => actors.askWith(id, Lifecycle.reinstate, undefined, identity, shown),
-        revoke: (id) => actors.askWith(id, Lifecycle.revoke, undefined, identity, shown),
-        renew: (id, input) => actors.askWith(id, renew, input, identity, shown),
-        transfer: (id, input) => actors.askWith(id, transfer, input, identity, shown),
+        update: (id, input) => actors.askWith(id, update, input, identity, presentSnapshot),
+        suspend: (id) => actors.askWith(id, Lifecycle.suspend, undefined, identity, presentSnapshot),
+        reinstate: (id) => actors.askWith(id, Lifecycle.reinstate, undefined, identity, presentSnapshot),
+        revoke: (id) => actors.askWith(id, Lifecycle.revoke, undefined, identity, presentSnapshot),
+        renew: (id, input) => actors.askWith(id, renew, input, identity, presentSnapshot),
+        transfer: (id, input) => actors.askWith(id, transfer, input, identity, presentSnapshot),
         rotateKey: rotate,
         features,
         assign: (id, input) => actors.ask(id, Assignments.assign, input),
@@ -105,7 +108,7 @@ export class Licenses extends Context.Service<
   )
 }
 
-const shown = ({ license, policy }: LicenseSnapshot) =>
+const presentSnapshot = ({ license, policy }: LicenseSnapshot) =>
   Effect.map(Clock.currentTimeMillis, (now) => presentLicense(license, policy, now))
 
 const assignmentPage = (

@@ -1,4 +1,7 @@
-/** A license as the management API shows it at an instant: stored state, the clock, and the policy's share of the version. */
+/**
+ * A license as the management API returns it at an instant: stored state, clock, and the policy's part of the
+ * entitlement version.
+ */
 import type { License } from "../model/License.ts"
 import type { LicenseRecord, PolicyRecord } from "../model/LicenseRecords.ts"
 import { entitlementVersionAt, statusAt } from "../rules/Lifecycle.ts"

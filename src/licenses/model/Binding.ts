@@ -1,4 +1,4 @@
-/** What a runtime request says of the machine or container instance that it comes from, ready for the rules. */
+/** The machine or container instance that a runtime request comes from, in the form that rules read. */
 import type { BindingName } from "./LicenseRecords.ts"
 
 export interface Binding extends BindingName {
@@ -13,6 +13,6 @@ export interface Binding extends BindingName {
   readonly is_container: boolean
   readonly app_version?: string | undefined
   readonly ip_address?: string | undefined
-  /** The members that name the machine, each as a short digest: what events and logs may show of it. */
+  /** The fields that identify the machine, each as a short digest: the form that events and logs may contain. */
   redacted(): { readonly [member: string]: string }
 }

@@ -1,4 +1,6 @@
-/** A floating seat that is taken, as the management API shows it. Its token is shown to nobody but its holder. */
+/**
+ * A taken floating seat as the management API returns it. Its token is returned only to the client that checked it out.
+ */
 import { Schema } from "effect"
 import { Timestamp } from "../../api/Timestamp.ts"
 
@@ -9,6 +11,6 @@ export const Lease = Schema.Struct({
   status: Schema.Literal("live"),
   checked_out_at: Timestamp,
   heartbeat_at: Timestamp,
-  expires_at: Timestamp.annotate({ description: "When the seat is free again unless a heartbeat comes first." })
+  expires_at: Timestamp.annotate({ description: "When the seat becomes free unless a heartbeat comes first." })
 }).annotate({ identifier: "Lease" })
 export type Lease = typeof Lease.Type

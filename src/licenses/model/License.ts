@@ -1,4 +1,6 @@
-/** A license and its feature assignments as the management API shows them (contract, "License", "License feature"). */
+/**
+ * A license and its feature assignments as the management API returns them (contract, "License", "License feature").
+ */
 import { Schema } from "effect"
 import { Count, Int32, PositiveCount } from "../../api/Int64.ts"
 import { Metadata } from "../../api/Metadata.ts"
@@ -36,10 +38,10 @@ export const License = Schema.Struct({
 }).annotate({ identifier: "License" })
 export type License = typeof License.Type
 
-/** The answer of a create or key rotation: the only place where the full key stands. */
+/** The response of a create or a key rotation: the only place where the full key appears. */
 export const LicenseWithKey = Schema.Struct({
   license: License,
-  license_key: Schema.String.annotate({ description: "The full key. It is shown only here: keep it." })
+  license_key: Schema.String.annotate({ description: "The full key. It is shown only here: store it." })
 }).annotate({ identifier: "LicenseWithKey" })
 
 export const LicenseCreate = Schema.Struct({
@@ -65,7 +67,7 @@ export const LicenseUpdate = Schema.Struct({
   metadata: Schema.optionalKey(Metadata)
 }).annotate({ identifier: "LicenseUpdateRequest" })
 
-/** A rule over a body: of two members exactly one is given. */
+/** Checks that exactly one of two fields is given. */
 const exactlyOne = <A extends string, B extends string>(one: A, other: B) =>
   Schema.makeFilter(
     (body: { readonly [K in A | B]?: unknown }) =>
@@ -89,7 +91,7 @@ export const LicenseRenew = Schema.Struct({
   .annotate({ identifier: "LicenseRenewRequest" })
 
 export const LicenseTransfer = Schema.Struct({
-  customer_id: Schema.optionalKey(Text(64).annotate({ description: "An empty text clears the link." })),
+  customer_id: Schema.optionalKey(Text(64).annotate({ description: "An empty string clears the link." })),
   customer_email: Schema.optionalKey(Email),
   customer_name: Schema.optionalKey(Name),
   reset_devices: Schema.optionalKey(Schema.Boolean)
@@ -133,7 +135,7 @@ export const LicenseUsageReset = Schema.Struct({
   add_credits: Schema.optionalKey(PositiveCount.annotate({ description: "Raises the maximum." })),
   max_consumptions: Schema.optionalKey(Count),
   total_consumptions: Schema.optionalKey(Count),
-  reset_consumed: Schema.optionalKey(Schema.Boolean.annotate({ description: "True sets what was consumed to 0." }))
+  reset_consumed: Schema.optionalKey(Schema.Boolean.annotate({ description: "True sets the consumption to 0." }))
 })
   .annotate({
     description:

@@ -1,15 +1,16 @@
 /**
- * License keys: `LK-` and six groups of five Crockford base32 characters, 28 of them random (140 bits), 2 of them a check.
+ * License keys: `LK-` and six groups of five Crockford base32 characters, 28 of them random (140 bits), 2 of them a
+ * check.
  *
- * The check is a Reed-Solomon code over GF(32): two keys always differ in at least three characters. So every wrong
- * character, every two wrong characters, and every swap of any two characters is caught with certainty, anything else with
- * 1023/1024, and a mistyped or guessed key is refused by table look-ups alone, before any hashing or storage.
+ * The check is a Reed-Solomon code over GF(32): two keys always differ in at least three characters. So every one or
+ * two wrong characters and every swap of two characters are always detected, any other error with a probability of
+ * 1023/1024. A mistyped or guessed key is refused by table look-ups alone, before any hashing or storage access.
  */
 import { Effect, Option, Schema } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { sha256, sha256Hex } from "../../signing/Digest.ts"
 
-/** A license key in its one canonical form, as it is issued: upper case, with dashes, without aliases, the check right. */
+/** A license key in its canonical form, as issued: upper case, with dashes, without aliases, with a correct check. */
 export const LicenseKey = Schema.String.pipe(Schema.brand("LicenseKey"))
 export type LicenseKey = typeof LicenseKey.Type
 
@@ -19,8 +20,8 @@ const length = 30
 const groupLength = 5
 
 /**
- * The key that 28 bytes spell: the low 5 bits of each, and the check. Uniform bytes give uniform keys.
- * Pure, for `generate` and for published test vectors.
+ * The key of 28 bytes: the low 5 bits of each, and the check. Uniform bytes give uniform keys. Pure, for `generate` and
+ * for published test vectors.
  */
 export const fromBytes = (bytes: Uint8Array): LicenseKey => {
   if (bytes.length !== randomLength) throw new RangeError(`A license key is made of ${randomLength} bytes`)
@@ -37,8 +38,8 @@ export const generate: Effect.Effect<LicenseKey, never, SecureRandom.SecureRando
 )
 
 /**
- * The canonical form of what a client sent: case, dashes and spaces do not matter, O reads as 0, I and L as 1 (in the
- * prefix too). None where the shape or the check is wrong. Costs less than a microsecond and never hashes.
+ * The canonical form of a key that a client sent. Case, dashes and spaces do not matter; O reads as 0, I and L as 1 (in
+ * the prefix too). None if the shape or the check is wrong. Costs less than a microsecond and never hashes.
  */
 export const parse = (text: string): Option.Option<LicenseKey> => {
   if (text.length > textMax) return Option.none()
@@ -54,10 +55,10 @@ export const parse = (text: string): Option.Option<LicenseKey> => {
   return count === length && isCodeword(parsed) ? Option.some(format(parsed)) : Option.none()
 }
 
-/** What is stored in place of a key and what it is looked up by: SHA-256 over the canonical form, 32 bytes. */
+/** The stored form of a key, and its look-up key: SHA-256 over the canonical form, 32 bytes. */
 export const hash = (key: LicenseKey): Uint8Array => sha256(key)
 
-/** The same as 64 lower-case hex digits, for use as a key in memory. */
+/** The hash as 64 lower-case hex digits, for use as a key in memory. */
 export const hashHex = (key: LicenseKey): string => sha256Hex(key)
 
 /** `license_key_prefix`: "LK-" and the first five characters. */
@@ -75,7 +76,8 @@ const format = (symbols: Uint8Array): LicenseKey => {
   return out as LicenseKey
 }
 
-// Reading: one table from character code to symbol. No issued form is longer than 38 characters; 64 leaves room for spaces.
+// Parsing: one table from character code to symbol. No issued form is longer than 38 characters; 64 leaves room for
+// spaces.
 const textMax = 64
 const separator = 32
 const invalid = 33
@@ -95,9 +97,10 @@ for (const [alias, symbol] of [
   for (const character of alias) values[character.charCodeAt(0)] = symbol
 }
 
-// The code: symbols are elements of GF(32) = GF(2)[x]/(x^5 + x^2 + 1) with the generator a = x. A key c of 30 symbols is right
-// when the sum of all c_i is 1 and the sum of c_i * a^(29-i) is 0. An error in one or two places changes at least one
-// of the sums, because the 30 weights are different and none is zero. The 1 keeps a run of one character from being a key.
+// The code: symbols are elements of GF(32) = GF(2)[x]/(x^5 + x^2 + 1) with the generator a = x. A key c of 30 symbols
+// is correct if the sum of all c_i is 1 and the sum of c_i * a^(29-i) is 0. An error in one or two places changes at
+// least one of the sums, because the 30 weights are different and none is zero. The sum is 1, not 0, so that a run of
+// one character is not a key.
 const timesA = (symbol: number): number => ((symbol << 1) & 31) ^ (symbol & 16 ? 5 : 0)
 
 const isCodeword = (symbols: Uint8Array): boolean => {

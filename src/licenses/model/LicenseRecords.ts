@@ -1,7 +1,7 @@
 /**
- * The state that license rules decide on: the license with its policy, assignments, devices and leases, as the database held
- * them at one revision, and on top of that what has been decided since and not yet committed. Rules read it through
- * `LicenseView` and never change it; `Draft` is the one place where decisions are applied.
+ * The state that license rules decide on: the license with its policy, assignments, devices and leases, as the database
+ * had them at one revision, and the pending changes on top. Rules read it through `LicenseView` and never change it;
+ * only `PendingChanges` applies decisions.
  */
 import type { Metadata } from "../../api/Metadata.ts"
 import type { LicenseType } from "../../catalog/policies/Policy.ts"
@@ -21,7 +21,7 @@ export interface LicenseRecord {
   readonly key_hash: string
   readonly license_key_prefix: string
   readonly license_key_last4: string
-  /** As last written; `Lifecycle.statusAt` applies the clock. */
+  /** The stored status; `Lifecycle.statusAt` applies the clock. */
   readonly status: LicenseStatus
   readonly customer_email?: string | undefined
   readonly customer_name?: string | undefined
@@ -32,7 +32,7 @@ export interface LicenseRecord {
   readonly times_activated: number
   readonly times_transferred: number
   readonly total_consumptions: number
-  /** The license's own share of its published entitlement version. */
+  /** The license's own part of its published entitlement version. */
   readonly entitlement_counter: number
   readonly metadata: Metadata
   readonly revision: number
@@ -47,7 +47,7 @@ export interface Revisions {
   readonly catalog: number
 }
 
-/** The rules that the license follows, with the revision that a commit names. */
+/** The license's policy, with the revision that the fence checks. */
 export interface PolicyRecord {
   readonly id: string
   readonly license_type: LicenseType
@@ -97,7 +97,7 @@ export interface DeviceRecord {
   readonly status: DeviceStatus
   /** Whether an activation slot is taken; a floating seat's holder is active without one. */
   readonly holds_slot: boolean
-  /** When the activation began that the device has, or had before it lapsed; absent for one that only ever held a seat. */
+  /** When the device's activation began, or the one that lapsed; absent for a device that only ever held a seat. */
   readonly activated_at?: number | undefined
   readonly first_seen_at: number
   readonly last_seen_at: number
@@ -121,7 +121,7 @@ export interface LeaseRecord {
   readonly ended_at?: number | undefined
 }
 
-/** A row of the usage ledger without what the commit adds: sequence, license, actor, request. */
+/** A row of the usage ledger without the fields that the commit adds: sequence, license, actor, request. */
 export interface LedgerEntry {
   readonly feature_id: string
   readonly action: "consume" | "reset" | "top_up" | "set_limit"
@@ -130,17 +130,20 @@ export interface LedgerEntry {
   readonly balance_after: number
   readonly max_after?: number | undefined
   readonly device_id?: string | undefined
-  /** Of a consumption, which is an event by itself: it must tell what no record may tell later. */
+  /**
+   * For a consumption, whose row is also its event: stored with it, because the feature's code may change or disappear
+   * later.
+   */
   readonly feature_code?: string | undefined
 }
 
-/** A consumption that was counted before, as the ledger holds it. */
+/** An earlier consumption in the ledger. */
 export interface CountedUsage {
   readonly feature_code: string
   readonly amount: number
 }
 
-/** A feature of the catalog, for assignments yet to be made. */
+/** A feature of the catalog that may be assigned. */
 export interface FeatureRecord {
   readonly id: string
   readonly product_id: string
@@ -160,71 +163,74 @@ export interface LinkRecord {
   readonly subscription_id?: string | undefined
 }
 
-/** What the catalog says of an application version; `enforced` is false where the product has no versions. */
+/** The catalog's entry for an application version; `enforced` is false if the product has no versions. */
 export interface VersionRecord {
   readonly enforced: boolean
   readonly released_at?: number | undefined
 }
 
-/** What a binding names: hardware by its fingerprint, a container by a digest of its ids. */
+/** Identifies a machine by its fingerprint, or a container by a digest of its ids. */
 export interface BindingName {
   readonly kind: DeviceBindingKind
   readonly key: string
 }
 
-/** The features of an answer: the same at every instant from `since` on, and before `until`. */
+/** The features in a response, valid from `since` and before `until`. */
 interface FeaturesText {
   readonly since: number
   readonly until: number
   readonly features: Entitlement["features"]
 }
 
-/** What is made of a license's assignments alone, for as long as none of them changes. */
+/** Views derived from a license's assignments alone, cached until one of them changes. */
 export interface CachedViews {
-  shownFeatures?: FeaturesText
+  features?: FeaturesText
 }
 
-/** What rules see. Every answer reflects the decisions applied before. */
+/** The state that rules read. It includes all decisions applied so far. */
 export interface LicenseView {
   readonly license: LicenseRecord
   readonly policy: PolicyRecord
   /** Sorted by feature code. */
   readonly assignments: ReadonlyArray<Assignment>
-  /** Kept with them, as they are; undefined where nothing is worth keeping. */
-  readonly kept?: CachedViews | undefined
+  /** Views cached with the assignments; undefined if nothing is worth caching. */
+  readonly cachedViews?: CachedViews | undefined
   assignmentByCode(code: string): Assignment | undefined
   assignmentById(featureId: string): Assignment | undefined
   device(binding: BindingName): DeviceRecord | undefined
   deviceById(id: string): DeviceRecord | undefined
-  /** The devices known here; all of them where the license has few. */
+  /** The cached devices; all devices, unless the license has very many. */
   readonly devices: Iterable<DeviceRecord>
-  /** Containers that hold a slot. Told where the policy limits them and the command's needs name them. */
+  /** Containers that hold a slot. Available only if the policy limits them and the command declares it in `needs`. */
   readonly activeContainers: number
-  /** Devices whose activation lapsed for want of a validation, still active as nobody wrote it down yet. */
+  /** Devices whose activation lapsed without a validation and whose stored status is still active. */
   overdue(now: number): ReadonlyArray<DeviceRecord>
   /**
-   * Leases whose stored status is live, the lapsed ones among them, with their devices. Told where the command's needs name them,
-   * and once the license's access has ended.
+   * Leases whose stored status is live, including lapsed ones, with their devices. Available only if the command
+   * declares `allLeases` in `needs`, or once the license's access has ended.
    */
   readonly liveLeases: Iterable<LeaseRecord>
-  /** How many these are: after time was applied, the floating seats that are taken. Told where the command's needs name it. */
+  /**
+   * The number of these leases; after the clock was applied, the number of taken seats. Available only if declared in
+   * `needs`.
+   */
   readonly liveLeaseCount: number
-  /** The live lease of a device; it has one at most. */
+  /** The live lease of a device; there is at most one. */
   liveLeaseOf(deviceId: string): LeaseRecord | undefined
   /** Live leases whose end has come. */
   lapsed(now: number): ReadonlyArray<LeaseRecord>
-  /** A lease in whatever state. */
+  /** A lease in any state. */
   leaseByToken(tokenHash: string): LeaseRecord | undefined
   /** The consumption that used this event id before. */
   counted(eventId: string): CountedUsage | undefined
   version(appVersion: string): VersionRecord
   feature(featureId: string): FeatureRecord | undefined
   link(kind: LinkKind, id: string): LinkRecord | undefined
-  /** How many devices beyond those known here a reset would move. */
+  /** How many devices that are not cached a reset would change. */
   readonly otherResettable: number
 }
 
-/** A license and its policy at one moment: what an answer may keep, for a view goes on to change. */
+/** A license and its policy at one moment. A reply keeps this instead of the view, which goes on to change. */
 export interface LicenseSnapshot {
   readonly license: LicenseRecord
   readonly policy: PolicyRecord
@@ -232,19 +238,19 @@ export interface LicenseSnapshot {
 
 export const snapshot = ({ license, policy }: LicenseView): LicenseSnapshot => ({ license, policy })
 
-/** What a decision changes. Records are whole: the new state of a device, assignment or lease. */
+/** The changes of a decision. Records are complete: the new state of a device, assignment or lease. */
 export interface Changes {
   readonly license?: Partial<LicenseRecord>
   /** Whether the published entitlement version rises by one. */
   readonly entitlement?: boolean
   readonly devices?: ReadonlyArray<DeviceRecord>
-  /** Whether all devices beyond those known here are reset, however many there are. */
+  /** Whether all devices that are not cached are reset, too. */
   readonly othersReset?: boolean
   readonly assignments?: ReadonlyArray<Assignment>
   readonly removedAssignments?: ReadonlyArray<string>
   readonly leases?: ReadonlyArray<LeaseRecord>
   readonly ledger?: ReadonlyArray<LedgerEntry>
   readonly events?: ReadonlyArray<NewEvent>
-  /** A device that was only seen: written without raising the revision, for nothing is decided by it but heartbeats. */
+  /** A device that was only seen: written without raising the revision, because only heartbeats depend on it. */
   readonly seen?: DeviceRecord
 }

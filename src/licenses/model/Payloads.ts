@@ -17,7 +17,7 @@ const FeatureEntitlement = Schema.Struct({
 const VersionEligibility = Schema.Struct({
   app_version: Schema.String,
   is_entitled: Schema.Boolean,
-  enforced: Schema.Boolean.annotate({ description: "False where the product has no version catalog." }),
+  enforced: Schema.Boolean.annotate({ description: "False if the product has no version catalog." }),
   released_at: Schema.optionalKey(Timestamp),
   eligible_through: Schema.optionalKey(Timestamp)
 }).annotate({ identifier: "VersionEligibility" })
@@ -45,12 +45,12 @@ export const EntitlementPayload = Schema.Struct(entitlement).annotate({ identifi
 
 export const DeactivationPayload = Schema.Struct(common).annotate({ identifier: "Deactivation" })
 
-const leaseEnd = Timestamp.annotate({ description: "When the seat is free again unless a heartbeat comes first." })
+const leaseEnd = Timestamp.annotate({ description: "When the seat becomes free unless a heartbeat comes first." })
 
 export const FloatingCheckoutPayload = Schema.Struct({
   ...common,
   lease_token: Schema.String.annotate({
-    description: "Names the lease in heartbeats and at checkin. Shown only here."
+    description: "Identifies the lease in heartbeats and at checkin. Shown only here."
   }),
   lease_expires_at: leaseEnd,
   features,
@@ -64,17 +64,22 @@ export const FloatingLeasePayload = Schema.Struct({
   version_eligibility: Schema.optionalKey(VersionEligibility)
 }).annotate({ identifier: "FloatingLease" })
 
-/** What an offline envelope holds, signed, once it is decrypted. */
+/** The signed content of an offline envelope. */
 export const OfflineEntitlementPayload = Schema.Struct({
   ...entitlement,
-  offline_expires_at: Timestamp.annotate({ description: "Until when the client may go without asking again." }),
+  offline_expires_at: Timestamp.annotate({
+    description: "Until when the client may work without contacting the service."
+  }),
   binding_kind: DeviceBindingKind,
   binding_hash: Schema.String.annotate({
     description: "SHA-256 of the binding key in lower-case hex: the fingerprint, or a container's digest."
   })
 }).annotate({ identifier: "OfflineEntitlement" })
 
-/** An offline entitlement and its signature, encrypted for whoever has the license key. All but the kid is base64. */
+/**
+ * An offline entitlement and its signature, encrypted for the holder of the license key. All fields except kid are
+ * base64.
+ */
 export const OfflineEnvelopePayload = Schema.Struct({
   kid: Schema.String.annotate({
     description: "The signing key of the payload inside; authenticated as additional data."
@@ -84,7 +89,7 @@ export const OfflineEnvelopePayload = Schema.Struct({
   ciphertext: Schema.String.annotate({ description: "The encrypted signed payload, its 16-byte tag at the end." })
 }).annotate({ identifier: "OfflineEnvelope" })
 
-/** As it is signed: JSON values, instants as text. Members without a value are left out. */
+/** The signed form: JSON values, timestamps as text. Fields without a value are omitted. */
 export type Entitlement = typeof EntitlementPayload.Encoded
 export type Deactivation = typeof DeactivationPayload.Encoded
 export type FloatingCheckout = typeof FloatingCheckoutPayload.Encoded

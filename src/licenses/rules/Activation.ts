@@ -9,15 +9,15 @@ import {
   activeDevice,
   activeDeviceOnly,
   admit,
+  type DeviceAccessCode,
   isRefused,
   type RuntimeCommand,
-  type StandingCode,
-  standing
+  refuseAccess
 } from "./Admission.ts"
 import { deactivationOf, entitlementOf } from "./Entitlement.ts"
 import { accept, type Needs, type Refused, type Rule, reject } from "./LicenseCommand.ts"
 
-/** A device's "last seen" is moved at most this often, so that a busy client does not cost a write per call. */
+/** A device's "last seen" is written at most this often, so that a busy client does not cause a write per call. */
 const seenEveryMillis = 1000
 
 export const runtimeNeeds = ({ binding }: RuntimeCommand): Needs => ({
@@ -25,7 +25,7 @@ export const runtimeNeeds = ({ binding }: RuntimeCommand): Needs => ({
   appVersion: binding.app_version
 })
 
-/** An activation carries the id that a new device gets: rules make no ids. */
+/** Carries the id for a device that may be new: rules generate no ids. */
 export interface ActivateCommand extends RuntimeCommand {
   readonly newDeviceId: string
 }
@@ -40,10 +40,10 @@ export const activate: Rule<ActivateCommand, Entitlement, AdmissionCode | LimitC
     if (isRefused(admitted)) return admitted
     const { device, eligibility } = admitted
     if (device !== undefined && device.status === "active" && device.holds_slot) {
-      return accept(seen(view, device, now, false), (after) => entitlementOf(after, device, now, eligibility))
+      return accept(seenChanges(view, device, now, false), (after) => entitlementOf(after, device, now, eligibility))
     }
-    const full = limitReached(view, command.binding)
-    if (full !== undefined) return full
+    const refused = refuseFull(view, command.binding)
+    if (refused !== undefined) return refused
     const activated = activatedDevice(device, command, now)
     return accept(
       {
@@ -66,33 +66,33 @@ export const activate: Rule<ActivateCommand, Entitlement, AdmissionCode | LimitC
   }
 }
 
-const activatedDevice = (known: DeviceRecord | undefined, command: ActivateCommand, now: number): DeviceRecord => {
+const activatedDevice = (existing: DeviceRecord | undefined, command: ActivateCommand, now: number): DeviceRecord => {
   const { kind, key, redacted: _, app_version: __, ...described } = command.binding
   return {
-    id: known?.id ?? command.newDeviceId,
+    id: existing?.id ?? command.newDeviceId,
     binding_kind: kind,
     binding_key: key,
     ...described,
     status: "active",
     holds_slot: true,
     activated_at: now,
-    first_seen_at: known?.first_seen_at ?? now,
+    first_seen_at: existing?.first_seen_at ?? now,
     last_seen_at: now,
-    last_validated_at: known?.last_validated_at,
-    metadata: known?.metadata ?? {},
-    created_at: known?.created_at ?? now,
+    last_validated_at: existing?.last_validated_at,
+    metadata: existing?.metadata ?? {},
+    created_at: existing?.created_at ?? now,
     updated_at: now
   }
 }
 
-/** Containers have their own limit where the policy sets one; else they count with all devices. 0 = unlimited. */
-const limitReached = (view: LicenseView, binding: Binding): Refused<LimitCode> | undefined => {
+/** Containers have their own limit if the policy sets one; otherwise they count with all devices. 0 = unlimited. */
+const refuseFull = (view: LicenseView, binding: Binding): Refused<LimitCode> | undefined => {
   const { max_activations, max_container_instances } = view.policy
   if (binding.is_container && max_container_instances !== undefined) {
     if (max_container_instances === 0) return undefined
     return view.activeContainers < max_container_instances
       ? undefined
-      : limitRefusal(
+      : refuseLimit(
           view,
           "CONTAINER_LIMIT_REACHED",
           `All ${max_container_instances} container instances of the license are in use.`,
@@ -100,11 +100,11 @@ const limitReached = (view: LicenseView, binding: Binding): Refused<LimitCode> |
         )
   }
   if (max_activations === 0) return undefined
-  const elsewhere = max_container_instances === undefined ? 0 : view.activeContainers
-  const used = view.license.active_device_count - elsewhere
+  const inContainers = max_container_instances === undefined ? 0 : view.activeContainers
+  const used = view.license.active_device_count - inContainers
   return used < max_activations
     ? undefined
-    : limitRefusal(
+    : refuseLimit(
         view,
         "ACTIVATION_LIMIT_REACHED",
         `All ${max_activations} activations of the license are in use: deactivate a device first.`,
@@ -112,7 +112,7 @@ const limitReached = (view: LicenseView, binding: Binding): Refused<LimitCode> |
       )
 }
 
-const limitRefusal = (view: LicenseView, code: LimitCode, message: string, limit: number): Refused<LimitCode> =>
+const refuseLimit = (view: LicenseView, code: LimitCode, message: string, limit: number): Refused<LimitCode> =>
   reject(code, message, {
     detail: String(limit),
     events: [
@@ -125,8 +125,11 @@ const limitRefusal = (view: LicenseView, code: LimitCode, message: string, limit
     ]
   })
 
-/** A validation is the device's heartbeat. Where heartbeats decide, it raises the revision like any other change. */
-const seen = (view: LicenseView, device: DeviceRecord, now: number, validated: boolean): Changes => {
+/**
+ * A validation is the device's heartbeat. If the policy requires heartbeats, it raises the revision like any other
+ * change.
+ */
+const seenChanges = (view: LicenseView, device: DeviceRecord, now: number, validated: boolean): Changes => {
   const last = validated ? (device.last_validated_at ?? 0) : device.last_seen_at
   if (now - last < seenEveryMillis) return {}
   const record = { ...device, last_seen_at: now, ...(validated ? { last_validated_at: now } : undefined) }
@@ -141,11 +144,13 @@ export const validate: Rule<RuntimeCommand, Entitlement, AdmissionCode | ActiveD
     if (isRefused(admitted)) return admitted
     const device = activeDevice(view, admitted.device, now)
     if (isRefused(device)) return device
-    return accept(seen(view, device, now, true), (after) => entitlementOf(after, device, now, admitted.eligibility))
+    return accept(seenChanges(view, device, now, true), (after) =>
+      entitlementOf(after, device, now, admitted.eligibility)
+    )
   }
 }
 
-/** Answers as validate does and writes nothing. */
+/** Replies like `validate`, but writes nothing. */
 export const check: Rule<RuntimeCommand, Entitlement, AdmissionCode | "DEVICE_NOT_FOUND" | "DEVICE_NOT_ACTIVE"> = {
   name: "check",
   needs: runtimeNeeds,
@@ -158,16 +163,19 @@ export const check: Rule<RuntimeCommand, Entitlement, AdmissionCode | "DEVICE_NO
   }
 }
 
-/** Gives a slot back. It asks neither version nor kind of machine: what was taken can always be given back. */
+/**
+ * Gives a slot back. It checks neither the version nor the kind of machine: a slot that was taken can always be given
+ * back.
+ */
 export const deactivate: Rule<
   RuntimeCommand,
   Deactivation,
-  StandingCode | "DEVICE_NOT_FOUND" | "DEVICE_STATE_CONFLICT"
+  DeviceAccessCode | "DEVICE_NOT_FOUND" | "DEVICE_STATE_CONFLICT"
 > = {
   name: "deactivate",
   needs: ({ binding }) => ({ binding: { kind: binding.kind, key: binding.key } }),
   decide: (view, command, now) => {
-    const refused = standing(view, command, now)
+    const refused = refuseAccess(view, command, now)
     if (refused !== undefined) return refused
     const device = view.device(command.binding)
     if (device === undefined) return reject("DEVICE_NOT_FOUND", "This device is not known to the license.")
@@ -176,13 +184,13 @@ export const deactivate: Rule<
         detail: device.status
       })
     }
-    // Who holds a floating seat besides stays active on it, and has no activation any more that could fall silent.
-    const seated = view.liveLeaseOf(device.id) !== undefined
+    // A device that also holds a floating seat stays active by it, and no longer has an activation that could lapse.
+    const holdsSeat = view.liveLeaseOf(device.id) !== undefined
     const deactivated: DeviceRecord = {
       ...device,
-      status: seated ? "active" : "deactivated",
+      status: holdsSeat ? "active" : "deactivated",
       holds_slot: false,
-      activated_at: seated ? undefined : device.activated_at,
+      activated_at: holdsSeat ? undefined : device.activated_at,
       last_seen_at: now,
       updated_at: now
     }

@@ -1,7 +1,7 @@
 /**
- * The ladder of refusals that every runtime operation climbs, in one order: the key, the license's state, a blacklisted
- * device, virtual machines and containers, what the policy switches off, the application version; then what the operation
- * itself asks. The first rung that does not hold is the answer, so the same request is always refused for the same reason.
+ * The checks that all runtime operations share, in a fixed order: the key, the license's state, a blacklisted device,
+ * virtual machines and containers, operations that the policy disables, the application version; then the operation's
+ * own checks. The first check that fails decides, so the same request is always refused for the same reason.
  */
 import type { Code } from "../../api/ErrorCode.ts"
 import type { Binding } from "../model/Binding.ts"
@@ -11,13 +11,15 @@ import { type Refused, reject } from "./LicenseCommand.ts"
 import { isOverdue, statusAt } from "./Lifecycle.ts"
 import { gateVersion } from "./VersionGate.ts"
 
-/** What every command carries that comes with a license key. */
+/** A command that is authenticated by a license key. */
 export interface KeyedCommand {
-  /** SHA-256 of the key that the request came with: compared here, so that a rotated key ends with its rotation. */
+  /**
+   * SHA-256 of the key that the request presented. It is compared here, so that a rotated key ends with its rotation.
+   */
   readonly keyHash: string
 }
 
-/** What a runtime command carries that speaks of a machine. */
+/** A runtime command of a machine or container instance. */
 export interface RuntimeCommand extends KeyedCommand {
   readonly binding: Binding
 }
@@ -29,17 +31,17 @@ export type LicenseCode =
   | "LICENSE_EXPIRED"
   | "LICENSE_NOT_STARTED"
 
-export type StandingCode = LicenseCode | "DEVICE_BLACKLISTED"
+export type DeviceAccessCode = LicenseCode | "DEVICE_BLACKLISTED"
 
 export type AdmissionCode =
-  | StandingCode
+  | DeviceAccessCode
   | "VM_NOT_ALLOWED"
   | "CONTAINER_NOT_ALLOWED"
   | "VERSION_UNKNOWN"
   | "VERSION_NOT_ENTITLED"
 
-/** The key and the license's state. */
-export const licenseStanding = (
+/** Checks the key and the license's state. */
+export const refuseLicense = (
   { license, policy }: LicenseView,
   command: KeyedCommand,
   now: number
@@ -60,13 +62,13 @@ export const licenseStanding = (
   return undefined
 }
 
-/** The key, the license's state, the blacklist: what holds even where a seat is given back. */
-export const standing = (
+/** Checks the key, the license's state and the blacklist. These apply even when a slot or seat is given back. */
+export const refuseAccess = (
   view: LicenseView,
   command: RuntimeCommand,
   now: number
-): Refused<StandingCode> | undefined => {
-  const refused = licenseStanding(view, command, now)
+): Refused<DeviceAccessCode> | undefined => {
+  const refused = refuseLicense(view, command, now)
   if (refused !== undefined) return refused
   return view.device(command.binding)?.status === "blacklisted" ? blacklisted : undefined
 }
@@ -79,14 +81,14 @@ export interface Admitted {
   readonly eligibility: Eligibility | undefined
 }
 
-/** Climbs the ladder up to the operation's own rungs. `switchedOff` is the rung of an operation that a policy may forbid. */
+/** Runs all shared checks. `switchedOff` is the check of an operation that a policy may disable. */
 export const admit = <C extends Code = never>(
   view: LicenseView,
   command: RuntimeCommand,
   now: number,
   switchedOff?: (view: LicenseView) => Refused<C> | undefined
 ): Admitted | Refused<AdmissionCode | C> => {
-  const refused = standing(view, command, now)
+  const refused = refuseAccess(view, command, now)
   if (refused !== undefined) return refused
   const { binding } = command
   if (binding.is_vm && !view.policy.allow_vm)
@@ -94,8 +96,8 @@ export const admit = <C extends Code = never>(
   if (binding.is_container && !view.policy.allow_container) {
     return reject("CONTAINER_NOT_ALLOWED", "The policy does not allow containers.", { detail: "is_container" })
   }
-  const off = switchedOff?.(view)
-  if (off !== undefined) return off
+  const disabled = switchedOff?.(view)
+  if (disabled !== undefined) return disabled
   const eligibility = gateVersion(view, binding.app_version)
   if (eligibility !== undefined && "accepted" in eligibility) return eligibility
   return { device: view.device(binding), eligibility }
@@ -104,8 +106,8 @@ export const admit = <C extends Code = never>(
 export type ActiveDeviceCode = "DEVICE_NOT_FOUND" | "DEVICE_NOT_ACTIVE" | "HEARTBEAT_OVERDUE"
 
 /**
- * The rung of operations that need an active device: one that is activated, or that holds a floating seat. Only validate tells
- * an overdue heartbeat apart.
+ * Requires an active device: one that is activated or holds a floating seat. Only validate distinguishes an overdue
+ * heartbeat.
  */
 export const activeDevice = (
   view: LicenseView,
@@ -115,7 +117,7 @@ export const activeDevice = (
   if (device === undefined)
     return reject("DEVICE_NOT_FOUND", "This device is not known to the license: activate it first.")
   if (isActivated(view, device, now) || holdsSeat(view, device, now)) return device
-  if (hasFallenSilent(view, device)) {
+  if (hasMissedHeartbeat(view, device)) {
     return reject(
       "HEARTBEAT_OVERDUE",
       "The device did not validate in time and its activation lapsed: activate it again."
@@ -134,11 +136,11 @@ const holdsSeat = (view: LicenseView, device: DeviceRecord, now: number): boolea
   return device.status === "active" && lease !== undefined && now < lease.expires_at
 }
 
-/** Whether it is an activation that lapsed, not a floating lease, where the device has neither any more. */
-const hasFallenSilent = ({ policy }: LicenseView, { status, activated_at }: DeviceRecord): boolean =>
+/** Whether it was an activation that lapsed, not a floating lease, for a device that now has neither. */
+const hasMissedHeartbeat = ({ policy }: LicenseView, { status, activated_at }: DeviceRecord): boolean =>
   policy.require_heartbeat && activated_at !== undefined && (status === "active" || status === "expired")
 
-/** As `activeDevice`, for operations that are no heartbeat: a lapsed activation is just not active. */
+/** As `activeDevice`, for operations that are not a heartbeat: a lapsed activation is just not active. */
 export const activeDeviceOnly = (
   view: LicenseView,
   device: DeviceRecord | undefined,

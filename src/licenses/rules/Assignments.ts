@@ -1,4 +1,4 @@
-/** Assigning features to a license and taking them away. */
+/** Assigns features to a license and removes them. */
 import type { Metadata } from "../../api/Metadata.ts"
 import { changesOf } from "../../events/Changes.ts"
 import type { NewEvent } from "../../events/EventLog.ts"
@@ -7,7 +7,7 @@ import type { Assignment, LedgerEntry, LicenseView } from "../model/LicenseRecor
 import { accept, type Refused, type Rule, reject } from "./LicenseCommand.ts"
 import { statusAt } from "./Lifecycle.ts"
 
-/** Members left out keep what is there; null takes the value away. */
+/** Absent fields keep their value; null removes it. */
 export interface AssignCommand {
   readonly feature_id: string
   readonly enabled?: boolean
@@ -43,9 +43,9 @@ export const assign: Rule<AssignCommand, LicenseFeature, "LICENSE_STATE_CONFLICT
         feature_code: feature.code,
         feature_name: feature.name,
         enabled: command.enabled ?? before?.enabled ?? true,
-        max_consumptions: given(command.max_consumptions, before?.max_consumptions),
+        max_consumptions: updatedValue(command.max_consumptions, before?.max_consumptions),
         total_consumptions: before?.total_consumptions ?? 0,
-        expires_at: given(command.expires_at, before?.expires_at),
+        expires_at: updatedValue(command.expires_at, before?.expires_at),
         metadata: command.metadata ?? before?.metadata ?? {},
         created_at: before?.created_at ?? now,
         updated_at: now
@@ -63,7 +63,7 @@ export const assign: Rule<AssignCommand, LicenseFeature, "LICENSE_STATE_CONFLICT
           license: { updated_at: now },
           entitlement: true,
           assignments: [assignment],
-          ledger: before !== undefined && "max_consumptions" in changes ? [limitSet(assignment)] : [],
+          ledger: before !== undefined && "max_consumptions" in changes ? [limitEntry(assignment)] : [],
           events: [assignmentEvent(view, "license.feature_assigned", assignment, { changes })]
         },
         reply
@@ -84,7 +84,7 @@ export const unassign: Rule<{ readonly feature_id: string }, void, "LICENSE_STAT
         license: { updated_at: now },
         entitlement: true,
         removedAssignments: [feature_id],
-        ledger: assignment.total_consumptions > 0 ? [givenUp(assignment)] : [],
+        ledger: assignment.total_consumptions > 0 ? [removalEntry(assignment)] : [],
         events: [assignmentEvent(view, "license.feature_removed", assignment, {})]
       },
       () => undefined
@@ -92,8 +92,8 @@ export const unassign: Rule<{ readonly feature_id: string }, void, "LICENSE_STAT
   }
 }
 
-/** A new maximum as the ledger tells it; without one the feature is unlimited. */
-const limitSet = ({ feature_id, max_consumptions, total_consumptions }: Assignment): LedgerEntry => ({
+/** The ledger entry of a new maximum; without a maximum the feature is unlimited. */
+const limitEntry = ({ feature_id, max_consumptions, total_consumptions }: Assignment): LedgerEntry => ({
   feature_id,
   action: "set_limit",
   amount: max_consumptions ?? 0,
@@ -101,15 +101,17 @@ const limitSet = ({ feature_id, max_consumptions, total_consumptions }: Assignme
   max_after: max_consumptions
 })
 
-/** What was counted goes with the assignment: assigned anew, the feature starts from nothing. */
-const givenUp = ({ feature_id, total_consumptions }: Assignment): LedgerEntry => ({
+/**
+ * The ledger entry of a removed assignment. Its count is lost: if the feature is assigned again, it starts from zero.
+ */
+const removalEntry = ({ feature_id, total_consumptions }: Assignment): LedgerEntry => ({
   feature_id,
   action: "reset",
   amount: -total_consumptions,
   balance_after: 0
 })
 
-const given = (value: number | null | undefined, before: number | undefined): number | undefined =>
+const updatedValue = (value: number | null | undefined, before: number | undefined): number | undefined =>
   value === undefined ? before : (value ?? undefined)
 
 export const featureOf = ({ license }: LicenseView, assignment: Assignment): LicenseFeature =>

@@ -1,6 +1,6 @@
 /**
- * Metered usage. An amount fits whole or nothing is counted; an event id counts once per license for ever, and asking again
- * with the same feature and amount answers the state as it is now.
+ * Metered usage. An amount is counted whole or not at all. An event id counts once per license for ever; a repeated
+ * request with the same feature and amount replies with the current state.
  */
 import type { NewEvent } from "../../events/EventLog.ts"
 import type { Assignment, DeviceRecord, LedgerEntry, LicenseView } from "../model/LicenseRecords.ts"
@@ -47,7 +47,7 @@ export const consume: Rule<ConsumeCommand, Entitlement, AdmissionCode | UsageCod
             detail: "event_id"
           })
     }
-    const assignment = usable(view, command, now)
+    const assignment = usableAssignment(view, command, now)
     if (isRefused(assignment)) return assignment
     return accept(
       {
@@ -55,16 +55,16 @@ export const consume: Rule<ConsumeCommand, Entitlement, AdmissionCode | UsageCod
         assignments: [
           { ...assignment, total_consumptions: assignment.total_consumptions + command.amount, updated_at: now }
         ],
-        ledger: [entry(assignment, device, command)],
-        events: marksReached(view, assignment, device, command)
+        ledger: [ledgerEntry(assignment, device, command)],
+        events: thresholdEvents(view, assignment, device, command)
       },
       reply
     )
   }
 }
 
-/** The last rungs: the feature, then the quota. */
-const usable = (view: LicenseView, command: ConsumeCommand, now: number): Assignment | Refused<UsageCode> => {
+/** The operation's own checks: the feature, then the quota. */
+const usableAssignment = (view: LicenseView, command: ConsumeCommand, now: number): Assignment | Refused<UsageCode> => {
   const assignment = view.assignmentByCode(command.feature_code)
   const detail = { detail: "feature_code" }
   if (assignment === undefined)
@@ -94,8 +94,8 @@ const usable = (view: LicenseView, command: ConsumeCommand, now: number): Assign
   return assignment
 }
 
-/** The row of the ledger, which is the event `usage.consumed`. */
-const entry = (assignment: Assignment, device: DeviceRecord, command: ConsumeCommand): LedgerEntry => ({
+/** The ledger row, which is also the event `usage.consumed`. */
+const ledgerEntry = (assignment: Assignment, device: DeviceRecord, command: ConsumeCommand): LedgerEntry => ({
   feature_id: assignment.feature_id,
   feature_code: assignment.feature_code,
   action: "consume",
@@ -106,8 +106,8 @@ const entry = (assignment: Assignment, device: DeviceRecord, command: ConsumeCom
   device_id: device.id
 })
 
-/** What the consumption has reached. */
-const marksReached = (
+/** The events of quota thresholds that the consumption reaches. */
+const thresholdEvents = (
   view: LicenseView,
   assignment: Assignment,
   device: DeviceRecord,
@@ -116,7 +116,7 @@ const marksReached = (
   const before = assignment.total_consumptions
   const after = before + command.amount
   const quota = assignment.max_consumptions
-  if (quota === undefined || after < quota * thresholdShare) return none
+  if (quota === undefined || after < quota * thresholdShare) return noEvents
   const event = (event_type: NewEvent["event_type"]): NewEvent => ({
     event_type,
     resource_type: "license",
@@ -131,11 +131,11 @@ const marksReached = (
       device_id: device.id
     }
   })
-  const crosses = (mark: number) => before < mark && after >= mark
+  const crosses = (threshold: number) => before < threshold && after >= threshold
   return [
     ...(crosses(quota * thresholdShare) ? [event("usage.threshold_reached")] : []),
     ...(crosses(quota) ? [event("usage.exhausted")] : [])
   ]
 }
 
-const none: ReadonlyArray<NewEvent> = []
+const noEvents: ReadonlyArray<NewEvent> = []

@@ -1,4 +1,7 @@
-/** What management does to a single device: reset, blacklist, unblacklist. Slots are freed and leases end with it. */
+/**
+ * The management operations on one device: reset, blacklist, unblacklist. Each frees the device's slot and ends its
+ * lease.
+ */
 
 import type { EventType } from "../../events/EventType.ts"
 import type { Device, DeviceStatus } from "../model/Device.ts"
@@ -32,13 +35,13 @@ const action = (
       const why = name === "reset" ? "lift that first" : "there is nothing to lift"
       return reject("DEVICE_STATE_CONFLICT", `The device is ${device.status}: ${why}.`, { detail: device.status })
     }
-    if (to === "unchanged") return accept({}, shownDevice(device))
-    const moved = movedDevice(device, to, now)
+    if (to === "unchanged") return accept({}, presentDevice(device))
+    const changed = deviceWithStatus(device, to, now)
     return accept(
       {
-        ...freedSlot(view, device, now),
-        devices: [moved],
-        leases: endedLease(view, device, leaseStatus, now),
+        ...freeSlot(view, device, now),
+        devices: [changed],
+        leases: endLease(view, device, leaseStatus, now),
         events: [
           {
             event_type,
@@ -48,43 +51,43 @@ const action = (
           }
         ]
       },
-      shownDevice(moved)
+      presentDevice(changed)
     )
   }
 })
 
-/** Makes a device forget that it was ever bound: it may be activated again, and until then it holds nothing. */
+/** Resets a device: it holds nothing until it is activated again. */
 export const reset = action("reset", "device.reset", "ended")
 
-/** Bars a device from every runtime operation. */
+/** Blocks a device from every runtime operation. */
 export const blacklist = action("blacklist", "device.blacklisted", "blacklisted")
 
 /** Lets a blacklisted device be activated again. */
 export const unblacklist = action("unblacklist", "device.unblacklisted", "ended")
 
-const movedDevice = (device: DeviceRecord, status: DeviceStatus, now: number): DeviceRecord => ({
+const deviceWithStatus = (device: DeviceRecord, status: DeviceStatus, now: number): DeviceRecord => ({
   ...device,
   status,
   holds_slot: false,
   updated_at: now
 })
 
-/** A device as a reset leaves it. */
-export const resetDevice = (device: DeviceRecord, now: number): DeviceRecord => movedDevice(device, "reset", now)
+/** The device after a reset. */
+export const resetDevice = (device: DeviceRecord, now: number): DeviceRecord => deviceWithStatus(device, "reset", now)
 
-const freedSlot = ({ license }: LicenseView, device: DeviceRecord, now: number): Changes =>
+const freeSlot = ({ license }: LicenseView, device: DeviceRecord, now: number): Changes =>
   device.holds_slot ? { license: { active_device_count: license.active_device_count - 1, updated_at: now } } : {}
 
-const endedLease = (view: LicenseView, { id }: DeviceRecord, status: LeaseStatus, now: number) => {
+const endLease = (view: LicenseView, { id }: DeviceRecord, status: LeaseStatus, now: number) => {
   const lease = view.liveLeaseOf(id)
   return lease === undefined ? [] : [{ ...lease, status, ended_at: now }]
 }
 
-/** A device as the management API shows it. */
-const shownDevice =
+/** The device as the management API returns it. */
+const presentDevice =
   (device: DeviceRecord) =>
   ({ license }: LicenseView): Device => {
-    const { holds_slot: _, activated_at: __, ...shown } = device
-    const given = Object.fromEntries(Object.entries(shown).filter(([, value]) => value !== undefined))
-    return { ...(given as unknown as Device), license_id: license.id }
+    const { holds_slot: _, activated_at: __, ...record } = device
+    const present = Object.fromEntries(Object.entries(record).filter(([, value]) => value !== undefined))
+    return { ...(present as unknown as Device), license_id: license.id }
   }

@@ -1,4 +1,4 @@
-/** What management does to a device, by the state that it is in; a device that the license never saw has none. */
+/** The state that each management operation moves a device to, by its current state. */
 import type { DeviceStatus } from "../model/Device.ts"
 
 /** `unchanged` is accepted and records nothing; `conflict` is refused. */
@@ -28,7 +28,7 @@ export const deviceTransitions = {
   }
 } as const satisfies Record<string, Record<DeviceStatus, Next>>
 
-/** The states that a reset moves. */
+/** The states that a reset changes. */
 export const resettableStatuses = Object.entries(deviceTransitions.reset).flatMap(([from, to]) =>
   to === "reset" ? [from as DeviceStatus] : []
 )

@@ -1,4 +1,4 @@
-/** What an answer of the runtime says: the payloads, derived from the state after a decision. */
+/** The payloads of runtime responses, derived from the state after a decision. */
 import { keepText, replaceKept } from "../../api/CanonicalJson.ts"
 import { formatTimestamp } from "../../api/Timestamp.ts"
 import type { Assignment, CachedViews, DeviceRecord, LeaseRecord, LicenseView } from "../model/LicenseRecords.ts"
@@ -24,31 +24,34 @@ const nextCheckAt = ({ license, policy }: LicenseView, now: number): number =>
     accessEndsAt(license, policy) ?? Number.POSITIVE_INFINITY
   )
 
-const metered = ({ max_consumptions: quota, total_consumptions: consumed }: Assignment) =>
+const usageOf = ({ max_consumptions: quota, total_consumptions: consumed }: Assignment) =>
   quota === undefined ? undefined : { quota, consumed, remaining: Math.max(0, quota - consumed) }
 
-/** Features of a license from which on what is shown of them is kept: fewer are made in less time than it takes to be worth the memory. */
-const keptMin = 16
+/**
+ * The minimum number of features for which the list is cached: a shorter list is built faster than its memory is worth.
+ */
+const cachedFeaturesMin = 16
 
 /**
- * What is kept of assignments, some of which change now. Of many features those that are merely counted further are exchanged: writing
- * down two hundred again was half of what a consumption cost.
+ * The cached views after a change of some assignments. If only their counts change, just these entries of the list are
+ * replaced: serialising 200 features again was half the cost of a consumption.
  */
 export const cachedViewsAfter = (view: LicenseView, changed: ReadonlyArray<Assignment>): CachedViews | undefined => {
-  let shown = view.kept?.shownFeatures
-  if (shown === undefined) return view.assignments.length < keptMin ? undefined : {}
+  let cached = view.cachedViews?.features
+  if (cached === undefined) return view.assignments.length < cachedFeaturesMin ? undefined : {}
   for (const assignment of changed) {
     const { enabled, expires_at, feature_code, feature_id } = assignment
-    const known = view.assignmentByCode(feature_code)
-    if (known?.feature_id !== feature_id || known.enabled !== enabled || known.expires_at !== expires_at) return {}
-    const place = placeOf(shown.features, feature_code)
-    if (place !== undefined) shown = { ...shown, features: replaceKept(shown.features, place, featureOf(assignment)) }
+    const before = view.assignmentByCode(feature_code)
+    if (before?.feature_id !== feature_id || before.enabled !== enabled || before.expires_at !== expires_at) return {}
+    const index = indexOfCode(cached.features, feature_code)
+    if (index !== undefined)
+      cached = { ...cached, features: replaceKept(cached.features, index, featureOf(assignment)) }
   }
-  return { shownFeatures: shown }
+  return { features: cached }
 }
 
-/** Where a code stands among features in its order; undefined where it does not. */
-const placeOf = (features: Entitlement["features"], code: string): number | undefined => {
+/** The index of a code in features sorted by code; undefined if absent. */
+const indexOfCode = (features: Entitlement["features"], code: string): number | undefined => {
   let [low, high] = [0, features.length]
   while (low < high) {
     const middle = (low + high) >> 1
@@ -61,13 +64,16 @@ const placeOf = (features: Entitlement["features"], code: string): number | unde
 const featureOf = (assignment: Assignment): Entitlement["features"][number] => ({
   code: assignment.feature_code,
   enabled: true,
-  ...metered(assignment)
+  ...usageOf(assignment)
 })
 
-/** Assigned, enabled and unexpired features, by code. Two hundred cost as much as the rest of an answer, so they are kept. */
-const featuresOf = ({ assignments, kept }: LicenseView, now: number): Entitlement["features"] => {
-  const known = kept?.shownFeatures
-  if (known !== undefined && known.since <= now && now < known.until) return known.features
+/**
+ * Assigned, enabled and unexpired features, sorted by code. Two hundred cost as much as the rest of a response, so they
+ * are cached.
+ */
+const featuresOf = ({ assignments, cachedViews }: LicenseView, now: number): Entitlement["features"] => {
+  const cached = cachedViews?.features
+  if (cached !== undefined && cached.since <= now && now < cached.until) return cached.features
   let [since, until] = [Number.NEGATIVE_INFINITY, Number.POSITIVE_INFINITY]
   const features: Array<Entitlement["features"][number]> = []
   for (const assignment of assignments) {
@@ -79,8 +85,8 @@ const featuresOf = ({ assignments, kept }: LicenseView, now: number): Entitlemen
       features.push(featureOf(assignment))
     }
   }
-  if (kept !== undefined && features.length >= keptMin)
-    kept.shownFeatures = { since, until, features: keepText(features) }
+  if (cachedViews !== undefined && features.length >= cachedFeaturesMin)
+    cachedViews.features = { since, until, features: keepText(features) }
   return features
 }
 
@@ -112,13 +118,13 @@ export const checkoutOf = (
   ...(eligibility === undefined ? undefined : { version_eligibility: eligibility })
 })
 
-/** A lease that ended shows when it did, so that no answer about it can pass for a seat. */
+/** A lease that has ended shows when it ended, so that no response about it can be mistaken for a seat. */
 export const leaseOf = (view: LicenseView, lease: LeaseRecord, now: number): FloatingLease => ({
   ...commonOf(view, lease.device_id, now),
   lease_expires_at: formatTimestamp(lease.ended_at ?? lease.expires_at)
 })
 
-/** A lease that goes on, with what it entitles to now. */
+/** An extended lease, with the features that it entitles to now. */
 export const extendedLeaseOf = (view: LicenseView, lease: LeaseRecord, now: number): FloatingLease => ({
   ...leaseOf(view, lease, now),
   features: featuresOf(view, now)

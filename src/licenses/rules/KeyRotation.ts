@@ -1,6 +1,6 @@
 /**
- * Giving a license another key. The rule sees only what is stored of a key: its digest and the ends that people tell it by. The
- * old key ends with the commit, for every runtime command carries the digest of the key that it came with.
+ * Replaces a license's key. The rule sees only what is stored of a key: its digest, prefix and last characters. The old
+ * key ends with the commit, because every runtime command carries the digest of the key that it presented.
  */
 
 import { type LicenseRecord, type LicenseSnapshot, snapshot } from "../model/LicenseRecords.ts"

@@ -1,20 +1,20 @@
 /**
- * What can be asked of a license. A command is data; its rule is a pure function of (view, command, now) that answers with
- * an acceptance — changes, events, and how to word the answer — or with a refusal. Rules know no clock, no storage and no
- * Effect services, so they can be tested, simulated and run on any node alike.
+ * The commands of a license. A command is data; its rule is a pure function of (view, command, now) that returns an
+ * acceptance (changes, events, and how to build the reply) or a refusal. Rules know no clock, no storage and no Effect
+ * services, so they can be tested, simulated and run on any node alike.
  */
 import type { Code } from "../../api/ErrorCode.ts"
 import type { Actor } from "../../auth/CurrentActor.ts"
 import type { NewEvent } from "../../events/EventLog.ts"
 import type { BindingName, Changes, LicenseView, LinkKind } from "../model/LicenseRecords.ts"
 
-/** On whose behalf a command runs: what its events and ledger rows say. */
+/** The actor and request of a command, as recorded in its events and ledger rows. */
 export interface Origin extends Actor {
   readonly request_id: string
   readonly ip_address: string | undefined
 }
 
-/** What a rule may look at that an actor does not hold in memory by itself; it is fetched before the rule runs. */
+/** Data that a rule reads and that an actor may not have cached. It is fetched before the rule runs. */
 export interface Needs {
   readonly binding?: BindingName
   readonly deviceId?: string
@@ -24,15 +24,15 @@ export interface Needs {
   /** A feature of the license's product that may not be assigned yet. */
   readonly featureId?: string
   readonly appVersion?: string | undefined
-  /** How many containers hold a slot, where the policy limits them. */
+  /** How many containers hold a slot, if the policy limits them. */
   readonly activeContainers?: boolean
   /** Every device that is active. */
   readonly activeDevices?: boolean
-  /** Every live lease with its device, where the command may end them all. */
+  /** Every live lease with its device, if the command may end them all. */
   readonly allLeases?: boolean
   /** How many leases are live. */
   readonly seats?: boolean
-  /** How many devices a reset would move. */
+  /** How many devices a reset would change. */
   readonly resettable?: boolean | undefined
   /** Records outside the license, by their kind. */
   readonly links?: { readonly [K in LinkKind]?: string | undefined }
@@ -41,7 +41,7 @@ export interface Needs {
 export interface Accepted<Reply> {
   readonly accepted: true
   readonly changes: Changes
-  /** Words the answer from the state after the changes. */
+  /** Builds the reply from the state after the changes. */
   readonly reply: (after: LicenseView) => Reply
 }
 
@@ -50,7 +50,7 @@ export interface Refused<C extends Code> {
   readonly code: C
   readonly message: string
   readonly detail?: string | undefined
-  /** What the refusal is worth recording as; committed before the refusal is answered. */
+  /** Events that record the refusal; committed before the refusal is returned. */
   readonly events?: ReadonlyArray<NewEvent>
 }
 

@@ -1,6 +1,6 @@
 /**
- * The states of a license, what time does to them, and the commands that move them. The clock is applied whenever a license
- * is read or used: a sweep that comes late shows nothing wrong, it only writes down what already holds.
+ * The states of a license, how the clock changes them, and the commands that change them. The clock is applied whenever
+ * a license is read or used. A late sweep therefore shows nothing wrong: it only writes what already holds.
  */
 
 import type { NewEvent } from "../../events/EventLog.ts"
@@ -20,89 +20,102 @@ import { accept, type Needs, type Outcome, type Rule, reject } from "./LicenseCo
 
 const dayMillis = 86_400_000
 
-/** What of a license and its policy the clock looks at. */
-type Term = Pick<LicenseRecord, "status" | "expires_at">
-type Grace = Pick<PolicyRecord, "grace_period_days">
+/** The fields of a license and its policy that the clock's changes depend on. */
+type LicenseTerm = Pick<LicenseRecord, "status" | "expires_at">
+type PolicyGrace = Pick<PolicyRecord, "grace_period_days">
 
 /** The instant at which access ends: expiry and the policy's grace after it; undefined = never. */
-export const accessEndsAt = (license: Term, policy: Grace): number | undefined =>
+export const accessEndsAt = (license: LicenseTerm, policy: PolicyGrace): number | undefined =>
   license.expires_at === undefined ? undefined : license.expires_at + policy.grace_period_days * dayMillis
 
-/** Where the clock alone puts a license that nobody suspended or revoked. */
-export const statusByClock = (license: Term, policy: Grace, now: number): LicenseStatus => {
+/** The state that the clock gives to a license that is neither suspended nor revoked. */
+export const statusByClock = (license: LicenseTerm, policy: PolicyGrace, now: number): LicenseStatus => {
   const end = accessEndsAt(license, policy)
   if (license.expires_at === undefined || end === undefined || now < license.expires_at) return "active"
   return now < end ? "grace_period" : "expired"
 }
 
 /** The state of a license at an instant. */
-export const statusAt = (license: Term, policy: Grace, now: number): LicenseStatus =>
+export const statusAt = (license: LicenseTerm, policy: PolicyGrace, now: number): LicenseStatus =>
   license.status === "suspended" || license.status === "revoked" ? license.status : statusByClock(license, policy, now)
 
-/** The states that time leads through, in order. */
-const stages: ReadonlyArray<LicenseStatus> = ["active", "grace_period", "expired"]
+/** The states that the clock moves a license through, in order. */
+const clockStatuses: ReadonlyArray<LicenseStatus> = ["active", "grace_period", "expired"]
 
 /**
- * States that time has moved a license into since it was last written, in order. Going back is none of them: an edit of the
- * expiry or of the policy's grace did that and raised the version itself, so the version never falls when time comes by again.
+ * The states that the clock has moved a license through since it was last written, in order. Moves back are not
+ * included: they come from an edit of the expiry or of the policy's grace, which raised the version itself. So the
+ * version never falls when the clock moves the license forward again.
  */
-export const passed = (license: Term, policy: Grace, now: number): ReadonlyArray<LicenseStatus> =>
-  stages
-    .slice(stages.indexOf(license.status) + 1, stages.indexOf(statusAt(license, policy, now)) + 1)
+export const statusesPassed = (license: LicenseTerm, policy: PolicyGrace, now: number): ReadonlyArray<LicenseStatus> =>
+  clockStatuses
+    .slice(clockStatuses.indexOf(license.status) + 1, clockStatuses.indexOf(statusAt(license, policy, now)) + 1)
     .filter((stage) => stage !== "grace_period" || policy.grace_period_days > 0)
 
-/** The published entitlement version: the license's share, the policy's, and the moves that time has made meanwhile. */
+/**
+ * The published entitlement version: the license's counter, the policy's counter, and the moves by the clock not yet
+ * written.
+ */
 export const entitlementVersionAt = (license: LicenseRecord, policy: PolicyRecord, now: number): number =>
-  license.entitlement_counter + policy.entitlement_counter + passed(license, policy, now).length
+  license.entitlement_counter + policy.entitlement_counter + statusesPassed(license, policy, now).length
 
 /**
- * What time has changed and nobody wrote yet. The actor applies it ahead of the commands, so rules run on a settled state,
- * every move is recorded once, and in order. The sweeps write the same down for licenses that nobody uses, as statements over
- * many: what changes here changes there.
+ * The changes that the clock has made and that are not written yet. The actor applies them before its commands, so that
+ * rules run on a settled state and every move is recorded once and in order. The sweeps write the same for licenses
+ * that are not in use, as set-based statements: a change here needs the same change there.
  */
 export const settle = (view: LicenseView, now: number): Changes | undefined => {
   const { license, policy } = view
   const status = statusAt(license, policy, now)
-  const moved = status !== license.status
+  const statusChanged = status !== license.status
   const lapsed = view.lapsed(now)
   const silent = view.overdue(now)
-  const cutOff = status === "expired" && view.liveLeaseCount > 0
-  if (!moved && !cutOff && lapsed.length === 0 && silent.length === 0) return undefined
-  const moves = passed(license, policy, now)
-  const seats = settledSeats(view, lapsed, cutOff, now)
-  const overdue = settledDevices(view, silent, seats.leases, now)
+  const accessEnded = status === "expired" && view.liveLeaseCount > 0
+  if (!statusChanged && !accessEnded && lapsed.length === 0 && silent.length === 0) return undefined
+  const passedStatuses = statusesPassed(license, policy, now)
+  const seats = settleLeases(view, lapsed, accessEnded, now)
+  const overdue = settleDevices(view, silent, seats.leases, now)
   return {
     license: {
-      ...(moved ? { status, entitlement_counter: license.entitlement_counter + moves.length } : undefined),
+      ...(statusChanged
+        ? { status, entitlement_counter: license.entitlement_counter + passedStatuses.length }
+        : undefined),
       active_device_count: license.active_device_count - overdue.devices.length
     },
     devices: [...overdue.devices, ...seats.devices],
     leases: seats.leases,
-    events: [...passedEvents(license.id, moves), ...overdue.events, ...seats.events]
+    events: [...statusEvents(license.id, passedStatuses), ...overdue.events, ...seats.events]
   }
 }
 
-const stageEvents = { grace_period: "license.grace_period_started", expired: "license.expired" } as const
+const statusEventTypes = { grace_period: "license.grace_period_started", expired: "license.expired" } as const
 
-/** What is recorded when time moves a license through states. */
-export const passedEvents = (licenseId: string, moves: ReadonlyArray<LicenseStatus>): ReadonlyArray<NewEvent> =>
-  moves
+/** The events of a license that the clock moves through states. */
+export const statusEvents = (
+  licenseId: string,
+  passedStatuses: ReadonlyArray<LicenseStatus>
+): ReadonlyArray<NewEvent> =>
+  passedStatuses
     .filter((to) => to === "grace_period" || to === "expired")
     .map((to) => ({
-      event_type: stageEvents[to],
+      event_type: statusEventTypes[to],
       resource_type: "license",
       resource_id: licenseId,
       metadata: { status: to }
     }))
 
-/** Whether a live lease ends with its license's access, which came before the lease's own end. */
-export const isCutOff = (lease: Pick<LeaseRecord, "expires_at">, license: Term, policy: Grace, now: number): boolean =>
-  statusAt(license, policy, now) === "expired" && lease.expires_at >= (accessEndsAt(license, policy) ?? 0)
+/** Whether a live lease ends because its license's access ended before the lease's own end. */
+export const isCutOff = (
+  lease: Pick<LeaseRecord, "expires_at">,
+  license: LicenseTerm,
+  policy: PolicyGrace,
+  now: number
+): boolean => statusAt(license, policy, now) === "expired" && lease.expires_at >= (accessEndsAt(license, policy) ?? 0)
 
-/** Leases whose time is over: with their license's, or before that by themselves. */
-const settledSeats = (view: LicenseView, due: ReadonlyArray<LeaseRecord>, cutOff: boolean, now: number) => {
-  const isCut = (lease: LeaseRecord) => cutOff && isCutOff(lease, view.license, view.policy, now)
-  const ended = cutOff ? Array.from(view.liveLeases).filter(isCut) : []
+/** The leases that have ended: with the license's access, or before that on their own. */
+const settleLeases = (view: LicenseView, due: ReadonlyArray<LeaseRecord>, accessEnded: boolean, now: number) => {
+  const isCut = (lease: LeaseRecord) => accessEnded && isCutOff(lease, view.license, view.policy, now)
+  const ended = accessEnded ? Array.from(view.liveLeases).filter(isCut) : []
   const lapsed = due
     .filter((lease) => !isCut(lease))
     .toSorted((a, b) => a.expires_at - b.expires_at || (a.id < b.id ? -1 : 1))
@@ -116,13 +129,16 @@ const settledSeats = (view: LicenseView, due: ReadonlyArray<LeaseRecord>, cutOff
   }
 }
 
-/** What a device is without its floating seat, by how that ended: activated, or an activation that lapsed, if it had one. */
+/**
+ * The status of a device whose floating seat has ended: active if it is activated, expired if its activation lapsed,
+ * otherwise the given status.
+ */
 export const statusUnseated = <S extends DeviceStatus>(device: DeviceRecord, otherwise: S) => {
   if (device.holds_slot) return "active"
   return device.activated_at === undefined ? otherwise : "expired"
 }
 
-/** The devices of leases that end. One that is activated besides stays what it is. */
+/** The devices of leases that end. A device that is also activated stays as it is. */
 const releasedHolders = (
   view: LicenseView,
   leases: Iterable<LeaseRecord>,
@@ -135,7 +151,7 @@ const releasedHolders = (
     return [{ ...device, status: statusUnseated(device, status), updated_at: now }]
   })
 
-/** What is recorded when a lease lapses. */
+/** The event of a lapsed lease. */
 export const leaseExpiredEvent = (
   license_id: string,
   { id, device_id }: Pick<LeaseRecord, "id" | "device_id">
@@ -146,23 +162,23 @@ export const leaseExpiredEvent = (
   metadata: { license_id, device_id, status: { old: "live", new: "expired" } }
 })
 
-/** Activations that lapsed for want of a heartbeat. Whoever holds a seat besides stays active on it. */
-const settledDevices = (
+/** Activations that lapsed without a heartbeat. A device that also holds a seat stays active by it. */
+const settleDevices = (
   view: LicenseView,
   silent: ReadonlyArray<DeviceRecord>,
   ending: ReadonlyArray<LeaseRecord>,
   now: number
 ) => {
-  const gone = new Set(ending.map(({ id }) => id))
+  const endingIds = new Set(ending.map(({ id }) => id))
   const overdue = silent.map((device) => {
     const lease = view.liveLeaseOf(device.id)
-    const status = lease === undefined || gone.has(lease.id) ? ("expired" as const) : ("active" as const)
+    const status = lease === undefined || endingIds.has(lease.id) ? ("expired" as const) : ("active" as const)
     return { ...device, status, holds_slot: false, updated_at: now }
   })
   return { devices: overdue, events: overdue.map(({ id }) => deviceExpiredEvent(view.license.id, id)) }
 }
 
-/** What is recorded when an activation lapses. A floating seat that the device may hold besides is another matter. */
+/** The event of a lapsed activation. It does not concern a floating seat of the same device. */
 export const deviceExpiredEvent = (license_id: string, deviceId: string): NewEvent => ({
   event_type: "device.expired",
   resource_type: "device",
@@ -170,30 +186,30 @@ export const deviceExpiredEvent = (license_id: string, deviceId: string): NewEve
   metadata: { license_id, status: { old: "active", new: "expired" } }
 })
 
-/** How much later than the policy's interval a heartbeat may come. */
+/** The tolerance after the policy's interval before a heartbeat is overdue. */
 const heartbeatSlackMillis = 30_000
 
 /**
- * The instant at which an activation has lapsed unless a validation comes before; infinity = never. Counted from the activation
- * until the first one.
+ * The instant at which an activation lapses unless a validation comes before; infinity = never. Until the first
+ * validation, the interval starts at the activation.
  */
 export const heartbeatDueAt = (device: DeviceRecord, policy: PolicyRecord): number =>
   policy.require_heartbeat && device.status === "active" && device.holds_slot
     ? Math.max(device.last_validated_at ?? 0, device.activated_at ?? 0) + silenceMillisMax(policy)
     : Number.POSITIVE_INFINITY
 
-/** How long after it was heard of last an activation has lapsed. */
+/** How long after the last sign of the device its activation has lapsed. */
 export const silenceMillisMax = ({ validation_interval_minutes }: PolicyRecord): number =>
   validation_interval_minutes * 60_000 + heartbeatSlackMillis + 1
 
-/** Whether an activation has lapsed for want of a validation. */
+/** Whether an activation has lapsed without a validation. */
 export const isOverdue = (device: DeviceRecord, policy: PolicyRecord, now: number): boolean =>
   now >= heartbeatDueAt(device, policy)
 
 export const endAll = (leases: LicenseView["liveLeases"], now: number) =>
   Array.from(leases, (lease) => ({ ...lease, status: "ended" as const, ended_at: now }))
 
-/** The transitions that commands make: from each state, the next one, or why not. Anything else is refused. */
+/** The transitions that commands make: from each state, the next one or a conflict. */
 export const transitions = {
   suspend: {
     active: "suspended",
@@ -221,11 +237,11 @@ export const transitions = {
   Record<LicenseStatus, "suspended" | "revoked" | "by clock" | "unchanged" | "conflict">
 >
 
-const move = (
+const transition = (
   name: keyof typeof transitions,
   eventType: "license.suspended" | "license.reinstated" | "license.revoked",
   needs: Needs,
-  also: (view: LicenseView, now: number) => Changes
+  sideEffects: (view: LicenseView, now: number) => Changes
 ): Rule<unknown, LicenseSnapshot, "LICENSE_STATE_CONFLICT"> => ({
   name,
   needs: () => needs,
@@ -238,7 +254,7 @@ const move = (
       })
     if (to === "unchanged") return accept({}, snapshot)
     const status = to === "by clock" ? statusByClock(view.license, view.policy, now) : to
-    const { license, ...rest } = also(view, now)
+    const { license, ...rest } = sideEffects(view, now)
     return accept(
       {
         ...rest,
@@ -259,16 +275,16 @@ const move = (
 })
 
 /** Suspends: leases end, devices stay. */
-export const suspend = move("suspend", "license.suspended", { allLeases: true }, (view, now) => ({
+export const suspend = transition("suspend", "license.suspended", { allLeases: true }, (view, now) => ({
   leases: endAll(view.liveLeases, now),
   devices: releasedHolders(view, view.liveLeases, "deactivated", now)
 }))
 
-/** Reinstates to what the clock says. */
-export const reinstate = move("reinstate", "license.reinstated", {}, () => ({}))
+/** Reinstates to the state that the clock gives. */
+export const reinstate = transition("reinstate", "license.reinstated", {}, () => ({}))
 
-/** Revokes for good: devices are deactivated, leases end. */
-export const revoke = move(
+/** Revokes permanently: devices are deactivated, leases end. */
+export const revoke = transition(
   "revoke",
   "license.revoked",
   { activeDevices: true, allLeases: true },

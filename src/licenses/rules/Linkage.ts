@@ -1,9 +1,9 @@
-/** What an order and a subscription must have in common with a license (contract, "Linkage rules" 1 and 3). */
+/** The conditions for linking an order and a subscription to a license (contract, "Linkage rules" 1 and 3). */
 
 import type { LinkRecord } from "../model/LicenseRecords.ts"
 import { type Refused, reject } from "./LicenseCommand.ts"
 
-/** Records that a request names for a license of a product. Those that it leaves out are undefined. */
+/** The records that a request names; undefined for those that it omits. */
 export interface Links {
   readonly order: LinkRecord | undefined
   readonly subscription: LinkRecord | undefined

@@ -1,6 +1,7 @@
 /**
- * Offline entitlements: what an activated device may go on with while it cannot ask (contract, "Offline envelope"). The rule
- * words the payload; it is signed, encrypted for the holder of the license key and signed again where it leaves.
+ * Offline entitlements: what an activated device may use while it cannot reach the service (contract, "Offline
+ * envelope"). The rule builds the payload; the runtime signs it, encrypts it for the holder of the license key and
+ * signs the envelope.
  */
 import { formatTimestamp } from "../../api/Timestamp.ts"
 import { sha256Hex } from "../../signing/Digest.ts"
@@ -29,11 +30,11 @@ export const issueOffline: Rule<
   name: "offline",
   needs: runtimeNeeds,
   decide: (view, command, now) => {
-    const admitted = admit(view, command, now, offlineOff)
+    const admitted = admit(view, command, now, refuseOffline)
     if (isRefused(admitted)) return admitted
     const device = activeDeviceOnly(view, admitted.device, now)
     if (isRefused(device)) return device
-    if (!isActivated(view, device, now)) return seatOnly
+    if (!isActivated(view, device, now)) return refuseSeatHolder
     const offline = {
       offline_expires_at: formatTimestamp(offlineEndsAt(view, now)),
       binding_kind: device.binding_kind
@@ -58,13 +59,16 @@ export const issueOffline: Rule<
   }
 }
 
-const offlineOff = ({ policy }: LicenseView): Refused<"OFFLINE_NOT_ALLOWED"> | undefined =>
+const refuseOffline = ({ policy }: LicenseView): Refused<"OFFLINE_NOT_ALLOWED"> | undefined =>
   policy.allow_offline_activation
     ? undefined
     : reject("OFFLINE_NOT_ALLOWED", "The policy does not allow to work offline: stay connected and validate.")
 
-const seatOnly = reject("DEVICE_NOT_ACTIVE", "A floating seat ends without a heartbeat: activate the device first.")
+const refuseSeatHolder = reject(
+  "DEVICE_NOT_ACTIVE",
+  "A floating seat ends without a heartbeat: activate the device first."
+)
 
-/** After the policy's days, never past the end of access. */
+/** The end of offline use: after the policy's days, never past the end of access. */
 const offlineEndsAt = ({ license, policy }: LicenseView, now: number): number =>
   Math.min(now + policy.offline_grace_days * dayMillis, accessEndsAt(license, policy) ?? Number.POSITIVE_INFINITY)

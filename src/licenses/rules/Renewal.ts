@@ -1,6 +1,7 @@
 /**
- * Renewing a license (contract, "Renewal rules"). Days are added to the stored expiry while it is ahead, else to now. The order
- * or subscription that paid for it is checked and told in the event; the license's own links stay those of its origin.
+ * Renews a license (contract, "Renewal rules"). Days are added to the stored expiry if it is in the future, otherwise
+ * to now. The order or subscription that paid for the renewal is checked and recorded in the event; the license keeps
+ * its own links.
  */
 import { formatTimestamp, latest } from "../../api/Timestamp.ts"
 import type { LicenseType } from "../../catalog/policies/Policy.ts"
@@ -22,8 +23,8 @@ type RenewCode =
   | "EXPIRY_NOT_IN_FUTURE"
   | "VALIDATION_ERROR"
 
-/** The state that a renewal leaves, by the one that it finds. */
-export const renewals = {
+/** The state after a renewal, by the state before it. */
+export const statusAfterRenewal = {
   active: "active",
   grace_period: "active",
   expired: "active",
@@ -41,7 +42,7 @@ export const renew: Rule<RenewCommand, LicenseSnapshot, RenewCode> = {
   decide: (view, command, now) => {
     const { license, policy } = view
     const from = statusAt(license, policy, now)
-    const status = renewals[from]
+    const status = statusAfterRenewal[from]
     if (status === "conflict") {
       return reject("LICENSE_STATE_CONFLICT", `A license that is ${from} can not be renewed.`, { detail: from })
     }
@@ -59,24 +60,25 @@ export const renew: Rule<RenewCommand, LicenseSnapshot, RenewCode> = {
       {
         license: { expires_at, status, updated_at: now },
         entitlement: true,
-        events: [renewed(view, command, links, { from, status, expires_at })]
+        events: [renewedEvent(view, command, links, { from, status, expires_at })]
       },
       snapshot
     )
   }
 }
 
-/** What the request names. An order brings its subscription along (contract, "Linkage rules" 2). */
+/** The records that the request names. An order implies its subscription (contract, "Linkage rules" 2). */
 const linksOf = (view: LicenseView, { order_id, subscription_id }: RenewCommand) => {
   const order = order_id === undefined ? undefined : view.link("order", order_id)
-  if (order_id !== undefined && order === undefined) return unknown("order_id", order_id)
+  if (order_id !== undefined && order === undefined) return refuseUnknown("order_id", order_id)
   const subscription = subscription_id === undefined ? undefined : view.link("subscription", subscription_id)
-  if (subscription_id !== undefined && subscription === undefined) return unknown("subscription_id", subscription_id)
+  if (subscription_id !== undefined && subscription === undefined)
+    return refuseUnknown("subscription_id", subscription_id)
   const links: Links = { order, subscription }
   return refuseLinks(view.license.product_id, links) ?? links
 }
 
-const unknown = (field: string, id: string): Refused<"NOT_FOUND"> =>
+const refuseUnknown = (field: string, id: string): Refused<"NOT_FOUND"> =>
   reject("NOT_FOUND", `Nothing has the ${field} ${id}.`, { detail: field })
 
 const expiryOf = ({ license }: LicenseView, { expires_at, extend_by_days = 0 }: RenewCommand, now: number): number =>
@@ -96,7 +98,7 @@ const refuseExpiry = ({ license, policy }: LicenseView, command: RenewCommand, e
   return refuseTerms(policy.license_type, { ...license, expires_at })
 }
 
-const renewed = (
+const renewedEvent = (
   { license }: LicenseView,
   { extend_by_days, order_id, subscription_id }: RenewCommand,
   { order }: Links,

@@ -1,4 +1,4 @@
-/** Which dates a license of a type has, checked alike when it is issued and when it is edited. */
+/** Which dates a license of each type may have; checked at issue and at each edit. */
 import type { LicenseType } from "../../catalog/policies/Policy.ts"
 import { type Refused, reject } from "./LicenseCommand.ts"
 

@@ -1,4 +1,4 @@
-/** Transferring a license to another owner, and taking it off the devices of the one before. */
+/** Transfers a license to another owner, and optionally resets the devices of the previous one. */
 
 import { changesOf } from "../../events/Changes.ts"
 import type { LicenseTransfer } from "../model/License.ts"
@@ -20,8 +20,7 @@ export type TransferCommand = typeof LicenseTransfer.Type
 
 type TransferCode = "LICENSE_STATE_CONFLICT" | "NOT_FOUND" | "TRANSFER_LIMIT_REACHED"
 
-/** What says whose a license is. */
-const ownership = ["customer_id", "customer_email", "customer_name"] as const
+const ownerFields = ["customer_id", "customer_email", "customer_name"] as const
 
 export const transfer: Rule<TransferCommand, LicenseSnapshot, TransferCode> = {
   name: "transfer",
@@ -31,26 +30,26 @@ export const transfer: Rule<TransferCommand, LicenseSnapshot, TransferCode> = {
     allLeases: reset_devices === true
   }),
   decide: (view, command, now) => {
-    const refused = refuseRevoked(view, now) ?? unknownCustomer(view, command)
+    const refused = refuseRevoked(view, now) ?? refuseUnknownCustomer(view, command)
     if (refused !== undefined) return refused
     const { license } = view
     const owner = ownerAfter(license, command)
-    const changes = changesOf<Partial<LicenseRecord>>(license, owner, ownership)
-    const moves = Object.keys(changes).length > 0
-    if (moves && isExhausted(license, view.policy)) {
+    const changes = changesOf<Partial<LicenseRecord>>(license, owner, ownerFields)
+    const ownerChanges = Object.keys(changes).length > 0
+    if (ownerChanges && isExhausted(license, view.policy)) {
       return reject("TRANSFER_LIMIT_REACHED", "The license was transferred as often as its policy allows.", {
         detail: String(view.policy.max_transfers)
       })
     }
-    const reset = command.reset_devices === true ? resetAll(view, now) : nothingReset
-    if (!moves && reset.count === 0) return accept({}, snapshot)
-    const { license: freed, ...devices } = reset.changes
+    const reset = command.reset_devices === true ? resetAll(view, now) : noReset
+    if (!ownerChanges && reset.count === 0) return accept({}, snapshot)
+    const { license: licenseChanges, ...devices } = reset.changes
     return accept(
       {
         ...devices,
         license: {
-          ...freed,
-          ...(moves && { ...owner, times_transferred: license.times_transferred + 1 }),
+          ...licenseChanges,
+          ...(ownerChanges && { ...owner, times_transferred: license.times_transferred + 1 }),
           updated_at: now
         },
         entitlement: true,
@@ -59,7 +58,7 @@ export const transfer: Rule<TransferCommand, LicenseSnapshot, TransferCode> = {
             event_type: "license.transferred",
             resource_type: "license",
             resource_id: license.id,
-            metadata: { ...(moves && { changes }), ...(reset.count > 0 && { devices_reset: reset.count }) }
+            metadata: { ...(ownerChanges && { changes }), ...(reset.count > 0 && { devices_reset: reset.count }) }
           }
         ]
       },
@@ -68,12 +67,15 @@ export const transfer: Rule<TransferCommand, LicenseSnapshot, TransferCode> = {
   }
 }
 
-const unknownCustomer = (view: LicenseView, { customer_id }: TransferCommand): Refused<"NOT_FOUND"> | undefined =>
+const refuseUnknownCustomer = (
+  view: LicenseView,
+  { customer_id }: TransferCommand
+): Refused<"NOT_FOUND"> | undefined =>
   customer_id === undefined || customer_id === "" || view.link("customer", customer_id) !== undefined
     ? undefined
     : reject("NOT_FOUND", `Nothing has the customer_id ${customer_id}.`, { detail: "customer_id" })
 
-/** Members left out stay; an empty customer_id clears the link. */
+/** Absent fields keep their value; an empty customer_id clears the link. */
 const ownerAfter = (license: LicenseRecord, command: TransferCommand) => ({
   customer_id: command.customer_id === undefined ? license.customer_id : command.customer_id || undefined,
   customer_email: command.customer_email ?? license.customer_email,
@@ -89,18 +91,18 @@ interface Reset {
   readonly changes: Changes
 }
 
-const nothingReset: Reset = { count: 0, changes: {} }
+const noReset: Reset = { count: 0, changes: {} }
 
-/** Blacklisted devices stay what they are. */
+/** Blacklisted devices stay blacklisted. */
 const resetAll = (view: LicenseView, now: number): Reset => {
   const devices = Array.from(view.devices).filter(isResettable)
-  const others = view.otherResettable
+  const otherCount = view.otherResettable
   return {
-    count: devices.length + others,
+    count: devices.length + otherCount,
     changes: {
       license: { active_device_count: 0 },
       devices: devices.map((device) => resetDevice(device, now)),
-      ...(others > 0 && { othersReset: true }),
+      ...(otherCount > 0 && { othersReset: true }),
       leases: endAll(view.liveLeases, now)
     }
   }

@@ -1,4 +1,4 @@
-/** Editing a license: its dates, its customer's name and e-mail, its metadata. */
+/** Edits a license: its dates, its customer's name and e-mail, its metadata. */
 import { changesOf } from "../../events/Changes.ts"
 import { patched } from "../../postgres/Sql.ts"
 import type { LicenseUpdate } from "../model/License.ts"
@@ -10,12 +10,12 @@ import { refuseTerms } from "./Terms.ts"
 
 export type UpdateCommand = typeof LicenseUpdate.Type
 
-/** What the signed payloads show of a license beside its state: an edit raises the entitlement version. */
-const shown = ["expires_at", "maintenance_expires_at"] as const
+/** The editable fields that signed payloads depend on: changing one raises the entitlement version. */
+const signedFields = ["expires_at", "maintenance_expires_at"] as const
 
 export const update: Rule<UpdateCommand, LicenseSnapshot, "LICENSE_STATE_CONFLICT" | "VALIDATION_ERROR"> = {
   name: "update",
-  // An expiry that moves behind the clock ends all leases, before the next command of the same round is decided.
+  // An expiry moved into the past ends all leases before the next command of the same batch is decided.
   needs: ({ expires_at }) => ({ allLeases: typeof expires_at === "number" }),
   decide: (view, command, now) => {
     const revoked = refuseRevoked(view, now)
@@ -37,10 +37,10 @@ export const update: Rule<UpdateCommand, LicenseSnapshot, "LICENSE_STATE_CONFLIC
       {
         license: {
           ...Object.fromEntries(fields.map((field) => [field, edited[field]])),
-          ...revived(edited, view, now),
+          ...reactivated(edited, view, now),
           updated_at: now
         },
-        entitlement: shown.some((field) => field in changes),
+        entitlement: signedFields.some((field) => field in changes),
         events: [
           {
             event_type: "license.updated",
@@ -55,8 +55,11 @@ export const update: Rule<UpdateCommand, LicenseSnapshot, "LICENSE_STATE_CONFLIC
   }
 }
 
-/** A license whose expiry moved ahead of the clock is active again; one that moved behind it follows the clock's own steps. */
-const revived = (edited: LicenseRecord, { policy }: LicenseView, now: number) =>
+/**
+ * A license whose expiry was moved into the future is active again. For one moved into the past, the clock's own steps
+ * follow.
+ */
+const reactivated = (edited: LicenseRecord, { policy }: LicenseView, now: number) =>
   edited.status !== "suspended" && statusByClock(edited, policy, now) === "active"
     ? { status: "active" as const }
     : undefined

@@ -1,6 +1,6 @@
 /**
- * Changing by hand what a license may use of a feature and what counts as used: the limit first, then credits on top of it, then
- * the count. Each change is a row of the ledger. What the license has used in its lifetime never changes here.
+ * Changes the quota and the consumption of a feature by hand: first the limit, then credits on top of it, then the
+ * count. Each change is a row of the ledger. The license's lifetime consumption never changes here.
  */
 import { changesOf } from "../../events/Changes.ts"
 import type { LicenseFeature, LicenseUsageReset } from "../model/License.ts"
@@ -21,7 +21,7 @@ export const resetUsage: Rule<UsageResetCommand, LicenseFeature, UsageResetCode>
     if ("accepted" in before) return before
     const refused = refuseCredits(before, command)
     if (refused !== undefined) return refused
-    const { assignment, ledger } = changed(before, command)
+    const { assignment, ledger } = applySteps(before, command)
     const changes = changesOf(before, assignment, ["max_consumptions", "total_consumptions"])
     const reply = (after: LicenseView) => featureOf(after, assignment)
     if (Object.keys(changes).length === 0) return accept({}, reply)
@@ -78,8 +78,8 @@ const refuseCredits = (before: Assignment, { max_consumptions, add_credits }: Us
     : undefined
 }
 
-/** The assignment after all that is asked, and a row for each step that changed it. */
-const changed = (before: Assignment, command: UsageResetCommand) => {
+/** The assignment after all requested changes, and a ledger row for each step that changed it. */
+const applySteps = (before: Assignment, command: UsageResetCommand) => {
   const ledger: Array<LedgerEntry> = []
   let assignment = before
   const step = (action: LedgerEntry["action"], amount: number, next: Partial<Assignment>) => {

@@ -4,11 +4,11 @@ import type { LicenseView } from "../model/LicenseRecords.ts"
 import type { Eligibility } from "../model/Payloads.ts"
 import { type Refused, reject } from "./LicenseCommand.ts"
 
-/** The instant until which released versions belong to the license; undefined = always. */
+/** Versions released until this instant belong to the license; undefined = always. */
 const cutoffOf = ({ license, policy }: LicenseView): number | undefined =>
   policy.license_type === "perpetual" ? license.maintenance_expires_at : license.expires_at
 
-/** Nothing is gated where the request names no version; nothing is enforced where the product lists none. */
+/** Nothing is checked if the request names no version; nothing is enforced if the product lists none. */
 export const gateVersion = (
   view: LicenseView,
   appVersion: string | undefined

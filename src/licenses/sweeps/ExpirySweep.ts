@@ -1,7 +1,8 @@
 /**
- * Writes down what the clock has made of licenses that nobody uses: grace, expiry, and the notices ahead of expiry. It decides
- * by the functions that `Lifecycle.settle` decides by and writes for many licenses at once: states, version counters, leases
- * that end, events, each once. A license that is locked at the moment is in use, and its actor writes the same.
+ * Writes the changes that the clock makes to licenses that are not in use: grace, expiry, and the notices before
+ * expiry. It uses the same functions as `Lifecycle.settle` and writes for many licenses at once: states, version
+ * counters, ended leases, and each event once. A license that is locked at the moment is in use, and its actor writes
+ * the same changes.
  */
 import { Context, Effect, Layer } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
@@ -11,13 +12,13 @@ import { columns, instant } from "../../postgres/Parameters.ts"
 import { changedMeanwhile } from "../../postgres/Sql.ts"
 import type { LicenseStatus } from "../model/License.ts"
 import type { LicenseRecord, PolicyRecord } from "../model/LicenseRecords.ts"
-import { passed, passedEvents, statusByClock } from "../rules/Lifecycle.ts"
+import { statusByClock, statusEvents, statusesPassed } from "../rules/Lifecycle.ts"
 import { makePasses } from "./SweepBatches.ts"
 
-/** Days ahead of expiry at which it is announced, the last first. */
+/** Days before expiry at which a notice is given, the latest notice first. */
 const noticeDays = [1, 3, 7] as const
-/** What stands for "not announced yet" in the index of announcements. */
-const unannounced = 8
+/** Stands for "no notice yet" in the index of notices. */
+const noNotice = 8
 const dayMillis = 86_400_000
 
 type DueLicense = Pick<LicenseRecord, "id" | "policy_id" | "status" | "revision"> &
@@ -26,14 +27,14 @@ type DueLicense = Pick<LicenseRecord, "id" | "policy_id" | "status" | "revision"
 interface Expiring extends Pick<LicenseRecord, "id" | "revision"> {
   readonly expires_at: number
   readonly created_at: number
-  /** The days of the notice that was given last for this date. */
-  readonly announced: number
+  /** The days of the last notice given for this expiry date. */
+  readonly last_notice_days: number
 }
 
 export class ExpirySweep extends Context.Service<
   ExpirySweep,
   {
-    /** Moves every license that the clock has moved, then announces what expires soon. */
+    /** Writes the state of every license that the clock has moved, then gives the notices that are due. */
     readonly pass: Effect.Effect<void>
   }
 >()("licensing/licenses/sweeps/ExpirySweep") {
@@ -43,60 +44,61 @@ export class ExpirySweep extends Context.Service<
       const sql = yield* SqlClient.SqlClient
       const passOf = yield* makePasses("expiry-sweep")
       const move = passOf<DueLicense>({
-        select: (now, most, hold) => selectOutdated(sql, now, most, hold),
+        select: (now, limit, lock) => selectOutdated(sql, now, limit, lock),
         isDue: (row, now) => statusByClock(row, row, now) !== row.status,
         write: (rows, now) => writeMoves(sql, rows, now),
-        eventsOf: (row, now) => passedEvents(row.id, passed(row, row, now))
+        eventsOf: (row, now) => statusEvents(row.id, statusesPassed(row, row, now))
       })
-      const announce = passOf<Expiring>({
-        select: (now, most, hold) => selectUnnoticed(sql, now, most, hold),
-        isDue: (row, now) => row.expires_at > now && reachedDays(row, now) < row.announced,
+      const giveNotices = passOf<Expiring>({
+        select: (now, limit, lock) => selectNoticesDue(sql, now, limit, lock),
+        isDue: (row, now) => row.expires_at > now && reachedDays(row, now) < row.last_notice_days,
         write: (rows, now) => writeNotices(sql, rows, now),
         eventsOf: notices
       })
-      const pass = Effect.andThen(move, announce)
+      const pass = Effect.andThen(move, giveNotices)
       return ExpirySweep.of({ pass: Effect.orDie(Effect.withSpan(pass, "ExpirySweep.pass")) })
     })
   )
 }
 
 /**
- * Licenses whose stored state is not the clock's any more. Going back is among it: an edit of the expiry or of the policy's grace
- * may have done that.
+ * Licenses whose stored state differs from the clock's. This includes moves back, after an edit of the expiry or of the
+ * policy's grace.
  */
-const outdated = (sql: SqlClient.SqlClient, nowMillis: number, most: number) => {
+const outdatedLicenses = (sql: SqlClient.SqlClient, nowMillis: number, limit: number) => {
   const now = sql`(${instant(nowMillis)} AT TIME ZONE 'UTC')`
   const graceBefore = sql`(${now} - make_interval(days => p.grace_period_days))`
   const inState = (status: LicenseStatus, expires: Statement.Fragment) => sql`
     (SELECT s.license_id FROM license_states s WHERE s.policy_id || ' ' || s.status = p.id || ${` ${status}`}
-      AND s.expires_at AT TIME ZONE 'UTC' ${expires} AND s.expires_at IS NOT NULL LIMIT ${most})`
+      AND s.expires_at AT TIME ZONE 'UTC' ${expires} AND s.expires_at IS NOT NULL LIMIT ${limit})`
   return sql`
     SELECT due.license_id FROM policies p CROSS JOIN LATERAL (
       ${inState("active", sql`<= ${now}`)} UNION ALL
       ${inState("grace_period", sql`<= ${graceBefore}`)} UNION ALL
       ${inState("grace_period", sql`> ${now}`)} UNION ALL
       ${inState("expired", sql`> ${graceBefore}`)}
-    ) AS due LIMIT ${most}`
+    ) AS due LIMIT ${limit}`
 }
 
 /**
- * Locks the licenses `l` in the order of their ids, as the Journal does, and leaves out one that somebody holds: it is in use, and
- * waiting for it would hold up all others. A row is given as it is under its lock.
+ * Locks the licenses `l` in the order of their ids, as the Journal does, and skips locked ones: those are in use, and
+ * waiting for one would delay all others. Returns each row as it is under its lock.
  */
-const locking = "ORDER BY l.id FOR NO KEY UPDATE OF l SKIP LOCKED"
+const lockClause = "ORDER BY l.id FOR NO KEY UPDATE OF l SKIP LOCKED"
 
-const selectOutdated = (sql: SqlClient.SqlClient, nowMillis: number, most: number, hold: boolean) => sql<DueLicense>`
-  WITH due AS MATERIALIZED (${outdated(sql, nowMillis, most)})
+const selectOutdated = (sql: SqlClient.SqlClient, nowMillis: number, limit: number, lock: boolean) => sql<DueLicense>`
+  WITH due AS MATERIALIZED (${outdatedLicenses(sql, nowMillis, limit)})
   SELECT l.id, l.policy_id, l.status, l.expires_at, l.revision, p.grace_period_days, p.revision AS policy_revision
   FROM due JOIN licenses l ON l.id = due.license_id JOIN policies p ON p.id = l.policy_id
   WHERE l.expires_at IS NOT NULL AND l.status IN ('active', 'grace_period', 'expired')
-  ${sql.literal(hold ? locking : "")}`
+  ${sql.literal(lock ? lockClause : "")}`
 
 /**
- * Licenses in the order of their ids, as the Journal writes them, each looked up for itself and written by its place. `written` are
- * those that are as they were seen, with what is said of each in `decided`, `restated` those whose row among the states followed.
+ * Writes licenses in the order of their ids, as the Journal does, each looked up by id and written by row address
+ * (ctid). `written` are the licenses that are unchanged since they were read, with the values of `decided`; `restated`
+ * are those whose row in license_states followed.
  */
-const writing = (
+const writeLicenses = (
   sql: SqlClient.SqlClient,
   decided: Statement.Fragment,
   holds: Statement.Fragment,
@@ -106,19 +108,19 @@ const writing = (
     UPDATE licenses l SET ${set}
     FROM (SELECT ${decided}) AS decided,
       LATERAL (
-        SELECT ctid AS place, status AS was FROM licenses WHERE id = decided.id FOR NO KEY UPDATE SKIP LOCKED
-      ) AS found,
+        SELECT ctid AS address, status AS old_status FROM licenses WHERE id = decided.id FOR NO KEY UPDATE SKIP LOCKED
+      ) AS target,
       (SELECT set_config('licensing.states_kept', 'on', true) AS kept OFFSET 0) AS states
-    WHERE l.ctid = found.place AND l.revision = decided.revision AND states.kept = 'on' AND ${holds}
-    RETURNING l.id, l.created_at, found.was, l.status, l.policy_id, l.expires_at,
+    WHERE l.ctid = target.address AND l.revision = decided.revision AND states.kept = 'on' AND ${holds}
+    RETURNING l.id, l.created_at, target.old_status, l.status, l.policy_id, l.expires_at,
       license_notice(l.status, l.expires_at, l.expiring_for, l.expiring_days) AS notice
   ), restated AS (
     UPDATE license_states s SET status = written.status, notice = written.notice
     FROM written, LATERAL (
-      SELECT ctid AS place FROM license_states
-      WHERE status = written.was AND created_at = written.created_at AND license_id = written.id OFFSET 0
-    ) AS found
-    WHERE s.ctid = found.place
+      SELECT ctid AS address FROM license_states
+      WHERE status = written.old_status AND created_at = written.created_at AND license_id = written.id OFFSET 0
+    ) AS target
+    WHERE s.ctid = target.address
     RETURNING s.license_id
   )`
 
@@ -129,9 +131,9 @@ const byId = <Row extends { readonly id: string }>(rows: ReadonlyArray<Row>): Re
   rows.toSorted((a, b) => (a.id < b.id ? -1 : 1))
 
 /**
- * The states, and with them the leases that were live when their license's access ended and the devices that were active for
- * nothing else. Which leases and devices these are is asked license by license: planned while the tables were young, a join
- * would read all live leases and all active devices for each batch.
+ * Writes the states, ends the leases that were live when their license's access ended, and releases the devices that
+ * were active only by such a lease. Leases and devices are looked up license by license: with a plan made while the
+ * tables were small, a join would read all live leases and all active devices for each batch.
  */
 const writeMoves = (sql: SqlClient.SqlClient, unordered: ReadonlyArray<DueLicense>, nowMillis: number) => {
   const now = instant(nowMillis)
@@ -141,9 +143,9 @@ const writeMoves = (sql: SqlClient.SqlClient, unordered: ReadonlyArray<DueLicens
   const decided = sql`unnest(${columns.text(rows.map((row) => row.id))}) AS id,
     unnest(${columns.int8(rows.map((row) => row.revision))}) AS revision,
     unnest(${columns.text(statuses)}) AS status,
-    unnest(${columns.int4(rows.map((row) => passed(row, row, nowMillis).length))}) AS moves`
+    unnest(${columns.int4(rows.map((row) => statusesPassed(row, row, nowMillis).length))}) AS moves`
   return sql`
-    WITH ${writing(
+    WITH ${writeLicenses(
       sql,
       decided,
       sql`TRUE`,
@@ -167,55 +169,58 @@ const writeMoves = (sql: SqlClient.SqlClient, unordered: ReadonlyArray<DueLicens
       ), ${changedMeanwhile}, 'a license was changed meanwhile')`
 }
 
-/** The days of the latest notice whose time has come. */
+/** The days of the latest notice that is due. */
 const reachedDays = ({ expires_at }: Expiring, now: number): number =>
-  noticeDays.find((days) => expires_at - days * dayMillis <= now) ?? unannounced
+  noticeDays.find((days) => expires_at - days * dayMillis <= now) ?? noNotice
 
-/** Active licenses that have come nearer to their expiry than the notice that was given last. */
-const unnoticed = (sql: SqlClient.SqlClient, nowMillis: number, most: number) => {
+/** Active licenses for which a later notice than the last given one is due. */
+const noticesDue = (sql: SqlClient.SqlClient, nowMillis: number, limit: number) => {
   const now = sql`(${instant(nowMillis)} AT TIME ZONE 'UTC')`
   return sql`
     SELECT due.license_id FROM (VALUES (8, 7), (7, 3), (3, 1)) AS step (notice, days) CROSS JOIN LATERAL (
       SELECT s.license_id FROM license_states s
       WHERE s.notice = step.notice AND s.expires_at AT TIME ZONE 'UTC' > ${now}
         AND s.expires_at AT TIME ZONE 'UTC' <= ${now} + make_interval(days => step.days)
-      LIMIT ${most}
-    ) AS due LIMIT ${most}`
+      LIMIT ${limit}
+    ) AS due LIMIT ${limit}`
 }
 
-const announced = `CASE WHEN l.expiring_for = l.expires_at THEN l.expiring_days ELSE ${unannounced} END`
+const lastNoticeSql = `CASE WHEN l.expiring_for = l.expires_at THEN l.expiring_days ELSE ${noNotice} END`
 
-const selectUnnoticed = (sql: SqlClient.SqlClient, nowMillis: number, most: number, hold: boolean) => sql<Expiring>`
-  WITH due AS MATERIALIZED (${unnoticed(sql, nowMillis, most)})
-  SELECT l.id, l.expires_at, l.created_at, l.revision, ${sql.literal(announced)} AS announced
+const selectNoticesDue = (sql: SqlClient.SqlClient, nowMillis: number, limit: number, lock: boolean) => sql<Expiring>`
+  WITH due AS MATERIALIZED (${noticesDue(sql, nowMillis, limit)})
+  SELECT l.id, l.expires_at, l.created_at, l.revision, ${sql.literal(lastNoticeSql)} AS last_notice_days
   FROM due JOIN licenses l ON l.id = due.license_id WHERE l.status = 'active' AND l.expires_at IS NOT NULL
-  ${sql.literal(hold ? locking : "")}`
+  ${sql.literal(lock ? lockClause : "")}`
 
-/** No revision rises, for nothing is decided by what was announced: that nobody else has announced it is asked besides. */
+/**
+ * Raises no revision, because no decision depends on notices; checks separately that nobody else has given the same
+ * notice.
+ */
 const writeNotices = (sql: SqlClient.SqlClient, unordered: ReadonlyArray<Expiring>, now: number) => {
   const rows = byId(unordered)
   const decided = sql`unnest(${columns.text(rows.map((row) => row.id))}) AS id,
     unnest(${columns.int8(rows.map((row) => row.revision))}) AS revision,
-    unnest(${columns.int4(rows.map((row) => row.announced))}) AS announced,
+    unnest(${columns.int4(rows.map((row) => row.last_notice_days))}) AS last_notice_days,
     unnest(${columns.int4(rows.map((row) => reachedDays(row, now)))}) AS days`
   return sql`
-    WITH ${writing(
+    WITH ${writeLicenses(
       sql,
       decided,
-      sql`${sql.literal(announced)} = decided.announced`,
+      sql`${sql.literal(lastNoticeSql)} = decided.last_notice_days`,
       sql`expiring_for = l.expires_at, expiring_days = decided.days`
     )}
     SELECT demand(${allWritten(sql, rows)}, ${changedMeanwhile}, 'a license was changed meanwhile')`
 }
 
 /**
- * The notices that a license has come past since the last one: the latest always, the ones before it where the license was
- * there to be announced, so that an outage loses none and a trial of two days is not announced three times at once.
+ * The notices due since the last one: always the latest, and earlier ones if the license existed at their time. So an
+ * outage loses none, and a trial of two days does not get three notices at once.
  */
 const notices = (row: Expiring, now: number): ReadonlyArray<NewEvent> => {
   const reached = reachedDays(row, now)
   return noticeDays
-    .filter((days) => days >= reached && days < row.announced)
+    .filter((days) => days >= reached && days < row.last_notice_days)
     .filter((days) => days === reached || row.expires_at - days * dayMillis >= row.created_at)
     .toReversed()
     .map((days) => ({

@@ -1,7 +1,7 @@
 /**
- * Writes down which activations have lapsed for want of a heartbeat, on licenses that nobody uses: as `Lifecycle.settle` does,
- * for many at once. A license is looked at only when one of its devices may have been silent for too long: after each look it
- * is noted since when that can be.
+ * Writes which activations have lapsed without a heartbeat, on licenses that are not in use: as `Lifecycle.settle`
+ * does, for many at once. A license is checked only when one of its devices may have been silent for too long: each
+ * check stores the earliest instant at which that can be.
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
@@ -15,14 +15,14 @@ import { clockEvents, idsOf, lockLicenses } from "./SweepBatches.ts"
 
 /** Licenses in one transaction. */
 const batchSize = 500
-/** Devices in one transaction: a license may have any number. What is left over is due again in the next batch. */
+/** Devices in one transaction: a license may have any number. The rest is due again in the next batch. */
 const devicesMax = 2000
 
 interface Silent {
   readonly id: string
   readonly license_id: string
-  /** A holder of a floating seat stays active on it. */
-  readonly seated: boolean
+  /** A device that also holds a floating seat stays active by it. */
+  readonly holds_seat: boolean
 }
 
 export class HeartbeatSweep extends Context.Service<
@@ -40,15 +40,15 @@ export class HeartbeatSweep extends Context.Service<
 
       const batch = Effect.gen(function* () {
         const now = yield* Clock.currentTimeMillis
-        const found = yield* idsOf(suspects(sql, now))
-        const licenses = yield* lockLicenses(sql, found)
+        const candidates = yield* idsOf(dueLicenses(sql, now))
+        const licenses = yield* lockLicenses(sql, candidates)
         if (licenses.length === 0) return nothing
         const silent = yield* readSilent(sql, licenses, now)
         yield* writeDevices(sql, silent, now)
         yield* writeLicenses(sql, licenses, silent, now)
         const events = silent.map((device) => deviceExpiredEvent(device.license_id, device.id))
         yield* appendRows(clockEvents(events, now))
-        return { found: silent.length === devicesMax ? batchSize : found.length, done: licenses.length }
+        return { found: silent.length === devicesMax ? batchSize : candidates.length, done: licenses.length }
       })
 
       const pass = untilDone(batchSize, exclusively(sql, "heartbeat-sweep")(batch))
@@ -57,16 +57,16 @@ export class HeartbeatSweep extends Context.Service<
   )
 }
 
-const statusOf = ({ seated }: Silent) => (seated ? "active" : "expired")
+const statusOf = ({ holds_seat }: Silent) => (holds_seat ? "active" : "expired")
 
-const suspects = (sql: SqlClient.SqlClient, now: number) => sql<{ readonly id: string }>`
+const dueLicenses = (sql: SqlClient.SqlClient, now: number) => sql<{ readonly id: string }>`
   SELECT due.id FROM policies p CROSS JOIN LATERAL (
     SELECT l.id FROM licenses l
     WHERE l.policy_id || '' = p.id AND ${sql.literal(earliestHeardAt)} < ${silentSince(sql, now)}
     LIMIT ${batchSize}
   ) AS due WHERE p.require_heartbeat LIMIT ${batchSize}`
 
-/** A lease that is over, by itself or with its license, keeps nobody active. */
+/** A lease that has ended, on its own or with its license, keeps no device active. */
 const readSilent = (sql: SqlClient.SqlClient, licenses: ReadonlyArray<string>, nowMillis: number) => {
   const now = instant(nowMillis)
   return sql<Silent>`
@@ -74,7 +74,7 @@ const readSilent = (sql: SqlClient.SqlClient, licenses: ReadonlyArray<string>, n
       SELECT FROM leases e WHERE e.device_id = d.id AND e.status = 'live' AND e.expires_at > ${now}
         AND (l.status IN ('suspended', 'revoked') OR l.expires_at IS NULL
           OR l.expires_at + make_interval(days => p.grace_period_days) > ${now})
-    ) AS seated
+    ) AS holds_seat
     FROM devices d JOIN licenses l ON l.id = d.license_id JOIN policies p ON p.id = l.policy_id
     WHERE d.license_id = ANY(${columns.text(licenses)}) AND ${sql.literal(holdsSlot)} AND p.require_heartbeat
       AND ${sql.literal(lastHeardAt)} < ${silentSince(sql, nowMillis)}
@@ -86,20 +86,20 @@ const writeDevices = (sql: SqlClient.SqlClient, silent: ReadonlyArray<Silent>, n
   FROM unnest(${columns.text(silent.map(({ id }) => id))}, ${columns.text(silent.map(statusOf))}) AS silent (id, status)
   WHERE devices.id = silent.id`
 
-/** The revision rises only where a device expired: since when one may be silent decides nothing. */
+/** The revision rises only if a device expired: no decision depends on `heartbeat_from`. */
 const writeLicenses = (
   sql: SqlClient.SqlClient,
   licenses: ReadonlyArray<string>,
   silent: ReadonlyArray<Silent>,
   now: number
 ) => {
-  const lost = Map.groupBy(silent, ({ license_id }) => license_id)
+  const expired = Map.groupBy(silent, ({ license_id }) => license_id)
   return sql`
-    UPDATE licenses l SET active_device_count = l.active_device_count - looked.lost,
-      revision = l.revision + least(looked.lost, 1),
+    UPDATE licenses l SET active_device_count = l.active_device_count - checked.expired,
+      revision = l.revision + least(checked.expired, 1),
       heartbeat_from = coalesce(
         (SELECT min(${sql.literal(lastHeardAt)}) FROM devices d WHERE d.license_id = l.id AND ${sql.literal(holdsSlot)}),
         ${instant(now)})
-    FROM unnest(${columns.text(licenses)}, ${columns.int4(licenses.map((id) => lost.get(id)?.length ?? 0))}) AS looked (id, lost)
-    WHERE l.id = looked.id`
+    FROM unnest(${columns.text(licenses)}, ${columns.int4(licenses.map((id) => expired.get(id)?.length ?? 0))}) AS checked (id, expired)
+    WHERE l.id = checked.id`
 }

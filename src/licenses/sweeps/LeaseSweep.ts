@@ -1,6 +1,6 @@
 /**
- * Writes down which floating leases have lapsed, on licenses that nobody uses: as `Lifecycle.settle` does, for many at once. A
- * lapsed lease counts no seat before that either; this records the lapse and lets its holder go.
+ * Writes which floating leases have lapsed, on licenses that are not in use: as `Lifecycle.settle` does, for many at
+ * once. A lapsed lease takes no seat before that either; this records the lapse and releases its device.
  */
 import { Clock, Context, Effect, Layer, Option } from "effect"
 import { SqlClient } from "effect/sql"
@@ -12,16 +12,16 @@ import type { LeaseRecord, LicenseRecord, PolicyRecord } from "../model/LicenseR
 import { isCutOff, leaseExpiredEvent } from "../rules/Lifecycle.ts"
 import { clockEvents, lockLicenses } from "./SweepBatches.ts"
 
-/** Leases in one transaction: whoever waits for one of their licenses, or for a processor, waits some 3 ms. */
+/** Leases in one transaction: a request that waits for one of their licenses, or for a processor, waits some 3 ms. */
 const batchSize = 50
 
-/** Where a batch ended in the order in which leases are looked at. */
-type Place = Pick<LeaseRecord, "id"> & { readonly due_at: number }
+/** The position where a batch ended, in the order in which leases are checked. */
+type SweepPosition = Pick<LeaseRecord, "id"> & { readonly due_at: number }
 
-type Due = Place & { readonly license_id: string }
+type DuePosition = SweepPosition & { readonly license_id: string }
 
 type DueLease = Pick<LeaseRecord, "id" | "expires_at" | "device_id"> &
-  Pick<Due, "license_id"> &
+  Pick<DuePosition, "license_id"> &
   Pick<LicenseRecord, "status"> &
   Pick<PolicyRecord, "grace_period_days"> & { readonly license_expires_at: number | null }
 
@@ -38,30 +38,30 @@ export class LeaseSweep extends Context.Service<
       const sql = yield* SqlClient.SqlClient
       const { appendRows } = yield* EventLog
 
-      const batch = Effect.fnUntraced(function* (after: Place) {
+      const batch = Effect.fnUntraced(function* (after: SweepPosition) {
         const now = yield* Clock.currentTimeMillis
-        const found = yield* due(sql, after, now)
-        const licenses = yield* lockLicenses(sql, Array.from(new Set(found.map((lease) => lease.license_id))))
-        const leases = licenses.length === 0 ? [] : yield* readDue(sql, found, licenses, now)
+        const candidates = yield* selectDue(sql, after, now)
+        const licenses = yield* lockLicenses(sql, Array.from(new Set(candidates.map((lease) => lease.license_id))))
+        const leases = licenses.length === 0 ? [] : yield* readDue(sql, candidates, licenses, now)
         const [ended, lapsed] = [true, false].map((cut) => leases.filter((lease) => isCut(lease, now) === cut))
         if (leases.length > 0) yield* writeEnds(sql, ended!, lapsed!, now)
-        if (licenses.length > 0) yield* putOff(sql, found, licenses, now)
+        if (licenses.length > 0) yield* postpone(sql, candidates, licenses, now)
         yield* appendRows(
           clockEvents(
             lapsed!.map((lease) => leaseExpiredEvent(lease.license_id, lease)),
             now
           )
         )
-        return found
+        return candidates
       })
 
-      // Leases of a license that somebody has locked are passed by, so that they hold up no others.
+      // Leases of a locked license are skipped, so that they do not delay others.
       const pass = Effect.gen(function* () {
-        let place: Place = { id: "", due_at: 0 }
+        let position: SweepPosition = { id: "", due_at: 0 }
         while (true) {
-          const found = yield* exclusively(sql, "lease-sweep")(batch(place))
-          if (Option.isNone(found) || found.value.length < batchSize) return
-          place = found.value.at(-1)!
+          const candidates = yield* exclusively(sql, "lease-sweep")(batch(position))
+          if (Option.isNone(candidates) || candidates.value.length < batchSize) return
+          position = candidates.value.at(-1)!
         }
       })
       return LeaseSweep.of({ pass: Effect.orDie(Effect.withSpan(pass, "LeaseSweep.pass")) })
@@ -69,37 +69,42 @@ export class LeaseSweep extends Context.Service<
   )
 }
 
-/** Leases that may have lapsed. Worded as the index is: it alone has this order. */
-const due = (sql: SqlClient.SqlClient, after: Place, now: number) => sql<Due>`
+/** Leases that may have lapsed. The condition equals the index's, which alone has this order. */
+const selectDue = (sql: SqlClient.SqlClient, after: SweepPosition, now: number) => sql<DuePosition>`
   SELECT id, license_id, ${sql.literal(endsAfter)} AS due_at FROM leases e
   WHERE status = 'live' AND ${sql.literal(endsAfter)} <= ${instant(now)}
     AND (${sql.literal(endsAfter)}, id) > (${instant(after.due_at)}, ${after.id})
   ORDER BY ${sql.literal(endsAfter)}, id LIMIT ${batchSize}`
 
-/** Leases that a heartbeat has given more time are looked at again when that is over. */
-const putOff = (
+/** Leases that a heartbeat has extended are checked again when their new end has passed. */
+const postpone = (
   sql: SqlClient.SqlClient,
-  found: ReadonlyArray<Due>,
+  candidates: ReadonlyArray<DuePosition>,
   licenses: ReadonlyArray<string>,
   now: number
 ) => sql`
   UPDATE leases SET sweep_at = expires_at
-  WHERE id = ANY(${columns.text(found.map(({ id }) => id))}) AND license_id = ANY(${columns.text(licenses)})
+  WHERE id = ANY(${columns.text(candidates.map(({ id }) => id))}) AND license_id = ANY(${columns.text(licenses)})
     AND status = 'live' AND expires_at > ${instant(now)}`
 
-/** Which of the leases are due still, now that nobody else can change them. */
-const readDue = (sql: SqlClient.SqlClient, found: ReadonlyArray<Due>, licenses: ReadonlyArray<string>, now: number) =>
+/** Which of the leases are still due, now that their licenses are locked. */
+const readDue = (
+  sql: SqlClient.SqlClient,
+  candidates: ReadonlyArray<DuePosition>,
+  licenses: ReadonlyArray<string>,
+  now: number
+) =>
   sql<DueLease>`
     SELECT e.id, e.license_id, e.device_id, e.expires_at, l.status, l.expires_at AS license_expires_at, p.grace_period_days
     FROM leases e JOIN licenses l ON l.id = e.license_id JOIN policies p ON p.id = l.policy_id
-    WHERE e.id = ANY(${columns.text(found.map(({ id }) => id))}) AND e.license_id = ANY(${columns.text(licenses)})
+    WHERE e.id = ANY(${columns.text(candidates.map(({ id }) => id))}) AND e.license_id = ANY(${columns.text(licenses)})
       AND e.status = 'live' AND e.expires_at <= ${instant(now)}
     ORDER BY e.expires_at, e.id`
 
 const isCut = (lease: DueLease, now: number): boolean =>
   isCutOff(lease, { status: lease.status, expires_at: lease.license_expires_at ?? undefined }, lease, now)
 
-/** A holder that is activated besides stays active, and one whose activation had lapsed is expired again. */
+/** A device that is also activated stays active, and one whose activation had lapsed is expired again. */
 const writeEnds = (
   sql: SqlClient.SqlClient,
   ended: ReadonlyArray<DueLease>,

@@ -1,4 +1,4 @@
-/** What the sweeps share: how they take hold of licenses, and in whose name they record what time has done. */
+/** What the sweeps share: how they lock licenses, write in batches, and record the clock's changes. */
 import { Clock, Effect, Option } from "effect"
 import { SqlClient, type SqlError, type Statement } from "effect/sql"
 import { EventLog, type EventRow, type NewEvent } from "../../events/EventLog.ts"
@@ -10,8 +10,8 @@ import { alone, exclusively, makeUnhurried } from "../../workers/Exclusive.ts"
 import { clockOrigin, eventRow } from "../engine/EventRows.ts"
 
 /**
- * Locks licenses in the order of their ids, as the Journal does, and gives those that were free: one that somebody holds is in
- * use, and waiting for it would hold up all others. What is read after this is what others have left for good.
+ * Locks licenses in the order of their ids, as the Journal does, and returns those that were free. A locked license is
+ * in use, and waiting for it would delay all others. Reads after this see the final state of what others committed.
  */
 export const lockLicenses = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, ids: ReadonlyArray<string>) {
   if (ids.length === 0) return []
@@ -20,7 +20,7 @@ export const lockLicenses = Effect.fnUntraced(function* (sql: SqlClient.SqlClien
   return rows.map(({ id }) => id)
 })
 
-/** The ids that a query finds. */
+/** The distinct ids that a query returns. */
 export const idsOf = Effect.fnUntraced(function* (query: Statement.Statement<{ readonly id: string }>) {
   return Array.from(new Set((yield* query).map(({ id }) => id)))
 })
@@ -29,53 +29,56 @@ export const clockEvents = (events: ReadonlyArray<NewEvent>, now: number): Reado
   events.map((event) => eventRow(event, clockOrigin, now))
 
 /**
- * Licenses in one transaction: few keep this process and the events' counter for less at a time, many take less of the database's
- * time in all, of which a transaction has 0.7 ms whatever its size.
+ * Licenses in one transaction. A small batch holds this process and the events' counter for less time; a large one
+ * costs the database less in all, because each transaction costs 0.7 ms regardless of its size.
  */
 const batchSize = 50
 
 /**
- * Licenses that are read at once, and dealt out to batches like cards: those that lie in one page of the table, as those of one import
- * do, come into different batches. So the page has room for the next versions of all of them, and no index needs an entry.
+ * Licenses that are read at once and distributed over several batches, so that neighbours in one page of the table,
+ * such as those of one import, come into different batches. Then the page has room for the new versions of all of them,
+ * and no index needs an entry.
  */
 const windowSize = 5 * batchSize
 
 /**
- * Very many licenses may fall due at once, and nobody waits for it: a sweep has time, a runtime call beside it has none. With this
- * much rest, and more after a batch that took longer than usual, 100,000 are done in 17 s on two processors that everything shares.
+ * Pause after a batch, as a multiple of its duration. Very many licenses may come due at once, and no caller waits for
+ * a sweep, but runtime calls beside it have to be fast. With this pause, and a longer one after a slow batch, 100,000
+ * licenses take 17 s on two processors shared with everything else.
  */
 const restPerWork = 1.7
 
-/** What time does to licenses, very many of them at once. */
-interface Work<Row> {
-  /** What may be due, so many at most; with `hold`, what of it was free and is locked now. */
-  readonly select: (now: number, most: number, hold: boolean) => Effect.Effect<ReadonlyArray<Row>, SqlError.SqlError>
+/** A change that the clock makes, for very many licenses at once. */
+interface SweepTask<Row> {
+  /** Rows that may be due, at most `limit`; with `lock`, those that were free, now locked. */
+  readonly select: (now: number, limit: number, lock: boolean) => Effect.Effect<ReadonlyArray<Row>, SqlError.SqlError>
   readonly isDue: (row: Row, now: number) => boolean
-  /** Fails as changed meanwhile where not each of the rows is as it was selected. */
+  /** Fails as changed meanwhile unless each row is as it was selected. */
   readonly write: (rows: ReadonlyArray<Row>, now: number) => Effect.Effect<unknown, SqlError.SqlError>
   readonly eventsOf: (row: Row, now: number) => ReadonlyArray<NewEvent>
 }
 
 /**
- * Passes of what one node at a time does, in batches. A batch is decided on what was read without any lock and written at once, where
- * it still holds as a whole: so locks, the events' counter among them, are held for as long as the server works, and never while
- * this process does something else first. Where somebody was faster, licenses are held, decided and written step by step.
+ * Sweep passes that one node at a time runs, in batches. A batch is decided on rows read without locks and written in
+ * one round trip, if all of it is still current. So locks, including the events' counter, are held only while the
+ * server works and never while this process does something else. If another transaction was faster, licenses are
+ * locked, decided and written step by step.
  */
 export const makePasses = Effect.fnUntraced(function* (name: string) {
   const sql = yield* SqlClient.SqlClient
   const { atOnce } = yield* Postgres
   const { appendAtOnce, appendRows, deliveriesQueued } = yield* EventLog
 
-  return <Row>({ select, isDue, write, eventsOf }: Work<Row>) => {
-    const unhurried = makeUnhurried(restPerWork)
+  return <Row>({ select, isDue, write, eventsOf }: SweepTask<Row>) => {
+    const withPause = makeUnhurried(restPerWork)
     const decide = (rows: ReadonlyArray<Row>, now: number) => {
       const due = rows.filter((row) => isDue(row, now))
       const events = due.flatMap((row) => eventsOf(row, now))
       return { due, events: clockEvents(events, now) }
     }
 
-    /** How many were dealt with; None where another node is at it. */
-    const held = exclusively(
+    /** How many licenses were written; None if another node is running the sweep. */
+    const runLocked = exclusively(
       sql,
       name
     )(
@@ -88,40 +91,40 @@ export const makePasses = Effect.fnUntraced(function* (name: string) {
       })
     )
 
-    const free = Effect.fnUntraced(function* (rows: ReadonlyArray<Row>) {
+    const runUnlocked = Effect.fnUntraced(function* (rows: ReadonlyArray<Row>) {
       const now = yield* Clock.currentTimeMillis
       const { due, events } = decide(rows, now)
       if (due.length === 0) return 0
       let queued = false
-      const append = Effect.map(appendAtOnce(events), (some) => {
-        queued = some
+      const append = Effect.map(appendAtOnce(events), (anyQueued) => {
+        queued = anyQueued
       })
       yield* retryTransaction(atOnce([alone(sql, name), write(due, now), append]))
       if (queued) deliveriesQueued.openUnsafe()
       return due.length
     })
 
-    /** Whether there may be more to do. */
-    const window = Effect.gen(function* () {
+    /** Writes one window; returns whether more may be due. */
+    const runWindow = Effect.gen(function* () {
       const now = yield* Clock.currentTimeMillis
       const rows = yield* select(now, windowSize, false)
       let done = 0
-      for (const batch of dealt(rows)) done += yield* unhurried(free(batch))
+      for (const batch of distribute(rows)) done += yield* withPause(runUnlocked(batch))
       return done > 0 && rows.length === windowSize
     }).pipe(
-      Effect.catchIf(isChangedMeanwhile, () => Effect.map(held, (done) => Option.getOrElse(done, () => 0) > 0)),
-      // A policy was edited in the middle of it: the next pass finds what is left.
+      Effect.catchIf(isChangedMeanwhile, () => Effect.map(runLocked, (done) => Option.getOrElse(done, () => 0) > 0)),
+      // A policy was edited meanwhile: the next pass finds what is left.
       Effect.catchIf(isChangedMeanwhile, () => Effect.succeed(false))
     )
 
     return Effect.gen(function* () {
-      while (yield* window);
+      while (yield* runWindow);
     })
   }
 })
 
-/** Each row in one of as few batches as hold them all, neighbours in different ones. */
-const dealt = <Row>(rows: ReadonlyArray<Row>): ReadonlyArray<ReadonlyArray<Row>> => {
+/** Distributes rows over as few batches as needed, neighbours into different ones. */
+const distribute = <Row>(rows: ReadonlyArray<Row>): ReadonlyArray<ReadonlyArray<Row>> => {
   const batches = Array.from({ length: Math.ceil(rows.length / batchSize) }, (): Array<Row> => [])
   for (const [index, row] of rows.entries()) batches[index % batches.length]!.push(row)
   return batches

@@ -64,17 +64,17 @@ layer(Database.layer, { timeout: 60_000 })("the store of licenses", (it) => {
       yield* node.ask(license, activate, { keyHash, binding, newDeviceId: "dev_within" })
       const context = yield* Layer.build(Layer.mergeAll(LicenseStore.layer, LicenseLookups.layer))
       const [store, lookups] = [Context.get(context, LicenseStore), Context.get(context, LicenseLookups)]
-      const statusOf = (found: { readonly held: ReadonlyArray<CachedDevice> } | undefined) =>
-        found?.held[0]?.device.status
-      const before = (yield* store.loadWithin(license))!.license.revision
+      const statusOf = (found: { readonly devices: ReadonlyArray<CachedDevice> } | undefined) =>
+        found?.devices[0]?.device.status
+      const before = (yield* store.loadInTransaction(license))!.license.revision
       const seen = yield* pipelined(
         Effect.gen(function* () {
           yield* sql`UPDATE licenses SET revision = revision + 1 WHERE id = ${license}`
           yield* sql`UPDATE devices SET status = 'blacklisted' WHERE id = 'dev_within'`
           return {
-            loaded: (yield* store.loadWithin(license))?.license.revision,
-            revision: (yield* store.revisionsWithin(license))?.license,
-            within: statusOf(yield* lookups.within.device({ licenseId: license, binding })),
+            loaded: (yield* store.loadInTransaction(license))?.license.revision,
+            revision: (yield* store.revisionsInTransaction(license))?.license,
+            within: statusOf(yield* lookups.inTransaction.device({ licenseId: license, binding })),
             outside: statusOf(yield* lookups.device({ licenseId: license, binding }))
           }
         })

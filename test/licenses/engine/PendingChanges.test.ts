@@ -26,7 +26,7 @@ const stateOf = (rows: Rows): CommittedState =>
   })
 
 /** What is looked up for a round: here, all that there is. */
-const knowledgeOf = ({ ledger, features, leases, versions, links, otherResettable }: Rows): Prefetched => ({
+const prefetchedOf = ({ ledger, features, leases, versions, links, otherResettable }: Rows): Prefetched => ({
   counted: new Map(
     ledger.flatMap(({ event_id, feature_id, amount }) => {
       const feature = features.find(({ id }) => id === feature_id)
@@ -133,10 +133,10 @@ describe("a draft", () => {
         const state = stateOf(rows)
         for (const { steps, committed } of sequence) {
           now += steps[0]?.wait ?? 0
-          const before = shown(new PendingChanges(state, knowledgeOf(rows)), rows)
-          const draft = new PendingChanges(state, knowledgeOf(rows))
+          const before = shown(new PendingChanges(state, prefetchedOf(rows)), rows)
+          const draft = new PendingChanges(state, prefetchedOf(rows))
           const after = besideEachOther(rows, draft, steps, now)
-          assert.deepStrictEqual(shown(new PendingChanges(state, knowledgeOf(rows)), rows), before)
+          assert.deepStrictEqual(shown(new PendingChanges(state, prefetchedOf(rows)), rows), before)
           if (!committed) continue
           const revision = state.license.revision
           state.absorb(draft)
@@ -148,7 +148,7 @@ describe("a draft", () => {
             )
           assert.strictEqual(draft.entries.filter(isUsage).length, after.ledger.length - rows.ledger.length)
           rows = after
-          assert.deepStrictEqual(shown(new PendingChanges(state, knowledgeOf(rows)), rows), shown(viewOf(rows), rows))
+          assert.deepStrictEqual(shown(new PendingChanges(state, prefetchedOf(rows)), rows), shown(viewOf(rows), rows))
         }
       }),
       { numRuns: 200 }

@@ -45,26 +45,29 @@ const confirmed = Effect.fnUntraced(function* (
       noted(
         "device",
         found.includes(binding as typeof desk)
-          ? { held: [{ device: deviceOf(binding as typeof desk), lease: undefined }], asOf: { ...held, ...asOf } }
+          ? {
+              devices: [{ device: deviceOf(binding as typeof desk), lease: undefined }],
+              revisions: { ...held, ...asOf }
+            }
           : undefined
       ),
-    leaseByToken: () => noted("lease", { held: [], asOf: { ...held, ...asOf } }),
+    leaseByToken: () => noted("lease", { devices: [], revisions: { ...held, ...asOf } }),
     feature: () => noted("feature", undefined),
-    resettable: () => noted("resettable", 0),
+    resettableCount: () => noted("resettable", 0),
     versions: () => noted("versions", new Map())
   }
   const asked = needs.map((needed) => ({
     rule: { name: "any", needs: () => needed, decide: undefined as never },
     command: {}
   }))
-  const { holds } = yield* prefetch(lookups as Lookups, state(), asked, noon, false)
-  return { holds, done }
+  const { isCurrent } = yield* prefetch(lookups as Lookups, state(), asked, noon, false)
+  return { isCurrent, done }
 })
 
 it.effect("look-ups that all saw the state's revisions confirm it", () =>
   Effect.gen(function* () {
     const needs = [{ binding: desk }, { binding: desktop }, { leaseToken: "t" }]
-    assert.deepStrictEqual(yield* confirmed(needs), { holds: true, done: ["device", "device", "lease"] })
+    assert.deepStrictEqual(yield* confirmed(needs), { isCurrent: true, done: ["device", "device", "lease"] })
   })
 )
 
@@ -72,8 +75,8 @@ it.effect.each(["license", "policy", "catalog"] as const)(
   "a look-up that saw another revision of the %s denies it",
   (what) =>
     Effect.gen(function* () {
-      const { holds } = yield* confirmed([{ binding: desk }], { asOf: { [what]: held[what] + 1 } })
-      assert.isFalse(holds)
+      const { isCurrent } = yield* confirmed([{ binding: desk }], { asOf: { [what]: held[what] + 1 } })
+      assert.isFalse(isCurrent)
     })
 )
 
@@ -83,19 +86,19 @@ it.effect.each([
   ["the count of devices to reset comes after it", [{ binding: desk, resettable: true }]]
 ] as const)("nothing is confirmed where %s", ([, needs]) =>
   Effect.gen(function* () {
-    assert.isUndefined((yield* confirmed(needs)).holds)
+    assert.isUndefined((yield* confirmed(needs)).isCurrent)
   })
 )
 
 it.effect("a device that is not there confirms nothing", () =>
   Effect.gen(function* () {
-    assert.isUndefined((yield* confirmed([{ binding: desk }, { binding: desktop }], { found: [desk] })).holds)
+    assert.isUndefined((yield* confirmed([{ binding: desk }, { binding: desktop }], { found: [desk] })).isCurrent)
   })
 )
 
 it.effect("versions are read ahead of what confirms them", () =>
   Effect.gen(function* () {
-    const { done, holds } = yield* confirmed([{ binding: desk, appVersion: "1.0" }])
-    assert.deepStrictEqual({ done, holds }, { done: ["versions", "device"], holds: true })
+    const { done, isCurrent } = yield* confirmed([{ binding: desk, appVersion: "1.0" }])
+    assert.deepStrictEqual({ done, isCurrent }, { done: ["versions", "device"], isCurrent: true })
   })
 )

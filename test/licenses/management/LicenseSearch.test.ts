@@ -105,10 +105,10 @@ describe("A search", () => {
         return rows
       })
     const rows = yield* search<Row, never>({
-      wanted: 51,
-      sample: Effect.succeed({ seen, holding }),
-      walkedTo: ({ walked }) => walked,
-      walk: () => step("walk", found),
+      rowsMin: 51,
+      sample: Effect.succeed({ sampled: seen, matching: holding }),
+      isScanned: ({ walked }) => walked,
+      scan: () => step("walk", found),
       lookUp: step("index", [])
     })
     return [...steps, rows.length]
