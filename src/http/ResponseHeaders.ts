@@ -1,5 +1,5 @@
 /** The headers of every answer. What an operation sets itself is kept. */
-import type { LimitStanding, RequestContext } from "../api/RequestContext.ts"
+import type { RateLimitState, RequestContext } from "../api/RequestContext.ts"
 import type { RequestHead } from "../api/RequestHead.ts"
 import type { Cors } from "./Cors.ts"
 
@@ -58,7 +58,7 @@ export const makeResponseHeaders = (baseUrl: string | undefined, cors: Cors) => 
 }
 
 /** RateLimit and RateLimit-Policy (draft-ietf-httpapi-ratelimit-headers-10): where the request stands with each of its limits. */
-const tellLimits = (headers: Record<string, string>, limits: ReadonlyArray<LimitStanding>, status: number): void => {
+const tellLimits = (headers: Record<string, string>, limits: ReadonlyArray<RateLimitState>, status: number): void => {
   let policy = ""
   let standing = ""
   for (const { name, perMinute, remaining, resetSeconds } of limits) {

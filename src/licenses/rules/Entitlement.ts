@@ -1,5 +1,5 @@
 /** What an answer of the runtime says: the payloads, derived from the state after a decision. */
-import { keepText, replaceKept } from "../../api/CanonicalJson.ts"
+import { cacheText, replaceCached } from "../../api/CanonicalJson.ts"
 import { formatTimestamp } from "../../api/Timestamp.ts"
 import type { Assignment, CachedViews, DeviceRecord, LeaseRecord, LicenseView } from "../model/LicenseRecords.ts"
 import type { Deactivation, Eligibility, Entitlement, FloatingCheckout, FloatingLease } from "../model/Payloads.ts"
@@ -42,7 +42,7 @@ export const cachedViewsAfter = (view: LicenseView, changed: ReadonlyArray<Assig
     const known = view.assignmentByCode(feature_code)
     if (known?.feature_id !== feature_id || known.enabled !== enabled || known.expires_at !== expires_at) return {}
     const place = placeOf(shown.features, feature_code)
-    if (place !== undefined) shown = { ...shown, features: replaceKept(shown.features, place, featureOf(assignment)) }
+    if (place !== undefined) shown = { ...shown, features: replaceCached(shown.features, place, featureOf(assignment)) }
   }
   return { shownFeatures: shown }
 }
@@ -80,7 +80,7 @@ const featuresOf = ({ assignments, kept }: LicenseView, now: number): Entitlemen
     }
   }
   if (kept !== undefined && features.length >= keptMin)
-    kept.shownFeatures = { since, until, features: keepText(features) }
+    kept.shownFeatures = { since, until, features: cacheText(features) }
   return features
 }
 
