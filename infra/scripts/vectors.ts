@@ -8,7 +8,7 @@
 import { canonicalize, type Json } from "../../src/api/CanonicalJson.ts"
 import * as Tokens from "../../src/auth/Tokens.ts"
 import * as LicenseKey from "../../src/licenses/model/LicenseKey.ts"
-import { sealed } from "../../src/runtime/OfflineEnvelope.ts"
+import { sealEnvelope } from "../../src/runtime/OfflineEnvelope.ts"
 import { sha256, sha256Hex } from "../../src/signing/Digest.ts"
 import { algorithm, fromSeed, type SigningKey, signSync } from "../../src/signing/SigningKey.ts"
 
@@ -237,7 +237,7 @@ const offlineEnvelopes = (): Json => {
     const { canonical, signature: signed } = signature(name, data, signer)
     const salt = sha256(`offline salt ${index + 1}`)
     const nonce = sha256(`offline nonce ${index + 1}`).subarray(0, 12)
-    const envelope = sealed({ licenseKey: license_key, salt, nonce, bytes: canonical, signature: signed })
+    const envelope = sealEnvelope({ licenseKey: license_key, salt, nonce, bytes: canonical, signature: signed })
     return { name, license_key, envelope, plaintext: `{"data":${canonical},"signature":${JSON.stringify(signed)}}` }
   })
   const [first, second] = envelopes as [(typeof envelopes)[0], (typeof envelopes)[0]]

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as fc from "fast-check"
-import { canonicalize, type Json, cacheText, replaceCached } from "../../src/api/CanonicalJson.ts"
+import { cacheText, canonicalize, type Json, replaceCached } from "../../src/api/CanonicalJson.ts"
 
 const double = (hex: string) => Buffer.from(hex, "hex").readDoubleBE(0)
 
