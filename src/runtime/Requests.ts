@@ -7,11 +7,9 @@ const optionalText = (length: number) => Schema.optionalKey(Text(length).check(S
 
 const binding = {
   fingerprint: Schema.optionalKey(
-    Text(512)
-      .check(Schema.isMinLength(1))
-      .annotate({
-        description: "Identifies the machine; required unless is_container is true. At most 512 characters."
-      })
+    Text(512).check(Schema.isMinLength(1)).annotate({
+      description: "Identifies the machine; required unless is_container is true. At most 512 characters."
+    })
   ),
   hostname: optionalText(255),
   os: optionalText(255),
@@ -41,11 +39,9 @@ export type LeaseRequest = typeof LeaseRequest.Type
 export const ConsumeRequest = Schema.Struct({
   ...binding,
   feature_code: Text(64).check(Schema.isMinLength(1)),
-  event_id: Text(255)
-    .check(Schema.isMinLength(1))
-    .annotate({
-      description: "The caller's id of this use. The same id is counted once per license, without a time limit."
-    }),
+  event_id: Text(255).check(Schema.isMinLength(1)).annotate({
+    description: "The caller's id of this use. The same id is counted once per license, without a time limit."
+  }),
   amount: Schema.optionalKey(PositiveCount.annotate({ description: "The amount used; 1 by default.", default: 1 }))
 }).annotate({ identifier: "ConsumeRequest" })
 export type ConsumeRequest = typeof ConsumeRequest.Type
