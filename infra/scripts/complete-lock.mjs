@@ -6,7 +6,7 @@ import { readFileSync, writeFileSync } from "node:fs"
 const path = new URL("../../package-lock.json", import.meta.url)
 const lock = JSON.parse(readFileSync(path, "utf8"))
 const nameOf = (key) => key.slice(key.lastIndexOf("node_modules/") + "node_modules/".length)
-const known = new Set(Object.keys(lock.packages).map(nameOf))
+const listed = new Set(Object.keys(lock.packages).map(nameOf))
 const systems = ["android", "darwin", "freebsd", "linux", "openharmony", "win32"]
 
 const entryOf = (name, version, dependent) => {
@@ -30,7 +30,7 @@ const entryOf = (name, version, dependent) => {
 
 for (const dependent of Object.values(lock.packages)) {
   for (const [name, version] of Object.entries(dependent.optionalDependencies ?? {})) {
-    if (!known.has(name)) lock.packages[`node_modules/${name}`] = entryOf(name, version, dependent)
+    if (!listed.has(name)) lock.packages[`node_modules/${name}`] = entryOf(name, version, dependent)
   }
 }
 const byName = Object.entries(lock.packages).sort(([a], [b]) => a.localeCompare(b, "en"))

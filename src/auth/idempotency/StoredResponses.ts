@@ -26,6 +26,6 @@ export const insertResponses = (sql: SqlClient.SqlClient, rows: ReadonlyArray<St
       created_at = excluded.created_at
     WHERE idempotent_answers.expires_at <= excluded.created_at
     RETURNING scope
-  ) SELECT demand(count(*) = ${rows.length}, ${uniqueViolation}, 'an answer was kept for this key meanwhile') FROM inserted`
+  ) SELECT demand(count(*) = ${rows.length}, ${uniqueViolation}, 'a response was stored for this key meanwhile') FROM inserted`
 
 const uniqueViolation = "23505"
