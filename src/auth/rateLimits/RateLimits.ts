@@ -1,5 +1,5 @@
 /**
- * Rate limits. Every node counts on its own, in memory: a limit costs no look-up, starts again after a restart, and n nodes
+ * Rate limits. Every node counts on its own, in memory: a limit costs no look-up, counts from zero after a restart, and n nodes
  * together admit at most n times as much. What must stay true: a failed credential is counted by its client's address alone,
  * without the database, and a valid credential is never refused because of the failures of others.
  */
