@@ -1,9 +1,9 @@
 /**
- * The typed client, derived from the contract: domain values in and out, refusals as errors with their code. It holds no server
- * code.
+ * The typed client, derived from the contract: it takes and returns domain values, and refusals are errors with their code. It
+ * imports no server code.
  *
- * Management operations send the token of `Client.withToken`, runtime operations the key of `Client.withLicenseKey`; a client
- * that calls only one kind may leave the other one empty.
+ * Management operations send the token of `Client.withToken`, runtime operations the key of `Client.withLicenseKey`. A client
+ * that calls only one kind of operation may leave the other credential empty.
  */
 import { Context, Layer, Redacted } from "effect"
 import { HttpClientRequest } from "effect/http"
@@ -13,7 +13,7 @@ import { ManagementAuthorization } from "./auth/Management.ts"
 import { RuntimeAuthorization } from "./runtime/credentials/RuntimeAuthorization.ts"
 
 export class Client extends Context.Service<Client, HttpApiClient.ForApi<typeof Api>>()("licensing/Client") {
-  /** A client of the service at `baseUrl`, as `https://licenses.example.com`. */
+  /** A client of the service at `baseUrl`, for example `https://licenses.example.com`. */
   static readonly layer = (options: { readonly baseUrl: string }) =>
     Layer.effect(Client, HttpApiClient.make(Api, { baseUrl: options.baseUrl }))
 

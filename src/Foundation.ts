@@ -1,4 +1,4 @@
-/** What everything stands on: the database with its tables, the master key and the signing keys. Nothing here listens. */
+/** The layers below the service and the commands: the database with its tables, the master key, the signing keys. */
 import { join } from "node:path"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Effect, FileSystem, Layer, type Redacted } from "effect"
@@ -11,7 +11,7 @@ import { Postgres } from "./postgres/Postgres.ts"
 import { KeyRing } from "./signing/KeyRing.ts"
 import { MasterKey } from "./signing/MasterKey.ts"
 
-/** The client of a database, which is brought to this version's schema first. */
+/** The client of a database, after its schema was migrated to this version. */
 export const databaseAt = (url: Redacted.Redacted<string>) =>
   Migrations.layer({ url }).pipe(Layer.provideMerge(Postgres.layer({ url })))
 
@@ -26,7 +26,7 @@ const database = (embedded: typeof EmbeddedPostgres.layer) =>
     )
   )
 
-/** The file that a master key without a setting lies in. */
+/** The file of the master key, if no setting contains the key. */
 export const masterKeyPath = (dataDir: string): string => join(dataDir, "master.key")
 
 const masterKey = Layer.unwrap(
@@ -34,7 +34,7 @@ const masterKey = Layer.unwrap(
     const { dataDir, masterKey, masterKeyNext } = yield* Settings
     if (masterKey !== undefined) return MasterKey.layerFromKey(masterKey, masterKeyNext)
     const files = yield* FileSystem.FileSystem
-    // A database that is there was written under a key; a new one would open nothing in it.
+    // An existing database was encrypted with another key: a new key would decrypt nothing in it.
     const mayCreate = !(yield* Effect.orDie(files.exists(join(dataDir, "postgres"))))
     return MasterKey.layerFromFile(masterKeyPath(dataDir), { mayCreate, next: masterKeyNext })
   })
@@ -42,14 +42,14 @@ const masterKey = Layer.unwrap(
 
 const randomness = Identifiers.layer.pipe(Layer.provideMerge(SecureRandom.layerWebCrypto))
 
-/** The same over any database and master key. */
+/** The shared layers over any database and master key. */
 export const over = <A, E, R>(stores: Layer.Layer<A, E, R>) =>
   KeyRing.layer.pipe(Layer.provideMerge(stores), Layer.provideMerge(randomness))
 
-// The key comes first: a database is never made without one.
+// The key comes first: a database is never created without one.
 const stores = (embedded: typeof EmbeddedPostgres.layer) => Layer.provideMerge(database(embedded), masterKey)
 
 export const layer = over(stores(EmbeddedPostgres.layer)).pipe(Layer.provide(NodeServices.layer))
 
-/** The same beside a service that may be running: its embedded database is used, not taken over. */
+/** For commands: uses the embedded database of a running service, or starts it if no service runs. */
 export const layerShared = over(stores(EmbeddedPostgres.layerShared)).pipe(Layer.provide(NodeServices.layer))

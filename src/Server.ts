@@ -1,4 +1,4 @@
-/** The HTTP service as a list: every slice, the middlewares, the documents, and what listens. */
+/** The HTTP service as a list: every slice, the middlewares, the documents, and the listener. */
 import * as NodeDns from "@effect/platform-node/NodeDns"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Effect, Layer } from "effect"
@@ -80,7 +80,7 @@ import { DeliveryHealth } from "./webhooks/DeliveryHealth.ts"
 import { WebhooksHttp } from "./webhooks/Http.ts"
 import { Webhooks } from "./webhooks/Webhooks.ts"
 
-/** One line for each slice, in the order of the published tags. */
+/** One line per slice, in the order of the published tags. */
 const slices = Layer.mergeAll(
   RuntimeHttp.pipe(Layer.provide(Runtime.layer)),
   ProductsHttp,
@@ -110,7 +110,7 @@ const middlewares = Layer.mergeAll(
   RuntimeAuthorization.layer
 )
 
-/** What several slices share. */
+/** The services that several slices share. */
 const services = Layer.mergeAll(
   ApiKeys.layer,
   Products.layer,
@@ -136,21 +136,21 @@ const routes = Layer.merge(HttpApiBuilder.layer(Api), DocumentsHttp).pipe(
 
 const serving = Layer.effectDiscard(
   Effect.gen(function* () {
-    const answers = yield* makeResponses
-    const answering = yield* makeResponseMiddleware(answers)
+    const responses = yield* makeResponses
+    const middleware = yield* makeResponseMiddleware(responses)
     const router = yield* HttpRouter.HttpRouter
     const server = yield* HttpServer.HttpServer
     const shutdown = yield* Shutdown
     const { putInFront } = yield* Listener.Requests
-    const direct = yield* makeFastPath(answers, yield* makeFastOperations)
-    yield* server.serve(answering(router.asHttpEffect()))
-    putInFront(direct)
-    // The last to be added is the first to run: requests are served until the notice is over.
+    const fastPath = yield* makeFastPath(responses, yield* makeFastOperations)
+    yield* server.serve(middleware(router.asHttpEffect()))
+    putInFront(fastPath)
+    // The finalizer added last runs first: requests are served until the notice period is over.
     yield* Effect.addFinalizer(() => shutdown.announce)
   })
 )
 
-/** Serves from the moment that it is built. The listener opens last and closes first. */
+/** Serves as soon as it is built. The listener opens last and closes first. */
 export const layer = serving.pipe(
   Layer.provideMerge(Listener.layer),
   Layer.provide(routes),

@@ -1,4 +1,4 @@
-/** Every worker of the service, one line each, on the schedule of the settings. */
+/** Every worker of the service, one line each, with its schedule. */
 import * as NodeDns from "@effect/platform-node/NodeDns"
 import { Effect, Layer } from "effect"
 import { EventTimeIndex } from "./activities/EventTimeIndex.ts"
@@ -32,15 +32,15 @@ const supervised = Layer.effectDiscard(
     yield* supervise({ name: "lease-sweep", every, pass: (yield* LeaseSweep).pass })
     yield* supervise({ name: "heartbeat-sweep", every, pass: (yield* HeartbeatSweep).pass })
     const delivery = yield* Delivery
-    // Deliveries of this node's own events are called for; this often it looks for those of other nodes, and for retries.
+    // This node's own events wake the worker. The interval finds deliveries of other nodes' events, and retries.
     yield* supervise({ name: "webhook-delivery", every: "500 millis", pass: delivery.pass })
     yield* Effect.forkScoped(delivery.calling(wake("webhook-delivery")))
-    // One that is asked for on this node is called for at once; this often it looks for those of other nodes.
+    // An export requested on this node wakes the worker. The interval finds exports requested on other nodes.
     yield* supervise({ name: exportWorker, every: "5 seconds", pass: (yield* ExportWorker).pass })
-    // Summaries look through what has come since the last pass: this often it is at most some ten thousand rows.
+    // A usage summary scans the ledger rows since the last pass: with this interval at most some ten thousand rows.
     yield* supervise({ name: "usage-rollup", every: "5 seconds", pass: (yield* UsageRollup).pass })
     const refusals = yield* Refusals
-    // Where many have gathered they are called for; else the feed shows them within a second.
+    // Many pending refusals wake the worker. Otherwise the feed shows refusals within a second.
     yield* supervise({ name: "refusals", every: "1 second", pass: refusals.pass })
     yield* Effect.forkScoped(refusals.calling(wake("refusals")))
     yield* supervise({ name: "validations", every: "5 seconds", pass: (yield* Validations).pass })
@@ -70,7 +70,7 @@ const webhooks = Layer.mergeAll(
   DeliveryRetention.layer
 ).pipe(Layer.provide(NodeDns.layer))
 
-/** Works from the moment that it is built, and says how each worker stands. */
+/** Starts all workers as soon as it is built, and provides their status. */
 export const layer = supervised.pipe(
   Layer.provide([
     ResponseRetention.layer,

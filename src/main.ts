@@ -1,4 +1,4 @@
-/** The command line. */
+/** The command line: builds the layers from the settings, and runs the service until a signal, or one command. */
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Cause, Console, Effect, Exit, Layer, Predicate } from "effect"
@@ -20,7 +20,7 @@ const service = Layer.unwrap(
   Settings.useSync(({ clockOffsetSeconds, logFormat = process.stdout.isTTY ? "pretty" : "json" }) =>
     Announcement.layer(logFormat).pipe(
       Layer.provide(Server.layer),
-      // The server's own event log: deliveries of its events are called for at once.
+      // The server and the workers share one event log, so that new events wake the delivery worker at once.
       Layer.provide(Workers.layer.pipe(Layer.provide(EventLog.layer))),
       Layer.provide(Foundation.layer),
       Layer.provide(Shutdown.layer),
@@ -35,12 +35,12 @@ const serve = Command.make("serve", {}, () => Layer.launch(service)).pipe(
 )
 
 const licensing = Command.make("licensing", {}, () => Layer.launch(service)).pipe(
-  Command.withDescription("Software licensing, self-hosted. Without a command it serves."),
+  Command.withDescription("Self-hosted software licensing. Without a command it runs `serve`."),
   Command.withSubcommands([serve, ...commands])
 )
 
-/** Failures are for the operator: one plain line each. Defects are for us: with their cause. */
-const told = (cause: Cause.Cause<unknown>) => {
+/** Failures are printed for the operator: one plain line each. Defects are printed for developers: with their cause. */
+const printFailure = (cause: Cause.Cause<unknown>) => {
   if (Cause.hasInterruptsOnly(cause)) return Effect.void
   const error = Cause.squash(cause)
   if (CliError.isCliError(error)) return Effect.void
@@ -54,23 +54,23 @@ const messageOf = (error: unknown): string =>
       ? String(error.message)
       : String(error)
 
-// What stops for longer than this is cut off: whoever sent the signal kills soon after.
+// A stop that takes longer is aborted: the sender of the signal usually kills the process soon after.
 const stopMillisMax = 9_500
 
-const cutOffLate = () =>
+const exitAfterTimeout = () =>
   setTimeout(() => {
-    process.stderr.write("Stopping took too long and was cut off.\n")
+    process.stderr.write("Stopping took too long and was aborted.\n")
     process.exit(1)
   }, stopMillisMax).unref()
-process.once("SIGINT", cutOffLate)
-process.once("SIGTERM", cutOffLate)
+process.once("SIGINT", exitAfterTimeout)
+process.once("SIGTERM", exitAfterTimeout)
 
 Command.run(licensing, { version }).pipe(
-  Effect.tapCause(told),
+  Effect.tapCause(printFailure),
   Effect.provide(NodeServices.layer),
   NodeRuntime.runMain({
     disableErrorReporting: true,
-    // A signal is how the service is meant to end.
+    // A signal is the normal end of the service: the exit code is 0.
     teardown: (exit, onExit) => onExit(Exit.isSuccess(exit) || Cause.hasInterruptsOnly(exit.cause) ? 0 : 1)
   })
 )

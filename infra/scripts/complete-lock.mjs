@@ -1,15 +1,15 @@
-// Completes package-lock.json after an `npm install` from a registry that does not serve every platform's packages: npm leaves
-// those out, and `npm ci` then refuses the file everywhere. What is added can be told from the packages that want them;
-// only their digests stay unknown. Run it whenever test/tidy.test.ts says that optional packages are missing.
+// Completes package-lock.json after an `npm install` from a registry that does not serve every platform's packages: npm omits
+// those, and `npm ci` then refuses the file everywhere. The missing entries are derived from the packages that depend on them;
+// only their digests stay unknown. Run it if test/tidy.test.ts reports missing optional packages.
 import { readFileSync, writeFileSync } from "node:fs"
 
 const path = new URL("../../package-lock.json", import.meta.url)
 const lock = JSON.parse(readFileSync(path, "utf8"))
 const nameOf = (key) => key.slice(key.lastIndexOf("node_modules/") + "node_modules/".length)
-const known = new Set(Object.keys(lock.packages).map(nameOf))
+const listed = new Set(Object.keys(lock.packages).map(nameOf))
 const systems = ["android", "darwin", "freebsd", "linux", "openharmony", "win32"]
 
-const entryOf = (name, version, wantedBy) => {
+const entryOf = (name, version, dependent) => {
   const os = systems.find((system) => name.includes(`${system}-`))
   const [, cpu] = /-(arm64|x64|arm|ppc64|riscv64|s390x|ia32)\b/.exec(name) ?? []
   if (os === undefined || cpu === undefined || !/^\d+\.\d+\.\d+$/.test(version)) {
@@ -20,17 +20,17 @@ const entryOf = (name, version, wantedBy) => {
   return {
     version,
     cpu: [cpu],
-    ...(wantedBy.dev && { dev: true }),
+    ...(dependent.dev && { dev: true }),
     ...(libc && { libc: [libc] }),
-    license: wantedBy.license,
+    license: dependent.license,
     optional: true,
     os: [os]
   }
 }
 
-for (const wantedBy of Object.values(lock.packages)) {
-  for (const [name, version] of Object.entries(wantedBy.optionalDependencies ?? {})) {
-    if (!known.has(name)) lock.packages[`node_modules/${name}`] = entryOf(name, version, wantedBy)
+for (const dependent of Object.values(lock.packages)) {
+  for (const [name, version] of Object.entries(dependent.optionalDependencies ?? {})) {
+    if (!listed.has(name)) lock.packages[`node_modules/${name}`] = entryOf(name, version, dependent)
   }
 }
 const byName = Object.entries(lock.packages).sort(([a], [b]) => a.localeCompare(b, "en"))

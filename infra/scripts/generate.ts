@@ -1,6 +1,6 @@
 /**
- * Writes what is generated and committed: the OpenAPI document, the texts for language models, the test vectors, the database's
- * schema. With `--check` it writes nothing and ends with 1 where a file is not what the code says.
+ * Writes the generated files that are committed: the OpenAPI document, the texts for language models, the page of states, the test
+ * vectors, the database's schema. With `--check` it writes nothing and exits with 1 if a file is out of date.
  */
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -16,11 +16,11 @@ import { vectorFiles } from "./vectors.ts"
 
 const root = fileURLToPath(new URL("../..", import.meta.url))
 
-/** The schema as the migrations leave it in a database of its own. */
+/** The schema that the migrations give an empty database. */
 const schemaFile = Effect.acquireUseRelease(
   Effect.sync(() => {
     const directory = mkdtempSync(join(tmpdir(), "licensing-schema-"))
-    // Where we are root, the server is somebody else, who must be able to pass.
+    // If this process is root, the database server runs as another user, who needs access to the directory.
     chmodSync(directory, 0o711)
     return directory
   }),
@@ -34,7 +34,7 @@ const migrated = (directory: string) =>
     Layer.provide(EmbeddedPostgres.layer({ directory, settings: { fsync: "off" } }))
   )
 
-const present = (path: string): string | undefined => {
+const readIfPresent = (path: string): string | undefined => {
   try {
     return readFileSync(`${root}${path}`, "utf8")
   } catch {
@@ -48,9 +48,9 @@ const files = {
   ...vectorFiles(),
   ...(await Effect.runPromise(Effect.provideService(schemaFile, References.MinimumLogLevel, "Warn")))
 }
-const stale = Object.entries(files).filter(([path, text]) => present(path) !== text)
+const stale = Object.entries(files).filter(([path, text]) => readIfPresent(path) !== text)
 for (const [path, text] of stale) {
-  if (process.argv.includes("--check")) console.error(`${path} is not what the code says: run \`npm run generate\`.`)
+  if (process.argv.includes("--check")) console.error(`${path} is out of date: run \`npm run generate\`.`)
   else writeFileSync(`${root}${path}`, text)
 }
 if (process.argv.includes("--check") && stale.length > 0) process.exitCode = 1

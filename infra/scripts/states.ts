@@ -1,6 +1,6 @@
 /**
- * The page of states: what every command makes of every state of a license, a device and a lease. No rule is repeated here.
- * Each cell was decided by the rules themselves on records made for it, so the page says what the service does.
+ * The page of states: the result of every command in every state of a license, a device and a lease. No rule is repeated here.
+ * The rules themselves decide each cell, on records made for it, so the page shows what the service does.
  */
 import { statuses } from "../../src/api/ErrorCode.ts"
 import { isUsage } from "../../src/events/EventLog.ts"
@@ -16,26 +16,26 @@ import { transfer } from "../../src/licenses/rules/Transfer.ts"
 import { update } from "../../src/licenses/rules/Update.ts"
 import { page, type Table } from "./states/Page.ts"
 import {
-  type Asked,
   bindingOf,
-  type Decided,
   day,
   decide,
   deviceOf,
-  type Given,
+  type Execution,
+  type Fixture,
   graceDays,
   keyHash,
   leaseOf,
   license,
   minute,
   noon,
+  type Outcome,
   tokenHash
 } from "./states/Records.ts"
 
-type Commands = Readonly<Record<string, Asked>>
+type Commands = Readonly<Record<string, Execution>>
 
-/** The state that follows, `–` where nothing was changed, or the refusal. */
-const cellOf = (to: string | undefined, { after, refused }: Decided): string => {
+/** The next state, `–` if nothing changed, or the refusal. */
+const cellOf = (to: string | undefined, { after, refused }: Outcome): string => {
   if (refused !== undefined) return `${statuses[refused]} ${refused}`
   return after.changed || after.entries.length > 0 ? (to ?? "–") : "–"
 }
@@ -56,26 +56,26 @@ const licenseCommands: Commands = {
 }
 
 const inGrace = { expires_at: noon - day }
-const past = { expires_at: noon - 2 * graceDays * day }
+const pastGrace = { expires_at: noon - 2 * graceDays * day }
 
-const licenses: ReadonlyArray<readonly [name: string, from: LicenseStatus, Given]> = [
+const licenses: ReadonlyArray<readonly [name: string, from: LicenseStatus, Fixture]> = [
   ["active", "active", {}],
   ["grace_period", "grace_period", { license: { status: "grace_period", ...inGrace } }],
-  ["expired", "expired", { license: { status: "expired", ...past } }],
+  ["expired", "expired", { license: { status: "expired", ...pastGrace } }],
   ["suspended", "suspended", { license: { status: "suspended" } }],
   ["suspended, in grace", "suspended", { license: { status: "suspended", ...inGrace } }],
-  ["suspended, past its grace", "suspended", { license: { status: "suspended", ...past } }],
+  ["suspended, past its grace", "suspended", { license: { status: "suspended", ...pastGrace } }],
   ["revoked", "revoked", { license: { status: "revoked" } }]
 ]
 
 const licenseTable: Table = {
   commands: Object.keys(licenseCommands),
-  rows: licenses.map(([name, from, given]) => ({
+  rows: licenses.map(([name, from, fixture]) => ({
     name,
     from,
-    cells: Object.values(licenseCommands).map((asked) => {
-      const decided = decide(given, asked)
-      return cellOf(decided.after.license.status, decided)
+    cells: Object.values(licenseCommands).map((execution) => {
+      const outcome = decide(fixture, execution)
+      return cellOf(outcome.after.license.status, outcome)
     })
   }))
 }
@@ -83,7 +83,7 @@ const licenseTable: Table = {
 const ends = license.expires_at
 const accessEnds = ends + graceDays * day
 
-const passing: ReadonlyArray<readonly [name: string, from: LicenseStatus, when: string, at: number, Given]> = [
+const timeCases: ReadonlyArray<readonly [name: string, from: LicenseStatus, when: string, at: number, Fixture]> = [
   ["active", "active", "expires_at passes", ends, {}],
   ["active, no grace", "active", "expires_at passes", ends, { policy: { grace_period_days: 0 } }],
   ["grace_period", "grace_period", "the grace passes", accessEnds, { license: { status: "grace_period" } }],
@@ -91,37 +91,37 @@ const passing: ReadonlyArray<readonly [name: string, from: LicenseStatus, when: 
   ["revoked", "revoked", "both pass", accessEnds, { license: { status: "revoked" } }]
 ]
 
-/** What only happened is there without a decision, so the state alone tells whether anything did. */
-const happened = (from: string, to: string | undefined): string => (to === from ? "–" : (to ?? "–"))
+/** The next state, or `–` if it is the same. For side effects and the passing of time, which are no decisions on this record. */
+const changeOf = (from: string, to: string | undefined): string => (to === from ? "–" : (to ?? "–"))
 
-const clock = passing.map(([name, from, when, at, given]) => {
-  const to = decide(given, { at }).after.license.status
-  return { name, from, when, to: happened(from, to) }
+const clock = timeCases.map(([name, from, when, at, fixture]) => {
+  const to = decide(fixture, { at }).after.license.status
+  return { name, from, when, to: changeOf(from, to) }
 })
 
 const slot = deviceOf("slot", "active", true)
 const seat = deviceOf("seat", "active", false)
 
-const whole: Commands = {
+const licenseChanges: Commands = {
   ...licenseCommands,
   "transfer with reset_devices": { rule: transfer, command: { reset_devices: true } },
   "access ends": { at: accessEnds }
 }
 
-/** What goes with a change of a license whose one device holds a slot and whose other device holds a seat. */
-const effects = Object.entries(whole)
+/** The side effects of a change of a license with one device that holds a slot and one device that holds a seat. */
+const effects = Object.entries(licenseChanges)
   .filter(([name]) => name !== "reinstate")
-  .map(([name, asked]) => {
+  .map(([name, execution]) => {
     const lease = leaseOf("live", accessEnds)
-    const { after } = decide({ devices: [slot, seat], lease }, asked)
+    const { after } = decide({ devices: [slot, seat], lease }, execution)
     const raised = after.license.entitlement_counter - license.entitlement_counter
     return {
       name,
       cells: [
         after.entries.flatMap((entry) => (isUsage(entry) ? [] : entry.event_type)).join(", "),
-        happened("active", after.deviceById(slot.id)?.status),
-        happened("active", after.deviceById(seat.id)?.status),
-        happened("live", after.leaseByToken(tokenHash)?.status),
+        changeOf("active", after.deviceById(slot.id)?.status),
+        changeOf("active", after.deviceById(seat.id)?.status),
+        changeOf("live", after.leaseByToken(tokenHash)?.status),
         raised === 0 ? "–" : `+${raised}`
       ]
     }
@@ -137,7 +137,7 @@ const deviceCommands = (name: string): Commands => ({
   unblacklist: { rule: DeviceActions.unblacklist, command: { device_id: `dev_${name}` } }
 })
 
-/** What happens to a device by itself, or with its license or seat. */
+/** Changes of a device by time, or by a change of its license or lease. */
 const deviceFates: Commands = {
   "heartbeat overdue": { at: noon + 61 * minute },
   "lease lapses": { at: noon + 90 * minute },
@@ -156,7 +156,7 @@ const devices: ReadonlyArray<readonly [name: string, device: DeviceRecord | unde
   )
 ]
 
-const givenDevice = (device: DeviceRecord | undefined): Given => ({
+const fixtureOf = (device: DeviceRecord | undefined): Fixture => ({
   devices: device === undefined ? [] : [device],
   ...(device === seat && { lease: leaseOf("live", noon + 90 * minute) })
 })
@@ -165,9 +165,9 @@ const deviceTable: Table = {
   commands: Object.keys(deviceCommands("")),
   rows: devices.map(([name, device]) => {
     const { binding_key = "unknown", status: from = "unknown" } = device ?? {}
-    const cells = Object.values(deviceCommands(binding_key)).map((asked) => {
-      const decided = decide(givenDevice(device), asked)
-      return cellOf(decided.after.device(bindingOf(binding_key))?.status, decided)
+    const cells = Object.values(deviceCommands(binding_key)).map((execution) => {
+      const outcome = decide(fixtureOf(device), execution)
+      return cellOf(outcome.after.device(bindingOf(binding_key))?.status, outcome)
     })
     return { name, from, cells }
   })
@@ -177,19 +177,19 @@ const fateTable: Table = {
   commands: Object.keys(deviceFates),
   rows: devices.flatMap(([name, device]) => {
     if (device === undefined) return []
-    const cells = Object.entries(deviceFates).map(([fate, asked]) => {
+    const cells = Object.entries(deviceFates).map(([fate, execution]) => {
       if (fate.startsWith("lease") && device !== seat) return "–"
-      const { after } = decide({ ...givenDevice(device), policy: { require_heartbeat: true } }, asked)
-      return happened(device.status, after.deviceById(device.id)?.status)
+      const { after } = decide({ ...fixtureOf(device), policy: { require_heartbeat: true } }, execution)
+      return changeOf(device.status, after.deviceById(device.id)?.status)
     })
     return [{ name, from: device.status, cells }]
   })
 }
 
 /** Access that ends before the lease would. */
-const shortAccess: Given = { license: { expires_at: noon + 10 * minute }, policy: { grace_period_days: 0 } }
+const shortAccess: Fixture = { license: { expires_at: noon + 10 * minute }, policy: { grace_period_days: 0 } }
 
-const leaseFates: Readonly<Record<string, Asked & { readonly given?: Given }>> = {
+const leaseFates: Readonly<Record<string, Execution & { readonly fixture?: Fixture }>> = {
   heartbeat: { rule: Floating.heartbeat, command: token },
   checkin: { rule: Floating.checkin, command: token },
   "checkout by the same device": { rule: Floating.checkout, command: checkoutOf("seat") },
@@ -199,18 +199,18 @@ const leaseFates: Readonly<Record<string, Asked & { readonly given?: Given }>> =
   "license suspended": { rule: Lifecycle.suspend },
   "license revoked": { rule: Lifecycle.revoke },
   "transfer with reset_devices": { rule: transfer, command: { reset_devices: true } },
-  "access ends": { at: noon + 10 * minute, given: shortAccess }
+  "access ends": { at: noon + 10 * minute, fixture: shortAccess }
 }
 
 const leaseTable: Table = {
   commands: Object.keys(leaseFates),
   rows: (["live", "checked_in", "superseded", "expired", "ended", "blacklisted"] as const).map((from) => {
     const holder = from === "live" ? seat : deviceOf("seat", "reset", false)
-    const cells = Object.values(leaseFates).map(({ given, ...asked }) => {
+    const cells = Object.values(leaseFates).map(({ fixture, ...execution }) => {
       const lease = leaseOf(from)
-      const decided = decide({ ...given, devices: [holder], lease }, asked)
-      const found = decided.after.leaseByToken(tokenHash)
-      return decided.refused === undefined && found === lease ? "–" : cellOf(found?.status, decided)
+      const outcome = decide({ ...fixture, devices: [holder], lease }, execution)
+      const leaseAfter = outcome.after.leaseByToken(tokenHash)
+      return outcome.refused === undefined && leaseAfter === lease ? "–" : cellOf(leaseAfter?.status, outcome)
     })
     return { name: from, from, cells }
   })

@@ -1,9 +1,9 @@
 /**
- * A new user's first five minutes, over HTTP alone: set up a product, sell a license, use it up, suspend it, give it back.
- * Every signed answer is verified from its raw bytes with the published public keys. Ends with 1 at the first answer that is not
- * what it should be.
+ * A new user's first five minutes, over HTTP alone: create a product, sell a license, use its quota, suspend it, deactivate the
+ * device. Every signed response is verified from its raw bytes with the published public keys. Exits with 1 at the first
+ * unexpected response.
  *
- *   npm run tour                                  starts a service of its own in a temporary folder and stops it at the end
+ *   npm run tour                                  starts a separate service in a temporary folder and stops it at the end
  *   npm run tour -- --runtime deno                the same with the service on Deno
  *   npm run tour -- --url <address> --token <API token>   on a running service (or LICENSING_URL and LICENSING_TOKEN)
  */
@@ -13,7 +13,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { parseArgs } from "node:util"
 import { type Runtime, startService } from "./service.ts"
-import { type Answer, Traveller } from "./traveller.ts"
+import { type JsonObject, TourClient } from "./tourClient.ts"
 
 const { values: flags } = parseArgs({
   options: {
@@ -28,8 +28,8 @@ const unique = randomBytes(4).toString("hex")
 const laptop = { fingerprint: `laptop-${unique}`, hostname: "ada-laptop", os: "linux" }
 const quota = 5
 
-/** What the vendor does before the first sale. */
-const setUp = async (vendor: Traveller) => {
+/** The vendor's setup before the first sale. */
+const setUp = async (vendor: TourClient) => {
   const product = await vendor.manage("Create a product", "POST", "/products", 201, {
     name: "Editor",
     code: `editor-${unique}`
@@ -59,8 +59,8 @@ const setUp = async (vendor: Traveller) => {
   return { product, policy, feature }
 }
 
-/** A license with its key, which is shown this once. */
-const sell = async (vendor: Traveller, { product, policy, feature }: Awaited<ReturnType<typeof setUp>>) => {
+/** Issues a license. Its key is shown only in this response. */
+const sell = async (vendor: TourClient, { product, policy, feature }: Awaited<ReturnType<typeof setUp>>) => {
   const sold = await vendor.manage("Issue a license: the key is shown only here", "POST", "/licenses", 201, {
     product_id: product["id"],
     policy_id: policy["id"],
@@ -68,7 +68,7 @@ const sell = async (vendor: Traveller, { product, policy, feature }: Awaited<Ret
     customer_email: "ada@example.com",
     expires_at: new Date(Date.now() + 365 * dayMillis).toISOString()
   })
-  const license = sold["license"] as Answer
+  const license = sold["license"] as JsonObject
   vendor.expect("the new license's status", license["status"], "active")
   const assigned = await vendor.manage(
     `Assign the feature: ${quota} exports`,
@@ -84,13 +84,13 @@ const sell = async (vendor: Traveller, { product, policy, feature }: Awaited<Ret
   return { id: String(license["id"]), key: String(sold["license_key"]) }
 }
 
-const meterOf = (entitlement: Answer) => {
-  const [meter] = entitlement["features"] as ReadonlyArray<Answer>
+const meterOf = (entitlement: JsonObject) => {
+  const [meter] = entitlement["features"] as ReadonlyArray<JsonObject>
   return { code: meter?.["code"], consumed: meter?.["consumed"], remaining: meter?.["remaining"] }
 }
 
-/** What the licensed application does on the customer's machine, until the quota is used up. */
-const use = async (app: Traveller) => {
+/** The calls of the licensed application on the customer's machine, until the quota is used up. */
+const use = async (app: TourClient) => {
   const entitlement = await app.run("Activate the customer's laptop", "activate", laptop)
   app.expect("the status", entitlement["status"], "active")
   app.expect("the meter", meterOf(entitlement), { code: "export", consumed: 0, remaining: quota })
@@ -110,8 +110,8 @@ const use = async (app: Traveller) => {
   return validated
 }
 
-/** Suspension holds at once, reinstatement too; then the device gives its seat back. */
-const suspendAndReturn = async (vendor: Traveller, app: Traveller, id: string, before: Answer) => {
+/** Suspension and reinstatement take effect at once; then the device is deactivated. */
+const suspendAndReturn = async (vendor: TourClient, app: TourClient, id: string, before: JsonObject) => {
   const suspended = await vendor.manage("Suspend the license", "POST", `/licenses/${id}/suspend`, 200)
   vendor.expect("the status", suspended["status"], "suspended")
   await app.refused("The application is refused from now on", "validate", laptop, 403, "LICENSE_SUSPENDED")
@@ -128,8 +128,8 @@ const suspendAndReturn = async (vendor: Traveller, app: Traveller, id: string, b
   vendor.expect("devices now, activations and consumptions ever", counters, [0, 1, quota])
 }
 
-/** What was used, as a document for those who do not read JSON: its bytes are those that its digest is of. */
-const report = async (vendor: Traveller, id: string) => {
+/** Exports the usage as a document, and checks its digest. */
+const report = async (vendor: TourClient, id: string) => {
   const made = await vendor.manage("Report what was used, as a document to forward", "POST", "/reports/exports", 201, {
     report_kind: "usage-ledger",
     format: "pdf",
@@ -142,19 +142,19 @@ const report = async (vendor: Traveller, id: string) => {
 }
 
 const tour = async (base: string, token: string) => {
-  const vendor = await Traveller.arrive(base, `Bearer ${token}`)
+  const vendor = await TourClient.connect(base, `Bearer ${token}`)
   const { id, key } = await sell(vendor, await setUp(vendor))
   const app = vendor.as(`License ${key}`)
   const before = await use(app)
   await suspendAndReturn(vendor, app, id, before)
   await report(vendor, id)
-  vendor.farewell()
+  vendor.summarize()
 }
 
-/** A service of our own for the time of the tour. */
-const withOwnService = async (visit: (base: string, token: string) => Promise<void>) => {
+/** Runs the tour on a temporary service. */
+const withTemporaryService = async (run: (base: string, token: string) => Promise<void>) => {
   const folder = mkdtempSync(join(tmpdir(), "licensing-tour-"))
-  // PostgreSQL does not run as root: its own user must be able to pass through.
+  // PostgreSQL does not run as root: its own user needs access to the folder.
   chmodSync(folder, 0o711)
   const token = `tour_${randomBytes(32).toString("base64url")}`
   const runtime = flags.runtime as Runtime
@@ -163,13 +163,13 @@ const withOwnService = async (visit: (base: string, token: string) => Promise<vo
     const service = await startService({ runtime, settings, log: join(folder, "service.log") })
     // An interrupted tour leaves nothing running.
     process.once("SIGINT", () => service.stop().then(() => process.exit(130)))
-    await visit(service.base, token).finally(() => service.stop())
+    await run(service.base, token).finally(() => service.stop())
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }
 }
 
-const started = flags.url === "" ? withOwnService(tour) : tour(flags.url.replace(/\/$/, ""), flags.token)
+const started = flags.url === "" ? withTemporaryService(tour) : tour(flags.url.replace(/\/$/, ""), flags.token)
 await started.catch((error: Error) => {
   process.stderr.write(`\n${error.message}\n`)
   process.exitCode = 1

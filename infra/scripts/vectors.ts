@@ -1,14 +1,14 @@
 /**
- * Test vectors for whoever writes a client in another language: `schema/vectors/*.json`, made by the service's own code.
+ * Test vectors for clients in other languages: `schema/vectors/*.json`, made by the service's own code.
  *
- * Nothing in them is random or secret: keys and tokens are spelled from the SHA-256 of a label, so the files only change
- * when a format does.
+ * Nothing in them is random or secret: keys and tokens are derived from the SHA-256 of a label, so the files change only
+ * when a format changes.
  */
 
 import { canonicalize, type Json } from "../../src/api/CanonicalJson.ts"
 import * as Tokens from "../../src/auth/Tokens.ts"
 import * as LicenseKey from "../../src/licenses/model/LicenseKey.ts"
-import { sealed } from "../../src/runtime/OfflineEnvelope.ts"
+import { sealEnvelope } from "../../src/runtime/OfflineEnvelope.ts"
 import { sha256, sha256Hex } from "../../src/signing/Digest.ts"
 import { algorithm, fromSeed, type SigningKey, signSync } from "../../src/signing/SigningKey.ts"
 
@@ -163,7 +163,7 @@ const licenseKeys = (): Json => {
   const keys = ["license key 1", "license key 2", "license key 3"].map((label) =>
     LicenseKey.fromBytes(sha256(label).subarray(0, 28))
   )
-  // The third has both a 0 and a 1, which letters may stand for.
+  // The third has both a 0 and a 1, which may be typed as letters.
   const key = keys[2] as LicenseKey.LicenseKey
   const body = key.slice(2).replaceAll("-", "")
   const swapped = body.replace(/(.)(?!\1)(.)/, "$2$1")
@@ -237,7 +237,7 @@ const offlineEnvelopes = (): Json => {
     const { canonical, signature: signed } = signature(name, data, signer)
     const salt = sha256(`offline salt ${index + 1}`)
     const nonce = sha256(`offline nonce ${index + 1}`).subarray(0, 12)
-    const envelope = sealed({ licenseKey: license_key, salt, nonce, bytes: canonical, signature: signed })
+    const envelope = sealEnvelope({ licenseKey: license_key, salt, nonce, bytes: canonical, signature: signed })
     return { name, license_key, envelope, plaintext: `{"data":${canonical},"signature":${JSON.stringify(signed)}}` }
   })
   const [first, second] = envelopes as [(typeof envelopes)[0], (typeof envelopes)[0]]

@@ -1,6 +1,6 @@
 /**
- * Verifies signed answers the way any client can: from the raw bytes of `data` as they stand in the answer, and from nothing
- * but the published raw public keys. It shares no code with the service, so that it can catch the service being wrong.
+ * Verifies signed responses as any client can: with the raw bytes of `data` in the response and the published public keys alone.
+ * It shares no code with the service, so that it can detect the service's errors.
  */
 import { createPublicKey, type KeyObject, verify } from "node:crypto"
 
@@ -12,7 +12,7 @@ export interface PublishedKey {
   readonly public_key: string
 }
 
-/** The `data` of a signed answer; throws where anything about the answer is wrong. */
+/** Returns the `data` of a signed response; throws if anything about the response is wrong. */
 export type Verifier = (body: Buffer) => Record<string, unknown>
 
 interface Envelope {
@@ -33,8 +33,7 @@ export const verifierOf = (keys: ReadonlyArray<PublishedKey>): Verifier => {
     const key = published.get(signature.kid)
     if (key === undefined) throw new Error(`the signing key ${signature.kid} is not published`)
     const bytes = dataBytes(body)
-    if (!verify(null, bytes, key, Buffer.from(signature.value, "base64")))
-      throw new Error("the signature does not hold")
+    if (!verify(null, bytes, key, Buffer.from(signature.value, "base64"))) throw new Error("the signature is not valid")
     if (bytes.toString() !== canonical(data)) throw new Error("data is not written as canonical JSON")
     return data
   }
@@ -48,7 +47,7 @@ const keyObject = ({ algorithm, public_key }: PublishedKey): KeyObject => {
 
 const [quote, backslash, colon, comma, open, close, openArray, closeArray] = Buffer.from('"\\:,{}[]')
 
-/** The bytes of the member `data` of a JSON object, exactly as they came. */
+/** The bytes of the member `data` of a JSON object, exactly as received. */
 export const dataBytes = (body: Buffer): Buffer => {
   let depth = 0
   let name = ""
@@ -66,7 +65,7 @@ export const dataBytes = (body: Buffer): Buffer => {
       value = 0
     } else if (byte === close || byte === closeArray) depth--
   }
-  throw new Error("the answer has no data")
+  throw new Error("the response has no data")
 }
 
 const stringEnd = (body: Buffer, start: number): number => {

@@ -1,11 +1,11 @@
 /**
- * RFC 8785 canonical JSON: one text for one value, whatever order its members were made in.
+ * RFC 8785 canonical JSON: one text per value, independent of the order of its members.
  *
- * Signatures, digests and stored answers cover this text, so it must be the same on every node and for every client
- * that canonicalizes again. What JSON cannot carry exactly is a defect, never a guess.
+ * Signatures, digests and stored responses cover this text, so it must be the same on every node and for every client
+ * that canonicalizes it again. A value that JSON cannot represent exactly is a defect.
  */
 
-/** What can be written as JSON. A member that is undefined is left out, as absent fields are in answers. */
+/** A value that can be written as JSON. Undefined members are omitted, like absent fields in responses. */
 export type Json =
   | null
   | boolean
@@ -17,14 +17,14 @@ export type Json =
 /**
  * The canonical text of a value: members sorted by UTF-16 code units, numbers and strings as ECMAScript writes them, no
  * whitespace. Throws a TypeError, which is a defect of the caller, on NaN, infinities, lone surrogates, bigints,
- * undefined array items, and on objects that are no plain records (a Date or Map would silently lose what it holds).
+ * undefined array items, and on objects other than plain records (a Date or Map would silently lose its content).
  */
 export const canonicalize = (value: Json): string => {
   switch (typeof value) {
     case "string":
       return text(value)
     case "number":
-      // NaN - NaN and Infinity - Infinity are NaN; every finite number gives 0. `String(-0)` is "0", as the RFC wants.
+      // NaN - NaN and Infinity - Infinity are NaN; every finite number gives 0. `String(-0)` is "0", as the RFC requires.
       if (value - value !== 0) throw new TypeError(`Canonical JSON has no number ${value}`)
       return `${value}`
     case "boolean":
@@ -37,49 +37,50 @@ export const canonicalize = (value: Json): string => {
   }
 }
 
-// Nothing that needs an escape: most texts leave after this one scan (29 ns for a short one; JSON.stringify takes 51 ns).
-const plain = /^[ !#-[\]-\ud7ff\ue000-\uffff]*$/
+// No character needs an escape: for most texts this one scan is enough (29 ns for a short one; JSON.stringify takes 51 ns).
+const unescaped = /^[ !#-[\]-\ud7ff\ue000-\uffff]*$/
 
 const text = (value: string): string => {
-  if (plain.test(value)) return `"${value}"`
+  if (unescaped.test(value)) return `"${value}"`
   if (!value.isWellFormed()) throw new TypeError("Canonical JSON has no lone surrogates")
   return JSON.stringify(value)
 }
 
-/** The text of a list that stands in many answers: beside its items, unseen by whoever walks through them. */
-const keptText = Symbol("keptText")
+/** The cached JSON of a list that many responses contain. A symbol property: iterating the list does not show it. */
+const cachedText = Symbol("cachedText")
 
-interface Kept {
+interface CachedText {
   readonly text: string
-  /** Where each item's text ends; found when an item is replaced for the first time. */
+  /** The end of each item's text; computed when an item is replaced for the first time. */
   ends?: Int32Array
 }
 
-type Keeping = ReadonlyArray<Json> & { readonly [keptText]?: Kept }
+type ListWithCache = ReadonlyArray<Json> & { readonly [cachedText]?: CachedText }
 
-const keep = <Items extends ReadonlyArray<Json>>(items: Items, kept: Kept): Items => {
-  // V8 writes a text in one piece for whoever searches it. One of thousands of pieces is put together again in each answer otherwise,
+const withCache = <Items extends ReadonlyArray<Json>>(items: Items, cached: CachedText): Items => {
+  // A regular expression makes V8 flatten the string. Otherwise a string of thousands of pieces is flattened again for each response,
   // which took 9 µs for 18 kB.
-  beginning.test(kept.text)
-  return Object.defineProperty(items, keptText, { value: kept })
+  openingBracket.test(cached.text)
+  return Object.defineProperty(items, cachedText, { value: cached })
 }
 
-const beginning = /^\[/
+const openingBracket = /^\[/
 
-/** Gives a list whose text is made once, for whoever will never change it. */
-export const keepText = <Items extends ReadonlyArray<Json>>(items: Items): Items => keep(items, { text: array(items) })
+/** Caches an immutable list's JSON. */
+export const cacheText = <Items extends ReadonlyArray<Json>>(items: Items): Items =>
+  withCache(items, { text: array(items) })
 
-/** The list of a kept text with another item in a place. The texts of the others are taken over: writing 200 took 60 to 100 µs. */
-export const replaceKept = <Item extends Json>(items: ReadonlyArray<Item>, place: number, item: Item) => {
-  const kept = (items as Keeping)[keptText] ?? { text: array(items) }
-  kept.ends ??= endsOf(items)
-  const { ends, text } = kept
-  const [begin, end] = [place === 0 ? 1 : ends[place - 1]! + 1, ends[place]!]
-  const own = canonicalize(item)
-  const grown = begin + own.length - end
-  return keep(items.with(place, item), {
-    text: text.slice(0, begin) + own + text.slice(end),
-    ends: ends.map((before, index) => (index < place ? before : before + grown))
+/** Copies a list with one item replaced, and reuses the cached JSON of the other items: writing 200 took 60 to 100 µs. */
+export const replaceCached = <Item extends Json>(items: ReadonlyArray<Item>, position: number, item: Item) => {
+  const cached = (items as ListWithCache)[cachedText] ?? { text: array(items) }
+  cached.ends ??= endsOf(items)
+  const { ends, text } = cached
+  const [begin, end] = [position === 0 ? 1 : ends[position - 1]! + 1, ends[position]!]
+  const itemText = canonicalize(item)
+  const shift = begin + itemText.length - end
+  return withCache(items.with(position, item), {
+    text: text.slice(0, begin) + itemText + text.slice(end),
+    ends: ends.map((before, index) => (index < position ? before : before + shift))
   })
 }
 
@@ -91,9 +92,9 @@ const endsOf = (items: ReadonlyArray<Json>): Int32Array => {
   })
 }
 
-const array = (items: Keeping): string => {
-  const kept = items[keptText]?.text
-  if (kept !== undefined) return kept
+const array = (items: ListWithCache): string => {
+  const cached = items[cachedText]?.text
+  if (cached !== undefined) return cached
   let out = "["
   for (let index = 0; index < items.length; index++) {
     if (index !== 0) out += ","
@@ -110,44 +111,45 @@ const object = (record: Record<string, Json | undefined>): string => {
   for (const member of members) {
     const value = record[member]
     if (value === undefined) continue
-    const name = named(member)
+    const name = nameOf(member)
     out += out === "" ? name.first : name.next
     out += canonicalize(value)
   }
   return out === "" ? "{}" : `${out}}`
 }
 
-/** How a member's name is written before its value, as the first of its object and as another one. */
+/** The text before a member's value, for the first member of an object and for later ones. */
 interface Name {
   readonly first: string
   readonly next: string
 }
 
-// Answers have the same few names over and over: kept, they cost a third less time and a fourth of the strings. Those of metadata
-// are the callers' own, so not all are kept.
+// Responses repeat the same few names: caching them costs a third less time and a quarter of the strings. Callers choose the names
+// in metadata, so the cache is bounded.
 const names = new Map<string, Name>()
 const namesMax = 256
 
-const named = (member: string): Name => {
-  const known = names.get(member)
-  if (known !== undefined) return known
-  const written = text(member)
-  const name = { first: `{${written}:`, next: `,${written}:` }
+const nameOf = (member: string): Name => {
+  const cached = names.get(member)
+  if (cached !== undefined) return cached
+  const quoted = text(member)
+  const name = { first: `{${quoted}:`, next: `,${quoted}:` }
   if (names.size < namesMax) names.set(member, name)
   return name
 }
 
-// JavaScript compares strings by UTF-16 code units, which is the RFC's order. Insertion beats the built-in sort on the few,
-// often already ordered members of an answer, and must not be used on many.
+// JavaScript compares strings by UTF-16 code units, which is the RFC's order. Insertion sort beats the built-in sort on the few,
+// often already ordered members of a response. It is quadratic, so it is limited to this many members.
 const insertionMax = 24
 
 const sorted = (members: Array<string>): Array<string> => {
   if (members.length > insertionMax) return members.sort()
   for (let index = 1; index < members.length; index++) {
     const member = members[index] as string
-    let place = index
-    for (; place > 0 && (members[place - 1] as string) > member; place--) members[place] = members[place - 1] as string
-    members[place] = member
+    let position = index
+    for (; position > 0 && (members[position - 1] as string) > member; position--)
+      members[position] = members[position - 1] as string
+    members[position] = member
   }
   return members
 }

@@ -1,6 +1,6 @@
 /**
- * The success envelopes of the management API. Handlers return domain values; the envelope is added while an answer is
- * encoded and removed while a client decodes it. Runtime answers are signed and keep their envelope: see `Signed`.
+ * The success envelopes of the management API. Handlers return domain values; encoding a response adds the envelope, and
+ * decoding by a client removes it. Runtime responses are signed and keep their envelope: see `Signed`.
  */
 import { Effect, Schema, SchemaGetter } from "effect"
 import { currentMeta, Meta } from "./Meta.ts"
@@ -63,7 +63,7 @@ const pagedWith = <S extends Schema.Constraint, C>(
     )
   )
 
-/** `{data, signature, meta}`: the signature covers the JSON bytes of `data` as they stand in the answer. */
+/** `{data, signature, meta}`: the signature covers the JSON bytes of `data` exactly as sent. */
 export const Signed = <S extends Schema.Constraint>(schema: S) =>
   Schema.Struct({ data: schema, signature: Signature, meta: Meta })
 

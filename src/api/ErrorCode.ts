@@ -1,4 +1,4 @@
-/** Error codes with their HTTP status. A limit that a policy sets is 403; 409 is a clash with another request or a record. */
+/** Error codes with their HTTP status. A limit set by a policy is 403; a conflict with another request or record is 409. */
 export const statuses = {
   BAD_REQUEST: 400,
   INVALID_JSON: 400,

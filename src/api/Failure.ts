@@ -2,8 +2,8 @@
  * Every refusal the service can give: its code, its HTTP status and the error envelope on the wire.
  *
  * One table holds all codes, so a code means one status everywhere. Services fail with a `Refusal` whose type names its
- * codes; an endpoint declares the same codes with `failures(...)`; the compiler holds the two together and the document
- * is derived from it.
+ * codes; an endpoint declares the same codes with `failures(...)`; the compiler checks that both agree, and the OpenAPI
+ * document is derived from them.
  */
 import { Data, Effect, Schema, SchemaGetter } from "effect"
 import { HttpApiSchema } from "effect/http-api"
@@ -15,7 +15,7 @@ class RefusalOf<C extends Code> extends Data.TaggedError("Refusal")<{
   readonly code: Code
   /** One plain sentence that says what to do. */
   readonly message: string
-  /** The machine-readable pointer: a field's path, a needed scope, a limit. */
+  /** Machine-readable: a field's path, a required scope, a limit. */
   readonly detail?: string
 }> {
   declare readonly code: C
@@ -43,8 +43,8 @@ const Wire = (codes: ReadonlyArray<Code>) =>
 type FailureSchema<C extends Code> = Schema.Codec<Refusal<C>, ReturnType<typeof Wire>["Encoded"]>
 
 const failure = <C extends Code>(codes: ReadonlyArray<C>, status: number): FailureSchema<C> => {
-  const wanted = new Set<Code>(codes)
-  const refusal = Schema.declare((value): value is Refusal<C> => isRefusal(value) && wanted.has(value.code))
+  const declared = new Set<Code>(codes)
+  const refusal = Schema.declare((value): value is Refusal<C> => isRefusal(value) && declared.has(value.code))
   return Wire(codes).pipe(
     Schema.decodeTo(refusal, {
       decode: SchemaGetter.transform(({ error }) => refuse(error.code as C, error.message, error.detail)),
@@ -59,7 +59,7 @@ const failure = <C extends Code>(codes: ReadonlyArray<C>, status: number): Failu
   ) as never
 }
 
-/** Leaves the code with the request's context, for whoever counts answers. */
+/** Records the code in the request's context, where the metrics and the logs read it. */
 export const noteRefused = (code: Code): Effect.Effect<void> =>
   Effect.map(RequestContext, (context) => {
     context.refused = code
@@ -71,14 +71,14 @@ const errorBody = (refusal: RefusalOf<Code>) => ({
   ...(refusal.detail === undefined ? undefined : { detail: refusal.detail })
 })
 
-/** The error schemas of an operation that can refuse with these codes: one schema for each status. */
+/** The error schemas of an operation that can refuse with these codes: one schema per status. */
 export const failures = <const C extends Code>(...codes: ReadonlyArray<C>): ReadonlyArray<FailureSchema<C>> =>
   Array.from(
     Map.groupBy(new Set(codes), (code) => statuses[code]),
     ([status, group]) => failure(group, status)
   )
 
-/** The error envelope as a value, for answers given before or outside the routes. */
+/** The error envelope as a value, for responses sent before or outside the routes. */
 export const errorEnvelope = (refusal: RefusalOf<Code>, requestId: string, nowMillis: number) => ({
   error: errorBody(refusal),
   meta: metaOf(requestId, nowMillis)

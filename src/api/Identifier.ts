@@ -1,6 +1,6 @@
 /**
- * Ids: a prefix that names the kind and a ULID, so that rows made one after another lie side by side in an index.
- * A path id may be any text: one that names nothing is "not found", whatever its form.
+ * Ids: a prefix that names the kind and a ULID, so that rows created one after another are adjacent in an index.
+ * A path id may be any text: an unknown id is "not found", even if it is malformed.
  */
 import { Context, Effect, Layer } from "effect"
 import { SecureRandom } from "effect/crypto"
@@ -28,7 +28,7 @@ type Kind = keyof typeof prefixes
 export class Identifiers extends Context.Service<
   Identifiers,
   {
-    /** A new id of this kind, as `lic_01JD3Q…`. */
+    /** A new id of this kind, for example `lic_01JD3Q…`. */
     make(kind: Kind): Effect.Effect<string>
   }
 >()("licensing/api/Identifiers") {

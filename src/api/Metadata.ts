@@ -1,6 +1,6 @@
 /**
- * The free-form `metadata` object that most resources carry. Its limits keep rows, events and webhook bodies small:
- * 16 KiB as JSON, 4 levels deep, 64 keys in all. The value is passed on as parsed, never copied key by key.
+ * The free-form `metadata` object of most resources. Its limits keep rows, events and webhook bodies small:
+ * 16 KiB as JSON, 4 levels deep, 64 keys in total. The parsed value is passed on as it is, never copied key by key.
  */
 import { Schema } from "effect"
 import { isStorable } from "./Text.ts"
@@ -29,8 +29,8 @@ const metadataFault = (metadata: Metadata): string | undefined => {
   }
   const firstFault = (values: ReadonlyArray<unknown>, depth: number) => {
     for (const value of values) {
-      const found = fault(value, depth)
-      if (found !== undefined) return found
+      const first = fault(value, depth)
+      if (first !== undefined) return first
     }
     return undefined
   }
@@ -41,7 +41,7 @@ const metadataFault = (metadata: Metadata): string | undefined => {
 }
 
 export const Metadata = Schema.Record(Schema.String, Schema.Json)
-  // Before the check: what is said after a check that JSON Schema has no word for is not published.
+  // Before the check: annotations after a check that JSON Schema cannot express are not published.
   .annotate({ description: "A free-form JSON object: at most 16 KiB, 4 levels deep, 64 keys." })
   .check(
     Schema.makeFilter((metadata) => {

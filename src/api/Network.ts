@@ -1,8 +1,8 @@
-/** Networks of addresses, as settings and API keys name them. IPv4 within IPv6 is IPv4, as it is in the addresses that are compared with them. */
+/** IP networks in settings and API keys. IPv4-mapped IPv6 networks become IPv4, like the client addresses that they are compared with. */
 import { Option, Result } from "effect"
 import { IpNetwork, NetAddress } from "effect/net"
 
-/** Of the 128 bits of an IPv4 address in IPv6 (RFC 4291, section 2.5.5.2), those before its own. */
+/** The bits before the IPv4 address in an IPv4-mapped IPv6 address (RFC 4291, section 2.5.5.2). */
 const mappedPrefix = 96
 
 /** A network in CIDR notation, IPv4 or IPv6, without host bits. */

@@ -1,10 +1,10 @@
 /**
- * Lists: newest first, cut into pages by an opaque keyset cursor over (created_at, id), so that a walk gives every row
- * exactly once while rows are inserted. `limit` is 50 unless given; above 200 it is clamped, below 1 refused.
+ * Lists: newest first, split into pages by an opaque keyset cursor over (created_at, id), so that a client that reads all
+ * pages gets every row exactly once while rows are inserted. `limit` defaults to 50; above 200 it is clamped, below 1 refused.
  */
 import { Effect, Schema, SchemaGetter, SchemaIssue } from "effect"
 
-/** Rows in a page when the request names no limit. */
+/** Rows per page if the request has no limit. */
 export const limitDefault = 50
 /** The largest page: larger limits are clamped (contract, section "Limits"). */
 const limitMax = 200
@@ -26,7 +26,7 @@ export const Limit = Schema.String.annotate({
   })
 )
 
-/** A place in a list: the row after which the next page begins. */
+/** A position in a list: the row after which the next page begins. */
 export interface Keyset {
   readonly createdAt: number
   readonly id: string
@@ -70,7 +70,7 @@ export const SequenceCursor = Schema.String.annotate({
   })
 )
 
-/** Query parameters that every keyset list takes. */
+/** Query parameters of every keyset list. */
 export const pageQuery = { limit: Schema.optionalKey(Limit), cursor: Schema.optionalKey(Cursor) }
 
 export interface PageRequest {
@@ -84,7 +84,7 @@ export interface Page<A, C = Keyset> {
   readonly next?: C
 }
 
-/** Cuts a page out of up to `limit + 1` rows: the row too many only tells that there is a next page. */
+/** Makes a page from up to `limit + 1` rows: the extra row only shows that there is a next page. */
 export const pageOf = <A extends { readonly id: string; readonly created_at: number }>(
   rows: ReadonlyArray<A>,
   limit: number

@@ -1,4 +1,4 @@
-/** Whether what a path names exists: asked only for a request that is about to be refused for its body, which comes second. */
+/** Checks that a path's id exists, when the body is invalid: an unknown id is refused before a fault in the body. */
 import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 

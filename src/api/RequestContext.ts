@@ -1,12 +1,12 @@
 /**
- * What is known of the request being answered, for envelopes, events and logs. It is set once, by the server's outermost
- * middleware; outside a request the default holds.
+ * Facts about the current request, for envelopes, events and logs. The server's outermost middleware sets it once;
+ * outside a request the default applies.
  */
 import { Context } from "effect"
 import type { Code } from "./ErrorCode.ts"
 
-/** Where a request stands with one of the limits that count it. */
-export interface LimitStanding {
+/** The state of one rate limit that counts the request. */
+export interface RateLimitState {
   readonly name: string
   readonly perMinute: number
   readonly remaining: number
@@ -14,12 +14,12 @@ export interface LimitStanding {
   readonly resetSeconds: number
 }
 
-/** What is known of a call with a license key while it is answered, for the record of those that are refused. */
+/** Facts about a call with a license key, collected while it is handled, for the record of refused calls. */
 export interface RuntimeCall {
   readonly licenseId: string
   /** The name of the operation in its group. */
   readonly operation: string
-  /** What names the device: looked up, and stored nowhere. */
+  /** What identifies the device. Used for a look-up and never stored. */
   binding?: { readonly kind: string; readonly key: string }
   /** SHA-256 of a lease token. */
   leaseTokenHash?: string
@@ -27,17 +27,17 @@ export interface RuntimeCall {
 }
 
 export interface RequestContext {
-  /** `req_…`, or the caller's own `X-Request-Id` where that is well-formed. */
+  /** `req_…`, or the caller's own `X-Request-Id` if it is well-formed. */
   readonly requestId: string
-  /** The client's address; behind a trusted proxy the one that the proxy saw. */
+  /** The client's address; behind a trusted proxy, the address that the proxy saw. */
   readonly clientAddress: string | undefined
-  /** Noted while the request is let in, read when its headers are made; the last one is the one that has turned it away. */
-  limits?: Array<LimitStanding>
-  /** The code that the request is refused with, noted where the refusal is worded; counted when it is answered. */
+  /** Added during admission, read when the response headers are made. If the request is rate limited, the last one refused it. */
+  limits?: Array<RateLimitState>
+  /** The code of the refusal: set when the refusal is encoded, counted when the response is sent. */
   refused?: Code
-  /** Who was let in: the id of an API key, or an OIDC subject. */
+  /** The authenticated caller: the id of an API key, or an OIDC subject. */
   actor?: string
-  /** Set once the license key of a runtime call is known to be one. */
+  /** Set once the license key of a runtime call has been found. */
   runtimeCall?: RuntimeCall
 }
 

@@ -1,10 +1,10 @@
-/** What is read of a request before its body, on whichever way it is answered: the platform's request is one, and so is plain data. */
+/** The part of a request that is read before its body. The framework's request satisfies it, and so does the fast path's plain object. */
 
 export interface RequestHead {
   readonly method: string
-  /** The request target, as it came. */
+  /** The request target, exactly as received. */
   readonly url: string
-  /** By their names in lower case. */
+  /** The names are in lower case. */
   readonly headers: { readonly [name: string]: string | undefined }
   /** The platform's own form of the request. */
   readonly source: object

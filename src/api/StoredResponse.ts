@@ -1,6 +1,6 @@
 /**
- * The answer of a request with an Idempotency-Key, on its way into the transaction of the change that it answers for. Set by
- * the idempotency middleware; whoever commits a change outside the request's own transaction writes the row with it.
+ * The response to a request with an Idempotency-Key, stored in the same transaction as the request's change. The idempotency
+ * middleware sets the recorder. Code that commits a change outside the request's own transaction writes the row there.
  */
 import { Context, type Effect } from "effect"
 
@@ -9,18 +9,18 @@ export interface StoredResponseRow {
   readonly body_hash: Uint8Array
   readonly status: number
   readonly content_type: string | undefined
-  /** As it is stored: sealed, unless it is kept for ever. */
+  /** The bytes as stored: encrypted if `sealed`. Permanently stored responses are not encrypted. */
   readonly body: Uint8Array
   readonly sealed: boolean
-  /** Epoch milliseconds; undefined = kept for ever. */
+  /** Epoch milliseconds; undefined = stored permanently. */
   readonly expires_at: number | undefined
   readonly created_at: number
 }
 
 export interface ResponseRecorder {
-  /** The row for what the operation's handler is going to return. */
+  /** The row for the result that the operation's handler will return. */
   rowOf(result: unknown): Effect.Effect<StoredResponseRow>
-  /** Tells that the row was committed together with the change. */
+  /** Called after the row was committed together with the change. */
   committed(): void
 }
 

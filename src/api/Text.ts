@@ -1,6 +1,6 @@
 /**
- * The texts that requests carry, with their limits. PostgreSQL stores no NUL and JSON text may hold lone surrogates that no
- * UTF-8 has: both are refused here, once, so that no later layer meets them.
+ * The text fields of requests, with their limits. PostgreSQL cannot store NUL, and JSON text may contain lone surrogates, which
+ * UTF-8 cannot encode: both are refused here, once, so that no later layer receives them.
  */
 import { Schema } from "effect"
 
@@ -16,14 +16,14 @@ export const Text = (length: number) =>
 /** A display name: 1 to 255 characters. */
 export const Name = Text(255).check(Schema.isMinLength(1))
 
-/** A code that a vendor chooses: lower case, 1 to 64 characters, unique within its kind. */
+/** A code chosen by the vendor: lower case, 1 to 64 characters, unique within its kind. */
 export const Code = Schema.String.check(
   Schema.isPattern(/^[a-z0-9][a-z0-9._-]{0,63}$/u, {
     message: "Expected 1 to 64 of a-z, 0-9, '.', '_' and '-', beginning with a letter or digit"
   })
 )
 
-/** An id in a request: what it names is looked up, so any short text will do. */
+/** An id in a request. The look-up decides whether it exists, so any short text is accepted. */
 export const Reference = Text(64).check(Schema.isMinLength(1))
 
 /** An e-mail address: one @ with something on both sides; at most 254 characters (RFC 5321). */

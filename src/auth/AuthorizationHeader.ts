@@ -1,13 +1,13 @@
 /**
- * The Authorization header, read the same way for every scheme: its name in any case, one credential, one header. Two of them
- * are refused rather than chosen between, since a proxy in front may have chosen the other.
+ * Parses the Authorization header, the same for every scheme: a case-insensitive scheme and one credential. A repeated header
+ * is refused, because a proxy may have checked the other one.
  */
 import type { RequestHead } from "../api/RequestHead.ts"
 
 interface AuthorizationHeader {
-  /** In lower case; empty where there is no header. */
+  /** In lower case; empty if there is no header. */
   readonly scheme: string
-  /** As sent; empty where the scheme stands alone. */
+  /** As sent; empty if the header has only a scheme. */
   readonly credential: string
   readonly repeated: boolean
 }
@@ -19,7 +19,7 @@ export const authorizationHeader = (request: RequestHead): AuthorizationHeader =
   return { scheme: scheme.toLowerCase(), credential, repeated: isRepeated(request.source) }
 }
 
-/** Whether the header came more than once: the parsed headers of Node and Deno keep the first and hide the others. */
+/** Whether the header was sent more than once. The parsed headers of Node and Deno contain only the first. */
 const isRepeated = (source: object): boolean => {
   const names = "rawHeaders" in source && Array.isArray(source.rawHeaders) ? source.rawHeaders : []
   let count = 0

@@ -1,14 +1,14 @@
-/** Who acts, as events record it. Authorization sets it for a request; what no request caused is done by the system. */
+/** The actor that events record. Authorization sets it for a request; work without a request is done by the system. */
 import { Context } from "effect"
 import type { ManagementScope } from "./Scope.ts"
 
 export interface Actor {
   readonly actor_type: "api_key" | "license" | "oidc_subject" | "system"
-  /** The API key's or license's id, an OIDC subject, or the name of the part of the service that acts. */
+  /** The API key's or license's id, an OIDC subject, or the name of a part of the service. */
   readonly actor_id: string
 }
 
-/** Who a management credential stands for and what that may do. */
+/** The actor of a management credential, and its scopes. */
 export interface Principal {
   readonly actor: Actor
   readonly scopes: ReadonlySet<ManagementScope>

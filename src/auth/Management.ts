@@ -1,5 +1,5 @@
 /**
- * The contract half of management authorization: the one statement of an operation's scopes that is both enforced and
+ * The contract half of management authorization. An operation's scopes are declared once, here; the declaration is enforced and
  * published as `x-required-scopes`.
  */
 import { Context } from "effect"
@@ -12,7 +12,7 @@ export class RequiredScopes extends Context.Service<
   readonly [ManagementScope, ...ReadonlyArray<ManagementScope>]
 >()("licensing/auth/RequiredScopes") {}
 
-/** Describes a management operation: its operationId, a one-line summary, and the scopes that it needs, all of them. */
+/** Describes a management operation: its operationId, a one-line summary, and its scopes, all of which are required. */
 export const operation = (options: {
   readonly id: string
   readonly summary: string

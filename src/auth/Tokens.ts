@@ -1,8 +1,8 @@
 /**
- * API tokens and lease tokens: how they are made, recognised, shown and stored.
+ * API tokens and lease tokens: their generation, format and storage.
  *
- * An API token carries a checksum, so that a truncated or mistyped one is refused without touching storage and a scanner
- * can tell a leaked one from chance. Only SHA-256 is ever stored: 256 random bits need no slow hash.
+ * An API token contains a checksum, so that a truncated or mistyped token is refused without touching storage, and a secret
+ * scanner can recognise a leaked token. Only the SHA-256 is ever stored: 256 random bits need no slow hash.
  */
 import { Effect, Option, Schema } from "effect"
 import { SecureRandom } from "effect/crypto"
@@ -13,22 +13,22 @@ import { sha256 } from "../signing/Digest.ts"
 export const ApiToken = Schema.String.pipe(Schema.brand("ApiToken"))
 export type ApiToken = typeof ApiToken.Type
 
-/** `lease_` and 32 random bytes in base64url. No checksum: a lease token is held by programs and lives for minutes. */
+/** `lease_` and 32 random bytes in base64url. No checksum: only programs handle a lease token, and it is valid for minutes. */
 export const LeaseToken = Schema.String.pipe(Schema.brand("LeaseToken"))
 export type LeaseToken = typeof LeaseToken.Type
 
 const randomLength = 32
 
-/** The API token that 32 bytes spell. Pure, for `generate` and for published test vectors. */
+/** Encodes 32 bytes as an API token. A pure function, for `generate` and for published test vectors. */
 export const fromBytes = (bytes: Uint8Array): ApiToken => {
-  const body = `lsm_${spelled(bytes)}`
+  const body = `lsm_${encode(bytes)}`
   return `${body}${checksum(body)}` as ApiToken
 }
 
-/** The lease token that 32 bytes spell. */
-export const leaseFromBytes = (bytes: Uint8Array): LeaseToken => `lease_${spelled(bytes)}` as LeaseToken
+/** Encodes 32 bytes as a lease token. */
+export const leaseFromBytes = (bytes: Uint8Array): LeaseToken => `lease_${encode(bytes)}` as LeaseToken
 
-const spelled = (bytes: Uint8Array): string => {
+const encode = (bytes: Uint8Array): string => {
   if (bytes.length !== randomLength) throw new RangeError(`A token is made of ${randomLength} bytes`)
   return Base64Url.encode(bytes)
 }
@@ -45,13 +45,13 @@ export const generateLease: Effect.Effect<LeaseToken, never, SecureRandom.Secure
   (random) => Effect.map(random.randomBytes(randomLength), leaseFromBytes)
 )
 
-/** The text as an API token, or None where its shape or checksum is wrong: a malformed token, known without storage. */
+/** The text as an API token, or None if its shape or checksum is wrong. A malformed token is detected without storage. */
 export const parse = (text: string): Option.Option<ApiToken> =>
   shape.test(text) && checksum(text.slice(0, -checksumLength)) === text.slice(-checksumLength)
     ? Option.some(text as ApiToken)
     : Option.none()
 
-/** What is stored in place of a token and what it is looked up by: SHA-256 over its text, 32 bytes. */
+/** The SHA-256 over a token's text, 32 bytes: stored instead of the token, and used for look-ups. */
 export const hash = (token: ApiToken | LeaseToken): Uint8Array => sha256(token)
 
 /** `key_prefix`: the first 12 characters, enough to recognise a token in a list (48 of its 256 random bits). */
@@ -61,13 +61,13 @@ const checksumLength = 6
 const shape = /^lsm_[A-Za-z0-9_-]{43}[0-9A-Za-z]{6}$/
 const base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
-/** CRC-32 over an ASCII text, most significant base62 digit first. 62^6 exceeds 2^32, so six digits always do. */
+/** CRC-32 over an ASCII text, most significant base62 digit first. 62^6 exceeds 2^32, so six digits are enough. */
 const checksum = (text: string): string => {
-  let rest = crc32(text)
+  let remainder = crc32(text)
   let digits = ""
-  for (let place = 0; place < checksumLength; place++) {
-    digits = `${base62[rest % 62]}${digits}`
-    rest = Math.floor(rest / 62)
+  for (let index = 0; index < checksumLength; index++) {
+    digits = `${base62[remainder % 62]}${digits}`
+    remainder = Math.floor(remainder / 62)
   }
   return digits
 }

@@ -1,6 +1,6 @@
 /**
- * What an operator does from the command line beside a service that is running: through the database, with the service's own
- * settings. Answers go to standard output, one thing on each line; what there is to tell beside them goes to standard error.
+ * The operator's commands, which work while a service is running: through the database, with the service's own settings. Results
+ * go to standard output, one per line; hints and warnings go to standard error.
  */
 import { Effect, Layer, Logger, References } from "effect"
 import { Command } from "effect/cli"
@@ -23,9 +23,9 @@ const clock = Layer.unwrap(
   Settings.useSync(({ clockOffsetSeconds }) => RehearsalClock.layer(() => clockOffsetSeconds * 1_000))
 )
 const settings = Layer.provideMerge(Layer.provideMerge(clock, Settings.layer), logging)
-const beside = Foundation.layerShared.pipe(Layer.provideMerge(settings))
+const foundation = Foundation.layerShared.pipe(Layer.provideMerge(settings))
 
-/** Runs as the operator: events name the command line as who acts, and an id that the log and the events share. */
+/** Runs as the operator: events record the command line as their actor, and one request id for the log and the events. */
 const asOperator = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.gen(function* () {
     const requestId = yield* (yield* Identifiers).make("request")
@@ -33,28 +33,28 @@ const asOperator = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
       Effect.provideService(CurrentActor, { actor_type: "system", actor_id: "cli" }),
       Effect.provideService(RequestContext, { requestId, clientAddress: undefined })
     )
-  }).pipe(Effect.provide(beside))
+  }).pipe(Effect.provide(foundation))
 
 const keys = Command.make("keys").pipe(
-  Command.withDescription("The keys that answers are signed with."),
+  Command.withDescription("The keys that sign responses."),
   Command.withSubcommands([
     Command.make("list", {}, () => asOperator(listKeys)).pipe(
       Command.withDescription("List the published signing keys, the active one first.")
     ),
     Command.make("rotate", {}, () => asOperator(rotateKey)).pipe(
-      Command.withDescription("Sign with a new key from now on. Every node follows within a second.")
+      Command.withDescription("Sign with a new key from now on. Every node uses it within a second.")
     )
   ])
 )
 
 const masterKey = Command.make("master-key").pipe(
-  Command.withDescription("The key that secrets are encrypted under at rest."),
+  Command.withDescription("The key that encrypts stored secrets."),
   Command.withSubcommands([
     Command.make("rotate", {}, () =>
       Effect.andThen(Effect.provide(prepareNextKey, settings), asOperator(rotateMasterKeys))
     ).pipe(
       Command.withDescription(
-        "Move all secrets under LICENSING_MASTER_KEY_NEXT, which every node must know; under a new key file where the key is a file."
+        "Encrypt all secrets with LICENSING_MASTER_KEY_NEXT, which must be set on every node first; if the master key is a file, with a new key file."
       )
     )
   ])
@@ -64,13 +64,13 @@ const tokens = Command.make("tokens").pipe(
   Command.withDescription("API tokens."),
   Command.withSubcommands([
     Command.make("create", tokenFlags, (flags) => asOperator(createToken(flags))).pipe(
-      Command.withDescription("Make an API key and print its token, where no admin token is left.")
+      Command.withDescription("Create an API key and print its token. Use it if all admin tokens are lost.")
     )
   ])
 )
 
 const webhooks = Command.make("webhooks").pipe(
-  Command.withDescription("Help for those who receive webhook deliveries."),
+  Command.withDescription("Tools for developing webhook receivers."),
   Command.withSubcommands([
     Command.make("listen", listenFlags, listen).pipe(
       Command.withDescription("Receive deliveries on this machine, verify and print them, until SIGINT.")

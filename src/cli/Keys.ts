@@ -1,4 +1,4 @@
-/** Signing keys from the command line. A rotation goes through the database: the nodes that serve see it there. */
+/** The commands for signing keys. A rotation writes to the database, where the serving nodes read it. */
 import { Console, Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { formatTimestamp } from "../api/Timestamp.ts"
@@ -14,11 +14,11 @@ export const listKeys = Effect.gen(function* () {
   )
 })
 
-/** Makes a new active key and prints its kid. */
+/** Creates a new active key and prints its kid. */
 export const rotateKey = Effect.gen(function* () {
   const keyRing = yield* KeyRing
   const events = yield* EventLog
-  const rotated = Effect.gen(function* () {
+  const rotate = Effect.gen(function* () {
     const before = (yield* keyRing.published).find(({ status }) => status === "active")
     const { kid } = yield* keyRing.rotate
     yield* events.append({
@@ -29,5 +29,5 @@ export const rotateKey = Effect.gen(function* () {
     })
     return kid
   })
-  yield* Console.log(yield* transaction(yield* SqlClient.SqlClient)(rotated))
+  yield* Console.log(yield* transaction(yield* SqlClient.SqlClient)(rotate))
 }).pipe(Effect.provide(EventLog.layer))

@@ -1,4 +1,4 @@
-/** A receiver for development: it verifies what a webhook endpoint is sent, and prints it. Needs no database and no settings. */
+/** A webhook receiver for development: verifies deliveries and prints them. It needs no database and no settings. */
 import { createServer } from "node:http"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Clock, Console, Effect, Layer, Option, Redacted, Schema } from "effect"
@@ -9,12 +9,12 @@ import { verifyWebhook } from "../webhooks/VerifyWebhook.ts"
 
 export const listenFlags = {
   port: Flag.Int("port").pipe(
-    Flag.withDescription("Where to listen on this machine."),
+    Flag.withDescription("The port to listen on, on this machine."),
     Flag.withDefault(4242),
     Flag.withSchema(Schema.Number.check(Schema.isBetween({ minimum: 0, maximum: 65_535 })))
   ),
   secret: Flag.Redacted("secret").pipe(
-    Flag.withDescription("The endpoint's secret. Without it deliveries are printed and not verified."),
+    Flag.withDescription("The endpoint's secret. Without it deliveries are printed but not verified."),
     Flag.optional
   )
 }
@@ -24,10 +24,10 @@ interface Flags {
   readonly secret: Option.Option<Redacted.Redacted<string>>
 }
 
-/** Listens until it is interrupted. A delivery that does not verify is answered 400, so that its sender tries again. */
+/** Listens until interrupted. The response to an invalid delivery is 400, so that the sender retries. */
 export const listen = Effect.fnUntraced(function* ({ port, secret }: Flags) {
   const { address } = yield* HttpServer.HttpServer.pipe(
-    Effect.tap((server) => server.serve(Option.isSome(secret) ? verified(Redacted.value(secret.value)) : printed)),
+    Effect.tap((server) => server.serve(Option.isSome(secret) ? verify(Redacted.value(secret.value)) : print)),
     Effect.provide(yield* Layer.build(server(port)))
   )
   const url = NetAddress.isInetAddress(address) ? `http://127.0.0.1:${address.port}/` : ""
@@ -41,23 +41,23 @@ export const listen = Effect.fnUntraced(function* ({ port, secret }: Flags) {
 const server = (port: number) =>
   NodeHttpServer.layer(() => createServer(), { host: "127.0.0.1", port, gracefulShutdownTimeout: "1 second" })
 
-const received = Effect.gen(function* () {
+const readRequest = Effect.gen(function* () {
   const request = yield* HttpServerRequest.HttpServerRequest
   const body = new Uint8Array(yield* Effect.orDie(request.arrayBuffer))
   return { headers: request.headers, body, text: new TextDecoder().decode(body) }
 })
 
-const printed = Effect.gen(function* () {
-  const { headers, text } = yield* received
+const print = Effect.gen(function* () {
+  const { headers, text } = yield* readRequest
   yield* Console.log(
     `${headers["x-service-event-type"] ?? "no delivery"} ${headers["x-service-delivery-id"] ?? ""}\n${text}\n`
   )
   return HttpServerResponse.empty({ status: 204 })
 })
 
-const verified = (secret: string) =>
+const verify = (secret: string) =>
   Effect.gen(function* () {
-    const { body, headers, text } = yield* received
+    const { body, headers, text } = yield* readRequest
     const nowSeconds = (yield* Clock.currentTimeMillis) / 1_000
     const result = verifyWebhook({ secret, headers, body, nowSeconds })
     if (!result.valid) {

@@ -1,7 +1,7 @@
 /**
- * The master key from the command line. Where it is a setting, the operator gives every node the next one first, runs the
- * rotation, and then gives every node the next one alone. Where it is a file, the next one is made here, running services find it
- * beside the file, and at the end it takes the file's place.
+ * The command that rotates the master key. If the key is a setting, the operator first sets the next key on every node, then runs
+ * the rotation, and then sets the next key as the only one. If the key is a file, this command creates the next key's file beside
+ * it, where running services find it, and at the end replaces the file.
  */
 import { Console, Context, Effect, Layer, Redacted } from "effect"
 import { SecureRandom } from "effect/crypto"
@@ -11,17 +11,17 @@ import { idOfKey, MasterKey } from "../signing/MasterKey.ts"
 import { MasterKeyUnusable, nextPath, promote, readOrCreate } from "../signing/MasterKeyFile.ts"
 import { rotateMasterKey } from "../signing/MasterKeyRotation.ts"
 
-/** Sees to it that there is a next key, before anything is opened with both. */
+/** Ensures that there is a next key, before anything is decrypted with both. */
 export const prepareNextKey = Effect.gen(function* () {
   const { dataDir, masterKey, masterKeyNext } = yield* Settings
-  const known = masterKey === undefined ? undefined : Redacted.value(masterKey)
-  if (masterKeyNext === undefined && known !== undefined) {
+  const current = masterKey === undefined ? undefined : Redacted.value(masterKey)
+  if (masterKeyNext === undefined && current !== undefined) {
     return yield* new MasterKeyUnusable({
       message:
         "LICENSING_MASTER_KEY_NEXT must be set to the new key, here and first on every node: `openssl rand -base64 32` makes one."
     })
   }
-  if (masterKeyNext !== undefined && Redacted.value(masterKeyNext) === known) {
+  if (masterKeyNext !== undefined && Redacted.value(masterKeyNext) === current) {
     return yield* new MasterKeyUnusable({ message: "LICENSING_MASTER_KEY_NEXT is the key that is used already." })
   }
   if (masterKeyNext !== undefined) return
@@ -30,7 +30,7 @@ export const prepareNextKey = Effect.gen(function* () {
   yield* readOrCreate(nextPath(path), true)
 }).pipe(Effect.provide(SecureRandom.layerWebCrypto))
 
-/** Moves all secrets under the next key, and says what is left to do. */
+/** Encrypts all secrets with the next key, and prints the remaining steps. */
 export const rotateMasterKeys = Effect.gen(function* () {
   const { dataDir, masterKeyNext } = yield* Settings
   const path = masterKeyPath(dataDir)
@@ -42,9 +42,9 @@ export const rotateMasterKeys = Effect.gen(function* () {
   yield* Console.log(`master key ${keyId}`)
   if (masterKeyNext !== undefined) return yield* Console.error(lastStep)
   const retired = yield* promote(path, idOfKey(yield* readOrCreate(path, false)))
-  yield* Console.error(`The new key is in ${path}: keep a copy of it. Backups from before need ${retired}.`)
+  yield* Console.error(`The new key is in ${path}: keep a copy of it. Earlier backups need ${retired}.`)
 }).pipe(Effect.scoped)
 
 const lastStep =
-  "Every secret lies under the new key. Now start each node with LICENSING_MASTER_KEY set to it and without " +
-  "LICENSING_MASTER_KEY_NEXT. Keep the old key as long as you keep backups from before."
+  "All secrets are encrypted with the new key. Now start each node with LICENSING_MASTER_KEY set to it and without " +
+  "LICENSING_MASTER_KEY_NEXT. Keep the old key as long as you keep earlier backups."

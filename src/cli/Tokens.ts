@@ -1,4 +1,4 @@
-/** API tokens from the command line: the way back in for an operator who has lost the last one. */
+/** The command that creates API tokens: an operator who has lost all tokens regains access with it. */
 import { Console, Effect, Layer, Schema } from "effect"
 import { Flag } from "effect/cli"
 import { Name } from "../api/Text.ts"
@@ -17,15 +17,15 @@ const Scopes = Schema.String.check(
 )
 
 export const tokenFlags = {
-  name: Flag.String("name").pipe(Flag.withDescription("What the key is called."), Flag.withSchema(Name)),
+  name: Flag.String("name").pipe(Flag.withDescription("The key's name."), Flag.withSchema(Name)),
   scopes: Flag.String("scopes").pipe(
-    Flag.withDescription("What it may do, separated by commas; admin may do everything."),
+    Flag.withDescription("The key's scopes, separated by commas; admin allows everything."),
     Flag.withDefault("admin"),
     Flag.withSchema(Scopes)
   )
 }
 
-/** Makes an API key; its token is all that goes to standard output. */
+/** Creates an API key. Standard output contains only its token. */
 export const createToken = Effect.fnUntraced(
   function* ({ name, scopes }: { readonly name: string; readonly scopes: string }) {
     const keys = yield* ApiKeys

@@ -1,8 +1,8 @@
 /**
- * Every setting of the service: its name in the environment, what it may hold, its default and unit.
+ * Every setting of the service: its environment variable, its allowed values, its default and unit.
  *
- * All are read before anything starts, and whatever is wrong with any of them is told at once, one line for each setting. No
- * line shows a secret. An empty variable counts as unset, because compose files leave unset ones behind like that.
+ * All settings are read before anything starts, and all errors are reported together, one line per setting. No line contains a
+ * secret. An empty variable counts as unset, because compose files pass unset variables as empty.
  */
 import { ConfigProvider, Context, Effect, Layer, type Redacted, Schema } from "effect"
 import type { IpNetwork } from "effect/net"
@@ -22,7 +22,7 @@ import {
   text
 } from "./Setting.ts"
 
-/** The settings cannot be used; one line for each wrong one. */
+/** The settings are invalid; one line per invalid setting. */
 class SettingsRefused extends Schema.TaggedError<SettingsRefused>()("SettingsRefused", {
   lines: Schema.Array(Schema.String)
 }) {
@@ -52,17 +52,17 @@ const logLevels = {
 } as const
 
 const settings = {
-  /** Where the API listens. */
+  /** The address and port that the API listens on. */
   host: setting("LICENSING_HOST", "an address or a host name to listen on", "127.0.0.1", text),
   port: setting("LICENSING_PORT", "a port number from 0 (any free one) to 65535", 8080, integer(0, 65_535)),
-  /** A PostgreSQL of version 15 or newer; unset: the embedded one. */
+  /** A PostgreSQL server of version 15 or newer; unset: the embedded one. */
   databaseUrl: setting<Redacted.Redacted<string> | undefined>(
     "LICENSING_DATABASE_URL",
     "a URL like postgres://user:password@host/name",
     undefined,
     secret(databaseAddress)
   ),
-  /** Where reports read, a replica of the database; unset: the database itself. */
+  /** A replica of the database that reports read from; unset: the database itself. */
   reportsDatabaseUrl: setting<Redacted.Redacted<string> | undefined>(
     "LICENSING_REPORTS_DATABASE_URL",
     "a URL like postgres://user:password@host/name",
@@ -71,21 +71,21 @@ const settings = {
   ),
   /** The folder of the embedded database and of the generated master key. */
   dataDir: setting("LICENSING_DATA_DIR", "a folder", "./data", text),
-  /** 32 bytes in base64: what secrets are encrypted under. */
+  /** 32 bytes in base64: the key that encrypts secrets. */
   masterKey: setting<Redacted.Redacted<string> | undefined>(
     "LICENSING_MASTER_KEY",
     "base64 of exactly 32 bytes, as `openssl rand -base64 32` makes it",
     undefined,
     secret((value) => masterKeyShape.test(value))
   ),
-  /** The key that takes the master key's place: opened with it too, and sealed with it once `master-key rotate` has begun. */
+  /** The next master key: it decrypts, too, and it encrypts once `master-key rotate` has begun. */
   masterKeyNext: setting<Redacted.Redacted<string> | undefined>(
     "LICENSING_MASTER_KEY_NEXT",
     "base64 of exactly 32 bytes, as `openssl rand -base64 32` makes it",
     undefined,
     secret((value) => masterKeyShape.test(value))
   ),
-  /** The first admin token; unset: one is made and printed once. */
+  /** The first admin token; unset: a token is generated and printed once. */
   bootstrapToken: setting<Redacted.Redacted<string> | undefined>(
     "LICENSING_BOOTSTRAP_TOKEN",
     "at least 32 visible ASCII characters",
@@ -99,36 +99,36 @@ const settings = {
     undefined,
     publicAddress
   ),
-  /** The proxies whose X-Forwarded-For or Forwarded is believed. */
+  /** The proxies whose X-Forwarded-For or Forwarded is trusted. */
   trustedProxies: setting<ReadonlyArray<IpNetwork.IpNetwork>>(
     "LICENSING_TRUSTED_PROXIES",
     "networks in CIDR notation separated by commas, as 10.0.0.0/8,fd00::/8",
     [],
     networks
   ),
-  /** What /metrics asks for as bearer token; unset: /metrics is open. */
+  /** The bearer token that /metrics requires; unset: /metrics is public. */
   metricsToken: setting<Redacted.Redacted<string> | undefined>(
     "LICENSING_METRICS_TOKEN",
     "visible ASCII characters",
     undefined,
     secret((value) => headerText.test(value))
   ),
-  /** Requests in any minute, 0 = no limit: of a license from one address, activations of a license, of a management token. */
+  /** Requests in any minute, 0 = no limit: per license and address, activations per license, per management token. */
   rateRuntime: setting("LICENSING_RATE_RUNTIME", expectedRate, 3_000, integer(0, rateMax)),
   rateActivation: setting("LICENSING_RATE_ACTIVATION", expectedRate, 120, integer(0, rateMax)),
   rateManagement: setting("LICENSING_RATE_MANAGEMENT", expectedRate, 6_000, integer(0, rateMax)),
-  /** Failed credentials of one address in any minute that are told why; further ones are answered 429. */
+  /** Failed credentials per address in any minute that get their own refusal; further ones get 429. */
   rateFailures: setting("LICENSING_RATE_FAILURES", expectedRate, 30, integer(0, rateMax)),
-  /** The OIDC issuer whose tokens the management API takes; unset: none. */
+  /** The OIDC issuer whose tokens the management API accepts; unset: none. */
   oidcIssuer: setting<string | undefined>(
     "LICENSING_OIDC_ISSUER",
     "the issuer's address, https (or http on this machine), exactly as its tokens name it",
     undefined,
     issuerAddress
   ),
-  /** The audience that those tokens are made for. */
+  /** The audience that those tokens must have. */
   oidcAudience: setting<string | undefined>("LICENSING_OIDC_AUDIENCE", "a text", undefined, text),
-  /** The claim that holds their scopes: a text with spaces between them, or an array. */
+  /** The claim that contains their scopes: a space-separated text, or an array. */
   oidcScopeClaim: setting("LICENSING_OIDC_SCOPE_CLAIM", "the name of a claim", "scope", text),
   /** Web pages of these origins may call the API from a browser; unset: none. */
   corsOrigins: setting<ReadonlyArray<string>>(
@@ -137,23 +137,23 @@ const settings = {
     [],
     origins
   ),
-  /** Development: webhook endpoints may be http and on this machine. */
+  /** For development: webhook endpoints may use http and be on this machine. */
   webhookAllowLocal: setting<boolean>("LICENSING_WEBHOOK_ALLOW_LOCAL", "true or false", false, flag),
-  /** Networks of the operator's own that webhook deliveries may reach, though they are not public. */
+  /** Private networks that webhook deliveries may reach. */
   webhookAllowCidrs: setting<ReadonlyArray<IpNetwork.IpNetwork>>(
     "LICENSING_WEBHOOK_ALLOW_CIDRS",
     "networks in CIDR notation separated by commas, as 10.1.2.0/24,fd00::/8",
     [],
     networks
   ),
-  /** Seconds before each attempt of a webhook delivery after the one before it has failed; the first is made at once. */
+  /** Seconds between a failed attempt of a webhook delivery and the next attempt; the first attempt is immediate. */
   webhookRetrySeconds: setting<ReadonlyArray<number>>(
     "LICENSING_WEBHOOK_RETRY_SECONDS",
     "up to 100 whole numbers of seconds separated by commas, each up to 604800, as 5,300,1800",
     [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400],
     retryDelays
   ),
-  /** Unset: pretty on a terminal, else json. */
+  /** Unset: pretty on a terminal, otherwise json. */
   logFormat: setting<"pretty" | "json" | undefined>(
     "LICENSING_LOG_FORMAT",
     "pretty or json",
@@ -166,42 +166,42 @@ const settings = {
     "Info",
     oneOf(logLevels)
   ),
-  /** Seconds by which the service's clock runs ahead, for rehearsals. */
+  /** Seconds by which the service's clock is ahead, for rehearsals. */
   clockOffsetSeconds: setting(
     "LICENSING_CLOCK_OFFSET_SECONDS",
     `a whole number of seconds from 0 to ${clockOffsetMax}`,
     0,
     integer(0, clockOffsetMax)
   ),
-  /** Days for which exports of reports are kept. */
+  /** Days until exports of reports are deleted. */
   exportRetentionDays: setting(
     "LICENSING_EXPORT_RETENTION_DAYS",
     "a whole number of days from 1 to 3650",
     30,
     integer(1, 3_650)
   ),
-  /** A font for what is printed in pdf exports and ours lacks, as Chinese names; unset: such characters are shown as a mark. */
+  /** A font for characters in pdf exports that the built-in font lacks, such as Chinese; unset: they appear as a replacement mark. */
   reportsFont: setting<string | undefined>(
     "LICENSING_REPORTS_FONT",
     "a font file, of a collection with # and the font's PostScript name, as /fonts/Noto.ttc#NotoSansCJKsc-Regular",
     undefined,
     text
   ),
-  /** Days for which the activities feed shows refused runtime calls. What was done is shown for ever, as events are. */
+  /** Days for which the activities feed contains refused runtime calls. Events stay in it permanently. */
   activityRetentionDays: setting(
     "LICENSING_ACTIVITY_RETENTION_DAYS",
     "a whole number of days from 1 to 3650",
     90,
     integer(1, 3_650)
   ),
-  /** Days for which validations are counted by the hour. */
+  /** Days until the hourly counts of validations are deleted. */
   validationRetentionDays: setting(
     "LICENSING_VALIDATION_RETENTION_DAYS",
     "a whole number of days from 1 to 3650",
     400,
     integer(1, 3_650)
   ),
-  /** Seconds between two sweeps over what time has changed. */
+  /** Seconds between two sweeps for expired licenses, leases and devices. */
   sweepSeconds: setting("LICENSING_SWEEP_SECONDS", "a whole number of seconds from 1 to 86400", 60, integer(1, 86_400))
 }
 
@@ -215,13 +215,13 @@ const readEach = Effect.partition(Object.entries<Setting<unknown>>(settings), ([
 )
 
 const read = Effect.gen(function* () {
-  const [right, wrong] = yield* readEach
-  const values = Object.fromEntries(right) as unknown as Values
-  const lines = [...wrong, ...(wrong.length === 0 ? contradictions(values) : missingKey(values))]
+  const [valid, invalid] = yield* readEach
+  const values = Object.fromEntries(valid) as unknown as Values
+  const lines = [...invalid, ...(invalid.length === 0 ? contradictions(values) : missingKey(values))]
   return lines.length === 0 ? values : yield* new SettingsRefused({ lines })
 })
 
-/** What settings that are right by themselves are not together. */
+/** Errors of combinations of settings that are each valid. */
 const contradictions = (values: Values): ReadonlyArray<string> => [
   ...missingKey(values),
   ...(values.oidcIssuer !== undefined && values.oidcAudience === undefined
@@ -234,7 +234,7 @@ const contradictions = (values: Values): ReadonlyArray<string> => [
     : [])
 ]
 
-// Nobody finds a key that was made in a data folder which the next container does not have.
+// A key generated in a container's data folder would be lost with the container, while the external database remains.
 const missingKey = (values: Values): ReadonlyArray<string> =>
   "masterKey" in values && values.masterKey === undefined && values.databaseUrl !== undefined
     ? [
@@ -243,10 +243,10 @@ const missingKey = (values: Values): ReadonlyArray<string> =>
     : []
 
 export class Settings extends Context.Service<Settings, Values>()("licensing/config/Settings") {
-  /** From the environment, or wherever the ConfigProvider reads. Fails with every wrong setting at once. */
+  /** From the ConfigProvider, by default the environment. Fails with all invalid settings at once. */
   static readonly layer = Layer.effect(Settings, read)
 
-  /** What holds where nothing is set, but for the given values. */
+  /** The defaults, with the given values. */
   static readonly layerTest = (values: Partial<Values> = {}) =>
     Layer.effect(
       Settings,

@@ -1,6 +1,6 @@
 /**
- * What one setting is, and the texts that settings are written in. A decoder gives undefined for text that is no right value,
- * and wraps what is secret so that nothing prints it.
+ * The definition of a setting, and decoders for the text formats of settings. A decoder returns undefined for an invalid value,
+ * and wraps secrets so that nothing prints them.
  */
 import { Config, Effect, Redacted, Result, Schema, SchemaGetter, SchemaIssue } from "effect"
 import { IpNetwork, NetAddress } from "effect/net"
@@ -9,13 +9,13 @@ import { networkFromString } from "../api/Network.ts"
 export interface Setting<A> {
   readonly name: string
   readonly config: Config.Config<A>
-  /** What a right value is, after "must be". */
+  /** The description of a valid value, after "must be". */
   readonly expected: string
 }
 
 type Decode<A> = (text: string) => A | undefined
 
-/** One setting: `decode` gives undefined for text that is no right value; an unset variable gives the default. */
+/** Defines a setting: `decode` returns undefined for an invalid value; an unset variable gives the default. */
 export const setting = <A>(
   name: string,
   expected: string,
@@ -44,9 +44,9 @@ const textTo = <A>(decode: Decode<A>) =>
 export const text: Decode<string> = (value) => value
 
 export const secret =
-  (isRight: (value: string) => boolean): Decode<Redacted.Redacted<string>> =>
+  (isValid: (value: string) => boolean): Decode<Redacted.Redacted<string>> =>
   (value) =>
-    isRight(value) ? Redacted.make(value) : undefined
+    isValid(value) ? Redacted.make(value) : undefined
 
 export const integer =
   (minimum: number, maximum: number): Decode<number> =>
@@ -76,7 +76,7 @@ export const databaseAddress = (value: string): boolean => {
   return parsed !== null && ["postgres:", "postgresql:"].includes(parsed.protocol)
 }
 
-/** Networks in CIDR notation, separated by commas; an address alone is a network of one. */
+/** Networks in CIDR notation, separated by commas; a single address is a network of one address. */
 export const networks: Decode<ReadonlyArray<IpNetwork.IpNetwork>> = (value) => {
   const parsed = value.split(",").map((part) => networkOf(part.trim()))
   return parsed.every((network) => network !== undefined) ? parsed : undefined
@@ -92,7 +92,7 @@ const networkOf = (value: string): IpNetwork.IpNetwork | undefined => {
   return Result.getOrUndefined(network)
 }
 
-/** An address of an OIDC issuer: https, or http on this machine. As given, for it is compared with what tokens say. */
+/** The URL of an OIDC issuer: https, or http on this machine. Not normalised, because it is compared with tokens' issuer. */
 export const issuerAddress: Decode<string> = (value) => {
   const parsed = url("http:", "https:")(value)
   const local = parsed !== undefined && /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(parsed.hostname)
@@ -111,7 +111,7 @@ export const flag: Decode<boolean> = oneOf({ true: true, false: false })
 const delaysMax = 100
 const delaySecondsMax = 604_800
 
-/** Seconds separated by commas. A first 0 stands for the attempt that is made at once anyway. */
+/** Seconds separated by commas. A leading 0 is ignored: it denotes the first attempt, which is always immediate. */
 export const retryDelays: Decode<ReadonlyArray<number>> = (value) => {
   const delays = value.split(",").map((part) => integer(0, delaySecondsMax)(part.trim()))
   if (delays.length > delaysMax || !delays.every((delay) => delay !== undefined)) return undefined

@@ -1,16 +1,16 @@
 /**
- * The OpenAPI document, derived from the contract. What the derivation cannot know is added here: the codes behind each status,
- * the headers, an example for each body. Nothing is stated here that the code states elsewhere.
+ * The OpenAPI document, derived from the contract. This module adds what the derivation lacks: the codes of each status,
+ * the headers, an example for each body. It repeats nothing that the contract declares.
  */
 import type { JsonSchema } from "effect"
 import { OpenApi } from "effect/http-api"
 import { Api } from "../Api.ts"
 import { exampleBody } from "./Examples.ts"
 import { type Operation, operations } from "./Operations.ts"
-import { nameOf, withOpenAnswers, withoutEnvelopes, withPlainValues } from "./Schemas.ts"
+import { nameOf, withOpenResponses, withoutEnvelopes, withPlainValues } from "./Schemas.ts"
 
 type Json = JsonSchema.JsonSchema
-type Described = OpenApi.OpenAPISpecOperation & { [extension: string]: unknown }
+type SpecOperation = OpenApi.OpenAPISpecOperation & { [extension: string]: unknown }
 type Spec = OpenApi.OpenAPISpec
 
 /** The tags of operation groups in the contract's order. */
@@ -32,35 +32,35 @@ const tagOrder = [
   "system"
 ]
 
-const description = `Issues and manages software licenses and answers the license checks of applications.
+const description = `Issues and manages software licenses, and serves the license checks of applications.
 
 Management operations take \`Authorization: Bearer <API_TOKEN>\` and the scopes in \`x-required-scopes\`; the scope \`admin\` \
-satisfies all of them. Runtime operations take \`Authorization: License <LICENSE_KEY>\`, and their answers are signed: verify them \
-with the keys of \`listPublicKeys\`. Every refusal is an \`Error\`, whose \`code\` is one of those listed at the operation. Every answer has the header \`X-Request-Id\`, which is the request's own where that has 8 to 64 letters, digits, dashes and underscores.
+satisfies all of them. Runtime operations take \`Authorization: License <LICENSE_KEY>\`, and their responses are signed: verify them \
+with the keys of \`listPublicKeys\`. Every refusal is an \`Error\`, whose \`code\` is one of those listed at the operation. Every response has the header \`X-Request-Id\`. It repeats the request's own id, if that has 8 to 64 letters, digits, dashes and underscores.
 
-Clients ignore fields that they do not know. Requests with fields that are not known are refused.`
+Clients must ignore unknown fields. Requests with unknown fields are refused.`
 
-/** The contract as this service publishes it; \`baseUrl\` is its public address, where that is known. */
+/** The contract as this service publishes it; \`baseUrl\` is its public address, if known. */
 export const publishedApi = (baseUrl?: string) =>
   Api.annotateMerge(
     OpenApi.annotations({
       description,
       license: { name: "Apache-2.0", identifier: "Apache-2.0" },
       servers: [{ url: baseUrl ?? "/" }],
-      transform: (spec) => published(spec as Spec)
+      transform: (spec) => publish(spec as Spec)
     })
   )
 
 /** The document. */
 export const openApiDocument = (baseUrl?: string): Spec => OpenApi.fromApi(publishedApi(baseUrl))
 
-const published = (spec: Spec): Spec => {
-  const known = operations()
-  const readable = withOpenAnswers(withPlainValues(withoutEnvelopes(spec)))
+const publish = (spec: Spec): Spec => {
+  const byId = operations()
+  const readable = withOpenResponses(withPlainValues(withoutEnvelopes(spec)))
   const { schemas, securitySchemes } = readable.components
   const resolve = (schema: Json): Json => schemas[nameOf(schema) ?? ""] ?? schema
   const paths = mapOperations(readable.paths, (operation) =>
-    described(operation, known.get(operation.operationId)!, resolve)
+    describe(operation, byId.get(operation.operationId)!, resolve)
   )
   const components = { schemas: { ...schemas, Error: errorSchema }, securitySchemes, headers, parameters }
   return { ...readable, paths, components, tags: orderedTags(spec.tags) }
@@ -69,22 +69,22 @@ const published = (spec: Spec): Spec => {
 const orderedTags = (tags: Spec["tags"]): Spec["tags"] =>
   tagOrder.flatMap((name) => tags.find((tag) => tag.name === name && tag.description !== undefined) ?? [])
 
-const mapOperations = (paths: Spec["paths"], f: (operation: Described) => Described): Spec["paths"] =>
+const mapOperations = (paths: Spec["paths"], f: (operation: SpecOperation) => SpecOperation): Spec["paths"] =>
   Object.fromEntries(
     Object.entries(paths).map(([path, item]) => [
       path,
-      Object.fromEntries(Object.entries(item).map(([method, operation]) => [method, f(operation as Described)]))
+      Object.fromEntries(Object.entries(item).map(([method, operation]) => [method, f(operation as SpecOperation)]))
     ])
   )
 
-const described = (
-  operation: Described,
+const describe = (
+  operation: SpecOperation,
   { id, refusals, idempotencyKey }: Operation,
   resolve: (schema: Json) => Json
-): Described => {
+): SpecOperation => {
   const errors = [...refusals].map(([status, codes]) => [status, refusalResponse(status, codes)] as const)
-  const successes = Object.entries(operation.responses).filter(([status]) => Number(status) < 400)
-  const answers = successes.map(([status, response]) => [
+  const declared = Object.entries(operation.responses).filter(([status]) => Number(status) < 400)
+  const successes = declared.map(([status, response]) => [
     status,
     {
       ...response,
@@ -93,16 +93,16 @@ const described = (
     }
   ])
   const key = idempotencyKey === "none" ? [] : [{ $ref: `#/components/parameters/${keyParameters[idempotencyKey]}` }]
-  // Where the contract itself names the header, for typed clients, it would stand here twice.
-  const own = operation.parameters.filter(({ name }) => name !== "idempotency-key")
-  const taken = [...own.map(parameterOf), ...key] as unknown as Described["parameters"]
+  // Some operations declare the header themselves, for typed clients: without the filter it would be listed twice.
+  const declaredParameters = operation.parameters.filter(({ name }) => name !== "idempotency-key")
+  const parameters = [...declaredParameters.map(parameterOf), ...key] as unknown as SpecOperation["parameters"]
   const { parameters: _, requestBody, responses: __, ...rest } = operation
   return {
     ...rest,
-    ...(taken.length === 0 ? undefined : { parameters: taken }),
+    ...(parameters.length === 0 ? undefined : { parameters }),
     ...(requestBody === undefined ? undefined : { requestBody: withExample(id, requestBody, resolve) }),
-    responses: Object.fromEntries([...answers, ...errors])
-  } as Described
+    responses: Object.fromEntries([...successes, ...errors])
+  } as SpecOperation
 }
 
 const withExample = (id: string, body: OpenApi.OpenAPISpecRequestBody, resolve: (schema: Json) => Json) => {
@@ -114,7 +114,7 @@ const withExample = (id: string, body: OpenApi.OpenAPISpecRequestBody, resolve: 
   }
 }
 
-/** A parameter's description stands beside its schema, where readers look for it; text that is read as a number is one. */
+/** Moves a parameter's description from its schema to the parameter, and describes text with a number format as an integer. */
 const parameterOf = (parameter: OpenApi.OpenAPISpecParameter) => {
   const { description, ...schema } = parameter.schema as Json & { readonly description?: string }
   const { format } = schema
@@ -133,8 +133,8 @@ const errorSchema: Json = {
       type: "object",
       properties: {
         code: { type: "string" },
-        message: { type: "string", description: "One sentence for people, which may change." },
-        detail: { type: "string", description: "What the code is about: a field's path, a missing scope, a limit." }
+        message: { type: "string", description: "One sentence for people. It may change." },
+        detail: { type: "string", description: "The subject of the code: a field's path, a missing scope, a limit." }
       },
       required: ["code", "message"]
     },
@@ -165,17 +165,21 @@ const headersByStatus: { readonly [status: number]: ReadonlyArray<keyof typeof h
 }
 
 const headers = {
-  "X-Request-Id": { description: "The request's id, as in meta.", required: true, schema: { type: "string" } },
-  "WWW-Authenticate": { description: "The credential that is wanted.", required: true, schema: { type: "string" } },
-  "Retry-After": { description: "Seconds to wait before the next try.", required: true, schema: { type: "integer" } },
+  "X-Request-Id": {
+    description: "The request's id, also in `meta.request_id`.",
+    required: true,
+    schema: { type: "string" }
+  },
+  "WWW-Authenticate": { description: "The required credential.", required: true, schema: { type: "string" } },
+  "Retry-After": { description: "Seconds to wait before a retry.", required: true, schema: { type: "integer" } },
   RateLimit: {
     description:
-      'Where the request stands with each limit that counts it, as `"runtime";r=2999;t=60`. Answers of success have it too.',
+      'The state of each rate limit that counts the request, for example `"runtime";r=2999;t=60`. Successful responses have it, too.',
     required: true,
     schema: { type: "string" }
   },
   "RateLimit-Policy": {
-    description: 'Those limits, as `"runtime";q=3000;w=60`.',
+    description: 'Those limits, for example `"runtime";q=3000;w=60`.',
     required: true,
     schema: { type: "string" }
   }
@@ -191,7 +195,7 @@ const keyParameter = (required: boolean) => ({
   in: "header",
   required,
   description:
-    "A text of the caller's own: a repeat with the same key and body gets the first answer again, and changes nothing.",
+    "A text chosen by the caller. A repeated request with the same key and body gets the first response again, and changes nothing.",
   schema: { type: "string", minLength: 1, maxLength: 255 }
 })
 

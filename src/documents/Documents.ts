@@ -1,6 +1,6 @@
 /**
- * The machine-readable contract as texts: what the service publishes, and what is committed so that a change of the contract
- * shows in review.
+ * The machine-readable contract as text. The service publishes it, and the repository contains it, so that a review shows a change
+ * of the contract.
  */
 import { stringify } from "yaml"
 import { openApiDocument } from "./Document.ts"
@@ -13,10 +13,10 @@ export const openApiJson = (baseUrl?: string): string => JSON.stringify(openApiD
 export const openApiYaml = (baseUrl?: string): string =>
   stringify(openApiDocument(baseUrl), { lineWidth: 0, aliasDuplicateObjects: false })
 
-/** The index for language models; without an address it has a placeholder. */
+/** The index for language models; without an address it contains a placeholder. */
 export const llmsText = (baseUrl = baseUrlPlaceholder): string => llmsIndex(openApiDocument(), baseUrl)
 
-/** Everything for language models; without an address it has a placeholder. */
+/** The full text for language models; without an address it contains a placeholder. */
 export const llmsFullText = (baseUrl = baseUrlPlaceholder): string => llmsFull(openApiDocument(), baseUrl)
 
 /** The committed documents: path from the project's folder → content. */

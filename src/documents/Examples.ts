@@ -1,13 +1,13 @@
 /**
- * A request body for each operation that takes one, for the documents. Most follow from the schema: the required fields, with
- * values that their names suggest. A test decodes every one of them with its operation's schema.
+ * Example request bodies for the documents. Most are derived from the schema: the required fields, with values chosen by their
+ * names. A test decodes every example with its operation's schema.
  */
 import type { JsonSchema } from "effect"
 
 type Json = JsonSchema.JsonSchema
 
-/** Bodies that the schema alone does not suggest: all fields optional, or some that exclude each other. */
-const chosen: { readonly [operationId: string]: unknown } = {
+/** Bodies that cannot be derived from the schema: all fields are optional, or some exclude each other. */
+const bodies: { readonly [operationId: string]: unknown } = {
   updateProduct: { name: "Editor Pro" },
   updatePolicy: { grace_period_days: 14 },
   updateFeature: { name: "Export to PDF" },
@@ -43,14 +43,14 @@ const instant = "2030-01-31T12:00:00Z"
 
 /** An example body for an operation. `resolve` follows a reference. */
 export const exampleBody = (operationId: string, schema: Json, resolve: (schema: Json) => Json): unknown => {
-  if (operationId in chosen) return chosen[operationId]
+  if (operationId in bodies) return bodies[operationId]
   const body = exampleOf(schema, "", resolve)
   const isBinding = "fingerprint" in ((resolve(schema)["properties"] as object | undefined) ?? {})
   return isBinding ? { fingerprint: values["fingerprint"], ...(body as object) } : body
 }
 
-const exampleOf = (given: Json, field: string, resolve: (schema: Json) => Json): unknown => {
-  const schema = resolve(given)
+const exampleOf = (reference: Json, field: string, resolve: (schema: Json) => Json): unknown => {
+  const schema = resolve(reference)
   const [alternative] = (schema["anyOf"] ?? schema["oneOf"] ?? []) as ReadonlyArray<Json>
   if (alternative !== undefined) return exampleOf(alternative, field, resolve)
   const [literal] = (schema["enum"] ?? []) as ReadonlyArray<unknown>
@@ -76,7 +76,7 @@ const exampleObject = (schema: Json, resolve: (schema: Json) => Json): unknown =
   return Object.fromEntries(required.map((name) => [name, exampleOf(properties[name] ?? {}, name, resolve)]))
 }
 
-const idOf: { readonly [field: string]: string } = {
+const idPrefixes: { readonly [field: string]: string } = {
   product_id: "prod",
   policy_id: "pol",
   feature_id: "feat",
@@ -87,6 +87,6 @@ const idOf: { readonly [field: string]: string } = {
 
 const exampleText = (schema: Json, field: string): unknown => {
   if (schema["format"] === "date-time") return values[field] ?? instant
-  const prefix = idOf[field]
+  const prefix = idPrefixes[field]
   return prefix === undefined ? (values[field] ?? "text") : `${prefix}_01JZ8Q6Y3V5W7X9A1B3C5D7E9F`
 }

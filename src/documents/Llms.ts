@@ -1,6 +1,6 @@
 /**
- * The contract as text for language models, derived from the OpenAPI document: a short index, and one text with everything. Lines
- * are short and say one thing, so that a part of the text makes sense without the rest.
+ * The contract as text for language models, derived from the OpenAPI document: a short index, and a full text. Lines are short
+ * and state one fact, so that a part of the text is meaningful without the rest.
  */
 import type { JsonSchema } from "effect"
 import type { OpenApi } from "effect/http-api"
@@ -9,10 +9,10 @@ import { nameOf } from "./Schemas.ts"
 type Json = JsonSchema.JsonSchema
 type Spec = OpenApi.OpenAPISpec
 
-/** What stands for the service's address in committed documents. */
+/** The placeholder for the service's address in committed documents. */
 export const baseUrlPlaceholder = "{base_url}"
 
-/** `/llms.txt`: what the API is, how to authenticate, one line for each operation. */
+/** `/llms.txt`: an introduction, the authentication, one line per operation. */
 export const llmsIndex = (spec: Spec, baseUrl: string): string =>
   [
     ...introduction(baseUrl),
@@ -42,7 +42,7 @@ export const llmsFull = (spec: Spec, baseUrl: string): string =>
       `# ${name}`,
       "",
       ...(description === undefined ? [] : [description, ""]),
-      ...operations.flatMap((one) => operationText(one, baseUrl))
+      ...operations.flatMap((operation) => operationText(operation, baseUrl))
     ]),
     "# Schemas",
     "",
@@ -57,21 +57,21 @@ export const llmsFull = (spec: Spec, baseUrl: string): string =>
 const introduction = (baseUrl: string): ReadonlyArray<string> => [
   "# Licensing Service",
   "",
-  "> Issues and manages software licenses and answers runtime license checks. Self-hosted. JSON over HTTP.",
+  "> Issues and manages software licenses, and serves runtime license checks. Self-hosted. JSON over HTTP.",
   "",
   `- Base address: ${baseUrl}`,
-  "- Management operations: `Authorization: Bearer <API_TOKEN>`. The scope `admin` satisfies all; each operation names the scopes that it needs.",
-  "- Runtime operations (`/api/v1/license/…`): `Authorization: License <LICENSE_KEY>`. Answers are signed with Ed25519 over the JSON of `data`.",
-  "- Answers are `{data, meta}`, lists `{data, page_info: {next_cursor}, meta}`, runtime answers `{data, signature, meta}`, refusals `{error: {code, message, detail?}, meta}`. 204 has no body.",
-  "- Lists: `limit` (1 to 200, 50 unless given) and `cursor` (the `next_cursor` before); `next_cursor` is null on the last page.",
-  "- Bodies are JSON objects; unknown fields are refused (400 INVALID_JSON, `detail` is the field's path), values that are not allowed too (422 VALIDATION_ERROR).",
-  "- PATCH changes the fields that are given; null clears an optional one.",
-  "- `Idempotency-Key` on POST, PUT, PATCH and DELETE: a repeat with the same key and body gets the first answer again.",
-  "- Times are ISO 8601 with an offset. Ids are opaque texts.",
+  "- Management operations: `Authorization: Bearer <API_TOKEN>`. The scope `admin` satisfies all; each operation lists its required scopes.",
+  "- Runtime operations (`/api/v1/license/…`): `Authorization: License <LICENSE_KEY>`. Responses are signed with Ed25519 over the JSON of `data`.",
+  "- Responses are `{data, meta}`, lists `{data, page_info: {next_cursor}, meta}`, runtime responses `{data, signature, meta}`, refusals `{error: {code, message, detail?}, meta}`. 204 has no body.",
+  "- Lists: `limit` (1 to 200, 50 by default) and `cursor` (the previous page's `next_cursor`); `next_cursor` is null on the last page.",
+  "- Bodies are JSON objects; unknown fields are refused (400 INVALID_JSON, `detail` is the field's path), and so are invalid values (422 VALIDATION_ERROR).",
+  "- PATCH changes only the fields in the body; null clears an optional field.",
+  "- `Idempotency-Key` on POST, PUT, PATCH and DELETE: a repeated request with the same key and body gets the first response again.",
+  "- Times are ISO 8601 with an offset. Ids are opaque strings.",
   ""
 ]
 
-interface Located {
+interface OperationEntry {
   readonly method: string
   readonly path: string
   readonly operation: OpenApi.OpenAPISpecOperation & { readonly "x-required-scopes"?: ReadonlyArray<string> }
@@ -80,10 +80,10 @@ interface Located {
 const groupsOf = (spec: Spec) => {
   const all = Object.entries(spec.paths).flatMap(([path, item]) =>
     Object.entries(item).map(
-      ([method, operation]): Located => ({
+      ([method, operation]): OperationEntry => ({
         method: method.toUpperCase(),
         path,
-        operation: operation as Located["operation"]
+        operation: operation as OperationEntry["operation"]
       })
     )
   )
@@ -93,10 +93,10 @@ const groupsOf = (spec: Spec) => {
   }))
 }
 
-const scopesOf = ({ "x-required-scopes": scopes }: Located["operation"]) =>
+const scopesOf = ({ "x-required-scopes": scopes }: OperationEntry["operation"]) =>
   scopes === undefined ? "" : `; ${scopes.join(", ")}`
 
-const operationText = ({ method, path, operation }: Located, baseUrl: string): ReadonlyArray<string> => {
+const operationText = ({ method, path, operation }: OperationEntry, baseUrl: string): ReadonlyArray<string> => {
   const body = operation.requestBody?.content["application/json"] as { schema: Json; example?: unknown } | undefined
   return [
     `## ${operation.operationId}`,
@@ -107,14 +107,14 @@ const operationText = ({ method, path, operation }: Located, baseUrl: string): R
     ...(operation.parameters ?? []).flatMap(parameterLine),
     ...(body === undefined ? [] : [`- Body: ${typeOf(body.schema)}`, ...inlineFields(body.schema)]),
     ...Object.entries(operation.responses).map(
-      ([status, response]) => `- ${status}: ${answerOf(Number(status), response)}`
+      ([status, response]) => `- ${status}: ${responseText(Number(status), response)}`
     ),
     ...(body?.example === undefined ? [] : ["", ...curl(method, baseUrl + path, operation, body.example)]),
     ""
   ]
 }
 
-const authorizationOf = (operation: Located["operation"]): string => {
+const authorizationOf = (operation: OperationEntry["operation"]): string => {
   const names = operation.security.flatMap((requirement) => Object.keys(requirement))
   if (names.includes("LicenseKey")) return "`License <LICENSE_KEY>`"
   return names.length === 0 ? "none" : `\`Bearer <API_TOKEN>\`${scopesOf(operation).replace("; ", " with ")}`
@@ -125,13 +125,13 @@ const parameterLine = (parameter: OpenApi.OpenAPISpecParameter & { readonly $ref
     return [`- Header \`Idempotency-Key\` (string, ${parameter.$ref.includes("Required") ? "required" : "optional"})`]
   }
   const { name, required, schema, description } = parameter
-  const place = parameter.in === "path" ? "Path" : parameter.in === "query" ? "Query" : "Header"
+  const location = parameter.in === "path" ? "Path" : parameter.in === "query" ? "Query" : "Header"
   return [
-    `- ${place} \`${name}\` (${typeOf(schema as Json)}, ${required ? "required" : "optional"})${description === undefined ? "" : `: ${description}`}`
+    `- ${location} \`${name}\` (${typeOf(schema as Json)}, ${required ? "required" : "optional"})${description === undefined ? "" : `: ${description}`}`
   ]
 }
 
-const answerOf = (status: number, response: OpenApi.OpenApiSpecResponse): string => {
+const responseText = (status: number, response: OpenApi.OpenApiSpecResponse): string => {
   if (status >= 400) return response.description
   const schema = response.content?.["application/json"]?.schema as Json | undefined
   if (schema === undefined) return "no body, or a file"
@@ -142,7 +142,7 @@ const answerOf = (status: number, response: OpenApi.OpenApiSpecResponse): string
 const curl = (
   method: string,
   address: string,
-  operation: Located["operation"],
+  operation: OperationEntry["operation"],
   example: unknown
 ): ReadonlyArray<string> => {
   const credential = authorizationOf(operation).includes("LICENSE_KEY") ? "License $LICENSE_KEY" : "Bearer $API_TOKEN"
@@ -155,17 +155,17 @@ const curl = (
   ]
 }
 
-/** The fields of a schema that stands in place; one with a name is described under its name. */
+/** The fields of an inline schema; a named schema is described in its own section. */
 const inlineFields = (schema: Json): ReadonlyArray<string> =>
   nameOf(schema) === undefined ? schemaLines(schema).map((line) => `  ${line}`) : []
 
 const schemaLines = (schema: Json): ReadonlyArray<string> => {
   const properties = schema["properties"] as { readonly [name: string]: Json } | undefined
   const required = (schema["required"] ?? []) as ReadonlyArray<string>
-  const about = typeof schema["description"] === "string" ? [schema["description"], ""] : []
-  if (properties === undefined) return [...about, `- ${typeOf(schema)}`]
+  const description = typeof schema["description"] === "string" ? [schema["description"], ""] : []
+  if (properties === undefined) return [...description, `- ${typeOf(schema)}`]
   return [
-    ...about,
+    ...description,
     ...Object.entries(properties).map(([name, field]) => {
       const description = typeof field["description"] === "string" ? `: ${field["description"]}` : ""
       return `- \`${name}\` (${typeOf(field)}, ${required.includes(name) ? "required" : "optional"})${description}`

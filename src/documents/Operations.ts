@@ -1,4 +1,4 @@
-/** The operations of the contract, as documents speak of them: what each can be refused with, and which header it takes. */
+/** The operations of the contract, for the documents: each operation's possible refusals and its idempotency header. */
 import { Context, SchemaAST } from "effect"
 import { HttpApi, type HttpApiEndpoint, OpenApi } from "effect/http-api"
 import { Api } from "../Api.ts"
@@ -9,26 +9,26 @@ export interface Operation {
   /** The operationId. */
   readonly id: string
   readonly endpoint: HttpApiEndpoint.Top
-  /** Every code that it can be refused with, by status. */
+  /** Every code of its possible refusals, by status. */
   readonly refusals: ReadonlyMap<number, ReadonlyArray<Code>>
   readonly idempotencyKey: "none" | "optional" | "required"
 }
 
 /** All operations by their operationId, in the order of the contract. */
 export const operations = (): ReadonlyMap<string, Operation> => {
-  const found: Array<Operation> = []
+  const list: Array<Operation> = []
   HttpApi.reflect(Api, {
     onGroup: () => {},
     onEndpoint: ({ endpoint, errors }) => {
       const idempotencyKey = idempotencyKeyOf(endpoint)
-      const own = new Set([...endpoint.error].flatMap(codesOf))
+      const declared = new Set([...endpoint.error].flatMap(codesOf))
       const all = new Set([...errors.values()].flat().flatMap(codesOf))
-      const possible = [...all].filter((code) => own.has(code) || isPossible(code, endpoint, idempotencyKey))
+      const possible = [...all].filter((code) => declared.has(code) || isPossible(code, endpoint, idempotencyKey))
       const id = Context.getOrElse(endpoint.annotations, OpenApi.Identifier, () => endpoint.identifier)
-      found.push({ id, endpoint, idempotencyKey, refusals: byStatus(possible) })
+      list.push({ id, endpoint, idempotencyKey, refusals: byStatus(possible) })
     }
   })
-  return new Map(found.map((operation) => [operation.id, operation]))
+  return new Map(list.map((operation) => [operation.id, operation]))
 }
 
 const idempotencyKeyOf = (endpoint: HttpApiEndpoint.Top): Operation["idempotencyKey"] => {
@@ -40,7 +40,7 @@ const idempotencyKeyOf = (endpoint: HttpApiEndpoint.Top): Operation["idempotency
 const byStatus = (codes: ReadonlyArray<Code>): Operation["refusals"] =>
   new Map([...Map.groupBy(codes, (code) => statuses[code] as number)].sort(([a], [b]) => a - b))
 
-/** What a middleware refuses in general, an operation without a body, query or key never meets. */
+/** Excludes a middleware's refusals that cannot happen, because the operation has no body, query or key. */
 const isPossible = (
   code: Code,
   endpoint: HttpApiEndpoint.Top,

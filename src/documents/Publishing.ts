@@ -1,4 +1,4 @@
-/** Publishes the documents. They are made once, when they are first asked for. */
+/** Publishes the documents. Each is made once, at its first request. */
 import { Effect, Layer } from "effect"
 import { HttpRouter, type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiScalar } from "effect/http-api"
@@ -12,16 +12,16 @@ export const DocumentsHttp = Layer.unwrap(
     Layer.mergeAll(
       document("/openapi.json", "application/json", () => openApiJson(baseUrl)),
       document("/openapi.yaml", "application/yaml", () => openApiYaml(baseUrl)),
-      addressed("/llms.txt", baseUrl, llmsText),
-      addressed("/llms-full.txt", baseUrl, llmsFullText),
+      textWithAddress("/llms.txt", baseUrl, llmsText),
+      textWithAddress("/llms-full.txt", baseUrl, llmsFullText),
       reference(baseUrl)
     )
   )
 )
 
 /**
- * The page brings its script along and asks nobody else for anything. Script and page are 16 MB of memory, so they are made only
- * when somebody looks.
+ * The API reference page. Its script is inline and loads nothing from other servers. Script and page take 16 MB of memory, so they
+ * are made at the first request.
  */
 const reference = (baseUrl: string | undefined) =>
   HttpRouter.use(
@@ -46,8 +46,8 @@ const document = (path: `/${string}`, contentType: string, make: () => string) =
   )
 }
 
-/** A text with the service's address in it: the configured one, else the one that the request was sent to. */
-const addressed = (path: `/${string}`, baseUrl: string | undefined, make: () => string) => {
+/** Serves a text that contains the service's address: the configured one, otherwise the one that the request was sent to. */
+const textWithAddress = (path: `/${string}`, baseUrl: string | undefined, make: () => string) => {
   const text = once(make)
   return HttpRouter.add("GET", path, (request) =>
     Effect.sync(() =>
@@ -64,7 +64,7 @@ const once = (make: () => string) => {
   }
 }
 
-/** What comes in a header may be anything; only what can be an authority is shown. */
+/** The Host header may contain anything; only a valid authority is used. */
 const originOf = ({ headers }: HttpServerRequest.HttpServerRequest): string => {
   const host = headers["host"] ?? ""
   return /^[A-Za-z0-9.:[\]-]{1,255}$/.test(host) ? `http://${host}` : baseUrlPlaceholder

@@ -1,6 +1,6 @@
 /**
- * The schemas of the document, made fit to read. Envelopes are written out where they stand. Answers are open, because clients
- * ignore fields that they do not know; bodies of requests stay closed, because the service does not.
+ * Makes the document's schemas readable. Envelopes are inlined. Response schemas are open, because clients must ignore unknown
+ * fields; request bodies stay closed, because the service refuses unknown fields.
  */
 import type { JsonSchema } from "effect"
 import type { OpenApi } from "effect/http-api"
@@ -15,18 +15,18 @@ const prefix = "#/components/schemas/"
 export const nameOf = ({ $ref }: Json): string | undefined =>
   typeof $ref === "string" && $ref.startsWith(prefix) ? $ref.slice(prefix.length) : undefined
 
-// What a transformation wraps in an envelope has no name of its own, so one is made up for it.
-const madeUp = /Encoded(_\d+)?$/
+// The generator gives the envelopes that a transformation adds such a name.
+const generatedName = /Encoded(_\d+)?$/
 
-/** The document with schemas of made-up names written out in place. */
+/** Inlines the schemas with generated names. */
 export const withoutEnvelopes = (spec: Spec): Spec => {
   const { schemas } = spec.components
   const inline = (value: unknown): unknown =>
     transformed(value, (schema) => {
       const name = nameOf(schema)
-      return name !== undefined && madeUp.test(name) ? (inline(schemas[name]) as Json) : undefined
+      return name !== undefined && generatedName.test(name) ? (inline(schemas[name]) as Json) : undefined
     })
-  const named = Object.entries(schemas).filter(([name]) => !madeUp.test(name))
+  const named = Object.entries(schemas).filter(([name]) => !generatedName.test(name))
   return {
     ...spec,
     paths: inline(spec.paths) as Spec["paths"],
@@ -37,10 +37,10 @@ export const withoutEnvelopes = (spec: Spec): Spec => {
   }
 }
 
-/** The document with its answers open. A schema that requests refer to stays closed. */
-export const withOpenAnswers = (spec: Spec): Spec => {
+/** Makes the response schemas open. A schema that a request body refers to stays closed. */
+export const withOpenResponses = (spec: Spec): Spec => {
   const { schemas } = spec.components
-  const asked = namesWithin(bodiesOf(spec), schemas)
+  const requestSchemas = namesWithin(bodiesOf(spec), schemas)
   const open = (value: unknown): unknown =>
     transformed(value, (schema) => {
       if (schema["additionalProperties"] !== false) return undefined
@@ -62,7 +62,10 @@ export const withOpenAnswers = (spec: Spec): Spec => {
     components: {
       ...spec.components,
       schemas: Object.fromEntries(
-        Object.entries(schemas).map(([name, schema]) => [name, asked.has(name) ? schema : (open(schema) as Json)])
+        Object.entries(schemas).map(([name, schema]) => [
+          name,
+          requestSchemas.has(name) ? schema : (open(schema) as Json)
+        ])
       )
     }
   }
@@ -74,19 +77,19 @@ const bodiesOf = ({ paths }: Spec): unknown =>
     Object.values(item).map((operation) => (operation as OpenApi.OpenAPISpecOperation).requestBody)
   )
 
-/** The names that a value refers to, and those that they refer to. */
-const namesWithin = (value: unknown, schemas: Definitions, found = new Set<string>()): ReadonlySet<string> => {
+/** The names of the schemas that a value refers to, directly or indirectly. */
+const namesWithin = (value: unknown, schemas: Definitions, names = new Set<string>()): ReadonlySet<string> => {
   transformed(value, (schema) => {
     const name = nameOf(schema)
-    if (name === undefined || found.has(name)) return undefined
-    found.add(name)
-    namesWithin(schemas[name], schemas, found)
+    if (name === undefined || names.has(name)) return undefined
+    names.add(name)
+    namesWithin(schemas[name], schemas, names)
     return undefined
   })
-  return found
+  return names
 }
 
-/** The document with the checks of a value written as one schema, and without bounds that every JSON number has. */
+/** Merges the checks of a value into one schema, and removes bounds that every JSON number satisfies. */
 export const withPlainValues = (spec: Spec): Spec => {
   const plain = (value: unknown): unknown =>
     transformed(value, (schema) => {
@@ -103,7 +106,7 @@ const isUnbounded = ({ minimum }: Json) => minimum === -Number.MAX_SAFE_INTEGER
 
 const unbounded = ({ minimum: _, maximum: __, ...rest }: Json): Json => rest
 
-/** A copy in which `f` has replaced objects; what it leaves is looked into. */
+/** A copy in which `f` replaces objects; objects for which it returns undefined are traversed. */
 const transformed = (value: unknown, f: (schema: Json) => Json | undefined): unknown => {
   if (Array.isArray(value)) return value.map((item) => transformed(item, f))
   if (typeof value !== "object" || value === null) return value

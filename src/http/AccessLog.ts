@@ -1,13 +1,13 @@
 /**
- * One record for each request: method, route, status, duration, why it was refused, who asked. Never the path or query as sent, a
- * header or a body: those hold keys and tokens. Management requests are told at level info; runtime requests and probes, of which
- * there are thousands a second, at debug, and so is what a limit turned away, which may be as much.
+ * One log record per request: method, route, status, duration, refusal code, caller. Never the path or query as sent, a
+ * header or a body: those contain keys and tokens. Management requests are logged at level info. Runtime requests and probes,
+ * thousands a second, are logged at debug, and so are rate-limited requests, which may be as many.
  */
 import { Effect, LogLevel } from "effect"
 import type { ResponseSummary } from "./RequestMetrics.ts"
 
-/** Tells of an answered request. */
-export const recorded = ({
+/** Logs a finished request. */
+export const logResponse = ({
   actor,
   durationNanos,
   method,

@@ -1,8 +1,8 @@
 /**
- * The address that a request comes from. What proxies write about it, X-Forwarded-For or Forwarded (RFC 7239), is believed only
- * as far as trusted proxies have written it: it is read from the right, and the first address that is no trusted proxy is the
- * client's. Anyone can write what stands further left. Of both headers X-Forwarded-For is read and Forwarded ignored: nearly
- * every proxy adds to the first and passes the second on as the client sent it.
+ * The client address of a request. X-Forwarded-For or Forwarded (RFC 7239) is trusted only as far as trusted proxies have
+ * written it: it is read from the right, and the first address that is not a trusted proxy is the client's. Any client can
+ * forge the entries further left. If both headers are present, X-Forwarded-For is read and Forwarded ignored: nearly
+ * every proxy appends to the first and passes the second on as the client sent it.
  */
 import { Result } from "effect"
 import { IpNetwork, NetAddress } from "effect/net"
@@ -21,7 +21,7 @@ export const clientAddress = (trusted: ReadonlyArray<IpNetwork.IpNetwork>) => {
     let client = nearest
     for (const hop of hopsOf(headers)) {
       const address = addressOf(hop)
-      // What stands here was written by a proxy that we trust, but is no address: nothing beyond it can be believed.
+      // A trusted proxy wrote an entry that is not an address: the entries beyond it cannot be trusted.
       if (address === undefined) return client
       client = address
       if (!isTrusted(address)) return client
@@ -30,7 +30,7 @@ export const clientAddress = (trusted: ReadonlyArray<IpNetwork.IpNetwork>) => {
   }
 }
 
-/** What proxies say whom they forward for, the nearest proxy's word first. */
+/** The addresses that proxies forwarded for, the nearest proxy's entry first. */
 const hopsOf = ({ forwarded, "x-forwarded-for": list }: RequestHead["headers"]): Iterable<string> => {
   if (list === undefined) return forwarded === undefined ? [] : forwardedFor(forwarded)
   return list
@@ -39,7 +39,7 @@ const hopsOf = ({ forwarded, "x-forwarded-for": list }: RequestHead["headers"]):
     .map((hop) => hop.trim())
 }
 
-/** IPv4 addresses that a dual-stack socket shows as IPv6 are written as IPv4; zones of link-local addresses are left out. */
+/** Converts IPv4-mapped IPv6 addresses of dual-stack sockets to IPv4, and removes the zone of link-local addresses. */
 const normalize = (address: string): string => {
   const zone = address.indexOf("%")
   const plain = zone === -1 ? address : address.slice(0, zone)
@@ -51,7 +51,7 @@ const parsedAddress = (address: string): string | undefined => {
   return Result.isSuccess(parsed) ? NetAddress.formatIp(NetAddress.toCanonical(parsed.success)) : undefined
 }
 
-/** The address that one proxy names, which may stand with a port. */
+/** The address in one proxy's entry, which may have a port. */
 const addressOf = (hop: string): string | undefined => {
   const [, bracketed] = /^\[([^\]]+)\](?::\d+)?$/.exec(hop) ?? []
   const [, beforePort] = /^([^:]+):\d+$/.exec(hop) ?? []

@@ -1,13 +1,13 @@
 /**
- * What pages of other origins may do from a browser: nothing, unless the operator names their origins. Credentials are tokens in
- * a header that a page has to hold itself, never cookies, so no answer allows the browser to add any.
+ * Cross-origin requests from browsers are denied, unless the operator allows their origins. Credentials are tokens in a header,
+ * which a page sets itself, never cookies, so no response allows the browser to add credentials.
  */
 import { HttpServerResponse } from "effect/http"
 import type { RequestHead } from "../api/RequestHead.ts"
 
 type Headers = { readonly [name: string]: string }
 
-// What a page may read beside the few headers that browsers always show.
+// Headers that a page may read besides the few that browsers always expose.
 const exposed = [
   "Content-Disposition",
   "ETag",
@@ -20,38 +20,38 @@ const exposed = [
   "X-Request-Id"
 ].join(", ")
 
-const asked = {
+const preflightHeaders = {
   "access-control-allow-methods": "GET, HEAD, POST, PUT, PATCH, DELETE",
   "access-control-allow-headers": "Authorization, Content-Type, Idempotency-Key, X-Request-Id",
-  // Seconds that a browser may keep this answer; more is cut by most of them.
+  // Seconds that a browser may cache this response; most browsers cap longer times.
   "access-control-max-age": "600"
 }
 
 export interface Cors {
-  /** The headers of every answer to this request. */
+  /** The headers of every response to this request. */
   headersOf(request: RequestHead): Headers
-  /** The answer to a browser that asks before it sends; undefined where the request is none of these, or not of an allowed origin. */
+  /** The response to a preflight request of an allowed origin; undefined for all other requests. */
   preflight(request: RequestHead): HttpServerResponse.HttpServerResponse | undefined
 }
 
-const none: Headers = {}
-const varying: Headers = { vary: "Origin" }
+const noHeaders: Headers = {}
+const varyByOrigin: Headers = { vary: "Origin" }
 
 export const makeCors = (origins: ReadonlyArray<string>): Cors => {
-  if (origins.length === 0) return { headersOf: () => none, preflight: () => undefined }
+  if (origins.length === 0) return { headersOf: () => noHeaders, preflight: () => undefined }
   const allowed = new Map(
     origins.map((origin) => [
       origin,
-      { ...varying, "access-control-allow-origin": origin, "access-control-expose-headers": exposed }
+      { ...varyByOrigin, "access-control-allow-origin": origin, "access-control-expose-headers": exposed }
     ])
   )
   return {
-    headersOf: ({ headers }) => allowed.get(headers["origin"] ?? "") ?? varying,
+    headersOf: ({ headers }) => allowed.get(headers["origin"] ?? "") ?? varyByOrigin,
     preflight: ({ headers, method }) =>
       method === "OPTIONS" &&
       headers["access-control-request-method"] !== undefined &&
       allowed.has(headers["origin"] ?? "")
-        ? HttpServerResponse.empty({ status: 204, headers: asked })
+        ? HttpServerResponse.empty({ status: 204, headers: preflightHeaders })
         : undefined
   }
 }

@@ -1,9 +1,9 @@
 /**
- * The server half of `Decoding`: what is wrong with a request, in the order in which it is answered. First the body as JSON and
- * the query, then a path that names nothing, then the body's fields.
+ * The server half of `Decoding`: the faults of a request, in the order in which they are reported. First the body as JSON and
+ * the query, then an unknown id in the path, then the body's fields.
  *
- * An id in a path and a query parameter may be any text; what no row could hold is answered here, so that no statement ever
- * carries it.
+ * A path id or query parameter may be any text. Text that PostgreSQL cannot store is refused here, so that no statement
+ * contains it.
  */
 import { Context, Effect, Layer, Option, Result, SchemaAST } from "effect"
 import { HttpRouter, HttpServerRequest } from "effect/http"
@@ -47,7 +47,7 @@ export const layer: Layer.Layer<Decoding, never, PathIds> = Layer.effect(
 
 const invalidJson = ({ message, detail }: JsonFault) => refuse("INVALID_JSON", message, detail)
 
-// The body was read by `Intake`.
+// `Intake` has read the body.
 const checkBody = Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) =>
   Effect.flatMap(bytesOf(request), (bytes) => {
     const fault = bodyFault(bytes)
@@ -68,7 +68,7 @@ const makeRefusalOf = Effect.gen(function* () {
 
   return Effect.fnUntraced(function* (error: HttpApiError.HttpApiSchemaError, tables: Tables) {
     if (error.kind === "Query") return queryRefusal(error.cause.issue) as DecodingRefusal
-    // What the service itself got wrong: an answer that is not what the contract says.
+    // A defect of the service: a response that does not match the contract.
     if (error.kind !== "Payload") return yield* Effect.die(error)
     const request = yield* HttpServerRequest.HttpServerRequest
     const body = parseBody(yield* Effect.orDie(request.text))
@@ -101,11 +101,11 @@ const unstorableId = (params: { readonly [param: string]: string | undefined }) 
 }
 
 const unstorableParameter = (
-  given: { readonly [name: string]: string | ReadonlyArray<string> },
+  query: { readonly [name: string]: string | ReadonlyArray<string> },
   parameters: ReadonlyArray<string>
 ) => {
   for (const name of parameters) {
-    const value = given[name]
+    const value = query[name]
     if (typeof value === "string" && !isStorable(value)) {
       return refuse(
         "INVALID_QUERY",

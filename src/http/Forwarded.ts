@@ -1,9 +1,9 @@
 /**
- * The Forwarded header (RFC 7239), read from its end. Each proxy adds one element at the right, so what a client has written to
- * confuse a reader, as a quote that never closes, stands at the left and cannot reach the elements of the proxies.
+ * The Forwarded header (RFC 7239), read from its end. Each proxy appends one element on the right. Malformed input of a client,
+ * such as an unclosed quote, is on the left and cannot change how the proxies' elements are parsed.
  */
 
-/** The `for` of each element, the last element's first. An element that has none or is malformed gives the empty text. */
+/** The `for` of each element, the last element's first. An element without `for` or a malformed one gives the empty text. */
 export function* forwardedFor(header: string): Generator<string> {
   for (let end = header.length; end >= 0; ) {
     const comma = lastComma(header, end)
@@ -12,7 +12,7 @@ export function* forwardedFor(header: string): Generator<string> {
   }
 }
 
-/** Where the last comma before `end` is that stands in no quoted text, or -1. */
+/** The index of the last comma before `end` outside quoted text, or -1. */
 const lastComma = (header: string, end: number): number => {
   let quoted = false
   for (let index = end - 1; index >= 0; index--) {
@@ -28,19 +28,19 @@ const isEscaped = (header: string, index: number): boolean => {
   return (index - first) % 2 === 1
 }
 
-// `token=token` or `token="text"`. An IPv6 address needs the quotes, yet some proxies leave them out.
+// `token=token` or `token="text"`. An IPv6 address needs the quotes, but some proxies omit them.
 const pair = /[ \t]*([!#$%&'*+.^_`|~\w-]+)=(?:"((?:[^"\\]|\\.)*)"|([!#$%&'*+.^_`|~\w:[\]-]+))[ \t]*(?:;|$)/y
 
 const forOf = (element: string): string => {
-  let found = ""
+  let client = ""
   for (let at = 0; at < element.length; at = pair.lastIndex) {
     pair.lastIndex = at
     const [, name, quoted, plain] = pair.exec(element) ?? []
     if (name === undefined) return ""
     if (name.toLowerCase() !== "for") continue
-    // Twice the same parameter: whoever reads the other one sees another client.
-    if (found !== "") return ""
-    found = quoted ?? plain ?? ""
+    // A repeated parameter is ambiguous: another parser may read the other one and see another client.
+    if (client !== "") return ""
+    client = quoted ?? plain ?? ""
   }
-  return found
+  return client
 }

@@ -1,6 +1,6 @@
 /**
- * The server half of `Intake`: a body is measured, typed and read before the caller is looked at. It is read once, here; the
- * platform keeps the bytes for everyone after.
+ * The server half of `Intake`: checks the size and type of a body and reads it, before the caller is authenticated. The body is
+ * read once, here; later readers get the cached bytes.
  */
 import type { IncomingMessage } from "node:http"
 import { ByteSize, Effect, Layer } from "effect"
@@ -13,7 +13,7 @@ const tooLarge = () =>
 
 type IntakeRefusal = Refusal<"BAD_REQUEST" | "PAYLOAD_TOO_LARGE" | "UNSUPPORTED_MEDIA_TYPE">
 
-/** Lets in requests whose body is JSON of at most `bodyBytesMax` bytes; operations without a body look at its size only. */
+/** Admits requests whose body is JSON of at most `bodyBytesMax` bytes; operations without a body check its size only. */
 export const layer: Layer.Layer<Intake> = Layer.succeed(Intake, (handler, { endpoint }) =>
   endpoint.payload.size > 0 ? takeBody(handler) : Effect.andThen(checkSize, handler)
 )
@@ -22,7 +22,7 @@ const checkSize = Effect.flatMap(
   HttpServerRequest.HttpServerRequest,
   (request): Effect.Effect<unknown, IntakeRefusal> => {
     if (isTooLarge(request.headers)) return Effect.fail(tooLarge())
-    // A body without a length is as large as whoever reads it lets it become: it is read here, up to the limit.
+    // A chunked body has no announced length: it is read here, up to the limit.
     return request.headers["transfer-encoding"] === undefined ? Effect.void : read(request)
   }
 )
@@ -36,7 +36,7 @@ const takeBody = <A, E, R>(handler: Effect.Effect<A, E, R>) =>
     if (!isIncoming(source) || headers["content-length"] === undefined || headers["expect"] !== undefined)
       return Effect.andThen(read(request), handler)
     return Effect.flatMap(readWhole(source), (bytes) => {
-      keepBody(request, bytes)
+      replaceReaders(request, bytes)
       return handler
     })
   })
@@ -55,63 +55,69 @@ const read = (request: HttpServerRequest.HttpServerRequest) =>
 
 const unreadable = () => refuse("BAD_REQUEST", "The body could not be read to its end.")
 
-/** The bytes that were read, where they are kept. */
-const kept = Symbol("licensing/http/Intake")
+/** The property of a request that holds the bytes of its body. */
+const cachedBody = Symbol("licensing/http/Intake")
 
 /**
- * A body whose length is known, which Node holds the client to. Nearly every body is one chunk that has come already, and needs
- * none of what the platform's general way of reading a stream takes care of.
+ * Reads a body with a known length, which Node enforces. Nearly every body is one chunk that has already arrived, so the overhead
+ * of the platform's stream reading is not needed.
  */
-const readWhole = (source: IncomingMessage & { readonly [kept]?: Buffer }): Effect.Effect<Buffer, IntakeRefusal> =>
-  source[kept] === undefined
+const readWhole = (
+  source: IncomingMessage & { readonly [cachedBody]?: Buffer }
+): Effect.Effect<Buffer, IntakeRefusal> =>
+  source[cachedBody] === undefined
     ? Effect.callback((resume) => {
-        const leave = onBody(
+        const stop = onBody(
           source,
           (bytes) => resume(Effect.succeed(bytes)),
           () => resume(Effect.fail(unreadable()))
         )
-        return Effect.sync(leave)
+        return Effect.sync(stop)
       })
-    : Effect.succeed(source[kept])
+    : Effect.succeed(source[cachedBody])
 
-/** Calls back once, with the body or when there will be none; gives the function that stops listening. */
-export const onBody = (source: IncomingMessage, read: (bytes: Buffer) => void, gone: () => void): (() => void) => {
+/** Calls back once: `onRead` with the body, or `onAborted` if it will never be complete. Returns a function that stops listening. */
+export const onBody = (
+  source: IncomingMessage,
+  onRead: (bytes: Buffer) => void,
+  onAborted: () => void
+): (() => void) => {
   const chunks: Array<Buffer> = []
   const onData = (chunk: Buffer) => void chunks.push(chunk)
-  const leave = () => {
-    source.off("data", onData).off("end", onEnd).off("error", onGone).off("close", onGone)
+  const stop = () => {
+    source.off("data", onData).off("end", onEnd).off("error", onClosed).off("close", onClosed)
   }
   const onEnd = () => {
-    leave()
-    read(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks))
+    stop()
+    onRead(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks))
   }
-  const onGone = () => {
-    leave()
-    gone()
+  const onClosed = () => {
+    stop()
+    onAborted()
   }
-  source.on("data", onData).on("end", onEnd).on("error", onGone).on("close", onGone)
-  return leave
+  source.on("data", onData).on("end", onEnd).on("error", onClosed).on("close", onClosed)
+  return stop
 }
 
-/** Leaves a body that was read with its request, for `Intake` to find. */
-export const leaveBody = (source: IncomingMessage, bytes: Buffer): void => {
-  Object.defineProperty(source, kept, { value: bytes })
+/** Stores a body that was already read with its request, where `Intake` finds it. */
+export const cacheBody = (source: IncomingMessage, bytes: Buffer): void => {
+  Object.defineProperty(source, cachedBody, { value: bytes })
 }
 
-/** The body of a request that `Intake` has let in, however it was read. */
+/** The body of a request that `Intake` has admitted. */
 export const bytesOf = (request: HttpServerRequest.HttpServerRequest): Effect.Effect<Buffer> => {
-  const bytes = (request as { readonly [kept]?: Buffer })[kept]
+  const bytes = (request as { readonly [cachedBody]?: Buffer })[cachedBody]
   return bytes === undefined
     ? Effect.map(Effect.orDie(request.arrayBuffer), (all) => Buffer.from(all))
     : Effect.succeed(bytes)
 }
 
 /**
- * Lays the body beside the request for everyone after. Its own properties hide the getters that would read it from the socket.
- * An object made from the request as its prototype would do, too, but V8 rebuilds an object that becomes a prototype.
+ * Makes later readers of the request's body use these bytes. Own properties hide the getters that would read it from the socket.
+ * An object with the request as its prototype would work, too, but V8 rebuilds an object that becomes a prototype.
  */
-const keepBody = (request: HttpServerRequest.HttpServerRequest, bytes: Buffer): void => {
-  Object.defineProperty(request, kept, { value: bytes })
+const replaceReaders = (request: HttpServerRequest.HttpServerRequest, bytes: Buffer): void => {
+  Object.defineProperty(request, cachedBody, { value: bytes })
   Object.defineProperty(request, "arrayBuffer", { value: Effect.sync(() => arrayBufferOf(bytes)) })
   Object.defineProperty(request, "text", { value: Effect.sync(() => bytes.toString()) })
 }
@@ -129,7 +135,7 @@ const mediaRefusal = (headers: Headers.Headers): Refusal<"UNSUPPORTED_MEDIA_TYPE
     : refuse("UNSUPPORTED_MEDIA_TYPE", "Send the body without a content encoding.", "Content-Encoding")
 }
 
-/** `application/json`, with UTF-8 as the only charset (RFC 8259 knows no other); other parameters mean nothing. */
+/** `application/json`, with UTF-8 as the only charset (RFC 8259 allows no other); other parameters are ignored. */
 const isJson = (contentType: string): boolean => {
   const [type, ...parameters] = contentType.toLowerCase().split(";")
   return (

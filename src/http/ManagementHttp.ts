@@ -1,10 +1,10 @@
 /**
- * Lets a management request in, or says why not: the token, then where it comes from, then its scopes.
+ * Authorizes a management request: checks the token, then the client's address, then the scopes.
  *
- * What must stay true: a key's revocation, deactivation or changed scope holds on every node within a second of its commit
- * (`KnownKeys` judges by what the database said less than 500 ms before the request came), and every refusal has its own
- * code, in the order of the checks. The security scheme of the contract half serves the document; the header is read here,
- * because the scheme alone cannot tell a missing token from a malformed one.
+ * What must stay true: a key's revocation, deactivation or changed scope takes effect on every node within a second of its
+ * commit (`ApiKeyCache` uses rows read less than 500 ms before the request came), and every refusal has its own
+ * code, in the order of the checks. The contract half's security scheme only documents the header. This module parses the header
+ * itself, because the scheme alone cannot distinguish a missing token from a malformed one.
  */
 import { Clock, Context, Effect, Layer, Option, Result } from "effect"
 import { HttpEffect, HttpServerRequest, HttpServerResponse } from "effect/http"
@@ -48,7 +48,7 @@ export const layer = Layer.effect(
         return yield* refuse("TOKEN_MISSING", "Send an API token: Authorization: Bearer <API_TOKEN>.")
       }
       if (scheme !== "bearer") return yield* malformed()
-      // The bytes as they came: of header text, each character is one.
+      // The bytes as received: each character of a header is one byte.
       const hash = sha256(Buffer.from(credential, "latin1"))
       const isKey = Option.isSome(Tokens.parse(credential)) || (yield* keys.isBootstrap(hash))
       return isKey ? yield* ofKey(hash) : yield* oidc.authenticate(credential)
@@ -84,7 +84,7 @@ export const layer = Layer.effect(
 const malformed = () =>
   refuse("TOKEN_MALFORMED", "The Authorization header holds no API token: send it once, whole, as Bearer <API_TOKEN>.")
 
-/** Whether there was a credential and it was no good. */
+/** Whether the request has a credential that is not valid. */
 const isFailed = ({ code }: Refusal): boolean => code !== "TOKEN_MISSING" && statuses[code] === 401
 
 const refusalOf = (key: CachedApiKey, now: number, address: string | undefined) => {
@@ -97,17 +97,17 @@ const refusalOf = (key: CachedApiKey, now: number, address: string | undefined) 
     : refuse("TOKEN_ADDRESS_BLOCKED", "The API key may not be used from this address.", address)
 }
 
-/** Whether the key may be used from an address. An address that is not known is in no network. */
+/** Whether the key may be used from an address. An unknown address is in no network. */
 const admits = ({ networks }: CachedApiKey, address: string | undefined): boolean => {
   if (networks.length === 0) return true
   const parsed = NetAddress.ipFromString(address ?? "")
   if (Result.isFailure(parsed)) return false
-  // A socket that serves both families shows IPv4 clients as ::ffff:a.b.c.d.
+  // A dual-stack socket reports IPv4 clients as ::ffff:a.b.c.d.
   const canonical = NetAddress.toCanonical(parsed.success)
   return networks.some((network) => IpNetwork.contains(network, canonical))
 }
 
-/** The WWW-Authenticate header that goes with a refusal (RFC 6750, section 3). */
+/** Sets the WWW-Authenticate header of a refusal (RFC 6750, section 3). */
 const challenge = ({ code, detail }: Refusal) => {
   if (code === "RATE_LIMITED" || code === "NOT_READY") return Effect.void
   const error =

@@ -1,6 +1,6 @@
 /**
- * What a request is answered with when no operation answers it: a target that cannot be read, a path or method that is not
- * there, a defect. Nothing of a defect leaves the service; the request id leads to its record in the log.
+ * The refusals of requests that no operation handles: a malformed target, an unknown path or method, a defect. No detail of
+ * a defect leaves the service; the request id finds its record in the log.
  */
 import { Cause, Effect } from "effect"
 import { HttpServerError, type HttpServerRequest } from "effect/http"
@@ -10,18 +10,18 @@ import type { Code } from "../api/ErrorCode.ts"
 import { type Refusal, refuse } from "../api/Failure.ts"
 import { isWithoutRoom } from "../postgres/Sql.ts"
 
-/** An answer to a request that failed outside its operation. */
+/** The refusal of a request that failed outside its operation. */
 export interface Refused {
   readonly refusal: Refusal
   readonly headers?: { readonly [name: string]: string }
-  /** How the log tells it: an error with its cause, a warning without, or not at all. */
+  /** How it is logged: as an error with its cause, as a warning without, or not at all. */
   readonly log?: "error" | "warning"
 }
 
-/** What is wrong with a request before any route is looked for, or undefined. */
+/** The fault of a request that is refused before routing, or undefined. */
 export const requestFault = ({ url, headers, source }: HttpServerRequest.HttpServerRequest): Refused | undefined => {
   if (url.includes("%") && !isDecodable(url)) return badRequest("The request target has a malformed percent-encoding.")
-  // RFC 9112, 3.2: without Host, 400; only HTTP/1.0 knows none.
+  // RFC 9112, 3.2: a request without Host is 400; only HTTP/1.0 has no Host header.
   return headers["host"] === undefined && (source as { readonly httpVersion?: string }).httpVersion !== "1.0"
     ? badRequest("The request has no Host header.")
     : undefined
@@ -38,12 +38,12 @@ const isDecodable = (target: string): boolean => {
   }
 }
 
-/** What a failed request is answered with. `methods` are those that its path has. */
+/** The refusal of a failed request. `methods` are those of its path. */
 export const refusalOf = (cause: Cause.Cause<unknown>, methods: () => ReadonlyArray<string>): Refused => {
   for (const reason of cause.reasons) {
     const error = reason._tag === "Fail" ? reason.error : reason._tag === "Die" ? reason.defect : undefined
     if (HttpServerError.isHttpServerError(error))
-      return error.reason._tag === "RouteNotFound" ? unrouted(methods()) : unread
+      return error.reason._tag === "RouteNotFound" ? unrouted(methods()) : unreadable
     if (HttpApiError.HttpApiSchemaError.is(error) && isRequestPart(error))
       return badRequest(`The request's ${error.kind.toLowerCase()} is not valid.`)
     if (SqlError.isSqlError(error) && error.reason._tag === "ConnectionError") return unreachable
@@ -60,7 +60,7 @@ const unrouted = (methods: ReadonlyArray<string>): Refused =>
         headers: { allow: methods.join(", ") }
       }
 
-const unread: Refused = badRequest("The request could not be read.")
+const unreadable: Refused = badRequest("The request could not be read.")
 
 const isRequestPart = ({ kind }: HttpApiError.HttpApiSchemaError) => kind !== "Body" && kind !== "ResponseHeaders"
 
@@ -70,7 +70,7 @@ const unreachable: Refused = {
   refusal: unavailable("The database cannot be reached: send the request again in a moment."),
   log: "warning"
 }
-// Nothing was written, and nothing that can be sent again needs anybody's help; but the operator's it does.
+// Nothing was written, so the client can retry. The operator has to act, so it is logged as an error.
 const exhausted: Refused = {
   refusal: unavailable("The database has no room left: send the request again in a moment."),
   log: "error"
@@ -82,8 +82,8 @@ const internal: Refused = {
   log: "error"
 }
 
-/** The one place where a defect is logged; the record's request id is the answer's. */
-export const tellOf = (
+/** The one place where a defect is logged; the record has the response's request id. */
+export const logRefused = (
   { log, refusal }: Refused,
   cause: Cause.Cause<unknown>,
   operation: { readonly method: string | undefined; readonly route: string | undefined }

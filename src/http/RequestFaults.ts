@@ -1,9 +1,9 @@
 /**
- * What a schema finds wrong with a request, in the contract's words: which error, which field, and one sentence that helps.
+ * Maps a schema's issues to the contract's errors: the code, the field, and one helpful sentence.
  *
- * A value of another JSON type than any that is wanted, null included, and a field that is not known are faults of the JSON
- * (400); a value of the right type that is not allowed, and a field that is missing, are faults of validation (422). The
- * sentences come from the schema alone: no value of the request is repeated in them.
+ * A value of the wrong JSON type, null included, and an unknown field are faults of the JSON (400); a value of the right type
+ * that is not allowed, and a missing field, are faults of validation (422). The messages come from the schema alone: they
+ * never repeat a value of the request.
  */
 import { SchemaAST, SchemaIssue } from "effect"
 import { type Refusal, refuse } from "../api/Failure.ts"
@@ -16,7 +16,7 @@ interface Fault {
   readonly message: string
 }
 
-/** The refusal for a body that its schema does not accept; the first fault of the JSON goes before any other. */
+/** The refusal for a body that its schema rejects; the first fault of the JSON takes precedence over all others. */
 export const bodyRefusal = (
   issue: SchemaIssue.Issue,
   body: unknown
@@ -27,12 +27,12 @@ export const bodyRefusal = (
   return refuse(fault.code, fault.message, fault.path.length === 0 ? undefined : formatPath(fault.path))
 }
 
-/** The refusal for query parameters that their schema does not accept. */
+/** The refusal for query parameters that their schema rejects. */
 export const queryRefusal = (issue: SchemaIssue.Issue): Refusal<"INVALID_QUERY"> => {
   const [first] = messages(issue).issues
   const name = first?.path?.[0]
   if (first === undefined || name === undefined) return refuse("INVALID_QUERY", "The query parameters are not valid.")
-  const parameter = shown(String(name))
+  const parameter = truncate(String(name))
   const message =
     first.message === missing
       ? `The query parameter ${parameter} is required.`
@@ -73,17 +73,17 @@ const faultsOf = (issue: SchemaIssue.Issue, path: Path, value: unknown): Readonl
 
 const member = (value: unknown, key: PropertyKey): unknown => (value as Record<PropertyKey, unknown> | undefined)?.[key]
 
-/** A rule over several fields names the one at fault with a path of its own. */
+/** A rule over several fields reports the faulty one with a path of its own. */
 const filterFaults = (issue: SchemaIssue.Filter, path: Path, value: unknown) =>
   issue.issue._tag === "Pointer" || issue.issue._tag === "Composite"
     ? faultsOf(issue.issue, path, value)
     : [invalid(issue, path)]
 
-/** Faults within the alternatives that a value of this JSON type could mean; the others' say nothing. */
+/** The faults within the alternatives that match the value's JSON type; the faults of the other alternatives are meaningless. */
 const unionFaults = (issue: SchemaIssue.AnyOf, path: Path, value: unknown): ReadonlyArray<Fault> => {
   if (!takes(issue.ast, value)) return [typeFault(issue, path, value)]
   const inner = issue.issues
-    .flatMap((one) => faultsOf(one, path, value))
+    .flatMap((alternative) => faultsOf(alternative, path, value))
     .filter(({ code, path: { length } }) => code === "VALIDATION_ERROR" || length > path.length)
   return inner.length > 0 ? inner : [invalid(issue, path)]
 }
@@ -101,7 +101,7 @@ const invalid = (issue: SchemaIssue.Issue, path: Path): Fault => ({
 
 const subject = (path: Path) => (path.length === 0 ? "The body" : `The field ${formatPath(path)}`)
 
-/** Whether a schema takes any value of this value's JSON type. */
+/** Whether a schema accepts any value of this value's JSON type. */
 const takes = (ast: SchemaAST.AST, value: unknown): boolean => {
   const encoded = SchemaAST.toEncoded(ast)
   switch (encoded._tag) {
@@ -129,14 +129,14 @@ const takes = (ast: SchemaAST.AST, value: unknown): boolean => {
   }
 }
 
-// Names that a request makes up may be long; what points is their beginning.
+// A request can contain arbitrarily long names; their beginning is enough to find the field.
 const pathLengthMax = 256
 
-const shown = (text: string): string => text.slice(0, pathLengthMax).toWellFormed()
+const truncate = (text: string): string => text.slice(0, pathLengthMax).toWellFormed()
 
 /** A field's path: dots between names, brackets around indices, as `filters.ids[2]`. */
 const formatPath = (path: Path): string =>
-  shown(
+  truncate(
     path.reduce<string>(
       (text, key) =>
         typeof key === "number" ? `${text}[${key}]` : text === "" ? String(key) : `${text}.${String(key)}`,

@@ -1,6 +1,6 @@
 /**
- * Counts every answer. Runs for each request, so it costs a look-up by the route and two additions; what a route needs is made
- * when it is first asked for.
+ * Counts every response. It runs for each request, so it costs only a look-up by the route and two additions; a route's series
+ * are created with its first request.
  */
 import { Effect, type Metric } from "effect"
 import type { Code } from "../api/ErrorCode.ts"
@@ -11,7 +11,7 @@ interface RouteSeries {
   readonly byStatus: Map<number, Metric.Counter<number>>
 }
 
-/** What was answered. `route` is the template, absent where no route was found. */
+/** A finished request. `route` is the template, undefined if no route was found. */
 export interface ResponseSummary {
   readonly method: string
   readonly route: string | undefined
@@ -19,11 +19,11 @@ export interface ResponseSummary {
   readonly durationNanos: bigint
   /** The error code of a refusal. */
   readonly refused: Code | undefined
-  /** Who asked, of those who were let in to the management API. */
+  /** The authenticated caller of the management API. */
   readonly actor: string | undefined
 }
 
-// A caller may send any method that HTTP knows; those that no route takes share one label.
+// A caller may send any HTTP method; those that no route has share one label.
 const methods = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
 
 export const makeRequestMetrics = Effect.map(Effect.context<never>(), (context) => {
@@ -50,9 +50,9 @@ export const makeRequestMetrics = Effect.map(Effect.context<never>(), (context) 
 })
 
 const entry = <K, V>(map: Map<K, V>, key: K, make: () => V): V => {
-  const known = map.get(key)
-  if (known !== undefined) return known
-  const made = make()
-  map.set(key, made)
-  return made
+  const existing = map.get(key)
+  if (existing !== undefined) return existing
+  const created = make()
+  map.set(key, created)
+  return created
 }

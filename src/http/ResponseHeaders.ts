@@ -1,9 +1,9 @@
-/** The headers of every answer. What an operation sets itself is kept. */
-import type { LimitStanding, RequestContext } from "../api/RequestContext.ts"
+/** The headers of every response. Headers that an operation sets itself take precedence. */
+import type { RateLimitState, RequestContext } from "../api/RequestContext.ts"
 import type { RequestHead } from "../api/RequestHead.ts"
 import type { Cors } from "./Cors.ts"
 
-// Answers are data for programs: no cache keeps them, no browser renders or runs them, no page frames or embeds them.
+// Responses are data for programs: no cache stores them, no browser renders or runs them, no page frames or embeds them.
 const always = {
   "cache-control": "no-store",
   "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
@@ -12,10 +12,10 @@ const always = {
   "x-content-type-options": "nosniff"
 }
 
-// A year, the least that counts. The name may have siblings that are none of our business, but not what lies below it.
+// A year, the shortest time that browsers' preload lists accept. It covers the host and its subdomains, not sibling domains.
 const overTls = { "strict-transport-security": "max-age=31536000; includeSubDomains" }
 
-// The page of the reference carries its own script and style, and talks to this service only.
+// The API reference page has inline scripts and styles, and connects to this service only.
 const ofPages = {
   "content-security-policy":
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src 'self' data:; font-src data:; " +
@@ -26,17 +26,17 @@ const ofPages = {
 const runtimePaths = "/api/v1/license/"
 const challenges = { runtime: 'License realm="licensing"', management: 'Bearer realm="licensing"' }
 
-// Seconds after which a refusal for now is worth another try, where the refusal itself knows no better.
+// Seconds until a retry, if the refusal itself sets no other time.
 const retryAfter = "1"
 
-/** An answer before it has its headers. */
+/** A response before the common headers are added. */
 export interface BareResponse {
   readonly status: number
-  /** What the operation sets itself. */
+  /** The headers that the operation sets itself. */
   readonly headers: { readonly [name: string]: string }
 }
 
-/** `baseUrl` is the service's public address, where the operator has told it. */
+/** `baseUrl` is the service's public address, if configured. */
 export const makeResponseHeaders = (baseUrl: string | undefined, cors: Cors) => {
   const fixed: Record<string, string> = baseUrl?.startsWith("https:") ? { ...always, ...overTls } : always
   return (
@@ -46,27 +46,27 @@ export const makeResponseHeaders = (baseUrl: string | undefined, cors: Cors) => 
     stopping: boolean
   ): Record<string, string> => {
     const headers: Record<string, string> = { ...fixed, ...cors.headersOf(request), ...own, "x-request-id": requestId }
-    if (limits !== undefined) tellLimits(headers, limits, status)
+    if (limits !== undefined) addLimits(headers, limits, status)
     if (status === 401)
       headers["www-authenticate"] ??= request.url.startsWith(runtimePaths) ? challenges.runtime : challenges.management
     if (status === 429 || status === 503) headers["retry-after"] ??= retryAfter
     if (headers["content-type"]?.startsWith("text/html")) Object.assign(headers, ofPages)
-    // A client that keeps its connection open would send the next request to a server that has gone.
+    // A client that keeps its connection open would send the next request to a stopped server.
     if (stopping) headers["connection"] = "close"
     return headers
   }
 }
 
-/** RateLimit and RateLimit-Policy (draft-ietf-httpapi-ratelimit-headers-10): where the request stands with each of its limits. */
-const tellLimits = (headers: Record<string, string>, limits: ReadonlyArray<LimitStanding>, status: number): void => {
-  let policy = ""
-  let standing = ""
+/** RateLimit and RateLimit-Policy (draft-ietf-httpapi-ratelimit-headers-10): the state of each limit that counted the request. */
+const addLimits = (headers: Record<string, string>, limits: ReadonlyArray<RateLimitState>, status: number): void => {
+  let policies = ""
+  let states = ""
   for (const { name, perMinute, remaining, resetSeconds } of limits) {
-    const comma = policy === "" ? "" : ", "
-    policy += `${comma}"${name}";q=${perMinute};w=60`
-    standing += `${comma}"${name}";r=${remaining};t=${resetSeconds}`
+    const comma = policies === "" ? "" : ", "
+    policies += `${comma}"${name}";q=${perMinute};w=60`
+    states += `${comma}"${name}";r=${remaining};t=${resetSeconds}`
   }
-  headers["ratelimit-policy"] = policy
-  headers["ratelimit"] = standing
+  headers["ratelimit-policy"] = policies
+  headers["ratelimit"] = states
   if (status === 429) headers["retry-after"] ??= String(limits.at(-1)?.resetSeconds ?? retryAfter)
 }

@@ -1,6 +1,6 @@
 /**
- * What holds for every answer, whichever way its request went: the request id, the client's address, the headers, and what is noted
- * of it in metrics, for operators and for the feed. Plain functions, since they run for each request.
+ * The parts of a response that both paths share: the request id, the client's address, the headers, and the records for metrics,
+ * operators and the activity feed. They are plain functions because they run for each request.
  */
 import { Effect } from "effect"
 import { Refusals } from "../activities/Refusals.ts"
@@ -16,7 +16,7 @@ import { makeCors } from "./Cors.ts"
 import { makeRequestMetrics, type ResponseSummary } from "./RequestMetrics.ts"
 import { type BareResponse, makeResponseHeaders } from "./ResponseHeaders.ts"
 
-/** A caller's own X-Request-Id that is taken over. */
+/** A well-formed X-Request-Id of the caller; the response repeats it. */
 const inboundId = /^[A-Za-z0-9_-]{8,64}$/
 
 export type Responses = Effect.Success<typeof makeResponses>
@@ -28,7 +28,7 @@ export const makeResponses = Effect.gen(function* () {
   const errors = yield* RecentErrors
   const refusals = yield* Refusals
   const count = yield* makeRequestMetrics
-  const served = yield* LoadStatistics
+  const load = yield* LoadStatistics
   const cors = makeCors(corsOrigins)
   const headersOf = makeResponseHeaders(baseUrl, cors)
 
@@ -36,25 +36,25 @@ export const makeResponses = Effect.gen(function* () {
     cors,
     /** From the connection's peer and the request's headers. */
     addressOf: clientAddress(trustedProxies),
-    /** The id of a request with these headers. Waits for nothing. */
+    /** The id of a request with these headers. The effect is synchronous. */
     requestId: ({ "x-request-id": inbound }: RequestHead["headers"]): Effect.Effect<string> =>
       inbound !== undefined && inboundId.test(inbound) ? Effect.succeed(inbound) : identifiers.make("request"),
-    /** Notes an answer that is about to be sent, and gives it its headers. */
+    /** Records a response that is about to be sent, and returns its headers. */
     finish: (
       request: RequestHead,
-      answer: BareResponse,
-      answered: ResponseSummary,
+      response: BareResponse,
+      summary: ResponseSummary,
       context: RequestContext,
       nowMillis: number
     ) => {
-      count(answered)
-      served.requests++
-      const { actor: _, refused, ...rest } = answered
+      count(summary)
+      load.requests++
+      const { actor: _, refused, ...rest } = summary
       if (refused !== undefined) {
         errors.note({ ...rest, refused, request_id: context.requestId, occurred_at: nowMillis })
         refusals.note(context, refused, nowMillis)
       }
-      return headersOf(request, answer, context, shutdown.underway)
+      return headersOf(request, response, context, shutdown.underway)
     }
   }
 })

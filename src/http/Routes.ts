@@ -1,12 +1,12 @@
 /**
- * The router, and a table of the methods that each path has: a known path asked with another method is answered with 405 and
- * Allow, an unknown one with 404. The table learns a route when the router does, so no route can be missing in it.
+ * The router, and a table of the methods of each path: a known path with another method gives 405 and Allow, an unknown path
+ * gives 404. Adding a route to the router adds it to the table, so the table is complete.
  */
 import { Context, Effect, Layer } from "effect"
 import { FindMyWay, HttpRouter } from "effect/http"
 
-// Paths are compared as they are: another spelling is another path. Ids of any length find their operation, so that the caller
-// is looked at first; the listener bounds the length of a request's head.
+// Paths are compared exactly: another spelling is another path. Ids of any length match their operation, so that the caller
+// is authenticated first; the listener limits the length of a request's head.
 const config = {
   caseSensitive: true,
   ignoreTrailingSlash: false,
@@ -17,7 +17,7 @@ const config = {
 export class Routes extends Context.Service<
   Routes,
   {
-    /** The methods that the path of this request target has; none where it is unknown. */
+    /** The methods of this request target's path; empty if the path is unknown. */
     methodsOf(target: string): ReadonlyArray<string>
   }
 >()("licensing/http/Routes") {

@@ -1,4 +1,4 @@
-/** The operations that licensed applications call, with their license key. Every answer is signed. */
+/** The operations that licensed applications call, with their license key. Every response is signed. */
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { Signed } from "../api/Envelope.ts"
 import { failures } from "../api/Failure.ts"
@@ -14,7 +14,7 @@ import {
 import { IsActivation, operation, RuntimeAuthorization } from "./credentials/RuntimeAuthorization.ts"
 import { BindingRequest, ConsumeRequest, LeaseRequest } from "./Requests.ts"
 
-const standing = [
+const accessRefusals = [
   "LICENSE_SUSPENDED",
   "LICENSE_EXPIRED",
   "LICENSE_REVOKED",
@@ -22,58 +22,59 @@ const standing = [
   "DEVICE_BLACKLISTED"
 ] as const
 
-const admission = [
-  ...standing,
+const admissionRefusals = [
+  ...accessRefusals,
   "VM_NOT_ALLOWED",
   "CONTAINER_NOT_ALLOWED",
   "VERSION_UNKNOWN",
   "VERSION_NOT_ENTITLED"
 ] as const
 
-const lease = ["LEASE_NOT_FOUND", "LEASE_NOT_ACTIVE"] as const
+const leaseRefusals = ["LEASE_NOT_FOUND", "LEASE_NOT_ACTIVE"] as const
 
 export class RuntimeApi extends HttpApiGroup.make("runtime")
   .add(
     HttpApiEndpoint.post("activate", "/license/activate", {
       payload: BindingRequest,
       success: Signed(EntitlementPayload),
-      error: failures(...admission, "ACTIVATION_LIMIT_REACHED", "CONTAINER_LIMIT_REACHED")
+      error: failures(...admissionRefusals, "ACTIVATION_LIMIT_REACHED", "CONTAINER_LIMIT_REACHED")
     })
       .annotate(IsActivation, true)
       .annotateMerge(
         operation({
           id: "activateLicense",
           summary: "Activate a device",
-          description: "Binds the machine or container instance to the license. Doing so again counts nothing."
+          description:
+            "Binds the machine or container instance to the license. Repeating the activation does not count again."
         })
       ),
     HttpApiEndpoint.post("validate", "/license/validate", {
       payload: BindingRequest,
       success: Signed(EntitlementPayload),
-      error: failures(...admission, "DEVICE_NOT_FOUND", "DEVICE_NOT_ACTIVE", "HEARTBEAT_OVERDUE")
+      error: failures(...admissionRefusals, "DEVICE_NOT_FOUND", "DEVICE_NOT_ACTIVE", "HEARTBEAT_OVERDUE")
     }).annotateMerge(
       operation({
         id: "validateLicense",
         summary: "Validate an activation",
-        description: "It is the device's heartbeat."
+        description: "Counts as the device's heartbeat."
       })
     ),
     HttpApiEndpoint.post("check", "/license/check", {
       payload: BindingRequest,
       success: Signed(EntitlementPayload),
-      error: failures(...admission, "DEVICE_NOT_FOUND", "DEVICE_NOT_ACTIVE")
+      error: failures(...admissionRefusals, "DEVICE_NOT_FOUND", "DEVICE_NOT_ACTIVE")
     }).annotateMerge(
       operation({
         id: "checkLicense",
         summary: "Check an activation",
-        description: "Answers as validate does and writes nothing."
+        description: "Gives the same response as validate, and writes nothing."
       })
     ),
     HttpApiEndpoint.post("consume", "/license/consume", {
       payload: ConsumeRequest,
       success: Signed(EntitlementPayload),
       error: failures(
-        ...admission,
+        ...admissionRefusals,
         "DEVICE_NOT_FOUND",
         "DEVICE_NOT_ACTIVE",
         "FEATURE_NOT_ENTITLED",
@@ -86,55 +87,55 @@ export class RuntimeApi extends HttpApiGroup.make("runtime")
       operation({
         id: "consumeLicense",
         summary: "Count metered usage",
-        description: "The amount fits whole or nothing is counted. The same event_id counts once."
+        description: "Counts the whole amount or nothing. The same event_id is counted once."
       })
     ),
     HttpApiEndpoint.post("deactivate", "/license/deactivate", {
       payload: BindingRequest,
       success: Signed(DeactivationPayload),
-      error: failures(...standing, "DEVICE_NOT_FOUND", "DEVICE_STATE_CONFLICT")
+      error: failures(...accessRefusals, "DEVICE_NOT_FOUND", "DEVICE_STATE_CONFLICT")
     }).annotateMerge(
-      operation({ id: "deactivateLicense", summary: "Deactivate a device", description: "Gives the slot back." })
+      operation({ id: "deactivateLicense", summary: "Deactivate a device", description: "Frees the device's slot." })
     ),
     HttpApiEndpoint.post("offline", "/license/offline", {
       payload: BindingRequest,
       success: Signed(OfflineEnvelopePayload),
-      error: failures(...admission, "OFFLINE_NOT_ALLOWED", "DEVICE_NOT_FOUND", "DEVICE_NOT_ACTIVE")
+      error: failures(...admissionRefusals, "OFFLINE_NOT_ALLOWED", "DEVICE_NOT_FOUND", "DEVICE_NOT_ACTIVE")
     }).annotateMerge(
       operation({
         id: "issueOfflineLicense",
         summary: "Issue an offline entitlement",
         description:
-          "For an activated device. The envelope opens with the license key alone; the payload in it is signed, too, and must be verified."
+          "For an activated device. Only the license key decrypts the envelope. The payload in it is signed, too, and must be verified."
       })
     ),
     HttpApiEndpoint.post("checkout", "/license/floating/checkout", {
       payload: BindingRequest,
       success: Signed(FloatingCheckoutPayload),
-      error: failures(...admission, "FLOATING_NOT_ENABLED", "FLOATING_LIMIT_REACHED")
+      error: failures(...admissionRefusals, "FLOATING_NOT_ENABLED", "FLOATING_LIMIT_REACHED")
     }).annotateMerge(
       operation({
         id: "checkoutFloatingLicense",
         summary: "Take a floating seat",
         description:
-          "Needs no activation. Whoever holds a seat already gets it back with a new token, and the token before is dead."
+          "Needs no activation. A device that already has a seat keeps it and gets a new token; the previous token becomes invalid."
       })
     ),
     HttpApiEndpoint.post("heartbeat", "/license/floating/heartbeat", {
       payload: LeaseRequest,
       success: Signed(FloatingLeasePayload),
-      error: failures(...standing, ...lease, "LEASE_EXPIRED")
+      error: failures(...accessRefusals, ...leaseRefusals, "LEASE_EXPIRED")
     }).annotateMerge(
       operation({
         id: "heartbeatFloatingLicense",
         summary: "Keep a floating seat",
-        description: "Moves the end of the lease to a full term from now, never past the end of access."
+        description: "Extends the lease to a full term from now, but never past the end of access."
       })
     ),
     HttpApiEndpoint.post("checkin", "/license/floating/checkin", {
       payload: LeaseRequest,
       success: Signed(FloatingLeasePayload),
-      error: failures(...standing, ...lease)
+      error: failures(...accessRefusals, ...leaseRefusals)
     }).annotateMerge(
       operation({
         id: "checkinFloatingLicense",
@@ -146,4 +147,7 @@ export class RuntimeApi extends HttpApiGroup.make("runtime")
   .middleware(Decoding)
   .middleware(Idempotency)
   .middleware(RuntimeAuthorization)
-  .annotate(OpenApi.Description, "What licensed applications call, with their license key. Every answer is signed.") {}
+  .annotate(
+    OpenApi.Description,
+    "What licensed applications call, with their license key. Every response is signed."
+  ) {}

@@ -1,12 +1,12 @@
-/** From what a request says of its machine to the binding that rules decide on. */
+/** Converts a request's description of its machine to the binding that rules decide on. */
 import { canonicalize } from "../api/CanonicalJson.ts"
 import { type Refusal, refuse } from "../api/Failure.ts"
 import type { Binding } from "../licenses/model/Binding.ts"
 import { redacted, sha256Hex } from "../signing/Digest.ts"
 import type { BindingRequest } from "./Requests.ts"
 
-/** The members that name a machine or instance: an event shows a digest of each. */
-const named = ["fingerprint", "hostname", "container_id", "cluster_id", "namespace", "pod_name"] as const
+/** The members that identify a machine or instance: an event contains a digest of each. */
+const identifyingMembers = ["fingerprint", "hostname", "container_id", "cluster_id", "namespace", "pod_name"] as const
 const containerIds = ["cluster_id", "namespace", "pod_name", "container_id"] as const
 
 const missingContainer = refuse(
@@ -41,12 +41,12 @@ export const bindingOf = (
     is_vm: request.is_vm ?? false,
     is_container: request.is_container ?? false,
     ip_address,
-    // Looked at for an event only, and two microseconds to make.
+    // A function, because only events use the digests, and computing them takes two microseconds.
     redacted: () => digests(request)
   }
 }
 
-/** SHA-256 over the canonical JSON of the ids that are given, so that it does not matter how a client orders them. */
+/** SHA-256 over the canonical JSON of the given ids, so that a client may send them in any order. */
 const containerKey = (request: BindingRequest): string | undefined => {
   const ids = Object.fromEntries(containerIds.flatMap((id) => (request[id] === undefined ? [] : [[id, request[id]]])))
   return Object.keys(ids).length === 0 ? undefined : sha256Hex(canonicalize(ids))
@@ -54,5 +54,5 @@ const containerKey = (request: BindingRequest): string | undefined => {
 
 const digests = (request: BindingRequest) =>
   Object.fromEntries(
-    named.flatMap((member) => (request[member] === undefined ? [] : [[member, redacted(request[member])]]))
+    identifyingMembers.flatMap((member) => (request[member] === undefined ? [] : [[member, redacted(request[member])]]))
   )

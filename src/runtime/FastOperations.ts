@@ -1,6 +1,6 @@
 /**
- * The runtime operations on the direct way: a key that is remembered, a body that is right, a letter to the license's actor.
- * Whatever else there may be to say of a key or a body is said on the general way.
+ * The runtime operations on the fast path: a cached key, a valid body, and a command for the license's actor.
+ * The framework path handles all other cases.
  */
 import { Cause, Clock, Context, Effect, Exit, Option, Result, Schema } from "effect"
 import { HttpApi, type HttpApiEndpoint } from "effect/http-api"
@@ -22,102 +22,102 @@ import { IsActivation } from "./credentials/RuntimeAuthorization.ts"
 import { type Credential, makeOperations, type Operation } from "./Operations.ts"
 import { signedEnvelope } from "./Runtime.ts"
 
-/** The operations of the runtime that have a direct way, by their path. */
+/** The runtime operations that the fast path handles, by path. */
 export const makeFastOperations = Effect.gen(function* () {
   const actors = yield* LicenseActors
-  const known = yield* LicenseIdCache
+  const licenseIds = yield* LicenseIdCache
   const limits = yield* RateLimits
   const signer = yield* Signer
   const clock = yield* Clock.Clock
   const begin = (payload: unknown): Signing => signer.begin(payload as Json)
 
-  const directOf = <Request, Command, Payload, C extends Code>(
+  const fastOperationOf = <Request, Command, Payload, C extends Code>(
     endpoint: HttpApiEndpoint.Top,
-    { answered, commandOf, rule }: Operation<Request, Command, Payload, C>
+    { onSuccess, commandOf, rule }: Operation<Request, Command, Payload, C>
   ): FastOperation => {
     const isActivation = Context.get(endpoint.annotations, IsActivation)
     const requestOf = decoder<Request>(endpoint)
 
-    const refused = (credential: Credential, about: RequestContext, refusal: Refusal, answer: Answer): void => {
-      // The key was the license's until it was rotated, or the license until it was deleted: a failed credential like any other.
+    const refuse = (credential: Credential, context: RequestContext, refusal: Refusal, respond: Respond): void => {
+      // The cached key was rotated, or its license deleted: it counts as a failed credential.
       if (refusal.code === "LICENSE_KEY_INVALID" || refusal.code === "NOT_FOUND") {
-        known.forget(credential.keyHash)
-        answer(Effect.provideService(known.refused, RequestContext, about))
-      } else answer(Exit.fail(refusal))
+        licenseIds.forget(credential.keyHash)
+        respond(Effect.provideService(licenseIds.refuseKey, RequestContext, context))
+      } else respond(Exit.fail(refusal))
     }
 
-    const ask = (credential: Credential, command: Command, about: RequestContext, answer: Answer): void => {
+    const post = (credential: Credential, command: Command, context: RequestContext, respond: Respond): void => {
       const { licenseId } = credential
-      const { clientAddress, requestId } = about
+      const { clientAddress, requestId } = context
       const bodyOf = (signed: Signed) => (): Body => {
-        answered?.(credential)
+        onSuccess?.(credential)
         const text = signedEnvelope(signed, metaOf(requestId, clock.currentTimeMillisUnsafe()))
-        // What stands around the signed text has one byte for each character.
+        // The envelope around the signed text is ASCII: one byte per character.
         return { text, bytes: text.length + Buffer.byteLength(signed.bytes) - signed.bytes.length }
       }
-      const letter = pendingCommand({
+      const pending = pendingCommand({
         rule,
         command,
         origin: { actor_type: "license", actor_id: licenseId, request_id: requestId, ip_address: clientAddress },
         begin,
-        resume: (begun) => {
-          if (Exit.isSuccess(begun)) begun.value((exit) => answer(Exit.map(exit, bodyOf)))
+        resume: (reply) => {
+          if (Exit.isSuccess(reply)) reply.value((exit) => respond(Exit.map(exit, bodyOf)))
           else {
-            const refusal = Cause.findErrorOption(begun.cause)
-            if (Option.isSome(refusal)) refused(credential, about, refusal.value, answer)
-            else answer(Exit.failCause(begun.cause))
+            const refusal = Cause.findErrorOption(reply.cause)
+            if (Option.isSome(refusal)) refuse(credential, context, refusal.value, respond)
+            else respond(Exit.failCause(reply.cause))
           }
         }
       })
-      actors.post(licenseId, letter)
+      actors.post(licenseId, pending)
     }
 
-    const opened =
+    const admitted =
       (credential: Credential): AdmittedRequest =>
-      (body, about) => {
+      (body, context) => {
         const request = requestOf(body)
         if (Exit.isFailure(request)) return Exit.failCause(request.cause)
         const { licenseId } = credential
-        about.runtimeCall = { licenseId, operation: endpoint.identifier }
+        context.runtimeCall = { licenseId, operation: endpoint.identifier }
         return Effect.mapEager(
-          commandOf(credential, request.value, about),
+          commandOf(credential, request.value, context),
           (command): StartedOperation =>
-            (answer) => {
-              const limited = limits.runtime({ licenseId, isActivation }, about, clock.currentTimeMillisUnsafe())
-              if (limited === undefined) ask(credential, command, about, answer)
-              else answer(Exit.fail(limited))
+            (respond) => {
+              const limited = limits.runtime({ licenseId, isActivation }, context, clock.currentTimeMillisUnsafe())
+              if (limited === undefined) post(credential, command, context, respond)
+              else respond(Exit.fail(limited))
             }
         )
       }
 
     return {
-      open: (head) => {
+      admit: (head) => {
         const presented = presentedKey(head)
         if (presented === "missing" || presented === "invalid") return undefined
-        const licenseId = known.remembered(presented.keyHash)
-        return licenseId === undefined ? undefined : opened({ ...presented, licenseId })
+        const licenseId = licenseIds.cached(presented.keyHash)
+        return licenseId === undefined ? undefined : admitted({ ...presented, licenseId })
       }
     }
   }
 
   const { endpoints } = Api.groups.runtime
   const { activate, validate, check, consume, deactivate, checkout, heartbeat, checkin } = yield* makeOperations
-  // An offline envelope is sealed by effects of its own.
+  // Not `offline`: sealing an envelope needs a fiber.
   return new Map<string, FastOperation>([
-    [endpoints.activate.path, directOf(endpoints.activate, activate)],
-    [endpoints.validate.path, directOf(endpoints.validate, validate)],
-    [endpoints.check.path, directOf(endpoints.check, check)],
-    [endpoints.consume.path, directOf(endpoints.consume, consume)],
-    [endpoints.deactivate.path, directOf(endpoints.deactivate, deactivate)],
-    [endpoints.checkout.path, directOf(endpoints.checkout, checkout)],
-    [endpoints.heartbeat.path, directOf(endpoints.heartbeat, heartbeat)],
-    [endpoints.checkin.path, directOf(endpoints.checkin, checkin)]
+    [endpoints.activate.path, fastOperationOf(endpoints.activate, activate)],
+    [endpoints.validate.path, fastOperationOf(endpoints.validate, validate)],
+    [endpoints.check.path, fastOperationOf(endpoints.check, check)],
+    [endpoints.consume.path, fastOperationOf(endpoints.consume, consume)],
+    [endpoints.deactivate.path, fastOperationOf(endpoints.deactivate, deactivate)],
+    [endpoints.checkout.path, fastOperationOf(endpoints.checkout, checkout)],
+    [endpoints.heartbeat.path, fastOperationOf(endpoints.heartbeat, heartbeat)],
+    [endpoints.checkin.path, fastOperationOf(endpoints.checkin, checkin)]
   ])
 })
 
-type Answer = (outcome: Outcome) => void
+type Respond = (outcome: Outcome) => void
 
-/** Reads a body as the operation's schema wants it; fails for any that is not right. */
+/** Decodes a body with the operation's schema; fails for any invalid body. */
 const decoder = <Request>(endpoint: HttpApiEndpoint.Top): ((body: Buffer) => Exit.Exit<Request, unknown>) => {
   const options = Context.get(
     Api.annotations as Context.Context<HttpApi.PayloadParseOptions>,

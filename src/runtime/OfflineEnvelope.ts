@@ -1,7 +1,7 @@
 /**
- * Offline envelopes (contract, "Runtime shapes"): a signed payload that only the holder of the license key can read. Whoever
- * decrypts it still has to verify the signature inside. A fresh salt gives each envelope a key of its own, so no nonce is ever
- * used twice under one key.
+ * Offline envelopes (contract, "Runtime shapes"): a signed payload that only the holder of the license key can read. After
+ * decryption the signature inside must still be verified. A fresh salt gives each envelope its own key, so no nonce is ever
+ * used twice with one key.
  */
 import { Context, Effect, Layer, Redacted } from "effect"
 import { SecureRandom } from "effect/crypto"
@@ -10,14 +10,14 @@ import type { SealedEnvelope } from "../licenses/model/Payloads.ts"
 import * as SecretBox from "../signing/SecretBox.ts"
 import { type Signature, Signer } from "../signing/Signer.ts"
 
-/** What the key is derived for: another use of the license key would derive another key. */
+/** The HKDF info string: another use of the license key derives another key. */
 const info = "licensing-service/offline/v1"
 const saltLength = 32
 
 export class OfflineEnvelope extends Context.Service<
   OfflineEnvelope,
   {
-    /** Signs a payload and encrypts it under the license key, given as it was issued. */
+    /** Signs a payload and encrypts it with a key derived from the license key, which is given as it was issued. */
     seal(licenseKey: Redacted.Redacted<string>, data: Json): Effect.Effect<SealedEnvelope>
   }
 >()("licensing/runtime/OfflineEnvelope") {
@@ -31,7 +31,7 @@ export class OfflineEnvelope extends Context.Service<
         const signed = yield* signer.sign(data)
         const salt = yield* random.randomBytes(saltLength)
         const nonce = yield* random.randomBytes(SecretBox.nonceLength)
-        return sealed({ licenseKey: Redacted.value(licenseKey), salt, nonce, ...signed })
+        return sealEnvelope({ licenseKey: Redacted.value(licenseKey), salt, nonce, ...signed })
       })
 
       return OfflineEnvelope.of({ seal })
@@ -39,8 +39,8 @@ export class OfflineEnvelope extends Context.Service<
   )
 }
 
-/** The envelope that these parts give. Pure, for `seal` and for published test vectors. */
-export const sealed = ({ licenseKey, salt, nonce, bytes, signature }: Parts): SealedEnvelope => {
+/** Encrypts the parts of an envelope. A pure function, for `seal` and for published test vectors. */
+export const sealEnvelope = ({ licenseKey, salt, nonce, bytes, signature }: Parts): SealedEnvelope => {
   const { kid } = signature
   const key = SecretBox.deriveKey(licenseKey, salt, info)
   const plaintext = `{"data":${bytes},"signature":${JSON.stringify(signature)}}`

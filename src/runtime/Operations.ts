@@ -1,6 +1,6 @@
 /**
- * The runtime operations, each as the rule that decides it and the way from a request to the rule's command. Whoever answers
- * requests, with a fiber or without one, goes by these.
+ * The runtime operations: for each, the rule that decides it and the conversion of a request to the rule's command. The fast
+ * path and the framework path both use them.
  */
 import { Effect } from "effect"
 import { SecureRandom } from "effect/crypto"
@@ -23,23 +23,23 @@ import { Validations } from "./Validations.ts"
 
 export type Credential = LicenseCredential["Service"]
 
-/** `Payload` is what the rule replies: the answer's `data`. */
+/** `Payload` is the rule's result: the response's `data`. */
 export interface Operation<Request, Command, Payload, C extends Code> {
   readonly rule: Rule<Command, Payload, C>
-  /** The command, once the request is known to be one; what it is about is left with the context, in case it is refused. */
+  /** The command of a valid request. Records the request's subject in the context, for the record of refused calls. */
   readonly commandOf: (credential: Credential, request: Request, context: RequestContext) => Prepared<Command>
-  /** Hears of every answer that is no refusal. */
-  readonly answered?: (credential: Credential) => void
+  /** Called for every successful response. */
+  readonly onSuccess?: (credential: Credential) => void
 }
 
-/** Waits for nothing, so it may be run where there is no fiber. */
+/** A synchronous effect, so that callers outside a fiber can run it. */
 type Prepared<Command> = Effect.Effect<Command, Refusal<"VALIDATION_ERROR">>
 
 export const makeOperations = Effect.gen(function* () {
   const validations = yield* Validations
   const ids = yield* Identifiers
   const random = yield* SecureRandom.SecureRandom
-  const freshLease = Effect.gen(function* () {
+  const newLease = Effect.gen(function* () {
     const leaseToken = yield* generateLease
     const newDeviceId = yield* ids.make("device")
     const newLeaseId = yield* ids.make("lease")
@@ -50,45 +50,47 @@ export const makeOperations = Effect.gen(function* () {
     activate: {
       rule: Activation.activate,
       commandOf: (credential: Credential, request: BindingRequest, context: RequestContext) =>
-        bound(credential, request, context, (command) =>
+        withBinding(credential, request, context, (command) =>
           Effect.map(ids.make("device"), (newDeviceId) => ({ ...command, newDeviceId }))
         )
     },
     validate: {
-      ...ofMachine(Activation.validate),
-      answered: ({ licenseId }: Credential) => validations.count(licenseId, "validations")
+      ...bindingOperation(Activation.validate),
+      onSuccess: ({ licenseId }: Credential) => validations.count(licenseId, "validations")
     },
-    check: ofMachine(Activation.check),
+    check: bindingOperation(Activation.check),
     consume: {
       rule: consume,
       commandOf: (credential: Credential, request: ConsumeRequest, context: RequestContext) => {
         const { feature_code, event_id, amount = 1 } = request
         noteCall(context, { featureCode: feature_code })
-        return bound(credential, request, context, ({ keyHash, binding }) =>
+        return withBinding(credential, request, context, ({ keyHash, binding }) =>
           Effect.succeed({ keyHash, binding, feature_code, event_id, amount })
         )
       }
     },
-    deactivate: ofMachine(Activation.deactivate),
-    offline: ofMachine(issueOffline),
+    deactivate: bindingOperation(Activation.deactivate),
+    offline: bindingOperation(issueOffline),
     checkout: {
       rule: Floating.checkout,
       commandOf: (credential: Credential, request: BindingRequest, context: RequestContext) =>
-        bound(credential, request, context, (command) => Effect.map(freshLease, (fresh) => ({ ...command, ...fresh })))
+        withBinding(credential, request, context, (command) =>
+          Effect.map(newLease, (lease) => ({ ...command, ...lease }))
+        )
     },
-    heartbeat: ofLease(Floating.heartbeat),
-    checkin: ofLease(Floating.checkin)
+    heartbeat: leaseOperation(Floating.heartbeat),
+    checkin: leaseOperation(Floating.checkin)
   }
 })
 
-/** An operation that asks with nothing but what a request says of its machine. */
-const ofMachine = <Payload, C extends Code>(rule: Rule<RuntimeCommand, Payload, C>) => ({
+/** An operation whose command is the binding alone. */
+const bindingOperation = <Payload, C extends Code>(rule: Rule<RuntimeCommand, Payload, C>) => ({
   rule,
   commandOf: (credential: Credential, request: BindingRequest, context: RequestContext) =>
-    bound(credential, request, context, Effect.succeed)
+    withBinding(credential, request, context, Effect.succeed)
 })
 
-const ofLease = <Payload, C extends Code>(rule: Rule<Floating.LeaseCommand, Payload, C>) => ({
+const leaseOperation = <Payload, C extends Code>(rule: Rule<Floating.LeaseCommand, Payload, C>) => ({
   rule,
   commandOf: ({ keyHash }: Credential, { lease_token }: LeaseRequest, context: RequestContext) => {
     const tokenHash = sha256Hex(lease_token)
@@ -97,8 +99,8 @@ const ofLease = <Payload, C extends Code>(rule: Rule<Floating.LeaseCommand, Payl
   }
 })
 
-/** Asks with what a request says of its machine, once that is known to name one. */
-const bound = <Command extends KeyedCommand>(
+/** Converts the request's binding, and passes it to `use` if it identifies a machine or container. */
+const withBinding = <Command extends KeyedCommand>(
   { keyHash }: Credential,
   request: BindingRequest,
   context: RequestContext,
@@ -110,6 +112,6 @@ const bound = <Command extends KeyedCommand>(
   return use({ keyHash, binding })
 }
 
-const noteCall = ({ runtimeCall }: RequestContext, known: Partial<RuntimeCall>): void => {
-  if (runtimeCall !== undefined) Object.assign(runtimeCall, known)
+const noteCall = ({ runtimeCall }: RequestContext, facts: Partial<RuntimeCall>): void => {
+  if (runtimeCall !== undefined) Object.assign(runtimeCall, facts)
 }

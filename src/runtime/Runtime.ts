@@ -1,6 +1,6 @@
 /**
- * The runtime operations: a request becomes a command to the license's actor, its payload is signed, and the signed bytes
- * are sent as they are. An answer is written once and never serialised again.
+ * The runtime operations on the framework path: a request becomes a command for the license's actor, the result is signed, and
+ * the signed bytes are sent unchanged. A payload is serialised once and never again.
  */
 import { Context, Effect, identity, Layer } from "effect"
 import { HttpServerResponse } from "effect/http"
@@ -16,21 +16,21 @@ import { unknownKey } from "./credentials/RuntimeAuthorization.ts"
 import { OfflineEnvelope } from "./OfflineEnvelope.ts"
 import { type Credential, makeOperations, type Operation } from "./Operations.ts"
 
-type Answer<C extends Code> = Effect.Effect<
+type Response<C extends Code> = Effect.Effect<
   HttpServerResponse.HttpServerResponse,
   Refusal<Exclude<C, "NOT_FOUND">> | Refusal<"LICENSE_KEY_INVALID" | "NOT_READY" | "VALIDATION_ERROR">
 >
 type Operations = Effect.Success<typeof makeOperations>
-type Asking<O> = O extends {
+type OperationMethod<O> = O extends {
   readonly rule: Rule<never, unknown, infer C>
   readonly commandOf: (credential: Credential, request: infer Request, context: RequestContext) => unknown
 }
-  ? (credential: Credential, request: Request) => Answer<C>
+  ? (credential: Credential, request: Request) => Response<C>
   : never
 
 export class Runtime extends Context.Service<
   Runtime,
-  { readonly [Name in keyof Operations]: Asking<Operations[Name]> }
+  { readonly [Name in keyof Operations]: OperationMethod<Operations[Name]> }
 >()("licensing/runtime/Runtime") {
   static readonly layer = Layer.effect(
     Runtime,
@@ -39,66 +39,66 @@ export class Runtime extends Context.Service<
       const signer = yield* Signer
       const envelope = yield* OfflineEnvelope
 
-      const answer = (signing: Signing) =>
+      const respond = (signing: Signing) =>
         Effect.flatMap(awaited(signing), (signed) =>
           Effect.map(currentMeta, (meta) =>
             HttpServerResponse.text(signedEnvelope(signed, meta), { contentType: "application/json" })
           )
         )
-      /** The signature is made while the change is committed; it leaves only after that. */
+      /** Signs while the change is being committed; the response is sent only after the commit. */
       const begin = (payload: unknown) => signer.begin(payload as Json)
 
-      const asking = <Request, Command, Payload, C extends Code>(
-        { rule, commandOf, answered }: Operation<Request, Command, Payload, C>,
-        ask = (credential: Credential, command: Command): Asked<C> =>
-          actors.askWith(credential.licenseId, rule, command, begin, answer)
+      const methodOf = <Request, Command, Payload, C extends Code>(
+        { rule, commandOf, onSuccess }: Operation<Request, Command, Payload, C>,
+        ask = (credential: Credential, command: Command): ActorResponse<C> =>
+          actors.askWith(credential.licenseId, rule, command, begin, respond)
       ) => {
-        const told = (credential: Credential) => (response: HttpServerResponse.HttpServerResponse) => {
-          answered?.(credential)
+        const afterSuccess = (credential: Credential) => (response: HttpServerResponse.HttpServerResponse) => {
+          onSuccess?.(credential)
           return response
         }
-        return (credential: Credential, request: Request): Answer<C> =>
+        return (credential: Credential, request: Request): Response<C> =>
           Effect.withFiber((fiber) => {
             const prepared = commandOf(credential, request, fiber.getRef(RequestContext))
-            const asked = Effect.flatMap(prepared, (command) => asRuntime(ask(credential, command)))
-            return answered === undefined ? asked : Effect.map(asked, told(credential))
+            const response = Effect.flatMap(prepared, (command) => asRuntime(ask(credential, command)))
+            return onSuccess === undefined ? response : Effect.map(response, afterSuccess(credential))
           })
       }
 
       const { offline, ...others } = yield* makeOperations
-      const issued = asking(offline, (credential, command) => {
+      const issueOffline = methodOf(offline, (credential, command) => {
         const seal = (payload: object) =>
-          Effect.flatMap(envelope.seal(credential.licenseKey(), payload as Json), (sealed) => answer(begin(sealed)))
+          Effect.flatMap(envelope.seal(credential.licenseKey(), payload as Json), (sealed) => respond(begin(sealed)))
         return actors.askWith(credential.licenseId, offline.rule, command, identity, seal)
       })
       const { activate, validate, check, consume, deactivate, checkout, heartbeat, checkin } = others
       return Runtime.of({
-        activate: asking(activate),
-        validate: asking(validate),
-        check: asking(check),
-        consume: asking(consume),
-        deactivate: asking(deactivate),
-        offline: issued,
-        checkout: asking(checkout),
-        heartbeat: asking(heartbeat),
-        checkin: asking(checkin)
+        activate: methodOf(activate),
+        validate: methodOf(validate),
+        check: methodOf(check),
+        consume: methodOf(consume),
+        deactivate: methodOf(deactivate),
+        offline: issueOffline,
+        checkout: methodOf(checkout),
+        heartbeat: methodOf(heartbeat),
+        checkin: methodOf(checkin)
       })
     })
   ).pipe(Layer.provide(OfflineEnvelope.layer))
 }
 
-/** `{data, signature, meta}` with the very bytes that were signed. */
+/** `{data, signature, meta}` with exactly the bytes that were signed. */
 export const signedEnvelope = ({ bytes, signature }: Signed, meta: typeof Meta.Type): string =>
   `{"data":${bytes},"signature":${JSON.stringify(signature)},"meta":${JSON.stringify(meta)}}`
 
-type Asked<C extends Code> = Effect.Effect<
+type ActorResponse<C extends Code> = Effect.Effect<
   HttpServerResponse.HttpServerResponse,
   Refusal<C> | Refusal<"NOT_FOUND" | "NOT_READY">
 >
 
-/** A license that is gone has no key any more. */
-const asRuntime = <C extends Code>(asked: Asked<C>): Answer<C> =>
-  Effect.mapError(asked, (refusal) => (isFound<C>(refusal) ? refusal : unknownKey))
+/** A deleted license has no key any more, so NOT_FOUND becomes LICENSE_KEY_INVALID. */
+const asRuntime = <C extends Code>(response: ActorResponse<C>): Response<C> =>
+  Effect.mapError(response, (refusal) => (isFound<C>(refusal) ? refusal : unknownKey))
 
 const isFound = <C extends Code>(refusal: Refusal): refusal is Refusal<Exclude<C, "NOT_FOUND">> =>
   refusal.code !== "NOT_FOUND"

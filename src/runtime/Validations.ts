@@ -1,6 +1,6 @@
 /**
- * How often licenses are validated, by the hour. A validation is the cheapest and most frequent call there is, so it is counted in
- * memory and a worker adds the counts to the database every few seconds. A node that is killed loses what it has counted since.
+ * Counts validations per license and hour. A validation is the cheapest and most frequent call, so it is counted in
+ * memory, and a worker adds the counts to the database every few seconds. A killed node loses the counts since the last write.
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
@@ -9,9 +9,9 @@ import { validationsUncounted } from "../telemetry/Metrics.ts"
 import { makeBufferedWriter } from "../workers/BufferedWriter.ts"
 
 const hourMillis = 3_600_000
-/** Counters in memory, one for each license and hour: about 20 MB. They are that many only while the database is out of reach. */
+/** Counters in memory, one per license and hour: about 20 MB. They are that many only while the database is unreachable. */
 const countersMax = 200_000
-/** Rows of a transaction. */
+/** Rows per transaction. */
 const batchMax = 5_000
 
 interface Counter {
@@ -24,9 +24,9 @@ interface Counter {
 export class Validations extends Context.Service<
   Validations,
   {
-    /** Counts an answer to a validation. Runs for each, so it is a plain function. */
+    /** Counts a validation. It runs for each one, so it is a plain function. */
     count(licenseId: string, outcome: "validations" | "refused"): void
-    /** Adds what was counted to what the database knows. */
+    /** Adds the counts to the database. */
     readonly pass: Effect.Effect<void, unknown>
   }
 >()("licensing/runtime/Validations") {
@@ -36,24 +36,24 @@ export class Validations extends Context.Service<
       const sql = yield* SqlClient.SqlClient
       const clock = yield* Clock.Clock
       const metrics = yield* Effect.context<never>()
-      // Those of the hour that is running, by license; what is over waits beside them.
+      // The current hour's counters by license, and the counters that wait to be written.
       let hour = 0
-      let running = new Map<string, Counter>()
-      const waiting: Array<Counter> = []
+      let current = new Map<string, Counter>()
+      const pending: Array<Counter> = []
 
       const begin = (license_id: string): Counter | undefined => {
-        if (running.size + waiting.length >= countersMax) {
+        if (current.size + pending.length >= countersMax) {
           validationsUncounted.updateUnsafe(1, metrics)
           return undefined
         }
         const counter = { license_id, hour, validations: 0, refused: 0 }
-        running.set(license_id, counter)
+        current.set(license_id, counter)
         return counter
       }
 
       const close = () => {
-        for (const counter of running.values()) waiting.push(counter)
-        running = new Map()
+        for (const counter of current.values()) pending.push(counter)
+        current = new Map()
       }
 
       const count = (licenseId: string, outcome: "validations" | "refused"): void => {
@@ -62,7 +62,7 @@ export class Validations extends Context.Service<
           close()
           hour = now - (now % hourMillis)
         }
-        const counter = running.get(licenseId) ?? begin(licenseId)
+        const counter = current.get(licenseId) ?? begin(licenseId)
         if (counter !== undefined) counter[outcome]++
       }
 
@@ -70,7 +70,7 @@ export class Validations extends Context.Service<
         name: "validations",
         take: (first) => {
           if (first) close()
-          return waiting.length === 0 ? undefined : sorted(waiting.splice(0, batchMax))
+          return pending.length === 0 ? undefined : mergeAndSort(pending.splice(0, batchMax))
         },
         write: (batch) => add(sql, batch)
       })
@@ -80,16 +80,16 @@ export class Validations extends Context.Service<
   )
 }
 
-/** Rows are locked in one order on every node, so that no two wait for each other. A row stands once in a statement. */
-const sorted = (counters: ReadonlyArray<Counter>): ReadonlyArray<Counter> => {
+/** Every node locks rows in the same order, so that no two nodes deadlock. A statement contains each row once. */
+const mergeAndSort = (counters: ReadonlyArray<Counter>): ReadonlyArray<Counter> => {
   const merged = new Map<string, Counter>()
   for (const counter of counters) {
     const key = `${counter.license_id} ${counter.hour}`
-    const known = merged.get(key)
-    if (known === undefined) merged.set(key, counter)
+    const existing = merged.get(key)
+    if (existing === undefined) merged.set(key, counter)
     else {
-      known.validations += counter.validations
-      known.refused += counter.refused
+      existing.validations += counter.validations
+      existing.refused += counter.refused
     }
   }
   return [...merged].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, counter]) => counter)

@@ -1,6 +1,6 @@
 /**
- * What the service says when it has started: what runs where, and what to do next. The first admin token is one line on standard
- * output and nowhere else; it is never part of a log record.
+ * The message after the start: the addresses, the database, and the next step. The first admin token is one line on standard
+ * output; it is never part of a log record.
  */
 import { resolve } from "node:path"
 import { Console, Effect, Layer, Option, Redacted } from "effect"
@@ -10,15 +10,16 @@ import { Settings } from "../config/Config.ts"
 import { targetOf } from "../postgres/Socket.ts"
 import { FirstToken } from "./FirstToken.ts"
 
-/** Says so once the service listens: as text, or as a log record. */
+/** Announces that the service listens: as text, or as a log record. */
 export const layer = (format: "pretty" | "json") =>
   Layer.effectDiscard(
     Effect.gen(function* () {
       const facts = yield* collect
-      const { made } = yield* FirstToken
+      const { generated } = yield* FirstToken
       if (format === "json") yield* Effect.logInfo("The service is ready.", facts)
       else yield* Console.log(["The licensing service is ready.", ...lines(facts), ""].join("\n"))
-      if (Option.isSome(made)) yield* Console.log(`Admin token, shown only now: ${Redacted.value(made.value)}`)
+      if (Option.isSome(generated))
+        yield* Console.log(`Admin token, shown only now: ${Redacted.value(generated.value)}`)
       if (format === "pretty") yield* Console.log(`Try: curl -H "Authorization: Bearer $TOKEN" ${facts.api}/products\n`)
     })
   )
@@ -44,7 +45,7 @@ const collect = Effect.gen(function* () {
 const lines = (facts: { readonly [name: string]: string }) =>
   Object.entries(facts).map(([name, value]) => `  ${name.replace("_", " ").padEnd(12)}${value}`)
 
-/** The address to call; a server that listens everywhere is called here. */
+/** The address to call; a server that listens on all addresses is called at localhost. */
 const originOf = (address: NetAddress.SocketAddress): string => {
   if (!NetAddress.isInetAddress(address)) return NetAddress.formatSocketAddress(address)
   const host = NetAddress.isUnspecified(address.address) ? "localhost" : NetAddress.formatUrlHost(address.address)

@@ -1,6 +1,6 @@
 /**
- * The admin token that a service without any API key starts with. A token that was made here is shown to the operator once, by
- * whoever starts the service, and is nowhere else.
+ * The admin token of a service that starts without any API key. A generated token is shown to the operator once, by `Announcement`,
+ * and stored nowhere.
  */
 import { Context, Effect, Layer, Option, type Redacted } from "effect"
 import { ApiKeys } from "../auth/apiKeys/ApiKeys.ts"
@@ -9,8 +9,8 @@ import { Settings } from "../config/Config.ts"
 export class FirstToken extends Context.Service<
   FirstToken,
   {
-    /** None where there was an API key already, or the operator has chosen the token. */
-    readonly made: Option.Option<Redacted.Redacted<string>>
+    /** None if there was an API key already, or the operator has chosen the token. */
+    readonly generated: Option.Option<Redacted.Redacted<string>>
   }
 >()("licensing/system/FirstToken") {
   static readonly layer = Layer.effect(
@@ -18,7 +18,7 @@ export class FirstToken extends Context.Service<
     Effect.gen(function* () {
       const { bootstrapToken } = yield* Settings
       const token = yield* (yield* ApiKeys).bootstrap(bootstrapToken)
-      return FirstToken.of({ made: bootstrapToken === undefined ? token : Option.none() })
+      return FirstToken.of({ generated: bootstrapToken === undefined ? token : Option.none() })
     })
   )
 }

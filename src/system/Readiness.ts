@@ -1,4 +1,4 @@
-/** Whether the service can do its work, asked anew each time and answered within about a second. */
+/** Checks whether the service can handle requests. Nothing is cached; a check takes at most about a second. */
 import { Context, Effect, Layer, Option } from "effect"
 import { SqlClient } from "effect/sql"
 import { type Refusal, refuse } from "../api/Failure.ts"
@@ -9,12 +9,12 @@ import type { Readiness as Report } from "./Api.ts"
 import { Shutdown } from "./Shutdown.ts"
 
 // A database that takes longer for `SELECT 1` serves no request in time.
-const patience = "1 second"
+const timeout = "1 second"
 
 export class Readiness extends Context.Service<
   Readiness,
   {
-    /** The report where everything is well; otherwise a refusal whose detail names what is not. */
+    /** The report if all checks succeed; otherwise a refusal whose detail lists the failed checks. */
     readonly check: Effect.Effect<Report, Refusal<"NOT_READY">>
   }
 >()("licensing/system/Readiness") {
@@ -43,14 +43,14 @@ export class Readiness extends Context.Service<
       const check = Effect.gen(function* () {
         const outcomes = yield* Effect.forEach(
           Object.entries(checks),
-          ([name, holds]) => Effect.map(held(holds), (well) => ({ name, well })),
+          ([name, effect]) => Effect.map(succeeds(effect), (ok) => ({ name, ok })),
           {
             concurrency: "unbounded"
           }
         )
-        const failing = outcomes.filter(({ well }) => !well).map(({ name }) => name)
-        if (failing.length > 0)
-          return yield* refuse("NOT_READY", "The service cannot do its work now.", failing.join(", "))
+        const failed = outcomes.filter(({ ok }) => !ok).map(({ name }) => name)
+        if (failed.length > 0)
+          return yield* refuse("NOT_READY", "The service cannot do its work now.", failed.join(", "))
         return {
           status: "ready",
           checks: { database: "ok", migrations: "ok", signing_key: "ok", workers: "ok", shutdown: "ok" }
@@ -61,9 +61,9 @@ export class Readiness extends Context.Service<
   )
 }
 
-/** A check that fails, dies or takes too long does not hold. */
-const held = (check: Effect.Effect<boolean, unknown>): Effect.Effect<boolean> =>
+/** Whether a check succeeds with true in time. */
+const succeeds = (check: Effect.Effect<boolean, unknown>): Effect.Effect<boolean> =>
   check.pipe(
-    Effect.timeoutOrElse({ duration: patience, orElse: () => Effect.succeed(false) }),
+    Effect.timeoutOrElse({ duration: timeout, orElse: () => Effect.succeed(false) }),
     Effect.catchCause(() => Effect.succeed(false))
   )

@@ -1,24 +1,24 @@
 /**
- * Whether the service is stopping. From the first signal on the readiness probe says so and every answer closes its connection,
- * while requests are still served; only after a moment's notice does the listener close.
+ * Announces that the service is stopping. After the first signal the readiness probe fails and every response closes its
+ * connection, while requests are still served. The listener closes after a notice period.
  */
 import { Context, Effect, Layer } from "effect"
 
-// Long enough for a load balancer or a person who polls to see it, short enough for a person who waits.
-const notice = "1 second"
+// Long enough for a load balancer that polls the probe, short enough for a person who waits for the stop.
+const noticePeriod = "1 second"
 
 export class Shutdown extends Context.Service<
   Shutdown,
   {
-    /** Read for every answer, so it is a plain property. */
+    /** Whether the service is stopping. Read for every response, so it is a plain property. */
     underway: boolean
-    /** Says that the service is stopping, and gives those who look time to see it. */
+    /** Marks the service as stopping, and waits for the notice period. */
     readonly announce: Effect.Effect<void>
   }
 >()("licensing/system/Shutdown") {
-  static readonly layer = Layer.sync(Shutdown, () => make(Effect.sleep(notice)))
+  static readonly layer = Layer.sync(Shutdown, () => make(Effect.sleep(noticePeriod)))
 
-  /** Without the notice: tests stop hundreds of services that nobody balances to. */
+  /** Without the notice period: tests stop hundreds of services behind no load balancer. */
   static readonly layerTest = Layer.sync(Shutdown, () => make(Effect.void))
 }
 

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as fc from "fast-check"
-import { canonicalize, type Json, keepText, replaceKept } from "../../src/api/CanonicalJson.ts"
+import { cacheText, canonicalize, type Json, replaceCached } from "../../src/api/CanonicalJson.ts"
 
 const double = (hex: string) => Buffer.from(hex, "hex").readDoubleBE(0)
 
@@ -142,7 +142,7 @@ describe("canonicalize", () => {
   it("is the same for a list whose text is kept, wherever the list stands", () => {
     fc.assert(
       fc.property(fc.array(json, { maxLength: 5 }), (items) => {
-        const kept = keepText(structuredClone(items))
+        const kept = cacheText(structuredClone(items))
         assert.strictEqual(canonicalize(kept), canonicalize(items))
         assert.strictEqual(canonicalize({ b: [kept], a: kept }), canonicalize({ b: [items], a: items }))
       })
@@ -153,11 +153,11 @@ describe("canonicalize", () => {
     const replacements = fc.array(fc.tuple(fc.nat(), json), { maxLength: 6 })
     fc.assert(
       fc.property(fc.array(json, { minLength: 1, maxLength: 6 }), replacements, (items, replaced) => {
-        let [kept, plain] = [keepText(structuredClone(items)), items]
+        let [kept, plain] = [cacheText(structuredClone(items)), items]
         for (const [at, item] of replaced) {
           const place = at % items.length
           const before = canonicalize(kept)
-          const after = replaceKept(kept, place, item)
+          const after = replaceCached(kept, place, item)
           plain = plain.with(place, item)
           assert.strictEqual(canonicalize(after), canonicalize(plain))
           assert.deepStrictEqual(after, plain)

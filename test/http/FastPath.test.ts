@@ -88,9 +88,9 @@ layer(capturing, { excludeTestServices: true })("A request", (it) => {
   it.effect("that the operation does not know after all goes the general way, with the whole body", () =>
     Effect.gen(function* () {
       const bodies = ["", "{}", body, "\u0000", "x".repeat(200_000)]
-      const unopened = yield* serving({ open: () => undefined })
-      const unread = yield* serving({ open: () => () => Effect.fail("whatever") })
-      const broken = yield* serving({ open: () => () => Effect.die("whatever") })
+      const unopened = yield* serving({ admit: () => undefined })
+      const unread = yield* serving({ admit: () => () => Effect.fail("whatever") })
+      const broken = yield* serving({ admit: () => () => Effect.die("whatever") })
       for (const { counted, port } of [unopened, unread, broken]) {
         for (const body of bodies) {
           assert.strictEqual((yield* asking(port, {}, { body })).text, `general ${body}`)
@@ -128,7 +128,7 @@ const harmed = Effect.fnUntraced(function* (failing: FastOperation) {
     answer(Deferred.await(release))
   })
   const { counted, port, thrown } = yield* serving({
-    open: (head) => (head.headers["x-fails"] === undefined ? waiting : failing).open(head)
+    admit: (head) => (head.headers["x-fails"] === undefined ? waiting : failing).admit(head)
   })
   const other = yield* Effect.forkChild(asking(port))
   yield* Deferred.await(begun)
@@ -145,7 +145,7 @@ layer(capturing, { excludeTestServices: true })("An operation", (it) => {
     throw new Error("boom")
   }
   const failing: ReadonlyArray<readonly [string, FastOperation]> = [
-    ["throws when it looks at the body", { open: () => boom as AdmittedRequest }],
+    ["throws when it looks at the body", { admit: () => boom as AdmittedRequest }],
     ["throws when it begins", answering(boom)],
     ["dies", ending(() => Exit.die(new Error("boom")))],
     ["dies after a while", ending(() => Effect.andThen(Effect.yieldNow, Effect.die(new Error("boom"))))],

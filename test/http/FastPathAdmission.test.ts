@@ -9,7 +9,7 @@ layer(capturing, { excludeTestServices: true })("An operation", (it) => {
   it.effect("that throws when it looks at who asks gives one 500 with a record in the log", () =>
     Effect.gen(function* () {
       const { port, thrown } = yield* serving({
-        open: () => {
+        admit: () => {
           throw new Error("boom")
         }
       })

@@ -19,7 +19,7 @@ const posted: Array<PendingCommand> = []
 /** Whatever an answer needs beside its license is broken. */
 const Stubs = Layer.mergeAll(
   Layer.succeed(LicenseActors, { post: (_: string, letter: PendingCommand) => void posted.push(letter) } as never),
-  Layer.succeed(LicenseIdCache, { remembered: () => "lic_1", forget: () => {} } as never),
+  Layer.succeed(LicenseIdCache, { cached: () => "lic_1", forget: () => {} } as never),
   Layer.succeed(RateLimits, { runtime: () => undefined } as never),
   Layer.succeed(Signer, { begin: () => {} } as never),
   Layer.succeed(Validations, {
@@ -36,7 +36,7 @@ layer(Stubs)("A letter of the direct way", (it) => {
     Effect.gen(function* () {
       const operations = yield* makeFastOperations
       const head = { method: "POST", url: "", headers: { authorization: `License ${key}` }, source: {} }
-      const opened = operations.get("/api/v1/license/validate")?.open(head)
+      const opened = operations.get("/api/v1/license/validate")?.admit(head)
       assert.isDefined(opened)
       const about = { requestId: "req_1", clientAddress: undefined }
       const outcomes: Array<Outcome> = []

@@ -27,7 +27,7 @@ export const capturing = Logger.layer([
 ])
 
 /** An operation that takes every body and goes on like this. */
-export const answering = (begun: StartedOperation): FastOperation => ({ open: () => () => Effect.succeed(begun) })
+export const answering = (begun: StartedOperation): FastOperation => ({ admit: () => () => Effect.succeed(begun) })
 
 let requests = 0
 
@@ -71,7 +71,7 @@ const generalApplication = Effect.gen(function* () {
 /** Serves one operation, by default one that says `direct` and the body. Lives as long as the scope. */
 export const serving = Effect.fnUntraced(function* (
   operation: FastOperation = {
-    open: () => (body) => Effect.succeed((answer) => answer(Exit.succeed(() => bodyOf(`direct ${body}`))))
+    admit: () => (body) => Effect.succeed((answer) => answer(Exit.succeed(() => bodyOf(`direct ${body}`))))
   }
 ) {
   const counted: Array<ResponseSummary> = []
@@ -82,9 +82,9 @@ export const serving = Effect.fnUntraced(function* (
   const application = yield* Effect.provide(generalApplication, IntakeLayer.layer)
   const general = yield* NodeHttpServer.makeHandler(application, { scope })
   const watched: FastOperation = {
-    open: (head) => {
+    admit: (head) => {
       opened.push(head.headers["host"] ?? "")
-      return operation.open(head)
+      return operation.admit(head)
     }
   }
   const listener = (yield* makeFastPath(answersInto(counted), new Map([[path, watched]])))(general)

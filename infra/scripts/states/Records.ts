@@ -1,4 +1,4 @@
-/** Records to decide on, and what the rules make of them: the service's own rules, on its own draft, without a database. */
+/** Runs the service's rules on fixture records, with the service's own `PendingChanges` and without a database. */
 import type { Code } from "../../../src/api/ErrorCode.ts"
 import { CommittedState } from "../../../src/licenses/engine/CommittedState.ts"
 import { PendingChanges } from "../../../src/licenses/engine/PendingChanges.ts"
@@ -96,35 +96,35 @@ export const leaseOf = (status: LeaseStatus, expires_at = noon + 30 * minute): L
   expires_at
 })
 
-/** What differs from an active license without devices. */
-export interface Given {
+/** The differences from an active license without devices. */
+export interface Fixture {
   readonly license?: Partial<LicenseRecord>
   readonly policy?: Partial<PolicyRecord>
   readonly devices?: ReadonlyArray<DeviceRecord>
   readonly lease?: LeaseRecord
 }
 
-/** A command and when it comes, at noon unless said otherwise; without a rule only time passes. */
-export interface Asked {
+/** A command and its time, by default noon; without a rule only time passes. */
+export interface Execution {
   readonly rule?: Rule<never, unknown, Code>
   readonly command?: unknown
   readonly at?: number
 }
 
-export interface Decided {
-  /** What is there afterwards. */
+export interface Outcome {
+  /** The state after the command. */
   readonly after: PendingChanges
   readonly refused: Code | undefined
 }
 
-const nobody = { actor_type: "system", actor_id: "", request_id: "", ip_address: undefined } as const
+const origin = { actor_type: "system", actor_id: "", request_id: "", ip_address: undefined } as const
 
-export const decide = (given: Given, { rule, command, at = noon }: Asked): Decided => {
-  const { lease, devices = [] } = given
+export const decide = (fixture: Fixture, { rule, command, at = noon }: Execution): Outcome => {
+  const { lease, devices = [] } = fixture
   const isLive = lease?.status === "live"
   const state = new CommittedState({
-    license: { ...license, ...given.license },
-    policy: { ...policy, ...given.policy },
+    license: { ...license, ...fixture.license },
+    policy: { ...policy, ...fixture.policy },
     catalogRevision: 1,
     assignments: [],
     devices,
@@ -145,6 +145,6 @@ export const decide = (given: Given, { rule, command, at = noon }: Asked): Decid
   if (rule === undefined) return { after, refused: undefined }
   const outcome = rule.decide(after, command as never, at)
   if (!outcome.accepted) return { after, refused: outcome.code }
-  after.apply(outcome.changes, nobody, at)
+  after.apply(outcome.changes, origin, at)
   return { after, refused: undefined }
 }

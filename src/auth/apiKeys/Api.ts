@@ -1,4 +1,4 @@
-/** The operations on API keys. Only `admin` may call them: who can make keys can do everything. */
+/** The operations on API keys. They need `admin`, because a caller that can create keys can do everything. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Data, Paged } from "../../api/Envelope.ts"
@@ -24,7 +24,7 @@ export class ApiKeysApi extends HttpApiGroup.make("api-keys")
       operation({
         id: "createApiKey",
         summary: "Create an API key",
-        description: "The answer shows the token, the only time that it is shown.",
+        description: "The response contains the token. It is never shown again.",
         scopes: ["admin"]
       })
     ),
@@ -42,7 +42,7 @@ export class ApiKeysApi extends HttpApiGroup.make("api-keys")
       operation({
         id: "updateApiKey",
         summary: "Update an API key",
-        description: "Holds for the key's token within a second, on every node.",
+        description: "Takes effect within a second, on every node.",
         scopes: ["admin"]
       })
     ),
@@ -54,7 +54,7 @@ export class ApiKeysApi extends HttpApiGroup.make("api-keys")
       operation({
         id: "deleteApiKey",
         summary: "Revoke an API key",
-        description: "Revokes the key for good: its token is refused within a second, on every node.",
+        description: "Revokes the key permanently: its token is refused within a second, on every node.",
         scopes: ["admin"]
       })
     )

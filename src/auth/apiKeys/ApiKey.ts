@@ -1,11 +1,11 @@
-/** An API key: what a management token may do, from where and until when (contract, "API key"). Its token is never shown twice. */
+/** An API key: the scopes, client networks and expiry of a management token (contract, "API key"). The token is shown only once. */
 import { Result, Schema } from "effect"
 import { networkFromString } from "../../api/Network.ts"
 import { Name } from "../../api/Text.ts"
 import { Timestamp } from "../../api/Timestamp.ts"
 import { ManagementScope } from "../Scope.ts"
 
-/** Networks that one key may list: every request of the key is compared with each. */
+/** Networks per key: the address of every request is compared with each. */
 const cidrsMax = 100
 
 /** A network in CIDR notation, IPv4 or IPv6. */
@@ -21,7 +21,7 @@ const Cidr = Schema.String.check(
 const Scopes = Schema.Array(ManagementScope).check(Schema.isMinLength(1), Schema.isMaxLength(64))
 const AllowedCidrs = Schema.Array(Cidr)
   .check(Schema.isMaxLength(cidrsMax))
-  .annotate({ description: "Client addresses that the key may be used from; empty = any." })
+  .annotate({ description: "Networks that the key may be used from; empty = any." })
 
 export const ApiKey = Schema.Struct({
   id: Schema.String,
@@ -51,9 +51,9 @@ export const ApiKeyUpdate = Schema.Struct({
   expires_at: Schema.optionalKey(Schema.NullOr(Timestamp))
 }).annotate({ identifier: "ApiKeyUpdateRequest" })
 
-/** The answer of a create: the only place where the token stands. */
+/** The response to a create, the only one that contains the token. */
 export const ApiKeyWithToken = Schema.Struct({
   api_key: ApiKey,
-  token: Schema.String.annotate({ description: "The full token. It is shown only here: keep it." })
+  token: Schema.String.annotate({ description: "The full token. It is shown only here: store it." })
 }).annotate({ identifier: "ApiKeyWithToken" })
 export type ApiKeyWithToken = typeof ApiKeyWithToken.Type

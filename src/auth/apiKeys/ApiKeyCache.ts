@@ -1,9 +1,9 @@
 /**
- * The API keys in use, held in memory by the hash of their token, so that an authorized request costs no query.
+ * Caches the API keys in use by the hash of their token, so that an authorized request costs no query.
  *
- * What must stay true: a request is judged by what the database said less than 500 ms before it came in. A revocation,
- * deactivation or changed scope therefore holds on every node within half a second of its commit, and at once on the node
- * that made it. A read that takes longer than that is not shared with requests that came in later.
+ * What must stay true: a request is checked against a row read less than 500 ms before it came in. A revocation,
+ * deactivation or changed scope therefore takes effect on every node within half a second of its commit, and at once on the
+ * node that made it. A read that takes longer than that is not shared with requests that came in later.
  */
 import { Cache, Clock, Context, Duration, Effect, Exit, Layer, Option, Result, Schedule } from "effect"
 import type { IpNetwork } from "effect/net"
@@ -14,7 +14,7 @@ import { columns } from "../../postgres/Parameters.ts"
 import { retryTransaction } from "../../postgres/Transactions.ts"
 import type { ManagementScope } from "../Scope.ts"
 
-/** A key that is not revoked, as requests are judged by it. */
+/** The parts of a key that authorization checks. Revoked keys are not cached. */
 export interface CachedApiKey {
   readonly id: string
   readonly scopes: ReadonlySet<ManagementScope>
@@ -27,13 +27,13 @@ export interface CachedApiKey {
 export class ApiKeyCache extends Context.Service<
   ApiKeyCache,
   {
-    /** The key whose token has this hash; None where there is none or it is revoked. */
+    /** The key whose token has this hash; None if there is none or it is revoked. */
     find(tokenHash: Uint8Array): Effect.Effect<Option.Option<CachedApiKey>>
-    /** Whether this is the hash of the first admin token, which an operator may have chosen in any shape. */
+    /** Whether this is the hash of the first admin token, whose format the operator may choose freely. */
     isBootstrap(tokenHash: Uint8Array): Effect.Effect<boolean>
-    /** Drops what is held of a token: the next request reads it anew. */
+    /** Removes a token from the cache: the next request reads it again. */
     forget(tokenHash: Uint8Array): Effect.Effect<void>
-    /** Notes that a key was used now. Written later, together with others. */
+    /** Records that a key was used now. It is written later, in a batch. */
     used(id: string): Effect.Effect<void>
   }
 >()("licensing/auth/apiKeys/ApiKeyCache") {
@@ -49,8 +49,8 @@ export class ApiKeyCache extends Context.Service<
 }
 
 const freshNanos = Duration.toNanosUnsafe("500 millis")
-/** Keys held at most; beyond them the one held longest is read again. */
-const heldMax = 10_000
+/** Cached keys; beyond them the oldest entry is evicted. */
+const cachedMax = 10_000
 
 const hex = (hash: Uint8Array) => Buffer.from(hash).toString("hex")
 
@@ -63,7 +63,7 @@ interface Row {
   readonly expires_at: number | null
 }
 
-const known = (row: Row): CachedApiKey => ({
+const cachedKeyOf = (row: Row): CachedApiKey => ({
   id: row.id,
   scopes: new Set(row.scopes),
   networks: row.allowed_cidrs.map((cidr) => Result.getOrThrow(networkFromString(cidr))),
@@ -74,7 +74,7 @@ const known = (row: Row): CachedApiKey => ({
 const makeKeys = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
 
-  // Many tokens in one statement: whoever guesses thousands of them a second is to cost the database little.
+  // Many tokens in one statement: a client that guesses thousands of tokens a second must not load the database.
   const { ask: read } = yield* makeBatcher({
     lanes: 2,
     batchMax: 256,
@@ -83,30 +83,30 @@ const makeKeys = Effect.gen(function* () {
       const rows = yield* sql<Row>`
         SELECT encode(token_hash, 'hex') AS hash, id, scopes, allowed_cidrs, is_active, expires_at FROM api_keys
         WHERE token_hash = ANY(${columns.bytea(hashes.map((hash) => Buffer.from(hash, "hex")))}) AND revoked_at IS NULL`
-      const found = new Map(rows.map((row) => [row.hash, known(row)]))
-      return hashes.map((hash) => ({ readAt, key: Option.fromUndefinedOr(found.get(hash)) }))
+      const keys = new Map(rows.map((row) => [row.hash, cachedKeyOf(row)]))
+      return hashes.map((hash) => ({ readAt, key: Option.fromUndefinedOr(keys.get(hash)) }))
     }, Effect.orDie)
   })
 
-  // Tokens that name no key are not held: whoever guesses must not fill the memory.
+  // Unknown tokens are not cached, so that guessing cannot fill the memory.
   const cache = yield* Cache.makeWith(read, {
-    capacity: heldMax,
+    capacity: cachedMax,
     timeToLive: (exit) => (Exit.isSuccess(exit) && Option.isSome(exit.value.key) ? Duration.infinity : Duration.zero)
   })
 
   const find = Effect.fnUntraced(function* (tokenHash: Uint8Array) {
     const hash = hex(tokenHash)
     const now = yield* Clock.monotonicTimeNanos
-    const held = yield* Cache.get(cache, hash)
-    if (now - held.readAt < freshNanos) return held.key
-    yield* Cache.invalidateWhen(cache, hash, (current) => current === held)
+    const cached = yield* Cache.get(cache, hash)
+    if (now - cached.readAt < freshNanos) return cached.key
+    yield* Cache.invalidateWhen(cache, hash, (current) => current === cached)
     return (yield* Cache.get(cache, hash)).key
   })
 
   return { find, forget: (tokenHash: Uint8Array) => Cache.invalidate(cache, hex(tokenHash)) }
 })
 
-// A bootstrap key is made once and before any other, so its hash never changes once it is there.
+// The bootstrap key is created once and before any other key, so its hash never changes once it exists.
 const makeBootstrap = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const read = sql<{ token_hash: Uint8Array }>`SELECT token_hash FROM api_keys WHERE is_bootstrap`.pipe(
@@ -123,13 +123,13 @@ const makeBootstrap = Effect.gen(function* () {
 
 const writeInterval = "30 seconds"
 
-// One statement for all keys used since the last one, instead of a write with every request.
+// One statement for all keys used since the last write, instead of a write per request.
 const makeUsage = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const lastUsed = new Map<string, number>()
 
   const write = Effect.gen(function* () {
-    const batch = Array.from(lastUsed).sort(([one], [other]) => (one < other ? -1 : 1))
+    const batch = Array.from(lastUsed).sort(([a], [b]) => (a < b ? -1 : 1))
     if (batch.length === 0) return
     yield* sql`
       UPDATE api_keys SET last_used_at = used.at
@@ -137,10 +137,8 @@ const makeUsage = Effect.gen(function* () {
       WHERE api_keys.id = used.id AND (last_used_at IS NULL OR last_used_at < used.at)`.pipe(retryTransaction)
     for (const [id, at] of batch) if (lastUsed.get(id) === at) lastUsed.delete(id)
   }).pipe(
-    Effect.withSpan("KnownKeys.write"),
-    Effect.catchCause((cause) =>
-      Effect.logWarning("When API keys were last used cannot be written; trying again later.", cause)
-    )
+    Effect.withSpan("ApiKeyCache.write"),
+    Effect.catchCause((cause) => Effect.logWarning("Writing the last use of API keys failed; retrying later.", cause))
   )
 
   yield* Effect.addFinalizer(() => write)

@@ -1,6 +1,6 @@
 /**
- * API keys. A token is stored as its hash alone, so what is not kept from the create answer is lost. A revoked key stays as a
- * row, for its events and so that "there was never a key" can be told from "all are revoked".
+ * API keys. Only a token's hash is stored, so the token is shown only in the response to its creation. A revoked key stays as a
+ * row, for its events and to distinguish "there was never a key" from "all keys are revoked".
  */
 import { Clock, Context, Effect, Layer, Option, Redacted } from "effect"
 import { SecureRandom } from "effect/crypto"
@@ -29,12 +29,12 @@ export class ApiKeys extends Context.Service<
     get(id: string): Effect.Effect<ApiKey, Refusal<"NOT_FOUND">>
     create(input: typeof ApiKeyCreate.Type): Effect.Effect<ApiKeyWithToken>
     update(id: string, input: typeof ApiKeyUpdate.Type): Effect.Effect<ApiKey, Refusal<"NOT_FOUND">>
-    /** Revokes for good. */
+    /** Revokes the key permanently. */
     delete(id: string): Effect.Effect<void, Refusal<"NOT_FOUND">>
     /**
-     * Makes the first admin key where there never was a key, and gives its token; None where there was one. Any number of
-     * nodes may start at once: one of them makes it. A given token has 32 characters or more (its setting sees to that), of any
-     * shape; a generated one is shown by the caller or lost.
+     * Creates the first admin key and returns its token; None if there is or was a key. Any number of nodes may start at
+     * once: one of them creates it. A given token has any format and at least 32 characters, which its setting checks. The caller
+     * shows a generated token to the operator, or it is lost.
      */
     bootstrap(token?: Redacted.Redacted<string>): Effect.Effect<Option.Option<Redacted.Redacted<string>>>
   }
@@ -46,7 +46,7 @@ export class ApiKeys extends Context.Service<
       const ids = yield* Identifiers
       const random = yield* SecureRandom.SecureRandom
       const events = yield* EventLog
-      const known = yield* ApiKeyCache
+      const cache = yield* ApiKeyCache
       const columns = sql.literal(
         "id, name, key_prefix, scopes, allowed_cidrs, is_active, created_at, expires_at, last_used_at"
       )
@@ -68,13 +68,13 @@ export class ApiKeys extends Context.Service<
         return row === undefined ? yield* notFound(id) : present<ApiKey>(row)
       })
 
-      /** The key's row, locked, with the hash that it is held by in memory. */
-      const locked = Effect.fnUntraced(function* (id: string) {
+      /** Locks the key's row. `forget` removes it from the cache after the commit. */
+      const lock = Effect.fnUntraced(function* (id: string) {
         const [row] = yield* sql<Row<ApiKey> & { readonly token_hash: Uint8Array }>`
           SELECT ${columns}, token_hash FROM api_keys WHERE id = ${id} AND revoked_at IS NULL FOR UPDATE`
         if (row === undefined) return yield* notFound(id)
         const { token_hash, ...key } = row
-        return { key: present<ApiKey>(key), forget: sql.afterCommit(known.forget(token_hash)) }
+        return { key: present<ApiKey>(key), forget: sql.afterCommit(cache.forget(token_hash)) }
       })
 
       const insert = Effect.fnUntraced(function* (
@@ -114,7 +114,7 @@ export class ApiKeys extends Context.Service<
       }, inTransaction)
 
       const update = Effect.fn("ApiKeys.update")(function* (id: string, input: typeof ApiKeyUpdate.Type) {
-        const { key: before, forget } = yield* locked(id)
+        const { key: before, forget } = yield* lock(id)
         const scopes = input.scopes === undefined ? {} : { scopes: Array.from(new Set(input.scopes)) }
         const key = patched<ApiKey>(before, { ...input, ...scopes })
         const changes = changesOf(before, key, ["name", "scopes", "allowed_cidrs", "is_active", "expires_at"])
@@ -135,7 +135,7 @@ export class ApiKeys extends Context.Service<
       }, inTransaction)
 
       const remove = Effect.fn("ApiKeys.delete")(function* (id: string) {
-        const { key, forget } = yield* locked(id)
+        const { key, forget } = yield* lock(id)
         const now = yield* Clock.currentTimeMillis
         yield* sql`UPDATE api_keys SET revoked_at = ${instant(now)}, is_active = FALSE WHERE id = ${id}`
         yield* events.append({
@@ -148,7 +148,7 @@ export class ApiKeys extends Context.Service<
       }, inTransaction)
 
       const bootstrap = Effect.fn("ApiKeys.bootstrap")(function* (given?: Redacted.Redacted<string>) {
-        // Nodes that start at once take turns, so that each sees what the one before has made.
+        // The lock serialises nodes that start at once, so that each sees a key created by another.
         yield* sql`SELECT pg_advisory_xact_lock(hashtextextended('licensing/api_keys', 0))`
         const [row] = yield* sql`SELECT 1 AS found FROM api_keys LIMIT 1`
         if (row !== undefined) return Option.none()

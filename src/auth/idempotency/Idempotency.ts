@@ -1,6 +1,6 @@
 /**
- * The contract half of Idempotency-Key: optional on every operation that changes something, required where an operation says
- * so. The first answer is kept for 24 hours and replayed byte for byte, with `Idempotency-Replayed: true`.
+ * The contract half of Idempotency-Key: optional on every operation that changes something, required on operations annotated
+ * with `KeyRequired`. The first response is stored for 24 hours and replayed byte for byte, with `Idempotency-Replayed: true`.
  */
 import { Context } from "effect"
 import { HttpApiMiddleware } from "effect/http-api"
@@ -9,7 +9,7 @@ import { failures } from "../../api/Failure.ts"
 /** Characters of the longest Idempotency-Key. */
 export const idempotencyKeyMax = 255
 
-/** On operations that refuse to run without a key; their keys belong to the license that the path names, whoever asks. */
+/** Marks operations that require a key. Such a key belongs to the license in the path, whichever credential sends it. */
 export const KeyRequired = Context.Reference<boolean>("licensing/auth/idempotency/KeyRequired", {
   defaultValue: () => false
 })

@@ -1,8 +1,8 @@
 /**
- * Runs a request with an Idempotency-Key once, on any number of nodes, and replays its first answer. The key is held by an
- * advisory lock of a transaction that spans the request: it can not outlive its holder, and a repeat that comes meanwhile is
- * told so at once. What the operation itself writes joins that transaction, and the answer with it; a license's actor commits
- * elsewhere, so it writes the answer's row with the change (`KeptAnswer`). Either way a change never stands without its answer.
+ * Runs a request with an Idempotency-Key once, on any number of nodes, and replays its first response. A transaction that spans
+ * the request holds an advisory lock on the key: the lock ends with the transaction, and a concurrent repeat is refused at once.
+ * The operation's writes and the stored response join that transaction. A license's actor commits elsewhere, so it writes the
+ * response's row with the change (`StoredResponse`). Either way a change is never committed without its response.
  */
 import { Cause, Clock, Context, Effect, Exit, Layer, Option, Schema, Semaphore } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
@@ -20,11 +20,11 @@ import { CurrentActor } from "../CurrentActor.ts"
 import { Idempotency, idempotencyKeyMax, KeyRequired } from "./Idempotency.ts"
 import { findResponse, insertResponses } from "./StoredResponses.ts"
 
-const keptMillis = 86_400_000
-/** Requests with a key that run at once on a node: each holds a connection for its whole time, so they must leave some over. */
-const atOnceMax = 4
-/** Answers that say nothing of the request itself are not kept: the next try may fare better. */
-const passing = new Set<number>([401, 429, 500, 503])
+const retentionMillis = 86_400_000
+/** Concurrent requests with a key per node: each holds a connection while it runs, and other requests need connections, too. */
+const concurrencyMax = 4
+/** Statuses of temporary refusals. Such responses are not stored, because a retry may succeed. */
+const temporaryStatuses = new Set<number>([401, 429, 500, 503])
 
 const keyMissing = refuse(
   "IDEMPOTENCY_KEY_REQUIRED",
@@ -54,25 +54,25 @@ export const layer = Layer.effect(
   Effect.gen(function* () {
     const sql = yield* SqlClient.SqlClient
     const masterKey = yield* MasterKey
-    const places = yield* Semaphore.make(atOnceMax)
+    const semaphore = yield* Semaphore.make(concurrencyMax)
 
     const once = Effect.fnUntraced(function* (handler: Handler, endpoint: HttpApiEndpoint.Top, key: string) {
       const now = yield* Clock.currentTimeMillis
-      const forEver = Context.get(endpoint.annotations, KeyRequired)
-      const scope = yield* scopeOf(key, forEver)
-      const [lock] = yield* sql<{ readonly held: boolean }>`
-        SELECT pg_try_advisory_xact_lock(${lockOf(scope)}::bigint) AS held`
-      if (!lock!.held) return yield* inProgress
+      const isPermanent = Context.get(endpoint.annotations, KeyRequired)
+      const scope = yield* scopeOf(key, isPermanent)
+      const [lock] = yield* sql<{ readonly acquired: boolean }>`
+        SELECT pg_try_advisory_xact_lock(${lockOf(scope)}::bigint) AS acquired`
+      if (!lock!.acquired) return yield* inProgress
       const body_hash = yield* bodyHash
-      const [found] = yield* findResponse(sql, scope, now)
-      if (found !== undefined) {
-        if (!Buffer.from(found.body_hash).equals(body_hash)) return yield* reused
-        return replayed({ ...found, body: found.sealed ? yield* open(masterKey, found.body, scope) : found.body })
+      const [stored] = yield* findResponse(sql, scope, now)
+      if (stored !== undefined) {
+        if (!Buffer.from(stored.body_hash).equals(body_hash)) return yield* reused
+        return replay({ ...stored, body: stored.sealed ? yield* open(masterKey, stored.body, scope) : stored.body })
       }
-      const rowOf = Effect.fnUntraced(function* (answer: Answer) {
-        const sealed = !forEver
-        const body = sealed ? yield* masterKey.seal(answer.body, aadOf(scope)) : answer.body
-        const { status, content_type } = answer
+      const rowOf = Effect.fnUntraced(function* (response: EncodedResponse) {
+        const sealed = !isPermanent
+        const body = sealed ? yield* masterKey.seal(response.body, aadOf(scope)) : response.body
+        const { status, content_type } = response
         return {
           scope,
           body_hash,
@@ -80,21 +80,21 @@ export const layer = Layer.effect(
           content_type: content_type ?? undefined,
           body,
           sealed,
-          expires_at: forEver ? undefined : now + keptMillis,
+          expires_at: isPermanent ? undefined : now + retentionMillis,
           created_at: now
         }
       })
       return yield* run(sql, handler, endpoint, rowOf)
     })
 
-    /** Nearly no request has a key: one without it goes on in the same step. */
+    /** Nearly no request has a key: a request without one continues in the same step. */
     const withKey = (handler: Handler, endpoint: HttpApiEndpoint.Top) => {
-      const keyless = Context.get(endpoint.annotations, KeyRequired) ? Effect.fail(keyMissing) : handler
+      const withoutKey = Context.get(endpoint.annotations, KeyRequired) ? Effect.fail(keyMissing) : handler
       return Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ headers }): Handler => {
         const key = headers["idempotency-key"] ?? ""
-        if (key === "") return keyless
+        if (key === "") return withoutKey
         if (key.length > idempotencyKeyMax) return Effect.fail(keyMalformed)
-        return places
+        return semaphore
           .withPermit(sql.withTransaction(once(handler, endpoint, key)))
           .pipe(Effect.catchIf(SqlError.isSqlError, Effect.die))
       })
@@ -106,72 +106,73 @@ export const layer = Layer.effect(
   })
 )
 
-/** What the middlewares inside this one make of a request. */
+/** The endpoint's handler with the middlewares inside this one. */
 type Handler = Effect.Effect<
   HttpServerResponse.HttpServerResponse,
   unknown,
   HttpServerRequest.HttpServerRequest | HttpRouter.RouteContext
 >
 
-interface Answer {
+interface EncodedResponse {
   readonly status: number
   readonly content_type: string | null | undefined
   readonly body: Uint8Array
 }
 
-/** Runs the handler and sees to it that its answer is kept, by the operation's commit or by this transaction. */
+/** Runs the handler and stores its response, in the operation's own commit or in this transaction. */
 const run = Effect.fnUntraced(function* (
   sql: SqlClient.SqlClient,
   handler: Handler,
   endpoint: HttpApiEndpoint.Top,
-  rowOf: (answer: Answer) => Effect.Effect<StoredResponseRow>
+  rowOf: (response: EncodedResponse) => Effect.Effect<StoredResponseRow>
 ) {
-  let drafted: Answer | undefined
+  let encoded: EncodedResponse | undefined
   let committed = false
-  const keeper = {
+  const recorder = {
     rowOf: (result: unknown) =>
-      Effect.flatMap(encodeResult(endpoint, result), (answer) => {
-        drafted = answer
-        return rowOf(answer)
+      Effect.flatMap(encodeResult(endpoint, result), (response) => {
+        encoded = response
+        return rowOf(response)
       }),
     committed: () => {
       committed = true
     }
   }
-  const exit = yield* Effect.exit(Effect.provideService(handler, StoredResponse, keeper))
-  if (committed && drafted !== undefined) return responseOf(drafted)
-  const answer = Exit.isSuccess(exit) ? answerOf(exit.value) : yield* refusedAnswer(Exit.failCause(exit.cause))
-  if (!passing.has(answer.status)) yield* insertResponses(sql, [yield* rowOf(answer)])
-  return Exit.isSuccess(exit) ? exit.value : responseOf(answer)
+  const exit = yield* Effect.exit(Effect.provideService(handler, StoredResponse, recorder))
+  if (committed && encoded !== undefined) return responseOf(encoded)
+  const response = Exit.isSuccess(exit) ? encodedOf(exit.value) : yield* encodeRefusal(Exit.failCause(exit.cause))
+  if (!temporaryStatuses.has(response.status)) yield* insertResponses(sql, [yield* rowOf(response)])
+  return Exit.isSuccess(exit) ? exit.value : responseOf(response)
 })
 
-/** A refusal as the answer that it becomes; what is not worth keeping fails as it did. */
-const refusedAnswer = Effect.fnUntraced(function* (exit: Exit.Exit<never, unknown>) {
+/** The response of a refusal; temporary refusals and defects fail as before. */
+const encodeRefusal = Effect.fnUntraced(function* (exit: Exit.Exit<never, unknown>) {
   if (Exit.isSuccess(exit)) return exit.value
   const refusal = Option.getOrUndefined(Cause.findErrorOption(exit.cause))
-  if (!isRefusal(refusal) || passing.has(statuses[refusal.code])) return yield* exit
+  if (!isRefusal(refusal) || temporaryStatuses.has(statuses[refusal.code])) return yield* exit
   const { requestId } = yield* RequestContext
   yield* noteRefused(refusal.code)
   const body = JSON.stringify(errorEnvelope(refusal, requestId, yield* Clock.currentTimeMillis))
   return { status: statuses[refusal.code], content_type: "application/json", body: Buffer.from(body) }
 })
 
-const answerOf = (response: HttpServerResponse.HttpServerResponse): Answer => ({
+const encodedOf = (response: HttpServerResponse.HttpServerResponse): EncodedResponse => ({
   status: response.status,
   content_type: response.body._tag === "Uint8Array" ? response.body.contentType : undefined,
   body: response.body._tag === "Uint8Array" ? response.body.body : new Uint8Array()
 })
 
-const responseOf = ({ status, content_type, body }: Answer): HttpServerResponse.HttpServerResponse =>
+const responseOf = ({ status, content_type, body }: EncodedResponse): HttpServerResponse.HttpServerResponse =>
   content_type == null
     ? HttpServerResponse.empty({ status })
     : HttpServerResponse.uint8Array(body, { status, contentType: content_type })
 
-const replayed = (answer: Answer) => HttpServerResponse.setHeader(responseOf(answer), "idempotency-replayed", "true")
+const replay = (response: EncodedResponse) =>
+  HttpServerResponse.setHeader(responseOf(response), "idempotency-replayed", "true")
 
-/** What the framework is going to answer for a handler's result, as bytes. Operations run by actors have one success each. */
-const encodeResult = (endpoint: HttpApiEndpoint.Top, result: unknown): Effect.Effect<Answer> => {
-  if (HttpServerResponse.isHttpServerResponse(result)) return Effect.succeed(answerOf(result))
+/** Encodes a handler's result as the framework will. Each operation that an actor runs has exactly one success schema. */
+const encodeResult = (endpoint: HttpApiEndpoint.Top, result: unknown): Effect.Effect<EncodedResponse> => {
+  if (HttpServerResponse.isHttpServerResponse(result)) return Effect.succeed(encodedOf(result))
   const [success] = endpoint.success as ReadonlySet<Schema.Codec<unknown, unknown>>
   if (success === undefined || HttpApiSchema.isNoContent(success.ast)) {
     return Effect.succeed({ status: 204, content_type: undefined, body: new Uint8Array() })
@@ -184,8 +185,8 @@ const encodeResult = (endpoint: HttpApiEndpoint.Top, result: unknown): Effect.Ef
 }
 
 /**
- * Whose key it is: the credential's for this method and path; a renewal's is the license's, over all credentials. A license has
- * another credential with each license key: an offline envelope that was made for the one cannot be opened with the next.
+ * The scope of a key: the credential, the method and the path; for a renewal the license, for all credentials together. Each
+ * license key is a credential of its own: an offline envelope made for one key cannot be opened with the next.
  */
 const scopeOf = Effect.fnUntraced(function* (key: string, ofLicense: boolean) {
   const { method, url } = yield* HttpServerRequest.HttpServerRequest

@@ -1,10 +1,10 @@
-/** Removes kept answers whose time is over, in bounded batches. Those of renewals are kept for ever and never looked at. */
+/** Deletes expired stored responses in bounded batches. Those of renewals are stored permanently and never scanned. */
 import { Clock, Context, Effect, Layer, Option } from "effect"
 import { SqlClient } from "effect/sql"
 import { instant } from "../../postgres/Parameters.ts"
 import { exclusively } from "../../workers/Exclusive.ts"
 
-/** Rows in one statement. */
+/** Rows per statement. */
 const batchMax = 5_000
 
 export class ResponseRetention extends Context.Service<ResponseRetention, { readonly pass: Effect.Effect<void> }>()(
@@ -30,7 +30,7 @@ export class ResponseRetention extends Context.Service<ResponseRetention, { read
           if (Option.isNone(removed) || removed.value < batchMax) return
         }
       })
-      return ResponseRetention.of({ pass: Effect.orDie(Effect.withSpan(pass, "AnswerRetention.pass")) })
+      return ResponseRetention.of({ pass: Effect.orDie(Effect.withSpan(pass, "ResponseRetention.pass")) })
     })
   )
 }

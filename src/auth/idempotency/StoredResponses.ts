@@ -1,4 +1,4 @@
-/** The table of kept answers. */
+/** The table of stored responses. */
 import type { SqlClient } from "effect/sql"
 import type { StoredResponseRow } from "../../api/StoredResponse.ts"
 import { bytes, columns, instant } from "../../postgres/Parameters.ts"
@@ -7,12 +7,12 @@ type StoredRow = Pick<StoredResponseRow, "body_hash" | "status" | "body" | "seal
   readonly content_type: string | null
 }
 
-/** The answer kept for a scope, unless its time is over. */
+/** The response stored for a scope, unless it has expired. */
 export const findResponse = (sql: SqlClient.SqlClient, scope: Uint8Array, now: number) => sql<StoredRow>`
   SELECT body_hash, status, content_type, body, sealed FROM idempotent_answers
   WHERE scope = ${bytes(scope)} AND (expires_at IS NULL OR expires_at > ${instant(now)})`
 
-/** Keeps answers. One whose time is over makes place for the new one; a live one is never replaced: that is a violation. */
+/** Stores responses. A new row replaces an expired one; replacing a row that is still valid is a constraint violation. */
 export const insertResponses = (sql: SqlClient.SqlClient, rows: ReadonlyArray<StoredResponseRow>) => sql`
   WITH inserted AS (
     INSERT INTO idempotent_answers (scope, body_hash, status, content_type, body, sealed, expires_at, created_at)
@@ -26,6 +26,6 @@ export const insertResponses = (sql: SqlClient.SqlClient, rows: ReadonlyArray<St
       created_at = excluded.created_at
     WHERE idempotent_answers.expires_at <= excluded.created_at
     RETURNING scope
-  ) SELECT demand(count(*) = ${rows.length}, ${uniqueViolation}, 'an answer was kept for this key meanwhile') FROM inserted`
+  ) SELECT demand(count(*) = ${rows.length}, ${uniqueViolation}, 'a response was stored for this key meanwhile') FROM inserted`
 
 const uniqueViolation = "23505"

@@ -1,15 +1,15 @@
 /**
- * The public keys of the OIDC issuer, fetched through its discovery document and held. What must stay true: no token makes the
- * service fetch more often than once in ten seconds; an issuer that cannot be reached costs nobody anything while its keys are
- * known, for an hour, but for those who are the first to find it so; and nothing is fetched from anywhere but where the issuer's own
- * document points, without redirects.
+ * Fetches the OIDC issuer's public keys through its discovery document and caches them. What must stay true: whichever tokens are
+ * sent, the service fetches at most once in ten seconds; while an unreachable issuer's keys are cached, for an hour, only the
+ * requests that first notice the failure wait for it; and keys are fetched only from the URL in the issuer's own document, without
+ * redirects.
  */
 import { Clock, Context, Duration, Effect, Layer, Schema, Semaphore, Stream } from "effect"
 import { FetchHttpClient, HttpClient } from "effect/http"
 import { createLocalJWKSet, importJWK, type JSONWebKeySet, type JWK, type LocalJWKSet } from "jose"
 import { issuerAddress } from "../../config/Setting.ts"
 
-/** The keys that tokens are verified with. The same object for as long as nothing was fetched. */
+/** The keys that tokens are verified with. Each fetch makes a new object. */
 export interface KeySet {
   readonly find: LocalJWKSet
   readonly fetchedAt: bigint
@@ -20,64 +20,64 @@ class IssuerUnreachable extends Schema.TaggedError<IssuerUnreachable>()("IssuerU
 }) {}
 
 interface IssuerKeys {
-  /** The keys as they are known. */
+  /** The cached keys, fetched if they are stale. */
   readonly current: Effect.Effect<KeySet, IssuerUnreachable>
-  /** Newer keys than those, where it is time to ask for them; else the same. For a token that names an unknown key. */
+  /** Fetches newer keys than these, if enough time has passed; otherwise the same keys. For a token with an unknown key id. */
   newerThan(keys: KeySet): Effect.Effect<KeySet, IssuerUnreachable>
 }
 
-// Keys that were taken back are honoured for no longer than this.
+// Withdrawn keys are accepted for no longer than this.
 const freshNanos = Duration.toNanosUnsafe("10 minutes")
-// An issuer that is down must not take us down at once, and not be believed for ever.
+// While the issuer is down, its cached keys stay valid for this long.
 const usableNanos = Duration.toNanosUnsafe("1 hour")
-// Whoever makes up key ids must not make us ask the issuer for each.
+// Tokens with invented key ids must not cause a fetch each.
 const betweenAttemptsNanos = Duration.toNanosUnsafe("10 seconds")
-const patience = "5 seconds"
+const timeout = "5 seconds"
 const documentBytesMax = 262_144
 
 export const makeIssuerKeys = Effect.fnUntraced(function* (issuer: string) {
-  const fetched = yield* makeFetch(issuer)
+  const fetchKeySet = yield* makeFetch(issuer)
   const semaphore = yield* Semaphore.make(1)
   const scope = yield* Effect.scope
-  let held: KeySet | undefined
+  let cached: KeySet | undefined
   let triedAt: bigint | undefined
   let hasFailed = false
 
   const fetchKeys = Effect.gen(function* () {
     triedAt = yield* Clock.monotonicTimeNanos
-    const keys: KeySet = { find: yield* fetched, fetchedAt: triedAt }
-    held = keys
+    const keys: KeySet = { find: yield* fetchKeySet, fetchedAt: triedAt }
+    cached = keys
     hasFailed = false
     return keys
   })
 
   const mayTry = (now: bigint) => triedAt === undefined || now - triedAt >= betweenAttemptsNanos
 
-  /** Fetches, unless somebody just has: `isWanted` is asked again once it is our turn. */
-  const fetchWhere = (isWanted: (held: KeySet | undefined, now: bigint) => boolean) =>
+  /** Fetches if `isNeeded`, which is evaluated while the permit is held: another fiber may have fetched meanwhile. */
+  const fetchIf = (isNeeded: (cached: KeySet | undefined, now: bigint) => boolean) =>
     semaphore.withPermit(
       Effect.gen(function* () {
         const now = yield* Clock.monotonicTimeNanos
-        if (isWanted(held, now) && mayTry(now)) {
+        if (isNeeded(cached, now) && mayTry(now)) {
           yield* Effect.catch(fetchKeys, (error) => {
             hasFailed = true
             return Effect.logWarning("The OIDC issuer's keys cannot be fetched.", { reason: error.message })
           })
         }
-        if (isUsable(held, now)) return held
+        if (isUsable(cached, now)) return cached
         return yield* new IssuerUnreachable({ message: `The keys of ${issuer} cannot be fetched.` })
       })
     )
 
   const isStale = (keys: KeySet | undefined, now: bigint) => keys === undefined || now - keys.fetchedAt >= freshNanos
   const current = Effect.flatMap(Clock.monotonicTimeNanos, (now) => {
-    if (held !== undefined && !isStale(held, now)) return Effect.succeed(held)
-    if (!hasFailed || !isUsable(held, now)) return fetchWhere(isStale)
-    // One that does not answer would have everybody wait for it.
-    const behind = mayTry(now) ? Effect.forkIn(Effect.ignore(fetchWhere(isStale)), scope) : Effect.void
-    return Effect.as(behind, held)
+    if (cached !== undefined && !isStale(cached, now)) return Effect.succeed(cached)
+    if (!hasFailed || !isUsable(cached, now)) return fetchIf(isStale)
+    // Fetch in the background: requests must not wait for an issuer that does not respond.
+    const background = mayTry(now) ? Effect.forkIn(Effect.ignore(fetchIf(isStale)), scope) : Effect.void
+    return Effect.as(background, cached)
   })
-  return { current, newerThan: (keys) => fetchWhere((known) => known === keys) } satisfies IssuerKeys as IssuerKeys
+  return { current, newerThan: (keys) => fetchIf((current) => current === keys) } satisfies IssuerKeys as IssuerKeys
 })
 
 const isUsable = (keys: KeySet | undefined, now: bigint): keys is KeySet =>
@@ -85,7 +85,7 @@ const isUsable = (keys: KeySet | undefined, now: bigint): keys is KeySet =>
 
 const Discovery = Schema.Struct({ issuer: Schema.String, jwks_uri: Schema.String })
 
-/** One look at the issuer: its discovery document, then the keys that it points to. */
+/** Makes an effect that fetches the issuer's discovery document, then the keys at its `jwks_uri`. */
 const makeFetch = Effect.fnUntraced(function* (issuer: string) {
   const client = Context.get(yield* Layer.build(httpClient), HttpClient.HttpClient)
 
@@ -107,24 +107,24 @@ const makeFetch = Effect.fnUntraced(function* (issuer: string) {
   })
 
   return Effect.gen(function* () {
-    const found = yield* json(`${issuer.replace(/\/$/, "")}/.well-known/openid-configuration`)
-    const discovery = yield* Schema.decodeUnknownEffect(Discovery)(found)
+    const document = yield* json(`${issuer.replace(/\/$/, "")}/.well-known/openid-configuration`)
+    const discovery = yield* Schema.decodeUnknownEffect(Discovery)(document)
     if (discovery.issuer !== issuer || issuerAddress(discovery.jwks_uri.split("?", 1)[0]!) === undefined) {
       return yield* new IssuerUnreachable({
         message: `The discovery document of ${issuer} names another issuer or no safe place.`
       })
     }
-    const listed = (yield* json(discovery.jwks_uri)) as JSONWebKeySet
+    const published = (yield* json(discovery.jwks_uri)) as JSONWebKeySet
     yield* Effect.try({
-      try: () => createLocalJWKSet(listed),
+      try: () => createLocalJWKSet(published),
       catch: () => new IssuerUnreachable({ message: `${discovery.jwks_uri} is no list of keys.` })
     })
-    const keys = yield* Effect.filter(listed.keys, isWhole)
+    const keys = yield* Effect.filter(published.keys, isUsableKey)
     return createLocalJWKSet({ keys })
-  }).pipe(Effect.timeout(patience), Effect.withSpan("IssuerKeys.fetch"))
+  }).pipe(Effect.timeout(timeout), Effect.withSpan("IssuerKeys.fetch"))
 })
 
-/** The one algorithm of each kind of key that tokens may be signed with. */
+/** The one algorithm per key type that tokens may be signed with. */
 const algorithms = new Map<string | undefined, string>([
   ["RSA", "RS256"],
   ["EC", "ES256"],
@@ -132,11 +132,11 @@ const algorithms = new Map<string | undefined, string>([
 ])
 const modulusBitsMin = 2_048
 
-/** Whether a key can verify anything. A token that names one that cannot is refused like one that names a key that nobody has. */
-const isWhole = (key: JWK): Effect.Effect<boolean> =>
+/** Whether a key can verify tokens. A token with an unusable key is refused like one with an unknown key. */
+const isUsableKey = (key: JWK): Effect.Effect<boolean> =>
   Effect.tryPromise(() => importJWK(key, algorithms.get(key.kty) ?? "none")).pipe(
-    Effect.map((made) => {
-      const { modulusLength = modulusBitsMin } = ("algorithm" in made ? made.algorithm : {}) as {
+    Effect.map((imported) => {
+      const { modulusLength = modulusBitsMin } = ("algorithm" in imported ? imported.algorithm : {}) as {
         modulusLength?: number
       }
       return modulusLength >= modulusBitsMin

@@ -1,7 +1,7 @@
 /**
  * Bearer tokens of an OIDC issuer: JWTs (RFC 7519) that it has signed for this service's audience. Only asymmetric algorithms
- * are taken, whatever a token's header asks for; times are judged by the service's clock with a minute's leeway; of the scopes
- * that a token carries, those that this service knows count. Without a configured issuer no JWT is any credential.
+ * are accepted, whatever a token's header says. Times are checked with the service's clock and a minute's leeway. Scopes that
+ * this service does not know are ignored. Without a configured issuer every JWT is refused.
  */
 
 import { Clock, Context, Effect, Layer } from "effect"
@@ -19,7 +19,7 @@ type OidcRefusal = Refusal<"TOKEN_MALFORMED" | "TOKEN_INVALID" | "TOKEN_EXPIRED"
 export class Oidc extends Context.Service<
   Oidc,
   {
-    /** Whom a JWT stands for and what it may do. */
+    /** The principal of a JWT. */
     authenticate(token: string): Effect.Effect<Principal, OidcRefusal>
   }
 >()("licensing/auth/oidc/Oidc") {
@@ -62,7 +62,7 @@ const unreachable = refuse(
   "The issuer of bearer tokens cannot be reached: send the request again in a moment."
 )
 
-/** Three parts in base64url; the signature of an unsigned one is empty. */
+/** Three parts in base64url; the signature of an unsigned token is empty. */
 const shape = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*$/
 
 /** What the library parses is kept from the parser as bodies are (`JsonText`): a header needs no right signature for that. */
@@ -70,7 +70,7 @@ const hasNameWithBackslash = (token: string): boolean =>
   token.split(".", 2).some((part) => nameWithBackslash(Buffer.from(part, "base64url")) !== undefined)
 
 const algorithms = ["RS256", "ES256", "EdDSA", "Ed25519"]
-/** JWT is what issuers of old call every token; at+jwt is RFC 9068's for those that grant access. */
+/** Older issuers use JWT for every token; RFC 9068 defines at+jwt for access tokens. */
 const types = new Set(["jwt", "at+jwt"])
 const leewaySeconds = 60
 /** Characters of the longest subject (OpenID Connect Core, section 2). */
@@ -84,11 +84,11 @@ const verifier = (issuer: string, audience: string) =>
       try: () => jwtVerify(token, keys.find, { ...options, currentDate }),
       catch: (error) => error
     }).pipe(Effect.catch((error) => (error instanceof errors.JOSEError ? Effect.fail(error) : Effect.die(error))))
-    return isGrant(protectedHeader.typ) ? payload : yield* invalid
+    return isAccessToken(protectedHeader.typ) ? payload : yield* invalid
   })
 
-/** By the type that a token's header names, whatever its issuer has signed there. */
-const isGrant = (typ: unknown): boolean =>
+/** Whether the type in a token's header allows an access token; a header without a type does. */
+const isAccessToken = (typ: unknown): boolean =>
   typ === undefined || (typeof typ === "string" && types.has(typ.toLowerCase().replace(/^application\//, "")))
 
 const refusalOf = (error: errors.JOSEError): Effect.Effect<never, OidcRefusal> => {
@@ -103,16 +103,17 @@ const refusalOf = (error: errors.JOSEError): Effect.Effect<never, OidcRefusal> =
 const principalOf = (payload: JWTPayload, scopeClaim: string): Effect.Effect<Principal, OidcRefusal> => {
   const { at_hash, c_hash, cnf, sub } = payload
   const isSubject = typeof sub === "string" && sub !== "" && sub.length <= subjectMax && isStorable(sub)
-  // A token that is bound to its holder's key (RFC 7800) must not pass as one that anybody may bear.
+  // A token that is bound to its holder's key (RFC 7800) must not be accepted as a bearer token.
   const isBound = cnf !== undefined
-  // These two stand in ID tokens alone, which say who signed in and grant nothing (OpenID Connect Core, 3.3.2.11).
+  // Only ID tokens have these two claims. They identify a user and grant no access (OpenID Connect Core, 3.3.2.11).
   const isIdToken = at_hash !== undefined || c_hash !== undefined
   if (!isSubject || isBound || isIdToken) return Effect.fail(invalid)
   return Effect.succeed({ actor: { actor_type: "oidc_subject", actor_id: sub }, scopes: scopesOf(payload[scopeClaim]) })
 }
 
-/** The scopes that this service knows, of a text with spaces between them (RFC 8693, section 4.2) or an array. */
+/** The scopes that this service knows, from a space-separated text (RFC 8693, section 4.2) or an array. */
 const scopesOf = (claim: unknown): ReadonlySet<ManagementScope> => {
-  const named: ReadonlyArray<unknown> = typeof claim === "string" ? claim.split(" ") : Array.isArray(claim) ? claim : []
-  return new Set(ManagementScope.literals.filter((scope) => named.includes(scope)))
+  const claimed: ReadonlyArray<unknown> =
+    typeof claim === "string" ? claim.split(" ") : Array.isArray(claim) ? claim : []
+  return new Set(ManagementScope.literals.filter((scope) => claimed.includes(scope)))
 }

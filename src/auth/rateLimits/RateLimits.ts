@@ -1,7 +1,7 @@
 /**
- * How often a caller may ask. Every node counts for itself, in memory: a limit costs no look-up, forgets everything with a
- * restart, and over n nodes admits at most n times as much. What must stay true: a failed credential is counted by the address
- * it came from and nothing else, without the database, and a valid one is never turned away for the failures of others.
+ * Rate limits. Every node counts on its own, in memory: a limit costs no look-up, counts from zero after a restart, and n nodes
+ * together admit at most n times as much. What must stay true: a failed credential is counted by its client's address alone,
+ * without the database, and a valid credential is never refused because of the failures of others.
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import { type Refusal, refuse } from "../../api/Failure.ts"
@@ -20,13 +20,13 @@ export class RateLimits extends Context.Service<
   RateLimits,
   {
     /**
-     * Counts a runtime request of a license: by license and address, an activation by the license alone as well. A plain function,
-     * for whoever is no fiber; undefined where there was room.
+     * Counts a runtime request by license and address, and an activation by license alone, too. Returns undefined if it is
+     * admitted. A plain function, for callers outside a fiber.
      */
     runtime(call: RuntimeRequest, request: RequestContext, nowMillis: number): Refusal<"RATE_LIMITED"> | undefined
-    /** A management request of an API key or OIDC subject. */
+    /** Counts a management request of an API key or OIDC subject. */
     management(actorId: string): Limited
-    /** A credential that was refused: succeeds where the refusal may be told, and fails where there were too many. */
+    /** Counts a failed credential. Fails if there were too many; otherwise the caller sends the credential's own refusal. */
     readonly failure: Limited
   }
 >()("licensing/auth/rateLimits/RateLimits") {
@@ -42,28 +42,28 @@ export class RateLimits extends Context.Service<
           const refusal = runtime(request, now, `${licenseId} ${networkOf(request.clientAddress)}`)
           return refusal ?? (isActivation ? activation(request, now, licenseId) : undefined)
         },
-        management: (actorId) => counting((request, now) => management(request, now, actorId)),
+        management: (actorId) => countWith((request, now) => management(request, now, actorId)),
         failure:
           rateFailures === 0
             ? Effect.void
             : Effect.tap(
-                counting((request, now) => failures(request, now, networkOf(request.clientAddress))),
-                tellOfGuessing
+                countWith((request, now) => failures(request, now, networkOf(request.clientAddress))),
+                logLastFailure
               )
       })
     })
   )
 }
 
-/** The last failure that is told why is worth a record: from here on somebody guesses, or has forgotten a client somewhere. */
-const tellOfGuessing = Effect.withFiber<void>((fiber) => {
+/** Logs the last failure before the limit: either an attacker is guessing, or a forgotten client has an old credential. */
+const logLastFailure = Effect.withFiber<void>((fiber) => {
   const { clientAddress, limits } = fiber.getRef(RequestContext)
   return limits?.at(-1)?.remaining === 0
     ? Effect.logWarning("An address sends many credentials that fail.", { address: clientAddress ?? "unknown" })
     : Effect.void
 })
 
-/** Counts a request for a key and notes where it stands; a refusal where there is no room. */
+/** Counts a request for a key and records the limit's state in the request's context; a refusal if the limit is reached. */
 type Limit = (request: RequestContext, nowMillis: number, key: string) => Refusal<"RATE_LIMITED"> | undefined
 
 const makeLimit = (name: string, perMinute: number): Limit => {
@@ -76,14 +76,14 @@ const makeLimit = (name: string, perMinute: number): Limit => {
   const window = makeSlidingWindow(perMinute)
   return (request, nowMillis, key) => {
     const { admitted, remaining, resetSeconds } = window.take(key, nowMillis)
-    const standing = { name, perMinute, remaining, resetSeconds }
-    if (request.limits === undefined) request.limits = [standing]
-    else request.limits.push(standing)
+    const state = { name, perMinute, remaining, resetSeconds }
+    if (request.limits === undefined) request.limits = [state]
+    else request.limits.push(state)
     return admitted ? undefined : refusal
   }
 }
 
-const counting = (
+const countWith = (
   count: (request: RequestContext, nowMillis: number) => Refusal<"RATE_LIMITED"> | undefined
 ): Limited =>
   Effect.withFiber((fiber) => {
@@ -93,8 +93,8 @@ const counting = (
   })
 
 /**
- * Who shares a count: an IPv4 address, and of IPv6 the first 64 bits, since a host has all the rest to choose from. Requests
- * without an address share one.
+ * The part of an address that is counted: a whole IPv4 address, or the first 64 bits of an IPv6 address, because a host can choose
+ * the other 64. All requests without an address are counted together.
  */
 const networkOf = (address = ""): string => (address.includes(":") ? prefixOf(address) : address)
 

@@ -1,15 +1,15 @@
 /**
- * A map that holds so many entries at most and forgets those that were not asked for lately. It keeps two generations: when the
- * young one is full it becomes the old one, and what was in the old one is forgotten. Dropping the single oldest entry of a Map
- * with each new one looks simpler and costs 30 µs, since a Map walks over the places of all that was deleted before.
+ * A bounded map that evicts entries that were not used recently. It has two generations: when the young generation is full, it
+ * replaces the old one, whose entries are evicted. Deleting the oldest entry of one Map for each new entry looks simpler but costs
+ * 30 µs, because finding the first entry of a Map skips over the slots of all entries deleted before.
  */
 
 export interface RecencyCache<A> {
   get(key: string): A | undefined
   set(key: string, value: A): void
   delete(key: string): void
-  /** Makes the young generation the old one, before it is full. */
-  turn(): void
+  /** Replaces the old generation with the young one, before that is full. */
+  advance(): void
   size(): number
 }
 
@@ -17,15 +17,15 @@ export const makeRecencyCache = <A>(entriesMax: number): RecencyCache<A> => {
   let young = new Map<string, A>()
   let old = new Map<string, A>()
 
-  const turn = () => {
+  const advance = () => {
     old = young
     young = new Map()
   }
   const set = (key: string, value: A) => {
-    if (young.size >= entriesMax / 2) turn()
+    if (young.size >= entriesMax / 2) advance()
     young.set(key, value)
   }
-  const revived = (key: string) => {
+  const promote = (key: string) => {
     const value = old.get(key)
     if (value === undefined) return undefined
     old.delete(key)
@@ -33,13 +33,13 @@ export const makeRecencyCache = <A>(entriesMax: number): RecencyCache<A> => {
     return value
   }
   return {
-    get: (key) => young.get(key) ?? revived(key),
+    get: (key) => young.get(key) ?? promote(key),
     set,
     delete: (key) => {
       young.delete(key)
       old.delete(key)
     },
-    turn,
+    advance,
     size: () => young.size + old.size
   }
 }

@@ -1,17 +1,17 @@
 /**
- * Counts what happened within the last minute, for many keys at once and in bounded memory. A count is kept by the second, so
- * that what left the window is known exactly to a second, and a key that was quiet for a minute has its whole allowance again.
+ * Counts events within the last minute, for many keys and in bounded memory. Counts are per second, so events leave the window
+ * with a precision of one second, and a key without events for a minute has its full allowance again.
  */
 import { makeRecencyCache } from "./RecencyCache.ts"
 
-/** Seconds that a count looks back. */
+/** Length of the window. */
 const windowSeconds = 60
 
-/** Keys counted at once; beyond them half of all are forgotten, those that have been quiet for longest, and start anew. */
+/** Keys counted at once; beyond them the least recently used half is evicted and starts again from zero. */
 const keysMax = 50_000
 
 interface WindowState {
-  /** Whether there was room. What is refused is not counted. */
+  /** Whether the event is within the limit. Refused events are not counted. */
   readonly admitted: boolean
   /** How many more would be admitted now. */
   readonly remaining: number
@@ -19,45 +19,45 @@ interface WindowState {
   readonly resetSeconds: number
 }
 
-/** The seconds in which something was counted, the oldest first, and how much in each. */
-interface Counted {
+/** The seconds with events, the oldest first, and the number of events in each. */
+interface KeyCount {
   total: number
   readonly seconds: Array<number>
   readonly counts: Array<number>
 }
 
 export interface SlidingWindow {
-  /** Counts one for the key, where there is room. Times may go backwards: a key whose clock did starts anew. */
+  /** Counts one event for the key, if the limit admits it. If the clock goes backwards, the key starts again from zero. */
   take(key: string, nowMillis: number): WindowState
-  /** Keys that are counted. */
+  /** The number of keys with a count. */
   size(): number
 }
 
-/** A window that admits at most `limit` for each key within any 59 seconds, and all of them again after 60. */
-export const makeSlidingWindow = (limit: number, held: number = keysMax): SlidingWindow => {
-  const keys = makeRecencyCache<Counted>(held)
-  let turnedAt = 0
+/** A window that admits at most `limit` events per key within any 59 seconds, and all of them again after 60. */
+export const makeSlidingWindow = (limit: number, entriesMax: number = keysMax): SlidingWindow => {
+  const keys = makeRecencyCache<KeyCount>(entriesMax)
+  let advancedAt = 0
 
-  const open = (key: string, second: number): Counted => {
-    // What is forgotten at a turn was quiet for a window at least.
-    if (second - turnedAt >= windowSeconds || second < turnedAt) {
-      keys.turn()
-      turnedAt = second
+  const countOf = (key: string, second: number): KeyCount => {
+    // The evicted entries had no event for at least a window.
+    if (second - advancedAt >= windowSeconds || second < advancedAt) {
+      keys.advance()
+      advancedAt = second
     }
-    const known = keys.get(key)
-    if (known !== undefined) return leaveBehind(known, second)
-    const counted: Counted = { total: 0, seconds: [], counts: [] }
-    keys.set(key, counted)
-    return counted
+    const existing = keys.get(key)
+    if (existing !== undefined) return dropExpired(existing, second)
+    const count: KeyCount = { total: 0, seconds: [], counts: [] }
+    keys.set(key, count)
+    return count
   }
 
   const take = (key: string, nowMillis: number): WindowState => {
     const second = Math.floor(nowMillis / 1_000)
-    const counted = open(key, second)
-    const { counts, seconds } = counted
-    const admitted = counted.total < limit
+    const count = countOf(key, second)
+    const { counts, seconds } = count
+    const admitted = count.total < limit
     if (admitted) {
-      counted.total++
+      count.total++
       const last = seconds.length - 1
       if (seconds[last] === second) counts[last] = counts[last]! + 1
       else {
@@ -65,23 +65,23 @@ export const makeSlidingWindow = (limit: number, held: number = keysMax): Slidin
         counts.push(1)
       }
     }
-    return { admitted, remaining: limit - counted.total, resetSeconds: seconds[0]! + windowSeconds - second }
+    return { admitted, remaining: limit - count.total, resetSeconds: seconds[0]! + windowSeconds - second }
   }
 
   return { take, size: keys.size }
 }
 
-/** Drops what lies a window or more back. */
-const leaveBehind = (counted: Counted, second: number): Counted => {
-  const { counts, seconds } = counted
+/** Drops the seconds that have left the window. */
+const dropExpired = (count: KeyCount, second: number): KeyCount => {
+  const { counts, seconds } = count
   if (seconds.length > 0 && seconds[seconds.length - 1]! > second) {
     seconds.length = 0
     counts.length = 0
-    counted.total = 0
+    count.total = 0
   }
   while (seconds.length > 0 && seconds[0]! <= second - windowSeconds) {
     seconds.shift()
-    counted.total -= counts.shift()!
+    count.total -= counts.shift()!
   }
-  return counted
+  return count
 }

@@ -1,5 +1,5 @@
 /** The payloads of runtime responses, derived from the state after a decision. */
-import { keepText, replaceKept } from "../../api/CanonicalJson.ts"
+import { cacheText, replaceCached } from "../../api/CanonicalJson.ts"
 import { formatTimestamp } from "../../api/Timestamp.ts"
 import type { Assignment, CachedViews, DeviceRecord, LeaseRecord, LicenseView } from "../model/LicenseRecords.ts"
 import type { Deactivation, Eligibility, Entitlement, FloatingCheckout, FloatingLease } from "../model/Payloads.ts"
@@ -45,7 +45,7 @@ export const cachedViewsAfter = (view: LicenseView, changed: ReadonlyArray<Assig
     if (before?.feature_id !== feature_id || before.enabled !== enabled || before.expires_at !== expires_at) return {}
     const index = indexOfCode(cached.features, feature_code)
     if (index !== undefined)
-      cached = { ...cached, features: replaceKept(cached.features, index, featureOf(assignment)) }
+      cached = { ...cached, features: replaceCached(cached.features, index, featureOf(assignment)) }
   }
   return { features: cached }
 }
@@ -86,7 +86,7 @@ const featuresOf = ({ assignments, cachedViews }: LicenseView, now: number): Ent
     }
   }
   if (cachedViews !== undefined && features.length >= cachedFeaturesMin)
-    cachedViews.features = { since, until, features: keepText(features) }
+    cachedViews.features = { since, until, features: cacheText(features) }
   return features
 }
 

@@ -1,6 +1,6 @@
 /**
- * Which license a key belongs to, by the key's hash. What is remembered says only which license to ask: its actor compares the
- * hash with the one it holds, so a rotated or foreign key is refused there whatever is remembered here.
+ * Finds a key's license by the key's hash. The cache only selects the license's actor. The actor compares the hash with the
+ * current one, so it refuses a rotated or foreign key even if the cache is stale.
  */
 import { Context, Effect, Layer } from "effect"
 import type { Refusal } from "../../api/Failure.ts"
@@ -9,19 +9,19 @@ import { makeRecencyCache } from "../../auth/rateLimits/RecencyCache.ts"
 import { LicenseStore } from "../../licenses/engine/LicenseStore.ts"
 import { unknownKey } from "./RuntimeAuthorization.ts"
 
-/** Licenses whose key hash is remembered. */
-const rememberedMax = 50_000
+/** Key hashes in the cache. */
+const cachedMax = 50_000
 
 export class LicenseIdCache extends Context.Service<
   LicenseIdCache,
   {
-    /** The license that is remembered, or undefined. */
-    remembered(keyHash: string): string | undefined
-    /** The license that has this key now, or undefined. */
+    /** The license in the cache, or undefined. */
+    cached(keyHash: string): string | undefined
+    /** Reads from the database which license has this key now, and updates the cache. */
     find(keyHash: string): Effect.Effect<string | undefined>
     forget(keyHash: string): void
     /** Counts a failed credential, and refuses it. */
-    readonly refused: Effect.Effect<never, Refusal<"LICENSE_KEY_INVALID" | "RATE_LIMITED">>
+    readonly refuseKey: Effect.Effect<never, Refusal<"LICENSE_KEY_INVALID" | "RATE_LIMITED">>
   }
 >()("licensing/runtime/credentials/LicenseIdCache") {
   static readonly layer = Layer.effect(
@@ -29,15 +29,15 @@ export class LicenseIdCache extends Context.Service<
     Effect.gen(function* () {
       const store = yield* LicenseStore
       const limits = yield* RateLimits
-      const known = makeRecencyCache<string>(rememberedMax)
+      const cache = makeRecencyCache<string>(cachedMax)
       return LicenseIdCache.of({
-        remembered: known.get,
+        cached: cache.get,
         find: (keyHash) =>
-          Effect.tap(store.licenseIdOf(keyHash), (found) =>
-            Effect.sync(() => (found === undefined ? known.delete(keyHash) : known.set(keyHash, found)))
+          Effect.tap(store.licenseIdOf(keyHash), (licenseId) =>
+            Effect.sync(() => (licenseId === undefined ? cache.delete(keyHash) : cache.set(keyHash, licenseId)))
           ),
-        forget: known.delete,
-        refused: Effect.andThen(limits.failure, Effect.fail(unknownKey))
+        forget: cache.delete,
+        refuseKey: Effect.andThen(limits.failure, Effect.fail(unknownKey))
       })
     })
   )

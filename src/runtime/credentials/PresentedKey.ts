@@ -1,11 +1,11 @@
-/** The license key that a request carries, read the same way for whoever asks. Nothing is looked up for one that is mistyped. */
+/** Parses a request's license key, for both paths. A mistyped key fails its checksum and costs no look-up. */
 import { Option, Redacted } from "effect"
 import type { RequestHead } from "../../api/RequestHead.ts"
 import { authorizationHeader } from "../../auth/AuthorizationHeader.ts"
 import * as LicenseKey from "../../licenses/model/LicenseKey.ts"
 import type { LicenseCredential } from "./RuntimeAuthorization.ts"
 
-/** The key in its canonical form; which license it belongs to is not known yet. */
+/** The key in its canonical form; its license is not known yet. */
 type PresentedKey = Omit<LicenseCredential["Service"], "licenseId">
 
 export const presentedKey = (head: RequestHead): PresentedKey | "missing" | "invalid" => {

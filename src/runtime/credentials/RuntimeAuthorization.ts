@@ -1,22 +1,22 @@
-/** The contract half of runtime authorization: the license that a request's key names. */
+/** The contract half of runtime authorization: the license that a request's key belongs to. */
 import { Context, type Redacted } from "effect"
 import { HttpApiMiddleware, HttpApiSecurity, OpenApi } from "effect/http-api"
 import { failures, refuse } from "../../api/Failure.ts"
 import type { LicenseKey } from "../../licenses/model/LicenseKey.ts"
 
-/** The license whose key the request carries. Its actor compares the hash again, so that a key ends the moment it is rotated. */
+/** The license of the request's key. The license's actor compares the hash again, so that a rotated key is refused immediately. */
 export class LicenseCredential extends Context.Service<
   LicenseCredential,
   {
     readonly licenseId: string
     /** SHA-256 of the key in its canonical form, as lower-case hex. */
     readonly keyHash: string
-    /** The key as it was issued: what offline envelopes are encrypted for. */
+    /** The key as it was issued: offline envelopes are encrypted with it. */
     readonly licenseKey: () => Redacted.Redacted<LicenseKey>
   }
 >()("licensing/runtime/credentials/LicenseCredential") {}
 
-/** On operations that are activations: a license may have only so many of them in a minute, wherever they come from. */
+/** Marks activations: a separate rate limit counts a license's activations from all addresses together. */
 export const IsActivation = Context.Reference<boolean>("licensing/runtime/credentials/IsActivation", {
   defaultValue: () => false
 })
@@ -38,5 +38,5 @@ export class RuntimeAuthorization extends HttpApiMiddleware.Service<
   error: failures("LICENSE_KEY_MISSING", "LICENSE_KEY_INVALID", "RATE_LIMITED")
 }) {}
 
-/** What a key is answered with that is no license's. */
+/** The refusal for a key that belongs to no license. */
 export const unknownKey = refuse("LICENSE_KEY_INVALID", "The license key is not valid: check it for typing errors.")

@@ -1,8 +1,8 @@
 /**
- * Lets a runtime request in by its license key. A key that is mistyped fails its check and touches no storage; one that is
- * right is looked up by its hash, once per node. What the cache says is only which license to ask: the license's actor
- * compares the hash with the one it holds, so a rotated or foreign key is refused there whatever is cached here. What is
- * answered without the actor, a kept answer or what is wrong with a body, is answered only to a key that was looked up anew.
+ * Authorizes a runtime request by its license key. A mistyped key fails its checksum and touches no storage; a well-formed key is
+ * looked up by its hash, once per node. The cache only selects the license's actor. The actor compares the hash with the
+ * current one, so it refuses a rotated or foreign key even if the cache is stale. Responses that need no actor, a stored response
+ * or the fault of a body, are given only after the key was looked up in the database again.
  */
 import { Clock, Context, Effect, Layer, Predicate } from "effect"
 import { type HttpRouter, HttpServerRequest } from "effect/http"
@@ -16,24 +16,25 @@ import { presentedKey } from "./PresentedKey.ts"
 import { IsActivation, LicenseCredential, RuntimeAuthorization, unknownKey } from "./RuntimeAuthorization.ts"
 
 const missing = refuse("LICENSE_KEY_MISSING", "Send the license key as `Authorization: License <LICENSE_KEY>`.")
-/** What requests are refused with before their license is asked. */
-const unasked = new Set<string>(["INVALID_JSON", "VALIDATION_ERROR"])
+/** The codes of refusals that precede the actor's check of the key. */
+const bodyFaults = new Set<string>(["INVALID_JSON", "VALIDATION_ERROR"])
 
 export const layer = Layer.effect(
   RuntimeAuthorization,
   Effect.gen(function* () {
-    const known = yield* LicenseIdCache
+    const licenseIds = yield* LicenseIdCache
     const limits = yield* RateLimits
 
-    const failed = Effect.fnUntraced(function* <E>(error: E, keyHash: string) {
+    const onFailure = Effect.fnUntraced(function* <E>(error: E, keyHash: string) {
       const code = codeOf(error)
-      // The key was the license's until it was rotated: by now it is a failed credential like any other.
-      if (code === unknownKey.code) known.forget(keyHash)
-      else if (!unasked.has(code ?? "") || (yield* known.find(keyHash)) !== undefined) return yield* Effect.fail(error)
-      return yield* known.refused
+      // The cached key was rotated: it counts as a failed credential.
+      if (code === unknownKey.code) licenseIds.forget(keyHash)
+      else if (!bodyFaults.has(code ?? "") || (yield* licenseIds.find(keyHash)) !== undefined)
+        return yield* Effect.fail(error)
+      return yield* licenseIds.refuseKey
     })
 
-    /** Lets the holder of the key in, and runs the handler for it. */
+    /** Runs the handler for the license of the key, within its rate limits. */
     const admit = (
       handler: Handler,
       endpoint: HttpApiEndpoint.Top,
@@ -42,8 +43,8 @@ export const layer = Layer.effect(
       const { keyHash, licenseId } = license
       const isActivation = Context.get(endpoint.annotations, IsActivation)
       const run = handler.pipe(
-        Effect.catch((error) => failed(error, keyHash)),
-        // Both in one step.
+        Effect.catch((error) => onFailure(error, keyHash)),
+        // One step for both services.
         Effect.updateContext((context: Context.Context<HttpRouter.Provided>) =>
           Context.add(Context.add(context, LicenseCredential, license), CurrentActor, {
             actor_type: "license",
@@ -65,13 +66,13 @@ export const layer = Layer.effect(
       Effect.flatMap(HttpServerRequest.HttpServerRequest, (request): Admitted => {
         const presented = presentedKey(request)
         if (presented === "missing") return Effect.fail(missing)
-        if (presented === "invalid") return known.refused
+        if (presented === "invalid") return licenseIds.refuseKey
         const { keyHash } = presented
-        // A request with an Idempotency-Key asks the database several times anyway.
-        const licenseId = request.headers["idempotency-key"] === undefined ? known.remembered(keyHash) : undefined
+        // A request with an Idempotency-Key queries the database several times anyway.
+        const licenseId = request.headers["idempotency-key"] === undefined ? licenseIds.cached(keyHash) : undefined
         if (licenseId !== undefined) return admit(handler, endpoint, { ...presented, licenseId })
-        return Effect.flatMap(known.find(keyHash), (licenseId) =>
-          licenseId === undefined ? known.refused : admit(handler, endpoint, { ...presented, licenseId })
+        return Effect.flatMap(licenseIds.find(keyHash), (licenseId) =>
+          licenseId === undefined ? licenseIds.refuseKey : admit(handler, endpoint, { ...presented, licenseId })
         )
       })
 
@@ -83,7 +84,7 @@ type Middleware = RuntimeAuthorization["Service"]["LicenseKey"]
 type Handler = Parameters<Middleware>[0]
 type Admitted = ReturnType<Middleware>
 
-/** The framework wraps what a handler fails with before a middleware for credentials sees it. */
+/** The framework wraps a handler's error before a credentials middleware sees it. */
 const codeOf = (error: unknown): string | undefined => {
   const refusal = Predicate.hasProperty(error, "error") ? error.error : error
   return isRefusal(refusal) ? refusal.code : undefined

@@ -1,8 +1,8 @@
-/** Whoever takes the tour: sends requests, shows them with their answers, verifies what is signed, stops at what is wrong. */
+/** The tour's HTTP client: sends requests, prints them with their responses, verifies signatures, and throws at the first error. */
 import { isDeepStrictEqual } from "node:util"
 import { type PublishedKey, type Verifier, verifierOf } from "./verify.ts"
 
-export type Answer = Readonly<Record<string, unknown>>
+export type JsonObject = Readonly<Record<string, unknown>>
 
 const colourful = process.stdout.isTTY === true && !process.env["NO_COLOR"]
 const paint = (code: number) => (text: string) => (colourful ? `\u001b[${code}m${text}\u001b[0m` : text)
@@ -12,8 +12,8 @@ type Paint = (text: string) => string
 const show = (line: string) => process.stdout.write(`${line}\n`)
 const indented = (text: string) => text.replaceAll(/^/gm, "     ")
 
-/** Counted over all who travel together. */
-interface Journey {
+/** The state that all clients of a tour share. */
+interface TourState {
   readonly base: string
   readonly verify: Verifier
   step: number
@@ -25,17 +25,17 @@ interface Received {
   readonly bytes: Buffer
 }
 
-export class Traveller {
-  readonly #journey: Journey
+export class TourClient {
+  readonly #state: TourState
   readonly #authorization: string
 
-  private constructor(journey: Journey, authorization: string) {
-    this.#journey = journey
+  private constructor(state: TourState, authorization: string) {
+    this.#state = state
     this.#authorization = authorization
   }
 
-  /** Looks whether the service is ready and learns the keys that it signs with. */
-  static async arrive(base: string, authorization: string): Promise<Traveller> {
+  /** Checks that the service is ready, and fetches its public keys. */
+  static async connect(base: string, authorization: string): Promise<TourClient> {
     const probe = await fetch(`${base}/readyz`).catch((error) => {
       throw new Error(`There is no service at ${base}: ${error.cause?.message ?? error.message}`)
     })
@@ -44,67 +44,70 @@ export class Traveller {
     const { data } = (await published.json()) as { readonly data: ReadonlyArray<PublishedKey> }
     show(bold(`A tour of the licensing service at ${base}`))
     show(dim(`It signs with ${data.map(({ kid, algorithm }) => `${algorithm} key ${kid}`).join(", ")}`))
-    return new Traveller({ base, verify: verifierOf(data), step: 0, verified: 0 }, authorization)
+    return new TourClient({ base, verify: verifierOf(data), step: 0, verified: 0 }, authorization)
   }
 
-  /** The same journey with another credential. */
-  as(authorization: string): Traveller {
-    return new Traveller(this.#journey, authorization)
+  /** A client of the same tour with another credential. */
+  as(authorization: string): TourClient {
+    return new TourClient(this.#state, authorization)
   }
 
-  /** A management request; `data` of its answer. */
-  async manage(title: string, method: string, path: string, status: number, body?: object): Promise<Answer> {
-    const answer = await this.#send(title, method, path, body)
-    this.expect("the status code", answer.status, status)
-    const { data, meta } = JSON.parse(answer.bytes.toString()) as { readonly data: Answer; readonly meta: Answer }
+  /** Sends a management request; returns the response's `data`. */
+  async manage(title: string, method: string, path: string, status: number, body?: object): Promise<JsonObject> {
+    const response = await this.#send(title, method, path, body)
+    this.expect("the status code", response.status, status)
+    const { data, meta } = JSON.parse(response.bytes.toString()) as {
+      readonly data: JsonObject
+      readonly meta: JsonObject
+    }
     this.expect("that meta carries a request id", typeof meta["request_id"], "string")
     return data
   }
 
-  /** A management request for a file; its bytes. */
+  /** Downloads a file; returns its bytes. */
   async download(title: string, path: string): Promise<Buffer> {
-    const answer = await this.#send(title, "GET", path)
-    this.expect("the status code", answer.status, 200)
-    return answer.bytes
+    const response = await this.#send(title, "GET", path)
+    this.expect("the status code", response.status, 200)
+    return response.bytes
   }
 
-  /** A runtime request; `data` of its answer, whose signature holds. */
-  async run(title: string, operation: string, body: object): Promise<Answer> {
-    const answer = await this.#send(title, "POST", `/license/${operation}`, body)
-    this.expect("the status code", answer.status, 200)
-    const data = this.#journey.verify(answer.bytes)
-    this.#expectTamperEvident(answer.bytes)
-    this.#journey.verified++
-    show(green("   ✓ the signature holds for the raw bytes of data, and for no other"))
+  /** Sends a runtime request and verifies the signature; returns the response's `data`. */
+  async run(title: string, operation: string, body: object): Promise<JsonObject> {
+    const response = await this.#send(title, "POST", `/license/${operation}`, body)
+    this.expect("the status code", response.status, 200)
+    const data = this.#state.verify(response.bytes)
+    this.#expectTamperEvident(response.bytes)
+    this.#state.verified++
+    show(green("   ✓ the signature is valid for the raw bytes of data, and invalid for altered bytes"))
     return data
   }
 
-  /** A runtime request that must be refused with this code. */
+  /** Sends a runtime request that must be refused with this code. */
   async refused(title: string, operation: string, body: object, status: number, code: string): Promise<void> {
-    const answer = await this.#send(title, "POST", `/license/${operation}`, body)
-    this.expect("the status code", answer.status, status)
-    const { error } = JSON.parse(answer.bytes.toString()) as { readonly error: Answer }
+    const response = await this.#send(title, "POST", `/license/${operation}`, body)
+    this.expect("the status code", response.status, status)
+    const { error } = JSON.parse(response.bytes.toString()) as { readonly error: JsonObject }
     this.expect("the error code", error["code"], code)
     this.expect("that the error says what to do", typeof error["message"], "string")
   }
 
-  expect(what: string, found: unknown, wanted: unknown): void {
-    if (isDeepStrictEqual(found, wanted)) return
+  expect(subject: string, actual: unknown, expected: unknown): void {
+    if (isDeepStrictEqual(actual, expected)) return
     throw new Error(
-      `Step ${this.#journey.step}: ${what} should be ${JSON.stringify(wanted)}, but is ${JSON.stringify(found)}`
+      `Step ${this.#state.step}: ${subject} should be ${JSON.stringify(expected)}, but is ${JSON.stringify(actual)}`
     )
   }
 
-  farewell(): void {
-    const { step, verified } = this.#journey
-    show(`\n${green(bold(`All ${step} steps went as they should, and all ${verified} signed answers were verified.`))}`)
+  summarize(): void {
+    const { step, verified } = this.#state
+    show(`\n${green(bold(`All ${step} steps succeeded, and all ${verified} signed responses were verified.`))}`)
   }
 
   async #send(title: string, method: string, path: string, body?: object): Promise<Received> {
-    show(`\n${bold(`${++this.#journey.step}. ${title}`)}`)
+    show(`\n${bold(`${++this.#state.step}. ${title}`)}`)
     show(`   ${cyan(`${method} /api/v1${path}`)} ${dim(`Authorization: ${this.#authorization.slice(0, 18)}…`)}`)
     if (body !== undefined) show(indented(JSON.stringify(body, null, 2)))
-    const response = await fetch(`${this.#journey.base}/api/v1${path}`, {
+    const response = await fetch(`${this.#state.base}/api/v1${path}`, {
       method,
       headers: {
         authorization: this.#authorization,
@@ -119,18 +122,18 @@ export class Traveller {
     return { status: response.status, bytes }
   }
 
-  /** Flips one bit of the first license id in the answer: the signature must not hold any more. */
+  /** Flips one bit of the first license id in the response: the signature must become invalid. */
   #expectTamperEvident(bytes: Buffer): void {
     const forged = Buffer.from(bytes)
     const at = forged.indexOf('"license_id":"') + '"license_id":"'.length
     forged[at]! ^= 1
     let accepted = true
     try {
-      this.#journey.verify(forged)
+      this.#state.verify(forged)
     } catch {
       accepted = false
     }
-    this.expect("that a forged answer is found out", accepted, false)
+    this.expect("that a forged response is accepted", accepted, false)
   }
 }
 
