@@ -32,17 +32,17 @@ const supervised = Layer.effectDiscard(
     yield* supervise({ name: "lease-sweep", every, pass: (yield* LeaseSweep).pass })
     yield* supervise({ name: "heartbeat-sweep", every, pass: (yield* HeartbeatSweep).pass })
     const delivery = yield* Delivery
-    // Deliveries of this node's own events are called for; this often it looks for those of other nodes, and for retries.
+    // Deliveries of this node's own events wake the worker. The interval is for those of other nodes, and for retries.
     yield* supervise({ name: "webhook-delivery", every: "500 millis", pass: delivery.pass })
-    yield* Effect.forkScoped(delivery.calling(wake("webhook-delivery")))
+    yield* Effect.forkScoped(delivery.passWhenQueued(wake("webhook-delivery")))
     // One that is asked for on this node is called for at once; this often it looks for those of other nodes.
     yield* supervise({ name: exportWorker, every: "5 seconds", pass: (yield* ExportWorker).pass })
     // Summaries look through what has come since the last pass: this often it is at most some ten thousand rows.
     yield* supervise({ name: "usage-rollup", every: "5 seconds", pass: (yield* UsageRollup).pass })
     const refusals = yield* Refusals
-    // Where many have gathered they are called for; else the feed shows them within a second.
+    // A large buffer wakes the worker; otherwise the feed contains a refusal within a second.
     yield* supervise({ name: "refusals", every: "1 second", pass: refusals.pass })
-    yield* Effect.forkScoped(refusals.calling(wake("refusals")))
+    yield* Effect.forkScoped(refusals.passWhenLarge(wake("refusals")))
     yield* supervise({ name: "validations", every: "5 seconds", pass: (yield* Validations).pass })
     yield* supervise({ name: "event-spans", every: "10 seconds", pass: (yield* EventTimeIndex).pass })
     yield* supervise({ name: "activity-retention", every: "1 hour", pass: (yield* ActivityRetention).pass })
