@@ -18,7 +18,7 @@ import { type CachedEndpoint, EndpointCache } from "./EndpointCache.ts"
 import { bodyOf, deliveryId, headersOf } from "./Message.ts"
 import { delayAfter, retryAfterMillis } from "./RetrySchedule.ts"
 import { type EndpointResponse, Sender } from "./Sender.ts"
-import { type LoadSample, restMillisAfter } from "./Throttle.ts"
+import { type LoadSample, pauseMillisAfter } from "./Throttle.ts"
 
 /** Longer than an attempt, including recording its result. The deliveries of a crashed node wait this long. */
 const leaseMillis = 30_000
@@ -54,11 +54,11 @@ export class Delivery extends Context.Service<
       const { deliveriesQueued } = yield* EventLog
       const endpoints = yield* EndpointCache
       const limits = new ConcurrencyLimits()
-      const underway = new Map<string, ClaimedDelivery>()
+      const inProgress = new Map<string, ClaimedDelivery>()
       let isFull = false
       // Releases unfinished deliveries. The batches below are built later, so they end before this finalizer runs.
       yield* Effect.addFinalizer(() =>
-        underway.size === 0 ? Effect.void : Effect.ignore(Rows.release(sql, Array.from(underway.values())))
+        inProgress.size === 0 ? Effect.void : Effect.ignore(Rows.release(sql, Array.from(inProgress.values())))
       )
       const recordOutcome = yield* makeOutcomeRecorder
       const attempt = yield* makeAttempt
@@ -74,8 +74,8 @@ export class Delivery extends Context.Service<
         if (limits.end(claimed.endpoint_id, outcome.status === "delivered")) deliveriesQueued.openUnsafe()
         // A shutdown waits for this, so that the next start does not send a delivered event again.
         yield* Effect.uninterruptible(recordOutcome(outcome))
-        underway.delete(keyOf(claimed))
-        if (isFull && underway.size < claimedMax / 2) {
+        inProgress.delete(keyOf(claimed))
+        if (isFull && inProgress.size < claimedMax / 2) {
           isFull = false
           deliveriesQueued.openUnsafe()
         }
@@ -85,13 +85,13 @@ export class Delivery extends Context.Service<
         const body = bodyOf(event)
         for (const [index, endpoint_id] of event.endpoint_ids.entries()) {
           const claimed = { endpoint_id, sequence: event.sequence, leased_until, attempts: event.attempts[index]! }
-          underway.set(keyOf(claimed), claimed)
+          inProgress.set(keyOf(claimed), claimed)
           const endpoint = cached.get(endpoint_id)
           if (endpoint !== undefined) fork(deliver(event, body, endpoint, claimed))
           else {
             // The endpoint was deleted since; the retention removes its rows.
             limits.end(endpoint_id, true)
-            underway.delete(keyOf(claimed))
+            inProgress.delete(keyOf(claimed))
           }
         }
       }
@@ -99,7 +99,7 @@ export class Delivery extends Context.Service<
       const sampleLoad = yield* makeLoadSampler
 
       const pass = Effect.fn("Delivery.pass")(function* () {
-        isFull = underway.size >= claimedMax
+        isFull = inProgress.size >= claimedMax
         if (isFull) return
         const now = yield* Clock.currentTimeMillis
         const capacity = limits.capacity
@@ -121,8 +121,8 @@ export class Delivery extends Context.Service<
         for (const event of claimed) begin(event, cached, leasedUntil)
         const count = Array.from(counts.values()).reduce((sum, one) => sum + one, 0)
         if (count === Rows.claimMax) deliveriesQueued.openUnsafe()
-        const rest = restMillisAfter(count, yield* sampleLoad)
-        if (rest > 0) yield* Effect.sleep(rest)
+        const pauseMillis = pauseMillisAfter(count, yield* sampleLoad)
+        if (pauseMillis > 0) yield* Effect.sleep(pauseMillis)
       })
 
       return Delivery.of({

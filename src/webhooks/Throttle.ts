@@ -21,7 +21,7 @@ export interface LoadSample {
 }
 
 /** Milliseconds to pause after a claim of this many deliveries. */
-export const restMillisAfter = (claimed: number, { millis, requests, utilization }: LoadSample): number => {
+export const pauseMillisAfter = (claimed: number, { millis, requests, utilization }: LoadSample): number => {
   if (requests * 1_000 <= requestsFew * millis) return 0
   return (claimed * 1_000) / (utilization > busyUtilization ? rateWhenBusyMax : rateWithRequestsMax)
 }

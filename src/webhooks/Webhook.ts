@@ -30,7 +30,7 @@ const Url = Text(urlLengthMax)
 
 const Secret = Text(secretLength.max)
   .check(Schema.isMinLength(secretLength.min))
-  .annotate({ description: "A secret of your own; it is not shown again." })
+  .annotate({ description: "A secret that you choose; no response contains it later." })
 
 export const WebhookEndpoint = Schema.Struct({
   id: Schema.String,

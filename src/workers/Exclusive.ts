@@ -75,7 +75,7 @@ export interface Batch {
   readonly done: number
 }
 
-export const nothing: Batch = { found: 0, done: 0 }
+export const emptyBatch: Batch = { found: 0, done: 0 }
 
 /** Runs batches until one is not full or makes no progress, or another node holds the lock. */
 export const untilDone = <E, R>(

@@ -162,7 +162,10 @@ layer(layerService())("Webhooks over HTTP", (it) => {
         }
       })
       // The receiver sees a delivery before its outcome is written.
-      yield* untilDeliveries(webhook.id, (rows) => rows.length === 2 && rows.every(({ status }) => status === "delivered"))
+      yield* untilDeliveries(
+        webhook.id,
+        (rows) => rows.length === 2 && rows.every(({ status }) => status === "delivered")
+      )
       const read = yield* send({ path: `${path}/${webhook.id}` })
       const { last_delivery_at } = assertAnswered(read, 200) as { last_delivery_at: string }
       assert.isAtLeast(Date.parse(last_delivery_at), Math.floor(event!.created_at))
