@@ -34,15 +34,15 @@ const supervised = Layer.effectDiscard(
     const delivery = yield* Delivery
     // This node's own events wake the worker. The interval finds deliveries of other nodes' events, and retries.
     yield* supervise({ name: "webhook-delivery", every: "500 millis", pass: delivery.pass })
-    yield* Effect.forkScoped(delivery.calling(wake("webhook-delivery")))
+    yield* Effect.forkScoped(delivery.passWhenQueued(wake("webhook-delivery")))
     // An export requested on this node wakes the worker. The interval finds exports requested on other nodes.
     yield* supervise({ name: exportWorker, every: "5 seconds", pass: (yield* ExportWorker).pass })
     // A usage summary scans the ledger rows since the last pass: with this interval at most some ten thousand rows.
     yield* supervise({ name: "usage-rollup", every: "5 seconds", pass: (yield* UsageRollup).pass })
     const refusals = yield* Refusals
-    // Many pending refusals wake the worker. Otherwise the feed shows refusals within a second.
+    // A large buffer wakes the worker; otherwise the feed contains a refusal within a second.
     yield* supervise({ name: "refusals", every: "1 second", pass: refusals.pass })
-    yield* Effect.forkScoped(refusals.calling(wake("refusals")))
+    yield* Effect.forkScoped(refusals.passWhenLarge(wake("refusals")))
     yield* supervise({ name: "validations", every: "5 seconds", pass: (yield* Validations).pass })
     yield* supervise({ name: "event-spans", every: "10 seconds", pass: (yield* EventTimeIndex).pass })
     yield* supervise({ name: "activity-retention", every: "1 hour", pass: (yield* ActivityRetention).pass })

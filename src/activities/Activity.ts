@@ -1,6 +1,6 @@
 /**
- * An activity: who did what, with which result. What was done is an event seen from its caller's side; what was refused at runtime
- * has no event and is recorded for this feed alone.
+ * An activity: an actor, an action and its result. An action that succeeded is an event. A refused call of the runtime API has no
+ * event and is recorded for this feed only.
  */
 import { Effect, Schema, SchemaGetter, SchemaIssue } from "effect"
 import { type Code, statuses } from "../api/ErrorCode.ts"
@@ -12,12 +12,12 @@ import { actions, resultClasses } from "./Action.ts"
 
 const ActivityAction = Schema.Literals(actions).annotate({
   identifier: "ActivityAction",
-  description: "noun.verb: the same word for what was done and what was refused."
+  description: "noun.verb: the same name for an action that succeeded and one that was refused."
 })
 
 export const ActivitySource = Schema.Literals(["runtime", "management", "system"]).annotate({
   identifier: "ActivitySource",
-  description: "Called with a license key, called with a management token, or done by the service itself."
+  description: "A call with a license key, a call with a management token, or the service itself."
 })
 export type ActivitySource = typeof ActivitySource.Type
 
@@ -26,7 +26,7 @@ const ResultClass = Schema.Literals(resultClasses).annotate({ identifier: "Activ
 const id = (description: string) => Schema.optionalKey(Schema.String.annotate({ description }))
 
 export const Activity = Schema.Struct({
-  sequence: PositiveCount.annotate({ description: "Gapless and in the order of the commits, over all activities." }),
+  sequence: PositiveCount.annotate({ description: "Gapless and in commit order, over all activities." }),
   occurred_at: Timestamp,
   action: ActivityAction,
   source: ActivitySource,
@@ -34,7 +34,7 @@ export const Activity = Schema.Struct({
   status_code: Schema.optionalKey(
     Schema.Number.check(Schema.isInt()).annotate({
       format: "int32",
-      description: "HTTP status of the call's answer; absent where no call caused it."
+      description: "HTTP status of the response to the call; absent without a call."
     })
   ),
   code: Schema.optionalKey(
@@ -44,26 +44,26 @@ export const Activity = Schema.Struct({
   ),
   actor_type: AuditActorType,
   actor_id: Schema.String,
-  request_id: id("Absent where no request caused it."),
-  license_id: id("The license that it is about, or was called with."),
-  product_id: id("That of the license, or of the record that changed."),
-  customer_id: id("The customer, or the one that the license is linked to now."),
-  order_id: id("The order, or the one that the license is linked to now."),
-  subscription_id: id("The subscription, or the one that the license is linked to now."),
-  device_id: id("The device, where the license knows it."),
-  feature_code: id("The feature that was used, changed or asked for."),
-  event_sequence: Schema.optionalKey(PositiveCount.annotate({ description: "The event that says more of it." })),
+  request_id: id("Absent without a request."),
+  license_id: id("The license of the activity, or the one whose key the call used."),
+  product_id: id("The product of the license or of the changed record."),
+  customer_id: id("The customer, or the one that the license links to now."),
+  order_id: id("The order, or the one that the license links to now."),
+  subscription_id: id("The subscription, or the one that the license links to now."),
+  device_id: id("The device, if the license has it."),
+  feature_code: id("The feature that was used, changed or requested."),
+  event_sequence: Schema.optionalKey(PositiveCount.annotate({ description: "The event with the details." })),
   ip_address: id("The client's address.")
 }).annotate({ identifier: "Activity" })
 export type Activity = typeof Activity.Type
 
-const Named = Schema.String.check(
+const FilterText = Schema.String.check(
   Schema.makeFilter((text) => isStorable(text) || "Expected text without NUL characters and lone surrogates")
 )
 
 const StatusCode = Schema.String.annotate({
   format: "int32",
-  description: "The HTTP status of the answer: 200 to 499."
+  description: "The HTTP status of the response: 200 to 499."
 }).pipe(
   Schema.decodeTo(Schema.Number, {
     decode: SchemaGetter.transformEffect((text: string) =>
@@ -76,19 +76,19 @@ const StatusCode = Schema.String.annotate({
 )
 
 export const activityFilter = {
-  from: Schema.optionalKey(Timestamp.annotate({ description: "The first instant that counts." })),
-  to: Schema.optionalKey(Timestamp.annotate({ description: "The first instant that does not count any more." })),
+  from: Schema.optionalKey(Timestamp.annotate({ description: "Start of the period, inclusive." })),
+  to: Schema.optionalKey(Timestamp.annotate({ description: "End of the period, exclusive." })),
   action: Schema.optionalKey(ActivityAction),
   source: Schema.optionalKey(ActivitySource),
   result_class: Schema.optionalKey(ResultClass),
   status_code: Schema.optionalKey(StatusCode),
-  request_id: Schema.optionalKey(Named),
-  license_id: Schema.optionalKey(Named),
-  product_id: Schema.optionalKey(Named),
-  customer_id: Schema.optionalKey(Named),
-  order_id: Schema.optionalKey(Named),
-  subscription_id: Schema.optionalKey(Named),
-  device_id: Schema.optionalKey(Named),
-  feature_code: Schema.optionalKey(Named)
+  request_id: Schema.optionalKey(FilterText),
+  license_id: Schema.optionalKey(FilterText),
+  product_id: Schema.optionalKey(FilterText),
+  customer_id: Schema.optionalKey(FilterText),
+  order_id: Schema.optionalKey(FilterText),
+  subscription_id: Schema.optionalKey(FilterText),
+  device_id: Schema.optionalKey(FilterText),
+  feature_code: Schema.optionalKey(FilterText)
 } as const
 export type ActivityFilter = Schema.Struct.Type<typeof activityFilter>

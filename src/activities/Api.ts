@@ -1,4 +1,4 @@
-/** The activities feed: what reporting reads, where the audit feed of events is too raw. */
+/** The activities feed, for reports that need more than the raw audit feed of events. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { PagedBySequence } from "../api/Envelope.ts"
@@ -22,10 +22,10 @@ export class ActivitiesApi extends HttpApiGroup.make("activities")
     }).annotateMerge(
       operation({
         id: "listActivities",
-        summary: "List who did what with which result",
+        summary: "List activities: who did what, with which result",
         description:
-          "Everything that changed and every runtime call that was refused, the newest first. Refusals appear about a second " +
-          "after their answer. A page may have fewer rows than limit, even none, before the end: go on until next_cursor is null.",
+          "All changes and all refused runtime calls, newest first. A refusal appears about a second after its response. " +
+          "A page before the last may have fewer rows than limit, even none: continue until next_cursor is null.",
         scopes: ["report:read"]
       })
     )

@@ -1,17 +1,25 @@
-/** Activities that are events. Their place in the feed is the event's own sequence number plus the refusals before it. */
-import { Effect } from "effect"
+/** Activities that are events. Such an activity's number is the event's sequence number plus the count of earlier refusals. */
+import { Effect, Schema, Struct } from "effect"
 import type { SqlClient } from "effect/sql"
-import type { Code } from "../api/ErrorCode.ts"
+import { Count, PositiveCount } from "../api/Int64.ts"
 import { eventColumns } from "../events/Events.ts"
-import type { EventType } from "../events/EventType.ts"
+import { type EventType, eventTypes } from "../events/EventType.ts"
 import { columns, instant } from "../postgres/Parameters.ts"
-import { equals, present } from "../postgres/Sql.ts"
-import { actOf, resultOf, wantedTypes } from "./Action.ts"
-import type { Activity, ActivityFilter, ActivitySource } from "./Activity.ts"
+import { decodeRows, equals } from "../postgres/Sql.ts"
+import { eventActionOf, matchingTypes, resultOf } from "./Action.ts"
+import { Activity, type ActivityFilter, type ActivitySource } from "./Activity.ts"
 import type { FeedQuery } from "./FeedQuery.ts"
-import { candidates, type KeyLookup, rangesBelow, type ScanResult, scanFinished, scanResultOf } from "./FeedScan.ts"
+import {
+  candidates,
+  type KeyLookup,
+  rangesBelow,
+  type ScannedRow,
+  type ScanResult,
+  scanFinished,
+  scanResultOf
+} from "./FeedScan.ts"
 
-const table = { name: "events", number: "sequence", columns: eventColumns }
+const table = { name: "events", sequenceColumn: "sequence", columns: eventColumns }
 
 const actorTypes: { readonly [K in ActivitySource]: ReadonlyArray<Activity["actor_type"]> } = {
   runtime: ["license"],
@@ -24,86 +32,87 @@ const sourceOf = (actorType: Activity["actor_type"]): ActivitySource =>
 
 const ids = ["license_id", "product_id", "customer_id", "order_id", "subscription_id", "device_id"] as const
 
-type EventRow = { readonly [K in (typeof ids)[number]]: string | null } & {
-  readonly floor: number | null
-  readonly sequence: number | null
-  readonly event_sequence: number
-  readonly event_type: EventType
-  readonly actor_type: Activity["actor_type"]
-  readonly actor_id: string
-  readonly occurred_at: number
-  readonly code: Code | null
-  readonly request_id: string | null
-  readonly feature_code: string | null
-  readonly ip_address: string | null
-}
+const EventRow = Schema.Struct({
+  ...Struct.omit(Activity.fields, ["action", "source", "result_class", "status_code"]),
+  event_sequence: PositiveCount,
+  event_type: Schema.Literals(eventTypes),
+  /** The `code` in the event's metadata: an error code in the event of a refused activation only. */
+  code: Schema.optionalKey(Schema.String)
+})
+type EventRow = typeof EventRow.Type
+const decodeEventRows = decodeRows(EventRow)
 
-/** The last event whose place in the feed lies below a number. */
+const decodeOffsets = decodeRows(
+  Schema.Struct({ refusals: Schema.optionalKey(Count), next: Schema.optionalKey(Count) })
+)
+
+/** The last event whose number in the feed is below a number. */
 const lastEventBelow = (sql: SqlClient.SqlClient, below: number) =>
   Effect.map(
-    sql<{ readonly refusals: number | null; readonly next: number | null }>`
+    decodeOffsets(sql`
       SELECT
         (SELECT refusals_total FROM activity_offsets WHERE activity_sequence < ${below}
           ORDER BY activity_sequence DESC LIMIT 1) AS refusals,
         (SELECT after_sequence FROM activity_offsets WHERE activity_sequence >= ${below}
-          ORDER BY activity_sequence LIMIT 1) AS next`,
+          ORDER BY activity_sequence LIMIT 1) AS next`),
     ([row]) => Math.min(below - 1 - (row?.refusals ?? 0), row?.next ?? Number.POSITIVE_INFINITY)
   )
 
-/** The newest events below a place that the filter lets through, among at most `rowsMax`. */
+/** The newest events below a number that match the filter, out of at most `rowsMax` rows. */
 export const scanEvents = Effect.fnUntraced(function* (
   sql: SqlClient.SqlClient,
-  { below, filter, keys, limit, rowsMax, stretches }: FeedQuery
+  { below, filter, limit, ranges, resourceIds, rowsMax }: FeedQuery
 ) {
-  const types = wantedTypes(filter)
-  if (types?.length === 0 || keys?.length === 0) return scanFinished
+  const types = matchingTypes(filter)
+  if (types?.length === 0 || resourceIds?.length === 0) return scanFinished
   const last = below === undefined ? undefined : yield* lastEventBelow(sql, below)
-  const left = rangesBelow(stretches, last)
-  if (left.length === 0) return scanFinished
-  const found = yield* sql<EventRow>`
-    WITH ${candidates(sql, table, { by: keyedBy(filter, types, keys), stretches: left, rowsMax })}
-    SELECT scanned.floor + ${refusalsBefore(sql, "scanned.floor")} AS floor, shown.*
+  const remaining = rangesBelow(ranges, last)
+  if (remaining.length === 0) return scanFinished
+  const scanned = yield* sql<ScannedRow>`
+    WITH ${candidates(sql, table, { lookups: lookupsOf(filter, types, resourceIds), ranges: remaining, rowsMax })}
+    SELECT scanned.floor + ${refusalsBefore(sql, "scanned.floor")} AS floor, matching.*
     FROM scanned LEFT JOIN LATERAL (
-      SELECT event_sequence + ${refusalsBefore(sql, "event_sequence")} AS sequence, passing.* FROM (
-        SELECT * FROM (${explained(sql)}) AS told
-        WHERE ${passes(sql, filter, types)} AND (scanned.floor IS NULL OR event_sequence >= scanned.floor)
+      SELECT event_sequence + ${refusalsBefore(sql, "event_sequence")} AS sequence, event.* FROM (
+        SELECT * FROM (${joined(sql)}) AS joined
+        WHERE ${matches(sql, filter, types)} AND (scanned.floor IS NULL OR event_sequence >= scanned.floor)
         ORDER BY event_sequence DESC LIMIT ${limit}
-      ) AS passing
-    ) AS shown ON TRUE
-    ORDER BY shown.event_sequence DESC`
-  const { floor, rows } = scanResultOf(found, limit)
-  const seen: ScanResult<Activity> = { floor, rows: rows.map(activityOf) }
-  return seen
+      ) AS event
+    ) AS matching ON TRUE
+    ORDER BY matching.event_sequence DESC`
+  const { floor, rows } = scanResultOf(scanned, limit)
+  const events = yield* decodeEventRows(Effect.succeed(rows))
+  const result: ScanResult<Activity> = { floor, rows: events.map(activityOf) }
+  return result
 })
 
-/** The index that leads to the fewest rows: of the resources that events are about, of their types, of who acted. */
-const keyedBy = (
+/** Lookups in the index that finds the fewest rows: of the events' resources, of their types, or of their actors. */
+const lookupsOf = (
   { source }: ActivityFilter,
   types: ReadonlyArray<EventType> | undefined,
-  keys: ReadonlyArray<string> | undefined
+  resourceIds: ReadonlyArray<string> | undefined
 ): ReadonlyArray<KeyLookup> | undefined => {
-  if (keys !== undefined)
+  if (resourceIds !== undefined)
     return [
-      { column: "resource_id", keys },
-      { column: "metadata ->> 'license_id'", keys, only: "resource_type IN ('device', 'lease')" }
+      { column: "resource_id", keys: resourceIds },
+      { column: "metadata ->> 'license_id'", keys: resourceIds, condition: "resource_type IN ('device', 'lease')" }
     ]
-  if (types !== undefined) return [{ column: "event_type", keys: types, coarse: true }]
-  return source === undefined ? undefined : [{ column: "actor_type", keys: actorTypes[source], coarse: true }]
+  if (types !== undefined) return [{ column: "event_type", keys: types, fewValues: true }]
+  return source === undefined ? undefined : [{ column: "actor_type", keys: actorTypes[source], fewValues: true }]
 }
 
 const refusalsBefore = (sql: SqlClient.SqlClient, sequence: string) =>
   sql.literal(`coalesce((SELECT refusals_total FROM activity_offsets WHERE after_sequence < ${sequence}
     ORDER BY after_sequence DESC LIMIT 1), 0)`)
 
-/** Where a record says itself whose it is. Records that were deleted since no longer do. */
-const lookUp = (column: string, tables: { readonly [resource: string]: string }) =>
+/** The value of a column of the event's resource. A resource that was deleted since has none. */
+const resourceColumn = (column: string, tables: { readonly [resource: string]: string }) =>
   Object.entries(tables)
     .map(
       ([resource, table]) => `WHEN '${resource}' THEN (SELECT r.${column} FROM ${table} r WHERE r.id = c.resource_id)`
     )
     .join(" ")
 
-const products = lookUp("product_id", {
+const products = resourceColumn("product_id", {
   policy: "policies",
   feature: "features",
   product_version: "product_versions",
@@ -111,15 +120,15 @@ const products = lookUp("product_id", {
   order: "orders",
   subscription: "subscriptions"
 })
-const customers = lookUp("customer_id", { order: "orders", subscription: "subscriptions" })
-const subscriptions = lookUp("subscription_id", { order: "orders" })
-const features = lookUp("code", { feature: "features" })
+const customers = resourceColumn("customer_id", { order: "orders", subscription: "subscriptions" })
+const subscriptions = resourceColumn("subscription_id", { order: "orders" })
+const features = resourceColumn("code", { feature: "features" })
 
-/** Candidates with the records that they are about; one look-up by key for each row, whatever the planner thinks of it. */
-const explained = (sql: SqlClient.SqlClient) =>
+/** Candidates joined with their licenses and resources. LATERAL and LIMIT force the planner to one lookup by key for each row. */
+const joined = (sql: SqlClient.SqlClient) =>
   sql.literal(`
   SELECT c.sequence AS event_sequence, c.event_type, c.actor_type, c.actor_id, c.created_at AS occurred_at, c.ip_address,
-    c.metadata ->> 'code' AS code, nullif(c.metadata ->> 'request_id', 'req_none') AS request_id, about.license_id,
+    c.metadata ->> 'code' AS code, nullif(c.metadata ->> 'request_id', 'req_none') AS request_id, subject.license_id,
     coalesce(l.product_id, CASE c.resource_type WHEN 'product' THEN c.resource_id END, c.metadata ->> 'product_id',
       CASE c.resource_type ${products} END) AS product_id,
     coalesce(l.customer_id, CASE c.resource_type WHEN 'customer' THEN c.resource_id ${customers} END) AS customer_id,
@@ -131,33 +140,35 @@ const explained = (sql: SqlClient.SqlClient) =>
   FROM candidates c
   CROSS JOIN LATERAL (
     SELECT CASE c.resource_type WHEN 'license' THEN c.resource_id ELSE c.metadata ->> 'license_id' END AS license_id
-  ) AS about
+  ) AS subject
   LEFT JOIN LATERAL (
-    SELECT product_id, customer_id, order_id, subscription_id FROM licenses WHERE licenses.id = about.license_id LIMIT 1
+    SELECT product_id, customer_id, order_id, subscription_id FROM licenses WHERE licenses.id = subject.license_id LIMIT 1
   ) AS l ON TRUE`)
 
-const passes = (sql: SqlClient.SqlClient, filter: ActivityFilter, types: ReadonlyArray<EventType> | undefined) => {
+const matches = (sql: SqlClient.SqlClient, filter: ActivityFilter, types: ReadonlyArray<EventType> | undefined) => {
   const { feature_code, from, request_id, source, status_code, to } = filter
   return sql.and([
     equals(sql, { feature_code, request_id, ...Object.fromEntries(ids.map((name) => [name, filter[name]])) }),
     types === undefined ? sql`TRUE` : sql`event_type = ANY(${columns.text(types)}::text[])`,
     source === undefined ? sql`TRUE` : sql`actor_type = ANY(${columns.text(actorTypes[source])}::text[])`,
-    // What the system does by itself answers nobody.
+    // The system's own actions have no response, so no status.
     status_code === undefined ? sql`TRUE` : sql`actor_type <> 'system'`,
     from === undefined ? sql`TRUE` : sql`occurred_at >= ${instant(from)}`,
     to === undefined ? sql`TRUE` : sql`occurred_at < ${instant(to)}`
   ])
 }
 
-const activityOf = ({ floor: _, event_type, code, ...row }: EventRow & { readonly sequence: number }): Activity => {
-  const { action, status } = actOf(event_type, row.actor_type)
+const activityOf = ({ event_type, code, ...row }: EventRow): Activity => {
+  const { action, status } = eventActionOf(event_type, row.actor_type)
   const result_class = resultOf(event_type)
-  return present<Activity>({
+  return {
     ...row,
     action,
     source: sourceOf(row.actor_type),
     result_class,
-    status_code: status ?? null,
-    code: result_class === "refused" ? code : null
-  })
+    ...(status === undefined ? undefined : { status_code: status }),
+    ...(result_class === "refused" && isErrorCode(code) ? { code } : undefined)
+  }
 }
+
+const isErrorCode = Schema.is(Activity.fields.code)

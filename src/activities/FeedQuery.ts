@@ -1,16 +1,17 @@
-/** What is sought in one step through the feed. */
+/** The query of one step through the feed. */
 import type { ActivityFilter } from "./Activity.ts"
 import type { SequenceRange } from "./ScanRange.ts"
 
 export interface FeedQuery {
   readonly filter: ActivityFilter
-  /** The ids under which the filter's records stand, where they are few. */
-  readonly keys: ReadonlyArray<string> | undefined
-  /** The events that a period can have. */
-  readonly stretches: ReadonlyArray<SequenceRange>
-  /** Activities below this number; undefined: from the newest on. */
+  /** The resource ids of events that match the filter, where they are few. */
+  readonly resourceIds: ReadonlyArray<string> | undefined
+  /** The ranges that contain the events of the filter's period. */
+  readonly ranges: ReadonlyArray<SequenceRange>
+  /** Only activities below this number; undefined: from the newest on. */
   readonly below: number | undefined
-  /** Rows that are looked at, and rows that are given. */
+  /** The most rows that a scan reads. */
   readonly rowsMax: number
+  /** The most rows that a scan returns. */
   readonly limit: number
 }

@@ -1,41 +1,41 @@
 /**
- * One bounded look into a table of the feed, from a place downwards: as many rows as it is told to look at, by an index, each held
- * against the filter. It says how far down it has seen everything, so that rows of two tables can be merged and a look that found
- * little can be followed by the next.
+ * One bounded scan of a table of the feed, from a position downwards: it reads a limited number of rows by an index and checks
+ * each against the filter. Its result says down to which position it is complete. So rows of two tables can be merged, and
+ * another scan can follow one that found few rows.
  */
 import type { SqlClient, Statement } from "effect/sql"
 import { columns } from "../postgres/Parameters.ts"
 import type { SequenceRange } from "./ScanRange.ts"
 
-/** A table whose rows are numbered, and what of them is read. */
+/** A table with numbered rows, and the columns that a scan reads. */
 export interface Table {
   readonly name: string
-  readonly number: string
+  readonly sequenceColumn: string
   readonly columns: string
 }
 
-/** Rows that are found by the value of a column. */
+/** Rows by the value of an indexed column. */
 export interface KeyLookup {
   readonly column: string
   readonly keys: ReadonlyArray<string>
   /** The condition of a partial index. */
-  readonly only?: string
+  readonly condition?: string
   /**
-   * The column has few values, some of them rare. Then numbers alone are read first, which the index on column and number holds: to
-   * read whole rows the planner likes to walk the table by number instead, in the hope of a value that may not be there.
+   * The column has few values, some of them rare. Then the scan reads the sequence numbers first, from the index on column and
+   * number. For whole rows the planner would rather walk the table by number, in search of a value that may not exist.
    */
-  readonly coarse?: boolean
+  readonly fewValues?: boolean
 }
 
-/** Which rows are looked at: those of any of the keys, or all, within the stretches. */
+/** The rows that a scan reads: those of any lookup, or all, within the ranges. */
 export interface ScanTarget {
-  readonly by: ReadonlyArray<KeyLookup> | undefined
-  readonly stretches: ReadonlyArray<SequenceRange>
-  /** Rows that are looked at, in all. */
+  readonly lookups: ReadonlyArray<KeyLookup> | undefined
+  readonly ranges: ReadonlyArray<SequenceRange>
+  /** The most rows that the scan reads in all. */
   readonly rowsMax: number
 }
 
-/** What a look has seen: everything down to and with `floor`; 0 where nothing is left below. */
+/** The rows of a scan, which is complete down to `floor` inclusive; 0: no rows are left below. */
 export interface ScanResult<A> {
   readonly rows: ReadonlyArray<A>
   readonly floor: number
@@ -43,68 +43,70 @@ export interface ScanResult<A> {
 
 export const scanFinished: ScanResult<never> = { rows: [], floor: 0 }
 
-/** The parts of the stretches below a number; undefined: all of them. */
+/** The parts of the ranges up to a number; undefined: all of them. */
 export const rangesBelow = (
-  stretches: ReadonlyArray<SequenceRange>,
+  ranges: ReadonlyArray<SequenceRange>,
   last: number | undefined
 ): ReadonlyArray<SequenceRange> =>
   last === undefined
-    ? stretches
-    : stretches.flatMap(({ from, to }) =>
+    ? ranges
+    : ranges.flatMap(({ from, to }) =>
         from > last ? [] : [{ from, to: to === undefined ? last : Math.min(to, last) }]
       )
 
 /**
- * `candidates (part, …columns)` and `scanned (floor)`, for a WITH. Every part gives at most its share of rows, its newest; below the
- * oldest row of a part that gave as many there may be more, so that far down and no further everything was seen.
+ * `candidates (part, …columns)` and `scanned (floor)`, for a WITH clause. Each part returns at most its share of rows, the newest.
+ * A part that returns a full share may have more rows below its oldest one, so the scan is complete only down to there.
  */
-export const candidates = (sql: SqlClient.SqlClient, table: Table, { by, rowsMax, stretches }: ScanTarget) => {
-  const ways: ReadonlyArray<KeyLookup | undefined> = by ?? [undefined]
-  const parts = stretches.flatMap((stretch) => ways.map((keyed) => ({ stretch, keyed })))
-  const keys = parts.reduce((sum, { keyed }) => sum + (keyed?.keys.length ?? 1), 0)
+export const candidates = (sql: SqlClient.SqlClient, table: Table, { lookups, ranges, rowsMax }: ScanTarget) => {
+  const alternatives: ReadonlyArray<KeyLookup | undefined> = lookups ?? [undefined]
+  const parts = ranges.flatMap((range) => alternatives.map((lookup) => ({ range, lookup })))
+  const keys = parts.reduce((sum, { lookup }) => sum + (lookup?.keys.length ?? 1), 0)
   const share = Math.max(1, Math.ceil(rowsMax / Math.max(1, keys)))
-  const [number, name, shown] = [sql.literal(table.number), sql.literal(table.name), sql.literal(table.columns)]
-  const rows = ({ from, to }: SequenceRange, keyed: KeyLookup | undefined) => sql`
-    SELECT ${keyed?.coarse === true ? number : shown} FROM ${name}
+  const [number, name, selected] = [
+    sql.literal(table.sequenceColumn),
+    sql.literal(table.name),
+    sql.literal(table.columns)
+  ]
+  const rows = ({ from, to }: SequenceRange, lookup: KeyLookup | undefined) => sql`
+    SELECT ${lookup?.fewValues === true ? number : selected} FROM ${name}
     WHERE ${number} >= ${from} AND ${to === undefined ? sql`TRUE` : sql`${number} <= ${to}`}
-      AND ${keyed === undefined ? sql`TRUE` : sql`${sql.literal(keyed.column)} = wanted.key`}
-      AND ${sql.literal(keyed?.only ?? "TRUE")}
+      AND ${lookup === undefined ? sql`TRUE` : sql`${sql.literal(lookup.column)} = wanted.key`}
+      AND ${sql.literal(lookup?.condition ?? "TRUE")}
     ORDER BY ${number} DESC LIMIT ${share}`
-  const found = (stretch: SequenceRange, keyed: KeyLookup) =>
-    keyed.coarse === true
+  const matches = (range: SequenceRange, lookup: KeyLookup) =>
+    lookup.fewValues === true
       ? sql`
-        CROSS JOIN LATERAL (${rows(stretch, keyed)}) AS numbers (number)
-        CROSS JOIN LATERAL (SELECT ${shown} FROM ${name} WHERE ${number} = numbers.number LIMIT 1) AS found`
-      : sql`CROSS JOIN LATERAL (${rows(stretch, keyed)}) AS found`
-  const selects = parts.map(({ keyed, stretch }, index) =>
-    keyed === undefined
-      ? sql`(SELECT ${String(index)}::text AS part, found.* FROM (${rows(stretch, undefined)}) AS found)`
+        CROSS JOIN LATERAL (${rows(range, lookup)}) AS numbers (number)
+        CROSS JOIN LATERAL (SELECT ${selected} FROM ${name} WHERE ${number} = numbers.number LIMIT 1) AS matching`
+      : sql`CROSS JOIN LATERAL (${rows(range, lookup)}) AS matching`
+  const selects = parts.map(({ lookup, range }, index) =>
+    lookup === undefined
+      ? sql`(SELECT ${String(index)}::text AS part, matching.* FROM (${rows(range, undefined)}) AS matching)`
       : sql`
-        (SELECT ${String(index)}::text || wanted.key AS part, found.* FROM unnest(${columns.text(keyed.keys)}::text[]) AS wanted (key)
-          ${found(stretch, keyed)})`
+        (SELECT ${String(index)}::text || wanted.key AS part, matching.*
+          FROM unnest(${columns.text(lookup.keys)}::text[]) AS wanted (key) ${matches(range, lookup)})`
   )
   return sql`
     candidates AS MATERIALIZED (${union(sql, selects)}),
     scanned AS (
       SELECT max(lowest) AS floor
-      FROM (SELECT min(${number}) AS lowest, count(*) AS given FROM candidates GROUP BY part) AS parts WHERE given >= ${share}
+      FROM (SELECT min(${number}) AS lowest, count(*) AS returned FROM candidates GROUP BY part) AS parts
+      WHERE returned >= ${share}
     )`
 }
 
 const union = (sql: SqlClient.SqlClient, [first, ...others]: ReadonlyArray<Statement.Fragment>): Statement.Fragment =>
   others.reduce((all, one) => sql`${all} UNION ALL ${one}`, first!)
 
-/** Rows as a look gives them: each with the floor, and where there is none, one that holds the floor alone. */
-interface Found {
+/** A row of a scan's statement: each has the floor. Without matching rows there is one row with nothing but the floor. */
+export interface ScannedRow {
   readonly floor: number | null
   readonly sequence: number | null
 }
 
-/** Of as many rows as were asked for, what lies below the last one was not seen. */
-export const scanResultOf = <A extends Found>(
-  found: ReadonlyArray<A>,
-  limit: number
-): ScanResult<A & { readonly sequence: number }> => {
-  const rows = found.filter((row): row is A & { readonly sequence: number } => row.sequence !== null)
-  return { rows, floor: rows.length < limit ? (found[0]?.floor ?? 0) : rows.at(-1)!.sequence }
+/** A scan that reached its limit of rows is complete down to the last one only. */
+export const scanResultOf = <A extends ScannedRow>(scanned: ReadonlyArray<A>, limit: number): ScanResult<A> => {
+  const rows = scanned.filter(({ sequence }) => sequence !== null)
+  return { rows, floor: rows.length < limit ? (scanned[0]?.floor ?? 0) : rows.at(-1)!.sequence! }
 }

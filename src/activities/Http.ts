@@ -12,12 +12,12 @@ export const ActivitiesHttp = HttpApiBuilder.group(
   "activities",
   Effect.fn(function* (handlers) {
     const activities = yield* Activities
-    return handlers.handleAll({ list: ({ query }) => Effect.andThen(takes, activities.list(query)) })
+    return handlers.handleAll({ list: ({ query }) => Effect.andThen(refuseUnknown, activities.list(query)) })
   })
 )
 
-/** Refuses a parameter that only reports take: the rows would not be what it asks for. */
-const takes = Effect.flatMap(HttpServerRequest.ParsedSearchParams, (given) => {
+/** Refuses a parameter that only reports accept: the feed would ignore it. */
+const refuseUnknown = Effect.flatMap(HttpServerRequest.ParsedSearchParams, (given) => {
   const name = untakenBy(activityFilter, Object.keys(given))
   return name === undefined
     ? Effect.void

@@ -1,66 +1,66 @@
-/** Activities that are refused calls of the runtime. */
-import { Effect } from "effect"
+/** Activities that are refused calls of the runtime API. */
+import { Effect, Schema, Struct } from "effect"
 import type { SqlClient } from "effect/sql"
-import type { Code } from "../api/ErrorCode.ts"
 import { instant } from "../postgres/Parameters.ts"
-import { equals, present } from "../postgres/Sql.ts"
-import type { Activity, ActivityFilter } from "./Activity.ts"
+import { decodeRows, equals } from "../postgres/Sql.ts"
+import { Activity, type ActivityFilter } from "./Activity.ts"
 import type { FeedQuery } from "./FeedQuery.ts"
-import { candidates, type KeyLookup, rangesBelow, type ScanResult, scanFinished, scanResultOf } from "./FeedScan.ts"
+import {
+  candidates,
+  type KeyLookup,
+  rangesBelow,
+  type ScannedRow,
+  type ScanResult,
+  scanFinished,
+  scanResultOf
+} from "./FeedScan.ts"
 
-const own =
+const refusalColumns =
   "activity_sequence, occurred_at, action, license_id, device_id, feature_code, code, status_code, request_id, ip_address"
-const table = { name: "refusals", number: "activity_sequence", columns: own }
+const table = { name: "refusals", sequenceColumn: "activity_sequence", columns: refusalColumns }
 
-const linked = ["product_id", "customer_id", "order_id", "subscription_id"] as const
+const licenseColumns = ["product_id", "customer_id", "order_id", "subscription_id"] as const
 
-type RefusalRow = { readonly [K in (typeof linked)[number]]: string | null } & {
-  readonly floor: number | null
-  readonly sequence: number | null
-  readonly occurred_at: number
-  readonly action: string
-  readonly license_id: string
-  readonly device_id: string | null
-  readonly feature_code: string | null
-  readonly code: Code
-  readonly status_code: number
-  readonly request_id: string
-  readonly ip_address: string | null
-}
+const RefusalRow = Schema.Struct({
+  ...Struct.omit(Activity.fields, ["source", "result_class", "actor_type", "actor_id", "event_sequence"]),
+  license_id: Schema.String
+})
+const decodeRefusals = decodeRows(RefusalRow)
 
-/** The newest refusals below a place that the filter lets through, among at most `rowsMax`. */
+/** The newest refusals below a number that match the filter, out of at most `rowsMax` rows. */
 export const scanRefusals = Effect.fnUntraced(function* (
   sql: SqlClient.SqlClient,
-  { below, filter, keys, limit, rowsMax }: FeedQuery
+  { below, filter, limit, resourceIds, rowsMax }: FeedQuery
 ) {
   const { result_class = "refused", source = "runtime" } = filter
-  if (result_class !== "refused" || source !== "runtime" || keys?.length === 0) return scanFinished
-  const stretches = rangesBelow([{ from: 1, to: undefined }], below === undefined ? undefined : below - 1)
-  if (stretches.length === 0) return scanFinished
-  const found = yield* sql<RefusalRow>`
-    WITH ${candidates(sql, table, { by: keyedBy(filter, keys), stretches, rowsMax })}
-    SELECT scanned.floor, shown.*
+  if (result_class !== "refused" || source !== "runtime" || resourceIds?.length === 0) return scanFinished
+  const ranges = rangesBelow([{ from: 1, to: undefined }], below === undefined ? undefined : below - 1)
+  if (ranges.length === 0) return scanFinished
+  const scanned = yield* sql<ScannedRow>`
+    WITH ${candidates(sql, table, { lookups: lookupsOf(filter, resourceIds), ranges, rowsMax })}
+    SELECT scanned.floor, matching.*
     FROM scanned LEFT JOIN LATERAL (
-      SELECT * FROM (${explained(sql)}) AS told
-      WHERE ${passes(sql, filter)} AND (scanned.floor IS NULL OR sequence >= scanned.floor)
+      SELECT * FROM (${joined(sql)}) AS joined
+      WHERE ${matches(sql, filter)} AND (scanned.floor IS NULL OR sequence >= scanned.floor)
       ORDER BY sequence DESC LIMIT ${limit}
-    ) AS shown ON TRUE
-    ORDER BY shown.sequence DESC`
-  const { floor, rows } = scanResultOf(found, limit)
-  const seen: ScanResult<Activity> = { floor, rows: rows.map(activityOf) }
-  return seen
+    ) AS matching ON TRUE
+    ORDER BY matching.sequence DESC`
+  const { floor, rows } = scanResultOf(scanned, limit)
+  const refusals = yield* decodeRefusals(Effect.succeed(rows))
+  const result: ScanResult<Activity> = { floor, rows: refusals.map(activityOf) }
+  return result
 })
 
-const keyedBy = (
+const lookupsOf = (
   { action, request_id }: ActivityFilter,
-  keys: ReadonlyArray<string> | undefined
+  resourceIds: ReadonlyArray<string> | undefined
 ): ReadonlyArray<KeyLookup> | undefined => {
   if (request_id !== undefined) return [{ column: "request_id", keys: [request_id] }]
-  if (keys !== undefined) return [{ column: "license_id", keys }]
-  return action === undefined ? undefined : [{ column: "action", keys: [action], coarse: true }]
+  if (resourceIds !== undefined) return [{ column: "license_id", keys: resourceIds }]
+  return action === undefined ? undefined : [{ column: "action", keys: [action], fewValues: true }]
 }
 
-const explained = (sql: SqlClient.SqlClient) =>
+const joined = (sql: SqlClient.SqlClient) =>
   sql.literal(`
   SELECT c.activity_sequence AS sequence, c.occurred_at, c.action, c.license_id, c.device_id, c.feature_code, c.code, c.status_code,
     c.request_id, c.ip_address, l.product_id, l.customer_id, l.order_id, l.subscription_id
@@ -68,22 +68,21 @@ const explained = (sql: SqlClient.SqlClient) =>
     SELECT product_id, customer_id, order_id, subscription_id FROM licenses WHERE licenses.id = c.license_id LIMIT 1
   ) AS l ON TRUE`)
 
-const passes = (sql: SqlClient.SqlClient, filter: ActivityFilter) => {
+const matches = (sql: SqlClient.SqlClient, filter: ActivityFilter) => {
   const { action, device_id, feature_code, from, license_id, request_id, status_code, to } = filter
   return sql.and([
     equals(sql, { action, license_id, device_id, feature_code, request_id }),
-    equals(sql, Object.fromEntries(linked.map((name) => [name, filter[name]]))),
+    equals(sql, Object.fromEntries(licenseColumns.map((name) => [name, filter[name]]))),
     status_code === undefined ? sql`TRUE` : sql`status_code = ${status_code}`,
     from === undefined ? sql`TRUE` : sql`occurred_at >= ${instant(from)}`,
     to === undefined ? sql`TRUE` : sql`occurred_at < ${instant(to)}`
   ])
 }
 
-const activityOf = ({ floor: _, ...row }: RefusalRow & { readonly sequence: number }): Activity =>
-  present<Activity>({
-    ...row,
-    source: "runtime",
-    result_class: "refused",
-    actor_type: "license",
-    actor_id: row.license_id
-  } as never)
+const activityOf = (row: typeof RefusalRow.Type): Activity => ({
+  ...row,
+  source: "runtime",
+  result_class: "refused",
+  actor_type: "license",
+  actor_id: row.license_id
+})

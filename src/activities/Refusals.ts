@@ -1,10 +1,10 @@
 /**
- * Runtime calls that were refused, on their way into the feed. A refusal must stay as cheap as it is: it is noted in memory, and a
- * worker writes what has gathered, once a second or sooner where much has. What does not fit is dropped and counted; a node that is
- * killed loses what it has noted since the last pass.
+ * Records refused runtime calls for the feed. A refusal must stay cheap: it is buffered in memory, and a worker writes the buffer
+ * once a second, or sooner when it fills up. Refusals beyond the buffer's limit are dropped and counted. A node that is killed
+ * loses its buffer.
  *
- * Nothing is noted of calls without a valid license key (there is no license to tell of), of those over a rate limit (a flood must
- * not fill the disk), and of refused activations at a limit (their event tells).
+ * Not recorded: calls without a valid license key (no license to report on), calls over a rate limit (a flood must not fill the
+ * disk), and activations refused by a limit (they have an event).
  */
 import { Context, Effect, Latch, Layer } from "effect"
 import { SqlClient } from "effect/sql"
@@ -16,18 +16,18 @@ import { refusalsDropped } from "../telemetry/Metrics.ts"
 import { makeBufferedWriter } from "../workers/BufferedWriter.ts"
 import { runtimeActions } from "./Action.ts"
 
-/** Refusals in memory: about 10 MB. At once a second more than these are a fault or an attack. */
-const waitingMax = 10_000
-/** So many do not wait for the schedule. */
-const manyWaiting = 2_000
-/** Rows of a transaction: while it is written, nothing else gets a sequence number. */
+/** Refusals in memory: about 10 MB. More within a second come from a fault or an attack. */
+const bufferMax = 10_000
+/** The buffer size that starts a pass ahead of schedule. */
+const bufferLarge = 2_000
+/** Rows of a transaction, which blocks all other sequence numbers until its commit. */
 const batchMax = 1_000
 
-const toldByEvents = new Set<Code>(["ACTIVATION_LIMIT_REACHED", "CONTAINER_LIMIT_REACHED"])
-/** What a caller calls a feature is shown only where it can be one's code. */
-const featureCode = /^[a-z0-9][a-z0-9._-]{0,63}$/
+const recordedByEvents = new Set<Code>(["ACTIVATION_LIMIT_REACHED", "CONTAINER_LIMIT_REACHED"])
+/** A caller's feature code is recorded only if it has the form of one. */
+const featureCodePattern = /^[a-z0-9][a-z0-9._-]{0,63}$/
 
-interface Noted {
+interface BufferedRefusal {
   readonly call: RuntimeCall
   readonly code: Code
   readonly request_id: string
@@ -38,12 +38,12 @@ interface Noted {
 export class Refusals extends Context.Service<
   Refusals,
   {
-    /** Notes a refused request, where it is one that the feed tells of. Runs for each refusal, so it is a plain function. */
+    /** Buffers a refused request if it belongs in the feed. Runs for each refusal, so it is a plain function. */
     note(context: RequestContext, code: Code, now: number): void
-    /** Writes what has gathered. */
+    /** Writes the buffer. */
     readonly pass: Effect.Effect<void, unknown>
-    /** Calls for a pass whenever much has gathered. */
-    calling(pass: Effect.Effect<void>): Effect.Effect<never>
+    /** Runs the given pass each time the buffer is large. */
+    passWhenLarge(pass: Effect.Effect<void>): Effect.Effect<never>
   }
 >()("licensing/activities/Refusals") {
   static readonly layer = Layer.effect(
@@ -52,26 +52,26 @@ export class Refusals extends Context.Service<
       const sql = yield* SqlClient.SqlClient
       const validations = yield* Validations
       const metrics = yield* Effect.context<never>()
-      const many = yield* Latch.make(false)
-      const waiting: Array<Noted> = []
-      // How many of them the pass that runs still hands over.
+      const large = yield* Latch.make(false)
+      const buffer: Array<BufferedRefusal> = []
+      // How many of them the running pass still has to write.
       let due = 0
 
       const note = ({ clientAddress, requestId, runtimeCall: call }: RequestContext, code: Code, now: number): void => {
         const status = statuses[code]
         if (call === undefined || status === 401 || status >= 500 || code === "RATE_LIMITED") return
         if (call.operation === "validate") validations.count(call.licenseId, "refused")
-        if (toldByEvents.has(code)) return
-        if (waiting.length >= waitingMax) refusalsDropped.updateUnsafe(1, metrics)
-        else waiting.push({ call, code, request_id: requestId, ip_address: clientAddress, occurred_at: now })
-        if (waiting.length === manyWaiting) many.openUnsafe()
+        if (recordedByEvents.has(code)) return
+        if (buffer.length >= bufferMax) refusalsDropped.updateUnsafe(1, metrics)
+        else buffer.push({ call, code, request_id: requestId, ip_address: clientAddress, occurred_at: now })
+        if (buffer.length === bufferLarge) large.openUnsafe()
       }
 
       const pass = yield* makeBufferedWriter({
         name: "refusals",
         take: (first) => {
-          if (first) due = waiting.length
-          const batch = waiting.splice(0, Math.min(due, batchMax))
+          if (first) due = buffer.length
+          const batch = buffer.splice(0, Math.min(due, batchMax))
           due -= batch.length
           return batch.length === 0 ? undefined : batch
         },
@@ -81,16 +81,16 @@ export class Refusals extends Context.Service<
       return Refusals.of({
         note,
         pass,
-        calling: (call) => Effect.forever(many.await.pipe(Effect.andThen(many.close), Effect.andThen(call)))
+        passWhenLarge: (call) => Effect.forever(large.await.pipe(Effect.andThen(large.close), Effect.andThen(call)))
       })
     })
   )
 }
 
-const callsOf = (batch: ReadonlyArray<Noted>) => batch.map(({ call }) => call)
+const callsOf = (batch: ReadonlyArray<BufferedRefusal>) => batch.map(({ call }) => call)
 
-/** The devices that the calls named, where their licenses know them; read before anything is locked. */
-const devicesOf = (sql: SqlClient.SqlClient, batch: ReadonlyArray<Noted>) => {
+/** The devices that the calls named, if their licenses have them. Read before any lock is taken. */
+const devicesOf = (sql: SqlClient.SqlClient, batch: ReadonlyArray<BufferedRefusal>) => {
   const calls = callsOf(batch)
   return Effect.map(
     sql<{ readonly device_id: string | null }>`
@@ -110,12 +110,16 @@ const devicesOf = (sql: SqlClient.SqlClient, batch: ReadonlyArray<Noted>) => {
 }
 
 /**
- * Gives the refusals their places: behind the last event and the refusals before them, which stand still under the lock of the
- * events' counter. The counter of the events is not moved.
+ * Numbers the refusals after the last event and the refusals before them; both counters are stable under the lock of the event
+ * counter's row. The events' own counter does not change.
  */
-const insert = (sql: SqlClient.SqlClient, batch: ReadonlyArray<Noted>, devices: ReadonlyArray<string | null>) => {
-  const features = callsOf(batch).map(({ featureCode: asked }) =>
-    asked !== undefined && featureCode.test(asked) ? asked : null
+const insert = (
+  sql: SqlClient.SqlClient,
+  batch: ReadonlyArray<BufferedRefusal>,
+  devices: ReadonlyArray<string | null>
+) => {
+  const features = callsOf(batch).map(({ featureCode }) =>
+    featureCode !== undefined && featureCodePattern.test(featureCode) ? featureCode : null
   )
   return Effect.asVoid(sql`
     WITH counter AS (

@@ -1,6 +1,6 @@
 /**
- * Removes refused calls and counts of validations whose time is over, in bounded batches. Nothing is numbered anew: the places of what
- * is removed stay empty.
+ * Removes refused calls and validation counts past their retention, in bounded batches. The remaining activities keep their
+ * numbers.
  */
 import { Clock, Context, Effect, Layer, Option } from "effect"
 import { SqlClient } from "effect/sql"

@@ -1,4 +1,4 @@
-/** The operations on orders and subscriptions: records of other systems. They never change a license by themselves. */
+/** The operations on orders and subscriptions: records of other systems. They never change a license. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Data, Paged } from "../api/Envelope.ts"
@@ -96,7 +96,8 @@ const subscriptions = [
       operation({
         id: "updateSubscription",
         summary: "Update a subscription",
-        description: "Leaving the status canceled clears canceled_at; entering it without canceled_at stores the time.",
+        description:
+          "A change from the status canceled clears canceled_at. A change to it without canceled_at stores the time of the request.",
         scopes: ["product:write"]
       })
     )
@@ -108,4 +109,4 @@ export class CommerceApi extends HttpApiGroup.make("commerce")
   .middleware(Decoding)
   .middleware(Idempotency)
   .middleware(ManagementAuthorization)
-  .annotate(OpenApi.Description, "Orders and subscriptions of other systems, to link licenses to.") {}
+  .annotate(OpenApi.Description, "Orders and subscriptions of other systems. Licenses can link to them.") {}

@@ -1,4 +1,4 @@
-/** A link to another record in an update: an id sets it, null or an empty text clears it, absence leaves it. */
+/** A link to another record in an update: an id sets it, null or an empty text clears it, an absent member keeps it. */
 import { Schema, SchemaGetter } from "effect"
 import { Text } from "../api/Text.ts"
 

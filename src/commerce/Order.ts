@@ -1,4 +1,4 @@
-/** An order that another system keeps, mirrored (contract, "Order"). Periods are stored as provided; any status may follow any. */
+/** A copy of another system's order (contract, "Order"). Periods are stored as provided. Any status may follow any other. */
 import { Schema } from "effect"
 import { Metadata } from "../api/Metadata.ts"
 import { Reference } from "../api/Text.ts"
@@ -27,7 +27,7 @@ export const Order = Schema.Struct({
 }).annotate({ identifier: "Order" })
 export type Order = typeof Order.Type
 
-const together = "Only together with the other end of the period."
+const bothEnds = "Only together with the other end of the period."
 
 export const OrderCreate = Schema.Struct({
   external_system: External,
@@ -35,8 +35,8 @@ export const OrderCreate = Schema.Struct({
   status: OrderStatus,
   customer_id: Schema.optionalKey(Reference),
   subscription_id: Schema.optionalKey(Reference),
-  period_start: Schema.optionalKey(Timestamp.annotate({ description: together })),
-  period_end: Schema.optionalKey(Timestamp.annotate({ description: together })),
+  period_start: Schema.optionalKey(Timestamp.annotate({ description: bothEnds })),
+  period_end: Schema.optionalKey(Timestamp.annotate({ description: bothEnds })),
   metadata: Schema.optionalKey(Metadata)
 }).annotate({ identifier: "OrderCreateRequest" })
 
@@ -46,7 +46,7 @@ export const OrderUpdate = Schema.Struct({
   external_system: Schema.optionalKey(External),
   external_id: Schema.optionalKey(External),
   status: Schema.optionalKey(OrderStatus),
-  period_start: Schema.optionalKey(Schema.NullOr(Timestamp).annotate({ description: together })),
-  period_end: Schema.optionalKey(Schema.NullOr(Timestamp).annotate({ description: together })),
+  period_start: Schema.optionalKey(Schema.NullOr(Timestamp).annotate({ description: bothEnds })),
+  period_end: Schema.optionalKey(Schema.NullOr(Timestamp).annotate({ description: bothEnds })),
   metadata: Schema.optionalKey(Metadata)
 }).annotate({ identifier: "OrderUpdateRequest" })

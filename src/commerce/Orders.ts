@@ -1,8 +1,8 @@
 /**
- * Orders: facts of another system, stored as provided. What must stay true: both ends of a period or none, and a linked
- * subscription of the order's own product.
+ * Orders: records of another system, stored as provided. What must stay true: an order has both ends of a period or none, and
+ * its linked subscription belongs to the order's product.
  */
-import { Clock, Context, Effect, Layer } from "effect"
+import { Clock, Context, Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { type Refusal, refuse } from "../api/Failure.ts"
 import { Identifiers } from "../api/Identifier.ts"
@@ -11,8 +11,11 @@ import { Products, productNotFound } from "../catalog/products/Products.ts"
 import { changesOf } from "../events/Changes.ts"
 import { EventLog } from "../events/EventLog.ts"
 import { instant, json } from "../postgres/Parameters.ts"
-import { after, constraints, equals, patched, present, type Row, transaction } from "../postgres/Sql.ts"
-import type { Order, OrderCreate, OrderStatus, OrderUpdate } from "./Order.ts"
+import { after, constraints, decodeRows, equals, patched, transaction } from "../postgres/Sql.ts"
+import { Order, type OrderCreate, type OrderStatus, type OrderUpdate } from "./Order.ts"
+
+const decodeOrders = decodeRows(Order)
+const decodeSubscriptions = decodeRows(Schema.Struct({ product_id: Schema.String }))
 
 const notFound = (id: string) => refuse("NOT_FOUND", `No order has the id ${id}.`, "id")
 
@@ -79,32 +82,32 @@ export class Orders extends Context.Service<
             customer_id,
             subscription_id
           } = filter
-          const rows = yield* sql<Row<Order>>`
+          const rows = yield* decodeOrders(sql`
           SELECT ${columns} FROM orders
           WHERE product_id = ${productId} AND ${after(sql, cursor)}
             AND ${equals(sql, { external_system, external_id, status, customer_id, subscription_id })}
-          ORDER BY created_at DESC, id DESC LIMIT ${limit + 1}`
+          ORDER BY created_at DESC, id DESC LIMIT ${limit + 1}`)
           if (rows.length === 0) yield* products.get(productId)
-          return pageOf(rows.map(present<Order>), limit)
+          return pageOf(rows, limit)
         },
         Effect.catchTag("SqlError", Effect.die)
       )
 
       const get = Effect.fn("Orders.get")(function* (id: string) {
-        const [row] = yield* Effect.orDie(sql<Row<Order>>`SELECT ${columns} FROM orders WHERE id = ${id}`)
-        return row === undefined ? yield* notFound(id) : present<Order>(row)
+        const [order] = yield* Effect.orDie(decodeOrders(sql`SELECT ${columns} FROM orders WHERE id = ${id}`))
+        return order ?? (yield* notFound(id))
       })
 
       const locked = Effect.fnUntraced(function* (id: string) {
-        const [row] = yield* sql<Row<Order>>`SELECT ${columns} FROM orders WHERE id = ${id} FOR UPDATE`
-        return row === undefined ? yield* notFound(id) : present<Order>(row)
+        const [order] = yield* decodeOrders(sql`SELECT ${columns} FROM orders WHERE id = ${id} FOR UPDATE`)
+        return order ?? (yield* notFound(id))
       })
 
       /** A subscription is never deleted and never changes its product, so it needs no lock. */
       const checkSubscription = Effect.fnUntraced(function* ({ product_id, subscription_id }: Order) {
         if (subscription_id === undefined) return
-        const [subscription] = yield* sql<{ product_id: string }>`
-          SELECT product_id FROM subscriptions WHERE id = ${subscription_id}`
+        const [subscription] = yield* decodeSubscriptions(sql`
+          SELECT product_id FROM subscriptions WHERE id = ${subscription_id}`)
         if (subscription === undefined) {
           return yield* refuse("NOT_FOUND", `No subscription has the id ${subscription_id}.`, "subscription_id")
         }
@@ -160,15 +163,15 @@ export class Orders extends Context.Service<
   )
 }
 
-/** The contract's linkage rule on orders, for requests of both kinds: both ends of a period are given, or none. */
+/** The contract's linkage rule on orders: a request gives both ends of a period, or none. */
 const periodFault = ({ period_start, period_end }: typeof OrderUpdate.Type) => {
-  if (wayOf(period_start) === wayOf(period_end)) return undefined
+  if (changeOf(period_start) === changeOf(period_end)) return undefined
   const isEndMissing = period_end === undefined || (period_end === null && period_start !== undefined)
   const missing = isEndMissing ? "period_end" : "period_start"
   return refuse("VALIDATION_ERROR", "Give period_start and period_end together, or leave both out.", missing)
 }
 
-const wayOf = (end: number | null | undefined) => (end === undefined ? "left out" : end === null ? "cleared" : "given")
+const changeOf = (end: number | null | undefined) => (end === undefined ? "absent" : end === null ? "cleared" : "set")
 
 /** The columns that an update writes. */
 const rowOf = (order: Order) => ({

@@ -1,4 +1,4 @@
-/** A subscription that another system bills, mirrored (contract, "Subscription"). Any status may follow any. */
+/** A copy of a subscription that another system bills (contract, "Subscription"). Any status may follow any other. */
 import { Schema } from "effect"
 import { Metadata } from "../api/Metadata.ts"
 import { Reference, Text } from "../api/Text.ts"
@@ -10,7 +10,7 @@ export const SubscriptionStatus = Schema.Literals(["trialing", "active", "past_d
 })
 export type SubscriptionStatus = typeof SubscriptionStatus.Type
 
-/** What the other system calls itself or its record. */
+/** The other system's name, or its id of the record. */
 export const External = Text(255).check(Schema.isMinLength(1))
 
 export const Subscription = Schema.Struct({
@@ -40,7 +40,7 @@ export const SubscriptionCreate = Schema.Struct({
   cancel_at_period_end: Schema.optionalKey(Schema.Boolean.annotate({ default: false })),
   canceled_at: Schema.optionalKey(
     Timestamp.annotate({
-      description: "Only with the status canceled, for which it is the time of the request unless given."
+      description: "Only with the status canceled; then the time of the request if absent."
     })
   ),
   metadata: Schema.optionalKey(Metadata)

@@ -1,6 +1,6 @@
 /**
- * Subscriptions: facts of another system, stored as provided. What must stay true: a period ends after it starts, and
- * `canceled_at` stands only beside the status canceled, whatever an update names and leaves out.
+ * Subscriptions: records of another system, stored as provided. What must stay true after every update: a period ends after it
+ * starts, and only a subscription with the status canceled has `canceled_at`.
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
@@ -11,8 +11,15 @@ import { Products, productNotFound } from "../catalog/products/Products.ts"
 import { changesOf } from "../events/Changes.ts"
 import { EventLog } from "../events/EventLog.ts"
 import { instant, json } from "../postgres/Parameters.ts"
-import { after, constraints, equals, patched, present, type Row, transaction } from "../postgres/Sql.ts"
-import type { Subscription, SubscriptionCreate, SubscriptionStatus, SubscriptionUpdate } from "./Subscription.ts"
+import { after, constraints, decodeRows, equals, patched, transaction } from "../postgres/Sql.ts"
+import {
+  Subscription,
+  type SubscriptionCreate,
+  type SubscriptionStatus,
+  type SubscriptionUpdate
+} from "./Subscription.ts"
+
+const decodeSubscriptions = decodeRows(Subscription)
 
 const notFound = (id: string) => refuse("NOT_FOUND", `No subscription has the id ${id}.`, "id")
 
@@ -71,25 +78,28 @@ export class Subscriptions extends Context.Service<
       const list = Effect.fn("Subscriptions.list")(
         function* (productId: string, filter: SubscriptionFilter) {
           const { limit = limitDefault, cursor, external_system, external_id, status, customer_id } = filter
-          const rows = yield* sql<Row<Subscription>>`
+          const rows = yield* decodeSubscriptions(sql`
           SELECT ${columns} FROM subscriptions
           WHERE product_id = ${productId} AND ${after(sql, cursor)}
             AND ${equals(sql, { external_system, external_id, status, customer_id })}
-          ORDER BY created_at DESC, id DESC LIMIT ${limit + 1}`
+          ORDER BY created_at DESC, id DESC LIMIT ${limit + 1}`)
           if (rows.length === 0) yield* products.get(productId)
-          return pageOf(rows.map(present<Subscription>), limit)
+          return pageOf(rows, limit)
         },
         Effect.catchTag("SqlError", Effect.die)
       )
 
       const get = Effect.fn("Subscriptions.get")(function* (id: string) {
-        const [row] = yield* Effect.orDie(sql<Row<Subscription>>`SELECT ${columns} FROM subscriptions WHERE id = ${id}`)
-        return row === undefined ? yield* notFound(id) : present<Subscription>(row)
+        const [subscription] = yield* Effect.orDie(
+          decodeSubscriptions(sql`SELECT ${columns} FROM subscriptions WHERE id = ${id}`)
+        )
+        return subscription ?? (yield* notFound(id))
       })
 
       const locked = Effect.fnUntraced(function* (id: string) {
-        const [row] = yield* sql<Row<Subscription>>`SELECT ${columns} FROM subscriptions WHERE id = ${id} FOR UPDATE`
-        return row === undefined ? yield* notFound(id) : present<Subscription>(row)
+        const [subscription] = yield* decodeSubscriptions(sql`
+          SELECT ${columns} FROM subscriptions WHERE id = ${id} FOR UPDATE`)
+        return subscription ?? (yield* notFound(id))
       })
 
       const create = Effect.fn("Subscriptions.create")(function* (
@@ -151,14 +161,14 @@ export class Subscriptions extends Context.Service<
   )
 }
 
-/** `canceled_at` after an update: entering canceled without it stores now, leaving canceled without it clears it. */
+/** `canceled_at` after an update that does not name it: a change to canceled stores now, a change from canceled clears it. */
 const canceledAt = (before: Subscription, input: typeof SubscriptionUpdate.Type, now: number): number | null => {
   const status = input.status ?? before.status
   if (status !== before.status) return input.canceled_at ?? (status === "canceled" ? now : null)
   return input.canceled_at === undefined ? (before.canceled_at ?? null) : input.canceled_at
 }
 
-/** What the contract's linkage rule on subscriptions finds wrong. */
+/** The refusal by the contract's linkage rule on subscriptions, or undefined. */
 const faultOf = ({ status, current_period_start, current_period_end, canceled_at }: Subscription) => {
   if (current_period_end <= current_period_start) {
     return refuse(

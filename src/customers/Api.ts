@@ -51,4 +51,4 @@ export class CustomersApi extends HttpApiGroup.make("customers")
   .middleware(Idempotency)
   .middleware(ManagementAuthorization)
   .annotate(PathTables, { id: "customers" })
-  .annotate(OpenApi.Description, "Whom licenses belong to.") {}
+  .annotate(OpenApi.Description, "The customers that licenses belong to.") {}

@@ -7,8 +7,10 @@ import { limitDefault, type Page, type PageRequest, pageOf } from "../api/Paging
 import { changesOf } from "../events/Changes.ts"
 import { EventLog } from "../events/EventLog.ts"
 import { instant, json } from "../postgres/Parameters.ts"
-import { after, constraints, equals, inUse, patched, present, type Row, transaction } from "../postgres/Sql.ts"
-import type { Customer, CustomerCreate, CustomerUpdate } from "./Customer.ts"
+import { after, constraints, decodeRows, equals, inUse, patched, transaction } from "../postgres/Sql.ts"
+import { Customer, type CustomerCreate, type CustomerUpdate } from "./Customer.ts"
+
+const decodeCustomers = decodeRows(Customer)
 
 const notFound = (id: string) => refuse("NOT_FOUND", `No customer has the id ${id}.`, "id")
 const duplicateCode = (code: string) =>
@@ -50,20 +52,20 @@ export class Customers extends Context.Service<
         code,
         email
       }: CustomerFilter) {
-        const rows = yield* sql<Row<Customer>>`
+        const rows = yield* decodeCustomers(sql`
           SELECT ${columns} FROM customers WHERE ${after(sql, cursor)} AND ${equals(sql, { code, email })}
-          ORDER BY created_at DESC, id DESC LIMIT ${limit + 1}`
-        return pageOf(rows.map(present<Customer>), limit)
+          ORDER BY created_at DESC, id DESC LIMIT ${limit + 1}`)
+        return pageOf(rows, limit)
       }, Effect.orDie)
 
       const get = Effect.fn("Customers.get")(function* (id: string) {
-        const [row] = yield* Effect.orDie(sql<Row<Customer>>`SELECT ${columns} FROM customers WHERE id = ${id}`)
-        return row === undefined ? yield* notFound(id) : present<Customer>(row)
+        const [customer] = yield* Effect.orDie(decodeCustomers(sql`SELECT ${columns} FROM customers WHERE id = ${id}`))
+        return customer ?? (yield* notFound(id))
       })
 
       const locked = Effect.fnUntraced(function* (id: string) {
-        const [row] = yield* sql<Row<Customer>>`SELECT ${columns} FROM customers WHERE id = ${id} FOR UPDATE`
-        return row === undefined ? yield* notFound(id) : present<Customer>(row)
+        const [customer] = yield* decodeCustomers(sql`SELECT ${columns} FROM customers WHERE id = ${id} FOR UPDATE`)
+        return customer ?? (yield* notFound(id))
       })
 
       const create = Effect.fn("Customers.create")(function* (input: typeof CustomerCreate.Type) {

@@ -24,7 +24,7 @@ export class EventsApi extends HttpApiGroup.make("events")
       operation({
         id: "listEvents",
         summary: "List events",
-        description: "The audit-backed history of mutations and their provenance, the newest first.",
+        description: "The audit history of all changes with their actors, newest first.",
         scopes: ["event:read"]
       })
     )
@@ -32,4 +32,4 @@ export class EventsApi extends HttpApiGroup.make("events")
   .middleware(Decoding)
   .middleware(Idempotency)
   .middleware(ManagementAuthorization)
-  .annotate(OpenApi.Description, "What happened, by whom, in order.") {}
+  .annotate(OpenApi.Description, "The audit history: all changes with their actors, in order.") {}

@@ -1,4 +1,4 @@
-/** What events say of values and changes: instants as ISO 8601 text, a value that is absent as null. */
+/** Values and changes in the metadata of events: instants are ISO 8601 text, an absent value is null. */
 import type { Schema } from "effect"
 import { canonicalize, type Json } from "../api/CanonicalJson.ts"
 import { formatTimestamp } from "../api/Timestamp.ts"
@@ -17,12 +17,12 @@ export const changesOf = <A extends object>(
       .map((field) => [field, { old: recordedValue(field, before[field]), new: recordedValue(field, after[field]) }])
   )
 
-// The database gives the members of metadata in an order of its own, which is no change.
+// jsonb reorders the members of metadata; a different order is not a change.
 const text = (value: unknown): string => canonicalize((value ?? null) as Json)
 
-/** Members whose value is an instant: epoch milliseconds inside, text wherever people read. */
+/** Fields whose value is an instant: epoch milliseconds in the domain, text in events. */
 const isInstant = (field: string): boolean => /_(at|start|end)$/.test(field)
 
-/** A field's value as an event shows it. */
+/** A field's value in an event. */
 export const recordedValue = (field: string, value: unknown): Schema.Json =>
   typeof value === "number" && isInstant(field) ? formatTimestamp(value) : ((value ?? null) as Schema.Json)

@@ -9,7 +9,7 @@ export const AuditActorType = Schema.Literals(["api_key", "license", "oidc_subje
 export type AuditActorType = typeof AuditActorType.Type
 
 export const Event = Schema.Struct({
-  sequence: PositiveCount.annotate({ description: "Gapless and in the order of the commits." }),
+  sequence: PositiveCount.annotate({ description: "Gapless and in commit order." }),
   event_type: Schema.String,
   actor_type: AuditActorType,
   actor_id: Schema.String,

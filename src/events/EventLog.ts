@@ -1,8 +1,8 @@
 /**
- * The append half of the event log. An event is written in the transaction of the change that it records, so the two commit
- * together or not at all, and the one counter row, locked last, makes the sequence gapless and commit-ordered over all nodes:
- * a reader that has seen n never later sees a number below n appear. The deliveries to webhook endpoints are written with it.
- * A consumption is written once: its row of the usage ledger is its event. The view `events` shows it among the others.
+ * Appends to the event log. An event is written in the transaction of the change that it records, so both commit together or not
+ * at all. A transaction locks the single counter row last, which makes the sequence gapless and commit-ordered over all nodes: a
+ * reader that has seen n never later sees a new number below n. Webhook deliveries are written with the event.
+ * A consumption is written once, as a row of the usage ledger; the view `events` contains it as an event.
  */
 import { Clock, Context, Effect, Latch, Layer, type Schema } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
@@ -13,7 +13,7 @@ import { changedMeanwhile } from "../postgres/Sql.ts"
 import { deliveryRows, missingDeliveries } from "./DeliveryQueue.ts"
 import type { EventType, ResourceType } from "./EventType.ts"
 
-/** An event as a service states it; who, when and for which request is added here. */
+/** An event as a service appends it; the log adds actor, time and request. */
 export interface NewEvent {
   readonly event_type: EventType
   readonly resource_type: ResourceType
@@ -22,7 +22,7 @@ export interface NewEvent {
   readonly metadata: { readonly [key: string]: Schema.Json }
 }
 
-/** An event with everything but its sequence number. */
+/** A complete event without its sequence number. */
 export interface EventRow extends NewEvent {
   readonly actor_type: string
   readonly actor_id: string
@@ -30,7 +30,7 @@ export interface EventRow extends NewEvent {
   readonly created_at: number
 }
 
-/** A row of the usage ledger with everything but its sequence numbers. A consumption is `usage.consumed`, too. */
+/** A complete row of the usage ledger without its sequence numbers. A consumption is also the event `usage.consumed`. */
 export interface UsageRow {
   readonly license_id: string
   readonly feature_id: string
@@ -45,12 +45,12 @@ export interface UsageRow {
   readonly actor_id: string
   readonly request_id: string
   readonly occurred_at: number
-  /** What a consumption's feature was called then, and the address that it came from; in its event and nowhere else. */
+  /** The feature's code at the time of a consumption, and the client's address. Only in the event. */
   readonly feature_code?: string | undefined
   readonly ip_address?: string | undefined
 }
 
-/** What is appended, in the order in which events are numbered. */
+/** An entry to append. Events are numbered in the order of entries. */
 export type Entry = EventRow | UsageRow
 
 export const isUsage = (entry: Entry): entry is UsageRow => "action" in entry
@@ -58,16 +58,16 @@ export const isUsage = (entry: Entry): entry is UsageRow => "action" in entry
 export class EventLog extends Context.Service<
   EventLog,
   {
-    /** Appends within the running transaction. The caller's other locks are all taken before: the counter's is the last. */
+    /** Appends within the running transaction. The caller takes all other locks before: the counter's row is locked last. */
     append(...events: ReadonlyArray<NewEvent>): Effect.Effect<void>
-    /** Appends entries that already say who and when; for the Journal, which writes on behalf of many requests at once. */
+    /** Appends entries that have actor and time already; for the Journal, which writes for many requests at once. */
     appendRows(entries: ReadonlyArray<Entry>): Effect.Effect<void, SqlError.SqlError>
     /**
-     * The same in one statement, for a transaction that nobody looks into before its commit: it fails where webhook endpoints
-     * are being changed at this moment. Gives whether deliveries were written; who has committed them opens `deliveriesQueued`.
+     * The same in one statement, for a transaction that reads no results before its commit. It fails if webhook endpoints change
+     * concurrently. Returns whether deliveries were written; then the caller opens `deliveriesQueued` after its commit.
      */
     appendAtOnce(entries: ReadonlyArray<Entry>): Effect.Effect<boolean, SqlError.SqlError>
-    /** Opened when this node has committed deliveries to webhook endpoints; closed by who takes them. */
+    /** Opened when this node has committed webhook deliveries; the delivery worker closes it. */
     readonly deliveriesQueued: Latch.Latch
   }
 >()("licensing/events/EventLog") {
@@ -120,13 +120,13 @@ export class EventLog extends Context.Service<
   )
 }
 
-/** Entries by their tables, each with its place among the events; a ledger row that is no event has none. */
+/** Entries by table, each with its ordinal among the events; a ledger row that is not an event has none. */
 interface Numbered {
   readonly events: ReadonlyArray<EventRow>
-  readonly places: ReadonlyArray<number>
+  readonly eventOrdinals: ReadonlyArray<number>
   readonly usage: ReadonlyArray<UsageRow>
-  readonly usagePlaces: ReadonlyArray<number | null>
-  /** How many events there are in all. */
+  readonly usageOrdinals: ReadonlyArray<number | null>
+  /** The number of events. */
   readonly count: number
 }
 
@@ -134,30 +134,30 @@ const isConsumption = ({ action }: UsageRow): boolean => action === "consume"
 
 const numbered = (entries: ReadonlyArray<Entry>): Numbered => {
   const events: Array<EventRow> = []
-  const places: Array<number> = []
+  const eventOrdinals: Array<number> = []
   const usage: Array<UsageRow> = []
-  const usagePlaces: Array<number | null> = []
+  const usageOrdinals: Array<number | null> = []
   let count = 0
   for (const entry of entries) {
     if (!isUsage(entry)) {
       events.push(entry)
-      places.push(++count)
+      eventOrdinals.push(++count)
     } else {
       usage.push(entry)
-      usagePlaces.push(isConsumption(entry) ? ++count : null)
+      usageOrdinals.push(isConsumption(entry) ? ++count : null)
     }
   }
-  return { events, places, usage, usagePlaces, count }
+  return { events, eventOrdinals, usage, usageOrdinals, count }
 }
 
 const counter = (sql: SqlClient.SqlClient, { count, usage: { length } }: Numbered) => sql`
   UPDATE event_sequence SET last = last + ${count}, ledger_last = ledger_last + ${length}
   RETURNING last - ${count} AS base, ledger_last - ${length} AS ledger_base, webhooks_revision`
 
-const eventRows = (sql: SqlClient.SqlClient, { events: rows, places }: Numbered) => sql`
+const eventRows = (sql: SqlClient.SqlClient, { events: rows, eventOrdinals }: Numbered) => sql`
   INSERT INTO event_log
     (sequence, event_type, actor_type, actor_id, resource_type, resource_id, ip_address, metadata, created_at)
-  SELECT counter.base + unnest(${columns.int4(places)}),
+  SELECT counter.base + unnest(${columns.int4(eventOrdinals)}),
     unnest(${columns.text(rows.map((row) => row.event_type))}), unnest(${columns.text(rows.map((row) => row.actor_type))}),
     unnest(${columns.text(rows.map((row) => row.actor_id))}), unnest(${columns.text(rows.map((row) => row.resource_type))}),
     unnest(${columns.text(rows.map((row) => row.resource_id ?? null))}),
@@ -166,7 +166,7 @@ const eventRows = (sql: SqlClient.SqlClient, { events: rows, places }: Numbered)
     unnest(${columns.timestamptz(rows.map((row) => row.created_at))})
   FROM counter RETURNING sequence, event_type, created_at`
 
-const usageRows = (sql: SqlClient.SqlClient, { usage: rows, usagePlaces }: Numbered) => sql`
+const usageRows = (sql: SqlClient.SqlClient, { usage: rows, usageOrdinals }: Numbered) => sql`
   INSERT INTO usage_ledger
     (sequence, license_id, feature_id, action, event_id, amount, balance_after, max_after, device_id, actor_type, actor_id,
      request_id, occurred_at, event_sequence, event_feature_code, event_ip_address)
@@ -179,7 +179,7 @@ const usageRows = (sql: SqlClient.SqlClient, { usage: rows, usagePlaces }: Numbe
     unnest(${columns.text(rows.map((row) => row.actor_type))}), unnest(${columns.text(rows.map((row) => row.actor_id))}),
     unnest(${columns.text(rows.map((row) => row.request_id))}),
     unnest(${columns.timestamptz(rows.map((row) => row.occurred_at))}),
-    counter.base + unnest(${columns.int4(usagePlaces)}),
+    counter.base + unnest(${columns.int4(usageOrdinals)}),
     unnest(${columns.text(rows.map((row) => row.feature_code ?? null))}),
     unnest(${columns.text(rows.map((row) => row.ip_address ?? null))})
   FROM counter RETURNING event_sequence, occurred_at`
@@ -187,9 +187,9 @@ const usageRows = (sql: SqlClient.SqlClient, { usage: rows, usagePlaces }: Numbe
 interface Written {
   /** The sequence number before the first of the events. */
   readonly base: number
-  /** How many deliveries were written. */
+  /** The number of deliveries written. */
   readonly queued: number
-  /** Whether the endpoints that were seen are those as of the events. */
+  /** Whether the statement's snapshot of the endpoints was up to date. */
   readonly current: boolean
 }
 
@@ -205,7 +205,7 @@ const changes = (sql: SqlClient.SqlClient, rows: Numbered) => {
     delivery AS (${deliveryRows(sql)})`
 }
 
-// The update gives the counter's row as it is under the lock; `seen` is the same row as of the statement's beginning.
+// The update returns the counter's row under the lock; `seen` is the same row in the statement's snapshot.
 const insert = (sql: SqlClient.SqlClient, rows: Numbered) => sql<Written>`
   WITH ${changes(sql, rows)}
   SELECT counter.base, (SELECT count(*) FROM delivery) AS queued,

@@ -1,4 +1,4 @@
-/** The names of all events, `noun.past_tense`. A webhook endpoint may list them one by one or as `noun.*`. */
+/** The names of all event types, `noun.past_tense`. A webhook endpoint lists single types or `noun.*`. */
 
 const changes = <const N extends string>(noun: N) => [`${noun}.created`, `${noun}.updated`, `${noun}.deleted`] as const
 
@@ -58,7 +58,7 @@ export const eventTypes = [
 
 export type EventType = (typeof eventTypes)[number]
 
-/** The kinds of resources that events are about. */
+/** The resource types of events. */
 export type ResourceType =
   | "product"
   | "policy"

@@ -1,16 +1,18 @@
-/** The read half of the event log: pages by sequence number, which is gapless, so a page never has to be read twice. */
+/** Reads the event log in pages by sequence number. The sequence is gapless, so a page that was read never changes. */
 import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { limitDefault, type Page } from "../api/Paging.ts"
-import { equals, present, type Row } from "../postgres/Sql.ts"
+import { decodeRows, equals } from "../postgres/Sql.ts"
 import { type AuditActorType, Event } from "./Event.ts"
 
-/** What is shown of an event, as columns of `events`. */
+/** The columns of the view `events` that an event has. */
 export const eventColumns = Object.keys(Event.fields).join(", ")
+
+const decodeEvents = decodeRows(Event)
 
 interface EventFilter {
   readonly limit?: number
-  /** Events with lower sequence numbers are given. */
+  /** Only events with lower sequence numbers. */
   readonly cursor?: number
   readonly event_type?: string
   readonly resource_type?: string
@@ -21,7 +23,7 @@ interface EventFilter {
 export class Events extends Context.Service<
   Events,
   {
-    /** The newest events first. */
+    /** Newest first. */
     list(filter: EventFilter): Effect.Effect<Page<Event, number>>
   }
 >()("licensing/events/Events") {
@@ -30,31 +32,31 @@ export class Events extends Context.Service<
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
 
-      /** The newest that pass, below the cursor. */
-      const newest = (shown: string, { limit = limitDefault, cursor, ...filter }: EventFilter) => sql<Row<Event>>`
-        SELECT ${sql.literal(shown)} FROM events
+      /** The newest events below the cursor that match the filter. */
+      const newest = (columns: string, { limit = limitDefault, cursor, ...filter }: EventFilter) => sql`
+        SELECT ${sql.literal(columns)} FROM events
         WHERE ${cursor === undefined ? sql`TRUE` : sql`sequence < ${cursor}`} AND ${equals(sql, { ...filter })}
         ORDER BY sequence DESC LIMIT ${limit + 1}`
 
       /**
-       * The same by their numbers, which the index of a column of few values holds. To read whole rows the planner likes to walk
-       * all events instead, in the hope of a value that may stand in old ones alone.
+       * The same, but reads the sequence numbers first, from the index of a column with few values. For whole rows the planner would
+       * rather walk all events, in search of a value that may occur in old events only.
        */
-      const newestOf = (filter: EventFilter) => sql<Row<Event>>`
+      const newestByIndex = (filter: EventFilter) => sql`
         SELECT event.* FROM (${newest("sequence", filter)}) AS numbers CROSS JOIN LATERAL (
           SELECT ${sql.literal(eventColumns)} FROM events WHERE events.sequence = numbers.sequence LIMIT 1
         ) AS event
         ORDER BY numbers.sequence DESC`
 
-      const list = Effect.fn("Events.list")(function* (asked: EventFilter) {
-        const { limit = limitDefault, cursor, ...filter } = asked
-        const told = withoutImplied(filter)
-        if (told === undefined) return { items: [] }
-        const place = { limit, ...(cursor === undefined ? undefined : { cursor }) }
-        const [column, ...others] = Object.keys(told)
-        const isCoarse = column !== undefined && column !== "resource_id" && others.length === 0
-        const rows = yield* isCoarse ? newestOf({ ...told, ...place }) : newest(eventColumns, { ...told, ...place })
-        const items = rows.slice(0, limit).map(present<Event>)
+      const list = Effect.fn("Events.list")(function* ({ limit = limitDefault, cursor, ...given }: EventFilter) {
+        const filter = withoutImplied(given)
+        if (filter === undefined) return { items: [] }
+        const page = { limit, ...(cursor === undefined ? undefined : { cursor }) }
+        const [column, ...others] = Object.keys(filter)
+        const hasFewValues = column !== undefined && column !== "resource_id" && others.length === 0
+        const query = { ...filter, ...page }
+        const rows = yield* decodeEvents(hasFewValues ? newestByIndex(query) : newest(eventColumns, query))
+        const items = rows.slice(0, limit)
         const last = items.at(-1)
         return rows.length > limit && last !== undefined ? { items, next: last.sequence } : { items }
       }, Effect.orDie)
@@ -65,8 +67,9 @@ export class Events extends Context.Service<
 }
 
 /**
- * A filter without what goes without saying, or undefined where nothing can pass it. Every consumption is a license's own; looked
- * for by that, too, those that were written as events of their own once would be found by walking all later events.
+ * A filter without redundant conditions, or undefined if no event can match. Resource and actor of a consumption are always a
+ * license. With these conditions the search for consumptions that older versions wrote as separate events would walk all later
+ * events.
  */
 const withoutImplied = (filter: Filter): Filter | undefined => {
   if (filter.event_type !== "usage.consumed") return filter

@@ -1,4 +1,4 @@
-/** What operators ask of the service. */
+/** The operations for operators. */
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { Data } from "../api/Envelope.ts"
 import { Decoding } from "../api/Requests.ts"
@@ -10,22 +10,22 @@ import { OpsErrors, OpsSummary } from "./Ops.ts"
 export class OpsApi extends HttpApiGroup.make("ops")
   .add(
     HttpApiEndpoint.get("webhookHealth", "/ops/webhook-health", { success: Data(WebhookHealth) }).annotateMerge(
-      operation({ id: "getWebhookHealth", summary: "Tell how webhook deliveries go", scopes: ["ops:read"] })
+      operation({ id: "getWebhookHealth", summary: "Get the health of webhook deliveries", scopes: ["ops:read"] })
     ),
     HttpApiEndpoint.get("summary", "/ops/summary", { success: Data(OpsSummary) }).annotateMerge(
       operation({
         id: "getOpsSummary",
-        summary: "Summarize what there is and how the workers stand",
+        summary: "Summarize records and worker statuses",
         scopes: ["ops:read"]
       })
     ),
     HttpApiEndpoint.get("errors", "/ops/errors", { success: Data(OpsErrors) }).annotateMerge(
       operation({
         id: "getOpsErrors",
-        summary: "List what has gone wrong lately",
+        summary: "List recent errors",
         description:
-          "Of the node that answers, since it started: refused requests by code, and the last requests that failed inside " +
-          "the service. The log tells why, under the request id.",
+          "For the node that responds, since its start: refused requests by code, and the last requests that failed inside " +
+          "the service. The log has the cause, under the request id.",
         scopes: ["ops:read"]
       })
     )

@@ -1,4 +1,4 @@
-/** Who may read the metrics: anyone, or who sends the operator's token for them. */
+/** Access to the metrics: for everyone, or with the operator's metrics token only. */
 import { Context, Effect, Layer, Redacted } from "effect"
 import type { HttpServerRequest } from "effect/http"
 import { type Refusal, refuse } from "../api/Failure.ts"
@@ -21,10 +21,10 @@ export class MetricsAccess extends Context.Service<
       const { metricsToken } = yield* Settings
       const { text } = yield* Exposition
       if (metricsToken === undefined) return MetricsAccess.of({ metrics: () => text })
-      const wanted = hashOf(Redacted.value(metricsToken))
+      const expected = hashOf(Redacted.value(metricsToken))
       return MetricsAccess.of({
         metrics: (request) => {
-          const denied = denial(request, wanted)
+          const denied = denial(request, expected)
           return denied === undefined ? text : Effect.fail(denied)
         }
       })
@@ -32,7 +32,7 @@ export class MetricsAccess extends Context.Service<
   )
 }
 
-const denial = (request: HttpServerRequest.HttpServerRequest, wanted: Buffer): Denied | undefined => {
+const denial = (request: HttpServerRequest.HttpServerRequest, expected: Buffer): Denied | undefined => {
   const { scheme, credential, repeated } = authorizationHeader(request)
   if (!repeated && (scheme === "" || (scheme === "bearer" && credential === ""))) {
     return refuse("TOKEN_MISSING", "Send the metrics token: Authorization: Bearer <METRICS_TOKEN>.")
@@ -40,10 +40,10 @@ const denial = (request: HttpServerRequest.HttpServerRequest, wanted: Buffer): D
   if (repeated || scheme !== "bearer") {
     return refuse("TOKEN_MALFORMED", "Send the metrics token once, as Authorization: Bearer <METRICS_TOKEN>.")
   }
-  return hashOf(credential).equals(wanted)
+  return hashOf(credential).equals(expected)
     ? undefined
     : refuse("TOKEN_INVALID", "This is not the metrics token: use the one that the service was started with.")
 }
 
-// What is compared are digests, so that how long it takes tells nothing of the token.
+// Comparing digests leaks nothing about the token through timing.
 const hashOf = (token: string): Buffer => Buffer.from(sha256(Buffer.from(token, "latin1")))

@@ -1,18 +1,21 @@
 /**
- * The metrics as Prometheus reads them (text format 0.0.4). What is counted as it happens is only written out; what can be
- * looked up is looked up when somebody asks, the database at most once a second however many ask, and never so that a database
- * that is slow or gone keeps the rest from being told.
+ * The metrics for Prometheus (text format 0.0.4). Counters are updated as events happen; gauges are read at a scrape. The database
+ * is queried at most once a second, however many scrapes there are. A slow or unreachable database delays a scrape by two seconds
+ * at most, and the other metrics are still exposed.
  */
 import { monitorEventLoopDelay } from "node:perf_hooks"
-import { Clock, Context, Effect, Layer, Metric, Option } from "effect"
+import { Clock, Context, Effect, Layer, Metric, Option, Schema } from "effect"
 import { PrometheusMetrics } from "effect/observability"
 import { SqlClient } from "effect/sql"
+import { Count } from "../api/Int64.ts"
+import { Timestamp } from "../api/Timestamp.ts"
 import { LicenseActors } from "../licenses/engine/LicenseActors.ts"
 import { endsAfter } from "../licenses/engine/LicenseRows.ts"
 import { DeviceStatus } from "../licenses/model/Device.ts"
 import { LicenseStatus } from "../licenses/model/License.ts"
 import { instant } from "../postgres/Parameters.ts"
 import { Postgres } from "../postgres/Postgres.ts"
+import { decodeRows } from "../postgres/Sql.ts"
 import { dayRowsMax } from "../reports/usage/UsageRollup.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 import { Workers } from "../workers/Workers.ts"
@@ -28,14 +31,14 @@ export class Exposition extends Context.Service<
     Exposition,
     Effect.gen(function* () {
       const context = yield* Effect.context<never>()
-      const sets = [
+      const updates = [
         yield* processNumbers(context),
         yield* actorNumbers(context),
         yield* workerNumbers(context),
         yield* databaseNumbers(context)
       ]
       return Exposition.of({
-        text: Effect.map(Effect.all(sets, { concurrency: "unbounded", discard: true }), () =>
+        text: Effect.map(Effect.all(updates, { concurrency: "unbounded", discard: true }), () =>
           PrometheusMetrics.formatUnsafe(context)
         )
       })
@@ -45,8 +48,8 @@ export class Exposition extends Context.Service<
 
 type Registry = Context.Context<never>
 
-// The longest that a scrape waits for the database; Prometheus itself waits for ten seconds.
-const patience = "2 seconds"
+// The longest wait of a scrape for the database; Prometheus itself waits for ten seconds.
+const databaseTimeout = "2 seconds"
 const delayResolutionMillis = 20
 const percentiles = { p50: 50, p99: 99, max: 100 }
 
@@ -59,7 +62,7 @@ const processNumbers = Effect.fnUntraced(function* (registry: Registry) {
     }),
     (histogram) => Effect.sync(() => histogram.disable())
   )
-  // The histogram measures its own timer's period, of which all but what exceeds the resolution is as it should be.
+  // The histogram measures its own timer's period. Only the part above the resolution is a delay.
   const lateSeconds = (percentile: number) =>
     Math.max(0, delays.percentile(percentile) / 1e9 - delayResolutionMillis / 1e3)
   return Effect.sync(() => {
@@ -84,15 +87,15 @@ const actorNumbers = Effect.fnUntraced(function* (registry: Registry) {
 
 const workerNumbers = Effect.fnUntraced(function* (registry: Registry) {
   const workers = yield* Effect.serviceOption(Workers)
-  const { standings } = Option.getOrElse(workers, () => ({ standings: Effect.succeed([]) }))
+  const { statuses } = Option.getOrElse(workers, () => ({ statuses: Effect.succeed([]) }))
   return Effect.gen(function* () {
     const now = yield* Clock.currentTimeMillis
-    for (const standing of yield* standings) {
-      const { dead, deaths, failures, name, passes, started_at, last_success_at = started_at } = standing
+    for (const status of yield* statuses) {
+      const { dead, deaths, failures, name, passes, started_at, last_success_at = started_at } = status
       const worker = { worker: name }
-      // The worker counts for itself; the series only shows it.
-      Metric.registerUnsafe(Metrics.workerPasses(worker), registry, shown({ count: passes, incremental: true }))
-      Metric.registerUnsafe(Metrics.workerDeaths(worker), registry, shown({ count: deaths, incremental: true }))
+      // The worker has its own counters; the metric only reads them.
+      Metric.registerUnsafe(Metrics.workerPasses(worker), registry, readOnly({ count: passes, incremental: true }))
+      Metric.registerUnsafe(Metrics.workerDeaths(worker), registry, readOnly({ count: deaths, incremental: true }))
       Metrics.workerUp(worker).updateUnsafe(dead ? 0 : 1, registry)
       Metrics.workerFailures(worker).updateUnsafe(failures, registry)
       Metrics.workerSuccessAge(worker).updateUnsafe((now - last_success_at) / 1e3, registry)
@@ -100,7 +103,7 @@ const workerNumbers = Effect.fnUntraced(function* (registry: Registry) {
   })
 })
 
-const shown = <State>(state: State) => ({ get: () => state, update: () => {}, modify: () => {} })
+const readOnly = <State>(state: State) => ({ get: () => state, update: () => {}, modify: () => {} })
 
 const databaseNumbers = Effect.fnUntraced(function* (registry: Registry) {
   const counts = yield* OpsCounts
@@ -117,15 +120,15 @@ const databaseNumbers = Effect.fnUntraced(function* (registry: Registry) {
     }
     Metrics.leasesLive.updateUnsafe(leasesLive, registry)
     Metrics.eventSequence.updateUnsafe(eventSequence, registry)
-    yield* updateWaiting(sql, registry)
+    yield* updateQueues(sql, registry)
   })
-  const lookedUp = update.pipe(
+  const refresh = update.pipe(
     Effect.as(1),
-    Effect.timeoutOrElse({ duration: patience, orElse: () => Effect.succeed(0) }),
-    Effect.catchCause((cause) => Effect.as(Effect.logWarning("Metrics lack what the database knows.", cause), 0))
+    Effect.timeoutOrElse({ duration: databaseTimeout, orElse: () => Effect.succeed(0) }),
+    Effect.catchCause((cause) => Effect.as(Effect.logWarning("The metrics from the database are missing.", cause), 0))
   )
-  const refreshed = yield* Effect.cachedWithTTL(lookedUp, "1 second")
-  return Effect.map(refreshed, (up) => {
+  const cachedRefresh = yield* Effect.cachedWithTTL(refresh, "1 second")
+  return Effect.map(cachedRefresh, (up) => {
     Metrics.databaseUp.updateUnsafe(up, registry)
     for (const { name, max, inUse, waiting } of pools) {
       for (const [state, count] of Object.entries({ max, in_use: inUse, waiting })) {
@@ -135,18 +138,10 @@ const databaseNumbers = Effect.fnUntraced(function* (registry: Registry) {
   })
 })
 
-/** What is due and still there, by its oldest item: the first entry of an index, or one of few entries. */
-const updateWaiting = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, registry: Registry) {
+/** The oldest due item of each queue, which is the first entry of an index or one of few entries, and the deliveries. */
+const updateQueues = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, registry: Registry) {
   const now = yield* Clock.currentTimeMillis
-  const [row] = yield* sql<{
-    readonly delivery_due: number | null
-    readonly lease_due: number | null
-    readonly day_due: number | null
-    readonly pending: number
-    readonly delivered: number
-    readonly failed: number
-    readonly exhausted: number
-  }>`
+  const [row] = yield* decodeQueues(sql`
     SELECT
       (SELECT min(oldest.due_at) FROM webhook_endpoints e CROSS JOIN LATERAL (
         SELECT due_at FROM webhook_deliveries d WHERE d.endpoint_id = e.id AND d.status = 'pending'
@@ -159,9 +154,9 @@ const updateWaiting = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, reg
       (SELECT count(*) FROM webhook_deliveries WHERE status = 'pending') AS pending,
       coalesce(sum(delivered), 0)::bigint AS delivered, coalesce(sum(failed), 0)::bigint AS failed,
       coalesce(sum(exhausted), 0)::bigint AS exhausted
-    FROM webhook_delivery_counts WHERE period > ${instant(now - 86_400_000)}`
+    FROM webhook_delivery_counts WHERE period > ${instant(now - 86_400_000)}`)
   if (row === undefined) return
-  const late = (due: number | null) => (due === null ? 0 : Math.max(0, now - due) / 1e3)
+  const late = (due: number | undefined) => (due === undefined ? 0 : Math.max(0, now - due) / 1e3)
   Metrics.oldestWaiting({ queue: "webhook-deliveries" }).updateUnsafe(late(row.delivery_due), registry)
   Metrics.oldestWaiting({ queue: "leases" }).updateUnsafe(late(row.lease_due), registry)
   Metrics.oldestWaiting({ queue: "usage-rollup" }).updateUnsafe(late(row.day_due), registry)
@@ -170,3 +165,15 @@ const updateWaiting = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, reg
     Metrics.deliveries({ result }).updateUnsafe(row[result], registry)
   }
 })
+
+const decodeQueues = decodeRows(
+  Schema.Struct({
+    delivery_due: Schema.optionalKey(Timestamp),
+    lease_due: Schema.optionalKey(Timestamp),
+    day_due: Schema.optionalKey(Timestamp),
+    pending: Count,
+    delivered: Count,
+    failed: Count,
+    exhausted: Count
+  })
+)

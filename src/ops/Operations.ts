@@ -1,4 +1,4 @@
-/** The operator's view: what there is, how the workers stand, what has gone wrong lately. */
+/** The operator's view: counts of records, the statuses of the workers, recent errors. */
 import { Context, Effect, Layer, Option } from "effect"
 import { Workers } from "../workers/Workers.ts"
 import { OpsCounts } from "./Counts.ts"
@@ -18,11 +18,11 @@ export class Operations extends Context.Service<
       const counts = yield* OpsCounts
       const errors = yield* RecentErrors
       const workers = yield* Effect.serviceOption(Workers)
-      const standings = Option.isSome(workers) ? workers.value.standings : Effect.succeed([])
+      const statuses = Option.isSome(workers) ? workers.value.statuses : Effect.succeed([])
 
       const summary = Effect.fn("Operations.summary")(function* () {
         const { rows, leasesLive, eventSequence } = yield* counts.read
-        const workersNow = yield* standings
+        const workerStatuses = yield* statuses
         return {
           licenses: totals(rows, "licenses", OpsSummary.fields.licenses),
           devices: totals(rows, "devices", OpsSummary.fields.devices),
@@ -30,9 +30,9 @@ export class Operations extends Context.Service<
           products: rows.get("products") ?? 0,
           customers: rows.get("customers") ?? 0,
           event_sequence: eventSequence,
-          workers: workersNow.map(({ dead, ...standing }) => ({
-            ...standing,
-            status: dead ? ("dead" as const) : standing.failures === 0 ? ("ok" as const) : ("failing" as const)
+          workers: workerStatuses.map(({ dead, ...status }) => ({
+            ...status,
+            status: dead ? ("dead" as const) : status.failures === 0 ? ("ok" as const) : ("failing" as const)
           }))
         }
       })
@@ -47,7 +47,7 @@ export class Operations extends Context.Service<
   )
 }
 
-/** The counts of a table by status with their sum. */
+/** A table's counts by status, with their total. */
 const totals = <Fields extends { readonly [name: string]: unknown }>(
   rows: ReadonlyMap<string, number>,
   table: string,

@@ -1,4 +1,4 @@
-/** What an operator sees of the service. The shapes are whole: a status without licenses is there with a zero. */
+/** The schemas of the operations for operators. All statuses are present: one without licenses has a zero. */
 import { Schema } from "effect"
 import { statuses } from "../api/ErrorCode.ts"
 import { Count } from "../api/Int64.ts"
@@ -15,34 +15,34 @@ const byStatus = <S extends string>(...names: ReadonlyArray<S>) =>
 const WorkerState = Schema.Struct({
   name: Schema.String,
   status: Schema.Literals(["ok", "failing", "dead"]).annotate({
-    description: "dead: it has ended or its pass is stuck, and no pass has succeeded since."
+    description: "dead: it crashed or its pass is stuck, and no pass has succeeded since."
   }),
   started_at: Timestamp,
   last_success_at: Schema.optionalKey(Timestamp),
   last_failure_at: Schema.optionalKey(Timestamp),
-  failures: Count.annotate({ description: "Passes that failed since the last one that succeeded." }),
+  failures: Count.annotate({ description: "Failed passes since the last success." }),
   passes: Count,
-  deaths: Count.annotate({ description: "How often it has ended and was raised again." })
+  deaths: Count.annotate({ description: "The number of crashes; the service restarts the worker after each." })
 }).annotate({ identifier: "WorkerState" })
 
 export const OpsSummary = Schema.Struct({
   licenses: byStatus(...LicenseStatus.literals).annotate({
     description:
-      "By what the clock says. Licenses, devices, products and customers are counted once a minute, by each node."
+      "By the status at this moment, also where the stored one is not updated yet. Each node counts licenses, devices, products and customers once a minute."
   }),
   devices: byStatus(...DeviceStatus.literals),
   leases: Schema.Struct({ live: Count }),
   products: Count,
   customers: Count,
   event_sequence: Count.annotate({ description: "Sequence number of the newest event." }),
-  workers: Schema.Array(WorkerState).annotate({ description: "Those of the node that answers." })
+  workers: Schema.Array(WorkerState).annotate({ description: "The workers of the node that responds." })
 }).annotate({ identifier: "OpsSummary" })
 export type OpsSummary = typeof OpsSummary.Type
 
 const codes = Object.keys(statuses) as ReadonlyArray<keyof typeof statuses>
 
 export const OpsErrors = Schema.Struct({
-  since: Timestamp.annotate({ description: "When the node that answers began to count." }),
+  since: Timestamp.annotate({ description: "The start of the counts: when the node that responds started." }),
   recent: Schema.Array(
     Schema.Struct({
       request_id: Schema.String,
@@ -51,7 +51,7 @@ export const OpsErrors = Schema.Struct({
       route: Schema.optionalKey(Schema.String),
       code: Schema.Literals(codes)
     }).annotate({ identifier: "OpsError" })
-  ).annotate({ description: "The last requests that failed inside the service, the newest first; the log knows why." }),
+  ).annotate({ description: "The last requests that failed inside the service, newest first. The log has the cause." }),
   counts: Schema.Record(Schema.String, Count).annotate({ description: "Refused requests by error code." })
 }).annotate({ identifier: "OpsErrors" })
 export type OpsErrors = typeof OpsErrors.Type

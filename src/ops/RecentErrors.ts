@@ -1,11 +1,11 @@
 /**
- * What this node has refused and where it failed, since it started: counts by code, and the last failures of its own by request
- * id, time and route. The cause stays in the log, which the request id leads to; nothing of it is here.
+ * This node's refusals and failures since its start: counts by code, and the last internal errors by request id, time and route.
+ * The cause is only in the log, under the request id.
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { Code } from "../api/ErrorCode.ts"
 
-/** Failures that are remembered: enough to see a pattern, too few to matter in memory. */
+/** Stored failures: enough to see a pattern, too few to matter in memory. */
 const recentMax = 100
 
 /** A request that the service failed to answer. */
@@ -30,11 +30,11 @@ interface Refused {
 export class RecentErrors extends Context.Service<
   RecentErrors,
   {
-    /** Counts a refusal; a failure of the service's own is remembered. Runs for each refusal, so it is a plain function. */
+    /** Counts a refusal and stores an internal error. Runs for each refusal, so it is a plain function. */
     note(refused: Refused): void
     readonly report: {
       readonly since: number
-      /** The newest first. */
+      /** Newest first. */
       readonly recent: ReadonlyArray<RecentError>
       readonly counts: ReadonlyMap<Code, number>
     }

@@ -1,5 +1,5 @@
 /** What every service says to SQL in the same words: transactions, keyset pages, and constraints as refusals. */
-import { Effect } from "effect"
+import { Effect, Schema, SchemaAST } from "effect"
 import { type SqlClient, SqlError } from "effect/sql"
 import type { Keyset } from "../api/Paging.ts"
 import { instant } from "./Parameters.ts"
@@ -85,6 +85,25 @@ export const present = <A extends object>(row: Row<A>): A => {
   }
   return record as A
 }
+
+/**
+ * Decodes a statement's rows as records of a schema: `decodeProducts(sql\`SELECT …\`)` with `decodeProducts = decodeRows(Product)`.
+ * Values have the types of the domain (an instant is a number), NULL columns are absent, and a row that does not fit is a defect.
+ */
+export const decodeRows = <const Fields extends Schema.Struct.Fields>({ fields }: Schema.Struct<Fields>) => {
+  const columns = Object.fromEntries(Object.entries(fields).map(([name, field]) => [name, columnOf(field)]))
+  const decode = Schema.decodeUnknownEffect(Schema.Array(Schema.Struct(columns))) as (
+    rows: unknown
+  ) => Effect.Effect<ReadonlyArray<Schema.Struct.Type<Fields>>, Schema.SchemaError>
+  return <E, R>(statement: Effect.Effect<ReadonlyArray<object>, E, R>) =>
+    Effect.flatMap(statement, (rows) => Effect.orDie(decode(rows.map(present))))
+}
+
+// PostgreSQL gives JSON in a jsonb column and nothing else. To walk all of it again is half of what decoding a page costs.
+const columnOf = (field: Schema.Constraint): Schema.Constraint =>
+  SchemaAST.isObjects(field.ast) && field.ast.indexSignatures.length > 0 ? JsonObject : Schema.toType(field)
+
+const JsonObject = Schema.declare((value): value is object => typeof value === "object" && value !== null)
 
 /** What a PATCH request leaves of a record: members that are given replace, null clears, absent members stay. */
 export const patched = <A extends object>(record: A, input: { readonly [K in keyof A]?: A[K] | null | undefined }): A =>

@@ -26,7 +26,7 @@ export class Readiness extends Context.Service<
       const keyRing = yield* KeyRing
       const shutdown = yield* Shutdown
       const workers = yield* Effect.serviceOption(Workers)
-      const standings = Option.isSome(workers) ? workers.value.standings : Effect.succeed([])
+      const statuses = Option.isSome(workers) ? workers.value.statuses : Effect.succeed([])
 
       const published = Effect.gen(function* () {
         const { kid } = keyRing.current()
@@ -36,7 +36,7 @@ export class Readiness extends Context.Service<
         database: Effect.as(sql`SELECT 1`, true),
         migrations: Effect.map(migrations.pending, (pending) => pending === 0),
         signing_key: published,
-        workers: Effect.map(standings, (all) => all.every(({ dead }) => !dead)),
+        workers: Effect.map(statuses, (all) => all.every(({ dead }) => !dead)),
         shutdown: Effect.sync(() => !shutdown.underway)
       }
 

@@ -1,12 +1,12 @@
 /**
- * Log records: one line of JSON each, or text for a person at a terminal. Every record that belongs to a request carries its
- * request id. Objects among the parts of a message become members of the record.
+ * Log records: one line of JSON each, or text for a terminal. A record of a request has its request id. Objects among the parts
+ * of a message become members of the record.
  */
 import { Cause, Array as Items, Layer, Logger, Predicate, References } from "effect"
 import { RequestContext } from "../api/RequestContext.ts"
 import { Settings } from "../config/Config.ts"
 
-/** Logs in this format, from the level on that the settings name. */
+/** Logs in this format, at the level of the settings or above. */
 export const layer = (format: "pretty" | "json") =>
   Layer.unwrap(
     Settings.useSync(({ logLevel }) =>

@@ -1,10 +1,10 @@
 /**
- * A clock that runs ahead, so that expiry, grace and sweeps can be seen before their time. Only what it reads as the time of day
- * is moved: sleeping and measuring stay real.
+ * A clock that runs ahead, so that expiry, grace and sweeps can be tested early. Only the time of day is shifted: sleeps and
+ * durations stay real.
  */
 import { Clock, Effect, Layer } from "effect"
 
-/** The machine's clock, ahead by what `offsetMillis` gives at each reading. */
+/** The machine's clock plus `offsetMillis`, which is read each time. */
 export const layer = (offsetMillis: () => number) =>
   Layer.sync(Clock.Clock, (): Clock.Clock => {
     const machine = Clock.Clock.defaultValue()

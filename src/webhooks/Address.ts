@@ -1,20 +1,20 @@
 /**
- * Where deliveries may go. An endpoint's address is chosen by an API caller and requested by this service from inside its
- * network, so only what the whole internet can reach is allowed, and what an operator allows on top.
+ * The addresses that deliveries may go to. An API caller chooses an endpoint's URL, and this service requests it from inside its
+ * network. So only public addresses are allowed, and those that an operator allows in addition.
  *
- * The name in a URL proves nothing: it may lead elsewhere at the next look-up. So the addresses that a name leads to are judged
- * each time a connection is opened, and the connection goes to exactly the addresses that were judged.
+ * A name in a URL can resolve to another address at the next lookup. So the addresses of a name are checked each time a
+ * connection is opened, and the connection goes to exactly the checked addresses.
  */
 import { Context, Effect, Array as Items, Layer, Result, Schema } from "effect"
 import { Dns, IpNetwork, NetAddress } from "effect/net"
 import { Settings } from "../config/Config.ts"
 
-/** A name or address that deliveries must not go to. */
+/** A host name or address that deliveries must not go to. */
 export class AddressRefused extends Schema.TaggedError<AddressRefused>()("AddressRefused", {
   message: Schema.String
 }) {}
 
-/** A name that leads nowhere now; it may later. */
+/** A host name that does not resolve now; it may later. */
 export class AddressUnknown extends Schema.TaggedError<AddressUnknown>()("AddressUnknown", {
   message: Schema.String
 }) {}
@@ -24,9 +24,9 @@ type IpAddresses = Items.NonEmptyReadonlyArray<NetAddress.IpAddress>
 export class Addresses extends Context.Service<
   Addresses,
   {
-    /** The parsed address of an endpoint, which must be one that deliveries may go to as far as can be told now. */
+    /** Parses and checks the URL of an endpoint. A host name that does not resolve yet is accepted. */
     check(url: string): Effect.Effect<URL, AddressRefused>
-    /** The addresses to connect to for the host of a URL, all of them allowed. */
+    /** The addresses of a host to connect to; all of them are allowed. */
     resolve(hostname: string): Effect.Effect<IpAddresses, AddressRefused | AddressUnknown>
   }
 >()("licensing/webhooks/Addresses") {
@@ -42,7 +42,7 @@ export class Addresses extends Context.Service<
 
       const lookup = (hostname: string) =>
         dns.lookup(hostname).pipe(
-          Effect.timeout(lookupPatience),
+          Effect.timeout(lookupTimeout),
           Effect.mapError((error) =>
             error._tag === "DnsError" && error.reason === "BadName"
               ? refused(`${hostname} is no host name`)
@@ -53,7 +53,7 @@ export class Addresses extends Context.Service<
       const resolve = Effect.fn("Addresses.resolve")(function* (hostname: string) {
         const literal = NetAddress.ipFromString(hostname.replace(/^\[|\]$/g, ""))
         const addresses: IpAddresses = Result.isSuccess(literal) ? Items.of(literal.success) : yield* lookup(hostname)
-        // One that is not allowed condemns the name: a public address beside a private one is how rebinding begins.
+        // One forbidden address forbids the name: a DNS rebinding attack mixes public and private addresses.
         if (!addresses.every(allowed)) return yield* refused(`${hostname} is not reachable for the whole internet`)
         return addresses
       })
@@ -71,7 +71,7 @@ export class Addresses extends Context.Service<
   )
 }
 
-const lookupPatience = "2 seconds"
+const lookupTimeout = "2 seconds"
 
 const refused = (message: string) => new AddressRefused({ message })
 
@@ -79,7 +79,7 @@ const notAbsolute = "it is no absolute URL"
 
 /** What is wrong with an endpoint's URL as a text, or undefined. */
 const urlFault = (text: string, url: URL | null, allowLocal: boolean): string | undefined => {
-  // A URL parser drops blanks and control characters in silence, and then the text says something else than the URL.
+  // A URL parser silently drops blanks and control characters, and then the text differs from the URL.
   // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters in question
   if (url === null || /[\s\u0000-\u001f\u007f\\]/.test(text)) return notAbsolute
   if (url.protocol !== "https:" && !(allowLocal && url.protocol === "http:")) return "it is not https"
@@ -90,8 +90,8 @@ const urlFault = (text: string, url: URL | null, allowLocal: boolean): string | 
 
 const networks = (...texts: ReadonlyArray<string>) => texts.map(IpNetwork.fromStringUnsafe)
 
-// From the registries of special-purpose addresses (RFC 6890), with 168.63.129.16, which is public and answers as a cloud's
-// own machinery to every machine of it.
+// From the registries of special-purpose addresses (RFC 6890), and 168.63.129.16, a public address that a cloud's
+// infrastructure service uses inside its network.
 const reserved = networks(
   "0.0.0.0/8",
   "10.0.0.0/8",
@@ -110,14 +110,14 @@ const reserved = networks(
   "224.0.0.0/4",
   "240.0.0.0/4"
 )
-// Only 2000::/3 is given out to the internet; in it lie addresses that stand for others (Teredo, 6to4) and examples.
-const givenOut = IpNetwork.fromStringUnsafe("2000::/3")
+// Only 2000::/3 is allocated for the internet. It contains addresses that map to others (Teredo, 6to4) and documentation ranges.
+const globalUnicast = IpNetwork.fromStringUnsafe("2000::/3")
 const reservedWithin = networks("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")
 
-/** Whether the whole internet can reach an address. */
+/** Whether an address is public. */
 const isPublic = (address: NetAddress.IpAddress): boolean => {
   const canonical = NetAddress.toCanonical(address)
   return NetAddress.isIpv4Address(canonical)
     ? !reserved.some(IpNetwork.contains(canonical))
-    : IpNetwork.contains(givenOut, canonical) && !reservedWithin.some(IpNetwork.contains(canonical))
+    : IpNetwork.contains(globalUnicast, canonical) && !reservedWithin.some(IpNetwork.contains(canonical))
 }

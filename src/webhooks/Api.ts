@@ -1,4 +1,4 @@
-/** The operations on webhook endpoints. Reading takes the write scope too: there is no other. */
+/** The operations on webhook endpoints. Reads need the scope webhook:write too: there is no read scope. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Data, Paged } from "../api/Envelope.ts"
@@ -25,7 +25,8 @@ export class WebhooksApi extends HttpApiGroup.make("webhooks")
       operation({
         id: "createWebhook",
         summary: "Create a webhook endpoint",
-        description: "The answer shows the secret. Its own webhook.created is the first event that it may be sent.",
+        description:
+          "The response contains the secret. The endpoint's own webhook.created is the first event that it can receive.",
         scopes: ["webhook:write"]
       })
     ),
@@ -44,8 +45,8 @@ export class WebhooksApi extends HttpApiGroup.make("webhooks")
         id: "updateWebhook",
         summary: "Update a webhook endpoint",
         description:
-          "With rotate_secret the answer shows the new secret, else it is the endpoint. After a change of secret the old " +
-          "one signs too for 24 hours.",
+          "With rotate_secret the response contains the new secret, otherwise only the endpoint. After a change of the secret " +
+          "deliveries are also signed with the old one for 24 hours.",
         scopes: ["webhook:write"]
       })
     ),
@@ -57,7 +58,7 @@ export class WebhooksApi extends HttpApiGroup.make("webhooks")
       operation({
         id: "deleteWebhook",
         summary: "Delete a webhook endpoint",
-        description: "What is still to be delivered to it is given up.",
+        description: "Its pending deliveries are dropped.",
         scopes: ["webhook:write"]
       })
     )
@@ -66,4 +67,4 @@ export class WebhooksApi extends HttpApiGroup.make("webhooks")
   .middleware(Idempotency)
   .middleware(ManagementAuthorization)
   .annotate(PathTables, { id: "webhook_endpoints" })
-  .annotate(OpenApi.Description, "Where events are delivered to.") {}
+  .annotate(OpenApi.Description, "The endpoints that events are delivered to.") {}

@@ -1,63 +1,63 @@
 /**
- * How many deliveries a node may have under way to each endpoint. Every endpoint has places of its own, so that one that hangs
- * takes none from another. Their number follows what the endpoint does: it rises with each success and is halved by each
- * failure, so a fast receiver is sent much at once and a dead one holds a single connection.
+ * The concurrency limits of deliveries from this node, one for each endpoint, so that an endpoint that hangs does not slow down
+ * others. A limit rises by one with each success and is halved by each failure: a fast receiver gets many deliveries at once, and
+ * a dead one uses a single connection.
  */
-const placesFirst = 8
-const placesMax = 32
-/** Deliveries under way in all from which on every endpoint has one place only: bounds sockets and memory. */
-const underwayMany = 1_024
+const limitInitial = 8
+const limitMax = 32
+/** From this many deliveries in progress on, each endpoint's limit is one: bounds sockets and memory. */
+const inProgressMany = 1_024
 
 interface EndpointLoad {
-  underway: number
-  places: number
-  /** The last look filled every free place: there is probably more to deliver. */
-  hungry: boolean
+  inProgress: number
+  limit: number
+  /** The last claim used the whole capacity: more deliveries are probably due. */
+  hasMore: boolean
 }
 
 export interface Capacity {
-  /** Free places of the endpoints that something is known of. */
+  /** Deliveries that can start now, for endpoints with a load. */
   readonly known: ReadonlyMap<string, number>
-  /** Free places of any other one. */
-  readonly first: number
+  /** The same for any other endpoint. */
+  readonly initial: number
 }
 
 export class ConcurrencyLimits {
-  readonly #standings = new Map<string, EndpointLoad>()
-  #underway = 0
+  readonly #loads = new Map<string, EndpointLoad>()
+  #inProgress = 0
 
-  get rooms(): Capacity {
-    const crowded = this.#underway >= underwayMany
-    const known = Array.from(this.#standings, ([id, { places, underway }]) => {
-      return [id, Math.max(0, (crowded ? 1 : places) - underway)] as const
+  get capacity(): Capacity {
+    const isCrowded = this.#inProgress >= inProgressMany
+    const known = Array.from(this.#loads, ([id, { inProgress, limit }]) => {
+      return [id, Math.max(0, (isCrowded ? 1 : limit) - inProgress)] as const
     })
-    return { known: new Map(known), first: crowded ? 1 : placesFirst }
+    return { known: new Map(known), initial: isCrowded ? 1 : limitInitial }
   }
 
-  /** Deliveries begin that were found for these rooms: how many to which endpoint. */
-  begin(found: ReadonlyMap<string, number>, rooms: Capacity): void {
-    for (const [id, room] of rooms.known) {
-      const standing = this.#standings.get(id)
-      if (standing !== undefined && room > 0) standing.hungry = false
+  /** Counts deliveries that start, by endpoint. They were claimed with this capacity. */
+  begin(counts: ReadonlyMap<string, number>, capacity: Capacity): void {
+    for (const [id, free] of capacity.known) {
+      const load = this.#loads.get(id)
+      if (load !== undefined && free > 0) load.hasMore = false
     }
-    for (const [id, count] of found) {
-      const standing = this.#standings.get(id) ?? { underway: 0, places: placesFirst, hungry: false }
-      this.#standings.set(id, standing)
-      standing.hungry = count >= (rooms.known.get(id) ?? rooms.first)
-      standing.underway += count
-      this.#underway += count
+    for (const [id, count] of counts) {
+      const load = this.#loads.get(id) ?? { inProgress: 0, limit: limitInitial, hasMore: false }
+      this.#loads.set(id, load)
+      load.hasMore = count >= (capacity.known.get(id) ?? capacity.initial)
+      load.inProgress += count
+      this.#inProgress += count
     }
   }
 
-  /** A delivery has ended. Says whether it is worth looking for more. */
+  /** Counts the end of a delivery. Returns whether another claim for the endpoint is worthwhile. */
   end(id: string, succeeded: boolean): boolean {
-    const standing = this.#standings.get(id)!
-    standing.underway--
-    this.#underway--
-    standing.places = succeeded ? Math.min(standing.places + 1, placesMax) : Math.max(standing.places >> 1, 1)
-    // An endpoint that does well and has nothing under way is like one that was never seen.
-    if (standing.underway === 0 && standing.places >= placesFirst) this.#standings.delete(id)
-    // Several at a time, where several have ended.
-    return standing.hungry && (standing.places - standing.underway) * 4 >= standing.places
+    const load = this.#loads.get(id)!
+    load.inProgress--
+    this.#inProgress--
+    load.limit = succeeded ? Math.min(load.limit + 1, limitMax) : Math.max(load.limit >> 1, 1)
+    // A healthy endpoint without deliveries in progress needs no entry.
+    if (load.inProgress === 0 && load.limit >= limitInitial) this.#loads.delete(id)
+    // A claim for a quarter of the limit at least, so that a statement claims several deliveries.
+    return load.hasMore && (load.limit - load.inProgress) * 4 >= load.limit
   }
 }

@@ -1,7 +1,7 @@
 /**
- * Delivers events to webhook endpoints, at least once each. A pass takes what is due and starts an attempt for each; how an
- * attempt ended is written together with all that ended meanwhile. A node that dies in between leaves leases that end, and another
- * one tries again with the same delivery id: nothing is lost, and a receiver may see a delivery twice.
+ * Delivers events to webhook endpoints, at least once each. A pass claims due deliveries and starts an attempt for each. The
+ * outcomes of attempts are written in batches. If a node crashes in between, its leases expire and another node retries with the
+ * same delivery id: no delivery is lost, and a receiver may get one twice.
  */
 import { Clock, Context, Effect, FiberSet, Layer, Random, Result, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
@@ -18,33 +18,33 @@ import { type CachedEndpoint, EndpointCache } from "./EndpointCache.ts"
 import { bodyOf, deliveryId, headersOf } from "./Message.ts"
 import { delayAfter, retryAfterMillis } from "./RetrySchedule.ts"
 import { type EndpointResponse, Sender } from "./Sender.ts"
-import { type LoadSample, restMillisAfter } from "./Throttle.ts"
+import { type LoadSample, pauseMillisAfter } from "./Throttle.ts"
 
-/** Longer than an attempt takes with all that it is recorded by; what a dead node has taken waits so long. */
+/** Longer than an attempt, including recording its result. The deliveries of a crashed node wait this long. */
 const leaseMillis = 30_000
-/** Deliveries taken and not yet written, beyond which no more are taken: outcomes must be written before their leases end. */
-const takenMax = 2_048
-/** Outcomes written by one statement. */
-const settledMax = 512
-/** Deliveries given up in a row after which an endpoint is switched off. */
+/** Claimed deliveries without a written outcome. At this limit no more are claimed: outcomes must be written before their leases end. */
+const claimedMax = 2_048
+/** Outcomes in one statement. */
+const outcomesMax = 512
+/** Consecutive exhausted deliveries that disable an endpoint. */
 const exhaustedMax = 10
 
-/** A delivery that this node has taken. */
-interface Taken {
+/** A delivery that this node has claimed. */
+interface ClaimedDelivery {
   readonly endpoint_id: string
   readonly sequence: number
   readonly leased_until: number
-  /** Attempts that have ended before. */
+  /** Earlier attempts. */
   readonly attempts: number
 }
 
 export class Delivery extends Context.Service<
   Delivery,
   {
-    /** Takes what is due and starts delivering it; does not wait for receivers. */
+    /** Claims due deliveries and starts them; does not wait for receivers. */
     readonly pass: Effect.Effect<void>
-    /** Calls for a pass whenever there is something to take on this node. */
-    calling(pass: Effect.Effect<void>): Effect.Effect<never>
+    /** Runs the given pass each time this node has queued deliveries. */
+    passWhenQueued(pass: Effect.Effect<void>): Effect.Effect<never>
   }
 >()("licensing/webhooks/Delivery") {
   static readonly layer = Layer.effect(
@@ -53,112 +53,112 @@ export class Delivery extends Context.Service<
       const sql = yield* SqlClient.SqlClient
       const { deliveriesQueued } = yield* EventLog
       const endpoints = yield* EndpointCache
-      const places = new ConcurrencyLimits()
-      const underway = new Map<string, Taken>()
+      const limits = new ConcurrencyLimits()
+      const inProgress = new Map<string, ClaimedDelivery>()
       let isFull = false
-      // Gives back what was not finished. The statements below are built over it, so they are over before it runs.
+      // Releases unfinished deliveries. The batches below are built later, so they end before this finalizer runs.
       yield* Effect.addFinalizer(() =>
-        underway.size === 0 ? Effect.void : Effect.ignore(Rows.release(sql, Array.from(underway.values())))
+        inProgress.size === 0 ? Effect.void : Effect.ignore(Rows.release(sql, Array.from(inProgress.values())))
       )
-      const settle = yield* makeSettle
+      const recordOutcome = yield* makeOutcomeRecorder
       const attempt = yield* makeAttempt
       const fork = yield* FiberSet.makeRuntime<never>()
 
       const deliver = Effect.fnUntraced(function* (
-        event: Rows.Claimed,
+        event: Rows.ClaimedEvent,
         body: Uint8Array,
         endpoint: CachedEndpoint,
-        taken: Taken
+        claimed: ClaimedDelivery
       ) {
-        const outcome = yield* attempt(event, body, endpoint, taken)
-        if (places.end(taken.endpoint_id, outcome.status === "delivered")) deliveriesQueued.openUnsafe()
-        // A stop waits for this: what has arrived should not be sent again by the next start.
-        yield* Effect.uninterruptible(settle(outcome))
-        underway.delete(keyOf(taken))
-        if (isFull && underway.size < takenMax / 2) {
+        const outcome = yield* attempt(event, body, endpoint, claimed)
+        if (limits.end(claimed.endpoint_id, outcome.status === "delivered")) deliveriesQueued.openUnsafe()
+        // A shutdown waits for this, so that the next start does not send a delivered event again.
+        yield* Effect.uninterruptible(recordOutcome(outcome))
+        inProgress.delete(keyOf(claimed))
+        if (isFull && inProgress.size < claimedMax / 2) {
           isFull = false
           deliveriesQueued.openUnsafe()
         }
       })
 
-      const begin = (event: Rows.Claimed, known: ReadonlyMap<string, CachedEndpoint>, leased_until: number) => {
+      const begin = (event: Rows.ClaimedEvent, cached: ReadonlyMap<string, CachedEndpoint>, leased_until: number) => {
         const body = bodyOf(event)
         for (const [index, endpoint_id] of event.endpoint_ids.entries()) {
-          const taken = { endpoint_id, sequence: event.sequence, leased_until, attempts: event.attempts[index]! }
-          underway.set(keyOf(taken), taken)
-          const endpoint = known.get(endpoint_id)
-          if (endpoint !== undefined) fork(deliver(event, body, endpoint, taken))
+          const claimed = { endpoint_id, sequence: event.sequence, leased_until, attempts: event.attempts[index]! }
+          inProgress.set(keyOf(claimed), claimed)
+          const endpoint = cached.get(endpoint_id)
+          if (endpoint !== undefined) fork(deliver(event, body, endpoint, claimed))
           else {
-            // Deleted since: what is left of it is swept away.
-            places.end(endpoint_id, true)
-            underway.delete(keyOf(taken))
+            // The endpoint was deleted since; the retention removes its rows.
+            limits.end(endpoint_id, true)
+            inProgress.delete(keyOf(claimed))
           }
         }
       }
 
-      const meanwhile = yield* makeMeanwhile
+      const sampleLoad = yield* makeLoadSampler
 
       const pass = Effect.fn("Delivery.pass")(function* () {
-        isFull = underway.size >= takenMax
+        isFull = inProgress.size >= claimedMax
         if (isFull) return
         const now = yield* Clock.currentTimeMillis
-        const rooms = places.rooms
+        const capacity = limits.capacity
         const leasedUntil = now + leaseMillis
         const salt = yield* Random.nextInt
-        const claimed = yield* Effect.orDie(retryTransaction(Rows.claim(sql, { now, leasedUntil, rooms, salt })))
-        const found = Map.groupBy(
+        const claimed = yield* Effect.orDie(retryTransaction(Rows.claim(sql, { now, leasedUntil, capacity, salt })))
+        const endpointIds = Map.groupBy(
           claimed.flatMap((event) => event.endpoint_ids),
           (id) => id
         )
-        const counts = new Map(Array.from(found, ([id, ids]) => [id, ids.length] as const))
+        const counts = new Map(Array.from(endpointIds, ([id, ids]) => [id, ids.length] as const))
         const revisions = new Map(
           claimed.flatMap((event) =>
             event.endpoint_ids.map((id, index) => [id, event.endpoint_revisions[index]!] as const)
           )
         )
-        const known = yield* endpoints.find(revisions)
-        places.begin(counts, rooms)
-        for (const event of claimed) begin(event, known, leasedUntil)
-        const taken = Array.from(counts.values()).reduce((sum, count) => sum + count, 0)
-        if (taken === Rows.claimMax) deliveriesQueued.openUnsafe()
-        const rest = restMillisAfter(taken, yield* meanwhile)
-        if (rest > 0) yield* Effect.sleep(rest)
+        const cached = yield* endpoints.find(revisions)
+        limits.begin(counts, capacity)
+        for (const event of claimed) begin(event, cached, leasedUntil)
+        const count = Array.from(counts.values()).reduce((sum, one) => sum + one, 0)
+        if (count === Rows.claimMax) deliveriesQueued.openUnsafe()
+        const pauseMillis = pauseMillisAfter(count, yield* sampleLoad)
+        if (pauseMillis > 0) yield* Effect.sleep(pauseMillis)
       })
 
       return Delivery.of({
         pass: pass(),
-        calling: (pass) =>
+        passWhenQueued: (pass) =>
           Effect.forever(Effect.andThen(deliveriesQueued.await, Effect.andThen(deliveriesQueued.close, pass)))
       })
     })
   )
 }
 
-/** What happened since it was last asked. */
-const makeMeanwhile = Effect.gen(function* () {
-  const served = yield* LoadStatistics
+/** Samples the load since the previous sample. */
+const makeLoadSampler = Effect.gen(function* () {
+  const statistics = yield* LoadStatistics
   const utilization = makeUtilization()
-  let [requests, at] = [served.requests, yield* Clock.currentTimeMillis]
+  let [requests, at] = [statistics.requests, yield* Clock.currentTimeMillis]
   return Effect.map(Clock.currentTimeMillis, (now): LoadSample => {
-    const since = { millis: now - at, requests: served.requests - requests, utilization: utilization() }
-    requests = served.requests
+    const sample = { millis: now - at, requests: statistics.requests - requests, utilization: utilization() }
+    requests = statistics.requests
     at = now
-    return since
+    return sample
   })
 })
 
-const keyOf = ({ endpoint_id, sequence }: Taken) => `${endpoint_id} ${sequence}`
+const keyOf = ({ endpoint_id, sequence }: ClaimedDelivery) => `${endpoint_id} ${sequence}`
 
-/** Sends a delivery and says how that ended. */
+/** Sends a delivery and returns its outcome. */
 const makeAttempt = Effect.gen(function* () {
   const sender = yield* Sender
   const { webhookRetrySeconds } = yield* Settings
 
   return Effect.fn("Delivery.attempt")(function* (
-    event: Rows.Claimed,
+    event: Rows.ClaimedEvent,
     body: Uint8Array,
     endpoint: CachedEndpoint,
-    { endpoint_id, sequence, leased_until, attempts }: Taken
+    { endpoint_id, sequence, leased_until, attempts }: ClaimedDelivery
   ) {
     const now = yield* Clock.currentTimeMillis
     const id = deliveryId(endpoint_id, sequence)
@@ -167,9 +167,9 @@ const makeAttempt = Effect.gen(function* () {
     const sent = keys.length === 0 ? unsigned : sender.post(endpoint.url, headers, body)
     const result = yield* Effect.result<EndpointResponse, { readonly reason: string }, never>(sent)
     const ended_at = yield* Clock.currentTimeMillis
-    const { failure, gone, wait } = judged(result, ended_at)
-    const over = failure === undefined || gone
-    const delay = over ? undefined : delayAfter(webhookRetrySeconds, attempts + 1, yield* Random.next, wait)
+    const { failure, gone, wait } = classify(result, ended_at)
+    const isFinal = failure === undefined || gone
+    const delay = isFinal ? undefined : delayAfter(webhookRetrySeconds, attempts + 1, yield* Random.next, wait)
     const status = failure === undefined ? "delivered" : delay === undefined ? "exhausted" : "pending"
     const due_at = ended_at + (delay ?? 0)
     return {
@@ -189,15 +189,15 @@ const unsigned: Effect.Effect<EndpointResponse, { readonly reason: string }> = E
   reason: "secret_unreadable"
 })
 
-interface Judged {
-  /** Absent where the delivery has arrived. */
+interface Classified {
+  /** Absent if the delivery succeeded. */
   readonly failure: string | undefined
   readonly gone: boolean
-  /** Milliseconds that the receiver asks to wait. */
+  /** Milliseconds that the receiver requests before a retry. */
   readonly wait: number
 }
 
-const judged = (result: Result.Result<EndpointResponse, { readonly reason: string }>, now: number): Judged => {
+const classify = (result: Result.Result<EndpointResponse, { readonly reason: string }>, now: number): Classified => {
   if (Result.isFailure(result)) return { failure: result.failure.reason, gone: false, wait: 0 }
   const { retryAfter, status } = result.success
   if (status >= 200 && status <= 299) return { failure: undefined, gone: false, wait: 0 }
@@ -205,18 +205,18 @@ const judged = (result: Result.Result<EndpointResponse, { readonly reason: strin
   return { failure: `status_${status}`, gone: status === 410, wait }
 }
 
-/** Writes outcomes, many at once, and switches off endpoints that are gone or fail for too long. */
-const makeSettle = Effect.gen(function* () {
+/** Writes outcomes in batches, and disables endpoints that are gone or fail for too long. */
+const makeOutcomeRecorder = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const events = yield* EventLog
 
   const disable = Effect.fnUntraced(function* (
-    tallied: ReadonlyArray<Rows.Tallied>,
+    updated: ReadonlyArray<Rows.UpdatedEndpoint>,
     outcomes: ReadonlyArray<Rows.Outcome>,
     now: number
   ) {
     const gone = new Set(outcomes.filter((outcome) => outcome.gone).map(({ endpoint_id }) => endpoint_id))
-    const failing = tallied
+    const failing = updated
       .filter(
         ({ exhausted_in_a_row, id, is_active }) => is_active && (gone.has(id) || exhausted_in_a_row >= exhaustedMax)
       )
@@ -232,30 +232,35 @@ const makeSettle = Effect.gen(function* () {
         metadata: { name, reason: disabled_reason }
       }))
     )
-    yield* Effect.logWarning("Switched off webhook endpoints.", { webhooks: disabled.map(({ id }) => id).join(", ") })
+    yield* Effect.logWarning("Disabled webhook endpoints.", { webhooks: disabled.map(({ id }) => id).join(", ") })
   })
 
   const write = (outcomes: ReadonlyArray<Rows.Outcome>) =>
     Effect.gen(function* () {
       const now = yield* Clock.currentTimeMillis
-      // Only what is given up can switch an endpoint off; all else is one statement without the disk.
+      // Only an exhausted delivery can disable an endpoint. Without one, a single statement is enough, which does not wait for the disk.
       if (!outcomes.some(({ status }) => status === "exhausted"))
-        return yield* Rows.settle(sql, outcomes, { now, safely: false })
+        return yield* Rows.recordOutcomes(sql, outcomes, { now, durably: false })
       return yield* sql.withTransaction(
-        Effect.tap(Rows.settle(sql, outcomes, { now, safely: true }), (tallied) => disable(tallied, outcomes, now))
+        Effect.tap(Rows.recordOutcomes(sql, outcomes, { now, durably: true }), (updated) =>
+          disable(updated, outcomes, now)
+        )
       )
     }).pipe(retryTransaction)
 
-  // What can not be written is tried again until the lease is over: then it is taken again anyway, and delivered twice.
-  const patiently = (outcomes: ReadonlyArray<Rows.Outcome>) =>
+  // A failing write is retried until the lease ends. Then the delivery is claimed again and delivered twice.
+  const writeWithRetry = (outcomes: ReadonlyArray<Rows.Outcome>) =>
     write(outcomes).pipe(
       Effect.retry(($) => $(Schedule.spaced("1 second")).pipe(Schedule.upTo({ duration: `${leaseMillis} millis` }))),
       Effect.catch((error) =>
-        Effect.logWarning("How webhook deliveries ended can not be written; they are made again.", error)
+        Effect.logWarning(
+          "The outcomes of webhook deliveries can not be written; the deliveries will be repeated.",
+          error
+        )
       ),
       Effect.as(outcomes.map(() => undefined)),
       Effect.provideService(CurrentActor, { actor_type: "system", actor_id: "webhook-delivery" })
     )
 
-  return (yield* makeBatcher<Rows.Outcome, undefined>({ lanes: 1, batchMax: settledMax, run: patiently })).ask
+  return (yield* makeBatcher<Rows.Outcome, undefined>({ lanes: 1, batchMax: outcomesMax, run: writeWithRetry })).ask
 })

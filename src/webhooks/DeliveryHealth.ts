@@ -1,23 +1,25 @@
 /**
- * How deliveries go, told without counting what is over: that is kept ten minutes at a time. What waits is counted endpoint by
- * endpoint, from the index of what waits, up to a bound; so the report costs the same with a million delivered rows as with none.
+ * Reports the health of deliveries without counting finished ones: counts of ten minutes are stored for those. Pending ones are
+ * counted by endpoint, from the index of pending deliveries, up to a limit. So the cost does not depend on delivered rows.
  */
-import { Clock, Context, Effect, Layer } from "effect"
+import { Clock, Context, Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
+import { Count } from "../api/Int64.ts"
 import { instant } from "../postgres/Parameters.ts"
-import { present, type Row } from "../postgres/Sql.ts"
-import type { WebhookEndpointHealth, WebhookHealth } from "./WebhookHealth.ts"
+import { decodeRows } from "../postgres/Sql.ts"
+import { WebhookEndpointHealth, type WebhookHealth } from "./WebhookHealth.ts"
 
 const dayMillis = 86_400_000
 const endpointsMax = 1_000
-/** Waiting deliveries of one endpoint that are counted: those that are due first. */
+/** Pending deliveries of one endpoint that are counted: those that are due first. */
 const countedMax = 100_000
 
-/** Milliseconds that a delivery waits before that is worth a look, and before it is an outage. */
-const waitsLongMillis = 300_000
-const waitsTooLongMillis = 3_600_000
+/** The age of the oldest pending delivery that makes the status degraded, and failing. */
+const degradedAgeMillis = 300_000
+const failingAgeMillis = 3_600_000
 
-type EndpointRow = Row<Omit<WebhookEndpointHealth, "oldest_pending_age_seconds" | "success_rate_24h">>
+const decodeEndpoints = decodeRows(WebhookEndpointHealth)
+const decodeTotals = decodeRows(Schema.Struct({ total: Count, active: Count }))
 
 export class DeliveryHealth extends Context.Service<
   DeliveryHealth,
@@ -30,7 +32,7 @@ export class DeliveryHealth extends Context.Service<
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
 
-      const endpointRows = (now: number) => sql<EndpointRow>`
+      const endpointRows = (now: number) => sql`
         SELECT e.id AS webhook_id, name, is_active, disabled_reason, waiting.pending, waiting.retrying, waiting.oldest_pending_at,
           coalesce(past.delivered, 0)::bigint AS delivered_24h, coalesce(past.failed, 0)::bigint AS failed_24h,
           coalesce(past.exhausted, 0)::bigint AS exhausted_24h, last_success_at, last_failure_at,
@@ -49,21 +51,18 @@ export class DeliveryHealth extends Context.Service<
         ) AS past
         ORDER BY e.created_at DESC, e.id DESC`
 
-      const totals = sql<{ readonly total: number; readonly active: number }>`
-        SELECT count(*) AS total, count(*) FILTER (WHERE is_active) AS active FROM webhook_endpoints`
+      const totals = decodeTotals(sql`
+        SELECT count(*) AS total, count(*) FILTER (WHERE is_active) AS active FROM webhook_endpoints`)
 
       const report = Effect.gen(function* () {
         const now = yield* Clock.currentTimeMillis
-        const rows = yield* endpointRows(now)
+        const rows = yield* decodeEndpoints(endpointRows(now))
         const [endpoints] = yield* totals
         const { active, total } = endpoints!
-        const per_endpoint = rows.map((row): WebhookEndpointHealth => {
-          const health = present<WebhookEndpointHealth>(row as Row<WebhookEndpointHealth>)
-          return { ...health, ...derived(health, now) }
-        })
+        const per_endpoint = rows.map((health): WebhookEndpointHealth => ({ ...health, ...derived(health, now) }))
         return {
           endpoints: { total, active, disabled: total - active },
-          ...summarized(per_endpoint, now),
+          ...summarize(per_endpoint, now),
           per_endpoint
         }
       })
@@ -73,14 +72,14 @@ export class DeliveryHealth extends Context.Service<
   )
 }
 
-interface Tallies {
+interface AttemptCounts {
   readonly delivered_24h: number
   readonly failed_24h: number
   readonly oldest_pending_at?: number
 }
 
-/** What follows from the numbers and the time. */
-const derived = ({ delivered_24h, failed_24h, oldest_pending_at }: Tallies, now: number) => {
+/** The fields that are computed from the others and the time. */
+const derived = ({ delivered_24h, failed_24h, oldest_pending_at }: AttemptCounts, now: number) => {
   const attempts = delivered_24h + failed_24h
   return {
     ...(oldest_pending_at === undefined
@@ -90,12 +89,12 @@ const derived = ({ delivered_24h, failed_24h, oldest_pending_at }: Tallies, now:
   }
 }
 
-/** The same over all endpoints. What waits for one that is switched off waits for its owner, not for us. */
-const summarized = (endpoints: ReadonlyArray<WebhookEndpointHealth>, now: number) => {
+/** The same over all endpoints. Pending deliveries of disabled endpoints do not count: they wait for the owner. */
+const summarize = (endpoints: ReadonlyArray<WebhookEndpointHealth>, now: number) => {
   const active = endpoints.filter(({ is_active }) => is_active)
   const sum = (
     of: ReadonlyArray<WebhookEndpointHealth>,
-    field: keyof Tallies | "pending" | "retrying" | "exhausted_24h"
+    field: keyof AttemptCounts | "pending" | "retrying" | "exhausted_24h"
   ) => of.reduce((total, endpoint) => total + (endpoint[field] ?? 0), 0)
   const deliveries = {
     pending: sum(active, "pending"),
@@ -105,19 +104,19 @@ const summarized = (endpoints: ReadonlyArray<WebhookEndpointHealth>, now: number
     exhausted_24h: sum(endpoints, "exhausted_24h")
   }
   const oldest = extreme(Math.min, active, "oldest_pending_at")
-  const waits = { ...(oldest === undefined ? undefined : { oldest_pending_at: oldest }) }
-  const rates = derived({ ...deliveries, ...waits }, now)
-  const isOff = endpoints.some(({ disabled_reason }) => disabled_reason !== undefined)
-  const waitedMillis = oldest === undefined ? 0 : now - oldest
-  const degraded = deliveries.retrying + deliveries.exhausted_24h > 0 || isOff || waitedMillis >= waitsLongMillis
-  const failing = (rates.success_rate_24h ?? 1) < 0.5 || waitedMillis >= waitsTooLongMillis
+  const oldestPending = { ...(oldest === undefined ? undefined : { oldest_pending_at: oldest }) }
+  const rates = derived({ ...deliveries, ...oldestPending }, now)
+  const hasDisabled = endpoints.some(({ disabled_reason }) => disabled_reason !== undefined)
+  const ageMillis = oldest === undefined ? 0 : now - oldest
+  const degraded = deliveries.retrying + deliveries.exhausted_24h > 0 || hasDisabled || ageMillis >= degradedAgeMillis
+  const failing = (rates.success_rate_24h ?? 1) < 0.5 || ageMillis >= failingAgeMillis
   const status = failing ? ("failing" as const) : degraded ? ("degraded" as const) : ("healthy" as const)
   const last_success_at = extreme(Math.max, endpoints, "last_success_at")
   const last_failure_at = extreme(Math.max, endpoints, "last_failure_at")
   return {
     status,
     deliveries,
-    ...waits,
+    ...oldestPending,
     ...rates,
     ...(last_success_at === undefined ? undefined : { last_success_at }),
     ...(last_failure_at === undefined ? undefined : { last_failure_at })

@@ -1,16 +1,16 @@
 /**
- * Removes deliveries that nobody needs any more: those that are over after 30 days, and what deleted or switched-off endpoints
- * have left behind. A pass looks at the oldest rows of each endpoint only, so it costs the same however many rows there are.
+ * Removes old deliveries: finished ones after 30 days, and those of deleted or disabled endpoints. A pass reads only the oldest
+ * rows of each endpoint, so its cost does not depend on the number of rows.
  */
 import { Clock, Context, Effect, Layer, Option } from "effect"
 import { SqlClient } from "effect/sql"
 import { instant } from "../postgres/Parameters.ts"
 import { exclusively } from "../workers/Exclusive.ts"
 
-const keptMillis = 30 * 86_400_000
-/** Counts are asked for a day back. */
-const countsKeptMillis = 2 * 86_400_000
-/** Rows of one endpoint that a batch looks at, and rows that it removes in all. */
+const retentionMillis = 30 * 86_400_000
+/** Reports read the counts of the last day. */
+const countsRetentionMillis = 2 * 86_400_000
+/** Rows of one endpoint that a batch reads, and rows that it removes in all. */
 const oldestMax = 1_000
 const batchMax = 5_000
 
@@ -25,8 +25,8 @@ export class DeliveryRetention extends Context.Service<
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
 
-      // The endpoints that have rows are found by walking the key from one to the next, deleted ones included. The oldest rows of
-      // an endpoint lie side by side in its key; those that still have to be delivered are left, unless nobody is there to.
+      // The recursive part walks the primary key from one endpoint id to the next, including ids of deleted endpoints. The oldest
+      // rows of an endpoint are adjacent in the key. Pending deliveries of active endpoints are not removed.
       const removeOld = (before: number) => sql`
         WITH RECURSIVE owner AS (
           (SELECT endpoint_id FROM webhook_deliveries ORDER BY endpoint_id LIMIT 1)
@@ -52,8 +52,8 @@ export class DeliveryRetention extends Context.Service<
 
       const batch = Effect.gen(function* () {
         const now = yield* Clock.currentTimeMillis
-        const removed = yield* removeOld(now - keptMillis)
-        if (removed.length === 0) yield* removeCounts(now - countsKeptMillis)
+        const removed = yield* removeOld(now - retentionMillis)
+        if (removed.length === 0) yield* removeCounts(now - countsRetentionMillis)
         return removed.length
       })
 

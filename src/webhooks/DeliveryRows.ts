@@ -1,16 +1,18 @@
 /**
- * The queue of deliveries in its table: taking what is due, writing how it ended, giving back what was not finished. A delivery
- * that was taken is a node's until its lease ends, so what a node leaves behind when it dies is taken by another one.
+ * The statements on the table of queued deliveries: claim due ones, record outcomes, release unfinished ones. A node owns a
+ * claimed delivery until its lease ends; after a crash another node claims it.
  */
+import { Schema } from "effect"
 import type { SqlClient } from "effect/sql"
 import { columns, instant } from "../postgres/Parameters.ts"
+import { decodeRows } from "../postgres/Sql.ts"
 import type { Capacity } from "./ConcurrencyLimits.ts"
 
-/** Deliveries taken by one statement. */
+/** Deliveries claimed by one statement. */
 export const claimMax = 512
 
-/** An event with the deliveries of it that were taken; the arrays run in parallel. */
-export interface Claimed {
+/** An event with its claimed deliveries; the arrays are parallel. */
+export interface ClaimedEvent {
   readonly sequence: number
   readonly event_type: string
   readonly actor_type: string
@@ -24,34 +26,34 @@ export interface Claimed {
   readonly attempts: ReadonlyArray<number>
 }
 
-// A claim or an outcome that is lost with the database's power is a delivery made twice, which receivers expect. So these
-// commits do not wait for the disk: at 3,000 deliveries a second the disk would do little else.
-const unhurried = (sql: SqlClient.SqlClient) => sql`SELECT set_config('synchronous_commit', 'off', true)`
-const asSet = (sql: SqlClient.SqlClient) => sql`SELECT current_setting('synchronous_commit')`
+// A claim or an outcome lost in a crash of the database causes a duplicate delivery, which receivers expect. So these commits do
+// not wait for the disk: 3,000 deliveries a second would keep it busy.
+const asyncCommit = (sql: SqlClient.SqlClient) => sql`SELECT set_config('synchronous_commit', 'off', true)`
+const configuredCommit = (sql: SqlClient.SqlClient) => sql`SELECT current_setting('synchronous_commit')`
 
 /**
- * Takes what is due, for each endpoint as much as it has room for. `salt` shuffles the endpoints, so that where more is due
- * than one statement takes, none is always the last.
+ * Claims due deliveries, for each endpoint up to its capacity. `salt` shuffles the endpoints: if more deliveries are due than one
+ * statement claims, no endpoint is always last.
  */
 export const claim = (
   sql: SqlClient.SqlClient,
-  options: { readonly now: number; readonly leasedUntil: number; readonly rooms: Capacity; readonly salt: number }
+  options: { readonly now: number; readonly leasedUntil: number; readonly capacity: Capacity; readonly salt: number }
 ) => {
-  const { leasedUntil, now, rooms, salt } = options
-  return sql<Claimed>`
-    WITH unhurried AS MATERIALIZED (${unhurried(sql)}), endpoint AS MATERIALIZED (
-      SELECT e.id, coalesce(known.room, ${rooms.first}) AS room
-      FROM unhurried, webhook_endpoints e
-        LEFT JOIN unnest(${columns.text([...rooms.known.keys()])}, ${columns.int4([...rooms.known.values()])}) AS known (id, room)
+  const { capacity, leasedUntil, now, salt } = options
+  return sql<ClaimedEvent>`
+    WITH commits AS MATERIALIZED (${asyncCommit(sql)}), endpoint AS MATERIALIZED (
+      SELECT e.id, coalesce(known.free, ${capacity.initial}) AS free
+      FROM commits, webhook_endpoints e
+        LEFT JOIN unnest(${columns.text([...capacity.known.keys()])}, ${columns.int4([...capacity.known.values()])}) AS known (id, free)
           ON known.id = e.id
-      WHERE e.is_active AND coalesce(known.room, 1) > 0
+      WHERE e.is_active AND coalesce(known.free, 1) > 0
       ORDER BY hashtext(e.id || ${String(salt)})
     ), due AS MATERIALIZED (
       SELECT row.endpoint_id, row.sequence FROM endpoint CROSS JOIN LATERAL (
         SELECT endpoint_id, sequence FROM webhook_deliveries
         WHERE endpoint_id = endpoint.id AND status = 'pending' AND due_at <= ${instant(now)}
           AND (leased_until IS NULL OR leased_until <= ${instant(now)})
-        ORDER BY due_at, sequence LIMIT endpoint.room FOR UPDATE SKIP LOCKED
+        ORDER BY due_at, sequence LIMIT endpoint.free FOR UPDATE SKIP LOCKED
       ) AS row LIMIT ${claimMax}
     ), taken AS (
       UPDATE webhook_deliveries d SET leased_until = ${instant(leasedUntil)} FROM due
@@ -64,51 +66,51 @@ export const claim = (
         array_agg(attempts) AS attempts
       FROM taken JOIN webhook_endpoints endpoint ON endpoint.id = taken.endpoint_id GROUP BY sequence
     ) AS event_of CROSS JOIN LATERAL (
-      -- OFFSET keeps the planner from turning this around: it would read all events where it takes them for few.
+      -- OFFSET stops the planner from reversing the join: it would read all events when it estimates few.
       SELECT sequence, event_type, actor_type, actor_id, resource_type, resource_id, metadata, created_at
       FROM events WHERE events.sequence = event_of.sequence OFFSET 0
     ) AS event
     ORDER BY event.sequence`
 }
 
-/** How an attempt ended. Instants are epoch milliseconds. */
+/** The outcome of an attempt. Instants are epoch milliseconds. */
 export interface Outcome {
   readonly endpoint_id: string
   readonly sequence: number
-  /** The lease that the delivery was taken with: who has lost it must not speak for who has it now. */
+  /** The lease of the claim. A node whose lease has ended must not overwrite the state of the next owner. */
   readonly leased_until: number
-  /** `pending`: it is tried again at `due_at`. */
+  /** `pending`: retried at `due_at`. */
   readonly status: "pending" | "delivered" | "exhausted"
   readonly due_at: number
   readonly ended_at: number
   readonly failure: string | undefined
-  /** The receiver says that it is gone for good. */
+  /** The receiver answered 410: it is gone permanently. */
   readonly gone: boolean
 }
 
-/** An endpoint after outcomes were written. */
-export interface Tallied {
+/** An endpoint after its outcomes were written. */
+export interface UpdatedEndpoint {
   readonly id: string
   readonly is_active: boolean
   readonly exhausted_in_a_row: number
 }
 
-/** Milliseconds that are counted together. */
+/** The length of a row of counts. */
 const periodMillis = 600_000
 
 /**
- * Writes outcomes and counts them. A success always holds; any other outcome only under the delivery's own lease. With `safely`
- * the commit waits for the disk, as for all other changes.
+ * Writes outcomes and counts them. A success is always written; any other outcome only under the delivery's own lease. With
+ * `durably` the commit waits for the disk, like all other changes.
  *
- * That a delivery is not over is asked of `finished_at`: asked of `status`, the planner would look the row up in the index of
- * what is due, walking through all of an endpoint's queue (20 ms for 50 rows of a long one, against 1).
+ * The condition for an unfinished delivery uses `finished_at`. With `status` the planner would use the index of due deliveries and
+ * walk an endpoint's whole queue (20 ms for 50 rows of a long one, against 1).
  */
-export const settle = (
+export const recordOutcomes = (
   sql: SqlClient.SqlClient,
   outcomes: ReadonlyArray<Outcome>,
-  { now, safely }: { readonly now: number; readonly safely: boolean }
-) => sql<Tallied>`
-  WITH commits AS MATERIALIZED (${safely ? asSet(sql) : unhurried(sql)}), outcome AS (
+  { now, durably }: { readonly now: number; readonly durably: boolean }
+) => sql<UpdatedEndpoint>`
+  WITH commits AS MATERIALIZED (${durably ? configuredCommit(sql) : asyncCommit(sql)}), outcome AS (
     SELECT outcome.* FROM commits, unnest(
       ${columns.text(outcomes.map((one) => one.endpoint_id))}, ${columns.int8(outcomes.map((one) => one.sequence))},
       ${columns.timestamptz(outcomes.map((one) => one.leased_until))}, ${columns.text(outcomes.map((one) => one.status))},
@@ -130,7 +132,7 @@ export const settle = (
       (array_agg(failure ORDER BY ended_at DESC) FILTER (WHERE failure IS NOT NULL))[1] AS failure
     FROM ended GROUP BY endpoint_id
   ), locked AS MATERIALIZED (
-    -- In the order of their ids, so that no two nodes wait for each other.
+    -- In the order of their ids, so that two nodes can not deadlock.
     SELECT e.id FROM webhook_endpoints e JOIN tally ON tally.endpoint_id = e.id ORDER BY e.id FOR NO KEY UPDATE OF e
   ), counted AS (
     INSERT INTO webhook_delivery_counts AS c (endpoint_id, period, delivered, failed, exhausted)
@@ -146,26 +148,31 @@ export const settle = (
   WHERE e.id = tally.endpoint_id
   RETURNING e.id, e.is_active, e.exhausted_in_a_row`
 
-/** Gives deliveries back that were taken and not finished: they are due as they were before. */
+/** Releases claimed deliveries that are not finished: they are due as before. */
 export const release = (
   sql: SqlClient.SqlClient,
-  taken: ReadonlyArray<Pick<Outcome, "endpoint_id" | "sequence" | "leased_until">>
+  claimed: ReadonlyArray<Pick<Outcome, "endpoint_id" | "sequence" | "leased_until">>
 ) => sql`
   UPDATE webhook_deliveries d SET leased_until = NULL
   FROM unnest(
-    ${columns.text(taken.map((one) => one.endpoint_id))}, ${columns.int8(taken.map((one) => one.sequence))},
-    ${columns.timestamptz(taken.map((one) => one.leased_until))}
+    ${columns.text(claimed.map((one) => one.endpoint_id))}, ${columns.int8(claimed.map((one) => one.sequence))},
+    ${columns.timestamptz(claimed.map((one) => one.leased_until))}
   ) AS taken (endpoint_id, sequence, leased_until)
   WHERE d.endpoint_id = taken.endpoint_id AND d.sequence = taken.sequence AND d.leased_until = taken.leased_until`
 
-/** Switches endpoints off. Gives those that were on. */
+/** Disables endpoints. Returns those that were active. */
 export const disable = (
   sql: SqlClient.SqlClient,
   endpoints: ReadonlyArray<{ readonly id: string; readonly reason: "gone" | "exhausted" }>,
   now: number
-) => sql<{ readonly id: string; readonly name: string; readonly disabled_reason: string }>`
+) =>
+  decodeDisabled(sql`
   UPDATE webhook_endpoints e SET is_active = FALSE, disabled_reason = off.reason, revision = e.revision + 1,
     updated_at = ${instant(now)}
   FROM unnest(${columns.text(endpoints.map(({ id }) => id))}, ${columns.text(endpoints.map(({ reason }) => reason))}) AS off (id, reason)
   WHERE e.id = off.id AND e.is_active
-  RETURNING e.id, e.name, e.disabled_reason`
+  RETURNING e.id, e.name, e.disabled_reason`)
+
+const decodeDisabled = decodeRows(
+  Schema.Struct({ id: Schema.String, name: Schema.String, disabled_reason: Schema.String })
+)

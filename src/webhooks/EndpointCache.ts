@@ -1,10 +1,13 @@
 /**
- * The endpoints that this node delivers to, held in memory with their secrets opened. Each look-up names the revision that the
- * queue was read with, so an edit or a new secret holds for every delivery that is taken after it.
+ * Caches the endpoints that this node delivers to, with their decrypted secrets. Each lookup names the revision that the claim
+ * read, so an edit or a new secret applies to every delivery that is claimed after it.
  */
-import { Context, Effect, Layer } from "effect"
+import { Context, Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
+import { Count } from "../api/Int64.ts"
+import { Timestamp } from "../api/Timestamp.ts"
 import { columns } from "../postgres/Parameters.ts"
+import { decodeRows } from "../postgres/Sql.ts"
 import { MasterKey } from "../signing/MasterKey.ts"
 import type { SigningKeys } from "./Message.ts"
 import * as Secret from "./Secret.ts"
@@ -15,28 +18,29 @@ export interface CachedEndpoint {
   readonly revision: number
   readonly url: URL
   /**
-   * The keys to sign with at an instant: the current secret's, and the one's before while its time is not over. None where
-   * the secret can not be opened: one endpoint's trouble must not stop the others.
+   * The keys to sign with at an instant: those of the current secret, and of the previous one during the overlap. Empty if the
+   * secret can not be decrypted: a fault of one endpoint must not stop the others.
    */
   readonly keysAt: (now: number) => ReadonlyArray<SigningKeys>
 }
 
-/** Endpoints in memory; those not needed for longest are forgotten beyond. */
-const knownMax = 10_000
+/** Cached endpoints; beyond, the least recently used are removed. */
+const cachedMax = 10_000
 
-interface EndpointRow {
-  readonly id: string
-  readonly revision: number
-  readonly url: string
-  readonly secret_sealed: Uint8Array
-  readonly previous_secret_sealed: Uint8Array | null
-  readonly previous_secret_until: number | null
-}
+const EndpointRow = Schema.Struct({
+  id: Schema.String,
+  revision: Count,
+  url: Schema.String,
+  secret_sealed: Schema.Uint8Array,
+  previous_secret_sealed: Schema.optionalKey(Schema.Uint8Array),
+  previous_secret_until: Schema.optionalKey(Timestamp)
+})
+const decodeEndpoints = decodeRows(EndpointRow)
 
 export class EndpointCache extends Context.Service<
   EndpointCache,
   {
-    /** The endpoints of these ids as of these revisions or later. One that was deleted meanwhile is missing. */
+    /** The endpoints with these ids, at these revisions or later. An endpoint deleted since is missing. */
     find(revisions: ReadonlyMap<string, number>): Effect.Effect<ReadonlyMap<string, CachedEndpoint>>
   }
 >()("licensing/webhooks/EndpointCache") {
@@ -45,24 +49,24 @@ export class EndpointCache extends Context.Service<
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const masterKey = yield* MasterKey
-      const known = new Map<string, CachedEndpoint>()
+      const cache = new Map<string, CachedEndpoint>()
 
       const keysOf = Effect.fnUntraced(
-        function* (sealed: Uint8Array | null, id: string) {
-          if (sealed === null) return []
+        function* (sealed: Uint8Array | undefined, id: string) {
+          if (sealed === undefined) return []
           const secret = Buffer.from(yield* masterKey.open(sealed, secretPlace(id))).toString()
           return [Secret.keysOf(secret)]
         },
         (keys, _, id) =>
           Effect.catchTag(keys, "MasterKeyMismatch", (error) =>
             Effect.as(
-              Effect.logError("A webhook endpoint's secret can not be opened.", { webhook: id }, error.message),
+              Effect.logError("A webhook endpoint's secret can not be decrypted.", { webhook: id }, error.message),
               []
             )
           )
       )
 
-      const opened = Effect.fnUntraced(function* (row: EndpointRow) {
+      const decrypt = Effect.fnUntraced(function* (row: typeof EndpointRow.Type) {
         const current = yield* keysOf(row.secret_sealed, row.id)
         const previous = yield* keysOf(row.previous_secret_sealed, row.id)
         const until = row.previous_secret_until ?? 0
@@ -70,29 +74,29 @@ export class EndpointCache extends Context.Service<
         return { id: row.id, revision: row.revision, url: new URL(row.url), keysAt } satisfies CachedEndpoint
       })
 
-      const find = Effect.fn("KnownEndpoints.find")(function* (revisions: ReadonlyMap<string, number>) {
-        const isKnown = (id: string) => (known.get(id)?.revision ?? 0) >= revisions.get(id)!
-        const wanted = Array.from(revisions.keys()).filter((id) => !isKnown(id))
-        if (wanted.length > 0) {
-          const rows = yield* sql<EndpointRow>`
+      const find = Effect.fn("EndpointCache.find")(function* (revisions: ReadonlyMap<string, number>) {
+        const isCurrent = (id: string) => (cache.get(id)?.revision ?? 0) >= revisions.get(id)!
+        const missing = Array.from(revisions.keys()).filter((id) => !isCurrent(id))
+        if (missing.length > 0) {
+          const rows = yield* decodeEndpoints(sql`
             SELECT id, revision, url, secret_sealed, previous_secret_sealed, previous_secret_until
-            FROM webhook_endpoints WHERE id = ANY(${columns.text(wanted)})`
-          for (const row of rows) known.set(row.id, yield* opened(row))
+            FROM webhook_endpoints WHERE id = ANY(${columns.text(missing)})`)
+          for (const row of rows) cache.set(row.id, yield* decrypt(row))
         }
-        const found = new Map<string, CachedEndpoint>()
+        const endpoints = new Map<string, CachedEndpoint>()
         for (const id of revisions.keys()) {
-          const endpoint = known.get(id)
-          if (endpoint === undefined || !isKnown(id)) continue
-          found.set(id, endpoint)
-          // Moved to the end: the first ones are those not needed for longest.
-          known.delete(id)
-          known.set(id, endpoint)
+          const endpoint = cache.get(id)
+          if (endpoint === undefined || !isCurrent(id)) continue
+          endpoints.set(id, endpoint)
+          // Moves the entry to the end: the first entries are the least recently used.
+          cache.delete(id)
+          cache.set(id, endpoint)
         }
-        for (const id of known.keys()) {
-          if (known.size <= knownMax) break
-          known.delete(id)
+        for (const id of cache.keys()) {
+          if (cache.size <= cachedMax) break
+          cache.delete(id)
         }
-        return found
+        return endpoints
       }, Effect.orDie)
 
       return EndpointCache.of({ find })

@@ -1,12 +1,12 @@
 /**
- * What a delivery is on the wire. The body's bytes are made once for an event and are the same for every endpoint and attempt;
- * the headers say whose delivery it is and carry the signatures over exactly those bytes.
+ * The wire format of a delivery. The body's bytes are built once for an event and are the same for every endpoint and attempt;
+ * the headers identify the delivery and contain the signatures of exactly those bytes.
  */
 import { formatTimestamp } from "../api/Timestamp.ts"
 import { type HmacKey, hmacSha256 } from "../signing/Hmac.ts"
-import type { Claimed } from "./DeliveryRows.ts"
+import type { ClaimedEvent } from "./DeliveryRows.ts"
 
-type RecordedEvent = Omit<Claimed, "endpoint_ids" | "endpoint_revisions" | "attempts">
+type RecordedEvent = Omit<ClaimedEvent, "endpoint_ids" | "endpoint_revisions" | "attempts">
 
 /** `{id, type, sequence, created_at, data}` as UTF-8. */
 export const bodyOf = (event: RecordedEvent): Uint8Array => {
@@ -22,17 +22,17 @@ export const bodyOf = (event: RecordedEvent): Uint8Array => {
   )
 }
 
-/** One id for an endpoint and event, whatever the attempt. */
+/** The id of a delivery: the same for all attempts at one event for one endpoint. */
 export const deliveryId = (endpointId: string, sequence: number): string =>
   `dlv_${endpointId.slice(endpointId.indexOf("_") + 1)}_${sequence}`
 
-/** What a secret signs with: in X-Service-Signature, and in Standard Webhooks. */
+/** The HMAC keys of a secret: for X-Service-Signature, and for Standard Webhooks. */
 export interface SigningKeys {
   readonly own: HmacKey
   readonly standard: HmacKey
 }
 
-/** The headers of an attempt, signed with each of the keys; `nowSeconds` is the attempt's time. */
+/** The headers of an attempt, signed with each key; `nowSeconds` is the attempt's time. */
 export const headersOf = (
   event: Pick<RecordedEvent, "event_type" | "sequence">,
   id: string,

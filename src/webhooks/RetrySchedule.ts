@@ -1,13 +1,13 @@
-/** When a delivery that failed is tried again: delays as data, spread a little, and what the receiver asks for. */
+/** The delay before a retry: from a list, with jitter, or as the receiver requests. */
 
-/** Receivers are given up on by schedule; none may put a delivery off for longer than this. */
+/** The longest delay that a receiver can request, so that only the schedule decides when a delivery is exhausted. */
 const retryAfterMillisMax = 86_400_000
-/** Retries of many deliveries that failed in the same moment spread over a tenth of the delay to both sides. */
-const spread = 0.1
+/** Jitter of a tenth of the delay in both directions: deliveries that failed together are not retried together. */
+const jitter = 0.1
 
 /**
- * Milliseconds from the end of the attempt that was the `attempts`-th to the next one; undefined where it was the last.
- * `random` is from 0 up to 1. What the receiver asks for (`retryAfterMillis`) can only make it later.
+ * Milliseconds from the end of attempt number `attempts` to the next one; undefined after the last one. `random` is from 0 to 1,
+ * exclusive. The receiver's request (`retryAfterMillis`) can only increase the delay.
  */
 export const delayAfter = (
   delaysSeconds: ReadonlyArray<number>,
@@ -17,11 +17,11 @@ export const delayAfter = (
 ): number | undefined => {
   const seconds = delaysSeconds[attempts - 1]
   if (seconds === undefined) return undefined
-  const scheduled = Math.round(seconds * 1_000 * (1 - spread + 2 * spread * random))
+  const scheduled = Math.round(seconds * 1_000 * (1 - jitter + 2 * jitter * random))
   return Math.max(scheduled, Math.min(retryAfterMillis, retryAfterMillisMax))
 }
 
-/** What a header Retry-After asks for, in seconds or as a date (RFC 9110, 10.2.3), as milliseconds from now; 0 where it is neither. */
+/** A Retry-After header, in seconds or a date (RFC 9110, 10.2.3), as milliseconds from now; 0 if it is neither. */
 export const retryAfterMillis = (header: string | undefined, now: number): number => {
   if (header === undefined) return 0
   if (/^\d{1,9}$/.test(header)) return Number(header) * 1_000

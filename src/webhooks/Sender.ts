@@ -1,20 +1,20 @@
 /**
- * Sends one request to a receiver and says how it answered. Connections stay open between requests, and each goes to addresses
- * that were judged when it was opened: the platform is given numbers, so nothing is left to be looked up again. Nothing of an
- * answer is kept but its status, and no redirect is followed, for both would carry what a private network says to the outside.
+ * Sends one request to a receiver and returns its response. Connections are reused. Each connects to IP addresses that were
+ * checked when it was opened, so no second name lookup can lead elsewhere. Only the status of a response is kept, and no redirect
+ * is followed: both could leak data of a private network.
  */
 import { Agent, buildConnector, type Dispatcher } from "@effect/platform-node/Undici"
 import { Context, Effect, FiberSet, Layer, Schema } from "effect"
 import { NetAddress } from "effect/net"
 import { Addresses, AddressRefused, AddressUnknown } from "./Address.ts"
 
-/** Seconds for all of it: connecting, the answer's head, its body. */
-const patienceSeconds = 15
-/** Milliseconds to wait for each of a host's addresses, of which at most three are tried. */
+/** Seconds for the whole exchange: connection, head and body of the response. */
+const timeoutSeconds = 15
+/** Milliseconds to connect to one of a host's addresses; at most three are tried. */
 const connectMillis = 4_000
 const addressesMax = 3
-/** Bytes of an answer that are read, so that its connection can be used again; longer ones are cut off. */
-const answerBytesMax = 65_536
+/** Bytes of a response that are read, so that its connection can be reused; longer responses are aborted. */
+const responseBytesMax = 65_536
 
 export interface EndpointResponse {
   readonly status: number
@@ -22,11 +22,11 @@ export interface EndpointResponse {
   readonly retryAfter: string | undefined
 }
 
-const unansweredReasons = ["address_refused", "address_unknown", "connection_failed", "tls_failed", "timeout"] as const
+const noResponseReasons = ["address_refused", "address_unknown", "connection_failed", "tls_failed", "timeout"] as const
 
-/** No complete answer came. */
+/** No complete response arrived. */
 export class NoResponse extends Schema.TaggedError<NoResponse>()("Unanswered", {
-  reason: Schema.Literals(unansweredReasons)
+  reason: Schema.Literals(noResponseReasons)
 }) {}
 
 export class Sender extends Context.Service<
@@ -44,13 +44,13 @@ export class Sender extends Context.Service<
     Effect.gen(function* () {
       const connect = yield* makeConnector
       const agent = yield* Effect.acquireRelease(
-        Effect.sync(() => new Agent({ connect, allowH2: false, maxHeaderSize: 16_384, ...timeouts })),
+        Effect.sync(() => new Agent({ connect, allowH2: false, maxHeaderSize: 16_384, ...socketTimeouts })),
         (agent) => Effect.promise(() => agent.destroy())
       )
       return Sender.of({
         post: (url, headers, body) =>
           Effect.timeoutOrElse(exchange(agent, url, headers, body), {
-            duration: `${patienceSeconds} seconds`,
+            duration: `${timeoutSeconds} seconds`,
             orElse: () => Effect.fail(new NoResponse({ reason: "timeout" }))
           })
       })
@@ -58,12 +58,12 @@ export class Sender extends Context.Service<
   )
 }
 
-// The whole is timed by the service's clock; these only make sure that no socket outlives it.
-const timeouts = { headersTimeout: patienceSeconds * 1_000, bodyTimeout: patienceSeconds * 1_000 }
+// The service's clock times the whole exchange; these settings only close its socket.
+const socketTimeouts = { headersTimeout: timeoutSeconds * 1_000, bodyTimeout: timeoutSeconds * 1_000 }
 
 type Connector = buildConnector.connector
 
-/** Opens connections to judged addresses only, one after the other until one is there. */
+/** Opens connections to checked addresses only, one after another until one succeeds. */
 const makeConnector = Effect.gen(function* () {
   const addresses = yield* Addresses
   const fork = yield* FiberSet.makeRuntime<never>()
@@ -71,7 +71,7 @@ const makeConnector = Effect.gen(function* () {
 
   const openTo = (options: buildConnector.Options, address: NetAddress.IpAddress) =>
     Effect.callback<Parameters<buildConnector.Callback>, Error>((resume) => {
-      // The certificate has to be that of the name, not of the number.
+      // The certificate must match the host name, not the IP address.
       const servername = NetAddress.ipFromString(options.hostname)._tag === "Success" ? "" : bareName(options.hostname)
       const tls = options.protocol === "https:" ? { servername } : { servername: undefined }
       open({ ...options, ...tls, hostname: NetAddress.formatIp(address) } as never, (...outcome) =>
@@ -82,7 +82,9 @@ const makeConnector = Effect.gen(function* () {
   return ((options, callback) => {
     fork(
       addresses.resolve(options.hostname).pipe(
-        Effect.flatMap((found) => Effect.firstSuccessOf(found.slice(0, addressesMax).map((to) => openTo(options, to)))),
+        Effect.flatMap((allowed) =>
+          Effect.firstSuccessOf(allowed.slice(0, addressesMax).map((to) => openTo(options, to)))
+        ),
         Effect.match({
           onFailure: (error) => callback(error, null),
           onSuccess: (outcome) => callback(...outcome)
@@ -97,7 +99,7 @@ const bareName = (hostname: string) => hostname.replace(/\.$/, "")
 const exchange = (agent: Agent, url: URL, headers: { readonly [name: string]: string }, body: Uint8Array) =>
   Effect.callback<EndpointResponse, NoResponse>((resume) => {
     let controller: Dispatcher.DispatchController | undefined
-    let answer: EndpointResponse | undefined
+    let response: EndpointResponse | undefined
     let received = 0
     let ended = false
     const end = (effect: Effect.Effect<EndpointResponse, NoResponse>) => {
@@ -110,28 +112,28 @@ const exchange = (agent: Agent, url: URL, headers: { readonly [name: string]: st
       {
         onRequestStart: (started) => {
           controller = started
-          if (ended) started.abort(abandoned)
+          if (ended) started.abort(aborted)
         },
         onResponseStart: (_, status, { "retry-after": retryAfter }) => {
-          if (status >= 200) answer = { status, retryAfter: String(retryAfter ?? "") || undefined }
+          if (status >= 200) response = { status, retryAfter: String(retryAfter ?? "") || undefined }
         },
         onResponseData: (_, chunk) => {
           received += chunk.length
-          if (received <= answerBytesMax) return
-          end(Effect.succeed(answer!))
-          controller?.abort(abandoned)
+          if (received <= responseBytesMax) return
+          end(Effect.succeed(response!))
+          controller?.abort(aborted)
         },
-        onResponseEnd: () => end(Effect.succeed(answer!)),
+        onResponseEnd: () => end(Effect.succeed(response!)),
         onResponseError: (_, error) => end(Effect.fail(new NoResponse({ reason: reasonOf(error) })))
       }
     )
     return Effect.sync(() => {
       ended = true
-      controller?.abort(abandoned)
+      controller?.abort(aborted)
     })
   })
 
-const abandoned = new Error("The request was given up")
+const aborted = new Error("The request was aborted")
 
 const reasonOf = (error: Error): NoResponse["reason"] => {
   if (error instanceof AddressRefused) return "address_refused"

@@ -1,30 +1,30 @@
 /**
- * For receivers: whether a delivery is genuine. This file needs nothing but `node:crypto`, so that it can be copied into any
+ * For receivers: verifies that a delivery is genuine. This file imports only `node:crypto`, so that it can be copied into any
  * project on Node, Deno or Bun.
  *
- * What must stay true: it looks at the raw bytes that came in, never at JSON written anew; it takes the same time for every wrong
- * signature; and it refuses what is older than the tolerance, so that nothing caught on the way can be sent again later.
+ * What must stay true: it verifies the raw bytes of the request, never re-serialized JSON; it compares signatures in constant
+ * time; and it refuses timestamps outside the tolerance, so that an intercepted delivery can not be replayed later.
  */
 import { createHmac, timingSafeEqual } from "node:crypto"
 
-/** Seconds by which a delivery's time may differ from the receiver's clock. */
+/** Seconds by which a delivery's timestamp may differ from the receiver's clock. */
 const toleranceSecondsDefault = 300
 
 export interface WebhookRequest {
-  /** The endpoint's secret; while it is being replaced, the old and the new one. */
+  /** The endpoint's secret; during a rotation, the old and the new one. */
   readonly secret: string | ReadonlyArray<string>
   /** The request's headers: names in any case, or an object with `get`, as `Request.headers` of fetch. */
   readonly headers:
     | { get(name: string): string | null }
     | { readonly [name: string]: string | ReadonlyArray<string> | undefined }
-  /** The body as it came in, not parsed. */
+  /** The raw body, not parsed. */
   readonly body: Uint8Array | string
   readonly toleranceSeconds?: number
-  /** Seconds since the Unix epoch; unset: this machine's clock. */
+  /** Seconds since the Unix epoch; by default this machine's clock. */
   readonly nowSeconds?: number
 }
 
-/** A genuine delivery. The same `deliveryId` may come again: handle each one once. */
+/** A genuine delivery. The same `deliveryId` may arrive again: process each one once. */
 export interface VerifiedWebhook {
   readonly valid: true
   readonly deliveryId: string

@@ -1,10 +1,10 @@
-/** A webhook endpoint: where events are delivered to (contract, "Webhook endpoint"). Its secret is shown once. */
+/** A webhook endpoint, which events are delivered to (contract, "Webhook endpoint"). Only one response contains its secret. */
 import { Schema } from "effect"
 import { Name, Text } from "../api/Text.ts"
 import { Timestamp } from "../api/Timestamp.ts"
 import { eventTypes } from "../events/EventType.ts"
 
-/** Characters of the longest address, and of the shortest and longest secret that a caller may choose. */
+/** Characters of the longest URL, and of the shortest and longest secret that a caller may choose. */
 const urlLengthMax = 2_048
 const secretLength = { min: 16, max: 256 }
 
@@ -26,11 +26,11 @@ const EventTypes = Schema.Array(EventTypePattern)
 
 const Url = Text(urlLengthMax)
   .check(Schema.isMinLength(1))
-  .annotate({ format: "uri", description: "https, and reachable for the whole internet." })
+  .annotate({ format: "uri", description: "https, with a public address." })
 
 const Secret = Text(secretLength.max)
   .check(Schema.isMinLength(secretLength.min))
-  .annotate({ description: "A secret of your own; it is not shown again." })
+  .annotate({ description: "A secret that you choose; no response contains it later." })
 
 export const WebhookEndpoint = Schema.Struct({
   id: Schema.String,
@@ -41,7 +41,7 @@ export const WebhookEndpoint = Schema.Struct({
   is_active: Schema.Boolean,
   created_at: Timestamp,
   updated_at: Timestamp,
-  last_delivery_at: Schema.optionalKey(Timestamp.annotate({ description: "When a delivery last succeeded." }))
+  last_delivery_at: Schema.optionalKey(Timestamp.annotate({ description: "The time of the last successful delivery." }))
 }).annotate({ identifier: "WebhookEndpoint" })
 export type WebhookEndpoint = typeof WebhookEndpoint.Type
 
@@ -59,16 +59,18 @@ export const WebhookEndpointUpdate = Schema.Struct({
   event_types: Schema.optionalKey(EventTypes),
   secret: Schema.optionalKey(Secret),
   rotate_secret: Schema.optionalKey(
-    Schema.Boolean.annotate({ description: "Makes a new secret and answers it; not together with secret." })
+    Schema.Boolean.annotate({
+      description: "Generates a new secret, which the response contains; not together with secret."
+    })
   ),
   is_active: Schema.optionalKey(
-    Schema.Boolean.annotate({ description: "true also brings back an endpoint that the service has switched off." })
+    Schema.Boolean.annotate({ description: "true also reactivates an endpoint that the service has disabled." })
   )
 }).annotate({ identifier: "WebhookEndpointUpdateRequest" })
 
-/** The answer of a create and of a rotation: the only places where the secret stands. */
+/** The response to a create and to a rotation: the only ones with the secret. */
 export const WebhookEndpointWithSecret = Schema.Struct({
   webhook: WebhookEndpoint,
-  secret: Schema.String.annotate({ description: "The full secret. It is shown only here: keep it." })
+  secret: Schema.String.annotate({ description: "The full secret. No other response contains it: store it." })
 }).annotate({ identifier: "WebhookEndpointWithSecret" })
 export type WebhookEndpointWithSecret = typeof WebhookEndpointWithSecret.Type

@@ -1,9 +1,9 @@
 /**
- * Webhook endpoints: plain commands, each one transaction of the change and its event. A secret is stored sealed under the
- * master key, for deliveries are signed with it; it is answered once and stands in no event. Whatever changes which events an
- * endpoint takes says so to appending transactions, before its own event is appended.
+ * Webhook endpoints: plain commands, each one transaction of the change and its event. A secret is stored sealed under the master
+ * key, because it signs deliveries; one response contains it and no event does. A command that changes an endpoint's
+ * subscriptions signals that to appending transactions before it appends its own event.
  */
-import { Clock, Context, Effect, Layer, Option, type Schema } from "effect"
+import { Clock, Context, Effect, Layer, Option, Schema } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { SqlClient } from "effect/sql"
 import { type Refusal, refuse } from "../api/Failure.ts"
@@ -13,21 +13,21 @@ import { changesOf } from "../events/Changes.ts"
 import { subscriptionsChanged } from "../events/DeliveryQueue.ts"
 import { EventLog } from "../events/EventLog.ts"
 import { columns as arrays, bytes, instant } from "../postgres/Parameters.ts"
-import { after, equals, present, type Row, transaction } from "../postgres/Sql.ts"
+import { after, decodeRows, equals, transaction } from "../postgres/Sql.ts"
 import { MasterKey } from "../signing/MasterKey.ts"
 import { Addresses } from "./Address.ts"
 import * as Secret from "./Secret.ts"
-import type {
+import {
   WebhookEndpoint,
-  WebhookEndpointCreate,
-  WebhookEndpointUpdate,
-  WebhookEndpointWithSecret
+  type WebhookEndpointCreate,
+  type WebhookEndpointUpdate,
+  type WebhookEndpointWithSecret
 } from "./Webhook.ts"
 
-/** How long the secret before the current one signs too. */
+/** How long the previous secret also signs. */
 const overlapMillis = 86_400_000
 
-/** The place that an endpoint's secrets are sealed for. */
+/** The context that an endpoint's secrets are sealed for. */
 export const secretPlace = (id: string): string => `webhook_endpoints/${id}`
 
 const notFound = (id: string) => refuse("NOT_FOUND", `No webhook endpoint has the id ${id}.`, "id")
@@ -45,7 +45,8 @@ interface WebhookFilter extends PageRequest {
   readonly is_active?: "true" | "false"
 }
 
-type StoredRow = Row<WebhookEndpoint> & { readonly secret_sealed: Uint8Array }
+const decodeWebhooks = decodeRows(WebhookEndpoint)
+const decodeStored = decodeRows(Schema.Struct({ ...WebhookEndpoint.fields, secret_sealed: Schema.Uint8Array }))
 
 export class Webhooks extends Context.Service<
   Webhooks,
@@ -53,7 +54,7 @@ export class Webhooks extends Context.Service<
     list(filter: WebhookFilter): Effect.Effect<Page<WebhookEndpoint>>
     get(id: string): Effect.Effect<WebhookEndpoint, Refusal<"NOT_FOUND">>
     create(input: Create): Effect.Effect<WebhookEndpointWithSecret, Refusal<"VALIDATION_ERROR">>
-    /** With `rotate_secret` the answer holds the new secret. */
+    /** With `rotate_secret` the result contains the new secret. */
     update(
       id: string,
       input: Update
@@ -81,25 +82,25 @@ export class Webhooks extends Context.Service<
         )
 
       const list = Effect.fn("Webhooks.list")(function* ({ limit = limitDefault, cursor, is_active }: WebhookFilter) {
-        const rows = yield* sql<Row<WebhookEndpoint>>`
+        const rows = yield* decodeWebhooks(sql`
           SELECT ${columns} FROM webhook_endpoints WHERE ${after(sql, cursor)} AND ${equals(sql, { is_active })}
-          ORDER BY created_at DESC, id DESC LIMIT ${limit + 1}`
-        return pageOf(rows.map(present<WebhookEndpoint>), limit)
+          ORDER BY created_at DESC, id DESC LIMIT ${limit + 1}`)
+        return pageOf(rows, limit)
       }, Effect.orDie)
 
       const get = Effect.fn("Webhooks.get")(function* (id: string) {
-        const [row] = yield* Effect.orDie(
-          sql<Row<WebhookEndpoint>>`SELECT ${columns} FROM webhook_endpoints WHERE id = ${id}`
+        const [webhook] = yield* Effect.orDie(
+          decodeWebhooks(sql`SELECT ${columns} FROM webhook_endpoints WHERE id = ${id}`)
         )
-        return row === undefined ? yield* notFound(id) : present<WebhookEndpoint>(row)
+        return webhook ?? (yield* notFound(id))
       })
 
       const locked = Effect.fnUntraced(function* (id: string) {
-        const [row] = yield* sql<StoredRow>`
-          SELECT ${columns}, secret_sealed FROM webhook_endpoints WHERE id = ${id} FOR UPDATE`
+        const [row] = yield* decodeStored(sql`
+          SELECT ${columns}, secret_sealed FROM webhook_endpoints WHERE id = ${id} FOR UPDATE`)
         if (row === undefined) return yield* notFound(id)
-        const { secret_sealed, ...webhook } = row
-        return { before: present<WebhookEndpoint>(webhook), secret_sealed }
+        const { secret_sealed, ...before } = row
+        return { before, secret_sealed }
       })
 
       const insert = Effect.fnUntraced(function* (input: Create, secret: string) {
@@ -120,7 +121,7 @@ export class Webhooks extends Context.Service<
           VALUES (${webhook.id}, ${webhook.name}, ${webhook.url}, ${arrays.text(webhook.event_types)}, ${webhook.is_active},
             ${webhook.secret_prefix}, ${bytes(sealed)}, ${instant(now)}, ${instant(now)})`
         yield* subscriptionsChanged(sql)
-        yield* events.append({ ...about("webhook.created", webhook.id), metadata: recorded(webhook) })
+        yield* events.append({ ...eventOf("webhook.created", webhook.id), metadata: recorded(webhook) })
         return { webhook, secret }
       }, inTransaction)
 
@@ -130,7 +131,7 @@ export class Webhooks extends Context.Service<
         return yield* insert(input, input.secret ?? (yield* Secret.generate(random)))
       })
 
-      /** Replaces the secret; the one before signs too for a while, if it still opens. The same secret again changes nothing. */
+      /** Replaces the secret. The previous one also signs for a day, if it can be decrypted. The same secret again changes nothing. */
       const replaceSecret = Effect.fnUntraced(function* (webhook: WebhookEndpoint, old: Uint8Array, secret: string) {
         const place = secretPlace(webhook.id)
         const current = yield* Effect.option(masterKey.open(old, place))
@@ -145,7 +146,7 @@ export class Webhooks extends Context.Service<
             revision = revision + 1, updated_at = ${instant(now)}
           WHERE id = ${webhook.id}`
         yield* events.append({
-          ...about("webhook.secret_rotated", webhook.id),
+          ...eventOf("webhook.secret_rotated", webhook.id),
           metadata: { changes: { secret_prefix: { old: webhook.secret_prefix, new: secret_prefix } } }
         })
         return { ...webhook, secret_prefix, updated_at: now }
@@ -167,7 +168,7 @@ export class Webhooks extends Context.Service<
         yield* subscriptionsChanged(sql)
         const [older, newer] = [recorded(before), recorded(webhook)]
         const changes = Object.fromEntries(changed.map((field) => [field, { old: older[field]!, new: newer[field]! }]))
-        yield* events.append({ ...about("webhook.updated", before.id), metadata: { changes } })
+        yield* events.append({ ...eventOf("webhook.updated", before.id), metadata: { changes } })
         return { ...webhook, updated_at: now }
       })
 
@@ -183,16 +184,16 @@ export class Webhooks extends Context.Service<
         if (rotate_secret && secret !== undefined) return yield* twoSecrets
         if (url !== undefined) yield* checkAddress(url)
         if (!rotate_secret) return yield* write(id, input, secret)
-        const made = yield* Secret.generate(random)
-        return { webhook: yield* write(id, input, made), secret: made }
+        const generated = yield* Secret.generate(random)
+        return { webhook: yield* write(id, input, generated), secret: generated }
       })
 
       const remove = Effect.fn("Webhooks.delete")(function* (id: string) {
         const { before } = yield* locked(id)
-        // Its deliveries are no longer taken from now on, and swept away later: there may be very many.
+        // Its deliveries are no longer claimed. The retention removes them later: there may be very many.
         yield* sql`DELETE FROM webhook_endpoints WHERE id = ${id}`
         yield* subscriptionsChanged(sql)
-        yield* events.append({ ...about("webhook.deleted", id), metadata: { name: before.name } })
+        yield* events.append({ ...eventOf("webhook.deleted", id), metadata: { name: before.name } })
       }, inTransaction)
 
       return Webhooks.of({ list, get, create, update, delete: remove })
@@ -200,10 +201,10 @@ export class Webhooks extends Context.Service<
   )
 }
 
-const about = <const T extends string>(event_type: T, resource_id: string) =>
+const eventOf = <const T extends string>(event_type: T, resource_id: string) =>
   ({ event_type, resource_type: "webhook", resource_id }) as const
 
-/** An endpoint as events show it. Paths and queries of webhook addresses are often secrets of their receivers. */
+/** An endpoint in events, without the path and query of its URL: these are often secrets of the receiver. */
 const recorded = ({
   name,
   url,

@@ -1,7 +1,7 @@
 /**
- * Hands over to the database what a node gathers in memory: batch by batch, each one once. A batch is kept until its commit is known,
- * and carries a number that the database remembers, so that one whose commit was not heard of is not written a second time. At the
- * end of the scope what is left is handed over; what a node that was killed had gathered is lost.
+ * Writes a node's in-memory buffer to the database in batches, each exactly once. A batch is retained until its commit is
+ * confirmed, and the database stores its number: if the confirmation is lost, the retry detects the commit. At the end of the
+ * scope the rest of the buffer is written. A node that is killed loses its buffer.
  */
 import { Cause, Clock, Effect, Semaphore } from "effect"
 import { SecureRandom } from "effect/crypto"
@@ -11,21 +11,21 @@ import { retryTransaction } from "../postgres/Transactions.ts"
 import { sendHeartbeat } from "./Heartbeat.ts"
 
 export interface BufferedWriterOptions<Batch> {
-  /** What is gathered, as logs name it. */
+  /** The buffer's name in logs. */
   readonly name: string
   /**
-   * Takes out what comes next, at most as much as a transaction should write; undefined where nothing is left. `first`: a pass begins,
-   * and what gathers from here on is the next pass's.
+   * Takes the next batch out of the buffer, at most what one transaction should write; undefined if none is left. `first`: a pass
+   * starts, and entries that arrive later belong to the next pass.
    */
   readonly take: (first: boolean) => Batch | undefined
   /** Writes a batch within the running transaction. */
   readonly write: (batch: Batch) => Effect.Effect<void, SqlError.SqlError>
 }
 
-/** Writers of nodes that were killed are forgotten after a day: no batch is in doubt for so long. */
-const rememberedMillis = 86_400_000
+/** The rows of killed nodes are deleted after a day: no retry takes that long. */
+const retentionMillis = 86_400_000
 
-/** A pass that hands over everything that is there. Passes follow one another, whoever asks for them. */
+/** A pass that writes the whole buffer. Concurrent passes run one after another. */
 export const makeBufferedWriter = Effect.fnUntraced(function* <Batch>({
   name,
   take,
@@ -34,44 +34,44 @@ export const makeBufferedWriter = Effect.fnUntraced(function* <Batch>({
   const sql = yield* SqlClient.SqlClient
   const { ulid } = yield* SecureRandom.SecureRandom
   const writer = `${name}/${yield* ulid}`
-  const turn = yield* Semaphore.make(1)
-  let underway: { readonly batch: Batch; readonly ordinal: number } | undefined
-  let taken = 0
+  const mutex = yield* Semaphore.make(1)
+  let pending: { readonly batch: Batch; readonly ordinal: number } | undefined
+  let lastOrdinal = 0
 
   const next = (first: boolean) => {
     const batch = take(first)
-    underway = batch === undefined ? undefined : { batch, ordinal: ++taken }
-    return underway
+    pending = batch === undefined ? undefined : { batch, ordinal: ++lastOrdinal }
+    return pending
   }
 
-  const once = Effect.fnUntraced(function* (batch: Batch, ordinal: number) {
+  const writeOnce = Effect.fnUntraced(function* (batch: Batch, ordinal: number) {
     const now = yield* Clock.currentTimeMillis
-    const marked = yield* sql`
+    const marker = yield* sql`
       INSERT INTO handovers (writer, batch, written_at) VALUES (${writer}, ${ordinal}, ${instant(now)})
       ON CONFLICT (writer) DO UPDATE SET batch = excluded.batch, written_at = excluded.written_at
       WHERE handovers.batch < excluded.batch
       RETURNING writer`
-    if (marked.length > 0) yield* write(batch)
+    if (marker.length > 0) yield* write(batch)
   })
 
-  const hand = ({ batch, ordinal }: { readonly batch: Batch; readonly ordinal: number }) =>
-    retryTransaction(sql.withTransaction(once(batch, ordinal)))
+  const commit = ({ batch, ordinal }: { readonly batch: Batch; readonly ordinal: number }) =>
+    retryTransaction(sql.withTransaction(writeOnce(batch, ordinal)))
 
-  const all = Effect.gen(function* () {
-    if (underway !== undefined) yield* hand(underway)
-    for (let one = next(true); one !== undefined; one = next(false)) yield* Effect.andThen(hand(one), sendHeartbeat)
+  const writeAll = Effect.gen(function* () {
+    if (pending !== undefined) yield* commit(pending)
+    for (let one = next(true); one !== undefined; one = next(false)) yield* Effect.andThen(commit(one), sendHeartbeat)
   })
-  // A stop waits for a batch that is being written: interrupted, it would be in doubt.
-  const pass = turn.withPermit(Effect.uninterruptible(all))
+  // A shutdown waits for the running write: after an interruption the outcome of its commit would be unknown.
+  const pass = mutex.withPermit(Effect.uninterruptible(writeAll))
 
-  const forget = Effect.gen(function* () {
-    if (taken === 0) return
+  const deleteMarker = Effect.gen(function* () {
+    if (lastOrdinal === 0) return
     const now = yield* Clock.currentTimeMillis
-    yield* sql`DELETE FROM handovers WHERE writer = ${writer} OR written_at < ${instant(now - rememberedMillis)}`
+    yield* sql`DELETE FROM handovers WHERE writer = ${writer} OR written_at < ${instant(now - retentionMillis)}`
   })
   yield* Effect.addFinalizer(() =>
-    Effect.catchCause(Effect.andThen(pass, forget), (cause) =>
-      Effect.logWarning("What was gathered in memory could not be written and is lost.", { name }, Cause.squash(cause))
+    Effect.catchCause(Effect.andThen(pass, deleteMarker), (cause) =>
+      Effect.logWarning("Buffered rows could not be written and are lost.", { name }, Cause.squash(cause))
     )
   )
   return pass

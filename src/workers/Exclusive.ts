@@ -1,7 +1,6 @@
 /**
- * Transactions that one node at a time runs. The lock lives and dies with the transaction, so a node that stops holds nothing up,
- * and nodes take turns batch by batch. After each batch there is a rest: what comes all at once must not slow down who is
- * waiting for an answer.
+ * Transactions that run on one node at a time. The advisory lock ends with the transaction, so a node that stops blocks no other,
+ * and nodes alternate batch by batch. A pause follows each batch, so that bulk work does not slow down requests.
  */
 import { Clock, Effect, Option } from "effect"
 import type { SqlClient, SqlError } from "effect/sql"
@@ -9,11 +8,11 @@ import { changedMeanwhile } from "../postgres/Sql.ts"
 import { retryTransaction } from "../postgres/Transactions.ts"
 import { sendHeartbeat } from "./Heartbeat.ts"
 
-/** Runs a transaction, or answers None at once where another node is running one of this name. */
+/** Runs a transaction, or returns None at once if another node runs one with this name. */
 export const exclusively =
   (sql: SqlClient.SqlClient, name: string) =>
   <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<Option.Option<A>, E | SqlError.SqlError, R> =>
-    unhurried(
+    throttle(
       retryTransaction(
         sql.withTransaction(
           Effect.flatMap(sql<{ readonly free: boolean }>`SELECT ${lock(sql, name)} AS free`, ([row]) =>
@@ -23,62 +22,62 @@ export const exclusively =
       )
     )
 
-/** For a transaction that is known as a whole: fails as changed meanwhile where another node is running one of this name. */
-export const alone = (sql: SqlClient.SqlClient, name: string) => sql`
-  SELECT demand(${lock(sql, name)}, ${changedMeanwhile}, 'another node is at it')`
+/** A statement for pipelined transactions: fails as changed meanwhile if another node runs a transaction with this name. */
+export const requireExclusive = (sql: SqlClient.SqlClient, name: string) => sql`
+  SELECT demand(${lock(sql, name)}, ${changedMeanwhile}, 'another node holds the lock')`
 
 const lock = (sql: SqlClient.SqlClient, name: string) =>
   sql`pg_try_advisory_xact_lock(hashtextextended(${`licensing/${name}`}, 0))`
 
 /**
- * How long a rest is, as a multiple of what the batch took: the busier the database, the longer. Without rests the p99 of
+ * The length of a pause as a multiple of the batch's duration: it grows with the load of the database. Without pauses the p99 of
  * consumptions rises up to 2.9 times while 100,000 licenses expire.
  */
-const restPerWorkUsual = 1
-/** A batch that was held up, or a machine that slept, is no reason to rest as long. */
-const restMillisMax = 500
+const pauseFactorDefault = 1
+/** The longest pause: a batch that waited for a lock, or a suspended machine, must not cause a long one. */
+const pauseMillisMax = 500
 
-/** How much of what is usual the last batch makes up. */
-const usualShare = 1 / 16
-/** How many times longer a rest is at most than its multiple, where a batch took longer than usual. */
-const busyMax = 4
+/** The weight of the last batch in the moving average. */
+const averageWeight = 1 / 16
+/** The largest extra factor for a batch that took longer than the average. */
+const slowdownMax = 4
 
 /**
- * Batches, each with a rest after it. One that took longer than usual has met others: requests, collecting of garbage, a slow disk.
- * The rest after it is longer by that, up to four times, so that the next batch does not add to it. On a machine that is busy all the
- * time long is what is usual.
+ * Runs batches with a pause after each. A batch that takes longer than the average competes with something: requests, garbage
+ * collection, a slow disk. Then its pause is longer by the same factor, up to four times, so that the next batch does not add to
+ * the load. On a machine that is always busy the average itself is high.
  */
-export const makeUnhurried = (restPerWork: number = restPerWorkUsual) => {
-  let usualMillis: number | undefined
+export const makeThrottle = (pauseFactor: number = pauseFactorDefault) => {
+  let averageMillis: number | undefined
   return Effect.fnUntraced(function* <A, E, R>(batch: Effect.Effect<A, E, R>) {
     const clock = yield* Clock.Clock
-    const began = clock.monotonicTimeNanosUnsafe()
+    const startedAt = clock.monotonicTimeNanosUnsafe()
     const result = yield* batch
     yield* sendHeartbeat
-    const tookMillis = Number(clock.monotonicTimeNanosUnsafe() - began) / 1e6
+    const tookMillis = Number(clock.monotonicTimeNanosUnsafe() - startedAt) / 1e6
     if (tookMillis <= 0) return result
-    usualMillis ??= tookMillis
-    const busy = Math.min(Math.max(tookMillis / usualMillis, 1), busyMax)
-    usualMillis += (Math.min(tookMillis, busyMax * usualMillis) - usualMillis) * usualShare
-    yield* Effect.sleep(Math.min(tookMillis * restPerWork * busy, restMillisMax))
+    averageMillis ??= tookMillis
+    const slowdown = Math.min(Math.max(tookMillis / averageMillis, 1), slowdownMax)
+    averageMillis += (Math.min(tookMillis, slowdownMax * averageMillis) - averageMillis) * averageWeight
+    yield* Effect.sleep(Math.min(tookMillis * pauseFactor * slowdown, pauseMillisMax))
     return result
   })
 }
 
-/** A batch, and the rest after it. */
-const unhurried = <A, E, R>(batch: Effect.Effect<A, E, R>) => makeUnhurried()(batch)
+/** Runs a single batch and pauses after it. */
+const throttle = <A, E, R>(batch: Effect.Effect<A, E, R>) => makeThrottle()(batch)
 
-/** What a batch has come to. */
+/** The result of a batch. */
 export interface Batch {
-  /** Rows that were due, at most the batch's size. */
+  /** Due rows, at most the batch's size. */
   readonly found: number
-  /** Rows that were dealt with: those that others had locked are left for the next pass. */
+  /** Processed rows: rows that other transactions had locked are left for the next pass. */
   readonly done: number
 }
 
-export const nothing: Batch = { found: 0, done: 0 }
+export const emptyBatch: Batch = { found: 0, done: 0 }
 
-/** Runs batches until one is not full, or gets nowhere, or another node is at it. */
+/** Runs batches until one is not full or makes no progress, or another node holds the lock. */
 export const untilDone = <E, R>(
   size: number,
   batch: Effect.Effect<Option.Option<Batch>, E, R>

@@ -1,6 +1,6 @@
 /**
- * What a long pass says after each step of its way: it has got somewhere. A worker gives up a pass that has said nothing for long;
- * outside a worker nobody listens.
+ * The heartbeat of a long pass, sent after each step of progress. A worker aborts a pass that sends none for a long time. Outside
+ * a worker it has no effect.
  */
 import { Context, Effect } from "effect"
 
@@ -8,4 +8,4 @@ export const Heartbeat = Context.Reference<Effect.Effect<void>>("licensing/worke
   defaultValue: () => Effect.void
 })
 
-export const sendHeartbeat: Effect.Effect<void> = Effect.flatMap(Heartbeat, (given) => given)
+export const sendHeartbeat: Effect.Effect<void> = Effect.flatMap(Heartbeat, (send) => send)

@@ -93,10 +93,10 @@ layer(layerActive({ rateRuntime: 6 }), { timeout: 60_000 })("Refused calls", (it
 
   it.effect("call for a pass where many have gathered", () =>
     Effect.gen(function* () {
-      const { calling, note, pass } = yield* Refusals
+      const { note, pass, passWhenLarge } = yield* Refusals
       yield* pass
       for (let index = 0; index < 2_000; index++) note(refused("lic_called", index), "LICENSE_EXPIRED", index)
-      yield* Effect.flip(calling(Effect.fail("called") as never))
+      yield* Effect.flip(passWhenLarge(Effect.fail("called") as never))
       yield* pass
     })
   )

@@ -2,12 +2,12 @@ import { assert, describe, it } from "@effect/vitest"
 import * as fc from "fast-check"
 import { ConcurrencyLimits } from "../../src/webhooks/ConcurrencyLimits.ts"
 
-const roomOf = (places: ConcurrencyLimits, id: string) => places.rooms.known.get(id) ?? places.rooms.first
+const roomOf = (places: ConcurrencyLimits, id: string) => places.capacity.known.get(id) ?? places.capacity.initial
 
 /** Fills an endpoint's places, then ends them all. */
 const turn = (places: ConcurrencyLimits, id: string, succeeded: boolean) => {
   const count = roomOf(places, id)
-  places.begin(new Map([[id, count]]), places.rooms)
+  places.begin(new Map([[id, count]]), places.capacity)
   for (let ended = 0; ended < count; ended++) places.end(id, succeeded)
   return count
 }
@@ -17,7 +17,7 @@ describe("Places", () => {
     const places = new ConcurrencyLimits()
     assert.strictEqual(roomOf(places, "a"), 8)
     // One goes on, so that the endpoint stays known.
-    places.begin(new Map([["a", 1]]), places.rooms)
+    places.begin(new Map([["a", 1]]), places.capacity)
     for (let turns = 0; turns < 10; turns++) turn(places, "a", true)
     assert.strictEqual(roomOf(places, "a"), 31)
     for (let turns = 0; turns < 10; turns++) turn(places, "a", false)
@@ -30,7 +30,7 @@ describe("Places", () => {
 
   it("of one endpoint are not another's", () => {
     const places = new ConcurrencyLimits()
-    places.begin(new Map([["hangs", 8]]), places.rooms)
+    places.begin(new Map([["hangs", 8]]), places.capacity)
     assert.deepStrictEqual([roomOf(places, "hangs"), roomOf(places, "other")], [0, 8])
   })
 
@@ -41,19 +41,19 @@ describe("Places", () => {
         ["a", 8],
         ["b", 7]
       ]),
-      places.rooms
+      places.capacity
     )
     const ends = (id: string, count: number) => Array.from({ length: count }, () => places.end(id, true))
     assert.deepStrictEqual(ends("a", 3), [false, true, true])
     assert.deepStrictEqual(ends("b", 7), [false, false, false, false, false, false, false])
     // Looked again, and nothing was there.
-    places.begin(new Map(), places.rooms)
+    places.begin(new Map(), places.capacity)
     assert.deepStrictEqual(ends("a", 5), [false, false, false, false, false])
   })
 
   it("are one for each endpoint when very much is under way in all", () => {
     const places = new ConcurrencyLimits()
-    for (let index = 0; index < 128; index++) places.begin(new Map([[`e${index}`, 8]]), places.rooms)
+    for (let index = 0; index < 128; index++) places.begin(new Map([[`e${index}`, 8]]), places.capacity)
     assert.deepStrictEqual([roomOf(places, "e0"), roomOf(places, "new")], [0, 1])
   })
 
@@ -68,7 +68,7 @@ describe("Places", () => {
           const room = roomOf(places, id)
           assert.isAtLeast(room, 0)
           if (begins && room > 0) {
-            places.begin(new Map([[id, room]]), places.rooms)
+            places.begin(new Map([[id, room]]), places.capacity)
             underway.set(id, underway.get(id)! + room)
           } else if (underway.get(id)! > 0) {
             places.end(id, succeeded)
@@ -79,7 +79,7 @@ describe("Places", () => {
         for (const [id, count] of underway) for (let ended = 0; ended < count; ended++) places.end(id, true)
         // Whatever happened before, an endpoint that does well again is soon like a new one.
         for (const id of ids) for (let turns = 0; turns < 8; turns++) turn(places, id, true)
-        assert.strictEqual(places.rooms.known.size, 0)
+        assert.strictEqual(places.capacity.known.size, 0)
       })
     )
   })

@@ -2,7 +2,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
-import { claim, claimMax, type Outcome, release, settle } from "../../src/webhooks/DeliveryRows.ts"
+import { claim, claimMax, type Outcome, recordOutcomes, release } from "../../src/webhooks/DeliveryRows.ts"
 import { append, deliveriesOf, layerWebhooks, makeEndpoint } from "../support/Deliveries.ts"
 
 const onlyProducts = { event_types: ["product.created"] }
@@ -17,8 +17,8 @@ const take = Effect.fnUntraced(function* (
   known: Readonly<Record<string, number>> = {}
 ) {
   const sql = yield* SqlClient.SqlClient
-  const rooms = { first, known: new Map(Object.entries(known)) }
-  const claimed = yield* claim(sql, { now: at, leasedUntil, rooms, salt: 1 })
+  const capacity = { initial: first, known: new Map(Object.entries(known)) }
+  const claimed = yield* claim(sql, { now: at, leasedUntil, capacity, salt: 1 })
   return claimed.flatMap(({ endpoint_ids, sequence }) => endpoint_ids.map((endpoint_id) => ({ endpoint_id, sequence })))
 })
 
@@ -37,7 +37,7 @@ const outcome = (
 })
 
 const write = Effect.fnUntraced(function* (...outcomes: ReadonlyArray<Outcome>) {
-  return yield* settle(yield* SqlClient.SqlClient, outcomes, { now, safely: false })
+  return yield* recordOutcomes(yield* SqlClient.SqlClient, outcomes, { now, durably: false })
 })
 
 const failed = { status: "pending", due_at: now + 5_000, failure: "timeout" } as const

@@ -2,7 +2,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { verifyWebhook } from "../../src/webhooks/VerifyWebhook.ts"
-import { layerService } from "../support/Deliveries.ts"
+import { layerService, untilDeliveries } from "../support/Deliveries.ts"
 import { assertAnswered, assertRefused } from "../support/Envelopes.ts"
 import { makeReceiver } from "../support/Receiver.ts"
 import { TestServer } from "../support/TestServer.ts"
@@ -161,8 +161,12 @@ layer(layerService())("Webhooks over HTTP", (it) => {
           metadata: event!.metadata
         }
       })
-      const own = send({ path: `${path}/${webhook.id}` })
-      const read = yield* Effect.repeat(own, { until: ({ text }) => text.includes("last_delivery_at") })
+      // The receiver sees a delivery before its outcome is written.
+      yield* untilDeliveries(
+        webhook.id,
+        (rows) => rows.length === 2 && rows.every(({ status }) => status === "delivered")
+      )
+      const read = yield* send({ path: `${path}/${webhook.id}` })
       const { last_delivery_at } = assertAnswered(read, 200) as { last_delivery_at: string }
       assert.isAtLeast(Date.parse(last_delivery_at), Math.floor(event!.created_at))
     })

@@ -2,7 +2,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Clock, Duration, Effect, Option } from "effect"
 import { SqlClient } from "effect/sql"
-import { exclusively, makeUnhurried } from "../../src/workers/Exclusive.ts"
+import { exclusively, makeThrottle } from "../../src/workers/Exclusive.ts"
 import { Database } from "../support/Database.ts"
 
 /** A clock that only work moves on, and what was rested by it, in milliseconds. */
@@ -37,9 +37,9 @@ layer(Database.layer, { timeout: 60_000 })("a batch", (it) => {
     () =>
       Effect.gen(function* () {
         const { clock, rests, work } = yield* makeClock
-        const unhurried = makeUnhurried(2)
+        const throttle = makeThrottle(2)
         const restAfter = (millis: number) =>
-          Effect.map(Effect.provideService(unhurried(work(millis)), Clock.Clock, clock), () => rests.at(-1)!)
+          Effect.map(Effect.provideService(throttle(work(millis)), Clock.Clock, clock), () => rests.at(-1)!)
         assert.strictEqual(yield* restAfter(10), 20)
         assert.strictEqual(yield* restAfter(20), 80)
         const slow = yield* restAfter(50)

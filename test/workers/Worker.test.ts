@@ -32,7 +32,7 @@ describe("a worker", () => {
       assert.strictEqual(passes, 2)
       yield* TestClock.adjust("3 minutes")
       assert.strictEqual(passes, 5)
-      assert.deepStrictEqual(yield* worker.standing, {
+      assert.deepStrictEqual(yield* worker.status, {
         name: "test",
         started_at: 0,
         last_success_at: 240_000,
@@ -84,13 +84,13 @@ describe("a worker", () => {
         counts.push(passes)
       }
       assert.deepStrictEqual(counts, [2, 2, 3, 3, 4, 5, 6, 7, 8, 9])
-      assert.deepInclude(yield* worker.standing, { failures: 9, passes: 0, last_failure_at: 183_000 })
-      assert.notProperty(yield* worker.standing, "last_success_at")
+      assert.deepInclude(yield* worker.status, { failures: 9, passes: 0, last_failure_at: 183_000 })
+      assert.notProperty(yield* worker.status, "last_success_at")
       broken = false
       yield* TestClock.adjust("1 minute")
-      assert.deepInclude(yield* worker.standing, { failures: 0, passes: 1, last_success_at: 243_000 })
+      assert.deepInclude(yield* worker.status, { failures: 0, passes: 1, last_success_at: 243_000 })
       yield* TestClock.adjust("1 minute")
-      assert.deepStrictEqual(told, ["Error A worker failed and is tried again.", "Info A worker is well again."])
+      assert.deepStrictEqual(told, ["Error A worker failed; retrying.", "Info A worker recovered."])
     }).pipe((test) => logged(test, told))
   })
 
@@ -106,31 +106,31 @@ describe("a worker", () => {
           return broken ? Effect.fail("no") : Effect.void
         })
       )
-      assert.deepInclude(yield* worker.standing, { dead: false, deaths: 0, passes: 1 })
+      assert.deepInclude(yield* worker.status, { dead: false, deaths: 0, passes: 1 })
       broken = true
       yield* Fiber.interrupt(fibers.at(-1)!)
       yield* Effect.yieldNow
-      assert.deepInclude(yield* worker.standing, { dead: true, deaths: 1, passes: 1 })
+      assert.deepInclude(yield* worker.status, { dead: true, deaths: 1, passes: 1 })
       yield* TestClock.adjust("1 second")
       assert.strictEqual(passes, 2)
-      assert.deepInclude(yield* worker.standing, { dead: true, failures: 1 })
+      assert.deepInclude(yield* worker.status, { dead: true, failures: 1 })
       broken = false
       yield* TestClock.adjust("1 second")
-      assert.deepInclude(yield* worker.standing, { dead: false, deaths: 1, failures: 0, passes: 2 })
+      assert.deepInclude(yield* worker.status, { dead: false, deaths: 1, failures: 0, passes: 2 })
       // In the middle of its rest, too.
       yield* TestClock.adjust("30 seconds")
       yield* Fiber.interrupt(fibers.at(-1)!)
       yield* TestClock.adjust("1 second")
-      assert.deepInclude(yield* worker.standing, { dead: false, deaths: 2, passes: 3 })
+      assert.deepInclude(yield* worker.status, { dead: false, deaths: 2, passes: 3 })
       yield* worker.wake
       yield* TestClock.adjust(0)
       assert.strictEqual(passes, 5)
       assert.deepStrictEqual(told, [
-        "Error A worker died and is raised again.",
-        "Error A worker failed and is tried again.",
-        "Info A worker is well again.",
-        "Error A worker died and is raised again.",
-        "Info A worker is well again."
+        "Error A worker crashed; restarting.",
+        "Error A worker failed; retrying.",
+        "Info A worker recovered.",
+        "Error A worker crashed; restarting.",
+        "Info A worker recovered."
       ])
     }).pipe((test) => logged(test, told))
   })
@@ -141,17 +141,17 @@ describe("a worker", () => {
       let [passes, stuck] = [0, true]
       const worker = yield* started(Effect.suspend(() => (++passes && stuck ? Effect.never : Effect.void)))
       yield* TestClock.adjust("599 seconds")
-      assert.deepInclude(yield* worker.standing, { dead: false, deaths: 0, passes: 0 })
+      assert.deepInclude(yield* worker.status, { dead: false, deaths: 0, passes: 0 })
       stuck = false
       yield* TestClock.adjust("1 second")
-      assert.deepInclude(yield* worker.standing, { dead: true, deaths: 1, passes: 0 })
+      assert.deepInclude(yield* worker.status, { dead: true, deaths: 1, passes: 0 })
       yield* TestClock.adjust("1 second")
       assert.strictEqual(passes, 2)
-      assert.deepInclude(yield* worker.standing, { dead: false, deaths: 1, passes: 1 })
+      assert.deepInclude(yield* worker.status, { dead: false, deaths: 1, passes: 1 })
       assert.deepStrictEqual(told, [
-        "Error A worker is stuck and its pass is given up.",
-        "Error A worker died and is raised again.",
-        "Info A worker is well again."
+        "Error A worker is stuck; its pass is aborted.",
+        "Error A worker crashed; restarting.",
+        "Info A worker recovered."
       ])
     }).pipe((test) => logged(test, told))
   })
@@ -161,10 +161,10 @@ describe("a worker", () => {
       const end = yield* Deferred.make<void>()
       const worker = yield* started(Effect.uninterruptible(Deferred.await(end)))
       yield* TestClock.adjust("2 hours")
-      assert.deepInclude(yield* worker.standing, { dead: true, deaths: 0, passes: 0 })
+      assert.deepInclude(yield* worker.status, { dead: true, deaths: 0, passes: 0 })
       yield* Deferred.succeed(end, undefined)
       yield* TestClock.adjust("1 second")
-      assert.deepInclude(yield* worker.standing, { dead: false, deaths: 1, passes: 1 })
+      assert.deepInclude(yield* worker.status, { dead: false, deaths: 1, passes: 1 })
     })
   )
 
@@ -174,14 +174,14 @@ describe("a worker", () => {
       const worker = yield* started(Effect.forever(Effect.andThen(Queue.take(steps), sendHeartbeat)))
       for (let sign = 0; sign < 10; sign++) {
         yield* TestClock.adjust("9 minutes")
-        assert.deepInclude(yield* worker.standing, { dead: false, deaths: 0 })
+        assert.deepInclude(yield* worker.status, { dead: false, deaths: 0 })
         yield* Queue.offer(steps, undefined)
         yield* Effect.yieldNow
       }
       yield* TestClock.adjust("9 minutes")
-      assert.deepInclude(yield* worker.standing, { dead: false, deaths: 0 })
+      assert.deepInclude(yield* worker.status, { dead: false, deaths: 0 })
       yield* TestClock.adjust("1 minute")
-      assert.deepInclude(yield* worker.standing, { dead: true })
+      assert.deepInclude(yield* worker.status, { dead: true })
     })
   )
 
@@ -197,7 +197,7 @@ describe("a worker", () => {
       yield* Deferred.await(begun)
       yield* Fiber.interrupt(owner)
       assert.isTrue(yield* Deferred.isDone(ended))
-      assert.deepInclude(yield* worker.standing, { dead: false, deaths: 0 })
+      assert.deepInclude(yield* worker.status, { dead: false, deaths: 0 })
     })
   )
 })

@@ -29,15 +29,13 @@ layer(Database.layer, { timeout: 60_000, excludeTestServices: true })("the worke
     fromNoon(
       Effect.gen(function* () {
         const { license: first } = yield* storeOne({ license: { expires_at: noon } })
-        const { standings, wake } = yield* node
+        const { statuses, wake } = yield* node
         yield* becomes(first, "expired")
         const passed = (passes: number) =>
-          comesAbout(
-            Effect.zipWith(standings, stored(first), (all) => all.every((standing) => standing.passes === passes))
-          )
+          comesAbout(Effect.zipWith(statuses, stored(first), (all) => all.every((status) => status.passes === passes)))
         yield* passed(1)
         assert.deepStrictEqual(
-          (yield* standings).map(({ name, failures, last_success_at }) => [name, failures, last_success_at]),
+          (yield* statuses).map(({ name, failures, last_success_at }) => [name, failures, last_success_at]),
           ["expiry", "lease", "heartbeat"].map((name) => [name, 0, noon])
         )
         const { license: second } = yield* storeOne({ license: { expires_at: noon + 20_000 } })
@@ -56,10 +54,10 @@ layer(Database.layer, { timeout: 60_000, excludeTestServices: true })("the worke
     fromNoon(
       Effect.gen(function* () {
         const scope = yield* Scope.make()
-        const { standings } = yield* Effect.provideService(node, Scope.Scope, scope)
-        assert.lengthOf(yield* standings, 3)
+        const { statuses } = yield* Effect.provideService(node, Scope.Scope, scope)
+        assert.lengthOf(yield* statuses, 3)
         yield* Scope.close(scope, Exit.void)
-        assert.deepStrictEqual(yield* standings, [])
+        assert.deepStrictEqual(yield* statuses, [])
       })
     )
   )

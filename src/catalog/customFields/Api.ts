@@ -74,7 +74,7 @@ const definitions = [
   )
 ] as const
 
-const clearing = "Answers the value that was set, or nothing (204) where it was cleared."
+const clearing = "Answers with the value that was set, or with 204 after clearing."
 
 const licenseValues = [
   HttpApiEndpoint.get("listLicenseValues", "/licenses/:id/custom-fields", {
@@ -87,7 +87,7 @@ const licenseValues = [
       operation({
         id: "listLicenseCustomFieldValues",
         summary: "List a license's custom field values",
-        description: "Fields that are set.",
+        description: "Only fields with a value.",
         scopes: ["license:read"]
       })
     )
@@ -126,7 +126,7 @@ const customerValues = [
       operation({
         id: "listCustomerCustomFieldValues",
         summary: "List a customer's custom field values",
-        description: "Fields that are set.",
+        description: "Only fields with a value.",
         scopes: ["admin"]
       })
     )
@@ -154,4 +154,4 @@ export class CustomFieldsApi extends HttpApiGroup.make("custom-fields")
   .middleware(Idempotency)
   .middleware(ManagementAuthorization)
   .annotate(PathTables, { id: "products", field_id: "custom_field_definitions" })
-  .annotate(OpenApi.Description, "Fields of a vendor's own on licenses and customers.") {}
+  .annotate(OpenApi.Description, "Fields that a vendor adds to licenses and customers.") {}

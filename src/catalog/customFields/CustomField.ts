@@ -1,4 +1,4 @@
-/** Custom fields: what a vendor adds to licenses and customers (contract, "Custom field definition" and "Custom field value"). */
+/** Custom fields: fields that a vendor adds to licenses and customers (contract, "Custom field definition", "Custom field value"). */
 import { Schema } from "effect"
 import { Metadata } from "../../api/Metadata.ts"
 import { Code, Name, Text } from "../../api/Text.ts"
@@ -16,9 +16,9 @@ export type CustomFieldValueType = typeof CustomFieldValueType.Type
 
 const Option = Text(255).check(Schema.isMinLength(1))
 
-/** The choices of an enum field; a field of another type has none. */
+/** The options of an enum field; a field of another type has none. */
 const EnumOptions = Schema.Array(Option)
-  .annotate({ description: "The choices of an enum field, at least one; none for other types." })
+  .annotate({ description: "The options of an enum field, at least one; none for other types." })
   .check(
     Schema.isMaxLength(200),
     Schema.makeFilter((options) => new Set(options).size === options.length || "Expected options that differ")
@@ -49,7 +49,7 @@ export const CustomFieldCreate = Schema.Struct({
   name: Name,
   value_type: CustomFieldValueType,
   is_required: Schema.optionalKey(
-    Schema.Boolean.annotate({ default: false, description: "A value that is set can be changed but not cleared." })
+    Schema.Boolean.annotate({ default: false, description: "A set value can be changed but not cleared." })
   ),
   enum_options: Schema.optionalKey(EnumOptions),
   metadata: Schema.optionalKey(Metadata)
@@ -70,7 +70,7 @@ const Integer = Schema.Number.check(
   Schema.isBetween({ minimum: MIN_SAFE_INTEGER, maximum: MAX_SAFE_INTEGER })
 ).annotate({ format: "int64" })
 
-/** Characters of a text value: events show the old and the new one, so both must stay small. */
+/** Characters of a text value. Events contain the old and the new value, so both must stay small. */
 const stringLengthMax = 4096
 
 const values = {

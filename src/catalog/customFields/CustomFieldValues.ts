@@ -1,21 +1,28 @@
 /**
- * Custom field values. The license's or customer's row is locked first, so that values of one resource are set one after
- * another and a revocation is seen, then the definition's, so that it stays as it is read. Only values that are set have a row.
+ * Custom field values. A command first locks the license's or customer's row: values of one resource are set one after another,
+ * and none after a revocation. Then it locks the definition's row against changes. Only set values have a row.
  */
-import { Clock, Context, Effect, Layer } from "effect"
+import { Clock, Context, Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { type Refusal, refuse } from "../../api/Failure.ts"
 import { limitDefault, type Page, type PageRequest, pageOf } from "../../api/Paging.ts"
-import { formatTimestamp } from "../../api/Timestamp.ts"
+import { formatTimestamp, Timestamp } from "../../api/Timestamp.ts"
 import { EventLog } from "../../events/EventLog.ts"
 import { instant } from "../../postgres/Parameters.ts"
-import { after, present, type Row, transaction } from "../../postgres/Sql.ts"
-import type {
+import { after, decodeRows, transaction } from "../../postgres/Sql.ts"
+import {
   CustomFieldDefinition,
-  CustomFieldResourceType,
+  type CustomFieldResourceType,
   CustomFieldValue,
-  CustomFieldValueSet
+  type CustomFieldValueSet
 } from "./CustomField.ts"
+
+const decodeDefinitions = decodeRows(CustomFieldDefinition)
+const decodeListed = decodeRows(Schema.Struct({ ...CustomFieldValue.fields, id: Schema.String, created_at: Timestamp }))
+const decodeLicenses = decodeRows(Schema.Struct({ product_id: Schema.String, status: Schema.String }))
+const decodeStored = decodeRows(
+  Schema.Struct({ value: Schema.Union([Schema.String, Schema.Number, Schema.Boolean]), updated_at: Timestamp })
+)
 
 type Input = typeof CustomFieldValueSet.Type
 type SetRefusal = Refusal<"NOT_FOUND" | "VALIDATION_ERROR" | "CUSTOM_FIELD_TYPE_MISMATCH" | "CUSTOM_FIELD_REQUIRED">
@@ -23,19 +30,19 @@ type SetRefusal = Refusal<"NOT_FOUND" | "VALIDATION_ERROR" | "CUSTOM_FIELD_TYPE_
 export class CustomFieldValues extends Context.Service<
   CustomFieldValues,
   {
-    /** The values that are set, the newest first. */
+    /** The set values, newest first. */
     list(
       resourceType: CustomFieldResourceType,
       resourceId: string,
       page: PageRequest
     ): Effect.Effect<Page<CustomFieldValue>, Refusal<"NOT_FOUND">>
-    /** Sets or clears a value of a license, for a field of its product. Nothing where it was cleared. */
+    /** Sets or clears a value of a license, for a field of its product. Undefined after clearing. */
     setOfLicense(
       licenseId: string,
       fieldId: string,
       input: Input
     ): Effect.Effect<CustomFieldValue | undefined, SetRefusal | Refusal<"LICENSE_STATE_CONFLICT">>
-    /** Sets or clears a value of a customer, for a field of any product. Nothing where it was cleared. */
+    /** Sets or clears a value of a customer, for a field of any product. Undefined after clearing. */
     setOfCustomer(
       customerId: string,
       fieldId: string,
@@ -56,8 +63,8 @@ export class CustomFieldValues extends Context.Service<
         fieldId: string,
         input: Input
       ) {
-        const [license] = yield* sql<{ product_id: string; status: string }>`
-          SELECT product_id, status FROM licenses WHERE id = ${id} FOR NO KEY UPDATE`
+        const [license] = yield* decodeLicenses(sql`
+          SELECT product_id, status FROM licenses WHERE id = ${id} FOR NO KEY UPDATE`)
         if (license === undefined) return yield* resourceNotFound("license", id)
         const definition = yield* definitionOf("license", fieldId, license.product_id)
         const fault = faultOf(definition, input)
@@ -106,7 +113,7 @@ const makeReads = Effect.gen(function* () {
       resourceId: string,
       { limit = limitDefault, cursor }: PageRequest
     ) {
-      const rows = yield* sql<Row<CustomFieldValue> & { readonly id: string; readonly created_at: number }>`
+      const rows = yield* decodeListed(sql`
       SELECT * FROM (
         SELECT definition_id AS id, field_value.created_at, definition_id, product_id, resource_type,
           ${resourceId}::text AS resource_id, code, name, value_type, is_required, enum_options, metadata,
@@ -115,30 +122,30 @@ const makeReads = Effect.gen(function* () {
         JOIN custom_field_definitions AS definition ON definition.id = definition_id
         WHERE ${sql(owners[resourceType])} = ${resourceId}
       ) AS listed
-      WHERE ${after(sql, cursor)} ORDER BY created_at DESC, id DESC LIMIT ${limit + 1}`
+      WHERE ${after(sql, cursor)} ORDER BY created_at DESC, id DESC LIMIT ${limit + 1}`)
       if (rows.length === 0) {
-        const found = yield* sql`SELECT 1 FROM ${sql(tables[resourceType])} WHERE id = ${resourceId}`
-        if (found.length === 0) return yield* resourceNotFound(resourceType, resourceId)
+        const resources = yield* sql`SELECT 1 FROM ${sql(tables[resourceType])} WHERE id = ${resourceId}`
+        if (resources.length === 0) return yield* resourceNotFound(resourceType, resourceId)
       }
       const { items, ...page } = pageOf(rows, limit)
-      return { ...page, items: items.map(({ id: _, created_at: __, ...value }) => present<CustomFieldValue>(value)) }
+      return { ...page, items: items.map(({ id: _, created_at: __, ...value }) => value) }
     },
     Effect.catchTag("SqlError", Effect.die)
   )
 
-  /** The definition, kept from changing. A license has fields of its own product only. */
+  /** The definition, locked against changes. A license has fields of its own product only. */
   const definitionOf = Effect.fnUntraced(function* (
     resourceType: CustomFieldResourceType,
     id: string,
     productId?: string
   ) {
-    const [definition] = yield* sql<CustomFieldDefinition>`
+    const [definition] = yield* decodeDefinitions(sql`
       SELECT id, product_id, resource_type, code, name, value_type, is_required, enum_options, metadata, created_at,
         updated_at
       FROM custom_field_definitions
       WHERE id = ${id} AND resource_type = ${resourceType}
         AND ${productId === undefined ? sql`TRUE` : sql`product_id = ${productId}`}
-      FOR SHARE`
+      FOR SHARE`)
     return definition ?? (yield* refuse("NOT_FOUND", `The ${resourceType} has no field with the id ${id}.`, "field_id"))
   })
 
@@ -155,9 +162,9 @@ const makeSet = Effect.gen(function* () {
     const { id, resource_type, value_type, code } = definition
     const column = `${value_type}_value` as const
     const owner = sql(owners[resource_type])
-    const [before] = yield* sql<{ readonly value: StoredValue; readonly updated_at: number }>`
+    const [before] = yield* decodeStored(sql`
       SELECT ${sql(column)} AS value, updated_at FROM custom_field_values
-      WHERE ${owner} = ${resourceId} AND definition_id = ${id}`
+      WHERE ${owner} = ${resourceId} AND definition_id = ${id}`)
     const value = input[column]
     const append = (event_type: "custom_field_value.set" | "custom_field_value.cleared") =>
       events.append({
@@ -167,7 +174,7 @@ const makeSet = Effect.gen(function* () {
         metadata: {
           definition_id: id,
           code,
-          value: { old: shown(definition, before?.value), new: shown(definition, value) }
+          value: { old: eventValue(definition, before?.value), new: eventValue(definition, value) }
         }
       })
 
@@ -184,7 +191,7 @@ const makeSet = Effect.gen(function* () {
       yield* append("custom_field_value.cleared")
       return undefined
     }
-    if (before?.value === value) return answerOf(definition, resourceId, value, before.updated_at)
+    if (before?.value === value) return fieldValueOf(definition, resourceId, value, before.updated_at)
     const now = yield* Clock.currentTimeMillis
     const stored = value_type === "datetime" ? instant(value as number) : value
     yield* sql`
@@ -193,7 +200,7 @@ const makeSet = Effect.gen(function* () {
       ON CONFLICT (${owner}, definition_id) WHERE ${owner} IS NOT NULL
       DO UPDATE SET ${sql(column)} = excluded.${sql(column)}, updated_at = excluded.updated_at`
     yield* append("custom_field_value.set")
-    return answerOf(definition, resourceId, value, now)
+    return fieldValueOf(definition, resourceId, value, now)
   })
 })
 
@@ -217,10 +224,10 @@ const faultOf = ({ value_type, enum_options }: CustomFieldDefinition, input: Inp
     : undefined
 }
 
-const shown = ({ value_type }: CustomFieldDefinition, value: StoredValue | undefined) =>
+const eventValue = ({ value_type }: CustomFieldDefinition, value: StoredValue | undefined) =>
   value_type === "datetime" && typeof value === "number" ? formatTimestamp(value) : (value ?? null)
 
-const answerOf = (
+const fieldValueOf = (
   { id, created_at: _, ...definition }: CustomFieldDefinition,
   resource_id: string,
   value: StoredValue,

@@ -1,8 +1,8 @@
 /**
- * Custom field definitions. A change locks the definition's row against the setting of values, so that no option and no
- * definition goes away under a value that is just being set.
+ * Custom field definitions. A change locks the definition's row, and setting a value locks it too. So no option or definition
+ * is removed while a transaction sets a value that needs it.
  */
-import { Clock, Context, Effect, Layer } from "effect"
+import { Clock, Context, Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { type Refusal, refuse } from "../../api/Failure.ts"
 import { Identifiers } from "../../api/Identifier.ts"
@@ -10,15 +10,18 @@ import { limitDefault, type Page, type PageRequest, pageOf } from "../../api/Pag
 import { changesOf } from "../../events/Changes.ts"
 import { EventLog } from "../../events/EventLog.ts"
 import { columns as arrays, instant, json } from "../../postgres/Parameters.ts"
-import { after, constraints, equals, inUse, patched, transaction } from "../../postgres/Sql.ts"
+import { after, constraints, decodeRows, equals, inUse, patched, transaction } from "../../postgres/Sql.ts"
 import { Products, productNotFound } from "../products/Products.ts"
-import type {
-  CustomFieldCreate,
+import {
+  type CustomFieldCreate,
   CustomFieldDefinition,
-  CustomFieldResourceType,
-  CustomFieldUpdate,
-  CustomFieldValueType
+  type CustomFieldResourceType,
+  type CustomFieldUpdate,
+  type CustomFieldValueType
 } from "./CustomField.ts"
+
+const decodeDefinitions = decodeRows(CustomFieldDefinition)
+const decodeOptions = decodeRows(Schema.Struct({ enum_value: Schema.String }))
 
 const notFound = (id: string) => refuse("NOT_FOUND", `The product has no custom field with the id ${id}.`, "field_id")
 const duplicateCode = (code: string) =>
@@ -69,10 +72,10 @@ export class CustomFields extends Context.Service<
       const list = Effect.fn("CustomFields.list")(
         function* (productId: string, filter: CustomFieldFilter) {
           const { limit = limitDefault, cursor, code, resource_type, value_type } = filter
-          const rows = yield* sql<CustomFieldDefinition>`
+          const rows = yield* decodeDefinitions(sql`
           SELECT ${columns} FROM custom_field_definitions
           WHERE product_id = ${productId} AND ${after(sql, cursor)} AND ${equals(sql, { code, resource_type, value_type })}
-          ORDER BY created_at DESC, id DESC LIMIT ${limit + 1}`
+          ORDER BY created_at DESC, id DESC LIMIT ${limit + 1}`)
           if (rows.length === 0) yield* products.get(productId)
           return pageOf(rows, limit)
         },
@@ -81,8 +84,8 @@ export class CustomFields extends Context.Service<
 
       const get = Effect.fn("CustomFields.get")(
         function* (productId: string, id: string) {
-          const [field] = yield* sql<CustomFieldDefinition>`
-          SELECT ${columns} FROM custom_field_definitions WHERE id = ${id} AND product_id = ${productId}`
+          const [field] = yield* decodeDefinitions(sql`
+          SELECT ${columns} FROM custom_field_definitions WHERE id = ${id} AND product_id = ${productId}`)
           if (field !== undefined) return field
           yield* products.get(productId)
           return yield* notFound(id)
@@ -91,8 +94,8 @@ export class CustomFields extends Context.Service<
       )
 
       const locked = Effect.fnUntraced(function* (productId: string, id: string) {
-        const [field] = yield* sql<CustomFieldDefinition>`
-          SELECT ${columns} FROM custom_field_definitions WHERE id = ${id} AND product_id = ${productId} FOR UPDATE`
+        const [field] = yield* decodeDefinitions(sql`
+          SELECT ${columns} FROM custom_field_definitions WHERE id = ${id} AND product_id = ${productId} FOR UPDATE`)
         if (field !== undefined) return field
         yield* products.get(productId)
         return yield* notFound(id)
@@ -137,9 +140,9 @@ export class CustomFields extends Context.Service<
 
       const refuseOptionsInUse = Effect.fnUntraced(function* (id: string, removed: ReadonlyArray<string>) {
         if (removed.length === 0) return
-        const [used] = yield* sql<{ enum_value: string }>`
+        const [used] = yield* decodeOptions(sql`
           SELECT enum_value FROM custom_field_values
-          WHERE definition_id = ${id} AND enum_value = ANY(${arrays.text(removed)}) LIMIT 1`
+          WHERE definition_id = ${id} AND enum_value = ANY(${arrays.text(removed)}) LIMIT 1`)
         if (used === undefined) return
         return yield* refuse(
           "RESOURCE_IN_USE",
@@ -160,10 +163,10 @@ export class CustomFields extends Context.Service<
         if (fault !== undefined) return yield* fault
         const changes = changesOf(before, field, ["code", "name", "is_required", "enum_options", "metadata"])
         if (Object.keys(changes).length === 0) return before
-        const kept = new Set(field.enum_options)
+        const remaining = new Set(field.enum_options)
         yield* refuseOptionsInUse(
           id,
-          before.enum_options.filter((option) => !kept.has(option))
+          before.enum_options.filter((option) => !remaining.has(option))
         )
         yield* sql`
           UPDATE custom_field_definitions SET code = ${field.code}, name = ${field.name},

@@ -44,7 +44,7 @@ export class FeaturesApi extends HttpApiGroup.make("features")
       operation({
         id: "updateFeature",
         summary: "Update a feature",
-        description: "Licenses that have the feature show its new code and name from their next use on.",
+        description: "Licenses with the feature show its new code and name from their next use.",
         scopes: ["product:write"]
       })
     ),
@@ -65,4 +65,4 @@ export class FeaturesApi extends HttpApiGroup.make("features")
   .middleware(Idempotency)
   .middleware(ManagementAuthorization)
   .annotate(PathTables, { id: "features" })
-  .annotate(OpenApi.Description, "What a product's licenses can be entitled to.") {}
+  .annotate(OpenApi.Description, "The features that a product's licenses can grant.") {}

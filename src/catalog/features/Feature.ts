@@ -1,4 +1,4 @@
-/** A product feature: what licenses are entitled to (contract, "Feature"). */
+/** A feature of a product, which licenses can grant (contract, "Feature"). */
 import { Schema } from "effect"
 import { Metadata } from "../../api/Metadata.ts"
 import { Code, Name } from "../../api/Text.ts"

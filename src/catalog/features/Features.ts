@@ -1,6 +1,6 @@
 /**
- * Product features. Every change raises the product's `catalog_revision` in its own transaction, which is how licenses notice
- * it; the product's row is locked before the feature's, here as with versions, so that two changes never wait for each other.
+ * Product features. Every change raises the product's `catalog_revision` in the same transaction: licenses compare it to detect
+ * the change. The product's row is locked before the feature's, as for versions, so that two changes can not deadlock.
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
@@ -10,9 +10,11 @@ import { limitDefault, type Page, type PageRequest, pageOf } from "../../api/Pag
 import { changesOf } from "../../events/Changes.ts"
 import { EventLog } from "../../events/EventLog.ts"
 import { instant, json } from "../../postgres/Parameters.ts"
-import { after, constraints, equals, inUse, patched, transaction } from "../../postgres/Sql.ts"
+import { after, constraints, decodeRows, equals, inUse, patched, transaction } from "../../postgres/Sql.ts"
 import { Products } from "../products/Products.ts"
-import type { Feature, FeatureCreate, FeatureUpdate } from "./Feature.ts"
+import { Feature, type FeatureCreate, type FeatureUpdate } from "./Feature.ts"
+
+const decodeFeatures = decodeRows(Feature)
 
 const notFound = (id: string) => refuse("NOT_FOUND", `No feature has the id ${id}.`, "id")
 const duplicateCode = (code: string) =>
@@ -54,10 +56,10 @@ export class Features extends Context.Service<
       const list = Effect.fn("Features.list")(
         function* (productId: string, filter: FeatureFilter) {
           const { limit = limitDefault, cursor, code } = filter
-          const rows = yield* sql<Feature>`
+          const rows = yield* decodeFeatures(sql`
           SELECT ${columns} FROM features
           WHERE product_id = ${productId} AND ${after(sql, cursor)} AND ${equals(sql, { code })}
-          ORDER BY created_at DESC, id DESC LIMIT ${limit + 1}`
+          ORDER BY created_at DESC, id DESC LIMIT ${limit + 1}`)
           if (rows.length === 0) yield* products.get(productId)
           return pageOf(rows, limit)
         },
@@ -65,7 +67,7 @@ export class Features extends Context.Service<
       )
 
       const get = Effect.fn("Features.get")(function* (id: string) {
-        const [feature] = yield* Effect.orDie(sql<Feature>`SELECT ${columns} FROM features WHERE id = ${id}`)
+        const [feature] = yield* Effect.orDie(decodeFeatures(sql`SELECT ${columns} FROM features WHERE id = ${id}`))
         return feature ?? (yield* notFound(id))
       })
 
@@ -73,7 +75,7 @@ export class Features extends Context.Service<
       const locked = Effect.fnUntraced(function* (id: string) {
         yield* sql`
           SELECT id FROM products WHERE id = (SELECT product_id FROM features WHERE id = ${id}) FOR NO KEY UPDATE`
-        const [feature] = yield* sql<Feature>`SELECT ${columns} FROM features WHERE id = ${id} FOR UPDATE`
+        const [feature] = yield* decodeFeatures(sql`SELECT ${columns} FROM features WHERE id = ${id} FOR UPDATE`)
         return feature ?? (yield* notFound(id))
       })
 

@@ -1,7 +1,7 @@
 /**
- * Policies. Every edit raises `revision`, which license commits name, and one that the signed payloads show raises
- * `entitlement_counter`, the policy's share of its licenses' entitlement_version: so an edit costs the same whether one license
- * or a million follow the policy.
+ * Policies. Every edit raises `revision`, which license commits compare. An edit of a field in the signed payloads also raises
+ * `entitlement_counter`, the policy's part of its licenses' entitlement_version. So an edit costs the same for one license as
+ * for a million.
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
@@ -11,16 +11,18 @@ import { limitDefault, type Page, type PageRequest, pageOf } from "../../api/Pag
 import { changesOf } from "../../events/Changes.ts"
 import { EventLog } from "../../events/EventLog.ts"
 import { instant, json } from "../../postgres/Parameters.ts"
-import { after, constraints, equals, inUse, patched, present, type Row, transaction } from "../../postgres/Sql.ts"
+import { after, constraints, decodeRows, equals, inUse, patched, transaction } from "../../postgres/Sql.ts"
 import { Products, productNotFound } from "../products/Products.ts"
 import {
   type LicenseType,
-  type Policy,
+  Policy,
   type PolicyCreate,
   type PolicyUpdate,
   payloadFields,
   policyDefaults
 } from "./Policy.ts"
+
+const decodePolicies = decodeRows(Policy)
 
 const notFound = (id: string) => refuse("NOT_FOUND", `No policy has the id ${id}.`, "id")
 const duplicateCode = (code: string) =>
@@ -31,7 +33,7 @@ interface PolicyFilter extends PageRequest {
   readonly license_type?: LicenseType
 }
 
-/** What a request can set, in the order in which events name it. */
+/** The fields that a request can set, in the order of events. */
 const editable = [
   "name",
   "code",
@@ -80,24 +82,24 @@ export class Policies extends Context.Service<
       const list = Effect.fn("Policies.list")(
         function* (productId: string, filter: PolicyFilter) {
           const { limit = limitDefault, cursor, code, license_type } = filter
-          const rows = yield* sql<Row<Policy>>`
+          const rows = yield* decodePolicies(sql`
           SELECT ${columns} FROM policies
           WHERE product_id = ${productId} AND ${after(sql, cursor)} AND ${equals(sql, { code, license_type })}
-          ORDER BY created_at DESC, id DESC LIMIT ${limit + 1}`
+          ORDER BY created_at DESC, id DESC LIMIT ${limit + 1}`)
           if (rows.length === 0) yield* products.get(productId)
-          return pageOf(rows.map(present<Policy>), limit)
+          return pageOf(rows, limit)
         },
         Effect.catchTag("SqlError", Effect.die)
       )
 
       const get = Effect.fn("Policies.get")(function* (id: string) {
-        const [row] = yield* Effect.orDie(sql<Row<Policy>>`SELECT ${columns} FROM policies WHERE id = ${id}`)
-        return row === undefined ? yield* notFound(id) : present<Policy>(row)
+        const [policy] = yield* Effect.orDie(decodePolicies(sql`SELECT ${columns} FROM policies WHERE id = ${id}`))
+        return policy ?? (yield* notFound(id))
       })
 
       const locked = Effect.fnUntraced(function* (id: string) {
-        const [row] = yield* sql<Row<Policy>>`SELECT ${columns} FROM policies WHERE id = ${id} FOR UPDATE`
-        return row === undefined ? yield* notFound(id) : present<Policy>(row)
+        const [policy] = yield* decodePolicies(sql`SELECT ${columns} FROM policies WHERE id = ${id} FOR UPDATE`)
+        return policy ?? (yield* notFound(id))
       })
 
       const create = Effect.fn("Policies.create")(function* (productId: string, input: typeof PolicyCreate.Type) {
@@ -127,7 +129,7 @@ export class Policies extends Context.Service<
         return policy
       }, inTransaction)
 
-      /** Licenses created at the same time wait for the policy's lock, or are waited for. */
+      /** The policy's lock serializes this with the creation of licenses. */
       const refuseWhileUsed = Effect.fnUntraced(function* (id: string) {
         const used = yield* sql`SELECT 1 FROM licenses WHERE policy_id = ${id} LIMIT 1`
         if (used.length === 0) return
@@ -145,10 +147,10 @@ export class Policies extends Context.Service<
         const changes = changesOf(before, policy, editable)
         if (Object.keys(changes).length === 0) return before
         if ("license_type" in changes) yield* refuseWhileUsed(id)
-        const shown = payloadFields.some((field) => field in changes) ? 1 : 0
+        const payloadChanges = payloadFields.some((field) => field in changes) ? 1 : 0
         yield* sql`
           UPDATE policies SET ${sql.update(rowOf(policy))},
-            revision = revision + 1, entitlement_counter = entitlement_counter + ${shown}
+            revision = revision + 1, entitlement_counter = entitlement_counter + ${payloadChanges}
           WHERE id = ${id}`.pipe(constraints({ policies_code_key: () => duplicateCode(policy.code) }))
         yield* events.append({
           event_type: "policy.updated",

@@ -1,4 +1,4 @@
-/** A policy: the rules that a license follows (contract, "Policy"). An edit holds for all of its licenses at once. */
+/** A policy: the rules that a license follows (contract, "Policy"). An edit applies to all of its licenses at once. */
 import { Schema } from "effect"
 import { Int32 } from "../../api/Int64.ts"
 import { Metadata } from "../../api/Metadata.ts"
@@ -16,12 +16,12 @@ export const LicenseType = Schema.Literals([
 })
 export type LicenseType = typeof LicenseType.Type
 
-/** Days: a hundred years keep every sum of instants within the calendar. */
+/** Days: at most a hundred years, so that every sum of instants stays within the calendar. */
 const Days = Int32(0, 36_500)
-/** Minutes: a year at most. */
+/** Minutes: at most a year. */
 const Minutes = Int32(1, 525_600)
 
-/** The numbers and switches of a policy, with the value that a create request leaves out. */
+/** The numbers and switches of a policy, with their defaults in a create request. */
 const rules = {
   max_activations: Int32(0).annotate({ description: "Devices that may be active at once; 0 = unlimited.", default: 1 }),
   floating_timeout_minutes: Minutes.annotate({
@@ -35,7 +35,7 @@ const rules = {
     default: false
   }),
   allow_offline_activation: Schema.Boolean.annotate({ default: true }),
-  offline_grace_days: Days.annotate({ description: "Days that an offline envelope is good for.", default: 7 }),
+  offline_grace_days: Days.annotate({ description: "Days that an offline envelope is valid.", default: 7 }),
   allow_vm: Schema.Boolean.annotate({ default: true }),
   allow_container: Schema.Boolean.annotate({ default: true }),
   max_transfers: Int32(0).annotate({ description: "Changes of ownership; 0 = unlimited.", default: 0 })
@@ -97,7 +97,7 @@ export const PolicyUpdate = Schema.Struct({
   metadata: Schema.optionalKey(Metadata)
 }).annotate({ identifier: "PolicyUpdateRequest" })
 
-/** What a create request leaves out. */
+/** The values of fields that a create request leaves out. */
 export const policyDefaults = {
   max_activations: 1,
   floating_timeout_minutes: 30,
@@ -111,5 +111,5 @@ export const policyDefaults = {
   max_transfers: 0
 } as const
 
-/** Policy fields that the signed payloads show: an edit of one raises the entitlement version of every license. */
+/** Policy fields in the signed payloads: an edit of one raises the entitlement version of every license. */
 export const payloadFields = ["license_type", "grace_period_days", "validation_interval_minutes"] as const

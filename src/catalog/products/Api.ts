@@ -42,7 +42,7 @@ export class ProductsApi extends HttpApiGroup.make("products")
         id: "deleteProduct",
         summary: "Delete a product",
         description:
-          "Refused while policies, features, versions, custom fields, orders, subscriptions or licenses hang on it.",
+          "Refused while the product has policies, features, versions, custom fields, orders, subscriptions or licenses.",
         scopes: ["product:write"]
       })
     )

@@ -7,8 +7,10 @@ import { limitDefault, type Page, type PageRequest, pageOf } from "../../api/Pag
 import { changesOf } from "../../events/Changes.ts"
 import { EventLog } from "../../events/EventLog.ts"
 import { instant, json } from "../../postgres/Parameters.ts"
-import { after, constraints, equals, inUse, patched, transaction } from "../../postgres/Sql.ts"
-import type { Product, ProductCreate, ProductUpdate } from "./Product.ts"
+import { after, constraints, decodeRows, equals, inUse, patched, transaction } from "../../postgres/Sql.ts"
+import { Product, type ProductCreate, type ProductUpdate } from "./Product.ts"
+
+const decodeProducts = decodeRows(Product)
 
 export const productNotFound = (id: string) => refuse("NOT_FOUND", `No product has the id ${id}.`, "id")
 const duplicateCode = (code: string) =>
@@ -32,7 +34,7 @@ export class Products extends Context.Service<
       input: typeof ProductUpdate.Type
     ): Effect.Effect<Product, Refusal<"NOT_FOUND" | "DUPLICATE_CODE">>
     delete(id: string): Effect.Effect<void, Refusal<"NOT_FOUND" | "RESOURCE_IN_USE">>
-    /** Notes, within the running transaction, that a feature or version changes: licenses read the catalog anew. Locks the product. */
+    /** Raises `catalog_revision` within the running transaction, so that licenses reload the catalog. Locks the product's row. */
     catalogChanged(id: string): Effect.Effect<void, Refusal<"NOT_FOUND">>
   }
 >()("licensing/catalog/products/Products") {
@@ -46,19 +48,19 @@ export class Products extends Context.Service<
       const inTransaction = transaction(sql)
 
       const list = Effect.fn("Products.list")(function* ({ limit = limitDefault, cursor, code }: ProductFilter) {
-        const rows = yield* sql<Product>`
+        const rows = yield* decodeProducts(sql`
           SELECT ${columns} FROM products WHERE ${after(sql, cursor)} AND ${equals(sql, { code })}
-          ORDER BY created_at DESC, id DESC LIMIT ${limit + 1}`
+          ORDER BY created_at DESC, id DESC LIMIT ${limit + 1}`)
         return pageOf(rows, limit)
       }, Effect.orDie)
 
       const get = Effect.fn("Products.get")(function* (id: string) {
-        const [product] = yield* Effect.orDie(sql<Product>`SELECT ${columns} FROM products WHERE id = ${id}`)
+        const [product] = yield* Effect.orDie(decodeProducts(sql`SELECT ${columns} FROM products WHERE id = ${id}`))
         return product ?? (yield* productNotFound(id))
       })
 
       const locked = Effect.fnUntraced(function* (id: string) {
-        const [product] = yield* sql<Product>`SELECT ${columns} FROM products WHERE id = ${id} FOR UPDATE`
+        const [product] = yield* decodeProducts(sql`SELECT ${columns} FROM products WHERE id = ${id} FOR UPDATE`)
         return product ?? (yield* productNotFound(id))
       })
 

@@ -1,4 +1,4 @@
-/** The operations on product versions. A version is made or deleted, never changed: what was released when is a fact. */
+/** The operations on product versions. A version is created or deleted, never changed: a release is a fact. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Data, Paged } from "../../api/Envelope.ts"
@@ -31,7 +31,7 @@ export class VersionsApi extends HttpApiGroup.make("versions")
       operation({
         id: "createProductVersion",
         summary: "Create a product version",
-        description: "With its first version a product has a catalog, and unknown versions are refused from then on.",
+        description: "The first version starts the product's catalog: from then on, unknown versions are refused.",
         scopes: ["product:write"]
       })
     ),
@@ -50,7 +50,7 @@ export class VersionsApi extends HttpApiGroup.make("versions")
       operation({
         id: "deleteProductVersion",
         summary: "Delete a product version",
-        description: "Without its last version a product has no catalog, and versions are not gated.",
+        description: "A product without versions has no catalog, and its licenses allow every version.",
         scopes: ["product:write"]
       })
     )

@@ -1,4 +1,4 @@
-/** A version of a product, by which licenses are held to their cutoff (contract, "Product version"). */
+/** A version of a product. A license's version cutoff is compared with its release date (contract, "Product version"). */
 import { Schema } from "effect"
 import { Metadata } from "../../api/Metadata.ts"
 import { Text } from "../../api/Text.ts"
@@ -18,7 +18,7 @@ export type ProductVersion = typeof ProductVersion.Type
 export const ProductVersionCreate = Schema.Struct({
   version: Text(255)
     .check(Schema.isMinLength(1))
-    .annotate({ description: "Compared with a client's app_version letter by letter." }),
-  released_at: Schema.optionalKey(Timestamp.annotate({ description: "The time of the request unless given." })),
+    .annotate({ description: "Compared with a client's app_version character by character." }),
+  released_at: Schema.optionalKey(Timestamp.annotate({ description: "The time of the request if absent." })),
   metadata: Schema.optionalKey(Metadata)
 }).annotate({ identifier: "ProductVersionCreateRequest" })

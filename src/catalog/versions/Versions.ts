@@ -1,6 +1,6 @@
 /**
- * The version catalog of products. Every change raises the product's `catalog_revision` first, which locks the product's row:
- * licenses notice the change at their next use, and changes of one catalog take turns.
+ * The version catalog of products. Every change first raises the product's `catalog_revision`, which locks the product's row:
+ * licenses see the change at their next use, and changes of one catalog run one after another.
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
@@ -10,9 +10,11 @@ import { limitDefault, type Page, type PageRequest, pageOf } from "../../api/Pag
 import { formatTimestamp } from "../../api/Timestamp.ts"
 import { EventLog } from "../../events/EventLog.ts"
 import { instant, json } from "../../postgres/Parameters.ts"
-import { after, constraints, equals, transaction } from "../../postgres/Sql.ts"
+import { after, constraints, decodeRows, equals, transaction } from "../../postgres/Sql.ts"
 import { Products } from "../products/Products.ts"
-import type { ProductVersion, ProductVersionCreate } from "./ProductVersion.ts"
+import { ProductVersion, type ProductVersionCreate } from "./ProductVersion.ts"
+
+const decodeVersions = decodeRows(ProductVersion)
 
 const notFound = (id: string) => refuse("NOT_FOUND", `The product has no version with the id ${id}.`, "version_id")
 
@@ -45,10 +47,10 @@ export class Versions extends Context.Service<
       const list = Effect.fn("Versions.list")(
         function* (productId: string, filter: VersionFilter) {
           const { limit = limitDefault, cursor, version } = filter
-          const rows = yield* sql<ProductVersion>`
+          const rows = yield* decodeVersions(sql`
           SELECT ${columns} FROM product_versions
           WHERE product_id = ${productId} AND ${after(sql, cursor)} AND ${equals(sql, { version })}
-          ORDER BY created_at DESC, id DESC LIMIT ${limit + 1}`
+          ORDER BY created_at DESC, id DESC LIMIT ${limit + 1}`)
           if (rows.length === 0) yield* products.get(productId)
           return pageOf(rows, limit)
         },
@@ -57,8 +59,8 @@ export class Versions extends Context.Service<
 
       const get = Effect.fn("Versions.get")(
         function* (productId: string, id: string) {
-          const [version] = yield* sql<ProductVersion>`
-          SELECT ${columns} FROM product_versions WHERE id = ${id} AND product_id = ${productId}`
+          const [version] = yield* decodeVersions(sql`
+          SELECT ${columns} FROM product_versions WHERE id = ${id} AND product_id = ${productId}`)
           if (version !== undefined) return version
           yield* products.get(productId)
           return yield* notFound(id)
@@ -106,8 +108,8 @@ export class Versions extends Context.Service<
 
       const remove = Effect.fn("Versions.delete")(function* (productId: string, id: string) {
         yield* products.catalogChanged(productId)
-        const [version] = yield* sql<ProductVersion>`
-          DELETE FROM product_versions WHERE id = ${id} AND product_id = ${productId} RETURNING ${columns}`
+        const [version] = yield* decodeVersions(sql`
+          DELETE FROM product_versions WHERE id = ${id} AND product_id = ${productId} RETURNING ${columns}`)
         if (version === undefined) return yield* notFound(id)
         yield* events.append({
           event_type: "product_version.deleted",

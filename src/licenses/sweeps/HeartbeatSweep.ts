@@ -7,7 +7,7 @@ import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { EventLog } from "../../events/EventLog.ts"
 import { columns, instant } from "../../postgres/Parameters.ts"
-import { exclusively, nothing, untilDone } from "../../workers/Exclusive.ts"
+import { emptyBatch, exclusively, untilDone } from "../../workers/Exclusive.ts"
 import { silentSince } from "../engine/DeviceStatusSql.ts"
 import { earliestHeardAt, holdsSlot, lastHeardAt } from "../engine/LicenseRows.ts"
 import { deviceExpiredEvent } from "../rules/Lifecycle.ts"
@@ -42,7 +42,7 @@ export class HeartbeatSweep extends Context.Service<
         const now = yield* Clock.currentTimeMillis
         const candidates = yield* idsOf(dueLicenses(sql, now))
         const licenses = yield* lockLicenses(sql, candidates)
-        if (licenses.length === 0) return nothing
+        if (licenses.length === 0) return emptyBatch
         const silent = yield* readSilent(sql, licenses, now)
         yield* writeDevices(sql, silent, now)
         yield* writeLicenses(sql, licenses, silent, now)

@@ -6,7 +6,7 @@ import { columns } from "../../postgres/Parameters.ts"
 import { Postgres } from "../../postgres/Postgres.ts"
 import { isChangedMeanwhile } from "../../postgres/Sql.ts"
 import { retryTransaction } from "../../postgres/Transactions.ts"
-import { alone, exclusively, makeUnhurried } from "../../workers/Exclusive.ts"
+import { exclusively, makeThrottle, requireExclusive } from "../../workers/Exclusive.ts"
 import { clockOrigin, eventRow } from "../engine/EventRows.ts"
 
 /**
@@ -70,7 +70,7 @@ export const makePasses = Effect.fnUntraced(function* (name: string) {
   const { appendAtOnce, appendRows, deliveriesQueued } = yield* EventLog
 
   return <Row>({ select, isDue, write, eventsOf }: SweepTask<Row>) => {
-    const withPause = makeUnhurried(restPerWork)
+    const throttle = makeThrottle(restPerWork)
     const decide = (rows: ReadonlyArray<Row>, now: number) => {
       const due = rows.filter((row) => isDue(row, now))
       const events = due.flatMap((row) => eventsOf(row, now))
@@ -99,7 +99,7 @@ export const makePasses = Effect.fnUntraced(function* (name: string) {
       const append = Effect.map(appendAtOnce(events), (anyQueued) => {
         queued = anyQueued
       })
-      yield* retryTransaction(atOnce([alone(sql, name), write(due, now), append]))
+      yield* retryTransaction(atOnce([requireExclusive(sql, name), write(due, now), append]))
       if (queued) deliveriesQueued.openUnsafe()
       return due.length
     })
@@ -109,7 +109,7 @@ export const makePasses = Effect.fnUntraced(function* (name: string) {
       const now = yield* Clock.currentTimeMillis
       const rows = yield* select(now, windowSize, false)
       let done = 0
-      for (const batch of distribute(rows)) done += yield* withPause(runUnlocked(batch))
+      for (const batch of distribute(rows)) done += yield* throttle(runUnlocked(batch))
       return done > 0 && rows.length === windowSize
     }).pipe(
       Effect.catchIf(isChangedMeanwhile, () => Effect.map(runLocked, (done) => Option.getOrElse(done, () => 0) > 0)),
