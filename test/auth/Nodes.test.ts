@@ -3,10 +3,9 @@ import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import type { ApiKeyCreate, ApiKeyUpdate } from "../../src/auth/apiKeys/ApiKey.ts"
 import { Database } from "../support/Database.ts"
-import { assertAnswered, assertRefused } from "../support/Envelopes.ts"
-import { issue } from "../support/Issued.ts"
-import { startServer } from "../support/Servers.ts"
-import { TestServer } from "../support/TestServer.ts"
+import { assertAnswered, assertRefused } from "../support/Http.ts"
+import { issue } from "../support/IssuedLicenses.ts"
+import { startServer, TestServer } from "../support/TestServer.ts"
 
 /** Two instances; a key made on the first, and a request with it to the second. */
 const twoNodes = Effect.fnUntraced(function* (input: Partial<typeof ApiKeyCreate.Type> = {}) {

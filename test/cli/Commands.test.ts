@@ -2,9 +2,9 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
 import { SqlClient } from "effect/sql"
-import { operatorSettings, type Ran, run } from "../support/CommandLine.ts"
 import { Database } from "../support/Database.ts"
-import { assertAnswered, assertRefused } from "../support/Envelopes.ts"
+import { assertAnswered, assertRefused } from "../support/Http.ts"
+import { type CommandResult, operatorSettings, runCommand } from "../support/Processes.ts"
 import { masterKey, TestServer } from "../support/TestServer.ts"
 
 /** Beside others on a busy machine. */
@@ -13,15 +13,15 @@ const minute = 60_000
 const Subject = TestServer.layerOver().pipe(Layer.provideMerge(Database.layerUrl))
 
 const command = (...args: ReadonlyArray<string>) =>
-  Effect.flatMap(operatorSettings, (settings) => run(settings, ...args))
+  Effect.flatMap(operatorSettings, (settings) => runCommand(settings, ...args))
 
-const assertDone = ({ code, error, out }: Ran): ReadonlyArray<string> => {
+const assertDone = ({ code, error, out }: CommandResult): ReadonlyArray<string> => {
   assert.strictEqual(code, 0, error)
   return out.trimEnd().split("\n")
 }
 
 /** A command that cannot be done: one line says why, and nothing was answered. */
-const assertOneLine = ({ code, error, out }: Ran, line: RegExp) => {
+const assertOneLine = ({ code, error, out }: CommandResult, line: RegExp) => {
   assert.deepStrictEqual([code, out], [1, ""])
   assert.match(error, line)
   assert.strictEqual(error.trimEnd().split("\n").length, 1, error)
@@ -115,9 +115,9 @@ layer(Subject, { timeout: 60_000 })("Commands that cannot be done", (it) => {
         const { LICENSING_DATABASE_URL } = yield* operatorSettings
         const other = Buffer.alloc(32, 8).toString("base64")
         for (const args of [["serve"], ["keys", "list"]]) {
-          const missing = yield* run({ LICENSING_DATABASE_URL }, ...args)
+          const missing = yield* runCommand({ LICENSING_DATABASE_URL }, ...args)
           assertOneLine(missing, /^LICENSING_MASTER_KEY must be set together with LICENSING_DATABASE_URL: .*\n$/)
-          const wrong = yield* run({ LICENSING_DATABASE_URL, LICENSING_MASTER_KEY: other }, ...args)
+          const wrong = yield* runCommand({ LICENSING_DATABASE_URL, LICENSING_MASTER_KEY: other }, ...args)
           assert.strictEqual(wrong.code, 1)
           assert.match(
             wrong.error,
@@ -133,9 +133,10 @@ layer(Subject, { timeout: 60_000 })("Commands that cannot be done", (it) => {
     () =>
       Effect.gen(function* () {
         const settings = yield* operatorSettings
-        const next = (key: string) => run({ ...settings, LICENSING_MASTER_KEY_NEXT: key }, "master-key", "rotate")
+        const next = (key: string) =>
+          runCommand({ ...settings, LICENSING_MASTER_KEY_NEXT: key }, "master-key", "rotate")
         assertOneLine(
-          yield* run(settings, "master-key", "rotate"),
+          yield* runCommand(settings, "master-key", "rotate"),
           /^LICENSING_MASTER_KEY_NEXT must be set to the new key/
         )
         assertOneLine(
@@ -154,15 +155,15 @@ layer(Subject, { timeout: 60_000 })("`licensing master-key rotate`", (it) => {
       Effect.gen(function* () {
         const settings = yield* operatorSettings
         const next = Buffer.alloc(32, 8).toString("base64")
-        const rotated = yield* run({ ...settings, LICENSING_MASTER_KEY_NEXT: next }, "master-key", "rotate")
+        const rotated = yield* runCommand({ ...settings, LICENSING_MASTER_KEY_NEXT: next }, "master-key", "rotate")
         const lines = assertDone(rotated)
         assert.include(lines, "signing_keys.private_key_sealed 1")
         assert.match(lines.at(-1)!, /^master key [0-9a-f]{8}$/)
         assert.include(rotated.error, "start each node with LICENSING_MASTER_KEY")
         for (const key of [next, settings.LICENSING_MASTER_KEY]) assert.notInclude(rotated.out + rotated.error, key)
-        const listed = yield* run({ ...settings, LICENSING_MASTER_KEY: next }, "keys", "list")
+        const listed = yield* runCommand({ ...settings, LICENSING_MASTER_KEY: next }, "keys", "list")
         assertDone(listed)
-        assert.strictEqual((yield* run(settings, "keys", "list")).code, 1)
+        assert.strictEqual((yield* runCommand(settings, "keys", "list")).code, 1)
       }),
     minute
   )

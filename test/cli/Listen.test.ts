@@ -5,7 +5,7 @@ import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { headersOf } from "../../src/webhooks/Message.ts"
 import { keysOf } from "../../src/webhooks/Secret.ts"
-import { send } from "../support/RawHttp.ts"
+import { send } from "../support/Http.ts"
 
 const main = fileURLToPath(new URL("../../src/main.ts", import.meta.url))
 const secret = "whsec_of-the-development-machine"

@@ -4,10 +4,9 @@ import { fileURLToPath } from "node:url"
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem } from "effect"
-import { run } from "../support/CommandLine.ts"
-import { assertAnswered } from "../support/Envelopes.ts"
-import { send } from "../support/RawHttp.ts"
-import { serverFolder } from "../support/ServerFolder.ts"
+import { serverFolder } from "../support/DatabaseServer.ts"
+import { assertAnswered, send } from "../support/Http.ts"
+import { runCommand } from "../support/Processes.ts"
 
 /** Beside others on a busy machine. */
 const minute = 60_000
@@ -63,7 +62,7 @@ layer(NodeFileSystem.layer, { excludeTestServices: true, timeout: 90_000 })("The
         assertAnswered(first, 201)
         const before = yield* files.readFileString(path)
 
-        const rotated = yield* run(settings, "master-key", "rotate")
+        const rotated = yield* runCommand(settings, "master-key", "rotate")
         assert.strictEqual(rotated.code, 0, rotated.error)
         const after = yield* files.readFileString(path)
         assert.notStrictEqual(after, before)
@@ -76,13 +75,13 @@ layer(NodeFileSystem.layer, { excludeTestServices: true, timeout: 90_000 })("The
 
         assert.strictEqual((yield* service.create("first")).text, first.text)
         assertAnswered(yield* service.create("second"), 201)
-        assert.strictEqual((yield* run(settings, "keys", "rotate")).code, 0)
+        assert.strictEqual((yield* runCommand(settings, "keys", "rotate")).code, 0)
         yield* service.stop
 
-        const listed = yield* run(settings, "keys", "list")
+        const listed = yield* runCommand(settings, "keys", "list")
         assert.strictEqual(listed.out.trimEnd().split("\n").length, 2, listed.error)
         yield* files.rename(path, `${path}.away`)
-        const missing = yield* run(settings)
+        const missing = yield* runCommand(settings)
         assert.deepStrictEqual([missing.code, missing.out], [1, ""])
         assert.match(missing.error, /^The master key file .*master\.key is missing, .*\n$/)
         assert.isFalse(yield* files.exists(path))

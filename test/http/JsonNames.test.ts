@@ -3,7 +3,7 @@ import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import * as fc from "fast-check"
 import { parseNames } from "../../src/http/JsonNames.ts"
-import { assertAnswered } from "../support/Envelopes.ts"
+import { assertAnswered } from "../support/Http.ts"
 import { TestServer } from "../support/TestServer.ts"
 
 const parse = JSON.parse

@@ -5,7 +5,7 @@ import { Policies } from "../../src/catalog/policies/Policies.ts"
 import { Products } from "../../src/catalog/products/Products.ts"
 import { keptCounts, movedByClock, OpsCounts, otherNumbers } from "../../src/ops/Counts.ts"
 import { instant } from "../../src/postgres/Parameters.ts"
-import { Foundations, insertLicense, makePolicy } from "../support/Slices.ts"
+import { Foundations, insertLicense, makePolicy } from "../support/Services.ts"
 
 const Counted = Layer.mergeAll(OpsCounts.layer, Policies.layer).pipe(
   Layer.provideMerge(Products.layer),

@@ -1,7 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
-import { assertAnswered, assertRefused } from "../support/Envelopes.ts"
+import { assertAnswered, assertRefused } from "../support/Http.ts"
 import { TestServer } from "../support/TestServer.ts"
 
 layer(TestServer.layer)("The operator's view over HTTP", (it) => {

@@ -6,7 +6,7 @@ import { ChildProcess } from "effect/process"
 import { SqlClient } from "effect/sql"
 import { EmbeddedPostgres } from "../../src/postgres/EmbeddedPostgres.ts"
 import { Postgres } from "../../src/postgres/Postgres.ts"
-import { serverFolder } from "../support/ServerFolder.ts"
+import { serverFolder } from "../support/DatabaseServer.ts"
 
 const settings = { fsync: "off" }
 
@@ -101,7 +101,7 @@ it.live("takes over the server that a killed service left behind", () =>
   Effect.gen(function* () {
     const directory = yield* serverFolder
     const owner = yield* ChildProcess.make(process.execPath, [
-      fileURLToPath(new URL("../support/EmbeddedOwner.ts", import.meta.url)),
+      fileURLToPath(new URL("../support/EmbeddedPostgresOwner.ts", import.meta.url)),
       directory
     ])
     yield* owner.stdout.pipe(

@@ -10,7 +10,7 @@ import { SqlClient } from "effect/sql"
 import { EmbeddedPostgres } from "../../src/postgres/EmbeddedPostgres.ts"
 import { openSession, Postgres } from "../../src/postgres/Postgres.ts"
 import { serverAccount } from "../../src/postgres/ServerProcess.ts"
-import { certificate, privateKey } from "../support/Certificate.ts"
+import { certificate, privateKey } from "../support/Http.ts"
 
 /** The address of a server with a certificate for localhost that nobody vouches for. */
 class Encrypted extends Context.Service<Encrypted, { address(sslmode: string): Redacted.Redacted<string> }>()(

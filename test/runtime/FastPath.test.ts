@@ -4,17 +4,16 @@
  */
 import { assert, describe, layer, it as plainIt } from "@effect/vitest"
 import { Effect } from "effect"
-import { BothWays } from "../support/BothWays.ts"
-import { ladders } from "../support/Ladder.ts"
-import { lives } from "../support/Lives.ts"
-import { live } from "../support/Living.ts"
+import { RuntimePaths } from "../support/FastPath.ts"
+import { refusalOrders } from "../support/RefusalOrder.ts"
+import { runScenario, runtimeScenarios } from "./RuntimeScenarios.ts"
 
-layer(BothWays.layerWith(), { timeout: 60_000 })("Twins of a license", (it) => {
-  for (const [index, [name, life]] of Object.entries(lives).entries()) {
+layer(RuntimePaths.layerWith(), { timeout: 60_000 })("Twins of a license", (it) => {
+  for (const [index, [name, life]] of Object.entries(runtimeScenarios).entries()) {
     it.effect(`are told apart by nothing: ${name}`, () =>
       Effect.gen(function* () {
-        const direct = yield* live("direct", life, index)
-        const general = yield* live("general", life, index)
+        const direct = yield* runScenario("direct", life, index)
+        const general = yield* runScenario("general", life, index)
         const calls = life.steps.filter((step) => typeof step !== "function")
         assert.deepStrictEqual(
           direct.outcomes,
@@ -30,14 +29,14 @@ layer(BothWays.layerWith(), { timeout: 60_000 })("Twins of a license", (it) => {
   }
 })
 
-describe("The lives of the twins", () => {
+describe("The runtimeScenarios of the twins", () => {
   plainIt("have every refusal of the ladder but that of a key, which has its own tests", () => {
     const lived = new Set(
-      Object.values(lives).flatMap(({ steps }) =>
+      Object.values(runtimeScenarios).flatMap(({ steps }) =>
         steps.flatMap((step) => (typeof step === "function" || step[2] === 200 ? [] : [step[2]]))
       )
     )
-    const rungs = new Set(Object.values(ladders).flatMap((ladder) => ladder.map(([code]) => code)))
+    const rungs = new Set(Object.values(refusalOrders).flatMap((ladder) => ladder.map(([code]) => code)))
     rungs.delete("LICENSE_KEY_INVALID")
     assert.sameMembers([...lived], [...rungs])
   })

@@ -2,19 +2,19 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { IpNetwork } from "effect/net"
-import { BothWays, ways } from "../support/BothWays.ts"
-import { assertAnswered, assertRefused } from "../support/Envelopes.ts"
-import { issue } from "../support/Issued.ts"
-import type { Answer } from "../support/RawHttp.ts"
+import { RuntimePaths, runtimePaths } from "../support/FastPath.ts"
+import type { Answer } from "../support/Http.ts"
+import { assertAnswered, assertRefused } from "../support/Http.ts"
+import { issue } from "../support/IssuedLicenses.ts"
 
 const standing = ({ headers }: Answer) => String(headers["ratelimit"]).replaceAll(/;t=\d+/g, "")
 
-layer(BothWays.layerWith({ rateRuntime: 8, rateActivation: 3 }))("The limits of a license", (it) => {
-  it.effect("count alike on both ways, and are told alike", () =>
+layer(RuntimePaths.layerWith({ rateRuntime: 8, rateActivation: 3 }))("The limits of a license", (it) => {
+  it.effect("count alike on both runtimePaths, and are told alike", () =>
     Effect.gen(function* () {
-      const { asked, faceOf } = yield* BothWays
+      const { asked, faceOf } = yield* RuntimePaths
       const twins = { direct: yield* issue({ max_activations: 0 }), general: yield* issue({ max_activations: 0 }) }
-      const faces = yield* Effect.forEach(ways, (way) =>
+      const faces = yield* Effect.forEach(runtimePaths, (way) =>
         Effect.gen(function* () {
           const { license_key } = twins[way]
           const call = (operation: string, as = way) =>
@@ -60,7 +60,7 @@ layer(BothWays.layerWith({ rateRuntime: 8, rateActivation: 3 }))("The limits of 
 
   it.effect("count a request once that began the direct way and was left to the general one", () =>
     Effect.gen(function* () {
-      const { ask } = yield* BothWays
+      const { ask } = yield* RuntimePaths
       const { license_key } = yield* issue()
       const left: Array<string> = []
       for (const body of [{ fingerprint: "m" }, "{", {}, { unknown: 1 }, { is_container: true }, ""]) {
@@ -80,10 +80,10 @@ layer(BothWays.layerWith({ rateRuntime: 8, rateActivation: 3 }))("The limits of 
 
 const proxied = { trustedProxies: [IpNetwork.fromStringUnsafe("127.0.0.0/8")] }
 
-layer(BothWays.layerWith({ ...proxied, rateRuntime: 3, rateFailures: 3 }))("Behind a proxy", (it) => {
+layer(RuntimePaths.layerWith({ ...proxied, rateRuntime: 3, rateFailures: 3 }))("Behind a proxy", (it) => {
   it.effect("a plain request is counted by the address that the proxy tells, as any other is", () =>
     Effect.gen(function* () {
-      const { asked, remember } = yield* BothWays
+      const { asked, remember } = yield* RuntimePaths
       const license = yield* issue()
       yield* remember(license)
       for (const [address, remaining] of [
@@ -103,8 +103,8 @@ layer(BothWays.layerWith({ ...proxied, rateRuntime: 3, rateFailures: 3 }))("Behi
 
   it.effect("the uses of a key that was rotated are failed credentials of that address, on both ways", () =>
     Effect.gen(function* () {
-      const { ask, asked, faceOf } = yield* BothWays
-      const faces = yield* Effect.forEach(ways, (way, index) =>
+      const { ask, asked, faceOf } = yield* RuntimePaths
+      const faces = yield* Effect.forEach(runtimePaths, (way, index) =>
         Effect.gen(function* () {
           const license = yield* issue()
           const headers = { "x-forwarded-for": `203.0.113.${10 + index}`, "x-request-id": "rotated-away" }
@@ -134,7 +134,7 @@ layer(BothWays.layerWith({ ...proxied, rateRuntime: 3, rateFailures: 3 }))("Behi
 
   it.effect("a wrong body under a key that was rotated is one failed credential", () =>
     Effect.gen(function* () {
-      const { ask, asked } = yield* BothWays
+      const { ask, asked } = yield* RuntimePaths
       const license = yield* issue()
       const elsewhere = { "x-forwarded-for": "203.0.113.9" }
       yield* asked("general", license.license_key, "check", { fingerprint: "m" }, elsewhere)

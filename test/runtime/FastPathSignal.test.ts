@@ -2,15 +2,15 @@
 import { connect } from "node:net"
 import { assert, layer } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
-import { types, type Way, ways } from "../support/BothWays.ts"
 import { Database } from "../support/Database.ts"
-import { assertAnswered } from "../support/Envelopes.ts"
-import { startProgram } from "../support/Program.ts"
-import type { Answer } from "../support/RawHttp.ts"
+import { contentTypes, type RuntimePath, runtimePaths } from "../support/FastPath.ts"
+import type { Answer } from "../support/Http.ts"
+import { assertAnswered } from "../support/Http.ts"
+import { startService } from "../support/Processes.ts"
 
 const dataOf = ({ json }: Answer) => (json as { readonly data: Record<string, unknown> }).data
 
-type Program = Effect.Success<ReturnType<typeof startProgram>>
+type Program = Effect.Success<ReturnType<typeof startService>>
 
 let products = 0
 
@@ -34,7 +34,7 @@ const metered = Effect.fnUntraced(function* ({ call, manage }: Program) {
 })
 
 /** Consumes one thing after the other until the connection ends: how often it was asked, and what was answered. */
-const consuming = (port: number, way: Way, key: string, name: number, answered: () => void) =>
+const consuming = (port: number, way: RuntimePath, key: string, name: number, answered: () => void) =>
   Effect.callback<{ readonly asked: number; readonly statuses: ReadonlyArray<string> }>((resume) => {
     let asked = 0
     let received = ""
@@ -44,7 +44,7 @@ const consuming = (port: number, way: Way, key: string, name: number, answered: 
       const body = JSON.stringify({ fingerprint: "m", feature_code: "f", event_id: `${name}-${++asked}` })
       socket.write(
         `POST /api/v1/license/consume HTTP/1.1\r\nHost: x\r\nAuthorization: License ${key}\r\n` +
-          `Content-Type: ${types[way]}\r\nContent-Length: ${body.length}\r\n\r\n${body}`
+          `Content-Type: ${contentTypes[way]}\r\nContent-Length: ${body.length}\r\n\r\n${body}`
       )
     }
     socket.on("data", (chunk) => {
@@ -63,10 +63,10 @@ const consuming = (port: number, way: Way, key: string, name: number, answered: 
   })
 
 layer(Database.layerUrlEmpty, { excludeTestServices: true, timeout: 120_000 })("A process that is stopped", (it) => {
-  for (const way of ways) {
+  for (const way of runtimePaths) {
     it.effect(`has counted what it has acknowledged, and answered what it has counted: the ${way} way`, () =>
       Effect.gen(function* () {
-        const program = yield* startProgram({ LICENSING_RATE_RUNTIME: "0" })
+        const program = yield* startService({ LICENSING_RATE_RUNTIME: "0" })
         const { id, license_key } = yield* metered(program)
         const port = Number(/"api":"http:\/\/127\.0\.0\.1:(\d+)\//.exec(program.written.out)?.[1])
         const many = yield* Deferred.make<void>()
@@ -88,7 +88,7 @@ layer(Database.layerUrlEmpty, { excludeTestServices: true, timeout: 120_000 })("
         assert.deepStrictEqual(new Set(acknowledged), new Set(["200"]))
         const asked = ended.reduce((sum, one) => sum + one.asked, 0)
         assert.strictEqual(acknowledged.length, asked, "nobody was left without an answer")
-        const later = yield* startProgram()
+        const later = yield* startService()
         const { total_consumptions } = dataOf(yield* later.manage("GET", `/licenses/${id}`))
         assert.strictEqual(total_consumptions, acknowledged.length)
       }).pipe(Effect.scoped)

@@ -3,12 +3,12 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Exit, Scope } from "effect"
 import { SqlClient } from "effect/sql"
 import { Validations } from "../../src/runtime/Validations.ts"
-import { layerActive, startNode } from "../support/Activity.ts"
+import { layerActivities, startActivitiesNode } from "../support/Activities.ts"
 import { Database } from "../support/Database.ts"
-import { assertAnswered, assertRefused } from "../support/Envelopes.ts"
-import { issue } from "../support/Issued.ts"
-import { startProgram } from "../support/Program.ts"
-import type { Answer } from "../support/RawHttp.ts"
+import type { Answer } from "../support/Http.ts"
+import { assertAnswered, assertRefused } from "../support/Http.ts"
+import { issue } from "../support/IssuedLicenses.ts"
+import { startService } from "../support/Processes.ts"
 import { TestServer } from "../support/TestServer.ts"
 
 const hour = 3_600_000
@@ -27,14 +27,14 @@ const counts = (licenseId: string) =>
       SELECT hour, validations, refused FROM license_validations WHERE license_id = ${licenseId} ORDER BY hour`
   )
 
-layer(layerActive(), { timeout: 60_000 })("Validations", (it) => {
+layer(layerActivities(), { timeout: 60_000 })("Validations", (it) => {
   it.effect(
     "of several licenses on two nodes are all there once the nodes have stopped",
     () =>
       Effect.gen(function* () {
         const licenses = yield* Effect.replicateEffect(issue({ max_activations: 0 }), 8)
         const scope = yield* Scope.make()
-        const nodes = yield* Effect.replicateEffect(Scope.provide(startNode(), scope), 2)
+        const nodes = yield* Effect.replicateEffect(Scope.provide(startActivitiesNode(), scope), 2)
         const use = Effect.fnUntraced(function* (
           { server, validations }: (typeof nodes)[number],
           { license_key }: (typeof licenses)[number],
@@ -130,7 +130,7 @@ layer(Database.layer, { excludeTestServices: true, timeout: 60_000 })("A process
   it.effect("leaves every validation and every refusal behind, and no trace of having written them", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const { call, manage, stop } = yield* startProgram({ LICENSING_CLOCK_OFFSET_SECONDS: "86400" })
+      const { call, manage, stop } = yield* startService({ LICENSING_CLOCK_OFFSET_SECONDS: "86400" })
       const made = <A>(answer: Answer) => assertAnswered(answer, 201) as A
       const product = made<{ id: string }>(yield* manage("POST", "/products", { name: "P", code: "p" }))
       const policy = made<{ id: string }>(

@@ -4,6 +4,7 @@
  * `layer(TestServer.layer)("…", (it) => …)` starts one for a file. Time is real, so nothing hangs on a test clock; `advance`
  * moves the service's time of day.
  */
+
 import { Context, Effect, Layer, Redacted } from "effect"
 import { FetchHttpClient, HttpServer } from "effect/http"
 import { NetAddress } from "effect/net"
@@ -11,11 +12,12 @@ import { Client } from "../../src/Client.ts"
 import { Settings } from "../../src/config/Config.ts"
 import { databaseAt, over } from "../../src/Foundation.ts"
 import * as Server from "../../src/Server.ts"
+import { KeyRing } from "../../src/signing/KeyRing.ts"
 import { MasterKey } from "../../src/signing/MasterKey.ts"
 import { Shutdown } from "../../src/system/Shutdown.ts"
 import * as RehearsalClock from "../../src/telemetry/RehearsalClock.ts"
 import { Database } from "./Database.ts"
-import { type Answer, abandon, exchange, type Message, send } from "./RawHttp.ts"
+import { type Answer, abandon, exchange, type Message, send } from "./Http.ts"
 
 const adminToken = "test-admin-token-of-more-than-32-characters"
 
@@ -122,3 +124,9 @@ export class TestServer extends Context.Service<
     )
   }
 }
+
+/** Starts one more instance, which lives as long as the scope. */
+export const startServer = Effect.fnUntraced(function* (settings: Parameters<typeof TestServer.layerOver>[0] = {}) {
+  const context = yield* Layer.build(Layer.fresh(TestServer.layerOver(settings)))
+  return { ...Context.get(context, TestServer), keyRing: Context.get(context, KeyRing) }
+})

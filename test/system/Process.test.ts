@@ -1,9 +1,8 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
-import { spawnProgram } from "../support/CommandLine.ts"
 import { Database } from "../support/Database.ts"
-import { assertAnswered, assertRefused } from "../support/Envelopes.ts"
-import { hold, send } from "../support/RawHttp.ts"
+import { assertAnswered, assertRefused, hold, send } from "../support/Http.ts"
+import { spawnProgram } from "../support/Processes.ts"
 
 const masterKey = Buffer.alloc(32, 9).toString("base64")
 

@@ -6,10 +6,10 @@ import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem, Layer, Queue } from "effect"
 import { verifyWebhook } from "../../src/webhooks/VerifyWebhook.ts"
-import { certificate, privateKey } from "../support/Certificate.ts"
 import { Database } from "../support/Database.ts"
-import { startProgram } from "../support/Program.ts"
-import { makeReceiver, type Received } from "../support/Receiver.ts"
+import { certificate, privateKey } from "../support/Http.ts"
+import { startService } from "../support/Processes.ts"
+import { makeReceiver, type Received } from "../support/Webhooks.ts"
 
 const idOf = ({ headers }: Received) => String(headers["x-service-delivery-id"])
 const sequenceOf = ({ headers }: Received) => Number(headers["x-service-event-sequence"])
@@ -26,7 +26,7 @@ layer(Layer.merge(Database.layerUrl, NodeFileSystem.layer), { excludeTestService
         const count = 60
         // Some are answered, some are not yet, most were never sent when the process dies.
         receiver.answer((received) => (sequenceOf(received) % 3 === 0 ? { status: 200 } : "hang"))
-        const first = yield* startProgram()
+        const first = yield* startService()
         const created = yield* first.manage("POST", "/webhooks", {
           name: "r",
           url: receiver.url,
@@ -41,7 +41,7 @@ layer(Layer.merge(Database.layerUrl, NodeFileSystem.layer), { excludeTestService
         assert.isBelow(new Set(receiver.received.map(idOf)).size, count)
 
         receiver.answer(() => ({ status: 200 }))
-        const second = yield* startProgram(later)
+        const second = yield* startService(later)
         yield* Effect.repeat(receiver.next, {
           until: () => new Set(receiver.received.map(idOf)).size === count
         })
@@ -68,13 +68,13 @@ layer(Layer.merge(Database.layerUrl, NodeFileSystem.layer), { excludeTestService
       Effect.gen(function* () {
         const receiver = yield* makeReceiver
         receiver.answer(() => "hang")
-        const first = yield* startProgram()
+        const first = yield* startService()
         yield* first.manage("POST", "/webhooks", { name: "s", url: receiver.url, event_types: ["customer.created"] })
         yield* first.manage("POST", "/customers", { name: "c", code: "stopped" })
         const hung = yield* receiver.next
         yield* first.stop
         receiver.answer(() => ({ status: 200 }))
-        yield* startProgram()
+        yield* startService()
         assert.strictEqual(idOf(yield* receiver.next), idOf(hung))
       })
     )
@@ -95,7 +95,7 @@ layer(Layer.merge(Database.layerUrl, NodeFileSystem.layer), { excludeTestService
           () => Effect.sync(() => server.close().closeAllConnections())
         )
         const { port } = server.address() as AddressInfo
-        const program = yield* startProgram({ NODE_EXTRA_CA_CERTS: `${directory}/ca.pem` })
+        const program = yield* startService({ NODE_EXTRA_CA_CERTS: `${directory}/ca.pem` })
         const url = `https://localhost:${port}/`
         yield* program.manage("POST", "/webhooks", { name: "t", url, event_types: ["webhook.created"] })
         assert.strictEqual(yield* Queue.take(arrived), `localhost:${port} webhook.created`)

@@ -10,8 +10,7 @@ import type { TestContext } from "vitest"
 import { Delivery } from "../../src/webhooks/Delivery.ts"
 import { headersOf } from "../../src/webhooks/Message.ts"
 import { keysOf } from "../../src/webhooks/Secret.ts"
-import { append, layerWebhooks, makeEndpoint, untilSettled } from "../support/Deliveries.ts"
-import { makeReceiver } from "../support/Receiver.ts"
+import { appendEvent, layerWebhooks, makeEndpoint, makeReceiver, untilSettled } from "../support/Webhooks.ts"
 
 const root = fileURLToPath(new URL("../../", import.meta.url))
 const page = readFileSync(`${root}docs/WEBHOOKS.md`, "utf8")
@@ -44,7 +43,7 @@ class Workshop extends Context.Service<Workshop, { readonly folder: string; read
       )
       const receiver = yield* makeReceiver
       const { webhook } = yield* makeEndpoint(receiver.url, { secret })
-      const sequence = yield* append({ event_type: "license.renewed", metadata: { name: "Žofie 🗝", days: 30 } })
+      const sequence = yield* appendEvent({ event_type: "license.renewed", metadata: { name: "Žofie 🗝", days: 30 } })
       yield* (yield* Delivery).pass
       const { body, headers } = yield* receiver.next
       yield* untilSettled(webhook.id)
@@ -175,7 +174,7 @@ func main() {
 		parts := [][]byte{}
 		for _, part := range strings.Split(lines.Text(), " ") {
 			decoded, _ := base64.StdEncoding.DecodeString(part)
-			parts = append(parts, decoded)
+			parts = appendEvent(parts, decoded)
 		}
 		fmt.Println(verify(string(parts[0]), string(parts[1]), string(parts[2]), parts[3]))
 	}

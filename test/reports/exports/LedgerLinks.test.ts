@@ -4,7 +4,7 @@ import { SqlClient } from "effect/sql"
 import { ByteText } from "../../../src/reports/exports/ByteText.ts"
 import { LedgerLinks } from "../../../src/reports/exports/LedgerLinks.ts"
 import { copyRecords, LedgerRecords, ledgerGroups, place } from "../../../src/reports/exports/LedgerRecords.ts"
-import { makeMetered } from "../../support/Metered.ts"
+import { makeMetered } from "../../support/IssuedLicenses.ts"
 import { TestServer } from "../../support/TestServer.ts"
 
 layer(TestServer.layer)("The links of the ledger's rows", (it) => {

@@ -10,7 +10,7 @@ import type { LeaseCommand } from "../../src/licenses/rules/Floating.ts"
 import { day, minute, type Rows, second } from "./Licenses.ts"
 
 /** A rung: a code and whether it holds the request back. */
-export type Rung<Command> = readonly [code: Code, stops: (rows: Rows, command: Command, now: number) => boolean]
+export type RefusalCheck<Command> = readonly [code: Code, stops: (rows: Rows, command: Command, now: number) => boolean]
 
 const ended = ({ license, policy }: Rows, now: number) =>
   license.expires_at !== undefined && now >= license.expires_at + policy.grace_period_days * day
@@ -68,7 +68,7 @@ const released = ({ versions }: Rows, { binding }: RuntimeCommand) => versions[b
 const gated = ({ versions }: Rows, { binding }: RuntimeCommand) =>
   binding.app_version !== undefined && Object.keys(versions).length > 0
 
-const licensed: ReadonlyArray<Rung<KeyedCommand>> = [
+const licensed: ReadonlyArray<RefusalCheck<KeyedCommand>> = [
   ["LICENSE_KEY_INVALID", (rows, command) => rows.license.key_hash !== command.keyHash],
   ["LICENSE_SUSPENDED", ({ license }) => license.status === "suspended"],
   ["LICENSE_REVOKED", ({ license }) => license.status === "revoked"],
@@ -76,17 +76,17 @@ const licensed: ReadonlyArray<Rung<KeyedCommand>> = [
   ["LICENSE_NOT_STARTED", ({ license }, _, now) => (license.starts_at ?? now) > now]
 ]
 
-const standing: ReadonlyArray<Rung<RuntimeCommand>> = [
+const standing: ReadonlyArray<RefusalCheck<RuntimeCommand>> = [
   ...licensed,
   ["DEVICE_BLACKLISTED", (rows, command) => deviceFor(rows, command)?.status === "blacklisted"]
 ]
 
-const machine: ReadonlyArray<Rung<RuntimeCommand>> = [
+const machine: ReadonlyArray<RefusalCheck<RuntimeCommand>> = [
   ["VM_NOT_ALLOWED", ({ policy }, { binding }) => binding.is_vm && !policy.allow_vm],
   ["CONTAINER_NOT_ALLOWED", ({ policy }, { binding }) => binding.is_container && !policy.allow_container]
 ]
 
-const version: ReadonlyArray<Rung<RuntimeCommand>> = [
+const version: ReadonlyArray<RefusalCheck<RuntimeCommand>> = [
   ["VERSION_UNKNOWN", (rows, command) => gated(rows, command) && released(rows, command) === undefined],
   [
     "VERSION_NOT_ENTITLED",
@@ -100,10 +100,13 @@ const version: ReadonlyArray<Rung<RuntimeCommand>> = [
 
 const admission = [...standing, ...machine, ...version]
 
-const offlineOff: Rung<RuntimeCommand> = ["OFFLINE_NOT_ALLOWED", ({ policy }) => !policy.allow_offline_activation]
-const floatingOff: Rung<RuntimeCommand> = ["FLOATING_NOT_ENABLED", ({ policy }) => !policy.max_floating_users]
+const offlineOff: RefusalCheck<RuntimeCommand> = [
+  "OFFLINE_NOT_ALLOWED",
+  ({ policy }) => !policy.allow_offline_activation
+]
+const floatingOff: RefusalCheck<RuntimeCommand> = ["FLOATING_NOT_ENABLED", ({ policy }) => !policy.max_floating_users]
 
-const seat: Rung<RuntimeCommand> = [
+const seat: RefusalCheck<RuntimeCommand> = [
   "FLOATING_LIMIT_REACHED",
   (rows, command, now) => {
     const taken = rows.leases.filter(({ status, expires_at }) => status === "live" && expires_at > now)
@@ -124,13 +127,16 @@ const leaseState = (rows: Rows, command: LeaseCommand, now: number) => {
 const isBarred = (rows: Rows, command: LeaseCommand) =>
   rows.devices.some(({ id, status }) => id === leaseFor(rows, command)?.device_id && status === "blacklisted")
 
-const unknownLease: Rung<LeaseCommand> = ["LEASE_NOT_FOUND", (rows, command) => leaseFor(rows, command) === undefined]
-const endedLease: Rung<LeaseCommand> = [
+const unknownLease: RefusalCheck<LeaseCommand> = [
+  "LEASE_NOT_FOUND",
+  (rows, command) => leaseFor(rows, command) === undefined
+]
+const endedLease: RefusalCheck<LeaseCommand> = [
   "LEASE_NOT_ACTIVE",
   (rows, command, now) => leaseState(rows, command, now) !== "live"
 ]
 
-const slot: ReadonlyArray<Rung<RuntimeCommand>> = [
+const slot: ReadonlyArray<RefusalCheck<RuntimeCommand>> = [
   [
     "CONTAINER_LIMIT_REACHED",
     (rows, command, now) => {
@@ -155,14 +161,23 @@ const slot: ReadonlyArray<Rung<RuntimeCommand>> = [
   ]
 ]
 
-const known: Rung<RuntimeCommand> = ["DEVICE_NOT_FOUND", (rows, command) => deviceFor(rows, command) === undefined]
-const active: Rung<RuntimeCommand> = [
+const known: RefusalCheck<RuntimeCommand> = [
+  "DEVICE_NOT_FOUND",
+  (rows, command) => deviceFor(rows, command) === undefined
+]
+const active: RefusalCheck<RuntimeCommand> = [
   "DEVICE_NOT_ACTIVE",
   (rows, command, now) => !forDevice(isActive)(rows, command, now)
 ]
-const activated: Rung<RuntimeCommand> = ["DEVICE_NOT_ACTIVE", (rows, command, now) => !holdsSlot(rows, command, now)]
-const heartbeat: Rung<RuntimeCommand> = ["HEARTBEAT_OVERDUE", forDevice(isSilenced)]
-const held: Rung<RuntimeCommand> = ["DEVICE_STATE_CONFLICT", (rows, command, now) => !holdsSlot(rows, command, now)]
+const activated: RefusalCheck<RuntimeCommand> = [
+  "DEVICE_NOT_ACTIVE",
+  (rows, command, now) => !holdsSlot(rows, command, now)
+]
+const heartbeat: RefusalCheck<RuntimeCommand> = ["HEARTBEAT_OVERDUE", forDevice(isSilenced)]
+const held: RefusalCheck<RuntimeCommand> = [
+  "DEVICE_STATE_CONFLICT",
+  (rows, command, now) => !holdsSlot(rows, command, now)
+]
 
 const assigned = ({ assignments }: Rows, { feature_code }: ConsumeCommand) =>
   assignments.find((assignment) => assignment.feature_code === feature_code)
@@ -171,12 +186,12 @@ const assigned = ({ assignments }: Rows, { feature_code }: ConsumeCommand) =>
 const countedAs = ({ ledger }: Rows, { event_id }: ConsumeCommand) =>
   ledger.filter((entry) => entry.event_id === event_id).map(({ feature_id, amount }) => `${feature_id} ${amount}`)[0]
 
-const isNew = (rung: Rung<ConsumeCommand>): Rung<ConsumeCommand> => [
+const isNew = (rung: RefusalCheck<ConsumeCommand>): RefusalCheck<ConsumeCommand> => [
   rung[0],
   (rows, command, now) => countedAs(rows, command) === undefined && rung[1](rows, command, now)
 ]
 
-const usage: ReadonlyArray<Rung<ConsumeCommand>> = [
+const usage: ReadonlyArray<RefusalCheck<ConsumeCommand>> = [
   [
     "EVENT_ID_CONFLICT",
     (rows, command) =>
@@ -205,15 +220,15 @@ const usage: ReadonlyArray<Rung<ConsumeCommand>> = [
 ]
 
 /** Every rung that a request fails, in the order in which they are asked. */
-export const failing = <Command>(
-  ladder: ReadonlyArray<Rung<Command>>,
+export const failingChecks = <Command>(
+  ladder: ReadonlyArray<RefusalCheck<Command>>,
   rows: Rows,
   command: Command,
   now: number
 ): ReadonlyArray<Code> => ladder.filter(([, stops]) => stops(rows, command, now)).map(([code]) => code)
 
 /** The rungs of each operation, in their order. */
-export const ladders = {
+export const refusalOrders = {
   activate: [...admission, ...slot],
   validate: [...admission, known, heartbeat, active],
   check: [...admission, known, active],
@@ -230,8 +245,8 @@ export const ladders = {
     ],
     ["LEASE_EXPIRED", (rows, command, now) => leaseState(rows, command, now) === "expired"],
     endedLease
-  ] satisfies ReadonlyArray<Rung<LeaseCommand>>,
+  ] satisfies ReadonlyArray<RefusalCheck<LeaseCommand>>,
   checkin: [...licensed, unknownLease, ["DEVICE_BLACKLISTED", isBarred], endedLease] satisfies ReadonlyArray<
-    Rung<LeaseCommand>
+    RefusalCheck<LeaseCommand>
   >
-} satisfies Record<string, ReadonlyArray<Rung<never>>>
+} satisfies Record<string, ReadonlyArray<RefusalCheck<never>>>

@@ -1,14 +1,56 @@
-/** A metered license on a running service, and what happens to its counters over time. */
+/** Licenses issued over HTTP: plain ones, and metered ones with steps of usage. */
+
 import { Effect } from "effect"
 import * as fc from "fast-check"
+import type { PolicyCreate } from "../../src/catalog/policies/Policy.ts"
+import type { LicenseCreate } from "../../src/licenses/model/License.ts"
 import { TestServer } from "./TestServer.ts"
 
-let made = 0
+let issued = 0
+
+/** A license of a product and policy of its own. A subscription that ends in 30 days, unless said otherwise. */
+export const issue = Effect.fnUntraced(function* (
+  policy: Partial<typeof PolicyCreate.Type> = {},
+  given: Omit<Partial<typeof LicenseCreate.Type>, "product_id" | "policy_id"> = {}
+) {
+  const { client, connect, send } = yield* TestServer
+  const code = `issued-${++issued}`
+  const product = yield* client.products.create({ payload: { name: "P", code } })
+  const { id: policy_id } = yield* client.policies.create({
+    params: { id: product.id },
+    payload: { name: "P", code, license_type: "subscription", ...policy }
+  })
+  const meta = (yield* send({ path: "/health" })).json as { readonly meta: { readonly timestamp: string } }
+  const now = Date.parse(meta.meta.timestamp)
+  const { license, license_key } = yield* client.licenses.create({
+    payload: { product_id: product.id, policy_id, expires_at: now + 30 * 86_400_000, ...given }
+  })
+  const path = `/api/v1/licenses/${license.id}`
+  return {
+    id: license.id,
+    product_id: product.id,
+    expires_at: license.expires_at ?? 0,
+    license_key,
+    path,
+    /** A management request about it. */
+    post: (action: string, body?: unknown, headers: { readonly [name: string]: string } = {}) =>
+      send({ method: "POST", path: `${path}/${action}`, headers, ...(body === undefined ? undefined : { body }) }),
+    /** A runtime client with its key. */
+    runtime: (yield* connect({ licenseKey: license_key })).runtime
+  }
+})
+
+let keys = 0
+
+/** Another Idempotency-Key each time. */
+export const freshKey = () => ({ "idempotency-key": `key-${++keys}` })
+
+let metered = 0
 
 /** A license with the features `exports` and `renders`, an active device, and what it is linked to. */
 export const makeMetered = Effect.gen(function* () {
   const { client, connect } = yield* TestServer
-  const name = `metered-${++made}`
+  const name = `metered-${++metered}`
   const product = yield* client.products.create({ payload: { name: "P", code: name } })
   const policy = yield* client.policies.create({
     params: { id: product.id },
@@ -49,19 +91,19 @@ export const makeMetered = Effect.gen(function* () {
   return { product, policy, customer, subscription, license, license_key, consume }
 })
 
-export type Metered = Effect.Success<typeof makeMetered>
+export type MeteredLicense = Effect.Success<typeof makeMetered>
 
-export const step = fc.record({
+export const usageStep = fc.record({
   feature_code: fc.constantFrom("exports", "renders"),
   amount: fc.integer({ min: 1, max: 600 }),
   action: fc.constantFrom("consume", "consume", "consume", "add_credits", "total_consumptions", "reset", "limit"),
   seconds: fc.integer({ min: 1, max: 7_200 })
 })
 
-/** Does a step, or has it refused. */
-export const play = (
-  { consume, license }: Metered,
-  { action, amount, feature_code }: Step,
+/** Performs a step; the service may refuse it. */
+export const performUsageStep = (
+  { consume, license }: MeteredLicense,
+  { action, amount, feature_code }: UsageStep,
   index: number
 ): Effect.Effect<unknown, never, TestServer> =>
   Effect.flatMap(TestServer, ({ client }) => {
@@ -79,4 +121,4 @@ export const play = (
     }
   })
 
-type Step = typeof step extends fc.Arbitrary<infer A> ? A : never
+type UsageStep = typeof usageStep extends fc.Arbitrary<infer A> ? A : never

@@ -1,6 +1,9 @@
-/** Webhooks as far as they go without HTTP of our own: endpoints, the event log, and a node that delivers when it is told to. */
+/** Webhooks: a receiver on loopback, endpoints, deliveries in the database, and nodes that deliver when a test runs them. */
+
+import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http"
+import type { AddressInfo } from "node:net"
 import * as NodeDns from "@effect/platform-node/NodeDns"
-import { Effect, Layer, Redacted } from "effect"
+import { Effect, Layer, Queue, Redacted } from "effect"
 import type { Dns } from "effect/net"
 import { SqlClient } from "effect/sql"
 import { Settings } from "../../src/config/Config.ts"
@@ -14,8 +17,76 @@ import { EndpointCache } from "../../src/webhooks/EndpointCache.ts"
 import { Sender } from "../../src/webhooks/Sender.ts"
 import type { WebhookEndpointCreate } from "../../src/webhooks/Webhook.ts"
 import { Webhooks } from "../../src/webhooks/Webhooks.ts"
-import { Foundations } from "./Slices.ts"
+import { Foundations } from "./Services.ts"
 import { TestServer } from "./TestServer.ts"
+
+/** A delivery as it came. */
+export interface Received {
+  readonly path: string
+  readonly headers: IncomingHttpHeaders
+  readonly body: Buffer
+  /** The client's port: requests over one connection have the same. */
+  readonly connection: number
+}
+
+/** A status with headers; nothing at all, for ever; or whatever is done with the response. */
+type Reply =
+  | { readonly status: number; readonly headers?: { readonly [name: string]: string }; readonly body?: string }
+  | { readonly respond: (response: ServerResponse) => void }
+  | "hang"
+
+export interface Receiver {
+  readonly url: string
+  readonly port: number
+  /** The next delivery that nobody has looked at yet. */
+  readonly next: Effect.Effect<Received>
+  /** Everything that came so far. */
+  readonly received: ReadonlyArray<Received>
+  /** From now on answers like this; 204 to begin with. */
+  answer(reply: (received: Received) => Reply): void
+}
+
+/** Listens for as long as the scope lives. */
+export const makeReceiver = Effect.gen(function* () {
+  const queue = yield* Queue.unbounded<Received>()
+  const received: Array<Received> = []
+  let reply: (received: Received) => Reply = () => ({ status: 204 })
+  const server = createServer((request, response) => {
+    const chunks: Array<Buffer> = []
+    request.on("data", (chunk: Buffer) => chunks.push(chunk))
+    request.on("end", () => {
+      const { headers, url = "", socket } = request
+      const one: Received = { path: url, headers, body: Buffer.concat(chunks), connection: socket.remotePort ?? 0 }
+      received.push(one)
+      respond(response, reply(one))
+      Queue.offerUnsafe(queue, one)
+    })
+  })
+  yield* Effect.acquireRelease(
+    Effect.callback<void>((resume) => void server.listen(0, "127.0.0.1", () => resume(Effect.void))),
+    () =>
+      Effect.callback<void>((resume) => {
+        server.close(() => resume(Effect.void))
+        server.closeAllConnections()
+      })
+  )
+  const { port } = server.address() as AddressInfo
+  return {
+    url: `http://127.0.0.1:${port}/hooks?token=of-the-receiver`,
+    port,
+    next: Queue.take(queue),
+    received,
+    answer: (next) => {
+      reply = next
+    }
+  } satisfies Receiver as Receiver
+})
+
+const respond = (response: ServerResponse, reply: Reply): void => {
+  if (reply === "hang") return
+  if ("respond" in reply) reply.respond(response)
+  else response.writeHead(reply.status, reply.headers).end(reply.body)
+}
 
 type Values = Parameters<typeof Settings.layerTest>[0]
 
@@ -36,7 +107,7 @@ export const layerWebhooks = (settings: Values = {}, dns: Layer.Layer<Dns.Dns> =
   )
 
 /** Another node on the same database: leases, places and connections of its own. */
-export const makeNode = Effect.map(Layer.build(Layer.fresh(layerNode)), (node) => node)
+export const makeDeliveryNode = Effect.map(Layer.build(Layer.fresh(layerNode)), (node) => node)
 
 /** An endpoint for a receiver, as created, without its own first event. */
 export const makeEndpoint = Effect.fnUntraced(function* (
@@ -50,7 +121,7 @@ export const makeEndpoint = Effect.fnUntraced(function* (
 })
 
 /** Appends an event and gives its sequence number. */
-export const append = Effect.fnUntraced(function* (event: Partial<NewEvent> = {}) {
+export const appendEvent = Effect.fnUntraced(function* (event: Partial<NewEvent> = {}) {
   const sql = yield* SqlClient.SqlClient
   const log = yield* EventLog
   return yield* sql.withTransaction(

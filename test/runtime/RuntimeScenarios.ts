@@ -1,19 +1,26 @@
-/** What licenses live through, so that between them every runtime operation is done and every refusal is given. */
-import { Effect } from "effect"
-import type { PolicyCreate } from "../../src/catalog/policies/Policy.ts"
-import type { issue } from "./Issued.ts"
-import type { Answer } from "./RawHttp.ts"
-import { TestServer } from "./TestServer.ts"
+/** Scenarios that together run every runtime operation and produce every refusal, and their run on one of the two runtime paths. */
 
-type Issued = Effect.Success<ReturnType<typeof issue>>
+import { assert } from "@effect/vitest"
+import { Effect } from "effect"
+import { SqlClient } from "effect/sql"
+import { Refusals } from "../../src/activities/Refusals.ts"
+import type { PolicyCreate } from "../../src/catalog/policies/Policy.ts"
+import { Validations } from "../../src/runtime/Validations.ts"
+import { listActivities } from "../support/Activities.ts"
+import { type ComparableAnswer, normalized, type RuntimePath, RuntimePaths } from "../support/FastPath.ts"
+import type { Answer } from "../support/Http.ts"
+import { issue } from "../support/IssuedLicenses.ts"
+import { TestServer } from "../support/TestServer.ts"
+
+type IssuedLicense = Effect.Success<ReturnType<typeof issue>>
 type Body = object | ((answers: ReadonlyArray<Answer>) => object)
 
 /** A runtime operation with its body, and the code of its refusal, or 200; or something that is done to the license meanwhile. */
 type Step =
   | readonly [operation: string, body: Body, outcome: string | 200]
-  | ((license: Issued) => Effect.Effect<unknown, unknown, TestServer>)
+  | ((license: IssuedLicense) => Effect.Effect<unknown, unknown, TestServer>)
 
-export interface Life {
+export interface Scenario {
   readonly policy?: Partial<typeof PolicyCreate.Type>
   readonly given?: Parameters<typeof issue>[1]
   readonly steps: ReadonlyArray<Step>
@@ -78,7 +85,7 @@ const leased = (answers: ReadonlyArray<Answer>) => {
   return { lease_token: data.lease_token }
 }
 
-export const lives: { readonly [name: string]: Life } = {
+export const runtimeScenarios: { readonly [name: string]: Scenario } = {
   "a device, its validations and its offline envelope": {
     steps: [
       ["activate", m, 200],
@@ -181,3 +188,77 @@ export const lives: { readonly [name: string]: Life } = {
     steps: [["activate", m, 200], later((31 * day) / 1_000), ...all("LICENSE_EXPIRED")]
   }
 }
+
+export const runScenario = Effect.fnUntraced(function* (
+  way: RuntimePath,
+  { given, policy, steps }: Scenario,
+  index: number
+) {
+  const { asked, faceOf, remember } = yield* RuntimePaths
+  const license = yield* issue(policy, given)
+  yield* remember(license)
+  const before = yield* counted
+  const faces: Array<ComparableAnswer> = []
+  const answers: Array<Answer> = []
+  const outcomes: Array<string> = []
+  for (const step of steps) {
+    if (typeof step === "function") {
+      yield* step(license)
+      continue
+    }
+    const [operation, body] = step
+    const sent = typeof body === "function" ? body(answers) : body
+    const answer = yield* asked(operation === "offline" ? "general" : way, license.license_key, operation, sent, {
+      "x-request-id": `life-${index}-${answers.length}-0001`
+    })
+    answers.push(answer)
+    outcomes.push(answer.error.code ?? String(answer.status))
+    faces.push(yield* faceOf(answer))
+  }
+  const after = yield* counted
+  const counts = Object.fromEntries(
+    [...after].map(([name, value]) => [name, value - (before.get(name) ?? 0)]).filter(([, value]) => value !== 0)
+  )
+  return { faces, outcomes, counts, left: yield* leftBy(license.id) }
+})
+
+/** What the node counts of runtime requests, by name. */
+const counted = Effect.gen(function* () {
+  const { client, send } = yield* TestServer
+  const { text } = yield* send({ path: "/metrics", anonymous: true })
+  const samples = text
+    .split("\n")
+    .filter((line) => line.includes("/api/v1/license/") && (line.includes("_total{") || line.includes("_count{")))
+    .map((line) => [line.slice(0, line.lastIndexOf(" ")), Number(line.slice(line.lastIndexOf(" ") + 1))] as const)
+  assert.isNotEmpty(samples)
+  return new Map([...samples, ...Object.entries((yield* client.ops.errors()).counts)])
+})
+
+/** What is written of a license: itself, its devices and features, the ledger, the feed with its refusals, the validations. */
+const leftBy = Effect.fnUntraced(function* (license_id: string) {
+  const { send } = yield* TestServer
+  const sql = yield* SqlClient.SqlClient
+  yield* (yield* Refusals).pass
+  yield* (yield* Validations).pass
+  const path = `/api/v1/licenses/${license_id}`
+  const pages = [path, `${path}/devices`, `${path}/features`, `/api/v1/reports/usage-ledger?license_id=${license_id}`]
+  const seen: Array<unknown> = []
+  for (const page of pages) {
+    const { json } = yield* send({ path: page })
+    seen.push((json as { readonly data: unknown }).data)
+  }
+  const feed = (yield* listActivities({ license_id })).map(({ sequence: _, event_sequence: __, ...row }) => row)
+  const validations = yield* sql`SELECT validations, refused FROM license_validations WHERE license_id = ${license_id}`
+  assert.isNotEmpty(feed)
+  return plain([...seen, feed, validations])
+})
+
+/** Codes of products and licenses' keys are of this license alone. */
+const plain = (value: unknown): unknown =>
+  JSON.parse(
+    normalized(JSON.stringify(value, (name, member) => (own.has(name) ? "<own>" : member)))
+      .replaceAll(/sha256:[0-9a-f]{12}/g, "sha256:?")
+      .replaceAll(/issued-\d+/g, "issued-?")
+  )
+
+const own = new Set(["license_key_prefix", "license_key_last4", "sequence", "digest", "ledger_sequence"])

@@ -1,4 +1,4 @@
-/** What tests of management slices stand on: a database of their own, ids, the event log, and words for what was recorded. */
+/** Services on a database: ids, the event log, products and policies to work on, and the events that an effect records. */
 import { assert } from "@effect/vitest"
 import { Clock, Effect, Layer } from "effect"
 import { SecureRandom } from "effect/crypto"

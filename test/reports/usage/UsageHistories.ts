@@ -1,13 +1,14 @@
 /** Random histories of a usage ledger, and what a summary of it is when nothing but the ledger is read. */
+
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import * as fc from "fast-check"
-import { Settings } from "../../src/config/Config.ts"
-import { columns, instant } from "../../src/postgres/Parameters.ts"
-import type { Grouping, UsageSummaryFilter } from "../../src/reports/model/Filter.ts"
-import { ReportsDatabase } from "../../src/reports/model/ReportsDatabase.ts"
-import { usageSummary } from "../../src/reports/usage/UsageSummary.ts"
-import { makeLicense } from "./Nodes.ts"
+import { Settings } from "../../../src/config/Config.ts"
+import { columns, instant } from "../../../src/postgres/Parameters.ts"
+import type { Grouping, UsageSummaryFilter } from "../../../src/reports/model/Filter.ts"
+import { ReportsDatabase } from "../../../src/reports/model/ReportsDatabase.ts"
+import { usageSummary } from "../../../src/reports/usage/UsageSummary.ts"
+import { makeLicense } from "../../support/StoredLicenses.ts"
 
 export const minute = 60_000
 export const hour = 60 * minute

@@ -1,5 +1,8 @@
-// One PostgreSQL for a whole test run: the server named by LICENSING_TEST_DATABASE_URL, else an embedded one in a temporary
-// folder. It holds a template with every migration applied, of which each test file gets a copy.
+/**
+ * The PostgreSQL of a whole test run, as vitest's global setup: the server that LICENSING_TEST_DATABASE_URL names, else an
+ * embedded one in a temporary folder. It holds a template with every migration applied; each test file gets a copy.
+ */
+
 import { tmpdir } from "node:os"
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { Clock, Config, Context, Effect, Exit, FileSystem, Layer, Option, Redacted, Scope } from "effect"
@@ -8,7 +11,6 @@ import type { TestProject } from "vitest/node"
 import { EmbeddedPostgres } from "../../src/postgres/EmbeddedPostgres.ts"
 import { run } from "../../src/postgres/Migrations.ts"
 import { openSession } from "../../src/postgres/Postgres.ts"
-import { folderPrefix, serverFolder } from "./ServerFolder.ts"
 
 declare module "vitest" {
   interface ProvidedContext {
@@ -66,3 +68,12 @@ export default (project: TestProject) => {
     return () => Effect.runPromise(Scope.close(scope, Exit.void))
   })
 }
+
+export const folderPrefix = "licensing-test-"
+
+export const serverFolder = Effect.gen(function* () {
+  const files = yield* FileSystem.FileSystem
+  const directory = yield* files.makeTempDirectoryScoped({ directory: tmpdir(), prefix: folderPrefix })
+  yield* files.chmod(directory, 0o711)
+  return directory
+})

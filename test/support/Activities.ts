@@ -1,8 +1,59 @@
-/** A service that has lived a little: one of everything that can stand in the activities feed. */
-import { Effect } from "effect"
+/** Nodes whose background work runs only when a test runs it, the activities feed over HTTP, and one row of each kind for it. */
+import { Context, Effect, Layer } from "effect"
+import type { Activity } from "../../src/activities/Activity.ts"
+import { EventTimeIndex } from "../../src/activities/EventTimeIndex.ts"
 import { Refusals } from "../../src/activities/Refusals.ts"
-import { issue } from "./Issued.ts"
+import { Validations } from "../../src/runtime/Validations.ts"
+import { issue } from "./IssuedLicenses.ts"
 import { TestServer } from "./TestServer.ts"
+
+type Settings = Parameters<typeof TestServer.layerWith>[0]
+
+/** What workers do for the feed and for the counts of validations. */
+const workers = Layer.mergeAll(Refusals.layer, EventTimeIndex.layer).pipe(Layer.provideMerge(Validations.layer))
+
+/** A node on a database of its own. */
+export const layerActivities = (settings: Settings = {}) =>
+  workers.pipe(Layer.provideMerge(TestServer.layerWith(settings)))
+
+/** One more node on the database at hand, which stops with the scope. */
+export const startActivitiesNode = (settings: Settings = {}) =>
+  Effect.map(Layer.build(Layer.fresh(workers.pipe(Layer.provideMerge(TestServer.layerOver(settings))))), (context) => ({
+    server: Context.get(context, TestServer),
+    refusals: Context.get(context, Refusals),
+    validations: Context.get(context, Validations)
+  }))
+
+interface Page {
+  readonly data: ReadonlyArray<ActivityJson>
+  readonly page_info: { readonly next_cursor: number | null }
+}
+
+/** An activity as it is sent. */
+export type ActivityJson = Omit<Activity, "occurred_at"> & { readonly occurred_at: string }
+
+export const requestActivities = (query = "") =>
+  Effect.flatMap(TestServer, ({ send }) => send({ path: `/api/v1/activities${query}` }))
+
+/** All rows that a filter lets through, page by page. */
+export const listActivities = Effect.fnUntraced(function* (
+  filter: { readonly [name: string]: string | number } = {},
+  limit = 200
+) {
+  const query = new URLSearchParams(
+    Object.entries({ ...filter, limit }).map(([name, value]): [string, string] => [name, String(value)])
+  )
+  const rows: Array<ActivityJson> = []
+  let cursor: number | null = null
+  do {
+    const { json, status, text } = yield* requestActivities(`?${query}${cursor === null ? "" : `&cursor=${cursor}`}`)
+    if (status !== 200) return yield* Effect.die(new Error(text))
+    const { data, page_info } = json as Page
+    rows.push(...data)
+    cursor = page_info.next_cursor
+  } while (cursor !== null)
+  return rows
+})
 
 const machine = { fingerprint: "machine-of-a-customer", hostname: "host-of-a-customer" }
 const period = { current_period_start: 1_700_000_000_000, current_period_end: 1_900_000_000_000 }
@@ -41,7 +92,7 @@ const makeAll = Effect.gen(function* () {
 })
 
 /** One of everything that can stand in the feed; refusals are written down now and then. */
-export const live = Effect.gen(function* () {
+export const makeEveryActivity = Effect.gen(function* () {
   const { pass } = yield* Refusals
   const { advance, client } = yield* TestServer
   const made = yield* makeAll

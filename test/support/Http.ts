@@ -1,6 +1,7 @@
-/** HTTP as bytes: requests that no client library would send, and answers as they came. */
+/** HTTP as bytes: requests that no client library would send, responses as received, and the envelopes that every response has. */
 import { request as httpRequest, type IncomingHttpHeaders } from "node:http"
 import { connect } from "node:net"
+import { assert } from "@effect/vitest"
 import { Effect } from "effect"
 
 export interface Message {
@@ -112,3 +113,55 @@ const parseAnswer = (text: string): Answer => {
   const body = rest.join("\r\n\r\n")
   return answer(Number(statusLine.split(" ")[1]), headers, Buffer.from(body, "latin1"), body)
 }
+
+const requestId = /^[A-Za-z0-9_-]{8,64}$/
+
+/** An error envelope with this status and code; `detail` is compared only where it is given. */
+export const assertRefused = (answer: Answer, status: number, code: string, detail?: string): void => {
+  assert.strictEqual(answer.error.code, code, answer.text)
+  assert.strictEqual(answer.status, status)
+  if (detail !== undefined) assert.strictEqual(answer.error.detail, detail)
+  assert.deepStrictEqual(Object.keys(answer.json as object), ["error", "meta"])
+  assert.match(answer.error.message ?? "", /^[A-Z].*\.$/, "one plain sentence")
+  assertMeta(answer)
+}
+
+/** A success envelope with this status. Gives its data. */
+export const assertAnswered = (answer: Answer, status: number): unknown => {
+  assert.strictEqual(answer.status, status, answer.text)
+  assertMeta(answer)
+  return (answer.json as { data: unknown }).data
+}
+
+const assertMeta = (answer: Answer): void => {
+  const { meta } = answer.json as { meta: { request_id: string; timestamp: string } }
+  assert.match(meta.request_id, requestId)
+  assert.strictEqual(answer.headers["x-request-id"], meta.request_id)
+  assert.strictEqual(new Date(meta.timestamp).toISOString(), meta.timestamp)
+  assert.strictEqual(answer.headers["content-type"], "application/json")
+  assert.strictEqual(answer.headers["cache-control"], "no-store")
+  assert.strictEqual(answer.headers["x-content-type-options"], "nosniff")
+  for (const told of ["server", "x-powered-by"]) assert.notProperty(answer.headers, told)
+}
+
+/** A certificate for localhost and receiver.example that nobody vouches for, with its key. It guards nothing. */
+export const certificate = `-----BEGIN CERTIFICATE-----
+MIIBrTCCAVOgAwIBAgIUFGDLYKpa6sxOktyqIhAEg/cEx+UwCgYIKoZIzj0EAwIw
+FzEVMBMGA1UEAwwMd2ViaG9vayB0ZXN0MCAXDTI2MTEyMDA4MzIxN1oYDzIxMjYx
+MDI3MDgzMjE3WjAXMRUwEwYDVQQDDAx3ZWJob29rIHRlc3QwWTATBgcqhkjOPQIB
+BggqhkjOPQMBBwNCAASQxGznz87kXT0kL09xOGwN2Sp/F1zVW3YxhOYtSpTPg45X
+wdsCxLTurODSwY6eWa2Zr/rhGdhnevZnulLWIMJFo3sweTAdBgNVHQ4EFgQUwA1I
+d5ScrUXaqoloIk4L0szKyqYwHwYDVR0jBBgwFoAUwA1Id5ScrUXaqoloIk4L0szK
+yqYwJgYDVR0RBB8wHYIJbG9jYWxob3N0ghByZWNlaXZlci5leGFtcGxlMA8GA1Ud
+EwEB/wQFMAMBAf8wCgYIKoZIzj0EAwIDSAAwRQIhAMF7y2sASx5TSq2lwBeGiJe5
+Fd8xfWk/uUy0nc+9Lb2eAiAZxWWO/rfdgODyqUfVkRlP0J1SWaRaXTx47vC01qaW
+rQ==
+-----END CERTIFICATE-----
+`
+
+export const privateKey = `-----BEGIN PRIVATE KEY-----
+MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgJInYS8/WB041Sm6S
+CVfjhK/F+XL//o9PB9GQxh+7VxGhRANCAASQxGznz87kXT0kL09xOGwN2Sp/F1zV
+W3YxhOYtSpTPg45XwdsCxLTurODSwY6eWa2Zr/rhGdhnevZnulLWIMJF
+-----END PRIVATE KEY-----
+`

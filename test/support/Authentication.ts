@@ -1,12 +1,85 @@
 /**
- * An OIDC issuer on this machine: a real authorization server that clients get tokens from with their own credentials, and beside
- * it tokens that no honest issuer would sign, made with the issuer's own keys.
+ * Credentials of the management API: requests through its authorization middleware, and an OIDC issuer on this machine. The
+ * issuer is a real authorization server; it also signs invalid tokens with its valid keys.
  */
+
 import { generateKeyPairSync, type KeyObject } from "node:crypto"
 import { createServer, type RequestListener, type Server } from "node:http"
-import { Context, Effect, Layer } from "effect"
+import { Context, Effect, Layer, Redacted } from "effect"
+import { Headers, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { HttpApiEndpoint } from "effect/http-api"
 import { exportJWK, type JWTHeaderParameters, type JWTPayload, SignJWT } from "jose"
 import Provider from "oidc-provider"
+import type { Refusal } from "../../src/api/Failure.ts"
+import { RequestContext } from "../../src/api/RequestContext.ts"
+import { ApiKeysApi } from "../../src/auth/apiKeys/Api.ts"
+import type { ApiKeyCreate } from "../../src/auth/apiKeys/ApiKey.ts"
+import { ApiKeyCache } from "../../src/auth/apiKeys/ApiKeyCache.ts"
+import { ApiKeys } from "../../src/auth/apiKeys/ApiKeys.ts"
+import { CurrentActor } from "../../src/auth/CurrentActor.ts"
+import { ManagementAuthorization, operation } from "../../src/auth/Management.ts"
+import { Oidc } from "../../src/auth/oidc/Oidc.ts"
+import { RateLimits } from "../../src/auth/rateLimits/RateLimits.ts"
+import type { ManagementScope } from "../../src/auth/Scope.ts"
+import { Settings } from "../../src/config/Config.ts"
+import * as ManagementHttp from "../../src/http/ManagementHttp.ts"
+import { Foundations } from "./Services.ts"
+
+/** What one node of the service has for management authorization: its own memory of keys. */
+export const layerNode = ManagementHttp.layer.pipe(
+  Layer.provideMerge(ApiKeys.layer),
+  Layer.provideMerge(ApiKeyCache.layer),
+  Layer.provide([Oidc.layer, RateLimits.layer]),
+  Layer.provide(Settings.layerTest({ rateFailures: 0 }))
+)
+/** One node over a database. */
+export const layerOneNode = Layer.provideMerge(layerNode, Foundations)
+
+const endpointWith = (...scopes: [ManagementScope, ...Array<ManagementScope>]) =>
+  HttpApiEndpoint.get("read", "/things").annotateMerge(operation({ id: "read", summary: "Read", scopes }))
+
+/** A request with these header texts, as the middleware meets it. */
+const requestWith = (...authorization: ReadonlyArray<string>) => {
+  const rawHeaders = authorization.flatMap((text) => ["Authorization", text])
+  const headers = Headers.fromInput(authorization.slice(0, 1).map((text) => ["authorization", text] as const))
+  return { headers, source: { rawHeaders } } as HttpServerRequest.HttpServerRequest
+}
+
+const currentActor = Effect.map(CurrentActor, (actor) => HttpServerResponse.jsonUnsafe(actor))
+
+interface AuthorizationRequest {
+  readonly authorization?: ReadonlyArray<string>
+  readonly scopes?: [ManagementScope, ...Array<ManagementScope>]
+  readonly address?: string
+}
+
+/** Sends a request through the middleware: who was let in, or why not. */
+export const authorize = Effect.fnUntraced(function* ({
+  authorization = [],
+  scopes = ["product:read"],
+  address
+}: AuthorizationRequest) {
+  const { ApiToken } = yield* ManagementAuthorization
+  const admitted = ApiToken(currentActor, {
+    credential: Redacted.make(""),
+    endpoint: endpointWith(...scopes) as never,
+    group: ApiKeysApi as never
+  }) as Effect.Effect<HttpServerResponse.HttpServerResponse, Refusal, HttpServerRequest.HttpServerRequest>
+  return yield* admitted.pipe(
+    Effect.match({
+      onSuccess: (response) => JSON.parse(new TextDecoder().decode((response.body as { body: Uint8Array }).body)),
+      onFailure: (refusal) => [refusal.code, refusal.detail]
+    }),
+    Effect.provideService(HttpServerRequest.HttpServerRequest, requestWith(...authorization)),
+    Effect.provideService(RequestContext, { requestId: "req_test", clientAddress: address })
+  )
+})
+
+/** A new key, what a request sends of it, and who it makes act. */
+export const makeApiKey = Effect.fnUntraced(function* (input: Partial<typeof ApiKeyCreate.Type> = {}) {
+  const { api_key, token } = yield* (yield* ApiKeys).create({ name: "tested", ...input })
+  return { id: api_key.id, token, bearer: [`Bearer ${token}`], actor: { actor_type: "api_key", actor_id: api_key.id } }
+})
 
 /** What tokens are made for. */
 export const audience = "https://licenses.example.com"
@@ -50,7 +123,7 @@ export class Issuer extends Context.Service<
   static readonly layer: Layer.Layer<Issuer> = Layer.effect(
     Issuer,
     Effect.gen(function* () {
-      let keys: ReadonlyArray<Key> = [makeKey("RS256", "first")]
+      let keys: ReadonlyArray<Key> = [makeSigningKey("RS256", "first")]
       let provider: RequestListener = () => {}
       let pretended: RequestListener | undefined
       let fetches = 0
@@ -90,20 +163,24 @@ export class Issuer extends Context.Service<
   )
 }
 
-const types = {
+const keyTypes = {
   RS256: () => generateKeyPairSync("rsa", { modulusLength: 2_048 }),
   ES256: () => generateKeyPairSync("ec", { namedCurve: "P-256" }),
   EdDSA: () => generateKeyPairSync("ed25519")
 }
 
-export const makeKey = (alg: Algorithm, kid: string): Key => ({ kid, alg, privateKey: types[alg]().privateKey })
+export const makeSigningKey = (alg: Algorithm, kid: string): Key => ({
+  kid,
+  alg,
+  privateKey: keyTypes[alg]().privateKey
+})
 
 /** The key as the provider is given it; what it publishes of it is the public half. */
 const publicForm = ({ alg, kid, privateKey }: Key) =>
   exportJWK(privateKey).then((jwk) => ({ ...jwk, kid, alg, use: "sig" }))
 
 /** What a provider would keep of its tokens: JWTs need nothing of it. */
-class Nowhere {
+class NoStorage {
   upsert() {
     return Promise.resolve()
   }
@@ -114,7 +191,7 @@ class Nowhere {
 
 const configurationOf = (keys: ReadonlyArray<object>, alg: string) => ({
   jwks: { keys },
-  adapter: Nowhere,
+  adapter: NoStorage,
   ttl: { ClientCredentials: 3_600 },
   clients: [
     {
@@ -168,3 +245,20 @@ const close = (server: Server): Effect.Effect<void> =>
     server.close(() => resume(Effect.void))
     server.closeAllConnections()
   })
+
+/** With a memory of its own. */
+export const makeOidc = Effect.fnUntraced(function* (scopeClaim = "scope") {
+  const { url } = yield* Issuer
+  const settings = Settings.layerTest({ oidcIssuer: url, oidcAudience: audience, oidcScopeClaim: scopeClaim })
+  return Context.get(yield* Layer.build(Layer.fresh(Oidc.layer).pipe(Layer.provide(settings))), Oidc)
+})
+
+/** Whom a token stands for with which scopes, or the code that it is refused with. */
+export const authenticationOf = (oidc: Oidc["Service"], token: string) =>
+  Effect.match(oidc.authenticate(token), {
+    onSuccess: ({ actor, scopes }) => [actor.actor_type, actor.actor_id, ...scopes],
+    onFailure: ({ code }) => code
+  })
+
+/** The authenticationOf on whom the issuer's own tokens stand for, unless they say otherwise. */
+export const defaultIdentity = ["oidc_subject", "someone", "admin"]
