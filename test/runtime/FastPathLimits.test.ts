@@ -10,7 +10,7 @@ import { issue } from "../support/IssuedLicenses.ts"
 const standing = ({ headers }: Answer) => String(headers["ratelimit"]).replaceAll(/;t=\d+/g, "")
 
 layer(RuntimePaths.layerWith({ rateRuntime: 8, rateActivation: 3 }))("The limits of a license", (it) => {
-  it.effect("count alike on both runtimePaths, and are told alike", () =>
+  it.effect("count alike on both paths and have equal activities", () =>
     Effect.gen(function* () {
       const { asked, faceOf } = yield* RuntimePaths
       const twins = { direct: yield* issue({ max_activations: 0 }), general: yield* issue({ max_activations: 0 }) }

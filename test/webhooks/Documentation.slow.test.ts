@@ -174,7 +174,7 @@ func main() {
 		parts := [][]byte{}
 		for _, part := range strings.Split(lines.Text(), " ") {
 			decoded, _ := base64.StdEncoding.DecodeString(part)
-			parts = appendEvent(parts, decoded)
+			parts = append(parts, decoded)
 		}
 		fmt.Println(verify(string(parts[0]), string(parts[1]), string(parts[2]), parts[3]))
 	}
