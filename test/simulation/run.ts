@@ -11,14 +11,9 @@
  * On an embedded PostgreSQL of its own, or in a database of its own on the server that LICENSING_TEST_DATABASE_URL names.
  */
 import { parseArgs } from "node:util"
-import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
-import { Config, Context, Effect, Layer, Option, Redacted, References } from "effect"
-import { Hex } from "effect/encoding"
-import { EmbeddedPostgres } from "../../src/postgres/EmbeddedPostgres.ts"
-import { run } from "../../src/postgres/Migrations.ts"
-import { openSession } from "../../src/postgres/Postgres.ts"
-import { serverFolder } from "../support/DatabaseServer.ts"
+import { Effect, References } from "effect"
+import { migratedDatabase } from "../support/DatabaseServer.ts"
 import { openArena } from "./Arena.ts"
 import { simulate } from "./Simulation.ts"
 import { expectedTally } from "./Tally.ts"
@@ -35,31 +30,10 @@ const { values: flags } = parseArgs({
   }
 })
 
-const embedded = Effect.gen(function* () {
-  const directory = yield* serverFolder
-  const settings = { fsync: "off", synchronous_commit: "off", full_page_writes: "off", max_connections: "300" }
-  return Context.get(yield* Layer.build(EmbeddedPostgres.layer({ directory, settings })), EmbeddedPostgres).url
-})
-
-/** A database of its own, with every table, dropped at the end. */
-const database = Effect.gen(function* () {
-  const given = yield* Config.option(Config.Redacted("LICENSING_TEST_DATABASE_URL"))
-  const server = Option.isSome(given) ? given.value : yield* embedded
-  const name = `licensing_simulation_${Hex.random(12)}`
-  const admin = yield* openSession(server)
-  yield* Effect.acquireRelease(admin.values(`CREATE DATABASE ${name}`), () =>
-    Effect.orDie(admin.values(`DROP DATABASE ${name} WITH (FORCE)`))
-  )
-  const url = new URL(Redacted.value(server))
-  url.pathname = name
-  yield* run({ url: Redacted.make(url.href) })
-  return Redacted.make(url.href)
-})
-
 const say = (line: string) => Effect.sync(() => process.stdout.write(`${line}\n`))
 
 const program = Effect.gen(function* () {
-  const arena = yield* openArena(yield* database)
+  const arena = yield* openArena((yield* migratedDatabase).url)
   const first = Number(flags.seed ?? flags.from)
   const count = flags.seed === undefined ? Number(flags.seeds) : 1
   let requests = 0
@@ -81,6 +55,6 @@ const program = Effect.gen(function* () {
   for (const line of tally.lines) yield* say(line)
   if (tally.missing.length > 0) yield* say(`Never happened: ${tally.missing.join(", ")}`)
   yield* say(`${count} seeds, ${requests} requests: nothing found.`)
-}).pipe(Effect.scoped, Effect.provide(NodeFileSystem.layer), Effect.provideService(References.MinimumLogLevel, "Warn"))
+}).pipe(Effect.scoped, Effect.provideService(References.MinimumLogLevel, "Warn"))
 
 NodeRuntime.runMain(program)

@@ -2,7 +2,6 @@
  * The PostgreSQL of a whole test run, as vitest's global setup: the server that LICENSING_TEST_DATABASE_URL names, else an
  * embedded one in a temporary folder. It holds a template with every migration applied; each test file gets a copy.
  */
-
 import { tmpdir } from "node:os"
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { Clock, Config, Context, Effect, Exit, FileSystem, Layer, Option, Redacted, Scope } from "effect"
@@ -23,10 +22,19 @@ declare module "vitest" {
   }
 }
 
+const folderPrefix = "licensing-test-"
+
+/** A temporary data folder that an embedded server's own user may pass through. */
+export const serverFolder = Effect.gen(function* () {
+  const files = yield* FileSystem.FileSystem
+  const directory = yield* files.makeTempDirectoryScoped({ directory: tmpdir(), prefix: folderPrefix })
+  yield* files.chmod(directory, 0o711)
+  return directory
+})
+
 const staleMillis = 3_600_000
 
-// A run that was killed leaves its server behind, on purpose of the service's own design; the next run an hour later
-// takes it over and stops it.
+/** A killed run leaves its server running, as the service does. The next run after an hour stops it. */
 const removeStale = Effect.gen(function* () {
   const files = yield* FileSystem.FileSystem
   const now = yield* Clock.currentTimeMillis
@@ -46,34 +54,28 @@ const embedded = Effect.gen(function* () {
   return Context.get(yield* Layer.build(EmbeddedPostgres.layer({ directory, settings })), EmbeddedPostgres).url
 })
 
-const start = Effect.gen(function* () {
+/** A database with every migration applied, dropped with the scope, and the server that holds it. */
+export const migratedDatabase = Effect.gen(function* () {
   const given = yield* Config.option(Config.Redacted("LICENSING_TEST_DATABASE_URL"))
-  const url = Option.isSome(given) ? given.value : yield* embedded
-  const template = `licensing_test_${Hex.random(12)}`
-  const admin = yield* openSession(url)
-  yield* Effect.acquireRelease(admin.values(`CREATE DATABASE ${template}`), () =>
-    Effect.orDie(admin.values(`DROP DATABASE ${template} WITH (FORCE)`))
+  const server = Option.isSome(given) ? given.value : yield* embedded
+  const name = `licensing_test_${Hex.random(12)}`
+  const admin = yield* openSession(server)
+  yield* Effect.acquireRelease(admin.values(`CREATE DATABASE ${name}`), () =>
+    Effect.orDie(admin.values(`DROP DATABASE ${name} WITH (FORCE)`))
   )
-  const templateUrl = new URL(Redacted.value(url))
-  templateUrl.pathname = template
-  yield* run({ url: Redacted.make(templateUrl.href) })
-  return { url: Redacted.value(url), template }
+  const url = new URL(Redacted.value(server))
+  url.pathname = name
+  yield* run({ url: Redacted.make(url.href) })
+  return { server, name, url: Redacted.make(url.href) }
 }).pipe(Effect.provide(NodeFileSystem.layer))
 
 export default (project: TestProject) => {
   const scope = Scope.makeUnsafe()
-  const started = Scope.provide(start, scope).pipe(Effect.onError((cause) => Scope.close(scope, Exit.failCause(cause))))
-  return Effect.runPromise(started).then((database) => {
-    project.provide("database", database)
+  const started = Scope.provide(migratedDatabase, scope).pipe(
+    Effect.onError((cause) => Scope.close(scope, Exit.failCause(cause)))
+  )
+  return Effect.runPromise(started).then(({ name, server }) => {
+    project.provide("database", { url: Redacted.value(server), template: name })
     return () => Effect.runPromise(Scope.close(scope, Exit.void))
   })
 }
-
-export const folderPrefix = "licensing-test-"
-
-export const serverFolder = Effect.gen(function* () {
-  const files = yield* FileSystem.FileSystem
-  const directory = yield* files.makeTempDirectoryScoped({ directory: tmpdir(), prefix: folderPrefix })
-  yield* files.chmod(directory, 0o711)
-  return directory
-})
