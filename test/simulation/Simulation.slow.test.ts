@@ -1,59 +1,27 @@
-/** A fixed set of seeds, on every run of the tests; `npm run simulate` runs others. */
+/** A fixed set of seeds, the coverage of them all, and faults that the checkers must find; `npm run simulate` runs other seeds. */
 import { assert, describe, layer } from "@effect/vitest"
-import { Context, Effect, Layer } from "effect"
-import type { SqlClient } from "effect/sql"
-import { Database } from "../support/Database.ts"
-import { openArena } from "./Arena.ts"
-import { simulate } from "./Simulation.ts"
+import { Effect } from "effect"
+import { type Run, SimulationRuns, steps } from "./SimulationRuns.ts"
 import { expectedTally } from "./Tally.ts"
 
 const seeds = Array.from({ length: 18 }, (_, index) => 1001 + index)
-const steps = 24
 /** After so many seeds every command must have been accepted and every fault made. */
 const lastSeed = 1080
 /** Within so many seeds a broken rule must be found. */
 const seedsMax = 20
 
-type Run = (seed: number) => Effect.Effect<Effect.Success<ReturnType<typeof simulate>>>
-
-class Ring extends Context.Service<
-  Ring,
-  {
-    readonly side: SqlClient.SqlClient
-    readonly run: Run
-    /** One of the fixed seeds, run once. */
-    readonly result: Run
-  }
->()("licensing/test/Ring") {
-  static readonly layer = Layer.effect(
-    Ring,
-    Effect.gen(function* () {
-      const { url } = yield* Database
-      const arena = yield* Effect.orDie(openArena(url))
-      const run: Run = (seed) => Effect.orDie(simulate(arena, { seed, steps }))
-      const results = new Map<number, Effect.Success<ReturnType<Run>>>()
-      const result: Run = (seed) => {
-        const known = results.get(seed)
-        if (known !== undefined) return Effect.succeed(known)
-        return Effect.tap(run(seed), (made) => Effect.sync(() => results.set(seed, made)))
-      }
-      return Ring.of({ side: arena.side, run, result })
-    })
-  ).pipe(Layer.provide(Database.layerUrl))
-}
-
 describe("licenses under faults", () => {
-  layer(Ring.layer, { excludeTestServices: true })((it) => {
-    it.effect.each(seeds)("seed %i: whatever goes wrong, what was told holds", (seed) =>
+  layer(SimulationRuns.layer, { excludeTestServices: true })((it) => {
+    it.effect.each(seeds)("seed %i: every checker passes under faults", (seed) =>
       Effect.gen(function* () {
-        const { result } = yield* Ring
+        const { result } = yield* SimulationRuns
         assert.isUndefined((yield* result(seed)).failure)
       })
     )
 
-    it.effect("no command and no fault is left out for long", () =>
+    it.effect("every command is accepted and every fault is injected within 80 seeds", () =>
       Effect.gen(function* () {
-        const { result } = yield* Ring
+        const { result } = yield* SimulationRuns
         const seen = expectedTally()
         for (let seed = seeds[0]!; seed <= lastSeed && seen.missing.length > 0; seed++) {
           const { failure, tally } = yield* result(seed)
@@ -64,9 +32,9 @@ describe("licenses under faults", () => {
       })
     )
 
-    it.effect("a seed is one run: the same again, to the last row", () =>
+    it.effect("a seed gives the same run again, to the last row", () =>
       Effect.gen(function* () {
-        const { run } = yield* Ring
+        const { run } = yield* SimulationRuns
         const first = yield* run(7)
         const other = yield* run(8)
         const again = yield* run(7)
@@ -89,7 +57,7 @@ const failing = Effect.fnUntraced(function* (run: Run) {
 /** Faults of the database itself, as a wrong statement of the service would make them. */
 const sabotages = [
   {
-    what: "a consumption that is left out of the license's total",
+    what: "a consumption missing from the license's total",
     trigger: "BEFORE UPDATE ON licenses",
     body: "NEW.total_consumptions := OLD.total_consumptions; RETURN NEW",
     found: /total_consumptions/
@@ -140,10 +108,10 @@ const sabotages = [
 ]
 
 describe.each(sabotages)("the checkers find $what", ({ body, found, trigger }) => {
-  layer(Ring.layer, { excludeTestServices: true })((it) => {
-    it.effect("and tell how to see it again", () =>
+  layer(SimulationRuns.layer, { excludeTestServices: true })((it) => {
+    it.effect("and name the command that repeats the run", () =>
       Effect.gen(function* () {
-        const { run, side } = yield* Ring
+        const { run, side } = yield* SimulationRuns
         yield* side.unsafe(`CREATE FUNCTION sabotage() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN ${body}; END $$`)
         yield* side.unsafe(`CREATE TRIGGER sabotage ${trigger} FOR EACH ROW EXECUTE FUNCTION sabotage()`)
         const failed = yield* failing(run)

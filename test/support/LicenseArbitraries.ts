@@ -134,45 +134,6 @@ const catalogs = fc.oneof(
   })
 )
 
-/** A license with everything that belongs to it, its counters in agreement. */
-export const rows: fc.Arbitrary<Rows> = fc
-  .record({
-    policy: policies,
-    license: licenses,
-    expiry: expiries,
-    devices: fc.tuple(...bindings.map(() => fc.option(devices))),
-    leases: fc.tuple(...bindings.map(() => leaseSpecs)),
-    assignments: fc.tuple(...featureCodes.map(() => fc.option(assignmentSpecs, { freq: 4 }))),
-    ledger: ledgers,
-    versions: catalogs
-  })
-  .map(({ policy, license, expiry, ...given }) => {
-    const known = bindings.flatMap((binding, index) => {
-      const spec = given.devices[index]
-      return spec == null ? [] : [deviceFrom(binding, spec, policy.validation_interval_minutes ?? 0)]
-    })
-    const assignments = featureCodes.flatMap((code, index) => {
-      const spec = given.assignments[index]
-      return spec == null ? [] : [assignmentOf(code, spec)]
-    })
-    const total = assignments.reduce((sum, { total_consumptions }) => sum + total_consumptions, 0)
-    return rowsOf({
-      policy,
-      license: {
-        ...license,
-        expires_at: expiresAt(expiry, policy.grace_period_days ?? 0),
-        total_consumptions: Math.min(total, Number.MAX_SAFE_INTEGER)
-      },
-      assignments: assignments.toReversed(),
-      devices: known,
-      leases: known.flatMap((device, index) => leasesFrom(device, given.leases[index] as LeaseSpec)),
-      ledger: given.ledger,
-      features: [...featureCodes.map((code) => featureOf(code)), featureOf("foreign", { product_id: "prod_2" })],
-      versions: given.versions,
-      links: linkable
-    })
-  })
-
 /** How the random leases of a device stand: the one that may be live, and one of former days. */
 const leaseSpecs = fc.record({
   end: fc.oneof(
@@ -218,3 +179,42 @@ const linkable: ReadonlyArray<LinkRecord> = [
   { kind: "subscription", id: "sub_1", product_id: "prod_1" },
   { kind: "subscription", id: "sub_2", product_id: "prod_1" }
 ]
+
+/** A license with everything that belongs to it, its counters in agreement. */
+export const rows: fc.Arbitrary<Rows> = fc
+  .record({
+    policy: policies,
+    license: licenses,
+    expiry: expiries,
+    devices: fc.tuple(...bindings.map(() => fc.option(devices))),
+    leases: fc.tuple(...bindings.map(() => leaseSpecs)),
+    assignments: fc.tuple(...featureCodes.map(() => fc.option(assignmentSpecs, { freq: 4 }))),
+    ledger: ledgers,
+    versions: catalogs
+  })
+  .map(({ policy, license, expiry, ...given }) => {
+    const known = bindings.flatMap((binding, index) => {
+      const spec = given.devices[index]
+      return spec == null ? [] : [deviceFrom(binding, spec, policy.validation_interval_minutes ?? 0)]
+    })
+    const assignments = featureCodes.flatMap((code, index) => {
+      const spec = given.assignments[index]
+      return spec == null ? [] : [assignmentOf(code, spec)]
+    })
+    const total = assignments.reduce((sum, { total_consumptions }) => sum + total_consumptions, 0)
+    return rowsOf({
+      policy,
+      license: {
+        ...license,
+        expires_at: expiresAt(expiry, policy.grace_period_days ?? 0),
+        total_consumptions: Math.min(total, Number.MAX_SAFE_INTEGER)
+      },
+      assignments: assignments.toReversed(),
+      devices: known,
+      leases: known.flatMap((device, index) => leasesFrom(device, given.leases[index] as LeaseSpec)),
+      ledger: given.ledger,
+      features: [...featureCodes.map((code) => featureOf(code)), featureOf("foreign", { product_id: "prod_2" })],
+      versions: given.versions,
+      links: linkable
+    })
+  })

@@ -91,7 +91,7 @@ const testBans: ReadonlyArray<Ban> = [
     mention: /^(it|test|describe|layer|suite)(\.\w+)*\.(skip|only|todo|skipIf|runIf|fails)$/,
     where: inTest,
     example: `it.only("x", () => {})`,
-    exceptions: { "test/postgres/EmbeddedPostgres.test.ts": "What holds for root only can be seen as root only." }
+    exceptions: { "test/postgres/EmbeddedPostgres.slow.test.ts": "What holds for root only can be seen as root only." }
   },
   {
     name: "Tests await signals and states, they do not sleep",

@@ -117,6 +117,10 @@ const fileCircles: Rule = {
   }
 }
 
+/** What starts processes: programs, and PostgreSQL servers beside the one of the run. */
+const startsProcesses =
+  /^(node:child_process|test\/support\/(Processes|DatabaseServer)\.ts|src\/postgres\/EmbeddedPostgres\.ts)$/
+
 export const importRules: ReadonlyArray<Rule> = [
   clientsPullInNoServer,
   folderPairs,
@@ -176,5 +180,11 @@ export const importRules: ReadonlyArray<Rule> = [
   everyoneIsListed("Server.ts lists every HTTP half", "src/Server.ts", isHttpHalf, {
     "src/Server.ts": "",
     "src/orders/Http.ts": ""
-  })
+  }),
+  importRule(
+    "Tests that start processes are slow tests: *.slow.test.ts",
+    ({ path }, { target, typeOnly }) =>
+      path.endsWith(".test.ts") && !path.endsWith(".slow.test.ts") && !typeOnly && startsProcesses.test(target),
+    { example: { "test/cli/Start.test.ts": `import { startService } from "../support/Processes.ts"` } }
+  )
 ]
