@@ -3,17 +3,17 @@ import { isDeepStrictEqual } from "node:util"
 import { bindingKey } from "../../src/licenses/engine/CommittedState.ts"
 import type { ConsumeCommand } from "../../src/licenses/rules/Consumption.ts"
 import { addressOf } from "./Cluster.ts"
+import { unknownLicense } from "./InitialData.ts"
 import type { License } from "./model/Model.ts"
 import { liveLeases } from "./model/Model.ts"
+import type { Call } from "./Operations.ts"
 import type { Outcome } from "./Outcome.ts"
 import type { Stored, StoredUsage } from "./Rows.ts"
-import type { Step } from "./Story.ts"
-import type { Order } from "./Verbs.ts"
-import { by, told, violation } from "./Violation.ts"
-import { nowhere } from "./World.ts"
+import type { Step } from "./Transcript.ts"
+import { by, show, violation } from "./Violation.ts"
 
 const hold = (what: string, one: unknown, other: unknown): void => {
-  if (one !== other) violation(`${what}: ${told(one)} and ${told(other)}`)
+  if (one !== other) violation(`${what}: ${show(one)} and ${show(other)}`)
 }
 
 const sum = (numbers: Iterable<number>): number => Array.from(numbers).reduce((all, one) => all + one, 0)
@@ -53,7 +53,7 @@ const checkTotals = ({ totals }: Stored): void => {
  * A row of the ledger is an event where it is a consumption, and nowhere else; in the order of the ledger, and telling what was
  * asked for. What the feed shows of it is put together from the row by the database: here it is put together from the request.
  */
-const checkConsumptions = ({ events, ledger, licenses }: Stored, orders: ReadonlyArray<Order>): void => {
+const checkConsumptions = ({ events, ledger, licenses }: Stored, calls: ReadonlyArray<Call>): void => {
   const shown = new Map(events.filter(({ type }) => type === "usage.consumed").map((event) => [event.sequence, event]))
   const used = ledger.filter(({ action }) => action === "consume")
   hold("rows of the ledger that are events and are no consumptions", ledger.filter(isEvent).length, used.length)
@@ -61,11 +61,11 @@ const checkConsumptions = ({ events, ledger, licenses }: Stored, orders: Readonl
   let before = 0
   for (const row of used) {
     const event = shown.get(row.event!)
-    const order = orders.find(({ request }) => request === row.request)
-    if (event === undefined || order === undefined) throw unknown(row)
-    if (event.sequence <= before) violation(`${told(row)} comes before the event of a row ahead of it`)
+    const call = calls.find(({ request }) => request === row.request)
+    if (event === undefined || call === undefined) throw unknown(row)
+    if (event.sequence <= before) violation(`${show(row)} comes before the event of a row ahead of it`)
     before = event.sequence
-    const { amount, binding, event_id, feature_code } = order.command as ConsumeCommand
+    const { amount, binding, event_id, feature_code } = call.command as ConsumeCommand
     const metadata = {
       feature_id: row.feature,
       feature_code,
@@ -73,21 +73,21 @@ const checkConsumptions = ({ events, ledger, licenses }: Stored, orders: Readonl
       event_id,
       balance_after: row.balance,
       ...(row.max === null ? {} : { max_after: row.max }),
-      device_id: licenses.get(order.subject)!.devices.get(bindingKey(binding))!.id,
-      request_id: order.request
+      device_id: licenses.get(call.subject)!.devices.get(bindingKey(binding))!.id,
+      request_id: call.request
     }
     const of = {
-      license: order.subject,
-      actor: `license ${order.subject}`,
-      address: addressOf(order) ?? null,
+      license: call.subject,
+      actor: `license ${call.subject}`,
+      address: addressOf(call) ?? null,
       metadata
     }
     const is = { license: event.license, actor: event.actor, address: event.address, metadata: event.metadata }
-    if (!isDeepStrictEqual(is, of)) violation(`the event of a consumption is ${told(is)}, asked for was ${told(of)}`)
+    if (!isDeepStrictEqual(is, of)) violation(`the event of a consumption is ${show(is)}, asked for was ${show(of)}`)
   }
 }
 
-const unknown = (row: StoredUsage): never => violation(`nothing is known of ${told(row)}`)
+const unknown = (row: StoredUsage): never => violation(`nothing is known of ${show(row)}`)
 
 const isEvent = ({ event }: StoredUsage): boolean => event !== null
 
@@ -97,13 +97,14 @@ const checkFence = ({ unfenced }: Stored): void => {
 }
 
 /** What is asked of a license that there is none of is refused as such, and changes nothing. */
-export const checkStray = ({ orders, outcomes }: Step, { events, ledger }: Stored): void => {
-  for (const { request } of orders.filter(({ subject }) => subject === nowhere)) {
+export const checkStray = ({ calls, outcomes }: Step, { events, ledger }: Stored): void => {
+  for (const { request } of calls.filter(({ subject }) => subject === unknownLicense)) {
     const outcome = outcomes.get(request)!
-    if (outcome.kind === "told" || (outcome.kind === "refused" && outcome.code !== "NOT_FOUND"))
-      violation(`${request} was answered ${told(outcome)}, and there is no such license`)
+    if (outcome.kind === "accepted" || (outcome.kind === "refused" && outcome.code !== "NOT_FOUND"))
+      violation(`${request} was answered ${show(outcome)}, and there is no such license`)
   }
-  if ([...events, ...ledger].some(({ license }) => license === nowhere)) violation(`${nowhere} was changed`)
+  if ([...events, ...ledger].some(({ license }) => license === unknownLicense))
+    violation(`${unknownLicense} was changed`)
 }
 
 /** What callers know for good. */
@@ -120,25 +121,25 @@ export class Memory {
     return this.sequence
   }
 
-  check(stored: Stored, { nows, orders, outcomes }: Pick<Step, "nows" | "orders" | "outcomes">): void {
+  check(stored: Stored, { nows, calls, outcomes }: Pick<Step, "nows" | "calls" | "outcomes">): void {
     by("sequences", () => {
       checkTotals(stored)
       this.checkSequences(stored)
     })
-    by("consumptions", () => checkConsumptions(stored, orders))
+    by("consumptions", () => checkConsumptions(stored, calls))
     by("fence", () => checkFence(stored))
     by("counters", () => {
       for (const license of stored.licenses.values()) checkLicense(license)
     })
     by("versions", () => {
-      this.checkVersions(orders, outcomes, nows)
+      this.checkVersions(calls, outcomes, nows)
       this.checkCounters(stored)
     })
     by("ledger", () => {
       this.checkLedger(stored)
-      this.checkUsage(stored, orders, outcomes)
+      this.checkUsage(stored, calls, outcomes)
     })
-    by("kept answers", () => this.checkKept(stored, orders, outcomes))
+    by("kept answers", () => this.checkKept(stored, calls, outcomes))
   }
 
   private checkSequences({ events, ledger }: Stored): void {
@@ -154,14 +155,16 @@ export class Memory {
    * a clock, for a version counts what time has done, which a clock that steps back undoes.
    */
   private checkVersions(
-    orders: ReadonlyArray<Order>,
+    calls: ReadonlyArray<Call>,
     outcomes: ReadonlyMap<string, Outcome>,
     nows: ReadonlyArray<number>
   ): void {
-    const seen = orders.flatMap(({ request, subject }) => {
+    const seen = calls.flatMap(({ request, subject }) => {
       const outcome = outcomes.get(request)!
       const version =
-        outcome.kind === "told" ? (outcome.reply as { entitlement_version?: number })?.entitlement_version : undefined
+        outcome.kind === "accepted"
+          ? (outcome.reply as { entitlement_version?: number })?.entitlement_version
+          : undefined
       return version === undefined ? [] : [[subject, version] as const]
     })
     for (const [license, version] of seen) {
@@ -178,8 +181,8 @@ export class Memory {
   }
 
   /** The two counters whose sum is published never fall by themselves either. */
-  private checkCounters({ around, licenses }: Stored): void {
-    for (const { id, version } of [...licenses.values(), ...around.policies.values()]) {
+  private checkCounters({ catalog, licenses }: Stored): void {
+    for (const { id, version } of [...licenses.values(), ...catalog.policies.values()]) {
       const before = this.counters.get(id) ?? 0
       if (version < before) violation(`the entitlement counter of ${id} fell from ${before} to ${version}`)
       this.counters.set(id, version)
@@ -198,9 +201,9 @@ export class Memory {
   }
 
   /** Whatever was acknowledged is counted, each event id once; the ledger's last balance is the assignment's. */
-  private checkUsage(stored: Stored, orders: ReadonlyArray<Order>, outcomes: ReadonlyMap<string, Outcome>): void {
-    for (const { command, request, subject, verb } of orders) {
-      if (verb !== "consume" || outcomes.get(request)!.kind !== "told") continue
+  private checkUsage(stored: Stored, calls: ReadonlyArray<Call>, outcomes: ReadonlyMap<string, Outcome>): void {
+    for (const { command, request, subject, operation } of calls) {
+      if (operation !== "consume" || outcomes.get(request)!.kind !== "accepted") continue
       const { amount, event_id } = command as { readonly amount: number; readonly event_id: string }
       this.consumed.set(`${subject} ${event_id}`, amount)
     }
@@ -220,9 +223,9 @@ export class Memory {
   }
 
   /** A change whose answer was to be kept stands with its answer, and only one change for each key. */
-  private checkKept(stored: Stored, orders: ReadonlyArray<Order>, outcomes: ReadonlyMap<string, Outcome>): void {
+  private checkKept(stored: Stored, calls: ReadonlyArray<Call>, outcomes: ReadonlyMap<string, Outcome>): void {
     const changed = new Set(stored.events.map(({ request }) => request))
-    for (const { request, scope } of orders) {
+    for (const { request, scope } of calls) {
       const isRefused = outcomes.get(request)!.kind === "refused"
       if (scope === undefined || isRefused || !changed.has(request)) continue
       const limited = stored.events.some((event) => event.request === request && event.type.endsWith("limit_reached"))

@@ -2,10 +2,10 @@
 import { SqlError } from "effect/sql"
 
 /** Where a transaction that has begun passes again: where it locks a license first and then decides, three times. */
-export type Within = "locked" | "decided" | "commit"
+export type TransactionPoint = "locked" | "decided" | "commit"
 
 /** Statements outside transactions, the beginning of transactions, and points within them. */
-type Point = "read" | "begin" | Within
+type Point = "read" | "begin" | TransactionPoint
 
 /** What happens to one that is let through. */
 export type Verdict =
@@ -23,7 +23,7 @@ export type Verdict =
   /** The connection is lost while the server is still at it: it decides later, and rolls back what had more to come. */
   | "undecided"
 
-export interface Visit {
+export interface Checkpoint {
   readonly node: string
   readonly point: Point
   /** Whose it is: journal, load, look-up … */
@@ -61,7 +61,7 @@ export const faultNames: { readonly [verdict in Exclude<Verdict, "pass">]: strin
 type Fault = Exclude<Verdict, "pass">
 
 /** What can happen where. A load is not tried again, so it only ever loses its connection. */
-export const possible = ({ isAlone, point, what }: Omit<Visit, "node">): ReadonlyArray<Fault> => {
+export const possible = ({ isAlone, point, what }: Omit<Checkpoint, "node">): ReadonlyArray<Fault> => {
   if (isAlone || point === "read" || point === "begin") return ["lost"]
   if (what === "load") return ["lost", "cut"]
   const within: ReadonlyArray<Fault> = ["lost", "serialization", "deadlock", "refused", "cut", "undecided"]

@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { canonicalize } from "../../src/api/CanonicalJson.ts"
-import type { Assignment, Device, Lease, License, Policy, Surroundings } from "./model/Model.ts"
+import type { Assignment, Catalog, Device, Lease, License, Policy } from "./model/Model.ts"
 
 export interface StoredEvent {
   readonly sequence: number
@@ -37,7 +37,7 @@ export interface StoredUsage {
 
 export interface Stored {
   readonly licenses: ReadonlyMap<string, License>
-  readonly around: Surroundings
+  readonly catalog: Catalog
   readonly versionIds: ReadonlyArray<string>
   /** Since the last look. */
   readonly events: ReadonlyArray<StoredEvent>
@@ -111,12 +111,12 @@ const surroundingsOf = Effect.fnUntraced(function* (sql: SqlClient.SqlClient) {
     ],
     { concurrency: "unbounded" }
   )
-  const around: Surroundings = {
+  const catalog: Catalog = {
     policies: new Map(policies.map((policy) => [policy.id, policy])),
     features: new Map(features.map(({ id, code }) => [id, code])),
     versions: new Map(versions.map(({ version, released_at }) => [version, released_at]))
   }
-  return { around, versionIds: versions.map(({ id }) => id) }
+  return { catalog, versionIds: versions.map(({ id }) => id) }
 })
 
 const newsOf = (sql: SqlClient.SqlClient, after: { readonly event: number; readonly usage: number }) =>
@@ -163,7 +163,7 @@ const unfencedOf = (sql: SqlClient.SqlClient) => sql<{ readonly wrong: string }>
   FROM seen GROUP BY xid, license_id HAVING sum(raised) > 1 OR (bool_or(decisive) AND sum(raised) <> 1)`
 
 /** Everything that can be read, in a moment in which nobody writes. */
-export const look = Effect.fnUntraced(function* (after: { readonly event: number; readonly usage: number }) {
+export const readRows = Effect.fnUntraced(function* (after: { readonly event: number; readonly usage: number }) {
   const sql = yield* SqlClient.SqlClient
   const [licenses, surroundings, [events, ledger], [totals], unfenced, kept] = yield* Effect.all(
     [

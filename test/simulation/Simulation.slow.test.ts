@@ -1,8 +1,8 @@
 /** A fixed set of seeds, the coverage of them all, and faults that the checkers must find; `npm run simulate` runs other seeds. */
 import { assert, describe, layer } from "@effect/vitest"
 import { Effect } from "effect"
+import { expectedCoverage } from "./Coverage.ts"
 import { type Run, SimulationRuns, steps } from "./SimulationRuns.ts"
-import { expectedTally } from "./Tally.ts"
 
 const seeds = Array.from({ length: 18 }, (_, index) => 1001 + index)
 /** After so many seeds every command must have been accepted and every fault made. */
@@ -22,11 +22,11 @@ describe("licenses under faults", () => {
     it.effect("every command is accepted and every fault is injected within 80 seeds", () =>
       Effect.gen(function* () {
         const { result } = yield* SimulationRuns
-        const seen = expectedTally()
+        const seen = expectedCoverage()
         for (let seed = seeds[0]!; seed <= lastSeed && seen.missing.length > 0; seed++) {
-          const { failure, tally } = yield* result(seed)
+          const { failure, coverage } = yield* result(seed)
           assert.isUndefined(failure)
-          seen.add(tally)
+          seen.add(coverage)
         }
         assert.deepStrictEqual(seen.missing, [])
       })
@@ -39,7 +39,7 @@ describe("licenses under faults", () => {
         const other = yield* run(8)
         const again = yield* run(7)
         assert.strictEqual(again.digest, first.digest)
-        assert.strictEqual(again.story(), first.story())
+        assert.strictEqual(again.transcript(), first.transcript())
         assert.notStrictEqual(other.digest, first.digest)
       })
     )
@@ -111,9 +111,11 @@ describe.each(sabotages)("the checkers find $what", ({ body, found, trigger }) =
   layer(SimulationRuns.layer, { excludeTestServices: true })((it) => {
     it.effect("and name the command that repeats the run", () =>
       Effect.gen(function* () {
-        const { run, side } = yield* SimulationRuns
-        yield* side.unsafe(`CREATE FUNCTION sabotage() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN ${body}; END $$`)
-        yield* side.unsafe(`CREATE TRIGGER sabotage ${trigger} FOR EACH ROW EXECUTE FUNCTION sabotage()`)
+        const { run, observer } = yield* SimulationRuns
+        yield* observer.unsafe(
+          `CREATE FUNCTION sabotage() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN ${body}; END $$`
+        )
+        yield* observer.unsafe(`CREATE TRIGGER sabotage ${trigger} FOR EACH ROW EXECUTE FUNCTION sabotage()`)
         const failed = yield* failing(run)
         assert.match(failed.failure!, found)
         assert.include(failed.failure!, `npm run simulate -- --seed ${failed.seed} --steps ${steps}`)

@@ -2,7 +2,7 @@
 import { Context, Effect, Layer } from "effect"
 import type { SqlClient } from "effect/sql"
 import { Database } from "../support/Database.ts"
-import { openArena } from "./Arena.ts"
+import { openPools } from "./Pools.ts"
 import { simulate } from "./Simulation.ts"
 
 /** Steps of each run. */
@@ -14,7 +14,7 @@ export class SimulationRuns extends Context.Service<
   SimulationRuns,
   {
     /** A connection beside the nodes. */
-    readonly side: SqlClient.SqlClient
+    readonly observer: SqlClient.SqlClient
     readonly run: Run
     /** The result of a seed, which runs once. */
     readonly result: Run
@@ -24,15 +24,15 @@ export class SimulationRuns extends Context.Service<
     SimulationRuns,
     Effect.gen(function* () {
       const { url } = yield* Database
-      const arena = yield* Effect.orDie(openArena(url))
-      const run: Run = (seed) => Effect.orDie(simulate(arena, { seed, steps }))
+      const pools = yield* Effect.orDie(openPools(url))
+      const run: Run = (seed) => Effect.orDie(simulate(pools, { seed, steps }))
       const results = new Map<number, Effect.Success<ReturnType<Run>>>()
       const result: Run = (seed) => {
         const known = results.get(seed)
         if (known !== undefined) return Effect.succeed(known)
         return Effect.tap(run(seed), (made) => Effect.sync(() => results.set(seed, made)))
       }
-      return SimulationRuns.of({ side: arena.side, run, result })
+      return SimulationRuns.of({ observer: pools.observer, run, result })
     })
   ).pipe(Layer.provide(Database.layerUrl))
 }

@@ -36,7 +36,7 @@ export const violation: (what: string) => never = (what) => {
 }
 
 /** A value as a person reads it, in one line. */
-export const told = (value: unknown): string =>
+export const show = (value: unknown): string =>
   inspect(value, { breakLength: Number.POSITIVE_INFINITY, compact: true, depth: 6, maxStringLength: 200 })
 
 /** What a story needs not tell: who has read the seed knows it, or can look it up. */
@@ -45,7 +45,7 @@ const known =
 
 /** A command or an answer without what everybody knows. */
 export const brief = (value: unknown): string =>
-  told(
+  show(
     JSON.parse(
       JSON.stringify(value ?? null, (member, inner) => {
         if (known.test(member)) return undefined

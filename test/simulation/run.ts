@@ -14,9 +14,9 @@ import { parseArgs } from "node:util"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Effect, References } from "effect"
 import { migratedDatabase } from "../support/DatabaseServer.ts"
-import { openArena } from "./Arena.ts"
+import { expectedCoverage } from "./Coverage.ts"
+import { openPools } from "./Pools.ts"
 import { simulate } from "./Simulation.ts"
-import { expectedTally } from "./Tally.ts"
 
 const { values: flags } = parseArgs({
   options: {
@@ -26,22 +26,22 @@ const { values: flags } = parseArgs({
     steps: { type: "string", default: "40" },
     overlap: { type: "string", default: "1" },
     verbose: { type: "boolean", default: false },
-    story: { type: "boolean", default: false }
+    transcript: { type: "boolean", default: false }
   }
 })
 
 const say = (line: string) => Effect.sync(() => process.stdout.write(`${line}\n`))
 
 const program = Effect.gen(function* () {
-  const arena = yield* openArena((yield* migratedDatabase).url)
+  const pools = yield* openPools((yield* migratedDatabase).url)
   const first = Number(flags.seed ?? flags.from)
   const count = flags.seed === undefined ? Number(flags.seeds) : 1
   let requests = 0
-  const tally = expectedTally()
+  const coverage = expectedCoverage()
   for (let seed = first; seed < first + count; seed++) {
-    const result = yield* simulate(arena, { seed, steps: Number(flags.steps), overlap: Number(flags.overlap) })
+    const result = yield* simulate(pools, { seed, steps: Number(flags.steps), overlap: Number(flags.overlap) })
     requests += result.requests
-    tally.add(result.tally)
+    coverage.add(result.coverage)
     if (result.failure !== undefined) {
       yield* say(result.failure)
       yield* say(`found after ${seed - first + 1} seeds and ${requests} requests`)
@@ -49,11 +49,11 @@ const program = Effect.gen(function* () {
         process.exitCode = 1
       })
     }
-    if (flags.story) yield* say(result.story())
+    if (flags.transcript) yield* say(result.transcript())
     if (flags.verbose) yield* say(`seed ${seed}: ${result.requests} requests, ${result.digest}`)
   }
-  for (const line of tally.lines) yield* say(line)
-  if (tally.missing.length > 0) yield* say(`Never happened: ${tally.missing.join(", ")}`)
+  for (const line of coverage.lines) yield* say(line)
+  if (coverage.missing.length > 0) yield* say(`Never happened: ${coverage.missing.join(", ")}`)
   yield* say(`${count} seeds, ${requests} requests: nothing found.`)
 }).pipe(Effect.scoped, Effect.provideService(References.MinimumLogLevel, "Warn"))
 

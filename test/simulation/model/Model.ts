@@ -24,7 +24,7 @@ export interface Policy {
 }
 
 /** What a license depends on and others change. */
-export interface Surroundings {
+export interface Catalog {
   readonly policies: ReadonlyMap<string, Policy>
   /** Codes of the product's features by id. */
   readonly features: ReadonlyMap<string, string>
@@ -103,14 +103,14 @@ export interface Answer {
   readonly events: ReadonlyArray<string>
   readonly ledger: ReadonlyArray<Entry>
   /** Members of the answer that callers should be told. */
-  readonly told: { readonly [member: string]: unknown }
+  readonly reply: { readonly [member: string]: unknown }
 }
 
 /** On what a command is decided. */
 export interface Situation {
   readonly license: License
   readonly policy: Policy
-  readonly around: Surroundings
+  readonly catalog: Catalog
   readonly now: number
 }
 
@@ -181,7 +181,7 @@ export const endLeases = (license: License, status: string, otherwise: string): 
   liveLeases(license).reduce((left, [token]) => endLease(left, token, status, otherwise), license)
 
 /** What time does that is recorded, as events name it: `type resource`. */
-export const dueMoves = (license: License, policy: Policy, now: number): ReadonlyArray<string> => [
+export const dueTransitions = (license: License, policy: Policy, now: number): ReadonlyArray<string> => [
   ...passed(license, policy, now).map((stage) =>
     stage === "expired" ? `license.expired ${license.id}` : `license.grace_period_started ${license.id}`
   ),
@@ -194,8 +194,8 @@ export const dueMoves = (license: License, policy: Policy, now: number): Readonl
 ]
 
 /** Applies one recorded move of time. Undefined where it was not due. */
-export const moveByTime = (license: License, policy: Policy, now: number, move: string): License | undefined => {
-  if (!dueMoves(license, policy, now).includes(move)) return undefined
+export const transitionByTime = (license: License, policy: Policy, now: number, move: string): License | undefined => {
+  if (!dueTransitions(license, policy, now).includes(move)) return undefined
   const [type, id] = move.split(" ") as [string, string]
   if (type === "license.grace_period_started") {
     return { ...license, status: "grace_period", version: license.version + 1 }
@@ -224,8 +224,8 @@ const silence = (license: License, policy: Policy, now: number, id: string): Lic
 
 /** All that time does, recorded or not. A state can go back, where an edit moved an end ahead of the clock. */
 export const settled = (license: License, policy: Policy, now: number): License => {
-  const moved = dueMoves(license, policy, now).reduce(
-    (left, move) => moveByTime(left, policy, now, move) ?? left,
+  const moved = dueTransitions(license, policy, now).reduce(
+    (left, move) => transitionByTime(left, policy, now, move) ?? left,
     license
   )
   return cutLeases({ ...moved, status: statusAt(moved, policy, now) }, policy, now)

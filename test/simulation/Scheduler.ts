@@ -6,20 +6,20 @@
 import { type Clock, Deferred, Duration, Effect, Fiber, Latch, Option, type Scope } from "effect"
 import type { SqlError } from "effect/sql"
 import { Attempts } from "./Attempts.ts"
-import type { Dice } from "./Dice.ts"
-import { failure, faultNames, lockedFaultName, type Verdict, type Visit, type Within } from "./Faults.ts"
+import { type Checkpoint, failure, faultNames, lockedFaultName, type TransactionPoint, type Verdict } from "./Faults.ts"
+import type { RandomSource } from "./RandomSource.ts"
 import { violation } from "./Violation.ts"
 
 /** What is decided by the dice about those who come to the gate. */
-export interface Fate {
-  readonly judge: (visit: Visit) => Verdict
+export interface FaultPlan {
+  readonly verdictOn: (checkpoint: Checkpoint) => Verdict
   /** Whether a transaction is held before its COMMIT until it is let go on, or goes on before anybody else. */
   readonly isHeld: () => boolean
 }
 
 /** A transaction that is let through step by step. */
 interface Passing {
-  readonly from: Omit<Visit, "point">
+  readonly from: Omit<Checkpoint, "point">
   /** Whether it may be held wherever it passes, while others go on. */
   readonly isHeld: boolean
   /** Breaks its connection. */
@@ -28,13 +28,13 @@ interface Passing {
   readonly lose: (error: SqlError.SqlError) => void
 }
 
-interface Waiting extends Visit {
+interface Waiting extends Checkpoint {
   readonly isUrgent: boolean
   readonly resume: (verdict: Verdict) => void
 }
 
 /** Who stands where among those who wait: two who came at the same time came in no order that the seed knows. */
-const placeOf = ({ node, point, what }: Visit): string => `${node} ${what} ${point}`
+const sortKeyOf = ({ node, point, what }: Checkpoint): string => `${node} ${what} ${point}`
 
 interface Sleeper {
   readonly until: number
@@ -51,7 +51,7 @@ const goesOn: ReadonlyArray<Verdict> = ["pass", "cut", "unacknowledged"]
 /** Turns of the event loop without any movement after which nothing will move by itself. */
 const calmTurns = 24
 
-export class Gate {
+export class Scheduler {
   /** The time of day. */
   now = 0
   /** What was let through, in order: how a failure is read, and what two runs of a seed have in common. */
@@ -62,19 +62,19 @@ export class Gate {
   readonly attempts = new Attempts()
   private readonly sleepers = new Set<Sleeper>()
   private readonly scope: Scope.Scope
-  private readonly dice: Dice
-  private readonly fate: Fate
+  private readonly random: RandomSource
+  private readonly faultPlan: FaultPlan
   private movements = 0
   private readonly moved = Latch.makeUnsafe(false)
 
   readonly count: (what: string) => void
 
   /** `scope` owns the transactions: one may outlive the node that began it. `count` is told what happens. */
-  constructor(scope: Scope.Scope, dice: Dice, fate: Fate, count: (what: string) => void) {
+  constructor(scope: Scope.Scope, random: RandomSource, faultPlan: FaultPlan, count: (what: string) => void) {
     this.count = count
     this.scope = scope
-    this.dice = dice
-    this.fate = fate
+    this.random = random
+    this.faultPlan = faultPlan
   }
 
   /** Something happened that others may go on by. */
@@ -83,9 +83,9 @@ export class Gate {
     this.moved.openUnsafe()
   }
 
-  private readonly enter = (visit: Visit, isUrgent = false): Effect.Effect<Verdict> =>
+  private readonly enter = (checkpoint: Checkpoint, isUrgent = false): Effect.Effect<Verdict> =>
     Effect.callback((resume) => {
-      const waiting: Waiting = { ...visit, isUrgent, resume: (verdict) => resume(Effect.succeed(verdict)) }
+      const waiting: Waiting = { ...checkpoint, isUrgent, resume: (verdict) => resume(Effect.succeed(verdict)) }
       this.waiting.push(waiting)
       this.move()
       return Effect.sync(() => this.forget(waiting))
@@ -98,10 +98,10 @@ export class Gate {
   }
 
   /** Waits in the middle of what is under way: one that is given up there is under way again, to be rolled back. */
-  private readonly held = (visit: Visit, isUrgent = false): Effect.Effect<Verdict> =>
+  private readonly held = (checkpoint: Checkpoint, isUrgent = false): Effect.Effect<Verdict> =>
     Effect.andThen(
       this.leave,
-      Effect.onInterrupt(this.enter(visit, isUrgent), () => Effect.sync(() => void this.underway++))
+      Effect.onInterrupt(this.enter(checkpoint, isUrgent), () => Effect.sync(() => void this.underway++))
     )
 
   private readonly leave = Effect.sync(() => {
@@ -119,15 +119,15 @@ export class Gate {
   /** A point in a transaction's work, with all its locks. Whoever waits for one that is undecided from there on is told that it is lost. */
   private readonly pass = (
     { cut, from, isHeld, lose }: Passing,
-    point: Within
+    point: TransactionPoint
   ): Effect.Effect<Verdict, SqlError.SqlError> =>
     Effect.gen({ self: this }, function* () {
-      const visit: Visit = { ...from, point }
-      const verdict = yield* this.held(visit, !isHeld)
+      const checkpoint: Checkpoint = { ...from, point }
+      const verdict = yield* this.held(checkpoint, !isHeld)
       if (verdict === "cut") yield* cut
       if (verdict === "undecided") {
         lose(failure(verdict))
-        const later = yield* this.held({ ...visit, isAlone: true })
+        const later = yield* this.held({ ...checkpoint, isAlone: true })
         return later === "pass" ? later : yield* Effect.fail(failure(later))
       }
       return goesOn.includes(verdict) ? verdict : yield* Effect.fail(failure(verdict))
@@ -142,13 +142,13 @@ export class Gate {
       isRetried,
       cut,
       ...from
-    }: Omit<Visit, "point"> & { readonly isRetried: boolean; readonly cut: Effect.Effect<void> },
-    open: (pass: (point: Within) => Effect.Effect<void, SqlError.SqlError>) => Effect.Effect<A, E, R>
+    }: Omit<Checkpoint, "point"> & { readonly isRetried: boolean; readonly cut: Effect.Effect<void> },
+    open: (pass: (point: TransactionPoint) => Effect.Effect<void, SqlError.SqlError>) => Effect.Effect<A, E, R>
   ) => {
     const once = Effect.gen({ self: this }, function* () {
       const verdict = yield* this.enter({ ...from, point: "begin" })
       if (verdict !== "pass") return yield* Effect.ensuring(Effect.fail(failure(verdict)), this.leave)
-      const isHeld = this.fate.isHeld()
+      const isHeld = this.faultPlan.isHeld()
       if (isHeld) this.count("transaction held before its COMMIT")
       const answer = Deferred.makeUnsafe<A, E | SqlError.SqlError>()
       let isAlone = false
@@ -157,7 +157,7 @@ export class Gate {
         isAlone = true
         Deferred.doneUnsafe(answer, Effect.fail(error))
       }
-      const pass = (point: Within) =>
+      const pass = (point: TransactionPoint) =>
         Effect.map(this.pass({ from, isHeld, cut, lose }, point), (verdict) => {
           last = verdict
         })
@@ -209,24 +209,26 @@ export class Gate {
   /** Lets somebody through. */
   release(): void {
     const urgent = this.waiting.filter(({ isUrgent }) => isUrgent)
-    const ready = (urgent.length > 0 ? urgent : this.waiting).toSorted((a, b) => placeOf(a).localeCompare(placeOf(b)))
+    const ready = (urgent.length > 0 ? urgent : this.waiting).toSorted((a, b) =>
+      sortKeyOf(a).localeCompare(sortKeyOf(b))
+    )
     if (ready.length === 0) return
-    const waiting = this.dice.pick(ready)
+    const waiting = this.random.pick(ready)
     this.waiting.splice(this.waiting.indexOf(waiting), 1)
     this.underway++
     this.move()
     waiting.resume(this.decide(waiting))
   }
 
-  private decide(visit: Visit): Verdict {
-    const verdict = this.fate.judge(visit)
-    if (visit.isAlone) this.count(verdict === "pass" ? "undecided: committed" : "undecided: rolled back")
+  private decide(checkpoint: Checkpoint): Verdict {
+    const verdict = this.faultPlan.verdictOn(checkpoint)
+    if (checkpoint.isAlone) this.count(verdict === "pass" ? "undecided: committed" : "undecided: rolled back")
     else if (verdict !== "pass") {
       this.count(faultNames[verdict])
-      if (visit.isLocking) this.count(lockedFaultName(visit.point, verdict))
+      if (checkpoint.isLocking) this.count(lockedFaultName(checkpoint.point, verdict))
     }
-    const how = [visit.isAlone ? "alone" : "", verdict === "pass" ? "" : verdict].filter((word) => word !== "")
-    this.trace.push([visit.node, visit.what, visit.point, ...how].join(" "))
+    const how = [checkpoint.isAlone ? "alone" : "", verdict === "pass" ? "" : verdict].filter((word) => word !== "")
+    this.trace.push([checkpoint.node, checkpoint.what, checkpoint.point, ...how].join(" "))
     return verdict
   }
 
@@ -238,7 +240,8 @@ export class Gate {
   /** Whether somebody, or somebody of a node, waits who has locked a license to decide on it. */
   isLocking(node?: string): boolean {
     return this.waiting.some(
-      (visit) => visit.isLocking && visit.point !== "begin" && (node === undefined || visit.node === node)
+      (checkpoint) =>
+        checkpoint.isLocking && checkpoint.point !== "begin" && (node === undefined || checkpoint.node === node)
     )
   }
 

@@ -2,7 +2,7 @@
 import type { Code } from "../../../src/api/ErrorCode.ts"
 import { formatTimestamp } from "../../../src/api/Timestamp.ts"
 import type { CheckoutCommand, LeaseCommand } from "../../../src/licenses/rules/Floating.ts"
-import { accepted, admission, bindingOf, common, deviceOf, features, refused, standing } from "./Ladder.ts"
+import { accepted, admission, bindingOf, common, deviceOf, features, refused, standing } from "./Admission.ts"
 import {
   type Answer,
   accessEnd,
@@ -44,13 +44,13 @@ export const checkout = (situation: Situation, command: CheckoutCommand): Answer
     devices: replaced(license.devices, bindingOf(command), device),
     leases: replaced(superseded, command.tokenHash, lease)
   }
-  const told = {
+  const reply = {
     ...common(situation, device.id),
     features: features(situation),
     lease_token: command.leaseToken,
     lease_expires_at: formatTimestamp(ends)
   }
-  return accepted(after, told, "lease.checked_out")
+  return accepted(after, reply, "lease.checked_out")
 }
 
 const leaseRefusal = (situation: Situation, { keyHash, tokenHash }: LeaseCommand): Code | undefined => {
@@ -69,9 +69,9 @@ export const heartbeat = (situation: Situation, command: LeaseCommand): Answer =
   if (lease.status === "expired") return refused(situation, "LEASE_EXPIRED")
   if (lease.status !== "live") return refused(situation, "LEASE_NOT_ACTIVE")
   const ends = leaseEnd(situation)
-  const told = { ...common(situation, lease.device), lease_expires_at: formatTimestamp(ends) }
+  const reply = { ...common(situation, lease.device), lease_expires_at: formatTimestamp(ends) }
   const leases = replaced(situation.license.leases, command.tokenHash, { ...lease, ends })
-  return accepted({ ...situation.license, leases }, { ...told, features: features(situation) })
+  return accepted({ ...situation.license, leases }, { ...reply, features: features(situation) })
 }
 
 export const checkin = (situation: Situation, command: LeaseCommand): Answer => {
@@ -79,7 +79,7 @@ export const checkin = (situation: Situation, command: LeaseCommand): Answer => 
   if (code !== undefined) return refused(situation, code)
   const lease = situation.license.leases.get(command.tokenHash)!
   if (lease.status !== "live") return refused(situation, "LEASE_NOT_ACTIVE")
-  const told = { ...common(situation, lease.device), lease_expires_at: formatTimestamp(situation.now) }
+  const reply = { ...common(situation, lease.device), lease_expires_at: formatTimestamp(situation.now) }
   const after = endLease(situation.license, command.tokenHash, "checked_in", "deactivated")
-  return accepted(after, told, "lease.checked_in")
+  return accepted(after, reply, "lease.checked_in")
 }

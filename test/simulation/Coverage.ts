@@ -1,12 +1,12 @@
 /** How often what happened: a run that leaves something out must show it. */
 import { faultNames, lockedFaultNames } from "./Faults.ts"
-import { happenings as ofJournal } from "./LockedJournal.ts"
+import { lockedOutcomes as ofJournal } from "./LockedJournal.ts"
+import type { Call } from "./Operations.ts"
 import type { Outcome } from "./Outcome.ts"
-import { type Verb, verbNames } from "./Plan.ts"
-import type { Order } from "./Verbs.ts"
+import { type Operation, operationNames } from "./Plan.ts"
 
 /** Faults beyond those of the gate, and what makes faults matter. */
-const happenings = [
+const lockedOutcomes = [
   ...Object.values(faultNames),
   "undecided: committed",
   "undecided: rolled back",
@@ -25,13 +25,13 @@ const happenings = [
   ...lockedFaultNames
 ]
 
-const commandName = (verb: Verb, kind: Outcome["kind"]) => `${verb}: ${kind}`
+const commandName = (operation: Operation, kind: Outcome["kind"]) => `${operation}: ${kind}`
 
 /** With everything that a long run should have seen. */
-export const expectedTally = (): Tally =>
-  new Tally([...happenings, ...verbNames.map((verb) => commandName(verb, "told"))])
+export const expectedCoverage = (): Coverage =>
+  new Coverage([...lockedOutcomes, ...operationNames.map((operation) => commandName(operation, "accepted"))])
 
-export class Tally {
+export class Coverage {
   private readonly counts = new Map<string, number>()
 
   /** What may never stay at zero unseen is named from the beginning. */
@@ -43,15 +43,15 @@ export class Tally {
     this.counts.set(what, (this.counts.get(what) ?? 0) + times)
   }
 
-  add(other: Tally): void {
+  add(other: Coverage): void {
     for (const [what, times] of other.counts) this.count(what, times)
   }
 
-  countStep(orders: ReadonlyArray<Order>, outcomes: ReadonlyMap<string, Outcome>): void {
-    for (const { isRepeated, node, request, subject, verb } of orders) {
+  countStep(calls: ReadonlyArray<Call>, outcomes: ReadonlyMap<string, Outcome>): void {
+    for (const { isRepeated, node, request, subject, operation } of calls) {
       const outcome = outcomes.get(request)
       if (outcome === undefined) continue
-      this.count(commandName(verb, outcome.kind))
+      this.count(commandName(operation, outcome.kind))
       if (outcome.kind === "refused") this.count(outcome.code)
       if (isRepeated) this.count("request repeated")
       const before = this.nodes.get(subject)

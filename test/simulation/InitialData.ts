@@ -5,12 +5,12 @@ import type { Binding } from "../../src/licenses/model/Binding.ts"
 import { instant, json } from "../../src/postgres/Parameters.ts"
 import { sha256Hex } from "../../src/signing/Digest.ts"
 import { container, hardware } from "../support/Licenses.ts"
-import type { Dice } from "./Dice.ts"
 import { dayMillis } from "./model/Model.ts"
 import type { Plan } from "./Plan.ts"
+import type { RandomSource } from "./RandomSource.ts"
 
 /** The instant at which every simulation begins. */
-export const beginning = Date.UTC(2030, 0, 15, 12)
+export const startTime = Date.UTC(2030, 0, 15, 12)
 
 export const product = "prod_own"
 
@@ -20,7 +20,7 @@ const featureCodes = { feat_a: "api", feat_b: "export", feat_c: "reports" } as c
 export const licenseId = (index: number): string => `lic_${index}`
 
 /** The id of no license. */
-export const nowhere = "lic_nowhere"
+export const unknownLicense = "lic_nowhere"
 
 /** The machines that use a license. Whichever clients have made them say the same of them. */
 export const machinesOf = (license: string, count: number): ReadonlyArray<Binding> =>
@@ -35,7 +35,7 @@ export const keyOf = (license: string, index: number): string => sha256Hex(`key 
  * A row for each change that goes with a revision: PostgreSQL's id of the transaction, the license, by how much its revision
  * rose, and whether the change is one that decisions rest on.
  */
-const watch = `
+const changeTriggers = `
   CREATE TABLE IF NOT EXISTS simulation_changes (
     xid text NOT NULL, license_id text NOT NULL, what text NOT NULL, raised bigint NOT NULL, decisive boolean NOT NULL
   );
@@ -60,18 +60,18 @@ const watch = `
   CREATE OR REPLACE TRIGGER simulation AFTER INSERT ON usage_ledger FOR EACH ROW EXECUTE FUNCTION simulation_watch()`
 
 /** Prepares a database, once. */
-export const prepare = Effect.gen(function* () {
+export const installChangeTriggers = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  for (const statement of watch.split(/;\n(?= {2}CREATE|$)/)) yield* sql.unsafe(statement)
+  for (const statement of changeTriggers.split(/;\n(?= {2}CREATE|$)/)) yield* sql.unsafe(statement)
 })
 
 const tables = `simulation_changes, kept_counts, idempotent_answers, webhook_deliveries, webhook_endpoints, event_log, usage_ledger,
   leases, devices, license_features, license_states, licenses, orders, customers, product_versions, features, policies, products`
 
 /** Empties the database and fills it with what a plan begins with. */
-export const furnish = Effect.fnUntraced(function* (plan: Plan, dice: Dice) {
+export const insertInitialData = Effect.fnUntraced(function* (plan: Plan, random: RandomSource) {
   const sql = yield* SqlClient.SqlClient
-  const at = instant(beginning - 90 * dayMillis)
+  const at = instant(startTime - 90 * dayMillis)
   const dated = { created_at: at, updated_at: at, metadata: json({}) }
   yield* sql.unsafe(`TRUNCATE ${tables} CASCADE`)
   yield* sql`UPDATE event_sequence SET last = 0, ledger_last = 0`
@@ -105,23 +105,23 @@ export const furnish = Effect.fnUntraced(function* (plan: Plan, dice: Dice) {
         id: `ver_${version}`,
         product_id: product,
         version,
-        released_at: instant(beginning + days * dayMillis)
+        released_at: instant(startTime + days * dayMillis)
       }
       yield* sql`INSERT INTO product_versions ${sql.insert({ ...row, ...dated })}`
     }
   }
-  for (const index of plan.licenses.keys()) yield* makeLicense(plan, index, dice)
+  for (const index of plan.licenses.keys()) yield* makeLicense(plan, index, random)
   yield* sql`DELETE FROM simulation_changes`
 })
 
-const makeLicense = Effect.fnUntraced(function* (plan: Plan, index: number, dice: Dice) {
+const makeLicense = Effect.fnUntraced(function* (plan: Plan, index: number, random: RandomSource) {
   const sql = yield* SqlClient.SqlClient
   const { others, policy: policyIndex } = plan.licenses[index]!
   const policy = plan.policies[policyIndex]!
   const id = licenseId(index)
   const isPerpetual = policy.license_type === "perpetual"
-  const ends = dice.pick([0.02, 8, 30, 365])
-  const at = instant(beginning - 30 * dayMillis)
+  const ends = random.pick([0.02, 8, 30, 365])
+  const at = instant(startTime - 30 * dayMillis)
   const row = {
     id,
     product_id: product,
@@ -130,16 +130,16 @@ const makeLicense = Effect.fnUntraced(function* (plan: Plan, index: number, dice
     license_key_prefix: "LK-00000",
     license_key_last4: "0000",
     status: "active",
-    starts_at: instant(dice.chance(0.1) ? beginning + 60_000 : null),
-    expires_at: instant(isPerpetual ? null : beginning + ends * dayMillis),
-    maintenance_expires_at: instant(isPerpetual && dice.chance(0.5) ? beginning + ends * dayMillis : null),
+    starts_at: instant(random.chance(0.1) ? startTime + 60_000 : null),
+    expires_at: instant(isPerpetual ? null : startTime + ends * dayMillis),
+    maintenance_expires_at: instant(isPerpetual && random.chance(0.5) ? startTime + ends * dayMillis : null),
     metadata: json({}),
     created_at: at,
     updated_at: at
   }
   yield* sql`INSERT INTO licenses ${sql.insert(row)}`
   for (const feature_id of ["feat_a", "feat_b"]) {
-    const max_consumptions = dice.pick([null, 5, 20, 100])
+    const max_consumptions = random.pick([null, 5, 20, 100])
     const assigned = { license_id: id, feature_id, enabled: true, max_consumptions, metadata: json({}) }
     yield* sql`INSERT INTO license_features ${sql.insert({ ...assigned, created_at: at, updated_at: at })}`
   }

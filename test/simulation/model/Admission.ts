@@ -20,14 +20,14 @@ export const refused = ({ license }: Situation, code: Code, ...events: ReadonlyA
   license,
   events,
   ledger: [],
-  told: {}
+  reply: {}
 })
 
-export const accepted = (license: License, told: Answer["told"], ...events: ReadonlyArray<string>): Answer => ({
+export const accepted = (license: License, reply: Answer["reply"], ...events: ReadonlyArray<string>): Answer => ({
   license,
   events,
   ledger: [],
-  told
+  reply
 })
 
 export const standing = ({ license, policy, now }: Situation, keyHash: string): Code | undefined => {
@@ -46,15 +46,15 @@ export const deviceOf = ({ license }: Situation, command: RuntimeCommand) => lic
 /** The ladder up to the version. `off` stands where the policy switches an operation off. */
 export const admission = (situation: Situation, command: RuntimeCommand, off?: Code): Code | undefined => {
   const { binding, keyHash } = command
-  const { around, license, policy } = situation
+  const { catalog, license, policy } = situation
   const code = standing(situation, keyHash)
   if (code !== undefined) return code
   if (deviceOf(situation, command)?.status === "blacklisted") return "DEVICE_BLACKLISTED"
   if (binding.is_vm && !policy.allow_vm) return "VM_NOT_ALLOWED"
   if (binding.is_container && !policy.allow_container) return "CONTAINER_NOT_ALLOWED"
   if (off !== undefined) return off
-  if (binding.app_version === undefined || around.versions.size === 0) return undefined
-  const released = around.versions.get(binding.app_version)
+  if (binding.app_version === undefined || catalog.versions.size === 0) return undefined
+  const released = catalog.versions.get(binding.app_version)
   if (released === undefined) return "VERSION_UNKNOWN"
   const cutoff = policy.license_type === "perpetual" ? license.maintenance : license.expires
   return cutoff !== null && released > cutoff ? "VERSION_NOT_ENTITLED" : undefined
@@ -70,11 +70,11 @@ export const common = ({ license, policy, now }: Situation, device_id: string) =
   expires_at: text(license.expires)
 })
 
-export const features = ({ license, around, now }: Situation) =>
+export const features = ({ license, catalog, now }: Situation) =>
   Array.from(license.assignments)
     .filter(([, { enabled, expires }]) => enabled && (expires === null || now < expires))
     .map(([id, { max, used }]) => ({
-      code: around.features.get(id)!,
+      code: catalog.features.get(id)!,
       enabled: true,
       ...(max === null ? undefined : { quota: max, consumed: used, remaining: Math.max(0, max - used) })
     }))

@@ -23,19 +23,19 @@ import { resetUsage } from "../../src/licenses/rules/UsageReset.ts"
 import { ExpirySweep } from "../../src/licenses/sweeps/ExpirySweep.ts"
 import { HeartbeatSweep } from "../../src/licenses/sweeps/HeartbeatSweep.ts"
 import { LeaseSweep } from "../../src/licenses/sweeps/LeaseSweep.ts"
+import { product } from "./InitialData.ts"
+import * as Seats from "./model/Leases.ts"
 import * as Management from "./model/Management.ts"
 import type { Answer, Situation } from "./model/Model.ts"
 import * as Runtime from "./model/Runtime.ts"
-import * as Seats from "./model/Seats.ts"
 import type { Services } from "./Node.ts"
-import type { Verb } from "./Plan.ts"
-import { product } from "./World.ts"
+import type { Operation } from "./Plan.ts"
 
 /** One request of a client or an operator. */
-export interface Order {
+export interface Call {
   /** As events and ledger rows name it. */
   readonly request: string
-  readonly verb: Verb
+  readonly operation: Operation
   /** The license, policy, feature or version that it is about. */
   readonly subject: string
   readonly command: unknown
@@ -47,8 +47,8 @@ export interface Order {
   readonly scope: string | undefined
 }
 
-interface Ask {
-  readonly ask: (order: Order) => Effect.Effect<unknown, unknown, Services>
+interface OperationCase {
+  readonly ask: (call: Call) => Effect.Effect<unknown, unknown, Services>
   /** Undefined for what is not asked of a license. */
   readonly expected?: (situation: Situation, command: unknown) => Answer
 }
@@ -60,13 +60,13 @@ const ofLicense = <Command, Reply, C extends Code>(
   rule: Rule<Command, Reply, C>,
   expected: (situation: Situation, command: Command) => Answer,
   finish?: (reply: Reply) => Effect.Effect<unknown>
-): Ask => ({
+): OperationCase => ({
   ask: ({ subject, command }) =>
     LicenseActors.use((actors) => actors.ask(subject, rule, command as never, finish as never)),
   expected: expected as never
 })
 
-export const verbs: { readonly [verb in Verb]: Ask } = {
+export const operations: { readonly [operation in Operation]: OperationCase } = {
   activate: ofLicense(Activation.activate, Runtime.activate),
   validate: ofLicense(Activation.validate, Runtime.validate),
   check: ofLicense(Activation.check, Runtime.check),
@@ -104,4 +104,4 @@ export const verbs: { readonly [verb in Verb]: Ask } = {
   "sweep heartbeats": { ask: () => HeartbeatSweep.use(({ pass }) => pass) }
 }
 
-export const isOfLicense = ({ verb }: Order): boolean => verbs[verb].expected !== undefined
+export const isOfLicense = ({ operation }: Call): boolean => operations[operation].expected !== undefined

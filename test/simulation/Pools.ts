@@ -2,8 +2,8 @@
 import { Context, Effect, Layer, type Redacted } from "effect"
 import { SqlClient } from "effect/sql"
 import { Postgres } from "../../src/postgres/Postgres.ts"
-import type { Arena } from "./Cluster.ts"
-import { prepare } from "./World.ts"
+import type { Pools } from "./Cluster.ts"
+import { installChangeTriggers } from "./InitialData.ts"
 
 const nodesMax = 3
 
@@ -18,16 +18,16 @@ const open = (url: Redacted.Redacted<string>, applicationName: string) =>
     Layer.fresh(Postgres.layer({ url, applicationName, maxConnections: connectionsMax, statementTimeoutMillis }))
   )
 
-export const openArena = Effect.fnUntraced(function* (url: Redacted.Redacted<string>) {
-  const side = Context.get(yield* open(url, "simulator"), SqlClient.SqlClient)
-  yield* Effect.provideService(prepare, SqlClient.SqlClient, side)
+export const openPools = Effect.fnUntraced(function* (url: Redacted.Redacted<string>) {
+  const observer = Context.get(yield* open(url, "simulator"), SqlClient.SqlClient)
+  yield* Effect.provideService(installChangeTriggers, SqlClient.SqlClient, observer)
   const names = Array.from({ length: nodesMax }, (_, index) => `node${index}`)
-  const places = yield* Effect.forEach(names, (name) =>
+  const nodes = yield* Effect.forEach(names, (name) =>
     Effect.map(open(url, name), (pool) => ({
       name,
       sql: Context.get(pool, SqlClient.SqlClient),
       postgres: Context.get(pool, Postgres)
     }))
   )
-  return { places, side } satisfies Arena as Arena
+  return { nodes, observer } satisfies Pools as Pools
 })

@@ -2,26 +2,26 @@
 import { createHash } from "node:crypto"
 import { inspect } from "node:util"
 import { formatTimestamp } from "../../src/api/Timestamp.ts"
+import type { Call } from "./Operations.ts"
 import type { Outcome } from "./Outcome.ts"
 import type { Stored } from "./Rows.ts"
-import type { Order } from "./Verbs.ts"
 import { brief } from "./Violation.ts"
 
 export interface Step {
   readonly number: number
   /** All that the clock showed in it. */
   readonly nows: Array<number>
-  readonly orders: ReadonlyArray<Order>
+  readonly calls: ReadonlyArray<Call>
   /** Where its part of the trace begins. */
   readonly from: number
   outcomes: ReadonlyMap<string, Outcome>
 }
 
 /** What was asked and answered in a step, and who was let through the gate meanwhile. */
-export const tell = ({ number, nows, orders, outcomes }: Step, trace: ReadonlyArray<string>): string => {
-  const asked = orders.map(({ command, node, request, scope, subject, verb }) => {
+export const describeStep = ({ number, nows, calls, outcomes }: Step, trace: ReadonlyArray<string>): string => {
+  const asked = calls.map(({ command, node, request, scope, subject, operation }) => {
     const key = scope === undefined ? "" : ` key ${scope}`
-    return `    ${request} ${verb} ${subject} at ${node}${key} ${brief(command)} -> ${brief(outcomes.get(request))}`
+    return `    ${request} ${operation} ${subject} at ${node}${key} ${brief(command)} -> ${brief(outcomes.get(request))}`
   })
   const times = nows.map(formatTimestamp).join(", then ")
   return [`  step ${number} at ${times}`, ...asked, `    gate: ${trace.join(" | ")}`].join("\n")
@@ -39,13 +39,13 @@ const whole = (value: unknown): string =>
 export class Digest {
   private readonly hash = createHash("sha256")
 
-  add({ nows, orders, outcomes }: Step, trace: ReadonlyArray<string>, stored: Stored): void {
+  add({ nows, calls, outcomes }: Step, trace: ReadonlyArray<string>, stored: Stored): void {
     // Why there was no answer is the words of a broken connection, of which there are several for the same.
-    const answers = orders.map(({ request }) => {
+    const answers = calls.map(({ request }) => {
       const outcome = outcomes.get(request)
       return outcome?.kind === "unknown" ? outcome.kind : outcome
     })
-    this.hash.update(whole([nows, orders, answers, trace, stored]))
+    this.hash.update(whole([nows, calls, answers, trace, stored]))
   }
 
   get value(): string {

@@ -2,59 +2,59 @@
  * The states that may follow from each state, once more and by hand: a slip in the tables of the rules must not become one here.
  * `unchanged` is accepted and records nothing, `conflict` is refused, `by clock` is what the dates say.
  */
-type Moves = { readonly [from: string]: string }
+type Transitions = { readonly [from: string]: string }
 
-export const licenseMoves = {
+export const licenseTransitions = {
   suspend: {
     active: "suspended",
     grace_period: "suspended",
     expired: "suspended",
     suspended: "unchanged",
     revoked: "conflict"
-  } as Moves,
+  } as Transitions,
   reinstate: {
     active: "unchanged",
     grace_period: "unchanged",
     expired: "conflict",
     suspended: "by clock",
     revoked: "conflict"
-  } as Moves,
+  } as Transitions,
   revoke: {
     active: "revoked",
     grace_period: "revoked",
     expired: "revoked",
     suspended: "revoked",
     revoked: "unchanged"
-  } as Moves,
+  } as Transitions,
   renew: {
     active: "active",
     grace_period: "active",
     expired: "active",
     suspended: "suspended",
     revoked: "conflict"
-  } as Moves
+  } as Transitions
 }
 
-export const deviceMoves = {
+export const deviceTransitions = {
   reset: {
     active: "reset",
     deactivated: "reset",
     expired: "reset",
     reset: "unchanged",
     blacklisted: "conflict"
-  } as Moves,
+  } as Transitions,
   blacklist: {
     active: "blacklisted",
     deactivated: "blacklisted",
     expired: "blacklisted",
     reset: "blacklisted",
     blacklisted: "unchanged"
-  } as Moves,
+  } as Transitions,
   unblacklist: {
     active: "conflict",
     deactivated: "conflict",
     expired: "conflict",
     reset: "conflict",
     blacklisted: "reset"
-  } as Moves
+  } as Transitions
 }

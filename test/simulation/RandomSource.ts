@@ -1,7 +1,7 @@
 /** Where all chance of a simulation comes from: one seed, one sequence of throws. */
 
 /** The sequence is Mulberry32's: small, and even enough to choose commands and faults by. */
-export class Dice {
+export class RandomSource {
   private state: number
 
   constructor(seed: number) {
@@ -44,12 +44,12 @@ export class Dice {
   }
 
   /** One that does not even move this one: for what came later, so that all else of a seed stays what it was. */
-  aside(): Dice {
-    return new Dice(~this.state)
+  detached(): RandomSource {
+    return new RandomSource(~this.state)
   }
 
   /** A dice of its own, so that what is thrown with it moves nothing else. */
-  fork(): Dice {
-    return new Dice(Math.floor(this.next() * 2 ** 32))
+  fork(): RandomSource {
+    return new RandomSource(Math.floor(this.next() * 2 ** 32))
   }
 }
