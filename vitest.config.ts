@@ -1,6 +1,6 @@
 import { defineConfig } from "vitest/config"
 
-/** `npm test` runs the quick tests; tests that start processes are slow ones, `npm run test:slow`. */
+/** `npm test` runs the quick tests, `npm run test:slow` the slow ones: what starts processes, and long runs. */
 const slow = "test/**/*.slow.test.ts"
 
 export default defineConfig({
@@ -8,6 +8,7 @@ export default defineConfig({
     globalSetup: ["test/support/DatabaseServer.ts"],
     setupFiles: ["test/support/PropertySeed.ts"],
     pool: "forks",
+    maxWorkers: 2,
     testTimeout: 20_000,
     hookTimeout: 60_000,
     teardownTimeout: 20_000,

@@ -101,7 +101,7 @@ const queriesOf = ({ query }: Operation): ReadonlyArray<string> => [
     .flatMap(({ name, schema }) => {
       const each = resolved(schema)["enum"] as ReadonlyArray<string> | undefined
       const values = each !== undefined && each.length <= eachMax ? each : texts[name]
-      assert.isDefined(values, `give lists.test.ts some values of the filter ${name}`)
+      assert.isDefined(values, `give lists.slow.test.ts some values of the filter ${name}`)
       return values.map((value) => `&${name}=${encodeURIComponent(value)}`)
     })
 ]
