@@ -1,4 +1,4 @@
-/** How policies, features and versions came from what they were to what they are, told by their events alone. */
+/** Replays policies, features and versions from their events. */
 import { isDeepStrictEqual } from "node:util"
 import { parseTimestamp } from "../../src/api/Timestamp.ts"
 import { payloadFields } from "../../src/catalog/policies/Policy.ts"
@@ -30,7 +30,7 @@ const without = <K, V>(map: ReadonlyMap<K, V>, key: K): ReadonlyMap<K, V> => {
   return left
 }
 
-/** The surroundings after an event; undefined where it is none of theirs. */
+/** The catalog after an event; undefined for events of other resources. */
 export const catalogAfter = (catalog: Catalog, event: StoredEvent): Catalog | undefined => {
   const { metadata, resource, type } = event
   const said = (member: string) => String(metadata[member])
@@ -58,13 +58,13 @@ export const catalogAfter = (catalog: Catalog, event: StoredEvent): Catalog | un
   }
 }
 
-/** The rows are what the events tell. */
+/** The rows must equal the result of the events. */
 export const checkCatalogRows = ({ catalog }: Stored, periods: ReadonlyArray<CatalogPeriod>): void => {
   const last = periods.at(-1)!.catalog
   if (!isDeepStrictEqual(catalog, last)) violation(`the catalog is ${show(catalog)}, its events say ${show(last)}`)
 }
 
-/** What was asked of the catalog is done once if accepted, and not if refused. */
+/** An accepted catalog request is executed once, a refused one not at all. */
 export const checkCatalogRequests = (
   { calls, outcomes }: Step,
   { events }: Stored,
@@ -82,7 +82,7 @@ export const checkCatalogRequests = (
   }
 }
 
-/** Whether what an edit asked for is so; one that changes nothing leaves no event. */
+/** Whether the catalog is as an edit requested; an edit without a change leaves no event. */
 const holds = ({ command, subject, operation }: Call, { features, policies }: Catalog): boolean => {
   if (operation === "edit feature") return features.get(subject) === (command as { readonly code: string }).code
   const policy = policies.get(subject) as Readonly<Record<string, unknown>> | undefined

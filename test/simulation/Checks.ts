@@ -1,4 +1,4 @@
-/** What must hold of the rows by themselves after every step, whatever was asked, and of what callers were told over time. */
+/** Invariants of the rows after every step, and of the answers over time. */
 import { isDeepStrictEqual } from "node:util"
 import { bindingKey } from "../../src/licenses/engine/CommittedState.ts"
 import type { ConsumeCommand } from "../../src/licenses/rules/Consumption.ts"
@@ -35,8 +35,8 @@ const checkLicense = (license: License): void => {
 }
 
 /**
- * As many events and ledger rows as their counters say, each event owed to the endpoint that takes all; of each license its state
- * where licenses are looked for by it, and in the counts.
+ * Events and ledger rows agree with their counters, and each event has a delivery to the endpoint that subscribes to all. The
+ * states and counts that are stored beside the licenses agree with them.
  */
 const checkTotals = ({ totals }: Stored): void => {
   const events = totals["events"]
@@ -50,8 +50,8 @@ const checkTotals = ({ totals }: Stored): void => {
 }
 
 /**
- * A row of the ledger is an event where it is a consumption, and nowhere else; in the order of the ledger, and telling what was
- * asked for. What the feed shows of it is put together from the row by the database: here it is put together from the request.
+ * A row of the ledger is an event if and only if it is a consumption. Events are in the order of the ledger and equal their
+ * requests. The database derives the event from the row; here it is derived from the request.
  */
 const checkConsumptions = ({ events, ledger, licenses }: Stored, calls: ReadonlyArray<Call>): void => {
   const shown = new Map(events.filter(({ type }) => type === "usage.consumed").map((event) => [event.sequence, event]))
@@ -91,12 +91,12 @@ const unknown = (row: StoredUsage): never => violation(`nothing is known of ${sh
 
 const isEvent = ({ event }: StoredUsage): boolean => event !== null
 
-/** Whoever changes what decisions rest on raises the license's revision, once in a transaction. */
+/** A transaction that changes what decisions depend on increments the license's revision once. */
 const checkFence = ({ unfenced }: Stored): void => {
   if (unfenced.length > 0) violation(`transactions that raise no revision, or too many: ${unfenced.join("; ")}`)
 }
 
-/** What is asked of a license that there is none of is refused as such, and changes nothing. */
+/** A request for an unknown license is refused with NOT_FOUND and changes nothing. */
 export const checkStray = ({ calls, outcomes }: Step, { events, ledger }: Stored): void => {
   for (const { request } of calls.filter(({ subject }) => subject === unknownLicense)) {
     const outcome = outcomes.get(request)!
@@ -107,7 +107,7 @@ export const checkStray = ({ calls, outcomes }: Step, { events, ledger }: Stored
     violation(`${unknownLicense} was changed`)
 }
 
-/** What callers know for good. */
+/** The answers that later ones must agree with. */
 export class Memory {
   private readonly versions = new Map<string, Array<{ readonly version: number; readonly at: number }>>()
   private readonly consumed = new Map<string, number>()
@@ -116,7 +116,7 @@ export class Memory {
   private readonly counters = new Map<string, number>()
   private sequence = { event: 0, usage: 0 }
 
-  /** Where the last look ended. */
+  /** The last sequence numbers that were read. */
   get last() {
     return this.sequence
   }
@@ -151,8 +151,8 @@ export class Memory {
   }
 
   /**
-   * Orders of one step run at the same time: each is compared with what was told before any of them was sent, and by no later
-   * a clock, for a version counts what time has done, which a clock that steps back undoes.
+   * Requests of one step are concurrent: each is compared with answers from before the step whose clock was not later. A version
+   * counts transitions by time, which a clock that steps back reverts.
    */
   private checkVersions(
     calls: ReadonlyArray<Call>,
@@ -174,13 +174,13 @@ export class Memory {
     }
     const at = Math.max(...nows)
     for (const [license, version] of seen) {
-      // Of what was told at a later time only higher versions say more.
+      // A later answer matters only if its version is higher.
       const others = (this.versions.get(license) ?? []).filter((one) => one.at < at || one.version > version)
       this.versions.set(license, [...others, { version, at }])
     }
   }
 
-  /** The two counters whose sum is published never fall by themselves either. */
+  /** The two counters whose sum is published never decrease. */
   private checkCounters({ catalog, licenses }: Stored): void {
     for (const { id, version } of [...licenses.values(), ...catalog.policies.values()]) {
       const before = this.counters.get(id) ?? 0
@@ -189,18 +189,18 @@ export class Memory {
     }
   }
 
-  /** What the rows of the ledger add up to is the balance that each tells, and no use goes beyond its maximum. */
+  /** The sum of the ledger rows equals the balance of each row, and no consumption exceeds its maximum. */
   private checkLedger({ ledger }: Stored): void {
     for (const { action, amount, balance, feature, license, max, sequence } of ledger) {
       const of = `${license} ${feature}`
       const sum = (this.sums.get(of) ?? 0) + (action === "consume" || action === "reset" ? amount : 0)
-      hold(`${of}: the sum of its ledger at ${sequence} and the balance told there`, sum, balance)
+      hold(`${of}: the sum of its ledger at ${sequence} and the balance in the row`, sum, balance)
       if (action === "consume" && max !== null && balance > max) violation(`${of}: ${balance} of ${max} are used`)
       this.sums.set(of, sum)
     }
   }
 
-  /** Whatever was acknowledged is counted, each event id once; the ledger's last balance is the assignment's. */
+  /** Every acknowledged consumption is counted, each event id once; the last balance of the ledger equals the assignment's. */
   private checkUsage(stored: Stored, calls: ReadonlyArray<Call>, outcomes: ReadonlyMap<string, Outcome>): void {
     for (const { command, request, subject, operation } of calls) {
       if (operation !== "consume" || outcomes.get(request)!.kind !== "accepted") continue
@@ -222,7 +222,7 @@ export class Memory {
     }
   }
 
-  /** A change whose answer was to be kept stands with its answer, and only one change for each key. */
+  /** A change with an Idempotency-Key is stored together with its answer, once per key. */
   private checkKept(stored: Stored, calls: ReadonlyArray<Call>, outcomes: ReadonlyMap<string, Outcome>): void {
     const changed = new Set(stored.events.map(({ request }) => request))
     for (const { request, scope } of calls) {

@@ -1,4 +1,4 @@
-/** Clients and operators: what they send next, from what they can know, and now and then what they sent before. */
+/** Clients and operators: their next request, chosen from what they can know; sometimes an earlier request again. */
 import type { Binding } from "../../src/licenses/model/Binding.ts"
 import { sha256Hex } from "../../src/signing/Digest.ts"
 import { keyOf, licenseId, machinesOf, unknownLicense } from "./InitialData.ts"
@@ -8,7 +8,7 @@ import type { Operation, Plan } from "./Plan.ts"
 import type { RandomSource } from "./RandomSource.ts"
 import type { Stored } from "./Rows.ts"
 
-/** What was sent lately and may be sent again. */
+/** How many recent requests may be repeated. */
 const historyMax = 40
 
 const unknown = "unheard-of"
@@ -34,7 +34,7 @@ export class Clients {
     )
   }
 
-  /** The next request, in a world that looks like this. `only` narrows what it may be. */
+  /** The next request, given the stored state. `only` restricts its operation. */
   next(stored: Stored, now: number, only: ReadonlyArray<Operation> = []): Call {
     const { random } = this
     const request = `req_${++this.made}`
@@ -57,13 +57,13 @@ export class Clients {
     return call
   }
 
-  /** What an operator does, now and then, about a license that nobody can use. */
+  /** Sometimes an operator repairs a license that is suspended or expired. */
   private remedy({ expires, status }: License): Operation | undefined {
     if (!["suspended", "expired"].includes(status) || !this.random.chance(0.5)) return undefined
     return status === "suspended" ? "reinstate" : expires === null ? undefined : this.random.pick(["renew", "update"])
   }
 
-  /** A command, or mostly what must come before it: a license without a device gets one first, one without a lease a lease. */
+  /** The operation, or mostly its precondition: a license without a device first gets one, a license without a lease a lease. */
   private firstOf(operation: Operation, license: License, { catalog }: Stored): Operation {
     const hasSeats = (catalog.policies.get(license.policy)!.max_floating_users ?? 0) > 0
     if (license.active === 0 && ofDevices.has(operation) && this.random.chance(0.6)) return "activate"
@@ -71,7 +71,7 @@ export class Clients {
     return isSeatless && this.random.chance(0.6) ? "checkout" : operation
   }
 
-  /** A message that is repeated: what the service makes for it is made anew. */
+  /** A repeated message with new ids, as the service generates them for each request. */
   private renewed(command: object | undefined): unknown {
     if (command === undefined || !("newDeviceId" in command)) return command
     return { ...command, ...this.device(), ...("leaseToken" in command ? this.lease() : undefined) }
@@ -112,7 +112,7 @@ export class Clients {
 
   private feature = ({ catalog }: Stored): string => this.random.pick([...catalog.features.keys(), unknown])
 
-  /** A feature, of those that no license has where there are any. */
+  /** A feature, mostly one that no license has. */
   private unused(stored: Stored): string {
     const licenses = Array.from(stored.licenses.values())
     const left = Array.from(stored.catalog.features.keys()).filter((id) =>
@@ -197,7 +197,7 @@ export class Clients {
     return this.random.pick(live.length > 0 && this.random.chance(0.7) ? live : others)
   }
 
-  /** What a machine says; `active` is how often it is one that is active already. */
+  /** A machine's request; `active` is the probability that its device is active. */
   private runtime(license: License, active = 0.8) {
     const machines = this.machines.get(license.id)!
     const isActive = ({ kind, key }: Binding) => license.devices.get(`${kind}:${key}`)?.status === "active"
@@ -259,7 +259,7 @@ export class Clients {
     return Object.fromEntries(Object.entries(edits).filter(() => random.chance(0.2)))
   }
 
-  /** Where time may leap to: by some way, right beside an instant at which something ends, or a little back, as clocks are set. */
+  /** The time after a jump: some way ahead, next to an instant at which something ends, or slightly back. */
   leap(stored: Stored, now: number): number {
     const { random } = this
     if (random.chance(this.plan.leaps.back)) return now - random.pick([1, 300, 2000, 10_000])

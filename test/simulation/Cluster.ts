@@ -1,4 +1,4 @@
-/** The nodes, what is asked of them, and what happens to them while they are at it. */
+/** The nodes, the requests to them, and the faults of whole nodes. */
 import { Cause, Effect, Exit, Predicate, type Scope } from "effect"
 import type { SqlClient } from "effect/sql"
 import { isRefusal } from "../../src/api/Failure.ts"
@@ -14,10 +14,10 @@ import type { RandomSource } from "./RandomSource.ts"
 import type { Scheduler } from "./Scheduler.ts"
 import { by, show, violation } from "./Violation.ts"
 
-/** Turns of a group of requests: many times what any has taken. */
+/** The most turns of a group of requests: many times what any has taken. */
 const turnsMax = 20_000
 
-/** Where a simulation takes place: pools for its nodes, and what looks at the database past all nodes. */
+/** Connection pools for the nodes, and one for the checkers, which does not pass the scheduler. */
 export interface Pools {
   readonly nodes: ReadonlyArray<NodePool>
   readonly observer: SqlClient.SqlClient
@@ -42,10 +42,10 @@ export class Cluster {
   private closing = 0
   private readonly asked = new Map<string, Asked>()
   outcomes = new Map<string, Outcome>()
-  /** Whether something went wrong in this step: only then may an answer be missing. */
+  /** Whether a fault was injected in this step: only then may an answer be missing. */
   hasFaults = false
 
-  /** `overlap` is how many statements and transactions the database works on at a time. 1: the seed alone decides who is first. */
+  /** `overlap` is how many statements and transactions the database works on at a time. With 1 the seed alone decides the order. */
   constructor(
     pools: Pools,
     overlap: number,
@@ -79,11 +79,11 @@ export class Cluster {
 
   readonly stop = Effect.suspend(() => Effect.forEach([...this.nodes, ...this.abandoned], ({ close }) => close))
 
-  /** Waits until the server has ended a process of its own. */
+  /** Ends a backend process and waits until it has ended. */
   private readonly terminate = (pid: number) =>
     Effect.orDie(Effect.asVoid(this.pools.observer`SELECT pg_terminate_backend(${pid}, 5000)`))
 
-  /** Asks all of it at the same time, and waits until nothing is under way any more. */
+  /** Sends all requests at the same time and waits until nothing is under way. */
   readonly ask = Effect.fnUntraced({ self: this }, function* (calls: ReadonlyArray<Call>, leap: () => void) {
     this.outcomes = new Map()
     this.hasFaults = false
@@ -102,7 +102,7 @@ export class Cluster {
     this.scheduler.move()
   }
 
-  /** Lets one after the other through the gate until all is done. `leap` may move time while something is under way. */
+  /** Releases one after the other until all is done. `leap` may change the time while something is under way. */
   private readonly drive = Effect.fnUntraced({ self: this }, function* (leap: () => void) {
     const { scheduler } = this
     const isMoving = () => scheduler.underway > 0 || scheduler.attempts.returning.length > 0 || this.closing > 0
@@ -122,13 +122,13 @@ export class Cluster {
     violation("the requests do not come to an end")
   })
 
-  /** Whether another may go on beside what is under way, or has to: that may wait for locks of those who are held at the gate. */
+  /** Whether another may be released beside what is under way, or must be because that waits for the locks of held transactions. */
   private readonly mayGoOn = Effect.gen({ self: this }, function* () {
     const { isHolding, underway, waiting } = this.scheduler
     if (waiting.length === 0) return false
     if (underway > 0 && underway < this.overlap) return true
     if (!isHolding || underway === 0) return false
-    // Asks the lock table: what pg_stat_activity says of waiting lags behind.
+    // Reads the lock table, because pg_stat_activity lags behind.
     const [row] = yield* Effect.orDie(this.pools.observer<{ readonly blocked: number }>`
       SELECT count(*) AS blocked FROM pg_stat_activity
       WHERE datname = current_database() AND wait_event_type = 'Lock' AND pg_blocking_pids(pid) <> '{}'`)
@@ -137,7 +137,7 @@ export class Cluster {
     return isBlocked
   })
 
-  /** Whoever reads at any moment sees sequences without a gap: none is taken before those below it can be seen. */
+  /** A reader sees sequences without a gap at any time: no number becomes visible before all lower ones. */
   private readonly checkSequences = Effect.gen({ self: this }, function* () {
     const [seen] = yield* Effect.orDie(this.pools.observer<{ readonly [what: string]: number }>`
       SELECT last, (SELECT count(*) FROM events) AS events, (SELECT count(*) FROM webhook_deliveries) AS deliveries,
@@ -162,10 +162,10 @@ export class Cluster {
     return isCutOff || isStopped || isAbandoned
   })
 
-  /** Whether nodes may come to harm. */
+  /** Whether faults of nodes are injected. */
   isOn = true
 
-  /** Breaks all connections of a node. */
+  /** Ends all connections of a node. */
   private readonly cutOff = (node: Node) =>
     Effect.suspend(() => {
       this.scheduler.trace.push(`${node.name} is cut off`)
@@ -175,7 +175,7 @@ export class Cluster {
         SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name = ${node.pool.name}`)
     })
 
-  /** Puts another node in the place of one, which is stopped, or goes on though everybody takes it for dead. */
+  /** Replaces a node, which is stopped or continues although it is presumed dead. */
   private readonly replace = Effect.fnUntraced({ self: this }, function* (index: number, isStopped: boolean) {
     const node = this.nodes[index]!
     this.scheduler.trace.push(`${node.name} is ${isStopped ? "stopped" : "taken for dead"}`)
@@ -201,17 +201,17 @@ export class Cluster {
   })
 }
 
-/** Who asks for usage: the license. */
+/** Consumptions are requested by the license itself. */
 const actorOf = ({ subject, operation }: Call): Actor =>
   operation === "consume"
     ? { actor_type: "license", actor_id: subject }
     : { actor_type: "api_key", actor_id: "key_simulated" }
 
-/** Where an order comes from; of every other one, nobody knows. */
+/** The client address of a request, known for every second one. */
 export const addressOf = ({ request }: Call): string | undefined =>
   /[02468]$/.test(request) ? undefined : `192.0.2.${request.length}`
 
-/** As the middleware for Idempotency-Key does it: a change that was committed is answered as it was kept. */
+/** As the Idempotency-Key middleware does: a committed change is answered with its stored response. */
 const perform = (node: Node, call: Call): Effect.Effect<Outcome> => {
   let drafted: unknown
   let isDrafted = false
@@ -247,7 +247,7 @@ const perform = (node: Node, call: Call): Effect.Effect<Outcome> => {
   )
 }
 
-/** The innermost message is the one that says what it was. */
+/** The innermost message is the cause. */
 const reasonOf = (error: unknown): string =>
   Predicate.hasProperty(error, "cause") && error.cause !== undefined ? reasonOf(error.cause) : String(error)
 

@@ -1,11 +1,11 @@
-/** How often what happened: a run that leaves something out must show it. */
+/** Counts commands, answers and faults, so that a run shows what it has not covered. */
 import { faultNames, lockedFaultNames } from "./Faults.ts"
 import { lockedOutcomes as ofJournal } from "./LockedJournal.ts"
 import type { Call } from "./Operations.ts"
 import type { Outcome } from "./Outcome.ts"
 import { type Operation, operationNames } from "./Plan.ts"
 
-/** Faults beyond those of the gate, and what makes faults matter. */
+/** Faults beyond those of the scheduler, and situations in which faults matter. */
 const lockedOutcomes = [
   ...Object.values(faultNames),
   "undecided: committed",
@@ -27,14 +27,14 @@ const lockedOutcomes = [
 
 const commandName = (operation: Operation, kind: Outcome["kind"]) => `${operation}: ${kind}`
 
-/** With everything that a long run should have seen. */
+/** Expects everything that a long run should cover. */
 export const expectedCoverage = (): Coverage =>
   new Coverage([...lockedOutcomes, ...operationNames.map((operation) => commandName(operation, "accepted"))])
 
 export class Coverage {
   private readonly counts = new Map<string, number>()
 
-  /** What may never stay at zero unseen is named from the beginning. */
+  /** Expected names start at zero, so that they are reported as missing. */
   constructor(expected: Iterable<string> = []) {
     for (const what of expected) this.counts.set(what, 0)
   }
@@ -66,7 +66,7 @@ export class Coverage {
     return this.counts.get(what) ?? 0
   }
 
-  /** What never happened. */
+  /** The names that never occurred. */
   get missing(): ReadonlyArray<string> {
     return Array.from(this.counts).flatMap(([what, times]) => (times === 0 ? [what] : []))
   }

@@ -1,15 +1,15 @@
-/** What the dice decide about those who come to the gate, with the chances of the plan. */
+/** Decides at each checkpoint whether a fault occurs, with the probabilities of the plan. */
 
 import { possible } from "./Faults.ts"
 import type { Plan } from "./Plan.ts"
 import type { RandomSource } from "./RandomSource.ts"
 import type { FaultPlan } from "./Scheduler.ts"
 
-/** `isOn` tells whether anything may go wrong at the moment. */
+/** `isOn` tells whether faults are enabled now. */
 export const faultPlanOf = (plan: Plan, random: RandomSource, isOn: () => boolean): FaultPlan => ({
   isHeld: () => random.chance(plan.held),
   verdictOn: (checkpoint) => {
-    // One that the server decides about alone: either is as likely, where it has all of it.
+    // A transaction that the server finishes alone: commit and rollback are equally likely if it has received all of it.
     if (checkpoint.isAlone) return random.chance(0.5) && checkpoint.point === "commit" ? "pass" : "lost"
     const fault = isOn() ? possible(checkpoint).find((verdict) => random.chance(plan.faults[verdict])) : undefined
     return fault ?? "pass"

@@ -1,4 +1,4 @@
-/** What is there before a simulation begins, and the tables that watch it. */
+/** The rows before a simulation begins, and the triggers that record its changes. */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import type { Binding } from "../../src/licenses/model/Binding.ts"
@@ -14,15 +14,15 @@ export const startTime = Date.UTC(2030, 0, 15, 12)
 
 export const product = "prod_own"
 
-/** Features that there are from the beginning, by id. */
+/** The initial features by id. */
 const featureCodes = { feat_a: "api", feat_b: "export", feat_c: "reports" } as const
 
 export const licenseId = (index: number): string => `lic_${index}`
 
-/** The id of no license. */
+/** An id that no license has. */
 export const unknownLicense = "lic_nowhere"
 
-/** The machines that use a license. Whichever clients have made them say the same of them. */
+/** The machines that use a license; the same for all clients. */
 export const machinesOf = (license: string, count: number): ReadonlyArray<Binding> =>
   Array.from({ length: count }, (_, index) => {
     if (index % 3 === 2) return container(`pod ${index} of ${license}`, { cluster_id: "c" })
@@ -32,8 +32,8 @@ export const machinesOf = (license: string, count: number): ReadonlyArray<Bindin
 export const keyOf = (license: string, index: number): string => sha256Hex(`key ${index} of ${license}`)
 
 /**
- * A row for each change that goes with a revision: PostgreSQL's id of the transaction, the license, by how much its revision
- * rose, and whether the change is one that decisions rest on.
+ * Records a row for each change: PostgreSQL's transaction id, the license, by how much its revision
+ * increased, and whether decisions depend on the change.
  */
 const changeTriggers = `
   CREATE TABLE IF NOT EXISTS simulation_changes (
@@ -59,7 +59,7 @@ const changeTriggers = `
     FOR EACH ROW EXECUTE FUNCTION simulation_watch();
   CREATE OR REPLACE TRIGGER simulation AFTER INSERT ON usage_ledger FOR EACH ROW EXECUTE FUNCTION simulation_watch()`
 
-/** Prepares a database, once. */
+/** Installs the triggers once per database. */
 export const installChangeTriggers = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   for (const statement of changeTriggers.split(/;\n(?= {2}CREATE|$)/)) yield* sql.unsafe(statement)
@@ -68,14 +68,14 @@ export const installChangeTriggers = Effect.gen(function* () {
 const tables = `simulation_changes, kept_counts, idempotent_answers, webhook_deliveries, webhook_endpoints, event_log, usage_ledger,
   leases, devices, license_features, license_states, licenses, orders, customers, product_versions, features, policies, products`
 
-/** Empties the database and fills it with what a plan begins with. */
+/** Empties the database and inserts the initial rows of a plan. */
 export const insertInitialData = Effect.fnUntraced(function* (plan: Plan, random: RandomSource) {
   const sql = yield* SqlClient.SqlClient
   const at = instant(startTime - 90 * dayMillis)
   const dated = { created_at: at, updated_at: at, metadata: json({}) }
   yield* sql.unsafe(`TRUNCATE ${tables} CASCADE`)
   yield* sql`UPDATE event_sequence SET last = 0, ledger_last = 0`
-  // Takes every event: each must be owed to it.
+  // Subscribes to every event: each must have a delivery to it.
   yield* sql`
     INSERT INTO webhook_endpoints (id, name, url, event_types, is_active, secret_prefix, secret_sealed, created_at, updated_at)
     VALUES ('wh_all', 'W', 'https://example.com', '{}', true, 'whsec_', '', ${at}, ${at})`
@@ -143,7 +143,7 @@ const makeLicense = Effect.fnUntraced(function* (plan: Plan, index: number, rand
     const assigned = { license_id: id, feature_id, enabled: true, max_consumptions, metadata: json({}) }
     yield* sql`INSERT INTO license_features ${sql.insert({ ...assigned, created_at: at, updated_at: at })}`
   }
-  // Devices that no node holds in memory, for there are too many.
+  // More devices than a node keeps in memory.
   yield* sql`
     INSERT INTO devices (id, license_id, binding_kind, binding_key, fingerprint, is_vm, is_container, status, holds_slot,
       first_seen_at, last_seen_at, metadata, created_at, updated_at)

@@ -1,4 +1,4 @@
-/** Limits, by nothing but the rows: nothing may be taken beyond the highest limit that held while it was. */
+/** Checks limits by the rows alone: usage never exceeds the highest limit that applied in the step. */
 import type { CatalogPeriod } from "./LicenseStep.ts"
 import { type License, liveLeases, type Policy } from "./model/Model.ts"
 import type { Stored } from "./Rows.ts"
@@ -39,7 +39,7 @@ const limits: ReadonlyArray<Limit> = [
   }
 ]
 
-/** A limit that was lowered takes nothing from anybody, so what was taken before may stay. */
+/** A lowered limit does not revoke anything, so earlier usage may exceed it. */
 export const checkLimits = (before: Stored, after: Stored, periods: ReadonlyArray<CatalogPeriod>): void => {
   for (const license of after.licenses.values()) {
     for (const { max, taken, what } of limits) {

@@ -1,4 +1,4 @@
-/** The journal of a node, which passes the gate once more where it decides with a license locked, and tells what came of it. */
+/** The journal of a node with checkpoints where it decides with a license locked. It counts the outcomes of those. */
 import { Context, Effect, Exit, Layer } from "effect"
 import type { SqlError } from "effect/sql"
 import { Journal } from "../../src/licenses/engine/Journal.ts"
@@ -6,16 +6,16 @@ import type { TransactionPoint } from "./Faults.ts"
 import { unknownLicense } from "./InitialData.ts"
 import type { Scheduler } from "./Scheduler.ts"
 
-/** Whether the transaction that is begun decides with its license locked. */
+/** Whether the transaction decides with its license locked. */
 export const Locking = Context.Reference<boolean>("licensing/test/Locking", { defaultValue: () => false })
 
-/** Lets the transaction under way pass the gate at a point of its work. */
+/** Passes a checkpoint within the current transaction. */
 export const Passing = Context.Reference<(point: TransactionPoint) => Effect.Effect<void, SqlError.SqlError>>(
   "licensing/test/Passing",
   { defaultValue: () => () => Effect.void }
 )
 
-/** Fails as the statement of the transaction would, before or after it, of which whoever decides knows nothing. */
+/** Fails as the adjacent statement of the transaction would; the decision does not know of it. */
 const pass = (point: TransactionPoint) => Effect.flatMap(Passing, (pass) => pass(point)) as Effect.Effect<void>
 
 export const lockedOutcomes = {

@@ -1,6 +1,6 @@
 /**
- * A node of the service as far as licenses, catalog edits and sweeps go: the production services over a pool of its own, each
- * of whose statements and transactions goes through the gate.
+ * A node of the service, limited to licenses, catalog edits and sweeps: the production services over the node's pool. Every
+ * statement and transaction goes through the scheduler.
  */
 import { Clock, Context, Effect, Exit, Layer, Scope } from "effect"
 import { SqlClient, type SqlConnection, type SqlError } from "effect/sql"
@@ -22,7 +22,7 @@ import * as LockedJournal from "./LockedJournal.ts"
 import { Locking, Passing } from "./LockedJournal.ts"
 import type { Scheduler } from "./Scheduler.ts"
 
-/** A pool of connections, which outlives the nodes that use it one after the other. */
+/** A connection pool. It outlives the nodes that use it in turn. */
 export interface NodePool {
   readonly name: string
   readonly sql: SqlClient.SqlClient
@@ -34,30 +34,30 @@ export type Services = LicenseActors | Policies | Features | Versions | ExpirySw
 export interface Node {
   readonly name: string
   readonly pool: NodePool
-  /** Runs what is asked of the node, as its own. */
+  /** Runs an effect with the node's services. */
   readonly within: <A, E>(effect: Effect.Effect<A, E, Services>) => Effect.Effect<A, E>
-  /** Stops it: whatever it was doing is interrupted. */
+  /** Stops the node and interrupts its work. */
   readonly close: Effect.Effect<void>
 }
 
-/** What the gate needs beside the pool of a node. */
+/** What scheduled statements need beside the node's pool. */
 interface Environment {
   readonly scheduler: Scheduler
-  /** Ends the connection of a process of the database. */
+  /** Ends the connection of a backend process. */
   readonly terminate: (pid: number) => Effect.Effect<void>
 }
 
 type Run = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 
-/** `sql.withTransaction` or `pipelined`, through the gate. */
+/** `sql.withTransaction` or `pipelined`, through the scheduler. */
 const scheduled =
   ({ scheduler, terminate }: Environment, { name, sql }: NodePool, what: string, isRetried: boolean, base: Run) =>
   <A, E, R>(effect: Effect.Effect<A, E, R>) => {
-    // Runs in the transaction whose connection it breaks.
+    // Runs inside the transaction whose connection it ends.
     const cut = Effect.flatMap(Effect.orDie(sql<{ readonly pid: number }>`SELECT pg_backend_pid() AS pid`), ([row]) =>
       terminate(row!.pid)
     )
-    // A machine that stood still must not end a transaction that is held, or one that waits for its locks.
+    // A stalled machine must not end a held transaction or one that waits for its locks.
     const patient = sql`
       SELECT set_config(name, '0', true) FROM unnest(ARRAY['idle_in_transaction_session_timeout', 'lock_timeout']) AS name`
     const from = { node: name, what, isRetried, cut }
@@ -67,7 +67,7 @@ const scheduled =
         (pass) =>
           Effect.updateContext(
             base(Effect.andThen(patient, Effect.provideService(Effect.tap(effect, pass("commit")), Passing, pass))),
-            // The gate's own connection stands in for one where there is no transaction: here begins a real one.
+            // Outside a transaction the scheduled connection stands in; here a real transaction begins.
             (context: Context.Context<R>) => Context.omit(sql.transactionService)(context) as Context.Context<R>
           )
       )
@@ -76,7 +76,7 @@ const scheduled =
 
 const journal = "journal"
 
-/** A connection of which every statement goes through the gate and runs on whichever the pool lends. */
+/** A connection that sends every statement through the scheduler and runs it on any connection of the pool. */
 const scheduledConnection = ({ scheduler }: Environment, { name, sql }: NodePool): SqlConnection.Connection => {
   const read = <A>(use: (connection: SqlConnection.Connection) => Effect.Effect<A, SqlError.SqlError>) =>
     scheduler.read(name, "look-up", Effect.scoped(Effect.flatMap(sql.reserve, use)))
@@ -93,7 +93,7 @@ const scheduledConnection = ({ scheduler }: Environment, { name, sql }: NodePool
   }
 }
 
-/** Ids in the order in which a node asks for them. */
+/** Ids numbered in the order in which a node requests them. */
 const identifiersOf = (node: string) =>
   Layer.sync(Identifiers, () => {
     let made = 0
@@ -110,11 +110,11 @@ const layerOf = (environment: Environment, pool: NodePool) => {
     }
   )
   const client = Layer.succeed(SqlClient.SqlClient, scheduledSql)
-  // Every member by its name: one that is new must be led through the gate before anything may use it here.
+  // Names every member: a new one must go through the scheduler before it can be used here.
   const { listen, notify, planned, pools, url } = postgres
   const pipelining = (what: string, isRetried: boolean) => {
     const pipelined = scheduled(environment, pool, what, isRetried, postgres.pipelined as Run)
-    // To the server and to the caller the same as one transaction whose statements travel with its COMMIT.
+    // For the server and the caller the same as one transaction whose statements travel with its COMMIT.
     const atOnce = (statements: ReadonlyArray<Effect.Effect<unknown, SqlError.SqlError>>) =>
       pipelined(Effect.all(statements, { concurrency: "unbounded", discard: true }))
     return Layer.succeed(Postgres, Postgres.of({ pipelined, atOnce, listen, notify, planned, pools, url }))
@@ -133,7 +133,7 @@ const layerOf = (environment: Environment, pool: NodePool) => {
   return Layer.mergeAll(actors, catalog, sweeps).pipe(Layer.provide(EventLog.layer), Layer.provide(client))
 }
 
-/** `attemptsFree` is how often a round is decided before its license is locked for it, `ahead` how many milliseconds its clock is. */
+/** `attemptsFree`: how often a batch is decided before its license is locked for it. `ahead`: milliseconds by which its clock is fast. */
 export const makeNode = Effect.fnUntraced(function* (
   environment: Environment,
   pool: NodePool,

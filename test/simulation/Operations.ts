@@ -1,4 +1,4 @@
-/** What can be asked of a node, each with the production code that does it and the model's word on what it should come to. */
+/** The operations of a node: for each the production code that runs it and the model's expected answer. */
 import { Clock, Effect } from "effect"
 import type { Code } from "../../src/api/ErrorCode.ts"
 import { Features } from "../../src/catalog/features/Features.ts"
@@ -33,23 +33,23 @@ import type { Operation } from "./Plan.ts"
 
 /** One request of a client or an operator. */
 export interface Call {
-  /** As events and ledger rows name it. */
+  /** The request id in events and ledger rows. */
   readonly request: string
   readonly operation: Operation
   /** The license, policy, feature or version that it is about. */
   readonly subject: string
   readonly command: unknown
-  /** Where it is sent. */
+  /** The node that receives it. */
   readonly node: number
   /** Whether it was sent before. */
   readonly isRepeated: boolean
-  /** The Idempotency-Key under which its answer is to be kept. */
+  /** The Idempotency-Key under which its answer is stored. */
   readonly scope: string | undefined
 }
 
 interface OperationCase {
   readonly ask: (call: Call) => Effect.Effect<unknown, unknown, Services>
-  /** Undefined for what is not asked of a license. */
+  /** Undefined for operations that do not concern a license. */
   readonly expected?: (situation: Situation, command: unknown) => Answer
 }
 

@@ -1,13 +1,13 @@
 /**
- * What one seed is about. Each draws its own mixture of nodes, limits, commands and faults, with whole kinds left out: a run
- * in which everything happens a little finds less than many in which something happens a lot.
+ * The plan of a seed. Each seed draws its own mixture of nodes, limits, commands and faults, and omits whole kinds: a run
+ * in which everything occurs rarely finds less than many runs in which something occurs often.
  */
 
 import type { Verdict } from "./Faults.ts"
 import type { Policy } from "./model/Model.ts"
 import type { RandomSource } from "./RandomSource.ts"
 
-/** What clients and operators do, and how often where nothing is left out. */
+/** The operations of clients and operators with their usual weights. */
 const weights = {
   activate: 12,
   validate: 6,
@@ -46,38 +46,38 @@ export type Operation = keyof typeof weights
 
 export const operationNames = Object.keys(weights) as ReadonlyArray<Operation>
 
-/** What goes wrong at the gate, by what is let through. */
+/** The probability of each fault. */
 type Faults = { readonly [verdict in Exclude<Verdict, "pass">]: number }
 
 export interface Plan {
   readonly nodes: number
-  /** The chance that a transaction is held before its COMMIT until the dice let it go on. */
+  /** The probability that a transaction is held before its COMMIT until the random source releases it. */
   readonly held: number
   readonly groupMax: number
   readonly operations: { readonly [operation in Operation]: number }
   readonly faults: Faults
-  /** Chances in each turn of the gate: a node loses all its connections, or is stopped, or is taken for dead and lives on. */
+  /** Probabilities per turn of the scheduler: a node loses all its connections, is stopped, or is presumed dead and continues. */
   readonly nodeFaults: { readonly cutOff: number; readonly stopped: number; readonly abandoned: number }
-  /** Chances that a step begins with a leap of time, that time leaps within it, and that a leap is a clock's step back. */
+  /** Probabilities that a step begins with a time jump, that time jumps within it, and that a jump goes back. */
   readonly leaps: { readonly before: number; readonly within: number; readonly back: number }
-  /** The chance that a command is one that was sent before. */
+  /** The probability that a command repeats an earlier one. */
   readonly repeats: number
-  /** The chance that a command's answer is to be kept with its change. */
+  /** The probability that a command has an Idempotency-Key. */
   readonly kept: number
   readonly policies: ReadonlyArray<Policy>
   readonly licenses: ReadonlyArray<{ readonly policy: number; readonly machines: number; readonly others: number }>
   readonly hasVersions: boolean
-  /** How often a round is decided before its license is locked for it. */
+  /** How often a batch is decided before its license is locked for it. */
   readonly attemptsFree: number
-  /** By how many milliseconds the clock of each node is ahead of the first one's. */
+  /** By how many milliseconds each node's clock is ahead of the first node's. */
   readonly ahead: ReadonlyArray<number>
-  /** The chance that a command is about a license that there is none of. */
+  /** The probability that a command names an unknown license. */
   readonly unknownLicenses: number
 }
 
 const rates = [0.01, 0.03, 0.1]
 
-/** A rate, or not at all. */
+/** A rate, or zero. */
 const rateOrZero = (random: RandomSource, share = 0.5): number => (random.chance(share) ? random.pick(rates) : 0)
 
 const policyOf = (random: RandomSource, index: number): Policy => ({
@@ -107,7 +107,7 @@ export const planOf = (random: RandomSource): Plan => {
   return withClockSkew(withFewAttempts(plan, later), later)
 }
 
-/** Clocks that are set apart by what a network lets them be, or by what somebody has made of them. */
+/** Clock skew as networks cause it, or a wrong setting. */
 const withClockSkew = (plan: Plan, random: RandomSource): Plan => {
   if (!random.chance(0.3)) return plan
   const one = () => random.pick([0, 1, 40, 2000, -1, -400, -10_000])
@@ -115,8 +115,8 @@ const withClockSkew = (plan: Plan, random: RandomSource): Plan => {
 }
 
 /**
- * Of the service's own attempts hardly any is ever left to the last. Where there are fewer, what can come between a license that is locked and
- * its COMMIT shall come: others while it is held, edits, and a leap of time.
+ * The service hardly ever uses its last attempt. With fewer attempts licenses are locked more often; then more is made to happen between
+ * the lock and the COMMIT: other requests, edits and a time jump.
  */
 const withFewAttempts = (plan: Plan, random: RandomSource): Plan => {
   const attemptsFree = random.pick([plan.attemptsFree, plan.attemptsFree, 0, 1])

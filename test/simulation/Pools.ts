@@ -1,4 +1,4 @@
-/** The pools over which simulations run, one after the other, on one database. */
+/** The connection pools of simulations, which run in turn on one database. */
 import { Context, Effect, Layer, type Redacted } from "effect"
 import { SqlClient } from "effect/sql"
 import { Postgres } from "../../src/postgres/Postgres.ts"
@@ -7,10 +7,10 @@ import { installChangeTriggers } from "./InitialData.ts"
 
 const nodesMax = 3
 
-/** A transaction that is held at the gate keeps its connection, and nodes that were taken for dead hold some as well. */
+/** A held transaction keeps its connection, and so do nodes presumed dead. */
 const connectionsMax = 48
 
-/** Nothing here goes by the machine's time: it may stand still for as long as it likes. */
+/** No timeout by the machine's clock: it may pause for any time. */
 const statementTimeoutMillis = 0
 
 const open = (url: Redacted.Redacted<string>, applicationName: string) =>

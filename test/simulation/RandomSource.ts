@@ -1,12 +1,12 @@
-/** Where all chance of a simulation comes from: one seed, one sequence of throws. */
+/** The only source of randomness in a simulation: one seed gives one sequence of numbers. */
 
-/** The sequence is Mulberry32's: small, and even enough to choose commands and faults by. */
+/** Mulberry32: small, and uniform enough to choose commands and faults. */
 export class RandomSource {
   private state: number
 
   constructor(seed: number) {
     this.state = seed >>> 0
-    // Neighbouring seeds begin alike: the first throws are thrown away.
+    // Sequences of neighbouring seeds start with similar numbers, so the first ones are discarded.
     for (let thrown = 0; thrown < 8; thrown++) this.next()
   }
 
@@ -19,7 +19,7 @@ export class RandomSource {
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
   }
 
-  /** A whole number between two, both among them. */
+  /** An integer from `min` to `max`, both included. */
   between(min: number, max: number): number {
     return min + Math.floor(this.next() * (max - min + 1))
   }
@@ -32,7 +32,7 @@ export class RandomSource {
     return items[Math.floor(this.next() * items.length)]!
   }
 
-  /** One of the names, each as often as its weight says. */
+  /** One of the names, with a probability in proportion to its weight. */
   weighted<K extends string>(weights: { readonly [name in K]: number }): K {
     const entries = Object.entries(weights) as unknown as ReadonlyArray<readonly [K, number]>
     let left = this.next() * entries.reduce((sum, [, weight]) => sum + weight, 0)
@@ -43,12 +43,12 @@ export class RandomSource {
     return entries.at(-1)![0]
   }
 
-  /** One that does not even move this one: for what came later, so that all else of a seed stays what it was. */
+  /** An independent source that does not advance this one: for later additions, so that existing seeds stay the same. */
   detached(): RandomSource {
     return new RandomSource(~this.state)
   }
 
-  /** A dice of its own, so that what is thrown with it moves nothing else. */
+  /** An independent source, seeded by the next number of this one. */
   fork(): RandomSource {
     return new RandomSource(Math.floor(this.next() * 2 ** 32))
   }

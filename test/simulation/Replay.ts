@@ -1,8 +1,8 @@
 /**
- * Holds what callers were told and what was recorded against the model. The events of a license are the order in which it was
- * changed: each is replayed on the model, which must come to the same events, ledger rows and answers. An answer that left no
- * event must be right in one of the states that the license went through meanwhile; and what the events have made of the
- * license must be what its rows say. Where the events leave it open what the license was, all that it can have been is tried.
+ * Compares answers and records with the model. The events of a license give the order of its changes:
+ * each is replayed on the model, which must give the same events, ledger rows and answers. An answer without an
+ * event must be correct in one of the states that the license passed through meanwhile. The state after all events
+ * must equal the rows. Where the events do not determine the state, all possible states are tried.
  */
 import { isDeepStrictEqual } from "node:util"
 import type { LicenseStep } from "./LicenseStep.ts"
@@ -22,7 +22,7 @@ import { brief, show, Violation, violation } from "./Violation.ts"
 
 const isByClock = ({ request }: StoredEvent) => request === "req_none"
 
-/** Events of one command, which stand together; those that time has made stand alone. */
+/** Groups the events of one command; an event made by time is a group by itself. */
 const grouped = (events: ReadonlyArray<StoredEvent>): ReadonlyArray<ReadonlyArray<StoredEvent>> => {
   const groups: Array<Array<StoredEvent>> = []
   for (const event of events) {
@@ -38,9 +38,9 @@ const anyTime = Number.POSITIVE_INFINITY
 export class Replay {
   private readonly licenseStep: LicenseStep
   private readonly stored: License
-  /** What the license can be. */
+  /** All possible states of the license now. */
   private current: ReadonlyArray<License>
-  /** All that it can have been. */
+  /** All possible states in this step. */
   private readonly states: Array<License>
   private readonly placed = new Set<string>()
 
@@ -51,7 +51,7 @@ export class Replay {
     this.stored = licenseStep.stored.licenses.get(licenseStep.before.id)!
   }
 
-  /** Ends with a violation where this can not be. */
+  /** Throws a violation if the step is impossible. */
   run(): void {
     const { before, calls, stored } = this.licenseStep
     for (const group of grouped(stored.events.filter(({ license }) => license === before.id))) {
@@ -68,7 +68,7 @@ export class Replay {
     this.states.push(...this.current)
   }
 
-  /** All on which something can have been decided: no later than an event, if it left one. */
+  /** All situations in which a command can have been decided, no later than its event if it left one. */
   private *situations(
     states: ReadonlyArray<License>,
     nows = this.licenseStep.nows,
@@ -85,7 +85,7 @@ export class Replay {
     }
   }
 
-  /** A move that time has made: it must have been due, and is made once. */
+  /** A transition by time: it must have been due, and occurs once. */
   private moveOn(event: StoredEvent): void {
     if (event.type === "license.expiring") return
     const next: Array<License> = []
@@ -101,7 +101,7 @@ export class Replay {
     this.go(next)
   }
 
-  /** A command's events: the model must come to the same. */
+  /** A command's events: the model must give the same. */
   private pool(group: ReadonlyArray<StoredEvent>): void {
     const { at, request, sequence } = group[0]!
     const call = this.licenseStep.calls.find((one) => one.request === request)
@@ -143,7 +143,7 @@ export class Replay {
     return this.misfit(call, answer)
   }
 
-  /** Why an outcome is not the answer that the model expects. */
+  /** How an outcome differs from the answer that the model expects. */
   private misfit(call: Call, answer: Answer): string | undefined {
     const outcome = this.licenseStep.outcomes.get(call.request)!
     if (outcome.kind === "unknown") return undefined
@@ -153,12 +153,12 @@ export class Replay {
     if (answer.code !== undefined) return `accepted, the model refuses with ${answer.code}`
     const reply = (outcome.reply ?? {}) as { readonly [member: string]: unknown }
     const wrong = Object.entries(answer.reply).find(([member, value]) => !isDeepStrictEqual(reply[member], value))
-    // A license is shown as of the moment of the answer, which may be later than that of the decision.
+    // An answer presents the license at the time of the answer, which may be later than the decision.
     if (wrong === undefined || (this.licenseStep.nows.length > 1 && "times_activated" in reply)) return undefined
-    return `told ${wrong[0]} ${show(reply[wrong[0]])}, the model says ${show(wrong[1])}`
+    return `answered ${wrong[0]} ${show(reply[wrong[0]])}, the model says ${show(wrong[1])}`
   }
 
-  /** An answer that left no event must be right in some state of the step. */
+  /** An answer without an event must be correct in some state of the step. */
   private justify(call: Call): void {
     const outcome = this.licenseStep.outcomes.get(call.request)!
     if (outcome.kind === "unknown") return
@@ -175,7 +175,7 @@ export class Replay {
     )
   }
 
-  /** One of what the license can be must be what its rows say. */
+  /** One of the possible states must equal the rows. */
   private reconcile(): void {
     const failures = this.current.flatMap((license) => {
       try {
@@ -190,7 +190,7 @@ export class Replay {
   }
 }
 
-/** Whoever changes a license records what time had done to it before. */
+/** A change to a license first records the transitions by time that are due. */
 const unrecorded = ({ license, now, policy }: Situation): string | undefined => {
   const due = dueTransitions(license, policy, now)
   return due.length > 0 ? `not recorded: ${due}` : undefined

@@ -1,7 +1,7 @@
 /**
- * The one gate between the nodes and the database. Every statement and transaction of every node waits here until the dice
- * let it through, so the seed and not the machine decides who comes first; and here is where things go wrong. A transaction
- * passes to begin and to commit, some in between as well, and may be held there with all its locks. Sleeping fibers wait here too.
+ * The scheduler between the nodes and the database. Every statement and transaction of every node waits here until it is chosen
+ * by the random source, so the seed and not the machine decides the order. Faults are injected here. A transaction
+ * waits before BEGIN and before COMMIT, some also in between, and may be held there with all its locks. Sleeping fibers wait here too.
  */
 import { type Clock, Deferred, Duration, Effect, Fiber, Latch, Option, type Scope } from "effect"
 import type { SqlError } from "effect/sql"
@@ -10,21 +10,21 @@ import { type Checkpoint, failure, faultNames, lockedFaultName, type Transaction
 import type { RandomSource } from "./RandomSource.ts"
 import { violation } from "./Violation.ts"
 
-/** What is decided by the dice about those who come to the gate. */
+/** The decisions about each checkpoint. */
 export interface FaultPlan {
   readonly verdictOn: (checkpoint: Checkpoint) => Verdict
-  /** Whether a transaction is held before its COMMIT until it is let go on, or goes on before anybody else. */
+  /** Whether a transaction is held before its COMMIT until it is chosen; otherwise it continues before all others. */
   readonly isHeld: () => boolean
 }
 
-/** A transaction that is let through step by step. */
+/** A transaction that passes several checkpoints. */
 interface Passing {
   readonly from: Omit<Checkpoint, "point">
-  /** Whether it may be held wherever it passes, while others go on. */
+  /** Whether it may be held at its checkpoints while others continue. */
   readonly isHeld: boolean
-  /** Breaks its connection. */
+  /** Ends its connection. */
   readonly cut: Effect.Effect<void>
-  /** Tells whoever waits for it that it is lost. */
+  /** Reports to its caller that the connection is lost. */
   readonly lose: (error: SqlError.SqlError) => void
 }
 
@@ -33,7 +33,7 @@ interface Waiting extends Checkpoint {
   readonly resume: (verdict: Verdict) => void
 }
 
-/** Who stands where among those who wait: two who came at the same time came in no order that the seed knows. */
+/** Sorts those that wait: the order of simultaneous arrivals is not determined by the seed. */
 const sortKeyOf = ({ node, point, what }: Checkpoint): string => `${node} ${what} ${point}`
 
 interface Sleeper {
@@ -42,21 +42,21 @@ interface Sleeper {
   readonly wake: () => void
 }
 
-/** No statement takes so long, not even one that waits for a lock until it gives up. In small parts: a machine that stood still is no stall. */
+/** Longer than any statement takes, lock timeouts included. In short intervals, so that a paused machine does not count as a stall. */
 const stall = { millis: 100, times: 200 }
 
-/** What lets a transaction send what comes next, its COMMIT at last. */
+/** Verdicts after which a transaction continues to its next statement or its COMMIT. */
 const goesOn: ReadonlyArray<Verdict> = ["pass", "cut", "unacknowledged"]
 
-/** Turns of the event loop without any movement after which nothing will move by itself. */
+/** Turns of the event loop without activity after which all fibers are blocked. */
 const calmTurns = 24
 
 export class Scheduler {
   /** The time of day. */
   now = 0
-  /** What was let through, in order: how a failure is read, and what two runs of a seed have in common. */
+  /** Everything that was released, in order. Two runs of a seed have the same trace. */
   readonly trace: Array<string> = []
-  /** Let through and not finished. */
+  /** Released and not finished. */
   underway = 0
   readonly waiting: Array<Waiting> = []
   readonly attempts = new Attempts()
@@ -69,7 +69,7 @@ export class Scheduler {
 
   readonly count: (what: string) => void
 
-  /** `scope` owns the transactions: one may outlive the node that began it. `count` is told what happens. */
+  /** `scope` owns the transactions: one may outlive the node that began it. `count` counts faults and situations. */
   constructor(scope: Scope.Scope, random: RandomSource, faultPlan: FaultPlan, count: (what: string) => void) {
     this.count = count
     this.scope = scope
@@ -77,7 +77,7 @@ export class Scheduler {
     this.faultPlan = faultPlan
   }
 
-  /** Something happened that others may go on by. */
+  /** Records activity that may unblock others. */
   readonly move = (): void => {
     this.movements++
     this.moved.openUnsafe()
@@ -97,7 +97,7 @@ export class Scheduler {
     this.move()
   }
 
-  /** Waits in the middle of what is under way: one that is given up there is under way again, to be rolled back. */
+  /** Waits in the middle of a transaction. If interrupted there, the transaction is under way again, to be rolled back. */
   private readonly held = (checkpoint: Checkpoint, isUrgent = false): Effect.Effect<Verdict> =>
     Effect.andThen(
       this.leave,
@@ -109,14 +109,14 @@ export class Scheduler {
     this.move()
   })
 
-  /** A statement by itself. */
+  /** A statement outside a transaction. */
   readonly read = <A, R>(node: string, what: string, run: Effect.Effect<A, SqlError.SqlError, R>) =>
     Effect.flatMap(this.enter({ node, point: "read", what }), (verdict) => {
       const outcome: Effect.Effect<A, SqlError.SqlError, R> = verdict === "pass" ? run : Effect.fail(failure(verdict))
       return Effect.ensuring(outcome, this.leave)
     })
 
-  /** A point in a transaction's work, with all its locks. Whoever waits for one that is undecided from there on is told that it is lost. */
+  /** A checkpoint within a transaction, with all its locks. The caller of an undecided transaction gets a lost connection. */
   private readonly pass = (
     { cut, from, isHeld, lose }: Passing,
     point: TransactionPoint
@@ -134,8 +134,8 @@ export class Scheduler {
     })
 
   /**
-   * A transaction. `open` runs it, given what is to be done at each point of its work, the last of which is before its COMMIT; `cut`
-   * breaks its connection. `isRetried` says that whoever runs it tries again what lost against others.
+   * A transaction. `open` runs it and calls `pass` at each of its checkpoints, the last one before its COMMIT; `cut` ends its
+   * connection. `isRetried`: the caller retries it after a conflict.
    */
   readonly transaction = <A, E, R>(
     {
@@ -174,9 +174,9 @@ export class Scheduler {
     return isRetried ? this.attempts.counted(from.node, once) : once
   }
 
-  /** A node's clock: the time of day is the simulation's, by some milliseconds ahead, and sleep ends when that says so. */
+  /** A node's clock: the simulation's time plus `ahead` milliseconds. A sleep ends by the simulation's time. */
   readonly clockOf = (ahead: number): Clock.Clock => ({
-    // A leap is one of the clock on the wall: how long something took is not measured by it.
+    // Jumps affect the wall clock only; durations are measured by the monotonic clock.
     monotonicTimeNanosUnsafe: () => 0n,
     monotonicTimeNanos: Effect.succeed(0n),
     currentTimeMillisUnsafe: () => this.now + ahead,
@@ -194,7 +194,7 @@ export class Scheduler {
       })
   })
 
-  /** Moves the time of day on and wakes who slept until then. */
+  /** Sets the time and wakes the fibers whose sleep has ended. */
   setTime(now: number): void {
     this.now = now
     for (const sleeper of Array.from(this.sleepers)) if (sleeper.until <= now) this.wake(sleeper)
@@ -206,7 +206,7 @@ export class Scheduler {
     sleeper.wake()
   }
 
-  /** Lets somebody through. */
+  /** Releases one of those that wait. */
   release(): void {
     const urgent = this.waiting.filter(({ isUrgent }) => isUrgent)
     const ready = (urgent.length > 0 ? urgent : this.waiting).toSorted((a, b) =>
@@ -232,12 +232,12 @@ export class Scheduler {
     return verdict
   }
 
-  /** Whether somebody waits who may hold locks. */
+  /** Whether a transaction that may hold locks waits. */
   get isHolding(): boolean {
     return this.waiting.some(({ point }) => point !== "read" && point !== "begin")
   }
 
-  /** Whether somebody, or somebody of a node, waits who has locked a license to decide on it. */
+  /** Whether a transaction that has locked a license waits; of this node if given. */
   isLocking(node?: string): boolean {
     return this.waiting.some(
       (checkpoint) =>
@@ -245,7 +245,7 @@ export class Scheduler {
     )
   }
 
-  /** Wakes the one that has to sleep least, of those whose sleep is a pause. */
+  /** Wakes the short sleeper whose sleep ends first. */
   wakeShort(): boolean {
     const [first] = Array.from(this.sleepers)
       .filter(({ isShort }) => isShort)
@@ -254,7 +254,7 @@ export class Scheduler {
     return first !== undefined
   }
 
-  /** Nothing moves any more without somebody being let through, or without the database. */
+  /** Waits until all fibers wait for the scheduler or the database. */
   readonly calm = Effect.gen({ self: this }, function* () {
     let seen = this.movements
     for (let quiet = 0; quiet < calmTurns; quiet++) {
@@ -265,7 +265,7 @@ export class Scheduler {
     this.moved.closeUnsafe()
   })
 
-  /** The database has answered, or somebody has come. Dies where neither happens. */
+  /** Waits until the database answers or a statement arrives. Fails if neither happens. */
   readonly movement = Effect.gen({ self: this }, function* () {
     for (let time = 0; time < stall.times; time++) {
       const seen = yield* Effect.timeoutOption(this.moved.await, stall.millis)

@@ -5,9 +5,9 @@ import { expectedCoverage } from "./Coverage.ts"
 import { type Run, SimulationRuns, steps } from "./SimulationRuns.ts"
 
 const seeds = Array.from({ length: 18 }, (_, index) => 1001 + index)
-/** After so many seeds every command must have been accepted and every fault made. */
+/** Up to this seed every command must have been accepted and every fault injected. */
 const lastSeed = 1080
-/** Within so many seeds a broken rule must be found. */
+/** The seeds within which a broken rule must be found. */
 const seedsMax = 20
 
 describe("licenses under faults", () => {
@@ -54,7 +54,7 @@ const failing = Effect.fnUntraced(function* (run: Run) {
   return assert.fail(`nothing was found in ${seedsMax} seeds`)
 })
 
-/** Faults of the database itself, as a wrong statement of the service would make them. */
+/** Faults that triggers inject, as a wrong statement of the service would cause them. */
 const sabotages = [
   {
     what: "a consumption missing from the license's total",

@@ -1,6 +1,6 @@
 /**
- * One seed, from its beginning to its end: groups of requests that run at the same time, the gate that the dice open, and a
- * look at everything after each group. A failure tells the seed and all that was done.
+ * Runs one seed: groups of concurrent requests, a scheduler that orders them by the random source, and the checkers
+ * after each group. A failure reports the seed and the whole transcript.
  */
 import { Cause, Effect, Exit, FiberSet } from "effect"
 import { SqlClient } from "effect/sql"
@@ -27,21 +27,21 @@ export interface Options {
   readonly seed: number
   /** Groups of requests. */
   readonly steps: number
-  /** How many statements and transactions the database works on at a time. Beyond 1 a seed is no longer one run. */
+  /** How many statements and transactions the database works on at a time. Above 1 runs of a seed may differ. */
   readonly overlap?: number
 }
 
-/** What a seed came to. */
+/** The result of a seed. */
 interface Result {
   readonly seed: number
   readonly requests: number
-  /** How often each command, answer and fault took place. */
+  /** How often each command, answer and fault occurred. */
   readonly coverage: Coverage
-  /** All that was asked, answered and let through the gate, step by step. */
+  /** All requests, answers and trace entries, step by step. */
   readonly transcript: () => string
-  /** The same for two runs in which the same happened. */
+  /** Equal for two identical runs. */
   readonly digest: string
-  /** What failed, and how it came to it. */
+  /** The failure with its transcript. */
   readonly failure: string | undefined
 }
 
@@ -56,7 +56,7 @@ class Run {
   readonly coverage: Coverage
   readonly digest = new Digest()
   private stored: Stored
-  /** Whether anything may go wrong. */
+  /** Whether faults are injected. */
   areFaultsEnabled = true
 
   constructor(
@@ -108,7 +108,7 @@ class Run {
     this.stored = stored
   })
 
-  /** What the nodes' clocks show. */
+  /** The times of the nodes' clocks. */
   private get clocks(): Array<number> {
     const { ahead, nodes } = this.plan
     return Array.from(new Set(ahead.slice(0, nodes)), (millis) => this.scheduler.now + millis)
@@ -133,7 +133,7 @@ class Run {
       // A node runs one pass of a sweep at a time.
       if (operation.startsWith("sweep") && !isFirst(`${operation} ${node}`)) return []
       if (scope === undefined) return [call]
-      // A key whose answer was kept is answered from there, and a node lets in one request for a key at a time.
+      // A key with a stored answer is answered from it, and a node accepts one request per key at a time.
       return [this.stored.kept.has(scope) || !isFirst(`${scope} ${node}`) ? { ...call, scope: request } : call]
     })
   }
@@ -166,7 +166,7 @@ class Run {
     }
   }
 
-  /** All that the surroundings were in the step; the events must tell what became of them. */
+  /** All states of the catalog in the step; its events must give each. */
   private periods(stored: Stored): ReadonlyArray<CatalogPeriod> {
     const all: Array<CatalogPeriod> = [{ since: 0, catalog: this.stored.catalog }]
     for (const event of stored.events) {
@@ -176,7 +176,7 @@ class Run {
     return all
   }
 
-  /** All that was done, for whoever has to understand it. */
+  /** The transcript of the whole run. */
   transcript(): string {
     const { trace } = this.scheduler
     return this.steps
@@ -185,7 +185,7 @@ class Run {
   }
 }
 
-/** Runs one seed. Its last two steps are quiet ones: whatever happened, the nodes must be well again. */
+/** Runs one seed. Its last two steps are free of faults: the nodes must have recovered. */
 export const simulate = Effect.fnUntraced(function* (pools: Pools, { seed, steps, overlap = 1 }: Options) {
   const random = new RandomSource(seed)
   const plan = planOf(random)

@@ -1,4 +1,4 @@
-/** What happened in a run, step by step: for whoever has to understand a failure, and for telling whether two runs were the same. */
+/** The transcript of a run, step by step, to analyse failures and to compare two runs. */
 import { createHash } from "node:crypto"
 import { inspect } from "node:util"
 import { formatTimestamp } from "../../src/api/Timestamp.ts"
@@ -9,22 +9,22 @@ import { brief } from "./Violation.ts"
 
 export interface Step {
   readonly number: number
-  /** All that the clock showed in it. */
+  /** All times that the clocks showed in the step. */
   readonly nows: Array<number>
   readonly calls: ReadonlyArray<Call>
-  /** Where its part of the trace begins. */
+  /** The index in the trace at which the step begins. */
   readonly from: number
   outcomes: ReadonlyMap<string, Outcome>
 }
 
-/** What was asked and answered in a step, and who was let through the gate meanwhile. */
+/** The requests and answers of a step, and its part of the trace. */
 export const describeStep = ({ number, nows, calls, outcomes }: Step, trace: ReadonlyArray<string>): string => {
   const asked = calls.map(({ command, node, request, scope, subject, operation }) => {
     const key = scope === undefined ? "" : ` key ${scope}`
     return `    ${request} ${operation} ${subject} at ${node}${key} ${brief(command)} -> ${brief(outcomes.get(request))}`
   })
   const times = nows.map(formatTimestamp).join(", then ")
-  return [`  step ${number} at ${times}`, ...asked, `    gate: ${trace.join(" | ")}`].join("\n")
+  return [`  step ${number} at ${times}`, ...asked, `    trace: ${trace.join(" | ")}`].join("\n")
 }
 
 const whole = (value: unknown): string =>
@@ -35,12 +35,12 @@ const whole = (value: unknown): string =>
     maxStringLength: null
   })
 
-/** Two runs with the same digest have asked, answered, let through and stored the same in the same order. */
+/** Equal digests mean equal requests, answers, traces and rows in the same order. */
 export class Digest {
   private readonly hash = createHash("sha256")
 
   add({ nows, calls, outcomes }: Step, trace: ReadonlyArray<string>, stored: Stored): void {
-    // Why there was no answer is the words of a broken connection, of which there are several for the same.
+    // The reason of a missing answer varies: a lost connection has several error messages.
     const answers = calls.map(({ request }) => {
       const outcome = outcomes.get(request)
       return outcome?.kind === "unknown" ? outcome.kind : outcome

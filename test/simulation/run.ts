@@ -1,14 +1,14 @@
 /**
- * Runs seeds of the simulator, one after the other, until one fails or all are done.
+ * Runs seeds of the simulator in turn until one fails or all are done.
  *
  *   npm run simulate -- [--seeds 100] [--from 1] [--steps 40]   many seeds
  *   npm run simulate -- --seed 7 [--steps 40]                   one, again
  *
- * Then it tells how often each command, answer and fault took place, and which never did. --verbose names each seed's digest,
- * the same for two runs in which the same happened; --story tells all of it. --overlap 4 lets the database work on four things at a time, as it does in
- * earnest: a wider search, but then the machine has its say in who is first, and a seed need not fail again.
+ * Then it prints how often each command, answer and fault occurred, and which never did. --verbose prints each seed's digest,
+ * equal for two identical runs; --transcript prints every request and answer. --overlap 4 lets the database work on four
+ * statements at a time, as in production: a wider search, but then the machine influences the order and a failure may not repeat.
  *
- * On an embedded PostgreSQL of its own, or in a database of its own on the server that LICENSING_TEST_DATABASE_URL names.
+ * It uses a new embedded PostgreSQL, or a new database on the server that LICENSING_TEST_DATABASE_URL names.
  */
 import { parseArgs } from "node:util"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"

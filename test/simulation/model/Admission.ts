@@ -1,4 +1,4 @@
-/** The ladder of refusals that docs/API.md states, and what every answer of the runtime tells. */
+/** The order of refusals in docs/API.md, and the members of every runtime answer. */
 import type { Code } from "../../../src/api/ErrorCode.ts"
 import { formatTimestamp } from "../../../src/api/Timestamp.ts"
 import type { RuntimeCommand } from "../../../src/licenses/rules/Admission.ts"
@@ -43,7 +43,7 @@ export const bindingOf = ({ binding }: RuntimeCommand): string => `${binding.kin
 
 export const deviceOf = ({ license }: Situation, command: RuntimeCommand) => license.devices.get(bindingOf(command))
 
-/** The ladder up to the version. `off` stands where the policy switches an operation off. */
+/** The refusals up to the version. `off` is the code for an operation that the policy disables. */
 export const admission = (situation: Situation, command: RuntimeCommand, off?: Code): Code | undefined => {
   const { binding, keyHash } = command
   const { catalog, license, policy } = situation
@@ -91,7 +91,7 @@ export const entitlement = (situation: Situation, deviceId: string) => ({
   )
 })
 
-/** The rung of the operations that need an activation or a seat. */
+/** The refusal of operations that need an activation or a seat. */
 export const inactive = ({ license, policy, now }: Situation, device: Device | undefined): Code | undefined => {
   if (device === undefined) return "DEVICE_NOT_FOUND"
   if (device.status === "active" && device.slot && !isOverdue(device, policy, now)) return undefined

@@ -1,4 +1,4 @@
-/** What the runtime's commands on floating seats should come to. */
+/** The expected results of runtime commands on floating seats. */
 import type { Code } from "../../../src/api/ErrorCode.ts"
 import { formatTimestamp } from "../../../src/api/Timestamp.ts"
 import type { CheckoutCommand, LeaseCommand } from "../../../src/licenses/rules/Floating.ts"

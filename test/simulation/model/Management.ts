@@ -1,4 +1,4 @@
-/** What the back office's commands should come to. */
+/** The expected results of management commands. */
 import { canonicalize } from "../../../src/api/CanonicalJson.ts"
 import type { Code } from "../../../src/api/ErrorCode.ts"
 import type { AssignCommand } from "../../../src/licenses/rules/Assignments.ts"
@@ -47,7 +47,7 @@ const isRevoked = ({ license }: Situation): boolean => license.status === "revok
 
 const raised = (license: License): License => ({ ...license, version: license.version + 1 })
 
-/** A move of the table; `also` is what goes with it. */
+/** A transition of the table; `also` applies the changes that go with it. */
 const lifecycle =
   (operation: keyof typeof licenseTransitions, event: string, also: (license: License) => License) =>
   (situation: Situation): Answer => {
@@ -227,7 +227,7 @@ export const resetDevice = deviceAction("reset", "device.reset", "ended")
 export const blacklist = deviceAction("blacklist", "device.blacklisted", "blacklisted")
 export const unblacklist = deviceAction("unblacklist", "device.unblacklisted", "ended")
 
-/** The dates that a license of a type may have. */
+/** The dates that a license of this type may have. */
 const wrongTerms = (type: string, { expires, starts, maintenance }: License): Code | undefined => {
   const isPerpetual = type === "perpetual"
   const needsEnd = ["time_limited", "subscription", "trial"].includes(type)

@@ -1,4 +1,4 @@
-/** What the runtime's commands on devices and usage should come to. */
+/** The expected results of runtime commands on devices and usage. */
 import type { Code } from "../../../src/api/ErrorCode.ts"
 import { formatTimestamp } from "../../../src/api/Timestamp.ts"
 import type { ActivateCommand } from "../../../src/licenses/rules/Activation.ts"

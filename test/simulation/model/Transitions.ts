@@ -1,6 +1,6 @@
 /**
- * The states that may follow from each state, once more and by hand: a slip in the tables of the rules must not become one here.
- * `unchanged` is accepted and records nothing, `conflict` is refused, `by clock` is what the dates say.
+ * The allowed transitions, written a second time by hand, so that an error in the rules' tables is not repeated here.
+ * `unchanged` is accepted and records nothing, `conflict` is refused, `by clock` is the state that the dates give.
  */
 type Transitions = { readonly [from: string]: string }
 
