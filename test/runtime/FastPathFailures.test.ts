@@ -88,7 +88,7 @@ layer(RuntimePaths.layerWith(), { timeout: 60_000 })("A license of which too muc
           const held = yield* Effect.forEach(rows, (row) => hold(port, row), { concurrency: 40 })
           const direct = yield* Effect.repeat(ask("direct", license_key, "validate", machine), {
             until: ({ status }) => status === 503
-          }).pipe(Effect.timeout("15 seconds"))
+          })
           const faces = []
           for (const way of runtimePaths) {
             const answer = yield* ask(way, license_key, "check", machine, { "x-request-id": "one-too-many" })
