@@ -1,6 +1,6 @@
 /**
- * Requests that are wrong in every way that the published document lets one think of. Each must be refused with the code that
- * the contract has for it, and leave nothing behind; what the document allows must never fail the service.
+ * Invalid requests of every kind that the published document implies. Each must be refused with the code in
+ * the contract and change nothing. A request that the document allows must never make the service fail.
  *
  * FUZZ_RUNS sets how many random bodies and queries each operation gets (50 unless given), FUZZ_SEED which ones.
  */
@@ -19,10 +19,10 @@ import { type Operation, operations, type QueryParameter, resolved } from "./Sur
 
 const runs = Number(process.env["FUZZ_RUNS"] ?? 50)
 const seed = Number(process.env["FUZZ_SEED"] ?? 20_300_131)
-/** A hundred runs take a second or so for each operation on a slow machine. */
+/** A hundred runs take about a second for each operation on a slow machine. */
 const timeout = 20_000 + runs * 100
 
-/** What every request of this file names. */
+/** The resources that all requests of this file refer to. */
 class Shared extends Context.Service<Shared, Fixture>()("licensing/test/contract/Shared") {
   static readonly layer = Layer.effect(
     Shared,
@@ -32,7 +32,7 @@ class Shared extends Context.Service<Shared, Fixture>()("licensing/test/contract
 
 const Subject = Layer.provideMerge(Shared.layer, layerContract)
 
-/** Runs what must change nothing, and sees that it did not. */
+/** Runs an effect and checks that it changes nothing. */
 const leavingNothing = Effect.fnUntraced(function* <A, E, R>(effect: Effect.Effect<A, E, R>) {
   const sql = yield* SqlClient.SqlClient
   const before = yield* contentOf(sql)
@@ -43,11 +43,11 @@ const leavingNothing = Effect.fnUntraced(function* <A, E, R>(effect: Effect.Effe
 interface Case {
   readonly name: string
   readonly request: Request
-  /** How it must be refused; undefined: the document allows it, so any answer that it lists will do. */
+  /** The expected refusal; undefined if the document allows the request: then any documented answer is right. */
   readonly refused?: { readonly status: number; readonly code: string; readonly paths?: ReadonlyArray<string> }
 }
 
-/** Sends requests and tells at once all that are answered otherwise than they should be. */
+/** Sends requests and reports all wrong answers together. */
 const send = Effect.fnUntraced(function* (operation: Operation, cases: ReadonlyArray<Case>) {
   const { ask } = yield* Conversation
   const complaints: Array<string> = []
@@ -59,7 +59,7 @@ const send = Effect.fnUntraced(function* (operation: Operation, cases: ReadonlyA
         const { code, paths, status } = refused
         assertRefused(answer, status, code)
         const { detail = "" } = answer.error
-        // A detail may point deeper than the oracle does, into a list or metadata.
+        // A detail may point deeper into a list or metadata than the oracle.
         if (paths !== undefined)
           assert.isTrue(
             paths.some((path) => detail.startsWith(path)),
@@ -75,7 +75,7 @@ const send = Effect.fnUntraced(function* (operation: Operation, cases: ReadonlyA
   assert.deepStrictEqual(complaints, [], operation.id)
 })
 
-/** Sends what must be refused and sees that nothing is left of it, then the rest. */
+/** Sends the requests that must be refused and checks that they change nothing, then the others. */
 const sendAll = Effect.fnUntraced(function* (operation: Operation, cases: ReadonlyArray<Case>) {
   yield* leavingNothing(
     send(
@@ -99,7 +99,7 @@ const bodyCase = (operation: Operation, fixture: Fixture, name: string, body: un
   return { name, request, refused: { status: code === "INVALID_JSON" ? 400 : 422, code, paths } }
 }
 
-/** Of several faults the document may not know the first: some formats are told in words only. */
+/** With several faults the first is unknown: the document describes some formats in words only. */
 const anywhere = ({ refused, ...rest }: Case): Case =>
   refused === undefined ? rest : { ...rest, refused: { ...refused, paths: [""] } }
 
@@ -107,7 +107,7 @@ const withBody = operations.filter(({ body }) => body !== undefined)
 
 layer(Subject, { timeout: "1 minute" })("A body", (it) => {
   for (const operation of withBody) {
-    it.effect(`of ${operation.id} is refused where one place in it is wrong`, () =>
+    it.effect(`of ${operation.id} with one wrong value is refused`, () =>
       Effect.gen(function* () {
         const fixture = yield* Shared
         const right = bodyOf(operation, fixture) as object
@@ -126,7 +126,7 @@ layer(Subject, { timeout: "1 minute" })("A body", (it) => {
 
   for (const operation of withBody) {
     it.effect(
-      `of ${operation.id} is taken or refused as the document says, whatever it holds`,
+      `of ${operation.id} with random values is accepted or refused as documented`,
       () =>
         Effect.gen(function* () {
           const fixture = yield* Shared
@@ -142,15 +142,15 @@ layer(Subject, { timeout: "1 minute" })("A body", (it) => {
   }
 })
 
-/** How integers are written in a query, by their format: more digits make no number that the service could mean. */
+/** Integers in a query by their format; more digits are out of range. */
 const wholeNumbers: { readonly [format: string]: RegExp } = { int32: /^\d{1,9}$/, int64: /^\d{1,16}$/ }
 
-/** Whether a parameter takes this text, as the document tells; undefined where the document leaves it to the service. */
+/** Whether a parameter accepts this text by the document; undefined if the document does not say. */
 const accepts = ({ name, schema: given }: QueryParameter, text: string): boolean | undefined => {
   const schema = resolved(given)
   if (text.includes("\u0000")) return false
   if (Array.isArray(schema["enum"])) return schema["enum"].includes(text)
-  // Larger limits are clamped, however large.
+  // Larger limits are clamped.
   if (name === "limit") return /^0*[1-9]\d*$/.test(text)
   if (schema["type"] === "integer") {
     const isWhole = wholeNumbers[String(schema["format"])]!.test(text) && Number.isSafeInteger(Number(text))
@@ -166,7 +166,7 @@ const queryCase = (operation: Operation, fixture: Fixture, parameter: QueryParam
   const { [parameter.name]: _, ...others } = queryOf(operation, fixture)
   const query = `?${new URLSearchParams(others)}&${parameter.name}=${encoded}`
   const request = { ...requestOf(operation, fixture), query }
-  // A plus sign is a blank in a query.
+  // A plus sign is a space in a query.
   const accepted = accepts(parameter, decodeURIComponent(encoded.replaceAll("+", " ")))
   return {
     name: query.slice(0, 200),
@@ -177,14 +177,14 @@ const queryCase = (operation: Operation, fixture: Fixture, parameter: QueryParam
 
 const queryTexts = ["", "0", "-1", "1.5", "abc", "1e2", "%00", "a%00b", "ACTIVE", "2030-02-30T00:00:00Z", "2030-01-01"]
 const unreadable = ["a=%", "a=%ZZ", "a=%FF", "a=%ED%A0%80"]
-/** What no operation knows, and what it knows said twice: no failure of the service, whatever it makes of it. */
+/** Unknown and repeated parameters, which must not make the service fail. */
 const ignored = ["colour=red", "", "&&=", "__proto__=1&constructor=2", "limit=200&limit=300&limit=1"]
 const wrongCursors = ["abc", "", "MTIz", "MC4", "====", "x".repeat(2_000)]
 
 layer(Subject, { timeout: "1 minute" })("A query", (it) => {
   for (const operation of operations.filter(({ query }) => query.length > 0)) {
     it.effect(
-      `of ${operation.id} is taken or refused as the document says`,
+      `of ${operation.id} is accepted or refused as documented`,
       () =>
         Effect.gen(function* () {
           const fixture = yield* Shared
@@ -223,7 +223,7 @@ const unknownIds = [
 
 layer(Subject, { timeout: "1 minute" })("A path", (it) => {
   for (const operation of operations.filter(({ params }) => params.length > 0)) {
-    it.effect(`of ${operation.id} that names nothing is NOT_FOUND`, () =>
+    it.effect(`of ${operation.id} with an unknown id is NOT_FOUND`, () =>
       Effect.gen(function* () {
         const fixture = yield* Shared
         const right = paramsOf(operation, fixture)
@@ -247,7 +247,7 @@ layer(Subject, { timeout: "1 minute" })("A path", (it) => {
 layer(Subject, { timeout: "1 minute" })("A request", (it) => {
   const changing = operations.filter(({ method, credential }) => method !== "GET" && credential !== "none")
   for (const operation of changing) {
-    it.effect(`of ${operation.id} is refused for its size, its type, or an Idempotency-Key that is none`, () =>
+    it.effect(`of ${operation.id} is refused for its size, its type, or an invalid Idempotency-Key`, () =>
       Effect.gen(function* () {
         const fixture = yield* Shared
         const request = requestOf(operation, fixture)

@@ -1,6 +1,6 @@
 /**
- * Lists of tens of thousands of rows: every filter of every list is served by an index, so that a page costs what a page holds,
- * however much lies around it. The statements are those that the service runs when it is asked over HTTP.
+ * Lists of tens of thousands of rows: an index serves every filter of every list, so the cost of a page depends on its
+ * rows and not on the table. The statements are those that the service runs for requests over HTTP.
  */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
@@ -24,9 +24,9 @@ const sizes: Sizes = {
   crowd: 20_000
 }
 
-/** No sweep comes in between: what it records would be rows of the feed. */
+/** No sweep runs meanwhile: its events would appear in the feed. */
 const settings = { rateFailures: 0, rateManagement: 0, rateRuntime: 0, rateActivation: 0, sweepSeconds: 86_400 }
-/** The service makes its first API key in a database that has none, so it comes before the rows. */
+/** The service starts before the rows are inserted, because it makes its first API key in an empty database. */
 const Filled = Layer.effectDiscard(
   Effect.gen(function* () {
     const { url } = yield* Database
@@ -39,21 +39,21 @@ const Subject = Layer.merge(Conversation.layer, Filled).pipe(
   Layer.provideMerge(Database.layerUrl)
 )
 
-/** Rows of a table below which it does not matter how it is read. */
+/** Tables with fewer rows may be read in any way. */
 const smallMax = 100
-/** Rows that one page of 200 may look at in all, from whichever tables: few beside those that are there. */
+/** The most rows that a page of 200 may read from all tables: few compared with all rows. */
 const rowsMax = 5_000
-/** What the clock has changed is looked for policy by policy; policies are many times fewer than their licenses. */
+/** Changes by time are searched per policy; there are far fewer policies than licenses. */
 const readWhole = new Set(["policies"])
-/** A list of fewer rows shows nothing. */
+/** A list of fewer rows proves nothing. */
 const manyMin = 1_000
 
-/** Reports sum up what they read, over connections of their own. */
+/** Reports aggregate all rows, over other connections. */
 const lists = operations.filter(
   ({ path, query }) => query.some(({ name }) => name === "limit") && !path.startsWith("/api/v1/reports/")
 )
 
-/** What paths and bodies name: things that have much of everything. */
+/** The resources in paths and bodies, which have many rows of every kind. */
 const ids: { readonly [kind: string]: string } = {
   products: hotProduct,
   policies: timedPolicy,
@@ -62,10 +62,10 @@ const ids: { readonly [kind: string]: string } = {
   customers: idOf("cust", 1)
 }
 
-/** Values of an enumeration that are all tried; of a longer one, some. */
+/** Enumerations of up to this many values are tried whole. */
 const eachMax = 20
 
-/** Values of filters that are no enumeration: some that many rows have, some that few have, some that none has. */
+/** Values of other filters: some match many rows, some few, some none. */
 const texts: { readonly [name: string]: ReadonlyArray<string> } = {
   code: ["product-7", "customer-700", "field-70", "policy-2", "feature-2", "none"],
   email: ["maria.berkowman1@example.com", "none"],
@@ -106,7 +106,7 @@ const queriesOf = ({ query }: Operation): ReadonlyArray<string> => [
     })
 ]
 
-/** What is wrong with how a page was found. */
+/** The faults of a page's plan. */
 const faultsOf = (scans: ReadonlyArray<Scan>, rowsOf: ReadonlyMap<string, number>): ReadonlyArray<string> => {
   const whole = scans.filter(
     ({ table, type }) => type === "Seq Scan" && rowsOf.get(table)! > smallMax && !readWhole.has(table)
@@ -163,14 +163,14 @@ interface Walk {
 const keysOf = (rows: Page["data"]) =>
   rows.map(({ id, sequence, definition_id, feature_id }) => id ?? sequence ?? definition_id ?? feature_id)
 
-/** What makes a row for a list: the operation of the same path. Feeds get their rows from any change. */
+/** The operation that adds a row to a list: the POST of the same path. Any change adds a row to a feed. */
 const makerOf = ({ path }: Operation) =>
   operations.find((operation) => operation.path === path && operation.method === "POST") ?? operationOf("createProduct")
 
 layer(Subject, { timeout: "1 minute" })("Lists", (it) => {
   for (const operation of lists) {
     it.effect(
-      `${operation.id} is served by indexes, whichever filter is given`,
+      `${operation.id} is served by indexes with every filter`,
       () =>
         Effect.gen(function* () {
           const sql = yield* SqlClient.SqlClient
@@ -190,7 +190,7 @@ layer(Subject, { timeout: "1 minute" })("Lists", (it) => {
               next_cursor === null
                 ? []
                 : (yield* capture(ask(operation, { params, query: `${first}&cursor=${next_cursor}` }))).statements
-            // A feed that is walked runs the same statement again and again, a page further on.
+            // A feed runs the same statement again for each page.
             const each = new Map([...statements, ...second].map((statement) => [statement.text, statement]))
             for (const statement of each.values()) {
               for (const planning of yield* planningsOf(statement)) {
@@ -211,7 +211,7 @@ layer(Subject, { timeout: "1 minute" })("Lists", (it) => {
 
   const fixture = { ids, licenseKey: "", fingerprint: "walk", featureCode: "", leaseToken: "" }
 
-  it.effect("have 50 rows on a page unless another limit is given, and never more than 200", () =>
+  it.effect("have 50 rows on a page by default, and at most 200", () =>
     Effect.gen(function* () {
       const { ask } = yield* Conversation
       for (const operation of lists) {
@@ -233,7 +233,7 @@ layer(Subject, { timeout: "1 minute" })("Lists", (it) => {
   )
 
   for (const operation of lists) {
-    it.effect(`${operation.id} gives the same rows while others are added`, () =>
+    it.effect(`${operation.id} returns the same rows while others are added`, () =>
       Effect.gen(function* () {
         const { ask } = yield* Conversation
         const maker = makerOf(operation)
@@ -254,7 +254,7 @@ layer(Subject, { timeout: "1 minute" })("Lists", (it) => {
   }
 
   it.effect(
-    "listLicenses by state and part of a name shows each license once, in the state that the clock and its policy give it",
+    "listLicenses by state and part of a name returns each license once, in the state by its clock and policy",
     () =>
       Effect.gen(function* () {
         const { advance, client } = yield* TestServer
@@ -265,7 +265,7 @@ layer(Subject, { timeout: "1 minute" })("Lists", (it) => {
         assert.isAtLeast(all.length, sizes.licenses)
         const states = [...new Set(all.map(({ status }) => status!))]
         assert.sameMembers(states, ["active", "grace_period", "expired", "suspended", "revoked"])
-        // Parts that most licenses, many and few of them have, so that they are found by different ways.
+        // Parts that most, many and few licenses contain, so that different plans are used.
         const parts = ["e", "maria", "berkow", "hugo.berk"]
         for (const state of [undefined, ...states]) {
           const shown = all.filter(({ status }) => state === undefined || status === state)

@@ -1,4 +1,4 @@
-/** What goes the direct way, what is left to the general one, and that whatever an operation does, there is one answer. */
+/** Which requests the fast path handles, which it leaves to the framework path, and that every request gets one answer. */
 import { assert, layer } from "@effect/vitest"
 import { Cause, Deferred, Effect, Exit, Fiber, References, Tracer } from "effect"
 import { type Refusal, refuse } from "../../src/api/Failure.ts"
@@ -22,7 +22,7 @@ const asking = (port: number, headers: { readonly [name: string]: string } = {},
 const ending = (outcome: () => Outcome): FastOperation => operationStartedWith((answer) => answer(outcome()))
 
 layer(captureLogs, { excludeTestServices: true })("A request", (it) => {
-  it.effect("that is plain goes the direct way", () =>
+  it.effect("that is plain takes the fast path", () =>
     Effect.gen(function* () {
       const { counted, port } = yield* serveFastPath()
       for (const answer of [
@@ -31,7 +31,7 @@ layer(captureLogs, { excludeTestServices: true })("A request", (it) => {
         yield* asking(port, { origin: "https://app.example", te: "trailers", "content-language": "en" })
       ]) {
         assert.strictEqual(answer.status, 200)
-        assert.strictEqual(answer.text, `direct ${body}`)
+        assert.strictEqual(answer.text, `fast ${body}`)
         assert.strictEqual(answer.headers["content-type"], "application/json")
         assert.strictEqual(answer.headers["content-length"], String(Buffer.byteLength(answer.text)))
       }
@@ -42,7 +42,7 @@ layer(captureLogs, { excludeTestServices: true })("A request", (it) => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("that asks for more goes the general way, with its body", () =>
+  it.effect("with other headers or targets takes the framework path, with its body", () =>
     Effect.gen(function* () {
       const { counted, opened, port } = yield* serveFastPath()
       const headers: ReadonlyArray<Record<string, string>> = [
@@ -59,7 +59,7 @@ layer(captureLogs, { excludeTestServices: true })("A request", (it) => {
       ]
       for (const more of headers) {
         const { text } = yield* asking(port, more)
-        assert.match(text, /^general (\{|UNSUPPORTED)/, JSON.stringify(more))
+        assert.match(text, /^framework (\{|UNSUPPORTED)/, JSON.stringify(more))
       }
       for (const target of [
         `${operationPath}?`,
@@ -69,36 +69,36 @@ layer(captureLogs, { excludeTestServices: true })("A request", (it) => {
         operationPath.toUpperCase(),
         `//x${operationPath}`
       ]) {
-        assert.strictEqual((yield* asking(port, {}, { path: target })).text, `general ${body}`, target)
+        assert.strictEqual((yield* asking(port, {}, { path: target })).text, `framework ${body}`, target)
       }
       for (const target of [`http://x${operationPath}`, operationPath.replace("p", "%70")]) {
-        assert.strictEqual((yield* asking(port, {}, { path: target })).text, `general ${body}`, target)
+        assert.strictEqual((yield* asking(port, {}, { path: target })).text, `framework ${body}`, target)
       }
       for (const method of ["PUT", "PATCH", "DELETE", "OPTIONS"]) {
-        assert.strictEqual((yield* asking(port, {}, { method })).text, `general ${body}`, method)
+        assert.strictEqual((yield* asking(port, {}, { method })).text, `framework ${body}`, method)
       }
       const chunked = yield* send(port, { method: "POST", path: operationPath, chunks: [body] })
-      assert.strictEqual(chunked.text, `general ${body}`)
+      assert.strictEqual(chunked.text, `framework ${body}`)
       assert.strictEqual(opened.length, 0, "none was looked at by the operation")
       assert.strictEqual(counted.length, 0)
     }).pipe(Effect.scoped)
   )
 
-  it.effect("without a Host header, or with a body beyond the limit, goes the general way", () =>
+  it.effect("without a Host header, or with a body beyond the limit, takes the framework path", () =>
     Effect.gen(function* () {
       const { opened, port } = yield* serveFastPath()
       const head = `POST ${operationPath} HTTP/1.1\r\nConnection: close\r\nContent-Type: application/json\r\n`
       const nameless = yield* exchange(port, `${head}Content-Length: 2\r\n\r\n{}`)
-      assert.strictEqual(nameless.text, "general {}")
+      assert.strictEqual(nameless.text, "framework {}")
       const long = yield* exchange(port, `${head}Host: x\r\nContent-Length: 262145\r\n\r\n`)
-      assert.strictEqual(long.text, "general PAYLOAD_TOO_LARGE")
+      assert.strictEqual(long.text, "framework PAYLOAD_TOO_LARGE")
       assert.strictEqual(opened.length, 0)
       const whole = Buffer.alloc(262_144, " ")
-      assert.strictEqual((yield* asking(port, {}, { body: whole })).text, `direct ${whole}`)
+      assert.strictEqual((yield* asking(port, {}, { body: whole })).text, `fast ${whole}`)
     }).pipe(Effect.scoped)
   )
 
-  it.effect("that the operation does not know after all goes the general way, with the whole body", () =>
+  it.effect("that the operation declines after reading it takes the framework path, with the whole body", () =>
     Effect.gen(function* () {
       const bodies = ["", "{}", body, "\u0000", "x".repeat(200_000)]
       const unopened = yield* serveFastPath({ open: () => undefined })
@@ -106,24 +106,24 @@ layer(captureLogs, { excludeTestServices: true })("A request", (it) => {
       const broken = yield* serveFastPath({ open: () => () => Effect.die("whatever") })
       for (const { counted, port } of [unopened, unread, broken]) {
         for (const body of bodies) {
-          assert.strictEqual((yield* asking(port, {}, { body })).text, `general ${body}`)
+          assert.strictEqual((yield* asking(port, {}, { body })).text, `framework ${body}`)
         }
         assert.strictEqual(counted.length, 0)
       }
     }).pipe(Effect.scoped)
   )
 
-  it.effect("that is traced or logged goes the general way", () =>
+  it.effect("that is traced or logged takes the framework path", () =>
     Effect.gen(function* () {
       const tracer = Tracer.make({ span: (options) => new Tracer.NativeSpan(options) })
       const traced = yield* serveFastPath().pipe(Effect.provideService(Tracer.Tracer, tracer))
-      assert.strictEqual((yield* asking(traced.port)).text, `general ${body}`)
+      assert.strictEqual((yield* asking(traced.port)).text, `framework ${body}`)
       for (const [level, way] of [
-        ["All", "general"],
-        ["Trace", "general"],
-        ["Debug", "general"],
-        ["Info", "direct"],
-        ["None", "direct"]
+        ["All", "framework"],
+        ["Trace", "framework"],
+        ["Debug", "framework"],
+        ["Info", "fast"],
+        ["None", "fast"]
       ] as const) {
         const { port } = yield* serveFastPath().pipe(Effect.provideService(References.MinimumLogLevel, level))
         assert.strictEqual((yield* asking(port)).text, `${way} ${body}`, level)

@@ -20,7 +20,7 @@ const request = (
   key: string,
   name: string,
   lines: ReadonlyArray<string> = [],
-  way: RuntimePath = "direct",
+  way: RuntimePath = "fast",
   version = "1.1"
 ) =>
   [
@@ -67,7 +67,7 @@ layer(RuntimePaths.layerWith(), { timeout: 60_000 })("A connection", (it) => {
           key,
           `m${index}`,
           [`X-Request-Id: in-a-row-${index}`, ...(index === 39 ? closing : [])],
-          index % 3 === 1 ? "general" : "direct"
+          index % 3 === 1 ? "framework" : "fast"
         )
       )
       const text = yield* converse([row.join("")])
@@ -77,7 +77,7 @@ layer(RuntimePaths.layerWith(), { timeout: 60_000 })("A connection", (it) => {
         row.map((_, index) => `in-a-row-${index}`)
       )
       const went = yield* taken
-      assert.strictEqual(went.filter((way) => way === "direct").length, 27)
+      assert.strictEqual(went.filter((way) => way === "fast").length, 27)
     })
   )
 
@@ -94,7 +94,7 @@ layer(RuntimePaths.layerWith(), { timeout: 60_000 })("A connection", (it) => {
       ]) {
         assert.deepStrictEqual(statuses(yield* converse(pieces)), [200])
       }
-      assert.deepStrictEqual(yield* taken, Array(3).fill("direct"))
+      assert.deepStrictEqual(yield* taken, Array(3).fill("fast"))
     })
   )
 
@@ -187,7 +187,7 @@ layer(RuntimePaths.layerWith(), { timeout: 60_000 })("A connection", (it) => {
         ])
         assert.deepStrictEqual(statuses(text), [400], length)
       }
-      assert.deepStrictEqual(yield* taken, ["general"])
+      assert.deepStrictEqual(yield* taken, ["framework"])
     })
   )
 
@@ -227,7 +227,7 @@ layer(RuntimePaths.layerWith(), { timeout: 60_000 })("A connection", (it) => {
       const key = yield* remembered
       const whole = request(key, "late", closing)
       const slow = yield* Effect.forEach(Array(20).fill(0), () => hold(port, whole.slice(0, -3)))
-      assertRefused(yield* asked("direct", key, "validate", { fingerprint: "late" }), 404, "DEVICE_NOT_FOUND")
+      assertRefused(yield* asked("fast", key, "validate", { fingerprint: "late" }), 404, "DEVICE_NOT_FOUND")
       for (const { write } of slow) yield* write(whole.slice(-3))
       for (const { answer } of slow) assert.strictEqual((yield* answer).status, 200)
     })

@@ -1,4 +1,4 @@
-/** Plain requests when a part of the service is missing or full: they end as those of the general way do. */
+/** Plain requests when a part of the service is missing or full: they end as on the framework path. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Logger } from "effect"
 import { SqlClient } from "effect/sql"
@@ -47,8 +47,8 @@ layer(Cuttable, { timeout: 60_000 })("Without its database", (it) => {
       assert.strictEqual(seen[0]?.told[0]?.[2], "without-database")
       assert.deepStrictEqual(seen[0], seen[1])
       yield* wire.reconnect
-      yield* Effect.repeat(call("direct"), { until: ({ status }) => status === 200 })
-      assertAnswered(yield* call("direct"), 200)
+      yield* Effect.repeat(call("fast"), { until: ({ status }) => status === 200 })
+      assertAnswered(yield* call("fast"), 200)
     })
   )
 })
@@ -65,14 +65,14 @@ layer(RuntimePaths.layerWith(), { timeout: 60_000 })("A license of which too muc
         payload: { feature_code: "exports", max_consumptions: 100_000 }
       })
       const body = (event_id: string) => JSON.stringify({ fingerprint: "a machine", feature_code: "exports", event_id })
-      assertAnswered(yield* ask("general", license_key, "consume", body("first")), 200)
+      assertAnswered(yield* ask("framework", license_key, "consume", body("first")), 200)
       yield* taken
       const request = (event_id: string, last: boolean) =>
         [
           "POST /api/v1/license/consume HTTP/1.1",
           "Host: x",
           `Authorization: License ${license_key}`,
-          `Content-Type: ${contentTypes.direct}`,
+          `Content-Type: ${contentTypes.fast}`,
           `Content-Length: ${body(event_id).length}`,
           ...(last ? ["Connection: close"] : []),
           "",
@@ -86,7 +86,7 @@ layer(RuntimePaths.layerWith(), { timeout: 60_000 })("A license of which too muc
         Effect.gen(function* () {
           yield* sql`SELECT id FROM licenses WHERE id = ${license.id} FOR UPDATE`
           const held = yield* Effect.forEach(rows, (row) => hold(port, row), { concurrency: 40 })
-          const direct = yield* Effect.repeat(ask("direct", license_key, "validate", machine), {
+          const fast = yield* Effect.repeat(ask("fast", license_key, "validate", machine), {
             until: ({ status }) => status === 503
           })
           const faces = []
@@ -96,7 +96,7 @@ layer(RuntimePaths.layerWith(), { timeout: 60_000 })("A license of which too muc
             faces.push(yield* faceOf(answer))
           }
           assert.deepStrictEqual(faces[0], faces[1])
-          assert.strictEqual(direct.headers["retry-after"], "1")
+          assert.strictEqual(fast.headers["retry-after"], "1")
           return held
         })
       )
@@ -110,7 +110,7 @@ layer(RuntimePaths.layerWith(), { timeout: 60_000 })("A license of which too muc
       assert.strictEqual(total_consumptions, done + 1)
       assert.isAbove(done, 1_000)
       assert.isBelow(done, 1_600)
-      assert.strictEqual((yield* asked("direct", license_key, "consume", body("last"))).status, 200)
+      assert.strictEqual((yield* asked("fast", license_key, "consume", body("last"))).status, 200)
     })
   )
 })

@@ -13,13 +13,13 @@ layer(RuntimePaths.layerWith({ rateRuntime: 8, rateActivation: 3 }))("The limits
   it.effect("count alike on both paths and have equal activities", () =>
     Effect.gen(function* () {
       const { asked, faceOf } = yield* RuntimePaths
-      const twins = { direct: yield* issue({ max_activations: 0 }), general: yield* issue({ max_activations: 0 }) }
+      const twins = { fast: yield* issue({ max_activations: 0 }), framework: yield* issue({ max_activations: 0 }) }
       const faces = yield* Effect.forEach(runtimePaths, (way) =>
         Effect.gen(function* () {
           const { license_key } = twins[way]
           const call = (operation: string, as = way) =>
             asked(as, license_key, operation, { fingerprint: "m" }, { "x-request-id": "counted-alike" })
-          const first = yield* call("check", "general")
+          const first = yield* call("check", "framework")
           assert.strictEqual(standing(first), '"runtime";r=7')
           const answers = [
             yield* call("check"),
@@ -58,22 +58,22 @@ layer(RuntimePaths.layerWith({ rateRuntime: 8, rateActivation: 3 }))("The limits
     })
   )
 
-  it.effect("count a request once that began the direct way and was left to the general one", () =>
+  it.effect("count a request once if it began on the fast path and was left to the framework path", () =>
     Effect.gen(function* () {
       const { ask } = yield* RuntimePaths
       const { license_key } = yield* issue()
       const left: Array<string> = []
       for (const body of [{ fingerprint: "m" }, "{", {}, { unknown: 1 }, { is_container: true }, ""]) {
-        left.push(standing(yield* ask("direct", license_key, "validate", body)))
+        left.push(standing(yield* ask("fast", license_key, "validate", body)))
       }
       const headers = { "idempotency-key": "counted" }
-      left.push(standing(yield* ask("direct", license_key, "validate", { fingerprint: "m" }, headers)))
-      left.push(standing(yield* ask("direct", license_key, "validate", { fingerprint: "m" })))
+      left.push(standing(yield* ask("fast", license_key, "validate", { fingerprint: "m" }, headers)))
+      left.push(standing(yield* ask("fast", license_key, "validate", { fingerprint: "m" })))
       assert.deepStrictEqual(
         left,
         [7, 6, 5, 4, 3, 2, 1, 0].map((remaining) => `"runtime";r=${remaining}`)
       )
-      assertRefused(yield* ask("direct", license_key, "validate", "{"), 429, "RATE_LIMITED")
+      assertRefused(yield* ask("fast", license_key, "validate", "{"), 429, "RATE_LIMITED")
     })
   )
 })
@@ -95,7 +95,7 @@ layer(RuntimePaths.layerWith({ ...proxied, rateRuntime: 3, rateFailures: 3 }))("
         ["2001:db8::2", 1]
       ] as const) {
         const headers = { "x-forwarded-for": address }
-        const answer = yield* asked("direct", license.license_key, "check", { fingerprint: "m" }, headers)
+        const answer = yield* asked("fast", license.license_key, "check", { fingerprint: "m" }, headers)
         assert.strictEqual(standing(answer), `"runtime";r=${remaining}`, address)
       }
     })
@@ -109,7 +109,7 @@ layer(RuntimePaths.layerWith({ ...proxied, rateRuntime: 3, rateFailures: 3 }))("
           const license = yield* issue()
           const headers = { "x-forwarded-for": `203.0.113.${10 + index}`, "x-request-id": "rotated-away" }
           const elsewhere = { "x-forwarded-for": "203.0.113.9" }
-          yield* asked("general", license.license_key, "check", { fingerprint: "m" }, elsewhere)
+          yield* asked("framework", license.license_key, "check", { fingerprint: "m" }, elsewhere)
           assertAnswered(yield* license.post("rotate-key"), 200)
           const use = ask(way, license.license_key, "check", { fingerprint: "m" }, headers)
           const answers = [yield* use, yield* use, yield* use, yield* use]
@@ -137,10 +137,10 @@ layer(RuntimePaths.layerWith({ ...proxied, rateRuntime: 3, rateFailures: 3 }))("
       const { ask, asked } = yield* RuntimePaths
       const license = yield* issue()
       const elsewhere = { "x-forwarded-for": "203.0.113.9" }
-      yield* asked("general", license.license_key, "check", { fingerprint: "m" }, elsewhere)
+      yield* asked("framework", license.license_key, "check", { fingerprint: "m" }, elsewhere)
       assertAnswered(yield* license.post("rotate-key"), 200)
       const headers = { "x-forwarded-for": "203.0.113.20" }
-      const answer = yield* ask("direct", license.license_key, "check", "{", headers)
+      const answer = yield* ask("fast", license.license_key, "check", "{", headers)
       assertRefused(answer, 401, "LICENSE_KEY_INVALID")
       assert.strictEqual(standing(answer), '"runtime";r=2, "failures";r=2')
     })

@@ -1,4 +1,4 @@
-/** What is wrong with a body, a key or a header is answered alike, whether a request could have gone the direct way or not. */
+/** Errors in a body, a key or a header have equal answers on both paths. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { Refusals } from "../../src/activities/Refusals.ts"
@@ -89,12 +89,12 @@ layer(RuntimePaths.layerWith(), { timeout: 60_000 })("A plain request", (it) => 
     it.effect(`with a body that is wrong is answered, and told of in the feed, as any other is: ${operation}`, () =>
       Effect.gen(function* () {
         const { ask, faceOf, remember } = yield* RuntimePaths
-        const twins = { direct: yield* issue(), general: yield* issue() }
+        const twins = { fast: yield* issue(), framework: yield* issue() }
         for (const way of runtimePaths) yield* remember(twins[way])
         for (const [what, body, code] of faults) {
           const headers = { "x-request-id": "a-wrong-body" }
-          const plain = yield* ask("direct", twins.direct.license_key, operation, body, headers)
-          const other = yield* ask("general", twins.general.license_key, operation, body, headers)
+          const plain = yield* ask("fast", twins.fast.license_key, operation, body, headers)
+          const other = yield* ask("framework", twins.framework.license_key, operation, body, headers)
           assertRefused(plain, code === "INVALID_JSON" ? 400 : 422, code)
           assert.deepStrictEqual(yield* faceOf(plain), yield* faceOf(other), what)
         }
@@ -103,9 +103,9 @@ layer(RuntimePaths.layerWith(), { timeout: 60_000 })("A plain request", (it) => 
           Effect.map(listActivities({ license_id: id, source: "runtime" }), (rows) =>
             rows.map(({ sequence: _, ...row }) => normalized(JSON.stringify(row)).replaceAll(/issued-\d+/g, ""))
           )
-        const rows = yield* told(twins.direct.id)
+        const rows = yield* told(twins.fast.id)
         assert.strictEqual(rows.length, faults.length + 1)
-        assert.deepStrictEqual(rows, yield* told(twins.general.id))
+        assert.deepStrictEqual(rows, yield* told(twins.framework.id))
       })
     )
   }
@@ -125,11 +125,11 @@ layer(RuntimePaths.layerWith(), { timeout: 60_000 })("A plain request", (it) => 
       ]) {
         const headers = { authorization, "x-request-id": "a-wrong-key" }
         for (const body of [{ fingerprint: "m" }, "{"]) {
-          const plain = yield* ask("direct", "", "validate", body, headers)
+          const plain = yield* ask("fast", "", "validate", body, headers)
           assert.strictEqual(plain.status, 401)
           assert.deepStrictEqual(
             yield* faceOf(plain),
-            yield* faceOf(yield* ask("general", "", "validate", body, headers))
+            yield* faceOf(yield* ask("framework", "", "validate", body, headers))
           )
         }
       }
@@ -140,7 +140,7 @@ layer(RuntimePaths.layerWith(), { timeout: 60_000 })("A plain request", (it) => 
     Effect.gen(function* () {
       const { ask, asked, faceOf, remember } = yield* RuntimePaths
       for (const body of [{ fingerprint: "m" }, "{", { unknown: 1 }, {}]) {
-        const twins = { direct: yield* issue(), general: yield* issue() }
+        const twins = { fast: yield* issue(), framework: yield* issue() }
         for (const way of runtimePaths) {
           yield* remember(twins[way])
           assertAnswered(yield* twins[way].post("rotate-key"), 200)
@@ -148,8 +148,8 @@ layer(RuntimePaths.layerWith(), { timeout: 60_000 })("A plain request", (it) => 
         const headers = { "x-request-id": "a-rotated-key" }
         // The first time the node remembers the key, the second time it does not.
         for (const _ of ["first", "second"]) {
-          const plain = yield* ask("direct", twins.direct.license_key, "validate", body, headers)
-          const other = yield* ask("general", twins.general.license_key, "validate", body, headers)
+          const plain = yield* ask("fast", twins.fast.license_key, "validate", body, headers)
+          const other = yield* ask("framework", twins.framework.license_key, "validate", body, headers)
           assertRefused(plain, 401, "LICENSE_KEY_INVALID")
           assert.deepStrictEqual(yield* faceOf(plain), yield* faceOf(other))
         }
@@ -159,18 +159,18 @@ layer(RuntimePaths.layerWith(), { timeout: 60_000 })("A plain request", (it) => 
       const { json } = yield* license.post("rotate-key")
       const { license_key } = (json as { readonly data: { readonly license_key: string } }).data
       assertRefused(
-        yield* asked("direct", license.license_key, "check", { fingerprint: "m" }),
+        yield* asked("fast", license.license_key, "check", { fingerprint: "m" }),
         401,
         "LICENSE_KEY_INVALID"
       )
       assertRefused(
-        yield* asked("general", license.license_key, "check", { fingerprint: "m" }),
+        yield* asked("framework", license.license_key, "check", { fingerprint: "m" }),
         401,
         "LICENSE_KEY_INVALID"
       )
-      const first = yield* ask("direct", license_key, "check", { fingerprint: "m" })
+      const first = yield* ask("fast", license_key, "check", { fingerprint: "m" })
       assertRefused(first, 404, "DEVICE_NOT_FOUND")
-      assertRefused(yield* asked("direct", license_key, "check", { fingerprint: "m" }), 404, "DEVICE_NOT_FOUND")
+      assertRefused(yield* asked("fast", license_key, "check", { fingerprint: "m" }), 404, "DEVICE_NOT_FOUND")
     })
   )
 
@@ -201,16 +201,13 @@ layer(RuntimePaths.layerWith({ corsOrigins: [origin], baseUrl: "https://licensin
       yield* remember(license)
       for (const headers of [{ origin }, { origin: "https://evil.example" }, { origin: "null" }, {}]) {
         const more = { ...headers, "x-request-id": "across-origins" }
-        const [direct, general] = yield* Effect.forEach(runtimePaths, (way) =>
+        const [fast, framework] = yield* Effect.forEach(runtimePaths, (way) =>
           Effect.flatMap(asked(way, license.license_key, "check", { fingerprint: "m" }, more), faceOf)
         )
-        assert.deepStrictEqual(direct, general)
-        assert.strictEqual(
-          direct?.headers["access-control-allow-origin"],
-          headers.origin === origin ? origin : undefined
-        )
-        assert.strictEqual(direct?.headers["vary"], "Origin")
-        assert.property(direct?.headers, "strict-transport-security")
+        assert.deepStrictEqual(fast, framework)
+        assert.strictEqual(fast?.headers["access-control-allow-origin"], headers.origin === origin ? origin : undefined)
+        assert.strictEqual(fast?.headers["vary"], "Origin")
+        assert.property(fast?.headers, "strict-transport-security")
       }
     })
   )

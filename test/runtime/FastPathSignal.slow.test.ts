@@ -64,7 +64,7 @@ const consuming = (port: number, way: RuntimePath, key: string, name: number, an
 
 layer(Database.layerUrlEmpty, { excludeTestServices: true, timeout: 120_000 })("A process that is stopped", (it) => {
   for (const way of runtimePaths) {
-    it.effect(`has counted what it has acknowledged, and answered what it has counted: the ${way} way`, () =>
+    it.effect(`has counted exactly what it has acknowledged: the ${way} path`, () =>
       Effect.gen(function* () {
         const program = yield* startService({ LICENSING_RATE_RUNTIME: "0" })
         const { id, license_key } = yield* metered(program)

@@ -1,4 +1,4 @@
-/** Plain requests while the service stops: they end as those of the general way do, and nothing that was counted is lost. */
+/** Plain requests while the service stops: they end as on the framework path, and nothing that was counted is lost. */
 import { layer } from "@effect/vitest"
 import { Effect, Exit, Fiber, Scope } from "effect"
 import { contentTypes, runtimePaths } from "../support/FastPath.ts"
@@ -8,7 +8,7 @@ import { startServer, TestServer } from "../support/TestServer.ts"
 
 layer(TestServer.layer, { timeout: 60_000 })("A service that stops", (it) => {
   for (const way of runtimePaths) {
-    it.effect(`answers what it has begun to read as it does before: the ${way} way`, () =>
+    it.effect(`answers what it has begun to read as it does before: the ${way} path`, () =>
       Effect.gen(function* () {
         const scope = yield* Scope.make()
         const node = yield* Scope.provide(startServer(), scope)

@@ -208,8 +208,8 @@ export const runScenario = Effect.fnUntraced(function* (
     }
     const [operation, body] = step
     const sent = typeof body === "function" ? body(answers) : body
-    const answer = yield* asked(operation === "offline" ? "general" : way, license.license_key, operation, sent, {
-      "x-request-id": `life-${index}-${answers.length}-0001`
+    const answer = yield* asked(operation === "offline" ? "framework" : way, license.license_key, operation, sent, {
+      "x-request-id": `scenario-${index}-${answers.length}-0001`
     })
     answers.push(answer)
     outcomes.push(answer.error.code ?? String(answer.status))

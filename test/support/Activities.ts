@@ -9,14 +9,14 @@ import { TestServer } from "./TestServer.ts"
 
 type Settings = Parameters<typeof TestServer.layerWith>[0]
 
-/** What workers do for the feed and for the counts of validations. */
+/** The workers of the feed and of the counts of validations. */
 const workers = Layer.mergeAll(Refusals.layer, EventTimeIndex.layer).pipe(Layer.provideMerge(Validations.layer))
 
-/** A node on a database of its own. */
+/** A node on a new database. */
 export const layerActivities = (settings: Settings = {}) =>
   workers.pipe(Layer.provideMerge(TestServer.layerWith(settings)))
 
-/** One more node on the database at hand, which stops with the scope. */
+/** Starts another node on the test's database. The scope stops it. */
 export const startActivitiesNode = (settings: Settings = {}) =>
   Effect.map(Layer.build(Layer.fresh(workers.pipe(Layer.provideMerge(TestServer.layerOver(settings))))), (context) => ({
     server: Context.get(context, TestServer),
@@ -29,13 +29,13 @@ interface Page {
   readonly page_info: { readonly next_cursor: number | null }
 }
 
-/** An activity as it is sent. */
+/** An activity in JSON. */
 export type ActivityJson = Omit<Activity, "occurred_at"> & { readonly occurred_at: string }
 
 export const requestActivities = (query = "") =>
   Effect.flatMap(TestServer, ({ send }) => send({ path: `/api/v1/activities${query}` }))
 
-/** All rows that a filter lets through, page by page. */
+/** All rows that match a filter, read page by page. */
 export const listActivities = Effect.fnUntraced(function* (
   filter: { readonly [name: string]: string | number } = {},
   limit = 200
@@ -60,7 +60,7 @@ const period = { current_period_start: 1_700_000_000_000, current_period_end: 1_
 
 let made = 0
 
-/** A customer with a license by subscription and one by order, and another license whose device falls silent. */
+/** A customer with a license by subscription and one by order, and a license whose device stops sending heartbeats. */
 const makeAll = Effect.gen(function* () {
   const { client } = yield* TestServer
   const customer = yield* client.customers.create({ payload: { name: "C", code: `c-${++made}` } })
@@ -91,7 +91,7 @@ const makeAll = Effect.gen(function* () {
   return { customer, feature, license, order, ordered, params, silent, subscription }
 })
 
-/** One of everything that can stand in the feed; refusals are written down now and then. */
+/** Makes an activity of every kind; refusals are written between some of them. */
 export const makeEveryActivity = Effect.gen(function* () {
   const { pass } = yield* Refusals
   const { advance, client } = yield* TestServer

@@ -25,20 +25,20 @@ import { Settings } from "../../src/config/Config.ts"
 import * as ManagementHttp from "../../src/http/ManagementHttp.ts"
 import { Foundations } from "./Services.ts"
 
-/** What one node of the service has for management authorization: its own memory of keys. */
+/** Management authorization of one node, with its own cache of keys. */
 export const layerNode = ManagementHttp.layer.pipe(
   Layer.provideMerge(ApiKeys.layer),
   Layer.provideMerge(ApiKeyCache.layer),
   Layer.provide([Oidc.layer, RateLimits.layer]),
   Layer.provide(Settings.layerTest({ rateFailures: 0 }))
 )
-/** One node over a database. */
+/** One node on a new database. */
 export const layerOneNode = Layer.provideMerge(layerNode, Foundations)
 
 const endpointWith = (...scopes: [ManagementScope, ...Array<ManagementScope>]) =>
   HttpApiEndpoint.get("read", "/things").annotateMerge(operation({ id: "read", summary: "Read", scopes }))
 
-/** A request with these header texts, as the middleware meets it. */
+/** A request with these headers, as the middleware receives it. */
 const requestWith = (...authorization: ReadonlyArray<string>) => {
   const rawHeaders = authorization.flatMap((text) => ["Authorization", text])
   const headers = Headers.fromInput(authorization.slice(0, 1).map((text) => ["authorization", text] as const))
@@ -53,7 +53,7 @@ interface AuthorizationRequest {
   readonly address?: string
 }
 
-/** Sends a request through the middleware: who was let in, or why not. */
+/** Sends a request through the middleware. Returns the actor, or the refusal's code and detail. */
 export const authorize = Effect.fnUntraced(function* ({
   authorization = [],
   scopes = ["product:read"],
@@ -75,13 +75,13 @@ export const authorize = Effect.fnUntraced(function* ({
   )
 })
 
-/** A new key, what a request sends of it, and who it makes act. */
+/** Makes an API key. Returns its token, the Authorization header, and the actor. */
 export const makeApiKey = Effect.fnUntraced(function* (input: Partial<typeof ApiKeyCreate.Type> = {}) {
   const { api_key, token } = yield* (yield* ApiKeys).create({ name: "tested", ...input })
   return { id: api_key.id, token, bearer: [`Bearer ${token}`], actor: { actor_type: "api_key", actor_id: api_key.id } }
 })
 
-/** What tokens are made for. */
+/** The audience of the tokens. */
 export const audience = "https://licenses.example.com"
 
 export type Algorithm = "RS256" | "ES256" | "EdDSA"
@@ -106,13 +106,13 @@ export class Issuer extends Context.Service<
     readonly url: string
     /** A token from the authorization server, for a client that may ask for these scopes. */
     token(scope: string, resource?: string): Effect.Effect<string>
-    /** A token signed here: right in everything but what is given. Times are the given clock's. */
+    /** A token signed by the test, valid except for the given claims. Its times follow `nowMillis`. */
     sign(nowMillis: number, claims?: Claims): Effect.Effect<string>
     /** Publishes other keys, and signs with the first. */
     publish(...keys: ReadonlyArray<Key>): Effect.Effect<void>
     /** The keys that are published. */
     readonly keys: Effect.Effect<ReadonlyArray<Key>>
-    /** Answers every request with this instead, until it is called without. */
+    /** Replaces the handler of all requests; without an argument restores it. */
     pretend(listener?: RequestListener): Effect.Effect<void>
     /** How often the keys were fetched. */
     readonly fetches: Effect.Effect<number>
@@ -175,11 +175,11 @@ export const makeSigningKey = (alg: Algorithm, kid: string): Key => ({
   privateKey: keyTypes[alg]().privateKey
 })
 
-/** The key as the provider is given it; what it publishes of it is the public half. */
+/** The key in the provider's configuration; the provider publishes its public half. */
 const publicForm = ({ alg, kid, privateKey }: Key) =>
   exportJWK(privateKey).then((jwk) => ({ ...jwk, kid, alg, use: "sig" }))
 
-/** What a provider would keep of its tokens: JWTs need nothing of it. */
+/** The provider's token storage, which JWTs do not need. */
 class NoStorage {
   upsert() {
     return Promise.resolve()
@@ -246,19 +246,19 @@ const close = (server: Server): Effect.Effect<void> =>
     server.closeAllConnections()
   })
 
-/** With a memory of its own. */
+/** Builds the service's OIDC verifier with an empty cache. */
 export const makeOidc = Effect.fnUntraced(function* (scopeClaim = "scope") {
   const { url } = yield* Issuer
   const settings = Settings.layerTest({ oidcIssuer: url, oidcAudience: audience, oidcScopeClaim: scopeClaim })
   return Context.get(yield* Layer.build(Layer.fresh(Oidc.layer).pipe(Layer.provide(settings))), Oidc)
 })
 
-/** Whom a token stands for with which scopes, or the code that it is refused with. */
+/** The subject and scopes of a token, or the code of its refusal. */
 export const authenticationOf = (oidc: Oidc["Service"], token: string) =>
   Effect.match(oidc.authenticate(token), {
     onSuccess: ({ actor, scopes }) => [actor.actor_type, actor.actor_id, ...scopes],
     onFailure: ({ code }) => code
   })
 
-/** The authenticationOf on whom the issuer's own tokens stand for, unless they say otherwise. */
+/** The subject and scopes of the tokens that the test signs by default. */
 export const defaultIdentity = ["oidc_subject", "someone", "admin"]

@@ -27,7 +27,7 @@ import { sha256Hex } from "../../src/signing/Digest.ts"
 import { bindings, featureCodes, formerToken, mostly } from "./LicenseArbitraries.ts"
 import { activationOf, day, deviceOf, frozen, keyHash, leaseOf, minute, noon, second } from "./Licenses.ts"
 
-/** What every runtime request carries. */
+/** The common part of all runtime requests. */
 export const requests: fc.Arbitrary<RuntimeCommand> = fc
   .record({
     keyHash: fc.oneof(
@@ -69,10 +69,10 @@ const assigning = fc.record(
   { requiredKeys: ["feature_id"] }
 )
 
-/** Part of every token that random checkouts bring. */
+/** Part of every token of random checkouts. */
 export const tokenMark = "token-of-a-checkout"
 
-/** A checkout that makes a lease of its own. */
+/** A checkout with a new lease. */
 export const checkouts = (requests: fc.Arbitrary<RuntimeCommand>): fc.Arbitrary<CheckoutCommand> =>
   fc.tuple(requests, fc.uuid()).map(([request, unique]) => ({
     ...request,
@@ -87,7 +87,7 @@ const keys = fc.oneof(
   { weight: 1, arbitrary: fc.constant("0".repeat(64)) }
 )
 
-/** Commands that name the leases of random licenses, the former ones, and leases that never were. */
+/** Commands for the leases of random licenses: current, former and unknown ones. */
 export const leaseCommands = (bindings: ReadonlyArray<Binding>): fc.Arbitrary<LeaseCommand> =>
   fc.record({
     keyHash: keys,
@@ -98,7 +98,7 @@ export const leaseCommands = (bindings: ReadonlyArray<Binding>): fc.Arbitrary<Le
     )
   })
 
-/** The same for the lease that the device holds when the command is decided, whatever its token is by then. */
+/** Commands for the lease that a device holds at the time of the decision, whatever its token. */
 const holding = (bindings: ReadonlyArray<Binding>): fc.Arbitrary<LeaseCommand & { readonly device: string }> =>
   fc
     .tuple(leaseCommands(bindings), fc.constantFrom(...bindings))
@@ -164,7 +164,7 @@ const usageResets: fc.Arbitrary<UsageResetCommand> = fc
   )
   .map(([target, amounts, reset_consumed]) => ({ ...target, ...amounts, reset_consumed }))
 
-/** Mostly the key that all requests come with, so that they are not refused for ever after. */
+/** Mostly the key of all requests, so that later ones are not all refused. */
 const rotations: fc.Arbitrary<RotateKeyCommand> = fc
   .constantFrom(keyHash, keyHash, keyHash, "f".repeat(64))
   .map((key_hash) => ({ key_hash, license_key_prefix: "LK-11111", license_key_last4: "2222" }))
@@ -172,7 +172,7 @@ const rotations: fc.Arbitrary<RotateKeyCommand> = fc
 const deviceCommands = (bindings: ReadonlyArray<Binding>): fc.Arbitrary<DeviceCommand> =>
   fc.constantFrom(...bindings.map((binding) => ({ device_id: deviceOf(binding).id })), { device_id: "dev_unheard-of" })
 
-/** One command and the time that passes before it. */
+/** A command and the time that passes before it. */
 export interface Step {
   readonly wait: number
   readonly rule: Rule<unknown, unknown, Code>
@@ -204,7 +204,7 @@ const ofHeldLease = <Reply, C extends Code>({
   decide: (view, command, now) => decide(view, heldLease(view, command), now)
 })
 
-/** Any command that a license can be given. A new rule belongs into this list. */
+/** All commands of a license. A new rule must be added to this list. */
 export const anyStep: fc.Arbitrary<Step> = fc.oneof(
   steps(6, activate, activations),
   steps(3, validate, requests),

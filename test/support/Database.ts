@@ -25,19 +25,19 @@ export class Database extends Context.Service<
     readonly url: Redacted.Redacted<string>
   }
 >()("licensing/test/Database") {
-  /** The address alone of a database with every table and no row. */
+  /** Only the address of a database with every table and no rows. */
   static readonly layerUrl: Layer.Layer<Database> = Layer.effect(
     Database,
     createDatabase(() => inject("database").template)
   )
 
-  /** The address alone of a database without any table. */
+  /** Only the address of a database without tables. */
   static readonly layerUrlEmpty: Layer.Layer<Database> = Layer.effect(
     Database,
     createDatabase(() => "template0")
   )
 
-  /** The clients of a database with every table and no row. */
+  /** The clients of a database with every table and no rows. */
   static readonly layer: Layer.Layer<Database | Postgres | SqlClient.SqlClient> = Layer.unwrap(
     Effect.map(Database, ({ url }) => Layer.orDie(Postgres.layer({ url, maxConnections: 8 })))
   ).pipe(Layer.provideMerge(Database.layerUrl))
@@ -46,12 +46,12 @@ export class Database extends Context.Service<
 export class DatabaseProxy extends Context.Service<
   DatabaseProxy,
   {
-    /** Breaks every connection and refuses new ones. */
+    /** Closes every connection and refuses new ones. */
     readonly disconnect: Effect.Effect<void>
     readonly reconnect: Effect.Effect<void>
   }
->()("licensing/test/Wire") {
-  /** A database of one's own at the end of a wire. */
+>()("licensing/test/DatabaseProxy") {
+  /** A new database behind the proxy. */
   static readonly layer: Layer.Layer<DatabaseProxy | Database> = Layer.effectContext(
     Effect.gen(function* () {
       const { url } = yield* Database

@@ -14,7 +14,7 @@ import { openSession } from "../../src/postgres/Postgres.ts"
 declare module "vitest" {
   interface ProvidedContext {
     readonly database: {
-      /** Any database of the server, as a user who may create more. */
+      /** The address of a database of the server, with a user that may create databases. */
       readonly url: string
       /** The name of the migrated database to copy. */
       readonly template: string
@@ -24,7 +24,7 @@ declare module "vitest" {
 
 const folderPrefix = "licensing-test-"
 
-/** A temporary data folder that an embedded server's own user may pass through. */
+/** A temporary data folder that the embedded server's user may enter. */
 export const serverFolder = Effect.gen(function* () {
   const files = yield* FileSystem.FileSystem
   const directory = yield* files.makeTempDirectoryScoped({ directory: tmpdir(), prefix: folderPrefix })

@@ -1,4 +1,4 @@
-// A service that owns the embedded server of the folder in its first argument until it is killed. Prints "ready".
+// A process that owns the embedded server of the folder in its first argument until it is killed. Prints "ready".
 import { Console, Effect, Layer } from "effect"
 import { EmbeddedPostgres } from "../../src/postgres/EmbeddedPostgres.ts"
 

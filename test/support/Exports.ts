@@ -14,13 +14,13 @@ export const exportsPath = "/api/v1/reports/exports"
 export const download = (id: string, headers = {}) =>
   Effect.flatMap(TestServer, ({ send }) => send({ path: `${exportsPath}/${id}/download`, headers }))
 
-/** A worker as a node of its own has it. */
+/** The export worker of a new node. */
 export const makeWorker = Effect.map(
   Layer.build(Layer.fresh(ExportWorker.layer.pipe(Layer.provide(ReportsDatabase.layer)))),
   (context) => Context.get(context, ExportWorker)
 )
 
-/** Runs what a worker does at the service's time of day, so many seconds ahead. */
+/** Runs an effect of a worker with the service's clock ahead by this many seconds. */
 export const at =
   (seconds: number) =>
   <A, E, R>(work: Effect.Effect<A, E, R>) =>
@@ -30,7 +30,7 @@ export const at =
     )
 
 /**
- * Rows of the ledger as if the license had used its first feature that often, without anyone waiting for it: now, or hour by hour
+ * Inserts ledger rows as if the license had consumed its first feature that often: now, or once an hour
  * from an instant on.
  */
 export const writeLedger = Effect.fnUntraced(function* (
@@ -50,12 +50,12 @@ export const writeLedger = Effect.fnUntraced(function* (
       (SELECT * FROM license_features WHERE license_id = ${license.id} ORDER BY feature_id LIMIT 1) AS a`
 })
 
-/** A text on a page, in points from its lower left corner. */
+/** A text on a page; its position is in points from the lower left corner. */
 interface Written {
   readonly text: string
   readonly x: number
   readonly y: number
-  /** Where it ends. */
+  /** The position of its end. */
   readonly right: number
 }
 
@@ -81,7 +81,7 @@ export const readPdf = (bytes: Uint8Array): ReadonlyArray<PdfPage> => {
   return kids.map((kid) => readPage(objects, objectAt(objects, kid)))
 }
 
-/** The objects by number, each found where the cross-reference table says that it is. */
+/** The objects by number, at the offsets of the cross-reference table. */
 const readObjects = (file: Buffer): ReadonlyMap<number, Stored> => {
   const table = Number(/startxref\n(\d+)\n%%EOF/.exec(file.toString("latin1", file.length - 64))?.[1])
   const [head = "", ...entries] = file.toString("latin1", table).split("\n").slice(1)
@@ -161,7 +161,7 @@ const readText = (block: string, fonts: ReadonlyMap<string, Font>): Written => {
       text += characters[Number.parseInt(code, 16)]
       width += widths[Number.parseInt(code, 16)] ?? Number.NaN
     }
-    // Numbers before the first text are of other operators.
+    // Numbers before the first text belong to other operators.
     if (shift !== undefined && text !== "") width -= Number(shift)
   }
   return { text, x: Number(x), y: Number(y), right: Number(x) + (width * Number(size)) / 1_000 }

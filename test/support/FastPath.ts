@@ -19,21 +19,21 @@ import type { Answer } from "./Http.ts"
 import type { issue } from "./IssuedLicenses.ts"
 import { TestServer } from "./TestServer.ts"
 
-export type RuntimePath = "direct" | "general"
-export const runtimePaths = ["direct", "general"] as const
+export type RuntimePath = "fast" | "framework"
+export const runtimePaths = ["fast", "framework"] as const
 
 type Issued = Effect.Success<ReturnType<typeof issue>>
 type Headers = { readonly [name: string]: string }
 
-/** What sends a request the general way and means nothing else. */
-export const contentTypes = { direct: "application/json", general: "application/json; charset=utf-8" }
+/** Equivalent content types that select the path of a request. */
+export const contentTypes = { fast: "application/json", framework: "application/json; charset=utf-8" }
 
 export class RuntimePaths extends Context.Service<
   RuntimePaths,
   {
-    /** The runtimePaths that the answers have come since the last time that somebody asked. */
+    /** The paths of the answers since the last call. */
     readonly taken: Effect.Effect<ReadonlyArray<RuntimePath>>
-    /** Posts a runtime request that could go the direct way; on the general one it says so in its content type. */
+    /** Posts a runtime request by a path, which its content type selects. */
     ask(
       way: RuntimePath,
       licenseKey: string,
@@ -41,7 +41,7 @@ export class RuntimePaths extends Context.Service<
       body: unknown,
       headers?: Headers
     ): Effect.Effect<Answer>
-    /** The same, and makes certain that it went that way. */
+    /** Posts a runtime request and checks that it took this path. */
     asked(
       way: RuntimePath,
       licenseKey: string,
@@ -49,18 +49,18 @@ export class RuntimePaths extends Context.Service<
       body: unknown,
       headers?: Headers
     ): Effect.Effect<Answer>
-    /** Has the node remember the key of a license. */
+    /** Makes the node cache the key of a license. */
     remember(license: Issued): Effect.Effect<void>
-    /** What an answer shows apart from times, ids and signatures; a signature has to hold. */
+    /** The answer without times, ids and signatures; checks the signature. */
     faceOf(answer: Answer): Effect.Effect<ComparableAnswer>
   }
->()("licensing/test/BothWays") {
-  /** A node of its own whose workers run when a test says so. */
+>()("licensing/test/RuntimePaths") {
+  /** A new node whose workers run only when a test runs them. */
   static layerWith(settings: Parameters<typeof layerActivities>[0] = {}) {
     return RuntimePaths.layer.pipe(Layer.provideMerge(layerActivities(settings)))
   }
 
-  /** On the node at hand. */
+  /** On the test's node. */
   static get layer() {
     return make
   }
@@ -72,7 +72,7 @@ export interface ComparableAnswer {
   readonly text: string
 }
 
-/** The platform's handler listens to the end of an answer that it gives; the direct way has no use for that. */
+/** The framework's handler listens for the end of its answers; the fast path does not. */
 const watching = Effect.gen(function* () {
   const { putInFront } = yield* Listener.Requests
   const taken: Array<RuntimePath> = []
@@ -80,7 +80,7 @@ const watching = Effect.gen(function* () {
     const before = response.listenerCount("finish")
     const end = response.end.bind(response) as (...args: ReadonlyArray<unknown>) => typeof response
     response.end = ((...args: ReadonlyArray<unknown>) => {
-      taken.push(response.listenerCount("finish") > before ? "general" : "direct")
+      taken.push(response.listenerCount("finish") > before ? "framework" : "fast")
       return end(...args)
     }) as typeof response.end
     listener(request, response)
@@ -117,7 +117,7 @@ const make = Layer.effect(
         return shown(answer)
       })
     const remember = ({ license_key }: Issued) =>
-      Effect.asVoid(asked("general", license_key, "check", { fingerprint: "nobody" }))
+      Effect.asVoid(asked("framework", license_key, "check", { fingerprint: "nobody" }))
     return RuntimePaths.of({ taken, ask, asked, remember, faceOf })
   })
 )
@@ -139,10 +139,10 @@ export const normalized = (text: string, name = ""): string =>
 
 export const operationPath = "/api/v1/license/plain"
 
-/** One that is taken over. */
+/** A valid request id, which the service adopts. */
 export const requestId = "a-request-id"
 
-/** Records in the log, the last one last. */
+/** The log records, oldest first. */
 export const logged: Array<{ level: string; text: string; cause: string; requestId: string }> = []
 
 export const captureLogs = Logger.layer([
@@ -152,14 +152,14 @@ export const captureLogs = Logger.layer([
   })
 ])
 
-/** An operation that takes every body and goes on like this. */
+/** An operation that accepts every body and continues with `begun`. */
 export const operationStartedWith = (begun: StartedOperation): FastOperation => ({
   open: () => () => Effect.succeed(begun)
 })
 
 let requests = 0
 
-/** Answers whose every answer is kept in `counted`. */
+/** Responses that record each summary in `counted`. */
 const answersInto = (counted: Array<ResponseSummary>) =>
   ({
     addressOf: (peer: string | undefined) => peer,
@@ -181,25 +181,25 @@ const answersInto = (counted: Array<ResponseSummary>) =>
     }
   }) as unknown as Responses
 
-/** Says `general` and the body as `Intake` has it, or why that has refused it. */
+/** Answers `framework` and the body that `Intake` has read, or the code of its refusal. */
 const generalApplication = Effect.gen(function* () {
   const intake = yield* Intake
   const echo = Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) =>
-    Effect.map(IntakeLayer.bytesOf(request), (bytes) => HttpServerResponse.text(`general ${bytes}`))
+    Effect.map(IntakeLayer.bytesOf(request), (bytes) => HttpServerResponse.text(`framework ${bytes}`))
   )
   const endpoint = { payload: new Map([["application/json", {}]]) }
   return intake(echo as never, { endpoint } as never).pipe(
     Effect.catchCause((cause) => {
       const error = Cause.squash(cause)
-      return Effect.succeed(HttpServerResponse.text(`general ${isRefusal(error) ? error.code : String(error)}`))
+      return Effect.succeed(HttpServerResponse.text(`framework ${isRefusal(error) ? error.code : String(error)}`))
     })
   ) as Effect.Effect<HttpServerResponse.HttpServerResponse, never, HttpServerRequest.HttpServerRequest>
 })
 
-/** Serves one operation, by default one that says `direct` and the body. Lives as long as the scope. */
+/** Serves one operation until the scope ends; by default it answers `fast` and the body. */
 export const serveFastPath = Effect.fnUntraced(function* (
   operation: FastOperation = {
-    open: () => (body) => Effect.succeed((answer) => answer(Exit.succeed(() => bodyOf(`direct ${body}`))))
+    open: () => (body) => Effect.succeed((answer) => answer(Exit.succeed(() => bodyOf(`fast ${body}`))))
   }
 ) {
   const counted: Array<ResponseSummary> = []
@@ -208,17 +208,17 @@ export const serveFastPath = Effect.fnUntraced(function* (
   const seen = yield* Deferred.make<void>()
   const scope = yield* Effect.scope
   const application = yield* Effect.provide(generalApplication, IntakeLayer.layer)
-  const general = yield* NodeHttpServer.makeHandler(application, { scope })
+  const framework = yield* NodeHttpServer.makeHandler(application, { scope })
   const watched: FastOperation = {
     open: (head) => {
       opened.push(head.headers["host"] ?? "")
       return operation.open(head)
     }
   }
-  const listener = (yield* makeFastPath(answersInto(counted), new Map([[operationPath, watched]])))(general)
+  const listener = (yield* makeFastPath(answersInto(counted), new Map([[operationPath, watched]])))(framework)
   const server = createServer({ requireHostHeader: false }, (request, response: ServerResponse) => {
     response.on("close", () => Effect.runSync(Deferred.succeed(seen, undefined)))
-    // What escapes here would end the process.
+    // An exception that escapes here would end the process.
     try {
       listener(request, response)
     } catch (error) {
@@ -237,13 +237,13 @@ export const serveFastPath = Effect.fnUntraced(function* (
   )
   return {
     port: (server.address() as { readonly port: number }).port,
-    /** What was counted as answered on the direct way. */
+    /** The summaries of answers by the fast path. */
     counted,
-    /** Requests that the operation was asked about. */
+    /** The requests that the operation has seen. */
     opened,
-    /** What the listener has thrown. */
+    /** The exceptions of the listener. */
     thrown,
-    /** Cuts every connection off; `seen` waits until an answer's end was seen. */
+    /** `cut` closes every connection; `seen` waits until an answer has ended. */
     closed: { cut: () => server.closeAllConnections(), seen: Deferred.await(seen) }
   }
 })

@@ -10,7 +10,7 @@ export interface Message {
   /** The request target as it is sent. */
   readonly path: string
   readonly headers?: { readonly [name: string]: string }
-  /** A text or bytes are sent as they are, anything else as JSON. */
+  /** Text and bytes are sent unchanged, other values as JSON. */
   readonly body?: unknown
   /** A body that is sent in chunks, without Content-Length. */
   readonly chunks?: ReadonlyArray<string | Uint8Array>
@@ -20,15 +20,15 @@ export interface Answer {
   readonly status: number
   readonly headers: IncomingHttpHeaders
   readonly text: string
-  /** The body as it came. */
+  /** The body as received. */
   readonly bytes: Uint8Array
-  /** The parsed body, or undefined where there is none or it is no JSON. */
+  /** The parsed body; undefined if it is missing or not JSON. */
   readonly json: unknown
   /** The `error` member of an error envelope. */
   readonly error: { readonly code?: string; readonly message?: string; readonly detail?: string }
 }
 
-/** One request over a connection of its own. Text without a content type is declared as JSON. */
+/** Sends one request over a new connection. A body without a content type is declared as JSON. */
 export const send = (port: number, { method = "GET", path, headers, body, chunks }: Message): Effect.Effect<Answer> =>
   Effect.callback((resume) => {
     const whole = body === undefined ? undefined : bytesOf(body)
@@ -71,11 +71,11 @@ const parse = (text: string): unknown => {
   }
 }
 
-/** Writes bytes to a connection and gives the answer, which must be the only one on it. */
+/** Writes bytes to a new connection and returns its only answer. */
 export const exchange = (port: number, bytes: string | Uint8Array): Effect.Effect<Answer> =>
   Effect.flatMap(hold(port, bytes), ({ answer }) => answer)
 
-/** A connection on which the first bytes were sent. Its answer is what has come when the service closes it. */
+/** Opens a connection and sends the first bytes. `answer` is what was received when the service closes it. */
 export const hold = (port: number, bytes: string | Uint8Array) =>
   Effect.callback<{ readonly write: (bytes: string) => Effect.Effect<void>; readonly answer: Effect.Effect<Answer> }>(
     (resume) => {
@@ -97,7 +97,7 @@ export const hold = (port: number, bytes: string | Uint8Array) =>
     }
   )
 
-/** Writes bytes to a connection and resets it. */
+/** Writes bytes to a new connection and resets it. */
 export const abandon = (port: number, bytes: string): Effect.Effect<void> =>
   Effect.callback((resume) => {
     const socket = connect(port, "127.0.0.1", () => socket.write(bytes, () => socket.resetAndDestroy()))
@@ -116,7 +116,7 @@ const parseAnswer = (text: string): Answer => {
 
 const requestId = /^[A-Za-z0-9_-]{8,64}$/
 
-/** An error envelope with this status and code; `detail` is compared only where it is given. */
+/** Checks that an answer is an error envelope with this status and code, and this detail if given. */
 export const assertRefused = (answer: Answer, status: number, code: string, detail?: string): void => {
   assert.strictEqual(answer.error.code, code, answer.text)
   assert.strictEqual(answer.status, status)
@@ -126,7 +126,7 @@ export const assertRefused = (answer: Answer, status: number, code: string, deta
   assertMeta(answer)
 }
 
-/** A success envelope with this status. Gives its data. */
+/** Checks that an answer is a success envelope with this status, and returns its data. */
 export const assertAnswered = (answer: Answer, status: number): unknown => {
   assert.strictEqual(answer.status, status, answer.text)
   assertMeta(answer)
@@ -144,7 +144,7 @@ const assertMeta = (answer: Answer): void => {
   for (const told of ["server", "x-powered-by"]) assert.notProperty(answer.headers, told)
 }
 
-/** A certificate for localhost and receiver.example that nobody vouches for, with its key. It guards nothing. */
+/** A self-signed certificate for localhost and receiver.example, with its key. It protects nothing. */
 export const certificate = `-----BEGIN CERTIFICATE-----
 MIIBrTCCAVOgAwIBAgIUFGDLYKpa6sxOktyqIhAEg/cEx+UwCgYIKoZIzj0EAwIw
 FzEVMBMGA1UEAwwMd2ViaG9vayB0ZXN0MCAXDTI2MTEyMDA4MzIxN1oYDzIxMjYx

@@ -8,7 +8,7 @@ import { TestServer } from "./TestServer.ts"
 
 let issued = 0
 
-/** A license of a product and policy of its own. A subscription that ends in 30 days, unless said otherwise. */
+/** Issues a license with a new product and policy: by default a subscription that ends in 30 days. */
 export const issue = Effect.fnUntraced(function* (
   policy: Partial<typeof PolicyCreate.Type> = {},
   given: Omit<Partial<typeof LicenseCreate.Type>, "product_id" | "policy_id"> = {}
@@ -32,22 +32,22 @@ export const issue = Effect.fnUntraced(function* (
     expires_at: license.expires_at ?? 0,
     license_key,
     path,
-    /** A management request about it. */
+    /** Sends a management request about the license. */
     post: (action: string, body?: unknown, headers: { readonly [name: string]: string } = {}) =>
       send({ method: "POST", path: `${path}/${action}`, headers, ...(body === undefined ? undefined : { body }) }),
-    /** A runtime client with its key. */
+    /** A runtime client with the license's key. */
     runtime: (yield* connect({ licenseKey: license_key })).runtime
   }
 })
 
 let keys = 0
 
-/** Another Idempotency-Key each time. */
+/** A new Idempotency-Key with each call. */
 export const freshKey = () => ({ "idempotency-key": `key-${++keys}` })
 
 let metered = 0
 
-/** A license with the features `exports` and `renders`, an active device, and what it is linked to. */
+/** Issues a license with the features `exports` and `renders`, an active device, a customer and a subscription. */
 export const makeMetered = Effect.gen(function* () {
   const { client, connect } = yield* TestServer
   const name = `metered-${++metered}`

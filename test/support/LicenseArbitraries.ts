@@ -1,6 +1,6 @@
 /**
- * Random licenses. Every condition that a rule asks for fails in some of them, alone and
- * together with others, and instants lie on the boundaries that rules compare with as often as beside them.
+ * Random licenses. Every condition of a rule fails in some of them, alone and together with
+ * others. Instants are as often on the boundaries that rules compare with as next to them.
  */
 import * as fc from "fast-check"
 import type { Binding } from "../../src/licenses/model/Binding.ts"
@@ -29,14 +29,14 @@ import {
   second
 } from "./Licenses.ts"
 
-/** Mostly the usual value, now and then one of the rare ones. */
+/** Mostly the usual value, sometimes one of the rare ones. */
 export const mostly = <A>(usual: A, ...rare: ReadonlyArray<A>): fc.Arbitrary<A> =>
   fc.oneof({ weight: 7, arbitrary: fc.constant(usual) }, { weight: 1, arbitrary: fc.constantFrom(...rare) })
 
-/** The instants next to a boundary. */
+/** Offsets in milliseconds from a boundary. */
 const beside = fc.constantFrom(-1, 0, 1)
 
-/** The machines and container instances that the random requests come from. */
+/** The machines and containers of the random requests. */
 export const bindings: ReadonlyArray<Binding> = [
   hardware("fingerprint of machine A"),
   hardware("fingerprint of machine B"),
@@ -62,7 +62,7 @@ const policies: fc.Arbitrary<Partial<PolicyRecord>> = fc.record({
   entitlement_counter: fc.constantFrom(0, 2)
 })
 
-/** When a license ends: never, far away, or beside an end of expiry or of grace. */
+/** When a license ends: never, far away, or next to the end of expiry or of grace. */
 const expiries = fc.oneof(
   { weight: 5, arbitrary: fc.constantFrom("never" as const, "far" as const) },
   { weight: 2, arbitrary: fc.record({ end: fc.constantFrom("expiry" as const, "access" as const), offset: beside }) }
@@ -84,7 +84,7 @@ const licenses = fc.record({
   entitlement_counter: fc.integer({ min: 1, max: 9 })
 })
 
-/** A device, its heartbeat told by how long it is past due. */
+/** A device; numbers say by how many milliseconds its heartbeat is overdue. */
 const devices = fc.record({
   status: mostly<DeviceRecord["status"]>("active", "deactivated", "blacklisted", "reset", "expired"),
   holds_slot: mostly(true, false),
@@ -103,7 +103,7 @@ const deviceFrom = (binding: Binding, spec: DeviceSpec, intervalMinutes: number)
   deviceOf(binding, {
     status: spec.status,
     holds_slot: spec.status === "active" && spec.holds_slot,
-    // Who holds nothing but a seat was never activated, or lapsed before.
+    // A device with only a seat was never activated, or its activation has lapsed.
     activated_at:
       spec.activated === "lately" && !spec.holds_slot ? undefined : heardAt(spec.activated, intervalMinutes),
     last_validated_at: spec.validated === undefined ? undefined : heardAt(spec.validated, intervalMinutes)
@@ -116,13 +116,13 @@ const assignmentSpecs: fc.Arbitrary<Partial<Assignment>> = fc.record({
   expires_at: mostly<number | undefined>(undefined, noon - 1, noon, noon + 1)
 })
 
-/** Usage that was counted before, under the event ids that random requests use again. */
+/** Earlier usage, under event ids that random requests repeat. */
 const ledgers = fc.subarray<LedgerEntry>([
   { feature_id: "feat_api", action: "consume", event_id: "event-1", amount: 1, balance_after: 1 },
   { feature_id: "feat_export", action: "consume", event_id: "event-2", amount: 2, balance_after: 2 }
 ])
 
-/** Versions released on the cutoffs of the licenses above, and beside them. */
+/** Versions released on the cutoff dates of the licenses above, and next to them. */
 const catalogs = fc.oneof(
   fc.constant<Rows["versions"]>({}),
   fc.constant<Rows["versions"]>({
@@ -134,7 +134,7 @@ const catalogs = fc.oneof(
   })
 )
 
-/** How the random leases of a device stand: the one that may be live, and one of former days. */
+/** The random leases of a device: one that may be live, and a former one. */
 const leaseSpecs = fc.record({
   end: fc.oneof(
     { weight: 4, arbitrary: fc.constant(20 * minute) },
@@ -150,7 +150,7 @@ type LeaseSpec = typeof leaseSpecs extends fc.Arbitrary<infer A> ? A : never
 
 export const formerToken = (device: DeviceRecord) => sha256Hex(`former lease of ${device.id}`)
 
-/** Whoever is active without a slot holds a seat; whoever has a slot may hold one as well. */
+/** An active device without a slot holds a seat; a device with a slot may hold one as well. */
 const leasesFrom = (device: DeviceRecord, spec: LeaseSpec): ReadonlyArray<LeaseRecord> => {
   const isLive = device.status === "active" && (!device.holds_slot || spec.besideSlot)
   const ended = noon - 30 * minute
@@ -170,7 +170,7 @@ const leasesFrom = (device: DeviceRecord, spec: LeaseSpec): ReadonlyArray<LeaseR
   ]
 }
 
-/** All that there is beside the license. */
+/** The records that a license can link to. */
 const linkable: ReadonlyArray<LinkRecord> = [
   { kind: "customer", id: "cust_a" },
   { kind: "customer", id: "cust_b" },
@@ -180,7 +180,7 @@ const linkable: ReadonlyArray<LinkRecord> = [
   { kind: "subscription", id: "sub_2", product_id: "prod_1" }
 ]
 
-/** A license with everything that belongs to it, its counters in agreement. */
+/** A license with all its records and consistent counters. */
 export const rows: fc.Arbitrary<Rows> = fc
   .record({
     policy: policies,

@@ -17,7 +17,7 @@ const layerNode = LicenseActors.layer.pipe(
   Layer.provide([LicenseStore.layer, LicenseLookups.layer, EventLog.layer])
 )
 
-/** The actors of a node of its own, on the database at hand. Consumptions are asked for by the license, as the runtime does it. */
+/** The actors of a new node on the test's database. The license itself requests consumptions, as in the runtime. */
 export const makeNode = Effect.map(Layer.build(Layer.fresh(layerNode)), (node) => {
   const actors = Context.get(node, LicenseActors)
   const ask: typeof actors.ask = (license, rule, ...rest) =>
@@ -33,18 +33,18 @@ const layerSweeps = Layer.mergeAll(ExpirySweep.layer, LeaseSweep.layer, Heartbea
   Layer.provide(EventLog.layer)
 )
 
-/** The passes of a node of its own, on the database at hand. */
+/** The sweep passes of a new node on the test's database. */
 export const makeSweeps = Effect.map(Layer.build(Layer.fresh(layerSweeps)), (node) => ({
   expiry: Context.get(node, ExpirySweep).pass,
   lease: Context.get(node, LeaseSweep).pass,
   heartbeat: Context.get(node, HeartbeatSweep).pass
 }))
 
-/** Two nodes: the actors and the passes of each. */
+/** Two nodes, each with actors and sweep passes. */
 export const twoNodes = Effect.gen(function* () {
   return { nodes: [yield* makeNode, yield* makeNode], sweeps: [yield* makeSweeps, yield* makeSweeps] } as const
 })
 
-/** Runs a test that begins at noon. Its clock is its own: connections that live on it would age by decades when it is set. */
+/** Runs a test that begins at noon, on a separate clock: setting the shared one would age its connections by decades. */
 export const fromNoon = <A, E, R>(test: Effect.Effect<A, E, R>) =>
   TestClock.setTime(noon).pipe(Effect.andThen(test), Effect.provide(TestClock.layer()))

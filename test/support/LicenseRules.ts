@@ -1,6 +1,6 @@
 /**
- * Decisions on plain records: a view over the records, the records after a decision, and `perform`, which runs one command the
- * way an actor does: time first, then the rule, then its changes.
+ * Runs license rules on plain records: the view that rules get, the records after a decision, and `perform`, which runs a command
+ * as an actor does: first changes by time, then the rule, then its changes.
  */
 import { assert } from "@effect/vitest"
 import type { Code } from "../../src/api/ErrorCode.ts"
@@ -68,15 +68,15 @@ export const applied = (rows: Rows, changes: Changes): Rows => {
   })
 }
 
-/** The records with what time has changed written down. */
+/** The records after all due changes by time. */
 export const settled = (rows: Rows, now: number): Rows => applied(rows, settle(viewOf(rows), now) ?? {})
 
-/** How a command ended: what it changed and answered, or why it was refused. */
+/** The result of a command: its changes and reply, or its refusal. */
 export interface Performed<Reply, C extends Code> {
-  /** The records on which the command was decided: time was applied. */
+  /** The records on which the command was decided, after changes by time. */
   readonly before: Rows
   readonly after: Rows
-  /** Empty where the command was refused, but for what the refusal records. */
+  /** For a refused command only the events of the refusal. */
   readonly changes: Changes
   readonly refused: Refused<C> | undefined
   readonly reply: Reply | undefined
@@ -124,7 +124,7 @@ export const refusedWith = <Command, Reply, C extends Code>(
   return { ...performed, refused: performed.refused as Refused<C> }
 }
 
-/** The names of events, in order: a consumption is one by its row of the ledger, and comes before what it has reached. */
+/** The event types in order. A consumption's event is its ledger row and precedes the events that it causes. */
 export const eventTypes = (changes: Changes | undefined): ReadonlyArray<string> => [
   ...(changes?.ledger ?? []).flatMap(({ action }) => (action === "consume" ? ["usage.consumed"] : [])),
   ...(changes?.events ?? []).map(({ event_type }) => event_type)

@@ -1,6 +1,6 @@
 /**
- * The ladder of refusals, written a second time from the contract's words and apart from the rules: every rung says by itself
- * whether it holds a request back, so that all reasons are known and the first of them is the answer that rules must give.
+ * The order of refusals, written a second time from the contract and apart from the rules. Every check decides by itself
+ * whether it refuses a request. So all reasons are known, and the rules must answer with the first one.
  */
 import type { Code } from "../../src/api/ErrorCode.ts"
 import type { DeviceRecord } from "../../src/licenses/model/LicenseRecords.ts"
@@ -9,7 +9,7 @@ import type { ConsumeCommand } from "../../src/licenses/rules/Consumption.ts"
 import type { LeaseCommand } from "../../src/licenses/rules/Floating.ts"
 import { day, minute, type Rows, second } from "./Licenses.ts"
 
-/** A rung: a code and whether it holds the request back. */
+/** A code, and whether it applies to the request. */
 export type RefusalCheck<Command> = readonly [code: Code, stops: (rows: Rows, command: Command, now: number) => boolean]
 
 const ended = ({ license, policy }: Rows, now: number) =>
@@ -18,7 +18,7 @@ const ended = ({ license, policy }: Rows, now: number) =>
 const deviceFor = ({ devices }: Rows, { binding }: RuntimeCommand) =>
   devices.find((device) => device.binding_kind === binding.kind && device.binding_key === binding.key)
 
-/** Silent for longer than the interval and its slack; only an activation can fall silent. */
+/** Without a heartbeat for longer than the interval and its tolerance; applies to activations only. */
 const silent = ({ policy }: Rows, device: DeviceRecord, now: number) =>
   policy.require_heartbeat &&
   device.status === "active" &&
@@ -39,7 +39,7 @@ const isSeated = (rows: Rows, device: DeviceRecord | undefined, now: number) =>
 const isActive = (rows: Rows, device: DeviceRecord, now: number) =>
   device.status === "active" && (isActivated(rows, device, now) || isSeated(rows, device, now))
 
-/** An activation that nobody ended, and that no heartbeat keeps: whether written down already or not. */
+/** An activation that ended because of missing heartbeats, stored or not. */
 const isSilenced = (rows: Rows, device: DeviceRecord, now: number) =>
   rows.policy.require_heartbeat &&
   device.activated_at !== undefined &&
@@ -118,7 +118,7 @@ const seat: RefusalCheck<RuntimeCommand> = [
 const leaseFor = ({ leases }: Rows, { tokenHash }: LeaseCommand) =>
   leases.find(({ token_hash }) => token_hash === tokenHash)
 
-/** The state of the lease that a token names; a live one whose end has come has lapsed. */
+/** The state of a token's lease; a live one past its end is expired. */
 const leaseState = (rows: Rows, command: LeaseCommand, now: number) => {
   const lease = leaseFor(rows, command)
   return lease?.status === "live" && lease.expires_at <= now ? "expired" : lease?.status
@@ -182,7 +182,7 @@ const held: RefusalCheck<RuntimeCommand> = [
 const assigned = ({ assignments }: Rows, { feature_code }: ConsumeCommand) =>
   assignments.find((assignment) => assignment.feature_code === feature_code)
 
-/** What the event id was used for before, as "feature amount". */
+/** The earlier use of the event id, as "feature amount". */
 const countedAs = ({ ledger }: Rows, { event_id }: ConsumeCommand) =>
   ledger.filter((entry) => entry.event_id === event_id).map(({ feature_id, amount }) => `${feature_id} ${amount}`)[0]
 
@@ -219,7 +219,7 @@ const usage: ReadonlyArray<RefusalCheck<ConsumeCommand>> = [
   ])
 ]
 
-/** Every rung that a request fails, in the order in which they are asked. */
+/** The codes of all checks that refuse a request, in order. */
 export const failingChecks = <Command>(
   ladder: ReadonlyArray<RefusalCheck<Command>>,
   rows: Rows,
@@ -227,7 +227,7 @@ export const failingChecks = <Command>(
   now: number
 ): ReadonlyArray<Code> => ladder.filter(([, stops]) => stops(rows, command, now)).map(([code]) => code)
 
-/** The rungs of each operation, in their order. */
+/** The checks of each operation, in order. */
 export const refusalOrders = {
   activate: [...admission, ...slot],
   validate: [...admission, known, heartbeat, active],

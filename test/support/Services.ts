@@ -35,7 +35,7 @@ export const eventsOf = Effect.fnUntraced(function* (resourceId: string) {
     WHERE resource_id = ${resourceId} ORDER BY sequence`
 })
 
-/** The events that an effect has recorded, by type and metadata without the request's id. */
+/** Runs an effect and returns the events that it records, without request ids. */
 export const recorded = Effect.fnUntraced(function* <A, E, R>(effect: Effect.Effect<A, E, R>) {
   const sql = yield* SqlClient.SqlClient
   const [before] = yield* sql<{ last: number }>`SELECT last FROM event_sequence`
@@ -50,7 +50,7 @@ export const recorded = Effect.fnUntraced(function* <A, E, R>(effect: Effect.Eff
   return { answer, events }
 })
 
-/** The code and detail that an effect is refused with. It must be refused, and leave no event. */
+/** The code and detail of an effect's refusal. The effect must be refused and record no event. */
 export const refusalOf = Effect.fnUntraced(function* <R>(effect: Effect.Effect<unknown, Refusal, R>) {
   const { answer, events } = yield* recorded(Effect.flip(effect))
   assert.deepStrictEqual(events, [])
@@ -58,7 +58,7 @@ export const refusalOf = Effect.fnUntraced(function* <R>(effect: Effect.Effect<u
   return [code, detail] as readonly [Code, string | undefined]
 })
 
-/** Walks a list from its first page to the last, `limit` rows at a time; `between` runs after every page. */
+/** Reads a list page by page, `limit` rows at a time; `between` runs after every page. */
 export const walk = Effect.fnUntraced(function* <A, E, R, E2, R2>(
   list: (page: { readonly limit: number; readonly cursor?: Keyset }) => Effect.Effect<Page<A>, E, R>,
   limit: number,
@@ -75,13 +75,13 @@ export const walk = Effect.fnUntraced(function* <A, E, R, E2, R2>(
   return items
 })
 
-/** A product that no other test touches. */
+/** Makes a product that no other test uses. */
 export const makeProduct = Effect.gen(function* () {
   const id = yield* (yield* Identifiers).make("product")
   return yield* (yield* Products).create({ name: "A product", code: id.toLowerCase() })
 })
 
-/** A policy that no other test touches, of a product of its own unless one is given. */
+/** Makes a policy that no other test uses, by default of a new product. */
 export const makePolicy = Effect.fnUntraced(function* (productId?: string) {
   const id = yield* (yield* Identifiers).make("policy")
   const product_id = productId ?? (yield* makeProduct).id
@@ -108,7 +108,7 @@ interface LicenseInput {
   readonly subscription_id?: string
 }
 
-/** The row of a license, for what only asks whether there is one. */
+/** Inserts a license row, for services that only check that one exists. */
 export const insertLicense = Effect.fnUntraced(function* (license: LicenseInput) {
   const sql = yield* SqlClient.SqlClient
   const id = yield* (yield* Identifiers).make("license")

@@ -10,7 +10,7 @@ import { columns, instant, json } from "../../src/postgres/Parameters.ts"
 import { sha256Hex } from "../../src/signing/Digest.ts"
 import { type Rows, type RowsInput, rowsOf } from "./Licenses.ts"
 
-/** What a test's license may be given beyond the defaults: a perpetual license of one active device. */
+/** Options of a license; by default perpetual, with one active device. */
 export interface LicenseOptions {
   readonly max_activations?: number
   readonly require_heartbeat?: boolean
@@ -26,13 +26,13 @@ export interface LicenseOptions {
 
 let made = 0
 
-/** Writes a product, a policy, a feature `export` and a license with that feature, past all services. */
+/** Inserts a product, a policy, a feature `export` and a license with it, without the services. */
 export const makeLicense = Effect.fnUntraced(function* (options: LicenseOptions = {}) {
   const sql = yield* SqlClient.SqlClient
   const name = `t${++made}`
   const ids = { product: `prod_${name}`, policy: `pol_${name}`, feature: `feat_${name}`, license: `lic_${name}` }
   const keyHash = sha256Hex(name)
-  // Where test clocks begin: no device of a license was heard of before it was made.
+  // The start of test clocks: no device was seen before its license was made.
   const now = "1970-01-01T00:00:00Z"
   yield* sql`INSERT INTO products (id, name, code, metadata, created_at, updated_at) VALUES (${ids.product}, 'P', ${name}, '{}', ${now}, ${now})`
   yield* sql`
@@ -71,7 +71,7 @@ interface StoredLicense {
 
 const instants = /_at$/
 
-/** A record as JSON that the database reads a row from. */
+/** A record as JSON for jsonb_populate_recordset. */
 const rowOf = (record: object) =>
   Object.fromEntries(
     Object.entries(record).map(([column, value]) => [
@@ -92,7 +92,7 @@ const insertAll = Effect.fnUntraced(function* (table: string, records: ReadonlyA
     SELECT ${columns} FROM jsonb_populate_recordset(NULL::${name}, ${json(records.map(rowOf))})`
 })
 
-/** Writes licenses with their policies, devices and leases, each under ids of its own; the ids of the licenses. */
+/** Inserts licenses with their policies, devices and leases under unique ids. Returns the ids of the licenses. */
 export const storeRows = Effect.fnUntraced(function* (name: string, worlds: ReadonlyArray<Rows>) {
   const own = (index: number, id: string) => `${id}_${name}_${index}`
   const { created_at, updated_at } = worlds[0]!.license
@@ -142,7 +142,7 @@ export const storeRows = Effect.fnUntraced(function* (name: string, worlds: Read
 
 let stores = 0
 
-/** Licenses made of plain records; what commands need to speak of each. */
+/** Inserts copies of a license given as plain records. */
 export const storeMany = Effect.fnUntraced(function* (count: number, rows: RowsInput) {
   const name = `s${++stores}`
   const ids = yield* storeRows(
@@ -181,7 +181,7 @@ export const stored = Effect.fnUntraced(function* (licenseId: string) {
   return row!
 })
 
-/** Devices by their state: how many, and how many of them hold a slot. */
+/** The number of devices by state, and how many of them hold a slot. */
 export const deviceStates = Effect.fnUntraced(function* (licenseId: string) {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql<{ status: string; count: number; slots: number }>`
@@ -203,7 +203,7 @@ export const makeCustomer = Effect.fnUntraced(function* (id: string) {
     INSERT INTO customers (id, name, code, metadata, created_at, updated_at) VALUES (${id}, 'C', ${id}, '{}', now(), now())`
 })
 
-/** Devices that no actor has seen, a fifth of them in each state. */
+/** Inserts devices that no actor has loaded, a fifth in each state. */
 export const fillDevices = Effect.fnUntraced(function* ({ license }: StoredLicense, count: number) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`
@@ -218,7 +218,7 @@ export const fillDevices = Effect.fnUntraced(function* ({ license }: StoredLicen
     UPDATE licenses SET active_device_count = ${count / 5}, revision = revision + 1 WHERE id = ${license}`
 })
 
-/** Of the counts of licenses and devices by status that are kept while they change, those that counting does not give. */
+/** The stored counts of licenses and devices by status that differ from a recount. */
 export const wrongCounts = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   return yield* sql`
@@ -232,19 +232,19 @@ export const wrongCounts = Effect.gen(function* () {
 
 let checkouts = 0
 
-/** A checkout that makes a lease of its own, for the machine of this name. */
+/** A checkout with a new lease for the machine of this name. */
 export const checkoutOf = (license: StoredLicense, name: string): CheckoutCommand => {
   const token = `lease_${++checkouts}`
   return { ...requestOf(license, name), newLeaseId: `lse_${checkouts}`, leaseToken: token, tokenHash: sha256Hex(token) }
 }
 
-/** What a heartbeat or checkin says, after the answer to a checkout. */
+/** The heartbeat or checkin command for the lease of a checkout's answer. */
 export const leaseCommandOf = ({ keyHash }: StoredLicense, { lease_token }: { readonly lease_token: string }) => ({
   keyHash,
   tokenHash: sha256Hex(lease_token)
 })
 
-/** Leases and their devices: how many pairs of states there are. */
+/** The number of leases by their state and their device's state. */
 export const leaseStates = Effect.fnUntraced(function* (licenseId: string) {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql<{ states: string; count: number }>`
@@ -262,7 +262,7 @@ export const eventCounts = Effect.fnUntraced(function* (licenseId: string) {
   return Object.fromEntries(rows.map(({ event_type, count }) => [event_type, count]))
 })
 
-/** No event stands twice about one resource, and the sequence has no gap. */
+/** Checks that no event of these types is repeated for a resource, and that the sequence has no gap. */
 export const assertEachOnce = Effect.fnUntraced(function* (types: ReadonlyArray<string>) {
   const sql = yield* SqlClient.SqlClient
   const twice = yield* sql<{ event_type: string; resource_id: string }>`
@@ -274,7 +274,7 @@ export const assertEachOnce = Effect.fnUntraced(function* (types: ReadonlyArray<
   assert.strictEqual(row!.last, row!.rows)
 })
 
-/** Live leases, each of a device of its own, that end at an instant. */
+/** Inserts live leases with one device each, which end at an instant. */
 export const fillLeases = Effect.fnUntraced(function* ({ license }: StoredLicense, count: number, expiresAt: number) {
   const sql = yield* SqlClient.SqlClient
   const end = instant(expiresAt)

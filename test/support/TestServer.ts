@@ -1,7 +1,7 @@
 /**
- * The whole service on a free port over a database of its own, for tests that speak HTTP.
+ * The whole service on a free port and a new database, for tests over HTTP.
  *
- * `layer(TestServer.layer)("…", (it) => …)` starts one for a file. Time is real, so nothing hangs on a test clock; `advance`
+ …)` starts one for a file. Time is real, so nothing hangs on a test clock; `advance`=> * `layer(TestServer.layer)("…", (it) => …)` starts one for a file. Time is real, not a test clock's; `advance`=> …)` starts one for a file. Time is real, so nothing hangs on a test clock; `advance`
  * moves the service's time of day.
  */
 
@@ -21,13 +21,13 @@ import { type Answer, abandon, exchange, type Message, send } from "./Http.ts"
 
 const adminToken = "test-admin-token-of-more-than-32-characters"
 
-// Tests ask as often as they like, all from one address; those about limits set their own.
+// All tests use one address, so rate limits are off; tests of limits set them.
 const unlimited = { rateRuntime: 0, rateActivation: 0, rateManagement: 0, rateFailures: 0 }
 
-/** What secrets lie under, where the settings name no other. */
+/** The master key, unless the settings name another. */
 export const masterKey = Redacted.make(Buffer.alloc(32, 7).toString("base64"))
 
-/** Who a client or request is: a management token, a license key, or nobody. */
+/** The credentials of a client: a management token, a license key, or none. */
 export interface Credentials {
   readonly token?: string
   readonly licenseKey?: string
@@ -45,11 +45,11 @@ export class TestServer extends Context.Service<
     connect(credentials: Credentials): Effect.Effect<Client["Service"]>
     /** A typed client with the admin token. */
     readonly client: Client["Service"]
-    /** One request, its bytes as given; with the admin token unless the message has an `authorization` header or `anonymous`. */
+    /** Sends one request, with the admin token unless it has an `authorization` header or is `anonymous`. */
     send(message: Message & { readonly anonymous?: boolean }): Effect.Effect<Answer>
-    /** Writes bytes to a connection and gives the one answer to them. */
+    /** Writes bytes to a new connection and returns its only answer. */
     exchange(bytes: string | Uint8Array): Effect.Effect<Answer>
-    /** Writes bytes to a connection and goes away. */
+    /** Writes bytes to a new connection and resets it. */
     abandon(bytes: string): Effect.Effect<void>
     /** Moves the service's time of day ahead. */
     advance(seconds: number): Effect.Effect<void>
@@ -62,7 +62,7 @@ export class TestServer extends Context.Service<
     return TestServer.layerOver(settings).pipe(Layer.provideMerge(Database.layerUrl))
   }
 
-  /** Over a database that the test brings. */
+  /** On the test's database. */
   static layerOver(settings: Parameters<typeof Settings.layerTest>[0] = {}) {
     const clock = { offsetMillis: 0 }
     const stores = Layer.merge(
@@ -125,7 +125,7 @@ export class TestServer extends Context.Service<
   }
 }
 
-/** Starts one more instance, which lives as long as the scope. */
+/** Starts another instance on the test's database. The scope stops it. */
 export const startServer = Effect.fnUntraced(function* (settings: Parameters<typeof TestServer.layerOver>[0] = {}) {
   const context = yield* Layer.build(Layer.fresh(TestServer.layerOver(settings)))
   return { ...Context.get(context, TestServer), keyRing: Context.get(context, KeyRing) }

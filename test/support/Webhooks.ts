@@ -20,7 +20,7 @@ import { Webhooks } from "../../src/webhooks/Webhooks.ts"
 import { Foundations } from "./Services.ts"
 import { TestServer } from "./TestServer.ts"
 
-/** A delivery as it came. */
+/** A delivery as received. */
 export interface Received {
   readonly path: string
   readonly headers: IncomingHttpHeaders
@@ -29,7 +29,7 @@ export interface Received {
   readonly connection: number
 }
 
-/** A status with headers; nothing at all, for ever; or whatever is done with the response. */
+/** A status with headers, a handler of the response, or no answer at all. */
 type Reply =
   | { readonly status: number; readonly headers?: { readonly [name: string]: string }; readonly body?: string }
   | { readonly respond: (response: ServerResponse) => void }
@@ -38,15 +38,15 @@ type Reply =
 export interface Receiver {
   readonly url: string
   readonly port: number
-  /** The next delivery that nobody has looked at yet. */
+  /** The next delivery; each is returned once. */
   readonly next: Effect.Effect<Received>
-  /** Everything that came so far. */
+  /** All deliveries so far. */
   readonly received: ReadonlyArray<Received>
-  /** From now on answers like this; 204 to begin with. */
+  /** Sets the answer to later deliveries; it is 204 at first. */
   answer(reply: (received: Received) => Reply): void
 }
 
-/** Listens for as long as the scope lives. */
+/** Listens until the scope ends. */
 export const makeReceiver = Effect.gen(function* () {
   const queue = yield* Queue.unbounded<Received>()
   const received: Array<Received> = []
@@ -92,7 +92,7 @@ type Values = Parameters<typeof Settings.layerTest>[0]
 
 const layerNode = Delivery.layer.pipe(Layer.provide([Sender.layer, EndpointCache.layer]))
 
-/** Endpoints may be on loopback; names are looked up by the machine unless told otherwise. */
+/** Endpoints may be on loopback. Names are resolved by the machine unless `dns` is given. */
 export const layerWebhooks = (settings: Values = {}, dns: Layer.Layer<Dns.Dns> = NodeDns.layer) =>
   Layer.mergeAll(Webhooks.layer, layerNode).pipe(
     Layer.provideMerge(Addresses.layer),
@@ -106,10 +106,10 @@ export const layerWebhooks = (settings: Values = {}, dns: Layer.Layer<Dns.Dns> =
     Layer.provideMerge(Foundations)
   )
 
-/** Another node on the same database: leases, places and connections of its own. */
+/** Another node on the same database, with its own leases, limits and connections. */
 export const makeDeliveryNode = Effect.map(Layer.build(Layer.fresh(layerNode)), (node) => node)
 
-/** An endpoint for a receiver, as created, without its own first event. */
+/** Creates an endpoint for a receiver, without a delivery of its creation. */
 export const makeEndpoint = Effect.fnUntraced(function* (
   url: string,
   input: Partial<typeof WebhookEndpointCreate.Type> = {}
@@ -120,7 +120,7 @@ export const makeEndpoint = Effect.fnUntraced(function* (
   return made
 })
 
-/** Appends an event and gives its sequence number. */
+/** Appends an event and returns its sequence number. */
 export const appendEvent = Effect.fnUntraced(function* (event: Partial<NewEvent> = {}) {
   const sql = yield* SqlClient.SqlClient
   const log = yield* EventLog
@@ -150,15 +150,15 @@ export const deliveriesOf = Effect.fnUntraced(function* (endpointId: string) {
     WHERE endpoint_id = ${endpointId} ORDER BY sequence`
 })
 
-/** Waits until an endpoint's deliveries are as wanted: what a node writes comes after what its receiver sees. */
+/** Waits until an endpoint's deliveries are as wanted: a node writes the result after its receiver has answered. */
 export const untilDeliveries = (endpointId: string, wanted: (rows: ReadonlyArray<DeliveryRow>) => boolean) =>
   Effect.repeat(deliveriesOf(endpointId), { until: wanted })
 
-/** Waits until nothing of an endpoint's is under way. */
+/** Waits until no delivery of an endpoint is in progress. */
 export const untilSettled = (endpointId: string) =>
   untilDeliveries(endpointId, (rows) => rows.every(({ leased_until }) => leased_until === null))
 
-/** The whole service with its workers, which may deliver to loopback. */
+/** The whole service with its workers; deliveries to loopback are allowed. */
 export const layerService = (settings: Values = {}) =>
   Workers.layer.pipe(
     Layer.provide(EventLog.layer),

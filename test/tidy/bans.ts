@@ -1,4 +1,4 @@
-/** What the code does not do, because something better stands for it. */
+/** Constructs that the code does not use, because there is a better one. */
 import { inSources, isUnder, type Rule } from "./Rule.ts"
 
 interface Ban {
@@ -113,7 +113,7 @@ interface Adapter {
   readonly why: string
 }
 
-/** The files that use platform modules. Everyone else goes through Effect's services or through these. */
+/** The files that use platform modules. All others use Effect's services or these files. */
 const adapters: Readonly<Record<string, Adapter>> = {
   "src/Foundation.ts": { modules: ["node:path"], why: "names the files of the data folder" },
   "src/http/JsonText.ts": { modules: ["node:buffer"], why: "asks whether bytes are UTF-8 before they are decoded" },

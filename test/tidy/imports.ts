@@ -1,4 +1,4 @@
-/** Who may import whom. */
+/** Which files may import which. */
 import { basename, dirname } from "node:path"
 import { inSources, isUnder, type Project, type Rule } from "./Rule.ts"
 import type { Import, Source } from "./Sources.ts"
@@ -20,7 +20,7 @@ const importRule = (
   ...rest
 })
 
-/** The contract: what a client needs, reached from the tables of contents. */
+/** The contract: all files that a client needs. */
 const contractRoots = ({ sources }: Project) =>
   [...sources.keys()].filter((path) => path === "src/Client.ts" || (inSrc(path) && basename(path) === "Api.ts"))
 
@@ -55,7 +55,7 @@ const clientsPullInNoServer: Rule = {
 
 const isHttpHalf = (path: string) => /(^|\/)\w*Http\.ts$/.test(path)
 
-/** Files of which every one has to be listed in one place. */
+/** Files that must all be listed in one place. */
 const everyoneIsListed = (
   name: string,
   list: string,
@@ -117,7 +117,7 @@ const fileCircles: Rule = {
   }
 }
 
-/** What starts processes: programs, and PostgreSQL servers beside the one of the run. */
+/** Modules that start processes: the program, its commands, and further PostgreSQL servers. */
 const startsProcesses =
   /^(node:child_process|test\/support\/(Processes|DatabaseServer)\.ts|src\/postgres\/EmbeddedPostgres\.ts)$/
 
