@@ -9,7 +9,8 @@ export default defineConfig({
     setupFiles: ["test/support/PropertySeed.ts"],
     pool: "forks",
     maxWorkers: 2,
-    testTimeout: 20_000,
+    // A backstop for a test that hangs; busy machines must not reach it.
+    testTimeout: 60_000,
     hookTimeout: 60_000,
     teardownTimeout: 20_000,
     projects: [

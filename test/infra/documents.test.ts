@@ -21,7 +21,7 @@ describe("The documents", () => {
   }
 
   it("README.md lists every setting that there is, and no other", () => {
-    const read = readFileSync(`${root}/src/Config.ts`, "utf8").matchAll(/"(LICENSING_\w+)"/g)
+    const read = readFileSync(`${root}/src/config/Config.ts`, "utf8").matchAll(/"(LICENSING_\w+)"/g)
     const listed = readFileSync(`${root}/README.md`, "utf8").matchAll(/^\| (LICENSING_\w+) \|/gm)
     const names = (found: Iterable<RegExpMatchArray>) => Array.from(found, ([, name]) => name).toSorted()
     assert.deepStrictEqual(names(listed), names(read))
