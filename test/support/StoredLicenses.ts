@@ -4,11 +4,10 @@ import { assert } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { formatTimestamp } from "../../src/api/Timestamp.ts"
-import type { Binding } from "../../src/licenses/model/Binding.ts"
 import type { CheckoutCommand } from "../../src/licenses/rules/Floating.ts"
 import { columns, instant, json } from "../../src/postgres/Parameters.ts"
 import { sha256Hex } from "../../src/signing/Digest.ts"
-import { type Rows, type RowsInput, rowsOf } from "./Licenses.ts"
+import { hardware, type Rows, type RowsInput, rowsOf } from "./Licenses.ts"
 
 /** Options of a license; by default perpetual, with one active device. */
 export interface LicenseOptions {
@@ -51,16 +50,6 @@ export const makeLicense = Effect.fnUntraced(function* (options: LicenseOptions 
     INSERT INTO license_features (license_id, feature_id, enabled, max_consumptions, metadata, created_at, updated_at)
     VALUES (${ids.license}, ${ids.feature}, true, ${options.max_consumptions ?? null}, '{}', ${now}, ${now})`
   return { ...ids, keyHash }
-})
-
-/** A hardware binding named by its fingerprint. */
-export const hardware = (fingerprint: string): Binding => ({
-  kind: "hardware",
-  key: fingerprint,
-  fingerprint,
-  is_vm: false,
-  is_container: false,
-  redacted: () => ({ fingerprint: `sha256:${sha256Hex(fingerprint).slice(0, 12)}` })
 })
 
 /** What commands need of a stored license. */

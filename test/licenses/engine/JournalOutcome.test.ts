@@ -9,7 +9,8 @@ import { resetUsage } from "../../../src/licenses/rules/UsageReset.ts"
 import { Postgres } from "../../../src/postgres/Postgres.ts"
 import { Database } from "../../support/Database.ts"
 import { makeNode } from "../../support/LicenseNodes.ts"
-import { hardware, makeLicense } from "../../support/StoredLicenses.ts"
+import { hardware } from "../../support/Licenses.ts"
+import { makeLicense } from "../../support/StoredLicenses.ts"
 
 type Write = (commit: Effect.Effect<void, SqlError.SqlError>) => Effect.Effect<void, SqlError.SqlError>
 

@@ -9,7 +9,8 @@ import { activate } from "../../../src/licenses/rules/Activation.ts"
 import { Postgres } from "../../../src/postgres/Postgres.ts"
 import { Database } from "../../support/Database.ts"
 import { makeNode } from "../../support/LicenseNodes.ts"
-import { hardware, makeLicense } from "../../support/StoredLicenses.ts"
+import { hardware } from "../../support/Licenses.ts"
+import { makeLicense } from "../../support/StoredLicenses.ts"
 
 /** Asks until somebody waits for the table. */
 const isAwaited = Effect.gen(function* () {

@@ -9,7 +9,8 @@ import { transfer } from "../../../src/licenses/rules/Transfer.ts"
 import { instant } from "../../../src/postgres/Parameters.ts"
 import { Database } from "../../support/Database.ts"
 import { makeNode } from "../../support/LicenseNodes.ts"
-import { deviceStates, eventsAbout, hardware, makeLicense, requestOf, stored } from "../../support/StoredLicenses.ts"
+import { hardware } from "../../support/Licenses.ts"
+import { deviceStates, eventsAbout, makeLicense, requestOf, stored } from "../../support/StoredLicenses.ts"
 
 interface Made {
   readonly license: string
