@@ -64,7 +64,14 @@ export class TestServer extends Context.Service<
 
   /** On the test's database. */
   static layerOver(settings: Parameters<typeof Settings.layerTest>[0] = {}) {
-    const clock = { offsetMillis: 0 }
+    // Each build has its own clock: test files of a worker share this layer.
+    return Layer.unwrap(Effect.sync(() => TestServer.layerWithClock(settings, { offsetMillis: 0 })))
+  }
+
+  private static layerWithClock(
+    settings: NonNullable<Parameters<typeof Settings.layerTest>[0]>,
+    clock: { offsetMillis: number }
+  ) {
     const stores = Layer.merge(
       Layer.unwrap(Database.useSync(({ url }) => databaseAt(url))),
       MasterKey.layerFromKey(settings.masterKey ?? masterKey, settings.masterKeyNext)
