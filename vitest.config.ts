@@ -1,13 +1,22 @@
 import { defineConfig } from "vitest/config"
 
+/** `npm test` runs the quick tests, `npm run test:slow` the slow ones: what starts processes, and long runs. */
+const slow = "test/**/*.slow.test.ts"
+
 export default defineConfig({
   test: {
-    include: ["test/**/*.test.ts"],
-    globalSetup: ["test/support/GlobalPostgres.ts"],
-    setupFiles: ["test/support/Properties.ts"],
+    globalSetup: ["test/support/DatabaseServer.ts"],
+    setupFiles: ["test/support/PropertySeed.ts"],
     pool: "forks",
-    testTimeout: 20_000,
+    maxWorkers: 2,
+    // A backstop for a test that hangs; busy machines must not reach it.
+    testTimeout: 60_000,
     hookTimeout: 60_000,
-    teardownTimeout: 20_000
+    teardownTimeout: 20_000,
+    projects: [
+      // One module cache for all files of a worker: evaluating the same modules for each file took a third of the time.
+      { extends: true, test: { name: "quick", include: ["test/**/*.test.ts"], exclude: [slow], isolate: false } },
+      { extends: true, test: { name: "slow", include: [slow] } }
+    ]
   }
 })

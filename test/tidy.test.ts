@@ -1,6 +1,6 @@
 /**
- * The rules of the house, enforced. Each one lives in test/tidy with its exceptions and their reasons, and with an example that
- * it must find: a search that finds nothing anywhere proves nothing.
+ * Enforces the tidy rules. Each rule in test/tidy has its exceptions with their reasons, and an example that
+ * it must find: a search that never finds anything proves nothing.
  */
 import { readdirSync, readFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
@@ -27,7 +27,7 @@ const rules = [...importRules, ...shapeRules, ...banRules, ...wordRules]
 const examples = rules.map(({ example }) => new Map(Object.entries(example)))
 const [project, ...exampleProjects] = readAll([new Map(readTexts("")), ...examples])
 
-describe("the rules of the house", () => {
+describe("the tidy rules", () => {
   for (const [index, { exceptions = {}, find, name }] of rules.entries()) {
     it(name, () => {
       const found = find(project!)
@@ -40,7 +40,7 @@ describe("the rules of the house", () => {
       assert.deepStrictEqual(idle, [], "exceptions that nothing needs any more")
     })
 
-    it(`${name}: a breach is found`, () => {
+    it(`${name}: the example breaks it`, () => {
       assert.isNotEmpty(find(exampleProjects[index]!))
     })
   }

@@ -3,12 +3,12 @@ import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { EventTimeIndex } from "../../src/activities/EventTimeIndex.ts"
-import { layerActive, walk } from "../support/Activity.ts"
+import { layerActivities, listActivities } from "../support/Activities.ts"
 
 const start = Date.UTC(2026, 0, 1)
 const iso = (millis: number) => new Date(millis).toISOString()
 
-layer(layerActive(), { timeout: 60_000 })("A period of the feed", (it) => {
+layer(layerActivities(), { timeout: 60_000 })("A period of the feed", (it) => {
   it.effect("has every event of it, those of a clock that was set back too", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
@@ -27,7 +27,7 @@ layer(layerActive(), { timeout: 60_000 })("A period of the feed", (it) => {
       assert.strictEqual((yield* sql`SELECT FROM event_spans`).length, 5, "once each")
       const minute = (n: number) => iso(start + n * 60_000)
       const numbers = Effect.fnUntraced(function* (filter: { readonly [name: string]: string }) {
-        return (yield* walk(filter)).map(({ product_id = "" }) => Number(product_id.slice(1)))
+        return (yield* listActivities(filter)).map(({ product_id = "" }) => Number(product_id.slice(1)))
       })
       const range = (from: number, to: number) => Array.from({ length: to - from }, (_, index) => to - 1 - index)
       assert.deepStrictEqual(yield* numbers({ from: minute(100), to: minute(110) }), range(100, 110))

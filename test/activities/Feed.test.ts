@@ -2,8 +2,14 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Ref } from "effect"
 import { SqlClient } from "effect/sql"
-import { ask, layerActive, startNode, type Wire, walk } from "../support/Activity.ts"
-import { issue } from "../support/Issued.ts"
+import {
+  type ActivityJson,
+  layerActivities,
+  listActivities,
+  requestActivities,
+  startActivitiesNode
+} from "../support/Activities.ts"
+import { issue } from "../support/IssuedLicenses.ts"
 import { TestServer } from "../support/TestServer.ts"
 
 const nodes = 3
@@ -11,21 +17,21 @@ const licensesPerNode = 4
 const rounds = 15
 
 interface Page {
-  readonly data: ReadonlyArray<Wire>
+  readonly data: ReadonlyArray<ActivityJson>
   readonly page_info: { readonly next_cursor: number | null }
 }
 
 /** Follows the feed from its newest end, going back for what lies between; nothing may be missing there by then. */
 const follow = Effect.fnUntraced(function* (done: Ref.Ref<boolean>) {
-  const seen: Array<Wire> = []
+  const seen: Array<ActivityJson> = []
   let reads = 0
   while (true) {
     const over = yield* Ref.get(done)
     const last = seen.at(-1)?.sequence ?? 0
-    const fresh: Array<Wire> = []
+    const fresh: Array<ActivityJson> = []
     let cursor: number | null = null
     do {
-      const { json } = yield* ask(`?limit=200${cursor === null ? "" : `&cursor=${cursor}`}`)
+      const { json } = yield* requestActivities(`?limit=200${cursor === null ? "" : `&cursor=${cursor}`}`)
       const { data, page_info }: Page = json as Page
       fresh.push(...data.filter(({ sequence }) => sequence > last))
       cursor = (data.at(-1)?.sequence ?? 0) > last + 1 ? page_info.next_cursor : null
@@ -36,17 +42,17 @@ const follow = Effect.fnUntraced(function* (done: Ref.Ref<boolean>) {
   }
 })
 
-layer(layerActive(), { timeout: 120_000 })("The activities feed", (it) => {
+layer(layerActivities(), { timeout: 120_000 })("The activities feed", (it) => {
   it.effect(
     "shows three nodes' changes and refusals to a reader that follows",
     () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const done = yield* Ref.make(false)
-        const before = (yield* walk()).length
+        const before = (yield* listActivities()).length
         /** What one node does: uses licenses well and badly, and writes refusals down as often as it can. */
         const work = Effect.gen(function* () {
-          const { refusals, server } = yield* startNode()
+          const { refusals, server } = yield* startActivitiesNode()
           const use = Effect.gen(function* () {
             const { license_key } = yield* issue()
             const { runtime } = yield* server.connect({ licenseKey: license_key })
@@ -90,7 +96,7 @@ layer(layerActive(), { timeout: 120_000 })("The activities feed", (it) => {
           Array.from({ length: counter!.last }, (_, index) => index + 1)
         )
         // What a reader has seen is what the whole feed shows afterwards, page by page.
-        assert.deepStrictEqual((yield* walk()).toReversed(), seen)
+        assert.deepStrictEqual((yield* listActivities()).toReversed(), seen)
       }),
     60_000
   )
@@ -102,7 +108,7 @@ layer(layerActive(), { timeout: 120_000 })("The activities feed", (it) => {
       const license = yield* issue()
       yield* Effect.scoped(
         Effect.gen(function* () {
-          const { server } = yield* startNode()
+          const { server } = yield* startActivitiesNode()
           const { runtime } = yield* server.connect({ licenseKey: license.license_key })
           for (let index = 0; index < 5; index++) {
             yield* Effect.flip(runtime.validate({ payload: { fingerprint: "unknown" } }))

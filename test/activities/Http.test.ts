@@ -2,10 +2,15 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { Refusals } from "../../src/activities/Refusals.ts"
-import { ask, layerActive, type Wire, walk } from "../support/Activity.ts"
-import { assertRefused } from "../support/Envelopes.ts"
-import { issue } from "../support/Issued.ts"
-import { live } from "../support/Lived.ts"
+import {
+  type ActivityJson,
+  layerActivities,
+  listActivities,
+  makeEveryActivity,
+  requestActivities
+} from "../support/Activities.ts"
+import { assertRefused } from "../support/Http.ts"
+import { issue } from "../support/IssuedLicenses.ts"
 
 /** What can be asked for by its value. */
 const fields = [
@@ -23,17 +28,17 @@ const fields = [
   "feature_code"
 ] as const
 
-const pick = (row: Wire, names: ReadonlyArray<(typeof fields)[number]>) =>
+const pick = (row: ActivityJson, names: ReadonlyArray<(typeof fields)[number]>) =>
   Object.fromEntries(names.flatMap((name) => (row[name] === undefined ? [] : [[name, row[name]!]])))
 
-const matching = (rows: ReadonlyArray<Wire>, wanted: { readonly [name: string]: unknown }) =>
-  rows.filter((row) => Object.entries(wanted).every(([name, value]) => row[name as keyof Wire] === value))
+const matching = (rows: ReadonlyArray<ActivityJson>, wanted: { readonly [name: string]: unknown }) =>
+  rows.filter((row) => Object.entries(wanted).every(([name, value]) => row[name as keyof ActivityJson] === value))
 
-layer(layerActive(), { timeout: 60_000 })("The activities feed", (it) => {
+layer(layerActivities(), { timeout: 60_000 })("The activities feed", (it) => {
   it.effect("tells what was done and what was refused, by whom and how it ended", () =>
     Effect.gen(function* () {
-      yield* live
-      const rows = yield* walk()
+      yield* makeEveryActivity
+      const rows = yield* listActivities()
       assert.deepStrictEqual(
         rows.map(({ sequence }) => sequence),
         Array.from({ length: rows.length }, (_, index) => rows.length - index)
@@ -87,9 +92,10 @@ layer(layerActive(), { timeout: 60_000 })("The activities feed", (it) => {
 
   it.effect("names the records that each is about, as far as they are known", () =>
     Effect.gen(function* () {
-      const before = (yield* walk()).length
-      const { customer, device, feature, license, order, ordered, silent, seat, subscription } = yield* live
-      const rows = (yield* walk()).filter(({ sequence }) => sequence > before)
+      const before = (yield* listActivities()).length
+      const { customer, device, feature, license, order, ordered, silent, seat, subscription } =
+        yield* makeEveryActivity
+      const rows = (yield* listActivities()).filter(({ sequence }) => sequence > before)
       const linked = { license_id: license.id, product_id: license.product_id, customer_id: customer.id }
       const one = (wanted: object) => {
         const found = matching(rows, wanted as never)
@@ -146,7 +152,7 @@ layer(layerActive(), { timeout: 60_000 })("The activities feed", (it) => {
       }
       yield* Effect.flip(license.runtime.checkin({ payload: { lease_token: "TOKEN-OF-A-LEASE" } }))
       yield* pass
-      const { text, json } = yield* ask(`?license_id=${license.id}&result_class=refused`)
+      const { text, json } = yield* requestActivities(`?license_id=${license.id}&result_class=refused`)
       assert.strictEqual((json as { readonly data: ReadonlyArray<unknown> }).data.length, 5)
       for (const value of [
         ...Object.values(secret),
@@ -165,8 +171,8 @@ layer(layerActive(), { timeout: 60_000 })("The activities feed", (it) => {
     "gives by each filter the rows that the whole feed has of it, and by all of them at once",
     () =>
       Effect.gen(function* () {
-        const { license, silent } = yield* live
-        const rows = yield* walk()
+        const { license, silent } = yield* makeEveryActivity
+        const rows = yield* listActivities()
         for (const name of fields) {
           const values = new Set(rows.flatMap((row) => (row[name] === undefined ? [] : [row[name]])))
           assert.isAtLeast(values.size, name === "result_class" ? 2 : 1, name)
@@ -174,17 +180,17 @@ layer(layerActive(), { timeout: 60_000 })("The activities feed", (it) => {
             // Every request has an id of its own: those of the newest rows will do.
             if (name === "request_id" && rows.findIndex((row) => row[name] === value) > 30) continue
             const wanted = { [name]: value! }
-            assert.deepStrictEqual(yield* walk(wanted, 20), matching(rows, wanted), JSON.stringify(wanted))
+            assert.deepStrictEqual(yield* listActivities(wanted, 20), matching(rows, wanted), JSON.stringify(wanted))
           }
           if (name === "action" || name === "source" || name === "result_class" || name === "status_code") continue
-          assert.deepStrictEqual(yield* walk({ [name]: "none" }), [])
+          assert.deepStrictEqual(yield* listActivities({ [name]: "none" }), [])
         }
         for (const row of rows.filter(({ license_id: id }) => id === license.id || id === silent.id)) {
           const wanted = pick(row, fields)
-          assert.deepStrictEqual(yield* walk(wanted), matching(rows, wanted))
+          assert.deepStrictEqual(yield* listActivities(wanted), matching(rows, wanted))
           const next = new Date(Date.parse(row.occurred_at) + 1).toISOString()
           assert.deepStrictEqual(
-            yield* walk({ from: row.occurred_at, to: next, ...pick(row, ["action", "source"]) }),
+            yield* listActivities({ from: row.occurred_at, to: next, ...pick(row, ["action", "source"]) }),
             matching(rows, { occurred_at: row.occurred_at, action: row.action, source: row.source })
           )
         }
@@ -194,16 +200,17 @@ layer(layerActive(), { timeout: 60_000 })("The activities feed", (it) => {
 
   it.effect("is cut into pages that give each row once, while others are added", () =>
     Effect.gen(function* () {
-      yield* live
-      const rows = yield* walk()
-      for (const limit of [5, 17, rows.length - 1, rows.length]) assert.deepStrictEqual(yield* walk({}, limit), rows)
-      const { json } = yield* ask(`?limit=${Math.min(200, rows.length)}`)
+      yield* makeEveryActivity
+      const rows = yield* listActivities()
+      for (const limit of [5, 17, rows.length - 1, rows.length])
+        assert.deepStrictEqual(yield* listActivities({}, limit), rows)
+      const { json } = yield* requestActivities(`?limit=${Math.min(200, rows.length)}`)
       const { page_info } = json as { readonly page_info: { readonly next_cursor: unknown } }
       assert.strictEqual(page_info.next_cursor, rows.length <= 200 ? null : rows[199]!.sequence)
       for (const cursor of [1, 2, rows.length, 9_007_199_254_740_991]) {
-        const { json } = yield* ask(`?cursor=${cursor}&limit=200`)
+        const { json } = yield* requestActivities(`?cursor=${cursor}&limit=200`)
         const below = rows.filter(({ sequence }) => sequence < cursor).slice(0, 200)
-        assert.deepStrictEqual((json as { readonly data: ReadonlyArray<Wire> }).data, below)
+        assert.deepStrictEqual((json as { readonly data: ReadonlyArray<ActivityJson> }).data, below)
       }
     })
   )
@@ -230,9 +237,9 @@ layer(layerActive(), { timeout: 60_000 })("The activities feed", (it) => {
         ["bucket=1h", "bucket"],
         ["tz=UTC", "tz"]
       ] as const) {
-        assertRefused(yield* ask(`?${query}`), 400, "INVALID_QUERY", detail)
+        assertRefused(yield* requestActivities(`?${query}`), 400, "INVALID_QUERY", detail)
       }
-      assert.strictEqual((yield* ask("?colour=red&limit=900")).status, 200)
+      assert.strictEqual((yield* requestActivities("?colour=red&limit=900")).status, 200)
     })
   )
 })

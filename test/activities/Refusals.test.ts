@@ -5,9 +5,15 @@ import { SqlClient } from "effect/sql"
 import { Refusals } from "../../src/activities/Refusals.ts"
 import type { RequestContext } from "../../src/api/RequestContext.ts"
 import { refusalsDropped } from "../../src/telemetry/Metrics.ts"
-import { ask, layerActive, startNode, type Wire, walk } from "../support/Activity.ts"
-import { assertRefused } from "../support/Envelopes.ts"
-import { issue } from "../support/Issued.ts"
+import {
+  type ActivityJson,
+  layerActivities,
+  listActivities,
+  requestActivities,
+  startActivitiesNode
+} from "../support/Activities.ts"
+import { assertRefused } from "../support/Http.ts"
+import { issue } from "../support/IssuedLicenses.ts"
 import { TestServer } from "../support/TestServer.ts"
 
 const dropped = Effect.map(Effect.context<never>(), (context) => refusalsDropped.valueUnsafe(context).count)
@@ -19,9 +25,12 @@ const refused = (licenseId: string, index: number): RequestContext => ({
   runtimeCall: { licenseId, operation: "validate" }
 })
 
-const newest = Effect.map(ask("?limit=1"), ({ json }) => (json as { readonly data: [Wire] }).data[0].sequence)
+const newest = Effect.map(
+  requestActivities("?limit=1"),
+  ({ json }) => (json as { readonly data: [ActivityJson] }).data[0].sequence
+)
 
-layer(layerActive({ rateRuntime: 6 }), { timeout: 60_000 })("Refused calls", (it) => {
+layer(layerActivities({ rateRuntime: 6 }), { timeout: 60_000 })("Refused calls", (it) => {
   it.effect("are told of where a license was called, and of a limit's once, by its event", () =>
     Effect.gen(function* () {
       const { pass } = yield* Refusals
@@ -47,7 +56,7 @@ layer(layerActive({ rateRuntime: 6 }), { timeout: 60_000 })("Refused calls", (it
       assertRefused(yield* call("validate", {}), 422, "VALIDATION_ERROR")
       assertRefused(yield* call("validate", {}), 429, "RATE_LIMITED")
       yield* pass
-      const rows = yield* walk({ license_id: id, source: "runtime" })
+      const rows = yield* listActivities({ license_id: id, source: "runtime" })
       assert.deepStrictEqual(
         rows.map(({ code, event_sequence, status_code }) => [status_code, code, event_sequence !== undefined]),
         [
@@ -65,10 +74,10 @@ layer(layerActive({ rateRuntime: 6 }), { timeout: 60_000 })("Refused calls", (it
     Effect.gen(function* () {
       const { pass } = yield* Refusals
       const { send } = yield* TestServer
-      const before = yield* walk({ result_class: "refused" })
+      const before = yield* listActivities({ result_class: "refused" })
       assertRefused(yield* send({ path: "/api/v1/licenses/none" }), 404, "NOT_FOUND")
       yield* pass
-      assert.deepStrictEqual(yield* walk({ result_class: "refused" }), before)
+      assert.deepStrictEqual(yield* listActivities({ result_class: "refused" }), before)
     })
   )
 
@@ -80,7 +89,7 @@ layer(layerActive({ rateRuntime: 6 }), { timeout: 60_000 })("Refused calls", (it
       for (let index = 0; index < 10_300; index++) note(refused("lic_many", index), "LICENSE_EXPIRED", index)
       assert.strictEqual((yield* dropped) - before, 300)
       yield* pass
-      const rows = yield* walk({ license_id: "lic_many" })
+      const rows = yield* listActivities({ license_id: "lic_many" })
       assert.deepStrictEqual(
         rows.map(({ request_id, sequence }) => `${sequence} ${request_id}`),
         Array.from({ length: 10_000 }, (_, index) => `${last + 10_000 - index} req_lic_many_${9_999 - index}`)
@@ -105,7 +114,7 @@ layer(layerActive({ rateRuntime: 6 }), { timeout: 60_000 })("Refused calls", (it
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const scope = yield* Scope.make()
-      const { refusals } = yield* Scope.provide(startNode(), scope)
+      const { refusals } = yield* Scope.provide(startActivitiesNode(), scope)
       refusals.note(refused("lic_stopped", 1), "LICENSE_EXPIRED", 1)
       const count = sql`SELECT FROM refusals WHERE license_id = 'lic_stopped'`
       assert.isEmpty(yield* count)

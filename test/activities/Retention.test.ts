@@ -5,13 +5,13 @@ import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
 import { Refusals } from "../../src/activities/Refusals.ts"
 import { ActivityRetention } from "../../src/activities/Retention.ts"
-import { layerActive, walk } from "../support/Activity.ts"
-import { issue } from "../support/Issued.ts"
+import { layerActivities, listActivities } from "../support/Activities.ts"
+import { issue } from "../support/IssuedLicenses.ts"
 
 const day = 86_400
 const settings = { activityRetentionDays: 2, validationRetentionDays: 3 }
 
-layer(ActivityRetention.layer.pipe(Layer.provideMerge(layerActive(settings))))("Retention", (it) => {
+layer(ActivityRetention.layer.pipe(Layer.provideMerge(layerActivities(settings))))("Retention", (it) => {
   it.effect("removes old refusals and old counts, and leaves every number as it was", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
@@ -31,10 +31,10 @@ layer(ActivityRetention.layer.pipe(Layer.provideMerge(layerActive(settings))))("
         INSERT INTO license_validations (license_id, hour, validations, refused)
         SELECT 'lic_' || n, to_timestamp(${7 * day}::int8), 1, 0 FROM generate_series(1, 6000) AS n
         UNION ALL SELECT 'lic', to_timestamp(${7 * day + 1}::int8), 1, 0`
-      const before = yield* walk()
+      const before = yield* listActivities()
       yield* TestClock.setTime((10 * day + 1) * 1_000)
       yield* (yield* ActivityRetention).pass
-      const after = yield* walk()
+      const after = yield* listActivities()
       assert.deepStrictEqual(
         after,
         before.filter(({ request_id }) => !(request_id ?? "").startsWith("req_old"))

@@ -3,7 +3,7 @@ import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import * as fc from "fast-check"
 import { bodyFault, parseBody } from "../../src/api/JsonText.ts"
-import { assertAnswered, assertRefused } from "../support/Envelopes.ts"
+import { assertAnswered, assertRefused } from "../support/Http.ts"
 import { TestServer } from "../support/TestServer.ts"
 
 /** JSON text with every character of names and texts that may be escaped written so, or not, by turns. */

@@ -2,7 +2,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { IpNetwork } from "effect/net"
-import { assertAnswered, assertRefused } from "../support/Envelopes.ts"
+import { assertAnswered, assertRefused } from "../support/Http.ts"
 import { TestServer } from "../support/TestServer.ts"
 
 const makeKey = Effect.flatMap(TestServer, ({ client }) =>

@@ -4,14 +4,14 @@ import { TestClock } from "effect/testing"
 import { ApiKeys } from "../../src/auth/apiKeys/ApiKeys.ts"
 import type { ManagementScope } from "../../src/auth/Scope.ts"
 import * as Tokens from "../../src/auth/Tokens.ts"
-import { attempt, makeKey, OneNode } from "../support/Authorizing.ts"
+import { authorize, layerOneNode, makeApiKey } from "../support/Authentication.ts"
 
-layer(OneNode)("Management authorization", (it) => {
+layer(layerOneNode)("Management authorization", (it) => {
   it.effect("lets a key in and says who acts", () =>
     Effect.gen(function* () {
-      const { actor, token } = yield* makeKey()
+      const { actor, token } = yield* makeApiKey()
       for (const scheme of ["Bearer", "bearer", "BEARER", "Bearer  "]) {
-        assert.deepStrictEqual(yield* attempt({ authorization: [`${scheme} ${token}`] }), actor)
+        assert.deepStrictEqual(yield* authorize({ authorization: [`${scheme} ${token}`] }), actor)
       }
     })
   )
@@ -19,14 +19,14 @@ layer(OneNode)("Management authorization", (it) => {
   it.effect("answers TOKEN_MISSING without a header and to a scheme alone", () =>
     Effect.gen(function* () {
       for (const authorization of [[], [""], ["Bearer"], ["bearer "]]) {
-        assert.deepStrictEqual(yield* attempt({ authorization }), ["TOKEN_MISSING", undefined])
+        assert.deepStrictEqual(yield* authorize({ authorization }), ["TOKEN_MISSING", undefined])
       }
     })
   )
 
   it.effect("answers TOKEN_MALFORMED to other schemes, other shapes, a bad check and a repeated header", () =>
     Effect.gen(function* () {
-      const { token } = yield* makeKey()
+      const { token } = yield* makeApiKey()
       const other = token.endsWith("0") ? "1" : "0"
       const headers = [
         [`License ${token}`],
@@ -40,7 +40,11 @@ layer(OneNode)("Management authorization", (it) => {
         [`Bearer ${token}`, "Basic abc"]
       ]
       for (const authorization of headers) {
-        assert.deepStrictEqual(yield* attempt({ authorization }), ["TOKEN_MALFORMED", undefined], authorization.join())
+        assert.deepStrictEqual(
+          yield* authorize({ authorization }),
+          ["TOKEN_MALFORMED", undefined],
+          authorization.join()
+        )
       }
     })
   )
@@ -48,50 +52,50 @@ layer(OneNode)("Management authorization", (it) => {
   it.effect("answers TOKEN_INVALID to a token that no key has, and to a revoked one at once", () =>
     Effect.gen(function* () {
       const unknown = Tokens.fromBytes(new Uint8Array(32).fill(9))
-      assert.deepStrictEqual(yield* attempt({ authorization: [`Bearer ${unknown}`] }), ["TOKEN_INVALID", undefined])
-      const { actor, bearer, id } = yield* makeKey()
-      assert.deepStrictEqual(yield* attempt({ authorization: bearer }), actor)
+      assert.deepStrictEqual(yield* authorize({ authorization: [`Bearer ${unknown}`] }), ["TOKEN_INVALID", undefined])
+      const { actor, bearer, id } = yield* makeApiKey()
+      assert.deepStrictEqual(yield* authorize({ authorization: bearer }), actor)
       yield* (yield* ApiKeys).delete(id)
-      assert.deepStrictEqual(yield* attempt({ authorization: bearer }), ["TOKEN_INVALID", undefined])
+      assert.deepStrictEqual(yield* authorize({ authorization: bearer }), ["TOKEN_INVALID", undefined])
     })
   )
 
   it.effect("answers TOKEN_INACTIVE to a key that was switched off, until it is switched on", () =>
     Effect.gen(function* () {
       const keys = yield* ApiKeys
-      const { actor, bearer, id } = yield* makeKey()
-      assert.deepStrictEqual(yield* attempt({ authorization: bearer }), actor)
+      const { actor, bearer, id } = yield* makeApiKey()
+      assert.deepStrictEqual(yield* authorize({ authorization: bearer }), actor)
       yield* keys.update(id, { is_active: false })
-      assert.deepStrictEqual(yield* attempt({ authorization: bearer }), ["TOKEN_INACTIVE", undefined])
+      assert.deepStrictEqual(yield* authorize({ authorization: bearer }), ["TOKEN_INACTIVE", undefined])
       yield* keys.update(id, { is_active: true })
-      assert.deepStrictEqual(yield* attempt({ authorization: bearer }), actor)
+      assert.deepStrictEqual(yield* authorize({ authorization: bearer }), actor)
     })
   )
 
   it.effect("answers TOKEN_EXPIRED from the instant of expiry on", () =>
     Effect.gen(function* () {
       const now = yield* Clock.currentTimeMillis
-      const { actor, bearer } = yield* makeKey({ expires_at: now + 100 })
+      const { actor, bearer } = yield* makeApiKey({ expires_at: now + 100 })
       yield* TestClock.adjust(99)
-      assert.deepStrictEqual(yield* attempt({ authorization: bearer }), actor)
+      assert.deepStrictEqual(yield* authorize({ authorization: bearer }), actor)
       yield* TestClock.adjust(1)
-      assert.deepStrictEqual(yield* attempt({ authorization: bearer }), ["TOKEN_EXPIRED", undefined])
+      assert.deepStrictEqual(yield* authorize({ authorization: bearer }), ["TOKEN_EXPIRED", undefined])
     })
   )
 
   it.effect("answers TOKEN_ADDRESS_BLOCKED to addresses outside the key's networks", () =>
     Effect.gen(function* () {
-      const { actor, bearer } = yield* makeKey({ allowed_cidrs: ["203.0.113.0/24", "2001:db8::/32"] })
+      const { actor, bearer } = yield* makeApiKey({ allowed_cidrs: ["203.0.113.0/24", "2001:db8::/32"] })
       for (const address of ["203.0.113.0", "203.0.113.255", "::ffff:203.0.113.9", "2001:db8::1"]) {
-        assert.deepStrictEqual(yield* attempt({ authorization: bearer, address }), actor, address)
+        assert.deepStrictEqual(yield* authorize({ authorization: bearer, address }), actor, address)
       }
       for (const address of ["203.0.112.255", "203.0.114.0", "::ffff:203.0.114.0", "2001:db9::1", "::1", undefined]) {
         const sent = address === undefined ? {} : { address }
-        assert.deepStrictEqual(yield* attempt({ authorization: bearer, ...sent }), ["TOKEN_ADDRESS_BLOCKED", address])
+        assert.deepStrictEqual(yield* authorize({ authorization: bearer, ...sent }), ["TOKEN_ADDRESS_BLOCKED", address])
       }
-      const anywhere = yield* makeKey()
+      const anywhere = yield* makeApiKey()
       assert.deepStrictEqual(
-        yield* attempt({ authorization: anywhere.bearer, address: "198.51.100.1" }),
+        yield* authorize({ authorization: anywhere.bearer, address: "198.51.100.1" }),
         anywhere.actor
       )
     })
@@ -99,11 +103,11 @@ layer(OneNode)("Management authorization", (it) => {
 
   it.effect("answers TOKEN_SCOPE_DENIED with the scopes that are needed; admin satisfies all", () =>
     Effect.gen(function* () {
-      const reader = yield* makeKey({ scopes: ["product:read", "event:read"] })
-      const writer = yield* makeKey({ scopes: ["product:write"] })
-      const admin = yield* makeKey()
+      const reader = yield* makeApiKey({ scopes: ["product:read", "event:read"] })
+      const writer = yield* makeApiKey({ scopes: ["product:write"] })
+      const admin = yield* makeApiKey()
       const sending = (key: typeof admin, ...scopes: [ManagementScope, ...Array<ManagementScope>]) =>
-        attempt({ authorization: key.bearer, scopes })
+        authorize({ authorization: key.bearer, scopes })
       assert.deepStrictEqual(yield* sending(reader, "product:read"), reader.actor)
       assert.deepStrictEqual(yield* sending(reader, "product:read", "event:read"), reader.actor)
       assert.deepStrictEqual(yield* sending(reader, "product:write"), ["TOKEN_SCOPE_DENIED", "product:write"])
@@ -119,12 +123,12 @@ layer(OneNode)("Management authorization", (it) => {
   )
 })
 
-layer(OneNode)("Bootstrap tokens", (it) => {
+layer(layerOneNode)("Bootstrap tokens", (it) => {
   it.effect("are accepted in any shape, and nothing else of that shape is", () =>
     Effect.gen(function* () {
       const keys = yield* ApiKeys
       const given = "überlang und von keiner Form, mit Leerzeichen"
-      assert.deepStrictEqual(yield* attempt({ authorization: ["Bearer of any shape at all, before"] }), [
+      assert.deepStrictEqual(yield* authorize({ authorization: ["Bearer of any shape at all, before"] }), [
         "TOKEN_MALFORMED",
         undefined
       ])
@@ -133,13 +137,13 @@ layer(OneNode)("Bootstrap tokens", (it) => {
       const [key] = (yield* keys.list({})).items
       // As a client sends it that writes UTF-8.
       const sent = `Bearer ${Buffer.from(given).toString("latin1")}`
-      assert.deepStrictEqual(yield* attempt({ authorization: [sent], scopes: ["admin"] }), {
+      assert.deepStrictEqual(yield* authorize({ authorization: [sent], scopes: ["admin"] }), {
         actor_type: "api_key",
         actor_id: key?.id
       })
-      assert.deepStrictEqual(yield* attempt({ authorization: [`${sent}!`] }), ["TOKEN_MALFORMED", undefined])
+      assert.deepStrictEqual(yield* authorize({ authorization: [`${sent}!`] }), ["TOKEN_MALFORMED", undefined])
       yield* keys.delete(key?.id ?? "")
-      assert.deepStrictEqual(yield* attempt({ authorization: [sent] }), ["TOKEN_INVALID", undefined])
+      assert.deepStrictEqual(yield* authorize({ authorization: [sent] }), ["TOKEN_INVALID", undefined])
     })
   )
 })

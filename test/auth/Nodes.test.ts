@@ -1,12 +1,11 @@
-/** What one instance of the service is told holds on the others within a second. */
-import { assert, layer } from "@effect/vitest"
+/** Changes made at one instance of the service apply at the others. `KnownKeys.test.ts` proves how soon, by a test clock. */
+import { layer } from "@effect/vitest"
 import { Effect } from "effect"
 import type { ApiKeyCreate, ApiKeyUpdate } from "../../src/auth/apiKeys/ApiKey.ts"
 import { Database } from "../support/Database.ts"
-import { assertAnswered, assertRefused } from "../support/Envelopes.ts"
-import { issue } from "../support/Issued.ts"
-import { startServer } from "../support/Servers.ts"
-import { TestServer } from "../support/TestServer.ts"
+import { assertAnswered, assertRefused } from "../support/Http.ts"
+import { issue } from "../support/IssuedLicenses.ts"
+import { startServer, TestServer } from "../support/TestServer.ts"
 
 /** Two instances; a key made on the first, and a request with it to the second. */
 const twoNodes = Effect.fnUntraced(function* (input: Partial<typeof ApiKeyCreate.Type> = {}) {
@@ -20,58 +19,54 @@ const twoNodes = Effect.fnUntraced(function* (input: Partial<typeof ApiKeyCreate
   return { one, other, ask, params: { id: api_key.id } }
 })
 
-/** Asks until it is answered otherwise, which must be within a second of the change's answer. */
-const refusedWithinASecond = Effect.fnUntraced(function* (
+/** Sends requests until one is refused, and checks how. */
+const untilRefused = Effect.fnUntraced(function* (
   { ask }: Effect.Success<ReturnType<typeof twoNodes>>,
   status: number,
   code: string
 ) {
-  const changed = performance.now()
   const answer = yield* ask.pipe(Effect.repeat({ until: (answer) => answer.status !== 200 }))
-  assert.isBelow(performance.now() - changed, 1_000)
   assertRefused(answer, status, code)
 })
 
-layer(Database.layer, { timeout: 60_000 })("On the other instance within a second", (it) => {
+layer(Database.layer, { timeout: 60_000 })("On another instance", (it) => {
   it.effect("a revoked token is invalid", () =>
     Effect.gen(function* () {
       const nodes = yield* twoNodes()
       yield* nodes.one.client["api-keys"].delete({ params: nodes.params })
-      yield* refusedWithinASecond(nodes, 401, "TOKEN_INVALID")
+      yield* untilRefused(nodes, 401, "TOKEN_INVALID")
     }).pipe(Effect.scoped)
   )
 
   const changes: ReadonlyArray<
     readonly [what: string, payload: typeof ApiKeyUpdate.Type, status: number, code: string]
   > = [
-    ["one that was switched off is inactive", { is_active: false }, 401, "TOKEN_INACTIVE"],
-    ["one that was narrowed lacks the scope", { scopes: ["event:read"] }, 403, "TOKEN_SCOPE_DENIED"],
-    ["one for other networks is blocked", { allowed_cidrs: ["203.0.113.0/24"] }, 401, "TOKEN_ADDRESS_BLOCKED"],
-    ["one whose time was shortened has expired", { expires_at: 0 }, 401, "TOKEN_EXPIRED"]
+    ["a key that was switched off is inactive", { is_active: false }, 401, "TOKEN_INACTIVE"],
+    ["a key whose scopes were reduced lacks the scope", { scopes: ["event:read"] }, 403, "TOKEN_SCOPE_DENIED"],
+    ["a key for other networks is blocked", { allowed_cidrs: ["203.0.113.0/24"] }, 401, "TOKEN_ADDRESS_BLOCKED"],
+    ["a key whose expiry was moved to the past has expired", { expires_at: 0 }, 401, "TOKEN_EXPIRED"]
   ]
   for (const [what, payload, status, code] of changes) {
     it.effect(what, () =>
       Effect.gen(function* () {
         const nodes = yield* twoNodes()
         yield* nodes.one.client["api-keys"].update({ params: nodes.params, payload })
-        yield* refusedWithinASecond(nodes, status, code)
+        yield* untilRefused(nodes, status, code)
       }).pipe(Effect.scoped)
     )
   }
 
-  it.effect("one that was switched on again is taken", () =>
+  it.effect("a key that was switched on again is accepted", () =>
     Effect.gen(function* () {
       const { ask, one, params } = yield* twoNodes()
       yield* one.client["api-keys"].update({ params, payload: { is_active: false } })
       yield* ask.pipe(Effect.repeat({ until: ({ status }) => status === 401 }))
       yield* one.client["api-keys"].update({ params, payload: { is_active: true } })
-      const changed = performance.now()
-      yield* ask.pipe(Effect.repeat({ until: ({ status }) => status === 200 }))
-      assert.isBelow(performance.now() - changed, 1_000)
+      assertAnswered(yield* ask.pipe(Effect.repeat({ until: ({ status }) => status === 200 })), 200)
     }).pipe(Effect.scoped)
   )
 
-  it.effect("expiry is each instance's own clock's", () =>
+  it.effect("each instance judges expiry by its own clock", () =>
     Effect.gen(function* () {
       const { one } = yield* twoNodes()
       const soon = Date.now() + 3_600_000
@@ -83,8 +78,8 @@ layer(Database.layer, { timeout: 60_000 })("On the other instance within a secon
   )
 })
 
-layer(Database.layer, { timeout: 60_000 })("On the other instance at once", (it) => {
-  it.effect("a suspended license is refused, and a rotated key is no key", () =>
+layer(Database.layer, { timeout: 60_000 })("On another instance at once", (it) => {
+  it.effect("a suspended license is refused, and a rotated key is invalid", () =>
     Effect.gen(function* () {
       const [one, other] = [yield* startServer(), yield* startServer()]
       const license = yield* issue().pipe(Effect.provideService(TestServer, one))

@@ -5,7 +5,7 @@ import { Products } from "../../src/catalog/products/Products.ts"
 import { Orders } from "../../src/commerce/Orders.ts"
 import { Subscriptions } from "../../src/commerce/Subscriptions.ts"
 import { Customers } from "../../src/customers/Customers.ts"
-import { Foundations, makeProduct, recorded, refusalOf, walk } from "../support/Slices.ts"
+import { Foundations, makeProduct, recorded, refusalOf, walk } from "../support/Services.ts"
 
 const Subject = Layer.mergeAll(Orders.layer, Subscriptions.layer, Customers.layer).pipe(
   Layer.provideMerge(Products.layer),

@@ -4,7 +4,7 @@ import { TestClock } from "effect/testing"
 import { Products } from "../../src/catalog/products/Products.ts"
 import { Subscriptions } from "../../src/commerce/Subscriptions.ts"
 import { Customers } from "../../src/customers/Customers.ts"
-import { Foundations, makeProduct, recorded, refusalOf, walk } from "../support/Slices.ts"
+import { Foundations, makeProduct, recorded, refusalOf, walk } from "../support/Services.ts"
 
 const Subject = Layer.mergeAll(Subscriptions.layer, Customers.layer).pipe(
   Layer.provideMerge(Products.layer),

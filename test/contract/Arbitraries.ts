@@ -1,9 +1,9 @@
-/** Random bodies: a right one in which one to three fields hold something else, allowed or not. The oracle tells which it is. */
+/** Random bodies: a valid one in which one to three fields have other values, valid or not. The oracle decides which. */
 import fc from "fast-check"
 import { valuesFor } from "./Mutations.ts"
 import { type Json, nameOf, resolved } from "./Surface.ts"
 
-/** Instants that every calendar has, near and far. */
+/** Valid instants, near and far. */
 const dates = fc
   .date({ min: new Date("1900-01-01T00:00:00Z"), max: new Date("2900-01-01T00:00:00Z"), noInvalidDate: true })
   .map((date) => date.toISOString())
@@ -12,7 +12,7 @@ const dates = fc
 const name = fc.string().filter((text) => !text.includes("\\"))
 const stringUnit = fc.string({ unit: "binary", minLength: 1, maxLength: 1 }).filter((unit) => unit !== "\\")
 
-/** Values of the JSON type that a schema wants, mostly allowed ones. */
+/** Values of the JSON type of a schema, mostly valid ones. */
 const fitting = (given: Json): fc.Arbitrary<unknown> => {
   const schema = resolved(given)
   const alternatives = (schema["anyOf"] ?? schema["oneOf"]) as ReadonlyArray<Json> | undefined
@@ -60,7 +60,7 @@ const fitting = (given: Json): fc.Arbitrary<unknown> => {
   }
 }
 
-/** Anything that JSON can say. */
+/** Any JSON value. */
 const anything = fc.oneof(
   fc.jsonValue({ maxDepth: 4, stringUnit }),
   fc.double(),
@@ -78,7 +78,7 @@ const changeTo = (name: string, schema: Json) =>
     )
     .map((value) => ({ [name]: value }))
 
-/** Bodies around a right one. */
+/** Bodies similar to a valid one. */
 export const bodiesNear = (schema: Json, right: object): fc.Arbitrary<object> => {
   const fields = Object.entries((resolved(schema)["properties"] ?? {}) as Record<string, Json>)
   const changes = fields.map(([name, member]) => ({ weight: 5, arbitrary: changeTo(name, member) }))
@@ -93,7 +93,7 @@ export const bodiesNear = (schema: Json, right: object): fc.Arbitrary<object> =>
     .map((made) => Object.assign({}, right, ...made))
 }
 
-/** Texts for the value of a query parameter, as they stand in an address. */
+/** Values of a query parameter, URL-encoded. */
 export const queryValues: fc.Arbitrary<string> = fc
   .oneof(
     fc.string(),

@@ -1,11 +1,11 @@
-/** All that a database holds, as one number for each table: what has to be the same after requests that were refused. */
+/** A digest of each table of a database. Refused requests must not change it. */
 import { Effect } from "effect"
 import type { SqlClient } from "effect/sql"
 
-/** Kept answers are no change: a refusal of a request with a key is an answer as well. */
+/** Stored responses do not count as a change: a refusal of a request with a key is stored too. */
 const leftOut = ["idempotent_answers", "schema_migrations"]
 
-/** Columns that say when something was last seen. */
+/** Columns of last-seen times. */
 const moving: { readonly [table: string]: string } = { api_keys: "last_used_at" }
 
 /** Rows and a digest of each table, by its name. */

@@ -1,37 +1,37 @@
 /**
- * Requests to a running service over few connections that stay open. Whatever is answered must be documented: its status, its
+ * Requests to a running service over a few persistent connections. Every answer must be documented: its status, its
  * code, and every member of its body.
  */
 import { assert } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import { Pool } from "undici"
-import { assertRefused } from "../support/Envelopes.ts"
-import type { Answer } from "../support/RawHttp.ts"
+import type { Answer } from "../support/Http.ts"
+import { assertRefused } from "../support/Http.ts"
 import { TestServer } from "../support/TestServer.ts"
 import { faultsOf } from "./Oracle.ts"
 import { type Operation, operations } from "./Surface.ts"
 
 export interface Request {
-  /** Ids for the path's parameters, as they are; encoded here. */
+  /** Ids for the path's parameters, not yet encoded. */
   readonly params?: { readonly [name: string]: string }
-  /** With its question mark, as it is sent. */
+  /** With its question mark, as sent. */
   readonly query?: string
-  /** A text or bytes are sent as they are, anything else as JSON. */
+  /** Text and bytes are sent unchanged, other values as JSON. */
   readonly body?: unknown
   readonly headers?: { readonly [name: string]: string }
   /** The Authorization header; undefined: the admin token; null: none. */
   readonly authorization?: string | null | undefined
 }
 
-/** Connections to the service under test: enough to keep it busy, few enough to leave the machine to others. */
+/** Connections to the service under test: enough to keep it busy, few enough to leave capacity to other tests. */
 const connections = 6
 
 export class Conversation extends Context.Service<
   Conversation,
   {
-    /** One request; fails the test where the answer is not documented. */
+    /** Sends a request; fails the test if the answer is not documented. */
     ask(operation: Operation, request?: Request): Effect.Effect<Answer>
-    /** The `data` of an answer that must be a success. */
+    /** Sends a request that must succeed, and returns its `data`. */
     data<A>(operationId: string, request?: Request): Effect.Effect<A>
   }
 >()("licensing/test/contract/Conversation") {
@@ -78,7 +78,7 @@ export const operationOf = (id: string): Operation => {
   return operation
 }
 
-/** A part of a body that is written as it is: numbers that JavaScript has not, members that it hides. */
+/** A part of a body as JSON text: numbers that JavaScript cannot represent, members that it hides. */
 export class Raw {
   readonly text: string
   constructor(text: string) {
@@ -86,7 +86,7 @@ export class Raw {
   }
 }
 
-/** A value as JSON, with lone surrogates escaped and raw parts as they are. */
+/** A value as JSON, with lone surrogates escaped and raw parts unchanged. */
 export const textOf = (value: unknown): string => {
   if (value instanceof Raw) return value.text
   if (Array.isArray(value)) return `[${value.map(textOf).join(",")}]`
@@ -118,7 +118,7 @@ const exchange = (pool: Pool, { method, path, headers, body }: Outgoing): Effect
       )
   )
 
-/** The status must be one that the operation lists, the code one of that status, and the body nothing but what is shown. */
+/** The operation must list the status, the status the code, and the schema all members of the body. */
 const assertDocumented = (operation: Operation, answer: Answer): void => {
   const shown = `${operation.id} answers ${answer.status} ${answer.text.slice(0, 500)}`
   assert.notStrictEqual(answer.status, 500, shown)

@@ -1,6 +1,6 @@
 /**
- * A little of everything, made over the API: what paths and bodies of valid requests name. Bodies are the document's own
- * examples with ids that exist, so an operation that is added needs no line here unless it names a new kind of thing.
+ * Resources of every kind, made over the API, that paths and bodies of valid requests refer to. Bodies are the document's
+ * examples with existing ids, so a new operation needs no change here unless it refers to a new kind of resource.
  */
 import { assert } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
@@ -12,7 +12,7 @@ interface Identified {
   readonly id: string
 }
 
-/** Ids by what a path calls their kind, and what runtime requests carry. */
+/** Ids by the kind in the path, and the values of runtime requests. */
 export interface Fixture {
   readonly ids: { readonly [kind: string]: string }
   readonly licenseKey: string
@@ -21,7 +21,7 @@ export interface Fixture {
   readonly leaseToken: string
 }
 
-/** Bodies that differ from the document's example, where the same one cannot be right twice. */
+/** Bodies that differ from the document's example, for operations that accept a body only once. */
 const unique = ["code", "external_id", "event_id", "version"]
 
 let made = 0
@@ -30,9 +30,9 @@ const serial = () => `n${++made}`
 export class Fixtures extends Context.Service<
   Fixtures,
   {
-    /** One of everything, in a product of its own. */
+    /** One resource of every kind, in a new product. */
     readonly make: Effect.Effect<Fixture>
-    /** One more of a kind, which nothing hangs on. */
+    /** Another resource of a kind, which no other resource depends on. */
     another(kind: string, fixture: Fixture): Effect.Effect<string>
   }
 >()("licensing/test/contract/Fixtures") {
@@ -97,7 +97,7 @@ export class Fixtures extends Context.Service<
   )
 }
 
-/** The whole service, with fixtures and someone to ask it more than any limit allows. */
+/** The whole service without rate limits, with fixtures and a client. */
 export const layerContract = Fixtures.layer.pipe(
   Layer.provideMerge(Conversation.layer),
   Layer.provideMerge(TestServer.layerWith({ rateFailures: 0, rateManagement: 0, rateRuntime: 0, rateActivation: 0 }))
@@ -105,7 +105,7 @@ export const layerContract = Fixtures.layer.pipe(
 
 type Maker = string | ((fixture: Fixture) => readonly [operationId: string, fixture: Fixture, more: object])
 
-/** The operation that makes one of a kind; some need more than the example says. */
+/** Makes a resource of a kind; some need more than the example contains. */
 const makers: { readonly [kind: string]: Maker } = {
   products: "createProduct",
   policies: (fixture) => [
@@ -128,12 +128,12 @@ const makers: { readonly [kind: string]: Maker } = {
 const kindOf = ({ path }: Operation, kind: string): string =>
   kind === "custom-fields" && path.startsWith("/api/v1/customers/") ? "custom-fields of customers" : kind
 
-/** What catalogs hold, in the order in which it can be made: everything that a path names. */
+/** All kinds that paths refer to, in an order in which they can be made. */
 const catalogKinds = Object.keys(makers).filter((kind) =>
   operations.some((operation) => operation.params.some((param) => kindOf(operation, param.kind) === kind))
 )
 
-/** The id in the answer of a create, which for some stands beside a secret. */
+/** The id in the answer of a create operation, which for some kinds also contains a secret. */
 const idOf = (data: Identified | { readonly [member: string]: Identified }): string =>
   "id" in data && typeof data.id === "string"
     ? data.id
@@ -149,12 +149,12 @@ export const paramsOf = (operation: Operation, { ids }: Fixture): { readonly [na
     })
   )
 
-/** Parameters of a query that the document can not call required, for one of several will do. */
+/** Query parameters that the document cannot mark as required, because one of several is enough. */
 const asked: { readonly [operationId: string]: ReadonlyArray<string> } = {
   getSubscriptionSettlement: ["subscription_id"]
 }
 
-/** The parameters without which a query is none, with what exists. */
+/** The required query parameters, with existing values. */
 export const queryOf = ({ id, query }: Operation, { ids }: Fixture): { readonly [name: string]: string } => {
   const names = [...query.filter(({ required }) => required).map(({ name }) => name), ...(asked[id] ?? [])]
   return Object.fromEntries(
@@ -166,7 +166,7 @@ export const queryOf = ({ id, query }: Operation, { ids }: Fixture): { readonly 
   )
 }
 
-/** Everything of a valid request but its body. */
+/** A valid request without its body. */
 export const requestOf = (operation: Operation, fixture: Fixture): Request => ({
   params: paramsOf(operation, fixture),
   query: `?${new URLSearchParams(queryOf(operation, fixture))}`,
@@ -174,15 +174,15 @@ export const requestOf = (operation: Operation, fixture: Fixture): Request => ({
   ...(operation.keyRequired ? { headers: { "idempotency-key": serial() } } : undefined)
 })
 
-/** What an example lacks to be right for what is made here. */
+/** Changes that make an example valid for these fixtures. */
 const added: { readonly [operationId: string]: object } = {
-  // The policy's licenses are of a type that can be renewed.
+  // The policy has a license type that can be renewed.
   createLicense: { expires_at: "2999-01-01T00:00:00Z" },
-  // Nothing is to be sent from here.
+  // Nothing must be sent by tests.
   createWebhook: { is_active: false }
 }
 
-/** A valid body: the document's example with what exists. */
+/** A valid body: the document's example with existing ids. */
 export const bodyOf = ({ example, id }: Operation, { ids, featureCode, fingerprint, leaseToken }: Fixture): unknown => {
   if (typeof example !== "object" || example === null) return undefined
   const existing: { readonly [field: string]: unknown } = {

@@ -1,12 +1,12 @@
 /**
- * What can be wrong with one place of a request, derived from its published schema. None of these values is judged here: the
- * oracle says what each of them must be answered with.
+ * Faults of a single place in a request, derived from its published schema. The values are not judged here: the
+ * oracle determines the expected answer to each.
  */
 import { Raw } from "./Conversation.ts"
 import { type Json, nameOf, resolved } from "./Surface.ts"
 
 export interface Mutation {
-  /** What stands in a failing test's name: `metadata: 65 keys`. */
+  /** The name in the message of a failure: `metadata: 65 keys`. */
   readonly name: string
   readonly body: unknown
 }
@@ -85,7 +85,7 @@ function keys(count: number) {
   return Object.fromEntries(Array.from({ length: count }, (_, index) => [`k${index}`, index]))
 }
 
-/** Values to put where this schema stands. */
+/** Values to put in place of this schema. */
 export const valuesFor = (given: Json): ReadonlyArray<readonly [name: string, value: unknown]> => {
   const schema = resolved(given)
   const alternatives = (schema["anyOf"] ?? schema["oneOf"]) as ReadonlyArray<Json> | undefined
@@ -126,7 +126,7 @@ const ofType = (given: Json): ReadonlyArray<readonly [name: string, value: unkno
 const shownText = (text: string): string =>
   JSON.stringify(text.length > 40 ? `${text.slice(0, 8)}… (${text.length})` : text)
 
-/** A right body with one thing changed in it. */
+/** A valid body with one change. */
 export const memberMutations = (given: Json, right: object): ReadonlyArray<Mutation> => {
   const schema = resolved(given)
   const properties = (schema["properties"] ?? {}) as { readonly [name: string]: Json }
@@ -142,7 +142,7 @@ export const memberMutations = (given: Json, right: object): ReadonlyArray<Mutat
   ]
 }
 
-/** Bodies that are wrong as a whole, whatever the operation. */
+/** Bodies that are invalid as a whole, for any operation. */
 export const wholeBodies: ReadonlyArray<Mutation> = [
   { name: "an empty body", body: "" },
   { name: "half of an object", body: '{"name":' },

@@ -1,24 +1,24 @@
 /**
- * What a body must be answered with, judged from the published schema alone and apart from the service's own decoding: a value of
- * another JSON type and a field that is not known are INVALID_JSON, anything else that is not allowed is VALIDATION_ERROR.
+ * The expected answer to a body, derived from the published schema alone and not from the service's decoding: a value of
+ * another JSON type and an unknown field are INVALID_JSON, all other violations are VALIDATION_ERROR.
  */
 import { type Json, nameOf, resolved } from "./Surface.ts"
 
 export interface Fault {
   readonly code: "INVALID_JSON" | "VALIDATION_ERROR"
-  /** As an error's detail gives it: `filters.ids[2]`. */
+  /** The path as in an error's detail: `filters.ids[2]`. */
   readonly path: string
   readonly what: string
 }
 
-/** Names that a request makes up may be long; an error's detail holds their beginning. */
+/** Names in a request may be long; an error's detail contains only their beginning. */
 const pathLengthMax = 256
 
 const fault = (code: Fault["code"], path: string, what: string): ReadonlyArray<Fault> => [
   { code, path: path.slice(0, pathLengthMax), what }
 ]
 
-/** Everything that is wrong with a value. Objects are closed: a member that the schema does not show is a fault. */
+/** All faults of a value. Objects are closed: a member that the schema does not list is a fault. */
 export const faultsOf = (given: Json, value: unknown, path = ""): ReadonlyArray<Fault> => {
   const schema = resolved(given)
   const alternatives = (schema["anyOf"] ?? schema["oneOf"]) as ReadonlyArray<Json> | undefined
@@ -43,7 +43,7 @@ export const faultsOf = (given: Json, value: unknown, path = ""): ReadonlyArray<
 /** Levels of objects and arrays in a body, the body itself included. */
 const depthMax = 16
 
-/** The faults of a request's body that may be answered: those of the JSON go before all others. */
+/** The faults of a body that may be reported: faults of the JSON come before all others. */
 export const bodyFaults = (schema: Json, text: string): ReadonlyArray<Fault> => {
   const misleading = nameWithBackslash(text)
   if (misleading !== undefined) return fault("INVALID_JSON", misleading, "a backslash in a name")
@@ -83,7 +83,7 @@ const alternativeFaults = (alternatives: ReadonlyArray<Json>, value: unknown, pa
   return found.find((faults) => faults.length === 0) ?? found[0]!
 }
 
-/** Schemas that a value must all fit, as one: what `allOf` says of an object's members adds up. */
+/** Merges the schemas of `allOf` into one. */
 const merged = (schemas: ReadonlyArray<Json>): Json =>
   Object.assign({}, ...schemas.map(resolved), {
     properties: Object.assign({}, ...schemas.map((schema) => resolved(schema)["properties"]))
@@ -108,7 +108,7 @@ const jsonTypes: { readonly [type: string]: (value: unknown) => boolean } = {
   object: (value) => typeof value === "object" && value !== null && !Array.isArray(value)
 }
 
-/** Whether a schema takes any value of this value's JSON type. */
+/** Whether a schema allows any value of this value's JSON type. */
 const takes = (schema: Json, value: unknown): boolean => {
   const alternatives = (schema["anyOf"] ?? schema["oneOf"]) as ReadonlyArray<Json> | undefined
   if (alternatives !== undefined) return alternatives.some((alternative) => takes(resolved(alternative), value))
@@ -116,12 +116,12 @@ const takes = (schema: Json, value: unknown): boolean => {
   return types.length === 0 || types.some((type) => jsonTypes[type]!(value))
 }
 
-/** Text that PostgreSQL can store and UTF-8 can carry. */
+/** Text that PostgreSQL and UTF-8 can represent. */
 const isStorable = (text: string): boolean => !text.includes("\u0000") && text.isWellFormed()
 
 const dateTime = /^(\d{4}-\d{2}-\d{2})T(\d{2}:\d{2}:\d{2})(?:\.\d{1,9})?(?:Z|[+-](\d{2}):(\d{2}))$/i
 
-/** A date-time of RFC 3339 on a day that the calendar has, which in UTC lies in the years 1 to 9999. */
+/** A date-time of RFC 3339 on an existing day, in UTC in the years 1 to 9999. */
 export const isDateTime = (text: string): boolean => {
   const [, day, time, hours = "0", minutes = "0"] = dateTime.exec(text) ?? []
   if (day === undefined || day.startsWith("0000") || Number(hours) > 23 || Number(minutes) > 59) return false
@@ -177,7 +177,7 @@ const objectFaults = (schema: Json, object: Record<string, unknown>, path: strin
   ]
 }
 
-/** The limits of metadata, in words of the contract's decisions: 16 KiB, 4 levels, 64 keys. */
+/** The limits of metadata in the contract's decisions: 16 KiB, 4 levels, 64 keys. */
 const metadataFaults = (metadata: object, path: string): ReadonlyArray<Fault> => {
   let keys = 0
   const isRight = (value: unknown, depth: number): boolean => {

@@ -1,5 +1,5 @@
 /**
- * The statements that a request really runs, and how PostgreSQL runs them: which rows it looks at, and whether it found them by an
+ * The statements that a request runs, and their plans: the rows that PostgreSQL reads, and whether it finds them by an
  * index.
  */
 import { Effect, Layer } from "effect"
@@ -9,21 +9,21 @@ import { Session } from "../../src/postgres/Session.ts"
 export interface Captured {
   readonly text: string
   readonly parameters: ReadonlyArray<unknown>
-  /** The one that ran it. */
+  /** The connection that ran it. */
   readonly session: Session
 }
 
 let captured: Array<Captured> | undefined
 
 const noting = (run: (text: string, parameters: ReadonlyArray<unknown>) => never) =>
-  // Called as the method of a session.
+  // Called as a method of a session.
   function (this: Session, text: string, parameters: ReadonlyArray<unknown>) {
-    // Whoever asks is looked up by the token's digest, however long the list.
+    // Authentication looks up the token's digest; its cost does not depend on the list.
     if (!/FROM api_keys[\s\S]*token_hash/.test(text)) captured?.push({ text, parameters, session: this })
     return run.call(this, text, parameters)
   }
 
-/** While it is built, every statement of this process can be captured, by whichever connection it is run. */
+/** While the layer exists, the statements of all connections of this process can be captured. */
 export const layerCapturing = Layer.effectDiscard(
   Effect.acquireRelease(
     Effect.sync(() => {
@@ -42,7 +42,7 @@ export const layerCapturing = Layer.effectDiscard(
   )
 )
 
-/** What an effect answers, and the statements that were run meanwhile. */
+/** The result of an effect, and the statements that ran meanwhile. */
 export const capture = Effect.fnUntraced(function* <A, E, R>(effect: Effect.Effect<A, E, R>) {
   const statements: Array<Captured> = []
   captured = statements
@@ -64,8 +64,8 @@ export interface Planning {
 const choices = ["enable_seqscan", "enable_hashjoin", "enable_mergejoin"]
 
 /**
- * The plans that a statement can get: by the settings of the connection that runs it, and as if nothing were forbidden there, so
- * that indexes are seen to serve by themselves. A plan is made for the values or for any; where that is left to the server, both.
+ * The plans that a statement can get: with the settings of its connection, and with all plan types enabled, which shows
+ * that indexes are chosen by cost. Plans are custom or generic; where the server chooses, both.
  */
 export const planningsOf = Effect.fnUntraced(function* ({ session }: Captured) {
   const settings = (yield* session.execute("SELECT name, setting FROM pg_settings", [])) as unknown as ReadonlyArray<{
@@ -103,13 +103,13 @@ export interface Scan {
   readonly type: string
   readonly table: string
   readonly index: string | undefined
-  /** Rows that were read, returned or not. */
+  /** Rows that were read, whether returned or not. */
   readonly rows: number
 }
 
 let prepared = 0
 
-/** Runs a statement and tells which rows it read from where. */
+/** Runs a statement and returns its scans. */
 export const scansOf = Effect.fnUntraced(function* ({ text, parameters }: Captured, { settings }: Planning) {
   const sql = yield* SqlClient.SqlClient
   const run = (statement: string) => sql.unsafe<{ readonly "QUERY PLAN": unknown }>(statement).unprepared
@@ -137,7 +137,7 @@ const scansIn = (node: Node): ReadonlyArray<Scan> => {
   return [{ type: node["Node Type"], table, index: node["Index Name"], rows }, ...inner]
 }
 
-/** A bound value as it is written in SQL. Instants are bound as milliseconds. */
+/** A bound value as an SQL literal. Instants are bound as milliseconds. */
 const literal = (parameter: unknown): string => {
   if (parameter === null || parameter === undefined) return "NULL"
   if (typeof parameter === "object" && "value" in parameter) {

@@ -1,9 +1,9 @@
 /**
- * Every route of the API and who may call it, written down a second time and apart from the code: what an operation enforces and
- * what the document publishes are both compared with this table.
+ * Every route of the API and who may call it, written a second time apart from the code. What an operation enforces and
+ * what the document publishes must both equal this table.
  */
 
-/** `license`: the license's own key; `public`: anyone; else the scopes that a management token needs, all of them. */
+/** `license`: the license's key; `public`: anyone; else all scopes that a management token needs. */
 export const routes: { readonly [route: string]: string } = {
   "POST /api/v1/license/activate": "license",
   "POST /api/v1/license/validate": "license",
@@ -108,6 +108,6 @@ export const routes: { readonly [route: string]: string } = {
   "GET /health": "public",
   "GET /healthz": "public",
   "GET /readyz": "public",
-  // With LICENSING_METRICS_TOKEN it asks for that token; no API token or license key is worth anything here.
+  // With LICENSING_METRICS_TOKEN it requires that token; API tokens and license keys do not work here.
   "GET /metrics": "public"
 }

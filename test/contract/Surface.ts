@@ -1,6 +1,6 @@
 /**
- * The whole API as the contract declares it: every operation with its credential, its scopes, and its schemas as the published
- * document shows them. Tests walk this list, so an operation that is added is tested from the day it is there.
+ * The whole API as the contract declares it: every operation with its credential, its scopes, and its schemas in the published
+ * document. Tests iterate over this list, so a new operation is tested at once.
  */
 import { Context, type JsonSchema, Option } from "effect"
 import { HttpApi, OpenApi } from "effect/http-api"
@@ -24,24 +24,24 @@ export interface Operation {
   readonly path: string
   readonly tag: string
   readonly credential: "token" | "license key" | "none"
-  /** What is enforced: the annotation that authorization reads. */
+  /** The enforced scopes: the annotation that authorization reads. */
   readonly scopes: ReadonlyArray<string>
-  /** What is published. */
+  /** The published scopes. */
   readonly publishedScopes: ReadonlyArray<string>
-  /** The path's parameters, in order, each with what it names: `{id}` after `/products/` names one of `products`. */
+  /** The path's parameters in order, each with its kind: `{id}` after `/products/` is one of `products`. */
   readonly params: ReadonlyArray<{ readonly name: string; readonly kind: string }>
   readonly query: ReadonlyArray<QueryParameter>
   readonly body: Json | undefined
   readonly example: unknown
   readonly keyRequired: boolean
-  /** What is answered, by status. */
+  /** The documented answers by status. */
   readonly answers: ReadonlyMap<number, Documentation>
 }
 
 interface Documentation {
-  /** The content types that an answer may have; none where it has no body. */
+  /** The content types of the answer; none if it has no body. */
   readonly media: ReadonlyArray<string>
-  /** The body's schema, where it is JSON. */
+  /** The body's schema, if it is JSON. */
   readonly schema: Json | undefined
   /** The codes of a refusal. */
   readonly codes: ReadonlyArray<string>
@@ -63,13 +63,13 @@ interface Documented {
   readonly "x-required-scopes"?: ReadonlyArray<string>
 }
 
-/** The schema that a reference leads to; any other schema as it is. */
+/** Resolves a reference to its schema; returns any other schema unchanged. */
 export const resolved = (schema: Json): Json => {
   const name = typeof schema["$ref"] === "string" ? schema["$ref"].split("/").at(-1)! : undefined
   return name === undefined ? schema : (document.components.schemas[name] as Json)
 }
 
-/** The name under which a schema is published, where it has one. */
+/** The published name of a schema, if any. */
 export const nameOf = (schema: Json): string | undefined =>
   typeof schema["$ref"] === "string" ? schema["$ref"].split("/").at(-1) : undefined
 

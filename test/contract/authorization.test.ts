@@ -1,11 +1,11 @@
-/** Who is let in: every operation against every kind of credential. */
+/** Authorization: every operation with every kind of credential. */
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { ManagementScope } from "../../src/auth/Scope.ts"
 import * as Tokens from "../../src/auth/Tokens.ts"
 import * as LicenseKey from "../../src/licenses/model/LicenseKey.ts"
-import { assertAnswered, assertRefused } from "../support/Envelopes.ts"
-import type { Answer } from "../support/RawHttp.ts"
+import type { Answer } from "../support/Http.ts"
+import { assertAnswered, assertRefused } from "../support/Http.ts"
 import { TestServer } from "../support/TestServer.ts"
 import { Conversation } from "./Conversation.ts"
 import { bodyOf, Fixtures, layerContract } from "./Fixtures.ts"
@@ -18,9 +18,9 @@ const management = operations.filter(({ credential }) => credential === "token")
 const runtime = operations.filter(({ credential }) => credential === "license key")
 const open = operations.filter(({ credential }) => credential === "none")
 
-describe("The table of who may call what", () => {
+describe("The table of routes", () => {
   for (const operation of operations) {
-    it(`has a line for ${operation.id}, which enforces and publishes it`, () => {
+    it(`lists ${operation.id}, which enforces and publishes the same scopes`, () => {
       const expected = routes[routeOf(operation)]
       assert.isDefined(expected, `say in Routes.ts who may call ${routeOf(operation)}`)
       const found = { "license key": "license", none: "public", token: operation.scopes.join(", ") }
@@ -31,7 +31,7 @@ describe("The table of who may call what", () => {
   }
 })
 
-/** Wrong in everything that comes after the credential: the query, the body, the ids. */
+/** A request with a wrong query, body and ids, which are checked after the credential. */
 const wrongAfterwards = ({ body, query }: Operation) => ({
   query: query.length === 0 ? "" : "?limit=0&cursor=nonsense",
   ...(body === undefined ? undefined : { body: '{"colour":' })
@@ -59,7 +59,7 @@ layer(layerContract, { timeout: "1 minute" })("Management operations", (it) => {
     )
   })
 
-  it.effect("refuse whoever has no right token, before they look at anything else", () =>
+  it.effect("refuse a missing or wrong token before they check anything else", () =>
     Effect.gen(function* () {
       const { ask, data } = yield* Conversation
       const revoked = yield* tokenWith(["admin"])
@@ -91,12 +91,12 @@ layer(layerContract, { timeout: "1 minute" })("Management operations", (it) => {
     })
   )
 
-  it.effect("refuse every scope but their own, before they look at anything else", () =>
+  it.effect("refuse tokens without their scopes before they check anything else", () =>
     Effect.gen(function* () {
       const { ask } = yield* Conversation
       const tokens = new Map<string, string>()
       for (const operation of management) {
-        // Short of any one of the needed scopes a token must not do, whatever else it has.
+        // A token that lacks any one of the needed scopes must be refused, whatever other scopes it has.
         for (const lacked of operation.scopes) {
           const token =
             tokens.get(lacked) ?? (yield* tokenWith(all.filter((scope) => scope !== "admin" && scope !== lacked))).token
@@ -108,7 +108,7 @@ layer(layerContract, { timeout: "1 minute" })("Management operations", (it) => {
     })
   )
 
-  it.effect("take exactly their own scopes, and admin, alike", () =>
+  it.effect("accept exactly their own scopes, and admin, with equal answers", () =>
     Effect.gen(function* () {
       const { ask } = yield* Conversation
       const tokens = new Map<string, string>()
@@ -116,7 +116,7 @@ layer(layerContract, { timeout: "1 minute" })("Management operations", (it) => {
         const scopes = operation.scopes.join()
         const token = tokens.get(scopes) ?? (yield* tokenWith(operation.scopes)).token
         tokens.set(scopes, token)
-        // Nothing has the id `unknown`; operations without ids are asked with a body that is no JSON.
+        // No resource has the id `unknown`; operations without ids get a body that is not JSON.
         const request = operation.body === undefined ? {} : { body: '{"colour":' }
         const own = yield* ask(operation, { ...request, authorization: `Bearer ${token}` })
         const admin = yield* ask(operation, request)
@@ -128,7 +128,7 @@ layer(layerContract, { timeout: "1 minute" })("Management operations", (it) => {
 })
 
 layer(layerContract, { timeout: "1 minute" })("Runtime operations", (it) => {
-  it.effect("refuse whoever has no right key, before they look at anything else", () =>
+  it.effect("refuse a missing or wrong key before they check anything else", () =>
     Effect.gen(function* () {
       const { ask, data } = yield* Conversation
       const { adminToken } = yield* TestServer
@@ -150,14 +150,14 @@ layer(layerContract, { timeout: "1 minute" })("Runtime operations", (it) => {
           const answer = yield* ask(operation, { body: '{"colour":', authorization })
           assertChallenged(answer, { status: 401, code })
         }
-        // That a key was rotated is known by the license itself, which is asked once the body was read.
+        // The license itself detects a rotated key, after the body was read.
         const rotated = yield* ask(operation, { body: bodyOf(operation, fixture), authorization: `License ${key}` })
         assertChallenged(rotated, { status: 401, code: "LICENSE_KEY_INVALID" })
       }
     })
   )
 
-  it.effect("know nothing of the devices and leases of another license", () =>
+  it.effect("do not find the devices and leases of another license", () =>
     Effect.gen(function* () {
       const { ask, data } = yield* Conversation
       const { make } = yield* Fixtures
@@ -187,7 +187,7 @@ layer(layerContract, { timeout: "1 minute" })("Runtime operations", (it) => {
 })
 
 layer(layerContract)("Public operations", (it) => {
-  it.effect("ask nobody who they are", () =>
+  it.effect("need no credential", () =>
     Effect.gen(function* () {
       const { ask } = yield* Conversation
       for (const operation of open) {

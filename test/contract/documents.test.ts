@@ -1,11 +1,11 @@
-/** What the document promises: every operation lists what it can be refused with, and answers its own example as it says. */
+/** The document is true: every operation lists its refusals, and answers its example as documented. */
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { Conversation, operationOf } from "./Conversation.ts"
 import { bodyOf, type Fixture, Fixtures, layerContract, requestOf } from "./Fixtures.ts"
 import { type Operation, operations } from "./Surface.ts"
 
-/** Codes that an operation of this kind can give, whatever it does. */
+/** Codes that every operation of this kind can answer with. */
 const codesOf = ({ body, credential, keyRequired, method, params, query }: Operation): ReadonlyArray<string> => [
   "INTERNAL_ERROR",
   "NOT_READY",
@@ -32,14 +32,14 @@ const codesOf = ({ body, credential, keyRequired, method, params, query }: Opera
 
 describe("The document", () => {
   for (const operation of operations.filter(({ path }) => path.startsWith("/api/v1/"))) {
-    it(`lists what any operation like ${operation.id} can be refused with`, () => {
+    it(`lists for ${operation.id} every refusal of its kind of operation`, () => {
       const listed = [...operation.answers.values()].flatMap(({ codes }) => codes)
       assert.includeMembers(listed, codesOf(operation) as Array<string>)
     })
   }
 })
 
-/** Names that clients are generated with. */
+/** Names of generated clients' methods. */
 const named: { readonly [route: string]: string } = {
   "POST /api/v1/license/activate": "activateLicense",
   "POST /api/v1/license/validate": "validateLicense",
@@ -54,23 +54,23 @@ const named: { readonly [route: string]: string } = {
 }
 
 describe("Operations", () => {
-  it("have names of their own, and those that the contract gives", () => {
+  it("have unique names, and those of the contract", () => {
     assert.strictEqual(new Set(operations.map(({ id }) => id)).size, operations.length)
     const names = new Map(operations.map(({ id, method, path }) => [`${method} ${path}`, id]))
     for (const [route, name] of Object.entries(named)) assert.strictEqual(names.get(route), name, route)
   })
 })
 
-/** What has to happen before the example is right. */
+/** Requests that must precede the example. */
 const before: { readonly [operationId: string]: string } = { unblacklistDevice: "blacklistDevice" }
 
-/** A request that must succeed, on things of its own. */
+/** A request that must succeed, on new resources. */
 const rightRequest = Effect.fnUntraced(function* (operation: Operation) {
   const { data } = yield* Conversation
   const { another, make } = yield* Fixtures
   let fixture: Fixture = yield* make
   const [param, second] = operation.params
-  // What others depend on can not be deleted.
+  // A resource that others depend on cannot be deleted.
   if (operation.method === "DELETE" && param !== undefined && second === undefined) {
     fixture = { ...fixture, ids: { ...fixture.ids, [param.kind]: yield* another(param.kind, fixture) } }
   }
@@ -82,7 +82,7 @@ const rightRequest = Effect.fnUntraced(function* (operation: Operation) {
 
 const successOf = ({ answers }: Operation) => [...answers.keys()].filter((status) => status < 300)
 
-layer(layerContract, { timeout: "1 minute" })("A right request", (it) => {
+layer(layerContract, { timeout: "1 minute" })("A valid request", (it) => {
   const reading = operations.filter(({ method }) => method === "GET")
   it.effect("that reads is answered as documented", () =>
     Effect.gen(function* () {

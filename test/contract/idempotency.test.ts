@@ -1,4 +1,4 @@
-/** Every operation that changes something, repeated with the same Idempotency-Key: it is done once. */
+/** Every changing operation, repeated with the same Idempotency-Key, is executed once. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
@@ -7,28 +7,28 @@ import { Conversation } from "./Conversation.ts"
 import { bodyOf, type Fixture, Fixtures, paramsOf, requestOf } from "./Fixtures.ts"
 import { type Operation, operations } from "./Surface.ts"
 
-/** Beside others on a busy machine. */
+/** Allows for a busy machine. */
 const minute = 60_000
 
 const Subject = Fixtures.layer.pipe(Layer.provideMerge(Conversation.layer), Layer.provideMerge(TestServer.layer))
 
 const changing = operations.filter(({ credential, method }) => method !== "GET" && credential !== "none")
 
-/** What has to come before an operation can do anything, beside what the fixture holds. */
+/** Requests that an operation needs first, beyond the fixtures. */
 const before: { readonly [id: string]: ReadonlyArray<string> } = {
   reinstateLicense: ["suspendLicense"],
   unblacklistDevice: ["blacklistDevice"]
 }
 
-layer(Subject, { timeout: "2 minutes" })("Every operation that changes something", (it) => {
-  /** What was recorded and counted so far. */
+layer(Subject, { timeout: "2 minutes" })("Every changing operation", (it) => {
+  /** The number of events and of counted usage. */
   const recorded = Effect.gen(function* () {
     const sql = yield* SqlClient.SqlClient
     const [row] = yield* sql`SELECT last, ledger_last FROM event_sequence`
     return row
   })
 
-  /** What a delete names must be something that nothing hangs on; an assignment ends with its own feature. */
+  /** A deleted resource must have no dependents; an assignment is deleted by its feature. */
   const idsFor = Effect.fnUntraced(function* (operation: Operation, fixture: Fixture) {
     const last = operation.params.at(-1)
     if (operation.method !== "DELETE" || last === undefined || operation.path.includes("/licenses/")) return fixture
@@ -37,7 +37,7 @@ layer(Subject, { timeout: "2 minutes" })("Every operation that changes something
   })
 
   it.effect(
-    "takes a key, and answers a repetition with the same bytes and nothing done",
+    "accepts a key, answers a repetition with the same bytes and executes it once",
     () =>
       Effect.gen(function* () {
         const { ask, data } = yield* Conversation

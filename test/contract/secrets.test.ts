@@ -1,6 +1,6 @@
 /**
- * Every operation is run, and refused and failed in between; then every log record, span, metric, event and table is searched
- * for every secret that was used. A secret may stand where its holder gets it, and nowhere else.
+ * Runs, refuses and fails every operation, then searches every log record, span, metric, event and table
+ * for every secret that was used. A secret may appear only in the answer to its holder.
  */
 import { assert, layer } from "@effect/vitest"
 import { Cause, Effect, Exit, Layer, Logger, Metric, References, Tracer } from "effect"
@@ -13,10 +13,10 @@ import { Conversation, type Request } from "./Conversation.ts"
 import { bodyOf, type Fixture, Fixtures, requestOf } from "./Fixtures.ts"
 import { type Operation, operations } from "./Surface.ts"
 
-/** Beside others on a busy machine. */
+/** Allows for a busy machine. */
 const minute = 60_000
 
-/** What the service has told, by where. */
+/** The output of the service by its kind. */
 const told = { logs: [] as Array<string>, spans: [] as Array<string> }
 
 const jsonSafe = (_: string, value: unknown) => (typeof value === "bigint" ? String(value) : value)
@@ -46,7 +46,7 @@ const Subject = Fixtures.layer.pipe(
   Layer.provide([logging, tracing])
 )
 
-/** Members of answers that show a secret, once. */
+/** Members of answers that contain a secret. */
 const showing = new Set(["token", "license_key", "lease_token", "secret"])
 
 const secretsIn = (value: unknown): ReadonlyArray<string> => {
@@ -60,7 +60,7 @@ const unknownToken = Tokens.fromBytes(new Uint8Array(32).fill(5))
 const unknownKey = LicenseKey.fromBytes(new Uint8Array(28).fill(5))
 const chosen = "a webhook secret that its owner has chosen"
 
-/** Every way in which a secret could be written down. */
+/** All encodings in which a secret could appear. */
 const spellings = (secret: string | Uint8Array): ReadonlyArray<string> => {
   const bytes = Buffer.from(secret as string)
   const encoded = (["hex", "base64", "base64url"] as const).map((encoding) =>
@@ -75,7 +75,7 @@ layer(Subject, { timeout: "3 minutes" })("Secrets", (it) => {
     for (const secret of found) secrets.set(`${what}: ${String(secret)}`, secret)
   }
 
-  /** Runs an operation as it is meant, with a key, again, with other credentials, and wrong. */
+  /** Runs an operation correctly, with an Idempotency-Key, repeated, with other credentials, and with errors. */
   const exercise = Effect.fnUntraced(function* (operation: Operation, fixture: Fixture) {
     const { ask } = yield* Conversation
     const body = bodyOf(operation, fixture) as Record<string, unknown> | undefined
@@ -96,7 +96,7 @@ layer(Subject, { timeout: "3 minutes" })("Secrets", (it) => {
     if (body !== undefined) yield* ask(operation, { ...right, headers: {}, body: { ...body, ...more, unknown: 1 } })
   })
 
-  /** The same with a device that can be told from everything else. */
+  /** The same with a device whose values are unique. */
   const bound = Effect.fnUntraced(function* (made: Fixture) {
     const { data } = yield* Conversation
     const fixture = { ...made, fingerprint: `fingerprint-of-${made.fingerprint}-only` }
@@ -112,7 +112,7 @@ layer(Subject, { timeout: "3 minutes" })("Secrets", (it) => {
     return { ...fixture, ids: { ...fixture.ids, devices: device_id } }
   })
 
-  /** Lets statements fail whose rows hold secrets: what PostgreSQL says of a row must not be told either. */
+  /** Makes statements with secret values fail: PostgreSQL's error messages quote rows and must not appear either. */
   const failing = Effect.fnUntraced(function* (fixture: Fixture) {
     const sql = yield* SqlClient.SqlClient
     const { send } = yield* TestServer
@@ -143,7 +143,7 @@ layer(Subject, { timeout: "3 minutes" })("Secrets", (it) => {
     return yield* Effect.forEach(rows, ({ kid, sealed }) => masterKey.open(sealed, `signing_keys/${kid}`))
   })
 
-  /** Every row of every table as text, bytes in hex; of devices without what they are bound by. */
+  /** Every row of every table as text, bytes in hex, without the bindings of devices. */
   const dump = Effect.gen(function* () {
     const sql = yield* SqlClient.SqlClient
     const tables = yield* sql<{ name: string }>`
@@ -157,7 +157,7 @@ layer(Subject, { timeout: "3 minutes" })("Secrets", (it) => {
   })
 
   it.effect(
-    "are nowhere but with those who hold them",
+    "appear only in answers to their holders",
     () =>
       Effect.gen(function* () {
         const { adminToken } = yield* TestServer

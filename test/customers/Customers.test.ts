@@ -4,7 +4,7 @@ import { TestClock } from "effect/testing"
 import { Policies } from "../../src/catalog/policies/Policies.ts"
 import { Products } from "../../src/catalog/products/Products.ts"
 import { Customers } from "../../src/customers/Customers.ts"
-import { Foundations, insertLicense, makePolicy, recorded, refusalOf, walk } from "../support/Slices.ts"
+import { Foundations, insertLicense, makePolicy, recorded, refusalOf, walk } from "../support/Services.ts"
 
 const Subject = Layer.mergeAll(Customers.layer, Policies.layer).pipe(
   Layer.provideMerge(Products.layer),

@@ -14,8 +14,9 @@ import { LicenseList } from "../../src/licenses/management/LicenseList.ts"
 import { DeviceStatus } from "../../src/licenses/model/Device.ts"
 import { Database } from "../support/Database.ts"
 import { rows as anyRows } from "../support/LicenseArbitraries.ts"
+import { makeSweeps } from "../support/LicenseNodes.ts"
 import { day, minute, noon, second } from "../support/Licenses.ts"
-import { makeSweeps, storeRows } from "../support/Sweeps.ts"
+import { storeRows } from "../support/StoredLicenses.ts"
 
 const Subject = Layer.mergeAll(Devices.layer, LicenseList.layer).pipe(
   Layer.provide(LicenseActors.layer),

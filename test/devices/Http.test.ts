@@ -1,7 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import { assertAnswered, assertRefused } from "../support/Envelopes.ts"
-import { issue } from "../support/Issued.ts"
+import { assertAnswered, assertRefused } from "../support/Http.ts"
+import { issue } from "../support/IssuedLicenses.ts"
 import { TestServer } from "../support/TestServer.ts"
 
 /** A license with one active device. */

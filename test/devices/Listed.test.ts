@@ -6,7 +6,7 @@ import { listStatusOf } from "../../src/licenses/engine/LicenseRows.ts"
 import { DeviceStatus } from "../../src/licenses/model/Device.ts"
 import { instant } from "../../src/postgres/Parameters.ts"
 import { Database } from "../support/Database.ts"
-import { makeLicense } from "../support/Nodes.ts"
+import { makeLicense } from "../support/StoredLicenses.ts"
 
 layer(Database.layer)("The indexes of devices", (it) => {
   it.effect("hold no status and no time of use", () =>

@@ -8,7 +8,7 @@ import { statuses } from "../../src/api/ErrorCode.ts"
 import { openApiDocument } from "../../src/documents/Document.ts"
 import { documentFiles } from "../../src/documents/Documents.ts"
 import { operations } from "../../src/documents/Operations.ts"
-import { assertRefused } from "../support/Envelopes.ts"
+import { assertRefused } from "../support/Http.ts"
 import { TestServer } from "../support/TestServer.ts"
 
 const root = fileURLToPath(new URL("../..", import.meta.url))

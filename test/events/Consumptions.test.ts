@@ -3,11 +3,10 @@ import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { IpNetwork } from "effect/net"
 import { SqlClient } from "effect/sql"
-import { layerService } from "../support/Deliveries.ts"
-import { assertAnswered } from "../support/Envelopes.ts"
-import { makeMetered } from "../support/Metered.ts"
-import { makeReceiver } from "../support/Receiver.ts"
+import { assertAnswered } from "../support/Http.ts"
+import { makeMetered } from "../support/IssuedLicenses.ts"
 import { TestServer } from "../support/TestServer.ts"
+import { layerService, makeReceiver } from "../support/Webhooks.ts"
 
 interface Wire {
   readonly sequence: number

@@ -6,8 +6,10 @@ import { EventLog, type NewEvent, type UsageRow } from "../../src/events/EventLo
 import { activate } from "../../src/licenses/rules/Activation.ts"
 import { consume } from "../../src/licenses/rules/Consumption.ts"
 import { Webhooks } from "../../src/webhooks/Webhooks.ts"
-import { append, deliveriesOf, layerWebhooks, makeEndpoint } from "../support/Deliveries.ts"
-import { hardware, makeLicense, makeNode } from "../support/Nodes.ts"
+import { makeNode } from "../support/LicenseNodes.ts"
+import { hardware } from "../support/Licenses.ts"
+import { makeLicense } from "../support/StoredLicenses.ts"
+import { appendEvent, deliveriesOf, layerWebhooks, makeEndpoint } from "../support/Webhooks.ts"
 
 const nowhere = "http://127.0.0.1:9/"
 
@@ -34,7 +36,7 @@ const consumption: UsageRow = {
 }
 
 const appendTypes = (...types: ReadonlyArray<NewEvent["event_type"]>) =>
-  Effect.forEach(types, (event_type) => append({ event_type }), { discard: true })
+  Effect.forEach(types, (event_type) => appendEvent({ event_type }), { discard: true })
 
 layer(layerWebhooks())("Deliveries", (it) => {
   it.effect("are owed for all events, the listed ones, or all of a noun", () =>
@@ -91,7 +93,7 @@ layer(layerWebhooks())("Deliveries", (it) => {
       assert.strictEqual(yield* Effect.flip(sql.withTransaction(failing)), "no")
       assert.deepStrictEqual(yield* deliveriesOf(webhook.id), [])
       assert.isFalse(log.deliveriesQueued.isOpen())
-      yield* append()
+      yield* appendEvent()
       assert.isTrue(log.deliveriesQueued.isOpen())
     })
   )
@@ -119,7 +121,7 @@ layer(layerWebhooks())("Deliveries", (it) => {
       // An event of each table.
       const both = Effect.gen(function* () {
         yield* (yield* EventLog).appendRows([consumption])
-        return yield* append()
+        return yield* appendEvent()
       })
       const waiting = yield* Effect.forkChild(sql.withTransaction(both))
       // The other transaction has begun its statement and waits for the counter that this one holds.

@@ -4,7 +4,7 @@ import { RequestContext } from "../../src/api/RequestContext.ts"
 import { CurrentActor } from "../../src/auth/CurrentActor.ts"
 import { EventLog, type NewEvent } from "../../src/events/EventLog.ts"
 import { Events } from "../../src/events/Events.ts"
-import { Foundations } from "../support/Slices.ts"
+import { Foundations } from "../support/Services.ts"
 
 const Subject = Layer.provideMerge(Events.layer, Foundations)
 

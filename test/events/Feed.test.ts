@@ -7,7 +7,9 @@ import { Events } from "../../src/events/Events.ts"
 import { activate } from "../../src/licenses/rules/Activation.ts"
 import { consume } from "../../src/licenses/rules/Consumption.ts"
 import { Database } from "../support/Database.ts"
-import { hardware, makeLicense, makeNode } from "../support/Nodes.ts"
+import { makeNode } from "../support/LicenseNodes.ts"
+import { hardware } from "../support/Licenses.ts"
+import { makeLicense } from "../support/StoredLicenses.ts"
 
 const Subject = Layer.mergeAll(Events.layer, EventLog.layer).pipe(Layer.provideMerge(Database.layer))
 

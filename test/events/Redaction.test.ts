@@ -3,11 +3,10 @@ import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { redacted } from "../../src/signing/Digest.ts"
-import { layerService } from "../support/Deliveries.ts"
-import { assertAnswered } from "../support/Envelopes.ts"
-import { issue } from "../support/Issued.ts"
-import { makeReceiver } from "../support/Receiver.ts"
+import { assertAnswered } from "../support/Http.ts"
+import { issue } from "../support/IssuedLicenses.ts"
 import { TestServer } from "../support/TestServer.ts"
+import { layerService, makeReceiver } from "../support/Webhooks.ts"
 
 /** Values that occur nowhere else, so that finding one in a text means that it was told. */
 const hardware = { fingerprint: "fingerprint-4b1d", hostname: "hostname-9c2e" }

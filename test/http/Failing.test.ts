@@ -1,9 +1,9 @@
 import { assert, layer } from "@effect/vitest"
 import { Cause, Effect, Layer, Logger } from "effect"
 import { SqlClient } from "effect/sql"
-import { assertAnswered, assertRefused } from "../support/Envelopes.ts"
+import { DatabaseProxy } from "../support/Database.ts"
+import { assertAnswered, assertRefused } from "../support/Http.ts"
 import { TestServer } from "../support/TestServer.ts"
-import { Wire } from "../support/Wire.ts"
 
 const records: Array<{ level: string; text: string; cause: string }> = []
 const capturing = Logger.layer([
@@ -90,14 +90,14 @@ layer(TestServer.layerWith({ rateFailures: 2 }).pipe(Layer.provide(capturing)))(
   )
 })
 
-layer(TestServer.layerOver().pipe(Layer.provideMerge(Wire.layer)))("Without its database", (it) => {
+layer(TestServer.layerOver().pipe(Layer.provideMerge(DatabaseProxy.layer)))("Without its database", (it) => {
   it.effect("the service is alive, not ready, and answers 503 until the database is back", () =>
     Effect.gen(function* () {
       const server = yield* TestServer
-      const wire = yield* Wire
+      const wire = yield* DatabaseProxy
       assertAnswered(yield* server.send({ path: "/readyz" }), 200)
 
-      yield* wire.cut
+      yield* wire.disconnect
       assertAnswered(yield* server.send({ path: "/health" }), 200)
       assertAnswered(yield* server.send({ path: "/healthz" }), 200)
       const ready = yield* server.send({ path: "/readyz" })
@@ -105,7 +105,7 @@ layer(TestServer.layerOver().pipe(Layer.provideMerge(Wire.layer)))("Without its 
       assert.strictEqual(ready.headers["retry-after"], "1")
       assertRefused(yield* server.send({ path: "/api/v1/products" }), 503, "NOT_READY")
 
-      yield* wire.mend
+      yield* wire.reconnect
       const back = server.send({ path: "/readyz" }).pipe(Effect.repeat({ until: ({ status }) => status === 200 }))
       assertAnswered(yield* back, 200)
       assertAnswered(yield* server.send({ path: "/api/v1/products" }), 200)

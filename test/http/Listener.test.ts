@@ -7,8 +7,7 @@ import { NetAddress } from "effect/net"
 import { Identifiers } from "../../src/api/Identifier.ts"
 import { Settings } from "../../src/config/Config.ts"
 import * as Listener from "../../src/http/Listener.ts"
-import { assertRefused } from "../support/Envelopes.ts"
-import { exchange, send } from "../support/RawHttp.ts"
+import { assertRefused, exchange, send } from "../support/Http.ts"
 
 const Basis = Layer.mergeAll(
   Settings.layerTest({ port: 0 }),

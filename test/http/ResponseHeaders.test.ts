@@ -1,6 +1,6 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import type { Answer } from "../support/RawHttp.ts"
+import type { Answer } from "../support/Http.ts"
 import { TestServer } from "../support/TestServer.ts"
 
 /** Of every kind of answer one: an operation's, a refusal's, none found, no HTTP, a document. */

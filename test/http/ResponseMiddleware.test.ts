@@ -1,7 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import { assertAnswered, assertRefused } from "../support/Envelopes.ts"
-import type { Answer } from "../support/RawHttp.ts"
+import type { Answer } from "../support/Http.ts"
+import { assertAnswered, assertRefused } from "../support/Http.ts"
 import { TestServer } from "../support/TestServer.ts"
 
 const requestIdOf = (answer: Answer) => (answer.json as { meta: { request_id: string } }).meta.request_id

@@ -6,7 +6,7 @@ import { Policies } from "../../src/catalog/policies/Policies.ts"
 import { Products } from "../../src/catalog/products/Products.ts"
 import { movedByClock, OpsCounts, otherNumbers, storedCounts } from "../../src/ops/Counts.ts"
 import { instant } from "../../src/postgres/Parameters.ts"
-import { Foundations, insertLicense, makePolicy } from "../support/Slices.ts"
+import { Foundations, insertLicense, makePolicy } from "../support/Services.ts"
 import { fillDevices, makeCustomer } from "../support/StoredLicenses.ts"
 
 const Counted = Layer.mergeAll(OpsCounts.layer, Policies.layer).pipe(

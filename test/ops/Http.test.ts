@@ -2,9 +2,9 @@ import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { Workers } from "../../src/workers/Workers.ts"
-import { layerService } from "../support/Deliveries.ts"
-import { assertAnswered, assertRefused } from "../support/Envelopes.ts"
+import { assertAnswered, assertRefused } from "../support/Http.ts"
 import { TestServer } from "../support/TestServer.ts"
+import { layerService } from "../support/Webhooks.ts"
 
 layer(TestServer.layer)("The operator's view over HTTP", (it) => {
   it.effect("sums up what there is", () =>

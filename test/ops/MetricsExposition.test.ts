@@ -1,6 +1,6 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Metric, Redacted } from "effect"
-import { assertRefused } from "../support/Envelopes.ts"
+import { assertRefused } from "../support/Http.ts"
 import { TestServer } from "../support/TestServer.ts"
 
 /** Each server counts for itself: by default those of one process share what they count. */

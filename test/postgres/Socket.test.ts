@@ -4,7 +4,7 @@ import { connect, createServer as createTlsServer } from "node:tls"
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { connector, targetOf } from "../../src/postgres/Socket.ts"
-import { certificate, privateKey } from "../support/Certificate.ts"
+import { certificate, privateKey } from "../support/Http.ts"
 
 const target = (address: string) => targetOf(new URL(address))
 

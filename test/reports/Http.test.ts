@@ -1,8 +1,8 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
-import { assertAnswered, assertRefused } from "../support/Envelopes.ts"
-import { makeMetered } from "../support/Metered.ts"
+import { assertAnswered, assertRefused } from "../support/Http.ts"
+import { makeMetered } from "../support/IssuedLicenses.ts"
 import { TestServer } from "../support/TestServer.ts"
 
 const ask = (path: string) => Effect.flatMap(TestServer, ({ send }) => send({ path: `/api/v1/reports/${path}` }))

@@ -2,9 +2,8 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { bodyBytesMax } from "../../src/api/Requests.ts"
-import { assertAnswered, assertRefused } from "../support/Envelopes.ts"
-import { issue } from "../support/Issued.ts"
-import { makeMetered } from "../support/Metered.ts"
+import { assertAnswered, assertRefused } from "../support/Http.ts"
+import { issue, makeMetered } from "../support/IssuedLicenses.ts"
 import { TestServer } from "../support/TestServer.ts"
 
 const posting = (license_key: string) =>

@@ -1,44 +1,43 @@
 /**
- * The runtime operations on the direct way and on the general one: twins of a license live the same life, one on each way, and
- * neither an answer nor anything that is left behind tells them apart.
+ * The runtime operations on the fast path and on the framework path: two equal licenses run the same scenario, one on each path, and
+ * their answers and everything stored are equal.
  */
 import { assert, describe, layer, it as plainIt } from "@effect/vitest"
 import { Effect } from "effect"
-import { BothWays } from "../support/BothWays.ts"
-import { ladders } from "../support/Ladder.ts"
-import { lives } from "../support/Lives.ts"
-import { live } from "../support/Living.ts"
+import { RuntimePaths } from "../support/FastPath.ts"
+import { refusalOrders } from "../support/RefusalOrder.ts"
+import { runScenario, runtimeScenarios } from "./RuntimeScenarios.ts"
 
-layer(BothWays.layerWith(), { timeout: 60_000 })("Twins of a license", (it) => {
-  for (const [index, [name, life]] of Object.entries(lives).entries()) {
-    it.effect(`are told apart by nothing: ${name}`, () =>
+layer(RuntimePaths.layerWith(), { timeout: 60_000 })("Runtime operations on both paths", (it) => {
+  for (const [index, [name, scenario]] of Object.entries(runtimeScenarios).entries()) {
+    it.effect(`have equal answers and effects: ${name}`, () =>
       Effect.gen(function* () {
-        const direct = yield* live("direct", life, index)
-        const general = yield* live("general", life, index)
-        const calls = life.steps.filter((step) => typeof step !== "function")
+        const fast = yield* runScenario("fast", scenario, index)
+        const framework = yield* runScenario("framework", scenario, index)
+        const calls = scenario.steps.filter((step) => typeof step !== "function")
         assert.deepStrictEqual(
-          direct.outcomes,
+          fast.outcomes,
           calls.map(([, , outcome]) => String(outcome))
         )
-        for (const [at, face] of direct.faces.entries()) {
-          assert.deepStrictEqual(face, general.faces[at], JSON.stringify(calls[at]))
+        for (const [at, face] of fast.faces.entries()) {
+          assert.deepStrictEqual(face, framework.faces[at], JSON.stringify(calls[at]))
         }
-        assert.deepStrictEqual(direct.left, general.left)
-        assert.deepStrictEqual(direct.counts, general.counts)
+        assert.deepStrictEqual(fast.left, framework.left)
+        assert.deepStrictEqual(fast.counts, framework.counts)
       })
     )
   }
 })
 
-describe("The lives of the twins", () => {
-  plainIt("have every refusal of the ladder but that of a key, which has its own tests", () => {
-    const lived = new Set(
-      Object.values(lives).flatMap(({ steps }) =>
+describe("The runtimeScenarios of the twins", () => {
+  plainIt("contain every refusal but that of a key, which has separate tests", () => {
+    const covered = new Set(
+      Object.values(runtimeScenarios).flatMap(({ steps }) =>
         steps.flatMap((step) => (typeof step === "function" || step[2] === 200 ? [] : [step[2]]))
       )
     )
-    const rungs = new Set(Object.values(ladders).flatMap((ladder) => ladder.map(([code]) => code)))
-    rungs.delete("LICENSE_KEY_INVALID")
-    assert.sameMembers([...lived], [...rungs])
+    const codes = new Set(Object.values(refusalOrders).flatMap((ladder) => ladder.map(([code]) => code)))
+    codes.delete("LICENSE_KEY_INVALID")
+    assert.sameMembers([...covered], [...codes])
   })
 })

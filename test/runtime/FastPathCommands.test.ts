@@ -31,7 +31,7 @@ const Stubs = Layer.mergeAll(
   SecureRandom.layerWebCrypto
 )
 
-layer(Stubs)("A letter of the direct way", (it) => {
+layer(Stubs)("A pending command of the fast path", (it) => {
   it.effect("throws nothing where its answer cannot be made: whoever sends it does", () =>
     Effect.gen(function* () {
       const operations = yield* makeFastOperations

@@ -2,27 +2,32 @@
 import { connect } from "node:net"
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import { BothWays, types, type Way, ways } from "../support/BothWays.ts"
-import { assertRefused } from "../support/Envelopes.ts"
-import { issue } from "../support/Issued.ts"
-import { hold } from "../support/RawHttp.ts"
+import { contentTypes, type RuntimePath, RuntimePaths, runtimePaths } from "../support/FastPath.ts"
+import { assertRefused, hold } from "../support/Http.ts"
+import { issue } from "../support/IssuedLicenses.ts"
 import { TestServer } from "../support/TestServer.ts"
 
 const remembered = Effect.gen(function* () {
   const license = yield* issue({ max_activations: 0 })
-  yield* (yield* BothWays).remember(license)
+  yield* (yield* RuntimePaths).remember(license)
   return license.license_key
 })
 
 const bodyOf = (name: string) => `{"fingerprint":"${name}"}`
 
 /** The bytes of a request that activates this machine, with these header lines. */
-const request = (key: string, name: string, lines: ReadonlyArray<string> = [], way: Way = "direct", version = "1.1") =>
+const request = (
+  key: string,
+  name: string,
+  lines: ReadonlyArray<string> = [],
+  way: RuntimePath = "fast",
+  version = "1.1"
+) =>
   [
     `POST /api/v1/license/activate HTTP/${version}`,
     "Host: x",
     `Authorization: License ${key}`,
-    `Content-Type: ${types[way]}`,
+    `Content-Type: ${contentTypes[way]}`,
     `Content-Length: ${bodyOf(name).length}`,
     ...lines,
     "",
@@ -51,10 +56,10 @@ const converse = (pieces: ReadonlyArray<string>) =>
 
 const statuses = (text: string) => Array.from(text.matchAll(/HTTP\/1\.1 (\d+)/g), ([, status]) => Number(status))
 
-layer(BothWays.layerWith(), { timeout: 60_000 })("A connection", (it) => {
+layer(RuntimePaths.layerWith(), { timeout: 60_000 })("A connection", (it) => {
   it.effect("on which requests come in a row answers them in order, whichever way each of them goes", () =>
     Effect.gen(function* () {
-      const { taken } = yield* BothWays
+      const { taken } = yield* RuntimePaths
       const key = yield* remembered
       yield* taken
       const row = Array.from({ length: 40 }, (_, index) =>
@@ -62,7 +67,7 @@ layer(BothWays.layerWith(), { timeout: 60_000 })("A connection", (it) => {
           key,
           `m${index}`,
           [`X-Request-Id: in-a-row-${index}`, ...(index === 39 ? closing : [])],
-          index % 3 === 1 ? "general" : "direct"
+          index % 3 === 1 ? "framework" : "fast"
         )
       )
       const text = yield* converse([row.join("")])
@@ -72,13 +77,13 @@ layer(BothWays.layerWith(), { timeout: 60_000 })("A connection", (it) => {
         row.map((_, index) => `in-a-row-${index}`)
       )
       const went = yield* taken
-      assert.strictEqual(went.filter((way) => way === "direct").length, 27)
+      assert.strictEqual(went.filter((way) => way === "fast").length, 27)
     })
   )
 
   it.effect("on which a request comes byte by byte, or its body in pieces, answers it", () =>
     Effect.gen(function* () {
-      const { taken } = yield* BothWays
+      const { taken } = yield* RuntimePaths
       const key = yield* remembered
       yield* taken
       const whole = request(key, "bytewise", closing)
@@ -89,16 +94,16 @@ layer(BothWays.layerWith(), { timeout: 60_000 })("A connection", (it) => {
       ]) {
         assert.deepStrictEqual(statuses(yield* converse(pieces)), [200])
       }
-      assert.deepStrictEqual(yield* taken, Array(3).fill("direct"))
+      assert.deepStrictEqual(yield* taken, Array(3).fill("fast"))
     })
   )
 
   it.effect("that the client closes at any point harms nobody", () =>
     Effect.gen(function* () {
-      const { asked } = yield* BothWays
+      const { asked } = yield* RuntimePaths
       const { abandon } = yield* TestServer
       const key = yield* remembered
-      for (const way of ways) {
+      for (const way of runtimePaths) {
         const whole = request(key, "gone", [], way)
         for (const end of [1, whole.length - 200, whole.length - 10, whole.length - 1, whole.length])
           for (let time = 0; time < 5; time++) yield* abandon(whole.slice(0, end))
@@ -111,7 +116,7 @@ layer(BothWays.layerWith(), { timeout: 60_000 })("A connection", (it) => {
   it.effect("of HTTP/1.0, or that is to be closed, is closed after the answer, and else kept", () =>
     Effect.gen(function* () {
       const key = yield* remembered
-      const faces = yield* Effect.forEach(ways, (way) =>
+      const faces = yield* Effect.forEach(runtimePaths, (way) =>
         Effect.gen(function* () {
           const id = "X-Request-Id: kept-or-closed"
           const old = yield* converse([request(key, "m", [id], way, "1.0")])
@@ -157,7 +162,7 @@ layer(BothWays.layerWith(), { timeout: 60_000 })("A connection", (it) => {
         [["Idempotency-Key: a", "Idempotency-Key: b"], 200]
       ]
       for (const [lines, status] of cases) {
-        for (const way of ways) {
+        for (const way of runtimePaths) {
           const text = yield* converse([request(key, "m", [...lines, ...closing], way)])
           assert.deepStrictEqual(statuses(text), [status], `${way} ${lines.join()} ${text}`)
         }
@@ -167,7 +172,7 @@ layer(BothWays.layerWith(), { timeout: 60_000 })("A connection", (it) => {
 
   it.effect("on which a body ends early or goes on has no second request made of it", () =>
     Effect.gen(function* () {
-      const { taken } = yield* BothWays
+      const { taken } = yield* RuntimePaths
       const key = yield* remembered
       const inner = request(key, "smuggled", closing)
       const head = `POST /api/v1/license/activate HTTP/1.1\r\nHost: x\r\nAuthorization: License ${key}\r\n`
@@ -182,7 +187,7 @@ layer(BothWays.layerWith(), { timeout: 60_000 })("A connection", (it) => {
         ])
         assert.deepStrictEqual(statuses(text), [400], length)
       }
-      assert.deepStrictEqual(yield* taken, ["general"])
+      assert.deepStrictEqual(yield* taken, ["framework"])
     })
   )
 
@@ -195,7 +200,7 @@ layer(BothWays.layerWith(), { timeout: 60_000 })("A connection", (it) => {
         "/api/v1/license/activate?a=b",
         "/api/v1/license/activate#a"
       ]) {
-        const answers = yield* Effect.forEach(ways, (way) =>
+        const answers = yield* Effect.forEach(runtimePaths, (way) =>
           converse([request(key, "m", closing, way).replace("/api/v1/license/activate", target)])
         )
         assert.deepStrictEqual(answers.map(statuses), [[200], [200]], target)
@@ -206,7 +211,7 @@ layer(BothWays.layerWith(), { timeout: 60_000 })("A connection", (it) => {
         "/API/v1/license/activate",
         "*"
       ]) {
-        const answers = yield* Effect.forEach(ways, (way) =>
+        const answers = yield* Effect.forEach(runtimePaths, (way) =>
           converse([request(key, "m", closing, way).replace("/api/v1/license/activate", target)])
         )
         assert.deepStrictEqual(answers[0]?.slice(0, 12), answers[1]?.slice(0, 12), target)
@@ -217,12 +222,12 @@ layer(BothWays.layerWith(), { timeout: 60_000 })("A connection", (it) => {
 
   it.effect("whose body comes late is answered when it has come, and others meanwhile", () =>
     Effect.gen(function* () {
-      const { asked } = yield* BothWays
+      const { asked } = yield* RuntimePaths
       const { port } = yield* TestServer
       const key = yield* remembered
       const whole = request(key, "late", closing)
       const slow = yield* Effect.forEach(Array(20).fill(0), () => hold(port, whole.slice(0, -3)))
-      assertRefused(yield* asked("direct", key, "validate", { fingerprint: "late" }), 404, "DEVICE_NOT_FOUND")
+      assertRefused(yield* asked("fast", key, "validate", { fingerprint: "late" }), 404, "DEVICE_NOT_FOUND")
       for (const { write } of slow) yield* write(whole.slice(-3))
       for (const { answer } of slow) assert.strictEqual((yield* answer).status, 200)
     })

@@ -1,15 +1,13 @@
-/** Plain requests when a part of the service is missing or full: they end as those of the general way do. */
+/** Plain requests when a part of the service is missing or full: they end as on the framework path. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Logger } from "effect"
 import { SqlClient } from "effect/sql"
 import { RequestContext } from "../../src/api/RequestContext.ts"
-import { BothWays, types, ways } from "../support/BothWays.ts"
-import { assertAnswered, assertRefused } from "../support/Envelopes.ts"
-import { issue } from "../support/Issued.ts"
-import { makeMetered } from "../support/Metered.ts"
-import { hold } from "../support/RawHttp.ts"
+import { DatabaseProxy } from "../support/Database.ts"
+import { contentTypes, RuntimePaths, runtimePaths } from "../support/FastPath.ts"
+import { assertAnswered, assertRefused, hold } from "../support/Http.ts"
+import { issue, makeMetered } from "../support/IssuedLicenses.ts"
 import { TestServer } from "../support/TestServer.ts"
-import { Wire } from "../support/Wire.ts"
 
 const machine = { fingerprint: "m" }
 
@@ -20,23 +18,23 @@ const capturing = Logger.layer([
   })
 ])
 
-const Cuttable = BothWays.layer.pipe(
+const Cuttable = RuntimePaths.layer.pipe(
   Layer.provideMerge(TestServer.layerOver({ logLevel: "Info" }).pipe(Layer.provide(capturing))),
-  Layer.provideMerge(Wire.layer)
+  Layer.provideMerge(DatabaseProxy.layer)
 )
 
 layer(Cuttable, { timeout: 60_000 })("Without its database", (it) => {
   it.effect("a plain request is answered and told of as any other is, and again when the database is back", () =>
     Effect.gen(function* () {
-      const { asked, faceOf, remember } = yield* BothWays
-      const wire = yield* Wire
+      const { asked, faceOf, remember } = yield* RuntimePaths
+      const wire = yield* DatabaseProxy
       const license = yield* issue()
       yield* remember(license)
-      const call = (way: (typeof ways)[number]) =>
+      const call = (way: (typeof runtimePaths)[number]) =>
         asked(way, license.license_key, "activate", machine, { "x-request-id": "without-database" })
-      yield* wire.cut
+      yield* wire.disconnect
       records.length = 0
-      const seen = yield* Effect.forEach(ways, (way) =>
+      const seen = yield* Effect.forEach(runtimePaths, (way) =>
         Effect.gen(function* () {
           const answer = yield* call(way)
           assertRefused(answer, 503, "NOT_READY")
@@ -48,17 +46,17 @@ layer(Cuttable, { timeout: 60_000 })("Without its database", (it) => {
       assert.strictEqual(seen[0]?.told.length, 1)
       assert.strictEqual(seen[0]?.told[0]?.[2], "without-database")
       assert.deepStrictEqual(seen[0], seen[1])
-      yield* wire.mend
-      yield* Effect.repeat(call("direct"), { until: ({ status }) => status === 200 })
-      assertAnswered(yield* call("direct"), 200)
+      yield* wire.reconnect
+      yield* Effect.repeat(call("fast"), { until: ({ status }) => status === 200 })
+      assertAnswered(yield* call("fast"), 200)
     })
   )
 })
 
-layer(BothWays.layerWith(), { timeout: 60_000 })("A license of which too much is asked", (it) => {
+layer(RuntimePaths.layerWith(), { timeout: 60_000 })("A license of which too much is asked", (it) => {
   it.effect("turns plain requests away as it does others, and does all that it has taken", () =>
     Effect.gen(function* () {
-      const { ask, asked, faceOf, taken } = yield* BothWays
+      const { ask, asked, faceOf, taken } = yield* RuntimePaths
       const { client, port } = yield* TestServer
       const sql = yield* SqlClient.SqlClient
       const { license, license_key } = yield* makeMetered
@@ -67,14 +65,14 @@ layer(BothWays.layerWith(), { timeout: 60_000 })("A license of which too much is
         payload: { feature_code: "exports", max_consumptions: 100_000 }
       })
       const body = (event_id: string) => JSON.stringify({ fingerprint: "a machine", feature_code: "exports", event_id })
-      assertAnswered(yield* ask("general", license_key, "consume", body("first")), 200)
+      assertAnswered(yield* ask("framework", license_key, "consume", body("first")), 200)
       yield* taken
       const request = (event_id: string, last: boolean) =>
         [
           "POST /api/v1/license/consume HTTP/1.1",
           "Host: x",
           `Authorization: License ${license_key}`,
-          `Content-Type: ${types.direct}`,
+          `Content-Type: ${contentTypes.fast}`,
           `Content-Length: ${body(event_id).length}`,
           ...(last ? ["Connection: close"] : []),
           "",
@@ -88,17 +86,17 @@ layer(BothWays.layerWith(), { timeout: 60_000 })("A license of which too much is
         Effect.gen(function* () {
           yield* sql`SELECT id FROM licenses WHERE id = ${license.id} FOR UPDATE`
           const held = yield* Effect.forEach(rows, (row) => hold(port, row), { concurrency: 40 })
-          const direct = yield* Effect.repeat(ask("direct", license_key, "validate", machine), {
+          const fast = yield* Effect.repeat(ask("fast", license_key, "validate", machine), {
             until: ({ status }) => status === 503
-          }).pipe(Effect.timeout("15 seconds"))
+          })
           const faces = []
-          for (const way of ways) {
+          for (const way of runtimePaths) {
             const answer = yield* ask(way, license_key, "check", machine, { "x-request-id": "one-too-many" })
             assertRefused(answer, 503, "NOT_READY")
             faces.push(yield* faceOf(answer))
           }
           assert.deepStrictEqual(faces[0], faces[1])
-          assert.strictEqual(direct.headers["retry-after"], "1")
+          assert.strictEqual(fast.headers["retry-after"], "1")
           return held
         })
       )
@@ -112,7 +110,7 @@ layer(BothWays.layerWith(), { timeout: 60_000 })("A license of which too much is
       assert.strictEqual(total_consumptions, done + 1)
       assert.isAbove(done, 1_000)
       assert.isBelow(done, 1_600)
-      assert.strictEqual((yield* asked("direct", license_key, "consume", body("last"))).status, 200)
+      assert.strictEqual((yield* asked("fast", license_key, "consume", body("last"))).status, 200)
     })
   )
 })

@@ -2,24 +2,24 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { IpNetwork } from "effect/net"
-import { BothWays, ways } from "../support/BothWays.ts"
-import { assertAnswered, assertRefused } from "../support/Envelopes.ts"
-import { issue } from "../support/Issued.ts"
-import type { Answer } from "../support/RawHttp.ts"
+import { RuntimePaths, runtimePaths } from "../support/FastPath.ts"
+import type { Answer } from "../support/Http.ts"
+import { assertAnswered, assertRefused } from "../support/Http.ts"
+import { issue } from "../support/IssuedLicenses.ts"
 
 const standing = ({ headers }: Answer) => String(headers["ratelimit"]).replaceAll(/;t=\d+/g, "")
 
-layer(BothWays.layerWith({ rateRuntime: 8, rateActivation: 3 }))("The limits of a license", (it) => {
-  it.effect("count alike on both ways, and are told alike", () =>
+layer(RuntimePaths.layerWith({ rateRuntime: 8, rateActivation: 3 }))("The limits of a license", (it) => {
+  it.effect("count alike on both paths and have equal activities", () =>
     Effect.gen(function* () {
-      const { asked, faceOf } = yield* BothWays
-      const twins = { direct: yield* issue({ max_activations: 0 }), general: yield* issue({ max_activations: 0 }) }
-      const faces = yield* Effect.forEach(ways, (way) =>
+      const { asked, faceOf } = yield* RuntimePaths
+      const twins = { fast: yield* issue({ max_activations: 0 }), framework: yield* issue({ max_activations: 0 }) }
+      const faces = yield* Effect.forEach(runtimePaths, (way) =>
         Effect.gen(function* () {
           const { license_key } = twins[way]
           const call = (operation: string, as = way) =>
             asked(as, license_key, operation, { fingerprint: "m" }, { "x-request-id": "counted-alike" })
-          const first = yield* call("check", "general")
+          const first = yield* call("check", "framework")
           assert.strictEqual(standing(first), '"runtime";r=7')
           const answers = [
             yield* call("check"),
@@ -58,32 +58,32 @@ layer(BothWays.layerWith({ rateRuntime: 8, rateActivation: 3 }))("The limits of 
     })
   )
 
-  it.effect("count a request once that began the direct way and was left to the general one", () =>
+  it.effect("count a request once if it began on the fast path and was left to the framework path", () =>
     Effect.gen(function* () {
-      const { ask } = yield* BothWays
+      const { ask } = yield* RuntimePaths
       const { license_key } = yield* issue()
       const left: Array<string> = []
       for (const body of [{ fingerprint: "m" }, "{", {}, { unknown: 1 }, { is_container: true }, ""]) {
-        left.push(standing(yield* ask("direct", license_key, "validate", body)))
+        left.push(standing(yield* ask("fast", license_key, "validate", body)))
       }
       const headers = { "idempotency-key": "counted" }
-      left.push(standing(yield* ask("direct", license_key, "validate", { fingerprint: "m" }, headers)))
-      left.push(standing(yield* ask("direct", license_key, "validate", { fingerprint: "m" })))
+      left.push(standing(yield* ask("fast", license_key, "validate", { fingerprint: "m" }, headers)))
+      left.push(standing(yield* ask("fast", license_key, "validate", { fingerprint: "m" })))
       assert.deepStrictEqual(
         left,
         [7, 6, 5, 4, 3, 2, 1, 0].map((remaining) => `"runtime";r=${remaining}`)
       )
-      assertRefused(yield* ask("direct", license_key, "validate", "{"), 429, "RATE_LIMITED")
+      assertRefused(yield* ask("fast", license_key, "validate", "{"), 429, "RATE_LIMITED")
     })
   )
 })
 
 const proxied = { trustedProxies: [IpNetwork.fromStringUnsafe("127.0.0.0/8")] }
 
-layer(BothWays.layerWith({ ...proxied, rateRuntime: 3, rateFailures: 3 }))("Behind a proxy", (it) => {
+layer(RuntimePaths.layerWith({ ...proxied, rateRuntime: 3, rateFailures: 3 }))("Behind a proxy", (it) => {
   it.effect("a plain request is counted by the address that the proxy tells, as any other is", () =>
     Effect.gen(function* () {
-      const { asked, remember } = yield* BothWays
+      const { asked, remember } = yield* RuntimePaths
       const license = yield* issue()
       yield* remember(license)
       for (const [address, remaining] of [
@@ -95,7 +95,7 @@ layer(BothWays.layerWith({ ...proxied, rateRuntime: 3, rateFailures: 3 }))("Behi
         ["2001:db8::2", 1]
       ] as const) {
         const headers = { "x-forwarded-for": address }
-        const answer = yield* asked("direct", license.license_key, "check", { fingerprint: "m" }, headers)
+        const answer = yield* asked("fast", license.license_key, "check", { fingerprint: "m" }, headers)
         assert.strictEqual(standing(answer), `"runtime";r=${remaining}`, address)
       }
     })
@@ -103,13 +103,13 @@ layer(BothWays.layerWith({ ...proxied, rateRuntime: 3, rateFailures: 3 }))("Behi
 
   it.effect("the uses of a key that was rotated are failed credentials of that address, on both ways", () =>
     Effect.gen(function* () {
-      const { ask, asked, faceOf } = yield* BothWays
-      const faces = yield* Effect.forEach(ways, (way, index) =>
+      const { ask, asked, faceOf } = yield* RuntimePaths
+      const faces = yield* Effect.forEach(runtimePaths, (way, index) =>
         Effect.gen(function* () {
           const license = yield* issue()
           const headers = { "x-forwarded-for": `203.0.113.${10 + index}`, "x-request-id": "rotated-away" }
           const elsewhere = { "x-forwarded-for": "203.0.113.9" }
-          yield* asked("general", license.license_key, "check", { fingerprint: "m" }, elsewhere)
+          yield* asked("framework", license.license_key, "check", { fingerprint: "m" }, elsewhere)
           assertAnswered(yield* license.post("rotate-key"), 200)
           const use = ask(way, license.license_key, "check", { fingerprint: "m" }, headers)
           const answers = [yield* use, yield* use, yield* use, yield* use]
@@ -134,13 +134,13 @@ layer(BothWays.layerWith({ ...proxied, rateRuntime: 3, rateFailures: 3 }))("Behi
 
   it.effect("a wrong body under a key that was rotated is one failed credential", () =>
     Effect.gen(function* () {
-      const { ask, asked } = yield* BothWays
+      const { ask, asked } = yield* RuntimePaths
       const license = yield* issue()
       const elsewhere = { "x-forwarded-for": "203.0.113.9" }
-      yield* asked("general", license.license_key, "check", { fingerprint: "m" }, elsewhere)
+      yield* asked("framework", license.license_key, "check", { fingerprint: "m" }, elsewhere)
       assertAnswered(yield* license.post("rotate-key"), 200)
       const headers = { "x-forwarded-for": "203.0.113.20" }
-      const answer = yield* ask("direct", license.license_key, "check", "{", headers)
+      const answer = yield* ask("fast", license.license_key, "check", "{", headers)
       assertRefused(answer, 401, "LICENSE_KEY_INVALID")
       assert.strictEqual(standing(answer), '"runtime";r=2, "failures";r=2')
     })

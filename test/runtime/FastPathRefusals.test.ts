@@ -1,12 +1,12 @@
-/** What is wrong with a body, a key or a header is answered alike, whether a request could have gone the direct way or not. */
+/** Errors in a body, a key or a header have equal answers on both paths. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { Refusals } from "../../src/activities/Refusals.ts"
 import * as LicenseKey from "../../src/licenses/model/LicenseKey.ts"
-import { walk } from "../support/Activity.ts"
-import { BothWays, unnumbered, ways } from "../support/BothWays.ts"
-import { assertAnswered, assertRefused } from "../support/Envelopes.ts"
-import { issue } from "../support/Issued.ts"
+import { listActivities } from "../support/Activities.ts"
+import { normalized, RuntimePaths, runtimePaths } from "../support/FastPath.ts"
+import { assertAnswered, assertRefused } from "../support/Http.ts"
+import { issue } from "../support/IssuedLicenses.ts"
 
 const rest = '"fingerprint":"m","feature_code":"exports","event_id":"e"'
 const deep = (levels: number) => `{"fingerprint":${'{"a":'.repeat(levels)}1${"}".repeat(levels)}}`
@@ -85,35 +85,35 @@ const operations: Record<string, typeof everywhere> = {
   "floating/checkin": [...everywhere, ...ofLeases]
 }
 
-layer(BothWays.layerWith(), { timeout: 60_000 })("A plain request", (it) => {
+layer(RuntimePaths.layerWith(), { timeout: 60_000 })("A plain request", (it) => {
   for (const [operation, faults] of Object.entries(operations)) {
     it.effect(`with a body that is wrong is answered, and told of in the feed, as any other is: ${operation}`, () =>
       Effect.gen(function* () {
-        const { ask, faceOf, remember } = yield* BothWays
-        const twins = { direct: yield* issue(), general: yield* issue() }
-        for (const way of ways) yield* remember(twins[way])
+        const { ask, faceOf, remember } = yield* RuntimePaths
+        const twins = { fast: yield* issue(), framework: yield* issue() }
+        for (const way of runtimePaths) yield* remember(twins[way])
         for (const [what, body, code] of faults) {
           const headers = { "x-request-id": "a-wrong-body" }
-          const plain = yield* ask("direct", twins.direct.license_key, operation, body, headers)
-          const other = yield* ask("general", twins.general.license_key, operation, body, headers)
+          const plain = yield* ask("fast", twins.fast.license_key, operation, body, headers)
+          const other = yield* ask("framework", twins.framework.license_key, operation, body, headers)
           assertRefused(plain, code === "INVALID_JSON" ? 400 : 422, code)
           assert.deepStrictEqual(yield* faceOf(plain), yield* faceOf(other), what)
         }
         yield* (yield* Refusals).pass
         const told = (id: string) =>
-          Effect.map(walk({ license_id: id, source: "runtime" }), (rows) =>
-            rows.map(({ sequence: _, ...row }) => unnumbered(JSON.stringify(row)).replaceAll(/issued-\d+/g, ""))
+          Effect.map(listActivities({ license_id: id, source: "runtime" }), (rows) =>
+            rows.map(({ sequence: _, ...row }) => normalized(JSON.stringify(row)).replaceAll(/issued-\d+/g, ""))
           )
-        const rows = yield* told(twins.direct.id)
+        const rows = yield* told(twins.fast.id)
         assert.strictEqual(rows.length, faults.length + 1)
-        assert.deepStrictEqual(rows, yield* told(twins.general.id))
+        assert.deepStrictEqual(rows, yield* told(twins.framework.id))
       })
     )
   }
 
   it.effect("with a key that is mistyped, unknown, missing or of another scheme is refused as any other is", () =>
     Effect.gen(function* () {
-      const { ask, faceOf } = yield* BothWays
+      const { ask, faceOf } = yield* RuntimePaths
       const { license_key } = yield* issue()
       const mistyped = license_key.slice(0, -1) + (license_key.endsWith("0") ? "1" : "0")
       const unknown = LicenseKey.fromBytes(new Uint8Array(28))
@@ -126,11 +126,11 @@ layer(BothWays.layerWith(), { timeout: 60_000 })("A plain request", (it) => {
       ]) {
         const headers = { authorization, "x-request-id": "a-wrong-key" }
         for (const body of [{ fingerprint: "m" }, "{"]) {
-          const plain = yield* ask("direct", "", "validate", body, headers)
+          const plain = yield* ask("fast", "", "validate", body, headers)
           assert.strictEqual(plain.status, 401)
           assert.deepStrictEqual(
             yield* faceOf(plain),
-            yield* faceOf(yield* ask("general", "", "validate", body, headers))
+            yield* faceOf(yield* ask("framework", "", "validate", body, headers))
           )
         }
       }
@@ -139,18 +139,18 @@ layer(BothWays.layerWith(), { timeout: 60_000 })("A plain request", (it) => {
 
   it.effect("with a key that was rotated is refused as any other is, whatever its body, and the new key is not", () =>
     Effect.gen(function* () {
-      const { ask, asked, faceOf, remember } = yield* BothWays
+      const { ask, asked, faceOf, remember } = yield* RuntimePaths
       for (const body of [{ fingerprint: "m" }, "{", { unknown: 1 }, {}]) {
-        const twins = { direct: yield* issue(), general: yield* issue() }
-        for (const way of ways) {
+        const twins = { fast: yield* issue(), framework: yield* issue() }
+        for (const way of runtimePaths) {
           yield* remember(twins[way])
           assertAnswered(yield* twins[way].post("rotate-key"), 200)
         }
         const headers = { "x-request-id": "a-rotated-key" }
         // The first time the node remembers the key, the second time it does not.
         for (const _ of ["first", "second"]) {
-          const plain = yield* ask("direct", twins.direct.license_key, "validate", body, headers)
-          const other = yield* ask("general", twins.general.license_key, "validate", body, headers)
+          const plain = yield* ask("fast", twins.fast.license_key, "validate", body, headers)
+          const other = yield* ask("framework", twins.framework.license_key, "validate", body, headers)
           assertRefused(plain, 401, "LICENSE_KEY_INVALID")
           assert.deepStrictEqual(yield* faceOf(plain), yield* faceOf(other))
         }
@@ -160,28 +160,28 @@ layer(BothWays.layerWith(), { timeout: 60_000 })("A plain request", (it) => {
       const { json } = yield* license.post("rotate-key")
       const { license_key } = (json as { readonly data: { readonly license_key: string } }).data
       assertRefused(
-        yield* asked("direct", license.license_key, "check", { fingerprint: "m" }),
+        yield* asked("fast", license.license_key, "check", { fingerprint: "m" }),
         401,
         "LICENSE_KEY_INVALID"
       )
       assertRefused(
-        yield* asked("general", license.license_key, "check", { fingerprint: "m" }),
+        yield* asked("framework", license.license_key, "check", { fingerprint: "m" }),
         401,
         "LICENSE_KEY_INVALID"
       )
-      const first = yield* ask("direct", license_key, "check", { fingerprint: "m" })
+      const first = yield* ask("fast", license_key, "check", { fingerprint: "m" })
       assertRefused(first, 404, "DEVICE_NOT_FOUND")
-      assertRefused(yield* asked("direct", license_key, "check", { fingerprint: "m" }), 404, "DEVICE_NOT_FOUND")
+      assertRefused(yield* asked("fast", license_key, "check", { fingerprint: "m" }), 404, "DEVICE_NOT_FOUND")
     })
   )
 
   it.effect("has its own request id where that is well-formed, and else a new one", () =>
     Effect.gen(function* () {
-      const { asked, remember } = yield* BothWays
+      const { asked, remember } = yield* RuntimePaths
       const license = yield* issue()
       yield* remember(license)
       for (const id of ["12345678", "a".repeat(64), "1234567", "a".repeat(65), "semi;colon", "", "<script>"]) {
-        for (const way of ways) {
+        for (const way of runtimePaths) {
           const answer = yield* asked(way, license.license_key, "check", { fingerprint: "m" }, { "x-request-id": id })
           assertRefused(answer, 404, "DEVICE_NOT_FOUND")
           if (/^\w{8,64}$/.test(id)) assert.strictEqual(answer.headers["x-request-id"], id)
@@ -194,24 +194,21 @@ layer(BothWays.layerWith(), { timeout: 60_000 })("A plain request", (it) => {
 
 const origin = "https://app.example"
 
-layer(BothWays.layerWith({ corsOrigins: [origin], baseUrl: "https://licensing.example" }))("With CORS", (it) => {
+layer(RuntimePaths.layerWith({ corsOrigins: [origin], baseUrl: "https://licensing.example" }))("With CORS", (it) => {
   it.effect("a plain request has the headers of its origin, and those of TLS, as any other has", () =>
     Effect.gen(function* () {
-      const { asked, faceOf, remember } = yield* BothWays
+      const { asked, faceOf, remember } = yield* RuntimePaths
       const license = yield* issue()
       yield* remember(license)
       for (const headers of [{ origin }, { origin: "https://evil.example" }, { origin: "null" }, {}]) {
         const more = { ...headers, "x-request-id": "across-origins" }
-        const [direct, general] = yield* Effect.forEach(ways, (way) =>
+        const [fast, framework] = yield* Effect.forEach(runtimePaths, (way) =>
           Effect.flatMap(asked(way, license.license_key, "check", { fingerprint: "m" }, more), faceOf)
         )
-        assert.deepStrictEqual(direct, general)
-        assert.strictEqual(
-          direct?.headers["access-control-allow-origin"],
-          headers.origin === origin ? origin : undefined
-        )
-        assert.strictEqual(direct?.headers["vary"], "Origin")
-        assert.property(direct?.headers, "strict-transport-security")
+        assert.deepStrictEqual(fast, framework)
+        assert.strictEqual(fast?.headers["access-control-allow-origin"], headers.origin === origin ? origin : undefined)
+        assert.strictEqual(fast?.headers["vary"], "Origin")
+        assert.property(fast?.headers, "strict-transport-security")
       }
     })
   )

@@ -1,16 +1,14 @@
-/** Plain requests while the service stops: they end as those of the general way do, and nothing that was counted is lost. */
+/** Plain requests while the service stops: they end as on the framework path, and nothing that was counted is lost. */
 import { layer } from "@effect/vitest"
 import { Effect, Exit, Fiber, Scope } from "effect"
-import { types, ways } from "../support/BothWays.ts"
-import { assertAnswered, assertRefused } from "../support/Envelopes.ts"
-import { issue } from "../support/Issued.ts"
-import { hold } from "../support/RawHttp.ts"
-import { startServer } from "../support/Servers.ts"
-import { TestServer } from "../support/TestServer.ts"
+import { contentTypes, runtimePaths } from "../support/FastPath.ts"
+import { assertAnswered, assertRefused, hold } from "../support/Http.ts"
+import { issue } from "../support/IssuedLicenses.ts"
+import { startServer, TestServer } from "../support/TestServer.ts"
 
 layer(TestServer.layer, { timeout: 60_000 })("A service that stops", (it) => {
-  for (const way of ways) {
-    it.effect(`answers what it has begun to read as it does before: the ${way} way`, () =>
+  for (const way of runtimePaths) {
+    it.effect(`answers what it has begun to read as it does before: the ${way} path`, () =>
       Effect.gen(function* () {
         const scope = yield* Scope.make()
         const node = yield* Scope.provide(startServer(), scope)
@@ -23,7 +21,7 @@ layer(TestServer.layer, { timeout: 60_000 })("A service that stops", (it) => {
         assertAnswered(yield* license.post("rotate-key"), 200)
         const begun = yield* hold(
           node.port,
-          `POST ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: ${headers.authorization}\r\nContent-Type: ${types[way]}\r\n` +
+          `POST ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: ${headers.authorization}\r\nContent-Type: ${contentTypes[way]}\r\n` +
             `Content-Length: ${body.length}\r\n\r\n${body.slice(0, 5)}`
         )
         const stopped = yield* Effect.forkChild(Scope.close(scope, Exit.void))

@@ -4,9 +4,9 @@ import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { canonicalize, type Json } from "../../src/api/CanonicalJson.ts"
-import { assertAnswered, assertRefused } from "../support/Envelopes.ts"
-import { freshKey, issue } from "../support/Issued.ts"
-import type { Answer } from "../support/RawHttp.ts"
+import type { Answer } from "../support/Http.ts"
+import { assertAnswered, assertRefused } from "../support/Http.ts"
+import { freshKey, issue } from "../support/IssuedLicenses.ts"
 import { TestServer } from "../support/TestServer.ts"
 
 const minutes = (count: number) => count * 60_000

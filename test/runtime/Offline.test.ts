@@ -3,8 +3,8 @@ import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { canonicalize, type Json } from "../../src/api/CanonicalJson.ts"
 import { sha256Hex } from "../../src/signing/Digest.ts"
-import { assertRefused } from "../support/Envelopes.ts"
-import { issue } from "../support/Issued.ts"
+import { assertRefused } from "../support/Http.ts"
+import { issue } from "../support/IssuedLicenses.ts"
 import { TestServer } from "../support/TestServer.ts"
 
 const { subtle } = globalThis.crypto

@@ -3,12 +3,9 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Exit, Scope } from "effect"
 import { SqlClient } from "effect/sql"
 import { Validations } from "../../src/runtime/Validations.ts"
-import { layerActive, startNode } from "../support/Activity.ts"
-import { Database } from "../support/Database.ts"
-import { assertAnswered, assertRefused } from "../support/Envelopes.ts"
-import { issue } from "../support/Issued.ts"
-import { startProgram } from "../support/Program.ts"
-import type { Answer } from "../support/RawHttp.ts"
+import { layerActivities, startActivitiesNode } from "../support/Activities.ts"
+import { assertRefused } from "../support/Http.ts"
+import { issue } from "../support/IssuedLicenses.ts"
 import { TestServer } from "../support/TestServer.ts"
 
 const hour = 3_600_000
@@ -27,14 +24,14 @@ const counts = (licenseId: string) =>
       SELECT hour, validations, refused FROM license_validations WHERE license_id = ${licenseId} ORDER BY hour`
   )
 
-layer(layerActive(), { timeout: 60_000 })("Validations", (it) => {
+layer(layerActivities(), { timeout: 60_000 })("Validations", (it) => {
   it.effect(
     "of several licenses on two nodes are all there once the nodes have stopped",
     () =>
       Effect.gen(function* () {
         const licenses = yield* Effect.replicateEffect(issue({ max_activations: 0 }), 8)
         const scope = yield* Scope.make()
-        const nodes = yield* Effect.replicateEffect(Scope.provide(startNode(), scope), 2)
+        const nodes = yield* Effect.replicateEffect(Scope.provide(startActivitiesNode(), scope), 2)
         const use = Effect.fnUntraced(function* (
           { server, validations }: (typeof nodes)[number],
           { license_key }: (typeof licenses)[number],
@@ -122,38 +119,6 @@ layer(layerActive(), { timeout: 60_000 })("Validations", (it) => {
       assert.deepStrictEqual(summary.validations, { validations: 7, refused: 1 })
       const path = `/api/v1/reports/license-audit?license_id=${id}&bucket=1w`
       assertRefused(yield* send({ path }), 400, "INVALID_QUERY", "bucket")
-    })
-  )
-})
-
-layer(Database.layer, { excludeTestServices: true, timeout: 60_000 })("A process that is asked to stop", (it) => {
-  it.effect("leaves every validation and every refusal behind, and no trace of having written them", () =>
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const { call, manage, stop } = yield* startProgram({ LICENSING_CLOCK_OFFSET_SECONDS: "86400" })
-      const made = <A>(answer: Answer) => assertAnswered(answer, 201) as A
-      const product = made<{ id: string }>(yield* manage("POST", "/products", { name: "P", code: "p" }))
-      const policy = made<{ id: string }>(
-        yield* manage("POST", `/products/${product.id}/policies`, { name: "P", code: "p", license_type: "perpetual" })
-      )
-      const { license, license_key } = made<{ license: { id: string }; license_key: string }>(
-        yield* manage("POST", "/licenses", { product_id: product.id, policy_id: policy.id })
-      )
-      const activated = assertAnswered(yield* call(license_key, "activate", machine), 200) as { issued_at: string }
-      for (let times = 0; times < 30; times++) {
-        assertAnswered(yield* call(license_key, "validate", machine), 200)
-        if (times % 3 === 0) assertRefused(yield* call(license_key, "consume", machine), 422, "VALIDATION_ERROR")
-      }
-      yield* stop
-      const issued = Date.parse(activated.issued_at)
-      const [count] = yield* counts(license.id)
-      assert.isAtLeast(count!.hour, issued - (issued % hour), "by the service's clock")
-      assert.strictEqual(
-        (yield* counts(license.id)).reduce((sum, { validations }) => sum + validations, 0),
-        30
-      )
-      assert.strictEqual((yield* sql`SELECT FROM refusals WHERE license_id = ${license.id}`).length, 10)
-      assert.isEmpty(yield* sql`SELECT FROM handovers`)
     })
   )
 })

@@ -8,10 +8,9 @@ import { keyIdOf, MasterKey } from "../../src/signing/MasterKey.ts"
 import { rotateMasterKey } from "../../src/signing/MasterKeyRotation.ts"
 import { sealedColumns } from "../../src/signing/SealedColumns.ts"
 import { Database } from "../support/Database.ts"
-import { assertAnswered } from "../support/Envelopes.ts"
-import { issue } from "../support/Issued.ts"
-import { startServer } from "../support/Servers.ts"
-import { TestServer } from "../support/TestServer.ts"
+import { assertAnswered } from "../support/Http.ts"
+import { issue } from "../support/IssuedLicenses.ts"
+import { startServer, TestServer } from "../support/TestServer.ts"
 
 /** Beside others on a busy machine. */
 const minute = 60_000

@@ -4,10 +4,9 @@ import { Effect, Fiber } from "effect"
 import { canonicalize, type Json } from "../../src/api/CanonicalJson.ts"
 import { isSignature, kidOf } from "../../src/signing/SigningKey.ts"
 import { Database } from "../support/Database.ts"
-import { assertAnswered } from "../support/Envelopes.ts"
-import { issue } from "../support/Issued.ts"
-import { startServer } from "../support/Servers.ts"
-import { TestServer } from "../support/TestServer.ts"
+import { assertAnswered } from "../support/Http.ts"
+import { issue } from "../support/IssuedLicenses.ts"
+import { startServer, TestServer } from "../support/TestServer.ts"
 
 /** Beside others on a busy machine. */
 const minute = 60_000

@@ -1,20 +1,20 @@
 /**
- * Who has lost against others tries again after a pause that the gate does not see, and has to be waited for. All attempts are made by
- * one fiber, each after the one before, so the fiber tells which attempt a transaction is, whatever else its node has under way.
+ * A transaction that lost a conflict retries after a pause that the scheduler does not see, so the scheduler must wait for it. One fiber
+ * makes all attempts in turn, so the fiber identifies the attempt, whatever else its node has under way.
  */
 import { Effect, type Fiber } from "effect"
 import { SqlError } from "effect/sql"
 
-/** Errors after which a transaction is tried again, and how often it is tried in all. */
+/** Errors after which a transaction retries, and its attempts in all. */
 const triedAgain: ReadonlyArray<string> = ["SerializationError", "DeadlockError"]
 const attemptsMax = 6
 
 export class Attempts {
   private readonly made = new WeakMap<object, number>()
-  /** Whose next attempt is on its way, each with its node. */
+  /** Fibers whose next attempt is pending, with their nodes. */
   private readonly awaited = new Map<object, string>()
 
-  /** A transaction that is tried again by the fiber that runs it. */
+  /** A transaction that its fiber retries. */
   readonly counted = <A, E, R>(node: string, transaction: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
     Effect.withFiber((fiber) => {
       const attempt = (this.made.get(fiber) ?? 0) + 1
@@ -30,12 +30,12 @@ export class Attempts {
     this.awaited.set(fiber, node)
   }
 
-  /** A node that is stopped does not come again. */
+  /** A stopped node makes no further attempt. */
   forget(node: string): void {
     for (const [fiber, name] of this.awaited) if (name === node) this.awaited.delete(fiber)
   }
 
-  /** The nodes of which an attempt is on its way. */
+  /** The nodes with a pending attempt. */
   get returning(): ReadonlyArray<string> {
     return Array.from(this.awaited.values())
   }

@@ -1,15 +1,15 @@
-/** How policies, features and versions came from what they were to what they are, told by their events alone. */
+/** Replays policies, features and versions from their events. */
 import { isDeepStrictEqual } from "node:util"
 import { parseTimestamp } from "../../src/api/Timestamp.ts"
 import { payloadFields } from "../../src/catalog/policies/Policy.ts"
-import type { Era } from "./Episode.ts"
-import type { Policy, Surroundings } from "./model/Model.ts"
+import { product } from "./InitialData.ts"
+import type { CatalogPeriod } from "./LicenseStep.ts"
+import type { Catalog, Policy } from "./model/Model.ts"
 import { replaced } from "./model/Model.ts"
+import { type Call, isOfLicense } from "./Operations.ts"
 import type { Stored, StoredEvent } from "./Rows.ts"
-import type { Step } from "./Story.ts"
-import { isOfLicense, type Order } from "./Verbs.ts"
-import { told, violation } from "./Violation.ts"
-import { product } from "./World.ts"
+import type { Step } from "./Transcript.ts"
+import { show, violation } from "./Violation.ts"
 
 type Changes = { readonly [field: string]: { readonly old: unknown; readonly new: unknown } }
 
@@ -30,59 +30,64 @@ const without = <K, V>(map: ReadonlyMap<K, V>, key: K): ReadonlyMap<K, V> => {
   return left
 }
 
-/** The surroundings after an event; undefined where it is none of theirs. */
-export const surroundingsAfter = (around: Surroundings, event: StoredEvent): Surroundings | undefined => {
+/** The catalog after an event; undefined for events of other resources. */
+export const catalogAfter = (catalog: Catalog, event: StoredEvent): Catalog | undefined => {
   const { metadata, resource, type } = event
   const said = (member: string) => String(metadata[member])
   const changes = (metadata["changes"] ?? {}) as Changes
   switch (type) {
     case "policy.updated": {
-      const policy = around.policies.get(resource)!
-      return { ...around, policies: replaced(around.policies, resource, editPolicy(policy, changes)) }
+      const policy = catalog.policies.get(resource)!
+      return { ...catalog, policies: replaced(catalog.policies, resource, editPolicy(policy, changes)) }
     }
     case "feature.created":
-      return { ...around, features: replaced(around.features, resource, said("code")) }
+      return { ...catalog, features: replaced(catalog.features, resource, said("code")) }
     case "feature.updated": {
-      const code = changes["code"] === undefined ? around.features.get(resource)! : String(changes["code"].new)
-      return { ...around, features: replaced(around.features, resource, code) }
+      const code = changes["code"] === undefined ? catalog.features.get(resource)! : String(changes["code"].new)
+      return { ...catalog, features: replaced(catalog.features, resource, code) }
     }
     case "feature.deleted":
-      return { ...around, features: without(around.features, resource) }
+      return { ...catalog, features: without(catalog.features, resource) }
     case "product_version.created":
       if (said("product_id") !== product) violation("a version of another product was made")
-      return { ...around, versions: replaced(around.versions, said("version"), parseTimestamp(said("released_at"))!) }
+      return { ...catalog, versions: replaced(catalog.versions, said("version"), parseTimestamp(said("released_at"))!) }
     case "product_version.deleted":
-      return { ...around, versions: without(around.versions, said("version")) }
+      return { ...catalog, versions: without(catalog.versions, said("version")) }
     default:
       return undefined
   }
 }
 
-/** The rows are what the events tell. */
-export const checkSurroundings = ({ around }: Stored, eras: ReadonlyArray<Era>): void => {
-  const last = eras.at(-1)!.around
-  if (!isDeepStrictEqual(around, last)) violation(`the catalog is ${told(around)}, its events say ${told(last)}`)
+/** The rows must equal the result of the events. */
+export const checkCatalogRows = ({ catalog }: Stored, periods: ReadonlyArray<CatalogPeriod>): void => {
+  const last = periods.at(-1)!.catalog
+  if (!isDeepStrictEqual(catalog, last)) violation(`the catalog is ${show(catalog)}, its events say ${show(last)}`)
 }
 
-/** What was asked of the catalog is done once if accepted, and not if refused. */
-export const checkCatalog = ({ orders, outcomes }: Step, { events }: Stored, eras: ReadonlyArray<Era>): void => {
-  for (const order of orders.filter((order) => !isOfLicense(order))) {
-    const { request, verb } = order
+/** An accepted catalog request is executed once, a refused one not at all. */
+export const checkCatalogRequests = (
+  { calls, outcomes }: Step,
+  { events }: Stored,
+  periods: ReadonlyArray<CatalogPeriod>
+): void => {
+  for (const call of calls.filter((call) => !isOfLicense(call))) {
+    const { request, operation } = call
     const { kind } = outcomes.get(request)!
     const left = events.filter((event) => event.request === request).length
-    const isMade = /^(create|delete)/.test(verb)
-    if (left > 1) violation(`${request} (${verb}) was done twice`)
-    if (left > 0 && kind === "refused") violation(`${request} (${verb}) was refused and done`)
-    if (kind === "told" && (isMade ? left === 0 : !eras.some(({ around }) => holds(order, around))))
-      violation(`${request} (${verb}) is lost`)
+    const isMade = /^(create|delete)/.test(operation)
+    if (left > 1) violation(`${request} (${operation}) was done twice`)
+    if (left > 0 && kind === "refused") violation(`${request} (${operation}) was refused and done`)
+    if (kind === "accepted" && (isMade ? left === 0 : !periods.some(({ catalog }) => holds(call, catalog))))
+      violation(`${request} (${operation}) is lost`)
   }
 }
 
-/** Whether what an edit asked for is so; one that changes nothing leaves no event. */
-const holds = ({ command, subject, verb }: Order, { features, policies }: Surroundings): boolean => {
-  if (verb === "edit feature") return features.get(subject) === (command as { readonly code: string }).code
+/** Whether the catalog is as an edit requested; an edit without a change leaves no event. */
+const holds = ({ command, subject, operation }: Call, { features, policies }: Catalog): boolean => {
+  if (operation === "edit feature") return features.get(subject) === (command as { readonly code: string }).code
   const policy = policies.get(subject) as Readonly<Record<string, unknown>> | undefined
   return (
-    verb !== "edit policy" || Object.entries(command as object).every(([field, value]) => policy?.[field] === value)
+    operation !== "edit policy" ||
+    Object.entries(command as object).every(([field, value]) => policy?.[field] === value)
   )
 }

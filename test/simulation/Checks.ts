@@ -1,19 +1,19 @@
-/** What must hold of the rows by themselves after every step, whatever was asked, and of what callers were told over time. */
+/** Invariants of the rows after every step, and of the answers over time. */
 import { isDeepStrictEqual } from "node:util"
 import { bindingKey } from "../../src/licenses/engine/CommittedState.ts"
 import type { ConsumeCommand } from "../../src/licenses/rules/Consumption.ts"
 import { addressOf } from "./Cluster.ts"
+import { unknownLicense } from "./InitialData.ts"
 import type { License } from "./model/Model.ts"
 import { liveLeases } from "./model/Model.ts"
+import type { Call } from "./Operations.ts"
 import type { Outcome } from "./Outcome.ts"
 import type { Stored, StoredUsage } from "./Rows.ts"
-import type { Step } from "./Story.ts"
-import type { Order } from "./Verbs.ts"
-import { by, told, violation } from "./Violation.ts"
-import { nowhere } from "./World.ts"
+import type { Step } from "./Transcript.ts"
+import { by, show, violation } from "./Violation.ts"
 
 const hold = (what: string, one: unknown, other: unknown): void => {
-  if (one !== other) violation(`${what}: ${told(one)} and ${told(other)}`)
+  if (one !== other) violation(`${what}: ${show(one)} and ${show(other)}`)
 }
 
 const sum = (numbers: Iterable<number>): number => Array.from(numbers).reduce((all, one) => all + one, 0)
@@ -35,8 +35,8 @@ const checkLicense = (license: License): void => {
 }
 
 /**
- * As many events and ledger rows as their counters say, each event owed to the endpoint that takes all; of each license its state
- * where licenses are looked for by it, and in the counts.
+ * Events and ledger rows agree with their counters, and each event has a delivery to the endpoint that subscribes to all. The
+ * states and counts that are stored beside the licenses agree with them.
  */
 const checkTotals = ({ totals }: Stored): void => {
   const events = totals["events"]
@@ -49,10 +49,10 @@ const checkTotals = ({ totals }: Stored): void => {
 }
 
 /**
- * A row of the ledger is an event where it is a consumption, and nowhere else; in the order of the ledger, and telling what was
- * asked for. What the feed shows of it is put together from the row by the database: here it is put together from the request.
+ * A row of the ledger is an event if and only if it is a consumption. Events are in the order of the ledger and equal their
+ * requests. The database derives the event from the row; here it is derived from the request.
  */
-const checkConsumptions = ({ events, ledger, licenses }: Stored, orders: ReadonlyArray<Order>): void => {
+const checkConsumptions = ({ events, ledger, licenses }: Stored, calls: ReadonlyArray<Call>): void => {
   const shown = new Map(events.filter(({ type }) => type === "usage.consumed").map((event) => [event.sequence, event]))
   const used = ledger.filter(({ action }) => action === "consume")
   hold("rows of the ledger that are events and are no consumptions", ledger.filter(isEvent).length, used.length)
@@ -60,11 +60,11 @@ const checkConsumptions = ({ events, ledger, licenses }: Stored, orders: Readonl
   let before = 0
   for (const row of used) {
     const event = shown.get(row.event!)
-    const order = orders.find(({ request }) => request === row.request)
-    if (event === undefined || order === undefined) throw unknown(row)
-    if (event.sequence <= before) violation(`${told(row)} comes before the event of a row ahead of it`)
+    const call = calls.find(({ request }) => request === row.request)
+    if (event === undefined || call === undefined) throw unknown(row)
+    if (event.sequence <= before) violation(`${show(row)} comes before the event of a row ahead of it`)
     before = event.sequence
-    const { amount, binding, event_id, feature_code } = order.command as ConsumeCommand
+    const { amount, binding, event_id, feature_code } = call.command as ConsumeCommand
     const metadata = {
       feature_id: row.feature,
       feature_code,
@@ -72,40 +72,41 @@ const checkConsumptions = ({ events, ledger, licenses }: Stored, orders: Readonl
       event_id,
       balance_after: row.balance,
       ...(row.max === null ? {} : { max_after: row.max }),
-      device_id: licenses.get(order.subject)!.devices.get(bindingKey(binding))!.id,
-      request_id: order.request
+      device_id: licenses.get(call.subject)!.devices.get(bindingKey(binding))!.id,
+      request_id: call.request
     }
     const of = {
-      license: order.subject,
-      actor: `license ${order.subject}`,
-      address: addressOf(order) ?? null,
+      license: call.subject,
+      actor: `license ${call.subject}`,
+      address: addressOf(call) ?? null,
       metadata
     }
     const is = { license: event.license, actor: event.actor, address: event.address, metadata: event.metadata }
-    if (!isDeepStrictEqual(is, of)) violation(`the event of a consumption is ${told(is)}, asked for was ${told(of)}`)
+    if (!isDeepStrictEqual(is, of)) violation(`the event of a consumption is ${show(is)}, asked for was ${show(of)}`)
   }
 }
 
-const unknown = (row: StoredUsage): never => violation(`nothing is known of ${told(row)}`)
+const unknown = (row: StoredUsage): never => violation(`nothing is known of ${show(row)}`)
 
 const isEvent = ({ event }: StoredUsage): boolean => event !== null
 
-/** Whoever changes what decisions rest on raises the license's revision, once in a transaction. */
+/** A transaction that changes what decisions depend on increments the license's revision once. */
 const checkFence = ({ unfenced }: Stored): void => {
   if (unfenced.length > 0) violation(`transactions that raise no revision, or too many: ${unfenced.join("; ")}`)
 }
 
-/** What is asked of a license that there is none of is refused as such, and changes nothing. */
-export const checkStray = ({ orders, outcomes }: Step, { events, ledger }: Stored): void => {
-  for (const { request } of orders.filter(({ subject }) => subject === nowhere)) {
+/** A request for an unknown license is refused with NOT_FOUND and changes nothing. */
+export const checkStray = ({ calls, outcomes }: Step, { events, ledger }: Stored): void => {
+  for (const { request } of calls.filter(({ subject }) => subject === unknownLicense)) {
     const outcome = outcomes.get(request)!
-    if (outcome.kind === "told" || (outcome.kind === "refused" && outcome.code !== "NOT_FOUND"))
-      violation(`${request} was answered ${told(outcome)}, and there is no such license`)
+    if (outcome.kind === "accepted" || (outcome.kind === "refused" && outcome.code !== "NOT_FOUND"))
+      violation(`${request} was answered ${show(outcome)}, and there is no such license`)
   }
-  if ([...events, ...ledger].some(({ license }) => license === nowhere)) violation(`${nowhere} was changed`)
+  if ([...events, ...ledger].some(({ license }) => license === unknownLicense))
+    violation(`${unknownLicense} was changed`)
 }
 
-/** What callers know for good. */
+/** The answers that later ones must agree with. */
 export class Memory {
   private readonly versions = new Map<string, Array<{ readonly version: number; readonly at: number }>>()
   private readonly consumed = new Map<string, number>()
@@ -114,30 +115,30 @@ export class Memory {
   private readonly counters = new Map<string, number>()
   private sequence = { event: 0, usage: 0 }
 
-  /** Where the last look ended. */
+  /** The last sequence numbers that were read. */
   get last() {
     return this.sequence
   }
 
-  check(stored: Stored, { nows, orders, outcomes }: Pick<Step, "nows" | "orders" | "outcomes">): void {
+  check(stored: Stored, { nows, calls, outcomes }: Pick<Step, "nows" | "calls" | "outcomes">): void {
     by("sequences", () => {
       checkTotals(stored)
       this.checkSequences(stored)
     })
-    by("consumptions", () => checkConsumptions(stored, orders))
+    by("consumptions", () => checkConsumptions(stored, calls))
     by("fence", () => checkFence(stored))
     by("counters", () => {
       for (const license of stored.licenses.values()) checkLicense(license)
     })
     by("versions", () => {
-      this.checkVersions(orders, outcomes, nows)
+      this.checkVersions(calls, outcomes, nows)
       this.checkCounters(stored)
     })
     by("ledger", () => {
       this.checkLedger(stored)
-      this.checkUsage(stored, orders, outcomes)
+      this.checkUsage(stored, calls, outcomes)
     })
-    by("kept answers", () => this.checkKept(stored, orders, outcomes))
+    by("kept answers", () => this.checkKept(stored, calls, outcomes))
   }
 
   private checkSequences({ events, ledger }: Stored): void {
@@ -149,18 +150,20 @@ export class Memory {
   }
 
   /**
-   * Orders of one step run at the same time: each is compared with what was told before any of them was sent, and by no later
-   * a clock, for a version counts what time has done, which a clock that steps back undoes.
+   * Requests of one step are concurrent: each is compared with answers from before the step whose clock was not later. A version
+   * counts transitions by time, which a clock that steps back reverts.
    */
   private checkVersions(
-    orders: ReadonlyArray<Order>,
+    calls: ReadonlyArray<Call>,
     outcomes: ReadonlyMap<string, Outcome>,
     nows: ReadonlyArray<number>
   ): void {
-    const seen = orders.flatMap(({ request, subject }) => {
+    const seen = calls.flatMap(({ request, subject }) => {
       const outcome = outcomes.get(request)!
       const version =
-        outcome.kind === "told" ? (outcome.reply as { entitlement_version?: number })?.entitlement_version : undefined
+        outcome.kind === "accepted"
+          ? (outcome.reply as { entitlement_version?: number })?.entitlement_version
+          : undefined
       return version === undefined ? [] : [[subject, version] as const]
     })
     for (const [license, version] of seen) {
@@ -170,36 +173,36 @@ export class Memory {
     }
     const at = Math.max(...nows)
     for (const [license, version] of seen) {
-      // Of what was told at a later time only higher versions say more.
+      // A later answer matters only if its version is higher.
       const others = (this.versions.get(license) ?? []).filter((one) => one.at < at || one.version > version)
       this.versions.set(license, [...others, { version, at }])
     }
   }
 
-  /** The two counters whose sum is published never fall by themselves either. */
-  private checkCounters({ around, licenses }: Stored): void {
-    for (const { id, version } of [...licenses.values(), ...around.policies.values()]) {
+  /** The two counters whose sum is published never decrease. */
+  private checkCounters({ catalog, licenses }: Stored): void {
+    for (const { id, version } of [...licenses.values(), ...catalog.policies.values()]) {
       const before = this.counters.get(id) ?? 0
       if (version < before) violation(`the entitlement counter of ${id} fell from ${before} to ${version}`)
       this.counters.set(id, version)
     }
   }
 
-  /** What the rows of the ledger add up to is the balance that each tells, and no use goes beyond its maximum. */
+  /** The sum of the ledger rows equals the balance of each row, and no consumption exceeds its maximum. */
   private checkLedger({ ledger }: Stored): void {
     for (const { action, amount, balance, feature, license, max, sequence } of ledger) {
       const of = `${license} ${feature}`
       const sum = (this.sums.get(of) ?? 0) + (action === "consume" || action === "reset" ? amount : 0)
-      hold(`${of}: the sum of its ledger at ${sequence} and the balance told there`, sum, balance)
+      hold(`${of}: the sum of its ledger at ${sequence} and the balance in the row`, sum, balance)
       if (action === "consume" && max !== null && balance > max) violation(`${of}: ${balance} of ${max} are used`)
       this.sums.set(of, sum)
     }
   }
 
-  /** Whatever was acknowledged is counted, each event id once; the ledger's last balance is the assignment's. */
-  private checkUsage(stored: Stored, orders: ReadonlyArray<Order>, outcomes: ReadonlyMap<string, Outcome>): void {
-    for (const { command, request, subject, verb } of orders) {
-      if (verb !== "consume" || outcomes.get(request)!.kind !== "told") continue
+  /** Every acknowledged consumption is counted, each event id once; the last balance of the ledger equals the assignment's. */
+  private checkUsage(stored: Stored, calls: ReadonlyArray<Call>, outcomes: ReadonlyMap<string, Outcome>): void {
+    for (const { command, request, subject, operation } of calls) {
+      if (operation !== "consume" || outcomes.get(request)!.kind !== "accepted") continue
       const { amount, event_id } = command as { readonly amount: number; readonly event_id: string }
       this.consumed.set(`${subject} ${event_id}`, amount)
     }
@@ -218,10 +221,10 @@ export class Memory {
     }
   }
 
-  /** A change whose answer was to be kept stands with its answer, and only one change for each key. */
-  private checkKept(stored: Stored, orders: ReadonlyArray<Order>, outcomes: ReadonlyMap<string, Outcome>): void {
+  /** A change with an Idempotency-Key is stored together with its answer, once per key. */
+  private checkKept(stored: Stored, calls: ReadonlyArray<Call>, outcomes: ReadonlyMap<string, Outcome>): void {
     const changed = new Set(stored.events.map(({ request }) => request))
-    for (const { request, scope } of orders) {
+    for (const { request, scope } of calls) {
       const isRefused = outcomes.get(request)!.kind === "refused"
       if (scope === undefined || isRefused || !changed.has(request)) continue
       const limited = stored.events.some((event) => event.request === request && event.type.endsWith("limit_reached"))

@@ -1,75 +1,77 @@
-/** Clients and operators: what they send next, from what they can know, and now and then what they sent before. */
+/** Clients and operators: their next request, chosen from what they can know; sometimes an earlier request again. */
 import type { Binding } from "../../src/licenses/model/Binding.ts"
 import { sha256Hex } from "../../src/signing/Digest.ts"
-import type { Dice } from "./Dice.ts"
+import { keyOf, licenseId, machinesOf, unknownLicense } from "./InitialData.ts"
 import { accessEnd, dayMillis, type License, liveLeases, minuteMillis } from "./model/Model.ts"
-import type { Plan, Verb } from "./Plan.ts"
+import { type Call, isOfLicense } from "./Operations.ts"
+import type { Operation, Plan } from "./Plan.ts"
+import type { RandomSource } from "./RandomSource.ts"
 import type { Stored } from "./Rows.ts"
-import { isOfLicense, type Order } from "./Verbs.ts"
-import { keyOf, licenseId, machinesOf, nowhere } from "./World.ts"
 
-/** What was sent lately and may be sent again. */
+/** How many recent requests may be repeated. */
 const historyMax = 40
 
 const unknown = "unheard-of"
-const ofDevices: ReadonlySet<Verb> = new Set(["validate", "check", "consume", "offline", "deactivate"])
-const ofLeases: ReadonlySet<Verb> = new Set(["heartbeat", "checkin"])
+const ofDevices: ReadonlySet<Operation> = new Set(["validate", "check", "consume", "offline", "deactivate"])
+const ofLeases: ReadonlySet<Operation> = new Set(["heartbeat", "checkin"])
 const otherCodes = ["api", "export", "extra", "more", "other", "spare"]
 
 export class Clients {
   private readonly plan: Plan
-  private readonly dice: Dice
-  private readonly stray: Dice
+  private readonly random: RandomSource
+  private readonly stray: RandomSource
   private readonly machines: ReadonlyMap<string, ReadonlyArray<Binding>>
-  private readonly history: Array<Order> = []
+  private readonly history: Array<Call> = []
   private readonly eventIds: Array<string> = []
   private made = 0
 
-  constructor(plan: Plan, dice: Dice) {
+  constructor(plan: Plan, random: RandomSource) {
     this.plan = plan
-    this.dice = dice
-    this.stray = dice.aside()
+    this.random = random
+    this.stray = random.detached()
     this.machines = new Map(
       plan.licenses.map(({ machines }, index) => [licenseId(index), machinesOf(licenseId(index), machines)])
     )
   }
 
-  /** The next request, in a world that looks like this. `only` narrows what it may be. */
-  next(stored: Stored, now: number, only: ReadonlyArray<Verb> = []): Order {
-    const { dice } = this
+  /** The next request, given the stored state. `only` restricts its operation. */
+  next(stored: Stored, now: number, only: ReadonlyArray<Operation> = []): Call {
+    const { random } = this
     const request = `req_${++this.made}`
-    const node = dice.between(0, this.plan.nodes - 1)
-    if (only.length === 0 && this.history.length > 0 && dice.chance(this.plan.repeats)) {
-      const again = dice.pick(this.history)
+    const node = random.between(0, this.plan.nodes - 1)
+    if (only.length === 0 && this.history.length > 0 && random.chance(this.plan.repeats)) {
+      const again = random.pick(this.history)
       return { ...again, request, node, isRepeated: true, command: this.renewed(again.command as object) }
     }
-    const license = stored.licenses.get(licenseId(dice.between(0, this.plan.licenses.length - 1)))!
-    const drawn = only.length === 0 ? (this.remedy(license) ?? dice.weighted(this.plan.verbs)) : dice.pick(only)
-    const verb = this.firstOf(drawn, license, stored)
-    const [subject, command] = this.draw(verb, license, stored, now)
-    const meant: Order = { request, verb, node, subject, command, isRepeated: false, scope: undefined }
-    const bare = isOfLicense(meant) && this.stray.chance(this.plan.astray) ? { ...meant, subject: nowhere } : meant
-    const order = isOfLicense(bare) && dice.chance(this.plan.kept) ? { ...bare, scope: request } : bare
-    if (isOfLicense(order)) this.history.push(order)
+    const license = stored.licenses.get(licenseId(random.between(0, this.plan.licenses.length - 1)))!
+    const drawn =
+      only.length === 0 ? (this.remedy(license) ?? random.weighted(this.plan.operations)) : random.pick(only)
+    const operation = this.firstOf(drawn, license, stored)
+    const [subject, command] = this.draw(operation, license, stored, now)
+    const meant: Call = { request, operation, node, subject, command, isRepeated: false, scope: undefined }
+    const bare =
+      isOfLicense(meant) && this.stray.chance(this.plan.unknownLicenses) ? { ...meant, subject: unknownLicense } : meant
+    const call = isOfLicense(bare) && random.chance(this.plan.kept) ? { ...bare, scope: request } : bare
+    if (isOfLicense(call)) this.history.push(call)
     if (this.history.length > historyMax) this.history.shift()
-    return order
+    return call
   }
 
-  /** What an operator does, now and then, about a license that nobody can use. */
-  private remedy({ expires, status }: License): Verb | undefined {
-    if (!["suspended", "expired"].includes(status) || !this.dice.chance(0.5)) return undefined
-    return status === "suspended" ? "reinstate" : expires === null ? undefined : this.dice.pick(["renew", "update"])
+  /** Sometimes an operator repairs a license that is suspended or expired. */
+  private remedy({ expires, status }: License): Operation | undefined {
+    if (!["suspended", "expired"].includes(status) || !this.random.chance(0.5)) return undefined
+    return status === "suspended" ? "reinstate" : expires === null ? undefined : this.random.pick(["renew", "update"])
   }
 
-  /** A command, or mostly what must come before it: a license without a device gets one first, one without a lease a lease. */
-  private firstOf(verb: Verb, license: License, { around }: Stored): Verb {
-    const hasSeats = (around.policies.get(license.policy)!.max_floating_users ?? 0) > 0
-    if (license.active === 0 && ofDevices.has(verb) && this.dice.chance(0.6)) return "activate"
-    const isSeatless = ofLeases.has(verb) && hasSeats && liveLeases(license).length === 0
-    return isSeatless && this.dice.chance(0.6) ? "checkout" : verb
+  /** The operation, or mostly its precondition: a license without a device first gets one, a license without a lease a lease. */
+  private firstOf(operation: Operation, license: License, { catalog }: Stored): Operation {
+    const hasSeats = (catalog.policies.get(license.policy)!.max_floating_users ?? 0) > 0
+    if (license.active === 0 && ofDevices.has(operation) && this.random.chance(0.6)) return "activate"
+    const isSeatless = ofLeases.has(operation) && hasSeats && liveLeases(license).length === 0
+    return isSeatless && this.random.chance(0.6) ? "checkout" : operation
   }
 
-  /** A message that is repeated: what the service makes for it is made anew. */
+  /** A repeated message with new ids, as the service generates them for each request. */
   private renewed(command: object | undefined): unknown {
     if (command === undefined || !("newDeviceId" in command)) return command
     return { ...command, ...this.device(), ...("leaseToken" in command ? this.lease() : undefined) }
@@ -82,45 +84,45 @@ export class Clients {
     return { newLeaseId: `lse_${this.made}`, leaseToken, tokenHash: sha256Hex(leaseToken) }
   }
 
-  private draw(verb: Verb, license: License, stored: Stored, now: number): readonly [string, unknown] {
-    switch (verb) {
+  private draw(operation: Operation, license: License, stored: Stored, now: number): readonly [string, unknown] {
+    switch (operation) {
       case "edit policy":
-        return [this.dice.pick(this.plan.policies).id, this.policyEdit()]
+        return [this.random.pick(this.plan.policies).id, this.policyEdit()]
       case "edit feature":
-        return [this.feature(stored), { code: this.dice.pick(otherCodes), name: `name ${this.dice.between(1, 3)}` }]
+        return [this.feature(stored), { code: this.random.pick(otherCodes), name: `name ${this.random.between(1, 3)}` }]
       case "create feature":
-        return ["", { name: "made", code: this.dice.pick(otherCodes) }]
+        return ["", { name: "made", code: this.random.pick(otherCodes) }]
       case "delete feature":
         return [this.unused(stored), undefined]
       case "create version":
         return [
           "",
-          { version: `${this.dice.between(1, 4)}.0`, released_at: now + this.dice.pick([-60, 0, 2]) * dayMillis }
+          { version: `${this.random.between(1, 4)}.0`, released_at: now + this.random.pick([-60, 0, 2]) * dayMillis }
         ]
       case "delete version":
-        return [this.dice.pick([...stored.versionIds, unknown]), undefined]
+        return [this.random.pick([...stored.versionIds, unknown]), undefined]
       case "sweep expiry":
       case "sweep leases":
       case "sweep heartbeats":
         return ["", undefined]
       default:
-        return [license.id, this.command(verb, license, stored, now)]
+        return [license.id, this.command(operation, license, stored, now)]
     }
   }
 
-  private feature = ({ around }: Stored): string => this.dice.pick([...around.features.keys(), unknown])
+  private feature = ({ catalog }: Stored): string => this.random.pick([...catalog.features.keys(), unknown])
 
-  /** A feature, of those that no license has where there are any. */
+  /** A feature, mostly one that no license has. */
   private unused(stored: Stored): string {
     const licenses = Array.from(stored.licenses.values())
-    const left = Array.from(stored.around.features.keys()).filter((id) =>
+    const left = Array.from(stored.catalog.features.keys()).filter((id) =>
       licenses.every(({ assignments }) => !assignments.has(id))
     )
-    return left.length > 0 && this.dice.chance(0.6) ? this.dice.pick(left) : this.feature(stored)
+    return left.length > 0 && this.random.chance(0.6) ? this.random.pick(left) : this.feature(stored)
   }
 
-  private command(verb: Verb, license: License, stored: Stored, now: number): unknown {
-    switch (verb) {
+  private command(operation: Operation, license: License, stored: Stored, now: number): unknown {
+    switch (operation) {
       case "activate":
         return { ...this.runtime(license, 0.2), ...this.device() }
       case "validate":
@@ -138,26 +140,26 @@ export class Clients {
       case "reset device":
       case "blacklist":
       case "unblacklist":
-        return { device_id: this.managed(verb, license) }
+        return { device_id: this.managed(operation, license) }
       default:
-        return this.management(verb, license, stored, now)
+        return this.management(operation, license, stored, now)
     }
   }
 
-  private management(verb: Verb, license: License, stored: Stored, now: number): unknown {
-    const { dice } = this
+  private management(operation: Operation, license: License, stored: Stored, now: number): unknown {
+    const { random } = this
     const dates = [now - dayMillis, now + 1, now + minuteMillis, now + dayMillis, now + 30 * dayMillis]
-    switch (verb) {
+    switch (operation) {
       case "renew":
         return {
-          ...(dice.chance(0.5) ? { extend_by_days: dice.pick([1, 30]) } : { expires_at: dice.pick(dates) }),
-          ...(dice.chance(0.2) && { order_id: dice.pick(["ord_own", "ord_own", "ord_foreign", unknown]) })
+          ...(random.chance(0.5) ? { extend_by_days: random.pick([1, 30]) } : { expires_at: random.pick(dates) }),
+          ...(random.chance(0.2) && { order_id: random.pick(["ord_own", "ord_own", "ord_foreign", unknown]) })
         }
       case "transfer":
         return {
-          ...(dice.chance(0.6) && { customer_id: dice.pick(["", "cust_a", "cust_b", "cust_a", unknown]) }),
-          ...(dice.chance(0.4) && { customer_name: dice.pick(["Ada", "Bob"]) }),
-          reset_devices: dice.chance(0.4)
+          ...(random.chance(0.6) && { customer_id: random.pick(["", "cust_a", "cust_b", "cust_a", unknown]) }),
+          ...(random.chance(0.4) && { customer_name: random.pick(["Ada", "Bob"]) }),
+          reset_devices: random.chance(0.4)
         }
       case "reset usage":
         return this.usageReset(stored)
@@ -165,21 +167,21 @@ export class Clients {
         return this.rotation(license)
       case "assign":
         return {
-          feature_id: dice.chance(0.05) ? "feat_foreign" : this.feature(stored),
-          ...(dice.chance(0.3) && { enabled: dice.chance(0.7) }),
-          ...(dice.chance(0.6) && { max_consumptions: dice.pick([null, 0, 5, 10, 50]) }),
-          ...(dice.chance(0.2) && { expires_at: dice.pick([null, ...dates]) }),
-          ...(dice.chance(0.2) && { metadata: dice.pick([{}, { note: "assigned" }]) })
+          feature_id: random.chance(0.05) ? "feat_foreign" : this.feature(stored),
+          ...(random.chance(0.3) && { enabled: random.chance(0.7) }),
+          ...(random.chance(0.6) && { max_consumptions: random.pick([null, 0, 5, 10, 50]) }),
+          ...(random.chance(0.2) && { expires_at: random.pick([null, ...dates]) }),
+          ...(random.chance(0.2) && { metadata: random.pick([{}, { note: "assigned" }]) })
         }
       case "unassign":
         return { feature_id: this.feature(stored) }
       case "update":
         return {
-          ...(dice.chance(0.3) && { customer_name: dice.pick([null, "Ada", "Bob"]) }),
-          ...(dice.chance(0.2) && { starts_at: dice.pick([null, now - dayMillis, now + minuteMillis]) }),
-          ...(dice.chance(0.5) && { expires_at: dice.pick([null, ...dates, license.expires ?? now]) }),
-          ...(dice.chance(0.1) && { maintenance_expires_at: dice.pick([null, ...dates]) }),
-          ...(dice.chance(0.2) && { metadata: dice.pick([{}, { note: "edited" }]) })
+          ...(random.chance(0.3) && { customer_name: random.pick([null, "Ada", "Bob"]) }),
+          ...(random.chance(0.2) && { starts_at: random.pick([null, now - dayMillis, now + minuteMillis]) }),
+          ...(random.chance(0.5) && { expires_at: random.pick([null, ...dates, license.expires ?? now]) }),
+          ...(random.chance(0.1) && { maintenance_expires_at: random.pick([null, ...dates]) }),
+          ...(random.chance(0.2) && { metadata: random.pick([{}, { note: "edited" }]) })
         }
       default:
         return undefined
@@ -187,49 +189,49 @@ export class Clients {
   }
 
   private key = (license: License): string =>
-    this.dice.chance(0.97) ? license.key : keyOf(license.id, this.dice.between(0, this.made))
+    this.random.chance(0.97) ? license.key : keyOf(license.id, this.random.between(0, this.made))
 
   private token(license: License): string {
     const live = liveLeases(license).map(([token]) => token)
     const others = [...license.leases.keys(), sha256Hex(unknown)]
-    return this.dice.pick(live.length > 0 && this.dice.chance(0.7) ? live : others)
+    return this.random.pick(live.length > 0 && this.random.chance(0.7) ? live : others)
   }
 
-  /** What a machine says; `active` is how often it is one that is active already. */
+  /** A machine's request; `active` is the probability that its device is active. */
   private runtime(license: License, active = 0.8) {
     const machines = this.machines.get(license.id)!
     const isActive = ({ kind, key }: Binding) => license.devices.get(`${kind}:${key}`)?.status === "active"
-    const known = this.dice.chance(active) ? machines.filter(isActive) : []
-    const binding = this.dice.pick(known.length > 0 ? known : machines)
-    const app_version = this.dice.chance(0.1) ? this.dice.pick(["1.0", "2.0", "3.0", unknown]) : undefined
+    const known = this.random.chance(active) ? machines.filter(isActive) : []
+    const binding = this.random.pick(known.length > 0 ? known : machines)
+    const app_version = this.random.chance(0.1) ? this.random.pick(["1.0", "2.0", "3.0", unknown]) : undefined
     return { keyHash: this.key(license), binding: { ...binding, app_version } }
   }
 
-  private managed(verb: Verb, license: License): string {
+  private managed(operation: Operation, license: License): string {
     const devices = Array.from(license.devices.values())
     const barred = devices.filter(({ status }) => status === "blacklisted")
-    const fitting = verb === "unblacklist" && barred.length > 0 ? barred : devices
-    return this.dice.chance(0.9) && fitting.length > 0 ? this.dice.pick(fitting).id : unknown
+    const fitting = operation === "unblacklist" && barred.length > 0 ? barred : devices
+    return this.random.chance(0.9) && fitting.length > 0 ? this.random.pick(fitting).id : unknown
   }
 
-  private usage({ around }: Stored) {
-    const { dice } = this
-    const isNew = this.eventIds.length === 0 || dice.chance(0.85)
-    const event_id = isNew ? `event_${++this.made}` : dice.pick(this.eventIds)
+  private usage({ catalog }: Stored) {
+    const { random } = this
+    const isNew = this.eventIds.length === 0 || random.chance(0.85)
+    const event_id = isNew ? `event_${++this.made}` : random.pick(this.eventIds)
     if (isNew) this.eventIds.push(event_id)
-    const feature_code = dice.chance(0.03) ? unknown : dice.pick([...around.features.values(), "api"])
-    return { event_id, feature_code, amount: dice.chance(0.01) ? Number.MAX_SAFE_INTEGER : dice.between(1, 6) }
+    const feature_code = random.chance(0.03) ? unknown : random.pick([...catalog.features.values(), "api"])
+    return { event_id, feature_code, amount: random.chance(0.01) ? Number.MAX_SAFE_INTEGER : random.between(1, 6) }
   }
 
   private usageReset(stored: Stored) {
-    const { dice } = this
+    const { random } = this
     const byId = { feature_id: this.feature(stored) }
-    const byCode = { feature_code: dice.pick([...stored.around.features.values(), unknown]) }
-    const total = dice.pick([{}, { reset_consumed: true }, { total_consumptions: dice.pick([0, 3, 10]) }])
+    const byCode = { feature_code: random.pick([...stored.catalog.features.values(), unknown]) }
+    const total = random.pick([{}, { reset_consumed: true }, { total_consumptions: random.pick([0, 3, 10]) }])
     return {
-      ...dice.pick([byId, byCode]),
-      ...(dice.chance(0.3) && { max_consumptions: dice.pick([0, 5, 20]) }),
-      ...(dice.chance(0.4) && { add_credits: dice.pick([1, 3, 10, 20, Number.MAX_SAFE_INTEGER]) }),
+      ...random.pick([byId, byCode]),
+      ...(random.chance(0.3) && { max_consumptions: random.pick([0, 5, 20]) }),
+      ...(random.chance(0.4) && { add_credits: random.pick([1, 3, 10, 20, Number.MAX_SAFE_INTEGER]) }),
       ...total
     }
   }
@@ -240,29 +242,29 @@ export class Clients {
   }
 
   private policyEdit() {
-    const { dice } = this
+    const { random } = this
     const edits = {
-      max_activations: dice.pick([0, 1, 2, 3]),
-      max_floating_users: dice.pick([null, 0, 1, 2, 3]),
-      max_container_instances: dice.pick([null, 0, 1, 2]),
-      floating_timeout_minutes: dice.pick([1, 30]),
-      grace_period_days: dice.pick([0, 3]),
-      validation_interval_minutes: dice.pick([10, 1440]),
-      require_heartbeat: dice.chance(0.5),
-      allow_offline_activation: dice.chance(0.7),
-      allow_vm: dice.chance(0.7),
-      allow_container: dice.chance(0.7),
-      max_transfers: dice.pick([0, 1, 3])
+      max_activations: random.pick([0, 1, 2, 3]),
+      max_floating_users: random.pick([null, 0, 1, 2, 3]),
+      max_container_instances: random.pick([null, 0, 1, 2]),
+      floating_timeout_minutes: random.pick([1, 30]),
+      grace_period_days: random.pick([0, 3]),
+      validation_interval_minutes: random.pick([10, 1440]),
+      require_heartbeat: random.chance(0.5),
+      allow_offline_activation: random.chance(0.7),
+      allow_vm: random.chance(0.7),
+      allow_container: random.chance(0.7),
+      max_transfers: random.pick([0, 1, 3])
     }
-    return Object.fromEntries(Object.entries(edits).filter(() => dice.chance(0.2)))
+    return Object.fromEntries(Object.entries(edits).filter(() => random.chance(0.2)))
   }
 
-  /** Where time may leap to: by some way, right beside an instant at which something ends, or a little back, as clocks are set. */
+  /** The time after a jump: some way ahead, next to an instant at which something ends, or slightly back. */
   leap(stored: Stored, now: number): number {
-    const { dice } = this
-    if (dice.chance(this.plan.leaps.back)) return now - dice.pick([1, 300, 2000, 10_000])
-    const license = dice.pick(Array.from(stored.licenses.values()))
-    const policy = stored.around.policies.get(license.policy)!
+    const { random } = this
+    if (random.chance(this.plan.leaps.back)) return now - random.pick([1, 300, 2000, 10_000])
+    const license = random.pick(Array.from(stored.licenses.values()))
+    const policy = stored.catalog.policies.get(license.policy)!
     const heard = Array.from(license.devices.values(), ({ activated, validated }) =>
       Math.max(activated ?? 0, validated ?? 0)
     )
@@ -276,7 +278,9 @@ export class Clients {
       ...silences,
       ...assigned
     ].filter((end) => end > now && end < now + 40 * dayMillis)
-    if (ends.length > 0 && dice.chance(0.6)) return Math.max(now, dice.pick(ends) + dice.between(-1, 1))
-    return now + dice.pick([1, 400, 1000, minuteMillis, 11 * minuteMillis, 31 * minuteMillis, dayMillis, 4 * dayMillis])
+    if (ends.length > 0 && random.chance(0.6)) return Math.max(now, random.pick(ends) + random.between(-1, 1))
+    return (
+      now + random.pick([1, 400, 1000, minuteMillis, 11 * minuteMillis, 31 * minuteMillis, dayMillis, 4 * dayMillis])
+    )
   }
 }

@@ -1,39 +1,39 @@
-/** The nodes, what is asked of them, and what happens to them while they are at it. */
+/** The nodes, the requests to them, and the faults of whole nodes. */
 import { Cause, Effect, Exit, Predicate, type Scope } from "effect"
 import type { SqlClient } from "effect/sql"
 import { isRefusal } from "../../src/api/Failure.ts"
 import { RequestContext } from "../../src/api/RequestContext.ts"
 import { StoredResponse, type StoredResponseRow } from "../../src/api/StoredResponse.ts"
 import { type Actor, CurrentActor } from "../../src/auth/CurrentActor.ts"
-import type { Dice } from "./Dice.ts"
-import type { Gate } from "./Gate.ts"
-import { happenings } from "./LockedJournal.ts"
-import { makeNode, type Node, type Place } from "./Node.ts"
+import { lockedOutcomes } from "./LockedJournal.ts"
+import { makeNode, type Node, type NodePool } from "./Node.ts"
+import { type Call, operations } from "./Operations.ts"
 import type { Outcome } from "./Outcome.ts"
 import type { Plan } from "./Plan.ts"
-import { type Order, verbs } from "./Verbs.ts"
-import { by, told, violation } from "./Violation.ts"
+import type { RandomSource } from "./RandomSource.ts"
+import type { Scheduler } from "./Scheduler.ts"
+import { by, show, violation } from "./Violation.ts"
 
-/** Turns of a group of requests: many times what any has taken. */
+/** The most turns of a group of requests: many times what any has taken. */
 const turnsMax = 20_000
 
-/** Where a simulation takes place: pools for its nodes, and what looks at the database past all nodes. */
-export interface Arena {
-  readonly places: ReadonlyArray<Place>
-  readonly side: SqlClient.SqlClient
+/** Connection pools for the nodes, and one for the checkers, which does not pass the scheduler. */
+export interface Pools {
+  readonly nodes: ReadonlyArray<NodePool>
+  readonly observer: SqlClient.SqlClient
 }
 
 interface Asked {
-  readonly order: Order
+  readonly call: Call
   readonly node: Node
 }
 
 export class Cluster {
-  private readonly arena: Arena
+  private readonly pools: Pools
   private readonly overlap: number
   private readonly plan: Plan
-  private readonly gate: Gate
-  private readonly dice: Dice
+  private readonly scheduler: Scheduler
+  private readonly random: RandomSource
   private readonly fork: (effect: Effect.Effect<unknown>) => unknown
   private readonly scope: Scope.Scope
   private nodes: Array<Node> = []
@@ -42,175 +42,177 @@ export class Cluster {
   private closing = 0
   private readonly asked = new Map<string, Asked>()
   outcomes = new Map<string, Outcome>()
-  /** Whether something went wrong in this step: only then may an answer be missing. */
-  troubled = false
+  /** Whether a fault was injected in this step: only then may an answer be missing. */
+  hasFaults = false
 
-  /** `overlap` is how many statements and transactions the database works on at a time. 1: the seed alone decides who is first. */
+  /** `overlap` is how many statements and transactions the database works on at a time. With 1 the seed alone decides the order. */
   constructor(
-    arena: Arena,
+    pools: Pools,
     overlap: number,
     plan: Plan,
-    gate: Gate,
-    dice: Dice,
+    scheduler: Scheduler,
+    random: RandomSource,
     fork: Cluster["fork"],
     scope: Scope.Scope
   ) {
-    this.arena = arena
+    this.pools = pools
     this.overlap = overlap
     this.plan = plan
-    this.gate = gate
-    this.dice = dice
+    this.scheduler = scheduler
+    this.random = random
     this.fork = fork
     this.scope = scope
   }
 
-  private readonly make = (place: Place) =>
+  private readonly make = (pool: NodePool) =>
     makeNode(
-      { gate: this.gate, terminate: this.terminate },
-      place,
-      `${place.name}.${++this.made}`,
+      { scheduler: this.scheduler, terminate: this.terminate },
+      pool,
+      `${pool.name}.${++this.made}`,
       this.plan.attemptsFree,
-      this.plan.ahead[this.arena.places.indexOf(place)]!
+      this.plan.ahead[this.pools.nodes.indexOf(pool)]!
     )
 
   readonly start = Effect.gen({ self: this }, function* () {
-    for (const place of this.arena.places.slice(0, this.plan.nodes)) this.nodes.push(yield* this.make(place))
+    for (const pool of this.pools.nodes.slice(0, this.plan.nodes)) this.nodes.push(yield* this.make(pool))
   })
 
   readonly stop = Effect.suspend(() => Effect.forEach([...this.nodes, ...this.abandoned], ({ close }) => close))
 
-  /** Waits until the server has ended a process of its own. */
+  /** Ends a backend process and waits until it has ended. */
   private readonly terminate = (pid: number) =>
-    Effect.orDie(Effect.asVoid(this.arena.side`SELECT pg_terminate_backend(${pid}, 5000)`))
+    Effect.orDie(Effect.asVoid(this.pools.observer`SELECT pg_terminate_backend(${pid}, 5000)`))
 
-  /** Asks all of it at the same time, and waits until nothing is under way any more. */
-  readonly ask = Effect.fnUntraced({ self: this }, function* (orders: ReadonlyArray<Order>, leap: () => void) {
+  /** Sends all requests at the same time and waits until nothing is under way. */
+  readonly ask = Effect.fnUntraced({ self: this }, function* (calls: ReadonlyArray<Call>, leap: () => void) {
     this.outcomes = new Map()
-    this.troubled = false
-    for (const order of orders) {
-      const node = this.nodes[order.node]!
-      this.asked.set(order.request, { order, node })
-      this.fork(Effect.map(perform(node, order), (outcome) => this.answered(order, outcome)))
+    this.hasFaults = false
+    for (const call of calls) {
+      const node = this.nodes[call.node]!
+      this.asked.set(call.request, { call, node })
+      this.fork(Effect.map(perform(node, call), (outcome) => this.answered(call, outcome)))
     }
     yield* this.drive(leap)
     yield* Effect.forEach(this.abandoned.splice(0), ({ close }) => close)
     return this.outcomes
   })
 
-  private answered(order: Order, outcome: Outcome): void {
-    if (this.asked.delete(order.request)) this.outcomes.set(order.request, outcome)
-    this.gate.move()
+  private answered(call: Call, outcome: Outcome): void {
+    if (this.asked.delete(call.request)) this.outcomes.set(call.request, outcome)
+    this.scheduler.move()
   }
 
-  /** Lets one after the other through the gate until all is done. `leap` may move time while something is under way. */
+  /** Releases one after the other until all is done. `leap` may change the time while something is under way. */
   private readonly drive = Effect.fnUntraced({ self: this }, function* (leap: () => void) {
-    const { gate } = this
-    const isMoving = () => gate.underway > 0 || gate.attempts.returning.length > 0 || this.closing > 0
+    const { scheduler } = this
+    const isMoving = () => scheduler.underway > 0 || scheduler.attempts.returning.length > 0 || this.closing > 0
     for (let turn = 0; turn < turnsMax; turn++) {
-      yield* gate.calm
-      if (!isMoving() && gate.waiting.length === 0 && this.asked.size === 0) return
+      yield* scheduler.calm
+      if (!isMoving() && scheduler.waiting.length === 0 && this.asked.size === 0) return
       if (isMoving() && !(yield* this.mayGoOn)) {
-        if (!gate.isHolding) yield* gate.movement
-      } else if (gate.waiting.length > 0) {
-        yield* this.glance
-        if (yield* this.trouble) continue
+        if (!scheduler.isHolding) yield* scheduler.movement
+      } else if (scheduler.waiting.length > 0) {
+        yield* this.checkSequences
+        if (yield* this.injectNodeFault) continue
         leap()
-        gate.release()
-      } else if (!gate.wakeShort()) return violation(`requests without an answer: ${Array.from(this.asked.keys())}`)
+        scheduler.release()
+      } else if (!scheduler.wakeShort())
+        return violation(`requests without an answer: ${Array.from(this.asked.keys())}`)
     }
     violation("the requests do not come to an end")
   })
 
-  /** Whether another may go on beside what is under way, or has to: that may wait for locks of those who are held at the gate. */
+  /** Whether another may be released beside what is under way, or must be because that waits for the locks of held transactions. */
   private readonly mayGoOn = Effect.gen({ self: this }, function* () {
-    const { isHolding, underway, waiting } = this.gate
+    const { isHolding, underway, waiting } = this.scheduler
     if (waiting.length === 0) return false
     if (underway > 0 && underway < this.overlap) return true
     if (!isHolding || underway === 0) return false
-    // Asks the lock table: what pg_stat_activity says of waiting lags behind.
-    const [row] = yield* Effect.orDie(this.arena.side<{ readonly blocked: number }>`
+    // Reads the lock table, because pg_stat_activity lags behind.
+    const [row] = yield* Effect.orDie(this.pools.observer<{ readonly blocked: number }>`
       SELECT count(*) AS blocked FROM pg_stat_activity
       WHERE datname = current_database() AND wait_event_type = 'Lock' AND pg_blocking_pids(pid) <> '{}'`)
-    const isBlocked = this.gate.underway === underway && row!.blocked >= underway
-    if (isBlocked) this.gate.count("transaction waits for a lock")
+    const isBlocked = this.scheduler.underway === underway && row!.blocked >= underway
+    if (isBlocked) this.scheduler.count("transaction waits for a lock")
     return isBlocked
   })
 
-  /** Whoever reads at any moment sees sequences without a gap: none is taken before those below it can be seen. */
-  private readonly glance = Effect.gen({ self: this }, function* () {
-    const [seen] = yield* Effect.orDie(this.arena.side<{ readonly [what: string]: number }>`
+  /** A reader sees sequences without a gap at any time: no number becomes visible before all lower ones. */
+  private readonly checkSequences = Effect.gen({ self: this }, function* () {
+    const [seen] = yield* Effect.orDie(this.pools.observer<{ readonly [what: string]: number }>`
       SELECT last, (SELECT count(*) FROM events) AS events, (SELECT count(*) FROM webhook_deliveries) AS deliveries,
         (SELECT count(*) FROM event_log) + (SELECT count(*) FROM usage_ledger WHERE action = 'consume') AS rows,
         ledger_last, (SELECT count(*) FROM usage_ledger) AS entries FROM event_sequence`)
     const { deliveries, entries, events, last, ledger_last, rows } = seen!
     by("sequences", () => {
       if (events !== last || rows !== last || deliveries !== last || entries !== ledger_last)
-        violation(`a reader in the middle of it sees ${told(seen)}`)
+        violation(`a reader in the middle of it sees ${show(seen)}`)
     })
   })
 
-  private readonly trouble = Effect.gen({ self: this }, function* () {
-    const { abandoned, cutOff, stopped } = this.plan.troubles
+  private readonly injectNodeFault = Effect.gen({ self: this }, function* () {
+    const { abandoned, cutOff, stopped } = this.plan.nodeFaults
     if (this.asked.size === 0 || !this.isOn) return false
-    const index = this.dice.between(0, this.nodes.length - 1)
-    const isCutOff = this.dice.chance(cutOff)
-    const isStopped = this.dice.chance(stopped)
-    const isAbandoned = this.dice.chance(abandoned)
+    const index = this.random.between(0, this.nodes.length - 1)
+    const isCutOff = this.random.chance(cutOff)
+    const isStopped = this.random.chance(stopped)
+    const isAbandoned = this.random.chance(abandoned)
     if (isCutOff) yield* this.cutOff(this.nodes[index]!)
     if (isStopped || isAbandoned) yield* this.replace(index, isStopped)
     return isCutOff || isStopped || isAbandoned
   })
 
-  /** Whether nodes may come to harm. */
+  /** Whether faults of nodes are injected. */
   isOn = true
 
-  /** Breaks all connections of a node. */
+  /** Ends all connections of a node. */
   private readonly cutOff = (node: Node) =>
     Effect.suspend(() => {
-      this.gate.trace.push(`${node.name} is cut off`)
-      this.gate.count("node cut off from the database")
-      this.troubled = true
-      return Effect.orDie(this.arena.side`
-        SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name = ${node.place.name}`)
+      this.scheduler.trace.push(`${node.name} is cut off`)
+      this.scheduler.count("node cut off from the database")
+      this.hasFaults = true
+      return Effect.orDie(this.pools.observer`
+        SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name = ${node.pool.name}`)
     })
 
-  /** Puts another node in the place of one, which is stopped, or goes on though everybody takes it for dead. */
+  /** Replaces a node, which is stopped or continues although it is presumed dead. */
   private readonly replace = Effect.fnUntraced({ self: this }, function* (index: number, isStopped: boolean) {
     const node = this.nodes[index]!
-    this.gate.trace.push(`${node.name} is ${isStopped ? "stopped" : "taken for dead"}`)
-    this.gate.count(isStopped ? "node dies" : "node taken for dead lives on")
-    if (this.gate.isLocking(node.name)) this.gate.count(isStopped ? happenings.dies : happenings.livesOn)
-    for (const { order, node: askedNode } of Array.from(this.asked.values())) {
-      if (askedNode === node) this.answered(order, { kind: "unknown", why: "the node is gone" })
+    this.scheduler.trace.push(`${node.name} is ${isStopped ? "stopped" : "taken for dead"}`)
+    this.scheduler.count(isStopped ? "node dies" : "node taken for dead lives on")
+    if (this.scheduler.isLocking(node.name))
+      this.scheduler.count(isStopped ? lockedOutcomes.dies : lockedOutcomes.livesOn)
+    for (const { call, node: askedNode } of Array.from(this.asked.values())) {
+      if (askedNode === node) this.answered(call, { kind: "unknown", why: "the node is gone" })
     }
-    this.troubled = true
-    this.nodes[index] = yield* this.make(node.place)
+    this.hasFaults = true
+    this.nodes[index] = yield* this.make(node.pool)
     if (!isStopped) {
       this.abandoned.push(node)
       return
     }
     this.closing++
-    this.gate.attempts.forget(node.name)
+    this.scheduler.attempts.forget(node.name)
     const closed = Effect.sync(() => {
       this.closing--
-      this.gate.move()
+      this.scheduler.move()
     })
     yield* Effect.forkIn(Effect.andThen(node.close, closed), this.scope)
   })
 }
 
-/** Who asks for usage: the license. */
-const actorOf = ({ subject, verb }: Order): Actor =>
-  verb === "consume"
+/** Consumptions are requested by the license itself. */
+const actorOf = ({ subject, operation }: Call): Actor =>
+  operation === "consume"
     ? { actor_type: "license", actor_id: subject }
     : { actor_type: "api_key", actor_id: "key_simulated" }
 
-/** Where an order comes from; of every other one, nobody knows. */
-export const addressOf = ({ request }: Order): string | undefined =>
+/** The client address of a request, known for every second one. */
+export const addressOf = ({ request }: Call): string | undefined =>
   /[02468]$/.test(request) ? undefined : `192.0.2.${request.length}`
 
-/** As the middleware for Idempotency-Key does it: a change that was committed is answered as it was kept. */
-const perform = (node: Node, order: Order): Effect.Effect<Outcome> => {
+/** As the Idempotency-Key middleware does: a committed change is answered with its stored response. */
+const perform = (node: Node, call: Call): Effect.Effect<Outcome> => {
   let drafted: unknown
   let isDrafted = false
   let isCommitted = false
@@ -220,7 +222,7 @@ const perform = (node: Node, order: Order): Effect.Effect<Outcome> => {
         drafted = result
         isDrafted = true
         const body = new Uint8Array()
-        const scope = Buffer.from(order.scope ?? "")
+        const scope = Buffer.from(call.scope ?? "")
         return {
           scope,
           body_hash: body,
@@ -236,21 +238,21 @@ const perform = (node: Node, order: Order): Effect.Effect<Outcome> => {
       isCommitted = true
     }
   }
-  return node.within(verbs[order.verb].ask(order)).pipe(
-    Effect.provideService(RequestContext, { requestId: order.request, clientAddress: addressOf(order) }),
-    Effect.provideService(CurrentActor, actorOf(order)),
-    Effect.provideService(StoredResponse, order.scope === undefined ? undefined : keeper),
+  return node.within(operations[call.operation].ask(call)).pipe(
+    Effect.provideService(RequestContext, { requestId: call.request, clientAddress: addressOf(call) }),
+    Effect.provideService(CurrentActor, actorOf(call)),
+    Effect.provideService(StoredResponse, call.scope === undefined ? undefined : keeper),
     Effect.exit,
-    Effect.map((exit) => (isCommitted && isDrafted ? { kind: "told", reply: drafted } : outcomeOf(exit)))
+    Effect.map((exit) => (isCommitted && isDrafted ? { kind: "accepted", reply: drafted } : outcomeOf(exit)))
   )
 }
 
-/** The innermost message is the one that says what it was. */
+/** The innermost message is the cause. */
 const reasonOf = (error: unknown): string =>
   Predicate.hasProperty(error, "cause") && error.cause !== undefined ? reasonOf(error.cause) : String(error)
 
 const outcomeOf = (exit: Exit.Exit<unknown, unknown>): Outcome => {
-  if (Exit.isSuccess(exit)) return { kind: "told", reply: exit.value }
+  if (Exit.isSuccess(exit)) return { kind: "accepted", reply: exit.value }
   const error = Cause.squash(exit.cause)
   return isRefusal(error) ? { kind: "refused", code: error.code } : { kind: "unknown", why: reasonOf(error) }
 }

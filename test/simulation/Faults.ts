@@ -1,16 +1,16 @@
-/** What can go wrong between a node and the database, and what comes of it. */
+/** The faults between a node and the database, and their effects. */
 import { SqlError } from "effect/sql"
 
-/** Where a transaction that has begun passes again: where it locks a license first and then decides, three times. */
-export type Within = "locked" | "decided" | "commit"
+/** The checkpoints of a transaction after BEGIN: three if it locks a license before it decides, else one. */
+export type TransactionPoint = "locked" | "decided" | "commit"
 
-/** Statements outside transactions, the beginning of transactions, and points within them. */
-type Point = "read" | "begin" | Within
+/** Statements outside transactions, BEGIN, and the checkpoints within transactions. */
+type Point = "read" | "begin" | TransactionPoint
 
-/** What happens to one that is let through. */
+/** What happens at a checkpoint. */
 export type Verdict =
   | "pass"
-  /** The connection is lost before anything was sent: nothing is done. */
+  /** The connection is lost before anything was sent: nothing is executed. */
   | "lost"
   /** The server refuses, and rolls back. */
   | "serialization"
@@ -18,23 +18,23 @@ export type Verdict =
   | "refused"
   /** The server ends the connection just before it reads COMMIT. */
   | "cut"
-  /** Committed, and the connection lost before that is acknowledged. */
+  /** Committed; the connection is lost before the acknowledgement. */
   | "unacknowledged"
-  /** The connection is lost while the server is still at it: it decides later, and rolls back what had more to come. */
+  /** The connection is lost while the server works: it commits or rolls back later, and rolls back an incomplete transaction. */
   | "undecided"
 
-export interface Visit {
+export interface Checkpoint {
   readonly node: string
   readonly point: Point
-  /** Whose it is: journal, load, look-up … */
+  /** The kind of work: journal, load, look-up … */
   readonly what: string
-  /** Whether it decides with its license locked. */
+  /** Whether the transaction decides with its license locked. */
   readonly isLocking?: boolean
-  /** Nobody waits for it any more. */
+  /** Its caller no longer waits for it. */
   readonly isAlone?: boolean
 }
 
-/** As the driver tells of it. */
+/** The error that the driver reports. */
 export const failure = (verdict: Verdict): SqlError.SqlError => {
   const why = {
     cause: new Error(`the simulator: ${verdict}`),
@@ -47,7 +47,7 @@ export const failure = (verdict: Verdict): SqlError.SqlError => {
   return new SqlError.SqlError({ reason: new SqlError.ConnectionError(why) })
 }
 
-/** Faults of the gate, as a person reads them. */
+/** Readable names of the scheduler's faults. */
 export const faultNames: { readonly [verdict in Exclude<Verdict, "pass">]: string } = {
   lost: "connection lost before anything was done",
   serialization: "serialization failure",
@@ -60,15 +60,15 @@ export const faultNames: { readonly [verdict in Exclude<Verdict, "pass">]: strin
 
 type Fault = Exclude<Verdict, "pass">
 
-/** What can happen where. A load is not tried again, so it only ever loses its connection. */
-export const possible = ({ isAlone, point, what }: Omit<Visit, "node">): ReadonlyArray<Fault> => {
+/** The possible faults of a checkpoint. A load is not retried, so it can only lose its connection. */
+export const possible = ({ isAlone, point, what }: Omit<Checkpoint, "node">): ReadonlyArray<Fault> => {
   if (isAlone || point === "read" || point === "begin") return ["lost"]
   if (what === "load") return ["lost", "cut"]
   const within: ReadonlyArray<Fault> = ["lost", "serialization", "deadlock", "refused", "cut", "undecided"]
   return point === "commit" ? [...within.slice(0, -1), "unacknowledged", "undecided"] : within
 }
 
-/** Where a license is locked and decided on, as a person reads it. */
+/** Readable names of the checkpoints with a locked license. */
 const lockedPoints: { readonly [point in Exclude<Point, "read">]: string } = {
   begin: "before it is locked",
   locked: "before it is decided",
@@ -78,13 +78,13 @@ const lockedPoints: { readonly [point in Exclude<Point, "read">]: string } = {
 
 const ofConnection: ReadonlyArray<Fault> = ["lost", "cut", "unacknowledged", "undecided"]
 
-/** What is told of a fault, beside its name, where a license is locked. */
+/** The additional name of a fault while a license is locked. */
 export const lockedFaultName = (point: Point, fault: Fault): string => {
   const what = ofConnection.includes(fault) ? "connection lost" : "server refuses"
   return `license locked, ${point === "read" ? point : lockedPoints[point]}: ${what}`
 }
 
-/** All that can happen to a transaction that decides with its license locked. */
+/** All faults of a transaction that decides with its license locked. */
 export const lockedFaultNames: ReadonlySet<string> = new Set(
   (["begin", "locked", "decided", "commit"] as const).flatMap((point) =>
     possible({ point, what: "locked license" }).map((fault) => lockedFaultName(point, fault))

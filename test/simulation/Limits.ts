@@ -1,5 +1,5 @@
-/** Limits, by nothing but the rows: nothing may be taken beyond the highest limit that held while it was. */
-import type { Era } from "./Episode.ts"
+/** Checks limits by the rows alone: usage never exceeds the highest limit that applied in the step. */
+import type { CatalogPeriod } from "./LicenseStep.ts"
 import { type License, liveLeases, type Policy } from "./model/Model.ts"
 import type { Stored } from "./Rows.ts"
 import { violation } from "./Violation.ts"
@@ -39,11 +39,11 @@ const limits: ReadonlyArray<Limit> = [
   }
 ]
 
-/** A limit that was lowered takes nothing from anybody, so what was taken before may stay. */
-export const checkLimits = (before: Stored, after: Stored, eras: ReadonlyArray<Era>): void => {
+/** A lowered limit does not revoke anything, so earlier usage may exceed it. */
+export const checkLimits = (before: Stored, after: Stored, periods: ReadonlyArray<CatalogPeriod>): void => {
   for (const license of after.licenses.values()) {
     for (const { max, taken, what } of limits) {
-      const highest = Math.max(...eras.map(({ around }) => max(around.policies.get(license.policy)!)))
+      const highest = Math.max(...periods.map(({ catalog }) => max(catalog.policies.get(license.policy)!)))
       const allowed = Math.max(highest, taken(before.licenses.get(license.id)!))
       if (taken(license) > allowed)
         violation(`${what} of ${license.id}: ${taken(license)} are taken, ${highest} is the limit`)

@@ -1,24 +1,24 @@
-/** The journal of a node, which passes the gate once more where it decides with a license locked, and tells what came of it. */
+/** The journal of a node with checkpoints where it decides with a license locked. It counts the outcomes of those. */
 import { Context, Effect, Exit, Layer } from "effect"
 import type { SqlError } from "effect/sql"
 import { Journal } from "../../src/licenses/engine/Journal.ts"
-import type { Within } from "./Faults.ts"
-import type { Gate } from "./Gate.ts"
-import { nowhere } from "./World.ts"
+import type { TransactionPoint } from "./Faults.ts"
+import { unknownLicense } from "./InitialData.ts"
+import type { Scheduler } from "./Scheduler.ts"
 
-/** Whether the transaction that is begun decides with its license locked. */
+/** Whether the transaction decides with its license locked. */
 export const Locking = Context.Reference<boolean>("licensing/test/Locking", { defaultValue: () => false })
 
-/** Lets the transaction under way pass the gate at a point of its work. */
-export const Passing = Context.Reference<(point: Within) => Effect.Effect<void, SqlError.SqlError>>(
+/** Passes a checkpoint within the current transaction. */
+export const Passing = Context.Reference<(point: TransactionPoint) => Effect.Effect<void, SqlError.SqlError>>(
   "licensing/test/Passing",
   { defaultValue: () => () => Effect.void }
 )
 
-/** Fails as the statement of the transaction would, before or after it, of which whoever decides knows nothing. */
-const pass = (point: Within) => Effect.flatMap(Passing, (pass) => pass(point)) as Effect.Effect<void>
+/** Fails as the adjacent statement of the transaction would; the decision does not know of it. */
+const pass = (point: TransactionPoint) => Effect.flatMap(Passing, (pass) => pass(point)) as Effect.Effect<void>
 
-export const happenings = {
+export const lockedOutcomes = {
   overtaken: "decision overtaken by another",
   committed: "license locked: committed",
   stale: "license locked: overtaken by an edit of its policy or catalog",
@@ -29,7 +29,7 @@ export const happenings = {
   leaps: "license locked while time leaps"
 }
 
-export const layer = (gate: Gate) =>
+export const layer = (scheduler: Scheduler) =>
   Layer.effect(
     Journal,
     Effect.map(Journal, (journal) =>
@@ -37,7 +37,7 @@ export const layer = (gate: Gate) =>
         ...journal,
         commit: (draft, settle) =>
           journal.commit(draft, (exit) => {
-            if (Exit.isSuccess(exit) && exit.value === "stale") gate.count(happenings.overtaken)
+            if (Exit.isSuccess(exit) && exit.value === "stale") scheduler.count(lockedOutcomes.overtaken)
             settle(exit)
           }),
         locked: Effect.fnUntraced(function* (licenseId, decide) {
@@ -50,8 +50,8 @@ export const layer = (gate: Gate) =>
             return draft
           })
           const verdict = yield* Effect.provideService(journal.locked(licenseId, decided), Locking, true)
-          const left = licenseId === nowhere ? happenings.missing : happenings.unchanged
-          gate.count(isChanged ? happenings[verdict] : left)
+          const left = licenseId === unknownLicense ? lockedOutcomes.missing : lockedOutcomes.unchanged
+          scheduler.count(isChanged ? lockedOutcomes[verdict] : left)
           return verdict
         })
       })

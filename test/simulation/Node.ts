@@ -1,6 +1,6 @@
 /**
- * A node of the service as far as licenses, catalog edits and sweeps go: the production services over a pool of its own, each
- * of whose statements and transactions goes through the gate.
+ * A node of the service, limited to licenses, catalog edits and sweeps: the production services over the node's pool. Every
+ * statement and transaction goes through the scheduler.
  */
 import { Clock, Context, Effect, Exit, Layer, Scope } from "effect"
 import { SqlClient, type SqlConnection, type SqlError } from "effect/sql"
@@ -18,12 +18,12 @@ import { ExpirySweep } from "../../src/licenses/sweeps/ExpirySweep.ts"
 import { HeartbeatSweep } from "../../src/licenses/sweeps/HeartbeatSweep.ts"
 import { LeaseSweep } from "../../src/licenses/sweeps/LeaseSweep.ts"
 import { Postgres } from "../../src/postgres/Postgres.ts"
-import type { Gate } from "./Gate.ts"
 import * as LockedJournal from "./LockedJournal.ts"
 import { Locking, Passing } from "./LockedJournal.ts"
+import type { Scheduler } from "./Scheduler.ts"
 
-/** A pool of connections, which outlives the nodes that use it one after the other. */
-export interface Place {
+/** A connection pool. It outlives the nodes that use it in turn. */
+export interface NodePool {
   readonly name: string
   readonly sql: SqlClient.SqlClient
   readonly postgres: Postgres["Service"]
@@ -33,51 +33,53 @@ export type Services = LicenseActors | Policies | Features | Versions | ExpirySw
 
 export interface Node {
   readonly name: string
-  readonly place: Place
-  /** Runs what is asked of the node, as its own. */
+  readonly pool: NodePool
+  /** Runs an effect with the node's services. */
   readonly within: <A, E>(effect: Effect.Effect<A, E, Services>) => Effect.Effect<A, E>
-  /** Stops it: whatever it was doing is interrupted. */
+  /** Stops the node and interrupts its work. */
   readonly close: Effect.Effect<void>
 }
 
-/** What the gate needs beside the pool of a node. */
+/** What scheduled statements need beside the node's pool. */
 interface Environment {
-  readonly gate: Gate
-  /** Ends the connection of a process of the database. */
+  readonly scheduler: Scheduler
+  /** Ends the connection of a backend process. */
   readonly terminate: (pid: number) => Effect.Effect<void>
 }
 
 type Run = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 
-/** `sql.withTransaction` or `pipelined`, through the gate. */
-const gated =
-  ({ gate, terminate }: Environment, { name, sql }: Place, what: string, isRetried: boolean, base: Run) =>
+/** `sql.withTransaction` or `pipelined`, through the scheduler. */
+const scheduled =
+  ({ scheduler, terminate }: Environment, { name, sql }: NodePool, what: string, isRetried: boolean, base: Run) =>
   <A, E, R>(effect: Effect.Effect<A, E, R>) => {
-    // Runs in the transaction whose connection it breaks.
+    // Runs inside the transaction whose connection it ends.
     const cut = Effect.flatMap(Effect.orDie(sql<{ readonly pid: number }>`SELECT pg_backend_pid() AS pid`), ([row]) =>
       terminate(row!.pid)
     )
-    // A machine that stood still must not end a transaction that is held, or one that waits for its locks.
+    // A stalled machine must not end a held transaction or one that waits for its locks.
     const patient = sql`
       SELECT set_config(name, '0', true) FROM unnest(ARRAY['idle_in_transaction_session_timeout', 'lock_timeout']) AS name`
     const from = { node: name, what, isRetried, cut }
     return Effect.flatMap(Locking, (isLocking) =>
-      gate.transaction(isLocking && what === journal ? { ...from, what: "locked license", isLocking } : from, (pass) =>
-        Effect.updateContext(
-          base(Effect.andThen(patient, Effect.provideService(Effect.tap(effect, pass("commit")), Passing, pass))),
-          // The gate's own connection stands in for one where there is no transaction: here begins a real one.
-          (context: Context.Context<R>) => Context.omit(sql.transactionService)(context) as Context.Context<R>
-        )
+      scheduler.transaction(
+        isLocking && what === journal ? { ...from, what: "locked license", isLocking } : from,
+        (pass) =>
+          Effect.updateContext(
+            base(Effect.andThen(patient, Effect.provideService(Effect.tap(effect, pass("commit")), Passing, pass))),
+            // Outside a transaction the scheduled connection stands in; here a real transaction begins.
+            (context: Context.Context<R>) => Context.omit(sql.transactionService)(context) as Context.Context<R>
+          )
       )
     )
   }
 
 const journal = "journal"
 
-/** A connection of which every statement goes through the gate and runs on whichever the pool lends. */
-const gatedConnection = ({ gate }: Environment, { name, sql }: Place): SqlConnection.Connection => {
+/** A connection that sends every statement through the scheduler and runs it on any connection of the pool. */
+const scheduledConnection = ({ scheduler }: Environment, { name, sql }: NodePool): SqlConnection.Connection => {
   const read = <A>(use: (connection: SqlConnection.Connection) => Effect.Effect<A, SqlError.SqlError>) =>
-    gate.read(name, "look-up", Effect.scoped(Effect.flatMap(sql.reserve, use)))
+    scheduler.read(name, "look-up", Effect.scoped(Effect.flatMap(sql.reserve, use)))
   return {
     execute: (text, parameters, transform) => read((one) => one.execute(text, parameters, transform)),
     executeRaw: (text, parameters) => read((one) => one.executeRaw(text, parameters)),
@@ -91,39 +93,39 @@ const gatedConnection = ({ gate }: Environment, { name, sql }: Place): SqlConnec
   }
 }
 
-/** Ids in the order in which a node asks for them. */
+/** Ids numbered in the order in which a node requests them. */
 const identifiersOf = (node: string) =>
   Layer.sync(Identifiers, () => {
     let made = 0
     return Identifiers.of({ make: (kind) => Effect.sync(() => `${kind}_${node}_${++made}`) })
   })
 
-const layerOf = (environment: Environment, place: Place) => {
-  const { postgres, sql } = place
-  const gatedSql = Object.assign(
+const layerOf = (environment: Environment, pool: NodePool) => {
+  const { postgres, sql } = pool
+  const scheduledSql = Object.assign(
     ((...all: Parameters<SqlClient.SqlClient>) => sql(...all)) as SqlClient.SqlClient,
     sql,
     {
-      withTransaction: gated(environment, place, "transaction", true, sql.withTransaction as Run)
+      withTransaction: scheduled(environment, pool, "transaction", true, sql.withTransaction as Run)
     }
   )
-  const client = Layer.succeed(SqlClient.SqlClient, gatedSql)
-  // Every member by its name: one that is new must be led through the gate before anything may use it here.
+  const client = Layer.succeed(SqlClient.SqlClient, scheduledSql)
+  // Names every member: a new one must go through the scheduler before it can be used here.
   const { listen, notify, planned, pools, url } = postgres
   const pipelining = (what: string, isRetried: boolean) => {
-    const pipelined = gated(environment, place, what, isRetried, postgres.pipelined as Run)
-    // To the server and to the caller the same as one transaction whose statements travel with its COMMIT.
+    const pipelined = scheduled(environment, pool, what, isRetried, postgres.pipelined as Run)
+    // For the server and the caller the same as one transaction whose statements travel with its COMMIT.
     const atOnce = (statements: ReadonlyArray<Effect.Effect<unknown, SqlError.SqlError>>) =>
       pipelined(Effect.all(statements, { concurrency: "unbounded", discard: true }))
     return Layer.succeed(Postgres, Postgres.of({ pipelined, atOnce, listen, notify, planned, pools, url }))
   }
   const actors = LicenseActors.layer.pipe(
-    Layer.provide(LockedJournal.layer(environment.gate).pipe(Layer.provide(pipelining(journal, true)))),
+    Layer.provide(LockedJournal.layer(environment.scheduler).pipe(Layer.provide(pipelining(journal, true)))),
     Layer.provide([LicenseStore.layer.pipe(Layer.provide(pipelining("load", false))), LicenseLookups.layer])
   )
   const catalog = Layer.mergeAll(Policies.layer, Features.layer, Versions.layer).pipe(
     Layer.provide(Products.layer),
-    Layer.provide(identifiersOf(place.name))
+    Layer.provide(identifiersOf(pool.name))
   )
   const sweeps = Layer.mergeAll(ExpirySweep.layer, HeartbeatSweep.layer, LeaseSweep.layer).pipe(
     Layer.provide(pipelining("sweep", true))
@@ -131,26 +133,26 @@ const layerOf = (environment: Environment, place: Place) => {
   return Layer.mergeAll(actors, catalog, sweeps).pipe(Layer.provide(EventLog.layer), Layer.provide(client))
 }
 
-/** `attemptsFree` is how often a round is decided before its license is locked for it, `ahead` how many milliseconds its clock is. */
+/** `attemptsFree`: how often a batch is decided before its license is locked for it. `ahead`: milliseconds by which its clock is fast. */
 export const makeNode = Effect.fnUntraced(function* (
   environment: Environment,
-  place: Place,
+  pool: NodePool,
   name: string,
   attemptsFree: number,
   ahead: number
 ) {
-  const own = { ...place, name }
+  const own = { ...pool, name }
   const scope = yield* Scope.make()
-  const outside = Context.make(Clock.Clock, environment.gate.clockOf(ahead)).pipe(
+  const outside = Context.make(Clock.Clock, environment.scheduler.clockOf(ahead)).pipe(
     Context.add(UnlockedAttempts, attemptsFree),
-    Context.add(place.sql.transactionService, [gatedConnection(environment, own), 0])
+    Context.add(pool.sql.transactionService, [scheduledConnection(environment, own), 0])
   )
   const services = yield* Layer.buildWithScope(Layer.fresh(layerOf(environment, own)), scope).pipe(
     Effect.provideContext(outside)
   )
   const node: Node = {
     name,
-    place,
+    pool,
     within: (effect) => Effect.provideContext(effect, Context.merge(outside, services)),
     close: Scope.close(scope, Exit.void)
   }

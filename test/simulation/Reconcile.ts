@@ -1,18 +1,18 @@
-/** Holds a license as the events have made it against its rows, with what leaves no event taken over where it may be so. */
+/** Compares a license as replayed with its rows. Changes that leave no event are taken from the rows if they are possible. */
 import { isDeepStrictEqual } from "node:util"
-import type { Episode } from "./Episode.ts"
+import type { LicenseStep } from "./LicenseStep.ts"
+import { leaseEnd } from "./model/Leases.ts"
 import { clockStatus, endLease, isCut, type License, replaced, type Situation } from "./model/Model.ts"
-import { leaseEnd } from "./model/Seats.ts"
-import type { Order } from "./Verbs.ts"
-import { told, violation } from "./Violation.ts"
+import type { Call } from "./Operations.ts"
+import { show, violation } from "./Violation.ts"
 
 const stages = ["active", "grace_period", "expired"]
 
-/** The clock's state where that is an earlier stage, else the state that there is. */
+/** The state by the clock if it is an earlier stage, else the license's state. */
 export const backByClock = ({ status }: License, byClock: string): string =>
   stages.indexOf(byClock) < stages.indexOf(status) ? byClock : status
 
-/** A license with its devices and leases as they were heard of last by the database's word. */
+/** A license with the last-seen times of its devices and leases as stored. */
 export const asHeard = (license: License, stored: License): License => ({
   ...license,
   devices: new Map(
@@ -29,7 +29,7 @@ export const asHeard = (license: License, stored: License): License => ({
   )
 })
 
-/** What sweeps write down without an event: a state that an edit has set back, leases that ended with their license. */
+/** Changes that sweeps write without an event: a state that an edit set back, leases that ended with their license. */
 export const adoptQuiet = (license: License, stored: License, situations: Iterable<Situation>): License => {
   let adopted = license
   for (const { license: seen, policy, now } of situations) {
@@ -45,27 +45,27 @@ export const adoptQuiet = (license: License, stored: License, situations: Iterab
   return adopted
 }
 
-const bindingOf = ({ command }: Order): string => {
+const bindingOf = ({ command }: Call): string => {
   const { kind, key } = (command as { readonly binding: { readonly kind: string; readonly key: string } }).binding
   return `${kind}:${key}`
 }
 
-/** When devices and leases were heard of last leaves no event: it must be what some order of the step has made it. */
+/** Last-seen times of devices and leases leave no event: a request of the step must explain them. */
 export const adoptTimes = (
   license: License,
   stored: License,
-  { nows, orders, outcomes }: Episode,
+  { nows, calls, outcomes }: LicenseStep,
   situations: Iterable<Situation>
 ): License => {
-  const kindOf = ({ request }: Order) => outcomes.get(request)!.kind
+  const kindOf = ({ request }: Call) => outcomes.get(request)!.kind
   for (const [key, device] of license.devices) {
     const heardAt = stored.devices.get(key)?.validated ?? null
-    const asked = orders.filter((order) => order.verb === "validate" && bindingOf(order) === key).map(kindOf)
-    // A validation that is refused after all may have been noted, for that is written beside the question whether it holds.
+    const asked = calls.filter((call) => call.operation === "validate" && bindingOf(call) === key).map(kindOf)
+    // A refused validation may have been recorded, because the time is written apart from the decision.
     if (heardAt !== device.validated && (asked.length === 0 || !nows.includes(heardAt ?? 0))) {
-      violation(`${device.id} was heard of at ${heardAt}, and nobody knows of it`)
+      violation(`${device.id} was last seen at ${heardAt} without a validation`)
     }
-    if (asked.includes("told") && (heardAt ?? 0) <= Math.min(...nows) - 1000) {
+    if (asked.includes("accepted") && (heardAt ?? 0) <= Math.min(...nows) - 1000) {
       violation(`a validation of ${device.id} was not kept`)
     }
   }
@@ -74,8 +74,8 @@ export const adoptTimes = (
   for (const [token, lease] of license.leases) {
     const ends = stored.leases.get(token)?.ends ?? lease.ends
     if (ends === lease.ends) continue
-    const asked = orders.filter(({ command }) => (command as { tokenHash?: string } | undefined)?.tokenHash === token)
-    if (asked.every((order) => kindOf(order) === "refused") || !possible.includes(ends)) {
+    const asked = calls.filter(({ command }) => (command as { tokenHash?: string } | undefined)?.tokenHash === token)
+    if (asked.every((call) => kindOf(call) === "refused") || !possible.includes(ends)) {
       violation(`the end of ${lease.id} is ${ends}, the model says ${lease.ends}`)
     }
     leases = replaced(leases, token, { ...lease, ends })
@@ -83,7 +83,7 @@ export const adoptTimes = (
   return asHeard({ ...license, leases }, stored)
 }
 
-/** The entries of a map that another does not have. */
+/** The entries of a map that differ from another map's. */
 const distinct = (one: unknown, other: unknown): unknown =>
   one instanceof Map && other instanceof Map
     ? new Map(Array.from(one).filter(([key, value]) => !isDeepStrictEqual(other.get(key), value)))
@@ -94,7 +94,7 @@ export const compare = (license: License, stored: License): void => {
     const row = stored[member as keyof License]
     if (isDeepStrictEqual(row, value)) continue
     violation(
-      `${member} of ${license.id} is ${told(distinct(row, value))}, the model says ${told(distinct(value, row))}`
+      `${member} of ${license.id} is ${show(distinct(row, value))}, the model says ${show(distinct(value, row))}`
     )
   }
 }

@@ -1,20 +1,28 @@
 /**
- * Holds what callers were told and what was recorded against the model. The events of a license are the order in which it was
- * changed: each is replayed on the model, which must come to the same events, ledger rows and answers. An answer that left no
- * event must be right in one of the states that the license went through meanwhile; and what the events have made of the
- * license must be what its rows say. Where the events leave it open what the license was, all that it can have been is tried.
+ * Compares answers and records with the model. The events of a license give the order of its changes:
+ * each is replayed on the model, which must give the same events, ledger rows and answers. An answer without an
+ * event must be correct in one of the states that the license passed through meanwhile. The state after all events
+ * must equal the rows. Where the events do not determine the state, all possible states are tried.
  */
 import { isDeepStrictEqual } from "node:util"
-import type { Episode } from "./Episode.ts"
-import { type Answer, clockStatus, dueMoves, type License, moveByTime, type Situation, settled } from "./model/Model.ts"
+import type { LicenseStep } from "./LicenseStep.ts"
+import {
+  type Answer,
+  clockStatus,
+  dueTransitions,
+  type License,
+  type Situation,
+  settled,
+  transitionByTime
+} from "./model/Model.ts"
+import { type Call, operations } from "./Operations.ts"
 import { adoptQuiet, adoptTimes, asHeard, backByClock, compare } from "./Reconcile.ts"
 import type { StoredEvent } from "./Rows.ts"
-import { type Order, verbs } from "./Verbs.ts"
-import { brief, told, Violation, violation } from "./Violation.ts"
+import { brief, show, Violation, violation } from "./Violation.ts"
 
 const isByClock = ({ request }: StoredEvent) => request === "req_none"
 
-/** Events of one command, which stand together; those that time has made stand alone. */
+/** Groups the events of one command; an event made by time is a group by itself. */
 const grouped = (events: ReadonlyArray<StoredEvent>): ReadonlyArray<ReadonlyArray<StoredEvent>> => {
   const groups: Array<Array<StoredEvent>> = []
   for (const event of events) {
@@ -28,30 +36,30 @@ const grouped = (events: ReadonlyArray<StoredEvent>): ReadonlyArray<ReadonlyArra
 const anyTime = Number.POSITIVE_INFINITY
 
 export class Replay {
-  private readonly episode: Episode
+  private readonly licenseStep: LicenseStep
   private readonly stored: License
-  /** What the license can be. */
+  /** All possible states of the license now. */
   private current: ReadonlyArray<License>
-  /** All that it can have been. */
+  /** All possible states in this step. */
   private readonly states: Array<License>
   private readonly placed = new Set<string>()
 
-  constructor(episode: Episode) {
-    this.episode = episode
-    this.current = [episode.before]
-    this.states = [episode.before]
-    this.stored = episode.stored.licenses.get(episode.before.id)!
+  constructor(licenseStep: LicenseStep) {
+    this.licenseStep = licenseStep
+    this.current = [licenseStep.before]
+    this.states = [licenseStep.before]
+    this.stored = licenseStep.stored.licenses.get(licenseStep.before.id)!
   }
 
-  /** Ends with a violation where this can not be. */
+  /** Throws a violation if the step is impossible. */
   run(): void {
-    const { before, orders, stored } = this.episode
+    const { before, calls, stored } = this.licenseStep
     for (const group of grouped(stored.events.filter(({ license }) => license === before.id))) {
       if (isByClock(group[0]!)) this.moveOn(group[0]!)
-      else this.place(group)
+      else this.pool(group)
     }
     this.go(this.current.map((license) => adoptQuiet(license, this.stored, this.situations([license]))))
-    for (const order of orders) if (!this.placed.has(order.request)) this.justify(order)
+    for (const call of calls) if (!this.placed.has(call.request)) this.justify(call)
     this.reconcile()
   }
 
@@ -60,111 +68,118 @@ export class Replay {
     this.states.push(...this.current)
   }
 
-  /** All on which something can have been decided: no later than an event, if it left one. */
-  private *situations(states: ReadonlyArray<License>, nows = this.episode.nows, upTo = anyTime): Generator<Situation> {
-    for (const { around, since } of this.episode.eras.toReversed()) {
+  /** All situations in which a command can have been decided, no later than its event if it left one. */
+  private *situations(
+    states: ReadonlyArray<License>,
+    nows = this.licenseStep.nows,
+    upTo = anyTime
+  ): Generator<Situation> {
+    for (const { catalog, since } of this.licenseStep.periods.toReversed()) {
       if (since > upTo) continue
       for (const state of states) {
-        const policy = around.policies.get(state.policy)!
+        const policy = catalog.policies.get(state.policy)!
         for (const license of [state, asHeard(state, this.stored)]) {
-          for (const now of nows) yield { license, around, policy, now }
+          for (const now of nows) yield { license, catalog, policy, now }
         }
       }
     }
   }
 
-  /** A move that time has made: it must have been due, and is made once. */
+  /** A transition by time: it must have been due, and occurs once. */
   private moveOn(event: StoredEvent): void {
     if (event.type === "license.expiring") return
     const next: Array<License> = []
     for (const { license, policy, now } of this.situations(this.current, [event.at], event.sequence)) {
       const returned = { ...license, status: backByClock(license, clockStatus(license, policy, now)) }
       for (const from of [license, returned]) {
-        const moved = moveByTime(from, policy, now, `${event.type} ${event.resource}`)
+        const moved = transitionByTime(from, policy, now, `${event.type} ${event.resource}`)
         if (moved !== undefined) next.push(moved)
       }
     }
     if (next.length === 0)
-      violation(`${event.type} of ${event.resource} was recorded and not due on ${told(this.current)}`)
+      violation(`${event.type} of ${event.resource} was recorded and not due on ${show(this.current)}`)
     this.go(next)
   }
 
-  /** A command's events: the model must come to the same. */
-  private place(group: ReadonlyArray<StoredEvent>): void {
+  /** A command's events: the model must give the same. */
+  private pool(group: ReadonlyArray<StoredEvent>): void {
     const { at, request, sequence } = group[0]!
-    const order = this.episode.orders.find((one) => one.request === request)
-    if (order === undefined) violation(`events of a request that was not made in this step: ${told(group)}`)
-    if (this.placed.has(request)) violation(`${describe(order)} was done twice: ${told(group)}`)
+    const call = this.licenseStep.calls.find((one) => one.request === request)
+    if (call === undefined) violation(`events of a request that was not made in this step: ${show(group)}`)
+    if (this.placed.has(request)) violation(`${describe(call)} was done twice: ${show(group)}`)
     this.placed.add(request)
-    if (!this.episode.nows.includes(at)) violation(`an event of a time that was not: ${told(group)}`)
+    if (!this.licenseStep.nows.includes(at)) violation(`an event of a time that was not: ${show(group)}`)
     const seen = new Set<string>()
     const next: Array<License> = []
     for (const situation of this.situations(this.current, [at], sequence)) {
-      const answer = this.expected(order, situation)
-      const wrong = unrecorded(situation) ?? this.mismatch(order, answer, group)
+      const answer = this.expected(call, situation)
+      const wrong = unrecorded(situation) ?? this.mismatch(call, answer, group)
       if (wrong === undefined) next.push(answer.license)
       else seen.add(wrong)
     }
     if (next.length === 0) {
       const left = group.map(({ type }) => type)
-      violation(`${describe(order)} left ${left} on ${told(this.current)}:\n  ${[...seen].join("\n  ")}`)
+      violation(`${describe(call)} left ${left} on ${show(this.current)}:\n  ${[...seen].join("\n  ")}`)
     }
     this.go(next)
   }
 
-  private expected(order: Order, { license, ...rest }: Situation): Answer {
-    return verbs[order.verb].expected!({ ...rest, license: settled(license, rest.policy, rest.now) }, order.command)
+  private expected(call: Call, { license, ...rest }: Situation): Answer {
+    return operations[call.operation].expected!(
+      { ...rest, license: settled(license, rest.policy, rest.now) },
+      call.command
+    )
   }
 
-  private mismatch(order: Order, answer: Answer, group: ReadonlyArray<StoredEvent>): string | undefined {
+  private mismatch(call: Call, answer: Answer, group: ReadonlyArray<StoredEvent>): string | undefined {
     const types = group.map(({ type }) => type)
     if (!isDeepStrictEqual(types, answer.events))
       return `the model leaves ${answer.events} (${answer.code ?? "accepted"})`
-    const ledger = this.episode.stored.ledger
-      .filter(({ license, request }) => license === this.stored.id && request === order.request)
+    const ledger = this.licenseStep.stored.ledger
+      .filter(({ license, request }) => license === this.stored.id && request === call.request)
       .map(({ feature, action, amount, balance, max }) => ({ feature, action, amount, balance, max }))
     if (!isDeepStrictEqual(ledger, answer.ledger))
-      return `the ledger says ${told(ledger)}, the model ${told(answer.ledger)}`
-    return this.misfit(order, answer)
+      return `the ledger says ${show(ledger)}, the model ${show(answer.ledger)}`
+    return this.misfit(call, answer)
   }
 
-  /** Why an outcome is not the answer that the model expects. */
-  private misfit(order: Order, answer: Answer): string | undefined {
-    const outcome = this.episode.outcomes.get(order.request)!
+  /** How an outcome differs from the answer that the model expects. */
+  private misfit(call: Call, answer: Answer): string | undefined {
+    const outcome = this.licenseStep.outcomes.get(call.request)!
     if (outcome.kind === "unknown") return undefined
     if (outcome.kind === "refused") {
       return outcome.code === answer.code ? undefined : `refused with ${outcome.code}, the model says ${answer.code}`
     }
     if (answer.code !== undefined) return `accepted, the model refuses with ${answer.code}`
     const reply = (outcome.reply ?? {}) as { readonly [member: string]: unknown }
-    const wrong = Object.entries(answer.told).find(([member, value]) => !isDeepStrictEqual(reply[member], value))
-    // A license is shown as of the moment of the answer, which may be later than that of the decision.
-    if (wrong === undefined || (this.episode.nows.length > 1 && "times_activated" in reply)) return undefined
-    return `told ${wrong[0]} ${told(reply[wrong[0]])}, the model says ${told(wrong[1])}`
+    const wrong = Object.entries(answer.reply).find(([member, value]) => !isDeepStrictEqual(reply[member], value))
+    // An answer presents the license at the time of the answer, which may be later than the decision.
+    if (wrong === undefined || (this.licenseStep.nows.length > 1 && "times_activated" in reply)) return undefined
+    return `answered ${wrong[0]} ${show(reply[wrong[0]])}, the model says ${show(wrong[1])}`
   }
 
-  /** An answer that left no event must be right in some state of the step. */
-  private justify(order: Order): void {
-    const outcome = this.episode.outcomes.get(order.request)!
+  /** An answer without an event must be correct in some state of the step. */
+  private justify(call: Call): void {
+    const outcome = this.licenseStep.outcomes.get(call.request)!
     if (outcome.kind === "unknown") return
-    if (outcome.kind === "refused" && outcome.code === "NOT_READY" && this.episode.isContended) return
+    if (outcome.kind === "refused" && outcome.code === "NOT_READY" && this.licenseStep.isContended) return
     const seen = new Set<string>()
     for (const situation of this.situations(this.states)) {
-      const answer = this.expected(order, situation)
-      const wrong = answer.events.length > 0 ? `the model leaves ${answer.events}` : this.misfit(order, answer)
+      const answer = this.expected(call, situation)
+      const wrong = answer.events.length > 0 ? `the model leaves ${answer.events}` : this.misfit(call, answer)
       if (wrong === undefined) return
       seen.add(wrong)
     }
     violation(
-      `${describe(order)} was answered ${told(outcome)} and left nothing, on ${told(this.states)}:\n  ${[...seen].join("\n  ")}`
+      `${describe(call)} was answered ${show(outcome)} and left nothing, on ${show(this.states)}:\n  ${[...seen].join("\n  ")}`
     )
   }
 
-  /** One of what the license can be must be what its rows say. */
+  /** One of the possible states must equal the rows. */
   private reconcile(): void {
     const failures = this.current.flatMap((license) => {
       try {
-        compare(adoptTimes(license, this.stored, this.episode, this.situations(this.states)), this.stored)
+        compare(adoptTimes(license, this.stored, this.licenseStep, this.situations(this.states)), this.stored)
         return []
       } catch (error) {
         if (error instanceof Violation) return [error]
@@ -175,11 +190,11 @@ export class Replay {
   }
 }
 
-/** Whoever changes a license records what time had done to it before. */
+/** A change to a license first records the transitions by time that are due. */
 const unrecorded = ({ license, now, policy }: Situation): string | undefined => {
-  const due = dueMoves(license, policy, now)
+  const due = dueTransitions(license, policy, now)
   return due.length > 0 ? `not recorded: ${due}` : undefined
 }
 
-const describe = ({ command, node, request, verb }: Order): string =>
-  `${request} (${verb} ${brief(command)} at node ${node})`
+const describe = ({ command, node, request, operation }: Call): string =>
+  `${request} (${operation} ${brief(command)} at node ${node})`

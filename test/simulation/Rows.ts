@@ -1,14 +1,14 @@
-/** What the database says, in the model's words. */
+/** Reads the database into the model's types. */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { canonicalize } from "../../src/api/CanonicalJson.ts"
-import type { Assignment, Device, Lease, License, Policy, Surroundings } from "./model/Model.ts"
+import type { Assignment, Catalog, Device, Lease, License, Policy } from "./model/Model.ts"
 
 export interface StoredEvent {
   readonly sequence: number
   readonly type: string
   readonly resource: string
-  /** Undefined for what is about no license. */
+  /** Undefined if the event does not concern a license. */
   readonly license: string | undefined
   readonly request: string
   readonly at: number
@@ -27,7 +27,7 @@ export interface StoredUsage {
   readonly balance: number
   readonly max: number | null
   readonly request: string
-  /** The number of the event that the row is, what its feature was called, and who has used it from where by which device. */
+  /** The row's event: its number, feature code, actor, address and device. */
   readonly event: number | null
   readonly code: string | null
   readonly actor: string
@@ -37,16 +37,16 @@ export interface StoredUsage {
 
 export interface Stored {
   readonly licenses: ReadonlyMap<string, License>
-  readonly around: Surroundings
+  readonly catalog: Catalog
   readonly versionIds: ReadonlyArray<string>
-  /** Since the last look. */
+  /** Since the last read. */
   readonly events: ReadonlyArray<StoredEvent>
   readonly ledger: ReadonlyArray<StoredUsage>
-  /** What counters and counts say of all rows. */
+  /** Counters, and counts of all rows. */
   readonly totals: { readonly [what: string]: number }
-  /** Transactions whose changes and revisions do not go together. */
+  /** Transactions whose changes do not match their revisions. */
   readonly unfenced: ReadonlyArray<string>
-  /** Answers that were kept, by scope. */
+  /** Stored responses by scope. */
   readonly kept: ReadonlySet<string>
 }
 
@@ -97,7 +97,7 @@ const licensesOf = Effect.fnUntraced(function* (sql: SqlClient.SqlClient) {
   )
 })
 
-const surroundingsOf = Effect.fnUntraced(function* (sql: SqlClient.SqlClient) {
+const catalogOf = Effect.fnUntraced(function* (sql: SqlClient.SqlClient) {
   const [policies, features, versions] = yield* Effect.all(
     [
       sql<Policy>`
@@ -111,12 +111,12 @@ const surroundingsOf = Effect.fnUntraced(function* (sql: SqlClient.SqlClient) {
     ],
     { concurrency: "unbounded" }
   )
-  const around: Surroundings = {
+  const catalog: Catalog = {
     policies: new Map(policies.map((policy) => [policy.id, policy])),
     features: new Map(features.map(({ id, code }) => [id, code])),
     versions: new Map(versions.map(({ version, released_at }) => [version, released_at]))
   }
-  return { around, versionIds: versions.map(({ id }) => id) }
+  return { catalog, versionIds: versions.map(({ id }) => id) }
 })
 
 const newsOf = (sql: SqlClient.SqlClient, after: { readonly event: number; readonly usage: number }) =>
@@ -157,13 +157,13 @@ const unfencedOf = (sql: SqlClient.SqlClient) => sql<{ readonly wrong: string }>
   SELECT license_id || ': ' || string_agg(what, ', ') || ' changed, revision +' || sum(raised) AS wrong
   FROM seen GROUP BY xid, license_id HAVING sum(raised) > 1 OR (bool_or(decisive) AND sum(raised) <> 1)`
 
-/** Everything that can be read, in a moment in which nobody writes. */
-export const look = Effect.fnUntraced(function* (after: { readonly event: number; readonly usage: number }) {
+/** Reads everything while no transaction writes. */
+export const readRows = Effect.fnUntraced(function* (after: { readonly event: number; readonly usage: number }) {
   const sql = yield* SqlClient.SqlClient
-  const [licenses, surroundings, [events, ledger], [totals], unfenced, kept] = yield* Effect.all(
+  const [licenses, catalog, [events, ledger], [totals], unfenced, kept] = yield* Effect.all(
     [
       licensesOf(sql),
-      surroundingsOf(sql),
+      catalogOf(sql),
       newsOf(sql, after),
       totalsOf(sql),
       unfencedOf(sql),
@@ -173,7 +173,7 @@ export const look = Effect.fnUntraced(function* (after: { readonly event: number
   )
   const stored: Stored = {
     licenses,
-    ...surroundings,
+    ...catalog,
     events: events.map((event) => ({ ...event, license: event.license ?? undefined })),
     ledger,
     totals: totals!,

@@ -1,213 +1,225 @@
 /**
- * One seed, from its beginning to its end: groups of requests that run at the same time, the gate that the dice open, and a
- * look at everything after each group. A failure tells the seed and all that was done.
+ * Runs one seed: groups of concurrent requests, a scheduler that orders them by the random source, and the checkers
+ * after each group. A failure reports the seed and the whole transcript.
  */
 import { Cause, Effect, Exit, FiberSet } from "effect"
 import { SqlClient } from "effect/sql"
-import { checkCatalog, checkSurroundings, surroundingsAfter } from "./Catalog.ts"
+import { catalogAfter, checkCatalogRequests, checkCatalogRows } from "./Catalog.ts"
 import { checkStray, Memory } from "./Checks.ts"
 import { Clients } from "./Clients.ts"
-import { type Arena, Cluster } from "./Cluster.ts"
-import { Dice } from "./Dice.ts"
-import type { Era } from "./Episode.ts"
-import { fateOf } from "./Fate.ts"
-import { Gate } from "./Gate.ts"
+import { Cluster, type Pools } from "./Cluster.ts"
+import { type Coverage, expectedCoverage } from "./Coverage.ts"
+import { faultPlanOf } from "./FaultPlan.ts"
+import { insertInitialData, startTime } from "./InitialData.ts"
+import type { CatalogPeriod } from "./LicenseStep.ts"
 import { checkLimits } from "./Limits.ts"
-import { happenings } from "./LockedJournal.ts"
-import { type Plan, planOf, type Verb } from "./Plan.ts"
+import { lockedOutcomes } from "./LockedJournal.ts"
+import { type Call, isOfLicense } from "./Operations.ts"
+import { type Operation, type Plan, planOf } from "./Plan.ts"
+import { RandomSource } from "./RandomSource.ts"
 import { Replay } from "./Replay.ts"
-import { look, type Stored } from "./Rows.ts"
-import { Digest, type Step, tell } from "./Story.ts"
-import { expectedTally, type Tally } from "./Tally.ts"
-import { isOfLicense, type Order } from "./Verbs.ts"
-import { by, told, Violation, violation } from "./Violation.ts"
-import { beginning, furnish } from "./World.ts"
+import { readRows, type Stored } from "./Rows.ts"
+import { Scheduler } from "./Scheduler.ts"
+import { Digest, describeStep, type Step } from "./Transcript.ts"
+import { by, show, Violation, violation } from "./Violation.ts"
 
 export interface Options {
   readonly seed: number
   /** Groups of requests. */
   readonly steps: number
-  /** How many statements and transactions the database works on at a time. Beyond 1 a seed is no longer one run. */
+  /** How many statements and transactions the database works on at a time. Above 1 runs of a seed may differ. */
   readonly overlap?: number
 }
 
-/** What a seed came to. */
+/** The result of a seed. */
 interface Result {
   readonly seed: number
   readonly requests: number
-  /** How often each command, answer and fault took place. */
-  readonly tally: Tally
-  /** All that was asked, answered and let through the gate, step by step. */
-  readonly story: () => string
-  /** The same for two runs in which the same happened. */
+  /** How often each command, answer and fault occurred. */
+  readonly coverage: Coverage
+  /** All requests, answers and trace entries, step by step. */
+  readonly transcript: () => string
+  /** Equal for two identical runs. */
   readonly digest: string
-  /** What failed, and how it came to it. */
+  /** The failure with its transcript. */
   readonly failure: string | undefined
 }
 
 class Run {
   readonly steps: Array<Step> = []
   readonly plan: Plan
-  readonly gate: Gate
+  readonly scheduler: Scheduler
   readonly cluster: Cluster
   private readonly clients: Clients
-  private readonly dice: Dice
+  private readonly random: RandomSource
   private readonly memory = new Memory()
-  readonly tally: Tally
+  readonly coverage: Coverage
   readonly digest = new Digest()
   private stored: Stored
-  /** Whether anything may go wrong. */
-  isRough = true
+  /** Whether faults are injected. */
+  areFaultsEnabled = true
 
   constructor(
     plan: Plan,
-    dice: Dice,
+    random: RandomSource,
     stored: Stored,
-    make: (isRough: () => boolean, tally: Tally) => readonly [Gate, Cluster]
+    make: (areFaultsEnabled: () => boolean, coverage: Coverage) => readonly [Scheduler, Cluster]
   ) {
     this.plan = plan
-    this.tally = expectedTally()
-    this.dice = dice
+    this.coverage = expectedCoverage()
+    this.random = random
     this.stored = stored
-    this.clients = new Clients(plan, dice.fork())
-    ;[this.gate, this.cluster] = make(() => this.isRough, this.tally)
-    this.gate.setTime(beginning)
+    this.clients = new Clients(plan, random.fork())
+    ;[this.scheduler, this.cluster] = make(() => this.areFaultsEnabled, this.coverage)
+    this.scheduler.setTime(startTime)
   }
 
   readonly step = Effect.fnUntraced({ self: this }, function* (number: number) {
-    const { cluster, dice, gate, plan } = this
-    if (dice.chance(plan.leaps.before)) {
+    const { cluster, random, scheduler, plan } = this
+    if (random.chance(plan.leaps.before)) {
       this.leap()
-      this.tally.count("time leaps between steps")
+      this.coverage.count("time leaps between steps")
     }
-    const step: Step = { number, nows: this.clocks, orders: this.draw(), from: gate.trace.length, outcomes: new Map() }
+    const step: Step = {
+      number,
+      nows: this.clocks,
+      calls: this.draw(),
+      from: scheduler.trace.length,
+      outcomes: new Map()
+    }
     this.steps.push(step)
-    if (step.nows.length > 1) this.tally.count("nodes have clocks apart")
-    const isLeaping = dice.chance(plan.leaps.within)
+    if (step.nows.length > 1) this.coverage.count("nodes have clocks apart")
+    const isLeaping = random.chance(plan.leaps.within)
     let hasLeapt = false
     const leap = () => {
-      if (!isLeaping || hasLeapt || !dice.chance(0.2)) return
+      if (!isLeaping || hasLeapt || !random.chance(0.2)) return
       hasLeapt = true
       this.leap()
       step.nows.push(...this.clocks)
-      this.tally.count("time leaps within a step")
-      if (gate.isLocking()) this.tally.count(happenings.leaps)
+      this.coverage.count("time leaps within a step")
+      if (scheduler.isLocking()) this.coverage.count(lockedOutcomes.leaps)
     }
-    cluster.isOn = this.isRough
-    step.outcomes = yield* cluster.ask(step.orders, leap)
-    const stored = yield* look(this.memory.last)
-    this.digest.add(step, gate.trace.slice(step.from), stored)
-    this.tally.countStep(step.orders, step.outcomes)
+    cluster.isOn = this.areFaultsEnabled
+    step.outcomes = yield* cluster.ask(step.calls, leap)
+    const stored = yield* readRows(this.memory.last)
+    this.digest.add(step, scheduler.trace.slice(step.from), stored)
+    this.coverage.countStep(step.calls, step.outcomes)
     this.check(step, stored)
     this.stored = stored
   })
 
-  /** What the nodes' clocks show. */
+  /** The times of the nodes' clocks. */
   private get clocks(): Array<number> {
     const { ahead, nodes } = this.plan
-    return Array.from(new Set(ahead.slice(0, nodes)), (millis) => this.gate.now + millis)
+    return Array.from(new Set(ahead.slice(0, nodes)), (millis) => this.scheduler.now + millis)
   }
 
   private leap(): void {
-    const before = this.gate.now
-    this.gate.setTime(this.clients.leap(this.stored, before))
-    if (this.gate.now < before) this.tally.count("clock steps back")
+    const before = this.scheduler.now
+    this.scheduler.setTime(this.clients.leap(this.stored, before))
+    if (this.scheduler.now < before) this.coverage.count("clock steps back")
   }
 
-  private draw(): ReadonlyArray<Order> {
-    const { dice, plan } = this
-    const only: ReadonlyArray<Verb> = this.isRough && dice.chance(0.3) ? [dice.weighted(plan.verbs)] : []
-    const count = dice.between(1, plan.groupMax)
-    const drawn = Array.from({ length: count }, () => this.clients.next(this.stored, this.gate.now, only))
+  private draw(): ReadonlyArray<Call> {
+    const { random, plan } = this
+    const only: ReadonlyArray<Operation> =
+      this.areFaultsEnabled && random.chance(0.3) ? [random.weighted(plan.operations)] : []
+    const count = random.between(1, plan.groupMax)
+    const drawn = Array.from({ length: count }, () => this.clients.next(this.stored, this.scheduler.now, only))
     const seen = new Set<string>()
     const isFirst = (what: string) => !seen.has(what) && seen.add(what) !== undefined
-    return drawn.flatMap((order) => {
-      const { node, request, scope, verb } = order
+    return drawn.flatMap((call) => {
+      const { node, request, scope, operation } = call
       // A node runs one pass of a sweep at a time.
-      if (verb.startsWith("sweep") && !isFirst(`${verb} ${node}`)) return []
-      if (scope === undefined) return [order]
-      // A key whose answer was kept is answered from there, and a node lets in one request for a key at a time.
-      return [this.stored.kept.has(scope) || !isFirst(`${scope} ${node}`) ? { ...order, scope: request } : order]
+      if (operation.startsWith("sweep") && !isFirst(`${operation} ${node}`)) return []
+      if (scope === undefined) return [call]
+      // A key with a stored answer is answered from it, and a node accepts one request per key at a time.
+      return [this.stored.kept.has(scope) || !isFirst(`${scope} ${node}`) ? { ...call, scope: request } : call]
     })
   }
 
   private check(step: Step, stored: Stored): void {
-    const { orders, outcomes } = step
-    const isTroubled =
-      this.cluster.troubled ||
-      this.gate.trace.slice(step.from).some((line) => / (lost|serial|dead|ref|cut|un)/.test(line))
-    for (const { request } of orders) {
+    const { calls, outcomes } = step
+    const hasFaults =
+      this.cluster.hasFaults ||
+      this.scheduler.trace.slice(step.from).some((line) => / (lost|serial|dead|ref|cut|un)/.test(line))
+    for (const { request } of calls) {
       const outcome = outcomes.get(request)
       if (outcome === undefined) violation(`${request} has no answer`)
-      if (outcome?.kind === "unknown" && !isTroubled)
+      if (outcome?.kind === "unknown" && !hasFaults)
         violation(`${request} failed though nothing went wrong: ${outcome.why}`)
     }
     this.memory.check(stored, step)
     by("history", () => checkStray(step, stored))
-    const eras = by("catalog", () => this.eras(stored))
-    by("limits", () => checkLimits(this.stored, stored, eras))
+    const periods = by("catalog", () => this.periods(stored))
+    by("limits", () => checkLimits(this.stored, stored, periods))
     by("catalog", () => {
-      checkSurroundings(stored, eras)
-      checkCatalog(step, stored, eras)
+      checkCatalogRows(stored, periods)
+      checkCatalogRequests(step, stored, periods)
     })
     for (const before of this.stored.licenses.values()) {
-      const mine = orders.filter((order) => isOfLicense(order) && order.subject === before.id)
-      const others = orders.length - orders.filter(isOfLicense).length
+      const mine = calls.filter((call) => isOfLicense(call) && call.subject === before.id)
+      const others = calls.length - calls.filter(isOfLicense).length
       const isContended = mine.length + others > 1
-      const episode = { before, stored, eras, nows: step.nows, orders: mine, outcomes, isContended }
-      by("history", () => new Replay(episode).run())
+      const licenseStep = { before, stored, periods, nows: step.nows, calls: mine, outcomes, isContended }
+      by("history", () => new Replay(licenseStep).run())
     }
   }
 
-  /** All that the surroundings were in the step; the events must tell what became of them. */
-  private eras(stored: Stored): ReadonlyArray<Era> {
-    const all: Array<Era> = [{ since: 0, around: this.stored.around }]
+  /** All states of the catalog in the step; its events must give each. */
+  private periods(stored: Stored): ReadonlyArray<CatalogPeriod> {
+    const all: Array<CatalogPeriod> = [{ since: 0, catalog: this.stored.catalog }]
     for (const event of stored.events) {
-      const around = surroundingsAfter(all.at(-1)!.around, event)
-      if (around !== undefined) all.push({ since: event.sequence, around })
+      const catalog = catalogAfter(all.at(-1)!.catalog, event)
+      if (catalog !== undefined) all.push({ since: event.sequence, catalog })
     }
     return all
   }
 
-  /** All that was done, for whoever has to understand it. */
-  story(): string {
-    const { trace } = this.gate
+  /** The transcript of the whole run. */
+  transcript(): string {
+    const { trace } = this.scheduler
     return this.steps
-      .map((step, index) => tell(step, trace.slice(step.from, this.steps[index + 1]?.from ?? trace.length)))
+      .map((step, index) => describeStep(step, trace.slice(step.from, this.steps[index + 1]?.from ?? trace.length)))
       .join("\n")
   }
 }
 
-/** Runs one seed. Its last two steps are quiet ones: whatever happened, the nodes must be well again. */
-export const simulate = Effect.fnUntraced(function* (arena: Arena, { seed, steps, overlap = 1 }: Options) {
-  const dice = new Dice(seed)
-  const plan = planOf(dice)
+/** Runs one seed. Its last two steps are free of faults: the nodes must have recovered. */
+export const simulate = Effect.fnUntraced(function* (pools: Pools, { seed, steps, overlap = 1 }: Options) {
+  const random = new RandomSource(seed)
+  const plan = planOf(random)
   const scope = yield* Effect.scope
   const run = yield* Effect.provideService(
     SqlClient.SqlClient,
-    arena.side
+    pools.observer
   )(
     Effect.gen(function* () {
-      yield* furnish(plan, dice.fork())
+      yield* insertInitialData(plan, random.fork())
       const fork = yield* FiberSet.makeRuntime<never>()
-      return new Run(plan, dice.fork(), yield* look({ event: 0, usage: 0 }), (isRough, tally) => {
-        const gate = new Gate(scope, dice.fork(), fateOf(plan, dice.fork(), isRough), tally.count)
-        return [gate, new Cluster(arena, overlap, plan, gate, dice.fork(), fork, scope)]
+      return new Run(plan, random.fork(), yield* readRows({ event: 0, usage: 0 }), (areFaultsEnabled, coverage) => {
+        const scheduler = new Scheduler(
+          scope,
+          random.fork(),
+          faultPlanOf(plan, random.fork(), areFaultsEnabled),
+          coverage.count
+        )
+        return [scheduler, new Cluster(pools, overlap, plan, scheduler, random.fork(), fork, scope)]
       })
     })
   )
   const exit = yield* Effect.gen(function* () {
     yield* run.cluster.start
     for (let number = 1; number <= steps; number++) {
-      run.isRough = number <= steps - 2
+      run.areFaultsEnabled = number <= steps - 2
       yield* run.step(number)
     }
-  }).pipe(Effect.provideService(SqlClient.SqlClient, arena.side), Effect.ensuring(run.cluster.stop), Effect.exit)
+  }).pipe(Effect.provideService(SqlClient.SqlClient, pools.observer), Effect.ensuring(run.cluster.stop), Effect.exit)
   return {
     seed,
-    requests: run.steps.reduce((sum, { orders }) => sum + orders.length, 0),
-    tally: run.tally,
-    story: () => run.story(),
+    requests: run.steps.reduce((sum, { calls }) => sum + calls.length, 0),
+    coverage: run.coverage,
+    transcript: () => run.transcript(),
     digest: run.digest.value,
     failure: Exit.isSuccess(exit) ? undefined : report(seed, steps, run, exit.cause)
   } satisfies Result as Result
@@ -218,8 +230,8 @@ const report = (seed: number, steps: number, run: Run, cause: Cause.Cause<unknow
   const what = error instanceof Violation ? `${error.checker}: ${error.message}` : Cause.pretty(cause)
   return [
     `seed ${seed}, step ${run.steps.at(-1)?.number}, ${what}`,
-    `  plan: ${told(run.plan)}`,
-    run.story(),
+    `  plan: ${show(run.plan)}`,
+    run.transcript(),
     `Again: npm run simulate -- --seed ${seed} --steps ${steps}`
   ].join("\n")
 }

@@ -1,4 +1,4 @@
-/** What a simulation is for: something that must hold does not. */
+/** A violated invariant. */
 import { inspect } from "node:util"
 
 export class Violation extends Error {
@@ -7,7 +7,7 @@ export class Violation extends Error {
   checker: Checker = "liveness"
 }
 
-/** What is looked at, as docs/TESTING.md lists it. */
+/** The checkers, as listed in docs/TESTING.md. */
 export type Checker =
   | "liveness"
   | "sequences"
@@ -21,7 +21,7 @@ export type Checker =
   | "catalog"
   | "history"
 
-/** What is found meanwhile is the checker's. */
+/** Attributes violations to a checker. */
 export const by = <A>(checker: Checker, check: () => A): A => {
   try {
     return check()
@@ -35,17 +35,17 @@ export const violation: (what: string) => never = (what) => {
   throw new Violation(what)
 }
 
-/** A value as a person reads it, in one line. */
-export const told = (value: unknown): string =>
+/** A value in one readable line. */
+export const show = (value: unknown): string =>
   inspect(value, { breakLength: Number.POSITIVE_INFINITY, compact: true, depth: 6, maxStringLength: 200 })
 
-/** What a story needs not tell: who has read the seed knows it, or can look it up. */
+/** Members that a transcript omits: they follow from the seed. */
 const known =
   /^(redacted|is_vm|is_container|hostname|fingerprint|cluster_id|pod_name|issued_at|metadata|license_id|product_id)$/
 
-/** A command or an answer without what everybody knows. */
+/** A command or an answer without the omitted members. */
 export const brief = (value: unknown): string =>
-  told(
+  show(
     JSON.parse(
       JSON.stringify(value ?? null, (member, inner) => {
         if (known.test(member)) return undefined

@@ -1,4 +1,6 @@
-// A database of one's own for each test file: a copy of the migrated template, dropped at the end.
+/** A separate database for each test file, copied from the migrated template and dropped at the end; a connection to it that a test can cut. */
+
+import { connect, createServer, type Socket } from "node:net"
 import { Context, Effect, Layer, Redacted } from "effect"
 import { Hex } from "effect/encoding"
 import type { SqlClient } from "effect/sql"
@@ -23,20 +25,67 @@ export class Database extends Context.Service<
     readonly url: Redacted.Redacted<string>
   }
 >()("licensing/test/Database") {
-  /** The address alone of a database with every table and no row. */
+  /** Only the address of a database with every table and no rows. */
   static readonly layerUrl: Layer.Layer<Database> = Layer.effect(
     Database,
     createDatabase(() => inject("database").template)
   )
 
-  /** The address alone of a database without any table. */
+  /** Only the address of a database without tables. */
   static readonly layerUrlEmpty: Layer.Layer<Database> = Layer.effect(
     Database,
     createDatabase(() => "template0")
   )
 
-  /** The clients of a database with every table and no row. */
+  /** The clients of a database with every table and no rows. */
   static readonly layer: Layer.Layer<Database | Postgres | SqlClient.SqlClient> = Layer.unwrap(
     Effect.map(Database, ({ url }) => Layer.orDie(Postgres.layer({ url, maxConnections: 8 })))
   ).pipe(Layer.provideMerge(Database.layerUrl))
+}
+
+export class DatabaseProxy extends Context.Service<
+  DatabaseProxy,
+  {
+    /** Closes every connection and refuses new ones. */
+    readonly disconnect: Effect.Effect<void>
+    readonly reconnect: Effect.Effect<void>
+  }
+>()("licensing/test/DatabaseProxy") {
+  /** A new database behind the proxy. */
+  static readonly layer: Layer.Layer<DatabaseProxy | Database> = Layer.effectContext(
+    Effect.gen(function* () {
+      const { url } = yield* Database
+      const address = new URL(Redacted.value(url))
+      const [host, port] = [address.hostname, Number(address.port)]
+      const sockets = new Set<Socket>()
+      const server = createServer((near) => {
+        const far = connect(port, host)
+        for (const [socket, other] of [
+          [near, far],
+          [far, near]
+        ] as const) {
+          sockets.add(socket)
+          socket.on("error", () => {})
+          socket.on("close", () => {
+            sockets.delete(socket)
+            other.destroy()
+          })
+          socket.pipe(other)
+        }
+      })
+      const listen = (at: number) =>
+        Effect.callback<void>((resume) => void server.listen(at, "127.0.0.1", () => resume(Effect.void)))
+      const disconnect = Effect.callback<void>((resume) => {
+        server.close(() => resume(Effect.void))
+        for (const socket of sockets) socket.destroy()
+      })
+      yield* listen(0)
+      yield* Effect.addFinalizer(() => disconnect)
+      const own = (server.address() as { port: number }).port
+      address.host = `127.0.0.1:${own}`
+      return Context.make(DatabaseProxy, DatabaseProxy.of({ disconnect, reconnect: listen(own) })).pipe(
+        Context.add(Database, Database.of({ url: Redacted.make(address.href) }))
+      )
+    })
+  ).pipe(Layer.provide(Database.layerUrl))
 }

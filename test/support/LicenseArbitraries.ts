@@ -1,66 +1,42 @@
 /**
- * Random licenses, requests and sequences of commands. Every condition that a rule asks for fails in some of them, alone and
- * together with others, and instants lie on the boundaries that rules compare with as often as beside them.
+ * Random licenses. Every condition of a rule fails in some of them, alone and together with
+ * others. Instants are as often on the boundaries that rules compare with as next to them.
  */
 import * as fc from "fast-check"
-import type { Code } from "../../src/api/ErrorCode.ts"
 import type { Binding } from "../../src/licenses/model/Binding.ts"
 import type {
   Assignment,
   DeviceRecord,
+  LeaseRecord,
   LedgerEntry,
   LicenseRecord,
+  LinkRecord,
   PolicyRecord
 } from "../../src/licenses/model/LicenseRecords.ts"
-import { type ActivateCommand, activate, check, deactivate, validate } from "../../src/licenses/rules/Activation.ts"
-import type { RuntimeCommand } from "../../src/licenses/rules/Admission.ts"
-import { assign, unassign } from "../../src/licenses/rules/Assignments.ts"
-import { type ConsumeCommand, consume } from "../../src/licenses/rules/Consumption.ts"
-import { blacklist, reset, unblacklist } from "../../src/licenses/rules/DeviceActions.ts"
-import { checkin, checkout, heartbeat, type LeaseCommand } from "../../src/licenses/rules/Floating.ts"
-import { rotateKey } from "../../src/licenses/rules/KeyRotation.ts"
-import type { Rule } from "../../src/licenses/rules/LicenseCommand.ts"
-import { reinstate, revoke, suspend } from "../../src/licenses/rules/Lifecycle.ts"
-import { issueOffline } from "../../src/licenses/rules/Offline.ts"
-import { renew } from "../../src/licenses/rules/Renewal.ts"
-import { transfer } from "../../src/licenses/rules/Transfer.ts"
-import { update } from "../../src/licenses/rules/Update.ts"
-import { resetUsage } from "../../src/licenses/rules/UsageReset.ts"
-import { checkouts, heldLease, holding, type LeaseSpec, leaseSpecs, leasesFrom } from "./FloatingArbitraries.ts"
+import { sha256Hex } from "../../src/signing/Digest.ts"
 import {
-  activationOf,
   assignmentOf,
   container,
   day,
   deviceOf,
   featureOf,
-  frozen,
   hardware,
-  keyHash,
+  leaseOf,
   minute,
   noon,
   type Rows,
   rowsOf,
   second
 } from "./Licenses.ts"
-import {
-  deviceCommands,
-  edits,
-  linkable,
-  renewals,
-  rotations,
-  transfers,
-  usageResets
-} from "./ManagementArbitraries.ts"
 
-/** Mostly the usual value, now and then one of the rare ones. */
-const mostly = <A>(usual: A, ...rare: ReadonlyArray<A>): fc.Arbitrary<A> =>
+/** Mostly the usual value, sometimes one of the rare ones. */
+export const mostly = <A>(usual: A, ...rare: ReadonlyArray<A>): fc.Arbitrary<A> =>
   fc.oneof({ weight: 7, arbitrary: fc.constant(usual) }, { weight: 1, arbitrary: fc.constantFrom(...rare) })
 
-/** The instants next to a boundary. */
+/** Offsets in milliseconds from a boundary. */
 const beside = fc.constantFrom(-1, 0, 1)
 
-/** The machines and container instances that the random requests come from. */
+/** The machines and containers of the random requests. */
 export const bindings: ReadonlyArray<Binding> = [
   hardware("fingerprint of machine A"),
   hardware("fingerprint of machine B"),
@@ -69,7 +45,7 @@ export const bindings: ReadonlyArray<Binding> = [
   container("pod-b", { container_id: "container-z", hostname: "host of pod-b" })
 ]
 
-const featureCodes = ["api", "export", "reports"] as const
+export const featureCodes = ["api", "export", "reports"] as const
 
 const policies: fc.Arbitrary<Partial<PolicyRecord>> = fc.record({
   license_type: fc.constantFrom("perpetual", "time_limited", "subscription", "trial", "consumption"),
@@ -86,7 +62,7 @@ const policies: fc.Arbitrary<Partial<PolicyRecord>> = fc.record({
   entitlement_counter: fc.constantFrom(0, 2)
 })
 
-/** When a license ends: never, far away, or beside an end of expiry or of grace. */
+/** When a license ends: never, far away, or next to the end of expiry or of grace. */
 const expiries = fc.oneof(
   { weight: 5, arbitrary: fc.constantFrom("never" as const, "far" as const) },
   { weight: 2, arbitrary: fc.record({ end: fc.constantFrom("expiry" as const, "access" as const), offset: beside }) }
@@ -108,7 +84,7 @@ const licenses = fc.record({
   entitlement_counter: fc.integer({ min: 1, max: 9 })
 })
 
-/** A device, its heartbeat told by how long it is past due. */
+/** A device; numbers say by how many milliseconds its heartbeat is overdue. */
 const devices = fc.record({
   status: mostly<DeviceRecord["status"]>("active", "deactivated", "blacklisted", "reset", "expired"),
   holds_slot: mostly(true, false),
@@ -127,7 +103,7 @@ const deviceFrom = (binding: Binding, spec: DeviceSpec, intervalMinutes: number)
   deviceOf(binding, {
     status: spec.status,
     holds_slot: spec.status === "active" && spec.holds_slot,
-    // Who holds nothing but a seat was never activated, or lapsed before.
+    // A device with only a seat was never activated, or its activation has lapsed.
     activated_at:
       spec.activated === "lately" && !spec.holds_slot ? undefined : heardAt(spec.activated, intervalMinutes),
     last_validated_at: spec.validated === undefined ? undefined : heardAt(spec.validated, intervalMinutes)
@@ -140,13 +116,13 @@ const assignmentSpecs: fc.Arbitrary<Partial<Assignment>> = fc.record({
   expires_at: mostly<number | undefined>(undefined, noon - 1, noon, noon + 1)
 })
 
-/** Usage that was counted before, under the event ids that random requests use again. */
+/** Earlier usage, under event ids that random requests repeat. */
 const ledgers = fc.subarray<LedgerEntry>([
   { feature_id: "feat_api", action: "consume", event_id: "event-1", amount: 1, balance_after: 1 },
   { feature_id: "feat_export", action: "consume", event_id: "event-2", amount: 2, balance_after: 2 }
 ])
 
-/** Versions released on the cutoffs of the licenses above, and beside them. */
+/** Versions released on the cutoff dates of the licenses above, and next to them. */
 const catalogs = fc.oneof(
   fc.constant<Rows["versions"]>({}),
   fc.constant<Rows["versions"]>({
@@ -158,7 +134,53 @@ const catalogs = fc.oneof(
   })
 )
 
-/** A license with everything that belongs to it, its counters in agreement. */
+/** The random leases of a device: one that may be live, and a former one. */
+const leaseSpecs = fc.record({
+  end: fc.oneof(
+    { weight: 4, arbitrary: fc.constant(20 * minute) },
+    { weight: 2, arbitrary: fc.constantFrom(-1, 0, 1) }
+  ),
+  besideSlot: fc.boolean(),
+  former: fc.option(
+    fc.constantFrom<LeaseRecord["status"]>("checked_in", "superseded", "expired", "ended", "blacklisted")
+  )
+})
+
+type LeaseSpec = typeof leaseSpecs extends fc.Arbitrary<infer A> ? A : never
+
+export const formerToken = (device: DeviceRecord) => sha256Hex(`former lease of ${device.id}`)
+
+/** An active device without a slot holds a seat; a device with a slot may hold one as well. */
+const leasesFrom = (device: DeviceRecord, spec: LeaseSpec): ReadonlyArray<LeaseRecord> => {
+  const isLive = device.status === "active" && (!device.holds_slot || spec.besideSlot)
+  const ended = noon - 30 * minute
+  return [
+    ...(isLive ? [leaseOf(device, { expires_at: noon + spec.end })] : []),
+    ...(spec.former === null
+      ? []
+      : [
+          leaseOf(device, {
+            id: `lse_former_${device.id}`,
+            token_hash: formerToken(device),
+            status: spec.former,
+            expires_at: ended,
+            ended_at: ended
+          })
+        ])
+  ]
+}
+
+/** The records that a license can link to. */
+const linkable: ReadonlyArray<LinkRecord> = [
+  { kind: "customer", id: "cust_a" },
+  { kind: "customer", id: "cust_b" },
+  { kind: "order", id: "ord_1", product_id: "prod_1", subscription_id: "sub_1" },
+  { kind: "order", id: "ord_foreign", product_id: "prod_2" },
+  { kind: "subscription", id: "sub_1", product_id: "prod_1" },
+  { kind: "subscription", id: "sub_2", product_id: "prod_1" }
+]
+
+/** A license with all its records and consistent counters. */
 export const rows: fc.Arbitrary<Rows> = fc
   .record({
     policy: policies,
@@ -196,103 +218,3 @@ export const rows: fc.Arbitrary<Rows> = fc
       links: linkable
     })
   })
-
-/** What every runtime request carries. */
-export const requests: fc.Arbitrary<RuntimeCommand> = fc
-  .record({
-    keyHash: fc.oneof(
-      { weight: 19, arbitrary: fc.constant(keyHash) },
-      { weight: 1, arbitrary: fc.constant("0".repeat(64)) }
-    ),
-    binding: fc.constantFrom(...bindings),
-    is_vm: mostly(false, true),
-    app_version: mostly<string | undefined>(undefined, "1.0", "2.0", "3.0", "4.0", "5.0", "unheard-of")
-  })
-  .map(({ keyHash, binding, ...said }) => ({ keyHash, binding: { ...binding, ...said } }))
-
-export const activations = requests.map(
-  (request): ActivateCommand => ({ ...activationOf(request.binding), ...request })
-)
-
-export const consumptions: fc.Arbitrary<ConsumeCommand> = fc
-  .tuple(
-    requests,
-    fc.record({
-      feature_code: fc.constantFrom(...featureCodes, ...featureCodes, "unheard-of"),
-      event_id: fc.oneof(fc.constantFrom("event-1", "event-2", "event-3"), fc.uuid()),
-      amount: fc.oneof(
-        { weight: 9, arbitrary: fc.integer({ min: 1, max: 8 }) },
-        { weight: 1, arbitrary: fc.constant(Number.MAX_SAFE_INTEGER) }
-      )
-    })
-  )
-  .map(([request, usage]) => ({ ...request, ...usage }))
-
-const assigning = fc.record(
-  {
-    feature_id: fc.constantFrom(...featureCodes.map((code) => `feat_${code}`), "feat_foreign", "feat_unheard-of"),
-    enabled: fc.boolean(),
-    max_consumptions: fc.constantFrom(null, 0, 5, 50),
-    expires_at: fc.constantFrom(null, noon + day),
-    metadata: fc.constantFrom({}, { note: "changed" })
-  },
-  { requiredKeys: ["feature_id"] }
-)
-
-/** One command and the time that passes before it. */
-export interface Step {
-  readonly wait: number
-  readonly rule: Rule<unknown, unknown, Code>
-  readonly command: unknown
-}
-
-const steps = <Command, Reply, C extends Code>(
-  weight: number,
-  { name, decide }: Rule<Command, Reply, C>,
-  commands: fc.Arbitrary<Command>
-) => ({
-  weight,
-  arbitrary: fc.tuple(fc.constantFrom(0, 0, 1, second, minute, 11 * minute, day, 3 * day, 30 * day), commands).map(
-    ([wait, command]): Step => ({
-      wait,
-      command,
-      rule: { name, decide: (view, _, now) => decide(view, frozen(command), now) }
-    })
-  )
-})
-
-const nothing = fc.constant(undefined)
-
-const ofHeldLease = <Reply, C extends Code>({
-  name,
-  decide
-}: Rule<LeaseCommand, Reply, C>): Rule<LeaseCommand & { readonly device: string }, Reply, C> => ({
-  name,
-  decide: (view, command, now) => decide(view, heldLease(view, command), now)
-})
-
-/** Any command that a license can be given. A new rule belongs into this list. */
-export const anyStep: fc.Arbitrary<Step> = fc.oneof(
-  steps(6, activate, activations),
-  steps(3, validate, requests),
-  steps(1, check, requests),
-  steps(6, consume, consumptions),
-  steps(3, deactivate, requests),
-  steps(3, issueOffline, requests),
-  steps(6, checkout, checkouts(requests)),
-  steps(3, ofHeldLease(heartbeat), holding(bindings)),
-  steps(3, ofHeldLease(checkin), holding(bindings)),
-  steps(3, assign, assigning),
-  steps(1, unassign, fc.record({ feature_id: fc.constantFrom("feat_api", "feat_export", "feat_unheard-of") })),
-  steps(3, update, edits),
-  steps(3, renew, renewals),
-  steps(3, transfer, transfers),
-  steps(3, resetUsage, usageResets),
-  steps(1, rotateKey, rotations),
-  steps(2, reset, deviceCommands(bindings)),
-  steps(2, blacklist, deviceCommands(bindings)),
-  steps(3, unblacklist, deviceCommands(bindings)),
-  steps(1, suspend, nothing),
-  steps(2, reinstate, nothing),
-  { weight: 1, arbitrary: fc.oneof(steps(1, revoke, nothing), steps(9, reinstate, nothing)) }
-)

@@ -1,6 +1,6 @@
 /**
- * Licenses as plain records, for tests of the rules. The defaults of the builders make a license that everything is allowed
- * on. Everything handed out is deeply frozen, so a rule that writes to what it was given fails every test that meets it.
+ * Licenses as plain records, for tests of the rules. By default the builders make a license that allows
+ * everything. All records are deeply frozen, so a rule that changes its input fails.
  */
 import { canonicalize } from "../../src/api/CanonicalJson.ts"
 import type { NewEvent } from "../../src/events/EventLog.ts"
@@ -23,10 +23,10 @@ export const second = 1000
 export const minute = 60 * second
 export const day = 24 * 60 * minute
 
-/** The instant at which tests begin: any will do, as long as it is always the same. */
+/** The fixed instant at which tests begin. */
 export const noon = Date.UTC(2030, 0, 15, 12)
 
-/** Everything that rules can see of one license. */
+/** All records that rules can read of one license. */
 export interface Rows {
   readonly license: LicenseRecord
   readonly policy: PolicyRecord
@@ -35,16 +35,16 @@ export interface Rows {
   readonly leases: ReadonlyArray<LeaseRecord>
   readonly ledger: ReadonlyArray<LedgerEntry>
   readonly events: ReadonlyArray<NewEvent>
-  /** The catalog: features by what they are, versions by when they were released. */
+  /** The catalog: features, and the release instants of versions. */
   readonly features: ReadonlyArray<FeatureRecord>
   readonly versions: { readonly [version: string]: number }
   /** Customers, orders and subscriptions that a command may link to. */
   readonly links: ReadonlyArray<LinkRecord>
-  /** Devices that could be reset and are not among these records. */
+  /** How many resettable devices are not among these records. */
   readonly otherResettable: number
 }
 
-/** Rows with the license and policy given in part. Counters that are left out agree with the other records. */
+/** Rows with a partial license and policy. Counters default to values that agree with the other records. */
 export interface RowsInput extends Partial<Omit<Rows, "license" | "policy">> {
   readonly license?: Partial<LicenseRecord> | undefined
   readonly policy?: Partial<PolicyRecord> | undefined
@@ -56,7 +56,7 @@ const deepFreeze = (value: unknown): void => {
   for (const member of Object.values(value)) deepFreeze(member)
 }
 
-/** The same value, with every object in it frozen. */
+/** Freezes a value deeply and returns it. */
 export const frozen = <A>(value: A): A => {
   deepFreeze(value)
   return value
@@ -145,7 +145,7 @@ export const assignmentOf = (code: string, given: Partial<Assignment> = {}): Ass
 
 const naming = ["fingerprint", "hostname", "container_id", "cluster_id", "namespace", "pod_name"] as const
 
-/** What names a machine and must be found in no event. */
+/** The values that identify a machine, which no event may contain. */
 export const sensitive = (binding: Binding): ReadonlyArray<string> => naming.flatMap((member) => binding[member] ?? [])
 
 type BindingInput = Partial<Omit<Binding, "kind" | "key" | "redacted">>
@@ -167,7 +167,7 @@ const bindingOf = (kind: Binding["kind"], key: string, given: BindingInput): Bin
 export const hardware = (fingerprint: string, given: BindingInput = {}): Binding =>
   bindingOf("hardware", fingerprint, { hostname: `host of ${fingerprint}`, ...given, fingerprint })
 
-/** A container: its key is a digest of the ids that it is known by. */
+/** A container. Its key is a digest of its ids. */
 export const container = (pod_name: string, given: BindingInput = {}): Binding => {
   const ids = { cluster_id: given.cluster_id, namespace: given.namespace, pod_name, container_id: given.container_id }
   return bindingOf("container", sha256Hex(canonicalize(ids)), { ...given, pod_name })
@@ -207,7 +207,7 @@ export const leaseOf = (device: DeviceRecord, given: Partial<LeaseRecord> = {}):
     ...given
   })
 
-/** What every runtime request says, with the key of `rowsOf`. */
+/** The common part of runtime requests, with the key of `rowsOf`. */
 export const requestOf = (binding: Binding): RuntimeCommand => frozen({ keyHash, binding })
 
 /** A request to activate; a new device gets the id that `deviceOf` gives it. */

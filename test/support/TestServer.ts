@@ -1,9 +1,10 @@
 /**
- * The whole service on a free port over a database of its own, for tests that speak HTTP.
+ * The whole service on a free port and a new database, for tests over HTTP.
  *
- * `layer(TestServer.layer)("…", (it) => …)` starts one for a file. Time is real, so nothing hangs on a test clock; `advance`
+ …)` starts one for a file. Time is real, so nothing hangs on a test clock; `advance`=> * `layer(TestServer.layer)("…", (it) => …)` starts one for a file. Time is real, not a test clock's; `advance`=> …)` starts one for a file. Time is real, so nothing hangs on a test clock; `advance`
  * moves the service's time of day.
  */
+
 import { Context, Effect, Layer, Redacted } from "effect"
 import { FetchHttpClient, HttpServer } from "effect/http"
 import { NetAddress } from "effect/net"
@@ -11,21 +12,22 @@ import { Client } from "../../src/Client.ts"
 import { Settings } from "../../src/config/Config.ts"
 import { databaseAt, over } from "../../src/Foundation.ts"
 import * as Server from "../../src/Server.ts"
+import { KeyRing } from "../../src/signing/KeyRing.ts"
 import { MasterKey } from "../../src/signing/MasterKey.ts"
 import { Shutdown } from "../../src/system/Shutdown.ts"
 import * as RehearsalClock from "../../src/telemetry/RehearsalClock.ts"
 import { Database } from "./Database.ts"
-import { type Answer, abandon, exchange, type Message, send } from "./RawHttp.ts"
+import { type Answer, abandon, exchange, type Message, send } from "./Http.ts"
 
 const adminToken = "test-admin-token-of-more-than-32-characters"
 
-// Tests ask as often as they like, all from one address; those about limits set their own.
+// All tests use one address, so rate limits are off; tests of limits set them.
 const unlimited = { rateRuntime: 0, rateActivation: 0, rateManagement: 0, rateFailures: 0 }
 
-/** What secrets lie under, where the settings name no other. */
+/** The master key, unless the settings name another. */
 export const masterKey = Redacted.make(Buffer.alloc(32, 7).toString("base64"))
 
-/** Who a client or request is: a management token, a license key, or nobody. */
+/** The credentials of a client: a management token, a license key, or none. */
 export interface Credentials {
   readonly token?: string
   readonly licenseKey?: string
@@ -43,11 +45,11 @@ export class TestServer extends Context.Service<
     connect(credentials: Credentials): Effect.Effect<Client["Service"]>
     /** A typed client with the admin token. */
     readonly client: Client["Service"]
-    /** One request, its bytes as given; with the admin token unless the message has an `authorization` header or `anonymous`. */
+    /** Sends one request, with the admin token unless it has an `authorization` header or is `anonymous`. */
     send(message: Message & { readonly anonymous?: boolean }): Effect.Effect<Answer>
-    /** Writes bytes to a connection and gives the one answer to them. */
+    /** Writes bytes to a new connection and returns its only answer. */
     exchange(bytes: string | Uint8Array): Effect.Effect<Answer>
-    /** Writes bytes to a connection and goes away. */
+    /** Writes bytes to a new connection and resets it. */
     abandon(bytes: string): Effect.Effect<void>
     /** Moves the service's time of day ahead. */
     advance(seconds: number): Effect.Effect<void>
@@ -60,9 +62,16 @@ export class TestServer extends Context.Service<
     return TestServer.layerOver(settings).pipe(Layer.provideMerge(Database.layerUrl))
   }
 
-  /** Over a database that the test brings. */
+  /** On the test's database. */
   static layerOver(settings: Parameters<typeof Settings.layerTest>[0] = {}) {
-    const clock = { offsetMillis: 0 }
+    // Each build has its own clock: test files of a worker share this layer.
+    return Layer.unwrap(Effect.sync(() => TestServer.layerWithClock(settings, { offsetMillis: 0 })))
+  }
+
+  private static layerWithClock(
+    settings: NonNullable<Parameters<typeof Settings.layerTest>[0]>,
+    clock: { offsetMillis: number }
+  ) {
     const stores = Layer.merge(
       Layer.unwrap(Database.useSync(({ url }) => databaseAt(url))),
       MasterKey.layerFromKey(settings.masterKey ?? masterKey, settings.masterKeyNext)
@@ -122,3 +131,9 @@ export class TestServer extends Context.Service<
     )
   }
 }
+
+/** Starts another instance on the test's database. The scope stops it. */
+export const startServer = Effect.fnUntraced(function* (settings: Parameters<typeof TestServer.layerOver>[0] = {}) {
+  const context = yield* Layer.build(Layer.fresh(TestServer.layerOver(settings)))
+  return { ...Context.get(context, TestServer), keyRing: Context.get(context, KeyRing) }
+})

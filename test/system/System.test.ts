@@ -3,7 +3,7 @@ import { Effect, Fiber, Latch, Layer, Queue, References } from "effect"
 import { SqlClient } from "effect/sql"
 import { KeyRing } from "../../src/signing/KeyRing.ts"
 import { Workers } from "../../src/workers/Workers.ts"
-import { assertAnswered, assertRefused } from "../support/Envelopes.ts"
+import { assertAnswered, assertRefused } from "../support/Http.ts"
 import { TestServer } from "../support/TestServer.ts"
 
 layer(TestServer.layer)("Probes", (it) => {

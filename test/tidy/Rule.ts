@@ -1,4 +1,4 @@
-/** What a rule of the house is: a sentence, a search, the exceptions with their reasons, and an example that it must find. */
+/** A tidy rule: a sentence, a search, exceptions with their reasons, and an example that the search must find. */
 import { readProjects, type Source, type Texts } from "./Sources.ts"
 
 export interface Finding {
@@ -19,9 +19,9 @@ export interface Rule {
   /** A sentence about the project. */
   readonly name: string
   readonly find: (project: Project) => ReadonlyArray<Finding>
-  /** Paths that may break the rule, each with its reason. One that does not break it any more must go. */
+  /** Paths that may break the rule, each with its reason. An exception that is no longer needed fails the test. */
   readonly exceptions?: Readonly<Record<string, string>>
-  /** Files that break the rule, so that its search is seen to find something. */
+  /** Files that break the rule, which prove that the search works. */
   readonly example: Readonly<Record<string, string>>
 }
 
@@ -31,7 +31,7 @@ export const readAll = (projects: ReadonlyArray<Texts>): ReadonlyArray<Project> 
   return projects.map((texts, index) => ({ texts, sources: sources[index]! }))
 }
 
-/** Findings in each TypeScript file on its own. */
+/** Findings in each TypeScript file by itself. */
 export const inSources =
   (search: (source: Source) => ReadonlyArray<Omit<Finding, "path">>) =>
   ({ sources }: Project): ReadonlyArray<Finding> =>

@@ -1,6 +1,6 @@
 /**
- * TypeScript files as facts that rules can ask about: what they import, how long their functions are, what they mention. The
- * compiler's own parser reads them, so comments and texts never look like code.
+ * Facts about TypeScript files for the rules: imports, lengths of functions, mentioned names. The
+ * compiler's parser reads them, so comments and strings are never mistaken for code.
  */
 
 import { type Node, type SourceFile, SyntaxKind } from "typescript/unstable/ast"
@@ -9,20 +9,20 @@ import { createVirtualFileSystem } from "typescript/unstable/fs"
 import { API } from "typescript/unstable/sync"
 
 interface Place {
-  /** From 1. */
+  /** Counted from 1. */
   readonly line: number
 }
 
 export interface Import extends Place {
-  /** As written: `effect/sql`, `node:fs`; a relative one as a path from the project's root: `src/api/Text.ts`. */
+  /** As written: `effect/sql`, `node:fs`; a relative import as a path from the project's root: `src/api/Text.ts`. */
   readonly target: string
-  /** Only types: nothing of it is left when the program runs. */
+  /** Whether the import is of types only and erased at run time. */
   readonly typeOnly: boolean
 }
 
 interface FunctionLength extends Place {
   readonly name: string
-  /** Lines of the function without those of the functions inside it. */
+  /** Lines of the function without those of its inner functions. */
   readonly ownLines: number
 }
 
@@ -42,7 +42,7 @@ export interface Source {
 
 export type Texts = ReadonlyMap<string, string>
 
-/** Reads projects, each given as its texts by their paths from the project's root, in one go. */
+/** Reads several projects at once; each is a map from paths to texts. */
 export const readProjects = (projects: ReadonlyArray<Texts>): ReadonlyArray<ReadonlyMap<string, Source>> => {
   const homes = projects.map((texts, index) => ({ texts, home: `/${index}`, config: `/${index}/tsconfig.json` }))
   const files = homes.flatMap(({ config, home, texts }) => [
@@ -61,7 +61,7 @@ export const readProjects = (projects: ReadonlyArray<Texts>): ReadonlyArray<Read
   }
 }
 
-/** Each file is read by itself; nothing is resolved or checked. */
+/** Each file is parsed by itself; nothing is resolved or checked. */
 const options = { noLib: true, noResolve: true, types: [], module: "esnext", target: "esnext" }
 
 const sourceOf = (path: string, file: SourceFile): Source => {
@@ -131,7 +131,7 @@ const nameOf = (node: Node, file: SourceFile): string => {
 const ownLines = (node: Node, file: SourceFile, lineAt: (position: number) => number): number => {
   const first = lineAt(node.getStart(file))
   const lines = new Set(Array.from({ length: lineAt(node.end - 1) - first + 1 }, (_, offset) => first + offset))
-  // The line that a function begins on belongs to the code around it as well.
+  // The first line of a function also belongs to the enclosing code.
   const leaveOut = (child: Node): void => {
     if (!isFunction(child)) return void child.forEachChild(leaveOut)
     const last = lineAt(child.end - 1)

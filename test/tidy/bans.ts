@@ -1,4 +1,4 @@
-/** What the code does not do, because something better stands for it. */
+/** Constructs that the code does not use, because there is a better one. */
 import { inSources, isUnder, type Rule } from "./Rule.ts"
 
 interface Ban {
@@ -91,7 +91,7 @@ const testBans: ReadonlyArray<Ban> = [
     mention: /^(it|test|describe|layer|suite)(\.\w+)*\.(skip|only|todo|skipIf|runIf|fails)$/,
     where: inTest,
     example: `it.only("x", () => {})`,
-    exceptions: { "test/postgres/EmbeddedPostgres.test.ts": "What holds for root only can be seen as root only." }
+    exceptions: { "test/postgres/EmbeddedPostgres.slow.test.ts": "What holds for root only can be seen as root only." }
   },
   {
     name: "Tests await signals and states, they do not sleep",
@@ -113,7 +113,7 @@ interface Adapter {
   readonly why: string
 }
 
-/** The files that use platform modules. Everyone else goes through Effect's services or through these. */
+/** The files that use platform modules. All others use Effect's services or these files. */
 const adapters: Readonly<Record<string, Adapter>> = {
   "src/Foundation.ts": { modules: ["node:path"], why: "names the files of the data folder" },
   "src/api/JsonText.ts": { modules: ["node:buffer"], why: "asks whether bytes are UTF-8 before they are decoded" },

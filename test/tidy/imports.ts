@@ -1,4 +1,4 @@
-/** Who may import whom. */
+/** Which files may import which. */
 import { basename, dirname } from "node:path"
 import { inSources, isUnder, type Project, type Rule } from "./Rule.ts"
 import type { Import, Source } from "./Sources.ts"
@@ -20,7 +20,7 @@ const importRule = (
   ...rest
 })
 
-/** The contract: what a client needs, reached from the tables of contents. */
+/** The contract: all files that a client needs. */
 const contractRoots = ({ sources }: Project) =>
   [...sources.keys()].filter((path) => path === "src/Client.ts" || (inSrc(path) && basename(path) === "Api.ts"))
 
@@ -55,7 +55,7 @@ const clientsPullInNoServer: Rule = {
 
 const isHttpHalf = (path: string) => /(^|\/)\w*Http\.ts$/.test(path)
 
-/** Files of which every one has to be listed in one place. */
+/** Files that must all be listed in one place. */
 const everyoneIsListed = (
   name: string,
   list: string,
@@ -117,6 +117,10 @@ const fileCircles: Rule = {
   }
 }
 
+/** Modules that start processes: the program, its commands, and further PostgreSQL servers. */
+const startsProcesses =
+  /^(node:child_process|test\/support\/(Processes|DatabaseServer)\.ts|src\/postgres\/EmbeddedPostgres\.ts)$/
+
 export const importRules: ReadonlyArray<Rule> = [
   clientsPullInNoServer,
   folderPairs,
@@ -176,5 +180,11 @@ export const importRules: ReadonlyArray<Rule> = [
   everyoneIsListed("Server.ts lists every HTTP half", "src/Server.ts", isHttpHalf, {
     "src/Server.ts": "",
     "src/orders/Http.ts": ""
-  })
+  }),
+  importRule(
+    "Tests that start processes are slow tests: *.slow.test.ts",
+    ({ path }, { target, typeOnly }) =>
+      path.endsWith(".test.ts") && !path.endsWith(".slow.test.ts") && !typeOnly && startsProcesses.test(target),
+    { example: { "test/cli/Start.test.ts": `import { startService } from "../support/Processes.ts"` } }
+  )
 ]

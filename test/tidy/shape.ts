@@ -1,4 +1,4 @@
-/** Where files lie, what they are called, how long they are. */
+/** Locations, names and lengths of files. */
 import { basename, dirname } from "node:path"
 import { inSources, isUnder, type Project, type Rule } from "./Rule.ts"
 
@@ -25,7 +25,7 @@ const empty = (path: string) => ({ [path]: "" })
 const isLongest = (what: string, count: number, max: number, unit = "lines") =>
   `${what} has ${count} ${unit}, ${max} are the most`
 
-/** Tests of no one folder of src. */
+/** Test folders without a folder of the same name in src. */
 const freeTests = /^test\/(tidy|bench|support|contract|simulation|faults|schema|infra)(\/|\.)/
 
 export const shapeRules: ReadonlyArray<Rule> = [

@@ -1,4 +1,4 @@
-/** What the project's texts do not say. The project speaks of itself alone: not of the machine or the desk it was written at. */
+/** Words that the project's texts do not contain: nothing about the machine or the process by which it was written. */
 import { inLines, type Rule } from "./Rule.ts"
 
 const wordRule = (name: string, pattern: RegExp, example: string, path = "docs/a.md"): Rule => ({

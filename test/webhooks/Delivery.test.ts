@@ -8,8 +8,15 @@ import { hmacKey, hmacSha256 } from "../../src/signing/Hmac.ts"
 import { Delivery } from "../../src/webhooks/Delivery.ts"
 import { verifyWebhook } from "../../src/webhooks/VerifyWebhook.ts"
 import { Webhooks } from "../../src/webhooks/Webhooks.ts"
-import { append, deliveriesOf, layerWebhooks, makeEndpoint, untilSettled } from "../support/Deliveries.ts"
-import { makeReceiver, type Received } from "../support/Receiver.ts"
+import {
+  appendEvent,
+  deliveriesOf,
+  layerWebhooks,
+  makeEndpoint,
+  makeReceiver,
+  type Received,
+  untilSettled
+} from "../support/Webhooks.ts"
 
 const pass = Effect.flatMap(Delivery, ({ pass }) => pass)
 
@@ -19,7 +26,7 @@ const headersOf = ({ headers }: Received) => headers as Record<string, string>
 const deliverOne = Effect.fnUntraced(function* (secret?: string) {
   const receiver = yield* makeReceiver
   const made = yield* makeEndpoint(receiver.url, secret === undefined ? {} : { secret })
-  const sequence = yield* append({
+  const sequence = yield* appendEvent({
     event_type: "license.renewed",
     resource_type: "license",
     resource_id: "lic_1",
@@ -111,7 +118,7 @@ layer(layerWebhooks(), { excludeTestServices: true })("A delivery", (it) => {
     Effect.gen(function* () {
       const receivers = [yield* makeReceiver, yield* makeReceiver]
       const made = yield* Effect.forEach(receivers, ({ url }) => makeEndpoint(url, { event_types: ["device.reset"] }))
-      yield* append({ event_type: "device.reset", resource_type: "device", resource_id: "dev_1" })
+      yield* appendEvent({ event_type: "device.reset", resource_type: "device", resource_id: "dev_1" })
       yield* pass
       const [one, other] = yield* Effect.forEach(receivers, ({ next }) => next)
       yield* Effect.forEach(made, ({ webhook }) => untilSettled(webhook.id))
@@ -127,9 +134,9 @@ layer(layerWebhooks(), { excludeTestServices: true })("A delivery", (it) => {
       const webhooks = yield* Webhooks
       const receiver = yield* makeReceiver
       const { webhook } = yield* makeEndpoint(receiver.url, { event_types: ["product.*"] })
-      yield* append()
+      yield* appendEvent()
       yield* webhooks.update(webhook.id, { is_active: false })
-      yield* append()
+      yield* appendEvent()
       yield* pass
       assert.deepStrictEqual(
         (yield* deliveriesOf(webhook.id)).map(({ status, leased_until }) => [status, leased_until]),
@@ -139,7 +146,7 @@ layer(layerWebhooks(), { excludeTestServices: true })("A delivery", (it) => {
       yield* pass
       yield* receiver.next
       yield* untilSettled(webhook.id)
-      yield* append()
+      yield* appendEvent()
       yield* webhooks.delete(webhook.id)
       yield* pass
       assert.strictEqual(receiver.received.length, 1)
@@ -183,10 +190,10 @@ layer(layerWebhooks())("A delivery after a rotation", (it) => {
       assert.match(String(both.received.headers["x-service-signature"]), /^t=\d+,v1=[0-9a-f]{64},v1=[0-9a-f]{64}$/)
       assert.match(String(both.received.headers["webhook-signature"]), /^v1,\S{44} v1,\S{44}$/)
       yield* TestClock.adjust("23 hours")
-      yield* append()
+      yield* appendEvent()
       assert.deepStrictEqual((yield* next).verified, [true, true])
       yield* TestClock.adjust("1 hours")
-      yield* append()
+      yield* appendEvent()
       const after = yield* next
       assert.deepStrictEqual(after.verified, [false, true])
       assert.match(String(after.received.headers["x-service-signature"]), /^t=\d+,v1=[0-9a-f]{64}$/)

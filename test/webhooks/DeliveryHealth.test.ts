@@ -7,24 +7,25 @@ import { Delivery } from "../../src/webhooks/Delivery.ts"
 import { DeliveryHealth } from "../../src/webhooks/DeliveryHealth.ts"
 import { WebhookHealth } from "../../src/webhooks/WebhookHealth.ts"
 import { Webhooks } from "../../src/webhooks/Webhooks.ts"
+import { assertAnswered, assertRefused } from "../support/Http.ts"
+import { TestServer } from "../support/TestServer.ts"
 import {
-  append,
+  appendEvent,
   layerService,
   layerWebhooks,
   makeEndpoint,
+  makeReceiver,
+  type Receiver,
   untilDeliveries,
   untilSettled
-} from "../support/Deliveries.ts"
-import { assertAnswered, assertRefused } from "../support/Envelopes.ts"
-import { makeReceiver, type Receiver } from "../support/Receiver.ts"
-import { TestServer } from "../support/TestServer.ts"
+} from "../support/Webhooks.ts"
 
 const report = Effect.flatMap(DeliveryHealth, ({ report }) => report)
 
 const onlyProducts = { event_types: ["product.created"] }
 
 const deliverOne = Effect.fnUntraced(function* (receiver: Receiver, endpointId: string) {
-  const sequence = yield* append()
+  const sequence = yield* appendEvent()
   yield* (yield* Delivery).pass
   yield* receiver.next
   yield* untilSettled(endpointId)

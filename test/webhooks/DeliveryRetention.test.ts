@@ -5,7 +5,7 @@ import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
 import { DeliveryRetention } from "../../src/webhooks/DeliveryRetention.ts"
 import { Webhooks } from "../../src/webhooks/Webhooks.ts"
-import { layerWebhooks, makeEndpoint } from "../support/Deliveries.ts"
+import { layerWebhooks, makeEndpoint } from "../support/Webhooks.ts"
 
 const day = 86_400
 

@@ -3,7 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { claim, claimMax, type Outcome, recordOutcomes, release } from "../../src/webhooks/DeliveryRows.ts"
-import { append, deliveriesOf, layerWebhooks, makeEndpoint } from "../support/Deliveries.ts"
+import { appendEvent, deliveriesOf, layerWebhooks, makeEndpoint } from "../support/Webhooks.ts"
 
 const onlyProducts = { event_types: ["product.created"] }
 const now = 1_000_000
@@ -46,7 +46,7 @@ layer(layerWebhooks())("The queue", (it) => {
   it.effect("gives a delivery to one, and to another only when the lease is over", () =>
     Effect.gen(function* () {
       const { webhook } = yield* makeEndpoint("http://127.0.0.1:9/", onlyProducts)
-      const sequence = yield* append()
+      const sequence = yield* appendEvent()
       const taken = [{ endpoint_id: webhook.id, sequence }]
       assert.deepStrictEqual(yield* take(now, later), taken)
       assert.deepStrictEqual(yield* take(now, later), [])
@@ -58,7 +58,7 @@ layer(layerWebhooks())("The queue", (it) => {
   it.effect("takes failure only from who holds the lease, and success from anyone, once", () =>
     Effect.gen(function* () {
       const { webhook } = yield* makeEndpoint("http://127.0.0.1:9/", onlyProducts)
-      const sequence = yield* append()
+      const sequence = yield* appendEvent()
       const one = { endpoint_id: webhook.id, sequence }
       yield* take(now, later)
       yield* take(later, later + 30_000)
@@ -77,7 +77,7 @@ layer(layerWebhooks())("The queue", (it) => {
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { webhook } = yield* makeEndpoint("http://127.0.0.1:9/", onlyProducts)
-      const one = { endpoint_id: webhook.id, sequence: yield* append() }
+      const one = { endpoint_id: webhook.id, sequence: yield* appendEvent() }
       yield* take(now, later)
       yield* release(sql, [{ ...one, leased_until: later - 1 }])
       assert.isNotNull((yield* deliveriesOf(webhook.id))[0]!.leased_until)
@@ -92,7 +92,7 @@ layer(layerWebhooks())("The queue", (it) => {
       yield* sql`DELETE FROM webhook_deliveries`
       const made = yield* Effect.replicateEffect(makeEndpoint("http://127.0.0.1:9/", onlyProducts), 3)
       const [few, none, first] = made.map(({ webhook }) => webhook.id) as [string, string, string]
-      const sequences = yield* Effect.replicateEffect(append(), 6)
+      const sequences = yield* Effect.replicateEffect(appendEvent(), 6)
       yield* sql`UPDATE webhook_deliveries SET due_at = due_at - interval '1 hour' WHERE sequence = ${sequences[5]!}`
       yield* sql`DELETE FROM webhook_deliveries WHERE endpoint_id NOT IN (${few}, ${none}, ${first})`
       const taken = yield* take(now, later, 4, { [few]: 2, [none]: 0 })
@@ -108,12 +108,12 @@ layer(layerWebhooks())("The queue", (it) => {
       const sql = yield* SqlClient.SqlClient
       yield* sql`DELETE FROM webhook_deliveries`
       const { webhook } = yield* makeEndpoint("http://127.0.0.1:9/", onlyProducts)
-      const sequence = yield* append()
+      const sequence = yield* appendEvent()
       yield* sql`
         INSERT INTO webhook_deliveries (endpoint_id, sequence, due_at, created_at)
         SELECT ${webhook.id}, n, to_timestamp(0), to_timestamp(0) FROM generate_series(1, ${sequence - 1}::int4) AS n`
       const many = yield* Effect.replicateEffect(makeEndpoint("http://127.0.0.1:9/", onlyProducts), 60)
-      yield* Effect.replicateEffect(append(), 10)
+      yield* Effect.replicateEffect(appendEvent(), 10)
       assert.lengthOf(yield* take(now, later), claimMax)
       const one = { endpoint_id: webhook.id }
       const outcomes = [

@@ -4,8 +4,14 @@ import { Context, Deferred, Effect, Fiber } from "effect"
 import { SqlClient } from "effect/sql"
 import { EventLog } from "../../src/events/EventLog.ts"
 import { Delivery } from "../../src/webhooks/Delivery.ts"
-import { deliveriesOf, layerWebhooks, makeEndpoint, makeNode, untilDeliveries } from "../support/Deliveries.ts"
-import { makeReceiver } from "../support/Receiver.ts"
+import {
+  deliveriesOf,
+  layerWebhooks,
+  makeDeliveryNode,
+  makeEndpoint,
+  makeReceiver,
+  untilDeliveries
+} from "../support/Webhooks.ts"
 
 const count = 1_000
 
@@ -56,7 +62,7 @@ layer(layerWebhooks(), { timeout: 60_000 })("An endpoint", (it) => {
     Effect.gen(function* () {
       const receiver = yield* makeReceiver
       const { webhook } = yield* makeEndpoint(receiver.url, { event_types: ["product.created"] })
-      const nodes = yield* Effect.replicateEffect(makeNode, 3)
+      const nodes = yield* Effect.replicateEffect(makeDeliveryNode, 3)
       yield* appendMany
       const passes = nodes.map((node) => Effect.forever(Context.get(node, Delivery).pass))
       yield* Effect.raceFirst(Effect.all(passes, { concurrency: "unbounded" }), delivered(webhook.id))
@@ -74,7 +80,7 @@ layer(layerWebhooks(), { timeout: 60_000 })("An endpoint", (it) => {
       const receiver = yield* makeReceiver
       const { webhook } = yield* makeEndpoint(receiver.url, { event_types: ["product.created"] })
       yield* Effect.replicateEffect(appendMany, 3)
-      const node = yield* makeNode
+      const node = yield* makeDeliveryNode
       const { pass } = Context.get(node, Delivery)
       const [held, released] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
       // Outcomes can not be written while this lock is held.

@@ -2,10 +2,9 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { verifyWebhook } from "../../src/webhooks/VerifyWebhook.ts"
-import { layerService, untilDeliveries } from "../support/Deliveries.ts"
-import { assertAnswered, assertRefused } from "../support/Envelopes.ts"
-import { makeReceiver } from "../support/Receiver.ts"
+import { assertAnswered, assertRefused } from "../support/Http.ts"
 import { TestServer } from "../support/TestServer.ts"
+import { layerService, makeReceiver, untilDeliveries } from "../support/Webhooks.ts"
 
 const path = "/api/v1/webhooks"
 const url = "https://8.8.8.8/hooks"

@@ -6,16 +6,17 @@ import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
 import { Delivery } from "../../src/webhooks/Delivery.ts"
 import { Webhooks } from "../../src/webhooks/Webhooks.ts"
+import { eventsOf } from "../support/Services.ts"
 import {
-  append,
+  appendEvent,
   deliveriesOf,
   layerWebhooks,
   makeEndpoint,
+  makeReceiver,
+  type Receiver,
   untilDeliveries,
   untilSettled
-} from "../support/Deliveries.ts"
-import { makeReceiver, type Receiver } from "../support/Receiver.ts"
-import { eventsOf } from "../support/Slices.ts"
+} from "../support/Webhooks.ts"
 
 const pass = Effect.flatMap(Delivery, ({ pass }) => pass)
 const second = 1_000
@@ -44,7 +45,7 @@ layer(layerWebhooks())("A delivery that fails", (it) => {
       const receiver = yield* makeReceiver
       receiver.answer(() => ({ status: 500 }))
       const { webhook } = yield* makeEndpoint(receiver.url, onlyProducts)
-      yield* append()
+      yield* appendEvent()
       const delays = [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400]
       for (const [index, delay] of delays.entries()) {
         yield* round(receiver, webhook.id)
@@ -80,7 +81,7 @@ layer(layerWebhooks())("A delivery that fails", (it) => {
       for (const status of [200, 201, 202, 204, 299, 300, 301, 302, 304, 307, 308, 400, 401, 404, 429, 500, 503]) {
         receiver.answer(() => ({ status, headers: { location: elsewhere.url } }))
         const { webhook } = yield* makeEndpoint(receiver.url, onlyProducts)
-        yield* append()
+        yield* appendEvent()
         yield* round(receiver, webhook.id)
         const [row] = yield* deliveriesOf(webhook.id)
         assert.strictEqual(row!.status, status < 300 ? "delivered" : "pending", String(status))
@@ -110,7 +111,7 @@ layer(layerWebhooks())("A delivery that fails", (it) => {
           const now = yield* Clock.currentTimeMillis
           receiver.answer(() => ({ status, headers: { "retry-after": header(now) } }))
           const { webhook } = yield* makeEndpoint(receiver.url, onlyProducts)
-          yield* append()
+          yield* appendEvent()
           yield* round(receiver, webhook.id)
           const [row] = yield* deliveriesOf(webhook.id)
           const waits = (row!.due_at - now) / second
@@ -130,7 +131,7 @@ layer(layerWebhooks())("A delivery that fails", (it) => {
       for (const reply of replies) {
         receiver.answer(() => reply)
         const { webhook } = yield* makeEndpoint(receiver.url, onlyProducts)
-        yield* append()
+        yield* appendEvent()
         yield* pass
         yield* receiver.next
         yield* TestClock.adjust("14 seconds")
@@ -154,7 +155,7 @@ layer(layerWebhooks())("A delivery that fails", (it) => {
         }
       }))
       const { webhook } = yield* makeEndpoint(receiver.url, onlyProducts)
-      yield* append()
+      yield* appendEvent()
       const [first] = yield* round(receiver, webhook.id)
       assert.strictEqual((yield* deliveriesOf(webhook.id))[0]!.status, "pending")
       assert.strictEqual(yield* failureOf(webhook.id), "connection_failed")
@@ -180,7 +181,7 @@ layer(layerWebhooks())("A delivery that fails", (it) => {
         }
       }))
       const { webhook } = yield* makeEndpoint(receiver.url, onlyProducts)
-      yield* append()
+      yield* appendEvent()
       yield* round(receiver, webhook.id)
       assert.strictEqual((yield* deliveriesOf(webhook.id))[0]!.status, "delivered")
     })
@@ -202,17 +203,17 @@ layer(layerWebhooks({ webhookRetrySeconds: [] }))("An endpoint", (it) => {
       const receiver = yield* makeReceiver
       receiver.answer(() => ({ status: 410 }))
       const { webhook } = yield* makeEndpoint(receiver.url, onlyProducts)
-      yield* append()
+      yield* appendEvent()
       yield* round(receiver, webhook.id)
       yield* Effect.repeat(isActive(webhook.id), { until: (active) => !active })
       assert.deepStrictEqual(yield* disabledEvents(webhook.id), [["system", "webhook-delivery", "gone"]])
       assert.strictEqual((yield* deliveriesOf(webhook.id))[0]!.status, "exhausted")
-      yield* append()
+      yield* appendEvent()
       assert.strictEqual((yield* deliveriesOf(webhook.id)).length, 1)
 
       receiver.answer(() => ({ status: 204 }))
       yield* (yield* Webhooks).update(webhook.id, { is_active: true })
-      yield* append()
+      yield* appendEvent()
       yield* round(receiver, webhook.id)
       assert.deepStrictEqual(
         (yield* deliveriesOf(webhook.id)).map(({ status }) => status),
@@ -230,13 +231,13 @@ layer(layerWebhooks({ webhookRetrySeconds: [] }))("An endpoint", (it) => {
         const failing = Effect.fnUntraced(function* (count: number) {
           receiver.answer(() => ({ status: 500 }))
           for (let index = 0; index < count; index++) {
-            yield* append()
+            yield* appendEvent()
             yield* round(receiver, webhook.id)
           }
         })
         yield* failing(9)
         receiver.answer(() => ({ status: 200 }))
-        yield* append()
+        yield* appendEvent()
         yield* round(receiver, webhook.id)
         yield* failing(9)
         assert.isTrue(yield* isActive(webhook.id))
@@ -256,10 +257,10 @@ layer(layerWebhooks({ webhookRetrySeconds: [] }))("An endpoint", (it) => {
       const { webhook } = yield* makeEndpoint(receiver.url, onlyProducts)
       const sql = yield* SqlClient.SqlClient
       gone.answer(() => ({ status: 410 }))
-      yield* append()
+      yield* appendEvent()
       yield* sql`UPDATE webhook_deliveries SET due_at = due_at + interval '1 hour' WHERE endpoint_id = ${webhook.id}`
       yield* (yield* Webhooks).update(webhook.id, { url: gone.url })
-      yield* append()
+      yield* appendEvent()
       yield* round(gone, webhook.id)
       yield* untilDeliveries(webhook.id, (rows) => rows.map(({ status }) => status).join() === "pending,exhausted")
       yield* TestClock.adjust("2 hours")

@@ -7,8 +7,8 @@ import { Dns, NetAddress } from "effect/net"
 import { Settings } from "../../src/config/Config.ts"
 import { Addresses } from "../../src/webhooks/Address.ts"
 import { Sender } from "../../src/webhooks/Sender.ts"
-import { certificate, privateKey } from "../support/Certificate.ts"
-import { makeReceiver } from "../support/Receiver.ts"
+import { certificate, privateKey } from "../support/Http.ts"
+import { makeReceiver } from "../support/Webhooks.ts"
 
 /** A name server whose answers the test gives, one for each look-up; the last one stays. */
 class Names extends Context.Service<Names, { readonly answers: Array<ReadonlyArray<string>>; lookups: number }>()(

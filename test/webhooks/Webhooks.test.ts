@@ -5,8 +5,8 @@ import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
 import { WebhookEndpointCreate, WebhookEndpointUpdate } from "../../src/webhooks/Webhook.ts"
 import { Webhooks } from "../../src/webhooks/Webhooks.ts"
-import { layerWebhooks } from "../support/Deliveries.ts"
-import { eventsOf, recorded, refusalOf, walk } from "../support/Slices.ts"
+import { eventsOf, recorded, refusalOf, walk } from "../support/Services.ts"
+import { layerWebhooks } from "../support/Webhooks.ts"
 
 const url = "https://8.8.8.8/hooks/T0KEN?key=also-a-secret"
 

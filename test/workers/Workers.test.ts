@@ -3,9 +3,9 @@ import { Context, Effect, Exit, Layer, Scope } from "effect"
 import { TestClock } from "effect/testing"
 import { Workers } from "../../src/workers/Workers.ts"
 import { Database } from "../support/Database.ts"
+import { fromNoon, makeSweeps } from "../support/LicenseNodes.ts"
 import { minute, noon } from "../support/Licenses.ts"
-import { stored } from "../support/StoredLicenses.ts"
-import { fromNoon, makeSweeps, storeOne } from "../support/Sweeps.ts"
+import { stored, storeOne } from "../support/StoredLicenses.ts"
 
 /** A node with the sweeps at work. */
 const node = Effect.gen(function* () {

@@ -6,7 +6,7 @@ import { ApiKeyCreate, ApiKeyUpdate } from "../../../src/auth/apiKeys/ApiKey.ts"
 import { ApiKeyCache } from "../../../src/auth/apiKeys/ApiKeyCache.ts"
 import { ApiKeys } from "../../../src/auth/apiKeys/ApiKeys.ts"
 import * as Tokens from "../../../src/auth/Tokens.ts"
-import { eventsOf, Foundations, recorded, refusalOf, walk } from "../../support/Slices.ts"
+import { eventsOf, Foundations, recorded, refusalOf, walk } from "../../support/Services.ts"
 
 const Subject = ApiKeys.layer.pipe(Layer.provideMerge(ApiKeyCache.layer), Layer.provideMerge(Foundations))
 

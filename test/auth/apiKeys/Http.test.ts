@@ -1,6 +1,6 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import { exchange } from "../../support/RawHttp.ts"
+import { exchange } from "../../support/Http.ts"
 import { TestServer } from "../../support/TestServer.ts"
 
 const path = "/api/v1/api-keys"

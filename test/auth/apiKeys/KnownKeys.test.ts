@@ -4,10 +4,10 @@ import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
 import { ApiKeyCache } from "../../../src/auth/apiKeys/ApiKeyCache.ts"
 import { ApiKeys } from "../../../src/auth/apiKeys/ApiKeys.ts"
-import { attempt, makeKey, Node, OneNode } from "../../support/Authorizing.ts"
-import { Foundations } from "../../support/Slices.ts"
+import { authorize, layerNode, layerOneNode, makeApiKey } from "../../support/Authentication.ts"
+import { Foundations } from "../../support/Services.ts"
 
-layer(OneNode)("Known keys", (it) => {
+layer(layerOneNode)("Known keys", (it) => {
   it.effect("honours a key that another node revoked, switched off or narrowed for less than a second", () =>
     Effect.gen(function* () {
       // The node under test holds its own memory; the changes are made with the one of another node.
@@ -21,11 +21,11 @@ layer(OneNode)("Known keys", (it) => {
         { change: (id: string) => other.update(id, { scopes: ["ops:read"] }), code: "TOKEN_SCOPE_DENIED" }
       ]
       for (const { change, code } of changes) {
-        const { actor, bearer, id } = yield* makeKey()
-        assert.deepStrictEqual(yield* attempt({ authorization: bearer }), actor)
+        const { actor, bearer, id } = yield* makeApiKey()
+        assert.deepStrictEqual(yield* authorize({ authorization: bearer }), actor)
         yield* change(id)
         yield* TestClock.adjust("500 millis")
-        assert.strictEqual((yield* attempt({ authorization: bearer }))[0], code)
+        assert.strictEqual((yield* authorize({ authorization: bearer }))[0], code)
       }
     })
   )
@@ -33,30 +33,30 @@ layer(OneNode)("Known keys", (it) => {
   it.effect("reads a key once for all requests of half a second", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const { actor, bearer, id } = yield* makeKey()
-      const attempts = Effect.replicateEffect(attempt({ authorization: bearer }), 20, { concurrency: "unbounded" })
+      const { actor, bearer, id } = yield* makeApiKey()
+      const attempts = Effect.replicateEffect(authorize({ authorization: bearer }), 20, { concurrency: "unbounded" })
       assert.isTrue((yield* attempts).every((answer) => answer.actor_id === actor.actor_id))
       // Whatever the row says meanwhile, nobody looks.
       yield* sql`UPDATE api_keys SET is_active = FALSE WHERE id = ${id}`
       yield* TestClock.adjust("499 millis")
-      assert.deepStrictEqual(yield* attempt({ authorization: bearer }), actor)
+      assert.deepStrictEqual(yield* authorize({ authorization: bearer }), actor)
       yield* TestClock.adjust("1 millis")
-      assert.deepStrictEqual(yield* attempt({ authorization: bearer }), ["TOKEN_INACTIVE", undefined])
+      assert.deepStrictEqual(yield* authorize({ authorization: bearer }), ["TOKEN_INACTIVE", undefined])
     })
   )
 
   it.effect("does not share a read with a request that came half a second after it began", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const { actor, bearer, id } = yield* makeKey()
+      const { actor, bearer, id } = yield* makeApiKey()
       yield* slowReads(
         Effect.gen(function* () {
           const { release } = yield* holdReads
-          const early = yield* Effect.forkChild(attempt({ authorization: bearer }))
+          const early = yield* Effect.forkChild(authorize({ authorization: bearer }))
           yield* readsAreWaiting
           yield* TestClock.adjust("500 millis")
           yield* sql`UPDATE api_keys_stored SET is_active = FALSE WHERE id = ${id}`
-          const late = yield* Effect.forkChild(attempt({ authorization: bearer }), { startImmediately: true })
+          const late = yield* Effect.forkChild(authorize({ authorization: bearer }), { startImmediately: true })
           yield* release
           assert.deepStrictEqual(yield* Fiber.join(early), actor)
           assert.deepStrictEqual(yield* Fiber.join(late), ["TOKEN_INACTIVE", undefined])
@@ -102,7 +102,7 @@ const readsAreWaiting = Effect.gen(function* () {
 })
 
 layer(Foundations)("The last use of a key", (it) => {
-  const Fresh = Layer.fresh(Node)
+  const Fresh = Layer.fresh(layerNode)
   const readLastUsed = Effect.fnUntraced(function* (id: string) {
     const sql = yield* SqlClient.SqlClient
     const [row] = yield* sql<{ last_used_at: number | null }>`SELECT last_used_at FROM api_keys WHERE id = ${id}`
@@ -113,11 +113,11 @@ layer(Foundations)("The last use of a key", (it) => {
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const now = yield* Clock.currentTimeMillis
-      const used = yield* makeKey()
-      const unused = yield* makeKey()
-      yield* attempt({ authorization: used.bearer })
+      const used = yield* makeApiKey()
+      const unused = yield* makeApiKey()
+      yield* authorize({ authorization: used.bearer })
       yield* TestClock.adjust("1 second")
-      yield* attempt({ authorization: used.bearer, scopes: ["ops:read"] })
+      yield* authorize({ authorization: used.bearer, scopes: ["ops:read"] })
       assert.isNull(yield* readLastUsed(used.id))
       const events = yield* sql`SELECT sequence FROM events`
       yield* TestClock.adjust("29 seconds")
@@ -133,8 +133,8 @@ layer(Foundations)("The last use of a key", (it) => {
       yield* TestClock.adjust("1 minute")
       const now = yield* Clock.currentTimeMillis
       const id = yield* Effect.gen(function* () {
-        const key = yield* makeKey()
-        yield* attempt({ authorization: key.bearer })
+        const key = yield* makeApiKey()
+        yield* authorize({ authorization: key.bearer })
         return key.id
       }).pipe(Effect.provide(Fresh))
       assert.strictEqual(yield* readLastUsed(id), now)

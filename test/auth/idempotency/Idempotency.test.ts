@@ -2,11 +2,10 @@ import { assert, layer } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
 import { SqlClient } from "effect/sql"
 import { Database } from "../../support/Database.ts"
-import { assertAnswered, assertRefused } from "../../support/Envelopes.ts"
-import { issue } from "../../support/Issued.ts"
-import type { Answer, Message } from "../../support/RawHttp.ts"
-import { startServer } from "../../support/Servers.ts"
-import { TestServer } from "../../support/TestServer.ts"
+import type { Answer, Message } from "../../support/Http.ts"
+import { assertAnswered, assertRefused } from "../../support/Http.ts"
+import { issue } from "../../support/IssuedLicenses.ts"
+import { startServer, TestServer } from "../../support/TestServer.ts"
 
 let made = 0
 const fresh = () => `n${++made}`

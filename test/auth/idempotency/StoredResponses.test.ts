@@ -2,8 +2,8 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
-import { assertAnswered, assertRefused } from "../../support/Envelopes.ts"
-import { freshKey, issue } from "../../support/Issued.ts"
+import { assertAnswered, assertRefused } from "../../support/Http.ts"
+import { freshKey, issue } from "../../support/IssuedLicenses.ts"
 import { TestServer } from "../../support/TestServer.ts"
 
 let made = 0

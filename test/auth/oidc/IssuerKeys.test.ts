@@ -3,8 +3,7 @@ import type { RequestListener } from "node:http"
 import { assert, layer } from "@effect/vitest"
 import { Clock, Effect, Fiber, Queue } from "effect"
 import { TestClock } from "effect/testing"
-import { Issuer, makeKey } from "../../support/Issuer.ts"
-import { makeOidc, someone, verdict } from "../../support/Judging.ts"
+import { authenticationOf, defaultIdentity, Issuer, makeOidc, makeSigningKey } from "../../support/Authentication.ts"
 
 layer(Issuer.layer)("The keys of an OIDC issuer", (it) => {
   const now = Clock.currentTimeMillis
@@ -14,13 +13,13 @@ layer(Issuer.layer)("The keys of an OIDC issuer", (it) => {
       const issuer = yield* Issuer
       const oidc = yield* makeOidc()
       const before = yield* issuer.fetches
-      const ask = Effect.flatMap(Effect.flatMap(now, issuer.sign), (token) => verdict(oidc, token))
+      const ask = Effect.flatMap(Effect.flatMap(now, issuer.sign), (token) => authenticationOf(oidc, token))
       yield* Effect.replicateEffect(ask, 20, { concurrency: "unbounded" })
       yield* TestClock.adjust("599 seconds")
-      assert.deepStrictEqual(yield* ask, someone)
+      assert.deepStrictEqual(yield* ask, defaultIdentity)
       assert.strictEqual((yield* issuer.fetches) - before, 1)
       yield* TestClock.adjust("1 second")
-      assert.deepStrictEqual(yield* ask, someone)
+      assert.deepStrictEqual(yield* ask, defaultIdentity)
       assert.strictEqual((yield* issuer.fetches) - before, 2)
     })
   )
@@ -29,23 +28,23 @@ layer(Issuer.layer)("The keys of an OIDC issuer", (it) => {
     Effect.gen(function* () {
       const issuer = yield* Issuer
       const oidc = yield* makeOidc()
-      const [old, fresh] = [makeKey("ES256", "old"), makeKey("ES256", "fresh")]
+      const [old, fresh] = [makeSigningKey("ES256", "old"), makeSigningKey("ES256", "fresh")]
       const by = (key: typeof old) =>
         Effect.flatMap(
           Effect.flatMap(now, (at) => issuer.sign(at, { key })),
-          (token) => verdict(oidc, token)
+          (token) => authenticationOf(oidc, token)
         )
       yield* issuer.publish(old)
-      assert.deepStrictEqual(yield* by(old), someone)
+      assert.deepStrictEqual(yield* by(old), defaultIdentity)
       yield* issuer.publish(fresh, old)
       assert.strictEqual(yield* by(fresh), "TOKEN_INVALID")
       yield* TestClock.adjust("10 seconds")
-      assert.deepStrictEqual(yield* by(fresh), someone)
-      assert.deepStrictEqual(yield* by(old), someone)
+      assert.deepStrictEqual(yield* by(fresh), defaultIdentity)
+      assert.deepStrictEqual(yield* by(old), defaultIdentity)
       yield* issuer.publish(fresh)
       yield* TestClock.adjust("10 minutes")
       assert.strictEqual(yield* by(old), "TOKEN_INVALID")
-      assert.deepStrictEqual(yield* by(fresh), someone)
+      assert.deepStrictEqual(yield* by(fresh), defaultIdentity)
     })
   )
 
@@ -56,7 +55,7 @@ layer(Issuer.layer)("The keys of an OIDC issuer", (it) => {
       const ask = (kid: string) =>
         Effect.flatMap(
           Effect.flatMap(now, (at) => issuer.sign(at, { header: { kid } })),
-          (token) => verdict(oidc, token)
+          (token) => authenticationOf(oidc, token)
         )
       yield* ask("before")
       const before = yield* issuer.fetches
@@ -77,20 +76,20 @@ layer(Issuer.layer)("The keys of an OIDC issuer", (it) => {
       const known = yield* makeOidc()
       const unknown = yield* makeOidc()
       const ask = (oidc: typeof known) =>
-        Effect.flatMap(Effect.flatMap(now, issuer.sign), (token) => verdict(oidc, token))
-      assert.deepStrictEqual(yield* ask(known), someone)
+        Effect.flatMap(Effect.flatMap(now, issuer.sign), (token) => authenticationOf(oidc, token))
+      assert.deepStrictEqual(yield* ask(known), defaultIdentity)
       yield* issuer.stop
       assert.strictEqual(yield* ask(unknown), "NOT_READY")
       for (let minutes = 0; minutes < 59; minutes++) {
         yield* TestClock.adjust("1 minute")
-        assert.deepStrictEqual(yield* ask(known), someone)
+        assert.deepStrictEqual(yield* ask(known), defaultIdentity)
       }
       yield* TestClock.adjust("1 minute")
       assert.strictEqual(yield* ask(known), "NOT_READY")
       yield* issuer.start
       assert.strictEqual(yield* ask(known), "NOT_READY")
       yield* TestClock.adjust("10 seconds")
-      assert.deepStrictEqual([yield* ask(known), yield* ask(unknown)], [someone, someone])
+      assert.deepStrictEqual([yield* ask(known), yield* ask(unknown)], [defaultIdentity, defaultIdentity])
     })
   )
 
@@ -98,31 +97,31 @@ layer(Issuer.layer)("The keys of an OIDC issuer", (it) => {
     Effect.gen(function* () {
       const issuer = yield* Issuer
       const oidc = yield* makeOidc()
-      const ask = Effect.flatMap(Effect.flatMap(now, issuer.sign), (token) => verdict(oidc, token))
-      assert.deepStrictEqual(yield* ask, someone)
+      const ask = Effect.flatMap(Effect.flatMap(now, issuer.sign), (token) => authenticationOf(oidc, token))
+      assert.deepStrictEqual(yield* ask, defaultIdentity)
       const asked = yield* Queue.unbounded<void>()
       yield* issuer.pretend(() => Queue.offerUnsafe(asked, undefined))
       yield* TestClock.adjust("10 minutes")
       const first = yield* Effect.forkChild(ask)
       yield* Queue.take(asked)
       yield* TestClock.adjust("5 seconds")
-      assert.deepStrictEqual(yield* Fiber.join(first), someone)
+      assert.deepStrictEqual(yield* Fiber.join(first), defaultIdentity)
       for (let attempt = 0; attempt < 3; attempt++) {
         yield* TestClock.adjust("10 seconds")
-        assert.deepStrictEqual(yield* ask, someone)
+        assert.deepStrictEqual(yield* ask, defaultIdentity)
         yield* Queue.take(asked)
       }
-      yield* issuer.publish(makeKey("ES256", "after the outage"))
+      yield* issuer.publish(makeSigningKey("ES256", "after the outage"))
       yield* issuer.pretend()
       yield* TestClock.adjust("10 seconds")
-      assert.deepStrictEqual(yield* ask, someone)
+      assert.deepStrictEqual(yield* ask, defaultIdentity)
     })
   )
 
   it.effect("that cannot be used are as unknown as others, and harm none beside them", () =>
     Effect.gen(function* () {
       const issuer = yield* Issuer
-      const good = makeKey("RS256", "good")
+      const good = makeSigningKey("RS256", "good")
       const short = {
         ...good,
         kid: "short",
@@ -148,14 +147,14 @@ layer(Issuer.layer)("The keys of an OIDC issuer", (it) => {
       const judged = (header: { readonly alg?: string; readonly kid?: string }, key = good) =>
         Effect.flatMap(
           Effect.flatMap(now, (at) => issuer.sign(at, { key, header })),
-          (token) => verdict(oidc, token)
+          (token) => authenticationOf(oidc, token)
         )
-      assert.deepStrictEqual(yield* judged({}), someone)
+      assert.deepStrictEqual(yield* judged({}), defaultIdentity)
       assert.strictEqual(yield* judged({ kid: "short" }), "TOKEN_INVALID")
       assert.strictEqual(yield* judged({ kid: "without a number" }), "TOKEN_INVALID")
       assert.strictEqual(yield* judged({ kid: "shared" }), "TOKEN_INVALID")
-      assert.strictEqual(yield* judged({}, makeKey("ES256", "not on the curve")), "TOKEN_INVALID")
-      assert.strictEqual(yield* judged({}, makeKey("EdDSA", "too little")), "TOKEN_INVALID")
+      assert.strictEqual(yield* judged({}, makeSigningKey("ES256", "not on the curve")), "TOKEN_INVALID")
+      assert.strictEqual(yield* judged({}, makeSigningKey("EdDSA", "too little")), "TOKEN_INVALID")
       yield* issuer.pretend()
     })
   )
@@ -196,10 +195,10 @@ layer(Issuer.layer)("The keys of an OIDC issuer", (it) => {
       }
       for (const [name, lie] of Object.entries(lies)) {
         yield* issuer.pretend(lie)
-        assert.strictEqual(yield* verdict(yield* makeOidc(), token), "NOT_READY", name)
+        assert.strictEqual(yield* authenticationOf(yield* makeOidc(), token), "NOT_READY", name)
       }
       yield* issuer.pretend(elsewhere(""))
-      assert.deepStrictEqual(yield* verdict(yield* makeOidc(), token), someone)
+      assert.deepStrictEqual(yield* authenticationOf(yield* makeOidc(), token), defaultIdentity)
       yield* issuer.pretend()
     })
   )

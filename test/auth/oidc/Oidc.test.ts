@@ -5,8 +5,15 @@ import { TestClock } from "effect/testing"
 import { Oidc } from "../../../src/auth/oidc/Oidc.ts"
 import { ManagementScope } from "../../../src/auth/Scope.ts"
 import { Settings } from "../../../src/config/Config.ts"
-import { type Algorithm, audience, Issuer, makeKey } from "../../support/Issuer.ts"
-import { makeOidc, someone, verdict } from "../../support/Judging.ts"
+import {
+  type Algorithm,
+  audience,
+  authenticationOf,
+  defaultIdentity,
+  Issuer,
+  makeOidc,
+  makeSigningKey
+} from "../../support/Authentication.ts"
 
 const base64url = (value: unknown) => Buffer.from(JSON.stringify(value)).toString("base64url")
 
@@ -20,9 +27,9 @@ layer(Issuer.layer)("Tokens of an OIDC issuer", (it) => {
     const oidc = yield* makeOidc()
     return {
       issuer,
-      judge: (token: string) => verdict(oidc, token),
+      judge: (token: string) => authenticationOf(oidc, token),
       signed: (...[claims]: Parameters<typeof issuer.sign> extends [number, ...infer Rest] ? Rest : never) =>
-        Effect.flatMap(issuer.sign(noon, claims), (token) => verdict(oidc, token))
+        Effect.flatMap(issuer.sign(noon, claims), (token) => authenticationOf(oidc, token))
     }
   })
 
@@ -30,9 +37,9 @@ layer(Issuer.layer)("Tokens of an OIDC issuer", (it) => {
     it.effect(`signed with ${alg} stand for their subject, with those scopes that the service knows`, () =>
       Effect.gen(function* () {
         const issuer = yield* Issuer
-        yield* issuer.publish(makeKey(alg, `key-${alg}`))
+        yield* issuer.publish(makeSigningKey(alg, `key-${alg}`))
         const token = yield* issuer.token("product:read unheard:of license:read")
-        assert.deepStrictEqual(yield* verdict(yield* makeOidc(), token), [
+        assert.deepStrictEqual(yield* authenticationOf(yield* makeOidc(), token), [
           "oidc_subject",
           "backoffice",
           "product:read",
@@ -46,7 +53,10 @@ layer(Issuer.layer)("Tokens of an OIDC issuer", (it) => {
     Effect.gen(function* () {
       const { issuer } = yield* judging()
       const scopesIn = Effect.fnUntraced(function* (claim: string, payload: object) {
-        const answer = yield* verdict(yield* makeOidc(claim), yield* issuer.sign(noon, { payload: { ...payload } }))
+        const answer = yield* authenticationOf(
+          yield* makeOidc(claim),
+          yield* issuer.sign(noon, { payload: { ...payload } })
+        )
         return answer.slice(2)
       })
       const all = ManagementScope.literals
@@ -65,9 +75,9 @@ layer(Issuer.layer)("Tokens of an OIDC issuer", (it) => {
     Effect.gen(function* () {
       const { signed } = yield* judging()
       const now = noon / 1_000
-      assert.deepStrictEqual(yield* signed({ payload: { exp: now - 59 } }), someone)
+      assert.deepStrictEqual(yield* signed({ payload: { exp: now - 59 } }), defaultIdentity)
       assert.strictEqual(yield* signed({ payload: { exp: now - 60 } }), "TOKEN_EXPIRED")
-      assert.deepStrictEqual(yield* signed({ payload: { nbf: now + 60 } }), someone)
+      assert.deepStrictEqual(yield* signed({ payload: { nbf: now + 60 } }), defaultIdentity)
       assert.strictEqual(yield* signed({ payload: { nbf: now + 61 } }), "TOKEN_INVALID")
       assert.strictEqual(yield* signed({ payload: { exp: now - 60, aud: "others" } }), "TOKEN_INVALID")
     })
@@ -76,7 +86,7 @@ layer(Issuer.layer)("Tokens of an OIDC issuer", (it) => {
   it.effect("for other audiences, of other issuers, or without what they must say, are invalid", () =>
     Effect.gen(function* () {
       const { issuer, signed } = yield* judging()
-      assert.deepStrictEqual(yield* signed({ payload: { aud: ["others", audience] } }), someone)
+      assert.deepStrictEqual(yield* signed({ payload: { aud: ["others", audience] } }), defaultIdentity)
       const payloads: ReadonlyArray<Record<string, unknown>> = [
         { aud: "https://others.example.com" },
         { aud: [] },
@@ -105,7 +115,7 @@ layer(Issuer.layer)("Tokens of an OIDC issuer", (it) => {
       const { signed } = yield* judging()
       for (const typ of [undefined, "JWT", "jwt", "at+jwt", "application/at+jwt"]) {
         const header = typ === undefined ? {} : { typ }
-        assert.deepStrictEqual(yield* signed({ header }), someone, typ)
+        assert.deepStrictEqual(yield* signed({ header }), defaultIdentity, typ)
       }
       for (const typ of ["logout+jwt", "dpop+jwt", "secevent+jwt", "application/jose", ""]) {
         assert.strictEqual(yield* signed({ header: { typ } }), "TOKEN_INVALID", typ)
@@ -122,7 +132,7 @@ layer(Issuer.layer)("Tokens of an OIDC issuer", (it) => {
   it.effect("that the issuer did not sign as it should are invalid", () =>
     Effect.gen(function* () {
       const { issuer, judge, signed } = yield* judging()
-      yield* issuer.publish(makeKey("RS256", "first"), makeKey("ES256", "second"))
+      yield* issuer.publish(makeSigningKey("RS256", "first"), makeSigningKey("ES256", "second"))
       const [key] = yield* issuer.keys
       const [header, payload, signature] = (yield* issuer.sign(noon)).split(".") as [string, string, string]
       const hmac = (secret: string | Buffer) => {
@@ -144,12 +154,12 @@ layer(Issuer.layer)("Tokens of an OIDC issuer", (it) => {
       for (const [name, token] of Object.entries(forged)) {
         assert.strictEqual(yield* judge(token), "TOKEN_INVALID", name)
       }
-      assert.strictEqual(yield* signed({ key: makeKey("RS256", "first") }), "TOKEN_INVALID")
+      assert.strictEqual(yield* signed({ key: makeSigningKey("RS256", "first") }), "TOKEN_INVALID")
       assert.strictEqual(yield* signed({ header: { kid: "nobody's" } }), "TOKEN_INVALID")
       assert.strictEqual(yield* signed({ header: { kid: "second" } }), "TOKEN_INVALID")
       assert.strictEqual(yield* signed({ header: { alg: "RS512" } }), "TOKEN_INVALID")
       assert.strictEqual(yield* signed({ header: { alg: "PS256" } }), "TOKEN_INVALID")
-      assert.deepStrictEqual(yield* signed(), someone)
+      assert.deepStrictEqual(yield* signed(), defaultIdentity)
     })
   )
 
@@ -157,7 +167,7 @@ layer(Issuer.layer)("Tokens of an OIDC issuer", (it) => {
     Effect.gen(function* () {
       const issuer = yield* Issuer
       yield* TestClock.setTime(noon)
-      const key = makeKey("RS256", "of-any-algorithm")
+      const key = makeSigningKey("RS256", "of-any-algorithm")
       const jwk = { ...createPublicKey(key.privateKey).export({ format: "jwk" }), kid: key.kid }
       yield* issuer.pretend(({ url }, response) =>
         response.end(
@@ -166,9 +176,9 @@ layer(Issuer.layer)("Tokens of an OIDC issuer", (it) => {
       )
       const oidc = yield* makeOidc()
       const by = (alg: string) =>
-        Effect.flatMap(issuer.sign(noon, { key, header: { alg } }), (token) => verdict(oidc, token))
+        Effect.flatMap(issuer.sign(noon, { key, header: { alg } }), (token) => authenticationOf(oidc, token))
       for (const alg of ["RS384", "RS512", "PS256", "PS512"]) assert.strictEqual(yield* by(alg), "TOKEN_INVALID", alg)
-      assert.deepStrictEqual(yield* by("RS256"), someone)
+      assert.deepStrictEqual(yield* by("RS256"), defaultIdentity)
       yield* issuer.pretend()
     })
   )
@@ -205,7 +215,10 @@ layer(Issuer.layer)("Without a configured issuer", (it) => {
       const issuer = yield* Issuer
       const oidc = Context.get(yield* Layer.build(Oidc.layer.pipe(Layer.provide(Settings.layerTest()))), Oidc)
       const before = yield* issuer.fetches
-      assert.strictEqual(yield* verdict(oidc, yield* issuer.sign(yield* Clock.currentTimeMillis)), "TOKEN_MALFORMED")
+      assert.strictEqual(
+        yield* authenticationOf(oidc, yield* issuer.sign(yield* Clock.currentTimeMillis)),
+        "TOKEN_MALFORMED"
+      )
       assert.strictEqual(yield* issuer.fetches, before)
     })
   )

@@ -1,7 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
-import { assertAnswered, assertRefused } from "../../support/Envelopes.ts"
-import { audience, Issuer } from "../../support/Issuer.ts"
+import { audience, Issuer } from "../../support/Authentication.ts"
+import { assertAnswered, assertRefused } from "../../support/Http.ts"
 import { TestServer } from "../../support/TestServer.ts"
 
 const served = Layer.unwrap(

@@ -3,11 +3,11 @@ import { Effect, Layer } from "effect"
 import { IpNetwork } from "effect/net"
 import * as Tokens from "../../../src/auth/Tokens.ts"
 import * as LicenseKey from "../../../src/licenses/model/LicenseKey.ts"
-import { assertAnswered, assertRefused } from "../../support/Envelopes.ts"
-import { issue } from "../../support/Issued.ts"
-import type { Answer } from "../../support/RawHttp.ts"
+import { DatabaseProxy } from "../../support/Database.ts"
+import type { Answer } from "../../support/Http.ts"
+import { assertAnswered, assertRefused } from "../../support/Http.ts"
+import { issue } from "../../support/IssuedLicenses.ts"
 import { TestServer } from "../../support/TestServer.ts"
-import { Wire } from "../../support/Wire.ts"
 
 const proxied = { trustedProxies: [IpNetwork.fromStringUnsafe("127.0.0.0/8")] }
 
@@ -237,16 +237,16 @@ layer(TestServer.layerWith({ ...proxied, rateFailures: 3 }))("Failed credentials
   )
 })
 
-layer(TestServer.layerOver({ ...proxied, rateFailures: 3 }).pipe(Layer.provideMerge(Wire.layer)))(
+layer(TestServer.layerOver({ ...proxied, rateFailures: 3 }).pipe(Layer.provideMerge(DatabaseProxy.layer)))(
   "Failed credentials without a database",
   (it) => {
     it.effect("are counted all the same, and malformed ones refused", () =>
       Effect.gen(function* () {
         const { send } = yield* TestServer
-        const wire = yield* Wire
+        const wire = yield* DatabaseProxy
         // Which token the operator has chosen is known from here on.
         yield* send({ path: "/api/v1/products", headers: { authorization: "Bearer nonsense" } })
-        yield* wire.cut
+        yield* wire.disconnect
         const wrong = send({ path: "/api/v1/products", headers: { authorization: "Bearer nonsense" } })
         assert.deepStrictEqual(codes(yield* several(4, wrong)), [
           "TOKEN_MALFORMED",
@@ -254,7 +254,7 @@ layer(TestServer.layerOver({ ...proxied, rateFailures: 3 }).pipe(Layer.provideMe
           "RATE_LIMITED",
           "RATE_LIMITED"
         ])
-        yield* wire.mend
+        yield* wire.reconnect
       })
     )
   }

@@ -8,7 +8,15 @@ import { CustomFieldValues } from "../../../src/catalog/customFields/CustomField
 import { Policies } from "../../../src/catalog/policies/Policies.ts"
 import { Products } from "../../../src/catalog/products/Products.ts"
 import { Customers } from "../../../src/customers/Customers.ts"
-import { Foundations, insertLicense, makePolicy, makeProduct, recorded, refusalOf, walk } from "../../support/Slices.ts"
+import {
+  Foundations,
+  insertLicense,
+  makePolicy,
+  makeProduct,
+  recorded,
+  refusalOf,
+  walk
+} from "../../support/Services.ts"
 
 const Subject = Layer.mergeAll(CustomFields.layer, CustomFieldValues.layer, Customers.layer, Policies.layer).pipe(
   Layer.provideMerge(Products.layer),

@@ -5,7 +5,7 @@ import { CustomFields } from "../../../src/catalog/customFields/CustomFields.ts"
 import { CustomFieldValues } from "../../../src/catalog/customFields/CustomFieldValues.ts"
 import { Products } from "../../../src/catalog/products/Products.ts"
 import { Customers } from "../../../src/customers/Customers.ts"
-import { Foundations, makeProduct, recorded, refusalOf, walk } from "../../support/Slices.ts"
+import { Foundations, makeProduct, recorded, refusalOf, walk } from "../../support/Services.ts"
 
 const Subject = Layer.mergeAll(CustomFields.layer, CustomFieldValues.layer, Customers.layer).pipe(
   Layer.provideMerge(Products.layer),

@@ -15,7 +15,7 @@ import {
   recorded,
   refusalOf,
   walk
-} from "../../support/Slices.ts"
+} from "../../support/Services.ts"
 
 const Subject = Layer.mergeAll(Features.layer, Policies.layer).pipe(
   Layer.provideMerge(Products.layer),

@@ -5,7 +5,15 @@ import { TestClock } from "effect/testing"
 import { Policies } from "../../../src/catalog/policies/Policies.ts"
 import type { PolicyUpdate } from "../../../src/catalog/policies/Policy.ts"
 import { Products } from "../../../src/catalog/products/Products.ts"
-import { Foundations, insertLicense, makePolicy, makeProduct, recorded, refusalOf, walk } from "../../support/Slices.ts"
+import {
+  Foundations,
+  insertLicense,
+  makePolicy,
+  makeProduct,
+  recorded,
+  refusalOf,
+  walk
+} from "../../support/Services.ts"
 
 const Subject = Policies.layer.pipe(Layer.provideMerge(Products.layer), Layer.provideMerge(Foundations))
 

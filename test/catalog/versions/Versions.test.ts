@@ -3,7 +3,7 @@ import { Clock, Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { Products } from "../../../src/catalog/products/Products.ts"
 import { Versions } from "../../../src/catalog/versions/Versions.ts"
-import { catalogRevision, Foundations, makeProduct, recorded, refusalOf, walk } from "../../support/Slices.ts"
+import { catalogRevision, Foundations, makeProduct, recorded, refusalOf, walk } from "../../support/Services.ts"
 
 const Subject = Versions.layer.pipe(Layer.provideMerge(Products.layer), Layer.provideMerge(Foundations))
 

@@ -12,16 +12,19 @@ import { issueOffline } from "../../../src/licenses/rules/Offline.ts"
 import { renew } from "../../../src/licenses/rules/Renewal.ts"
 import { update } from "../../../src/licenses/rules/Update.ts"
 import { Database } from "../../support/Database.ts"
-import { makeLicense, makeNode } from "../../support/Nodes.ts"
+import { makeNode } from "../../support/LicenseNodes.ts"
 import {
   assertEachOnce,
   checkoutOf,
+  deviceIdOf,
   eventCounts,
   fillLeases,
-  leaseOf,
-  leaseStates
-} from "../../support/StoredLeases.ts"
-import { deviceIdOf, requestOf, stored } from "../../support/StoredLicenses.ts"
+  leaseCommandOf,
+  leaseStates,
+  makeLicense,
+  requestOf,
+  stored
+} from "../../support/StoredLicenses.ts"
 
 const nodes = Effect.all([makeNode, makeNode])
 
@@ -58,13 +61,16 @@ layer(Database.layer, { timeout: 60_000 })("floating seats", (it) => {
       const third = checkoutOf(license, "c")
       assert.strictEqual(yield* codeOf(one.ask(license.license, checkout, third)), "FLOATING_LIMIT_REACHED")
       yield* TestClock.adjust("20 minutes")
-      assert.strictEqual(yield* codeOf(other.ask(license.license, heartbeat, leaseOf(license, first))), "LEASE_EXPIRED")
+      assert.strictEqual(
+        yield* codeOf(other.ask(license.license, heartbeat, leaseCommandOf(license, first))),
+        "LEASE_EXPIRED"
+      )
       yield* one.ask(license.license, checkout, third)
       assert.strictEqual(
         yield* codeOf(one.ask(license.license, validate, requestOf(license, "a"))),
         "DEVICE_NOT_ACTIVE"
       )
-      yield* one.ask(license.license, checkin, leaseOf(license, second))
+      yield* one.ask(license.license, checkin, leaseCommandOf(license, second))
       yield* other.ask(license.license, checkout, checkoutOf(license, "d"))
       assert.deepStrictEqual(yield* leaseStates(license.license), {
         "checked_in deactivated": 1,
@@ -91,7 +97,7 @@ layer(Database.layer, { timeout: 60_000 })("floating seats", (it) => {
       assert.deepStrictEqual(yield* leaseStates(license.license), { "live active": 1, "superseded active": 39 })
       const beats = yield* Effect.forEach(taken, (result, index) =>
         Effect.result(
-          both[(index + 1) % 2]!.ask(license.license, heartbeat, leaseOf(license, Result.getOrThrow(result)))
+          both[(index + 1) % 2]!.ask(license.license, heartbeat, leaseCommandOf(license, Result.getOrThrow(result)))
         )
       )
       assert.lengthOf(beats.filter(Result.isSuccess), 1)
@@ -103,7 +109,7 @@ layer(Database.layer, { timeout: 60_000 })("floating seats", (it) => {
     Effect.gen(function* () {
       const both = yield* nodes
       const license = yield* makeLicense({ max_floating_users: 1 })
-      const seat = leaseOf(license, yield* both[0].ask(license.license, checkout, checkoutOf(license, "m")))
+      const seat = leaseCommandOf(license, yield* both[0].ask(license.license, checkout, checkoutOf(license, "m")))
       for (let beat = 0; beat < 6; beat++) {
         yield* TestClock.adjust("29 minutes")
         const { lease_expires_at } = yield* both[beat % 2]!.ask(license.license, heartbeat, seat)
@@ -121,7 +127,7 @@ layer(Database.layer, { timeout: 60_000 })("floating seats", (it) => {
       const [one, other] = yield* nodes
       const license = yield* makeLicense({ max_floating_users: 1, max_activations: 1 })
       const request = requestOf(license, "m")
-      const seat = leaseOf(license, yield* one.ask(license.license, checkout, checkoutOf(license, "m")))
+      const seat = leaseCommandOf(license, yield* one.ask(license.license, checkout, checkoutOf(license, "m")))
       yield* other.ask(license.license, validate, request)
       yield* other.ask(license.license, check, request)
       yield* other.ask(license.license, consume, { ...request, feature_code: "export", event_id: "e", amount: 1 })
@@ -144,7 +150,7 @@ layer(Database.layer, { timeout: 60_000 })("floating seats", (it) => {
       const license = yield* makeLicense({ max_floating_users: 9, max_activations: 9 })
       const id = license.license
       const take = Effect.fnUntraced(function* (name: string) {
-        return leaseOf(license, yield* one.ask(id, checkout, checkoutOf(license, name)))
+        return leaseCommandOf(license, yield* one.ask(id, checkout, checkoutOf(license, name)))
       })
       const barred = yield* take("barred")
       yield* other.ask(id, blacklist, { device_id: deviceIdOf(license, "barred") })
@@ -190,7 +196,7 @@ layer(Database.layer, { timeout: 60_000 })("floating seats", (it) => {
         license_type: "subscription",
         expires_at: now + 10 * 60_000
       })
-      const seat = leaseOf(license, yield* one.ask(license.license, checkout, checkoutOf(license, "m")))
+      const seat = leaseCommandOf(license, yield* one.ask(license.license, checkout, checkoutOf(license, "m")))
       yield* other.ask(license.license, check, requestOf(license, "m"))
       yield* TestClock.adjust("10 minutes")
       assert.strictEqual(yield* codeOf(other.ask(license.license, heartbeat, seat)), "LICENSE_EXPIRED")
@@ -206,7 +212,7 @@ layer(Database.layer, { timeout: 60_000 })("floating seats", (it) => {
       const [one, other] = yield* nodes
       const license = yield* makeLicense({ max_floating_users: 200 })
       yield* fillLeases(license, 200, yield* Clock.currentTimeMillis)
-      const former = leaseOf(license, { lease_token: `lease_${license.license}_1` })
+      const former = leaseCommandOf(license, { lease_token: `lease_${license.license}_1` })
       yield* one.ask(license.license, checkout, checkoutOf(license, "m"))
       assert.strictEqual((yield* eventCounts(license.license))["lease.expired"], 200)
       assert.strictEqual(yield* codeOf(other.ask(license.license, heartbeat, former)), "LEASE_EXPIRED")
@@ -228,7 +234,7 @@ layer(Database.layer, { timeout: 60_000 })("floating seats", (it) => {
         yield* codeOf(other.ask(license.license, checkout, checkoutOf(license, "n"))),
         "FLOATING_LIMIT_REACHED"
       )
-      const held = leaseOf(license, { lease_token: `lease_${license.license}_7` })
+      const held = leaseCommandOf(license, { lease_token: `lease_${license.license}_7` })
       yield* other.ask(license.license, checkin, held)
       yield* one.ask(license.license, checkout, checkoutOf(license, "n"))
       // By the node that has just let devices go that it need not hold.

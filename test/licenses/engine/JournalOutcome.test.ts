@@ -8,7 +8,9 @@ import { activate } from "../../../src/licenses/rules/Activation.ts"
 import { resetUsage } from "../../../src/licenses/rules/UsageReset.ts"
 import { Postgres } from "../../../src/postgres/Postgres.ts"
 import { Database } from "../../support/Database.ts"
-import { hardware, makeLicense, makeNode } from "../../support/Nodes.ts"
+import { makeNode } from "../../support/LicenseNodes.ts"
+import { hardware } from "../../support/Licenses.ts"
+import { makeLicense } from "../../support/StoredLicenses.ts"
 
 type Write = (commit: Effect.Effect<void, SqlError.SqlError>) => Effect.Effect<void, SqlError.SqlError>
 

@@ -6,9 +6,16 @@ import { TestClock } from "effect/testing"
 import { checkout, heartbeat } from "../../../src/licenses/rules/Floating.ts"
 import { otherNumbers } from "../../../src/ops/Counts.ts"
 import { Database } from "../../support/Database.ts"
+import { fromNoon, twoNodes } from "../../support/LicenseNodes.ts"
 import { minute, noon } from "../../support/Licenses.ts"
-import { checkoutOf, eventCounts, fillLeases, leaseOf, leaseStates } from "../../support/StoredLeases.ts"
-import { fromNoon, storeOne, twoNodes } from "../../support/Sweeps.ts"
+import {
+  checkoutOf,
+  eventCounts,
+  fillLeases,
+  leaseCommandOf,
+  leaseStates,
+  storeOne
+} from "../../support/StoredLicenses.ts"
 
 /** When the leases of a license end, and before when they need not be looked at, in minutes from noon. */
 const ends = Effect.fnUntraced(function* (licenseId: string) {
@@ -26,7 +33,7 @@ layer(Database.layer, { timeout: 60_000, excludeTestServices: true })("the end o
         const license = yield* storeOne({ policy: { max_floating_users: 1, floating_timeout_minutes: 30 } })
         const answer = yield* nodes[0].ask(license.license, checkout, checkoutOf(license, "a"))
         yield* TestClock.adjust("20 minutes")
-        yield* nodes[0].ask(license.license, heartbeat, leaseOf(license, answer))
+        yield* nodes[0].ask(license.license, heartbeat, leaseCommandOf(license, answer))
         assert.deepStrictEqual(yield* ends(license.license), [[50, 30]])
         yield* sweeps[0].lease
         assert.deepStrictEqual(yield* ends(license.license), [[50, 30]])
@@ -52,7 +59,7 @@ layer(Database.layer, { timeout: 60_000, excludeTestServices: true })("the end o
           UPDATE policies SET floating_timeout_minutes = 5, revision = revision + 1
           WHERE id = (SELECT policy_id FROM licenses WHERE id = ${license.license})`
         yield* TestClock.adjust("1 minute")
-        yield* nodes[0].ask(license.license, heartbeat, leaseOf(license, answer))
+        yield* nodes[0].ask(license.license, heartbeat, leaseCommandOf(license, answer))
         assert.deepStrictEqual(yield* ends(license.license), [[6, 6]])
         yield* TestClock.adjust("5 minutes")
         yield* sweeps[0].lease

@@ -6,7 +6,9 @@ import { activate, check, validate } from "../../../src/licenses/rules/Activatio
 import { consume } from "../../../src/licenses/rules/Consumption.ts"
 import { reinstate, revoke, suspend } from "../../../src/licenses/rules/Lifecycle.ts"
 import { Database } from "../../support/Database.ts"
-import { hardware, makeLicense, makeNode } from "../../support/Nodes.ts"
+import { makeNode } from "../../support/LicenseNodes.ts"
+import { hardware } from "../../support/Licenses.ts"
+import { makeLicense } from "../../support/StoredLicenses.ts"
 
 const counts = Effect.fnUntraced(function* (licenseId: string) {
   const sql = yield* SqlClient.SqlClient

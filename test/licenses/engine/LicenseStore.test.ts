@@ -8,7 +8,9 @@ import { LicenseStore } from "../../../src/licenses/engine/LicenseStore.ts"
 import { activate } from "../../../src/licenses/rules/Activation.ts"
 import { Postgres } from "../../../src/postgres/Postgres.ts"
 import { Database } from "../../support/Database.ts"
-import { hardware, makeLicense, makeNode } from "../../support/Nodes.ts"
+import { makeNode } from "../../support/LicenseNodes.ts"
+import { hardware } from "../../support/Licenses.ts"
+import { makeLicense } from "../../support/StoredLicenses.ts"
 
 /** Asks until somebody waits for the table. */
 const isAwaited = Effect.gen(function* () {

@@ -5,8 +5,16 @@ import { activate, check, validate } from "../../../src/licenses/rules/Activatio
 import { blacklist, reset, unblacklist } from "../../../src/licenses/rules/DeviceActions.ts"
 import { transfer } from "../../../src/licenses/rules/Transfer.ts"
 import { Database } from "../../support/Database.ts"
-import { makeLicense, makeNode } from "../../support/Nodes.ts"
-import { deviceIdOf, deviceStates, eventsAbout, fillDevices, requestOf, stored } from "../../support/StoredLicenses.ts"
+import { makeNode } from "../../support/LicenseNodes.ts"
+import {
+  deviceIdOf,
+  deviceStates,
+  eventsAbout,
+  fillDevices,
+  makeLicense,
+  requestOf,
+  stored
+} from "../../support/StoredLicenses.ts"
 
 layer(Database.layer, { timeout: 60_000 })("a license with very many devices", (it) => {
   it.effect("a transfer resets thousands of devices, those in memory and those that nobody has looked at", () =>

@@ -18,9 +18,18 @@ import { transfer } from "../../../src/licenses/rules/Transfer.ts"
 import { update } from "../../../src/licenses/rules/Update.ts"
 import { columns } from "../../../src/postgres/Parameters.ts"
 import { Database } from "../../support/Database.ts"
-import { type Made, makeLicense, makeNode } from "../../support/Nodes.ts"
-import { checkoutOf, eventCounts, fillLeases, leaseOf, leaseStates } from "../../support/StoredLeases.ts"
-import { requestOf, stored } from "../../support/StoredLicenses.ts"
+import { makeNode } from "../../support/LicenseNodes.ts"
+import {
+  checkoutOf,
+  eventCounts,
+  fillLeases,
+  type LicenseOptions,
+  leaseCommandOf,
+  leaseStates,
+  makeLicense,
+  requestOf,
+  stored
+} from "../../support/StoredLicenses.ts"
 
 type License = Effect.Success<ReturnType<typeof makeLicense>>
 type Node = LicenseActors["Service"]
@@ -85,7 +94,7 @@ type Step = typeof step extends fc.Arbitrary<infer A> ? A : never
 
 const steps = fc.array(fc.record({ step, node: fc.nat(1) }), { minLength: 25, maxLength: 25 })
 
-const policies: ReadonlyArray<Made> = [
+const policies: ReadonlyArray<LicenseOptions> = [
   { max_activations: 2, max_floating_users: 2 },
   { max_activations: 3, max_floating_users: 3, require_heartbeat: true, validation_interval_minutes: 10 },
   { max_activations: 2, max_floating_users: 2, license_type: "time_limited", expires_at: 2 * hour }
@@ -97,7 +106,7 @@ const perform = Effect.fnUntraced(function* (node: Node, { license, tokens }: Si
   const { machine } = taken
   const request = requestOf(license, machine)
   const given = tokens.get(machine) ?? []
-  const lease = (token: string | undefined) => leaseOf(license, { lease_token: token ?? "lease_none" })
+  const lease = (token: string | undefined) => leaseCommandOf(license, { lease_token: token ?? "lease_none" })
   const sql = yield* SqlClient.SqlClient
   const [device] = yield* sql<{ readonly id: string }>`
     SELECT id FROM devices WHERE license_id = ${id} AND binding_key = ${machine}`
@@ -216,7 +225,7 @@ layer(Database.layer, { timeout: 120_000 })("a license with very many devices", 
         (_, index) => {
           const node = nodes[index % 2]!
           // Every fourth gives one of the former seats back and asks for one itself.
-          const former = leaseOf(license, { lease_token: `lease_${license.license}_${index + 1}` })
+          const former = leaseCommandOf(license, { lease_token: `lease_${license.license}_${index + 1}` })
           const gone = index % 4 === 0 ? Effect.asVoid(node.ask(license.license, checkin, former)) : Effect.void
           return Effect.result(
             Effect.andThen(gone, node.ask(license.license, checkout, checkoutOf(license, `m${index}`)))

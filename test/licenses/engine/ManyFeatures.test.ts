@@ -14,8 +14,8 @@ import { assign, unassign } from "../../../src/licenses/rules/Assignments.ts"
 import { consume } from "../../../src/licenses/rules/Consumption.ts"
 import { resetUsage } from "../../../src/licenses/rules/UsageReset.ts"
 import { Database } from "../../support/Database.ts"
-import { makeLicense, makeNode } from "../../support/Nodes.ts"
-import { requestOf } from "../../support/StoredLicenses.ts"
+import { makeNode } from "../../support/LicenseNodes.ts"
+import { makeLicense, requestOf } from "../../support/StoredLicenses.ts"
 
 const count = 48
 const minute = 60_000

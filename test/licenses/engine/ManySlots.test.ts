@@ -8,8 +8,9 @@ import { consume } from "../../../src/licenses/rules/Consumption.ts"
 import { transfer } from "../../../src/licenses/rules/Transfer.ts"
 import { instant } from "../../../src/postgres/Parameters.ts"
 import { Database } from "../../support/Database.ts"
-import { hardware, makeLicense, makeNode } from "../../support/Nodes.ts"
-import { deviceStates, eventsAbout, requestOf, stored } from "../../support/StoredLicenses.ts"
+import { makeNode } from "../../support/LicenseNodes.ts"
+import { hardware } from "../../support/Licenses.ts"
+import { deviceStates, eventsAbout, makeLicense, requestOf, stored } from "../../support/StoredLicenses.ts"
 
 interface Made {
   readonly license: string

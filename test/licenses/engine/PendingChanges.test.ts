@@ -9,8 +9,9 @@ import type { Prefetched } from "../../../src/licenses/engine/Prefetch.ts"
 import type { Changes, DeviceRecord, LicenseView, PolicyRecord } from "../../../src/licenses/model/LicenseRecords.ts"
 import type { Origin } from "../../../src/licenses/rules/LicenseCommand.ts"
 import { settle } from "../../../src/licenses/rules/Lifecycle.ts"
-import { applied, eventTypes, perform, settled, viewOf } from "../../support/Decisions.ts"
-import { rows as anyRows, anyStep, bindings, type Step } from "../../support/LicenseArbitraries.ts"
+import { anyStep, type Step } from "../../support/CommandArbitraries.ts"
+import { rows as anyRows, bindings } from "../../support/LicenseArbitraries.ts"
+import { applied, eventTypes, perform, settled, viewOf } from "../../support/LicenseRules.ts"
 import { assignmentOf, day, deviceOf, minute, noon, type Rows } from "../../support/Licenses.ts"
 
 const origin: Origin = { actor_type: "license", actor_id: "lic_1", request_id: "req_1", ip_address: undefined }

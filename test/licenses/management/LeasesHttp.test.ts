@@ -1,8 +1,8 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
-import { assertRefused } from "../../support/Envelopes.ts"
-import { issue } from "../../support/Issued.ts"
+import { assertRefused } from "../../support/Http.ts"
+import { issue } from "../../support/IssuedLicenses.ts"
 import { TestServer } from "../../support/TestServer.ts"
 
 const seats = ["a", "b", "c", "d", "e"] as const

@@ -7,7 +7,7 @@ import { Products } from "../../../src/catalog/products/Products.ts"
 import { LicenseList } from "../../../src/licenses/management/LicenseList.ts"
 import { search } from "../../../src/licenses/management/LicenseSearch.ts"
 import { instant } from "../../../src/postgres/Parameters.ts"
-import { Foundations, insertLicense, makePolicy } from "../../support/Slices.ts"
+import { Foundations, insertLicense, makePolicy } from "../../support/Services.ts"
 
 const people: ReadonlyArray<readonly [name: string | null, email: string | null]> = [
   ["Ada Lovelace", "ada@example.com"],

@@ -8,9 +8,9 @@ import { suspend } from "../../../src/licenses/rules/Lifecycle.ts"
 import { renew } from "../../../src/licenses/rules/Renewal.ts"
 import { Database } from "../../support/Database.ts"
 import { rows as anyRows } from "../../support/LicenseArbitraries.ts"
+import { fromNoon, makeSweeps, twoNodes } from "../../support/LicenseNodes.ts"
 import { day, noon, type Rows } from "../../support/Licenses.ts"
-
-import { fromNoon, makeSweeps, storeMany, storeRows, twoNodes } from "../../support/Sweeps.ts"
+import { storeMany, storeRows } from "../../support/StoredLicenses.ts"
 
 /** Rows that only one of the two has: the table, and what the licenses make of it. */
 const differences = Effect.gen(function* () {

@@ -1,7 +1,7 @@
 /** Issuing, editing and finding licenses over HTTP. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import { eventsOf } from "../../support/Slices.ts"
+import { eventsOf } from "../../support/Services.ts"
 import { TestServer } from "../../support/TestServer.ts"
 
 const day = 86_400_000

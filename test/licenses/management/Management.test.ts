@@ -15,8 +15,8 @@ import { transfer } from "../../../src/licenses/rules/Transfer.ts"
 import { resetUsage } from "../../../src/licenses/rules/UsageReset.ts"
 import { sha256Hex } from "../../../src/signing/Digest.ts"
 import { Database } from "../../support/Database.ts"
-import { makeLicense, makeNode } from "../../support/Nodes.ts"
-import { eventsAbout, makeCustomer, requestOf, stored } from "../../support/StoredLicenses.ts"
+import { makeNode } from "../../support/LicenseNodes.ts"
+import { eventsAbout, makeCustomer, makeLicense, requestOf, stored } from "../../support/StoredLicenses.ts"
 
 const each = <A, E, R>(n: number, f: (index: number) => Effect.Effect<A, E, R>) =>
   Effect.forEach(Array.from({ length: n }), (_, index) => Effect.result(f(index)), { concurrency: "unbounded" })

@@ -1,8 +1,8 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import type { License } from "../../../src/licenses/model/License.ts"
-import { assertAnswered, assertRefused } from "../../support/Envelopes.ts"
-import { freshKey, issue } from "../../support/Issued.ts"
+import { assertAnswered, assertRefused } from "../../support/Http.ts"
+import { freshKey, issue } from "../../support/IssuedLicenses.ts"
 import { TestServer } from "../../support/TestServer.ts"
 
 const iso = (millis: number) => new Date(millis).toISOString()

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { activate, deactivate } from "../../../src/licenses/rules/Activation.ts"
-import { allowed, refusedWith, viewOf } from "../../support/Decisions.ts"
+import { allowed, refusedWith, viewOf } from "../../support/LicenseRules.ts"
 import {
   activationOf,
   container,

@@ -3,8 +3,8 @@ import * as fc from "fast-check"
 import type { Binding } from "../../../src/licenses/model/Binding.ts"
 import type { DeviceRecord } from "../../../src/licenses/model/LicenseRecords.ts"
 import { activate, deactivate, validate } from "../../../src/licenses/rules/Activation.ts"
-import { allowed, perform, refusedWith } from "../../support/Decisions.ts"
 import { bindings } from "../../support/LicenseArbitraries.ts"
+import { allowed, perform, refusedWith } from "../../support/LicenseRules.ts"
 import {
   activationOf,
   container,

@@ -6,22 +6,25 @@ import { consume } from "../../../src/licenses/rules/Consumption.ts"
 import { checkin, checkout, heartbeat } from "../../../src/licenses/rules/Floating.ts"
 import type { Rule } from "../../../src/licenses/rules/LicenseCommand.ts"
 import { issueOffline } from "../../../src/licenses/rules/Offline.ts"
-import { applied, perform, viewOf } from "../../support/Decisions.ts"
-import { checkouts, leaseCommands } from "../../support/FloatingArbitraries.ts"
-import { failing, ladders, type Rung } from "../../support/Ladder.ts"
-import { activations, rows as anyRows, bindings, consumptions, requests } from "../../support/LicenseArbitraries.ts"
+import { activations, checkouts, consumptions, leaseCommands, requests } from "../../support/CommandArbitraries.ts"
+import { rows as anyRows, bindings } from "../../support/LicenseArbitraries.ts"
+import { applied, perform, viewOf } from "../../support/LicenseRules.ts"
 import { assignmentOf, day, deviceOf, hardware, keyHash, noon, type Rows, rowsOf } from "../../support/Licenses.ts"
+import { failingChecks, type RefusalCheck, refusalOrders } from "../../support/RefusalOrder.ts"
 
 const climbs = <Command, Reply, C extends Code>(
   rule: Rule<Command, Reply, C>,
-  ladder: ReadonlyArray<Rung<Command>>,
+  ladder: ReadonlyArray<RefusalCheck<Command>>,
   commands: fc.Arbitrary<Command>
 ) => {
   describe(rule.name, () => {
     it("answers with the first rung that fails", () => {
       fc.assert(
         fc.property(anyRows, commands, (rows, command) => {
-          assert.strictEqual(perform(rows, rule, command, noon).refused?.code, failing(ladder, rows, command, noon)[0])
+          assert.strictEqual(
+            perform(rows, rule, command, noon).refused?.code,
+            failingChecks(ladder, rows, command, noon)[0]
+          )
         }),
         { numRuns: 1000 }
       )
@@ -29,25 +32,25 @@ const climbs = <Command, Reply, C extends Code>(
 
     it("is refused at every rung, and accepted, by the licenses and requests of this test", () => {
       const samples = fc.sample(fc.tuple(anyRows, commands), { numRuns: 2000, seed: 11 })
-      const first = Map.groupBy(samples, ([rows, command]) => failing(ladder, rows, command, noon)[0])
+      const first = Map.groupBy(samples, ([rows, command]) => failingChecks(ladder, rows, command, noon)[0])
       for (const [code] of ladder) assert.isTrue(first.has(code), `${rule.name} never met ${code}`)
       assert.isAtLeast(first.get(undefined)?.length ?? 0, 150)
-      const several = samples.filter(([rows, command]) => failing(ladder, rows, command, noon).length > 1)
+      const several = samples.filter(([rows, command]) => failingChecks(ladder, rows, command, noon).length > 1)
       assert.isAtLeast(several.length, 150)
     })
   })
 }
 
 describe("the ladder of refusals", () => {
-  climbs(activate, ladders.activate, activations)
-  climbs(validate, ladders.validate, requests)
-  climbs(check, ladders.check, requests)
-  climbs(consume, ladders.consume, consumptions)
-  climbs(deactivate, ladders.deactivate, requests)
-  climbs(issueOffline, ladders.offline, requests)
-  climbs(checkout, ladders.checkout, checkouts(requests))
-  climbs(heartbeat, ladders.heartbeat, leaseCommands(bindings))
-  climbs(checkin, ladders.checkin, leaseCommands(bindings))
+  climbs(activate, refusalOrders.activate, activations)
+  climbs(validate, refusalOrders.validate, requests)
+  climbs(check, refusalOrders.check, requests)
+  climbs(consume, refusalOrders.consume, consumptions)
+  climbs(deactivate, refusalOrders.deactivate, requests)
+  climbs(issueOffline, refusalOrders.offline, requests)
+  climbs(checkout, refusalOrders.checkout, checkouts(requests))
+  climbs(heartbeat, refusalOrders.heartbeat, leaseCommands(bindings))
+  climbs(checkin, refusalOrders.checkin, leaseCommands(bindings))
 
   it("applies the time by itself where nothing has written it down yet, in refusals and in answers", () => {
     const unsettled = <Command, Reply, C extends Code>(rows: Rows, rule: Rule<Command, Reply, C>, command: Command) => {

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as fc from "fast-check"
 import type { Assignment } from "../../../src/licenses/model/LicenseRecords.ts"
 import { type ConsumeCommand, consume } from "../../../src/licenses/rules/Consumption.ts"
-import { allowed, eventTypes, perform, refusedWith } from "../../support/Decisions.ts"
+import { allowed, eventTypes, perform, refusedWith } from "../../support/LicenseRules.ts"
 import {
   assignmentOf,
   day,

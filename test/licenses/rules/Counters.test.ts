@@ -15,7 +15,7 @@ import { entitlementVersionAt, reinstate, revoke, suspend } from "../../../src/l
 import { renew } from "../../../src/licenses/rules/Renewal.ts"
 import { transfer } from "../../../src/licenses/rules/Transfer.ts"
 import { resetUsage } from "../../../src/licenses/rules/UsageReset.ts"
-import { perform } from "../../support/Decisions.ts"
+import { perform } from "../../support/LicenseRules.ts"
 import {
   activationOf,
   assignmentOf,

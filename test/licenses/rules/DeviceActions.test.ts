@@ -5,8 +5,8 @@ import { Device, type DeviceStatus } from "../../../src/licenses/model/Device.ts
 import { activate, check } from "../../../src/licenses/rules/Activation.ts"
 import { blacklist, reset, unblacklist } from "../../../src/licenses/rules/DeviceActions.ts"
 import { deviceTransitions } from "../../../src/licenses/rules/DeviceTransitions.ts"
-import { allowed, perform, refusedWith } from "../../support/Decisions.ts"
 import { rows as anyRows, bindings } from "../../support/LicenseArbitraries.ts"
+import { allowed, perform, refusedWith } from "../../support/LicenseRules.ts"
 import { activationOf, deviceOf, hardware, leaseOf, minute, noon, requestOf, rowsOf } from "../../support/Licenses.ts"
 
 const rules = { reset, blacklist, unblacklist }

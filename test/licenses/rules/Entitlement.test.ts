@@ -6,8 +6,9 @@ import { DeactivationPayload, type Entitlement, EntitlementPayload } from "../..
 import { activate, check, deactivate, validate } from "../../../src/licenses/rules/Activation.ts"
 import { consume } from "../../../src/licenses/rules/Consumption.ts"
 import { entitlementOf } from "../../../src/licenses/rules/Entitlement.ts"
-import { allowed, perform, viewOf } from "../../support/Decisions.ts"
-import { activations, rows as anyRows, consumptions, requests } from "../../support/LicenseArbitraries.ts"
+import { activations, consumptions, requests } from "../../support/CommandArbitraries.ts"
+import { rows as anyRows } from "../../support/LicenseArbitraries.ts"
+import { allowed, perform, viewOf } from "../../support/LicenseRules.ts"
 import {
   assignmentOf,
   day,

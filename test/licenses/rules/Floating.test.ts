@@ -7,7 +7,7 @@ import { type CheckoutCommand, checkin, checkout, heartbeat } from "../../../src
 import { revoke, suspend } from "../../../src/licenses/rules/Lifecycle.ts"
 import { issueOffline } from "../../../src/licenses/rules/Offline.ts"
 import { sha256Hex } from "../../../src/signing/Digest.ts"
-import { allowed, eventTypes, refusedWith, settled } from "../../support/Decisions.ts"
+import { allowed, eventTypes, refusedWith, settled } from "../../support/LicenseRules.ts"
 import {
   activationOf,
   assignmentOf,

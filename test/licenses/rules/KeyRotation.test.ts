@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { activate, validate } from "../../../src/licenses/rules/Activation.ts"
 import { rotateKey } from "../../../src/licenses/rules/KeyRotation.ts"
 import { sha256Hex } from "../../../src/signing/Digest.ts"
-import { allowed, refusedWith } from "../../support/Decisions.ts"
+import { allowed, refusedWith } from "../../support/LicenseRules.ts"
 import { activationOf, day, deviceOf, hardware, noon, requestOf, rowsOf } from "../../support/Licenses.ts"
 
 const key = { key_hash: sha256Hex("another key"), license_key_prefix: "LK-12345", license_key_last4: "WXYZ" }

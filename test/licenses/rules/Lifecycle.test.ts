@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { LicenseStatus } from "../../../src/licenses/model/License.ts"
 import { entitlementVersionAt, reinstate, revoke, statusAt, suspend } from "../../../src/licenses/rules/Lifecycle.ts"
-import { allowed, perform, refusedWith, viewOf } from "../../support/Decisions.ts"
+import { allowed, perform, refusedWith, viewOf } from "../../support/LicenseRules.ts"
 import { day, deviceOf, hardware, leaseOf, noon, type Rows, type RowsInput, rowsOf } from "../../support/Licenses.ts"
 
 const rules = { suspend, reinstate, revoke }

@@ -3,7 +3,7 @@ import { formatTimestamp } from "../../../src/api/Timestamp.ts"
 import { check } from "../../../src/licenses/rules/Activation.ts"
 import { issueOffline } from "../../../src/licenses/rules/Offline.ts"
 import { sha256Hex } from "../../../src/signing/Digest.ts"
-import { allowed, refusedWith } from "../../support/Decisions.ts"
+import { allowed, refusedWith } from "../../support/LicenseRules.ts"
 import { container, day, deviceOf, hardware, minute, noon, requestOf, rowsOf, second } from "../../support/Licenses.ts"
 
 const machine = hardware("machine")

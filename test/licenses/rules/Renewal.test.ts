@@ -5,8 +5,8 @@ import { formatTimestamp } from "../../../src/api/Timestamp.ts"
 import { LicenseRenew, type LicenseStatus } from "../../../src/licenses/model/License.ts"
 import type { LinkRecord } from "../../../src/licenses/model/LicenseRecords.ts"
 import { type RenewCommand, renew } from "../../../src/licenses/rules/Renewal.ts"
-import { allowed, perform, refusedWith } from "../../support/Decisions.ts"
 import { rows as anyRows } from "../../support/LicenseArbitraries.ts"
+import { allowed, perform, refusedWith } from "../../support/LicenseRules.ts"
 import { day, noon, type Rows, type RowsInput, rowsOf } from "../../support/Licenses.ts"
 
 const graceDays = 3

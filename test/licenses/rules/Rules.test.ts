@@ -12,9 +12,9 @@ import {
   OfflineEntitlementPayload
 } from "../../../src/licenses/model/Payloads.ts"
 import { accessEndsAt, entitlementVersionAt, statusAt } from "../../../src/licenses/rules/Lifecycle.ts"
-import { eventTypes, type Performed, perform } from "../../support/Decisions.ts"
-import { tokenMark } from "../../support/FloatingArbitraries.ts"
-import { rows as anyRows, anyStep, bindings } from "../../support/LicenseArbitraries.ts"
+import { anyStep, tokenMark } from "../../support/CommandArbitraries.ts"
+import { rows as anyRows, bindings } from "../../support/LicenseArbitraries.ts"
+import { eventTypes, type Performed, perform } from "../../support/LicenseRules.ts"
 import { deviceOf, keyHash, leaseOf, noon, type Rows, sensitive } from "../../support/Licenses.ts"
 
 interface Taken extends Performed<unknown, Code> {

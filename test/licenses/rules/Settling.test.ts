@@ -2,8 +2,8 @@ import { assert, describe, it } from "@effect/vitest"
 import * as fc from "fast-check"
 import type { LicenseStatus } from "../../../src/licenses/model/License.ts"
 import { entitlementVersionAt, settle, statusAt } from "../../../src/licenses/rules/Lifecycle.ts"
-import { applied, eventTypes, settled, viewOf } from "../../support/Decisions.ts"
 import { rows as anyRows } from "../../support/LicenseArbitraries.ts"
+import { applied, eventTypes, settled, viewOf } from "../../support/LicenseRules.ts"
 import {
   container,
   day,

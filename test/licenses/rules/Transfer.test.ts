@@ -5,8 +5,8 @@ import type { Metadata } from "../../../src/api/Metadata.ts"
 import { LicenseTransfer } from "../../../src/licenses/model/License.ts"
 import type { LinkRecord } from "../../../src/licenses/model/LicenseRecords.ts"
 import { type TransferCommand, transfer } from "../../../src/licenses/rules/Transfer.ts"
-import { allowed, perform, refusedWith, viewOf } from "../../support/Decisions.ts"
 import { rows as anyRows } from "../../support/LicenseArbitraries.ts"
+import { allowed, perform, refusedWith, viewOf } from "../../support/LicenseRules.ts"
 import { day, deviceOf, hardware, leaseOf, noon, type Rows, type RowsInput, rowsOf } from "../../support/Licenses.ts"
 
 const links: ReadonlyArray<LinkRecord> = [

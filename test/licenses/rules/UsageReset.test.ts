@@ -4,8 +4,8 @@ import * as fc from "fast-check"
 import { LicenseFeature, LicenseUsageReset } from "../../../src/licenses/model/License.ts"
 import type { LedgerEntry } from "../../../src/licenses/model/LicenseRecords.ts"
 import { resetUsage, type UsageResetCommand } from "../../../src/licenses/rules/UsageReset.ts"
-import { allowed, perform, refusedWith } from "../../support/Decisions.ts"
 import { rows as anyRows } from "../../support/LicenseArbitraries.ts"
+import { allowed, perform, refusedWith } from "../../support/LicenseRules.ts"
 import { assignmentOf, noon, type Rows, rowsOf } from "../../support/Licenses.ts"
 
 const most = Number.MAX_SAFE_INTEGER

@@ -1,8 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as fc from "fast-check"
 import { activate, check, deactivate, validate } from "../../../src/licenses/rules/Activation.ts"
-import { allowed, eventTypes, perform, refusedWith, settled } from "../../support/Decisions.ts"
 import { rows as anyRows, bindings } from "../../support/LicenseArbitraries.ts"
+import { allowed, eventTypes, perform, refusedWith, settled } from "../../support/LicenseRules.ts"
 import {
   activationOf,
   day,

@@ -4,8 +4,8 @@ import * as fc from "fast-check"
 import { activate, check, validate } from "../../../src/licenses/rules/Activation.ts"
 import { consume } from "../../../src/licenses/rules/Consumption.ts"
 import { gateVersion } from "../../../src/licenses/rules/VersionGate.ts"
-import { allowed, perform, refusedWith, viewOf } from "../../support/Decisions.ts"
 import { rows as anyRows } from "../../support/LicenseArbitraries.ts"
+import { allowed, perform, refusedWith, viewOf } from "../../support/LicenseRules.ts"
 import {
   assignmentOf,
   day,

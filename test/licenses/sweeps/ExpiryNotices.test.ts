@@ -8,10 +8,9 @@ import { reinstate, suspend } from "../../../src/licenses/rules/Lifecycle.ts"
 import { renew } from "../../../src/licenses/rules/Renewal.ts"
 import { update } from "../../../src/licenses/rules/Update.ts"
 import { Database } from "../../support/Database.ts"
+import { fromNoon, twoNodes } from "../../support/LicenseNodes.ts"
 import { day, noon } from "../../support/Licenses.ts"
-import { eventCounts } from "../../support/StoredLeases.ts"
-import { stored } from "../../support/StoredLicenses.ts"
-import { fromNoon, storeOne, twoNodes } from "../../support/Sweeps.ts"
+import { eventCounts, stored, storeOne } from "../../support/StoredLicenses.ts"
 
 const notices = Effect.fnUntraced(function* (licenseId: string) {
   const sql = yield* SqlClient.SqlClient

@@ -8,10 +8,19 @@ import { activate, check, validate } from "../../../src/licenses/rules/Activatio
 import { checkout } from "../../../src/licenses/rules/Floating.ts"
 import { renew } from "../../../src/licenses/rules/Renewal.ts"
 import { Database } from "../../support/Database.ts"
+import { fromNoon, twoNodes } from "../../support/LicenseNodes.ts"
 import { day, deviceOf, hardware, leaseOf, minute, noon } from "../../support/Licenses.ts"
-import { assertEachOnce, checkoutOf, eventCounts, fillLeases, leaseStates } from "../../support/StoredLeases.ts"
-import { requestOf, stored } from "../../support/StoredLicenses.ts"
-import { fromNoon, storeMany, storeOne, twoNodes } from "../../support/Sweeps.ts"
+import {
+  assertEachOnce,
+  checkoutOf,
+  eventCounts,
+  fillLeases,
+  leaseStates,
+  requestOf,
+  stored,
+  storeMany,
+  storeOne
+} from "../../support/StoredLicenses.ts"
 
 /** Runs an effect while another connection holds the lock that a statement takes. */
 const whileLocked = Effect.fnUntraced(function* <A, E, R>(

@@ -13,8 +13,9 @@ import { settle } from "../../../src/licenses/rules/Lifecycle.ts"
 import { columns } from "../../../src/postgres/Parameters.ts"
 import { Database } from "../../support/Database.ts"
 import { rows as anyRows } from "../../support/LicenseArbitraries.ts"
+import { makeSweeps } from "../../support/LicenseNodes.ts"
 import { day, minute, noon, type Rows, second } from "../../support/Licenses.ts"
-import { makeSweeps, storeRows } from "../../support/Sweeps.ts"
+import { storeRows } from "../../support/StoredLicenses.ts"
 
 /** Random licenses, but for what no command leaves: whoever takes an expiry away makes the license active again. */
 const worlds = (count: number, seed: number) =>

@@ -3,9 +3,9 @@ import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { canonicalize } from "../../../src/api/CanonicalJson.ts"
 import { sha256Hex } from "../../../src/signing/Digest.ts"
-import { assertAnswered, assertRefused } from "../../support/Envelopes.ts"
 import { at, download, exportsPath, makeWorker, writeLedger } from "../../support/Exports.ts"
-import { makeMetered } from "../../support/Metered.ts"
+import { assertAnswered, assertRefused } from "../../support/Http.ts"
+import { makeMetered } from "../../support/IssuedLicenses.ts"
 import { TestServer } from "../../support/TestServer.ts"
 
 layer(TestServer.layer)("A small export", (it) => {

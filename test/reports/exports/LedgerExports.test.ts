@@ -10,7 +10,7 @@ import { type LedgerRow, ledgerCsv, ledgerFields, ledgerJson } from "../../../sr
 import { ledgerColumns } from "../../../src/reports/usage/UsageLedger.ts"
 import { sha256Hex } from "../../../src/signing/Digest.ts"
 import { at, download, makeWorker, writeLedger } from "../../support/Exports.ts"
-import { type Metered, makeMetered } from "../../support/Metered.ts"
+import { type MeteredLicense, makeMetered } from "../../support/IssuedLicenses.ts"
 import { TestServer } from "../../support/TestServer.ts"
 
 type Filters = { readonly [name: string]: string }
@@ -85,7 +85,7 @@ const row = fc.record({
 })
 
 const insert = Effect.fnUntraced(function* (
-  { license }: Metered,
+  { license }: MeteredLicense,
   rows: ReadonlyArray<Parameters<typeof Object.keys>[0] & ReturnType<typeof sample>[number]>
 ) {
   const sql = yield* SqlClient.SqlClient

@@ -3,10 +3,9 @@ import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { pdfRowsMax } from "../../../src/reports/pdf/PdfModel.ts"
 import { sha256Hex } from "../../../src/signing/Digest.ts"
-import { assertAnswered, assertRefused } from "../../support/Envelopes.ts"
-import { at, download, exportsPath, makeWorker, writeLedger } from "../../support/Exports.ts"
-import { makeMetered } from "../../support/Metered.ts"
-import { type PdfPage, readPdf } from "../../support/PdfText.ts"
+import { at, download, exportsPath, makeWorker, type PdfPage, readPdf, writeLedger } from "../../support/Exports.ts"
+import { assertAnswered, assertRefused } from "../../support/Http.ts"
+import { makeMetered } from "../../support/IssuedLicenses.ts"
 import { TestServer } from "../../support/TestServer.ts"
 
 /** Makes a pdf over HTTP and reads its file. */

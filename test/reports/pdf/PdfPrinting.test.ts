@@ -5,7 +5,7 @@ import { TestClock } from "effect/testing"
 import { canonicalize, type Json } from "../../../src/api/CanonicalJson.ts"
 import { Settings } from "../../../src/config/Config.ts"
 import { Printing } from "../../../src/reports/pdf/PdfPrinting.ts"
-import { readPdf } from "../../support/PdfText.ts"
+import { readPdf } from "../../support/Exports.ts"
 
 const fonts = fileURLToPath(new URL("../../../node_modules/dejavu-fonts-ttf/ttf", import.meta.url))
 

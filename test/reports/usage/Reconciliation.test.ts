@@ -3,11 +3,11 @@ import { Effect } from "effect"
 import * as fc from "fast-check"
 import type { LicenseFeature } from "../../../src/licenses/model/License.ts"
 import type { UsageLedgerRow } from "../../../src/reports/model/Report.ts"
-import { type Metered, makeMetered, play, step } from "../../support/Metered.ts"
+import { type MeteredLicense, makeMetered, performUsageStep, usageStep } from "../../support/IssuedLicenses.ts"
 import { TestServer } from "../../support/TestServer.ts"
 
 const seed = 20_261_120
-const histories = fc.sample(fc.array(step, { minLength: 20, maxLength: 40 }), { seed, numRuns: 4 })
+const histories = fc.sample(fc.array(usageStep, { minLength: 20, maxLength: 40 }), { seed, numRuns: 4 })
 
 /** The whole ledger of a license, the oldest row first, read in small pages. */
 const ledgerOf = Effect.fnUntraced(function* (license_id: string) {
@@ -36,11 +36,11 @@ interface Balances {
 const nothing: Balances = { opening_balance: 0, consumed: 0, reset: 0, closing_balance: 0 }
 
 /** Plays a history, and gives an instant in the middle of it. */
-const played = Effect.fnUntraced(function* (metered: Metered, history: (typeof histories)[number]) {
+const played = Effect.fnUntraced(function* (metered: MeteredLicense, history: (typeof histories)[number]) {
   const { advance, client } = yield* TestServer
   let middle = 0
   for (const [at, one] of history.entries()) {
-    yield* play(metered, one, at)
+    yield* performUsageStep(metered, one, at)
     yield* advance(one.seconds)
     if (at !== Math.floor(history.length / 2)) continue
     const { items } = yield* client.reports.usageLedger({ query: { license_id: metered.license.id, limit: 1 } })

@@ -23,7 +23,7 @@ import {
   type Question,
   type TimeOfDay,
   type Use
-} from "../../support/UsageHistories.ts"
+} from "./UsageHistories.ts"
 
 const seed = 20_261_120
 const histories = fc.sample(history, { seed, numRuns: 40 })

@@ -1,4 +1,4 @@
-/** What the back office's commands should come to. */
+/** The expected results of management commands. */
 import { canonicalize } from "../../../src/api/CanonicalJson.ts"
 import type { Code } from "../../../src/api/ErrorCode.ts"
 import type { AssignCommand } from "../../../src/licenses/rules/Assignments.ts"
@@ -8,7 +8,7 @@ import type { RenewCommand } from "../../../src/licenses/rules/Renewal.ts"
 import type { TransferCommand } from "../../../src/licenses/rules/Transfer.ts"
 import type { UpdateCommand } from "../../../src/licenses/rules/Update.ts"
 import type { UsageResetCommand } from "../../../src/licenses/rules/UsageReset.ts"
-import { accepted, refused } from "./Ladder.ts"
+import { accepted, refused } from "./Admission.ts"
 import {
   type Answer,
   type Assignment,
@@ -26,10 +26,10 @@ import {
   type Situation,
   statusAt
 } from "./Model.ts"
-import { deviceMoves, licenseMoves } from "./Moves.ts"
+import { deviceTransitions, licenseTransitions } from "./Transitions.ts"
 
 /** Links that commands may name, with the product that they belong to. */
-const links = { customers: ["cust_a", "cust_b"], orders: ["ord_own", "ord_foreign"] } as const
+const links = { customers: ["cust_a", "cust_b"], calls: ["ord_own", "ord_foreign"] } as const
 
 const shown = ({ policy, now }: Situation, license: License) => ({
   status: statusAt(license, policy, now),
@@ -47,12 +47,12 @@ const isRevoked = ({ license }: Situation): boolean => license.status === "revok
 
 const raised = (license: License): License => ({ ...license, version: license.version + 1 })
 
-/** A move of the table; `also` is what goes with it. */
+/** A transition of the table; `also` applies the changes that go with it. */
 const lifecycle =
-  (verb: keyof typeof licenseMoves, event: string, also: (license: License) => License) =>
+  (operation: keyof typeof licenseTransitions, event: string, also: (license: License) => License) =>
   (situation: Situation): Answer => {
     const { license, policy, now } = situation
-    const to = licenseMoves[verb][statusAt(license, policy, now)]!
+    const to = licenseTransitions[operation][statusAt(license, policy, now)]!
     if (to === "conflict") return refused(situation, "LICENSE_STATE_CONFLICT")
     if (to === "unchanged") return accepted(license, shown(situation, license))
     const status = to === "by clock" ? clockStatus(license, policy, now) : to
@@ -77,7 +77,7 @@ export const revoke = lifecycle("revoke", "license.revoked", (license) => ({
 
 export const renew = (situation: Situation, command: RenewCommand): Answer => {
   const { license, policy, now } = situation
-  const status = licenseMoves.renew[statusAt(license, policy, now)]!
+  const status = licenseTransitions.renew[statusAt(license, policy, now)]!
   if (status === "conflict") return refused(situation, "LICENSE_STATE_CONFLICT")
   if (!["subscription", "time_limited", "trial"].includes(policy.license_type)) {
     return refused(situation, "LICENSE_NOT_RENEWABLE")
@@ -92,7 +92,7 @@ export const renew = (situation: Situation, command: RenewCommand): Answer => {
   return accepted(after, shown(situation, after), "license.renewed")
 }
 
-const resettable = Object.entries(deviceMoves.reset).flatMap(([from, to]) => (to === "reset" ? [from] : []))
+const resettable = Object.entries(deviceTransitions.reset).flatMap(([from, to]) => (to === "reset" ? [from] : []))
 
 const allReset = (license: License): License => ({
   ...endLeases(license, "ended", "deactivated"),
@@ -132,10 +132,10 @@ const assignmentTold = ({ enabled, max, used }: Assignment) => ({
 })
 
 export const resetUsage = (situation: Situation, command: UsageResetCommand): Answer => {
-  const { license, around } = situation
+  const { license, catalog } = situation
   if (isRevoked(situation)) return refused(situation, "LICENSE_STATE_CONFLICT")
   const feature = Array.from(license.assignments.keys()).find(
-    (id) => id === command.feature_id || around.features.get(id) === command.feature_code
+    (id) => id === command.feature_id || catalog.features.get(id) === command.feature_code
   )
   const before = feature === undefined ? undefined : license.assignments.get(feature)
   if (feature === undefined || before === undefined) return refused(situation, "NOT_FOUND")
@@ -172,10 +172,10 @@ export const rotateKey = (situation: Situation, command: RotateKeyCommand): Answ
 const given = <A>(value: A | null | undefined, before: A | null): A | null => (value === undefined ? before : value)
 
 export const assign = (situation: Situation, command: AssignCommand): Answer => {
-  const { license, around } = situation
+  const { license, catalog } = situation
   if (isRevoked(situation)) return refused(situation, "LICENSE_STATE_CONFLICT")
   if (command.feature_id === "feat_foreign") return refused(situation, "LINKAGE_MISMATCH")
-  if (!around.features.has(command.feature_id)) return refused(situation, "NOT_FOUND")
+  if (!catalog.features.has(command.feature_id)) return refused(situation, "NOT_FOUND")
   const before = license.assignments.get(command.feature_id)
   const assignment: Assignment = {
     enabled: command.enabled ?? before?.enabled ?? true,
@@ -184,13 +184,13 @@ export const assign = (situation: Situation, command: AssignCommand): Answer => 
     expires: given(command.expires_at, before?.expires ?? null),
     metadata: command.metadata === undefined ? (before?.metadata ?? "{}") : canonicalize(command.metadata)
   }
-  const told = assignmentTold(assignment)
-  if (before !== undefined && same(before, assignment)) return accepted(license, told)
+  const reply = assignmentTold(assignment)
+  if (before !== undefined && same(before, assignment)) return accepted(license, reply)
   const after = raised({ ...license, assignments: replaced(license.assignments, command.feature_id, assignment) })
   const { max, used } = assignment
   const entry = { feature: command.feature_id, action: "set_limit", amount: max ?? 0, balance: used, max }
   const isLimited = before !== undefined && before.max !== max
-  return { ...accepted(after, told, "license.feature_assigned"), ledger: isLimited ? [entry] : [] }
+  return { ...accepted(after, reply, "license.feature_assigned"), ledger: isLimited ? [entry] : [] }
 }
 
 const same = (one: object, other: object): boolean => canonicalize(one as never) === canonicalize(other as never)
@@ -206,13 +206,13 @@ export const unassign = (situation: Situation, { feature_id }: { readonly featur
 }
 
 const deviceAction =
-  (verb: keyof typeof deviceMoves, event: string, leaseStatus: string) =>
+  (operation: keyof typeof deviceTransitions, event: string, leaseStatus: string) =>
   (situation: Situation, { device_id }: DeviceCommand): Answer => {
     const { license } = situation
     const [key, device] = deviceById(license, device_id) ?? []
     if (key === undefined || device === undefined) return refused(situation, "NOT_FOUND")
     if (isRevoked(situation)) return refused(situation, "LICENSE_STATE_CONFLICT")
-    const to = deviceMoves[verb][device.status]!
+    const to = deviceTransitions[operation][device.status]!
     if (to === "conflict") return refused(situation, "DEVICE_STATE_CONFLICT")
     if (to === "unchanged") return accepted(license, { id: device_id, status: device.status })
     const lease = liveLeaseOf(license, device_id)
@@ -227,7 +227,7 @@ export const resetDevice = deviceAction("reset", "device.reset", "ended")
 export const blacklist = deviceAction("blacklist", "device.blacklisted", "blacklisted")
 export const unblacklist = deviceAction("unblacklist", "device.unblacklisted", "ended")
 
-/** The dates that a license of a type may have. */
+/** The dates that a license of this type may have. */
 const wrongTerms = (type: string, { expires, starts, maintenance }: License): Code | undefined => {
   const isPerpetual = type === "perpetual"
   const needsEnd = ["time_limited", "subscription", "trial"].includes(type)

@@ -1,6 +1,6 @@
 /**
- * The simulator's own idea of a license: what it is made of and what time does to it. Written from docs/API.md and
- * docs/STATES.md, not from the rules, and kept simple: one license is a few maps, a change is a copy.
+ * The simulator's model of a license: its parts, and how time changes it. Written from docs/API.md and
+ * docs/STATES.md, not from the rules, and kept simple: a license is a few maps, a change makes a copy.
  */
 import type { Code } from "../../../src/api/ErrorCode.ts"
 
@@ -23,8 +23,8 @@ export interface Policy {
   readonly version: number
 }
 
-/** What a license depends on and others change. */
-export interface Surroundings {
+/** What a license depends on and other requests change. */
+export interface Catalog {
   readonly policies: ReadonlyMap<string, Policy>
   /** Codes of the product's features by id. */
   readonly features: ReadonlyMap<string, string>
@@ -84,7 +84,7 @@ export interface License {
   readonly counted: ReadonlyMap<string, { readonly feature: string; readonly amount: number }>
 }
 
-/** A row of the ledger as it should be written. */
+/** The expected row of the ledger. */
 export interface Entry {
   readonly feature: string
   readonly action: string
@@ -93,24 +93,24 @@ export interface Entry {
   readonly max: number | null
 }
 
-/** What a command should come to. */
+/** The expected result of a command. */
 export interface Answer {
-  /** Undefined where it should be accepted. */
+  /** The refusal's code; undefined if the command is accepted. */
   readonly code?: Code
-  /** The license afterwards. */
+  /** The license after the command. */
   readonly license: License
-  /** The types of the events that it should leave, in order. */
+  /** The types of its events, in order. */
   readonly events: ReadonlyArray<string>
   readonly ledger: ReadonlyArray<Entry>
-  /** Members of the answer that callers should be told. */
-  readonly told: { readonly [member: string]: unknown }
+  /** Expected members of the answer. */
+  readonly reply: { readonly [member: string]: unknown }
 }
 
-/** On what a command is decided. */
+/** The state on which a command is decided. */
 export interface Situation {
   readonly license: License
   readonly policy: Policy
-  readonly around: Surroundings
+  readonly catalog: Catalog
   readonly now: number
 }
 
@@ -123,7 +123,7 @@ export const replaced = <K, V>(map: ReadonlyMap<K, V>, key: K, value: V): Readon
 export const accessEnd = ({ expires }: License, { grace_period_days }: Policy): number =>
   expires === null ? Number.POSITIVE_INFINITY : expires + grace_period_days * dayMillis
 
-/** Where the clock puts a license that nobody suspended or revoked. */
+/** The state that the clock gives a license that is neither suspended nor revoked. */
 export const clockStatus = (license: License, policy: Policy, now: number): string => {
   if (license.expires === null || now < license.expires) return "active"
   return now < accessEnd(license, policy) ? "grace_period" : "expired"
@@ -132,7 +132,7 @@ export const clockStatus = (license: License, policy: Policy, now: number): stri
 export const statusAt = (license: License, policy: Policy, now: number): string =>
   license.status === "suspended" || license.status === "revoked" ? license.status : clockStatus(license, policy, now)
 
-/** The states that time has led a license through since it was written down. */
+/** The states that a license has passed through by time since its row was written. */
 const passed = (license: License, policy: Policy, now: number): ReadonlyArray<string> => {
   const to = statusAt(license, policy, now)
   if (license.status === "active" && to === "grace_period") return ["grace_period"]
@@ -151,7 +151,7 @@ export const isOverdue = (device: Device, policy: Policy, now: number): boolean 
   now >
     Math.max(device.activated ?? 0, device.validated ?? 0) + policy.validation_interval_minutes * minuteMillis + 30_000
 
-/** A live lease that ended with its license's access rather than by itself. */
+/** A live lease that ended because its license's access ended. */
 export const isCut = (lease: Lease, license: License, policy: Policy, now: number): boolean =>
   lease.status === "live" && statusAt(license, policy, now) === "expired" && lease.ends >= accessEnd(license, policy)
 
@@ -167,7 +167,7 @@ export const liveLeases = ({ leases }: License): ReadonlyArray<readonly [string,
 export const liveLeaseOf = (license: License, deviceId: string): readonly [string, Lease] | undefined =>
   liveLeases(license).find(([, { device }]) => device === deviceId)
 
-/** Ends a lease; whoever was active for nothing else is not any more. */
+/** Ends a lease. A device that was active only by this lease becomes inactive. */
 export const endLease = (license: License, token: string, status: string, otherwise: string): License => {
   const lease = license.leases.get(token)!
   const ended = { ...license, leases: replaced(license.leases, token, { ...lease, status }) }
@@ -180,8 +180,8 @@ export const endLease = (license: License, token: string, status: string, otherw
 export const endLeases = (license: License, status: string, otherwise: string): License =>
   liveLeases(license).reduce((left, [token]) => endLease(left, token, status, otherwise), license)
 
-/** What time does that is recorded, as events name it: `type resource`. */
-export const dueMoves = (license: License, policy: Policy, now: number): ReadonlyArray<string> => [
+/** The transitions by time that leave events, as `type resource`. */
+export const dueTransitions = (license: License, policy: Policy, now: number): ReadonlyArray<string> => [
   ...passed(license, policy, now).map((stage) =>
     stage === "expired" ? `license.expired ${license.id}` : `license.grace_period_started ${license.id}`
   ),
@@ -193,9 +193,9 @@ export const dueMoves = (license: License, policy: Policy, now: number): Readonl
     .map(([, { id }]) => `lease.expired ${id}`)
 ]
 
-/** Applies one recorded move of time. Undefined where it was not due. */
-export const moveByTime = (license: License, policy: Policy, now: number, move: string): License | undefined => {
-  if (!dueMoves(license, policy, now).includes(move)) return undefined
+/** Applies one transition by time. Undefined if it was not due. */
+export const transitionByTime = (license: License, policy: Policy, now: number, move: string): License | undefined => {
+  if (!dueTransitions(license, policy, now).includes(move)) return undefined
   const [type, id] = move.split(" ") as [string, string]
   if (type === "license.grace_period_started") {
     return { ...license, status: "grace_period", version: license.version + 1 }
@@ -208,7 +208,7 @@ export const moveByTime = (license: License, policy: Policy, now: number, move: 
   return endLease(license, token, "expired", "expired")
 }
 
-/** Leases that ended with their license's access: nothing is recorded of them but the license's end. */
+/** Ends the leases that ended with their license's access; only the license's end leaves an event. */
 const cutLeases = (license: License, policy: Policy, now: number): License =>
   liveLeases(license)
     .filter(([, lease]) => isCut(lease, license, policy, now))
@@ -222,10 +222,10 @@ const silence = (license: License, policy: Policy, now: number, id: string): Lic
   return { ...license, active: license.active - 1, devices: replaced(license.devices, key, silent) }
 }
 
-/** All that time does, recorded or not. A state can go back, where an edit moved an end ahead of the clock. */
+/** Applies all changes by time, with or without events. A state can go back if an edit moved an end into the future. */
 export const settled = (license: License, policy: Policy, now: number): License => {
-  const moved = dueMoves(license, policy, now).reduce(
-    (left, move) => moveByTime(left, policy, now, move) ?? left,
+  const moved = dueTransitions(license, policy, now).reduce(
+    (left, move) => transitionByTime(left, policy, now, move) ?? left,
     license
   )
   return cutLeases({ ...moved, status: statusAt(moved, policy, now) }, policy, now)

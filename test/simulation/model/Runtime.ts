@@ -1,10 +1,20 @@
-/** What the runtime's commands on devices and usage should come to. */
+/** The expected results of runtime commands on devices and usage. */
 import type { Code } from "../../../src/api/ErrorCode.ts"
 import { formatTimestamp } from "../../../src/api/Timestamp.ts"
 import type { ActivateCommand } from "../../../src/licenses/rules/Activation.ts"
 import type { RuntimeCommand } from "../../../src/licenses/rules/Admission.ts"
 import type { ConsumeCommand } from "../../../src/licenses/rules/Consumption.ts"
-import { accepted, admission, bindingOf, common, deviceOf, entitlement, inactive, refused, standing } from "./Ladder.ts"
+import {
+  accepted,
+  admission,
+  bindingOf,
+  common,
+  deviceOf,
+  entitlement,
+  inactive,
+  refused,
+  standing
+} from "./Admission.ts"
 import {
   type Answer,
   type Assignment,
@@ -98,8 +108,8 @@ export const issueOffline = (situation: Situation, command: RuntimeCommand): Ans
   if (code !== undefined) return refused(situation, code)
   if (!device!.slot) return refused(situation, "DEVICE_NOT_ACTIVE")
   const until = Math.min(now + policy.offline_grace_days * dayMillis, accessEnd(license, policy))
-  const told = { ...entitlement(situation, device!.id), offline_expires_at: formatTimestamp(until) }
-  return accepted(license, told, "license.offline_issued")
+  const reply = { ...entitlement(situation, device!.id), offline_expires_at: formatTimestamp(until) }
+  return accepted(license, reply, "license.offline_issued")
 }
 
 const usageRefusal = (
@@ -125,16 +135,16 @@ const usageEvents = (before: number, after: number, max: number | null): Readonl
 }
 
 export const consume = (situation: Situation, command: ConsumeCommand): Answer => {
-  const { license, around } = situation
+  const { license, catalog } = situation
   const device = deviceOf(situation, command)
   const code = admission(situation, command) ?? inactive(situation, device)
   if (code !== undefined) return refused(situation, code)
   const counted = license.counted.get(command.event_id)
   if (counted !== undefined) {
-    const isSame = around.features.get(counted.feature) === command.feature_code && counted.amount === command.amount
+    const isSame = catalog.features.get(counted.feature) === command.feature_code && counted.amount === command.amount
     return isSame ? accepted(license, entitlement(situation, device!.id)) : refused(situation, "EVENT_ID_CONFLICT")
   }
-  const feature = Array.from(license.assignments.keys()).find((id) => around.features.get(id) === command.feature_code)
+  const feature = Array.from(license.assignments.keys()).find((id) => catalog.features.get(id) === command.feature_code)
   const assignment = feature === undefined ? undefined : license.assignments.get(feature)
   const why = usageRefusal(situation, command, assignment)
   if (why !== undefined || feature === undefined || assignment === undefined) return refused(situation, why!)
@@ -149,6 +159,6 @@ export const consume = (situation: Situation, command: ConsumeCommand): Answer =
     license: after,
     events: usageEvents(assignment.used, balance, assignment.max),
     ledger: [{ feature, action: "consume", amount: command.amount, balance, max: assignment.max }],
-    told: entitlement({ ...situation, license: after }, device!.id)
+    reply: entitlement({ ...situation, license: after }, device!.id)
   }
 }

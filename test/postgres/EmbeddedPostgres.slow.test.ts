@@ -1,0 +1,205 @@
+import { fileURLToPath } from "node:url"
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import { assert, it } from "@effect/vitest"
+import { Context, Effect, Exit, Fiber, FileSystem, Layer, Redacted, Result, Schedule, Stream } from "effect"
+import { ChildProcess } from "effect/process"
+import { SqlClient } from "effect/sql"
+import { EmbeddedPostgres } from "../../src/postgres/EmbeddedPostgres.ts"
+import { Postgres } from "../../src/postgres/Postgres.ts"
+import { serverFolder } from "../support/DatabaseServer.ts"
+
+const settings = { fsync: "off" }
+
+/** A started server, until the scope closes. */
+const startOn = (directory: string) =>
+  Effect.map(Layer.build(EmbeddedPostgres.layer({ directory, settings })), Context.get(EmbeddedPostgres))
+
+const clientOf = (url: Redacted.Redacted<string>) =>
+  Effect.map(Layer.build(Postgres.layer({ url })), Context.get(SqlClient.SqlClient))
+
+const postmaster = Effect.fnUntraced(function* (directory: string) {
+  const files = yield* FileSystem.FileSystem
+  return Number((yield* files.readFileString(`${directory}/postgres/postmaster.pid`)).split("\n")[0])
+})
+
+const refusalOf = <A, E extends { readonly message: string }, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.map(Effect.flip(Effect.scoped(effect)), ({ message }) => message)
+
+it.live("makes a database on the first start and keeps it over the next", () =>
+  Effect.gen(function* () {
+    const files = yield* FileSystem.FileSystem
+    const directory = yield* serverFolder
+    const first = yield* Effect.scoped(
+      Effect.gen(function* () {
+        const { url } = yield* startOn(directory)
+        const sql = yield* clientOf(url)
+        yield* sql`CREATE TABLE kept AS SELECT 'Zürich' AS place`
+        const [row] =
+          yield* sql`SELECT current_setting('listen_addresses') AS address, current_setting('server_encoding') AS encoding,
+          current_setting('synchronous_commit') AS commits, current_setting('wal_segment_size') AS segment,
+          datlocprovider = 'b' AS builtin, lower('Ä') AS lower
+          FROM pg_database WHERE datname = current_database()`
+        assert.deepStrictEqual(row, {
+          address: "127.0.0.1",
+          encoding: "UTF8",
+          commits: "on",
+          segment: "2MB",
+          builtin: true,
+          lower: "ä"
+        })
+        return url
+      })
+    )
+    assert.isTrue(Exit.isFailure(yield* Effect.exit(postmaster(directory))))
+    const { mode } = yield* files.stat(`${directory}/postgres.password`)
+    assert.strictEqual(mode & 0o777, 0o600)
+
+    const { url } = yield* startOn(directory)
+    assert.strictEqual(new URL(Redacted.value(url)).password, new URL(Redacted.value(first)).password)
+    assert.deepStrictEqual(yield* (yield* clientOf(url))`SELECT place FROM kept`, [{ place: "Zürich" }])
+  }).pipe(Effect.scoped, Effect.provide(NodeServices.layer))
+)
+
+it.live("writes to disk before it acknowledges, and lets in nobody without the password", () =>
+  Effect.gen(function* () {
+    const directory = yield* serverFolder
+    const { url } = Context.get(yield* Layer.build(EmbeddedPostgres.layer({ directory })), EmbeddedPostgres)
+    const sql = yield* clientOf(url)
+    const [row] = yield* sql`SELECT current_setting('fsync') AS fsync, current_setting('full_page_writes') AS pages`
+    assert.deepStrictEqual(row, { fsync: "on", pages: "on" })
+
+    const address = new URL(Redacted.value(url))
+    address.password = "wrong-secret"
+    const message = yield* refusalOf(clientOf(Redacted.make(address.href)))
+    assert.match(message, /^PostgreSQL at .* cannot be used: password authentication failed for user "postgres"$/)
+  }).pipe(Effect.scoped, Effect.provide(NodeServices.layer))
+)
+
+it.live("refuses a second service on the same folder and leaves the first alone", () =>
+  Effect.gen(function* () {
+    const directory = yield* serverFolder
+    const sql = yield* clientOf((yield* startOn(directory)).url)
+    assert.match(yield* refusalOf(startOn(directory)), /^Another service is using the database in /)
+    assert.deepStrictEqual(yield* sql`SELECT 1 AS one`, [{ one: 1 }])
+  }).pipe(Effect.scoped, Effect.provide(NodeServices.layer))
+)
+
+it.live("lets one of two services that start together on an empty folder have it", () =>
+  Effect.gen(function* () {
+    const directory = yield* serverFolder
+    const [first, second] = yield* Effect.all([Effect.result(startOn(directory)), Effect.result(startOn(directory))], {
+      concurrency: 2
+    })
+    const [winner, loser] = Result.isSuccess(first) ? [first, second] : [second, first]
+    assert.match(Result.isFailure(loser) ? loser.failure.message : "none", /^Another service is using the database in /)
+    const sql = yield* clientOf((yield* Effect.fromResult(winner)).url)
+    assert.deepStrictEqual(yield* sql`SELECT 1 AS one`, [{ one: 1 }])
+  }).pipe(Effect.scoped, Effect.provide(NodeServices.layer))
+)
+
+it.live("takes over the server that a killed service left behind", () =>
+  Effect.gen(function* () {
+    const directory = yield* serverFolder
+    const owner = yield* ChildProcess.make(process.execPath, [
+      fileURLToPath(new URL("../support/EmbeddedPostgresOwner.ts", import.meta.url)),
+      directory
+    ])
+    yield* owner.stdout.pipe(
+      Stream.decodeText(),
+      Stream.splitLines,
+      Stream.takeUntil((line) => line === "ready"),
+      Stream.runDrain
+    )
+    const left = yield* postmaster(directory)
+    yield* owner.kill({ killSignal: "SIGKILL" })
+    yield* Effect.scoped(
+      Effect.gen(function* () {
+        const sql = yield* clientOf((yield* startOn(directory)).url)
+        assert.strictEqual(yield* postmaster(directory), left)
+        assert.deepStrictEqual(yield* sql`SELECT 1 AS one`, [{ one: 1 }])
+      })
+    )
+    assert.isTrue(Exit.isFailure(yield* Effect.exit(postmaster(directory))))
+  }).pipe(Effect.scoped, Effect.provide(NodeServices.layer))
+)
+
+it.live("starts over a postmaster.pid whose process number now belongs to somebody else", () =>
+  Effect.gen(function* () {
+    const files = yield* FileSystem.FileSystem
+    const directory = yield* serverFolder
+    yield* Effect.scoped(startOn(directory))
+    const stale = `${process.pid}\n${directory}/postgres\n1\n5432\n\n127.0.0.1\n1 1\nready\n`
+    yield* files.writeFileString(`${directory}/postgres/postmaster.pid`, stale)
+    const sql = yield* clientOf((yield* startOn(directory)).url)
+    assert.deepStrictEqual(yield* sql`SELECT 1 AS one`, [{ one: 1 }])
+  }).pipe(Effect.scoped, Effect.provide(NodeServices.layer))
+)
+
+it.live("leaves the server of another folder alone, whatever postmaster.pid says", () =>
+  Effect.gen(function* () {
+    const files = yield* FileSystem.FileSystem
+    const [directory, other] = [yield* serverFolder, yield* serverFolder]
+    yield* Effect.scoped(startOn(directory))
+    const sql = yield* clientOf((yield* startOn(other)).url)
+    yield* files.copyFile(`${other}/postgres/postmaster.pid`, `${directory}/postgres/postmaster.pid`)
+    assert.match(yield* refusalOf(startOn(directory)), /refuses its password file/)
+    assert.deepStrictEqual(yield* sql`SELECT 1 AS one`, [{ one: 1 }])
+  }).pipe(Effect.scoped, Effect.provide(NodeServices.layer))
+)
+
+it.live("fails what is under way when the server stops, starts it again, and serves on with the same client", () =>
+  Effect.gen(function* () {
+    const directory = yield* serverFolder
+    const sql = yield* clientOf((yield* startOn(directory)).url)
+    yield* Effect.all(
+      Array.from({ length: 8 }, () => sql`SELECT pg_sleep(0.01)`),
+      { concurrency: 8 }
+    )
+    const slow = yield* Effect.forkChild(Effect.flip(sql`SELECT pg_sleep(60)`))
+    const inTransaction = yield* Effect.forkChild(Effect.flip(sql.withTransaction(sql`SELECT pg_sleep(60)`)))
+    const sleeping = sql`SELECT FROM pg_stat_activity WHERE query = 'SELECT pg_sleep(60)' AND state = 'active'`
+    yield* Effect.repeat(sleeping, { until: (rows) => rows.length === 2 })
+
+    process.kill(yield* postmaster(directory), "SIGINT")
+    assert.strictEqual((yield* Fiber.join(slow)).reason._tag, "ConnectionError")
+    assert.strictEqual((yield* Fiber.join(inTransaction)).reason._tag, "ConnectionError")
+
+    yield* Effect.retry(sql`SELECT 1 AS one`, {
+      while: (error) => error.reason._tag === "ConnectionError",
+      schedule: Schedule.spaced("20 millis")
+    })
+    const answers = yield* Effect.all(
+      Array.from({ length: 20 }, () => sql`SELECT 1 AS one`),
+      { concurrency: 20 }
+    )
+    assert.strictEqual(answers.length, 20)
+  }).pipe(Effect.scoped, Effect.provide(NodeServices.layer))
+)
+
+it.live("names the password file that is missing", () =>
+  Effect.gen(function* () {
+    const files = yield* FileSystem.FileSystem
+    const directory = yield* serverFolder
+    yield* Effect.scoped(startOn(directory))
+    yield* files.remove(`${directory}/postgres.password`)
+    assert.match(yield* refusalOf(startOn(directory)), /postgres\.password is missing/)
+  }).pipe(Effect.scoped, Effect.provide(NodeServices.layer))
+)
+
+it.live("names the server's reason when it does not start", () =>
+  Effect.gen(function* () {
+    const directory = yield* serverFolder
+    const broken = Layer.build(EmbeddedPostgres.layer({ directory, settings: { shared_buffers: "nonsense" } }))
+    assert.match(yield* refusalOf(broken), /does not start: .*invalid value for parameter "shared_buffers"/)
+  }).pipe(Effect.scoped, Effect.provide(NodeServices.layer))
+)
+
+it.live.skipIf(process.getuid?.() !== 0)("names the folder that the server's user may not enter", () =>
+  Effect.gen(function* () {
+    const files = yield* FileSystem.FileSystem
+    const directory = yield* serverFolder
+    yield* files.makeDirectory(`${directory}/closed`, { mode: 0o700 })
+    const message = yield* refusalOf(startOn(`${directory}/closed/data`))
+    assert.include(message, `may not enter ${directory}/closed.`)
+  }).pipe(Effect.scoped, Effect.provide(NodeServices.layer))
+)

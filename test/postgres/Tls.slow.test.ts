@@ -1,0 +1,114 @@
+/** Connections to a PostgreSQL that speaks TLS: encrypted and verified where the address asks for it, refused where they are not. */
+import { chmodSync, chownSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { getCACertificates, setDefaultCACertificates } from "node:tls"
+import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
+import { assert, layer } from "@effect/vitest"
+import { Context, Effect, Layer, Redacted } from "effect"
+import { SqlClient } from "effect/sql"
+import { EmbeddedPostgres } from "../../src/postgres/EmbeddedPostgres.ts"
+import { openSession, Postgres } from "../../src/postgres/Postgres.ts"
+import { serverAccount } from "../../src/postgres/ServerProcess.ts"
+import { certificate, privateKey } from "../support/Http.ts"
+
+/** The address of a server with a certificate for localhost that nobody vouches for. */
+class Encrypted extends Context.Service<Encrypted, { address(sslmode: string): Redacted.Redacted<string> }>()(
+  "licensing/test/Encrypted"
+) {
+  static readonly layer = Layer.effect(
+    Encrypted,
+    Effect.gen(function* () {
+      const directory = yield* Effect.acquireRelease(
+        Effect.sync(() => mkdtempSync(join(tmpdir(), "licensing-tls-"))),
+        (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
+      )
+      const account = yield* serverAccount
+      const file = (name: string, text: string) => {
+        const path = join(directory, name)
+        writeFileSync(path, text, { mode: 0o600 })
+        if (account !== undefined) chownSync(path, account.uid, account.gid)
+        return path
+      }
+      // PostgreSQL's own user must be able to pass through it.
+      chmodSync(directory, 0o711)
+      const settings = {
+        ssl: "on",
+        ssl_cert_file: file("server.crt", certificate),
+        ssl_key_file: file("server.key", privateKey)
+      }
+      const server = Context.get(yield* Layer.build(EmbeddedPostgres.layer({ directory, settings })), EmbeddedPostgres)
+      return {
+        address: (sslmode) => {
+          const url = new URL(Redacted.value(server.url))
+          url.hostname = "localhost"
+          url.searchParams.set("sslmode", sslmode)
+          return Redacted.make(url.href)
+        }
+      }
+    })
+  ).pipe(Layer.provide(NodeFileSystem.layer))
+}
+
+const isEncrypted = "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()"
+
+/** While it lasts, this process trusts the test's certificate. */
+const trusting = Effect.acquireRelease(
+  Effect.sync(() => {
+    const before = getCACertificates()
+    setDefaultCACertificates([...before, certificate])
+    return before
+  }),
+  (before) => Effect.sync(() => setDefaultCACertificates(before))
+)
+
+layer(Encrypted.layer, { excludeTestServices: true, timeout: 60_000 })("A PostgreSQL that speaks TLS", (it) => {
+  it.effect("is spoken to in the clear only where the address asks for nothing else", () =>
+    Effect.gen(function* () {
+      const { address } = yield* Encrypted
+      const session = yield* openSession(address("disable"))
+      assert.deepStrictEqual(yield* session.values(isEncrypted), [[false]])
+    })
+  )
+
+  for (const sslmode of ["prefer", "require", "verify-full"]) {
+    it.effect(`must show a certificate that is trusted, with sslmode=${sslmode}`, () =>
+      Effect.gen(function* () {
+        const { address } = yield* Encrypted
+        const refused = yield* Effect.flip(Effect.scoped(openSession(address(sslmode))))
+        assert.include(JSON.stringify(refused), "DEPTH_ZERO_SELF_SIGNED_CERT")
+        yield* trusting
+        const session = yield* openSession(address(sslmode))
+        assert.deepStrictEqual(yield* session.values(isEncrypted), [[true]])
+      })
+    )
+  }
+
+  it.effect("is known to be gone as soon as it ends a connection", () =>
+    Effect.gen(function* () {
+      const { address } = yield* Encrypted
+      yield* trusting
+      const other = yield* openSession(address("disable"))
+      const session = yield* openSession(address("require"))
+      const [[pid]] = (yield* session.values("SELECT pg_backend_pid()")) as [[number]]
+      yield* other.values("SELECT pg_terminate_backend($1)", [pid])
+      yield* Effect.timeout(session.lost, "2 seconds")
+    })
+  )
+
+  it.effect("serves the pools of the service over TLS", () =>
+    Effect.gen(function* () {
+      const { address } = yield* Encrypted
+      yield* trusting
+      const services = yield* Layer.build(Postgres.layer({ url: address("require"), maxConnections: 4 }))
+      const sql = Context.get(services, SqlClient.SqlClient)
+      const { pipelined, planned } = Context.get(services, Postgres)
+      const [first] = yield* sql.unsafe<{ ssl: boolean }>(isEncrypted)
+      const [second] = yield* planned.unsafe<{ ssl: boolean }>(isEncrypted)
+      const [third] = yield* pipelined(sql.unsafe<{ ssl: boolean }>(isEncrypted))
+      assert.deepStrictEqual([first?.ssl, second?.ssl, third?.ssl], [true, true, true])
+      const [long] = yield* sql<{ text: string }>`SELECT repeat('0123456789', 100000) AS text`
+      assert.lengthOf(long?.text ?? "", 1_000_000)
+    })
+  )
+})

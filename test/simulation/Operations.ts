@@ -1,0 +1,107 @@
+/** The operations of a node: for each the production code that runs it and the model's expected answer. */
+import { Clock, Effect, identity } from "effect"
+import type { Code } from "../../src/api/ErrorCode.ts"
+import { Features } from "../../src/catalog/features/Features.ts"
+import { Policies } from "../../src/catalog/policies/Policies.ts"
+import { Versions } from "../../src/catalog/versions/Versions.ts"
+import { LicenseActors } from "../../src/licenses/engine/LicenseActors.ts"
+import { presentLicense } from "../../src/licenses/management/PresentLicense.ts"
+import type { LicenseSnapshot } from "../../src/licenses/model/LicenseRecords.ts"
+import * as Activation from "../../src/licenses/rules/Activation.ts"
+import { assign, unassign } from "../../src/licenses/rules/Assignments.ts"
+import { consume } from "../../src/licenses/rules/Consumption.ts"
+import { blacklist, reset, unblacklist } from "../../src/licenses/rules/DeviceActions.ts"
+import * as Floating from "../../src/licenses/rules/Floating.ts"
+import { rotateKey } from "../../src/licenses/rules/KeyRotation.ts"
+import type { Rule } from "../../src/licenses/rules/LicenseCommand.ts"
+import * as Lifecycle from "../../src/licenses/rules/Lifecycle.ts"
+import { issueOffline } from "../../src/licenses/rules/Offline.ts"
+import { renew } from "../../src/licenses/rules/Renewal.ts"
+import { transfer } from "../../src/licenses/rules/Transfer.ts"
+import { update } from "../../src/licenses/rules/Update.ts"
+import { resetUsage } from "../../src/licenses/rules/UsageReset.ts"
+import { ExpirySweep } from "../../src/licenses/sweeps/ExpirySweep.ts"
+import { HeartbeatSweep } from "../../src/licenses/sweeps/HeartbeatSweep.ts"
+import { LeaseSweep } from "../../src/licenses/sweeps/LeaseSweep.ts"
+import { product } from "./InitialData.ts"
+import * as Seats from "./model/Leases.ts"
+import * as Management from "./model/Management.ts"
+import type { Answer, Situation } from "./model/Model.ts"
+import * as Runtime from "./model/Runtime.ts"
+import type { Services } from "./Node.ts"
+import type { Operation } from "./Plan.ts"
+
+/** One request of a client or an operator. */
+export interface Call {
+  /** The request id in events and ledger rows. */
+  readonly request: string
+  readonly operation: Operation
+  /** The license, policy, feature or version that it is about. */
+  readonly subject: string
+  readonly command: unknown
+  /** The node that receives it. */
+  readonly node: number
+  /** Whether it was sent before. */
+  readonly isRepeated: boolean
+  /** The Idempotency-Key under which its answer is stored. */
+  readonly scope: string | undefined
+}
+
+interface OperationCase {
+  readonly ask: (call: Call) => Effect.Effect<unknown, unknown, Services>
+  /** Undefined for operations that do not concern a license. */
+  readonly expected?: (situation: Situation, command: unknown) => Answer
+}
+
+const shown = ({ license, policy }: LicenseSnapshot) =>
+  Effect.map(Clock.currentTimeMillis, (now) => presentLicense(license, policy, now))
+
+const ofLicense = <Command, Reply, C extends Code>(
+  rule: Rule<Command, Reply, C>,
+  expected: (situation: Situation, command: Command) => Answer,
+  finish: (reply: Reply) => Effect.Effect<unknown> = Effect.succeed
+): OperationCase => ({
+  ask: ({ subject, command }) =>
+    LicenseActors.use((actors) => actors.askWith(subject, rule, command as Command, identity, finish)),
+  expected: expected as never
+})
+
+export const operations: { readonly [operation in Operation]: OperationCase } = {
+  activate: ofLicense(Activation.activate, Runtime.activate),
+  validate: ofLicense(Activation.validate, Runtime.validate),
+  check: ofLicense(Activation.check, Runtime.check),
+  consume: ofLicense(consume, Runtime.consume),
+  deactivate: ofLicense(Activation.deactivate, Runtime.deactivate),
+  offline: ofLicense(issueOffline, Runtime.issueOffline),
+  checkout: ofLicense(Floating.checkout, Seats.checkout),
+  heartbeat: ofLicense(Floating.heartbeat, Seats.heartbeat),
+  checkin: ofLicense(Floating.checkin, Seats.checkin),
+  suspend: ofLicense(Lifecycle.suspend, Management.suspend, shown),
+  reinstate: ofLicense(Lifecycle.reinstate, Management.reinstate, shown),
+  revoke: ofLicense(Lifecycle.revoke, Management.revoke, shown),
+  renew: ofLicense(renew, Management.renew, shown),
+  transfer: ofLicense(transfer, Management.transfer, shown),
+  "reset usage": ofLicense(resetUsage, Management.resetUsage),
+  "rotate key": ofLicense(rotateKey, Management.rotateKey, shown),
+  assign: ofLicense(assign, Management.assign),
+  unassign: ofLicense(unassign, Management.unassign),
+  "reset device": ofLicense(reset, Management.resetDevice),
+  blacklist: ofLicense(blacklist, Management.blacklist),
+  unblacklist: ofLicense(unblacklist, Management.unblacklist),
+  update: ofLicense(update, Management.update, shown),
+  "edit policy": {
+    ask: ({ subject, command }) => Policies.use((policies) => policies.update(subject, command as never))
+  },
+  "edit feature": {
+    ask: ({ subject, command }) => Features.use((features) => features.update(subject, command as never))
+  },
+  "create feature": { ask: ({ command }) => Features.use((features) => features.create(product, command as never)) },
+  "delete feature": { ask: ({ subject }) => Features.use((features) => features.delete(subject)) },
+  "create version": { ask: ({ command }) => Versions.use((versions) => versions.create(product, command as never)) },
+  "delete version": { ask: ({ subject }) => Versions.use((versions) => versions.delete(product, subject)) },
+  "sweep expiry": { ask: () => ExpirySweep.use(({ pass }) => pass) },
+  "sweep leases": { ask: () => LeaseSweep.use(({ pass }) => pass) },
+  "sweep heartbeats": { ask: () => HeartbeatSweep.use(({ pass }) => pass) }
+}
+
+export const isOfLicense = ({ operation }: Call): boolean => operations[operation].expected !== undefined

@@ -1,0 +1,101 @@
+/** The order of refusals in docs/API.md, and the members of every runtime answer. */
+import type { Code } from "../../../src/api/ErrorCode.ts"
+import { formatTimestamp } from "../../../src/api/Timestamp.ts"
+import type { RuntimeCommand } from "../../../src/licenses/rules/Admission.ts"
+import {
+  type Answer,
+  accessEnd,
+  type Device,
+  isOverdue,
+  type License,
+  liveLeaseOf,
+  minuteMillis,
+  publishedVersion,
+  type Situation,
+  statusAt
+} from "./Model.ts"
+
+export const refused = ({ license }: Situation, code: Code, ...events: ReadonlyArray<string>): Answer => ({
+  code,
+  license,
+  events,
+  ledger: [],
+  reply: {}
+})
+
+export const accepted = (license: License, reply: Answer["reply"], ...events: ReadonlyArray<string>): Answer => ({
+  license,
+  events,
+  ledger: [],
+  reply
+})
+
+export const standing = ({ license, policy, now }: Situation, keyHash: string): Code | undefined => {
+  if (license.key !== keyHash) return "LICENSE_KEY_INVALID"
+  const status = statusAt(license, policy, now)
+  if (status === "suspended") return "LICENSE_SUSPENDED"
+  if (status === "revoked") return "LICENSE_REVOKED"
+  if (status === "expired") return "LICENSE_EXPIRED"
+  return license.starts !== null && now < license.starts ? "LICENSE_NOT_STARTED" : undefined
+}
+
+export const bindingOf = ({ binding }: RuntimeCommand): string => `${binding.kind}:${binding.key}`
+
+export const deviceOf = ({ license }: Situation, command: RuntimeCommand) => license.devices.get(bindingOf(command))
+
+/** The refusals up to the version. `off` is the code for an operation that the policy disables. */
+export const admission = (situation: Situation, command: RuntimeCommand, off?: Code): Code | undefined => {
+  const { binding, keyHash } = command
+  const { catalog, license, policy } = situation
+  const code = standing(situation, keyHash)
+  if (code !== undefined) return code
+  if (deviceOf(situation, command)?.status === "blacklisted") return "DEVICE_BLACKLISTED"
+  if (binding.is_vm && !policy.allow_vm) return "VM_NOT_ALLOWED"
+  if (binding.is_container && !policy.allow_container) return "CONTAINER_NOT_ALLOWED"
+  if (off !== undefined) return off
+  if (binding.app_version === undefined || catalog.versions.size === 0) return undefined
+  const released = catalog.versions.get(binding.app_version)
+  if (released === undefined) return "VERSION_UNKNOWN"
+  const cutoff = policy.license_type === "perpetual" ? license.maintenance : license.expires
+  return cutoff !== null && released > cutoff ? "VERSION_NOT_ENTITLED" : undefined
+}
+
+const text = (instant: number | null): string | undefined => (instant === null ? undefined : formatTimestamp(instant))
+
+export const common = ({ license, policy, now }: Situation, device_id: string) => ({
+  license_id: license.id,
+  status: statusAt(license, policy, now),
+  entitlement_version: publishedVersion(license, policy, now),
+  device_id,
+  expires_at: text(license.expires)
+})
+
+export const features = ({ license, catalog, now }: Situation) =>
+  Array.from(license.assignments)
+    .filter(([, { enabled, expires }]) => enabled && (expires === null || now < expires))
+    .map(([id, { max, used }]) => ({
+      code: catalog.features.get(id)!,
+      enabled: true,
+      ...(max === null ? undefined : { quota: max, consumed: used, remaining: Math.max(0, max - used) })
+    }))
+    .toSorted((a, b) => (a.code < b.code ? -1 : 1))
+
+export const entitlement = (situation: Situation, deviceId: string) => ({
+  ...common(situation, deviceId),
+  features: features(situation),
+  next_check_at: formatTimestamp(
+    Math.min(
+      situation.now + situation.policy.validation_interval_minutes * minuteMillis,
+      accessEnd(situation.license, situation.policy)
+    )
+  )
+})
+
+/** The refusal of operations that need an activation or a seat. */
+export const inactive = ({ license, policy, now }: Situation, device: Device | undefined): Code | undefined => {
+  if (device === undefined) return "DEVICE_NOT_FOUND"
+  if (device.status === "active" && device.slot && !isOverdue(device, policy, now)) return undefined
+  const lease = liveLeaseOf(license, device.id)?.[1]
+  if (device.status === "active" && lease !== undefined && now < lease.ends) return undefined
+  return "DEVICE_NOT_ACTIVE"
+}

@@ -1,0 +1,85 @@
+/** The expected results of runtime commands on floating seats. */
+import type { Code } from "../../../src/api/ErrorCode.ts"
+import { formatTimestamp } from "../../../src/api/Timestamp.ts"
+import type { CheckoutCommand, LeaseCommand } from "../../../src/licenses/rules/Floating.ts"
+import { accepted, admission, bindingOf, common, deviceOf, features, refused, standing } from "./Admission.ts"
+import {
+  type Answer,
+  accessEnd,
+  type Device,
+  deviceById,
+  endLease,
+  liveLeaseOf,
+  liveLeases,
+  minuteMillis,
+  replaced,
+  type Situation
+} from "./Model.ts"
+
+export const leaseEnd = ({ license, policy, now }: Situation): number =>
+  Math.min(now + policy.floating_timeout_minutes * minuteMillis, accessEnd(license, policy))
+
+export const checkout = (situation: Situation, command: CheckoutCommand): Answer => {
+  const { license, policy } = situation
+  const seats = policy.max_floating_users ?? 0
+  const code = admission(situation, command, seats === 0 ? "FLOATING_NOT_ENABLED" : undefined)
+  if (code !== undefined) return refused(situation, code)
+  const known = deviceOf(situation, command)
+  const held = known === undefined ? undefined : liveLeaseOf(license, known.id)
+  if (held === undefined && liveLeases(license).length >= seats) return refused(situation, "FLOATING_LIMIT_REACHED")
+  const device: Device = {
+    id: known?.id ?? command.newDeviceId,
+    kind: command.binding.kind,
+    status: "active",
+    slot: known?.slot ?? false,
+    activated: known?.slot || known?.status === "expired" ? known.activated : null,
+    validated: known?.validated ?? null
+  }
+  const superseded =
+    held === undefined ? license.leases : replaced(license.leases, held[0], { ...held[1], status: "superseded" })
+  const ends = leaseEnd(situation)
+  const lease = { id: command.newLeaseId, device: device.id, status: "live", ends }
+  const after = {
+    ...license,
+    devices: replaced(license.devices, bindingOf(command), device),
+    leases: replaced(superseded, command.tokenHash, lease)
+  }
+  const reply = {
+    ...common(situation, device.id),
+    features: features(situation),
+    lease_token: command.leaseToken,
+    lease_expires_at: formatTimestamp(ends)
+  }
+  return accepted(after, reply, "lease.checked_out")
+}
+
+const leaseRefusal = (situation: Situation, { keyHash, tokenHash }: LeaseCommand): Code | undefined => {
+  const code = standing(situation, keyHash)
+  if (code !== undefined) return code
+  const lease = situation.license.leases.get(tokenHash)
+  if (lease === undefined) return "LEASE_NOT_FOUND"
+  return deviceById(situation.license, lease.device)?.[1].status === "blacklisted" ? "DEVICE_BLACKLISTED" : undefined
+}
+
+export const heartbeat = (situation: Situation, command: LeaseCommand): Answer => {
+  const code = leaseRefusal(situation, command)
+  if (code !== undefined) return refused(situation, code)
+  const lease = situation.license.leases.get(command.tokenHash)!
+  if (lease.status === "blacklisted") return refused(situation, "DEVICE_BLACKLISTED")
+  if (lease.status === "expired") return refused(situation, "LEASE_EXPIRED")
+  if (lease.status !== "live") return refused(situation, "LEASE_NOT_ACTIVE")
+  const ends = leaseEnd(situation)
+  const reply = { ...common(situation, lease.device), lease_expires_at: formatTimestamp(ends) }
+  const leases = replaced(situation.license.leases, command.tokenHash, { ...lease, ends })
+  return accepted({ ...situation.license, leases }, { ...reply, features: features(situation) })
+}
+
+export const checkin = (situation: Situation, command: LeaseCommand): Answer => {
+  const code = leaseRefusal(situation, command)
+  if (code !== undefined) return refused(situation, code)
+  const lease = situation.license.leases.get(command.tokenHash)!
+  if (lease.status !== "live") return refused(situation, "LEASE_NOT_ACTIVE")
+  const reply = { ...common(situation, lease.device), lease_expires_at: formatTimestamp(situation.now) }
+  const after = endLease(situation.license, command.tokenHash, "checked_in", "deactivated")
+  return accepted(after, reply, "lease.checked_in")
+}

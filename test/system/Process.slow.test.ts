@@ -1,0 +1,156 @@
+import { assert, layer } from "@effect/vitest"
+import { Effect, Redacted } from "effect"
+import { Database } from "../support/Database.ts"
+import { assertAnswered, assertRefused, hold, send } from "../support/Http.ts"
+import { spawnProgram } from "../support/Processes.ts"
+
+const masterKey = Buffer.alloc(32, 9).toString("base64")
+
+/** The service as a process: what it writes, line by line, and how it ends. */
+const start = (settings: Record<string, string>, ...args: ReadonlyArray<string>) =>
+  Effect.acquireRelease(
+    Effect.sync(() => {
+      const { child, written } = spawnProgram(settings, args)
+      const exit = Effect.callback<number | null>((resume) => {
+        if (child.exitCode !== null) return resume(Effect.succeed(child.exitCode))
+        child.on("exit", (code) => resume(Effect.succeed(code)))
+      })
+      const wrote = (pattern: RegExp) =>
+        Effect.callback<RegExpExecArray>((resume) => {
+          const look = () => {
+            const found = pattern.exec(written.out)
+            if (found !== null) resume(Effect.succeed(found))
+          }
+          child.stdout.on("data", look)
+          look()
+        })
+      return { child, written, exit, wrote }
+    }),
+    ({ child }) => Effect.sync(() => child.kill("SIGKILL"))
+  )
+
+const onDatabase = Effect.map(Database, ({ url }) => ({
+  LICENSING_DATABASE_URL: Redacted.value(url),
+  LICENSING_MASTER_KEY: masterKey,
+  LICENSING_LOG_FORMAT: "json"
+}))
+
+/** A service that says that it is ready, and the port that it says. */
+const started = Effect.fnUntraced(function* (settings: Record<string, string>, ...args: ReadonlyArray<string>) {
+  const service = yield* start(settings, ...args)
+  const [, port] = yield* service.wrote(/http:\/\/127\.0\.0\.1:(\d+)\/api\/v1/)
+  return { ...service, port: Number(port) }
+})
+
+/** The first answer of the readiness probe that is not 200. */
+const untilStopping = (port: number) =>
+  send(port, { path: "/readyz" }).pipe(Effect.repeat({ until: ({ status }) => status !== 200 }))
+
+layer(Database.layerUrlEmpty, { excludeTestServices: true })("The first start", (it) => {
+  it.effect("says what runs where and shows the token once; a later one does not", () =>
+    Effect.gen(function* () {
+      const settings = yield* onDatabase
+      const first = yield* started(settings)
+      const [, token] = yield* first.wrote(/^Admin token, shown only now: (lsm_\S+)$/m)
+      const authorized = { path: "/api/v1/products", headers: { authorization: `Bearer ${token}` } }
+      assertAnswered(yield* send(first.port, authorized), 200)
+      first.child.kill("SIGTERM")
+      assert.strictEqual(yield* first.exit, 0)
+      assert.strictEqual(first.written.error, "")
+      assert.strictEqual(first.written.out.split(token!).length, 2)
+      assert.notInclude(first.written.out, masterKey)
+
+      const second = yield* started({ ...settings, LICENSING_LOG_FORMAT: "pretty" }, "serve")
+      assertAnswered(yield* send(second.port, authorized), 200)
+      second.child.kill("SIGINT")
+      assert.strictEqual(yield* second.exit, 0)
+      assert.include(second.written.out, "The licensing service is ready.")
+      assert.notInclude(second.written.out, "Admin token")
+    }).pipe(Effect.scoped)
+  )
+})
+
+layer(Database.layerUrlEmpty, { excludeTestServices: true })("The process", (it) => {
+  it.effect("is not ready from the first signal on, and serves a moment longer", () =>
+    Effect.gen(function* () {
+      const { child, exit, port } = yield* started(yield* onDatabase)
+      child.kill("SIGTERM")
+      assertRefused(yield* untilStopping(port), 503, "NOT_READY", "shutdown")
+      const late = yield* send(port, { path: "/health", headers: { connection: "keep-alive" } })
+      assertAnswered(late, 200)
+      assert.strictEqual(late.headers["connection"], "close")
+      assert.strictEqual(yield* exit, 0)
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("runs ahead by the clock's offset", () =>
+    Effect.gen(function* () {
+      const { port } = yield* started({ ...(yield* onDatabase), LICENSING_CLOCK_OFFSET_SECONDS: "31536000" })
+      const answer = yield* send(port, { path: "/health" })
+      const { timestamp } = (answer.json as { meta: { timestamp: string } }).meta
+      const aheadMillis = Date.parse(timestamp) - Date.now()
+      assert.isTrue(Math.abs(aheadMillis - 31_536_000_000) < 60_000)
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("answers what it has begun to read before it stops, and cuts off who never ends", () =>
+    Effect.gen(function* () {
+      const { child, exit, port } = yield* started(yield* onDatabase)
+      const body = '{"name":"Editor","code":"in-flight"}'
+      const head = `POST /api/v1/products HTTP/1.1\r\nHost: x\r\nContent-Length: ${body.length}\r\n\r\n`
+      const inFlight = yield* hold(port, head + body.slice(0, 10))
+      yield* hold(port, head + body.slice(0, 10))
+      child.kill("SIGTERM")
+      yield* untilStopping(port)
+      child.kill("SIGTERM")
+      yield* inFlight.write(body.slice(10))
+      const answer = yield* inFlight.answer
+      assertRefused(answer, 401, "TOKEN_MISSING")
+      assert.strictEqual(answer.headers["connection"], "close")
+      assert.strictEqual(yield* exit, 0)
+    }).pipe(Effect.scoped)
+  )
+
+  const failing: ReadonlyArray<readonly [Record<string, string>, RegExp]> = [
+    [
+      { LICENSING_PORT: "x", LICENSING_SWEEP_SECONDS: "x" },
+      /^LICENSING_PORT must .*\nLICENSING_SWEEP_SECONDS must .*\n$/
+    ],
+    [{ LICENSING_HOST: "256.0.0.1" }, /^LICENSING_HOST and LICENSING_PORT cannot be listened on: .*\n$/]
+  ]
+  for (const [wrong, message] of failing) {
+    it.effect(`that cannot start says why in plain lines and ends with 1: ${Object.keys(wrong)}`, () =>
+      Effect.gen(function* () {
+        const { exit, written } = yield* start({ ...(yield* onDatabase), ...wrong })
+        assert.strictEqual(yield* exit, 1)
+        assert.match(written.error, message)
+      }).pipe(Effect.scoped)
+    )
+  }
+
+  it.effect("says that the database is not there, without its password", () =>
+    Effect.gen(function* () {
+      const settings = yield* onDatabase
+      const address = new URL(settings.LICENSING_DATABASE_URL)
+      address.pathname = "/none"
+      address.password ||= "s3cret"
+      const { exit, written } = yield* start({ ...settings, LICENSING_DATABASE_URL: address.href })
+      assert.strictEqual(yield* exit, 1)
+      assert.match(written.error, /^PostgreSQL at \S+\/none cannot be used: .*\n$/)
+      assert.notInclude(written.error + written.out, address.password)
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("refuses another master key than the one that the database was written under", () =>
+    Effect.gen(function* () {
+      const settings = yield* onDatabase
+      yield* Effect.scoped(started(settings))
+      const { exit, written } = yield* start({
+        ...settings,
+        LICENSING_MASTER_KEY: Buffer.alloc(32, 8).toString("base64")
+      })
+      assert.strictEqual(yield* exit, 1)
+      assert.match(written.error, /^A stored secret lies under the master key .*\n$/)
+    }).pipe(Effect.scoped)
+  )
+})
