@@ -72,9 +72,6 @@ const everyoneIsListed = (
   example
 })
 
-/** Pairs of folders that may import each other, each with its reason. */
-const toleratedPairs: Readonly<Record<string, string>> = {}
-
 const folderPairs: Rule = {
   name: "No two folders import each other",
   find: ({ sources }) => {
@@ -87,8 +84,7 @@ const folderPairs: Rule = {
     }
     return [...between].flatMap(([pair, { path, line }]) => {
       const [from, to] = pair.split(" ") as [string, string]
-      const isTolerated = [from, to].toSorted().join(" ") in toleratedPairs
-      return between.has(`${to} ${from}`) && !isTolerated ? [{ path, line, what: `${from} and ${to}` }] : []
+      return between.has(`${to} ${from}`) ? [{ path, line, what: `${from} and ${to}` }] : []
     })
   },
   example: {
