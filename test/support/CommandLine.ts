@@ -2,6 +2,7 @@
 import { spawn } from "node:child_process"
 import { fileURLToPath } from "node:url"
 import { Effect, Redacted } from "effect"
+import type { Account } from "../../src/postgres/ServerProcess.ts"
 import { Database } from "./Database.ts"
 import { masterKey } from "./TestServer.ts"
 
@@ -14,10 +15,11 @@ export interface Ran {
 }
 
 /** Starts the program with these settings and nothing else in its environment, and keeps what it writes. */
-export const spawnProgram = (settings: Record<string, string>, args: ReadonlyArray<string>) => {
+export const spawnProgram = (settings: Record<string, string>, args: ReadonlyArray<string>, account?: Account) => {
   const child = spawn(process.execPath, [main, ...args], {
     env: { PATH: process.env["PATH"], LICENSING_PORT: "0", ...settings },
-    stdio: ["ignore", "pipe", "pipe"]
+    stdio: ["ignore", "pipe", "pipe"],
+    ...account
   })
   const written = { out: "", error: "" }
   child.stdout.on("data", (chunk) => {
@@ -30,9 +32,17 @@ export const spawnProgram = (settings: Record<string, string>, args: ReadonlyArr
 }
 
 /** Runs a command with these settings and nothing else in its environment. */
-export const run = (settings: Record<string, string>, ...args: ReadonlyArray<string>): Effect.Effect<Ran> =>
+export const run = (settings: Record<string, string>, ...args: ReadonlyArray<string>) =>
+  runAs(undefined, settings, ...args)
+
+/** The same as another user. */
+export const runAs = (
+  account: Account | undefined,
+  settings: Record<string, string>,
+  ...args: ReadonlyArray<string>
+): Effect.Effect<Ran> =>
   Effect.callback((resume) => {
-    const { child, written } = spawnProgram(settings, args)
+    const { child, written } = spawnProgram(settings, args, account)
     child.on("close", (code) => resume(Effect.succeed({ code, ...written })))
     return Effect.sync(() => child.kill("SIGKILL"))
   })

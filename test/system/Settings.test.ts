@@ -33,15 +33,6 @@ describe("Settings", () => {
     })
   )
 
-  it.effect("each of libpq's words for sslmode is taken", () =>
-    Effect.forEach(["disable", "allow", "prefer", "require", "verify-ca", "verify-full"], (sslmode) => {
-      const url = `postgres://db/x?sslmode=${sslmode}`
-      return Effect.map(read({ LICENSING_DATABASE_URL: url, LICENSING_MASTER_KEY: masterKey }), ({ databaseUrl }) =>
-        assert.strictEqual(Redacted.value(databaseUrl!), url)
-      )
-    })
-  )
-
   it.effect("an empty variable is an unset one", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* read({ LICENSING_PORT: "", LICENSING_DATABASE_URL: "" }), yield* read({}))
@@ -171,6 +162,17 @@ describe("Settings", () => {
       assert.deepStrictEqual(
         lines.map((line) => line.split(" ")[0]),
         ["LICENSING_PORT", "LICENSING_LOG_LEVEL", "LICENSING_MASTER_KEY"]
+      )
+    })
+  )
+})
+
+describe("The address of the database", () => {
+  it.effect("each of libpq's words for sslmode is taken", () =>
+    Effect.forEach(["disable", "allow", "prefer", "require", "verify-ca", "verify-full"], (sslmode) => {
+      const url = `postgres://db/x?sslmode=${sslmode}`
+      return Effect.map(read({ LICENSING_DATABASE_URL: url, LICENSING_MASTER_KEY: masterKey }), ({ databaseUrl }) =>
+        assert.strictEqual(Redacted.value(databaseUrl!), url)
       )
     })
   )
