@@ -3,6 +3,10 @@ import { Context, Effect, Exit, Fiber, Layer, Option, Redacted, References } fro
 import { SecureRandom } from "effect/crypto"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
+import { Identifiers } from "../../src/api/Identifier.ts"
+import { ApiKeyCache } from "../../src/auth/apiKeys/ApiKeyCache.ts"
+import { ApiKeys } from "../../src/auth/apiKeys/ApiKeys.ts"
+import { EventLog } from "../../src/events/EventLog.ts"
 import { KeyRing } from "../../src/signing/KeyRing.ts"
 import { keyIdOf, MasterKey } from "../../src/signing/MasterKey.ts"
 import { rotateMasterKey } from "../../src/signing/MasterKeyRotation.ts"
@@ -53,6 +57,31 @@ layer(Database.layer)("The list of sealed columns", (it) => {
         ORDER BY 1, 2`
         const listed = sealedColumns.map(({ column, table }) => `${table}.${column}`).sort()
         assert.deepStrictEqual(listed, rows.map(({ column, table }) => `${table}.${column}`).sort())
+      }),
+    minute
+  )
+})
+
+layer(Database.layer, { excludeTestServices: true })("A first admin token that is not used yet", (it) => {
+  it.effect(
+    "is shown under the next key as it was under the old one",
+    () =>
+      Effect.gen(function* () {
+        const shownUnder = Effect.fnUntraced(function* (masterKey: MasterKey["Service"]) {
+          const keys = ApiKeys.layer.pipe(
+            Layer.provide([ApiKeyCache.layer, EventLog.layer]),
+            Layer.provide(Identifiers.layer),
+            Layer.provide(SecureRandom.layerWebCrypto),
+            Layer.provide(Layer.succeed(MasterKey, masterKey))
+          )
+          const token = yield* Context.get(yield* Layer.build(Layer.fresh(keys)), ApiKeys).bootstrap()
+          return Redacted.value(Option.getOrThrow(token))
+        })
+        const [from, to] = [yield* masterKeyOf(old), yield* masterKeyOf(next)]
+        const token = yield* shownUnder(from)
+        const { moved } = yield* rotateMasterKey(from, to)
+        assert.strictEqual(moved.find(({ table }) => table === "api_keys")?.values, 1)
+        assert.strictEqual(yield* shownUnder(to), token)
       }),
     minute
   )

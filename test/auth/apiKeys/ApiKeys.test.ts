@@ -170,8 +170,11 @@ for (const used of ["the first", "another"]) {
         yield* Effect.repeat(sql`SELECT 1 AS found FROM api_keys WHERE last_used_at IS NOT NULL`, {
           until: (rows) => rows.length === 1
         })
+        const sealed = sql`SELECT id FROM api_keys WHERE token_sealed IS NOT NULL`
+        // Its own use forgets it at once, that of another key at the next start.
+        assert.lengthOf(yield* sealed, used === "another" ? 1 : 0)
         assert.isUndefined(yield* shown(keys))
-        assert.deepStrictEqual(yield* sql`SELECT id FROM api_keys WHERE token_sealed IS NOT NULL`, [])
+        assert.deepStrictEqual(yield* sealed, [])
         assert.isTrue(Option.isSome(yield* cache.find(Tokens.hash(token as Tokens.ApiToken))), "it stays valid")
       })
     )
