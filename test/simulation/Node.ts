@@ -109,13 +109,13 @@ const layerOf = (environment: Environment, place: Place) => {
   )
   const client = Layer.succeed(SqlClient.SqlClient, gatedSql)
   // Every member by its name: one that is new must be led through the gate before anything may use it here.
-  const { listen, notify, planned, pools, url } = postgres
+  const { listen, notify, customPlanned, pools, url } = postgres
   const pipelining = (what: string, isRetried: boolean) => {
     const pipelined = gated(environment, place, what, isRetried, postgres.pipelined as Run)
     // To the server and to the caller the same as one transaction whose statements travel with its COMMIT.
-    const atOnce = (statements: ReadonlyArray<Effect.Effect<unknown, SqlError.SqlError>>) =>
+    const inOneWrite = (statements: ReadonlyArray<Effect.Effect<unknown, SqlError.SqlError>>) =>
       pipelined(Effect.all(statements, { concurrency: "unbounded", discard: true }))
-    return Layer.succeed(Postgres, Postgres.of({ pipelined, atOnce, listen, notify, planned, pools, url }))
+    return Layer.succeed(Postgres, Postgres.of({ pipelined, inOneWrite, listen, notify, customPlanned, pools, url }))
   }
   const actors = LicenseActors.layer.pipe(
     Layer.provide(LockedJournal.layer(environment.gate).pipe(Layer.provide(pipelining(journal, true)))),

@@ -7,7 +7,7 @@ import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { makeBatcher } from "../../postgres/Batcher.ts"
 import { columns, instant } from "../../postgres/Parameters.ts"
-import { present } from "../../postgres/Sql.ts"
+import { withoutNulls } from "../../postgres/Sql.ts"
 import type {
   BindingName,
   CountedUsage,
@@ -103,9 +103,9 @@ export class LicenseLookups extends Context.Service<
     LicenseLookups,
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const { ask: device } = yield* makeBatcher({ lanes: 2, batchMax: 256, run: readDevices(sql) })
-      const { ask: leaseByToken } = yield* makeBatcher({ lanes: 2, batchMax: 256, run: readLeases(sql) })
-      const { ask: countedUsage } = yield* makeBatcher({ lanes: 2, batchMax: 256, run: readCountedUsage(sql) })
+      const { request: device } = yield* makeBatcher({ lanes: 2, batchMax: 256, run: readDevices(sql) })
+      const { request: leaseByToken } = yield* makeBatcher({ lanes: 2, batchMax: 256, run: readLeases(sql) })
+      const { request: countedUsage } = yield* makeBatcher({ lanes: 2, batchMax: 256, run: readCountedUsage(sql) })
 
       const deviceById = Effect.fnUntraced(function* (licenseId: string, id: string) {
         const [row] = yield* sql<CachedDeviceRow>`
@@ -185,7 +185,7 @@ export class LicenseLookups extends Context.Service<
 
       const link = Effect.fnUntraced(function* (kind: LinkKind, id: string) {
         const [row] = yield* sql<Nullable<LinkRecord>>`SELECT ${sql.literal(linkColumns[kind])} WHERE id = ${id}`
-        return row === undefined ? undefined : present<LinkRecord>({ ...row, kind })
+        return row === undefined ? undefined : withoutNulls<LinkRecord>({ ...row, kind })
       }, Effect.orDie)
 
       const catalogs = new Map<string, { readonly revision: number; readonly versions: ReadonlyMap<string, number> }>()

@@ -58,14 +58,14 @@ export class LicenseStore extends Context.Service<
         Effect.map(Effect.orDie(loadAll(sql, [licenseId])), ([state]) => state)
       const revisionsInTransaction = (licenseId: string) =>
         Effect.map(revisionsOf(sql)([licenseId]), ([revisions]) => revisions)
-      const { push: revisions } = yield* makeBatcher({ lanes, batchMax, run: revisionsOf(sql) })
+      const { submit: revisions } = yield* makeBatcher({ lanes, batchMax, run: revisionsOf(sql) })
       const licenseIdOf = yield* makeBatcher({ lanes, batchMax, run: licenseIdsOf(sql) })
       return LicenseStore.of({
-        load: load.ask,
+        load: load.request,
         loadInTransaction,
         revisions,
         revisionsInTransaction,
-        licenseIdOf: licenseIdOf.ask
+        licenseIdOf: licenseIdOf.request
       })
     })
   )

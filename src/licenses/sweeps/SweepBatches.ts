@@ -4,7 +4,7 @@ import { SqlClient, type SqlError, type Statement } from "effect/sql"
 import { EventLog, type EventRow, type NewEvent } from "../../events/EventLog.ts"
 import { columns } from "../../postgres/Parameters.ts"
 import { Postgres } from "../../postgres/Postgres.ts"
-import { isChangedMeanwhile } from "../../postgres/Sql.ts"
+import { isConcurrentChange } from "../../postgres/Sql.ts"
 import { retryTransaction } from "../../postgres/Transactions.ts"
 import { exclusively, makeThrottle, requireExclusive } from "../../workers/Exclusive.ts"
 import { clockOrigin, eventRow } from "../engine/EventRows.ts"
@@ -66,7 +66,7 @@ interface SweepTask<Row> {
  */
 export const makePasses = Effect.fnUntraced(function* (name: string) {
   const sql = yield* SqlClient.SqlClient
-  const { atOnce } = yield* Postgres
+  const { inOneWrite } = yield* Postgres
   const { appendAtOnce, appendRows, deliveriesQueued } = yield* EventLog
 
   return <Row>({ select, isDue, write, eventsOf }: SweepTask<Row>) => {
@@ -99,7 +99,7 @@ export const makePasses = Effect.fnUntraced(function* (name: string) {
       const append = Effect.map(appendAtOnce(events), (anyQueued) => {
         queued = anyQueued
       })
-      yield* retryTransaction(atOnce([requireExclusive(sql, name), write(due, now), append]))
+      yield* retryTransaction(inOneWrite([requireExclusive(sql, name), write(due, now), append]))
       if (queued) deliveriesQueued.openUnsafe()
       return due.length
     })
@@ -112,9 +112,9 @@ export const makePasses = Effect.fnUntraced(function* (name: string) {
       for (const batch of distribute(rows)) done += yield* throttle(runUnlocked(batch))
       return done > 0 && rows.length === windowSize
     }).pipe(
-      Effect.catchIf(isChangedMeanwhile, () => Effect.map(runLocked, (done) => Option.getOrElse(done, () => 0) > 0)),
+      Effect.catchIf(isConcurrentChange, () => Effect.map(runLocked, (done) => Option.getOrElse(done, () => 0) > 0)),
       // A policy was edited meanwhile: the next pass finds what is left.
-      Effect.catchIf(isChangedMeanwhile, () => Effect.succeed(false))
+      Effect.catchIf(isConcurrentChange, () => Effect.succeed(false))
     )
 
     return Effect.gen(function* () {
