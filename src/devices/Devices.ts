@@ -128,9 +128,9 @@ export class Devices extends Context.Service<
 }
 
 /**
- * Conditions that together select the devices stored in a state. No index tells which devices without a slot are
- * active, because seats come and go. There are no more of them than seats, and they are found through their leases; a
- * search for the other states skips them.
+ * Conditions that together select the devices stored in a state. An index cannot tell which devices without a
+ * slot are active, because that depends on their seats. There are at most as many as seats, and they are found through
+ * their leases; a search for the other states skips them.
  */
 const storedStatusConditions = (
   sql: SqlClient.SqlClient,

@@ -18,17 +18,17 @@ interface PendingInput<In, Out> {
 }
 
 /**
- * `run` returns the results of a batch in the order of its inputs. At most `lanes` batches run at a time, each of at most
+ * `run` returns the results of a batch in the order of its inputs. At most `concurrency` batches run at a time, each of at most
  * `batchMax` inputs. A defect of a batch is the defect of every request in it.
  */
 export const makeBatcher = Effect.fnUntraced(function* <In, Out>(options: {
-  readonly lanes: number
+  readonly concurrency: number
   readonly batchMax: number
   readonly run: (inputs: ReadonlyArray<In>) => Effect.Effect<ReadonlyArray<Out>>
 }) {
   const fork = yield* FiberSet.makeRuntime<never>()
   const queue: Array<PendingInput<In, Out>> = []
-  let lanes = 0
+  let running = 0
 
   const takeBatch = () => queue.splice(0, options.batchMax)
   const runBatch = (batch: ReadonlyArray<PendingInput<In, Out>>) =>
@@ -39,7 +39,7 @@ export const makeBatcher = Effect.fnUntraced(function* <In, Out>(options: {
     }
   }
 
-  const runLane = Effect.gen(function* () {
+  const runBatches = Effect.gen(function* () {
     // Waits one turn of the event loop, so that all requests of the same turn share the batch.
     yield* Effect.yieldNow
     let batch = takeBatch()
@@ -61,14 +61,14 @@ export const makeBatcher = Effect.fnUntraced(function* <In, Out>(options: {
         batch = takeBatch()
       }
     }
-    lanes--
+    running--
   })
 
   const submit: SubmitToBatch<In, Out> = (input, onResult) => {
     queue.push({ input, onResult })
-    if (lanes === options.lanes) return
-    lanes++
-    fork(runLane)
+    if (running === options.concurrency) return
+    running++
+    fork(runBatches)
   }
   const batcher: Batcher<In, Out> = { submit, request: (input) => Effect.callback((resume) => submit(input, resume)) }
   return batcher

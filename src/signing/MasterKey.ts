@@ -110,13 +110,9 @@ const make = Effect.fnUntraced(function* (
 
   // Random nonces are safe for 2^32 values under one key (NIST SP 800-38D, 8.3): a hundred a second for a year.
   const seal = Effect.fn("MasterKey.seal")(function* (plaintext: Uint8Array, aad: string) {
-    const sealedBy = sealing
+    const key = sealing
     const nonce = yield* random.randomBytes(SecretBox.nonceLength)
-    return Buffer.concat([
-      sealedBy.header,
-      nonce,
-      SecretBox.encrypt(sealedBy.key, nonce, plaintext, aadWithHeader(sealedBy, aad))
-    ])
+    return Buffer.concat([key.header, nonce, SecretBox.encrypt(key.key, nonce, plaintext, aadWithHeader(key, aad))])
   })
 
   const keyFor = Effect.fnUntraced(function* (sealed: Uint8Array) {
@@ -125,22 +121,17 @@ const make = Effect.fnUntraced(function* (
       return yield* new MasterKeyMismatch({ message: "A stored secret has no format that this release can decrypt." })
     }
     if (!keysById.has(id)) addKeys(yield* reread)
-    const sealedBy = keysById.get(id)
-    if (sealedBy !== undefined) return sealedBy
+    const key = keysById.get(id)
+    if (key !== undefined) return key
     return yield* new MasterKeyMismatch({
       message: `A stored secret is encrypted with the master key ${id}, but the configured master key is ${Array.from(keysById.keys()).join(" or ")}: start with the key that encrypted the secrets in the database.`
     })
   })
 
   const open = Effect.fn("MasterKey.open")(function* (sealed: Uint8Array, aad: string) {
-    const sealedBy = yield* keyFor(sealed)
+    const key = yield* keyFor(sealed)
     const nonce = sealed.subarray(headerLength, prefixLength)
-    const plaintext = SecretBox.decrypt(
-      sealedBy.key,
-      nonce,
-      sealed.subarray(prefixLength),
-      aadWithHeader(sealedBy, aad)
-    )
+    const plaintext = SecretBox.decrypt(key.key, nonce, sealed.subarray(prefixLength), aadWithHeader(key, aad))
     if (Option.isNone(plaintext)) {
       return yield* new MasterKeyMismatch({
         message: `A stored secret of ${aad} was altered, or moved there from elsewhere.`
@@ -150,12 +141,12 @@ const make = Effect.fnUntraced(function* (
   })
 
   const sealUnderKeyOf = Effect.fnUntraced(function* (sealed: Uint8Array, aad: string) {
-    const sealedBy = yield* keyFor(sealed)
-    if (sealedBy.id === sealing.id) return
+    const key = yield* keyFor(sealed)
+    if (key.id === sealing.id) return
     // The value must open first: an attacker who can write to the database cannot choose the key.
     yield* open(sealed, aad)
-    sealing = sealedBy
-    yield* Effect.logInfo(`New secrets are encrypted with the master key ${sealedBy.id} from now on.`)
+    sealing = key
+    yield* Effect.logInfo(`New secrets are encrypted with the master key ${key.id} from now on.`)
   })
 
   return MasterKey.of({ seal, open, sealUnderKeyOf })

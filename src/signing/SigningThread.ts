@@ -11,7 +11,7 @@ import type { SigningKey } from "./SigningKey.ts"
  * Starts signing a text's UTF-8 and returns a function that waits for the signature: it calls back with base64 of the 64 bytes, at
  * once if the signature is complete.
  */
-export type Sign = (key: SigningKey, text: string) => (complete: OnSignature) => void
+export type Sign = (key: SigningKey, text: string) => (onSignature: OnSignature) => void
 
 type OnSignature = (signature: Exit.Exit<string>) => void
 
@@ -85,7 +85,7 @@ export const makeSigningThread = Effect.fnUntraced(function* (
     const pending = new SigningRequest(key, text)
     if (isAlive && inFlight < limit) enqueue(pending)
     else signInPool(pending)
-    return (complete) => pending.await(complete)
+    return (onSignature) => pending.await(onSignature)
   }
 })
 
@@ -109,9 +109,9 @@ class SigningRequest {
     this.text = text
   }
 
-  await(complete: OnSignature): void {
-    if (this.signature === undefined) this.resume = complete
-    else complete(this.signature)
+  await(onSignature: OnSignature): void {
+    if (this.signature === undefined) this.resume = onSignature
+    else onSignature(this.signature)
   }
 
   complete(signature: Exit.Exit<string>): void {

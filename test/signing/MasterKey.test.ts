@@ -81,7 +81,10 @@ describe("MasterKey", () => {
       const [oneId, otherId] = [keyIdOf(sealed), keyIdOf(yield* other.seal(bytes("secret"), "a"))].map(
         Option.getOrThrow
       )
-      assert.include(mismatch.message, `under the master key ${oneId}, but the configured master key is ${otherId}`)
+      assert.include(
+        mismatch.message,
+        `encrypted with the master key ${oneId}, but the configured master key is ${otherId}`
+      )
     })
   )
 

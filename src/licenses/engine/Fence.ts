@@ -71,8 +71,8 @@ const distinctRevisions = (group: PendingGroup, pairOf: (pending: PendingChanges
 }
 
 /**
- * Looks up each license by id and writes it by its row address (ctid): whatever the table's statistics were when the
- * plan was made, the plan cannot start with a scan of the table. PostgreSQL checks a row again after waiting for its
+ * Looks up each license by id and writes it by its row address (ctid), so that no plan can start with a scan of the
+ * table, not even one made with old statistics. PostgreSQL checks a row again after waiting for its
  * lock. Reading the values from the arrays row by row, and writing without a lock beforehand, made the statement a
  * third faster.
  */

@@ -27,7 +27,7 @@ const groupMax = 512
  * Groups in progress at the same time. A second one would wait for the first one's event counter anyway, and smaller
  * groups cost more. Also, the groups' numbers rise only if groups run one after another.
  */
-const lanes = 1
+const concurrency = 1
 
 const committed = Exit.succeed<Verdict>("committed")
 const stale = Exit.succeed<Verdict>("stale")
@@ -198,12 +198,12 @@ export class Journal extends Context.Service<
         )
       }
 
-      const batcher = yield* makeBatcher({ lanes, batchMax: groupMax, run: commitAll })
+      const batcher = yield* makeBatcher({ concurrency, batchMax: groupMax, run: commitAll })
       const recordAllSeen = Effect.fnUntraced(function* (lists: ReadonlyArray<ReadonlyArray<DeviceRecord>>) {
         yield* retryTransaction(Statements.recordSeenDevices(sql, lists.flat()))
         return lists.map(() => undefined)
       }, Effect.orDie)
-      const { submit: recordSeen } = yield* makeBatcher({ lanes: 1, batchMax: groupMax, run: recordAllSeen })
+      const { submit: recordSeen } = yield* makeBatcher({ concurrency: 1, batchMax: groupMax, run: recordAllSeen })
       const commit: SubmitToBatch<PendingChanges, Verdict> = (pending, onResult) =>
         batcher.submit(pending, (exit) => onResult(Exit.isSuccess(exit) ? exit.value : Exit.failCause(exit.cause)))
       return Journal.of({ commit, locked, recordSeen })

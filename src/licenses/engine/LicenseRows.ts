@@ -17,7 +17,7 @@ export interface LicenseOwned {
 }
 
 /**
- * The maximum of devices loaded with a license, with their leases. Of a license with more, none are loaded; they are
+ * The maximum of devices loaded with a license, with their leases. If a license has more, none are loaded: they are
  * looked up when needed.
  */
 const devicesLoaded = 64
@@ -41,8 +41,8 @@ export const deviceColumns = `d.license_id, d.id, d.binding_kind, d.binding_key,
   d.first_seen_at, d.last_seen_at, d.last_validated_at, d.metadata, d.created_at, d.updated_at`
 
 /**
- * The column `listed_as` by status. Seats move devices between active and deactivated, so no index tells these two
- * apart.
+ * The column `listed_as` by status. Seats move devices between active and deactivated, so an index cannot
+ * distinguish these two.
  */
 export const listStatusOf = (status: DeviceStatus): string =>
   status === "active" || status === "deactivated" ? "either" : status

@@ -53,16 +53,16 @@ interface SweepTask<Row> {
   /** Rows that may be due, at most `limit`; with `lock`, those that were free, now locked. */
   readonly select: (now: number, limit: number, lock: boolean) => Effect.Effect<ReadonlyArray<Row>, SqlError.SqlError>
   readonly isDue: (row: Row, now: number) => boolean
-  /** Fails as changed meanwhile unless each row is as it was selected. */
+  /** Fails with `concurrentChange` if a row has changed since it was selected. */
   readonly write: (rows: ReadonlyArray<Row>, now: number) => Effect.Effect<unknown, SqlError.SqlError>
   readonly eventsOf: (row: Row, now: number) => ReadonlyArray<NewEvent>
 }
 
 /**
- * Sweep passes that one node at a time runs, in batches. A batch is decided on rows read without locks and written in
+ * Sweep passes, in batches. Only one node runs a pass at a time. A batch is decided on rows read without locks and written in
  * one round trip, if all of it is still current. So locks, including the events' counter, are held only while the
- * server works and never while this process does something else. If another transaction was faster, licenses are
- * locked, decided and written step by step.
+ * server executes the statements, never while this process runs other tasks. If another transaction was faster, the
+ * licenses are locked, decided and written step by step.
  */
 export const makePasses = Effect.fnUntraced(function* (name: string) {
   const sql = yield* SqlClient.SqlClient
