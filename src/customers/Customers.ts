@@ -7,7 +7,7 @@ import { limitDefault, type Page, type PageRequest, pageOf } from "../api/Paging
 import { changesOf } from "../events/Changes.ts"
 import { EventLog } from "../events/EventLog.ts"
 import { instant, json } from "../postgres/Parameters.ts"
-import { after, constraints, decodeRows, equals, inUse, patched, transaction } from "../postgres/Sql.ts"
+import { after, constraints, decodeRows, equals, patched, refuseIfReferenced, transaction } from "../postgres/Sql.ts"
 import { Customer, type CustomerCreate, type CustomerUpdate } from "./Customer.ts"
 
 const decodeCustomers = decodeRows(Customer)
@@ -107,7 +107,7 @@ export class Customers extends Context.Service<
       const remove = Effect.fn("Customers.delete")(function* (id: string) {
         const customer = yield* locked(id)
         yield* sql`DELETE FROM customers WHERE id = ${id}`.pipe(
-          inUse(() =>
+          refuseIfReferenced(() =>
             refuse(
               "RESOURCE_IN_USE",
               "Licenses, orders or subscriptions link to the customer: clear those links first.",

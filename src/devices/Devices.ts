@@ -12,7 +12,7 @@ import { listStatusOf } from "../licenses/engine/LicenseRows.ts"
 import type { Device, DeviceBindingKind, DeviceStatus } from "../licenses/model/Device.ts"
 import { blacklist, reset, unblacklist } from "../licenses/rules/DeviceActions.ts"
 import { Postgres } from "../postgres/Postgres.ts"
-import { after, equals, present } from "../postgres/Sql.ts"
+import { after, equals, withoutNulls } from "../postgres/Sql.ts"
 
 interface DeviceFilter extends PageRequest {
   readonly status?: DeviceStatus
@@ -38,7 +38,7 @@ export class Devices extends Context.Service<
     Devices,
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const { planned } = yield* Postgres
+      const { customPlanned } = yield* Postgres
       const actors = yield* LicenseActors
       const columns =
         sql.literal(`d.id, d.license_id, d.binding_kind, d.binding_key, d.is_vm, d.is_container, d.first_seen_at,
@@ -99,9 +99,9 @@ export class Devices extends Context.Service<
             hasStatus(sql`${from} AND ${mayHaveChanged(sql, licenseId, clockChanges, now)}`)
           return both(inStoredStatus(status), inStoredStatus("active", changedOnly))
         }
-        const rows = yield* Effect.orDie(planned<Device>`${select()}`)
+        const rows = yield* Effect.orDie(customPlanned<Device>`${select()}`)
         return pageOf(
-          rows.map((row) => present<Device>(row)),
+          rows.map((row) => withoutNulls<Device>(row)),
           limit
         )
       })
@@ -111,7 +111,7 @@ export class Devices extends Context.Service<
         const [row] = yield* Effect.orDie(sql<Device>`
           SELECT ${columns}, ${statusNow(sql, now)} AS status FROM devices d ${ofLicense}
           WHERE d.license_id = ${licenseId} AND d.id = ${id}`)
-        if (row !== undefined) return present<Device>(row)
+        if (row !== undefined) return withoutNulls<Device>(row)
         yield* readClockChanges(licenseId, now)
         return yield* refuse("NOT_FOUND", `The license has no device with the id ${id}.`, "device_id")
       })
@@ -128,9 +128,9 @@ export class Devices extends Context.Service<
 }
 
 /**
- * Conditions that together select the devices stored in a state. No index tells which devices without a slot are
- * active, because seats come and go. There are no more of them than seats, and they are found through their leases; a
- * search for the other states skips them.
+ * Conditions that together select the devices stored in a state. An index cannot tell which devices without a
+ * slot are active, because that depends on their seats. There are at most as many as seats, and they are found through
+ * their leases; a search for the other states skips them.
  */
 const storedStatusConditions = (
   sql: SqlClient.SqlClient,

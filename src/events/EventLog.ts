@@ -9,7 +9,7 @@ import { SqlClient, type SqlError } from "effect/sql"
 import { RequestContext } from "../api/RequestContext.ts"
 import { CurrentActor } from "../auth/CurrentActor.ts"
 import { columns } from "../postgres/Parameters.ts"
-import { changedMeanwhile } from "../postgres/Sql.ts"
+import { concurrentChange } from "../postgres/Sql.ts"
 import { deliveryRows, missingDeliveries } from "./DeliveryQueue.ts"
 import type { EventType, ResourceType } from "./EventType.ts"
 
@@ -94,7 +94,7 @@ export class EventLog extends Context.Service<
           sql<{ readonly queued: number }>`
             WITH ${changes(sql, numbered(entries))}
             SELECT (SELECT count(*) FROM delivery) AS queued, demand(counter.webhooks_revision = seen.webhooks_revision,
-              ${changedMeanwhile}, 'webhook endpoints were changed meanwhile')
+              ${concurrentChange}, 'webhook endpoints were changed meanwhile')
             FROM counter, event_sequence seen`,
           ([row]) => row!.queued > 0
         )

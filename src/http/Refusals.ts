@@ -8,7 +8,7 @@ import { HttpApiError } from "effect/http-api"
 import { SqlError } from "effect/sql"
 import type { Code } from "../api/ErrorCode.ts"
 import { type Refusal, refuse } from "../api/Failure.ts"
-import { isWithoutRoom } from "../postgres/Sql.ts"
+import { isOutOfResources } from "../postgres/Sql.ts"
 
 /** The refusal of a request that failed outside its operation. */
 export interface Refused {
@@ -47,7 +47,7 @@ export const refusalOf = (cause: Cause.Cause<unknown>, methods: () => ReadonlyAr
     if (HttpApiError.HttpApiSchemaError.is(error) && isRequestPart(error))
       return badRequest(`The request's ${error.kind.toLowerCase()} is not valid.`)
     if (SqlError.isSqlError(error) && error.reason._tag === "ConnectionError") return unreachable
-    if (isWithoutRoom(error)) return exhausted
+    if (isOutOfResources(error)) return exhausted
   }
   return Cause.hasInterruptsOnly(cause) ? stopping : internal
 }

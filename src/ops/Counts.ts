@@ -1,6 +1,6 @@
 /**
- * How many licenses, devices, products and customers there are. A worker counts the rows once a minute and the result stays in the
- * node's memory, so that dashboards take the same time at every size of the tables.
+ * Counts licenses, devices, products and customers. A worker counts the rows once a minute and the node caches the result, so
+ * that dashboards take the same time at every size of the tables.
  */
 import { Clock, Context, Effect, Layer, Semaphore } from "effect"
 import { SqlClient, type SqlError, type Statement } from "effect/sql"
@@ -8,18 +8,18 @@ import { endsAfter } from "../licenses/engine/LicenseRows.ts"
 import type { LicenseStatus } from "../licenses/model/License.ts"
 import { instant } from "../postgres/Parameters.ts"
 
-/** Three of the worker's minutes, so that a reader waits for a count only where no worker counts. */
+/** Three passes of the worker, so that a reader waits for a count only if no worker runs. */
 const ageMillisMax = 180_000
 
 export interface Counts {
-  /** By `table.status`, or by table where rows have no status, as of the last count. What is zero may be absent. */
+  /** By `table.status`, or by table if its rows have no status, as of the last count. Zero counts may be absent. */
   readonly rows: ReadonlyMap<string, number>
-  /** As of now, as is the event sequence: both are read from few entries of an index. */
+  /** Current, like the event sequence: both are read from few entries of an index. */
   readonly leasesLive: number
   readonly eventSequence: number
 }
 
-interface Counted {
+interface NamedCount {
   readonly name: string
   readonly count: number
 }
@@ -33,9 +33,9 @@ interface ClockChanges {
 export class OpsCounts extends Context.Service<
   OpsCounts,
   {
-    /** Licenses are counted under the status that the clock gives them, before and after a sweep has written it. */
+    /** Licenses are counted under the status that applies at this time, before and after a sweep has stored it. */
     readonly read: Effect.Effect<Counts>
-    /** Counts the rows for the readers of the next minute. A pass of a worker. */
+    /** Counts the rows for the readers of the next minute. The pass of a worker. */
     readonly count: Effect.Effect<void, SqlError.SqlError>
   }
 >()("licensing/ops/OpsCounts") {
@@ -43,7 +43,7 @@ export class OpsCounts extends Context.Service<
     OpsCounts,
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const alone = (yield* Semaphore.make(1)).withPermits(1)
+      const exclusive = (yield* Semaphore.make(1)).withPermits(1)
       let last: { readonly at: number; readonly rows: ReadonlyMap<string, number> } | undefined
 
       const count = Effect.gen(function* () {
@@ -57,36 +57,37 @@ export class OpsCounts extends Context.Service<
       })
 
       const read = Effect.fn("OpsCounts.read")(function* () {
-        // The second look is for those who have waited for the count of another reader.
+        // The second check is for readers that waited for the count of another reader.
         const rows =
-          (yield* current) ?? (yield* alone(Effect.flatMap(current, (rows) => (rows ? Effect.succeed(rows) : count))))
-        const [numbers] = yield* otherNumbers(sql, yield* Clock.currentTimeMillis)
+          (yield* current) ??
+          (yield* exclusive(Effect.flatMap(current, (rows) => (rows ? Effect.succeed(rows) : count))))
+        const [numbers] = yield* currentNumbers(sql, yield* Clock.currentTimeMillis)
         return { rows, leasesLive: numbers?.leases_live ?? 0, eventSequence: numbers?.event_sequence ?? 0 }
       })
 
       return OpsCounts.of({
         read: Effect.orDie(read()),
-        count: Effect.withSpan(Effect.asVoid(alone(count)), "OpsCounts.count")
+        count: Effect.withSpan(Effect.asVoid(exclusive(count)), "OpsCounts.count")
       })
     })
   )
 }
 
 /**
- * All counts of one moment. Reads an index of license states and the table of devices whole: 0.15 s and 0.4 s of the server's CPU
- * for a million rows each.
+ * All counts in one snapshot. Reads a whole index of license states and the whole table of devices: 0.15 s and 0.4 s of the
+ * server's CPU for a million rows each.
  */
 const countRows = Effect.fnUntraced(
   function* (sql: SqlClient.SqlClient, now: number) {
     yield* sql`SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY`
-    // Nobody waits for it: more processes would only take more from requests.
+    // No request waits for it: parallel workers would only take CPU time from requests.
     yield* sql`SET LOCAL max_parallel_workers_per_gather = 0`
     const stored = yield* Effect.all(storedCounts(sql))
-    const moved = yield* movedByClock(sql, now)
+    const changes = yield* clockChanges(sql, now)
     const rows = new Map(stored.flat().map(({ count, name }) => [name, count]))
     const add = (status: string, count: number) =>
       rows.set(`licenses.${status}`, (rows.get(`licenses.${status}`) ?? 0) + count)
-    for (const { was, is, count } of moved) {
+    for (const { was, is, count } of changes) {
       add(was, -count)
       add(is, count)
     }
@@ -95,19 +96,19 @@ const countRows = Effect.fnUntraced(
   (counting, sql) => sql.withTransaction(counting)
 )
 
-/** A statement for each large table: the time limit holds for each by itself. */
-export const storedCounts = (sql: SqlClient.SqlClient): ReadonlyArray<Statement.Statement<Counted>> => [
+/** One statement for each large table: the time limit applies to each statement. */
+export const storedCounts = (sql: SqlClient.SqlClient): ReadonlyArray<Statement.Statement<NamedCount>> => [
   sql`SELECT 'licenses.' || status AS name, count(*) AS count FROM license_states GROUP BY status`,
   sql`SELECT 'devices.' || status AS name, count(*) AS count FROM devices GROUP BY status`,
   sql`SELECT 'products' AS name, count(*) AS count FROM products UNION ALL SELECT 'customers', count(*) FROM customers`
 ]
 
 /**
- * Licenses whose stored status is not what the clock says: those that a sweep has yet to come to, found policy by policy as
- * ranges of the index that the sweep itself walks.
+ * Counts licenses whose stored status is out of date because no sweep has updated them yet. Finds them policy by policy as ranges
+ * of the index that the sweep uses.
  */
-export const movedByClock = (sql: SqlClient.SqlClient, now: number) => {
-  // Worded as the index is, so that no plan can choose another one.
+export const clockChanges = (sql: SqlClient.SqlClient, now: number) => {
+  // The same expression as in the index, so that the plan uses that index.
   const expiry = sql.literal("(s.expires_at AT TIME ZONE 'UTC')")
   const range = (was: LicenseStatus, is: LicenseStatus, condition: Statement.Fragment) => sql`
     SELECT ${was}::text AS was, ${is}::text AS "is", count(*) AS count FROM license_states s
@@ -124,12 +125,12 @@ export const movedByClock = (sql: SqlClient.SqlClient, now: number) => {
   ]
   const union = ranges.slice(1).reduce((all, one) => sql`${all} UNION ALL ${one}`, ranges[0]!)
   return sql<ClockChanges>`
-    SELECT was, "is", sum(count)::bigint AS count FROM policies p CROSS JOIN LATERAL (${union}) AS moved
+    SELECT was, "is", sum(count)::bigint AS count FROM policies p CROSS JOIN LATERAL (${union}) AS changes
     WHERE count > 0 GROUP BY was, "is"`
 }
 
-/** Of the leases that are live as written, those are taken off that have lapsed: the sweep's index leads to them. */
-export const otherNumbers = (sql: SqlClient.SqlClient, now: number) => sql<{
+/** Leases stored as live, minus those that have expired, which are found with the sweep's index. */
+export const currentNumbers = (sql: SqlClient.SqlClient, now: number) => sql<{
   readonly leases_live: number
   readonly event_sequence: number
 }>`

@@ -1,20 +1,20 @@
-// What the embedded server finds in the data folder before it starts: an account that may read it, the password, and an
-// initialised cluster. A start that dies half-way must leave nothing that looks like a database.
+// Prepares the data folder for the embedded server: an account that may read it, the password, and an initialised cluster.
+// What must stay true: a start that crashes half-way leaves nothing that looks like a database.
 import { dirname, join, resolve } from "node:path"
 import { Effect, FileSystem, type PlatformError, Predicate } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { Hex } from "effect/encoding"
 import { DatabaseUnavailable } from "./Postgres.ts"
-import { type Account, checkPassage, programs, run, serverAccount } from "./ServerProcess.ts"
+import { type Account, checkFolderAccess, programs, run, serverAccount } from "./ServerProcess.ts"
 
 export interface DatabaseFolder {
   /** The cluster: `postgres/` in the data folder. */
   readonly cluster: string
-  /** `postgres.log`, what the server says. */
+  /** `postgres.log`, the server's log. */
   readonly log: string
-  /** The superuser's, from `postgres.password`. */
+  /** The superuser's password, from `postgres.password`. */
   readonly password: string
-  /** Who the server runs as; undefined: as ourselves. */
+  /** The account that the server runs as; undefined: this process's account. */
   readonly account: Account | undefined
   /** The server program. */
   readonly program: string
@@ -38,10 +38,10 @@ const prepareAt = Effect.fnUntraced(function* (directory: string) {
   const files = yield* FileSystem.FileSystem
   const { initdb, postgres } = yield* programs
   const account = yield* serverAccount
-  // Passable for the server's user, who owns only his own folder in it; the rest stays ours.
+  // The server's user may pass through, but owns only its own folder in it; this process's user owns the rest.
   yield* makeFolder(directory, account === undefined ? 0o700 : 0o711)
   yield* files.access(directory, { readable: true, writable: true })
-  if (account !== undefined) yield* checkPassage([directory, postgres], account)
+  if (account !== undefined) yield* checkFolderAccess([directory, postgres], account)
   const folder = {
     cluster: join(directory, "postgres"),
     log: join(directory, "postgres.log"),
@@ -85,40 +85,40 @@ const readPassword = Effect.fnUntraced(function* (file: string, initialised: boo
       })
     }
     const secret = Hex.encode(yield* (yield* SecureRandom.SecureRandom).randomBytes(24))
-    const draft = `${file}-${secret.slice(0, 8)}`
-    yield* files.writeFileString(draft, secret, { mode: 0o600 })
-    // Linking is whole or not at all and never replaces: of two services that start together both read the same one.
-    yield* Effect.ignore(files.link(draft, file))
-    yield* files.remove(draft)
+    const temporary = `${file}-${secret.slice(0, 8)}`
+    yield* files.writeFileString(temporary, secret, { mode: 0o600 })
+    // Linking is atomic and never replaces a file: two services that start together read the same password.
+    yield* Effect.ignore(files.link(temporary, file))
+    yield* files.remove(temporary)
   }
   return (yield* files.readFileString(file)).trim()
 })
 
-// Made beside its place and moved there whole.
+// Creates the cluster in a temporary folder and renames it, so that it appears complete or not at all.
 const initialise = Effect.fnUntraced(function* (directory: string, initdb: string, folder: DatabaseFolder) {
   const files = yield* FileSystem.FileSystem
-  const workshop = yield* files.makeTempDirectoryScoped({ directory, prefix: "postgres.new-" })
-  const secret = join(workshop, "password")
+  const temporaryFolder = yield* files.makeTempDirectoryScoped({ directory, prefix: "postgres.new-" })
+  const secret = join(temporaryFolder, "password")
   yield* files.writeFileString(secret, folder.password, { mode: 0o600 })
   if (folder.account !== undefined) {
-    yield* files.chown(workshop, folder.account.uid, folder.account.gid)
+    yield* files.chown(temporaryFolder, folder.account.uid, folder.account.gid)
     yield* files.chown(secret, folder.account.uid, folder.account.gid)
   }
-  const made = join(workshop, "cluster")
+  const newCluster = join(temporaryFolder, "cluster")
   const identity = ["-U", "postgres", "-A", "scram-sha-256", "--pwfile", secret]
-  // Byte order for sorting, Unicode for case: the same on every machine and with every version of its libraries.
+  // Sorts by bytes and changes case by Unicode: the same on every machine and with every version of its libraries.
   const locale = ["-E", "UTF8", "--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
-  // Whoever comes to the end of a log segment fills the next one with zeros, and all who commit wait for that: 50 ms for the
-  // usual 16 MB, again and again while much is written, 6 ms for 2 MB.
+  // The process that reaches the end of a log segment fills the next one with zeros, and all commits wait for that: 50 ms for
+  // the default 16 MB, repeatedly under many writes, 6 ms for 2 MB.
   const log = ["--wal-segsize", "2"]
-  const args = ["-D", made, ...identity, ...locale, ...log, "--no-instructions"]
+  const args = ["-D", newCluster, ...identity, ...locale, ...log, "--no-instructions"]
   const { code, output } = yield* run(initdb, args, folder.account)
   if (code !== 0) {
     return yield* new DatabaseUnavailable({ message: `The embedded PostgreSQL cannot be initialised: ${output}` })
   }
-  // Refused when another service that started together with us was faster; its cluster is as good.
+  // Fails if another service that started at the same time has created the cluster; then that one is used.
   yield* files
-    .rename(made, folder.cluster)
+    .rename(newCluster, folder.cluster)
     .pipe(
       Effect.catch((error) =>
         Effect.flatMap(isInitialised(folder.cluster), (done) => (done ? Effect.void : Effect.fail(error)))

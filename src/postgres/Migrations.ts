@@ -1,6 +1,6 @@
-// Brings the database to the schema that this version of the code needs. What must stay true: a migration runs once and
-// whole or not at all, however many nodes start together; one that has run never changes; and the code never starts on
-// a schema that it does not know.
+// Migrates the database to the schema of this version of the code. What must stay true: a migration runs exactly once, in one
+// transaction, also if many nodes start together; a migration that has run never changes; and the code never starts on an
+// unknown schema.
 import { createHash } from "node:crypto"
 import { fileURLToPath } from "node:url"
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
@@ -9,7 +9,7 @@ import { SqlClient, type SqlError } from "effect/sql"
 import { instant } from "./Parameters.ts"
 import { type DatabaseUnavailable, openSession } from "./Postgres.ts"
 
-/** The schema and this version of the code do not go together; `message` is one line for the operator. */
+/** The schema and this version of the code are incompatible; `message` is one line for the operator. */
 export class MigrationRefused extends Schema.TaggedError<MigrationRefused>()("MigrationRefused", {
   message: Schema.String
 }) {}
@@ -23,11 +23,11 @@ export interface Options {
 export class Migrations extends Context.Service<
   Migrations,
   {
-    /** How many of this version's migrations the database lacks; none on a ready node. */
+    /** How many of this version's migrations the database lacks; 0 on a ready node. */
     readonly pending: Effect.Effect<number, SqlError.SqlError>
   }
 >()("licensing/postgres/Migrations") {
-  /** Applies what is missing while the layer is built, so that whatever depends on it finds its tables. */
+  /** Applies missing migrations while the layer is built, so that dependent layers find their tables. */
   static readonly layer = (
     options: Options
   ): Layer.Layer<Migrations, MigrationRefused | DatabaseUnavailable, SqlClient.SqlClient> =>
@@ -65,28 +65,28 @@ interface Applied {
 
 const refuse = (message: string) => new MigrationRefused({ message })
 
-// The lock under which nodes take turns, any fixed number. It is the session's, so a node that dies frees it.
+// The lock under which one node migrates at a time; the number is arbitrary. It belongs to the session, so a crash frees it.
 const migrationLock = 7_210_665_121
 
-/** Applies the folder's missing migrations in order and gives their names. */
+/** Applies the folder's missing migrations in order and returns their names. */
 export const run = Effect.fn("Migrations.run")(
   function* (options: Options) {
     const migrations = yield* read(options.folder ?? ownFolder)
-    // A session of its own: a migration may take long, and must not run into the limits of the service's statements.
+    // A session of its own: a migration may take long, and the time limits of the service's statements must not apply.
     const session = yield* openSession(options.url)
     yield* session.values(
       "SELECT set_config(name, '0', false) FROM unnest(ARRAY['statement_timeout', 'lock_timeout']) AS name"
     )
-    const [[free]] = (yield* session.values(`SELECT pg_try_advisory_lock(${migrationLock})`)) as [[boolean]]
-    if (!free) {
+    const [[isFree]] = (yield* session.values(`SELECT pg_try_advisory_lock(${migrationLock})`)) as [[boolean]]
+    if (!isFree) {
       yield* Effect.logInfo("Another node is migrating the database; waiting for it.")
       yield* session.values(`SELECT pg_advisory_lock(${migrationLock})`)
     }
     yield* session.values(migrationsTable)
     const rows = yield* session.values("SELECT id, name, checksum FROM schema_migrations ORDER BY id")
     const applied = rows.map(([id, name, checksum]) => ({ id, name, checksum }) as Applied)
-    const missing = yield* isEarlier(migrations, applied)
-      ? replaceEarlier(migrations, applied)
+    const missing = yield* hasReplacedMigrations(migrations, applied)
+      ? upgradeReplacedMigrations(migrations, applied)
       : Effect.fromResult(compare(migrations, applied))
     for (const migration of missing) yield* apply(session, migration)
     return missing.map(({ name }) => name)
@@ -111,7 +111,7 @@ const read = Effect.fnUntraced(
       if (!(id > (migrations.at(-1)?.id ?? 0))) {
         return yield* refuse(`${name} in ${folder} needs a name like 0001_what.sql and a number of its own.`)
       }
-      // A checkout may have changed the line ends; that is no change of the migration.
+      // A checkout may have changed the line ends. That does not change the migration.
       const text = (yield* files.readFileString(`${folder}/${name}`)).replaceAll("\r\n", "\n")
       migrations.push({ id, name, text, checksum: createHash("sha256").update(text).digest("hex") })
     }
@@ -121,18 +121,18 @@ const read = Effect.fnUntraced(
 )
 
 /** Whether the database was made by migrations that are no longer in the folder. */
-const isEarlier = ([initial]: ReadonlyArray<Migration>, [first]: ReadonlyArray<Applied>): boolean =>
+const hasReplacedMigrations = ([initial]: ReadonlyArray<Migration>, [first]: ReadonlyArray<Applied>): boolean =>
   first !== undefined && first.id === initial?.id && first.name !== initial.name
 
 /** SHA-256 over the names and checksums of the 17 migrations that 0001_initial.sql replaces. */
-const earlierDigest = "98042d23bfd9a9806d93f0ed61fca243b16beb5a3595c6b03baccf52c95dd246"
+const replacedDigest = "98042d23bfd9a9806d93f0ed61fca243b16beb5a3595c6b03baccf52c95dd246"
 const earlierUpgrade = fileURLToPath(new URL("../../schema/upgrades/before_0001.sql", import.meta.url))
 
 /** The first migration then upgrades the earlier schema instead of creating it, and replaces the records. */
-const replaceEarlier = Effect.fnUntraced(
+const upgradeReplacedMigrations = Effect.fnUntraced(
   function* ([initial, ...later]: ReadonlyArray<Migration>, applied: ReadonlyArray<Applied>) {
     const records = applied.map(({ checksum, name }) => `${name} ${checksum}\n`).join("")
-    if (initial === undefined || createHash("sha256").update(records).digest("hex") !== earlierDigest) {
+    if (initial === undefined || createHash("sha256").update(records).digest("hex") !== replacedDigest) {
       return yield* refuse(
         `The database has earlier migrations up to ${applied.at(-1)?.name}, from which this version cannot upgrade it. ` +
           "Upgrade it with the version before this one first."
@@ -144,7 +144,7 @@ const replaceEarlier = Effect.fnUntraced(
   Effect.catchTag("PlatformError", (error) => refuse(`The migrations cannot be read: ${error.message}`))
 )
 
-/** What is missing in the database; a refusal where its history is not the beginning of ours. */
+/** The missing migrations; fails if the applied ones are not the first ones of the folder. */
 const compare = (
   migrations: ReadonlyArray<Migration>,
   applied: ReadonlyArray<Applied>
@@ -170,8 +170,8 @@ const compare = (
 
 const apply = Effect.fnUntraced(function* (session: Session, { checksum, id, name, text }: Migration) {
   yield* session.values("BEGIN")
-  // The driver sends one statement at a time. EXECUTE leaves the splitting to the server, which knows its own quotes;
-  // a tag made of the text's own checksum cannot stand in the text.
+  // The driver sends one statement at a time. With EXECUTE the server splits the text, so no quotes are parsed here. A tag made
+  // of the text's own checksum cannot occur in the text.
   const tag = `$m${checksum}$`
   yield* session
     .values(`DO $do${checksum}$BEGIN EXECUTE ${tag}${text}${tag}; END$do${checksum}$`)

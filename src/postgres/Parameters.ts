@@ -1,24 +1,24 @@
-// How values travel to and from PostgreSQL: bigint and timestamptz are plain numbers in both directions (an instant is its
-// epoch milliseconds), whole columns are bound as one array each. A number that a double cannot hold exactly is a fault,
-// never a rounded value.
+// Converts values to and from PostgreSQL: bigint and timestamptz are plain numbers in both directions (an instant is its epoch
+// milliseconds), whole columns are bound as one array each. A number that a double cannot represent exactly is an error, never a
+// rounded value.
 import * as PgTypes from "@effect/sql-pg/PgTypes"
 import { Result } from "effect"
 
 const { OID } = PgTypes
 
-/** A value together with the type that it is bound as. It stands in a statement where a plain value would. */
+/** A value together with the type that it is bound as. Used in a statement like a plain value. */
 export type Parameter = PgTypes.Parameter
 
 /**
- * Scalars that cannot stand in a statement as they are. Bound raw and right: a string (untyped: PostgreSQL reads it as
- * whatever type the statement needs there), an integer (int4, beyond 2^31 int8), any other number (float8), boolean,
- * bigint (int8), Uint8Array (bytea), null and undefined (untyped NULL). Needing a helper: instants (a raw number is an
- * integer to PostgreSQL), objects, and a value whose type the statement does not tell, as in `jsonb_build_object('a', ${x})`.
+ * Scalars that need a helper. Bound without one: a string (untyped: PostgreSQL infers the type from the statement), an integer
+ * (int4, beyond 2^31 int8), any other number (float8), boolean, bigint (int8), Uint8Array (bytea), null and undefined (untyped
+ * NULL). A helper is needed for instants (a plain number is an integer to PostgreSQL), objects, and a value whose type
+ * PostgreSQL cannot infer, as in `jsonb_build_object('a', ${x})`.
  *
- * What arrives: every integer and float type → number; numeric → string, so `sum(bigint)` wants `::bigint`; timestamptz →
+ * Types of results: every integer and float type → number; numeric → string, so `sum(bigint)` needs `::bigint`; timestamptz →
  * epoch milliseconds; date → "YYYY-MM-DD"; jsonb → the parsed value; bytea → Uint8Array; NULL → null; interval → the driver's
  * object; other types → string.
- * A timestamp without time zone arrives as a Date: no table of ours has one.
+ * A timestamp without time zone is a Date; no table has one.
  */
 export const instant: (epochMillis: number | null) => Parameter = PgTypes.timestamptz
 export const json: (value: unknown) => Parameter = PgTypes.jsonb
@@ -44,7 +44,7 @@ export const columns = {
   jsonb: column<unknown>(OID.jsonb)
 }
 
-const fault = (message: string) => Result.fail(new PgTypes.CodecError({ message }))
+const codecError = (message: string) => Result.fail(new PgTypes.CodecError({ message }))
 
 const viewOf = (raw: Uint8Array): DataView => new DataView(raw.buffer, raw.byteOffset, raw.byteLength)
 
@@ -64,38 +64,40 @@ const codec64 = (
   read: fromWire
 })
 
-/** An int64 as the nearest number: exact where that is a safe integer. A view and a BigInt take five times as long. */
-const nearest = (raw: Uint8Array, at: number): number =>
+/** An int64 as the nearest number: exact if that is a safe integer. A DataView and a BigInt take five times as long. */
+const nearestNumber = (raw: Uint8Array, at: number): number =>
   ((raw[at]! << 24) | (raw[at + 1]! << 16) | (raw[at + 2]! << 8) | raw[at + 3]!) * 4_294_967_296 +
   (((raw[at + 4]! << 24) | (raw[at + 5]! << 16) | (raw[at + 6]! << 8) | raw[at + 7]!) >>> 0)
 
-// The driver hands raw integers beyond int4 over as bigint, so both are taken.
+// The driver passes integers beyond int4 as bigint, so both types are accepted.
 const toInt8 = (value: number | bigint) =>
-  Number.isSafeInteger(Number(value)) ? Result.succeed(BigInt(value)) : fault(`${value} is no integer up to 2^53 - 1`)
+  Number.isSafeInteger(Number(value))
+    ? Result.succeed(BigInt(value))
+    : codecError(`${value} is no integer up to 2^53 - 1`)
 
 const fromInt8 = (raw: Uint8Array, offset: number) => {
-  const value = nearest(raw, offset)
+  const value = nearestNumber(raw, offset)
   return Number.isSafeInteger(value)
     ? Result.succeed(value)
-    : fault(`The int8 ${viewOf(raw).getBigInt64(offset)} is beyond 2^53 - 1`)
+    : codecError(`The int8 ${viewOf(raw).getBigInt64(offset)} is beyond 2^53 - 1`)
 }
 
-// PostgreSQL counts microseconds from 2000-01-01. BigInt keeps the millisecond exact for years beyond 2285, too.
+// PostgreSQL counts microseconds from 2000-01-01. With BigInt the millisecond is exact beyond the year 2285, too.
 const wireEpochMillis = 946_684_800_000
 
 const toTimestamp = (epochMillis: number) =>
   Number.isSafeInteger(epochMillis)
     ? Result.succeed(BigInt(epochMillis - wireEpochMillis) * 1000n)
-    : fault(`${epochMillis} is no whole number of milliseconds`)
+    : codecError(`${epochMillis} is no whole number of milliseconds`)
 
 const infinities = [2n ** 63n - 1n, -(2n ** 63n)]
 
 const fromTimestamp = (raw: Uint8Array, offset: number) => {
-  const micros = nearest(raw, offset)
+  const micros = nearestNumber(raw, offset)
   if (Number.isSafeInteger(micros)) return Result.succeed(Math.trunc(micros / 1000) + wireEpochMillis)
   const wire = viewOf(raw).getBigInt64(offset)
   return infinities.includes(wire)
-    ? fault("An infinite timestamp")
+    ? codecError("An infinite timestamp")
     : Result.succeed(Number(wire / 1000n) + wireEpochMillis)
 }
 
@@ -103,7 +105,7 @@ const fromTimestamp = (raw: Uint8Array, offset: number) => {
 export const types: PgTypes.Registry = PgTypes.makeRegistry()
 types.register(OID.int8, codec64(toInt8, fromInt8), { arrayOid: OID.int8Array })
 types.register(OID.timestamptz, codec64(toTimestamp, fromTimestamp), { arrayOid: OID.timestamptzArray })
-// The driver's own bytea is a view into the socket's buffer: keeping a hash would keep 64 KiB alive with it.
+// The driver's own bytea is a view into the socket's buffer: a stored hash would retain 64 KiB.
 types.register<Uint8Array>(
   OID.bytea,
   { encode: Result.succeed, decode: (raw) => Result.succeed(new Uint8Array(raw)) },

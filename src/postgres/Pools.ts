@@ -1,5 +1,5 @@
-// The pools of connections and the clients over them. What must stay true: whoever waits for a connection is counted, and no
-// pool can use up what another one needs.
+// The connection pools and the clients over them. What must stay true: every fiber that waits for a connection is counted, and
+// no pool can use up the connections of another one.
 import * as PgClient from "@effect/sql-pg/PgClient"
 import type * as PgConnection from "@effect/sql-pg/PgConnection"
 import * as PgPool from "@effect/sql-pg/PgPool"
@@ -10,30 +10,30 @@ import { asConnectionError, commit, isAlive, Session } from "./Session.ts"
 /** How a pool of connections is used at this moment. */
 export interface PoolUse {
   readonly name: string
-  /** Connections at most. */
+  /** The maximum number of connections. */
   readonly max: number
   readonly inUse: number
-  /** Who wants a connection and has none yet. */
+  /** Fibers that wait for a connection. */
   readonly waiting: number
 }
 
-// Lists by a filter that many rows match or hardly any: what is right for one value reads the whole list for another.
-const planning = { plan_cache_mode: "force_custom_plan" }
-const plannedMax = 2
+// The filter of a list matches many rows or hardly any. A plan that is right for one value reads the whole table for another.
+const customPlans = { plan_cache_mode: "force_custom_plan" }
+const customPlanConnectionsMax = 2
 
 const spanAttributes = [["db.system.name", "postgresql"]] as const
 
 /**
- * The clients of one database, and what is known of their pools. A connection serves one borrower at a time. Sharing one between
- * fibers would be three times faster for short reads, but a slow report would hold up the commits queued behind it, and an
- * abandoned statement could not be cancelled. Only what one pipelined transaction sends travels together, on connections kept
- * for that.
+ * The clients of one database, and the use of their pools. A connection serves one borrower at a time. Sharing one between
+ * fibers would be three times faster for short reads, but a slow report would delay the commits queued behind it, and an
+ * abandoned statement could not be cancelled. Only the statements of one pipelined transaction share a connection, from a pool
+ * reserved for that.
  */
 export const makeClients = Effect.fnUntraced(function* (config: PgClient.PgPoolConfig, connectionsMax: number) {
   const pipelinedMax = Math.ceil(connectionsMax / 4)
   const poolMax = Math.max(1, connectionsMax - pipelinedMax)
-  const pool = watched("statements", poolMax, yield* PgPool.make({ ...config, maxConnections: poolMax }))
-  const pipelinedPool = watched(
+  const pool = countUses("statements", poolMax, yield* PgPool.make({ ...config, maxConnections: poolMax }))
+  const pipelinedPool = countUses(
     "commits",
     pipelinedMax,
     yield* PgPool.make({ ...config, multiplex: true, multiplexConcurrency: 1, maxConnections: pipelinedMax })
@@ -46,7 +46,7 @@ export const makeClients = Effect.fnUntraced(function* (config: PgClient.PgPoolC
     transactionService: client.transactionService,
     spanAttributes,
     acquireConnection: (restore) => restore(toSession(pipelinedPool.get)),
-    // Sent together with the first statement: a connection that can not begin fails that statement as well.
+    // BEGIN is sent together with the first statement. If it fails, that statement fails as well.
     begin: (connection, statement) =>
       Effect.asVoid(Effect.forkChild(run(statement ?? "BEGIN")(connection), { startImmediately: true })),
     commit,
@@ -55,7 +55,7 @@ export const makeClients = Effect.fnUntraced(function* (config: PgClient.PgPoolC
     releaseSavepoint: (connection, id) => cleanup(`RELEASE SAVEPOINT effect_sql_${id}`)(connection),
     rollbackSavepoint: (connection, id) => cleanup(`ROLLBACK TO SAVEPOINT effect_sql_${id}`)(connection)
   })
-  const atOnce = Effect.fnUntraced(
+  const inOneWrite = Effect.fnUntraced(
     function* (statements: ReadonlyArray<Effect.Effect<unknown, SqlError.SqlError>>) {
       const connection = yield* toSession(pipelinedPool.get)
       const send = (statement: Effect.Effect<unknown, SqlError.SqlError>) =>
@@ -64,7 +64,7 @@ export const makeClients = Effect.fnUntraced(function* (config: PgClient.PgPoolC
         })
       const sent = [yield* send(run("BEGIN")(connection))]
       for (const statement of statements) sent.push(yield* send(statement))
-      // What could not even be sent has failed already: without it the others must not be committed.
+      // A statement that could not be sent has failed already. The others must not be committed without it.
       const unsent = sent.some((fiber) => fiber.pollUnsafe()?._tag === "Failure")
       sent.push(yield* send(unsent ? cleanup("ROLLBACK")(connection) : commit(connection)))
       const exits = yield* Effect.forEach(sent, Fiber.await)
@@ -74,18 +74,18 @@ export const makeClients = Effect.fnUntraced(function* (config: PgClient.PgPoolC
     Effect.scoped,
     Effect.uninterruptible
   )
-  const startupParameters = { ...config.startupParameters, ...planning }
-  const plannedPool = watched(
+  const startupParameters = { ...config.startupParameters, ...customPlans }
+  const customPlanPool = countUses(
     "lists",
-    plannedMax,
-    yield* PgPool.make({ ...config, startupParameters, maxConnections: plannedMax })
+    customPlanConnectionsMax,
+    yield* PgPool.make({ ...config, startupParameters, maxConnections: customPlanConnectionsMax })
   )
   return {
     client,
     pipelined,
-    atOnce,
-    planned: yield* clientOf(plannedPool),
-    pools: [pool.used, pipelinedPool.used, plannedPool.used]
+    inOneWrite,
+    customPlanned: yield* clientOf(customPlanPool),
+    pools: [pool.used, pipelinedPool.used, customPlanPool.used]
   }
 })
 
@@ -94,7 +94,7 @@ const toSession = Effect.mapBoth({
   onFailure: asConnectionError
 })
 
-const clientOf = (pool: ReturnType<typeof watched>) =>
+const clientOf = (pool: ReturnType<typeof countUses>) =>
   SqlClient.make({
     acquirer: toSession(pool.get),
     transactionAcquirer: toSession(pool.reserve),
@@ -112,34 +112,34 @@ const clientOf = (pool: ReturnType<typeof watched>) =>
     spanAttributes
   })
 
-/** A pool that counts who has and who awaits its connections. */
-const watched = (name: string, max: number, pool: PgPool.PgPool) => {
-  const used = { name, max, inUse: 0, waiting: 0 }
+/** Counts the connections in use and the fibers that wait for one. */
+const countUses = (name: string, max: number, pool: PgPool.PgPool) => {
+  const uses = { name, max, inUse: 0, waiting: 0 }
   const counted = (acquire: typeof pool.get) =>
     Effect.acquireRelease(
       Effect.suspend(() => {
-        used.waiting++
+        uses.waiting++
         return Effect.onExit(acquire, (exit) =>
           Effect.sync(() => {
-            used.waiting--
-            if (exit._tag === "Success") used.inUse++
+            uses.waiting--
+            if (exit._tag === "Success") uses.inUse++
           })
         )
       }),
-      () => Effect.sync(() => void used.inUse--),
+      () => Effect.sync(() => void uses.inUse--),
       { interruptible: true }
     )
   const use = <A, E, R>(f: (connection: PgConnection.PgConnection) => Effect.Effect<A, E, R>) =>
     Effect.suspend(() => {
-      let held = false
-      used.waiting++
+      let isAcquired = false
+      uses.waiting++
       const run = pool.use((connection) => {
-        held = true
-        used.waiting--
-        used.inUse++
+        isAcquired = true
+        uses.waiting--
+        uses.inUse++
         return f(connection)
       })
-      return Effect.onExit(run, () => Effect.sync(() => void (held ? used.inUse-- : used.waiting--)))
+      return Effect.onExit(run, () => Effect.sync(() => void (isAcquired ? uses.inUse-- : uses.waiting--)))
     })
-  return { used: used as PoolUse, get: counted(pool.get), reserve: counted(pool.reserve), use }
+  return { used: uses as PoolUse, get: counted(pool.get), reserve: counted(pool.reserve), use }
 }

@@ -1,6 +1,6 @@
-// The database client: `SqlClient` for everyone, and the service `Postgres` for what SqlClient does not offer. What must
-// stay true: a lost connection fails its statements at once and is replaced; every limit is set; and only this file,
-// Pools.ts, Session.ts and Parameters.ts know the driver.
+// The database client: `SqlClient`, and the service `Postgres` for what SqlClient does not offer. What must stay true: a lost
+// connection fails its statements at once and is replaced; every limit is set; and only this file, Pools.ts, Session.ts and
+// Parameters.ts depend on the driver.
 import type { Duplex } from "node:stream"
 import type * as PgClient from "@effect/sql-pg/PgClient"
 import * as PgConnection from "@effect/sql-pg/PgConnection"
@@ -12,8 +12,6 @@ import { makeClients, type PoolUse } from "./Pools.ts"
 import { asConnectionError } from "./Session.ts"
 import { connector, type Target, targetOf } from "./Socket.ts"
 
-/** What a slice needs besides `SqlClient` to write its statements. */
-
 /** The database cannot serve this process; `message` is one line for the operator. */
 export class DatabaseUnavailable extends Schema.TaggedError<DatabaseUnavailable>()("DatabaseUnavailable", {
   message: Schema.String
@@ -21,35 +19,35 @@ export class DatabaseUnavailable extends Schema.TaggedError<DatabaseUnavailable>
 
 export interface Options {
   readonly url: Redacted.Redacted<string>
-  /** Connections at most, a quarter of them for pipelined transactions; lists add two, each `listen` one. Default 16. */
+  /** The maximum number of connections, a quarter of them for pipelined transactions. Lists add two, each `listen` one. Default 16. */
   readonly maxConnections?: number
-  /** The longest that a statement may run, 0 = for ever. Default 30,000. */
+  /** The time limit of a statement, 0 = none. Default 30,000. */
   readonly statementTimeoutMillis?: number
-  /** How the sessions show in pg_stat_activity. Default "licensing". */
+  /** The name of the sessions in pg_stat_activity. Default "licensing". */
   readonly applicationName?: string
   /**
-   * Whether statements are planned as the server would by itself, each time for its parameters. For reports, which read
-   * much; the statements of the service are made for look-ups. Default false.
+   * Whether the server plans with its own defaults, and each statement for its parameters. For reports, which read many rows; the
+   * other statements are index look-ups. Default false.
    */
   readonly plannerDefaults?: boolean
 }
 
-// A lock that is not had by then means a stuck holder; failing frees our own locks.
+// If a lock is not granted by then, its holder is stuck. Failing frees our own locks.
 const lockTimeoutMillis = 10_000
-// A transaction in which nothing was sent for so long has lost its owner.
+// A transaction that is idle for so long has lost its owner.
 const idleInTransactionMillis = 60_000
-// After this much silence beyond a statement's own limit the server is taken for gone.
+// If the server stays silent for so long beyond a statement's time limit, the connection counts as lost.
 const silenceMillis = 10_000
 
-const lookups = {
-  // Every statement of the service is a handful of index look-ups. Plans are cached, and one made while a table was
-  // young reads the whole table for ever after: 20,000 ledger rows cost each consume 80 ms instead of 0.05.
+const lookupPlanning = {
+  // Every statement of the service is a handful of index look-ups. Plans are cached, and a plan made while a table was
+  // small scans the whole table from then on: with 20,000 ledger rows each consume took 80 ms instead of 0.05.
   enable_seqscan: "off",
   enable_hashjoin: "off",
   enable_mergejoin: "off",
   enable_memoize: "off",
-  // For the same reason no statement is planned again for its parameters: the server would do so at each use of a
-  // statement with arrays, whose lengths it counts as knowledge. Appending an event took 125 µs with it, 70 without.
+  // For the same reason no statement is planned again for its parameters. The server would do so at each use of a statement
+  // with arrays, because it knows their lengths then. Appending an event took 125 µs with it, 70 without.
   plan_cache_mode: "force_generic_plan"
 }
 
@@ -70,10 +68,10 @@ const settings = (options: Options, target: Target): ClientConfig => {
       lock_timeout: String(lockTimeoutMillis),
       idle_in_transaction_session_timeout: String(idleInTransactionMillis),
       timezone: "UTC",
-      // Where it is on, as servers have it unless told otherwise, a consumption waits a third of a second for the compiler: up
-      // to PostgreSQL 17 a plan that cannot do without a scan costs so much on paper that each of its runs is compiled.
+      // With jit on, the server's default, a consumption waits a third of a second for the compiler: up to PostgreSQL 17 a plan
+      // that needs a scan has such a high estimated cost that each of its runs is compiled.
       jit: "off",
-      ...(options.plannerDefaults === true ? { plan_cache_mode: "force_custom_plan" } : lookups)
+      ...(options.plannerDefaults === true ? { plan_cache_mode: "force_custom_plan" } : lookupPlanning)
     },
     types,
     idleTimeout: "5 minutes",
@@ -81,7 +79,7 @@ const settings = (options: Options, target: Target): ClientConfig => {
   }
 }
 
-/** "Subscribed" comes first and again after every lost connection: whatever was announced in between has been missed. */
+/** "Subscribed" comes first and again after every lost connection: notifications in between are missed. */
 export type Listening = { readonly _tag: "Subscribed" } | { readonly _tag: "Notified"; readonly payload: string }
 
 export class Postgres extends Context.Service<
@@ -89,24 +87,26 @@ export class Postgres extends Context.Service<
   {
     /**
      * A transaction like `sql.withTransaction` whose concurrently started statements (`Effect.all` with unbounded
-     * concurrency) travel in one write and run in the order they were started. An interrupted statement is not cancelled
+     * concurrency) are sent in one write and run in the order they were started. An interrupted statement is not cancelled
      * on the server; the rollback waits for it.
      */
     pipelined<A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | SqlError.SqlError, R>
     /**
-     * A transaction that is known as a whole beforehand: BEGIN, its statements and COMMIT travel in one write and cost one
-     * round trip. The server runs them in their order; after one that fails it skips the others and rolls back, and the first
-     * failure is the transaction's. It takes no part in a running transaction and cannot be interrupted. Answers are for the
-     * statements themselves to look at, with `Effect.map`: what must hold is demanded in SQL.
+     * Runs a transaction whose statements are all known beforehand: BEGIN, the statements and COMMIT are sent in one write and
+     * take one round trip. The server runs them in order. If one fails, it skips the others and rolls back, and the transaction
+     * fails with the first failure. It does not join a running transaction and cannot be interrupted. Each statement may read
+     * its own result with `Effect.map`; conditions of the transaction are checked in SQL.
      */
-    atOnce(statements: ReadonlyArray<Effect.Effect<unknown, SqlError.SqlError>>): Effect.Effect<void, SqlError.SqlError>
-    /** For lists: each statement is planned for the values that it is given. It takes no part in a running transaction. */
-    readonly planned: SqlClient.SqlClient
-    /** What is announced on a channel, over a connection of its own, through lost connections. Never fails. */
+    inOneWrite(
+      statements: ReadonlyArray<Effect.Effect<unknown, SqlError.SqlError>>
+    ): Effect.Effect<void, SqlError.SqlError>
+    /** For lists: each statement is planned for its parameters. It does not join a running transaction. */
+    readonly customPlanned: SqlClient.SqlClient
+    /** The notifications on a channel, over a connection of its own, which is reopened if lost. Never fails. */
     listen(channel: string): Stream.Stream<Listening>
-    /** Announces on a channel; inside a transaction at its commit. Payload below 8,000 bytes. */
+    /** Notifies a channel; inside a transaction at its commit. Payload below 8,000 bytes. */
     notify(channel: string, payload: string): Effect.Effect<void, SqlError.SqlError>
-    /** What the connections lead to, for whoever needs others to the same database. */
+    /** The address of the database, for other connections to it. */
     readonly url: Redacted.Redacted<string>
     /** For metrics; each changes as its pool is used. */
     readonly pools: ReadonlyArray<PoolUse>
@@ -120,7 +120,7 @@ const makeServices = Effect.fnUntraced(function* (options: Options) {
   const target = yield* parseTarget(options.url)
   const config = settings(options, target)
   yield* awaitServer(config, target)
-  const { client, pipelined, atOnce, planned, pools } = yield* Effect.orDie(
+  const { client, pipelined, inOneWrite, customPlanned, pools } = yield* Effect.orDie(
     makeClients(config, options.maxConnections ?? 16)
   )
 
@@ -138,7 +138,7 @@ const makeServices = Effect.fnUntraced(function* (options: Options) {
   const listen = (channel: string) =>
     subscribe(channel).pipe(
       Stream.tapError((error) => Effect.logWarning(`Listening on ${channel} is interrupted: ${reasonOf(error)}`)),
-      Stream.retry(patiently),
+      Stream.retry(reconnectSchedule),
       Stream.orDie
     )
   const notify = Effect.fn("Postgres.notify")((channel: string, payload: string) =>
@@ -146,13 +146,13 @@ const makeServices = Effect.fnUntraced(function* (options: Options) {
   )
   return Context.make(
     Postgres,
-    Postgres.of({ pipelined, atOnce, planned, listen, notify, url: options.url, pools })
+    Postgres.of({ pipelined, inOneWrite, customPlanned, listen, notify, url: options.url, pools })
   ).pipe(Context.add(SqlClient.SqlClient, client))
 })
 
 /**
- * One connection of its own outside any pool, for what lives as long as a connection does: a session's lock, a probe.
- * `lost` waits until the server or the network has ended it.
+ * Opens a connection outside any pool, for what lasts as long as a connection does: a session's lock, a probe. `lost` waits
+ * until the server or the network has closed it.
  */
 export const openSession = Effect.fnUntraced(
   function* (url: Redacted.Redacted<string>) {
@@ -165,17 +165,17 @@ export const openSession = Effect.fnUntraced(
       types
     })
     const session = yield* connection.pin
-    // The driver reports a connection's end only to what listens on it.
-    const announced = yield* session.listen("licensing_session")
+    // The driver reports a connection's end only to its listeners.
+    const notifications = yield* session.listen("licensing_session")
     return {
       values: (sql: string, parameters: ReadonlyArray<unknown> = []) => session.queryValues(sql, parameters, false),
-      lost: Effect.ignore(Effect.forever(Queue.take(announced)))
+      lost: Effect.ignore(Effect.forever(Queue.take(notifications)))
     }
   },
   Effect.mapError((error) => (SqlError.isSqlError(error) ? asConnectionError(error) : error))
 )
 
-const patiently = Schedule.min([Schedule.exponential("200 millis", 1.5), Schedule.spaced("3 seconds")])
+const reconnectSchedule = Schedule.min([Schedule.exponential("200 millis", 1.5), Schedule.spaced("3 seconds")])
 
 const parseTarget = (url: Redacted.Redacted<string>) =>
   Effect.try({
@@ -184,7 +184,7 @@ const parseTarget = (url: Redacted.Redacted<string>) =>
       new DatabaseUnavailable({ message: "The database address is no URL like postgres://user:password@host/name." })
   })
 
-/** The innermost message: the driver's own say "Failed to connect" and the like. */
+/** The innermost message: the driver's own messages say no more than "Failed to connect". */
 const reasonOf = ({ reason }: SqlError.SqlError): string =>
   Predicate.hasProperty(reason.cause, "message") && reason.cause.message
     ? String(reason.cause.message)
@@ -231,11 +231,11 @@ const askServer = (config: ClientConfig, { tls }: Target) =>
     )
   })
 
-// A service often starts together with its database, so a refused or lost connection is tried again for half a minute.
+// A service often starts together with its database, so a refused or lost connection is retried for half a minute.
 const awaitServer = Effect.fnUntraced(function* (config: ClientConfig, target: Target) {
   const rows = yield* askServer(config, target).pipe(
     Effect.retry(($) =>
-      $(patiently).pipe(
+      $(reconnectSchedule).pipe(
         Schedule.upTo({ duration: "30 seconds" }),
         Schedule.while(({ input }) => isTransient(input)),
         Schedule.tap(({ input }) =>

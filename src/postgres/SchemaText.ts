@@ -46,7 +46,7 @@ const resources: ReadonlyArray<Group> = [
 
 /**
  * The extensions, and every function, table and view of the schema public; a table with its columns, constraints, comment and
- * indexes, a trigger beside its function. Dies of any other object.
+ * indexes, a trigger beside its function. Any other object is a defect.
  */
 export const schemaText = Effect.fn("SchemaText.schemaText")(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -76,7 +76,7 @@ export const schemaText = Effect.fn("SchemaText.schemaText")(function* () {
 
 const lineOf = ({ definition }: { readonly definition: string }) => definition
 
-// What an identity column or an extension brought along is part of that.
+// Objects that belong to an identity column or an extension are part of it.
 const unknownObjects = (sql: SqlClient.SqlClient) => sql<{ object: string }>`
   SELECT object FROM (
     SELECT oid, format('relation %s of kind %s', relname, relkind) AS object FROM pg_class
@@ -132,8 +132,8 @@ const tableLines = (sql: SqlClient.SqlClient) => sql<Named>`
   ORDER BY class.relname COLLATE "C"`
 
 /**
- * What stands beside a table, view or function: comments, options of columns, indexes but those of constraints, and triggers
- * beside the function that they run.
+ * The statements after a table, view or function: comments, options of columns, indexes except those of constraints, and
+ * triggers after the function that they run.
  */
 const detailLines = (sql: SqlClient.SqlClient) => sql<{ owner: string; definition: string }>`
   SELECT owner, definition FROM (

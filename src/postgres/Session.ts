@@ -1,5 +1,5 @@
-// A connection as `SqlClient` uses it. What must stay true: an error says whether the connection lives on, and a transaction
-// that the server rolled back never looks committed.
+// A connection as `SqlClient` uses it. What must stay true: an error shows whether the connection is still usable, and a
+// transaction that the server rolled back never appears committed.
 import type { PgConnection } from "@effect/sql-pg/PgConnection"
 import type { ErrorFields } from "@effect/sql-pg/PgProtocol"
 import { Effect, Predicate } from "effect"
@@ -11,7 +11,7 @@ const unavailableStates = ["57P01", "57P02", "57P03", "53300"]
 const serverFieldsOf = ({ reason: { cause } }: SqlError.SqlError): ErrorFields | undefined =>
   Predicate.hasProperty(cause, "severity") ? (cause as ErrorFields) : undefined
 
-/** The driver classifies the errors of a server that is starting, stopping or full as unknown; to callers the connection is lost. */
+/** Errors of a server that is starting, stopping or full, which the driver classifies as unknown, become connection errors. */
 export const asConnectionError = (error: SqlError.SqlError): SqlError.SqlError => {
   const { cause, message = "" } = error.reason
   return unavailableStates.includes(serverFieldsOf(error)?.code ?? "")
@@ -67,8 +67,8 @@ export class Session implements SqlConnection.Connection {
 export const isAlive = (connection: SqlConnection.Connection): boolean =>
   !(connection instanceof Session && connection.lost)
 
-// The server answers COMMIT in a failed transaction with ROLLBACK and no error, so a caller that ignored the failed statement
-// would take the lost change for stored. The driver checks this only in clients that it builds itself, with pools of its own.
+// In a failed transaction the server answers COMMIT with ROLLBACK and no error, so a caller that ignored the failed statement
+// would treat the lost change as stored. The driver checks this only in clients that it builds itself, with pools of its own.
 export const commit = (connection: SqlConnection.Connection): Effect.Effect<void, SqlError.SqlError> =>
   Effect.flatMap(connection.executeRaw("COMMIT", []), (result) =>
     Predicate.hasProperty(result, "command") && result.command === "COMMIT"

@@ -1,15 +1,15 @@
-// The network socket under a database connection. It must notice a server that vanished without a word (a lost machine, a
-// dropped route): TCP alone leaves a statement hanging for a quarter of an hour then, and the driver's own `keepAlive` probes only
-// a connection with nothing unacknowledged.
+// The network socket under a database connection. It detects a server that disappeared without closing the connection (a lost
+// machine, a dropped route): TCP alone lets a statement wait for a quarter of an hour, and the driver's own `keepAlive` probes
+// only connections without unacknowledged bytes.
 import { connect, type OnReadOpts, type Socket } from "node:net"
 import { Duplex } from "node:stream"
 
-/** Where a PostgreSQL URL points: `name` is fit for messages, it holds no credentials. */
+/** The server of a PostgreSQL URL. `name` is for messages: it contains no credentials. */
 export interface Target {
   readonly host: string
   readonly port: number
   readonly name: string
-  /** Whether the connection may become an encrypted one: always with the server's certificate verified, or not at all. */
+  /** Whether the connection is encrypted. If so, the server's certificate is always verified. */
   readonly tls: boolean
 }
 
@@ -22,19 +22,19 @@ export const targetOf = (url: URL): Target => {
 }
 
 const tickMillisMax = 5_000
-// Idle connections are probed from here on, so that a dead one is gone before a statement is sent on it.
+// Idle connections are probed after this time, so that a dead one is removed before a statement is sent on it.
 const keepAliveMillis = 15_000
 
-// Bytes that are read at once. The driver gathers what it reads in buffers of 64 KiB, which a few of these fill.
+// Bytes of one read. The driver collects them in buffers of 64 KiB, which a few reads fill.
 const readBytes = 16_384
 
 // From opening to the server's first byte.
 const connectMillisMax = 5_000
 
 /**
- * Opens sockets to a target. One that gets no byte within `connectMillis` of opening is destroyed, and so is one that has sent
- * something and hears nothing back for `silenceMillis`, which fails what waits on it; 0 waits for ever. Bytes that come in
- * restart the count, so a long answer is not cut off.
+ * Opens sockets to a target. A socket is destroyed if it receives no byte within `connectMillis` of opening, or if it has sent
+ * bytes and receives none for `silenceMillis` (0: no limit). That fails the statements waiting on it. Each received byte restarts
+ * the count, so a long result is not cut off.
  */
 export const connector = (target: Target, silenceMillis: number, connectMillis?: number) => (): Duplex => {
   const reading = target.tls ? {} : { onread: intoOneBuffer((bytes) => socket.emit("data", bytes)) }
@@ -48,17 +48,17 @@ export const connector = (target: Target, silenceMillis: number, connectMillis?:
         keepAliveInitialDelay: keepAliveMillis,
         ...reading
       })
-  // A timer of the machine: the driver's `connectTimeout` runs on the service's clock, which a test advances by hours at once.
-  const patience = setTimeout(
+  // A system timer: the driver's `connectTimeout` runs on the service's clock, which a test advances by hours at once.
+  const connectTimer = setTimeout(
     () => socket.destroy(timedOut("The server does not answer")),
     connectMillis ?? connectMillisMax
   )
-  socket.once("data", () => clearTimeout(patience))
-  socket.once("close", () => clearTimeout(patience))
+  socket.once("data", () => clearTimeout(connectTimer))
+  socket.once("close", () => clearTimeout(connectTimer))
   if (silenceMillis > 0) destroyWhenSilent(socket, silenceMillis)
   if (!target.tls) return socket
-  // TLS takes a socket's handle over, and the socket never hears of the bytes that pass: over a stream it stays the one that
-  // sends and receives. That stream must end with it.
+  // TLS takes over a socket's handle, and then the socket emits no events for the bytes. Over a stream the socket itself sends
+  // and receives. The stream must end with the socket.
   const stream = Duplex.from({ readable: socket, writable: socket })
   socket.once("close", () => stream.destroy())
   return stream
@@ -68,13 +68,13 @@ export const connector = (target: Target, silenceMillis: number, connectMillis?:
 const timedOut = (message: string) => Object.assign(new Error(message), { code: "ETIMEDOUT" })
 
 /**
- * Reads into the same bytes again and again: the driver has copied what it is told of when `heard` returns. Otherwise each
- * reading takes 64 KiB of its own, which wait to be collected. TLS reads through a stream instead, which keeps what it is given.
+ * Reads into one reused buffer: the driver has copied the bytes when `onBytes` returns. Otherwise each read allocates 64 KiB for
+ * the garbage collector. TLS reads through a stream instead, which keeps the buffers it gets.
  */
-const intoOneBuffer = (heard: (bytes: Uint8Array) => void): OnReadOpts => ({
+const intoOneBuffer = (onBytes: (bytes: Uint8Array) => void): OnReadOpts => ({
   buffer: new Uint8Array(readBytes),
   callback: (size, bytes) => {
-    heard(bytes.subarray(0, size))
+    onBytes(bytes.subarray(0, size))
     return true
   }
 })
@@ -82,15 +82,15 @@ const intoOneBuffer = (heard: (bytes: Uint8Array) => void): OnReadOpts => ({
 const destroyWhenSilent = (socket: Socket, silenceMillis: number) => {
   const tickMillis = Math.min(tickMillisMax, silenceMillis)
   const ticksMax = Math.ceil(silenceMillis / tickMillis)
-  let answeredUpTo = 0
+  let acknowledgedBytes = 0
   let silentTicks = 0
   const timer = setInterval(() => {
-    silentTicks = socket.bytesWritten > answeredUpTo ? silentTicks + 1 : 0
+    silentTicks = socket.bytesWritten > acknowledgedBytes ? silentTicks + 1 : 0
     if (silentTicks >= ticksMax) socket.destroy(timedOut("The server stopped answering"))
   }, tickMillis)
   timer.unref()
   socket.on("data", () => {
-    answeredUpTo = socket.bytesWritten
+    acknowledgedBytes = socket.bytesWritten
     silentTicks = 0
   })
   socket.on("close", () => clearInterval(timer))

@@ -1,18 +1,18 @@
-/** What every service says to SQL in the same words: transactions, keyset pages, and constraints as refusals. */
+/** SQL helpers shared by all services: transactions, keyset pages, decoding of rows, and constraint violations as refusals. */
 import { Effect, Schema, SchemaAST } from "effect"
 import { type SqlClient, SqlError } from "effect/sql"
 import type { Keyset } from "../api/Paging.ts"
 import { instant } from "./Parameters.ts"
 import { retryTransaction } from "./Transactions.ts"
 
-/** Runs a command as one transaction, again on a deadlock or serialization failure. What else SQL says is a defect. */
+/** Runs a command as one transaction; retries it after a deadlock or serialization failure. Other SQL errors are defects. */
 export const transaction =
   (sql: SqlClient.SqlClient) =>
   <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A, Exclude<E, SqlError.SqlError>, R> =>
-    Effect.catch(retryTransaction(sql.withTransaction(self)), dieOfSql)
+    Effect.catch(retryTransaction(sql.withTransaction(self)), dieOnSqlError)
 
-/** A failing statement that no refusal stands for is a defect: answered as INTERNAL_ERROR, logged with its cause. */
-const dieOfSql = <E>(error: E): Effect.Effect<never, Exclude<E, SqlError.SqlError>> =>
+/** A failing statement without a refusal of its own is a defect: answered as INTERNAL_ERROR, logged with its cause. */
+const dieOnSqlError = <E>(error: E): Effect.Effect<never, Exclude<E, SqlError.SqlError>> =>
   SqlError.isSqlError(error) ? Effect.die(error) : Effect.fail(error as Exclude<E, SqlError.SqlError>)
 
 /** The condition of a keyset page: rows that come after the cursor in (created_at, id) descending. */
@@ -28,7 +28,7 @@ export const equals = (sql: SqlClient.SqlClient, filters: { readonly [column: st
     )
   ])
 
-/** Gives a violated constraint its refusal, so that the database and the check before it answer alike. */
+/** Maps a violated constraint to its refusal, so that the database and the check before it give the same answer. */
 export const constraints =
   <const Refusals extends { readonly [constraint: string]: () => unknown }>(refusals: Refusals) =>
   <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A, E | ReturnType<Refusals[keyof Refusals]>, R> =>
@@ -40,8 +40,8 @@ export const constraints =
       >
     })
 
-/** Gives a foreign key that still points here its refusal. */
-export const inUse =
+/** Maps a foreign key violation to the refusal for a record that is still referenced. */
+export const refuseIfReferenced =
   <F>(refusal: () => F) =>
   <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A, E | F, R> =>
     Effect.catch(
@@ -49,19 +49,19 @@ export const inUse =
       (error): Effect.Effect<never, E | F> => Effect.fail(isForeignKeyViolation(error) ? refusal() : error)
     )
 
-/** Whether a row points at one that is not there, or would be left pointing at nothing. */
+/** Whether a row references a missing row, or the deleted row is still referenced. */
 export const isForeignKeyViolation = (error: unknown): boolean => sqlState(error) === "23503"
 
-/** Whether the error is that this constraint or unique index stands against a row. */
+/** Whether the error is a violation of this constraint or unique index. */
 export const violates = (error: unknown, constraint: string): boolean => violatedConstraint(error) === constraint
 
-/** The state by which a statement fails that found something changed since it was decided on. */
-export const changedMeanwhile = "LS001"
+/** The SQLSTATE of a statement that fails because a row has changed since the decision. */
+export const concurrentChange = "LS001"
 
-export const isChangedMeanwhile = (error: unknown): boolean => sqlState(error) === changedMeanwhile
+export const isConcurrentChange = (error: unknown): boolean => sqlState(error) === concurrentChange
 
 /** Whether the server has run out of disk, memory or connections. */
-export const isWithoutRoom = (error: unknown): boolean => sqlState(error)?.startsWith("53") === true
+export const isOutOfResources = (error: unknown): boolean => sqlState(error)?.startsWith("53") === true
 
 const serverError = (error: unknown): { readonly constraint?: string; readonly code?: string } | undefined => {
   const reason = (error as { readonly reason?: { readonly cause?: unknown } } | undefined)?.reason
@@ -70,14 +70,14 @@ const serverError = (error: unknown): { readonly constraint?: string; readonly c
 const violatedConstraint = (error: unknown) => serverError(error)?.constraint
 const sqlState = (error: unknown) => serverError(error)?.code
 
-/** A record as its row holds it: NULL where the record has no value. */
-export type Row<A> = { readonly [K in keyof A]: A[K] | null }
+/** The row of a record: NULL where the record has no value. */
+export type NullableRow<A> = { readonly [K in keyof A]: A[K] | null }
 
 /**
- * A row without its NULL columns: absent is how the domain says "no value". A loop, for a license may be loaded with thousands
- * of rows: it takes a third of the time that going by lists of entries takes.
+ * A row without its NULL columns: in the domain an absent property means "no value". A loop, because a license may be loaded with
+ * thousands of rows: lists of entries take three times as long.
  */
-export const present = <A extends object>(row: Row<A>): A => {
+export const withoutNulls = <A extends object>(row: NullableRow<A>): A => {
   const record: Record<string, unknown> = {}
   for (const column of Object.keys(row)) {
     const value = row[column as keyof A]
@@ -96,15 +96,15 @@ export const decodeRows = <const Fields extends Schema.Struct.Fields>({ fields }
     rows: unknown
   ) => Effect.Effect<ReadonlyArray<Schema.Struct.Type<Fields>>, Schema.SchemaError>
   return <E, R>(statement: Effect.Effect<ReadonlyArray<object>, E, R>) =>
-    Effect.flatMap(statement, (rows) => Effect.orDie(decode(rows.map(present))))
+    Effect.flatMap(statement, (rows) => Effect.orDie(decode(rows.map(withoutNulls))))
 }
 
-// PostgreSQL gives JSON in a jsonb column and nothing else. To walk all of it again is half of what decoding a page costs.
+// A jsonb column always contains JSON. Checking all of it again is half of the cost of decoding a page.
 const columnOf = (field: Schema.Constraint): Schema.Constraint =>
   SchemaAST.isObjects(field.ast) && field.ast.indexSignatures.length > 0 ? JsonObject : Schema.toType(field)
 
 const JsonObject = Schema.declare((value): value is object => typeof value === "object" && value !== null)
 
-/** What a PATCH request leaves of a record: members that are given replace, null clears, absent members stay. */
+/** A record after a PATCH request: given members replace, null clears, absent members stay. */
 export const patched = <A extends object>(record: A, input: { readonly [K in keyof A]?: A[K] | null | undefined }): A =>
-  present({ ...record, ...input } as never)
+  withoutNulls({ ...record, ...input } as never)

@@ -1,4 +1,4 @@
-/** The reports on what was used. */
+/** The API of usage reports and their exports. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Data, PagedBySequence } from "../api/Envelope.ts"
@@ -28,9 +28,9 @@ export class ReportsApi extends HttpApiGroup.make("reports")
     }).annotateMerge(
       operation({
         id: "getUsageSummary",
-        summary: "Sum up usage",
+        summary: "Sum usage",
         description:
-          "Of the last 30 days unless a period is given. Usage belongs to the customer, order and subscription that its " +
+          "The default period is the last 30 days. Usage belongs to the customer, order and subscription that its " +
           "license is linked to now. More than 10,000 rows are refused.",
         scopes
       })
@@ -42,7 +42,7 @@ export class ReportsApi extends HttpApiGroup.make("reports")
     }).annotateMerge(
       operation({
         id: "listUsageLedger",
-        summary: "List every change of every counter",
+        summary: "List all changes of counters",
         description: "The newest first. A row's balance_after is the balance_before of the assignment's next row.",
         scopes
       })
@@ -54,8 +54,8 @@ export class ReportsApi extends HttpApiGroup.make("reports")
     }).annotateMerge(
       operation({
         id: "getLicenseAudit",
-        summary: "Tell the history of a license",
-        description: "cursor and limit page through its events; bucket (1d unless given) is that of its validations.",
+        summary: "Get the audit of a license",
+        description: "cursor and limit select a page of its events. bucket (default 1d) groups its validations.",
         scopes
       })
     ),
@@ -64,7 +64,7 @@ export class ReportsApi extends HttpApiGroup.make("reports")
       success: Data(CustomerSummary),
       error
     }).annotateMerge(
-      operation({ id: "getCustomerSummary", summary: "Sum up what a customer has and has used", scopes })
+      operation({ id: "getCustomerSummary", summary: "Summarize a customer's licenses and usage", scopes })
     ),
     HttpApiEndpoint.get("settlement", "/reports/subscription-settlement", {
       query: filterFields["subscription-settlement"],
@@ -73,10 +73,10 @@ export class ReportsApi extends HttpApiGroup.make("reports")
     }).annotateMerge(
       operation({
         id: "getSubscriptionSettlement",
-        summary: "Settle what was used under a subscription or an order",
+        summary: "Settle the usage under a subscription or an order",
         description:
-          "One of subscription_id and order_id, or both where the order is the subscription's. Unless given, the period is " +
-          "the order's, else the subscription's current one.",
+          "Requires subscription_id or order_id, or both if the order belongs to the subscription. The default period is the " +
+          "order's, else the subscription's current one.",
         scopes
       })
     )
@@ -91,7 +91,7 @@ export class ReportsApi extends HttpApiGroup.make("reports")
         id: "createReportExport",
         summary: "Export a report",
         description:
-          "A small export is completed at once. A large one is pending: get it until its status is completed or failed.",
+          "A small export is completed at once. A large one is pending: poll it until its status is completed or failed.",
         scopes: exportScopes
       })
     ),
@@ -109,8 +109,8 @@ export class ReportsApi extends HttpApiGroup.make("reports")
         id: "downloadReportExport",
         summary: "Download the file of a report export",
         description:
-          "The file in the format of the export, the same bytes each time. Takes Range and If-None-Match; ETag and " +
-          "Repr-Digest (RFC 9530) tell the bytes' digest.",
+          "The file in the format of the export, the same bytes each time. Supports Range and If-None-Match; ETag and " +
+          "Repr-Digest (RFC 9530) contain the digest of the bytes.",
         scopes: exportScopes
       })
     )

@@ -4,9 +4,9 @@ import { HttpApiBuilder } from "effect/http-api"
 import { Api } from "../Api.ts"
 import { refuse } from "../api/Failure.ts"
 import { Settings } from "../config/Config.ts"
-import { download, withAddress } from "./exports/Download.ts"
+import { download, withDownloadUrl } from "./exports/Download.ts"
 import { Exports } from "./exports/Exports.ts"
-import { type ReportKind, untaken } from "./model/Filter.ts"
+import { type ReportKind, unsupportedFilter } from "./model/Filter.ts"
 import { Reports } from "./Reports.ts"
 
 export const ReportsHttp = HttpApiBuilder.group(
@@ -16,24 +16,26 @@ export const ReportsHttp = HttpApiBuilder.group(
     const reports = yield* Reports
     const exports = yield* Exports
     const { baseUrl } = yield* Settings
-    const addressed = (request: HttpServerRequest.HttpServerRequest) => Effect.map(withAddress(baseUrl, request))
+    const withUrl = (request: HttpServerRequest.HttpServerRequest) => Effect.map(withDownloadUrl(baseUrl, request))
     return handlers.handleAll({
-      usageSummary: ({ query }) => Effect.andThen(takes("usage-summary"), reports.usageSummary(query)),
-      usageLedger: ({ query }) => Effect.andThen(takes("usage-ledger"), reports.usageLedger(query)),
-      licenseAudit: ({ query }) => Effect.andThen(takes("license-audit"), reports.licenseAudit(query)),
-      customerSummary: ({ query }) => Effect.andThen(takes("customer-summary"), reports.customerSummary(query)),
-      settlement: ({ query }) => Effect.andThen(takes("subscription-settlement"), reports.settlement(query)),
-      createExport: ({ payload, request }) => exports.create(payload).pipe(addressed(request)),
-      getExport: ({ params, request }) => exports.get(params.id).pipe(addressed(request)),
+      usageSummary: ({ query }) => Effect.andThen(refuseUnsupported("usage-summary"), reports.usageSummary(query)),
+      usageLedger: ({ query }) => Effect.andThen(refuseUnsupported("usage-ledger"), reports.usageLedger(query)),
+      licenseAudit: ({ query }) => Effect.andThen(refuseUnsupported("license-audit"), reports.licenseAudit(query)),
+      customerSummary: ({ query }) =>
+        Effect.andThen(refuseUnsupported("customer-summary"), reports.customerSummary(query)),
+      settlement: ({ query }) =>
+        Effect.andThen(refuseUnsupported("subscription-settlement"), reports.settlement(query)),
+      createExport: ({ payload, request }) => exports.create(payload).pipe(withUrl(request)),
+      getExport: ({ params, request }) => exports.get(params.id).pipe(withUrl(request)),
       downloadExport: ({ params, request }) => Effect.map(exports.file(params.id), (file) => download(file, request))
     })
   })
 )
 
-/** Refuses a parameter that another report takes: the figures would not be what it asks for. */
-const takes = (kind: ReportKind) =>
-  Effect.flatMap(HttpServerRequest.ParsedSearchParams, (given) => {
-    const name = untaken(kind, Object.keys(given))
+/** Refuses a parameter of another report: the caller would expect it to narrow the figures. */
+const refuseUnsupported = (kind: ReportKind) =>
+  Effect.flatMap(HttpServerRequest.ParsedSearchParams, (parameters) => {
+    const name = unsupportedFilter(kind, Object.keys(parameters))
     return name === undefined
       ? Effect.void
       : Effect.fail(refuse("INVALID_QUERY", `The report ${kind} does not take the parameter ${name}.`, name))

@@ -1,4 +1,4 @@
-/** The reports. Each is one snapshot of the database, read over connections of their own. */
+/** The reports. Each one is read in a single database snapshot, over connections reserved for reports. */
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { limitDefault, type Page } from "../api/Paging.ts"
@@ -17,14 +17,14 @@ import type {
   UsageSummary
 } from "./model/Report.ts"
 import { ReportsDatabase } from "./model/ReportsDatabase.ts"
-import { checkScope, periodOf, type RequestRefusal } from "./model/RequestChecks.ts"
+import { checkScope, periodOf, type ReportRefusal } from "./model/RequestChecks.ts"
 import { customerSummary } from "./usage/CustomerSummary.ts"
 import { licenseAudit } from "./usage/LicenseAudit.ts"
 import { settlement } from "./usage/Settlement.ts"
 import { usageLedger } from "./usage/UsageLedger.ts"
 import { usageSummary } from "./usage/UsageSummary.ts"
 
-/** Rows of an answer: more are for an export. */
+/** Rows of an answer. Larger reports need an export. */
 const rowsMax = 10_000
 
 interface SequencePage {
@@ -35,17 +35,17 @@ interface SequencePage {
 export class Reports extends Context.Service<
   Reports,
   {
-    usageSummary(filter: UsageSummaryFilter): Effect.Effect<UsageSummary, RequestRefusal>
-    usageLedger(filter: UsageLedgerFilter & SequencePage): Effect.Effect<Page<UsageLedgerRow, number>, RequestRefusal>
-    licenseAudit(filter: LicenseAuditFilter & SequencePage): Effect.Effect<LicenseAudit, RequestRefusal>
-    customerSummary(filter: CustomerSummaryFilter): Effect.Effect<CustomerSummary, RequestRefusal>
-    settlement(filter: SettlementFilter): Effect.Effect<SubscriptionSettlement, RequestRefusal>
+    usageSummary(filter: UsageSummaryFilter): Effect.Effect<UsageSummary, ReportRefusal>
+    usageLedger(filter: UsageLedgerFilter & SequencePage): Effect.Effect<Page<UsageLedgerRow, number>, ReportRefusal>
+    licenseAudit(filter: LicenseAuditFilter & SequencePage): Effect.Effect<LicenseAudit, ReportRefusal>
+    customerSummary(filter: CustomerSummaryFilter): Effect.Effect<CustomerSummary, ReportRefusal>
+    settlement(filter: SettlementFilter): Effect.Effect<SubscriptionSettlement, ReportRefusal>
   }
 >()("licensing/reports/Reports") {
   static readonly layer = Layer.effect(
     Reports,
     Effect.gen(function* () {
-      // Whether records are there is asked of the database itself: a replica may not have heard of them yet.
+      // The primary database decides whether records exist: a replica may not have received them yet.
       const primary = yield* SqlClient.SqlClient
       const { snapshot, sql } = yield* ReportsDatabase
 

@@ -15,7 +15,7 @@ import { RateLimits } from "../auth/rateLimits/RateLimits.ts"
 import type { AdmittedRequest, Body, FastOperation, Outcome, StartedOperation } from "../http/FastPath.ts"
 import { LicenseActors } from "../licenses/engine/LicenseActors.ts"
 import { pendingCommand } from "../licenses/engine/PendingCommand.ts"
-import { type Signed, Signer, type Signing } from "../signing/Signer.ts"
+import { type PendingSignature, type Signed, Signer } from "../signing/Signer.ts"
 import { LicenseIdCache } from "./credentials/LicenseIdCache.ts"
 import { presentedKey } from "./credentials/PresentedKey.ts"
 import { IsActivation } from "./credentials/RuntimeAuthorization.ts"
@@ -29,7 +29,7 @@ export const makeFastOperations = Effect.gen(function* () {
   const limits = yield* RateLimits
   const signer = yield* Signer
   const clock = yield* Clock.Clock
-  const begin = (payload: unknown): Signing => signer.begin(payload as Json)
+  const begin = (payload: unknown): PendingSignature => signer.begin(payload as Json)
 
   const fastOperationOf = <Request, Command, Payload, C extends Code>(
     endpoint: HttpApiEndpoint.Top,

@@ -11,7 +11,7 @@ import { currentMeta, type Meta } from "../api/Meta.ts"
 import { RequestContext } from "../api/RequestContext.ts"
 import { LicenseActors } from "../licenses/engine/LicenseActors.ts"
 import type { Rule } from "../licenses/rules/LicenseCommand.ts"
-import { awaited, type Signed, Signer, type Signing } from "../signing/Signer.ts"
+import { awaitSignature, type PendingSignature, type Signed, Signer } from "../signing/Signer.ts"
 import { unknownKey } from "./credentials/RuntimeAuthorization.ts"
 import { OfflineEnvelope } from "./OfflineEnvelope.ts"
 import { type Credential, makeOperations, type Operation } from "./Operations.ts"
@@ -39,8 +39,8 @@ export class Runtime extends Context.Service<
       const signer = yield* Signer
       const envelope = yield* OfflineEnvelope
 
-      const respond = (signing: Signing) =>
-        Effect.flatMap(awaited(signing), (signed) =>
+      const respond = (signing: PendingSignature) =>
+        Effect.flatMap(awaitSignature(signing), (signed) =>
           Effect.map(currentMeta, (meta) =>
             HttpServerResponse.text(signedEnvelope(signed, meta), { contentType: "application/json" })
           )

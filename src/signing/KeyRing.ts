@@ -1,8 +1,8 @@
 /**
  * The signing keys: one active, any number retired, all of them published.
  *
- * A key is used only after it was read from the table of published keys, so no answer is ever signed with a key that
- * clients cannot find. Every node reads that table twice a second and so follows a rotation within a second.
+ * A key is used only after it was read from the table of published keys, so no answer is signed with a key that clients cannot
+ * find. Every node reads that table twice a second and so adopts a new key within a second.
  */
 import { Clock, Context, Effect, Layer, Schedule, Semaphore } from "effect"
 import { SecureRandom } from "effect/crypto"
@@ -17,18 +17,18 @@ const refreshInterval = "500 millis"
 export class KeyRing extends Context.Service<
   KeyRing,
   {
-    /** The key to sign with now. Held in memory: costs nothing. */
+    /** The active key, from memory. */
     current(): SigningKey
     /** Every key that ever signed: the active one first, then the newest. */
     readonly published: Effect.Effect<ReadonlyArray<PublicKey>>
     /**
-     * Makes a new active key and retires the one before, in one transaction. Within a transaction of the caller's it
-     * commits together with what else is written there; the new key is used from that commit on.
+     * Creates a new active key and retires the previous one, in one transaction. It joins the caller's transaction, if any. The
+     * new key is used from the commit on.
      */
     readonly rotate: Effect.Effect<PublicKey>
   }
 >()("licensing/signing/KeyRing") {
-  /** Makes the first key where there is none. Fails with `MasterKeyMismatch` where the active one cannot be opened. */
+  /** Creates the first key if there is none. Fails with `MasterKeyMismatch` if the active one cannot be decrypted. */
   static readonly layer = Layer.effect(
     KeyRing,
     Effect.gen(function* () {
@@ -62,16 +62,18 @@ export class KeyRing extends Context.Service<
   )
 }
 
-// One refresh at a time, each reading after the one before was applied: a slow read never brings an old key back. A failure
-// keeps the key in use, which stays published, and is told once; the next pass is the retry.
+// One refresh at a time, and each reads after the previous one was applied: a slow read never restores an old key. After a failure
+// the current key stays in use, and stays published. The first failure in a row is logged; the next pass is the retry.
 const supervised = Effect.fnUntraced(function* (refresh: Effect.Effect<void, Error>) {
   const semaphore = yield* Semaphore.make(1)
   let failing = false
   const failed = (cause: unknown) =>
     Effect.suspend(() => {
-      const told = failing
+      const wasFailing = failing
       failing = true
-      return told ? Effect.void : Effect.logError("The signing keys cannot be read: the key in use is kept.", cause)
+      return wasFailing
+        ? Effect.void
+        : Effect.logError("The signing keys cannot be read: the key in use is kept.", cause)
     })
   const recovered = Effect.suspend(() => {
     const wasFailing = failing
@@ -87,13 +89,13 @@ interface ActiveRow {
   readonly private_key_sealed: Uint8Array
 }
 
-/** The table `signing_keys`: its statements, and the way of a private key into and out of it. */
+/** The statements of the table `signing_keys`, with encryption and decryption of the private keys. */
 const makeTable = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const masterKey = yield* MasterKey
   const random = yield* SecureRandom.SecureRandom
-  // A sealed key opens for its own row only.
-  const place = (kid: string) => `signing_keys/${kid}`
+  // Binds a sealed key to its row.
+  const aadOf = (kid: string) => `signing_keys/${kid}`
 
   const active = sql<ActiveRow>`
     SELECT kid, public_key, private_key_sealed FROM signing_keys WHERE status = 'active'`.pipe(
@@ -101,21 +103,21 @@ const makeTable = Effect.gen(function* () {
     Effect.map((rows) => rows[0])
   )
 
-  // Nodes that start or rotate at once take turns, so that each sees what the one before has left.
+  // Nodes that start or rotate at the same time run one after another, so that each sees the previous one's key.
   const lock = sql`SELECT pg_advisory_xact_lock(hashtextextended('licensing/signing_keys', 0))`
 
   const open = Effect.fnUntraced(function* (row: ActiveRow) {
-    const key = fromSeed(yield* masterKey.open(row.private_key_sealed, place(row.kid)))
+    const key = fromSeed(yield* masterKey.open(row.private_key_sealed, aadOf(row.kid)))
     if (Buffer.compare(key.publicKey, row.public_key) === 0) return key
     return yield* Effect.die(new Error(`The public half of the signing key ${row.kid} was altered in the database.`))
   })
 
-  const followMasterKey = (row: ActiveRow) => masterKey.follow(row.private_key_sealed, place(row.kid))
+  const followMasterKey = (row: ActiveRow) => masterKey.sealUnderKeyOf(row.private_key_sealed, aadOf(row.kid))
 
   const add = Effect.gen(function* () {
     const seed = yield* random.randomBytes(seedLength)
     const key = fromSeed(seed)
-    const sealed = yield* masterKey.seal(seed, place(key.kid))
+    const sealed = yield* masterKey.seal(seed, aadOf(key.kid))
     const now = yield* Clock.currentTimeMillis
     yield* sql`
       INSERT INTO signing_keys (kid, algorithm, public_key, private_key_sealed, status, created_at)
@@ -134,7 +136,7 @@ const makeTable = Effect.gen(function* () {
   const replace = Effect.gen(function* () {
     yield* lock
     const now = yield* Clock.currentTimeMillis
-    // A retired key never signs again, so its private half is forgotten; nodes that still use it hold it in memory.
+    // A retired key never signs again, so its private half is deleted; nodes that still use it have it in memory.
     yield* sql`
       UPDATE signing_keys SET status = 'retired', retired_at = ${instant(now)}, private_key_sealed = ''
       WHERE status = 'active'`

@@ -1,11 +1,11 @@
 /**
- * The master key: what signing keys, webhook secrets and stored secret answers are encrypted under at rest.
+ * The master key, which encrypts signing keys, webhook secrets and stored secret answers at rest.
  *
- * It never enters the database. A sealed value names the key that it lies under, and is bound to its place by the
- * additional data (`aad`), so that a row's secret cannot be moved into another row. Losing the key loses every secret.
+ * It is never stored in the database. A sealed (encrypted) value contains the id of its master key, and is bound to its row by
+ * the additional data (`aad`), so that a row's secret cannot be moved into another row. Losing the key loses every secret.
  *
- * While the key is rotated there are two. Both open what lies under them; which of the two seals, the active signing key
- * tells: all nodes read that row twice a second, and seal under the key that it lies under.
+ * During a rotation there are two keys, and each opens the values sealed with it. The key that has sealed the active signing key
+ * is the one that seals new values: all nodes read that row twice a second and adopt its key.
  */
 import { Context, Effect, type FileSystem, Layer, Option, type Path, Redacted, Schema } from "effect"
 import { SecureRandom } from "effect/crypto"
@@ -13,7 +13,7 @@ import { sha256 } from "./Digest.ts"
 import { decodeKey, type MasterKeyUnusable, readAll, readOrCreate } from "./MasterKeyFile.ts"
 import * as SecretBox from "./SecretBox.ts"
 
-/** A sealed value does not open: it lies under another master key, belongs elsewhere, or was altered. */
+/** A sealed value does not open: it was sealed with another master key, belongs to another row, or was altered. */
 export class MasterKeyMismatch extends Schema.TaggedError<MasterKeyMismatch>()("MasterKeyMismatch", {
   message: Schema.String
 }) {}
@@ -21,15 +21,15 @@ export class MasterKeyMismatch extends Schema.TaggedError<MasterKeyMismatch>()("
 export class MasterKey extends Context.Service<
   MasterKey,
   {
-    /** Encrypts bytes for the place that `aad` names. The same input gives another value each time. */
+    /** Encrypts bytes and binds them to `aad`. The same input gives a different value each time. */
     seal(plaintext: Uint8Array, aad: string): Effect.Effect<Uint8Array>
     /** The bytes that were sealed with the same `aad`. */
     open(sealed: Uint8Array, aad: string): Effect.Effect<Uint8Array, MasterKeyMismatch>
-    /** Seals from now on under the key that this value lies under. */
-    follow(sealed: Uint8Array, aad: string): Effect.Effect<void, MasterKeyMismatch>
+    /** From now on seals with the key that has sealed this value. */
+    sealUnderKeyOf(sealed: Uint8Array, aad: string): Effect.Effect<void, MasterKeyMismatch>
   }
 >()("licensing/signing/MasterKey") {
-  /** From the settings: base64 of 32 bytes each, the second the key that is to take the first one's place. */
+  /** From the settings: base64 of 32 bytes each. The second key is the one that a rotation changes to. */
   static readonly layerFromKey = (key: Redacted.Redacted<string>, next?: Redacted.Redacted<string>) =>
     Layer.effect(
       MasterKey,
@@ -40,8 +40,8 @@ export class MasterKey extends Context.Service<
     )
 
   /**
-   * From a file of the data folder, which is made with a new key where there is none and `mayCreate` is not false. A key that is
-   * to take its place lies beside it, or is set.
+   * From a file of the data folder, which is created with a new key if it is missing and `mayCreate` is not false. The next key of
+   * a rotation is in a file beside it, or in the settings.
    */
   static readonly layerFromFile = (
     path: string,
@@ -72,8 +72,8 @@ const headerLength = 1 + keyIdLength
 const prefixLength = headerLength + SecretBox.nonceLength
 
 /**
- * The id of the master key that a sealed value lies under: the first 8 hex digits of the key's SHA-256. None where the
- * bytes are no sealed value.
+ * The id of the master key that has sealed a value: the first 8 hex digits of the key's SHA-256. None if the bytes are no sealed
+ * value.
  */
 export const keyIdOf = (sealed: Uint8Array): Option.Option<string> =>
   sealed[0] === version && sealed.length >= prefixLength + SecretBox.tagLength
@@ -83,55 +83,55 @@ export const keyIdOf = (sealed: Uint8Array): Option.Option<string> =>
 /** The id of a key. */
 export const idOfKey = (key: Uint8Array): string => Buffer.from(sha256(key).subarray(0, keyIdLength)).toString("hex")
 
-interface Held {
+interface LoadedKey {
   readonly id: string
   readonly key: Uint8Array
   readonly header: Uint8Array
 }
 
-const holding = (key: Uint8Array): Held => {
+const loadKey = (key: Uint8Array): LoadedKey => {
   const id = idOfKey(key)
   return { id, key, header: Buffer.concat([Uint8Array.of(version), Buffer.from(id, "hex")]) }
 }
 
-/** Over these keys, the first of which seals. Where a value lies under none of them, `reread` is asked once more. */
+/** The first of the keys seals. If a value was sealed with none of them, `reread` loads the keys again. */
 const make = Effect.fnUntraced(function* (
   keys: ReadonlyArray<Uint8Array>,
   reread: Effect.Effect<ReadonlyArray<Uint8Array>>
 ) {
   const random = yield* SecureRandom.SecureRandom
-  const held = new Map<string, Held>()
-  const hold = (more: ReadonlyArray<Uint8Array>) => {
-    for (const one of more.map(holding)) if (!held.has(one.id)) held.set(one.id, one)
+  const keysById = new Map<string, LoadedKey>()
+  const addKeys = (more: ReadonlyArray<Uint8Array>) => {
+    for (const loaded of more.map(loadKey)) if (!keysById.has(loaded.id)) keysById.set(loaded.id, loaded)
   }
-  hold(keys)
-  let sealing = holding(keys[0]!)
-  const bind = ({ header }: Held, aad: string) => Buffer.concat([header, Buffer.from(aad)])
+  addKeys(keys)
+  let sealing = loadKey(keys[0]!)
+  const aadWithHeader = ({ header }: LoadedKey, aad: string) => Buffer.concat([header, Buffer.from(aad)])
 
   // Random nonces are safe for 2^32 values under one key (NIST SP 800-38D, 8.3): a hundred a second for a year.
   const seal = Effect.fn("MasterKey.seal")(function* (plaintext: Uint8Array, aad: string) {
-    const by = sealing
+    const key = sealing
     const nonce = yield* random.randomBytes(SecretBox.nonceLength)
-    return Buffer.concat([by.header, nonce, SecretBox.encrypt(by.key, nonce, plaintext, bind(by, aad))])
+    return Buffer.concat([key.header, nonce, SecretBox.encrypt(key.key, nonce, plaintext, aadWithHeader(key, aad))])
   })
 
   const keyFor = Effect.fnUntraced(function* (sealed: Uint8Array) {
     const id = Option.getOrUndefined(keyIdOf(sealed))
     if (id === undefined) {
-      return yield* new MasterKeyMismatch({ message: "A stored secret is no value that this release has sealed." })
+      return yield* new MasterKeyMismatch({ message: "A stored secret has no format that this release can decrypt." })
     }
-    if (!held.has(id)) hold(yield* reread)
-    const by = held.get(id)
-    if (by !== undefined) return by
+    if (!keysById.has(id)) addKeys(yield* reread)
+    const key = keysById.get(id)
+    if (key !== undefined) return key
     return yield* new MasterKeyMismatch({
-      message: `A stored secret lies under the master key ${id}, but the configured master key is ${Array.from(held.keys()).join(" or ")}: start with the key that the database was written under.`
+      message: `A stored secret is encrypted with the master key ${id}, but the configured master key is ${Array.from(keysById.keys()).join(" or ")}: start with the key that encrypted the secrets in the database.`
     })
   })
 
   const open = Effect.fn("MasterKey.open")(function* (sealed: Uint8Array, aad: string) {
-    const by = yield* keyFor(sealed)
+    const key = yield* keyFor(sealed)
     const nonce = sealed.subarray(headerLength, prefixLength)
-    const plaintext = SecretBox.decrypt(by.key, nonce, sealed.subarray(prefixLength), bind(by, aad))
+    const plaintext = SecretBox.decrypt(key.key, nonce, sealed.subarray(prefixLength), aadWithHeader(key, aad))
     if (Option.isNone(plaintext)) {
       return yield* new MasterKeyMismatch({
         message: `A stored secret of ${aad} was altered, or moved there from elsewhere.`
@@ -140,16 +140,16 @@ const make = Effect.fnUntraced(function* (
     return plaintext.value
   })
 
-  const follow = Effect.fnUntraced(function* (sealed: Uint8Array, aad: string) {
-    const by = yield* keyFor(sealed)
-    if (by.id === sealing.id) return
-    // Only a value that opens is believed: whoever can write to the database cannot choose the key.
+  const sealUnderKeyOf = Effect.fnUntraced(function* (sealed: Uint8Array, aad: string) {
+    const key = yield* keyFor(sealed)
+    if (key.id === sealing.id) return
+    // The value must open first: an attacker who can write to the database cannot choose the key.
     yield* open(sealed, aad)
-    sealing = by
-    yield* Effect.logInfo(`Secrets are sealed under the master key ${by.id} from now on.`)
+    sealing = key
+    yield* Effect.logInfo(`New secrets are encrypted with the master key ${key.id} from now on.`)
   })
 
-  return MasterKey.of({ seal, open, follow })
+  return MasterKey.of({ seal, open, sealUnderKeyOf })
 })
 
 const decodeSetting = (key: Redacted.Redacted<string>, name: string): Effect.Effect<Uint8Array, MasterKeyUnusable> =>

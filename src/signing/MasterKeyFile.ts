@@ -1,19 +1,19 @@
 /**
- * The master key as a file of the data folder: 32 bytes in base64, readable by its owner alone. What must stay true: a file that
- * is there is never overwritten, a crash leaves no half-written one, and of several processes that start at once all read the
- * same key. While the key is rotated the one that takes its place lies beside it.
+ * The master key as a file of the data folder: 32 bytes in base64, readable only by its owner. What must stay true: an existing file
+ * is never overwritten, a crash leaves no half-written file, and processes that start at the same time read the same key. During a
+ * rotation the next key is in a file beside it.
  */
 import { Effect, FileSystem, Option, Path, type PlatformError, Result, Schema } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { Base64 } from "effect/encoding"
 import * as SecretBox from "./SecretBox.ts"
 
-/** The configured master key, or the file that holds it, cannot be used; the message says what to do. */
+/** The configured master key or its file cannot be used; the message says what to do. */
 export class MasterKeyUnusable extends Schema.TaggedError<MasterKeyUnusable>()("MasterKeyUnusable", {
   message: Schema.String
 }) {}
 
-/** The 32 bytes of a key, or what is wrong with its text; never the text itself. */
+/** The 32 bytes of a key. The error message says what is wrong, but never contains the key's text. */
 export const decodeKey = (
   text: string,
   source: string,
@@ -21,15 +21,15 @@ export const decodeKey = (
 ): Effect.Effect<Uint8Array, MasterKeyUnusable> => {
   const bytes = Base64.decode(text.trim())
   if (Result.isSuccess(bytes) && bytes.success.length === SecretBox.keyLength) return Effect.succeed(bytes.success)
-  const found = Result.isSuccess(bytes) ? `${bytes.success.length} bytes` : "no base64"
+  const actual = Result.isSuccess(bytes) ? `${bytes.success.length} bytes` : "no base64"
   return Effect.fail(
     new MasterKeyUnusable({
-      message: `${source} must be base64 of exactly ${SecretBox.keyLength} bytes, but holds ${found}. ${advice}`
+      message: `${source} must be base64 of exactly ${SecretBox.keyLength} bytes, but holds ${actual}. ${advice}`
     })
   )
 }
 
-/** Where the key that takes this one's place lies. */
+/** The path of the next key during a rotation. */
 export const nextPath = (path: string): string => `${path}.next`
 
 const orUnreachable = <A, R>(
@@ -42,7 +42,7 @@ const orUnreachable = <A, R>(
     )
   )
 
-/** The file's key; a new one where there is no file, unless `mayCreate` is false: then secrets lie under the one that is missing. */
+/** The file's key. Creates a new one if there is no file, unless `mayCreate` is false: then existing secrets need the missing key. */
 export const readOrCreate = Effect.fnUntraced(function* (path: string, mayCreate: boolean) {
   const files = yield* FileSystem.FileSystem
   if (!(yield* files.exists(path))) {
@@ -56,7 +56,7 @@ export const readOrCreate = Effect.fnUntraced(function* (path: string, mayCreate
   return yield* read(path)
 }, orUnreachable)
 
-/** The file's key, and the one that takes its place where there is such a file. */
+/** The file's key, and the next key if its file exists. */
 export const readAll = Effect.fnUntraced(function* (path: string) {
   const files = yield* FileSystem.FileSystem
   const keys = [yield* read(path)]
@@ -64,28 +64,28 @@ export const readAll = Effect.fnUntraced(function* (path: string) {
   return keys
 }, orUnreachable)
 
-/** Puts the next key in the key's place. The old one is kept under a name of its own: older backups open with nothing else. */
+/** Replaces the key by the next one. The old key stays in a file of its own name: older backups need it. */
 export const promote = Effect.fnUntraced(function* (path: string, oldId: string) {
   const files = yield* FileSystem.FileSystem
   const retired = `${path}.${oldId}`
-  // A second attempt finds the name taken by the first.
+  // On a second attempt the link exists already.
   yield* files.link(path, retired).pipe(Effect.catchReason("PlatformError", "AlreadyExists", () => Effect.void))
   yield* files.rename(nextPath(path), path)
   yield* syncFolder(path)
   return retired
 }, orUnreachable)
 
-// Others than the owner may neither read nor write the file: whoever writes it chooses the key.
+// Only the owner may read or write the file: a writer could choose the key.
 const othersMask = 0o077
 const contentMax = 4_096
 
 const read = Effect.fnUntraced(function* (path: string) {
   const files = yield* FileSystem.FileSystem
   const { sep } = yield* Path.Path
-  // One handle for the check and the content, so that no other file can take the path between the two.
+  // One handle for the check and the content, so that the file cannot be replaced in between.
   const file = yield* files.open(path)
   const { mode } = yield* file.stat
-  // Windows has no such bits: it reports every file as readable by all.
+  // Windows has no permission bits: it reports every file as readable by all.
   if (sep === "/" && (mode & othersMask) !== 0) {
     return yield* new MasterKeyUnusable({
       message: `The master key file ${path} is open to other users (mode ${(mode & 0o777).toString(8)}). Close it with \`chmod 600 ${path}\`.`
@@ -99,27 +99,27 @@ const read = Effect.fnUntraced(function* (path: string) {
   )
 }, Effect.scoped)
 
-// The key is written whole and flushed under another name, then linked into place: a link never replaces a file, so of
-// several processes that start at once one wins and all read its key, and a crash leaves no half-written file behind.
+// Writes and flushes the key under a temporary name, then links it to its path. A link never replaces a file, so if several
+// processes start at the same time, one creates the key and all read it. A crash leaves no half-written key file.
 const create = Effect.fnUntraced(function* (path: string) {
   const files = yield* FileSystem.FileSystem
   const random = yield* SecureRandom.SecureRandom
-  // Passable, not listable: an embedded database server runs as another user in a folder below.
+  // Other users may pass through but not list: an embedded database server runs as another user in a folder below.
   yield* files.makeDirectory((yield* Path.Path).dirname(path), { recursive: true, mode: 0o711 })
   const temporary = `${path}.${yield* random.uuidV4()}`
   yield* Effect.addFinalizer(() => Effect.orDie(files.remove(temporary, { force: true })))
   const file = yield* files.open(temporary, { flag: "wx", mode: 0o600 })
   yield* file.writeAll(new TextEncoder().encode(`${Base64.encode(yield* random.randomBytes(SecretBox.keyLength))}\n`))
   yield* file.sync
-  const won = yield* files.link(temporary, path).pipe(
+  const isCreated = yield* files.link(temporary, path).pipe(
     Effect.as(true),
     Effect.catchReason("PlatformError", "AlreadyExists", () => Effect.succeed(false))
   )
   yield* syncFolder(path)
-  if (won) yield* Effect.logWarning(`Made a new master key in ${path}: keep a copy of it in a safe place.`)
+  if (isCreated) yield* Effect.logWarning(`Made a new master key in ${path}: keep a copy of it in a safe place.`)
 }, Effect.scoped)
 
-// The name too must outlast a power cut, or the next start would find no key. Windows cannot do this.
+// The directory entry must survive a power failure too, or the next start would find no key. Windows cannot do this.
 const syncFolder = Effect.fnUntraced(function* (path: string) {
   const files = yield* FileSystem.FileSystem
   const paths = yield* Path.Path

@@ -1,7 +1,7 @@
 /**
- * Moves every sealed secret under another master key while the service runs. The active signing key goes first: every node
- * reads its row twice a second and seals under the key that it lies under. Then all the rest follows, until nothing is found
- * any more. Each value names its key, so a rotation that broke off is simply started again.
+ * Re-encrypts every sealed secret with another master key while the service runs. The active signing key is first: every node reads
+ * its row twice a second and adopts the master key that has sealed it. Then the other secrets follow, until a pass finds none. Each
+ * value contains the id of its key, so an interrupted rotation can simply be started again.
  */
 import { Effect, Option } from "effect"
 import { SqlClient } from "effect/sql"
@@ -10,25 +10,25 @@ import { keyIdOf, type MasterKey } from "./MasterKey.ts"
 import { MasterKeyUnusable } from "./MasterKeyFile.ts"
 import { type SealedColumn, sealedColumns } from "./SealedColumns.ts"
 
-/** Rows that are sealed anew in one statement. */
+/** Rows that one statement re-encrypts. */
 const batchMax = 200
-/** By then every node has seen under which key to seal, and has written what it had sealed before. */
-const settling = "2 seconds"
-/** Passes after which somebody must be still sealing under the old key. */
+/** By then every node has adopted the new key, and has stored what it sealed with the old one. */
+const propagationDelay = "2 seconds"
+/** If this many passes still find secrets, a node must still be sealing with the old key. */
 const passesMax = 10
 
 type Key = MasterKey["Service"]
 
-/** How many values of each column were moved. */
-export interface Moved extends SealedColumn {
+/** How many values of a column were re-encrypted. */
+export interface ResealedColumn extends SealedColumn {
   readonly values: number
 }
 
-/** Moves all secrets: `from` opens whatever is there, `to` seals. */
+/** Re-encrypts all secrets: `from` opens the existing values, `to` seals them. */
 export const rotateMasterKey = Effect.fn("MasterKeyRotation.rotate")(
   function* (from: Key, to: Key) {
-    const marked = yield* to.seal(new Uint8Array(), "")
-    const move = mover(yield* SqlClient.SqlClient, from, to, marked.subarray(0, 5))
+    const sample = yield* to.seal(new Uint8Array(), "")
+    const move = makeResealer(yield* SqlClient.SqlClient, from, to, sample.subarray(0, 5))
     const moved = new Map<SealedColumn, number>()
     const pass = (wanted: ReadonlyArray<SealedColumn>) =>
       Effect.map(
@@ -39,20 +39,20 @@ export const rotateMasterKey = Effect.fn("MasterKeyRotation.rotate")(
       )
 
     yield* pass(sealedColumns.slice(0, 1))
-    yield* Effect.sleep(settling)
+    yield* Effect.sleep(propagationDelay)
     yield* pass(sealedColumns)
     for (let passes = 0; passes < passesMax; passes++) {
-      yield* Effect.sleep(settling)
+      yield* Effect.sleep(propagationDelay)
       if ((yield* pass(sealedColumns)) === 0) {
         return {
-          keyId: Option.getOrThrow(keyIdOf(marked)),
-          moved: Array.from(moved, ([column, values]): Moved => ({ ...column, values }))
+          keyId: Option.getOrThrow(keyIdOf(sample)),
+          moved: Array.from(moved, ([column, values]): ResealedColumn => ({ ...column, values }))
         }
       }
     }
     return yield* new MasterKeyUnusable({
       message:
-        "Secrets are still being sealed under the old master key: set LICENSING_MASTER_KEY_NEXT on every node, then run this again."
+        "Some node still encrypts secrets with the old master key: set LICENSING_MASTER_KEY_NEXT on every node, then run this again."
     })
   },
   Effect.catchTag("SqlError", Effect.die)
@@ -63,8 +63,8 @@ interface Sealed {
   readonly sealed: Uint8Array
 }
 
-/** Looks at each row of a column once, seals what does not lie under the new key yet, and says how much that was. */
-const mover = (sql: SqlClient.SqlClient, from: Key, to: Key, header: Uint8Array) =>
+/** Reads each row of a column once, re-encrypts values that were not sealed with the new key, and returns their number. */
+const makeResealer = (sql: SqlClient.SqlClient, from: Key, to: Key, header: Uint8Array) =>
   Effect.fnUntraced(function* ({ column, id, table, where }: SealedColumn) {
     const cell = sql(column)
     const after = (last: Sealed | undefined) => sql<Sealed>`
@@ -75,15 +75,15 @@ const mover = (sql: SqlClient.SqlClient, from: Key, to: Key, header: Uint8Array)
       ORDER BY ${sql(id)} LIMIT ${batchMax}`
     let values = 0
     for (let rows = yield* after(undefined); rows.length > 0; rows = yield* after(rows.at(-1))) {
-      const anew = yield* Effect.forEach(rows, (row) => {
-        const place = `${table}/${nameOf(row.id)}`
-        return Effect.flatMap(from.open(row.sealed, place), (plaintext) => to.seal(plaintext, place))
+      const resealed = yield* Effect.forEach(rows, (row) => {
+        const aad = `${table}/${nameOf(row.id)}`
+        return Effect.flatMap(from.open(row.sealed, aad), (plaintext) => to.seal(plaintext, aad))
       })
-      // A value that was replaced meanwhile is left to the next pass.
+      // The next pass handles a value that was replaced meanwhile.
       yield* sql`
-        UPDATE ${sql(table)} SET ${cell} = anew.sealed
-        FROM unnest(${idsOf(rows)}, ${columns.bytea(rows.map((row) => row.sealed))}, ${columns.bytea(anew)}) AS anew (id, before, sealed)
-        WHERE ${sql(table)}.${sql(id)} = anew.id AND ${sql(table)}.${cell} = anew.before`
+        UPDATE ${sql(table)} SET ${cell} = resealed.sealed
+        FROM unnest(${idsOf(rows)}, ${columns.bytea(rows.map((row) => row.sealed))}, ${columns.bytea(resealed)}) AS resealed (id, before, sealed)
+        WHERE ${sql(table)}.${sql(id)} = resealed.id AND ${sql(table)}.${cell} = resealed.before`
       values += rows.length
     }
     return values

@@ -1,4 +1,4 @@
-/** A published signing key (contract, "Public key"): what clients verify answers with, the retired ones included. */
+/** A published signing key (contract, "Public key"). Clients verify answers with active and retired keys. */
 import { Schema } from "effect"
 import { Timestamp } from "../api/Timestamp.ts"
 

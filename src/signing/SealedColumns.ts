@@ -1,14 +1,14 @@
 /**
- * Every column that holds secrets sealed under the master key. Whoever adds one adds it here, or a rotation of the master key
- * leaves it behind, lost: a test looks for columns of the schema that are missing.
+ * Every column with secrets that are sealed with the master key. A new such column must be added here: otherwise a rotation of the
+ * master key does not re-encrypt it, and its secrets are lost. A test finds columns of the schema that are missing.
  */
 
 export interface SealedColumn {
   readonly table: string
   readonly column: string
-  /** The table's primary key. Values are sealed for the place `<table>/<id>`, an id of bytes in lower-case hex. */
+  /** The table's primary key. Values are bound to `<table>/<id>`; an id of bytes is written in lower-case hex. */
   readonly id: string
-  /** The boolean column that tells which rows are sealed, where not all are. */
+  /** The boolean column that is true for sealed rows; absent if all rows are sealed. */
   readonly where?: string
 }
 

@@ -1,7 +1,6 @@
 /**
- * AES-256-GCM over bytes, and keys made for it: the one place that talks to the cipher. Who chooses the key and the nonce (never
- * twice the same pair) and how the parts are laid out is the caller's: `MasterKey` for what is stored, the offline envelope for
- * clients.
+ * AES-256-GCM over bytes, and key derivation for it. Only this file uses the cipher. The caller chooses the key and the nonce (never
+ * the same pair twice) and the layout of the parts: `MasterKey` for stored secrets, the offline envelope for clients.
  */
 import { createCipheriv, createDecipheriv, hkdfSync } from "node:crypto"
 import { Option } from "effect"
@@ -10,7 +9,7 @@ export const keyLength = 32
 export const nonceLength = 12
 export const tagLength = 16
 
-/** A key that both sides can make of a secret that they share: HKDF with SHA-256 (RFC 5869). */
+/** Derives a key from a shared secret: HKDF with SHA-256 (RFC 5869). */
 export const deriveKey = (secret: string, salt: Uint8Array, info: string): Uint8Array =>
   new Uint8Array(hkdfSync("sha256", secret, salt, info, keyLength))
 
@@ -20,7 +19,7 @@ export const encrypt = (key: Uint8Array, nonce: Uint8Array, plaintext: Uint8Arra
   return Buffer.concat([cipher.update(plaintext), cipher.final(), cipher.getAuthTag()])
 }
 
-/** The plaintext, or None where key, nonce, bytes or the additional data are not those of the encryption. */
+/** The plaintext, or None if key, nonce, bytes or additional data differ from those of the encryption. */
 export const decrypt = (
   key: Uint8Array,
   nonce: Uint8Array,
@@ -32,6 +31,6 @@ export const decrypt = (
     .setAAD(aad)
     .setAuthTag(sealed.subarray(-tagLength))
   const plaintext = decipher.update(sealed.subarray(0, -tagLength))
-  // `final` throws where the tag does not fit; until it has returned, no byte of the plaintext is shown to anyone.
+  // `final` throws if the tag does not match. No byte of the plaintext is returned before that check.
   return Option.liftThrowable(() => Buffer.concat([plaintext, decipher.final()]))()
 }

@@ -1,8 +1,8 @@
 /**
  * Signs answers with the active key.
  *
- * A text is canonicalized and signed once, and exactly that text stands in the answer: a client may verify the raw bytes,
- * or parse and canonicalize again, and both agree.
+ * A payload is canonicalized and signed once, and the answer contains exactly that text. A client may verify the raw bytes, or parse
+ * and canonicalize again: both give the same result.
  */
 import { Context, Effect, Exit, Layer } from "effect"
 import { canonicalize, type Json } from "../api/CanonicalJson.ts"
@@ -20,42 +20,43 @@ export interface Signed {
   readonly signature: Signature
 }
 
-/** A signature that is being made: calls back with it, at once where it is there already. */
-export type Signing = (settle: (signed: Exit.Exit<Signed>) => void) => void
+/** A signature in progress: calls back with it, at once if it is complete. */
+export type PendingSignature = (onSignature: (signed: Exit.Exit<Signed>) => void) => void
 
 /** Waits for a signature. */
-export const awaited = (signing: Signing): Effect.Effect<Signed> => Effect.callback((resume) => signing(resume))
+export const awaitSignature = (pending: PendingSignature): Effect.Effect<Signed> =>
+  Effect.callback((resume) => pending(resume))
 
 export class Signer extends Context.Service<
   Signer,
   {
     sign(data: Json): Effect.Effect<Signed>
-    /** Begins at once, while something else is waited for. */
-    begin(data: Json): Signing
+    /** Starts signing at once, so that the caller can wait for something else meanwhile. */
+    begin(data: Json): PendingSignature
   }
 >()("licensing/signing/Signer") {
   static readonly layer = Layer.effect(
     Signer,
     Effect.gen(function* () {
       const keyRing = yield* KeyRing
-      const signText = "Deno" in globalThis ? onThisThread : yield* makeSigningThread()
+      const signText = "Deno" in globalThis ? signOnThisThread : yield* makeSigningThread()
 
-      const begin = (data: Json): Signing => {
+      const begin = (data: Json): PendingSignature => {
         const key = keyRing.current()
         const bytes = canonicalize(data)
         const pending = signText(key, bytes)
-        return (settle) =>
+        return (onSignature) =>
           pending((exit) =>
-            settle(Exit.map(exit, (value) => ({ bytes, signature: { alg: algorithm, kid: key.kid, value } })))
+            onSignature(Exit.map(exit, (value) => ({ bytes, signature: { alg: algorithm, kid: key.kid, value } })))
           )
       }
-      return Signer.of({ begin, sign: (data) => Effect.suspend(() => awaited(begin(data))) })
+      return Signer.of({ begin, sign: (data) => Effect.suspend(() => awaitSignature(begin(data))) })
     })
   )
 }
 
 // Deno's callback form costs 48 µs of latency at no gain over its synchronous 13 µs. (One signature over 500 bytes, measured.)
-const onThisThread: Sign = (key, text) => {
+const signOnThisThread: Sign = (key, text) => {
   const signature = Buffer.from(signSync(key, Buffer.from(text))).toString("base64")
-  return (settle) => settle(Exit.succeed(signature))
+  return (onSignature) => onSignature(Exit.succeed(signature))
 }

@@ -1,8 +1,8 @@
 /**
- * One Ed25519 key (RFC 8032): made from its 32-byte seed, named by its public half, able to sign.
+ * One Ed25519 key (RFC 8032), derived from its 32-byte seed. Its id is derived from the public half.
  *
- * The seed is what is stored sealed; everything else is derived from it, so that a private and a public half can never
- * belong to different keys.
+ * Only the seed is stored, sealed. Everything else is derived from it, so that a private and a public half can never belong to
+ * different keys.
  */
 import { createPrivateKey, createPublicKey, type KeyObject, sign, verify } from "node:crypto"
 import { sha256Hex } from "./Digest.ts"
@@ -27,13 +27,13 @@ export const fromSeed = (seed: Uint8Array): SigningKey => {
   return { kid: kidOf(publicKey), publicKey, privateKey }
 }
 
-/** The name of a public key: the first 16 hex digits of its SHA-256. */
+/** The id of a public key: the first 16 hex digits of its SHA-256. */
 export const kidOf = (publicKey: Uint8Array): string => sha256Hex(publicKey).slice(0, 16)
 
-/** The 64 signature bytes. 21 µs of the calling thread on Node: answers are signed through `Signer` instead. */
+/** The 64 signature bytes. Takes 21 µs of the calling thread on Node: answers are signed through `Signer` instead. */
 export const signSync = (key: SigningKey, bytes: Uint8Array): Uint8Array => sign(null, bytes, key.privateKey)
 
-/** Whether these 64 bytes are the signature of `bytes` by the holder of the raw 32-byte public key. */
+/** Whether these 64 bytes are the signature of `bytes` by the key with this raw 32-byte public half. */
 export const isSignature = (publicKey: Uint8Array, bytes: Uint8Array, signature: Uint8Array): boolean =>
   publicKey.length === publicKeyLength &&
   verify(
@@ -43,6 +43,6 @@ export const isSignature = (publicKey: Uint8Array, bytes: Uint8Array, signature:
     signature
   )
 
-// What RFC 8410 puts before the 32 bytes of a private (PKCS #8) and of a public key (SubjectPublicKeyInfo).
+// The DER prefixes of RFC 8410 before the 32 bytes of a private (PKCS #8) and of a public key (SubjectPublicKeyInfo).
 const pkcs8Prefix = Buffer.from("302e020100300506032b657004220420", "hex")
 const spkiPrefix = Buffer.from("302a300506032b6570032100", "hex")

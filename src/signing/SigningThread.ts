@@ -1,5 +1,5 @@
 /**
- * Signs on a thread of its own. The texts of one turn of the event loop go to the thread in one message, and their signatures
+ * Signs on a worker thread. The texts of one turn of the event loop are sent to the thread in one message, and their signatures
  * come back in one. If the thread ends or too many texts are in flight, Node's thread pool signs instead.
  */
 import { type KeyObject, sign as nodeSign } from "node:crypto"
@@ -8,12 +8,12 @@ import { Effect, Exit, FiberSet, type Scope } from "effect"
 import type { SigningKey } from "./SigningKey.ts"
 
 /**
- * Begins a signature over a text's UTF-8 and gives the function that waits for it: it calls back with base64 of the 64 bytes,
- * at once if the signature has been made.
+ * Starts signing a text's UTF-8 and returns a function that waits for the signature: it calls back with base64 of the 64 bytes, at
+ * once if the signature is complete.
  */
-export type Sign = (key: SigningKey, text: string) => (settle: Settle) => void
+export type Sign = (key: SigningKey, text: string) => (onSignature: OnSignature) => void
 
-type Settle = (signature: Exit.Exit<string>) => void
+type OnSignature = (signature: Exit.Exit<string>) => void
 
 /** Texts to sign with one key. The thread answers each batch with its signatures as base64, in the same order. */
 export interface Batch {
@@ -25,7 +25,7 @@ export interface Batch {
 
 const workerScript = new URL("./SigningWorker.ts", import.meta.url)
 
-/** Far more texts than are signed while a batch of commands is committed. */
+/** Far more texts than are signed during the commit of a batch of commands. */
 const inFlightMax = 1024
 
 export const makeSigningThread = Effect.fnUntraced(function* (
@@ -36,56 +36,56 @@ export const makeSigningThread = Effect.fnUntraced(function* (
   const worker = yield* startWorker(script)
   const knownKeys = new Set<string>()
   /** Texts that are not sent yet, all of one key. */
-  let gathered: Array<Pending> = []
+  let unsent: Array<SigningRequest> = []
   /** Batches without an answer yet, oldest first. */
-  const sent: Array<ReadonlyArray<Pending>> = []
+  const sent: Array<ReadonlyArray<SigningRequest>> = []
   let inFlight = 0
   let isAlive = true
 
   const send = (): void => {
-    const key = gathered[0]?.key
+    const key = unsent[0]?.key
     if (key === undefined) return
     const privateKey = knownKeys.has(key.kid) ? undefined : key.privateKey
     knownKeys.add(key.kid)
-    worker.postMessage({ kid: key.kid, privateKey, texts: gathered.map(({ text }) => text) } satisfies Batch)
-    sent.push(gathered)
-    gathered = []
+    worker.postMessage({ kid: key.kid, privateKey, texts: unsent.map(({ text }) => text) } satisfies Batch)
+    sent.push(unsent)
+    unsent = []
   }
 
-  const gather = (pending: Pending): void => {
+  const enqueue = (pending: SigningRequest): void => {
     inFlight++
-    if (gathered[0] !== undefined && gathered[0].key.kid !== pending.key.kid) send()
-    if (gathered.push(pending) === 1) setImmediate(send)
+    if (unsent[0] !== undefined && unsent[0].key.kid !== pending.key.kid) send()
+    if (unsent.push(pending) === 1) setImmediate(send)
   }
 
-  const answered = (signatures: ReadonlyArray<string>): void => {
+  const onSignatures = (signatures: ReadonlyArray<string>): void => {
     const batch = sent.shift()
     if (batch === undefined) return
     inFlight -= batch.length
-    for (const [index, pending] of batch.entries()) pending.settle(Exit.succeed(signatures[index]!))
+    for (const [index, pending] of batch.entries()) pending.complete(Exit.succeed(signatures[index]!))
   }
 
-  const signRestInPool = (): void => {
+  const signRemainingInPool = (): void => {
     isAlive = false
-    for (const pending of [...sent.splice(0).flat(), ...gathered.splice(0)]) signInPool(pending)
+    for (const pending of [...sent.splice(0).flat(), ...unsent.splice(0)]) signInPool(pending)
   }
-  const ended = (error: unknown): void => {
+  const onEnd = (error: unknown): void => {
     if (!isAlive) return
-    signRestInPool()
+    signRemainingInPool()
     fork(Effect.logError("The signing thread has ended: the thread pool signs instead.", { error: String(error) }))
   }
-  worker.on("message", answered)
-  worker.on("error", ended)
-  worker.on("exit", ended)
+  worker.on("message", onSignatures)
+  worker.on("error", onEnd)
+  worker.on("exit", onEnd)
   worker.unref()
-  // The thread's end at the end of this scope is no failure.
-  yield* Effect.addFinalizer(() => Effect.sync(signRestInPool))
+  // If the scope ends, the thread's end is no failure.
+  yield* Effect.addFinalizer(() => Effect.sync(signRemainingInPool))
 
   return (key, text) => {
-    const pending = new Pending(key, text)
-    if (isAlive && inFlight < limit) gather(pending)
+    const pending = new SigningRequest(key, text)
+    if (isAlive && inFlight < limit) enqueue(pending)
     else signInPool(pending)
-    return (settle) => pending.await(settle)
+    return (onSignature) => pending.await(onSignature)
   }
 })
 
@@ -95,33 +95,33 @@ const startWorker = (script: URL) =>
     (running) => Effect.promise(() => running.terminate())
   )
 
-// It holds keys, and the texts in flight.
+// The thread's memory contains keys and the texts in flight.
 const resourceLimits = { maxOldGenerationSizeMb: 64 }
 
-class Pending {
+class SigningRequest {
   readonly key: SigningKey
   readonly text: string
   private signature: Exit.Exit<string> | undefined
-  private resume: Settle | undefined
+  private resume: OnSignature | undefined
 
   constructor(key: SigningKey, text: string) {
     this.key = key
     this.text = text
   }
 
-  await(settle: Settle): void {
-    if (this.signature === undefined) this.resume = settle
-    else settle(this.signature)
+  await(onSignature: OnSignature): void {
+    if (this.signature === undefined) this.resume = onSignature
+    else onSignature(this.signature)
   }
 
-  settle(signature: Exit.Exit<string>): void {
+  complete(signature: Exit.Exit<string>): void {
     this.signature = signature
     this.resume?.(signature)
   }
 }
 
-const signInPool = (pending: Pending): void => {
+const signInPool = (pending: SigningRequest): void => {
   nodeSign(null, Buffer.from(pending.text), pending.key.privateKey, (error, value) =>
-    pending.settle(error === null ? Exit.succeed(value.toString("base64")) : Exit.die(error))
+    pending.complete(error === null ? Exit.succeed(value.toString("base64")) : Exit.die(error))
   )
 }

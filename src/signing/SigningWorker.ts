@@ -1,6 +1,6 @@
 /**
- * The signing thread: signs each batch that it receives and answers with the signatures. It holds the private keys that it was
- * sent and nothing else, and ends with the thread that started it.
+ * The signing thread: signs each batch that it receives and answers with the signatures. Its only state is the private keys that it
+ * received. It ends with the thread that started it.
  */
 import { type KeyObject, sign } from "node:crypto"
 import { parentPort } from "node:worker_threads"

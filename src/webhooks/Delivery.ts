@@ -262,5 +262,6 @@ const makeOutcomeRecorder = Effect.gen(function* () {
       Effect.provideService(CurrentActor, { actor_type: "system", actor_id: "webhook-delivery" })
     )
 
-  return (yield* makeBatcher<Rows.Outcome, undefined>({ lanes: 1, batchMax: outcomesMax, run: writeWithRetry })).ask
+  return (yield* makeBatcher<Rows.Outcome, undefined>({ concurrency: 1, batchMax: outcomesMax, run: writeWithRetry }))
+    .request
 })

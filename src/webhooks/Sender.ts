@@ -1,6 +1,6 @@
 /**
  * Sends one request to a receiver and returns its response. Connections are reused. Each connects to IP addresses that were
- * checked when it was opened, so no second name lookup can lead elsewhere. Only the status of a response is kept, and no redirect
+ * checked when it was opened, so no second name lookup can lead elsewhere. Only the status of a response is stored, and no redirect
  * is followed: both could leak data of a private network.
  */
 import { Agent, buildConnector, type Dispatcher } from "@effect/platform-node/Undici"

@@ -4,7 +4,7 @@
  */
 import { Clock, Effect, Option } from "effect"
 import type { SqlClient, SqlError } from "effect/sql"
-import { changedMeanwhile } from "../postgres/Sql.ts"
+import { concurrentChange } from "../postgres/Sql.ts"
 import { retryTransaction } from "../postgres/Transactions.ts"
 import { sendHeartbeat } from "./Heartbeat.ts"
 
@@ -24,7 +24,7 @@ export const exclusively =
 
 /** A statement for pipelined transactions: fails as changed meanwhile if another node runs a transaction with this name. */
 export const requireExclusive = (sql: SqlClient.SqlClient, name: string) => sql`
-  SELECT demand(${lock(sql, name)}, ${changedMeanwhile}, 'another node holds the lock')`
+  SELECT demand(${lock(sql, name)}, ${concurrentChange}, 'another node holds the lock')`
 
 const lock = (sql: SqlClient.SqlClient, name: string) =>
   sql`pg_try_advisory_xact_lock(hashtextextended(${`licensing/${name}`}, 0))`

@@ -121,7 +121,7 @@ layer(Subject, { timeout: 60_000 })("Commands that cannot be done", (it) => {
           assert.strictEqual(wrong.code, 1)
           assert.match(
             wrong.error,
-            /^A stored secret lies under the master key \w{8}, but the configured master key is \w{8}: .*\n$/
+            /^A stored secret is encrypted with the master key \w{8}, but the configured master key is \w{8}: .*\n$/
           )
         }
       }),

@@ -17,13 +17,13 @@ layer(Database.layer)("a connection", (it) => {
   it.effect("fails a transaction whose connection broke with a connection error, and replaces the connection", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const { atOnce, pipelined, planned } = yield* Postgres
+      const { inOneWrite, pipelined, customPlanned } = yield* Postgres
       const ways: ReadonlyArray<(statement: string) => Effect.Effect<unknown, SqlError.SqlError>> = [
         (statement) => sql.unsafe(statement),
         (statement) => sql.withTransaction(sql.unsafe(statement)),
         (statement) => pipelined(sql.unsafe(statement)),
-        (statement) => atOnce([sql.unsafe(statement)]),
-        (statement) => planned.unsafe(statement)
+        (statement) => inOneWrite([sql.unsafe(statement)]),
+        (statement) => customPlanned.unsafe(statement)
       ]
       for (const run of ways) {
         const failure = yield* failureOf(run("SELECT pg_terminate_backend(pg_backend_pid())"))
@@ -37,12 +37,12 @@ layer(Database.layer)("a connection", (it) => {
   it.effect("fails a transaction with a connection error when the server ends it between two statements", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const { pipelined, planned } = yield* Postgres
+      const { pipelined, customPlanned } = yield* Postgres
       const ended = Effect.gen(function* () {
         const [{ pid } = { pid: 0 }] = yield* sql<{ readonly pid: number }>`SELECT pg_backend_pid() AS pid`
         // Waits until the session has ended. During the next statement this process reads what the server sent last.
-        yield* planned`SELECT pg_terminate_backend(${pid}, 5000)`
-        yield* planned`SELECT 1`
+        yield* customPlanned`SELECT pg_terminate_backend(${pid}, 5000)`
+        yield* customPlanned`SELECT 1`
         yield* sql`SELECT 2`
       })
       for (const transaction of [sql.withTransaction, pipelined]) {

@@ -39,10 +39,10 @@ layer(Database.layer)("the database client", (it) => {
       yield* sql`ALTER DATABASE ${sql(name)} SET jit = on`
       for (const plannerDefaults of [false, true]) {
         const context = yield* Layer.build(Layer.fresh(Postgres.layer({ url, plannerDefaults, maxConnections: 4 })))
-        const { planned, atOnce } = Context.get(context, Postgres)
+        const { customPlanned, inOneWrite } = Context.get(context, Postgres)
         const fresh = Context.get(context, SqlClient.SqlClient)
-        const shown: Array<unknown> = [...(yield* fresh`SHOW jit`), ...(yield* planned`SHOW jit`)]
-        yield* atOnce([Effect.map(fresh`SHOW jit`, (rows) => shown.push(...rows))])
+        const shown: Array<unknown> = [...(yield* fresh`SHOW jit`), ...(yield* customPlanned`SHOW jit`)]
+        yield* inOneWrite([Effect.map(fresh`SHOW jit`, (rows) => shown.push(...rows))])
         assert.deepStrictEqual(shown, [{ jit: "off" }, { jit: "off" }, { jit: "off" }])
       }
     })
@@ -121,10 +121,10 @@ layer(Database.layer)("the database client", (it) => {
   it.effect("commits statements that are sent as a whole in their order, and hands each its answer", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const { atOnce } = yield* Postgres
+      const { inOneWrite } = yield* Postgres
       yield* sql`CREATE TABLE whole (place int8 GENERATED ALWAYS AS IDENTITY, n int4, at_once xid8 DEFAULT pg_current_xact_id())`
       const answered: Array<number> = []
-      yield* atOnce(
+      yield* inOneWrite(
         Array.from({ length: 50 }, (_, n) =>
           Effect.map(sql<{ n: number }>`INSERT INTO whole (n) VALUES (${n}) RETURNING n`, ([row]) =>
             answered.push(row!.n)
@@ -147,16 +147,16 @@ layer(Database.layer)("the database client", (it) => {
   it.effect("leaves nothing of statements sent as a whole when one fails, be it before it is sent", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const { atOnce } = yield* Postgres
+      const { inOneWrite } = yield* Postgres
       yield* sql`CREATE TABLE partial (n int8 UNIQUE)`
       const insert = (n: number) => sql`INSERT INTO partial VALUES (${int8(n)})`
-      const refused = yield* Effect.flip(atOnce([insert(1), insert(2), insert(1), insert(3)]))
+      const refused = yield* Effect.flip(inOneWrite([insert(1), insert(2), insert(1), insert(3)]))
       assert.strictEqual(reasonOf(refused), "UniqueViolation")
       // A number that the driver has no bytes for never reaches the server.
-      const unsent = yield* Effect.flip(atOnce([insert(1), insert(2 ** 53), insert(3)]))
+      const unsent = yield* Effect.flip(inOneWrite([insert(1), insert(2 ** 53), insert(3)]))
       assert.match(unsent.message, /encode/)
       assert.deepStrictEqual(yield* sql`SELECT * FROM partial`, [])
-      yield* atOnce([insert(1), insert(2)])
+      yield* inOneWrite([insert(1), insert(2)])
       assert.deepStrictEqual(yield* sql`SELECT n FROM partial ORDER BY n`, [{ n: 1 }, { n: 2 }])
     })
   )

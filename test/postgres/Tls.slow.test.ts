@@ -102,9 +102,9 @@ layer(Encrypted.layer, { excludeTestServices: true, timeout: 60_000 })("A Postgr
       yield* trusting
       const services = yield* Layer.build(Postgres.layer({ url: address("require"), maxConnections: 4 }))
       const sql = Context.get(services, SqlClient.SqlClient)
-      const { pipelined, planned } = Context.get(services, Postgres)
+      const { pipelined, customPlanned } = Context.get(services, Postgres)
       const [first] = yield* sql.unsafe<{ ssl: boolean }>(isEncrypted)
-      const [second] = yield* planned.unsafe<{ ssl: boolean }>(isEncrypted)
+      const [second] = yield* customPlanned.unsafe<{ ssl: boolean }>(isEncrypted)
       const [third] = yield* pipelined(sql.unsafe<{ ssl: boolean }>(isEncrypted))
       assert.deepStrictEqual([first?.ssl, second?.ssl, third?.ssl], [true, true, true])
       const [long] = yield* sql<{ text: string }>`SELECT repeat('0123456789', 100000) AS text`

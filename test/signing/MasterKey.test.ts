@@ -63,12 +63,12 @@ describe("MasterKey", () => {
       assert.deepStrictEqual(yield* under, keyIdOf(yield* one.seal(bytes(""), "a")))
       // Only a value that opens is followed.
       const altered = sealed.with(-1, sealed.at(-1)! ^ 1)
-      assert.strictEqual((yield* Effect.flip(both.follow(altered, "a")))._tag, "MasterKeyMismatch")
-      assert.strictEqual((yield* Effect.flip(both.follow(sealed, "b")))._tag, "MasterKeyMismatch")
+      assert.strictEqual((yield* Effect.flip(both.sealUnderKeyOf(altered, "a")))._tag, "MasterKeyMismatch")
+      assert.strictEqual((yield* Effect.flip(both.sealUnderKeyOf(sealed, "b")))._tag, "MasterKeyMismatch")
       assert.deepStrictEqual(yield* under, keyIdOf(yield* one.seal(bytes(""), "a")))
-      yield* both.follow(sealed, "a")
+      yield* both.sealUnderKeyOf(sealed, "a")
       assert.deepStrictEqual(yield* under, keyIdOf(sealed))
-      assert.strictEqual((yield* Effect.flip(one.follow(sealed, "a")))._tag, "MasterKeyMismatch")
+      assert.strictEqual((yield* Effect.flip(one.sealUnderKeyOf(sealed, "a")))._tag, "MasterKeyMismatch")
     })
   )
 
@@ -81,7 +81,10 @@ describe("MasterKey", () => {
       const [oneId, otherId] = [keyIdOf(sealed), keyIdOf(yield* other.seal(bytes("secret"), "a"))].map(
         Option.getOrThrow
       )
-      assert.include(mismatch.message, `under the master key ${oneId}, but the configured master key is ${otherId}`)
+      assert.include(
+        mismatch.message,
+        `encrypted with the master key ${oneId}, but the configured master key is ${otherId}`
+      )
     })
   )
 

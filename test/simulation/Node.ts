@@ -111,13 +111,13 @@ const layerOf = (environment: Environment, pool: NodePool) => {
   )
   const client = Layer.succeed(SqlClient.SqlClient, scheduledSql)
   // Names every member: a new one must go through the scheduler before it can be used here.
-  const { listen, notify, planned, pools, url } = postgres
+  const { listen, notify, customPlanned, pools, url } = postgres
   const pipelining = (what: string, isRetried: boolean) => {
     const pipelined = scheduled(environment, pool, what, isRetried, postgres.pipelined as Run)
     // For the server and the caller the same as one transaction whose statements travel with its COMMIT.
-    const atOnce = (statements: ReadonlyArray<Effect.Effect<unknown, SqlError.SqlError>>) =>
+    const inOneWrite = (statements: ReadonlyArray<Effect.Effect<unknown, SqlError.SqlError>>) =>
       pipelined(Effect.all(statements, { concurrency: "unbounded", discard: true }))
-    return Layer.succeed(Postgres, Postgres.of({ pipelined, atOnce, listen, notify, planned, pools, url }))
+    return Layer.succeed(Postgres, Postgres.of({ pipelined, inOneWrite, listen, notify, customPlanned, pools, url }))
   }
   const actors = LicenseActors.layer.pipe(
     Layer.provide(LockedJournal.layer(environment.scheduler).pipe(Layer.provide(pipelining(journal, true)))),

@@ -75,8 +75,8 @@ const makeKeys = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
 
   // Many tokens in one statement: a client that guesses thousands of tokens a second must not load the database.
-  const { ask: read } = yield* makeBatcher({
-    lanes: 2,
+  const { request: read } = yield* makeBatcher({
+    concurrency: 2,
     batchMax: 256,
     run: Effect.fnUntraced(function* (hashes: ReadonlyArray<string>) {
       const readAt = yield* Clock.monotonicTimeNanos

@@ -11,7 +11,7 @@ import { limitDefault, type Page, type PageRequest, pageOf } from "../../api/Pag
 import { changesOf } from "../../events/Changes.ts"
 import { EventLog } from "../../events/EventLog.ts"
 import { columns as arrays, bytes, instant } from "../../postgres/Parameters.ts"
-import { after, equals, patched, present, type Row, transaction } from "../../postgres/Sql.ts"
+import { after, equals, type NullableRow, patched, transaction, withoutNulls } from "../../postgres/Sql.ts"
 import { MasterKey } from "../../signing/MasterKey.ts"
 import * as Tokens from "../Tokens.ts"
 import type { ApiKey, ApiKeyCreate, ApiKeyUpdate, ApiKeyWithToken } from "./ApiKey.ts"
@@ -60,27 +60,27 @@ export class ApiKeys extends Context.Service<
       const generate = Effect.provideService(Tokens.generate, SecureRandom.SecureRandom, random)
 
       const list = Effect.fn("ApiKeys.list")(function* ({ limit = limitDefault, cursor, is_active }: ApiKeyFilter) {
-        const rows = yield* sql<Row<ApiKey>>`
+        const rows = yield* sql<NullableRow<ApiKey>>`
           SELECT ${columns} FROM api_keys
           WHERE revoked_at IS NULL AND ${after(sql, cursor)} AND ${equals(sql, { is_active })}
           ORDER BY created_at DESC, id DESC LIMIT ${limit + 1}`
-        return pageOf(rows.map(present<ApiKey>), limit)
+        return pageOf(rows.map(withoutNulls<ApiKey>), limit)
       }, Effect.orDie)
 
       const get = Effect.fn("ApiKeys.get")(function* (id: string) {
         const [row] = yield* Effect.orDie(
-          sql<Row<ApiKey>>`SELECT ${columns} FROM api_keys WHERE id = ${id} AND revoked_at IS NULL`
+          sql<NullableRow<ApiKey>>`SELECT ${columns} FROM api_keys WHERE id = ${id} AND revoked_at IS NULL`
         )
-        return row === undefined ? yield* notFound(id) : present<ApiKey>(row)
+        return row === undefined ? yield* notFound(id) : withoutNulls<ApiKey>(row)
       })
 
       /** Locks the key's row. `forget` removes it from the cache after the commit. */
       const lock = Effect.fnUntraced(function* (id: string) {
-        const [row] = yield* sql<Row<ApiKey> & { readonly token_hash: Uint8Array }>`
+        const [row] = yield* sql<NullableRow<ApiKey> & { readonly token_hash: Uint8Array }>`
           SELECT ${columns}, token_hash FROM api_keys WHERE id = ${id} AND revoked_at IS NULL FOR UPDATE`
         if (row === undefined) return yield* notFound(id)
         const { token_hash, ...key } = row
-        return { key: present<ApiKey>(key), forget: sql.afterCommit(cache.forget(token_hash)) }
+        return { key: withoutNulls<ApiKey>(key), forget: sql.afterCommit(cache.forget(token_hash)) }
       })
 
       const insert = Effect.fnUntraced(function* (

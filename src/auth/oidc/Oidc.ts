@@ -65,7 +65,7 @@ const unreachable = refuse(
 /** Three parts in base64url; the signature of an unsigned token is empty. */
 const shape = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*$/
 
-/** What the library parses is kept from the parser as bodies are (`JsonText`): a header needs no right signature for that. */
+/** Tokens that would trigger the fault of `JSON.parse` are refused like bodies (`JsonText`): the library parses before it verifies. */
 const hasNameWithBackslash = (token: string): boolean =>
   token.split(".", 2).some((part) => nameWithBackslash(Buffer.from(part, "base64url")) !== undefined)
 

@@ -10,7 +10,7 @@ import { limitDefault, type Page, type PageRequest, pageOf } from "../../api/Pag
 import { changesOf } from "../../events/Changes.ts"
 import { EventLog } from "../../events/EventLog.ts"
 import { columns as arrays, instant, json } from "../../postgres/Parameters.ts"
-import { after, constraints, decodeRows, equals, inUse, patched, transaction } from "../../postgres/Sql.ts"
+import { after, constraints, decodeRows, equals, patched, refuseIfReferenced, transaction } from "../../postgres/Sql.ts"
 import { Products, productNotFound } from "../products/Products.ts"
 import {
   type CustomFieldCreate,
@@ -185,7 +185,9 @@ export class CustomFields extends Context.Service<
       const remove = Effect.fn("CustomFields.delete")(function* (productId: string, id: string) {
         const { resource_type, code } = yield* locked(productId, id)
         yield* sql`DELETE FROM custom_field_definitions WHERE id = ${id}`.pipe(
-          inUse(() => refuse("RESOURCE_IN_USE", "The custom field has values: clear those first.", "field_id"))
+          refuseIfReferenced(() =>
+            refuse("RESOURCE_IN_USE", "The custom field has values: clear those first.", "field_id")
+          )
         )
         yield* events.append({
           event_type: "custom_field.deleted",

@@ -10,7 +10,7 @@ import { limitDefault, type Page, type PageRequest, pageOf } from "../../api/Pag
 import { changesOf } from "../../events/Changes.ts"
 import { EventLog } from "../../events/EventLog.ts"
 import { instant, json } from "../../postgres/Parameters.ts"
-import { after, constraints, decodeRows, equals, inUse, patched, transaction } from "../../postgres/Sql.ts"
+import { after, constraints, decodeRows, equals, patched, refuseIfReferenced, transaction } from "../../postgres/Sql.ts"
 import { Products } from "../products/Products.ts"
 import { Feature, type FeatureCreate, type FeatureUpdate } from "./Feature.ts"
 
@@ -120,7 +120,7 @@ export class Features extends Context.Service<
         const feature = yield* locked(id)
         yield* products.catalogChanged(feature.product_id)
         yield* sql`DELETE FROM features WHERE id = ${id}`.pipe(
-          inUse(() =>
+          refuseIfReferenced(() =>
             refuse("RESOURCE_IN_USE", "The feature is assigned to licenses: remove it from them first.", "id")
           )
         )

@@ -11,7 +11,7 @@ import { limitDefault, type Page, type PageRequest, pageOf } from "../../api/Pag
 import { changesOf } from "../../events/Changes.ts"
 import { EventLog } from "../../events/EventLog.ts"
 import { instant, json } from "../../postgres/Parameters.ts"
-import { after, constraints, decodeRows, equals, inUse, patched, transaction } from "../../postgres/Sql.ts"
+import { after, constraints, decodeRows, equals, patched, refuseIfReferenced, transaction } from "../../postgres/Sql.ts"
 import { Products, productNotFound } from "../products/Products.ts"
 import {
   type LicenseType,
@@ -164,7 +164,7 @@ export class Policies extends Context.Service<
       const remove = Effect.fn("Policies.delete")(function* (id: string) {
         const policy = yield* locked(id)
         yield* sql`DELETE FROM policies WHERE id = ${id}`.pipe(
-          inUse(() => refuse("RESOURCE_IN_USE", "Licenses use the policy: it can not be deleted.", "id"))
+          refuseIfReferenced(() => refuse("RESOURCE_IN_USE", "Licenses use the policy: it can not be deleted.", "id"))
         )
         yield* events.append({
           event_type: "policy.deleted",

@@ -7,7 +7,7 @@ import { limitDefault, type Page, type PageRequest, pageOf } from "../../api/Pag
 import { changesOf } from "../../events/Changes.ts"
 import { EventLog } from "../../events/EventLog.ts"
 import { instant, json } from "../../postgres/Parameters.ts"
-import { after, constraints, decodeRows, equals, inUse, patched, transaction } from "../../postgres/Sql.ts"
+import { after, constraints, decodeRows, equals, patched, refuseIfReferenced, transaction } from "../../postgres/Sql.ts"
 import { Product, type ProductCreate, type ProductUpdate } from "./Product.ts"
 
 const decodeProducts = decodeRows(Product)
@@ -104,7 +104,7 @@ export class Products extends Context.Service<
       const remove = Effect.fn("Products.delete")(function* (id: string) {
         const product = yield* locked(id)
         yield* sql`DELETE FROM products WHERE id = ${id}`.pipe(
-          inUse(() =>
+          refuseIfReferenced(() =>
             refuse(
               "RESOURCE_IN_USE",
               "The product still has policies, features, versions or licenses: delete those first.",

@@ -6,7 +6,7 @@
 import { Effect } from "effect"
 import type { SqlClient, Statement } from "effect/sql"
 import { columns, instant } from "../../postgres/Parameters.ts"
-import { changedMeanwhile } from "../../postgres/Sql.ts"
+import { concurrentChange } from "../../postgres/Sql.ts"
 import type { PendingChanges } from "./PendingChanges.ts"
 
 type PendingGroup = ReadonlyArray<PendingChanges>
@@ -34,7 +34,7 @@ export const fenceAll = (sql: SqlClient.SqlClient, groupId: GroupId, group: Pend
         WHERE revision IS DISTINCT FROM (SELECT p.revision FROM policies p WHERE p.id = seen.id))
       AND NOT EXISTS (SELECT FROM ${pairs(products)}
         WHERE revision IS DISTINCT FROM (SELECT p.catalog_revision FROM products p WHERE p.id = seen.id)),
-      ${changedMeanwhile}, 'a license was changed meanwhile')`
+      ${concurrentChange}, 'a license was changed meanwhile')`
 }
 
 /** A fence for each license: outdated licenses are left out. Returns the ids of the licenses that were written. */
@@ -48,7 +48,7 @@ export const fence = (sql: SqlClient.SqlClient, groupId: GroupId, group: Pending
   return Effect.map(
     sql<{ readonly id: string }>`
       WITH written AS (${writeLicenses(sql, group, seen, holds)} RETURNING l.id), numbered AS (${claimNumber(sql, groupId)}), claimed AS (
-        SELECT demand(EXISTS (SELECT FROM numbered), ${changedMeanwhile}, 'the group was given up') AS holds
+        SELECT demand(EXISTS (SELECT FROM numbered), ${concurrentChange}, 'the group was given up') AS holds
       ) SELECT written.id FROM written, claimed WHERE claimed.holds`,
     (rows): ReadonlySet<string> => new Set(rows.map((row) => row.id))
   )
@@ -71,8 +71,8 @@ const distinctRevisions = (group: PendingGroup, pairOf: (pending: PendingChanges
 }
 
 /**
- * Looks up each license by id and writes it by its row address (ctid): whatever the table's statistics were when the
- * plan was made, the plan cannot start with a scan of the table. PostgreSQL checks a row again after waiting for its
+ * Looks up each license by id and writes it by its row address (ctid), so that no plan can start with a scan of the
+ * table, not even one made with old statistics. PostgreSQL checks a row again after waiting for its
  * lock. Reading the values from the arrays row by row, and writing without a lock beforehand, made the statement a
  * third faster.
  */

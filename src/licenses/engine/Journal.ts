@@ -10,7 +10,7 @@ import { insertResponses } from "../../auth/idempotency/StoredResponses.ts"
 import { type Entry, EventLog } from "../../events/EventLog.ts"
 import { makeBatcher, type SubmitToBatch } from "../../postgres/Batcher.ts"
 import { Postgres } from "../../postgres/Postgres.ts"
-import { isChangedMeanwhile, isForeignKeyViolation, violates } from "../../postgres/Sql.ts"
+import { isConcurrentChange, isForeignKeyViolation, violates } from "../../postgres/Sql.ts"
 import { retryTransaction } from "../../postgres/Transactions.ts"
 import { journalGroup, journalSeconds } from "../../telemetry/Metrics.ts"
 import type { DeviceRecord } from "../model/LicenseRecords.ts"
@@ -27,7 +27,7 @@ const groupMax = 512
  * Groups in progress at the same time. A second one would wait for the first one's event counter anyway, and smaller
  * groups cost more. Also, the groups' numbers rise only if groups run one after another.
  */
-const lanes = 1
+const concurrency = 1
 
 const committed = Exit.succeed<Verdict>("committed")
 const stale = Exit.succeed<Verdict>("stale")
@@ -55,7 +55,7 @@ export class Journal extends Context.Service<
     Journal,
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const { atOnce, pipelined } = yield* Postgres
+      const { inOneWrite, pipelined } = yield* Postgres
       const { appendAtOnce, appendRows, deliveriesQueued } = yield* EventLog
       const nextGroup = yield* makeGroupIds
       const measure = yield* makeMeasure
@@ -84,7 +84,7 @@ export class Journal extends Context.Service<
           Effect.map(appendAtOnce(entries), (anyQueued) => {
             queued = anyQueued
           })
-        yield* atOnce([Fence.fenceAll(sql, groupId, group), ...rowsOf(group, append)])
+        yield* inOneWrite([Fence.fenceAll(sql, groupId, group), ...rowsOf(group, append)])
         if (queued) deliveriesQueued.openUnsafe()
       })
 
@@ -141,7 +141,7 @@ export class Journal extends Context.Service<
             ? commitCurrent(group)
             : retryTransaction(withKnownOutcome((groupId) => writeAll(group, groupId))).pipe(
                 Effect.as(group.map((): Verdict => "committed")),
-                Effect.catchIf(isChangedMeanwhile, () => commitCurrent(group))
+                Effect.catchIf(isConcurrentChange, () => commitCurrent(group))
               )
         ).pipe(measure(group.length))
 
@@ -198,14 +198,14 @@ export class Journal extends Context.Service<
         )
       }
 
-      const batcher = yield* makeBatcher({ lanes, batchMax: groupMax, run: commitAll })
+      const batcher = yield* makeBatcher({ concurrency, batchMax: groupMax, run: commitAll })
       const recordAllSeen = Effect.fnUntraced(function* (lists: ReadonlyArray<ReadonlyArray<DeviceRecord>>) {
         yield* retryTransaction(Statements.recordSeenDevices(sql, lists.flat()))
         return lists.map(() => undefined)
       }, Effect.orDie)
-      const { push: recordSeen } = yield* makeBatcher({ lanes: 1, batchMax: groupMax, run: recordAllSeen })
+      const { submit: recordSeen } = yield* makeBatcher({ concurrency: 1, batchMax: groupMax, run: recordAllSeen })
       const commit: SubmitToBatch<PendingChanges, Verdict> = (pending, onResult) =>
-        batcher.push(pending, (exit) => onResult(Exit.isSuccess(exit) ? exit.value : Exit.failCause(exit.cause)))
+        batcher.submit(pending, (exit) => onResult(Exit.isSuccess(exit) ? exit.value : Exit.failCause(exit.cause)))
       return Journal.of({ commit, locked, recordSeen })
     })
   )

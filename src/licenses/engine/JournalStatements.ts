@@ -68,7 +68,7 @@ const profiles = (sql: SqlClient.SqlClient, group: PendingGroup) => {
 
 type Owned<A> = A & { readonly license_id: string }
 
-/** When a device was heard of never goes back: another node may have noted that since, which raises no revision. */
+/** The time a device was last seen never goes back: another node may have stored a later one, which raises no revision. */
 const devices = (sql: SqlClient.SqlClient, group: PendingGroup) => {
   const rows: ReadonlyArray<Owned<DeviceRecord>> = owned(group, (pending) => pending.changedDevices.values())
   const text = (column: keyof DeviceRecord & string) =>

@@ -91,7 +91,7 @@ export class LicenseActors extends Context.Service<
           deliver(commands, exit)
           return
         }
-        // Start the next batch before delivering this batch's results, so that the database is not kept waiting.
+        // Start the next batch before delivering this batch's results, so that the database does not wait for them.
         start(actor)
         fork(
           Effect.andThen(

@@ -7,7 +7,7 @@ import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { makeBatcher } from "../../postgres/Batcher.ts"
 import { columns, instant } from "../../postgres/Parameters.ts"
-import { present } from "../../postgres/Sql.ts"
+import { withoutNulls } from "../../postgres/Sql.ts"
 import type {
   BindingName,
   CountedUsage,
@@ -79,7 +79,7 @@ export interface Lookups {
    * lapses.
    */
   silentDevices(licenseId: string, policy: PolicyRecord, before: number): Effect.Effect<DueDevices>
-  /** The device that holds or held a lease, with that lease in any state and the device's current live lease. */
+  /** The device of a lease, with that lease in any state and the device's current live lease. */
   leaseByToken(requested: LeaseRequest): Effect.Effect<VersionedDevices | undefined>
   /** Live leases that end before an instant, and when the next one ends; all live leases if no instant is given. */
   endingLeases(licenseId: string, before: number | undefined): Effect.Effect<DueDevices>
@@ -103,9 +103,13 @@ export class LicenseLookups extends Context.Service<
     LicenseLookups,
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const { ask: device } = yield* makeBatcher({ lanes: 2, batchMax: 256, run: readDevices(sql) })
-      const { ask: leaseByToken } = yield* makeBatcher({ lanes: 2, batchMax: 256, run: readLeases(sql) })
-      const { ask: countedUsage } = yield* makeBatcher({ lanes: 2, batchMax: 256, run: readCountedUsage(sql) })
+      const { request: device } = yield* makeBatcher({ concurrency: 2, batchMax: 256, run: readDevices(sql) })
+      const { request: leaseByToken } = yield* makeBatcher({ concurrency: 2, batchMax: 256, run: readLeases(sql) })
+      const { request: countedUsage } = yield* makeBatcher({
+        concurrency: 2,
+        batchMax: 256,
+        run: readCountedUsage(sql)
+      })
 
       const deviceById = Effect.fnUntraced(function* (licenseId: string, id: string) {
         const [row] = yield* sql<CachedDeviceRow>`
@@ -185,7 +189,7 @@ export class LicenseLookups extends Context.Service<
 
       const link = Effect.fnUntraced(function* (kind: LinkKind, id: string) {
         const [row] = yield* sql<Nullable<LinkRecord>>`SELECT ${sql.literal(linkColumns[kind])} WHERE id = ${id}`
-        return row === undefined ? undefined : present<LinkRecord>({ ...row, kind })
+        return row === undefined ? undefined : withoutNulls<LinkRecord>({ ...row, kind })
       }, Effect.orDie)
 
       const catalogs = new Map<string, { readonly revision: number; readonly versions: ReadonlyMap<string, number> }>()

@@ -1,6 +1,6 @@
 /** The columns of a license and of its related tables, and the conversion of rows into the records that rules read. */
 
-import { present } from "../../postgres/Sql.ts"
+import { withoutNulls } from "../../postgres/Sql.ts"
 import type { DeviceStatus } from "../model/Device.ts"
 import type { Assignment, DeviceRecord, LeaseRecord, LicenseRecord, PolicyRecord } from "../model/LicenseRecords.ts"
 import { resettableStatuses } from "../rules/DeviceTransitions.ts"
@@ -17,7 +17,7 @@ export interface LicenseOwned {
 }
 
 /**
- * The maximum of devices loaded with a license, with their leases. Of a license with more, none are loaded; they are
+ * The maximum of devices loaded with a license, with their leases. If a license has more, none are loaded: they are
  * looked up when needed.
  */
 const devicesLoaded = 64
@@ -41,8 +41,8 @@ export const deviceColumns = `d.license_id, d.id, d.binding_kind, d.binding_key,
   d.first_seen_at, d.last_seen_at, d.last_validated_at, d.metadata, d.created_at, d.updated_at`
 
 /**
- * The column `listed_as` by status. Seats move devices between active and deactivated, so no index tells these two
- * apart.
+ * The column `listed_as` by status. Seats move devices between active and deactivated, so an index cannot
+ * distinguish these two.
  */
 export const listStatusOf = (status: DeviceStatus): string =>
   status === "active" || status === "deactivated" ? "either" : status
@@ -79,7 +79,7 @@ export type LoadedLicense = Nullable<LicenseRecord> &
   }
 
 export const licenseOf = (row: Nullable<LicenseRecord>): LicenseRecord =>
-  present<LicenseRecord>({
+  withoutNulls<LicenseRecord>({
     id: row.id,
     product_id: row.product_id,
     policy_id: row.policy_id,
@@ -107,7 +107,7 @@ export const licenseOf = (row: Nullable<LicenseRecord>): LicenseRecord =>
   })
 
 export const policyOf = (row: LoadedLicense): PolicyRecord =>
-  present<PolicyRecord>({
+  withoutNulls<PolicyRecord>({
     id: row.policy_id,
     license_type: row.license_type,
     max_activations: row.max_activations,
@@ -131,7 +131,7 @@ export const policyOf = (row: LoadedLicense): PolicyRecord =>
  * pattern makes a slow object.
  */
 export const deviceOf = (row: Nullable<DeviceRecord>): DeviceRecord =>
-  present<DeviceRecord>({
+  withoutNulls<DeviceRecord>({
     id: row.id,
     binding_kind: row.binding_kind,
     binding_key: row.binding_key,
@@ -157,7 +157,7 @@ export const deviceOf = (row: Nullable<DeviceRecord>): DeviceRecord =>
   })
 
 const leaseOf = (row: Nullable<LeaseRecord>): LeaseRecord =>
-  present<LeaseRecord>({
+  withoutNulls<LeaseRecord>({
     id: row.id,
     device_id: row.device_id,
     token_hash: row.token_hash,
@@ -193,7 +193,7 @@ export const cachedDeviceOf = (row: CachedDeviceRow): CachedDevice => ({
   lease:
     row.lease_id === null
       ? undefined
-      : present<LeaseRecord>({
+      : withoutNulls<LeaseRecord>({
           id: row.lease_id,
           device_id: row.id,
           token_hash: row.lease_token_hash!,
@@ -206,7 +206,7 @@ export const cachedDeviceOf = (row: CachedDeviceRow): CachedDevice => ({
 })
 
 const assignmentOf = (row: Nullable<Assignment>): Assignment =>
-  present<Assignment>({
+  withoutNulls<Assignment>({
     feature_id: row.feature_id,
     feature_code: row.feature_code,
     feature_name: row.feature_name,

@@ -48,9 +48,9 @@ export class LicenseStore extends Context.Service<
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { pipelined } = yield* Postgres
-      const lanes = 1
+      const concurrency = 1
       const load = yield* makeBatcher({
-        lanes,
+        concurrency,
         batchMax,
         run: (ids: ReadonlyArray<string>) => Effect.orDie(inOneSnapshot(pipelined(loadAll(sql, ids))))
       })
@@ -58,14 +58,14 @@ export class LicenseStore extends Context.Service<
         Effect.map(Effect.orDie(loadAll(sql, [licenseId])), ([state]) => state)
       const revisionsInTransaction = (licenseId: string) =>
         Effect.map(revisionsOf(sql)([licenseId]), ([revisions]) => revisions)
-      const { push: revisions } = yield* makeBatcher({ lanes, batchMax, run: revisionsOf(sql) })
-      const licenseIdOf = yield* makeBatcher({ lanes, batchMax, run: licenseIdsOf(sql) })
+      const { submit: revisions } = yield* makeBatcher({ concurrency, batchMax, run: revisionsOf(sql) })
+      const licenseIdOf = yield* makeBatcher({ concurrency, batchMax, run: licenseIdsOf(sql) })
       return LicenseStore.of({
-        load: load.ask,
+        load: load.request,
         loadInTransaction,
         revisions,
         revisionsInTransaction,
-        licenseIdOf: licenseIdOf.ask
+        licenseIdOf: licenseIdOf.request
       })
     })
   )

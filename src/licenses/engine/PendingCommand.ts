@@ -34,7 +34,7 @@ interface RecordedResponse<A> {
 
 type Resume<A, C extends Code> = (result: Exit.Exit<A, Refusal<C> | Refusal<"NOT_FOUND" | "NOT_READY">>) => void
 
-/** A command with its own types: `A` is what `storeResponse` makes of what `begin` started, or just that. */
+/** A command with its own types. `A` is the result of `storeResponse`, or of `begin` if there is no `storeResponse`. */
 type TypedCommand<Command, Reply, C extends Code, Started, A> = {
   readonly rule: Rule<Command, Reply, C>
   readonly command: Command
@@ -50,8 +50,8 @@ type TypedCommand<Command, Reply, C extends Code, Started, A> = {
 )
 
 /**
- * Hides a command's types, because a mailbox holds commands of all rules. The cast is safe: the rule gets only its own command,
- * `begin` the rule's reply, `storeResponse` what `begin` started, and `resume` the last of these.
+ * Hides a command's types, because a mailbox contains commands of all rules. The cast is safe: the rule gets only its own command,
+ * `begin` the rule's reply, `storeResponse` the result of `begin`, and `resume` the last result.
  */
 export const pendingCommand = <Command, Reply, C extends Code, Started, A>(
   command: TypedCommand<Command, Reply, C, Started, A>

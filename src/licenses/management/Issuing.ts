@@ -7,7 +7,7 @@ import { Identifiers } from "../../api/Identifier.ts"
 import { recordedValue } from "../../events/Changes.ts"
 import { EventLog } from "../../events/EventLog.ts"
 import { bytes, instant, json } from "../../postgres/Parameters.ts"
-import { present, transaction } from "../../postgres/Sql.ts"
+import { transaction, withoutNulls } from "../../postgres/Sql.ts"
 import { type LoadedLicense, type Nullable, policyColumns, policyOf } from "../engine/LicenseRows.ts"
 import type { LicenseCreate, LicenseWithKey } from "../model/License.ts"
 import * as LicenseKey from "../model/LicenseKey.ts"
@@ -144,7 +144,7 @@ const refuseMismatchedLink = (input: Input, links: Links) => {
 }
 
 const linkRecord = (kind: LinkKind, id: string | null, product_id: string | null, subscription_id: string | null) =>
-  id === null ? undefined : present<LinkRecord>({ kind, id, product_id, subscription_id })
+  id === null ? undefined : withoutNulls<LinkRecord>({ kind, id, product_id, subscription_id })
 
 const createdMetadata = (license: LicenseRecord, license_type: string) => ({
   product_id: license.product_id,

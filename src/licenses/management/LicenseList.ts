@@ -38,7 +38,7 @@ export class LicenseList extends Context.Service<
     LicenseList,
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const { planned } = yield* Postgres
+      const { customPlanned } = yield* Postgres
       const columns = (now: number) =>
         sql`${sql.literal(`${licenseColumns}, ${policyColumns}, 0::bigint AS catalog_revision`)}, ${lapsedCount(sql, now)} AS lapsed`
       const order = sql.literal("ORDER BY created_at DESC, id DESC")
@@ -60,8 +60,8 @@ export class LicenseList extends Context.Service<
         const movedRows =
           status === undefined ? [] : movedIntoState(sql, status, now, sql`${rowConditions} AND ${matchesText}`)
         return movedRows.length === 0
-          ? planned<ListedLicense>`${rows} ${first}`
-          : planned<ListedLicense>`(${rows} ${first}) ${sql.join(
+          ? customPlanned<ListedLicense>`${rows} ${first}`
+          : customPlanned<ListedLicense>`(${rows} ${first}) ${sql.join(
               " ",
               false
             )(
@@ -93,7 +93,7 @@ export class LicenseList extends Context.Service<
         const rows = q
           ? yield* search({
               rowsMin: count,
-              sample: Effect.map(sample(planned, q), ([row]) => row ?? { sampled: 0, matching: 0 }),
+              sample: Effect.map(sample(customPlanned, q), ([row]) => row ?? { sampled: 0, matching: 0 }),
               isScanned: ({ moved_by_clock }) => !moved_by_clock,
               scan: (width) => merged(sql`${stored(newest(width), now)} WHERE ${query.matchesText}`, query),
               lookUp: merged(

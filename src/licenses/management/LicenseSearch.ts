@@ -11,7 +11,7 @@ import type { SqlClient, Statement } from "effect/sql"
 const pagesSampled = 40
 /** Matches in the sample that make a part common: one or two may be chance, and an unsuccessful scan takes 20 ms. */
 const matchesMin = 3
-/** How many licenses of the list are scanned: 1 µs for each, where one that the index finds costs 5 to 20 µs. */
+/** Licenses of the list that are scanned: 1 µs for each, while a match found by the index takes 5 to 20 µs. */
 const scannedMax = 25_000
 
 /** Whether a name or address of a license `l` contains the part. */
@@ -41,12 +41,12 @@ export const sample = (sql: SqlClient.SqlClient, part: string) => sql<Sample>`
   )`
 
 interface Search<Row, E> {
-  /** The rows that fill a page, and one more that tells whether there is another page. */
+  /** The rows of a page, and one more to find out whether there is a next page. */
   readonly rowsMin: number
   readonly sample: Effect.Effect<Sample, E>
   /** The matches among this many of the newest licenses. */
   readonly scan: (width: number) => Effect.Effect<ReadonlyArray<Row>, E>
-  /** Whether a row comes from the scan. Rows from elsewhere say nothing about how far the scan got. */
+  /** Whether a row comes from the scan. Other rows do not show how far the scan got. */
   readonly isScanned: (row: Row) => boolean
   readonly lookUp: Effect.Effect<ReadonlyArray<Row>, E>
 }

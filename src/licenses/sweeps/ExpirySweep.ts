@@ -9,7 +9,7 @@ import { SqlClient, type Statement } from "effect/sql"
 import { formatTimestamp } from "../../api/Timestamp.ts"
 import type { NewEvent } from "../../events/EventLog.ts"
 import { columns, instant } from "../../postgres/Parameters.ts"
-import { changedMeanwhile } from "../../postgres/Sql.ts"
+import { concurrentChange } from "../../postgres/Sql.ts"
 import type { LicenseStatus } from "../model/License.ts"
 import type { LicenseRecord, PolicyRecord } from "../model/LicenseRecords.ts"
 import { statusByClock, statusEvents, statusesPassed } from "../rules/Lifecycle.ts"
@@ -166,7 +166,7 @@ const writeMoves = (sql: SqlClient.SqlClient, unordered: ReadonlyArray<DueLicens
         SELECT FROM unnest(${columns.text(Array.from(policies.values(), (row) => row.policy_id))},
           ${columns.int8(Array.from(policies.values(), (row) => row.policy_revision))}) AS seen (id, revision)
         WHERE revision IS DISTINCT FROM (SELECT p.revision FROM policies p WHERE p.id = seen.id)
-      ), ${changedMeanwhile}, 'a license was changed meanwhile')`
+      ), ${concurrentChange}, 'a license was changed meanwhile')`
 }
 
 /** The days of the latest notice that is due. */
@@ -210,7 +210,7 @@ const writeNotices = (sql: SqlClient.SqlClient, unordered: ReadonlyArray<Expirin
       sql`${sql.literal(lastNoticeSql)} = decided.last_notice_days`,
       sql`expiring_for = l.expires_at, expiring_days = decided.days`
     )}
-    SELECT demand(${allWritten(sql, rows)}, ${changedMeanwhile}, 'a license was changed meanwhile')`
+    SELECT demand(${allWritten(sql, rows)}, ${concurrentChange}, 'a license was changed meanwhile')`
 }
 
 /**

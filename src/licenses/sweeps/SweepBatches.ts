@@ -4,7 +4,7 @@ import { SqlClient, type SqlError, type Statement } from "effect/sql"
 import { EventLog, type EventRow, type NewEvent } from "../../events/EventLog.ts"
 import { columns } from "../../postgres/Parameters.ts"
 import { Postgres } from "../../postgres/Postgres.ts"
-import { isChangedMeanwhile } from "../../postgres/Sql.ts"
+import { isConcurrentChange } from "../../postgres/Sql.ts"
 import { retryTransaction } from "../../postgres/Transactions.ts"
 import { exclusively, makeThrottle, requireExclusive } from "../../workers/Exclusive.ts"
 import { clockOrigin, eventRow } from "../engine/EventRows.ts"
@@ -53,20 +53,20 @@ interface SweepTask<Row> {
   /** Rows that may be due, at most `limit`; with `lock`, those that were free, now locked. */
   readonly select: (now: number, limit: number, lock: boolean) => Effect.Effect<ReadonlyArray<Row>, SqlError.SqlError>
   readonly isDue: (row: Row, now: number) => boolean
-  /** Fails as changed meanwhile unless each row is as it was selected. */
+  /** Fails with `concurrentChange` if a row has changed since it was selected. */
   readonly write: (rows: ReadonlyArray<Row>, now: number) => Effect.Effect<unknown, SqlError.SqlError>
   readonly eventsOf: (row: Row, now: number) => ReadonlyArray<NewEvent>
 }
 
 /**
- * Sweep passes that one node at a time runs, in batches. A batch is decided on rows read without locks and written in
+ * Sweep passes, in batches. Only one node runs a pass at a time. A batch is decided on rows read without locks and written in
  * one round trip, if all of it is still current. So locks, including the events' counter, are held only while the
- * server works and never while this process does something else. If another transaction was faster, licenses are
- * locked, decided and written step by step.
+ * server executes the statements, never while this process runs other tasks. If another transaction was faster, the
+ * licenses are locked, decided and written step by step.
  */
 export const makePasses = Effect.fnUntraced(function* (name: string) {
   const sql = yield* SqlClient.SqlClient
-  const { atOnce } = yield* Postgres
+  const { inOneWrite } = yield* Postgres
   const { appendAtOnce, appendRows, deliveriesQueued } = yield* EventLog
 
   return <Row>({ select, isDue, write, eventsOf }: SweepTask<Row>) => {
@@ -99,7 +99,7 @@ export const makePasses = Effect.fnUntraced(function* (name: string) {
       const append = Effect.map(appendAtOnce(events), (anyQueued) => {
         queued = anyQueued
       })
-      yield* retryTransaction(atOnce([requireExclusive(sql, name), write(due, now), append]))
+      yield* retryTransaction(inOneWrite([requireExclusive(sql, name), write(due, now), append]))
       if (queued) deliveriesQueued.openUnsafe()
       return due.length
     })
@@ -112,9 +112,9 @@ export const makePasses = Effect.fnUntraced(function* (name: string) {
       for (const batch of distribute(rows)) done += yield* throttle(runUnlocked(batch))
       return done > 0 && rows.length === windowSize
     }).pipe(
-      Effect.catchIf(isChangedMeanwhile, () => Effect.map(runLocked, (done) => Option.getOrElse(done, () => 0) > 0)),
+      Effect.catchIf(isConcurrentChange, () => Effect.map(runLocked, (done) => Option.getOrElse(done, () => 0) > 0)),
       // A policy was edited meanwhile: the next pass finds what is left.
-      Effect.catchIf(isChangedMeanwhile, () => Effect.succeed(false))
+      Effect.catchIf(isConcurrentChange, () => Effect.succeed(false))
     )
 
     return Effect.gen(function* () {

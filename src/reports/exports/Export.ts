@@ -1,4 +1,4 @@
-/** An export of a report: a frozen file and what is known of it (contract, "Report export"). */
+/** An export of a report: an immutable file and its metadata (contract, "Report export"). */
 import { Schema } from "effect"
 import { Count } from "../../api/Int64.ts"
 import { Timestamp } from "../../api/Timestamp.ts"
@@ -8,7 +8,7 @@ export const ReportExportFormat = Schema.Literals(["json", "csv", "pdf"]).annota
 export type ReportExportFormat = typeof ReportExportFormat.Type
 
 const Filters = Schema.Record(Schema.String, Schema.Json).annotate({
-  description: "What the report's own operation takes as query parameters."
+  description: "The query parameters of the report's own operation."
 })
 
 export const ReportExportCreate = Schema.Struct({
@@ -34,11 +34,11 @@ export const ReportExport = Schema.Struct({
   created_at: Timestamp,
   updated_at: Timestamp,
   download_url: Schema.String,
-  rows: Count.annotate({ description: "Rows that are in the file so far." }),
+  rows: Count.annotate({ description: "The number of rows in the file so far." }),
   size_bytes: Schema.optionalKey(Count),
   failure: Schema.optionalKey(Schema.String.annotate({ description: "Why the export has failed." }))
 }).annotate({ identifier: "ReportExportMetadata" })
 export type ReportExport = typeof ReportExport.Type
 
-/** What is stored of an export; its address depends on who asks. */
+/** A stored export; its download address depends on the request. */
 export type StoredExport = Omit<ReportExport, "download_url">

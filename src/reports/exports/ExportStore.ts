@@ -1,40 +1,57 @@
-/** The rows of exports. Bytes are stored in chunks, so that no file has to fit into memory, neither written nor read. */
-import { Effect, Stream } from "effect"
+/** The database rows of exports. Bytes are stored in chunks, so that no file has to fit into memory. */
+import { Effect, Schema, Stream } from "effect"
 import type { SqlClient, SqlError } from "effect/sql"
+import { Count } from "../../api/Int64.ts"
+import { Timestamp } from "../../api/Timestamp.ts"
 import { instant, json } from "../../postgres/Parameters.ts"
-import { present, type Row } from "../../postgres/Sql.ts"
+import { decodeRows } from "../../postgres/Sql.ts"
 import { makeDigest } from "../../signing/Digest.ts"
-import type { Printing } from "../pdf/PdfPrinting.ts"
-import type { StoredExport } from "./Export.ts"
-import type { ExportRequest, Piece } from "./ExportContent.ts"
-import { LedgerFigures, ledgerHead } from "./LedgerFigures.ts"
-import type { PartSum, PieceSums } from "./PieceSums.ts"
+import type { PdfPrinting } from "../pdf/PdfPrinting.ts"
+import { ReportExport, type StoredExport } from "./Export.ts"
+import type { Piece } from "./ExportContent.ts"
+import { LedgerSnapshot, ledgerHead } from "./LedgerSnapshot.ts"
+import type { RunningDigest, RunningDigests } from "./RunningDigests.ts"
 
 /**
- * Bytes of a chunk: large enough to be few, small enough to hold many downloads in memory. A statement with one takes a little
- * less than 256 KiB, which the driver has room for without taking twice as much.
+ * The size of a chunk: large enough for few rows, small enough for many concurrent downloads in memory. A statement with one chunk is
+ * a little smaller than 256 KiB, so that the driver's buffer does not double.
  */
 const chunkBytes = 260_096
 
 export type Part = "snapshot" | "artifact"
 
-/** Where the file of an export is: JSON is the figures themselves. */
+/** The part that is the file of an export: a JSON file is the snapshot itself. */
 export const partOf = ({ format }: Pick<StoredExport, "format">): Part => (format === "json" ? "snapshot" : "artifact")
 
-export interface ExportRow extends StoredExport, Omit<ExportRequest, "filters"> {
-  readonly collected: number
-  readonly chunks_done: number
-  readonly attempts: number
-  readonly leased_until?: number
-}
+const { download_url: _, ...storedFields } = ReportExport.fields
+const ExportRow = Schema.Struct({
+  ...storedFields,
+  generated_at: Timestamp,
+  ledger_last: Count,
+  collected: Count,
+  chunks_done: Count,
+  attempts: Count,
+  leased_until: Schema.optionalKey(Timestamp)
+})
+export type ExportRow = typeof ExportRow.Type
 
-const stored = `id, report_kind, format, status, filters, digest, artifact_digest, content_type, size_bytes, failure, created_by,
+const ChunkSize = Schema.Struct({ ordinal: Count, size: Count })
+type ChunkSize = typeof ChunkSize.Type
+
+const decodeStored = decodeRows(Schema.Struct(storedFields))
+const decodeExports = decodeRows(ExportRow)
+const decodeSequences = decodeRows(Schema.Struct({ sequence: Count }))
+const decodeSizes = decodeRows(ChunkSize)
+const decodeChunks = decodeRows(Schema.Struct({ bytes: Schema.Uint8Array }))
+
+const exportColumns = `id, report_kind, format, status, filters, digest, artifact_digest, content_type, size_bytes, failure, created_by,
   created_at, updated_at, rows_done AS "rows"`
-const working = `${stored}, generated_at, ledger_last, collected, chunks_done, attempts, leased_until`
+const workColumns = `${exportColumns}, generated_at, ledger_last, collected, chunks_done, attempts, leased_until`
 
 export const findExport = (sql: SqlClient.SqlClient, id: string) =>
-  Effect.map(sql<Row<StoredExport>>`SELECT ${sql.literal(stored)} FROM report_exports WHERE id = ${id}`, ([row]) =>
-    row === undefined ? undefined : present<StoredExport>(row)
+  Effect.map(
+    decodeStored(sql`SELECT ${sql.literal(exportColumns)} FROM report_exports WHERE id = ${id}`),
+    ([row]): StoredExport | undefined => row
   )
 
 export const insertExport = (sql: SqlClient.SqlClient, row: ExportRow) => sql`
@@ -44,19 +61,19 @@ export const insertExport = (sql: SqlClient.SqlClient, row: ExportRow) => sql`
     ${row.created_by}, ${instant(row.generated_at)}, ${row.ledger_last}, ${instant(row.created_at)},
     ${instant(row.updated_at)})`
 
-/** The number of the event that tells of an export: what was there when it was asked for. */
-export const askedBy = (sql: SqlClient.SqlClient, id: string) =>
+/** The sequence number of the event of an export's creation, the point in time that the export shows. */
+export const requestSequence = (sql: SqlClient.SqlClient, id: string) =>
   Effect.map(
-    sql<{ readonly sequence: number }>`
+    decodeSequences(sql`
       SELECT sequence FROM events WHERE resource_id = ${id} AND event_type = 'report_export.created'
-      ORDER BY sequence LIMIT 1`,
+      ORDER BY sequence LIMIT 1`),
     ([row]) => row?.sequence
   )
 
-/** Takes the oldest export that nobody is at, until an instant. */
+/** Leases the oldest export without a current lease, until an instant. */
 export const claimExport = (sql: SqlClient.SqlClient, now: number, until: number) =>
   Effect.map(
-    sql<Row<ExportRow>>`
+    decodeExports(sql`
       UPDATE report_exports SET status = 'processing', leased_until = ${instant(until)}, attempts = attempts + 1,
         updated_at = ${instant(now)}
       WHERE id = (
@@ -64,13 +81,13 @@ export const claimExport = (sql: SqlClient.SqlClient, now: number, until: number
         WHERE status IN ('pending', 'processing') AND (leased_until IS NULL OR leased_until <= ${instant(now)})
         ORDER BY created_at, id LIMIT 1 FOR UPDATE SKIP LOCKED
       )
-      RETURNING ${sql.literal(working)}`,
-    ([row]) => (row === undefined ? undefined : present<ExportRow>(row))
+      RETURNING ${sql.literal(workColumns)}`),
+    ([row]) => row
   )
 
 /**
- * Writes a piece behind those that are there, and how far the export is. Gives the row as it is then, or undefined where
- * another node has taken the export meanwhile: nothing is written then.
+ * Appends a piece and updates the export's progress. Returns the updated row, or undefined if another node has taken the export
+ * over meanwhile: nothing is written then.
  */
 export const writePiece = Effect.fnUntraced(function* (
   sql: SqlClient.SqlClient,
@@ -80,22 +97,22 @@ export const writePiece = Effect.fnUntraced(function* (
 ) {
   const artifact = chunksOf(piece.csv)
   const snapshot = piece.snapshot === undefined ? [] : chunksOf(piece.snapshot)
-  // A chunk of the file without one of figures beside it tells them itself.
+  // A file chunk without a snapshot chunk of the same ordinal means that the snapshot is restored from the CSV.
   while (piece.snapshot !== undefined && snapshot.length < artifact.length) snapshot.push(new Uint8Array())
   const chunks = Math.max(snapshot.length, artifact.length)
-  // The next piece need not wait for the disk: where a machine fails, rows and how far they go are lost together. What completes
-  // the export is waited for, and with it all that came before.
+  // The next piece need not wait for the disk: if the machine fails, rows and progress are lost together. The commit that completes
+  // the export waits for the disk, including all earlier commits.
   if (!piece.last) yield* sql`SET LOCAL synchronous_commit = off`
-  const [written] = yield* sql<Row<ExportRow>>`
+  const [written] = yield* decodeExports(sql`
     UPDATE report_exports SET collected = ${piece.collected}, rows_done = rows_done + ${piece.rows},
       chunks_done = chunks_done + ${chunks}, leased_until = ${instant(times.until)}, updated_at = ${instant(times.now)},
       generated_at = ${instant(row.generated_at)}
     WHERE id = ${row.id} AND chunks_done = ${row.chunks_done} AND attempts = ${row.attempts}
-    RETURNING ${sql.literal(working)}`
+    RETURNING ${sql.literal(workColumns)}`)
   if (written === undefined) return undefined
   yield* insertChunks(sql, row, "snapshot", snapshot)
   yield* insertChunks(sql, row, "artifact", artifact)
-  return present<ExportRow>(written)
+  return written
 })
 
 const chunksOf = (bytes: Uint8Array): Array<Uint8Array> =>
@@ -103,7 +120,7 @@ const chunksOf = (bytes: Uint8Array): Array<Uint8Array> =>
     bytes.subarray(index * chunkBytes, (index + 1) * chunkBytes)
   )
 
-/** One chunk with each statement: the driver takes room for whole statements, twice as much for one that is twice as long. */
+/** One chunk per statement: the driver allocates a buffer for the whole statement. */
 const insertChunks = (
   sql: SqlClient.SqlClient,
   { chunks_done, id }: Pick<ExportRow, "chunks_done" | "id">,
@@ -119,40 +136,41 @@ const insertChunks = (
   )
 
 /**
- * Completes an export whose pieces are all there, and prints what is to be printed. Digests that are not known are taken over
- * what is stored.
+ * Completes an export after its last piece, and creates its PDF if requested. Unknown digests are computed over the stored bytes.
  */
 export const completeExport = Effect.fnUntraced(function* (
   sql: SqlClient.SqlClient,
-  { begin }: Printing["Service"],
+  { begin }: PdfPrinting["Service"],
   row: ExportRow,
-  { now, sums }: { readonly now: number; readonly sums?: PieceSums | undefined }
+  { digests, now }: { readonly now: number; readonly digests?: RunningDigests | undefined }
 ) {
-  const print = row.format === "pdf" ? begin(row) : undefined
-  const known = print === undefined ? sums : undefined
+  const pdf = row.format === "pdf" ? begin(row) : undefined
+  const runningDigests = pdf === undefined ? digests : undefined
   const figures =
-    known === undefined ? yield* digestOf(yield* figuresOf(sql, row), print?.push) : summed(known.snapshot)
-  if (print !== undefined) {
-    const file = yield* print.finish(figures.digest)
+    runningDigests === undefined
+      ? yield* digestOf(yield* snapshotChunks(sql, row), pdf?.push)
+      : finishDigest(runningDigests.snapshot)
+  if (pdf !== undefined) {
+    const file = yield* pdf.finish(figures.digest)
     yield* insertChunks(sql, { ...row, chunks_done: 0 }, "artifact", chunksOf(file))
   }
-  const stored =
-    known === undefined
+  const fileDigest =
+    runningDigests === undefined
       ? Effect.flatMap(chunks(sql, row.id, "artifact"), (file) => digestOf(file))
-      : Effect.succeed(summed(known.artifact))
-  const file = partOf(row) === "snapshot" ? figures : yield* stored
+      : Effect.succeed(finishDigest(runningDigests.artifact))
+  const file = partOf(row) === "snapshot" ? figures : yield* fileDigest
   yield* sql`
     UPDATE report_exports SET status = 'completed', digest = ${figures.digest}, artifact_digest = ${file.digest},
       size_bytes = ${file.size}, leased_until = NULL, updated_at = ${instant(now)}
     WHERE id = ${row.id} AND attempts = ${row.attempts}`
-  // The figures have done their work where the file is another one.
+  // The snapshot is not needed any more unless it is the file.
   if (partOf(row) !== "snapshot") {
     yield* sql`DELETE FROM report_export_chunks WHERE export_id = ${row.id} AND part = 'snapshot'`
   }
 })
 
-// Of a copy: a transaction that is tried again asks once more.
-const summed = ({ digest, size }: PartSum) => ({ digest: digest.copy().hex(), size })
+// Of a copy: a retried transaction needs the state again.
+const finishDigest = ({ digest, size }: RunningDigest) => ({ digest: digest.copy().hex(), size })
 
 const digestOf = (bytes: Stream.Stream<Uint8Array, SqlError.SqlError>, also: (bytes: Uint8Array) => void = () => {}) =>
   Effect.gen(function* () {
@@ -168,31 +186,31 @@ const digestOf = (bytes: Stream.Stream<Uint8Array, SqlError.SqlError>, also: (by
     return { digest: digest.hex(), size }
   })
 
-/** All chunks of a part. */
+/** The bytes of all chunks of a part. */
 const chunks = (sql: SqlClient.SqlClient, id: string, part: Part) =>
   Effect.map(chunkSizes(sql, id, part), (sizes) => readChunks(sql, id, part, slicesOf(sizes)))
 
-/** The figures, where they are not stored as the file tells them. */
-const figuresOf = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, row: ExportRow) {
-  const stored = yield* chunkSizes(sql, row.id, "snapshot")
+/** The bytes of the snapshot, partly restored from the CSV if they are not stored. */
+const snapshotChunks = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, row: ExportRow) {
+  const snapshotSizes = yield* chunkSizes(sql, row.id, "snapshot")
   if (row.format !== "csv" || row.report_kind !== "usage-ledger")
-    return readChunks(sql, row.id, "snapshot", slicesOf(stored))
-  const ordinals = new Set(stored.map(({ ordinal }) => ordinal))
-  const told = (yield* chunkSizes(sql, row.id, "artifact")).filter(({ ordinal }) => !ordinals.has(ordinal))
-  const figures = new LedgerFigures(yield* Effect.orDie(ledgerHead(row)))
+    return readChunks(sql, row.id, "snapshot", slicesOf(snapshotSizes))
+  const ordinals = new Set(snapshotSizes.map(({ ordinal }) => ordinal))
+  const csvOnlySizes = (yield* chunkSizes(sql, row.id, "artifact")).filter(({ ordinal }) => !ordinals.has(ordinal))
+  const snapshot = new LedgerSnapshot(yield* Effect.orDie(ledgerHead(row)))
   const all = [
-    ...stored.map((chunk) => ({ ...chunk, part: "snapshot" as const })),
-    ...told.map((chunk) => ({ ...chunk, part: "artifact" as const }))
+    ...snapshotSizes.map((chunk) => ({ ...chunk, part: "snapshot" as const })),
+    ...csvOnlySizes.map((chunk) => ({ ...chunk, part: "artifact" as const }))
   ]
   return Stream.concat(
     Stream.mapEffect(
       Stream.fromIterable(all.toSorted((one, other) => one.ordinal - other.ordinal)),
       ({ ordinal, part }) =>
         Effect.map(readChunk(sql, row.id, part, ordinal), (bytes) =>
-          part === "snapshot" ? figures.stored(bytes) : figures.told(bytes)
+          part === "snapshot" ? snapshot.fromSnapshot(bytes) : snapshot.fromCsv(bytes)
         )
     ),
-    Stream.suspend(() => Stream.succeed(figures.end()))
+    Stream.suspend(() => Stream.succeed(snapshot.end()))
   )
 })
 
@@ -200,24 +218,20 @@ export const failExport = (sql: SqlClient.SqlClient, { attempts, id }: ExportRow
   UPDATE report_exports SET status = 'failed', failure = ${failure}, leased_until = NULL, updated_at = ${instant(now)}
   WHERE id = ${id} AND attempts = ${attempts}`
 
-interface ChunkSize {
-  readonly ordinal: number
-  readonly size: number
-}
-
-/** The chunks of a part in their order. The size of a stored value is known without reading it. */
-export const chunkSizes = (sql: SqlClient.SqlClient, id: string, part: Part) => sql<ChunkSize>`
+/** The chunks of a part in order. PostgreSQL knows the size of a stored value without reading it. */
+export const chunkSizes = (sql: SqlClient.SqlClient, id: string, part: Part) =>
+  decodeSizes(sql`
   SELECT ordinal, octet_length(bytes) AS size FROM report_export_chunks WHERE export_id = ${id} AND part = ${part}
-  ORDER BY ordinal`
+  ORDER BY ordinal`)
 
-/** A chunk and what of it is wanted. */
+/** A range of a chunk; `end` is exclusive. */
 interface Slice {
   readonly ordinal: number
   readonly start: number
   readonly end: number
 }
 
-/** What of the chunks lies between two positions in the whole; the second one is not in it. */
+/** The slices of the chunks between two positions in the whole; `to` is exclusive. */
 export const slicesOf = (
   chunks: ReadonlyArray<ChunkSize>,
   from = 0,
@@ -231,7 +245,7 @@ export const slicesOf = (
   })
 }
 
-/** Reads one chunk after another, as they are taken. */
+/** Reads the chunks one by one as the stream is consumed. */
 export const readChunks = (sql: SqlClient.SqlClient, id: string, part: Part, slices: ReadonlyArray<Slice>) =>
   Stream.mapEffect(Stream.fromIterable(slices), ({ end, ordinal, start }) =>
     Effect.map(readChunk(sql, id, part, ordinal), (bytes) => bytes.subarray(start, end))
@@ -239,7 +253,7 @@ export const readChunks = (sql: SqlClient.SqlClient, id: string, part: Part, sli
 
 const readChunk = (sql: SqlClient.SqlClient, id: string, part: Part, ordinal: number) =>
   Effect.map(
-    sql<{ readonly bytes: Uint8Array }>`
-      SELECT bytes FROM report_export_chunks WHERE export_id = ${id} AND part = ${part} AND ordinal = ${ordinal}`,
+    decodeChunks(sql`
+      SELECT bytes FROM report_export_chunks WHERE export_id = ${id} AND part = ${part} AND ordinal = ${ordinal}`),
     ([row]) => row!.bytes
   )

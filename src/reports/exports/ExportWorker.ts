@@ -1,7 +1,6 @@
 /**
- * Makes the exports that are too large to be made while somebody waits. What is done is written piece by piece together with how
- * far it is, so whoever goes on after a node has died begins behind the last piece; a node that only seemed dead finds its
- * attempt over and writes no more. Old exports are deleted.
+ * Creates large exports in the background. Each piece is stored together with the progress, so after a crash another node continues
+ * after the last piece. A node that lost its lease finds a newer attempt and writes no more. Old exports are deleted.
  */
 import { Clock, Context, Effect, Layer, Option, Stream } from "effect"
 import { SqlClient } from "effect/sql"
@@ -10,27 +9,27 @@ import { instant } from "../../postgres/Parameters.ts"
 import { transaction } from "../../postgres/Sql.ts"
 import { sendHeartbeat } from "../../workers/Heartbeat.ts"
 import { ReportsDatabase } from "../model/ReportsDatabase.ts"
-import { Printing } from "../pdf/PdfPrinting.ts"
+import { PdfPrinting } from "../pdf/PdfPrinting.ts"
 import { type Piece, wholePiece } from "./ExportContent.ts"
-import { askedBy, claimExport, completeExport, type ExportRow, failExport, writePiece } from "./ExportStore.ts"
+import { claimExport, completeExport, type ExportRow, failExport, requestSequence, writePiece } from "./ExportStore.ts"
 import { makeLedgerPieces } from "./LedgerPieces.ts"
 
-/** Rows of the ledger in a piece: about 1 MB. */
+/** Ledger rows of a piece: about 1 MB. */
 const pieceRows = 2_000
-/** Rows of a report that is read whole, and held in memory for it. */
+/** The maximum of rows of a report that is read into memory as a whole. */
 const wholeRowsMax = 200_000
-// A piece takes a second at most; who has been silent for so long is gone.
+// A piece takes a second at most. A worker without progress for so long has crashed.
 const leaseMillis = 60_000
-/** Attempts after which an export is given up: it fails for a reason of its own. */
+/** Attempts after which an export fails: the cause is in the export itself. */
 const attemptsMax = 5
 const dayMillis = 86_400_000
 
 export class ExportWorker extends Context.Service<
   ExportWorker,
   {
-    /** Makes all exports that wait, and deletes those that are kept no longer. */
+    /** Creates all pending exports, and deletes those past their retention. */
     readonly pass: Effect.Effect<void, unknown>
-    /** Takes one export up and makes its next piece; what it has done stands. False where there was none. */
+    /** Claims one export and stores its next piece. False if there is none. */
     readonly step: Effect.Effect<boolean, unknown>
   }
 >()("licensing/reports/exports/ExportWorker") {
@@ -39,13 +38,13 @@ export class ExportWorker extends Context.Service<
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const reports = yield* ReportsDatabase
-      const printing = yield* Printing
+      const printing = yield* PdfPrinting
       const { exportRetentionDays } = yield* Settings
       const inTransaction = transaction(sql)
       const times = Effect.map(Clock.currentTimeMillis, (now) => ({ now, until: now + leaseMillis }))
 
       const ledgerOf = (row: ExportRow) =>
-        Effect.flatMap(askedBy(sql, row.id), (since) =>
+        Effect.flatMap(requestSequence(sql, row.id), (since) =>
           makeLedgerPieces(row, { since, rows: row.rows, collected: row.collected })
         )
 
@@ -60,19 +59,19 @@ export class ExportWorker extends Context.Service<
         return { row: asOfNow, piece: yield* reports.snapshot(wholePiece(reports.sql, asOfNow, wholeRowsMax)) }
       })
 
-      /** Stores a piece; what there is to be done after it, unless that is nothing, or another node's. */
+      /** Stores a piece. Returns the row if more pieces follow and no other node has taken the export over. */
       const store = (row: ExportRow, piece: Piece) =>
         Effect.gen(function* () {
           const at = yield* times
           const written = yield* writePiece(sql, row, piece, at)
           yield* sendHeartbeat
           if (written !== undefined && piece.last)
-            yield* completeExport(sql, printing, written, { now: at.now, sums: piece.sums })
+            yield* completeExport(sql, printing, written, { now: at.now, digests: piece.digests })
           return piece.last ? undefined : written
         }).pipe(inTransaction)
 
-      // What the report refuses it will refuse again.
-      const giveUp = (row: ExportRow) => (refusal: { readonly message: string }) =>
+      // A retry would be refused again.
+      const failWith = (row: ExportRow) => (refusal: { readonly message: string }) =>
         Effect.flatMap(Clock.currentTimeMillis, (now) =>
           Effect.as(failExport(sql, row, refusal.message, now), undefined)
         )
@@ -80,10 +79,10 @@ export class ExportWorker extends Context.Service<
       const next = (row: ExportRow) =>
         pieceOf(row).pipe(
           Effect.flatMap(({ piece, row }) => store(row, piece)),
-          Effect.catch(giveUp(row))
+          Effect.catch(failWith(row))
         )
 
-      /** The pieces of an export of the ledger: while one is stored, the next is written out and the one after it read. */
+      /** The pieces of a ledger export. While one is stored, the next one is formatted and the one after it is read. */
       const ledgerPieces = (row: ExportRow) =>
         Effect.map(ledgerOf(row), ({ read, write }) =>
           Stream.paginate(row.collected, (collected) => {
@@ -96,16 +95,16 @@ export class ExportWorker extends Context.Service<
           }).pipe(Stream.buffer({ capacity: 1 }), Stream.mapEffect(write), Stream.buffer({ capacity: 1 }))
         ).pipe(Stream.unwrap)
 
-      /** Makes an export to its end, or to where another node has taken it. */
+      /** Creates an export to its end, or until another node takes it over. */
       const finish = Effect.fnUntraced(function* (claimed: ExportRow) {
         if (claimed.report_kind !== "usage-ledger") return yield* next(claimed)
         let row = claimed
-        const goesOn = Effect.fnUntraced(function* (piece: Piece) {
+        const storeNext = Effect.fnUntraced(function* (piece: Piece) {
           const written = yield* store(row, piece)
           if (written !== undefined) row = written
           return written !== undefined
         })
-        yield* ledgerPieces(claimed).pipe(Stream.mapEffect(goesOn), Stream.takeWhile(Boolean), Stream.runDrain)
+        yield* ledgerPieces(claimed).pipe(Stream.mapEffect(storeNext), Stream.takeWhile(Boolean), Stream.runDrain)
         return undefined
       })
 
@@ -120,7 +119,7 @@ export class ExportWorker extends Context.Service<
 
       const pass = Effect.gen(function* () {
         for (let row = yield* claim; row !== undefined; row = yield* claim) {
-          yield* Effect.catch(finish(row), giveUp(row))
+          yield* Effect.catch(finish(row), failWith(row))
         }
         const now = yield* Clock.currentTimeMillis
         yield* sql`
@@ -133,5 +132,5 @@ export class ExportWorker extends Context.Service<
 
       return ExportWorker.of({ pass, step })
     })
-  ).pipe(Layer.provide(Printing.layer))
+  ).pipe(Layer.provide(PdfPrinting.layer))
 }

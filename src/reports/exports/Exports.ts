@@ -1,6 +1,6 @@
 /**
- * Exports of reports. A small one is made while the caller waits, a large one by a worker; either way the figures are of one
- * moment, and two downloads give the same bytes for as long as the export is kept.
+ * Exports of reports. A small one is created within the request, a large one by a worker. In both cases the figures are of one
+ * point in time, and every download returns the same bytes until the export is deleted.
  */
 import { Clock, Context, Effect, Layer, Option, type Schema, SchemaIssue, type Stream } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
@@ -10,10 +10,10 @@ import { CurrentActor } from "../../auth/CurrentActor.ts"
 import { EventLog } from "../../events/EventLog.ts"
 import { transaction } from "../../postgres/Sql.ts"
 import { Workers } from "../../workers/Workers.ts"
-import { decodeFilters, type Scope, untaken } from "../model/Filter.ts"
+import { decodeFilters, type Scope, unsupportedFilter } from "../model/Filter.ts"
 import { ReportsDatabase } from "../model/ReportsDatabase.ts"
-import { checkScope, isTooMany } from "../model/RequestChecks.ts"
-import { Printing } from "../pdf/PdfPrinting.ts"
+import { checkScope, isTooManyRows } from "../model/RequestChecks.ts"
+import { PdfPrinting } from "../pdf/PdfPrinting.ts"
 import type { ReportExportCreate, ReportExportFormat, StoredExport } from "./Export.ts"
 import { type ExportRequest, type Piece, wholePiece } from "./ExportContent.ts"
 import {
@@ -29,10 +29,10 @@ import {
 } from "./ExportStore.ts"
 import { makeLedgerPieces } from "./LedgerPieces.ts"
 
-/** Rows of an export that is made at once: a fraction of a second. Printing a row takes ten times as long as writing it. */
-const rowsAtOnceMax: { readonly [K in ReportExportFormat]: number } = { json: 2_000, csv: 2_000, pdf: 200 }
+/** Rows of an export that is created within the request: a fraction of a second. A row of a PDF takes ten times as long. */
+const immediateRowsMax: { readonly [K in ReportExportFormat]: number } = { json: 2_000, csv: 2_000, pdf: 200 }
 
-/** The worker that makes the others, as it is woken. */
+/** The name by which the worker for the other exports is woken. */
 export const exportWorker = "report-exports"
 
 const contentTypes: { readonly [K in ReportExportFormat]: string } = {
@@ -41,19 +41,19 @@ const contentTypes: { readonly [K in ReportExportFormat]: string } = {
   pdf: "application/pdf"
 }
 
-/** A file that is ready. */
+/** A completed file. */
 export interface ExportFile extends StoredExport {
   readonly size_bytes: number
-  /** The bytes between two positions, the second one not among them. */
+  /** The bytes between two positions; `to` is exclusive. */
   bytes(from: number, to: number): Stream.Stream<Uint8Array, SqlError.SqlError>
 }
 
-type Unmade = Refusal<"VALIDATION_ERROR"> | Refusal<"NOT_FOUND">
+type ExportRefusal = Refusal<"VALIDATION_ERROR"> | Refusal<"NOT_FOUND">
 
 export class Exports extends Context.Service<
   Exports,
   {
-    create(input: typeof ReportExportCreate.Type): Effect.Effect<StoredExport, Unmade>
+    create(input: typeof ReportExportCreate.Type): Effect.Effect<StoredExport, ExportRefusal>
     get(id: string): Effect.Effect<StoredExport, Refusal<"NOT_FOUND">>
     file(id: string): Effect.Effect<ExportFile, Refusal<"NOT_FOUND"> | Refusal<"EXPORT_NOT_READY">>
   }
@@ -65,23 +65,23 @@ export class Exports extends Context.Service<
       const ids = yield* Identifiers
       const events = yield* EventLog
       const reports = yield* ReportsDatabase
-      const printing = yield* Printing
+      const printing = yield* PdfPrinting
       const workers = yield* Effect.serviceOption(Workers)
       const wake = Option.match(workers, { onNone: () => Effect.void, onSome: ({ wake }) => wake(exportWorker) })
 
-      const ledgerAtOnce = Effect.fnUntraced(function* (asked: ExportRequest, rowsMax: number) {
-        const { read, write } = yield* makeLedgerPieces(asked)
+      const smallLedger = Effect.fnUntraced(function* (request: ExportRequest, rowsMax: number) {
+        const { read, write } = yield* makeLedgerPieces(request)
         const page = yield* read(reports.sql, { collected: 0, first: true, limit: rowsMax })
         return page.last ? yield* write(page) : undefined
       })
 
-      /** The whole content where it is small enough to be waited for. */
-      const atOnce = (asked: ExportRequest, rowsMax: number) =>
+      /** The whole content if it is small enough to create within the request. */
+      const smallContent = (request: ExportRequest, rowsMax: number) =>
         reports.snapshot(
-          asked.report_kind === "usage-ledger"
-            ? ledgerAtOnce(asked, rowsMax)
-            : wholePiece(reports.sql, asked, rowsMax).pipe(
-                Effect.catch((refusal) => (isTooMany(refusal) ? Effect.succeed(undefined) : Effect.fail(refusal)))
+          request.report_kind === "usage-ledger"
+            ? smallLedger(request, rowsMax)
+            : wholePiece(reports.sql, request, rowsMax).pipe(
+                Effect.catch((refusal) => (isTooManyRows(refusal) ? Effect.succeed(undefined) : Effect.fail(refusal)))
               )
         )
 
@@ -90,7 +90,7 @@ export class Exports extends Context.Service<
         if (piece !== undefined) {
           const times = { now: row.created_at, until: row.created_at }
           const written = yield* writePiece(sql, row, piece, times)
-          yield* completeExport(sql, printing, written!, { now: row.created_at, sums: piece.sums })
+          yield* completeExport(sql, printing, written!, { now: row.created_at, digests: piece.digests })
         }
         const { filters, format, id, report_kind } = row
         yield* events.append({
@@ -106,18 +106,18 @@ export class Exports extends Context.Service<
       const create = Effect.fn("Exports.create")(function* (input: typeof ReportExportCreate.Type) {
         const { report_kind, format = "json", filters = {} } = input
         yield* checkFilters(input)
-        yield* checkScope(sql, (yield* Effect.orDie(decodeFilters(report_kind, filters))) as Scope).pipe(ofFilters)
+        yield* checkScope(sql, (yield* Effect.orDie(decodeFilters(report_kind, filters))) as Scope).pipe(asFilterError)
         const now = yield* Clock.currentTimeMillis
-        const asked: ExportRequest = {
+        const request: ExportRequest = {
           report_kind,
           format,
           filters,
           generated_at: now,
           ledger_last: yield* ledgerLast(reports.sql)
         }
-        const piece = yield* atOnce(asked, rowsAtOnceMax[format]).pipe(ofFilters)
+        const piece = yield* smallContent(request, immediateRowsMax[format]).pipe(asFilterError)
         const row: ExportRow = {
-          ...asked,
+          ...request,
           id: yield* ids.make("reportExport"),
           status: "pending",
           digest: "",
@@ -135,21 +135,21 @@ export class Exports extends Context.Service<
       })
 
       const get = Effect.fn("Exports.get")(function* (id: string) {
-        const found = yield* Effect.orDie(findExport(sql, id))
-        return found ?? (yield* refuse("NOT_FOUND", `No report export has the id ${id}.`, "id"))
+        const stored = yield* Effect.orDie(findExport(sql, id))
+        return stored ?? (yield* refuse("NOT_FOUND", `No report export has the id ${id}.`, "id"))
       })
 
       const file = Effect.fn("Exports.file")(function* (id: string) {
-        const found = yield* get(id)
-        if (found.status !== "completed") {
-          const why = found.status === "failed" ? "has failed: make another one" : "is not made yet: try again"
-          return yield* refuse("EXPORT_NOT_READY", `The export ${why}.`, found.status)
+        const stored = yield* get(id)
+        if (stored.status !== "completed") {
+          const why = stored.status === "failed" ? "has failed: make another one" : "is not made yet: try again"
+          return yield* refuse("EXPORT_NOT_READY", `The export ${why}.`, stored.status)
         }
-        const part = partOf(found)
+        const part = partOf(stored)
         const chunks = yield* Effect.orDie(chunkSizes(sql, id, part))
         const ready: ExportFile = {
-          ...found,
-          size_bytes: found.size_bytes ?? 0,
+          ...stored,
+          size_bytes: stored.size_bytes ?? 0,
           bytes: (from, to) => readChunks(sql, id, part, slicesOf(chunks, from, to))
         }
         return ready
@@ -157,7 +157,7 @@ export class Exports extends Context.Service<
 
       return Exports.of({ create, get, file })
     })
-  ).pipe(Layer.provide(Printing.layer))
+  ).pipe(Layer.provide(PdfPrinting.layer))
 }
 
 const ledgerLast = (sql: SqlClient.SqlClient) =>
@@ -169,25 +169,25 @@ const ledgerLast = (sql: SqlClient.SqlClient) =>
 const invalid = (message: string, field?: string) =>
   refuse("VALIDATION_ERROR", message, field === undefined ? "filters" : `filters.${field}`)
 
-/** What is wrong with filters as they stand: a field that another report takes, one that is missing, a value that is none. */
+/** Refuses invalid filters: a filter of another report, a missing one, an invalid value. */
 const checkFilters = Effect.fnUntraced(function* ({ filters = {}, report_kind }: typeof ReportExportCreate.Type) {
-  const other = untaken(report_kind, Object.keys(filters))
+  const other = unsupportedFilter(report_kind, Object.keys(filters))
   if (other !== undefined) {
     return yield* invalid(`The report ${report_kind} does not take the filter ${other}.`, other)
   }
-  yield* decodeFilters(report_kind, filters).pipe(Effect.catch((error) => Effect.fail(faultOf(error))))
+  yield* decodeFilters(report_kind, filters).pipe(Effect.catch((error) => Effect.fail(filterError(error))))
 })
 
 const messages = SchemaIssue.makeFormatterStandardSchemaV1()
 
-const faultOf = ({ issue }: Schema.SchemaError) => {
-  const [fault] = messages(issue).issues
-  const field = fault?.path?.[0] === undefined ? undefined : String(fault.path[0])
-  return invalid(`The filter ${field ?? ""} is not valid: ${fault?.message ?? "it is not known"}.`, field)
+const filterError = ({ issue }: Schema.SchemaError) => {
+  const [first] = messages(issue).issues
+  const field = first?.path?.[0] === undefined ? undefined : String(first.path[0])
+  return invalid(`The filter ${field ?? ""} is not valid: ${first?.message ?? "it is not known"}.`, field)
 }
 
-/** What a query is refused for, as it is said of filters. */
-const ofFilters = <A, R>(self: Effect.Effect<A, Refusal<"INVALID_QUERY"> | Refusal<"NOT_FOUND">, R>) =>
+/** Turns the refusal of a query into one of an export's filters. */
+const asFilterError = <A, R>(self: Effect.Effect<A, Refusal<"INVALID_QUERY"> | Refusal<"NOT_FOUND">, R>) =>
   Effect.catch(self, ({ code, detail, message }) =>
     Effect.fail(code === "NOT_FOUND" ? refuse("NOT_FOUND", message, `filters.${detail}`) : invalid(message, detail))
   )

@@ -1,7 +1,6 @@
 /**
- * What changed while an export of the ledger is made. Each row shows the customer of its license and the code of its feature as
- * they were when the export was requested, also after another node has taken the export over: the values before a change are
- * read from the events.
+ * Tracks changes during an export of the ledger. Each row shows the customer of its license and the code of its feature as of the
+ * request, also after another node has taken the export over: the values before a change are read from the events.
  */
 import { Effect } from "effect"
 import type { SqlClient } from "effect/sql"
@@ -12,32 +11,32 @@ interface Change {
 }
 
 export interface LedgerChanges {
-  /** The customers of changed licenses and the codes of changed features, as they were, by the id of the license or feature. */
+  /** The earlier customers of changed licenses and codes of changed features, by the id of the license or feature. */
   readonly before: ReadonlyMap<string, string | null>
   /** Reads the changes since the last call, in the snapshot that the rows are read in. */
-  readonly follow: ReturnType<typeof following>
+  readonly follow: ReturnType<typeof makeFollow>
 }
 
-/** `since`: the sequence number of the event that tells of the request; undefined where all rows are read in one snapshot. */
+/** `since`: the sequence number of the event of the request; undefined if all rows are read in one snapshot. */
 export const makeLedgerChanges = (since: number | undefined): LedgerChanges => {
   const before = new Map<string, string | null>()
-  return { before, follow: following(before, since) }
+  return { before, follow: makeFollow(before, since) }
 }
 
-const following = (before: Map<string, string | null>, since: number | undefined) => {
-  let seen = since
+const makeFollow = (before: Map<string, string | null>, since: number | undefined) => {
+  let lastRead = since
   return Effect.fnUntraced(function* (sql: SqlClient.SqlClient) {
-    if (seen === undefined) return
+    if (lastRead === undefined) return
     const [counter] = yield* sql<{ readonly last: number }>`SELECT last FROM event_sequence`
-    if (counter === undefined || counter.last <= seen) return
+    if (counter === undefined || counter.last <= lastRead) return
     const changes = yield* sql<Change>`
       SELECT resource_id AS id, CASE event_type WHEN 'license.transferred' THEN metadata #>> '{changes,customer_id,old}'
         WHEN 'feature.updated' THEN metadata #>> '{changes,code,old}' ELSE metadata ->> 'code' END AS before
-      FROM events WHERE sequence > ${seen} AND sequence <= ${counter.last} AND (event_type = 'feature.deleted'
+      FROM events WHERE sequence > ${lastRead} AND sequence <= ${counter.last} AND (event_type = 'feature.deleted'
         OR event_type = 'license.transferred' AND metadata -> 'changes' ? 'customer_id'
         OR event_type = 'feature.updated' AND metadata -> 'changes' ? 'code')
       ORDER BY sequence`
     for (const { before: value, id } of changes) if (!before.has(id)) before.set(id, value)
-    seen = counter.last
+    lastRead = counter.last
   })
 }

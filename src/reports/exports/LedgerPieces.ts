@@ -1,66 +1,66 @@
 /**
- * An export of the ledger, piece by piece: a page of rows is read and becomes one text of each format. Reading and writing are
- * apart, so that the next page can be read meanwhile.
+ * An export of the ledger, piece by piece: reads a page of rows and formats it as JSON and CSV. Reading and formatting are separate
+ * steps, so that the next page can be read meanwhile.
  */
 import { Effect } from "effect"
 import type { SqlClient } from "effect/sql"
 import { columns } from "../../postgres/Parameters.ts"
 import { decodeFilters, type UsageLedgerFilter } from "../model/Filter.ts"
-import { ledgerTables, narrowed } from "../usage/LedgerRows.ts"
+import { ledgerCondition, ledgerTables } from "../usage/LedgerRows.ts"
 import { ledgerColumns } from "../usage/UsageLedger.ts"
 import { csvLine } from "./Csv.ts"
 import type { ExportRequest, Piece } from "./ExportContent.ts"
 import { makeLedgerChanges } from "./LedgerChanges.ts"
-import { isReadableFromCsv, ledgerHead, ledgerTail } from "./LedgerFigures.ts"
+import { isReadableFromCsv, ledgerHead, ledgerTail } from "./LedgerSnapshot.ts"
 import { type LedgerRow, ledgerCsv, ledgerFields, ledgerJson } from "./LedgerText.ts"
-import { andSums, nothing } from "./PieceSums.ts"
+import { emptyDigests, extendDigests } from "./RunningDigests.ts"
 
-/** Rows that become one text: a millisecond, then requests have their turn. Twice as many exceed what V8 keeps among young objects. */
-const rowsAtATime = 200
+/** Rows that are formatted without a pause: a millisecond, then requests run. Twice as many exceed V8's young generation. */
+const groupRows = 200
 
-/** What was read for a piece, of at most `limit` rows after the one numbered `collected`. */
+/** The rows read for a piece. */
 interface Page {
   readonly rows: ReadonlyArray<LedgerRow>
-  /** The last of the rows. */
+  /** The sequence number of the last row. */
   readonly collected: number
-  /** Whether there are no more. */
+  /** Whether no rows follow. */
   readonly last: boolean
   readonly first: boolean
 }
 
-interface From {
+interface PageRequest {
   readonly collected: number
   readonly first: boolean
   readonly limit: number
 }
 
-interface Begun {
+interface ResumePoint {
   /**
-   * The event by which the export was asked for: rows show what their licenses were linked to then. Without it, all must be read
-   * as of one moment.
+   * The sequence number of the event of the request: rows show the links of their licenses at that time. Without it, all rows must be
+   * read in one snapshot.
    */
   readonly since?: number | undefined
-  /** What is in the pieces before: how many rows, and the last of them. */
+  /** The number of rows in earlier pieces, and the sequence number of the last one. */
   readonly rows?: number
   readonly collected?: number
 }
 
 export const makeLedgerPieces = Effect.fnUntraced(function* (
-  asked: ExportRequest,
-  { collected = 0, rows = 0, since }: Begun = {}
+  request: ExportRequest,
+  { collected = 0, rows = 0, since }: ResumePoint = {}
 ) {
-  const filter = yield* Effect.orDie(decodeFilters("usage-ledger", asked.filters))
+  const filter = yield* Effect.orDie(decodeFilters("usage-ledger", request.filters))
   const { before, follow } = makeLedgerChanges(since)
-  const withCsv = asked.format === "csv"
+  const withCsv = request.format === "csv"
   let written = rows
-  let sums = collected === 0 ? nothing : undefined
+  let digests = collected === 0 ? emptyDigests : undefined
 
-  const read = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, { collected, first, limit }: From) {
+  const read = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, { collected, first, limit }: PageRequest) {
     yield* follow(sql)
     const rows = (yield* sql`
       SELECT ${sql.literal(ledgerColumns)} FROM ${ledgerTables(sql)}
       WHERE ${matching(sql, filter, Array.from(before.keys()))}
-        AND u.sequence > ${collected} AND u.sequence <= ${asked.ledger_last}
+        AND u.sequence > ${collected} AND u.sequence <= ${request.ledger_last}
       ORDER BY u.sequence LIMIT ${limit}`.values) as never as ReadonlyArray<LedgerRow>
     const page: Page = {
       rows:
@@ -73,25 +73,25 @@ export const makeLedgerPieces = Effect.fnUntraced(function* (
   })
 
   const write = Effect.fnUntraced(function* ({ collected, first, last, rows }: Page) {
-    const json = first ? [yield* ledgerHead(asked)] : []
+    const json = first ? [yield* ledgerHead(request)] : []
     const csv = first && withCsv ? [csvLine(ledgerFields)] : []
     let isReadable = withCsv && rows.length > 0
-    for (let start = 0; start < rows.length; start += rowsAtATime) {
-      const some = rows.slice(start, start + rowsAtATime)
-      const [figures, lines] = [ledgerJson(some), withCsv ? ledgerCsv(some) : ""]
+    for (let start = 0; start < rows.length; start += groupRows) {
+      const group = rows.slice(start, start + groupRows)
+      const [figures, lines] = [ledgerJson(group), withCsv ? ledgerCsv(group) : ""]
       json.push(written > 0 ? `,${figures}` : figures)
       csv.push(lines)
       isReadable &&= isReadableFromCsv(figures, lines)
-      written += some.length
+      written += group.length
       yield* Effect.yieldNow
     }
     if (last) json.push(ledgerTail)
     const file = Buffer.from(csv.join(""))
-    if (sums !== undefined) sums = andSums(sums, json, [file])
+    if (digests !== undefined) digests = extendDigests(digests, json, [file])
     const piece: Piece = {
       snapshot: isReadable ? undefined : Buffer.from(json.join("")),
       csv: file,
-      sums,
+      digests,
       rows: rows.length,
       collected,
       last
@@ -119,13 +119,14 @@ const matches = (row: LedgerRow, { customer_id, feature_code }: UsageLedgerFilte
   (customer_id === undefined || row[customerAt] === customer_id) &&
   (feature_code === undefined || row[codeAt] === feature_code)
 
-// Rows whose customer or code has changed are read as well: `matches` decides by what it was.
+// Rows whose customer or code has changed are read as well: `matches` decides by the earlier value.
 const matching = (sql: SqlClient.SqlClient, filter: UsageLedgerFilter, changed: ReadonlyArray<string>) => {
   const { customer_id, feature_code, ...rest } = filter
-  if (changed.length === 0 || (customer_id === undefined && feature_code === undefined)) return narrowed(sql, filter)
+  if (changed.length === 0 || (customer_id === undefined && feature_code === undefined))
+    return ledgerCondition(sql, filter)
   const ids = columns.text(changed)
   return sql.and([
-    narrowed(sql, rest),
+    ledgerCondition(sql, rest),
     customer_id === undefined ? sql`TRUE` : sql`(l.customer_id = ${customer_id} OR u.license_id = ANY(${ids}))`,
     feature_code === undefined ? sql`TRUE` : sql`(f.code = ${feature_code} OR u.feature_id = ANY(${ids}))`
   ])

@@ -1,7 +1,7 @@
 /**
- * Rows of the ledger as canonical JSON and as CSV, written straight from the columns that the database gives: exports write millions
- * of rows, and encoding by the schema takes five times as long. The schema still says which fields there are, and tests compare the
- * bytes of both ways.
+ * Rows of the ledger as canonical JSON and as CSV, written directly from the columns of the database: exports write millions of rows,
+ * and encoding by the schema takes five times as long. The schema still defines the fields, and tests compare the bytes with those
+ * of the schema's encoding.
  */
 import { formatTimestamp } from "../../api/Timestamp.ts"
 import { UsageLedgerRow } from "../model/Report.ts"
@@ -36,8 +36,8 @@ export const ledgerFields = Object.keys(UsageLedgerRow.fields) as ReadonlyArray<
 export const ledgerNumbers = ["sequence", "amount", "balance_before", "balance_after", "max_after"] as const
 
 /**
- * Rows as canonical JSON with a comma between them. JSON.stringify writes members in the order of the object, which is the canonical
- * one here, and in the canonical form: it is twice as fast as writing each value.
+ * Rows as canonical JSON, separated by commas. JSON.stringify writes members in the order of the object, which is the canonical order
+ * here, and in canonical form. It is twice as fast as writing each value.
  */
 export const ledgerJson = (rows: ReadonlyArray<LedgerRow>): string => JSON.stringify(rows.map(members)).slice(1, -1)
 

@@ -1,6 +1,6 @@
 /**
- * What each report may be asked for. The same schemas read a query and the filters of an export; what a report does not take and
- * another one does is refused, for whoever sends it expects it to narrow the figures.
+ * The filters of each report. The same schemas decode a query and the filters of an export. A filter that only another report
+ * supports is refused, because the caller expects it to narrow the figures.
  */
 import { Effect, Schema, SchemaGetter, SchemaIssue } from "effect"
 import { isStorable } from "../../api/Text.ts"
@@ -15,7 +15,7 @@ export const ReportKind = Schema.Literals([
 ]).annotate({ identifier: "ReportKind" })
 export type ReportKind = typeof ReportKind.Type
 
-/** What usage can be grouped by: fields of the rows. */
+/** The fields by which usage can be grouped. */
 export const groupings = [
   "product_id",
   "customer_id",
@@ -31,13 +31,13 @@ export const UsageAction = Schema.Literals(["consume", "reset", "top_up", "set_l
 })
 
 const GroupBy = Schema.String.annotate({
-  description: `Fields that make a row, separated by commas: ${groupings.join(", ")}. Unless given: feature_code.`
+  description: `Fields that rows are grouped by, separated by commas: ${groupings.join(", ")}. Default: feature_code.`
 }).pipe(
   Schema.decodeTo(Schema.Array(Schema.Literals(groupings)), {
     decode: SchemaGetter.transformEffect((text: string) => {
       const names = text.split(",").map((name) => name.trim())
-      const known = names.every((name) => (groupings as ReadonlyArray<string>).includes(name))
-      return known && new Set(names).size === names.length
+      const knownParameters = names.every((name) => (groupings as ReadonlyArray<string>).includes(name))
+      return knownParameters && new Set(names).size === names.length
         ? Effect.succeed(names as ReadonlyArray<Grouping>)
         : Effect.fail(
             new SchemaIssue.InvalidValue({ message: `Expected different names out of ${groupings.join(", ")}` })
@@ -47,32 +47,32 @@ const GroupBy = Schema.String.annotate({
   })
 )
 
-// A fixed offset is no zone: it knows no summer time, and callers who send one mean something else.
+// A fixed offset is no time zone: it has no daylight saving time, which callers expect.
 const zoneShape = /^[A-Za-z][A-Za-z0-9_+-]*(\/[A-Za-z0-9_+-]+)*$/u
 
 const TimeZone = Schema.String.check(
   Schema.isMaxLength(64),
   Schema.isPattern(zoneShape, { message: "Expected the name of a time zone, as Europe/Zurich" })
-).annotate({ description: "The IANA time zone in which hours and days begin. Unless given: UTC." })
+).annotate({ description: "The IANA time zone in which hours and days begin. Default: UTC." })
 
 const Bucket = Schema.Literals(["1h", "1d"])
 
 const period = {
-  from: Schema.optionalKey(Timestamp.annotate({ description: "The first instant that counts." })),
-  to: Schema.optionalKey(Timestamp.annotate({ description: "The first instant that does not count any more." }))
+  from: Schema.optionalKey(Timestamp.annotate({ description: "The start of the period (inclusive)." })),
+  to: Schema.optionalKey(Timestamp.annotate({ description: "The end of the period (exclusive)." }))
 }
 
-const Named = Schema.String.check(
+const FilterText = Schema.String.check(
   Schema.makeFilter((text) => isStorable(text) || "Expected text without NUL characters and lone surrogates")
 )
 
 const scope = {
-  product_id: Schema.optionalKey(Named),
-  customer_id: Schema.optionalKey(Named),
-  license_id: Schema.optionalKey(Named),
-  order_id: Schema.optionalKey(Named),
-  subscription_id: Schema.optionalKey(Named),
-  feature_code: Schema.optionalKey(Named)
+  product_id: Schema.optionalKey(FilterText),
+  customer_id: Schema.optionalKey(FilterText),
+  license_id: Schema.optionalKey(FilterText),
+  order_id: Schema.optionalKey(FilterText),
+  subscription_id: Schema.optionalKey(FilterText),
+  feature_code: Schema.optionalKey(FilterText)
 }
 
 export interface Period {
@@ -80,7 +80,7 @@ export interface Period {
   readonly to?: number
 }
 
-/** Narrows usage to what hangs on these records. */
+/** Narrows usage to that of these records. */
 export interface Scope {
   readonly product_id?: string
   readonly customer_id?: string
@@ -99,12 +99,12 @@ export const filterFields = {
     tz: Schema.optionalKey(TimeZone)
   },
   "usage-ledger": { ...period, ...scope, action: Schema.optionalKey(UsageAction) },
-  "license-audit": { ...period, license_id: Named, bucket: Schema.optionalKey(Bucket) },
-  "customer-summary": { ...period, customer_id: Named },
+  "license-audit": { ...period, license_id: FilterText, bucket: Schema.optionalKey(Bucket) },
+  "customer-summary": { ...period, customer_id: FilterText },
   "subscription-settlement": {
     ...period,
-    subscription_id: Schema.optionalKey(Named),
-    order_id: Schema.optionalKey(Named)
+    subscription_id: Schema.optionalKey(FilterText),
+    order_id: Schema.optionalKey(FilterText)
   }
 } as const
 
@@ -114,8 +114,8 @@ export type LicenseAuditFilter = Schema.Struct.Type<(typeof filterFields)["licen
 export type CustomerSummaryFilter = Schema.Struct.Type<(typeof filterFields)["customer-summary"]>
 export type SettlementFilter = Schema.Struct.Type<(typeof filterFields)["subscription-settlement"]>
 
-/** Parameters that some report or the activity feed knows. */
-const known = new Set([
+/** Parameters that any report or the activity feed supports. */
+const knownParameters = new Set([
   ...Object.values(filterFields).flatMap((fields) => Object.keys(fields)),
   "source",
   "device_id",
@@ -124,15 +124,15 @@ const known = new Set([
   "status_code"
 ])
 
-/** The first of these parameters that this report does not take, though another one does. */
-export const untaken = (kind: ReportKind, names: ReadonlyArray<string>): string | undefined =>
-  untakenBy(filterFields[kind], names)
+/** The first of these parameters that this report does not support, but another one does. */
+export const unsupportedFilter = (kind: ReportKind, names: ReadonlyArray<string>): string | undefined =>
+  unsupportedParameter(filterFields[kind], names)
 
 /** The same for any set of parameters. */
-export const untakenBy = (fields: object, names: ReadonlyArray<string>): string | undefined =>
-  names.find((name) => known.has(name) && !Object.hasOwn(fields, name))
+export const unsupportedParameter = (fields: object, names: ReadonlyArray<string>): string | undefined =>
+  names.find((name) => knownParameters.has(name) && !Object.hasOwn(fields, name))
 
-/** Filters as they stand in the body of an export: texts as in a query; what a query separates by commas may be an array. */
+/** Decodes filters from the body of an export: texts as in a query. A list may be an array instead of a text with commas. */
 export const decodeFilters = <K extends ReportKind>(kind: K, filters: { readonly [name: string]: Schema.Json }) => {
   const texts = Object.entries(filters).map(([name, value]) => [name, Array.isArray(value) ? value.join(",") : value])
   return Schema.decodeUnknownEffect(Schema.Struct(filterFields[kind]))(Object.fromEntries(texts)) as Effect.Effect<

@@ -1,6 +1,6 @@
 /**
- * The shapes of the reports. Amounts are whole numbers, exact or refused. For every balance, what it was before plus what is
- * listed is what it is after: `opening_balance + consumed + reset + restarted = closing_balance`.
+ * The schemas of the reports. Amounts are whole numbers; a sum that is not exact is refused. Every balance satisfies
+ * `opening_balance + consumed + reset + restarted = closing_balance`.
  */
 import { Schema } from "effect"
 import { Count, PositiveCount } from "../../api/Int64.ts"
@@ -17,16 +17,16 @@ const int64 = (description: string) => Schema.Number.check(Schema.isInt()).annot
 const ReportPeriod = Schema.Struct({
   from: Schema.optionalKey(Timestamp.annotate({ description: "Absent: from the beginning." })),
   to: Timestamp
-}).annotate({ identifier: "ReportPeriod", description: "From the first instant up to, and without, the second." })
+}).annotate({ identifier: "ReportPeriod", description: "From `from` (inclusive) to `to` (exclusive)." })
 
 const usage = {
-  consumed: Count.annotate({ description: "The sum of what was consumed." }),
-  consumptions: Count.annotate({ description: "How often something was consumed." }),
-  reset: int64("The sum of what resets added to counters; below zero where they took away."),
-  topped_up: Count.annotate({ description: "The sum of credits that were added to maxima." })
+  consumed: Count.annotate({ description: "The sum of the consumed amounts." }),
+  consumptions: Count.annotate({ description: "The number of consumptions." }),
+  reset: int64("The sum of the changes of counters by resets; negative if they reduced counters."),
+  topped_up: Count.annotate({ description: "The sum of the amounts added to maxima by top-ups." })
 }
 
-/** What rows of usage may be grouped by. */
+/** The fields by which rows of usage may be grouped. */
 export const groupFields = {
   product_id: Schema.optionalKey(Schema.String),
   customer_id: Schema.optionalKey(Schema.String),
@@ -40,7 +40,7 @@ export const UsageSummaryRow = Schema.Struct({
   ...groupFields,
   bucket_start: Schema.optionalKey(Timestamp),
   ...usage,
-  licenses: Count.annotate({ description: "How many licenses the row is about." })
+  licenses: Count.annotate({ description: "The number of licenses in the row." })
 }).annotate({ identifier: "UsageSummaryRow" })
 export type UsageSummaryRow = typeof UsageSummaryRow.Type
 
@@ -67,8 +67,8 @@ export const UsageLedgerRow = Schema.Struct({
   feature_id: Schema.String,
   feature_code: Schema.optionalKey(Schema.String),
   amount: int64(
-    "Consumed; added to the counter by a reset, below zero where it took away; added to the maximum by a top-up; the maximum " +
-      "that was set."
+    "The consumed amount; the change of the counter by a reset, negative if it was reduced; the amount added to the maximum " +
+      "by a top-up; the new maximum."
   ),
   balance_before: Count,
   balance_after: Count,
@@ -80,14 +80,16 @@ export const UsageLedgerRow = Schema.Struct({
 }).annotate({ identifier: "UsageLedgerRow" })
 export type UsageLedgerRow = typeof UsageLedgerRow.Type
 
-/** How the counter of one assignment went through a period. */
+/** The balance of one assignment's counter over a period. */
 export const UsageBalance = Schema.Struct({
   license_id: Schema.String,
   feature_id: Schema.String,
   feature_code: Schema.optionalKey(Schema.String),
   opening_balance: Count,
   ...usage,
-  restarted: int64("What counters lost where the feature was taken from the license and assigned anew."),
+  restarted: int64(
+    "The change of counters that restarted because the feature was removed from the license and assigned again."
+  ),
   closing_balance: Count,
   max_after: Schema.optionalKey(Count.annotate({ description: "The maximum after the last change in the period." }))
 }).annotate({ identifier: "UsageBalance" })
@@ -96,18 +98,18 @@ export type UsageBalance = typeof UsageBalance.Type
 const validationCounts = {
   validations: Count.annotate({ description: "Validations that were answered with an entitlement." }),
   refused: Count.annotate({
-    description: "Validations that were refused, for whatever reason but a wrong key or a rate limit."
+    description: "Refused validations, except those with a wrong key or over a rate limit."
   })
 }
 
-const ValidationTotals = Schema.Struct(validationCounts).annotate({ identifier: "ValidationTotals" })
+export const ValidationTotals = Schema.Struct(validationCounts).annotate({ identifier: "ValidationTotals" })
 export type ValidationTotals = typeof ValidationTotals.Type
 
-const ValidationBuckets = Schema.Struct({
+export const ValidationBuckets = Schema.Struct({
   ...validationCounts,
   bucket: Schema.Literals(["1h", "1d"]),
   buckets: Schema.Array(Schema.Struct({ bucket_start: Timestamp, ...validationCounts })).annotate({
-    description: "The earliest first, in UTC; those without any validation are left out."
+    description: "The earliest first, in UTC, without buckets that have no validation."
   })
 }).annotate({ identifier: "ValidationBuckets", description: "Counted by the hour, a few seconds late." })
 export type ValidationBuckets = typeof ValidationBuckets.Type
@@ -129,7 +131,7 @@ export const CustomerSummary = Schema.Struct({
   period: ReportPeriod,
   customer: Customer,
   licenses: Schema.Struct({ total: Count, by_status: tally }).annotate({
-    description: `By what the clock says: ${LicenseStatus.literals.join(", ")}.`
+    description: `By the status at the time of the report: ${LicenseStatus.literals.join(", ")}.`
   }),
   active_devices: Count,
   live_leases: Count,

@@ -1,7 +1,7 @@
 /**
- * The connections that reports read through: a few of their own, so that no report takes one from a request, planned by the
- * server as it does by itself, and to a replica where the operator has named one. What a replica has not heard of yet is missing
- * in the figures, never half there: a report is one snapshot.
+ * The connections of reports: a few of their own, so that no report takes one from a request, with the server's default planning,
+ * and to a replica if the operator has configured one. Changes that a replica has not received yet are missing in the figures,
+ * but never partly included: a report is one snapshot.
  */
 import { Context, Effect, Layer } from "effect"
 import { SqlClient, SqlError } from "effect/sql"
@@ -9,16 +9,16 @@ import { Settings } from "../../config/Config.ts"
 import { Postgres } from "../../postgres/Postgres.ts"
 import { retryTransaction } from "../../postgres/Transactions.ts"
 
-/** Of these, a quarter is kept for commits, which reports have none of: three run at once, others wait. */
+/** A quarter of these is reserved for commits, which reports do not use: three reports run at once, others wait. */
 const connectionsMax = 4
-// A report that takes longer belongs into an export.
+// A report that takes longer needs an export.
 const statementTimeoutMillis = 60_000
 
 export class ReportsDatabase extends Context.Service<
   ReportsDatabase,
   {
     readonly sql: SqlClient.SqlClient
-    /** Runs statements that all see the database as of one moment, and change nothing. */
+    /** Runs statements in one read-only snapshot of the database. */
     snapshot<A, E, R>(read: Effect.Effect<A, E, R>): Effect.Effect<A, Exclude<E, SqlError.SqlError>, R>
   }
 >()("licensing/reports/model/ReportsDatabase") {

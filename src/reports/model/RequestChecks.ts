@@ -1,11 +1,11 @@
-/** What is wrong with a question before it is answered: records that are not there, periods that end before they begin. */
+/** Checks a request before the report is read: missing records, periods that end before they begin. */
 import { Effect } from "effect"
 import type { SqlClient } from "effect/sql"
 import { isRefusal, type Refusal, refuse } from "../../api/Failure.ts"
 import type { Period, Scope } from "./Filter.ts"
 
-/** Why a report is not given. */
-export type RequestRefusal = Refusal<"INVALID_QUERY"> | Refusal<"NOT_FOUND">
+/** Why a report is refused. */
+export type ReportRefusal = Refusal<"INVALID_QUERY"> | Refusal<"NOT_FOUND">
 
 const tables = {
   product_id: "products",
@@ -15,7 +15,7 @@ const tables = {
   subscription_id: "subscriptions"
 } as const
 
-/** Refuses ids that name nothing. */
+/** Refuses ids of missing records. */
 export const checkScope = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, scope: Scope) {
   for (const [field, table] of Object.entries(tables)) {
     const id = scope[field as keyof typeof tables]
@@ -27,7 +27,7 @@ export const checkScope = Effect.fnUntraced(function* (sql: SqlClient.SqlClient,
   }
 })
 
-/** A period as it is reported. Without `to` everything up to this moment counts. */
+/** The period shown in a report. Without `to` it ends now. */
 export const periodOf = ({ from, to }: Period, now: number) => {
   if (from !== undefined && to !== undefined && from >= to) {
     return Effect.fail(refuse("INVALID_QUERY", "The period ends before it begins: let from be earlier than to.", "to"))
@@ -36,18 +36,18 @@ export const periodOf = ({ from, to }: Period, now: number) => {
   return Effect.succeed(from === undefined ? { to: end } : { from, to: end })
 }
 
-export const tooLarge = refuse(
+export const sumTooLarge = refuse(
   "INVALID_QUERY",
   "A sum passes 2^53 - 1, the largest number that JSON clients can read: narrow the report."
 )
 
-/** Half a report is none. The detail tells exports, which have more room, that there is more. */
-export const tooMany = (rowsMax: number) =>
+/** A report is never truncated. The detail lets exports, which have a higher limit, recognise this refusal. */
+export const tooManyRows = (rowsMax: number) =>
   refuse(
     "INVALID_QUERY",
     `The report has more than ${rowsMax} rows: narrow it, group by less, or export it.`,
-    tooManyDetail
+    tooManyRowsDetail
   )
-const tooManyDetail = "rows"
+const tooManyRowsDetail = "rows"
 
-export const isTooMany = (error: unknown): boolean => isRefusal(error) && error.detail === tooManyDetail
+export const isTooManyRows = (error: unknown): boolean => isRefusal(error) && error.detail === tooManyRowsDetail

@@ -1,22 +1,22 @@
-/** A report as it is printed: texts, in their order, with nothing about where on a page they stand. */
+/** The content of a PDF report: its texts in order, without their positions. */
 import type { Json } from "../../api/CanonicalJson.ts"
 
-/** Rows of a table that are printed: about sixty pages. Who needs more reads them with a program, and takes csv or json. */
+/** The maximum of rows of a printed table: about sixty pages. csv and json contain all rows. */
 export const pdfRowsMax = 2_000
 
 export interface Column {
   readonly label: string
-  /** Figures stand in line at their last digit. */
+  /** Numeric columns are aligned right. */
   readonly numeric: boolean
 }
 
 export interface Table {
   readonly title: string
-  /** What is said of the table below its title. */
+  /** A note below the title. */
   readonly note?: string
   readonly columns: ReadonlyArray<Column>
   readonly rows: ReadonlyArray<ReadonlyArray<string>>
-  /** The last line, over all rows, the ones left out too. */
+  /** The last line: totals over all rows, including those that are not printed. */
   readonly totals?: ReadonlyArray<string>
 }
 
@@ -26,36 +26,36 @@ export interface Chart {
   /** Epoch milliseconds. */
   readonly from: number
   readonly to: number
-  /** How long each bar's time is. */
+  /** The duration of each bar, in milliseconds. */
   readonly step: number
   readonly bars: ReadonlyMap<number, bigint>
-  /** An instant as it is written below the bars. */
+  /** The text of an instant below the bars. */
   readonly label: (instant: number) => string
 }
 
 export interface PdfModel {
   readonly title: string
-  /** What the report is about, of and from. */
+  /** The subject, period and filters of the report. */
   readonly facts: ReadonlyArray<readonly [name: string, value: string]>
-  /** What it comes to. */
+  /** The totals of the report. */
   readonly figures: ReadonlyArray<readonly [name: string, value: string]>
   readonly chart?: Chart
   readonly tables: ReadonlyArray<Table>
 }
 
-/** How what is not there is printed. */
-export const absent = "–"
+/** The text of a missing value. */
+export const emptyCell = "–"
 
-/** A whole number with its thousands apart, all its digits shown. */
-export const grouped = (value: number | bigint): string => String(value).replace(/\B(?=(\d{3})+$)/g, ",")
+/** A whole number with thousands separators. */
+export const groupDigits = (value: number | bigint): string => String(value).replace(/\B(?=(\d{3})+$)/g, ",")
 
-/** An instant, to the second, in UTC. */
+/** An instant in UTC, without fractions of a second. */
 export const utcSecond = (iso: string): string => iso.slice(0, 19).replace("T", " ")
 
-/** Any value in a cell. */
+/** The text of any value in a cell. */
 export const cellText = (value: Json | undefined): string => {
-  if (value === undefined || value === null) return absent
-  if (typeof value === "number") return Number.isSafeInteger(value) ? grouped(value) : String(value)
+  if (value === undefined || value === null) return emptyCell
+  if (typeof value === "number") return Number.isSafeInteger(value) ? groupDigits(value) : String(value)
   if (typeof value === "boolean") return value ? "yes" : "no"
   return typeof value === "string" ? value : JSON.stringify(value)
 }

@@ -1,6 +1,6 @@
-/** Fields of a report's rows as the columns of a printed table. */
+/** Builds the printed tables from the fields of a report's rows. */
 import type { Json } from "../../api/CanonicalJson.ts"
-import { absent, type Column, cellText, grouped, pdfRowsMax, type Table, utcSecond } from "./PdfModel.ts"
+import { type Column, cellText, emptyCell, groupDigits, pdfRowsMax, type Table, utcSecond } from "./PdfModel.ts"
 
 export type Fields = { readonly [name: string]: Json }
 
@@ -27,34 +27,38 @@ const numeric = new Set([
   ..."opening_balance restarted closing_balance max_consumptions total_consumptions remaining count".split(" ")
 ])
 
-/** A table of some fields of rows; what is written of a field may be said otherwise. */
+/** A table of some fields of rows. `cells` replaces the default format of a field. */
 export const tableOf = (
   title: string,
   fields: ReadonlyArray<string>,
   rows: ReadonlyArray<Fields>,
-  more: { readonly count?: number; readonly totals?: Fields; readonly cells?: { [field: string]: Cell } } = {}
+  options: {
+    readonly count?: number
+    readonly totals?: Fields
+    readonly cells?: { [field: string]: CellFormatter }
+  } = {}
 ): Table => {
-  const { cells = {}, count = rows.length, totals } = more
+  const { cells = {}, count = rows.length, totals } = options
   const columns: ReadonlyArray<Column> = fields.map((field) => ({ label: labelOf(field), numeric: numeric.has(field) }))
-  const cellOf = (row: Fields, field: string) => (cells[field] ?? plain)(row[field])
-  const kept = rows.slice(0, pdfRowsMax)
+  const cellOf = (row: Fields, field: string) => (cells[field] ?? defaultCell)(row[field])
+  const printedRows = rows.slice(0, pdfRowsMax)
   return {
     title,
-    ...(count > kept.length ? { note: cutNote(kept.length, count) } : undefined),
+    ...(count > printedRows.length ? { note: truncationNote(printedRows.length, count) } : undefined),
     columns,
-    rows: kept.map((row) => fields.map((field) => cellOf(row, field))),
+    rows: printedRows.map((row) => fields.map((field) => cellOf(row, field))),
     ...(totals === undefined ? undefined : { totals: totalCells(fields, totals) })
   }
 }
-export type Cell = (value: Json | undefined) => string
+export type CellFormatter = (value: Json | undefined) => string
 
-const plain: Cell = (value) => cellText(value)
-export const asTime: Cell = (value) => (typeof value === "string" ? utcSecond(value) : absent)
-// Sequence numbers name rows: their thousands are not told apart.
-export const asName: Cell = (value) => (typeof value === "number" ? String(value) : cellText(value))
+const defaultCell: CellFormatter = (value) => cellText(value)
+export const timeCell: CellFormatter = (value) => (typeof value === "string" ? utcSecond(value) : emptyCell)
+// Sequence numbers identify rows: they have no thousands separators.
+export const identifierCell: CellFormatter = (value) => (typeof value === "number" ? String(value) : cellText(value))
 
-const cutNote = (kept: number, count: number): string =>
-  `The first ${grouped(kept)} of ${grouped(count)} rows. Totals are of all rows; csv and json hold every one.`
+const truncationNote = (printedRows: number, count: number): string =>
+  `The first ${groupDigits(printedRows)} of ${groupDigits(count)} rows. Totals are of all rows; csv and json hold every one.`
 
 const totalCells = (fields: ReadonlyArray<string>, totals: Fields): ReadonlyArray<string> => {
   const cells = fields.map((field) => (totals[field] === undefined ? "" : cellText(totals[field])))

@@ -1,6 +1,6 @@
 /**
- * Makes the pdf of an export while its stored figures are read once more for their digest: the document shows those figures and
- * none looked up later. Fonts lie in the file; the operator may name one for characters that ours lack.
+ * Creates the PDF of an export while the stored snapshot is read for its digest: the document shows exactly those figures. Fonts are
+ * embedded in the file. The operator may configure a font for characters that the bundled fonts lack.
  */
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { Context, Effect, FileSystem, Layer, Schema } from "effect"
@@ -8,56 +8,59 @@ import { Settings } from "../../config/Config.ts"
 import type { ReportKind } from "../model/Filter.ts"
 import { makePdfModelReader } from "./PdfReports.ts"
 
-/** The font that the operator has named cannot be used. */
+/** The configured font cannot be used. */
 class FontRefused extends Schema.TaggedError<FontRefused>()("FontRefused", {}) {
   override get message(): string {
     return "LICENSING_REPORTS_FONT must be a TrueType or OpenType font file that can be read, or a collection with # and the name of a font in it."
   }
 }
 
-/** A document that is made of bytes as they come. */
-export interface Print {
+/** Builds a document from the bytes of a snapshot. */
+export interface PdfBuilder {
   push(bytes: Uint8Array): void
-  /** The file, once all bytes are in. */
+  /** The file, after the last bytes. */
   finish(digest: string): Effect.Effect<Uint8Array>
 }
 
-interface Printable {
+interface PrintableExport {
   readonly id: string
   readonly report_kind: ReportKind
   readonly generated_at: number
 }
 
-export class Printing extends Context.Service<
-  Printing,
+export class PdfPrinting extends Context.Service<
+  PdfPrinting,
   {
-    begin(export_: Printable): Print
+    begin(export_: PrintableExport): PdfBuilder
   }
 >()("licensing/reports/pdf/PdfPrinting") {
   static readonly layer = Layer.effect(
-    Printing,
+    PdfPrinting,
     Effect.gen(function* () {
       const files = yield* FileSystem.FileSystem
       const { reportsFont } = yield* Settings
       const read = (path: string) => Effect.orDie(files.readFile(path))
-      const other = yield* otherFont(files, reportsFont)
+      const other = yield* fallbackFont(files, reportsFont)
 
       const fonts = Effect.gen(function* () {
-        const [regular, bold] = yield* Effect.all([read(ours("DejaVuSans")), read(ours("DejaVuSans-Bold"))])
+        const [regular, bold] = yield* Effect.all([
+          read(bundledFontPath("DejaVuSans")),
+          read(bundledFontPath("DejaVuSans-Bold"))
+        ])
         return other === undefined
           ? { regular, bold }
           : { regular, bold, other: { bytes: yield* read(other.path), name: other.name } }
       })
 
-      return Printing.of({
+      return PdfPrinting.of({
         begin: ({ generated_at, id, report_kind }) => {
           const reader = makePdfModelReader(report_kind)
           return {
             push: reader.push,
             finish: Effect.fn("Printing.finish")(function* (digest: string) {
               const origin = { exportId: id, digest, generatedAt: generated_at }
-              const { drawPdf } = yield* drawing
-              return yield* drawPdf(reader.printed(), origin, yield* fonts)
+              const { drawPdf } = yield* importRenderer
+              return yield* drawPdf(reader.model(), origin, yield* fonts)
             })
           }
         }
@@ -66,11 +69,11 @@ export class Printing extends Context.Service<
   ).pipe(Layer.provide(NodeFileSystem.layer))
 }
 
-/** What draws is 20 MB of memory, which a service that prints nothing has no use for. */
-const drawing = Effect.promise(() => import("./Pdf.ts"))
+/** Imported at first use: the drawing code takes 20 MB of memory, which a service without PDF exports does not need. */
+const importRenderer = Effect.promise(() => import("./Pdf.ts"))
 
-/** A setting `file` or `file#name`. What it names is opened once at the start, so that a wrong one is told then. */
-const otherFont = Effect.fnUntraced(function* (files: FileSystem.FileSystem, setting: string | undefined) {
+/** A setting `file` or `file#name`. The font is opened at the start, so that an invalid setting fails the start. */
+const fallbackFont = Effect.fnUntraced(function* (files: FileSystem.FileSystem, setting: string | undefined) {
   if (setting === undefined) return undefined
   const [, path = "", name] = /^(.*?)(?:#([^#/]*))?$/u.exec(setting) ?? []
   const bytes = yield* Effect.mapError(files.readFile(path), () => new FontRefused())
@@ -78,5 +81,5 @@ const otherFont = Effect.fnUntraced(function* (files: FileSystem.FileSystem, set
   return isFont(bytes, name) ? { path, name } : yield* new FontRefused()
 })
 
-const ours = (name: string): string =>
+const bundledFontPath = (name: string): string =>
   decodeURIComponent(new URL(import.meta.resolve(`dejavu-fonts-ttf/ttf/${name}.ttf`)).pathname)

@@ -1,53 +1,53 @@
 /**
- * What of each report is printed, taken from the figures of an export as they are stored and from nothing else. Totals and charts
- * are over all rows; of the rows themselves as many are kept as are printed.
+ * The PDF content of each report, read only from the stored snapshot of an export. Totals and charts cover all rows; only the rows
+ * that are printed stay in memory.
  */
 import type { Json } from "../../api/CanonicalJson.ts"
 import type { ReportKind } from "../model/Filter.ts"
-import { type FiguresReader, makeFiguresReader } from "../usage/Figures.ts"
-import { absent, cellText, grouped, type PdfModel, pdfRowsMax, utcSecond } from "./PdfModel.ts"
-import { asName, asTime, type Cell, type Fields, labelOf, tableOf } from "./PdfModelTables.ts"
+import { makeSnapshotReader, type SnapshotReader } from "../usage/SnapshotReader.ts"
+import { cellText, emptyCell, groupDigits, type PdfModel, pdfRowsMax, utcSecond } from "./PdfModel.ts"
+import { type CellFormatter, type Fields, identifierCell, labelOf, tableOf, timeCell } from "./PdfModelTables.ts"
 import { chartOf, timeOf, zonedTime } from "./PdfTime.ts"
 
-/** What was read of an export's figures. */
-interface Read {
+/** The content of an export's snapshot. */
+interface SnapshotContent {
   /** The report without the rows of its long list. */
   readonly report: Fields
   /** The rows that are printed. */
   readonly rows: ReadonlyArray<Fields>
   readonly count: number
   readonly sums: Sums
-  /** What was consumed in each bucket of time. */
+  /** The amount consumed in each bucket of time. */
   readonly buckets: ReadonlyMap<number, bigint>
 }
 
-interface Printing {
+interface PdfReport {
   readonly title: string
-  /** Where the long list is. */
-  readonly list: ReadonlyArray<string>
-  readonly print: (read: Read, export_: Fields) => Omit<PdfModel, "title">
+  /** The path of the long list. */
+  readonly listPath: ReadonlyArray<string>
+  readonly toModel: (read: SnapshotContent, export_: Fields) => Omit<PdfModel, "title">
 }
 
 const dayMillis = 86_400_000
 
-/** Reads what is printed of an export while its bytes pass by. */
-export const makePdfModelReader = (kind: ReportKind): FiguresReader & { printed(): PdfModel } => {
-  const { list, print, title } = printings[kind]
+/** Builds the PDF content from the bytes of a snapshot. */
+export const makePdfModelReader = (kind: ReportKind): SnapshotReader & { model(): PdfModel } => {
+  const { listPath, toModel, title } = pdfReports[kind]
   const rows: Array<Fields> = []
   const sums: Record<keyof Sums, bigint> = { consumed: 0n, consumptions: 0n, reset: 0n, topped_up: 0n }
   const buckets = new Map<number, bigint>()
   let count = 0
-  const reader = makeFiguresReader(list, (row) => {
+  const reader = makeSnapshotReader(listPath, (row) => {
     const fields = row as Fields
     if (count++ < pdfRowsMax) rows.push(fields)
     addRow(fields, sums, buckets)
   })
   return {
     ...reader,
-    printed: () => {
+    model: () => {
       const whole = reader.rest() as Fields
       const report = (whole["report"] ?? whole) as Fields
-      return { title, ...print({ report, rows, count, sums, buckets }, whole) }
+      return { title, ...toModel({ report, rows, count, sums, buckets }, whole) }
     }
   }
 }
@@ -68,7 +68,7 @@ const addRow = (row: Fields, sums: Record<keyof Sums, bigint>, buckets: Map<numb
   if (row["action"] === "top_up") sums.topped_up += BigInt(row["amount"] as number)
 }
 
-const factsOf = ({ report }: Read, export_: Fields, more: PdfModel["facts"] = []): PdfModel["facts"] => {
+const factsOf = ({ report }: SnapshotContent, export_: Fields, more: PdfModel["facts"] = []): PdfModel["facts"] => {
   const { from, to } = (report["period"] ?? {}) as { readonly from?: string; readonly to?: string }
   const filters = Object.entries(export_["filters"] as Fields).map(([name, value]) => `${name} ${filterText(value)}`)
   return [
@@ -88,27 +88,27 @@ const filterText = (value: Json): string =>
 const usageFields = ["consumed", "consumptions", "reset", "topped_up"]
 
 const usageFigures = (totals: { readonly [name: string]: Json | bigint }): PdfModel["figures"] =>
-  usageFields.map((field) => [labelOf(field), grouped(totals[field] as number | bigint)])
+  usageFields.map((field) => [labelOf(field), groupDigits(totals[field] as number | bigint)])
 
 const balanceFields = [
   ...["license_id", "feature_code", "opening_balance", "consumed", "reset", "restarted", "closing_balance"],
   ...["topped_up", "max_after"]
 ]
 
-const named = (name: string, ...parts: ReadonlyArray<Json | undefined>): readonly [string, string] => [
+const joinedFact = (name: string, ...parts: ReadonlyArray<Json | undefined>): readonly [string, string] => [
   name,
   parts.filter((part) => part !== undefined && part !== null).join("  ·  ")
 ]
 
-const printings: { readonly [K in ReportKind]: Printing } = {
+const pdfReports: { readonly [K in ReportKind]: PdfReport } = {
   "usage-summary": {
     title: "Usage summary",
-    list: ["report", "rows"],
-    print: (read, export_) => {
+    listPath: ["report", "rows"],
+    toModel: (read, export_) => {
       const { bucket, group_by, totals, tz } = read.report as Fields & { readonly group_by: ReadonlyArray<string> }
       const zone = zonedTime(String(tz), bucket === "1h")
       const fields = [...(bucket === undefined ? [] : ["bucket_start"]), ...group_by, ...usageFields, "licenses"]
-      const time: Cell = (value) => (typeof value === "string" ? zone.text(timeOf(value)) : absent)
+      const time: CellFormatter = (value) => (typeof value === "string" ? zone.text(timeOf(value)) : emptyCell)
       return {
         facts: factsOf(read, export_, bucket === undefined ? [] : [["Time zone", String(tz)]]),
         figures: usageFigures(totals as Fields),
@@ -125,10 +125,10 @@ const printings: { readonly [K in ReportKind]: Printing } = {
   },
   "usage-ledger": {
     title: "Usage ledger",
-    list: ["rows"],
-    print: (read, export_) => ({
+    listPath: ["rows"],
+    toModel: (read, export_) => ({
       facts: factsOf(read, export_),
-      figures: [["Rows", grouped(read.count)], ...usageFigures(read.sums)],
+      figures: [["Rows", groupDigits(read.count)], ...usageFigures(read.sums)],
       ...chartOf(read, "day", zonedTime("UTC", false)),
       tables: [
         tableOf(
@@ -141,15 +141,15 @@ const printings: { readonly [K in ReportKind]: Printing } = {
             ...row,
             actor: row["actor_id"] === row["license_id"] ? "the license" : row["actor_id"]!
           })),
-          { count: read.count, cells: { occurred_at: asTime, sequence: asName } }
+          { count: read.count, cells: { occurred_at: timeCell, sequence: identifierCell } }
         )
       ]
     })
   },
   "license-audit": {
     title: "License audit",
-    list: ["report", "events"],
-    print: (read, export_) => {
+    listPath: ["report", "events"],
+    toModel: (read, export_) => {
       const { features, license, usage } = read.report as {
         readonly [K in "features" | "usage"]: ReadonlyArray<Fields>
       } & { readonly license: Fields }
@@ -160,7 +160,7 @@ const printings: { readonly [K in ReportKind]: Printing } = {
           ["Active devices", cellText(license["active_device_count"])],
           ["Activations", cellText(license["times_activated"])],
           ["Transfers", cellText(license["times_transferred"])],
-          ["Events in the period", grouped(read.count)]
+          ["Events in the period", groupDigits(read.count)]
         ],
         tables: [
           tableOf(
@@ -175,14 +175,14 @@ const printings: { readonly [K in ReportKind]: Printing } = {
               "expires_at"
             ],
             features,
-            { cells: { expires_at: asTime } }
+            { cells: { expires_at: timeCell } }
           ),
           tableOf("Usage in the period", balanceFields.slice(1), usage),
           tableOf(
             "Events",
             ["sequence", "created_at", "event_type", "actor_type", "actor_id", "ip_address", "metadata"],
             read.rows,
-            { count: read.count, cells: { sequence: asName, created_at: asTime } }
+            { count: read.count, cells: { sequence: identifierCell, created_at: timeCell } }
           )
         ]
       }
@@ -190,8 +190,8 @@ const printings: { readonly [K in ReportKind]: Printing } = {
   },
   "customer-summary": {
     title: "Customer summary",
-    list: ["report", "usage"],
-    print: (read, export_) => {
+    listPath: ["report", "usage"],
+    toModel: (read, export_) => {
       const { active_devices, customer, licenses, live_leases, orders, subscriptions, totals } = read.report as {
         readonly [name: string]: Fields
       }
@@ -200,7 +200,7 @@ const printings: { readonly [K in ReportKind]: Printing } = {
       )
       return {
         facts: factsOf(read, export_, [
-          named("Customer", customer!["name"], customer!["code"], customer!["email"], customer!["id"])
+          joinedFact("Customer", customer!["name"], customer!["code"], customer!["email"], customer!["id"])
         ]),
         figures: [
           ["Licenses", cellText(licenses!["total"])],
@@ -225,13 +225,13 @@ const printings: { readonly [K in ReportKind]: Printing } = {
   },
   "subscription-settlement": {
     title: "Subscription settlement",
-    list: ["report", "lines"],
-    print: (read, export_) => {
+    listPath: ["report", "lines"],
+    toModel: (read, export_) => {
       const { by_feature, order, subscription, totals } = read.report as {
         readonly [K in "order" | "subscription"]?: Fields
       } & { readonly by_feature: ReadonlyArray<Fields>; readonly totals: Fields }
       return {
-        facts: factsOf(read, export_, [...external("Subscription", subscription), ...external("Order", order)]),
+        facts: factsOf(read, export_, [...externalFact("Subscription", subscription), ...externalFact("Order", order)]),
         figures: usageFigures(totals),
         tables: [
           tableOf("By feature", ["feature_code", ...usageFields], by_feature, { totals }),
@@ -246,18 +246,18 @@ const printings: { readonly [K in ReportKind]: Printing } = {
 }
 
 const licenseFacts = (license: Fields): PdfModel["facts"] => [
-  named(
+  joinedFact(
     "License",
     license["id"],
     `${license["license_key_prefix"]}…${license["license_key_last4"]}`,
     license["status"]
   ),
-  named("Product", license["product_id"]),
-  named("Customer", license["customer_name"], license["customer_email"], license["customer_id"]),
-  ["Expires at", license["expires_at"] === undefined ? "never" : `${asTime(license["expires_at"])} UTC`]
+  joinedFact("Product", license["product_id"]),
+  joinedFact("Customer", license["customer_name"], license["customer_email"], license["customer_id"]),
+  ["Expires at", license["expires_at"] === undefined ? "never" : `${timeCell(license["expires_at"])} UTC`]
 ]
 
-const external = (name: string, record: Fields | undefined): PdfModel["facts"] =>
+const externalFact = (name: string, record: Fields | undefined): PdfModel["facts"] =>
   record === undefined
     ? []
-    : [named(name, record["external_system"], record["external_id"], record["status"], record["id"])]
+    : [joinedFact(name, record["external_system"], record["external_id"], record["status"], record["id"])]

@@ -1,98 +1,102 @@
-/** Tables in a PDF: as wide as what stands in them, figures in line at their last digit, over as many pages as they need. */
+/** Draws tables in a PDF: columns as wide as their texts, numbers aligned right, over as many pages as needed. */
 import { Effect } from "effect"
 import type { Table } from "./PdfModel.ts"
 import type { Pages, Style, TextRenderer } from "./TextRenderer.ts"
 
-const ink = { head: "#1c2733", text: "#27313b", rule: "#9aa5b1", line: "#e3e7eb", note: "#5b6570" }
-const cell: Style = { face: "regular", size: 6.5, color: ink.text }
-const strong: Style = { ...cell, face: "bold", color: ink.head }
-const heading: Style = { face: "bold", size: 9, color: ink.head }
-const note: Style = { face: "regular", size: 7, color: ink.note }
+const colors = { head: "#1c2733", text: "#27313b", rule: "#9aa5b1", line: "#e3e7eb", note: "#5b6570" }
+const cellStyle: Style = { face: "regular", size: 6.5, color: colors.text }
+const boldStyle: Style = { ...cellStyle, face: "bold", color: colors.head }
+const headingStyle: Style = { face: "bold", size: 9, color: colors.head }
+const noteStyle: Style = { face: "regular", size: 7, color: colors.note }
 
 const lineHeight = 8.4
 const padding = 2.2
-const gap = 9
+const columnGap = 9
 const linesMax = 3
-/** Rows of which every text is measured; of the others the longest. */
-const sampled = 300
-/** Rows that are written in one go: a few milliseconds, then requests have their turn. */
-const rowsAtATime = 5
+/** Rows whose texts are all measured. Of the other rows only the longest text is measured. */
+const sampleRowsMax = 300
+/** Rows drawn without a pause: a few milliseconds, then requests run. */
+const rowsPerTurn = 5
 
-interface Place {
+interface ColumnLayout {
   readonly x: number
   readonly width: number
   readonly numeric: boolean
 }
 
-export const drawTable = Effect.fnUntraced(function* (pen: TextRenderer, pages: Pages, table: Table) {
-  const places = placesOf(pen, pages, table)
+export const drawTable = Effect.fnUntraced(function* (renderer: TextRenderer, pages: Pages, table: Table) {
+  const layouts = columnLayouts(renderer, pages, table)
   const labels = table.columns.map(({ label }) => label)
-  const end = places.at(-1)!.x + places.at(-1)!.width
-  const head = () => {
-    drawRow(pen, pages, places, linesOf(pen, places, labels, strong), strong)
-    rule(pen, pages, end, ink.rule)
+  const end = layouts.at(-1)!.x + layouts.at(-1)!.width
+  const drawHeaderRow = () => {
+    drawRow(renderer, pages, layouts, cellLines(renderer, layouts, labels, boldStyle), boldStyle)
+    drawRule(renderer, pages, end, colors.rule)
   }
-  const line = (row: ReadonlyArray<string>, style: Style, color: string) => {
-    const lines = linesOf(pen, places, row, style)
-    if (pages.reserve(heightOf(lines))) head()
-    drawRow(pen, pages, places, lines, style)
-    rule(pen, pages, end, color)
+  const drawTextRow = (row: ReadonlyArray<string>, style: Style, color: string) => {
+    const lines = cellLines(renderer, layouts, row, style)
+    if (pages.reserve(heightOf(lines))) drawHeaderRow()
+    drawRow(renderer, pages, layouts, lines, style)
+    drawRule(renderer, pages, end, color)
   }
-  // A title stands above a row at least.
+  // Keeps a title on the same page as its first row.
   pages.reserve(60)
-  pen.write(table.title, pages.left, pages.y + heading.size, heading)
-  pages.y += heading.size + 6
+  renderer.write(table.title, pages.left, pages.y + headingStyle.size, headingStyle)
+  pages.y += headingStyle.size + 6
   if (table.note !== undefined) {
-    pen.write(table.note, pages.left, pages.y + note.size, note)
-    pages.y += note.size + 5
+    renderer.write(table.note, pages.left, pages.y + noteStyle.size, noteStyle)
+    pages.y += noteStyle.size + 5
   }
-  head()
+  drawHeaderRow()
   for (const [index, row] of table.rows.entries()) {
-    if (index % rowsAtATime === 0) yield* Effect.yieldNow
-    line(row, cell, ink.line)
+    if (index % rowsPerTurn === 0) yield* Effect.yieldNow
+    drawTextRow(row, cellStyle, colors.line)
   }
   if (table.rows.length === 0) {
-    pen.write("Nothing.", pages.left, pages.y + lineHeight, note)
+    renderer.write("Nothing.", pages.left, pages.y + lineHeight, noteStyle)
     pages.y += lineHeight + 2 * padding
   }
-  if (table.totals !== undefined) line(table.totals, strong, ink.rule)
+  if (table.totals !== undefined) drawTextRow(table.totals, boldStyle, colors.rule)
   pages.y += 14
 })
 
-/** Columns as wide as they want to be; where that is too much, the widest texts give way. Figures never do. */
-const placesOf = (pen: TextRenderer, pages: Pages, { columns, rows, totals = [] }: Table): ReadonlyArray<Place> => {
-  const wanted = columns.map(({ label }, index) =>
+/** Columns as wide as their texts. If they are too wide together, the widest text columns shrink, never the numeric ones. */
+const columnLayouts = (
+  renderer: TextRenderer,
+  pages: Pages,
+  { columns, rows, totals = [] }: Table
+): ReadonlyArray<ColumnLayout> => {
+  const desired = columns.map(({ label }, index) =>
     rows
-      .slice(0, sampled)
+      .slice(0, sampleRowsMax)
       .reduce(
-        (most, row) => Math.max(most, pen.width(row[index] ?? "", cell)),
-        Math.max(pen.width(label, strong), pen.width(totals[index] ?? "", strong))
+        (widest, row) => Math.max(widest, renderer.width(row[index] ?? "", cellStyle)),
+        Math.max(renderer.width(label, boldStyle), renderer.width(totals[index] ?? "", boldStyle))
       )
   )
-  // Further down a long table there may be wider ones.
+  // Rows after the sample may contain wider texts.
   for (const index of columns.keys()) {
-    const longest = rows.reduce((most, row) => ((row[index]?.length ?? 0) > most.length ? row[index]! : most), "")
-    wanted[index] = Math.max(wanted[index]!, pen.width(longest, cell))
+    const longest = rows.reduce((widest, row) => ((row[index]?.length ?? 0) > widest.length ? row[index]! : widest), "")
+    desired[index] = Math.max(desired[index]!, renderer.width(longest, cellStyle))
   }
-  const given = pages.width - gap * (columns.length - 1)
-  const fixed = columns.reduce((sum, { numeric }, index) => sum + (numeric ? wanted[index]! : 0), 0)
-  const most = widthMost(
-    wanted.filter((_, index) => !columns[index]!.numeric),
-    given - fixed
+  const available = pages.width - columnGap * (columns.length - 1)
+  const fixed = columns.reduce((sum, { numeric }, index) => sum + (numeric ? desired[index]! : 0), 0)
+  const widest = textWidthMax(
+    desired.filter((_, index) => !columns[index]!.numeric),
+    available - fixed
   )
   let x = pages.left
   return columns.map(({ numeric }, index) => {
-    const width = numeric ? wanted[index]! : Math.min(wanted[index]!, most)
-    const place = { x, width, numeric }
-    x += width + gap
-    return place
+    const width = numeric ? desired[index]! : Math.min(desired[index]!, widest)
+    const layout = { x, width, numeric }
+    x += width + columnGap
+    return layout
   })
 }
 
-/** The width up to which all have what they want, and to which the others are held, so that together they have room. */
-const widthMost = (wanted: ReadonlyArray<number>, room: number): number => {
-  let left = room
-  const rising = wanted.toSorted((a, b) => a - b)
+/** The maximum width of a text column with which all columns fit: narrower columns get their desired width. */
+const textWidthMax = (desired: ReadonlyArray<number>, available: number): number => {
+  let left = available
+  const rising = desired.toSorted((a, b) => a - b)
   for (const [index, width] of rising.entries()) {
     const share = left / (rising.length - index)
     if (width > share) return Math.max(share, 20)
@@ -101,27 +105,38 @@ const widthMost = (wanted: ReadonlyArray<number>, room: number): number => {
   return Number.POSITIVE_INFINITY
 }
 
-const linesOf = (pen: TextRenderer, places: ReadonlyArray<Place>, row: ReadonlyArray<string>, style: Style) =>
-  places.map(({ numeric, width }, index) =>
-    numeric ? [row[index] ?? ""] : pen.lines(row[index] ?? "", style, width + 0.01, linesMax)
+const cellLines = (
+  renderer: TextRenderer,
+  layouts: ReadonlyArray<ColumnLayout>,
+  row: ReadonlyArray<string>,
+  style: Style
+) =>
+  layouts.map(({ numeric, width }, index) =>
+    numeric ? [row[index] ?? ""] : renderer.lines(row[index] ?? "", style, width + 0.01, linesMax)
   )
 
 type Lines = ReadonlyArray<ReadonlyArray<string>>
 
 const heightOf = (lines: Lines): number => Math.max(...lines.map(({ length }) => length)) * lineHeight + 2 * padding
 
-const drawRow = (pen: TextRenderer, pages: Pages, places: ReadonlyArray<Place>, lines: Lines, style: Style) => {
-  for (const [index, { numeric, width, x }] of places.entries()) {
+const drawRow = (
+  renderer: TextRenderer,
+  pages: Pages,
+  layouts: ReadonlyArray<ColumnLayout>,
+  lines: Lines,
+  style: Style
+) => {
+  for (const [index, { numeric, width, x }] of layouts.entries()) {
     for (const [number, line] of lines[index]!.entries()) {
       const y = pages.y + padding + style.size + number * lineHeight
-      if (numeric) pen.write(line, x + width, y, style, "right")
-      else pen.write(line, x, y, style)
+      if (numeric) renderer.write(line, x + width, y, style, "right")
+      else renderer.write(line, x, y, style)
     }
   }
   pages.y += heightOf(lines)
 }
 
-const rule = ({ pdf }: TextRenderer, { left, y }: Pages, right: number, color: string) => {
+const drawRule = ({ pdf }: TextRenderer, { left, y }: Pages, right: number, color: string) => {
   pdf.moveTo(left, y)
   pdf.lineTo(right, y).lineWidth(0.5).stroke(color)
 }

@@ -1,4 +1,4 @@
-/** Hours and days as they are printed: in the zone that the report was asked for. */
+/** Formats hours and days in the report's time zone, and builds the chart over time. */
 import { DateTime, Option } from "effect"
 import type { Json } from "../../api/CanonicalJson.ts"
 import { parseTimestamp } from "../../api/Timestamp.ts"
@@ -11,10 +11,10 @@ export interface ZonedTime {
 
 const stepMillis = { hour: 3_600_000, day: 86_400_000 } as const
 
-/** Instants in a zone. One that this platform does not know, though the database does, is shown in UTC. */
+/** Formats instants in a zone. A zone that only the database knows, not this platform, is replaced by UTC. */
 export const zonedTime = (name: string, hours: boolean): ZonedTime => {
   const zone = DateTime.zoneMakeNamed(name)
-  const parts = (instant: number): string => {
+  const format = (instant: number): string => {
     const utc = DateTime.makeUnsafe(instant)
     const local = Option.isSome(zone) ? DateTime.setZone(utc, zone.value) : utc
     const { day, hour, minute, month, year } = DateTime.toParts(local)
@@ -24,13 +24,13 @@ export const zonedTime = (name: string, hours: boolean): ZonedTime => {
     ].map((numbers) => numbers.map((number) => String(number).padStart(2, "0")))
     return hours ? `${date!.join("-")} ${time!.join(":")}` : date!.join("-")
   }
-  return Option.isSome(zone) ? { name, text: parts } : { name: "UTC", text: (instant) => `${parts(instant)} UTC` }
+  return Option.isSome(zone) ? { name, text: format } : { name: "UTC", text: (instant) => `${format(instant)} UTC` }
 }
 
 export const timeOf = (value: Json | undefined): number =>
   typeof value === "string" ? (parseTimestamp(value) ?? 0) : 0
 
-/** A chart of what was consumed; of a single bucket there is nothing to see. */
+/** A chart of the consumption; none for a single bucket. */
 export const chartOf = (
   {
     buckets,
@@ -54,7 +54,7 @@ export const chartOf = (
       to: end,
       step,
       bars: buckets,
-      // Days of a zone do not all begin at the same hour, and are the same days at their middle.
+      // With daylight saving time a day begins at another hour. Its middle is always in the right day.
       label: (instant) => zone.text(unit === "day" ? instant + step / 2 : instant)
     }
   }

@@ -1,6 +1,6 @@
 /**
- * Writes texts into a PDF with fonts that lie in the file, so that it looks the same everywhere. A character that the first font
- * lacks is taken from the operator's own one; one that both lack is shown as a mark, never left out.
+ * Writes texts into a PDF with embedded fonts, so that it looks the same everywhere. A character that the bundled font lacks is taken
+ * from the operator's font. If both lack it, a replacement mark is shown; no character is left out.
  */
 import { Result } from "effect"
 import PDFDocument from "pdfkit"
@@ -11,8 +11,8 @@ export type Document = InstanceType<typeof PDFDocument>
 export interface Fonts {
   readonly regular: Uint8Array
   readonly bold: Uint8Array
-  /** For what the others lack; a font of a collection is named. */
-  readonly other?: { readonly bytes: Uint8Array; readonly name?: string | undefined }
+  /** For characters that the others lack; `name` selects a font of a collection. */
+  readonly fallback?: { readonly bytes: Uint8Array; readonly name?: string | undefined }
 }
 
 type Face = "regular" | "bold"
@@ -26,28 +26,28 @@ export interface Style {
 export interface TextRenderer {
   readonly pdf: Document
   width(text: string, style: Style): number
-  /** Writes one line. Where it is to stand on the right, `x` is its end. */
-  write(text: string, x: number, y: number, style: Style, side?: "left" | "right"): void
-  /** A text as lines of a width, the last of which tells that there is more. */
+  /** Writes one line. If it is aligned right, `x` is its end. */
+  write(text: string, x: number, y: number, style: Style, align?: "left" | "right"): void
+  /** Breaks a text into lines of a width. The last line ends with an ellipsis if the text is truncated. */
   lines(text: string, style: Style, width: number, linesMax: number): ReadonlyArray<string>
-  /** Whether some character had to be shown as a mark. */
-  readonly lacked: boolean
+  /** Whether a character was replaced by the mark. */
+  readonly hasMissingGlyph: boolean
 }
 
-/** Where on the pages the next thing goes. */
+/** The position of the next element on the current page. */
 export interface Pages {
   readonly left: number
   readonly width: number
   y: number
-  /** Goes on to a new page where this one has less room than that; tells whether it did. */
+  /** Starts a new page if the current one has less space than `height`. Returns whether it did. */
   reserve(height: number): boolean
 }
 
-/** Stands for a character that no font has. */
-export const mark = "\uFFFD"
-const more = "…"
-/** Lines break before none of these, and after each of them. */
-const breaks = new Set(" -_/.,;:|@")
+/** Replaces a character that no font has. */
+export const replacementMark = "\uFFFD"
+const ellipsis = "…"
+/** A line may break after each of these characters. */
+const breakCharacters = new Set(" -_/.,;:|@")
 const widthUnit = 1_000
 
 interface Glyph {
@@ -61,15 +61,16 @@ interface Glyph {
 export const makeTextRenderer = (pdf: Document, fonts: Fonts): TextRenderer => {
   pdf.registerFont("regular", Buffer.from(fonts.regular))
   pdf.registerFont("bold", Buffer.from(fonts.bold))
-  if (fonts.other !== undefined) pdf.registerFont("other", Buffer.from(fonts.other.bytes), fonts.other.name as never)
-  const others = fonts.other === undefined ? [] : ["other"]
-  const known = { regular: new Map<string, Glyph>(), bold: new Map<string, Glyph>() }
-  let lacked = false
+  if (fonts.fallback !== undefined)
+    pdf.registerFont("fallback", Buffer.from(fonts.fallback.bytes), fonts.fallback.name as never)
+  const fallbacks = fonts.fallback === undefined ? [] : ["fallback"]
+  const glyphCache = { regular: new Map<string, Glyph>(), bold: new Map<string, Glyph>() }
+  let hasMissingGlyph = false
 
-  const look = (character: string, face: Face): Glyph => {
-    const font = [face, ...others].find((name) => hasGlyph(pdf.font(name), character))
-    if (font === undefined) lacked = true
-    const text = font === undefined ? mark : character
+  const findGlyph = (character: string, face: Face): Glyph => {
+    const font = [face, ...fallbacks].find((name) => hasGlyph(pdf.font(name), character))
+    if (font === undefined) hasMissingGlyph = true
+    const text = font === undefined ? replacementMark : character
     const width = pdf
       .font(font ?? face)
       .fontSize(widthUnit)
@@ -77,45 +78,46 @@ export const makeTextRenderer = (pdf: Document, fonts: Fonts): TextRenderer => {
     return { font: font ?? face, text, width }
   }
   const glyphOf = (character: string, face: Face): Glyph => {
-    const glyph = known[face].get(character) ?? look(character, face)
-    known[face].set(character, glyph)
+    const glyph = glyphCache[face].get(character) ?? findGlyph(character, face)
+    glyphCache[face].set(character, glyph)
     return glyph
   }
-  const glyphs = (text: string, face: Face) => Array.from(printable(text), (character) => glyphOf(character, face))
-  const widthOf = (all: ReadonlyArray<Glyph>, { size }: Style) =>
-    (all.reduce((sum, { width }) => sum + width, 0) * size) / widthUnit
+  const glyphsOf = (text: string, face: Face) =>
+    Array.from(withoutControls(text), (character) => glyphOf(character, face))
+  const widthOf = (glyphList: ReadonlyArray<Glyph>, { size }: Style) =>
+    (glyphList.reduce((sum, { width }) => sum + width, 0) * size) / widthUnit
 
-  const write: TextRenderer["write"] = (text, x, y, style, side = "left") => {
-    const all = glyphs(text, style.face)
-    let at = side === "left" ? x : x - widthOf(all, style)
-    for (const run of runsOf(all)) {
+  const write: TextRenderer["write"] = (text, x, y, style, align = "left") => {
+    const glyphList = glyphsOf(text, style.face)
+    let at = align === "left" ? x : x - widthOf(glyphList, style)
+    for (const run of runsOf(glyphList)) {
       pdf.font(run[0]!.font).fontSize(style.size).fillColor(style.color)
-      // Fonts stand on one line, not in one box.
+      // Fonts share the baseline, because their boxes differ.
       pdf.text(run.map(({ text }) => text).join(""), at, y, { lineBreak: false, baseline: "alphabetic" })
       at += widthOf(run, style)
     }
   }
 
   const lines: TextRenderer["lines"] = (text, style, width, linesMax) => {
-    const all = glyphs(text, style.face)
-    if (widthOf(all, style) <= width) return [text]
-    const room = (width * widthUnit) / style.size
-    const broken = breakLines(all, room, linesMax, glyphOf(more, style.face).width)
+    const glyphList = glyphsOf(text, style.face)
+    if (widthOf(glyphList, style) <= width) return [text]
+    const available = (width * widthUnit) / style.size
+    const broken = breakLines(glyphList, available, linesMax, glyphOf(ellipsis, style.face).width)
     return broken.map((line) => line.map(({ text }) => text).join(""))
   }
 
   return {
     pdf,
-    width: (text, style) => widthOf(glyphs(text, style.face), style),
+    width: (text, style) => widthOf(glyphsOf(text, style.face), style),
     write,
     lines,
-    get lacked() {
-      return lacked
+    get hasMissingGlyph() {
+      return hasMissingGlyph
     }
   }
 }
 
-/** Whether texts can be written with these bytes. Of a collection, only with a font of it that is named. */
+/** Whether these bytes are a usable font. A collection needs the name of a font in it. */
 export const isFont = (bytes: Uint8Array, name: string | undefined): boolean =>
   Result.match(
     Result.try(() => {
@@ -125,11 +127,11 @@ export const isFont = (bytes: Uint8Array, name: string | undefined): boolean =>
     { onFailure: () => false, onSuccess: () => true }
   )
 
-/** Line ends and other characters that have no form of their own are blanks in a line. */
-const printable = (text: string): string => text.replace(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, " ")
+/** Replaces line ends and other control characters by spaces. */
+const withoutControls = (text: string): string => text.replace(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, " ")
 
 const hasGlyph = (pdf: Document, character: string): boolean => {
-  // The library tells of a font's characters nowhere else.
+  // The library exposes a font's characters only in this private member.
   const { font } = (pdf as unknown as { readonly _font: { readonly font: FontFile } })._font
   return font.hasGlyphForCodePoint(character.codePointAt(0) ?? 0)
 }
@@ -137,10 +139,10 @@ interface FontFile {
   hasGlyphForCodePoint(codePoint: number): boolean
 }
 
-/** Neighbours of one font, which are written in one go. */
-const runsOf = (all: ReadonlyArray<Glyph>): ReadonlyArray<ReadonlyArray<Glyph>> => {
+/** Runs of neighbouring glyphs of the same font, which are written together. */
+const runsOf = (glyphList: ReadonlyArray<Glyph>): ReadonlyArray<ReadonlyArray<Glyph>> => {
   const runs: Array<Array<Glyph>> = []
-  for (const glyph of all) {
+  for (const glyph of glyphList) {
     const run = runs.at(-1)
     if (run?.[0]?.font === glyph.font) run.push(glyph)
     else runs.push([glyph])
@@ -148,38 +150,39 @@ const runsOf = (all: ReadonlyArray<Glyph>): ReadonlyArray<ReadonlyArray<Glyph>> 
   return runs
 }
 
-const breakLines = (all: ReadonlyArray<Glyph>, room: number, linesMax: number, moreWidth: number) => {
+const breakLines = (glyphList: ReadonlyArray<Glyph>, available: number, linesMax: number, moreWidth: number) => {
   const lines: Array<Array<Glyph>> = []
-  let rest = all
+  let rest = glyphList
   while (rest.length > 0) {
     const last = lines.length + 1 === linesMax
-    const fitting = countFitting(rest, room)
+    const fitting = countFitting(rest, available)
     if (fitting === rest.length || !last) {
       const length = fitting === rest.length ? fitting : breakBefore(rest, fitting)
       lines.push(rest.slice(0, length))
       rest = rest.slice(length)
     } else {
-      const length = countFitting(rest, room - moreWidth)
-      lines.push([...rest.slice(0, length), { font: "regular", text: more, width: moreWidth }])
+      const length = countFitting(rest, available - moreWidth)
+      lines.push([...rest.slice(0, length), { font: "regular", text: ellipsis, width: moreWidth }])
       rest = []
     }
   }
   return lines
 }
 
-/** At least one, so that every line gets on. */
-const countFitting = (all: ReadonlyArray<Glyph>, room: number): number => {
+/** At least one, so that every line makes progress. */
+const countFitting = (glyphList: ReadonlyArray<Glyph>, available: number): number => {
   let [count, width] = [0, 0]
-  for (const glyph of all) {
+  for (const glyph of glyphList) {
     width += glyph.width
-    if (width > room) break
+    if (width > available) break
     count++
   }
   return Math.max(1, count)
 }
 
-/** The last place to break a line at that is not in its first half. */
-const breakBefore = (all: ReadonlyArray<Glyph>, fitting: number): number => {
-  for (let length = fitting; length > fitting / 2; length--) if (breaks.has(all[length - 1]!.text)) return length
+/** The last position in the second half of the line at which it may break. */
+const breakBefore = (glyphList: ReadonlyArray<Glyph>, fitting: number): number => {
+  for (let length = fitting; length > fitting / 2; length--)
+    if (breakCharacters.has(glyphList[length - 1]!.text)) return length
   return fitting
 }

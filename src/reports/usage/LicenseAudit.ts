@@ -1,7 +1,7 @@
-/** All that is known of one license: what it is, what it may use, how its counters moved, and who did what to it. */
+/** The audit of one license: its record, its features, the balances of its counters, its validations and its events. */
 import { Effect } from "effect"
 import type { SqlClient } from "effect/sql"
-import type { Event } from "../../events/Event.ts"
+import { Event } from "../../events/Event.ts"
 import { eventColumns } from "../../events/Events.ts"
 import {
   type LoadedLicense,
@@ -15,19 +15,21 @@ import { presentLicense } from "../../licenses/management/PresentLicense.ts"
 import type { Assignment } from "../../licenses/model/LicenseRecords.ts"
 import { presentAssignment } from "../../licenses/rules/Assignments.ts"
 import { instant } from "../../postgres/Parameters.ts"
-import { present, type Row } from "../../postgres/Sql.ts"
+import { decodeRows } from "../../postgres/Sql.ts"
 import type { LicenseAuditFilter } from "../model/Filter.ts"
 import type { LicenseAudit } from "../model/Report.ts"
 import { periodOf } from "../model/RequestChecks.ts"
 import { balanceOf, balanceRows } from "./LedgerRows.ts"
 import { licenseValidations } from "./ValidationCounts.ts"
 
+const decodeEvents = decodeRows(Event)
+
 interface Request extends LicenseAuditFilter {
   readonly limit: number
   readonly cursor?: number
 }
 
-/** Reads the audit of a license that is there. */
+/** Reads the audit of an existing license. */
 export const licenseAudit = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, request: Request, now: number) {
   const { license_id, limit } = request
   const period = yield* periodOf(request, now)
@@ -40,22 +42,23 @@ export const licenseAudit = Effect.fnUntraced(function* (sql: SqlClient.SqlClien
     FROM license_features a JOIN features f ON f.id = a.feature_id WHERE a.license_id = ${license_id} ORDER BY f.code`
   const balances = yield* balanceRows(sql, request, Number.MAX_SAFE_INTEGER - 1)
   const events = yield* eventRows(sql, request)
-  const shown = events.slice(0, limit).map(present<Event>)
+  const pageEvents = events.slice(0, limit)
   const audit: LicenseAudit = {
     period,
     license: presentLicense(licenseOf(row!), policyOf(row!), now),
     features: features.map((assignment) => presentAssignment(license_id, assignment)),
     usage: yield* Effect.forEach(balances, balanceOf),
     validations: yield* licenseValidations(sql, request),
-    events: shown,
-    next_cursor: events.length > limit ? (shown.at(-1)?.sequence ?? null) : null
+    events: pageEvents,
+    next_cursor: events.length > limit ? (pageEvents.at(-1)?.sequence ?? null) : null
   }
   return audit
 })
 
-const eventRows = (sql: SqlClient.SqlClient, { license_id, from, to, cursor, limit }: Request) => sql<Row<Event>>`
+const eventRows = (sql: SqlClient.SqlClient, { license_id, from, to, cursor, limit }: Request) =>
+  decodeEvents(sql`
   SELECT ${sql.literal(eventColumns)} FROM events
   WHERE resource_id = ${license_id} AND ${cursor === undefined ? sql`TRUE` : sql`sequence < ${cursor}`}
     AND ${from === undefined ? sql`TRUE` : sql`created_at >= ${instant(from)}`}
     AND ${to === undefined ? sql`TRUE` : sql`created_at < ${instant(to)}`}
-  ORDER BY sequence DESC LIMIT ${limit + 1}`
+  ORDER BY sequence DESC LIMIT ${limit + 1}`)

@@ -1,17 +1,21 @@
 /**
- * What was used under a subscription or an order in a period: a line for each license and feature, whose opening balance and
- * movements make its closing balance. What it costs is for the system that bills to say.
+ * The usage under a subscription or an order in a period: a line for each license and feature, with opening balance, changes and
+ * closing balance. The billing system adds the prices.
  */
-import { Effect } from "effect"
+import { Effect, Schema } from "effect"
 import type { SqlClient } from "effect/sql"
 import { refuse } from "../../api/Failure.ts"
-import type { Order } from "../../commerce/Order.ts"
-import type { Subscription } from "../../commerce/Subscription.ts"
-import { present, type Row } from "../../postgres/Sql.ts"
+import { Order } from "../../commerce/Order.ts"
+import { Subscription } from "../../commerce/Subscription.ts"
+import { decodeRows } from "../../postgres/Sql.ts"
 import type { Period, SettlementFilter } from "../model/Filter.ts"
 import type { SubscriptionSettlement } from "../model/Report.ts"
-import { periodOf, tooMany } from "../model/RequestChecks.ts"
-import { balanceOf, balanceRows, ledgerTables, narrowed, type Sums, sums, totalOf, usageOf } from "./LedgerRows.ts"
+import { periodOf, tooManyRows } from "../model/RequestChecks.ts"
+import { balanceOf, balanceRows, ledgerCondition, ledgerTables, Sums, sums, totalOf, usageOf } from "./LedgerRows.ts"
+
+const decodeOrders = decodeRows(Order)
+const decodeSubscriptions = decodeRows(Subscription)
+const decodeFeatures = decodeRows(Schema.Struct({ ...Sums.fields, feature_code: Schema.optionalKey(Schema.String) }))
 
 export const settlement = Effect.fnUntraced(function* (
   sql: SqlClient.SqlClient,
@@ -19,30 +23,33 @@ export const settlement = Effect.fnUntraced(function* (
   now: number,
   rowsMax: number
 ) {
-  const { order, subscription } = yield* settled(sql, filter)
-  const asked = yield* settledPeriod(filter, order, subscription)
-  const period = yield* periodOf(asked, now)
+  const { order, subscription } = yield* settledRecords(sql, filter)
+  const requested = yield* settledPeriod(filter, order, subscription)
+  const period = yield* periodOf(requested, now)
   const scope = order === undefined ? { subscription_id: subscription!.id } : { order_id: order.id }
-  const balances = yield* balanceRows(sql, { ...scope, ...asked }, rowsMax)
-  if (balances.length > rowsMax) return yield* tooMany(rowsMax)
-  const features = yield* sql<Sums & { readonly feature_code: string | null }>`
-    SELECT f.code AS feature_code, ${sums(sql)} FROM ${ledgerTables(sql)} WHERE ${narrowed(sql, { ...scope, ...asked })}
-    GROUP BY f.code ORDER BY f.code`
+  const balances = yield* balanceRows(sql, { ...scope, ...requested }, rowsMax)
+  if (balances.length > rowsMax) return yield* tooManyRows(rowsMax)
+  const features = yield* decodeFeatures(sql`
+    SELECT f.code AS feature_code, ${sums(sql)} FROM ${ledgerTables(sql)} WHERE ${ledgerCondition(sql, { ...scope, ...requested })}
+    GROUP BY f.code ORDER BY f.code`)
   const report: SubscriptionSettlement = {
     period,
     ...(subscription === undefined ? undefined : { subscription }),
     ...(order === undefined ? undefined : { order }),
     lines: yield* Effect.forEach(balances, balanceOf),
     by_feature: yield* Effect.forEach(features, ({ feature_code, ...row }) =>
-      Effect.map(usageOf(row), (usage) => ({ ...(feature_code === null ? undefined : { feature_code }), ...usage }))
+      Effect.map(usageOf(row), (usage) => ({
+        ...(feature_code === undefined ? undefined : { feature_code }),
+        ...usage
+      }))
     ),
     totals: yield* totalOf(features)
   }
   return report
 })
 
-/** The records that are settled. Both may be named where the order is the subscription's. */
-const settled = Effect.fnUntraced(function* (
+/** The records of the settlement. Both may be given if the order belongs to the subscription. */
+const settledRecords = Effect.fnUntraced(function* (
   sql: SqlClient.SqlClient,
   { order_id, subscription_id }: SettlementFilter
 ) {
@@ -50,7 +57,7 @@ const settled = Effect.fnUntraced(function* (
     return yield* refuse("INVALID_QUERY", "Name what is to be settled: subscription_id or order_id.", "subscription_id")
   }
   const [order] = order_id === undefined ? [] : yield* orderRow(sql, order_id)
-  const linked = order?.subscription_id ?? undefined
+  const linked = order?.subscription_id
   if (order_id !== undefined && subscription_id !== undefined && linked !== subscription_id) {
     return yield* refuse(
       "INVALID_QUERY",
@@ -58,15 +65,12 @@ const settled = Effect.fnUntraced(function* (
       "order_id"
     )
   }
-  const wanted = subscription_id ?? linked
-  const [subscription] = wanted === undefined ? [] : yield* subscriptionRow(sql, wanted)
-  return {
-    order: order === undefined ? undefined : present<Order>(order),
-    subscription: subscription === undefined ? undefined : present<Subscription>(subscription)
-  }
+  const subscriptionId = subscription_id ?? linked
+  const [subscription] = subscriptionId === undefined ? [] : yield* subscriptionRow(sql, subscriptionId)
+  return { order, subscription }
 })
 
-/** The period that is asked for, else the order's own, else the subscription's current one. */
+/** The requested period, else the order's period, else the subscription's current one. */
 const settledPeriod = ({ from, to }: SettlementFilter, order?: Order, subscription?: Subscription) => {
   if (from !== undefined || to !== undefined) {
     const period: Period = {
@@ -85,12 +89,14 @@ const settledPeriod = ({ from, to }: SettlementFilter, order?: Order, subscripti
     : Effect.succeed({ from: subscription.current_period_start, to: subscription.current_period_end })
 }
 
-const orderRow = (sql: SqlClient.SqlClient, id: string) => sql<Row<Order>>`
+const orderRow = (sql: SqlClient.SqlClient, id: string) =>
+  decodeOrders(sql`
   SELECT id, product_id, external_system, external_id, status, metadata, created_at, updated_at, customer_id,
     subscription_id, period_start, period_end
-  FROM orders WHERE id = ${id}`
+  FROM orders WHERE id = ${id}`)
 
-const subscriptionRow = (sql: SqlClient.SqlClient, id: string) => sql<Row<Subscription>>`
+const subscriptionRow = (sql: SqlClient.SqlClient, id: string) =>
+  decodeSubscriptions(sql`
   SELECT id, product_id, external_system, external_id, status, current_period_start, current_period_end,
     cancel_at_period_end, metadata, created_at, updated_at, customer_id, canceled_at
-  FROM subscriptions WHERE id = ${id}`
+  FROM subscriptions WHERE id = ${id}`)

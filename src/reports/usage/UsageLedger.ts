@@ -1,11 +1,13 @@
-/** Every change of every counter, row by row: the newest first, in pages by sequence number. */
+/** Lists the changes of counters, the newest first, in pages by sequence number. */
 import { Effect } from "effect"
 import type { SqlClient } from "effect/sql"
 import type { Page } from "../../api/Paging.ts"
-import { present, type Row } from "../../postgres/Sql.ts"
+import { decodeRows } from "../../postgres/Sql.ts"
 import type { UsageLedgerFilter } from "../model/Filter.ts"
-import type { UsageLedgerRow } from "../model/Report.ts"
-import { ledgerTables, narrowed } from "./LedgerRows.ts"
+import { UsageLedgerRow } from "../model/Report.ts"
+import { ledgerCondition, ledgerTables } from "./LedgerRows.ts"
+
+const decodeLedger = decodeRows(UsageLedgerRow)
 
 export const ledgerColumns = `u.sequence, u.occurred_at, u.action, u.event_id, u.license_id, l.product_id, l.customer_id,
   l.order_id, l.subscription_id, u.feature_id, f.code AS feature_code, u.amount,
@@ -17,12 +19,12 @@ export const usageLedger = Effect.fnUntraced(function* (
   filter: UsageLedgerFilter,
   { limit, cursor }: { readonly limit: number; readonly cursor?: number }
 ) {
-  const rows = yield* sql<Row<UsageLedgerRow>>`
+  const rows = yield* decodeLedger(sql`
     SELECT ${sql.literal(ledgerColumns)}
     FROM ${ledgerTables(sql)}
-    WHERE ${narrowed(sql, filter)} AND ${cursor === undefined ? sql`TRUE` : sql`u.sequence < ${cursor}`}
-    ORDER BY u.sequence DESC LIMIT ${limit + 1}`
-  const items = rows.slice(0, limit).map(present<UsageLedgerRow>)
+    WHERE ${ledgerCondition(sql, filter)} AND ${cursor === undefined ? sql`TRUE` : sql`u.sequence < ${cursor}`}
+    ORDER BY u.sequence DESC LIMIT ${limit + 1}`)
+  const items = rows.slice(0, limit)
   const last = items.at(-1)
   const page: Page<UsageLedgerRow, number> =
     rows.length > limit && last !== undefined ? { items, next: last.sequence } : { items }

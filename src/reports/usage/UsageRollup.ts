@@ -1,50 +1,50 @@
 /**
- * Keeps sums of the usage ledger by hours and days of UTC, behind the ledger. It looks through the ledger in the order of its
- * numbers and notes which days the rows lie in; days that are over are summed up, the newest first. What must stay true: the sums
- * of a day whose noted rows are all in them are those of all its rows up to where the ledger has been looked through. So a row
- * that comes late makes its day one to sum up again, and nobody takes sums that lack it for the truth.
+ * Sums the usage ledger by hours and days of UTC, in the background. It scans the ledger in the order of its sequence numbers and
+ * counts the rows of each day; days that are over are summed, the newest first. What must stay true: if the sums of a day include
+ * all its counted rows, they include all its rows up to the end of the scan. A late row raises the count, so its day is summed
+ * again, and until then the sums of that day are not used.
  */
 import { Clock, Context, Effect, Layer, Option } from "effect"
 import { SqlClient } from "effect/sql"
 import { instant } from "../../postgres/Parameters.ts"
 import { exclusively } from "../../workers/Exclusive.ts"
-import { ledgerTablesUnlinked, productUnlinked, startOf, sums } from "./LedgerRows.ts"
+import { ledgerTablesWithoutLicenses, productWithoutLicenses, startOf, sums } from "./LedgerRows.ts"
 
-/** Rows that are looked through in one transaction: some tens of milliseconds. */
-const stretchRows = 50_000
-/** Rows of a day that is summed up, in one statement: 2.3 s were measured for 411,000. Longer days stay with the ledger. */
+/** Rows that one transaction scans: some tens of milliseconds. */
+const scanRowsMax = 50_000
+/** Rows of a day that one statement sums: 2.3 s were measured for 411,000. Days with more rows are read from the ledger. */
 export const dayRowsMax = 2_000_000
-const limits = { stretchRows, dayRowsMax }
+const limits = { scanRowsMax, dayRowsMax }
 
 const dayMillis = 86_400_000
-/** A day is over when the clocks of all nodes say so; one that gets late rows is left alone until they have stopped coming. */
+/** The delay until a day counts as over by the clocks of all nodes, and until a day with late rows is summed again. */
 const settleMillis = 600_000
 
 export class UsageRollup extends Context.Service<
   UsageRollup,
   {
-    /** Looks through what has come, and sums up all days that are over. */
+    /** Scans new rows, and sums all days that are over. */
     readonly pass: Effect.Effect<void, unknown>
-    /** Looks through a stretch and, behind the last one, sums up a day. False where nothing is left, or another node is at it. */
+    /** Scans a batch of rows and, after the last batch, sums one day. False if nothing is left, or another node runs it. */
     readonly step: Effect.Effect<boolean, unknown>
   }
 >()("licensing/reports/usage/UsageRollup") {
   static readonly layer = UsageRollup.layerWith({})
 
-  /** With other limits than the service's. */
+  /** With other limits than the defaults. */
   static layerWith(given: Partial<typeof limits>) {
-    const { dayRowsMax, stretchRows } = { ...limits, ...given }
+    const { dayRowsMax, scanRowsMax } = { ...limits, ...given }
     return Layer.effect(
       UsageRollup,
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
-        const alone = exclusively(sql, "usage-rollup")
+        const exclusive = exclusively(sql, "usage-rollup")
 
         const step = Effect.gen(function* () {
-          const looked = yield* alone(lookThrough(sql, stretchRows))
-          // A day that more rows may turn up for is not worth summing up yet.
-          if (Option.isNone(looked) || looked.value === stretchRows) return Option.isSome(looked)
-          return Option.contains(yield* alone(sumUp(sql, dayRowsMax)), true)
+          const scanned = yield* exclusive(scanLedger(sql, scanRowsMax))
+          // Until the scan is complete, a day may get more rows and would have to be summed again.
+          if (Option.isNone(scanned) || scanned.value === scanRowsMax) return Option.isSome(scanned)
+          return Option.contains(yield* exclusive(rollUpDay(sql, dayRowsMax)), true)
         })
         const pass = Effect.gen(function* () {
           while (yield* step);
@@ -55,41 +55,41 @@ export class UsageRollup extends Context.Service<
   }
 }
 
-/** Notes the days of the next rows. Gives how many rows there were. */
-const lookThrough = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, stretchRows: number) {
+/** Counts the next rows by day. Returns the number of rows. */
+const scanLedger = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, scanRowsMax: number) {
   const now = yield* Clock.currentTimeMillis
-  const [stretch] = yield* sql<{ readonly rows: number }>`
-    WITH stretch AS MATERIALIZED (
-      SELECT sequence AS first, least(sequence + ${stretchRows}::int8, ledger_last) AS last
+  const [scan] = yield* sql<{ readonly rows: number }>`
+    WITH batch AS MATERIALIZED (
+      SELECT sequence AS first, least(sequence + ${scanRowsMax}::int8, ledger_last) AS last
       FROM usage_rollup_progress, event_sequence
-    ), held AS (
+    ), days AS (
       SELECT ${sql.literal(startOf("day", "occurred_at"))} AS day, count(*) AS rows
-      FROM stretch CROSS JOIN LATERAL (
-        SELECT occurred_at FROM usage_ledger WHERE sequence > stretch.first AND sequence <= stretch.last
+      FROM batch CROSS JOIN LATERAL (
+        SELECT occurred_at FROM usage_ledger WHERE sequence > batch.first AND sequence <= batch.last
       ) AS used
       GROUP BY 1
-    ), noted AS (
-      INSERT INTO usage_rollup_days AS known (day, ledger_rows, seen_at) SELECT day, rows, ${instant(now)} FROM held
-      ON CONFLICT (day) DO UPDATE SET ledger_rows = known.ledger_rows + excluded.ledger_rows, seen_at = excluded.seen_at
+    ), counted AS (
+      INSERT INTO usage_rollup_days AS stored (day, ledger_rows, seen_at) SELECT day, rows, ${instant(now)} FROM days
+      ON CONFLICT (day) DO UPDATE SET ledger_rows = stored.ledger_rows + excluded.ledger_rows, seen_at = excluded.seen_at
     )
-    UPDATE usage_rollup_progress SET sequence = stretch.last FROM stretch WHERE stretch.last > stretch.first
-    RETURNING stretch.last - stretch.first AS rows`
-  return stretch?.rows ?? 0
+    UPDATE usage_rollup_progress SET sequence = batch.last FROM batch WHERE batch.last > batch.first
+    RETURNING batch.last - batch.first AS rows`
+  return scan?.rows ?? 0
 })
 
-/** Sums up the newest day that is over and not summed up. False where there was none. */
-const sumUp = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, dayRowsMax: number) {
-  const settled = (yield* Clock.currentTimeMillis) - settleMillis
-  const [open] = yield* sql<{ readonly day: number }>`
+/** Sums the newest day that is over and not summed yet. False if there is none. */
+const rollUpDay = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, dayRowsMax: number) {
+  const settledBefore = (yield* Clock.currentTimeMillis) - settleMillis
+  const [pending] = yield* sql<{ readonly day: number }>`
     SELECT day FROM usage_rollup_days
-    WHERE rolled_rows <> ledger_rows AND ledger_rows <= ${dayRowsMax} AND day <= ${instant(settled - dayMillis)}
-      AND (rolled_rows = 0 OR seen_at <= ${instant(settled)})
+    WHERE rolled_rows <> ledger_rows AND ledger_rows <= ${dayRowsMax} AND day <= ${instant(settledBefore - dayMillis)}
+      AND (rolled_rows = 0 OR seen_at <= ${instant(settledBefore)})
     ORDER BY day DESC LIMIT 1`
-  if (open === undefined) return false
-  const from = instant(open.day)
-  const to = instant(open.day + dayMillis)
+  if (pending === undefined) return false
+  const from = instant(pending.day)
+  const to = instant(pending.day + dayMillis)
   yield* sql`DELETE FROM usage_rollup WHERE unit IN ('hour', 'day') AND bucket_start >= ${from} AND bucket_start < ${to}`
-  // The connections of the service are set for look-ups. This one statement reads a day, and sorts it in memory where it can.
+  // The service's connections are tuned for index look-ups. This statement reads a whole day, and sorts it in memory if it fits.
   yield* sql`
     SELECT set_config(name, value, true)
     FROM (VALUES ('enable_seqscan', 'on'), ('enable_hashjoin', 'on'), ('plan_cache_mode', 'force_custom_plan'),
@@ -101,9 +101,9 @@ const sumUp = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, dayRowsMax:
       CASE WHEN grouping(feature_id) = 0 THEN feature_id ELSE '' END,
       sum(consumed), sum(consumptions), sum(reset), sum(topped_up), count(DISTINCT license_id COLLATE "C")
     FROM (
-      SELECT ${sql.literal(startOf("hour", "u.occurred_at"))} AS hour, ${sql.literal(productUnlinked)} AS product_id,
+      SELECT ${sql.literal(startOf("hour", "u.occurred_at"))} AS hour, ${sql.literal(productWithoutLicenses)} AS product_id,
         u.feature_id, u.license_id, ${sums(sql, "numeric")}
-      FROM ${ledgerTablesUnlinked(sql)}
+      FROM ${ledgerTablesWithoutLicenses(sql)}
       WHERE u.occurred_at >= ${from} AND u.occurred_at < ${to}
         AND u.sequence <= (SELECT sequence FROM usage_rollup_progress)
       GROUP BY 1, 2, 3, 4

@@ -18,13 +18,13 @@ const lost = new SqlError.SqlError({
   reason: new SqlError.ConnectionError({ cause: new Error("lost"), message: "lost", operation: "execute" })
 })
 
-/** A node whose next group is written as told; the ones after as always. */
+/** A node whose next group is written by `next`, later groups as usual. */
 const makeNodeThat = Effect.fnUntraced(function* (next: Write) {
   const postgres = yield* Postgres
   let written = 0
-  const atOnce: Postgres["Service"]["atOnce"] = (statements) =>
-    Effect.suspend(() => (written++ === 0 ? next(postgres.atOnce(statements)) : postgres.atOnce(statements)))
-  const actors = yield* Effect.provideService(makeNode, Postgres, Postgres.of({ ...postgres, atOnce }))
+  const inOneWrite: Postgres["Service"]["inOneWrite"] = (statements) =>
+    Effect.suspend(() => (written++ === 0 ? next(postgres.inOneWrite(statements)) : postgres.inOneWrite(statements)))
+  const actors = yield* Effect.provideService(makeNode, Postgres, Postgres.of({ ...postgres, inOneWrite }))
   return { actors, groups: () => written }
 })
 

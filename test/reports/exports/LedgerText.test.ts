@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import * as fc from "fast-check"
 import { canonicalize, type Json } from "../../../src/api/CanonicalJson.ts"
-import { present, type Row } from "../../../src/postgres/Sql.ts"
+import { type NullableRow, withoutNulls } from "../../../src/postgres/Sql.ts"
 import { type Cell, csvLine } from "../../../src/reports/exports/Csv.ts"
 import { type LedgerRow, ledgerCsv, ledgerFields, ledgerJson } from "../../../src/reports/exports/LedgerText.ts"
 import { UsageLedgerRow } from "../../../src/reports/model/Report.ts"
@@ -33,7 +33,7 @@ const count = fc.oneof(fc.constant(0), fc.nat(), fc.constant(Number.MAX_SAFE_INT
 const optional = <A>(arbitrary: fc.Arbitrary<A>) => fc.option(arbitrary, { nil: null })
 
 /** A row as the database gives it. */
-const row: fc.Arbitrary<Row<UsageLedgerRow>> = fc.record({
+const row: fc.Arbitrary<NullableRow<UsageLedgerRow>> = fc.record({
   sequence: fc.nat().map((n) => n + 1),
   occurred_at: fc
     .date({ min: new Date(0), max: new Date("9999-12-31"), noInvalidDate: true })
@@ -63,7 +63,7 @@ describe("A row of the ledger", () => {
       assert.deepStrictEqual<ReadonlyArray<string>>(ledgerFields, Object.keys(UsageLedgerRow.fields))
       const written: Array<{ readonly row: LedgerRow; readonly json: string; readonly csv: string }> = []
       for (const given of fc.sample(row, { numRuns: 500, seed: 7 })) {
-        const encoded = yield* Schema.encodeEffect(UsageLedgerRow)(present<UsageLedgerRow>(given))
+        const encoded = yield* Schema.encodeEffect(UsageLedgerRow)(withoutNulls<UsageLedgerRow>(given))
         const row = ledgerFields.map((name) => given[name] ?? null) as never as LedgerRow
         const json = canonicalize(encoded as Json)
         assert.strictEqual(ledgerJson([row]), json)

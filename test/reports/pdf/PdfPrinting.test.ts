@@ -4,7 +4,7 @@ import { Context, Effect, Exit, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { canonicalize, type Json } from "../../../src/api/CanonicalJson.ts"
 import { Settings } from "../../../src/config/Config.ts"
-import { Printing } from "../../../src/reports/pdf/PdfPrinting.ts"
+import { PdfPrinting } from "../../../src/reports/pdf/PdfPrinting.ts"
 import { readPdf } from "../../support/Exports.ts"
 
 const fonts = fileURLToPath(new URL("../../../node_modules/dejavu-fonts-ttf/ttf", import.meta.url))
@@ -13,9 +13,9 @@ const fonts = fileURLToPath(new URL("../../../node_modules/dejavu-fonts-ttf/ttf"
 const printing = (reportsFont?: string) =>
   Effect.map(
     Layer.build(
-      Printing.layer.pipe(Layer.provide(Settings.layerTest(reportsFont === undefined ? {} : { reportsFont })))
+      PdfPrinting.layer.pipe(Layer.provide(Settings.layerTest(reportsFont === undefined ? {} : { reportsFont })))
     ),
-    (built) => Context.get(built, Printing)
+    (built) => Context.get(built, PdfPrinting)
   )
 
 const totals = { consumed: 7, consumptions: 1, reset: 0, topped_up: 0 }
@@ -33,7 +33,7 @@ const summaryOf = (rows: ReadonlyArray<object>, report: object = {}) => ({
   }
 })
 
-const print = Effect.fnUntraced(function* (service: Printing["Service"], figures: object) {
+const print = Effect.fnUntraced(function* (service: PdfPrinting["Service"], figures: object) {
   const print = service.begin({ id: "rex_1", report_kind: "usage-summary", generated_at: Date.UTC(2026, 0, 31) })
   print.push(Buffer.from(canonicalize(figures as Json)))
   return yield* print.finish("d1".repeat(32))

@@ -80,7 +80,7 @@ const happen = Effect.fnUntraced(function* (
         AND NOT EXISTS (SELECT FROM features o WHERE o.product_id = f.product_id AND o.code = ${code})`
   }
   const asked = askedOf(products, happening.question, now)
-  const { ledger, rolled } = yield* reports.snapshot(sourcesOf(reports.sql, asked))
+  const { ledger, rollup: rolled } = yield* reports.snapshot(sourcesOf(reports.sql, asked))
   met[rolled.length === 0 ? "ledger" : ledger.length === 0 ? "rolled" : "mixed"]++
   const [rows, plain] = yield* bothRows(reports, asked)
   assert.deepStrictEqual(rows, plain as never, JSON.stringify({ asked, ledger, rolled }))
@@ -96,7 +96,7 @@ layer(Database.layer, { timeout: 60_000, excludeTestServices: true })("A summary
             const node = {
               clock,
               reports: yield* makeReports,
-              rollup: yield* makeRollup({ stretchRows: 20, dayRowsMax: 60 })
+              rollup: yield* makeRollup({ scanRowsMax: 20, dayRowsMax: 60 })
             }
             const products = [yield* makeProduct, yield* makeProduct]
             for (const happening of happenings) yield* happen(products, node, happening)
@@ -227,7 +227,7 @@ layer(Database.layer, { timeout: 60_000, excludeTestServices: true })("The sums"
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const reports = yield* makeReports
-        const nodes = [yield* makeRollup({ stretchRows: 10 }), yield* makeRollup({ stretchRows: 10 })]
+        const nodes = [yield* makeRollup({ scanRowsMax: 10 }), yield* makeRollup({ scanRowsMax: 10 })]
         const { asked, product, now } = yield* makeDays(20)
         const ages = Array.from({ length: 60 }, (_, index) => ((index * 7) % 19) * day)
         const writing = Effect.forEach(ages, (age, index) =>
@@ -261,13 +261,13 @@ layer(Database.layer, { timeout: 60_000, excludeTestServices: true })("The sums"
             const period = { from, to: from + length }
             const rollable = { from: Math.ceil(from / hour) * hour, to: Math.floor(period.to / hour) * hour }
             const days = [...new Set(times.map((at) => Math.floor(at / day) * day))]
-            const { ledger, rolled } = splitPeriod(period, rollable, days)
-            const all = [...ledger, ...rolled].toSorted((a, b) => a.from - b.from)
+            const { ledger, rollup } = splitPeriod(period, rollable, days)
+            const all = [...ledger, ...rollup].toSorted((a, b) => a.from - b.from)
             assert.deepStrictEqual([all[0]?.from, all.at(-1)?.to], [period.from, period.to])
             for (const [index, one] of all.entries()) if (index > 0) assert.strictEqual(one.from, all[index - 1]!.to)
             assert.isAtMost(ledger.length, 14)
             const meets = ({ from, to }: TimeRange) => days.some((at) => at < to && from < at + day)
-            for (const one of rolled)
+            for (const one of rollup)
               assert.isTrue(one.from < one.to && !meets(one) && one.from % hour === 0 && one.to % hour === 0)
           }
         ),

@@ -1,11 +1,11 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as fc from "fast-check"
 import { canonicalize, type Json } from "../../../src/api/CanonicalJson.ts"
-import { makeFiguresReader } from "../../../src/reports/usage/Figures.ts"
+import { makeSnapshotReader } from "../../../src/reports/usage/SnapshotReader.ts"
 
 const read = (bytes: Uint8Array, path: ReadonlyArray<string>, pieceBytes: number) => {
   const rows: Array<Json> = []
-  const reader = makeFiguresReader(path, (row) => rows.push(row))
+  const reader = makeSnapshotReader(path, (row) => rows.push(row))
   for (let at = 0; at < bytes.length; at += pieceBytes) reader.push(bytes.subarray(at, at + pieceBytes))
   return { rows, rest: reader.rest() }
 }

@@ -1,11 +1,11 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as fc from "fast-check"
 import {
-  figuresOfLine,
   isReadableFromCsv,
-  LedgerFigures,
-  ledgerTail
-} from "../../../src/reports/exports/LedgerFigures.ts"
+  LedgerSnapshot,
+  ledgerTail,
+  snapshotRowOf
+} from "../../../src/reports/exports/LedgerSnapshot.ts"
 import { type LedgerRow, ledgerCsv, ledgerFields, ledgerJson } from "../../../src/reports/exports/LedgerText.ts"
 
 const head = '{"filters":{},"rows":['
@@ -54,7 +54,7 @@ describe("The figures of an export of the ledger", () => {
       fc.property(row, (row) => {
         const line = ledgerCsv([row])
         assert.isTrue(isReadableFromCsv(oneJson(row), line))
-        assert.strictEqual(figuresOfLine(line.slice(0, -"\r\n".length)), oneJson(row))
+        assert.strictEqual(snapshotRowOf(line.slice(0, -"\r\n".length)), oneJson(row))
       })
     )
   })
@@ -65,7 +65,7 @@ describe("The figures of an export of the ledger", () => {
       fc.property(rowOf(fc.oneof({ weight: 9, arbitrary: plain }, awkward)), (row) => {
         const line = ledgerCsv([row])
         if (!isReadableFromCsv(oneJson(row), line)) unreadable++
-        else assert.strictEqual(figuresOfLine(line.slice(0, -"\r\n".length)), oneJson(row))
+        else assert.strictEqual(snapshotRowOf(line.slice(0, -"\r\n".length)), oneJson(row))
       }),
       { numRuns: 1_000 }
     )
@@ -75,7 +75,7 @@ describe("The figures of an export of the ledger", () => {
   it("are put together from what is stored and what the file tells, wherever pieces and chunks end", () => {
     fc.assert(
       fc.property(fc.array(piece, { minLength: 1, maxLength: 6 }), (pieces) => {
-        const figures = new LedgerFigures(head)
+        const figures = new LedgerSnapshot(head)
         const all = pieces.flatMap(({ rows }) => rows.map(oneJson))
         let text = ""
         let before = 0
@@ -87,9 +87,9 @@ describe("The figures of an export of the ledger", () => {
           const csv = Buffer.from(`${first ? `${ledgerFields.join(",")}\r\n` : ""}${ledgerCsv(rows)}`)
           before += rows.length
           // A piece without rows has no file to tell it.
-          if (stored || rows.length === 0) add(figures.stored(Buffer.from(json)))
+          if (stored || rows.length === 0) add(figures.fromSnapshot(Buffer.from(json)))
           else {
-            for (let at = 0; at < csv.length; at += chunkBytes) add(figures.told(csv.subarray(at, at + chunkBytes)))
+            for (let at = 0; at < csv.length; at += chunkBytes) add(figures.fromCsv(csv.subarray(at, at + chunkBytes)))
           }
         }
         add(figures.end())
