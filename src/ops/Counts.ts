@@ -60,7 +60,7 @@ export class OpsCounts extends Context.Service<
         // The second look is for those who have waited for the count of another reader.
         const rows =
           (yield* current) ?? (yield* alone(Effect.flatMap(current, (rows) => (rows ? Effect.succeed(rows) : count))))
-        const [numbers] = yield* otherNumbers(sql, yield* Clock.currentTimeMillis)
+        const [numbers] = yield* liveLeasesAndSequence(sql, yield* Clock.currentTimeMillis)
         return { rows, leasesLive: numbers?.leases_live ?? 0, eventSequence: numbers?.event_sequence ?? 0 }
       })
 
@@ -128,8 +128,8 @@ export const movedByClock = (sql: SqlClient.SqlClient, now: number) => {
     WHERE count > 0 GROUP BY was, "is"`
 }
 
-/** Of the leases that are live as written, those are taken off that have lapsed: the sweep's index leads to them. */
-export const otherNumbers = (sql: SqlClient.SqlClient, now: number) => sql<{
+/** Live leases without those that have lapsed, which the index of the lease sweep finds, and the newest event's number. */
+export const liveLeasesAndSequence = (sql: SqlClient.SqlClient, now: number) => sql<{
   readonly leases_live: number
   readonly event_sequence: number
 }>`
