@@ -730,8 +730,10 @@ CREATE TABLE api_keys (
   revoked_at timestamp with time zone,
   created_at timestamp with time zone NOT NULL,
   is_bootstrap boolean DEFAULT false NOT NULL,
+  token_sealed bytea,
   CONSTRAINT api_keys_pkey PRIMARY KEY (id),
-  CONSTRAINT api_keys_token_hash_key UNIQUE (token_hash)
+  CONSTRAINT api_keys_token_hash_key UNIQUE (token_hash),
+  CONSTRAINT api_keys_token_sealed_check CHECK (((token_sealed IS NULL) OR is_bootstrap))
 );
 COMMENT ON TABLE api_keys IS 'A row is a key to the management API; a revoked key keeps its row.';
 CREATE INDEX api_keys_active_page ON api_keys USING btree (is_active, created_at DESC, id DESC) WHERE (revoked_at IS NULL);

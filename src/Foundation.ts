@@ -1,8 +1,9 @@
 /** The layers that both the service and the commands need: the database with its schema, the master key, the signing keys. */
 import { join } from "node:path"
 import * as NodeServices from "@effect/platform-node/NodeServices"
-import { Effect, FileSystem, Layer, type Redacted } from "effect"
+import { Effect, Layer, type Redacted } from "effect"
 import { SecureRandom } from "effect/crypto"
+import { SqlClient } from "effect/sql"
 import { Identifiers } from "./api/Identifier.ts"
 import { Settings } from "./config/Config.ts"
 import { EmbeddedPostgres } from "./postgres/EmbeddedPostgres.ts"
@@ -33,10 +34,10 @@ const masterKey = Layer.unwrap(
   Effect.gen(function* () {
     const { dataDir, masterKey, masterKeyNext } = yield* Settings
     if (masterKey !== undefined) return MasterKey.layerFromKey(masterKey, masterKeyNext)
-    const files = yield* FileSystem.FileSystem
-    // An existing database was encrypted with another key: a new key would decrypt nothing in it.
-    const mayCreate = !(yield* Effect.orDie(files.exists(join(dataDir, "postgres"))))
-    return MasterKey.layerFromFile(masterKeyPath(dataDir), { mayCreate, next: masterKeyNext })
+    const sql = yield* SqlClient.SqlClient
+    // A database with a signing key was encrypted with a master key; a new key would decrypt nothing in it.
+    const written = yield* Effect.orDie(sql`SELECT 1 AS found FROM signing_keys LIMIT 1`)
+    return MasterKey.layerFromFile(masterKeyPath(dataDir), { mayCreate: written.length === 0, next: masterKeyNext })
   })
 )
 
@@ -46,8 +47,8 @@ const randomness = Identifiers.layer.pipe(Layer.provideMerge(SecureRandom.layerW
 export const over = <A, E, R>(stores: Layer.Layer<A, E, R>) =>
   KeyRing.layer.pipe(Layer.provideMerge(stores), Layer.provideMerge(randomness))
 
-// The key comes first: a database is never created without one.
-const stores = (embedded: typeof EmbeddedPostgres.layer) => Layer.provideMerge(database(embedded), masterKey)
+// The database comes first: a start that cannot use it creates no key. The first secret is written after both.
+const stores = (embedded: typeof EmbeddedPostgres.layer) => Layer.provideMerge(masterKey, database(embedded))
 
 export const layer = over(stores(EmbeddedPostgres.layer)).pipe(Layer.provide(NodeServices.layer))
 

@@ -36,6 +36,10 @@ const headerText = /^[!-~]+$/
 // Ten years: far enough to see every expiry, near enough for four-digit years.
 const clockOffsetMax = 315_360_000
 
+const expectedDatabase =
+  "a URL like postgres://user:password@host/name, with an sslmode, if it has one, of disable, allow, prefer, require, " +
+  "verify-ca or verify-full"
+
 const expectedRate = "a whole number from 0 (no limit) to 10000000"
 const rateMax = 10_000_000
 
@@ -58,14 +62,14 @@ const settings = {
   /** A PostgreSQL server of version 15 or newer; unset: the embedded one. */
   databaseUrl: setting<Redacted.Redacted<string> | undefined>(
     "LICENSING_DATABASE_URL",
-    "a URL like postgres://user:password@host/name",
+    expectedDatabase,
     undefined,
     secret(databaseAddress)
   ),
   /** A replica of the database that reports read from; unset: the database itself. */
   reportsDatabaseUrl: setting<Redacted.Redacted<string> | undefined>(
     "LICENSING_REPORTS_DATABASE_URL",
-    "a URL like postgres://user:password@host/name",
+    expectedDatabase,
     undefined,
     secret(databaseAddress)
   ),
@@ -85,7 +89,7 @@ const settings = {
     undefined,
     secret((value) => masterKeyShape.test(value))
   ),
-  /** The first admin token; unset: a token is generated and printed once. */
+  /** The first admin token; unset: a token is generated, and printed until an API key is used. */
   bootstrapToken: setting<Redacted.Redacted<string> | undefined>(
     "LICENSING_BOOTSTRAP_TOKEN",
     "at least 32 visible ASCII characters",

@@ -71,9 +71,15 @@ export const publicAddress: Decode<string> = (value) => {
   return plain ? parsed.href.replace(/\/+$/, "") : undefined
 }
 
+/** libpq's words. `allow` is taken as `prefer`, and `verify-ca` as `verify-full`. */
+const sslmodes = ["disable", "allow", "prefer", "require", "verify-ca", "verify-full"]
+
 export const databaseAddress = (value: string): boolean => {
   const parsed = URL.parse(value)
-  return parsed !== null && ["postgres:", "postgresql:"].includes(parsed.protocol)
+  if (parsed === null || !["postgres:", "postgresql:"].includes(parsed.protocol)) return false
+  // With two of them, two readers of the address could choose differently.
+  const [sslmode = "disable", ...others] = parsed.searchParams.getAll("sslmode")
+  return sslmodes.includes(sslmode) && others.length === 0
 }
 
 /** Networks in CIDR notation, separated by commas; a single address is a network of one address. */

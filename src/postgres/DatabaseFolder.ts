@@ -1,7 +1,7 @@
 // What the embedded server finds in the data folder before it starts: an account that may read it, the password, and an
 // initialised cluster. A start that dies half-way must leave nothing that looks like a database.
-import { join, resolve } from "node:path"
-import { Effect, FileSystem } from "effect"
+import { dirname, join, resolve } from "node:path"
+import { Effect, FileSystem, type PlatformError, Predicate } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { Hex } from "effect/encoding"
 import { DatabaseUnavailable } from "./Postgres.ts"
@@ -20,13 +20,27 @@ export interface DatabaseFolder {
   readonly program: string
 }
 
-export const prepare = Effect.fnUntraced(function* (path: string) {
-  const files = yield* FileSystem.FileSystem
+export const prepare = (path: string) => {
   const directory = resolve(path)
+  return Effect.catchTag(prepareAt(directory), "PlatformError", (error) =>
+    Effect.fail(unusable(directory, reasonOf(error)))
+  )
+}
+
+const unusable = (directory: string, reason: string) =>
+  new DatabaseUnavailable({ message: `The data folder ${directory} (LICENSING_DATA_DIR) cannot be used: ${reason}` })
+
+/** The system's own words, as "EACCES: permission denied, mkdir '/data'". */
+const reasonOf = ({ message, reason: { cause } }: PlatformError.PlatformError): string =>
+  Predicate.isError(cause) ? cause.message : message
+
+const prepareAt = Effect.fnUntraced(function* (directory: string) {
+  const files = yield* FileSystem.FileSystem
   const { initdb, postgres } = yield* programs
   const account = yield* serverAccount
   // Passable for the server's user, who owns only his own folder in it; the rest stays ours.
-  yield* files.makeDirectory(directory, { recursive: true, mode: account === undefined ? 0o700 : 0o711 })
+  yield* makeFolder(directory, account === undefined ? 0o700 : 0o711)
+  yield* files.access(directory, { readable: true, writable: true })
   if (account !== undefined) yield* checkPassage([directory, postgres], account)
   const folder = {
     cluster: join(directory, "postgres"),
@@ -39,6 +53,25 @@ export const prepare = Effect.fnUntraced(function* (path: string) {
   if (!initialised) yield* initialise(directory, initdb, { ...folder, password })
   return { ...folder, password } satisfies DatabaseFolder
 })
+
+/** Makes a folder and those above it that are missing. One by one: Node's recursive `mkdir` never ends below /proc. */
+const makeFolder: (
+  directory: string,
+  mode: number
+) => Effect.Effect<void, DatabaseUnavailable | PlatformError.PlatformError, FileSystem.FileSystem> = Effect.fnUntraced(
+  function* (directory, mode) {
+    const files = yield* FileSystem.FileSystem
+    if (yield* files.exists(directory)) {
+      const { type } = yield* files.stat(directory)
+      return type === "Directory" ? undefined : yield* unusable(directory, "it is a file, not a folder.")
+    }
+    yield* makeFolder(dirname(directory), mode)
+    // Of two services that start together one makes it.
+    yield* files
+      .makeDirectory(directory, { mode })
+      .pipe(Effect.catchReason("PlatformError", "AlreadyExists", () => Effect.void))
+  }
+)
 
 const isInitialised = (cluster: string) =>
   Effect.flatMap(FileSystem.FileSystem, (files) => files.exists(join(cluster, "PG_VERSION")))

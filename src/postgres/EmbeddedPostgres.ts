@@ -82,61 +82,50 @@ interface Server {
 
 const unavailable = (message: string) => new DatabaseUnavailable({ message })
 
-const make = Effect.fnUntraced(
-  function* (options: Options) {
-    const folder = yield* prepare(options.directory)
-    const owned = yield* Ref.make(Option.none<Server>())
-    yield* Effect.addFinalizer(() =>
-      Effect.flatMap(Ref.get(owned), (server) => (Option.isSome(server) ? stop(server.value) : Effect.void))
-    )
-    const ready = yield* Deferred.make<Server, DatabaseUnavailable>()
-    // Holds the server until it goes away, then holds the next one: a server that crashes comes back by itself.
-    const hold = Effect.fnUntraced(function* () {
-      const port = Option.getOrUndefined(yield* Ref.get(owned))?.port ?? options.port
-      const { lost, server } = yield* own(folder, { ...options.settings, ...(port && { port: String(port) }) })
-      yield* Ref.set(owned, Option.some(server))
-      yield* Deferred.succeed(ready, server)
-      yield* lost
-      yield* Effect.logWarning("The embedded PostgreSQL has gone away; starting it again.")
-    }, Effect.scoped)
-    yield* hold().pipe(
-      // The first failure is the start's own, and told by whoever started us.
-      Effect.tapError((error) =>
-        Effect.flatMap(Deferred.fail(ready, error), (first) => (first ? Effect.void : Effect.logError(error.message)))
-      ),
-      Effect.retry(Schedule.spaced("2 seconds")),
-      Effect.repeat(Schedule.forever),
-      Effect.forkScoped
-    )
-    const { port } = yield* Deferred.await(ready)
-    yield* Effect.forkScoped(Effect.repeat(boundLog(folder.log), Schedule.spaced("10 minutes")))
-    return EmbeddedPostgres.of({ url: urlOf(folder, port) })
-  },
-  Effect.catchTag("PlatformError", (error) =>
-    Effect.fail(unavailable(`The data folder cannot be used: ${error.message}`))
+const make = Effect.fnUntraced(function* (options: Options) {
+  const folder = yield* prepare(options.directory)
+  const owned = yield* Ref.make(Option.none<Server>())
+  yield* Effect.addFinalizer(() =>
+    Effect.flatMap(Ref.get(owned), (server) => (Option.isSome(server) ? stop(server.value) : Effect.void))
   )
-)
+  const ready = yield* Deferred.make<Server, DatabaseUnavailable>()
+  // Holds the server until it goes away, then holds the next one: a server that crashes comes back by itself.
+  const hold = Effect.fnUntraced(function* () {
+    const port = Option.getOrUndefined(yield* Ref.get(owned))?.port ?? options.port
+    const { lost, server } = yield* own(folder, { ...options.settings, ...(port && { port: String(port) }) })
+    yield* Ref.set(owned, Option.some(server))
+    yield* Deferred.succeed(ready, server)
+    yield* lost
+    yield* Effect.logWarning("The embedded PostgreSQL has gone away; starting it again.")
+  }, Effect.scoped)
+  yield* hold().pipe(
+    // The first failure is the start's own, and told by whoever started us.
+    Effect.tapError((error) =>
+      Effect.flatMap(Deferred.fail(ready, error), (first) => (first ? Effect.void : Effect.logError(error.message)))
+    ),
+    Effect.retry(Schedule.spaced("2 seconds")),
+    Effect.repeat(Schedule.forever),
+    Effect.forkScoped
+  )
+  const { port } = yield* Deferred.await(ready)
+  yield* Effect.forkScoped(Effect.repeat(boundLog(folder.log), Schedule.spaced("10 minutes")))
+  return EmbeddedPostgres.of({ url: urlOf(folder, port) })
+})
 
 const urlOf = (folder: DatabaseFolder, port: number) =>
   Redacted.make(`postgres://postgres:${folder.password}@127.0.0.1:${port}/postgres`)
 
 /** The address of the server that a service owns at this moment. */
-const running = Effect.fnUntraced(
-  function* (options: Options) {
-    const folder = yield* prepare(options.directory)
-    const server = yield* readPostmaster(join(folder.cluster, "postmaster.pid"))
-    if (Option.isNone(server) || !(yield* signal(server.value.pid, 0))) return Option.none()
-    const url = urlOf(folder, server.value.port)
-    const session = yield* Effect.option(openSession(url))
-    if (Option.isNone(session)) return Option.none()
-    const rows = yield* Effect.orDie(session.value.values(`SELECT pg_try_advisory_lock(${ownerLock})`))
-    return rows[0]?.[0] === true ? Option.none() : Option.some(url)
-  },
-  Effect.scoped,
-  Effect.catchTag("PlatformError", (error) =>
-    Effect.fail(unavailable(`The data folder cannot be used: ${error.message}`))
-  )
-)
+const running = Effect.fnUntraced(function* (options: Options) {
+  const folder = yield* prepare(options.directory)
+  const server = yield* readPostmaster(join(folder.cluster, "postmaster.pid"))
+  if (Option.isNone(server) || !(yield* signal(server.value.pid, 0))) return Option.none()
+  const url = urlOf(folder, server.value.port)
+  const session = yield* Effect.option(openSession(url))
+  if (Option.isNone(session)) return Option.none()
+  const rows = yield* Effect.orDie(session.value.values(`SELECT pg_try_advisory_lock(${ownerLock})`))
+  return rows[0]?.[0] === true ? Option.none() : Option.some(url)
+}, Effect.scoped)
 
 /** Starts the server, or takes over the one that a dead service left, and takes the ownership of the folder. */
 const own = Effect.fnUntraced(function* (folder: DatabaseFolder, settings: Readonly<Record<string, string>>) {

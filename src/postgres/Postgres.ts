@@ -1,6 +1,7 @@
 // The database client: `SqlClient` for everyone, and the service `Postgres` for what SqlClient does not offer. What must
 // stay true: a lost connection fails its statements at once and is replaced; every limit is set; and only this file,
 // Pools.ts, Session.ts and Parameters.ts know the driver.
+import type { Duplex } from "node:stream"
 import type * as PgClient from "@effect/sql-pg/PgClient"
 import * as PgConnection from "@effect/sql-pg/PgConnection"
 import { Context, Duration, Effect, Layer, Predicate, Queue, Redacted, Schedule, Schema, Stream } from "effect"
@@ -52,7 +53,11 @@ const lookups = {
   plan_cache_mode: "force_generic_plan"
 }
 
-const settings = (options: Options, target: Target): PgClient.PgPoolConfig => {
+interface ClientConfig extends PgClient.PgPoolConfig {
+  readonly stream: () => Duplex
+}
+
+const settings = (options: Options, target: Target): ClientConfig => {
   const statementTimeout = options.statementTimeoutMillis ?? 30_000
   return {
     url: options.url,
@@ -186,20 +191,53 @@ const reasonOf = ({ reason }: SqlError.SqlError): string =>
     : (reason.message ?? reason._tag)
 
 const versionMin = 15
+const encodingNeeded = "UTF8"
+
+/** Whether a server's first bytes are PostgreSQL's: S, N or an error to a request for TLS, else a message of the startup. */
+const isPostgres = (bytes: Uint8Array, tls: boolean): boolean => {
+  const first = String.fromCharCode(bytes[0] ?? 0)
+  return tls ? first === "E" || (bytes.length === 1 && "SN".includes(first)) : "REvN".includes(first)
+}
+const notPostgres = new SqlError.SqlError({
+  reason: new SqlError.UnknownError({ cause: new Error("The server that answers there is no PostgreSQL") })
+})
+
+const networkError = /^(EAI_AGAIN|E(?!PROTO$)[A-Z0-9]+)$/
+
+/** Whether the same address may work later: nothing listens there, or the server is starting, stopping or full. */
+const isTransient = ({ reason: { _tag, cause, message } }: SqlError.SqlError): boolean =>
+  _tag === "ConnectionError" &&
+  (Predicate.hasProperty(cause, "severity") ||
+    (Predicate.hasProperty(cause, "code") && networkError.test(String(cause.code))) ||
+    message === "PgConnection: Connection closed during startup")
+
+/** Asks a server what it is. Others may send anything and then nothing, so they are known by their first bytes. */
+const askServer = (config: ClientConfig, { tls }: Target) =>
+  Effect.suspend(() => {
+    let foreign = false
+    const stream = () =>
+      config.stream().once("data", function (this: Duplex, bytes: Uint8Array) {
+        foreign = !isPostgres(bytes, tls)
+        if (foreign) this.destroy()
+      })
+    return PgConnection.make({ ...config, stream }).pipe(
+      Effect.flatMap((connection) =>
+        connection.queryValues(
+          "SELECT current_setting('server_version_num')::int4 / 10000, current_setting('server_encoding')"
+        )
+      ),
+      Effect.scoped,
+      Effect.mapError((error) => (foreign ? notPostgres : asConnectionError(error)))
+    )
+  })
 
 // A service often starts together with its database, so a refused or lost connection is tried again for half a minute.
-const awaitServer = Effect.fnUntraced(function* (config: PgClient.PgPoolConfig, target: Target) {
-  const ask = Effect.scoped(
-    Effect.flatMap(PgConnection.make(config), (connection) =>
-      connection.queryValues("SELECT current_setting('server_version_num')::int4 / 10000")
-    )
-  )
-  const rows = yield* ask.pipe(
-    Effect.mapError(asConnectionError),
+const awaitServer = Effect.fnUntraced(function* (config: ClientConfig, target: Target) {
+  const rows = yield* askServer(config, target).pipe(
     Effect.retry(($) =>
       $(patiently).pipe(
         Schedule.upTo({ duration: "30 seconds" }),
-        Schedule.while(({ input }) => input.reason._tag === "ConnectionError"),
+        Schedule.while(({ input }) => isTransient(input)),
         Schedule.tap(({ input }) =>
           Effect.logWarning(`PostgreSQL at ${target.name} cannot be reached yet, trying again: ${reasonOf(input)}`)
         )
@@ -209,10 +247,18 @@ const awaitServer = Effect.fnUntraced(function* (config: PgClient.PgPoolConfig, 
       (error) => new DatabaseUnavailable({ message: `PostgreSQL at ${target.name} cannot be used: ${reasonOf(error)}` })
     )
   )
-  const version = Number(rows[0]?.[0])
+  const [version, encoding] = [Number(rows[0]?.[0]), String(rows[0]?.[1])]
   if (!(version >= versionMin)) {
     return yield* new DatabaseUnavailable({
       message: `PostgreSQL at ${target.name} has version ${version}; version ${versionMin} or newer is needed.`
+    })
+  }
+  // In any other encoding a name with letters that it lacks could not be stored.
+  if (encoding !== encodingNeeded) {
+    return yield* new DatabaseUnavailable({
+      message:
+        `PostgreSQL at ${target.name} has the encoding ${encoding}; the service needs ${encodingNeeded}. ` +
+        "Make the database anew with `createdb -E UTF8 -T template0`."
     })
   }
 })

@@ -50,7 +50,7 @@ export const connector = (target: Target, silenceMillis: number, connectMillis?:
       })
   // A timer of the machine: the driver's `connectTimeout` runs on the service's clock, which a test advances by hours at once.
   const patience = setTimeout(
-    () => socket.destroy(new Error("The server does not answer")),
+    () => socket.destroy(timedOut("The server does not answer")),
     connectMillis ?? connectMillisMax
   )
   socket.once("data", () => clearTimeout(patience))
@@ -63,6 +63,9 @@ export const connector = (target: Target, silenceMillis: number, connectMillis?:
   socket.once("close", () => stream.destroy())
   return stream
 }
+
+/** With the code that the system gives to a connection without an answer. */
+const timedOut = (message: string) => Object.assign(new Error(message), { code: "ETIMEDOUT" })
 
 /**
  * Reads into the same bytes again and again: the driver has copied what it is told of when `heard` returns. Otherwise each
@@ -83,7 +86,7 @@ const destroyWhenSilent = (socket: Socket, silenceMillis: number) => {
   let silentTicks = 0
   const timer = setInterval(() => {
     silentTicks = socket.bytesWritten > answeredUpTo ? silentTicks + 1 : 0
-    if (silentTicks >= ticksMax) socket.destroy(new Error("The server stopped answering"))
+    if (silentTicks >= ticksMax) socket.destroy(timedOut("The server stopped answering"))
   }, tickMillis)
   timer.unref()
   socket.on("data", () => {

@@ -15,6 +15,7 @@ export interface SealedColumn {
 export const sealedColumns: ReadonlyArray<SealedColumn> = [
   { table: "signing_keys", column: "private_key_sealed", id: "kid" },
   { table: "idempotent_answers", column: "body", id: "scope", where: "sealed" },
+  { table: "api_keys", column: "token_sealed", id: "id" },
   { table: "webhook_endpoints", column: "secret_sealed", id: "id" },
   { table: "webhook_endpoints", column: "previous_secret_sealed", id: "id" }
 ]

@@ -15,11 +15,11 @@ export const layer = (format: "pretty" | "json") =>
   Layer.effectDiscard(
     Effect.gen(function* () {
       const facts = yield* collect
-      const { generated } = yield* FirstToken
+      const { unused } = yield* FirstToken
       if (format === "json") yield* Effect.logInfo("The service is ready.", facts)
       else yield* Console.log(["The licensing service is ready.", ...lines(facts), ""].join("\n"))
-      if (Option.isSome(generated))
-        yield* Console.log(`Admin token, shown only now: ${Redacted.value(generated.value)}`)
+      if (Option.isSome(unused))
+        yield* Console.log(`Admin token, shown until it is used: ${Redacted.value(unused.value)}`)
       if (format === "pretty") yield* Console.log(`Try: curl -H "Authorization: Bearer $TOKEN" ${facts.api}/products\n`)
     })
   )

@@ -74,7 +74,8 @@ layer(Layer.mergeAll(NodeServices.layer, Database.layer, silence), { timeout: 60
         const { client } = Context.get(yield* Layer.build(Layer.fresh(service)), TestServer)
         assert.strictEqual(yield* Effect.provideService(schemaText(), SqlClient.SqlClient, sql), yield* schemaText())
         assert.deepStrictEqual(yield* sql`SELECT id, name FROM schema_migrations`, [
-          { id: 1, name: "0001_initial.sql" }
+          { id: 1, name: "0001_initial.sql" },
+          { id: 2, name: "0002_unused_token.sql" }
         ])
 
         const license = yield* client.licenses.get({ params: { id: "lic_active" } })
@@ -114,7 +115,7 @@ layer(Layer.mergeAll(NodeServices.layer, Database.layer, silence), { timeout: 60
       Effect.gen(function* () {
         const { url } = yield* madeBy(yield* earlier)
         const applied = yield* Effect.all([run({ url }), run({ url }), run({ url })], { concurrency: 3 })
-        assert.deepStrictEqual(applied.flat(), ["0001_initial.sql"])
+        assert.deepStrictEqual(applied.flat(), ["0001_initial.sql", "0002_unused_token.sql"])
       })
     )
 

@@ -2,6 +2,7 @@
 import { spawn } from "node:child_process"
 import { fileURLToPath } from "node:url"
 import { Effect, Redacted } from "effect"
+import type { Account } from "../../src/postgres/ServerProcess.ts"
 import { Database } from "./Database.ts"
 import { send } from "./Http.ts"
 import { masterKey } from "./TestServer.ts"
@@ -15,10 +16,11 @@ export interface CommandResult {
 }
 
 /** Starts the program. Its environment holds these settings only; `written` collects its output. */
-export const spawnProgram = (settings: Record<string, string>, args: ReadonlyArray<string>) => {
+export const spawnProgram = (settings: Record<string, string>, args: ReadonlyArray<string>, account?: Account) => {
   const child = spawn(process.execPath, [main, ...args], {
     env: { PATH: process.env["PATH"], LICENSING_PORT: "0", ...settings },
-    stdio: ["ignore", "pipe", "pipe"]
+    stdio: ["ignore", "pipe", "pipe"],
+    ...account
   })
   const written = { out: "", error: "" }
   child.stdout.on("data", (chunk) => {
@@ -31,12 +33,17 @@ export const spawnProgram = (settings: Record<string, string>, args: ReadonlyArr
 }
 
 /** Runs a command to its end. */
-export const runCommand = (
+export const runCommand = (settings: Record<string, string>, ...args: ReadonlyArray<string>) =>
+  runCommandAs(undefined, settings, ...args)
+
+/** Runs a command to its end as another user. */
+export const runCommandAs = (
+  account: Account | undefined,
   settings: Record<string, string>,
   ...args: ReadonlyArray<string>
 ): Effect.Effect<CommandResult> =>
   Effect.callback((resume) => {
-    const { child, written } = spawnProgram(settings, args)
+    const { child, written } = spawnProgram(settings, args, account)
     child.on("close", (code) => resume(Effect.succeed({ code, ...written })))
     return Effect.sync(() => child.kill("SIGKILL"))
   })

@@ -1,6 +1,6 @@
 /** Services on a database: ids, the event log, products and policies to work on, and the events that an effect records. */
 import { assert } from "@effect/vitest"
-import { Clock, Effect, Layer } from "effect"
+import { Clock, Effect, Layer, Redacted } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { SqlClient } from "effect/sql"
 import type { Code } from "../../src/api/ErrorCode.ts"
@@ -12,9 +12,12 @@ import { Products } from "../../src/catalog/products/Products.ts"
 import { EventLog } from "../../src/events/EventLog.ts"
 import { instant, json } from "../../src/postgres/Parameters.ts"
 import { sha256 } from "../../src/signing/Digest.ts"
+import { MasterKey } from "../../src/signing/MasterKey.ts"
 import { Database } from "./Database.ts"
 
-export const Foundations = Layer.mergeAll(Identifiers.layer, EventLog.layer).pipe(
+const masterKey = Redacted.make(Buffer.alloc(32, 7).toString("base64"))
+
+export const Foundations = Layer.mergeAll(Identifiers.layer, EventLog.layer, MasterKey.layerFromKey(masterKey)).pipe(
   Layer.provideMerge(SecureRandom.layerWebCrypto),
   Layer.provideMerge(Database.layer)
 )

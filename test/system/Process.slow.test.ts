@@ -1,8 +1,12 @@
+import { createServer, type Server } from "node:net"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import { Database } from "../support/Database.ts"
 import { assertAnswered, assertRefused, hold, send } from "../support/Http.ts"
 import { spawnProgram } from "../support/Processes.ts"
+
+/** For several starts one after the other, beside others on a busy machine. */
+const minute = 60_000
 
 const masterKey = Buffer.alloc(32, 9).toString("base64")
 
@@ -46,27 +50,50 @@ const started = Effect.fnUntraced(function* (settings: Record<string, string>, .
 const untilStopping = (port: number) =>
   send(port, { path: "/readyz" }).pipe(Effect.repeat({ until: ({ status }) => status !== 200 }))
 
-layer(Database.layerUrlEmpty, { excludeTestServices: true })("The first start", (it) => {
-  it.effect("says what runs where and shows the token once; a later one does not", () =>
-    Effect.gen(function* () {
-      const settings = yield* onDatabase
-      const first = yield* started(settings)
-      const [, token] = yield* first.wrote(/^Admin token, shown only now: (lsm_\S+)$/m)
-      const authorized = { path: "/api/v1/products", headers: { authorization: `Bearer ${token}` } }
-      assertAnswered(yield* send(first.port, authorized), 200)
-      first.child.kill("SIGTERM")
-      assert.strictEqual(yield* first.exit, 0)
-      assert.strictEqual(first.written.error, "")
-      assert.strictEqual(first.written.out.split(token!).length, 2)
-      assert.notInclude(first.written.out, masterKey)
+/** A port that another program listens on. */
+const occupied = Effect.acquireRelease(
+  Effect.callback<{ server: Server; port: number }>((resume) => {
+    const server = createServer().listen(0, "127.0.0.1", () => {
+      const address = server.address()
+      resume(Effect.succeed({ server, port: typeof address === "object" ? (address?.port ?? 0) : 0 }))
+    })
+  }),
+  ({ server }) => Effect.callback<void>((resume) => void server.close(() => resume(Effect.void)))
+)
 
-      const second = yield* started({ ...settings, LICENSING_LOG_FORMAT: "pretty" }, "serve")
-      assertAnswered(yield* send(second.port, authorized), 200)
-      second.child.kill("SIGINT")
-      assert.strictEqual(yield* second.exit, 0)
-      assert.include(second.written.out, "The licensing service is ready.")
-      assert.notInclude(second.written.out, "Admin token")
-    }).pipe(Effect.scoped)
+layer(Database.layerUrlEmpty, { excludeTestServices: true })("The first start", (it) => {
+  it.effect(
+    "that cannot listen shows no token; later ones show it until it is used, and say what runs where",
+    () =>
+      Effect.gen(function* () {
+        const settings = yield* onDatabase
+        const { port } = yield* occupied
+        const failed = yield* start({ ...settings, LICENSING_PORT: String(port) })
+        assert.strictEqual(yield* failed.exit, 1)
+        assert.match(
+          failed.written.error,
+          /^LICENSING_HOST and LICENSING_PORT cannot be listened on: .*EADDRINUSE.*\n$/
+        )
+        assert.notInclude(failed.written.out, "lsm_")
+
+        const first = yield* started(settings)
+        const [, token] = yield* first.wrote(/^Admin token, shown until it is used: (lsm_\S+)$/m)
+        const authorized = { path: "/api/v1/products", headers: { authorization: `Bearer ${token}` } }
+        assertAnswered(yield* send(first.port, authorized), 200)
+        first.child.kill("SIGTERM")
+        assert.strictEqual(yield* first.exit, 0)
+        assert.strictEqual(first.written.error, "")
+        assert.strictEqual(first.written.out.split(token!).length, 2)
+        assert.notInclude(first.written.out, masterKey)
+
+        const second = yield* started({ ...settings, LICENSING_LOG_FORMAT: "pretty" }, "serve")
+        assertAnswered(yield* send(second.port, authorized), 200)
+        second.child.kill("SIGINT")
+        assert.strictEqual(yield* second.exit, 0)
+        assert.include(second.written.out, "The licensing service is ready.")
+        assert.notInclude(second.written.out, "Admin token")
+      }).pipe(Effect.scoped),
+    minute
   )
 })
 

@@ -95,7 +95,14 @@ describe("Settings", () => {
     LICENSING_WEBHOOK_ALLOW_CIDRS: ["10.0.0.1/8", "internal", "10.0.0.0/8,"],
     LICENSING_WEBHOOK_RETRY_SECONDS: ["5,", "soon", "1.5", "-1", "604801", "5;6"],
     LICENSING_PORT: ["abc", "-1", "65536", "80.5", "8080x"],
-    LICENSING_DATABASE_URL: ["mysql://secret@db/x", "secret"],
+    LICENSING_DATABASE_URL: [
+      "mysql://secret@db/x",
+      "secret",
+      "postgres://u:secret@db/x?sslmode=requir",
+      "postgres://u:secret@db/x?sslmode=",
+      "postgres://u:secret@db/x?sslmode=require&sslmode=disable"
+    ],
+    LICENSING_REPORTS_DATABASE_URL: ["secret", "postgres://u:secret@db/x?sslmode=REQUIRE"],
     LICENSING_MASTER_KEY: ["secret", Buffer.alloc(31).toString("base64"), Buffer.alloc(33).toString("base64")],
     LICENSING_BOOTSTRAP_TOKEN: ["secret", "with space".padEnd(40)],
     LICENSING_BASE_URL: [
@@ -155,6 +162,17 @@ describe("Settings", () => {
       assert.deepStrictEqual(
         lines.map((line) => line.split(" ")[0]),
         ["LICENSING_PORT", "LICENSING_LOG_LEVEL", "LICENSING_MASTER_KEY"]
+      )
+    })
+  )
+})
+
+describe("The address of the database", () => {
+  it.effect("each of libpq's words for sslmode is taken", () =>
+    Effect.forEach(["disable", "allow", "prefer", "require", "verify-ca", "verify-full"], (sslmode) => {
+      const url = `postgres://db/x?sslmode=${sslmode}`
+      return Effect.map(read({ LICENSING_DATABASE_URL: url, LICENSING_MASTER_KEY: masterKey }), ({ databaseUrl }) =>
+        assert.strictEqual(Redacted.value(databaseUrl!), url)
       )
     })
   )

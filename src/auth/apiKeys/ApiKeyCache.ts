@@ -132,7 +132,7 @@ const makeUsage = Effect.gen(function* () {
     const batch = Array.from(lastUsed).sort(([a], [b]) => (a < b ? -1 : 1))
     if (batch.length === 0) return
     yield* sql`
-      UPDATE api_keys SET last_used_at = used.at
+      UPDATE api_keys SET last_used_at = used.at, token_sealed = NULL
       FROM unnest(${columns.text(batch.map(([id]) => id))}, ${columns.timestamptz(batch.map(([, at]) => at))}) AS used (id, at)
       WHERE api_keys.id = used.id AND (last_used_at IS NULL OR last_used_at < used.at)`.pipe(retryTransaction)
     for (const [id, at] of batch) if (lastUsed.get(id) === at) lastUsed.delete(id)

@@ -10,11 +10,16 @@ import { Identifiers } from "../../api/Identifier.ts"
 import { limitDefault, type Page, type PageRequest, pageOf } from "../../api/Paging.ts"
 import { changesOf } from "../../events/Changes.ts"
 import { EventLog } from "../../events/EventLog.ts"
-import { columns as arrays, instant } from "../../postgres/Parameters.ts"
+import { columns as arrays, bytes, instant } from "../../postgres/Parameters.ts"
 import { after, equals, patched, present, type Row, transaction } from "../../postgres/Sql.ts"
+import { MasterKey } from "../../signing/MasterKey.ts"
 import * as Tokens from "../Tokens.ts"
 import type { ApiKey, ApiKeyCreate, ApiKeyUpdate, ApiKeyWithToken } from "./ApiKey.ts"
 import { ApiKeyCache } from "./ApiKeyCache.ts"
+
+// A sealed token opens for its own row only.
+const place = (id: string) => `api_keys/${id}`
+const bootstrapToken = (token: string) => Redacted.make(token, { label: "bootstrap token" })
 
 const notFound = (id: string) => refuse("NOT_FOUND", `No API key has the id ${id}.`, "id")
 
@@ -32,9 +37,9 @@ export class ApiKeys extends Context.Service<
     /** Revokes the key permanently. */
     delete(id: string): Effect.Effect<void, Refusal<"NOT_FOUND">>
     /**
-     * Creates the first admin key and returns its token; None if there is or was a key. Any number of nodes may start at
-     * once: one of them creates it. A given token has any format and at least 32 characters, which its setting checks. The caller
-     * shows a generated token to the operator, or it is lost.
+     * Creates the first admin key if there never was a key. Returns the token to show: the generated one, at each call until an API
+     * key has been used. Any number of nodes may start at once: one of them creates it, and all return the same. A given token has
+     * any format and at least 32 characters, which its setting checks; it is not shown.
      */
     bootstrap(token?: Redacted.Redacted<string>): Effect.Effect<Option.Option<Redacted.Redacted<string>>>
   }
@@ -47,6 +52,7 @@ export class ApiKeys extends Context.Service<
       const random = yield* SecureRandom.SecureRandom
       const events = yield* EventLog
       const cache = yield* ApiKeyCache
+      const masterKey = yield* MasterKey
       const columns = sql.literal(
         "id, name, key_prefix, scopes, allowed_cidrs, is_active, created_at, expires_at, last_used_at"
       )
@@ -137,7 +143,8 @@ export class ApiKeys extends Context.Service<
       const remove = Effect.fn("ApiKeys.delete")(function* (id: string) {
         const { key, forget } = yield* lock(id)
         const now = yield* Clock.currentTimeMillis
-        yield* sql`UPDATE api_keys SET revoked_at = ${instant(now)}, is_active = FALSE WHERE id = ${id}`
+        yield* sql`
+          UPDATE api_keys SET revoked_at = ${instant(now)}, is_active = FALSE, token_sealed = NULL WHERE id = ${id}`
         yield* events.append({
           event_type: "api_key.revoked",
           resource_type: "api_key",
@@ -147,14 +154,28 @@ export class ApiKeys extends Context.Service<
         yield* forget
       }, inTransaction)
 
+      /** The generated token that no key was used since; it is forgotten once one was, or where nothing opens it. */
+      const unused = Effect.gen(function* () {
+        const [row] = yield* sql<{ id: string; sealed: Uint8Array; used: boolean }>`
+          SELECT id, token_sealed AS sealed, EXISTS (SELECT FROM api_keys WHERE last_used_at IS NOT NULL) AS used
+          FROM api_keys WHERE is_bootstrap AND token_sealed IS NOT NULL`
+        if (row === undefined) return Option.none()
+        const opened = row.used ? Option.none() : yield* Effect.option(masterKey.open(row.sealed, place(row.id)))
+        if (Option.isNone(opened)) yield* sql`UPDATE api_keys SET token_sealed = NULL WHERE id = ${row.id}`
+        return Option.map(opened, (token) => bootstrapToken(new TextDecoder().decode(token)))
+      })
+
       const bootstrap = Effect.fn("ApiKeys.bootstrap")(function* (given?: Redacted.Redacted<string>) {
         // The lock serialises nodes that start at once, so that each sees a key created by another.
         yield* sql`SELECT pg_advisory_xact_lock(hashtextextended('licensing/api_keys', 0))`
         const [row] = yield* sql`SELECT 1 AS found FROM api_keys LIMIT 1`
-        if (row !== undefined) return Option.none()
+        if (row !== undefined) return yield* unused
         const token = given === undefined ? yield* generate : Redacted.value(given)
-        yield* insert(token, { name: "bootstrap" }, true)
-        return Option.some(Redacted.make(token, { label: "bootstrap token" }))
+        const { id } = yield* insert(token, { name: "bootstrap" }, true)
+        if (given !== undefined) return Option.none()
+        const sealed = yield* masterKey.seal(new TextEncoder().encode(token), place(id))
+        yield* sql`UPDATE api_keys SET token_sealed = ${bytes(sealed)} WHERE id = ${id}`
+        return Option.some(bootstrapToken(token))
       }, inTransaction)
 
       return ApiKeys.of({ list, get, create, update, delete: remove, bootstrap })

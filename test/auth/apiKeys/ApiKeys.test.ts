@@ -147,17 +147,63 @@ layer(Subject)("ApiKeys", (it) => {
   )
 })
 
+/** The token that a start shows. */
+const shown = (keys: ApiKeys["Service"], given?: Redacted.Redacted<string>) =>
+  Effect.map(keys.bootstrap(given), (token) => Option.getOrUndefined(Option.map(token, Redacted.value)))
+
+for (const used of ["the first", "another"]) {
+  layer(Subject)(`The first token, until ${used} is used`, (it) => {
+    it.effect("is shown by each start, and is forgotten then", () =>
+      Effect.gen(function* () {
+        const keys = yield* ApiKeys
+        const sql = yield* SqlClient.SqlClient
+        const cache = yield* ApiKeyCache
+        const token = yield* shown(keys)
+        assert.isDefined(token)
+        const other = yield* keys.create({ name: "other" })
+        assert.strictEqual(yield* shown(keys), token)
+        // An operator who sets a token of his own too late sees the one that is valid.
+        assert.strictEqual(yield* shown(keys, Redacted.make("an operator's own token of any shape")), token)
+        const found = yield* cache.find(Tokens.hash((used === "another" ? other.token : token) as Tokens.ApiToken))
+        yield* cache.used(Option.getOrThrow(found).id)
+        yield* TestClock.adjust("30 seconds")
+        yield* Effect.repeat(sql`SELECT 1 AS found FROM api_keys WHERE last_used_at IS NOT NULL`, {
+          until: (rows) => rows.length === 1
+        })
+        assert.isUndefined(yield* shown(keys))
+        assert.deepStrictEqual(yield* sql`SELECT id FROM api_keys WHERE token_sealed IS NOT NULL`, [])
+        assert.isTrue(Option.isSome(yield* cache.find(Tokens.hash(token as Tokens.ApiToken))), "it stays valid")
+      })
+    )
+  })
+}
+
+layer(Subject)("The first token, when its master key is lost", (it) => {
+  it.effect("is forgotten, for nothing opens it", () =>
+    Effect.gen(function* () {
+      const keys = yield* ApiKeys
+      const sql = yield* SqlClient.SqlClient
+      assert.isDefined(yield* shown(keys))
+      yield* sql`UPDATE api_keys SET token_sealed = 'lost with its key'`
+      assert.isUndefined(yield* shown(keys))
+      assert.deepStrictEqual(yield* sql`SELECT id FROM api_keys WHERE token_sealed IS NOT NULL`, [])
+    })
+  )
+})
+
 layer(Subject)("ApiKeys.bootstrap", (it) => {
-  it.effect("makes one admin key however many nodes start at once, and none ever again", () =>
+  it.effect("makes one admin key however many nodes start at once, whose token all show, and none ever again", () =>
     Effect.gen(function* () {
       const keys = yield* ApiKeys
       const started = yield* Effect.all(
-        Array.from({ length: 5 }, () => keys.bootstrap()),
+        Array.from({ length: 5 }, () => shown(keys)),
         { concurrency: "unbounded" }
       )
-      const [token, ...others] = started.filter(Option.isSome).map(({ value }) => Redacted.value(value))
+      const [token, ...others] = new Set(started)
       assert.deepStrictEqual(others, [])
       assert.isTrue(Option.isSome(Tokens.parse(token ?? "")))
+      const stored = yield* (yield* SqlClient.SqlClient)`SELECT api_keys::text AS text FROM api_keys`
+      assert.notInclude(JSON.stringify(stored), Buffer.from(token ?? "").toString("hex"))
       const { items } = yield* keys.list({})
       assert.deepStrictEqual(
         items.map(({ name, scopes, key_prefix }) => ({ name, scopes, key_prefix })),
@@ -168,19 +214,19 @@ layer(Subject)("ApiKeys.bootstrap", (it) => {
 
       yield* keys.delete(items[0]?.id ?? "")
       const own = Redacted.make("an operator's own token of any shape")
-      assert.deepStrictEqual(yield* keys.bootstrap(own), Option.none())
+      assert.isUndefined(yield* shown(keys, own))
+      assert.isUndefined(yield* shown(keys))
     })
   )
 })
 
 layer(Subject)("ApiKeys.bootstrap with a given token", (it) => {
-  it.effect("stores that token's hash", () =>
+  it.effect("stores that token's hash and never shows it", () =>
     Effect.gen(function* () {
       const keys = yield* ApiKeys
       const known = yield* ApiKeyCache
       const given = Redacted.make("an operator's own token of any shape")
-      const answer = yield* keys.bootstrap(given)
-      assert.deepStrictEqual(Option.map(answer, Redacted.value), Option.some(Redacted.value(given)))
+      for (const token of [given, given, undefined]) assert.isUndefined(yield* shown(keys, token))
       const hash = Tokens.hash(Redacted.value(given) as Tokens.ApiToken)
       assert.isTrue(Option.isSome(yield* known.find(hash)))
       assert.isTrue(yield* known.isBootstrap(hash))
