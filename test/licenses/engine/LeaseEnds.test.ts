@@ -4,7 +4,7 @@ import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
 import { checkout, heartbeat } from "../../../src/licenses/rules/Floating.ts"
-import { otherNumbers } from "../../../src/ops/Counts.ts"
+import { liveLeasesAndSequence } from "../../../src/ops/Counts.ts"
 import { Database } from "../../support/Database.ts"
 import { fromNoon, twoNodes } from "../../support/LicenseNodes.ts"
 import { minute, noon } from "../../support/Licenses.ts"
@@ -76,9 +76,9 @@ layer(Database.layer, { timeout: 60_000, excludeTestServices: true })("the end o
         const [lapsed, alive] = [yield* storeOne({}), yield* storeOne({})]
         yield* fillLeases(lapsed, 70, noon)
         yield* fillLeases(alive, 70, noon + minute)
-        const [before] = yield* otherNumbers(sql, noon)
+        const [before] = yield* liveLeasesAndSequence(sql, noon)
         yield* sweeps[0].lease
-        const [after] = yield* otherNumbers(sql, noon)
+        const [after] = yield* liveLeasesAndSequence(sql, noon)
         assert.deepStrictEqual([before!.leases_live, after!.leases_live], [70, 70])
         assert.deepStrictEqual(yield* leaseStates(lapsed.license), { "expired expired": 70 })
         assert.deepStrictEqual(yield* leaseStates(alive.license), { "live active": 70 })
