@@ -1,4 +1,7 @@
-/** The contract's table of contents: every group of operations, in the order of the published tags. */
+/**
+ * The contract: the list of all groups of operations, in the order of the published tags. Each folder's `Api.ts` declares a
+ * group.
+ */
 import { HttpApi, OpenApi } from "effect/http-api"
 import { ActivitiesApi } from "./activities/Api.ts"
 import { Intake } from "./api/Requests.ts"

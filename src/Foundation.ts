@@ -1,4 +1,4 @@
-/** The layers below the service and the commands: the database with its tables, the master key, the signing keys. */
+/** The layers that both the service and the commands need: the database with its schema, the master key, the signing keys. */
 import { join } from "node:path"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Effect, Layer, type Redacted } from "effect"

@@ -87,8 +87,8 @@ const timeCases: ReadonlyArray<readonly [name: string, from: LicenseStatus, when
   ["active", "active", "expires_at passes", ends, {}],
   ["active, no grace", "active", "expires_at passes", ends, { policy: { grace_period_days: 0 } }],
   ["grace_period", "grace_period", "the grace passes", accessEnds, { license: { status: "grace_period" } }],
-  ["suspended", "suspended", "both pass", accessEnds, { license: { status: "suspended" } }],
-  ["revoked", "revoked", "both pass", accessEnds, { license: { status: "revoked" } }]
+  ["suspended", "suspended", "expires_at and the grace pass", accessEnds, { license: { status: "suspended" } }],
+  ["revoked", "revoked", "expires_at and the grace pass", accessEnds, { license: { status: "revoked" } }]
 ]
 
 /** The next state, or `–` if it is the same. For side effects and the passing of time, which are no decisions on this record. */

@@ -1,5 +1,5 @@
 -- Upgrades a database that has the 17 migrations before 0001_initial.sql to the schema of that file. It runs once, in the
--- transaction that records 0001_initial.sql in their place, and removes what has no user any more.
+-- transaction that records 0001_initial.sql in their place, and removes what is no longer used.
 
 -- Counts that triggers kept while rows changed. A worker counts the rows instead.
 DROP TRIGGER IF EXISTS products_counted ON products;
@@ -30,7 +30,7 @@ DROP TABLE IF EXISTS kept_counts;
 DROP TRIGGER IF EXISTS events_appended ON events;
 DROP FUNCTION IF EXISTS append_event();
 
--- The license search used it before it had search_grams. It stays where it belongs to another user or something else needs it.
+-- The license search used it before it used search_grams. It stays if it belongs to another user or other objects depend on it.
 DO $trigrams$ BEGIN
   DROP EXTENSION IF EXISTS pg_trgm;
 EXCEPTION WHEN insufficient_privilege OR dependent_objects_still_exist THEN NULL;

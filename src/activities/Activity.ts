@@ -1,6 +1,6 @@
 /**
- * An activity: an actor, an action and its result. An action that succeeded is an event. A refused call of the runtime API has no
- * event and is recorded for this feed only.
+ * An activity: an actor, an action and its result. An action that succeeded is an event. A refused call of the runtime API has
+ * no event and is recorded for the activities feed only.
  */
 import { Effect, Schema, SchemaGetter, SchemaIssue } from "effect"
 import { type Code, statuses } from "../api/ErrorCode.ts"

@@ -1,4 +1,7 @@
-/** Activities that are events. Such an activity's number is the event's sequence number plus the count of earlier refusals. */
+/**
+ * Scans the events of the feed. An event's number in the feed is its sequence number plus the number of refusals recorded
+ * before it.
+ */
 import { Effect, Schema, Struct } from "effect"
 import type { SqlClient } from "effect/sql"
 import { Count, PositiveCount } from "../api/Int64.ts"

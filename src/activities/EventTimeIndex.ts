@@ -1,7 +1,7 @@
 /**
- * Records the first and last time of each range of events (a span), so that a period leads to sequence numbers. Times follow
- * sequence numbers only roughly: each node has its own clock, and a rehearsal clock runs ahead. Events need no index on their
- * time; events without a span yet are scanned row by row.
+ * Records the first and last time of each range of 4,096 events (table `event_spans`), so that a period is found by sequence
+ * numbers and events need no index on their time. Times follow sequence numbers only roughly, because each node has its own
+ * clock and a rehearsal clock runs ahead. Newer events, which are in no recorded range yet, are scanned row by row.
  */
 import { Context, Effect, Layer, Option } from "effect"
 import { SqlClient } from "effect/sql"

@@ -1,7 +1,7 @@
 /**
  * One bounded scan of a table of the feed, from a position downwards: it reads a limited number of rows by an index and checks
- * each against the filter. Its result says down to which position it is complete. So rows of two tables can be merged, and
- * another scan can follow one that found few rows.
+ * each against the filter. The result contains the position down to which it is complete. So the rows of two tables can be
+ * merged, and a next scan can continue there.
  */
 import type { SqlClient, Statement } from "effect/sql"
 import { columns } from "../postgres/Parameters.ts"

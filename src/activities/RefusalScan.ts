@@ -1,4 +1,4 @@
-/** Activities that are refused calls of the runtime API. */
+/** Scans the refused runtime calls of the feed. */
 import { Effect, Schema, Struct } from "effect"
 import type { SqlClient } from "effect/sql"
 import { instant } from "../postgres/Parameters.ts"

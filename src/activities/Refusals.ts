@@ -1,10 +1,10 @@
 /**
- * Records refused runtime calls for the feed. A refusal must stay cheap: it is buffered in memory, and a worker writes the buffer
- * once a second, or sooner when it fills up. Refusals beyond the buffer's limit are dropped and counted. A node that is killed
- * loses its buffer.
+ * Records refused runtime calls for the feed. A refusal must stay cheap, so it is buffered in memory. A worker writes the
+ * buffer once a second, or sooner when it fills up. Refusals beyond the buffer's limit are dropped and counted. A node that is
+ * killed loses its buffer.
  *
- * Not recorded: calls without a valid license key (no license to report on), calls over a rate limit (a flood must not fill the
- * disk), and activations refused by a limit (they have an event).
+ * Not recorded: calls without a valid license key (their license is unknown), calls over a rate limit (a flood must not fill
+ * the disk), and activations refused by a limit (they have an event).
  */
 import { Context, Effect, Latch, Layer } from "effect"
 import { SqlClient } from "effect/sql"

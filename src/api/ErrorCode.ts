@@ -1,4 +1,7 @@
-/** Error codes with their HTTP status. A limit set by a policy is 403; a conflict with another request or record is 409. */
+/**
+ * Error codes with their HTTP status. A limit set by a policy is 403, except the transfer limit; a conflict with another request or
+ * record is 409.
+ */
 export const statuses = {
   BAD_REQUEST: 400,
   INVALID_JSON: 400,

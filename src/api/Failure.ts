@@ -29,7 +29,7 @@ export const refuse = <const C extends Code>(code: C, message: string, detail?: 
 
 export const isRefusal = (value: unknown): value is RefusalOf<Code> => value instanceof RefusalOf
 
-/** The error body of the contract, section "Errors". */
+/** The error envelope (docs/API.md, "Errors"). */
 const Wire = (codes: ReadonlyArray<Code>) =>
   Schema.Struct({
     error: Schema.Struct({

@@ -1,13 +1,13 @@
 /**
- * What a request body must be as text, before anything in it is looked at: UTF-8 without a byte order mark, one JSON object,
- * at most 16 levels deep, no member named `__proto__`, which code further in could take for a prototype, and no member name
- * that contains a backslash.
+ * Checks the text of a request body before it is parsed: UTF-8 without a byte order mark, one JSON object, at most 16
+ * levels deep, no member named `__proto__` (code that reads it could change a prototype), and no member name that
+ * contains a backslash.
  *
- * A name with a backslash breaks V8's parser for all others (nodejs/node#63785, all of V8 13 and 14): once one was parsed, a
- * later name with an escape, such as `\n` or `\u00e9`, may be read as that name. So no such name reaches `JSON.parse`.
+ * A name with a backslash makes V8's parser wrong for others (nodejs/node#63785, all of V8 13 and 14): after it parsed
+ * one, it may read a later name with an escape, such as `\n` or `\u00e9`, as that name. So no such name reaches
+ * `JSON.parse`.
  *
- * The checks read the bytes as they are and parse only what looks suspicious: a right body of 100 bytes costs half a
- * microsecond here.
+ * The checks scan the bytes and parse only suspicious parts: a valid body of 100 bytes takes half a microsecond.
  */
 import { isUtf8 } from "node:buffer"
 import { Result } from "effect"

@@ -1,4 +1,4 @@
-/** The `meta` member of every envelope (contract, section "Envelopes"). */
+/** The `meta` member of every envelope (docs/API.md, "Envelopes"). */
 import { Clock, Effect, Schema } from "effect"
 import { RequestContext } from "./RequestContext.ts"
 import { formatTimestamp } from "./Timestamp.ts"

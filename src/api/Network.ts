@@ -1,4 +1,7 @@
-/** IP networks in settings and API keys. IPv4-mapped IPv6 networks become IPv4, like the client addresses that they are compared with. */
+/**
+ * IP networks in settings and API keys. IPv4-mapped IPv6 networks become IPv4 networks, as client addresses do before
+ * they are compared.
+ */
 import { Option, Result } from "effect"
 import { IpNetwork, NetAddress } from "effect/net"
 

@@ -6,7 +6,7 @@ import { Effect, Schema, SchemaGetter, SchemaIssue } from "effect"
 
 /** Rows per page if the request has no limit. */
 export const limitDefault = 50
-/** The largest page: larger limits are clamped (contract, section "Limits"). */
+/** The largest page: larger limits are clamped (docs/API.md, "Lists"). */
 const limitMax = 200
 
 const fault = (message: string) => Effect.fail(new SchemaIssue.InvalidValue({ message }))
@@ -55,7 +55,7 @@ const Cursor = Schema.String.annotate({ description: "The next_cursor of the pag
   )
 )
 
-/** The `cursor` query parameter of sequence lists: rows with lower sequence numbers follow (contract, "Audit event feed"). */
+/** The `cursor` query parameter of sequence lists: rows with lower sequence numbers follow (docs/API.md, "Lists"). */
 export const SequenceCursor = Schema.String.annotate({
   format: "int64",
   description: "A sequence number of at least 1; lower ones are returned."

@@ -1,4 +1,7 @@
-/** Checks that a path's id exists, when the body is invalid: an unknown id is refused before a fault in the body. */
+/**
+ * Looks up whether a path's id exists. It is needed if the body is invalid: an unknown id is refused before a fault in
+ * the body.
+ */
 import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 

@@ -1,4 +1,7 @@
-/** The part of a request that is read before its body. The framework's request satisfies it, and so does the fast path's plain object. */
+/**
+ * The part of a request that is read before its body. The framework's request and the fast path's plain object both
+ * have this shape.
+ */
 
 export interface RequestHead {
   readonly method: string

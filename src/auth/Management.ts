@@ -28,7 +28,7 @@ export const operation = (options: {
     })
   )
 
-/** Admits a request with `Authorization: Bearer <API_TOKEN>` whose scopes suffice (contract, "Authentication" 1 to 3). */
+/** Admits a request with `Authorization: Bearer <API_TOKEN>` whose scopes suffice (docs/API.md, "Credentials"). */
 export class ManagementAuthorization extends HttpApiMiddleware.Service<ManagementAuthorization>()(
   "licensing/auth/ManagementAuthorization",
   {

@@ -1,4 +1,4 @@
-/** The scopes of management credentials (contract, "Enumerations"). `admin` satisfies every operation; a write scope does not imply its read scope. */
+/** The scopes of management credentials. `admin` satisfies every operation; a write scope does not imply its read scope. */
 import { Schema } from "effect"
 
 export const ManagementScope = Schema.Literals([

@@ -1,7 +1,7 @@
 /**
- * The command that rotates the master key. If the key is a setting, the operator first sets the next key on every node, then runs
- * the rotation, and then sets the next key as the only one. If the key is a file, this command creates the next key's file beside
- * it, where running services find it, and at the end replaces the file.
+ * The command that rotates the master key. If the key is a setting, the operator first adds the next key to the settings of
+ * every node, then runs this command, and then makes the next key the only one. If the key is a file, this command creates the
+ * next key's file beside it, where running services find it, and at the end replaces the file.
  */
 import { Console, Context, Effect, Layer, Redacted } from "effect"
 import { SecureRandom } from "effect/crypto"

@@ -1,4 +1,4 @@
-/** A copy of another system's order (contract, "Order"). Periods are stored as provided. Any status may follow any other. */
+/** A copy of another system's order. Periods are stored as provided. Any status may follow any other. */
 import { Schema } from "effect"
 import { Metadata } from "../api/Metadata.ts"
 import { Reference } from "../api/Text.ts"

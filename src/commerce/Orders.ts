@@ -163,7 +163,7 @@ export class Orders extends Context.Service<
   )
 }
 
-/** The contract's linkage rule on orders: a request gives both ends of a period, or none. */
+/** A request gives both ends of a period, or none (docs/API.md, "Orders and subscriptions"). */
 const periodFault = ({ period_start, period_end }: typeof OrderUpdate.Type) => {
   if (changeOf(period_start) === changeOf(period_end)) return undefined
   const isEndMissing = period_end === undefined || (period_end === null && period_start !== undefined)

@@ -1,4 +1,4 @@
-/** A copy of a subscription that another system bills (contract, "Subscription"). Any status may follow any other. */
+/** A copy of a subscription that another system bills. Any status may follow any other. */
 import { Schema } from "effect"
 import { Metadata } from "../api/Metadata.ts"
 import { Reference, Text } from "../api/Text.ts"

@@ -89,7 +89,7 @@ const settings = {
     undefined,
     secret((value) => masterKeyShape.test(value))
   ),
-  /** The first admin token; unset: a token is generated and printed once. */
+  /** The first admin token; unset: a token is generated, and printed until an API key is used. */
   bootstrapToken: setting<Redacted.Redacted<string> | undefined>(
     "LICENSING_BOOTSTRAP_TOKEN",
     "at least 32 visible ASCII characters",

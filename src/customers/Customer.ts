@@ -1,4 +1,4 @@
-/** A customer. Licenses, orders and subscriptions can link to it (contract, "Customer"). */
+/** A customer. Licenses, orders and subscriptions can link to it. */
 import { Schema } from "effect"
 import { Metadata } from "../api/Metadata.ts"
 import { Code, Email, Name } from "../api/Text.ts"

@@ -1,4 +1,4 @@
-/** Customers: plain commands, each one transaction of the change and its event. */
+/** Customers: each command is one transaction of the change and its event. */
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { type Refusal, refuse } from "../api/Failure.ts"

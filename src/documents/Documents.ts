@@ -1,6 +1,6 @@
 /**
- * The machine-readable contract as text. The service publishes it, and the repository contains it, so that a review shows a change
- * of the contract.
+ * The machine-readable contract as text. The service publishes it. The repository contains it too, so that reviews show each
+ * change of the contract.
  */
 import { stringify } from "yaml"
 import { openApiDocument } from "./Document.ts"

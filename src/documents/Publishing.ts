@@ -1,4 +1,4 @@
-/** Publishes the documents. Each is made once, at its first request. */
+/** Serves the documents over HTTP. Each document is generated once, at its first request. */
 import { Effect, Layer } from "effect"
 import { HttpRouter, type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiScalar } from "effect/http-api"

@@ -1,4 +1,4 @@
-/** The audit event feed (contract, "Audit event feed"). */
+/** The audit event feed. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { PagedBySequence } from "../api/Envelope.ts"

@@ -1,8 +1,8 @@
 /**
- * Queues deliveries of events: the statement that writes events writes their deliveries. An endpoint gets every event whose
- * sequence number follows the change that subscribed the endpoint to it, also with concurrent transactions.
+ * Queues deliveries of events: the statement that writes events also writes their deliveries. An endpoint gets every event that
+ * follows, by sequence number, the change that subscribed the endpoint to it; concurrent transactions do not break this.
  *
- * The statement's snapshot of the endpoints is taken before it gets the lock of the event counter's row. A change of an
+ * The statement takes its snapshot of the endpoints before it gets the lock of the event counter's row. A change of an
  * endpoint's subscriptions raises `webhooks_revision` under that lock. So the statement detects an outdated snapshot, and a
  * second statement, which runs under the lock, adds the missing deliveries.
  */

@@ -1,4 +1,4 @@
-/** An event of the audit feed (contract, "Event (audit)"). Sensitive runtime binding values are redacted before they are stored. */
+/** An event of the audit feed. Sensitive runtime binding values are redacted before they are stored. */
 import { Schema } from "effect"
 import { PositiveCount } from "../api/Int64.ts"
 import { Timestamp } from "../api/Timestamp.ts"

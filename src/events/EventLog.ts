@@ -1,8 +1,8 @@
 /**
- * Appends to the event log. An event is written in the transaction of the change that it records, so both commit together or not
- * at all. A transaction locks the single counter row last, which makes the sequence gapless and commit-ordered over all nodes: a
- * reader that has seen n never later sees a new number below n. Webhook deliveries are written with the event.
- * A consumption is written once, as a row of the usage ledger; the view `events` contains it as an event.
+ * Appends to the event log. An event is written in the transaction of the change that it records, so both commit together or
+ * not at all. A transaction locks the single counter row last. This makes the sequence gapless and commit-ordered over all
+ * nodes: after a reader has seen n, no lower number appears. Webhook deliveries are written with the event. A consumption is
+ * written once, as a row of the usage ledger; the view `events` contains it as an event.
  */
 import { Clock, Context, Effect, Latch, Layer, type Schema } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"

@@ -1,4 +1,7 @@
-/** Reads the event log in pages by sequence number. The sequence is gapless, so a page that was read never changes. */
+/**
+ * Reads the event log in pages by sequence number. The sequence is gapless and events never change, so a page that was read
+ * never changes.
+ */
 import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { limitDefault, type Page } from "../api/Paging.ts"

@@ -1,7 +1,7 @@
 /**
- * One log record per request: method, route, status, duration, refusal code, caller. Never the path or query as sent, a
- * header or a body: those contain keys and tokens. Management requests are logged at level info. Runtime requests and probes,
- * thousands a second, are logged at debug, and so are rate-limited requests, which may be as many.
+ * One log record per request: method, route, status, duration, refusal code, caller. A record never contains a path or query as
+ * sent, a header or a body, because these contain keys and tokens. Management requests are logged at level info. Runtime
+ * requests and probes, thousands a second, are logged at debug, and so are rate-limited requests, which may be as many.
  */
 import { Effect, LogLevel } from "effect"
 import type { ResponseSummary } from "./RequestMetrics.ts"

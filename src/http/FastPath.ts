@@ -1,6 +1,6 @@
 /**
- * The fast path. It handles operations with thousands of requests a second without a fiber, and without the layers for features
- * that nearly no request uses: they were half of the cost of a validation. It takes plain requests only. The framework path
+ * The fast path. It handles plain requests of operations with thousands of requests a second, without a fiber and without the
+ * layers for features that nearly no request uses; these were half of the cost of a validation. The framework path
  * (`ResponseMiddleware`) handles all other requests, and those that the fast path declines before it has counted anything.
  *
  * What must stay true: a response is the same on both paths.

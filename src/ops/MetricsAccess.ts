@@ -1,4 +1,4 @@
-/** Access to the metrics: for everyone, or with the operator's metrics token only. */
+/** Access to the metrics: open to every caller, or only with the metrics token of the settings. */
 import { Context, Effect, Layer, Redacted } from "effect"
 import type { HttpServerRequest } from "effect/http"
 import { type Refusal, refuse } from "../api/Failure.ts"

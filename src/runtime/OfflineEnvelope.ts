@@ -1,7 +1,7 @@
 /**
- * Offline envelopes (contract, "Runtime shapes"): a signed payload that only the holder of the license key can read. After
- * decryption the signature inside must still be verified. A fresh salt gives each envelope its own key, so no nonce is ever
- * used twice with one key.
+ * Offline envelopes (docs/API.md, "Offline envelopes"): a signed payload that only the holder of the license key can read.
+ * After decryption the client must still verify the signature inside. A fresh salt gives each envelope its own key, so no nonce
+ * is ever used twice with one key.
  */
 import { Context, Effect, Layer, Redacted } from "effect"
 import { SecureRandom } from "effect/crypto"

@@ -1,4 +1,4 @@
-/** The request bodies of the runtime operations (contract, "Runtime shapes"). */
+/** The request bodies of the runtime operations. */
 import { Schema } from "effect"
 import { PositiveCount } from "../api/Int64.ts"
 import { Text } from "../api/Text.ts"

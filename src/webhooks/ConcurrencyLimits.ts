@@ -1,7 +1,7 @@
 /**
- * The concurrency limits of deliveries from this node, one for each endpoint, so that an endpoint that hangs does not slow down
- * others. A limit rises by one with each success and is halved by each failure: a fast receiver gets many deliveries at once, and
- * a dead one uses a single connection.
+ * The concurrency limits of deliveries from this node, one for each endpoint, so that an endpoint that does not respond does
+ * not slow down others. A limit rises by one with each success and is halved by each failure: a fast receiver gets many
+ * deliveries at once, and a receiver that always fails gets one at a time.
  */
 const limitInitial = 8
 const limitMax = 32

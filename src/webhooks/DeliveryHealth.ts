@@ -1,6 +1,7 @@
 /**
- * Reports the health of deliveries without counting finished ones: counts of ten minutes are stored for those. Pending ones are
- * counted by endpoint, from the index of pending deliveries, up to a limit. So the cost does not depend on delivered rows.
+ * Reports the health of deliveries without reading the finished ones, of which only counts per ten minutes are read. Pending
+ * ones are counted by endpoint, from the index of pending deliveries, up to a limit. So the cost does not depend on the number
+ * of delivered rows.
  */
 import { Clock, Context, Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"

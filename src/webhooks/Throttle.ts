@@ -1,6 +1,6 @@
 /**
- * Throttles the claiming of deliveries. Without API requests there is no limit; during requests a backlog must not take the
- * processor from them. Without the throttle a backlog of 60,000 made the runtime API up to 3.4 times slower.
+ * Throttles the claiming of deliveries. Without API requests there is no limit. During requests the limit keeps a backlog from
+ * taking their CPU time: without it a backlog of 60,000 made the runtime API up to 3.4 times slower.
  */
 
 /** Deliveries a second during requests. */

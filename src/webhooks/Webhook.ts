@@ -1,4 +1,4 @@
-/** A webhook endpoint, which events are delivered to (contract, "Webhook endpoint"). Only one response contains its secret. */
+/** A webhook endpoint, to which events are delivered. Its secret is shown only in the response that creates or rotates it. */
 import { Schema } from "effect"
 import { Name, Text } from "../api/Text.ts"
 import { Timestamp } from "../api/Timestamp.ts"

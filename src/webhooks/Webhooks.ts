@@ -1,7 +1,7 @@
 /**
- * Webhook endpoints: plain commands, each one transaction of the change and its event. A secret is stored sealed under the master
- * key, because it signs deliveries; one response contains it and no event does. A command that changes an endpoint's
- * subscriptions signals that to appending transactions before it appends its own event.
+ * Webhook endpoints: each command is one transaction of the change and its event. A secret is encrypted under the master key,
+ * because deliveries are signed with it; only the response that creates or rotates it contains it, and no event does. A command
+ * that changes an endpoint's subscriptions raises the revision of the subscriptions before it appends its own event.
  */
 import { Clock, Context, Effect, Layer, Option, Schema } from "effect"
 import { SecureRandom } from "effect/crypto"

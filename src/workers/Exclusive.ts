@@ -1,6 +1,6 @@
 /**
- * Transactions that run on one node at a time. The advisory lock ends with the transaction, so a node that stops blocks no other,
- * and nodes alternate batch by batch. A pause follows each batch, so that bulk work does not slow down requests.
+ * Transactions that run on one node at a time. The advisory lock ends with the transaction, so a node that stops does not block
+ * others, and nodes alternate batch by batch. A pause follows each batch, so that bulk work does not slow down requests.
  */
 import { Clock, Effect, Option } from "effect"
 import type { SqlClient, SqlError } from "effect/sql"

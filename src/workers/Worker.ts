@@ -1,7 +1,7 @@
 /**
  * A worker: an idempotent pass over the tables that runs repeatedly. A signal or the schedule starts the next pass. A pass that
- * fails is retried sooner than the schedule, which is the whole recovery; only the first failure in a row is logged. A worker
- * whose fiber crashes is restarted. It counts as dead until a pass succeeds, and so does one whose pass is stuck.
+ * fails is retried sooner than the schedule; there is no other recovery. Of consecutive failures only the first is logged. A
+ * worker whose fiber crashes is restarted. It counts as dead until a pass succeeds, and so does a worker whose pass is stuck.
  */
 import { type Cause, Clock, Duration, Effect, Fiber, Latch } from "effect"
 import { Heartbeat } from "./Heartbeat.ts"

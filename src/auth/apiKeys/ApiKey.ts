@@ -1,4 +1,4 @@
-/** An API key: the scopes, client networks and expiry of a management token (contract, "API key"). The token is shown only once. */
+/** An API key: the scopes, client networks and expiry of a management token. The token is shown only once. */
 import { Result, Schema } from "effect"
 import { networkFromString } from "../../api/Network.ts"
 import { Name } from "../../api/Text.ts"

@@ -1,8 +1,8 @@
 /**
- * Fetches the OIDC issuer's public keys through its discovery document and caches them. What must stay true: whichever tokens are
- * sent, the service fetches at most once in ten seconds; while an unreachable issuer's keys are cached, for an hour, only the
- * requests that first notice the failure wait for it; and keys are fetched only from the URL in the issuer's own document, without
- * redirects.
+ * Fetches the OIDC issuer's public keys through its discovery document and caches them. What must stay true: the service
+ * fetches at most once in ten seconds, independent of the tokens that it receives; while an unreachable issuer's keys are
+ * cached, for an hour, only the requests that first notice the failure wait for it; and keys are fetched only from the URL in
+ * the issuer's own document, without redirects.
  */
 import { Clock, Context, Duration, Effect, Layer, Schema, Semaphore, Stream } from "effect"
 import { FetchHttpClient, HttpClient } from "effect/http"

@@ -1,6 +1,6 @@
 /**
  * Bearer tokens of an OIDC issuer: JWTs (RFC 7519) that it has signed for this service's audience. Only asymmetric algorithms
- * are accepted, whatever a token's header says. Times are checked with the service's clock and a minute's leeway. Scopes that
+ * are accepted, independent of a token's header. Times are checked with the service's clock and a minute's leeway. Scopes that
  * this service does not know are ignored. Without a configured issuer every JWT is refused.
  */
 

@@ -1,7 +1,7 @@
 /**
  * A bounded map that evicts entries that were not used recently. It has two generations: when the young generation is full, it
- * replaces the old one, whose entries are evicted. Deleting the oldest entry of one Map for each new entry looks simpler but costs
- * 30 µs, because finding the first entry of a Map skips over the slots of all entries deleted before.
+ * replaces the old one, whose entries are evicted. The alternative, deleting the oldest entry of one Map for each new entry,
+ * takes 30 µs, because finding the first entry of a Map skips the slots of all entries deleted before.
  */
 
 export interface RecencyCache<A> {

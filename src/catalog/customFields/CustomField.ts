@@ -1,4 +1,4 @@
-/** Custom fields: fields that a vendor adds to licenses and customers (contract, "Custom field definition", "Custom field value"). */
+/** Custom fields: fields that a vendor adds to licenses and customers. */
 import { Schema } from "effect"
 import { Metadata } from "../../api/Metadata.ts"
 import { Code, Name, Text } from "../../api/Text.ts"

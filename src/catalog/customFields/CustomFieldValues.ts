@@ -1,6 +1,7 @@
 /**
- * Custom field values. A command first locks the license's or customer's row: values of one resource are set one after another,
- * and none after a revocation. Then it locks the definition's row against changes. Only set values have a row.
+ * Custom field values. A command first locks the license's or customer's row, so that the values of one resource are set one
+ * after another, and none is set after the license was revoked. Then it locks the definition's row against changes. Only values
+ * that are set have a row.
  */
 import { Clock, Context, Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"

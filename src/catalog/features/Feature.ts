@@ -1,4 +1,4 @@
-/** A feature of a product, which licenses can grant (contract, "Feature"). */
+/** A feature of a product, which licenses can grant. */
 import { Schema } from "effect"
 import { Metadata } from "../../api/Metadata.ts"
 import { Code, Name } from "../../api/Text.ts"

@@ -1,4 +1,4 @@
-/** A policy: the rules that a license follows (contract, "Policy"). An edit applies to all of its licenses at once. */
+/** A policy: the rules that a license follows. An edit applies to all of its licenses at once. */
 import { Schema } from "effect"
 import { Int32 } from "../../api/Int64.ts"
 import { Metadata } from "../../api/Metadata.ts"

@@ -1,4 +1,4 @@
-/** A product: what licenses are issued for (contract, "Product"). */
+/** A product: what licenses are issued for. */
 import { Schema } from "effect"
 import { Metadata } from "../../api/Metadata.ts"
 import { Code, Name } from "../../api/Text.ts"

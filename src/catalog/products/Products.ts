@@ -1,4 +1,4 @@
-/** Products: plain commands, each one transaction of the change and its event. */
+/** Products: each command is one transaction of the change and its event. */
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { type Refusal, refuse } from "../../api/Failure.ts"

@@ -1,4 +1,4 @@
-/** A version of a product. A license's version cutoff is compared with its release date (contract, "Product version"). */
+/** A version of a product. A license's version cutoff is compared with its release date. */
 import { Schema } from "effect"
 import { Metadata } from "../../api/Metadata.ts"
 import { Text } from "../../api/Text.ts"

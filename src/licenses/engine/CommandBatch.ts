@@ -1,7 +1,7 @@
 /**
- * A batch: all commands that wait for one license, decided together and committed as one. A batch that changes nothing
- * checks that the revisions it was decided on are still current in the database, unless a prefetch has already checked
- * them. So every result rests on the database, never on the assumption that this process is the only one.
+ * A batch: all pending commands of one license, decided together and committed as one. A batch that changes nothing
+ * checks that the revisions of its decision are still current in the database, unless a prefetch has already checked
+ * them. So every result is confirmed by the database and never assumes that this process is the only one.
  */
 import { Clock, Context, Effect, Exit, Result } from "effect"
 import { type Refusal, refuse } from "../../api/Failure.ts"

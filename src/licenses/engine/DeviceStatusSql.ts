@@ -1,6 +1,6 @@
 /**
- * Applies the clock to stored devices in SQL, for reads. The rules equal those of `Lifecycle.settle` and of the sweeps,
- * so a reader cannot tell whether a sweep has already written the change. Expressions refer to a device `d`, its
+ * Applies the clock to stored devices in SQL, for reads. The rules are those of `Lifecycle.settle` and of the sweeps,
+ * so a read returns the same before and after a sweep has written a change. Expressions refer to a device `d`, its
  * license `l` and its policy `p`.
  */
 import type { SqlClient } from "effect/sql"

@@ -1,6 +1,7 @@
 /**
- * Finds the due items among very many without scanning all of them each time: no scan runs before the earliest instant
- * at which any item was ever due. That instant may be out of date; then one scan finds nothing and corrects it.
+ * Finds the due items among very many without scanning all of them each time. It keeps an instant before which no item
+ * is due, and scans all items only after that instant. A removed or changed item can leave this instant too early; the
+ * next scan then finds nothing due and corrects it.
  */
 export class DueIndex<A> {
   /** No item comes due before this instant, except those already found. */

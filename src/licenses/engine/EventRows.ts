@@ -1,4 +1,4 @@
-/** Turns decided events and ledger entries into rows, with the actor, the time and the request that caused them. */
+/** Converts decided events and ledger entries into rows, with the actor, the time and the request that caused them. */
 import type { EventRow, NewEvent, UsageRow } from "../../events/EventLog.ts"
 import type { LedgerEntry } from "../model/LicenseRecords.ts"
 import type { Origin } from "../rules/LicenseCommand.ts"

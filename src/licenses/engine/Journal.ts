@@ -1,8 +1,9 @@
 /**
  * Commits the decisions of all actors of the node in groups. A group is one transaction of set-based statements, for
- * everything that arrived while the previous group was committed. Its fence makes decisions on cached state safe: a
+ * all decisions that arrived while the previous group was committed. Its fence makes decisions on cached state safe: a
  * license is updated only if its revision, its policy's and its catalog's are still those of the decision. A license
- * that fails the fence is left out with all its rows, and its actor decides again. Replies leave only after the commit.
+ * that fails the fence is left out with all its rows, and its actor decides again. Responses leave only after the
+ * commit.
  */
 import { Clock, Context, Effect, Exit, Layer, Random, Schedule, Semaphore } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"

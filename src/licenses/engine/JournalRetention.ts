@@ -1,6 +1,6 @@
 /**
- * Deletes the journal rows of nodes that have ended. An idle node that is still running inserts its row again with its
- * next group.
+ * Deletes the journal rows of nodes that have ended. If it deletes the row of an idle node that still runs, that node
+ * inserts the row again with its next group.
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"

@@ -1,8 +1,8 @@
 /**
- * Loads licenses for their actors, batching the reads of all actors of the node into one statement. `revisions` is the
- * cheap check that keeps cached state correct: a result that changes nothing leaves only after the database has
- * confirmed, since the command arrived, the revisions that it was decided on. So it is correct with any number of
- * nodes, and after any change made without the actors.
+ * Loads licenses for their actors, and batches the reads of all actors of the node into one statement. `revisions` is
+ * the cheap check that keeps cached state correct: the result of a command that changes nothing leaves only after the
+ * database has confirmed the revisions of its decision, in a read after the command arrived. So results are correct
+ * with any number of nodes, and after any change made without the actors.
  */
 import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"

@@ -1,7 +1,8 @@
 /**
  * The live leases of a license: as committed (`LiveLeases`), and with pending changes on top (`LeaseChanges`). A
- * license may have thousands, so only operations that end all leases scan or copy them; of very many, only those that
- * commands named are cached. A cached device has its live lease cached, so a cached device without one has none.
+ * license may have thousands, so only operations that end all leases scan or copy them. Of very many leases only those
+ * that commands used are cached. A cached device always has its live lease cached: if no lease is cached for it, it has
+ * none.
  */
 
 import type { LeaseRecord } from "../model/LicenseRecords.ts"

@@ -1,6 +1,6 @@
 /**
- * Commands waiting in an actor's mailbox, and how they are decided: one after another, each on the state that the clock
- * and the commands before it have left.
+ * Commands in an actor's mailbox, and how they are decided: one after another, each on the state after the clock and
+ * the earlier commands were applied.
  */
 import { Effect, Exit } from "effect"
 import type { Code } from "../../api/ErrorCode.ts"

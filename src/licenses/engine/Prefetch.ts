@@ -1,6 +1,4 @@
-/**
- * Fetches what the commands of a batch need beyond the cached state. Most batches need nothing that is not in memory.
- */
+/** Fetches the data that the commands of a batch need beyond the cached state. Most batches need none. */
 import { Effect } from "effect"
 import type { Code } from "../../api/ErrorCode.ts"
 import type {

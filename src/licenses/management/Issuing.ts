@@ -99,7 +99,7 @@ const asRefusal = <C extends "VALIDATION_ERROR" | "EXPIRY_NOT_IN_FUTURE" | "LINK
   detail
 }: Refused<C>) => refuse(code, message, detail)
 
-/** Reads the records that the request links to and checks them (contract, "Linkage rules" 1 to 3). */
+/** Reads the records that the request links to and checks them (docs/API.md, "Orders and subscriptions": linkage rules 1 to 3). */
 const readLinks = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, input: Input) {
   const [links] = yield* sql<Links>`
     SELECT (SELECT id FROM products WHERE id = ${input.product_id}) AS product,

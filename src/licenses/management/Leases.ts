@@ -1,6 +1,6 @@
 /**
  * Reads a license's floating leases. The clock decides which are live: a lease that has lapsed, or whose license's
- * access has ended, is not listed, whether or not that has been written.
+ * access has ended, is not listed, even if no sweep has recorded it yet.
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"

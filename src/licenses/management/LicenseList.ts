@@ -1,6 +1,6 @@
 /**
- * The license list. The status filter applies the clock, as every read does: a license stored as active is listed as
- * expired once its time is over, whether or not a sweep has written that.
+ * The license list. The status filter applies the clock, as every read does: a license that is stored as active is
+ * listed as expired once its access has ended, even if no sweep has recorded it yet.
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient, type Statement } from "effect/sql"

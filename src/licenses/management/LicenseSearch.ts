@@ -1,8 +1,8 @@
 /**
  * Searches licenses by a part of a name or address, newest first. Many licenses match "an", one matches "bartholomew",
- * so a sample of pages from the whole table estimates how common the part is. A common part is found by scanning the
- * list in order; a rare one by the index of grams, which has to read every license that it finds. So PostgreSQL never
- * scans the whole list, whether the part is common, rare or absent.
+ * so a sample of pages of the whole table estimates how common the part is. A common part is found by scanning the list
+ * in its order, a rare one by the index of grams (groups of four characters), whose matches must all be read. So
+ * PostgreSQL never scans the whole list, whether the part is common, rare or absent.
  */
 import { Effect } from "effect"
 import type { SqlClient, Statement } from "effect/sql"

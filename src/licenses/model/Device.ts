@@ -1,4 +1,4 @@
-/** A device: a machine or container instance that a license was bound to (contract, "Device"). */
+/** A device: a machine or container instance that a license was bound to. */
 import { Schema } from "effect"
 import { Metadata } from "../../api/Metadata.ts"
 import { Timestamp } from "../../api/Timestamp.ts"

@@ -1,6 +1,4 @@
-/**
- * A license and its feature assignments as the management API returns them (contract, "License", "License feature").
- */
+/** A license and its feature assignments as the management API returns them. */
 import { Schema } from "effect"
 import { Count, Int32, PositiveCount } from "../../api/Int64.ts"
 import { Metadata } from "../../api/Metadata.ts"

@@ -1,4 +1,4 @@
-/** The payloads that the runtime signs (contract, "Runtime shapes"). */
+/** The payloads that the runtime signs. */
 import { Schema } from "effect"
 import { Count } from "../../api/Int64.ts"
 import { Timestamp } from "../../api/Timestamp.ts"

@@ -1,4 +1,4 @@
-/** Binding devices to a license: activate, validate, check, deactivate (contract, "Runtime shapes"). */
+/** Binding devices to a license: activate, validate, check, deactivate (docs/API.md, "Devices"). */
 import type { NewEvent } from "../../events/EventLog.ts"
 import type { Binding } from "../model/Binding.ts"
 import type { Changes, DeviceRecord, LicenseView } from "../model/LicenseRecords.ts"

@@ -1,6 +1,6 @@
 /**
- * Metered usage. An amount is counted whole or not at all. An event id counts once per license for ever; a repeated
- * request with the same feature and amount replies with the current state.
+ * Metered usage. An amount is counted as a whole or not at all. An event id counts once per license, without a time
+ * limit; a repeated request with the same feature and amount returns the current state.
  */
 import type { NewEvent } from "../../events/EventLog.ts"
 import type { Assignment, DeviceRecord, LedgerEntry, LicenseView } from "../model/LicenseRecords.ts"

@@ -1,7 +1,8 @@
 /**
- * Floating seats: checkout, heartbeat, checkin (contract, "Runtime shapes"). A seat needs no activation: the client
- * that checks out becomes a device that takes no slot and is active while its lease is live. Rules run after the clock
- * was applied, so a lapsed lease takes no seat; and every change is fenced, so there are never more leases than seats.
+ * Floating seats: checkout, heartbeat, checkin (docs/API.md, "Floating leases"). A seat needs no activation: the
+ * machine that checks out becomes a device that takes no slot and is active while its lease is live. The clock is
+ * applied before a rule runs, so a lapsed lease takes no seat; and every change is fenced, so there are never more
+ * leases than seats.
  */
 import type { NewEvent } from "../../events/EventLog.ts"
 import type { DeviceRecord, LeaseRecord, LeaseStatus, LicenseView } from "../model/LicenseRecords.ts"

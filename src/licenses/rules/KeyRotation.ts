@@ -1,6 +1,7 @@
 /**
- * Replaces a license's key. The rule sees only what is stored of a key: its digest, prefix and last characters. The old
- * key ends with the commit, because every runtime command carries the digest of the key that it presented.
+ * Replaces a license's key. The rule gets only the stored values of a key: its digest, prefix and last characters. The
+ * old key becomes invalid with the commit, because every runtime command carries the digest of the key that it
+ * presented.
  */
 
 import { type LicenseRecord, type LicenseSnapshot, snapshot } from "../model/LicenseRecords.ts"

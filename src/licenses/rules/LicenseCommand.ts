@@ -1,7 +1,7 @@
 /**
  * The commands of a license. A command is data; its rule is a pure function of (view, command, now) that returns an
- * acceptance (changes, events, and how to build the reply) or a refusal. Rules know no clock, no storage and no Effect
- * services, so they can be tested, simulated and run on any node alike.
+ * acceptance (changes, events, and a function that builds the response) or a refusal. Rules use no clock, no storage
+ * and no Effect services, so tests, the simulator and every node run the same rules.
  */
 import type { Code } from "../../api/ErrorCode.ts"
 import type { Actor } from "../../auth/CurrentActor.ts"

@@ -1,6 +1,6 @@
 /**
  * The states of a license, how the clock changes them, and the commands that change them. The clock is applied whenever
- * a license is read or used. A late sweep therefore shows nothing wrong: it only writes what already holds.
+ * a license is read or used. So a late sweep never causes a wrong result; it only stores what already applies.
  */
 
 import type { NewEvent } from "../../events/EventLog.ts"

@@ -1,4 +1,7 @@
-/** The conditions for linking an order and a subscription to a license (contract, "Linkage rules" 1 and 3). */
+/**
+ * The conditions for linking an order and a subscription to a license (docs/API.md, "Orders and subscriptions": linkage
+ * rules 1 and 3).
+ */
 
 import type { LinkRecord } from "../model/LicenseRecords.ts"
 import { type Refused, reject } from "./LicenseCommand.ts"

@@ -1,7 +1,7 @@
 /**
- * Offline entitlements: what an activated device may use while it cannot reach the service (contract, "Offline
- * envelope"). The rule builds the payload; the runtime signs it, encrypts it for the holder of the license key and
- * signs the envelope.
+ * Offline entitlements: what an activated device may use while it cannot reach the service (docs/API.md, "Offline
+ * envelopes"). The rule builds the payload. The runtime signs it and encrypts it with its signature for the holder of
+ * the license key, and signs the resulting envelope.
  */
 import { formatTimestamp } from "../../api/Timestamp.ts"
 import { sha256Hex } from "../../signing/Digest.ts"

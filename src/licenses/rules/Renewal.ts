@@ -1,7 +1,7 @@
 /**
- * Renews a license (contract, "Renewal rules"). Days are added to the stored expiry if it is in the future, otherwise
- * to now. The order or subscription that paid for the renewal is checked and recorded in the event; the license keeps
- * its own links.
+ * Renews a license (docs/API.md, "Renewal, transfer, usage reset, key rotation"). Days are added to the stored expiry
+ * if it is in the future, otherwise to now. The order or subscription that paid for the renewal is checked and recorded
+ * in the event; the license keeps its own links.
  */
 import { formatTimestamp, latest } from "../../api/Timestamp.ts"
 import type { LicenseType } from "../../catalog/policies/Policy.ts"

@@ -1,4 +1,4 @@
-/** Which dates a license of each type may have; checked at issue and at each edit. */
+/** Which dates a license of each type may have. Checked when a license is created and at each edit. */
 import type { LicenseType } from "../../catalog/policies/Policy.ts"
 import { type Refused, reject } from "./LicenseCommand.ts"
 

@@ -1,4 +1,4 @@
-/** Whether a license is entitled to an application version (contract, "Version eligibility rules"). */
+/** Whether a license is entitled to an application version (docs/API.md, "Entitlements and versions"). */
 import { formatTimestamp } from "../../api/Timestamp.ts"
 import type { LicenseView } from "../model/LicenseRecords.ts"
 import type { Eligibility } from "../model/Payloads.ts"

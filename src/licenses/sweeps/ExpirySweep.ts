@@ -1,8 +1,7 @@
 /**
- * Writes the changes that the clock makes to licenses that are not in use: grace, expiry, and the notices before
- * expiry. It uses the same functions as `Lifecycle.settle` and writes for many licenses at once: states, version
- * counters, ended leases, and each event once. A license that is locked at the moment is in use, and its actor writes
- * the same changes.
+ * Stores the changes by time of licenses that are not in use: grace, expiry, and the notices ahead of expiry. It uses
+ * the same functions as `Lifecycle.settle`, for many licenses at once: states, version counters, ended leases, and each
+ * event once. A sweep skips a license that is locked, because it is in use and its actor writes the same changes.
  */
 import { Context, Effect, Layer } from "effect"
 import { SqlClient, type Statement } from "effect/sql"

@@ -1,7 +1,7 @@
 /**
- * Writes which activations have lapsed without a heartbeat, on licenses that are not in use: as `Lifecycle.settle`
- * does, for many at once. A license is checked only when one of its devices may have been silent for too long: each
- * check stores the earliest instant at which that can be.
+ * Records which activations have an overdue heartbeat, on licenses that are not in use: the same changes as
+ * `Lifecycle.settle`, for many licenses at once. Each check of a license stores the earliest last heartbeat of its
+ * devices (`heartbeat_from`), and the next check follows only when that one is overdue.
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"

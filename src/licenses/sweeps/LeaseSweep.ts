@@ -1,6 +1,7 @@
 /**
- * Writes which floating leases have lapsed, on licenses that are not in use: as `Lifecycle.settle` does, for many at
- * once. A lapsed lease takes no seat before that either; this records the lapse and releases its device.
+ * Records which floating leases have lapsed, on licenses that are not in use: the same changes as `Lifecycle.settle`,
+ * for many licenses at once. A lapsed lease takes no seat even before that; the sweep records the lapse and releases
+ * the lease's device.
  */
 import { Clock, Context, Effect, Layer, Option } from "effect"
 import { SqlClient } from "effect/sql"

@@ -1,4 +1,4 @@
-/** What the sweeps share: how they lock licenses, write in batches, and record the clock's changes. */
+/** What the sweeps share: how they lock licenses, write in batches, and record the changes by time. */
 import { Clock, Effect, Option } from "effect"
 import { SqlClient, type SqlError, type Statement } from "effect/sql"
 import { EventLog, type EventRow, type NewEvent } from "../../events/EventLog.ts"
