@@ -54,7 +54,7 @@ const isPossible = (
     case "PAYLOAD_TOO_LARGE":
       return endpoint.method !== "GET"
     case "INVALID_QUERY":
-      return endpoint.query !== undefined
+      return endpoint.query !== undefined || endpoint.method === "GET"
     case "NOT_FOUND":
       return endpoint.params !== undefined
     case "IDEMPOTENCY_KEY_REQUIRED":

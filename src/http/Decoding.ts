@@ -2,6 +2,8 @@
  * The server half of `Decoding`: the faults of a request, in the order in which they are reported. First the body as JSON and
  * the query, then an unknown id in the path, then the body's fields.
  *
+ * A GET refuses query parameters that its endpoint does not declare: a misspelt filter would otherwise list everything.
+ *
  * A path id or query parameter may be any text. Text that PostgreSQL cannot store is refused here, so that no statement
  * contains it.
  */
@@ -14,7 +16,7 @@ import { PathIds } from "../api/PathIds.ts"
 import { Decoding, PathTables } from "../api/Requests.ts"
 import { isStorable } from "../api/Text.ts"
 import { bytesOf } from "./Intake.ts"
-import { bodyRefusal, queryRefusal } from "./RequestFaults.ts"
+import { bodyRefusal, queryRefusal, unknownParameterRefusal } from "./RequestFaults.ts"
 
 type DecodingRefusal = Refusal<"INVALID_JSON" | "INVALID_QUERY" | "VALIDATION_ERROR" | "NOT_FOUND">
 
@@ -26,6 +28,7 @@ export const layer: Layer.Layer<Decoding, never, PathIds> = Layer.effect(
       const takesBody = endpoint.payload.size > 0
       const tables = tablesOf(endpoint, group)
       const parameters = queryNames(endpoint)
+      const isClosed = endpoint.method === "GET"
       const decoded = Effect.catch(handler, (error: unknown) =>
         HttpApiError.HttpApiSchemaError.is(error)
           ? Effect.flatMap(refusalOf(error, tables), Effect.fail)
@@ -35,6 +38,9 @@ export const layer: Layer.Layer<Decoding, never, PathIds> = Layer.effect(
         (fiber) => {
           const context = fiber.context as Context.Context<HttpRouter.Provided>
           const refusal =
+            (isClosed
+              ? unknownParameter(Context.getUnsafe(context, HttpServerRequest.HttpServerRequest), parameters)
+              : undefined) ??
             unstorableParameter(Context.getUnsafe(context, HttpServerRequest.ParsedSearchParams), parameters) ??
             unstorableId(Context.getUnsafe(context, HttpRouter.RouteContext).params)
           return refusal === undefined ? decoded : Effect.fail(refusal)
@@ -91,6 +97,16 @@ const tablesOf = (endpoint: HttpApiEndpoint.Top, group: HttpApiGroup.Top): Table
 const queryNames = (endpoint: HttpApiEndpoint.Top): ReadonlyArray<string> => {
   const ast = endpoint.query === undefined ? undefined : SchemaAST.toEncoded(endpoint.query.ast)
   return ast?._tag === "Objects" ? ast.propertySignatures.map(({ name }) => String(name)) : []
+}
+
+/** Reads the names from the request target: as a member of an object, `__proto__` would not be found. */
+const unknownParameter = ({ url }: HttpServerRequest.HttpServerRequest, parameters: ReadonlyArray<string>) => {
+  const begin = url.indexOf("?")
+  if (begin === -1) return undefined
+  for (const name of new URLSearchParams(url.slice(begin + 1)).keys()) {
+    if (!parameters.includes(name)) return unknownParameterRefusal(name, parameters)
+  }
+  return undefined
 }
 
 const unstorableId = (params: { readonly [param: string]: string | undefined }) => {

@@ -40,6 +40,17 @@ export const queryRefusal = (issue: SchemaIssue.Issue): Refusal<"INVALID_QUERY">
   return refuse("INVALID_QUERY", message, parameter)
 }
 
+/** The refusal for a query parameter that the operation does not know. */
+export const unknownParameterRefusal = (name: string, known: ReadonlyArray<string>): Refusal<"INVALID_QUERY"> => {
+  const parameter = truncate(name)
+  const takes = known.length === 0 ? "takes none" : `takes ${known.join(", ")}`
+  return refuse(
+    "INVALID_QUERY",
+    `The query parameter ${parameter} is not known: remove or correct it. This operation ${takes}.`,
+    parameter
+  )
+}
+
 const messages = SchemaIssue.makeFormatterStandardSchemaV1()
 const missing = "Missing key"
 const messageOf = (issue: SchemaIssue.Issue) =>

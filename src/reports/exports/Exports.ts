@@ -166,14 +166,18 @@ const ledgerLast = (sql: SqlClient.SqlClient) =>
     ([row]) => row?.last ?? 0
   )
 
+/** Characters of an unknown filter's name in a refusal. */
+const filterNameMax = 200
+
 const invalid = (message: string, field?: string) =>
   refuse("VALIDATION_ERROR", message, field === undefined ? "filters" : `filters.${field}`)
 
-/** What is wrong with filters as they stand: a field that another report takes, one that is missing, a value that is none. */
+/** What is wrong with filters as they stand: a field that the report does not take, one that is missing, a value that is none. */
 const checkFilters = Effect.fnUntraced(function* ({ filters = {}, report_kind }: typeof ReportExportCreate.Type) {
   const other = untaken(report_kind, Object.keys(filters))
   if (other !== undefined) {
-    return yield* invalid(`The report ${report_kind} does not take the filter ${other}.`, other)
+    const name = other.slice(0, filterNameMax).toWellFormed()
+    return yield* invalid(`The report ${report_kind} does not take the filter ${name}: remove or correct it.`, name)
   }
   yield* decodeFilters(report_kind, filters).pipe(Effect.catch((error) => Effect.fail(faultOf(error))))
 })

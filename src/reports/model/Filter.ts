@@ -1,6 +1,6 @@
 /**
- * What each report may be asked for. The same schemas read a query and the filters of an export; what a report does not take and
- * another one does is refused, for whoever sends it expects it to narrow the figures.
+ * What each report may be asked for. The same schemas read a query and the filters of an export; what a report does not take is
+ * refused, because the client expects it to narrow the figures.
  */
 import { Effect, Schema, SchemaGetter, SchemaIssue } from "effect"
 import { isStorable } from "../../api/Text.ts"
@@ -114,23 +114,9 @@ export type LicenseAuditFilter = Schema.Struct.Type<(typeof filterFields)["licen
 export type CustomerSummaryFilter = Schema.Struct.Type<(typeof filterFields)["customer-summary"]>
 export type SettlementFilter = Schema.Struct.Type<(typeof filterFields)["subscription-settlement"]>
 
-/** Parameters that some report or the activity feed knows. */
-const known = new Set([
-  ...Object.values(filterFields).flatMap((fields) => Object.keys(fields)),
-  "source",
-  "device_id",
-  "request_id",
-  "result_class",
-  "status_code"
-])
-
-/** The first of these parameters that this report does not take, though another one does. */
+/** The first of these filters that this report does not take. */
 export const untaken = (kind: ReportKind, names: ReadonlyArray<string>): string | undefined =>
-  untakenBy(filterFields[kind], names)
-
-/** The same for any set of parameters. */
-export const untakenBy = (fields: object, names: ReadonlyArray<string>): string | undefined =>
-  names.find((name) => known.has(name) && !Object.hasOwn(fields, name))
+  names.find((name) => !Object.hasOwn(filterFields[kind], name))
 
 /** Filters as they stand in the body of an export: texts as in a query; what a query separates by commas may be an array. */
 export const decodeFilters = <K extends ReportKind>(kind: K, filters: { readonly [name: string]: Schema.Json }) => {
