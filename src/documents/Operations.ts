@@ -48,6 +48,7 @@ const isPossible = (
 ): boolean => {
   switch (code) {
     case "INVALID_JSON":
+      return endpoint.method !== "GET" && endpoint.method !== "DELETE"
     case "VALIDATION_ERROR":
     case "UNSUPPORTED_MEDIA_TYPE":
       return endpoint.payload.size > 0

@@ -16,7 +16,7 @@ import { PathIds } from "../api/PathIds.ts"
 import { Decoding, PathTables } from "../api/Requests.ts"
 import { isStorable } from "../api/Text.ts"
 import { bytesOf } from "./Intake.ts"
-import { bodyRefusal, queryRefusal, unknownParameterRefusal } from "./RequestFaults.ts"
+import { bodyRefusal, queryRefusal, unknownFieldsRefusal, unknownParameterRefusal } from "./RequestFaults.ts"
 
 type DecodingRefusal = Refusal<"INVALID_JSON" | "INVALID_QUERY" | "VALIDATION_ERROR" | "NOT_FOUND">
 
@@ -46,7 +46,8 @@ export const layer: Layer.Layer<Decoding, never, PathIds> = Layer.effect(
           return refusal === undefined ? decoded : Effect.fail(refusal)
         }
       )
-      return takesBody ? Effect.andThen(checkBody, checked) : checked
+      if (takesBody) return Effect.andThen(checkBody, checked)
+      return bodiless.has(endpoint.method) ? checked : Effect.andThen(checkNoFields, checked)
     }
   })
 )
@@ -60,6 +61,26 @@ const checkBody = Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) 
     return fault === undefined ? Effect.void : Effect.fail(invalidJson(fault))
   })
 )
+
+/** Methods whose body has no meaning (RFC 9110, sections 9.3.1 and 9.3.5). */
+const bodiless: ReadonlySet<string> = new Set(["GET", "HEAD", "DELETE"])
+
+/** An operation without fields takes no body or an empty object. A field would have no effect, so it is refused. */
+const checkNoFields = Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) => {
+  const { headers } = request
+  if (headers["transfer-encoding"] === undefined && !(Number(headers["content-length"]) > 0)) return Effect.void
+  return Effect.flatMap(bytesOf(request), (bytes) => {
+    const refusal = bytes.length === 0 ? undefined : fieldsRefusal(bytes)
+    return refusal === undefined ? Effect.void : Effect.fail(refusal)
+  })
+})
+
+const fieldsRefusal = (bytes: Buffer): Refusal<"INVALID_JSON"> | undefined => {
+  const fault = bodyFault(bytes)
+  if (fault !== undefined) return invalidJson(fault)
+  const body = parseBody(bytes.toString())
+  return Result.isFailure(body) ? invalidJson(body.failure) : unknownFieldsRefusal(Object.keys(body.success as object))
+}
 
 const makeRefusalOf = Effect.gen(function* () {
   const pathIds = yield* PathIds

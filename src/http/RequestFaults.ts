@@ -27,6 +27,21 @@ export const bodyRefusal = (
   return refuse(fault.code, fault.message, fault.path.length === 0 ? undefined : formatPath(fault.path))
 }
 
+/** The refusal for a body with fields if the operation has none. */
+export const unknownFieldsRefusal = (names: ReadonlyArray<string>): Refusal<"INVALID_JSON"> | undefined => {
+  const [name] = names
+  if (name === undefined) return undefined
+  const { message, path } = unknownField([name])
+  return refuse("INVALID_JSON", message, formatPath(path))
+}
+
+const unknownField = (path: Path) =>
+  ({
+    code: "INVALID_JSON",
+    path,
+    message: `The operation does not know the field ${formatPath(path)}: remove or correct it.`
+  }) as const
+
 /** The refusal for query parameters that their schema rejects. */
 export const queryRefusal = (issue: SchemaIssue.Issue): Refusal<"INVALID_QUERY"> => {
   const [first] = messages(issue).issues
@@ -68,9 +83,7 @@ const faultsOf = (issue: SchemaIssue.Issue, path: Path, value: unknown): Readonl
     case "Filter":
       return filterFaults(issue, path, value)
     case "UnexpectedKey":
-      return [
-        { code: "INVALID_JSON", path, message: "The body has a field that this operation does not know: remove it." }
-      ]
+      return [unknownField(path)]
     case "MissingKey":
       return [{ code: "VALIDATION_ERROR", path, message: `The field ${formatPath(path)} is required.` }]
     case "InvalidType":
