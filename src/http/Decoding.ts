@@ -7,7 +7,7 @@
  * A path id or query parameter may be any text. Text that PostgreSQL cannot store is refused here, so that no statement
  * contains it.
  */
-import { Context, Effect, Layer, Option, Result, SchemaAST } from "effect"
+import { Context, Effect, Layer, Option, Result, Schema, SchemaAST } from "effect"
 import { HttpRouter, HttpServerRequest } from "effect/http"
 import { type HttpApiEndpoint, HttpApiError, type HttpApiGroup } from "effect/http-api"
 import { type Refusal, refuse } from "../api/Failure.ts"
@@ -16,7 +16,7 @@ import { PathIds } from "../api/PathIds.ts"
 import { Decoding, PathTables } from "../api/Requests.ts"
 import { isStorable } from "../api/Text.ts"
 import { bytesOf } from "./Intake.ts"
-import { bodyRefusal, queryRefusal, unknownFieldsRefusal, unknownParameterRefusal } from "./RequestFaults.ts"
+import { bodyRefusal, queryRefusal, unknownFieldsRefusal } from "./RequestFaults.ts"
 
 type DecodingRefusal = Refusal<"INVALID_JSON" | "INVALID_QUERY" | "VALIDATION_ERROR" | "NOT_FOUND">
 
@@ -28,19 +28,19 @@ export const layer: Layer.Layer<Decoding, never, PathIds> = Layer.effect(
       const takesBody = endpoint.payload.size > 0
       const tables = tablesOf(endpoint, group)
       const parameters = queryNames(endpoint)
-      const isClosed = endpoint.method === "GET"
+      const query = queryFaults(endpoint, parameters)
       const decoded = Effect.catch(handler, (error: unknown) =>
         HttpApiError.HttpApiSchemaError.is(error)
-          ? Effect.flatMap(refusalOf(error, tables), Effect.fail)
+          ? Effect.flatMap(refusalOf(error, tables, query), Effect.fail)
           : Effect.fail(error as DecodingRefusal)
       )
       const checked = Effect.withFiber<Effect.Success<typeof decoded>, DecodingRefusal, HttpRouter.Provided>(
         (fiber) => {
           const context = fiber.context as Context.Context<HttpRouter.Provided>
+          const { url } = Context.getUnsafe(context, HttpServerRequest.HttpServerRequest)
+          if (endpoint.method === "GET" && unknownNames(url, parameters).length > 0)
+            return Effect.flatMap(query, Effect.fail)
           const refusal =
-            (isClosed
-              ? unknownParameter(Context.getUnsafe(context, HttpServerRequest.HttpServerRequest), parameters)
-              : undefined) ??
             unstorableParameter(Context.getUnsafe(context, HttpServerRequest.ParsedSearchParams), parameters) ??
             unstorableId(Context.getUnsafe(context, HttpRouter.RouteContext).params)
           return refusal === undefined ? decoded : Effect.fail(refusal)
@@ -52,7 +52,8 @@ export const layer: Layer.Layer<Decoding, never, PathIds> = Layer.effect(
   })
 )
 
-const invalidJson = ({ message, detail }: JsonFault) => refuse("INVALID_JSON", message, detail)
+const invalidJson = ({ message, detail }: JsonFault) =>
+  refuse("INVALID_JSON", message, detail, detail === undefined ? undefined : [{ path: detail, message }])
 
 // `Intake` has read the body.
 const checkBody = Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) =>
@@ -93,8 +94,8 @@ const makeRefusalOf = Effect.gen(function* () {
     return undefined
   })
 
-  return Effect.fnUntraced(function* (error: HttpApiError.HttpApiSchemaError, tables: Tables) {
-    if (error.kind === "Query") return queryRefusal(error.cause.issue) as DecodingRefusal
+  return Effect.fnUntraced(function* (error: HttpApiError.HttpApiSchemaError, tables: Tables, query: QueryFaults) {
+    if (error.kind === "Query") return (yield* query) as DecodingRefusal
     // A defect of the service: a response that does not match the contract.
     if (error.kind !== "Payload") return yield* Effect.die(error)
     const request = yield* HttpServerRequest.HttpServerRequest
@@ -120,14 +121,31 @@ const queryNames = (endpoint: HttpApiEndpoint.Top): ReadonlyArray<string> => {
   return ast?._tag === "Objects" ? ast.propertySignatures.map(({ name }) => String(name)) : []
 }
 
+type QueryFaults = Effect.Effect<
+  Refusal<"INVALID_QUERY">,
+  never,
+  HttpServerRequest.HttpServerRequest | HttpServerRequest.ParsedSearchParams
+>
+
+/** The refusal of a faulty query. The framework stops at a query's first fault, so the query is decoded once more. */
+const queryFaults = (endpoint: HttpApiEndpoint.Top, parameters: ReadonlyArray<string>): QueryFaults => {
+  const schema = (endpoint.query ?? Schema.Struct({})) as Schema.Codec<unknown, unknown>
+  const decode = Schema.decodeUnknownEffect(Schema.toCodecArrayFromSingle(schema), { errors: "all" })
+  return Effect.gen(function* () {
+    const { url } = yield* HttpServerRequest.HttpServerRequest
+    const query = yield* HttpServerRequest.ParsedSearchParams
+    const unknown = endpoint.method === "GET" ? unknownNames(url, parameters) : []
+    const issue = yield* Effect.match(decode(query), { onSuccess: () => undefined, onFailure: ({ issue }) => issue })
+    return queryRefusal(unknown, parameters, issue, query)
+  })
+}
+
 /** Reads the names from the request target: as a member of an object, `__proto__` would not be found. */
-const unknownParameter = ({ url }: HttpServerRequest.HttpServerRequest, parameters: ReadonlyArray<string>) => {
+const unknownNames = (url: string, parameters: ReadonlyArray<string>): ReadonlyArray<string> => {
   const begin = url.indexOf("?")
-  if (begin === -1) return undefined
-  for (const name of new URLSearchParams(url.slice(begin + 1)).keys()) {
-    if (!parameters.includes(name)) return unknownParameterRefusal(name, parameters)
-  }
-  return undefined
+  return begin === -1
+    ? []
+    : [...new URLSearchParams(url.slice(begin + 1)).keys()].filter((name) => !parameters.includes(name))
 }
 
 const unstorableId = (params: { readonly [param: string]: string | undefined }) => {
@@ -144,11 +162,8 @@ const unstorableParameter = (
   for (const name of parameters) {
     const value = query[name]
     if (typeof value === "string" && !isStorable(value)) {
-      return refuse(
-        "INVALID_QUERY",
-        `The query parameter ${name} is not valid: expected text without NUL characters.`,
-        name
-      )
+      const message = `The query parameter ${name} is not valid: expected text without NUL characters.`
+      return refuse("INVALID_QUERY", message, name, [{ path: name, message }])
     }
   }
   return undefined

@@ -11,7 +11,17 @@ export const assertRefused = (answer: Answer, status: number, code: string, deta
   if (detail !== undefined) assert.strictEqual(answer.error.detail, detail)
   assert.deepStrictEqual(Object.keys(answer.json as object), ["error", "meta"])
   assert.match(answer.error.message ?? "", /^[A-Z].*\.$/, "one plain sentence")
+  assertDetails(answer)
   assertMeta(answer)
+}
+
+/** The first of all wrong fields is the refusal's own, none is listed twice, and no more than 20 are listed. */
+const assertDetails = ({ error: { detail = "", details, message } }: Answer): void => {
+  if (details === undefined) return
+  assert.deepStrictEqual(details[0], { path: detail, message })
+  assert.isAtMost(details.length, 20)
+  assert.strictEqual(new Set(details.map(({ path }) => path)).size, details.length)
+  for (const { message } of details) assert.match(message, /^[A-Z].*\.$/, "one plain sentence")
 }
 
 /** A success envelope with this status. Gives its data. */

@@ -24,7 +24,12 @@ export interface Answer {
   /** The parsed body, or undefined where there is none or it is no JSON. */
   readonly json: unknown
   /** The `error` member of an error envelope. */
-  readonly error: { readonly code?: string; readonly message?: string; readonly detail?: string }
+  readonly error: {
+    readonly code?: string
+    readonly message?: string
+    readonly detail?: string
+    readonly details?: ReadonlyArray<{ readonly path: string; readonly message: string }>
+  }
 }
 
 /** One request over a connection of its own. Text without a content type is declared as JSON. */
