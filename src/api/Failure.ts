@@ -11,12 +11,20 @@ import { type Code, statuses } from "./ErrorCode.ts"
 import { currentMeta, Meta, metaOf } from "./Meta.ts"
 import { RequestContext } from "./RequestContext.ts"
 
+/** A wrong field or query parameter. */
+export interface FaultDetail {
+  readonly path: string
+  readonly message: string
+}
+
 class RefusalOf<C extends Code> extends Data.TaggedError("Refusal")<{
   readonly code: Code
   /** One plain sentence that says what to do. */
   readonly message: string
   /** Machine-readable: a field's path, a required scope, a limit. */
   readonly detail?: string
+  /** Every wrong field of a body or query that was refused. */
+  readonly details?: ReadonlyArray<FaultDetail>
 }> {
   declare readonly code: C
 }
@@ -24,8 +32,18 @@ class RefusalOf<C extends Code> extends Data.TaggedError("Refusal")<{
 /** A refusal with one of the codes `C`; a union of codes is a union of refusals, so that unions of schemas accept it. */
 export type Refusal<C extends Code = Code> = C extends Code ? RefusalOf<C> : never
 
-export const refuse = <const C extends Code>(code: C, message: string, detail?: string): Refusal<C> =>
-  new RefusalOf<C>({ code, message, ...(detail === undefined ? undefined : { detail }) }) as Refusal<C>
+export const refuse = <const C extends Code>(
+  code: C,
+  message: string,
+  detail?: string,
+  details?: ReadonlyArray<FaultDetail>
+): Refusal<C> =>
+  new RefusalOf<C>({
+    code,
+    message,
+    ...(detail === undefined ? undefined : { detail }),
+    ...(details === undefined ? undefined : { details })
+  }) as Refusal<C>
 
 export const isRefusal = (value: unknown): value is RefusalOf<Code> => value instanceof RefusalOf
 
@@ -35,7 +53,8 @@ const Wire = (codes: ReadonlyArray<Code>) =>
     error: Schema.Struct({
       code: Schema.Literals(codes),
       message: Schema.String,
-      detail: Schema.optionalKey(Schema.String)
+      detail: Schema.optionalKey(Schema.String),
+      details: Schema.optionalKey(Schema.Array(Schema.Struct({ path: Schema.String, message: Schema.String })))
     }),
     meta: Meta
   })
@@ -47,7 +66,9 @@ const failure = <C extends Code>(codes: ReadonlyArray<C>, status: number): Failu
   const refusal = Schema.declare((value): value is Refusal<C> => isRefusal(value) && declared.has(value.code))
   return Wire(codes).pipe(
     Schema.decodeTo(refusal, {
-      decode: SchemaGetter.transform(({ error }) => refuse(error.code as C, error.message, error.detail)),
+      decode: SchemaGetter.transform(({ error }) =>
+        refuse(error.code as C, error.message, error.detail, error.details)
+      ),
       encode: SchemaGetter.transformEffect((refusal: Refusal<C>) =>
         Effect.andThen(
           noteRefused(refusal.code),
@@ -68,7 +89,8 @@ export const noteRefused = (code: Code): Effect.Effect<void> =>
 const errorBody = (refusal: RefusalOf<Code>) => ({
   code: refusal.code,
   message: refusal.message,
-  ...(refusal.detail === undefined ? undefined : { detail: refusal.detail })
+  ...(refusal.detail === undefined ? undefined : { detail: refusal.detail }),
+  ...(refusal.details === undefined ? undefined : { details: refusal.details })
 })
 
 /** The error schemas of an operation that can refuse with these codes: one schema per status. */

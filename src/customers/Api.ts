@@ -1,4 +1,4 @@
-/** The operations on customers. They hold personal data, so only `admin` may call them. */
+/** The operations on customers. Support works with them daily, so the scopes are those of licenses. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Data, Paged } from "../api/Envelope.ts"
@@ -16,23 +16,23 @@ export class CustomersApi extends HttpApiGroup.make("customers")
     HttpApiEndpoint.get("list", "/customers", {
       query: { ...pageQuery, code: Schema.optionalKey(Schema.String), email: Schema.optionalKey(Schema.String) },
       success: Paged(Customer)
-    }).annotateMerge(operation({ id: "listCustomers", summary: "List customers", scopes: ["admin"] })),
+    }).annotateMerge(operation({ id: "listCustomers", summary: "List customers", scopes: ["license:read"] })),
     HttpApiEndpoint.post("create", "/customers", {
       payload: CustomerCreate,
       success: Data(Customer).pipe(HttpApiSchema.status(201)),
       error: failures("DUPLICATE_CODE")
-    }).annotateMerge(operation({ id: "createCustomer", summary: "Create a customer", scopes: ["admin"] })),
+    }).annotateMerge(operation({ id: "createCustomer", summary: "Create a customer", scopes: ["license:write"] })),
     HttpApiEndpoint.get("get", "/customers/:id", {
       params,
       success: Data(Customer),
       error: failures("NOT_FOUND")
-    }).annotateMerge(operation({ id: "getCustomer", summary: "Get a customer", scopes: ["admin"] })),
+    }).annotateMerge(operation({ id: "getCustomer", summary: "Get a customer", scopes: ["license:read"] })),
     HttpApiEndpoint.patch("update", "/customers/:id", {
       params,
       payload: CustomerUpdate,
       success: Data(Customer),
       error: failures("NOT_FOUND", "DUPLICATE_CODE")
-    }).annotateMerge(operation({ id: "updateCustomer", summary: "Update a customer", scopes: ["admin"] })),
+    }).annotateMerge(operation({ id: "updateCustomer", summary: "Update a customer", scopes: ["license:write"] })),
     HttpApiEndpoint.delete("delete", "/customers/:id", {
       params,
       success: HttpApiSchema.NoContent,
@@ -43,7 +43,7 @@ export class CustomersApi extends HttpApiGroup.make("customers")
         summary: "Delete a customer",
         description:
           "Deletes the customer with its custom field values. Refused while licenses, orders or subscriptions link to it.",
-        scopes: ["admin"]
+        scopes: ["license:write"]
       })
     )
   )

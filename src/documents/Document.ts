@@ -134,7 +134,18 @@ const errorSchema: Json = {
       properties: {
         code: { type: "string" },
         message: { type: "string", description: "One sentence for people. It may change." },
-        detail: { type: "string", description: "The subject of the code: a field's path, a missing scope, a limit." }
+        detail: { type: "string", description: "The subject of the code: a field's path, a missing scope, a limit." },
+        details: {
+          type: "array",
+          description:
+            "Each wrong field of a refused body or query: INVALID_JSON, VALIDATION_ERROR, INVALID_QUERY. The first one is in `detail` and `message`, too.",
+          maxItems: 20,
+          items: {
+            type: "object",
+            properties: { path: { type: "string" }, message: { type: "string" } },
+            required: ["path", "message"]
+          }
+        }
       },
       required: ["code", "message"]
     },

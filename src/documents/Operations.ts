@@ -48,13 +48,14 @@ const isPossible = (
 ): boolean => {
   switch (code) {
     case "INVALID_JSON":
+      return endpoint.method !== "GET" && endpoint.method !== "DELETE"
     case "VALIDATION_ERROR":
     case "UNSUPPORTED_MEDIA_TYPE":
       return endpoint.payload.size > 0
     case "PAYLOAD_TOO_LARGE":
       return endpoint.method !== "GET"
     case "INVALID_QUERY":
-      return endpoint.query !== undefined
+      return endpoint.query !== undefined || endpoint.method === "GET"
     case "NOT_FOUND":
       return endpoint.params !== undefined
     case "IDEMPOTENCY_KEY_REQUIRED":

@@ -2,10 +2,12 @@
  * The server half of `Decoding`: the faults of a request, in the order in which they are reported. First the body as JSON and
  * the query, then an unknown id in the path, then the body's fields.
  *
+ * A GET refuses query parameters that its endpoint does not declare: a misspelt filter would otherwise list everything.
+ *
  * A path id or query parameter may be any text. Text that PostgreSQL cannot store is refused here, so that no statement
  * contains it.
  */
-import { Context, Effect, Layer, Option, Result, SchemaAST } from "effect"
+import { Context, Effect, Layer, Option, Result, Schema, SchemaAST } from "effect"
 import { HttpRouter, HttpServerRequest } from "effect/http"
 import { type HttpApiEndpoint, HttpApiError, type HttpApiGroup } from "effect/http-api"
 import { type Refusal, refuse } from "../api/Failure.ts"
@@ -14,7 +16,7 @@ import { PathIds } from "../api/PathIds.ts"
 import { Decoding, PathTables } from "../api/Requests.ts"
 import { isStorable } from "../api/Text.ts"
 import { bytesOf } from "./Intake.ts"
-import { bodyRefusal, queryRefusal } from "./RequestFaults.ts"
+import { bodyRefusal, queryRefusal, unknownFieldsRefusal } from "./RequestFaults.ts"
 
 type DecodingRefusal = Refusal<"INVALID_JSON" | "INVALID_QUERY" | "VALIDATION_ERROR" | "NOT_FOUND">
 
@@ -26,26 +28,32 @@ export const layer: Layer.Layer<Decoding, never, PathIds> = Layer.effect(
       const takesBody = endpoint.payload.size > 0
       const tables = tablesOf(endpoint, group)
       const parameters = queryNames(endpoint)
+      const query = queryFaults(endpoint, parameters)
       const decoded = Effect.catch(handler, (error: unknown) =>
         HttpApiError.HttpApiSchemaError.is(error)
-          ? Effect.flatMap(refusalOf(error, tables), Effect.fail)
+          ? Effect.flatMap(refusalOf(error, tables, query), Effect.fail)
           : Effect.fail(error as DecodingRefusal)
       )
       const checked = Effect.withFiber<Effect.Success<typeof decoded>, DecodingRefusal, HttpRouter.Provided>(
         (fiber) => {
           const context = fiber.context as Context.Context<HttpRouter.Provided>
+          const { url } = Context.getUnsafe(context, HttpServerRequest.HttpServerRequest)
+          if (endpoint.method === "GET" && unknownNames(url, parameters).length > 0)
+            return Effect.flatMap(query, Effect.fail)
           const refusal =
             unstorableParameter(Context.getUnsafe(context, HttpServerRequest.ParsedSearchParams), parameters) ??
             unstorableId(Context.getUnsafe(context, HttpRouter.RouteContext).params)
           return refusal === undefined ? decoded : Effect.fail(refusal)
         }
       )
-      return takesBody ? Effect.andThen(checkBody, checked) : checked
+      if (takesBody) return Effect.andThen(checkBody, checked)
+      return bodiless.has(endpoint.method) ? checked : Effect.andThen(checkNoFields, checked)
     }
   })
 )
 
-const invalidJson = ({ message, detail }: JsonFault) => refuse("INVALID_JSON", message, detail)
+const invalidJson = ({ message, detail }: JsonFault) =>
+  refuse("INVALID_JSON", message, detail, detail === undefined ? undefined : [{ path: detail, message }])
 
 // `Intake` has read the body.
 const checkBody = Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) =>
@@ -54,6 +62,26 @@ const checkBody = Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) 
     return fault === undefined ? Effect.void : Effect.fail(invalidJson(fault))
   })
 )
+
+/** Methods whose body has no meaning (RFC 9110, sections 9.3.1 and 9.3.5). */
+const bodiless: ReadonlySet<string> = new Set(["GET", "HEAD", "DELETE"])
+
+/** An operation without fields takes no body or an empty object. A field would have no effect, so it is refused. */
+const checkNoFields = Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) => {
+  const { headers } = request
+  if (headers["transfer-encoding"] === undefined && !(Number(headers["content-length"]) > 0)) return Effect.void
+  return Effect.flatMap(bytesOf(request), (bytes) => {
+    const refusal = bytes.length === 0 ? undefined : fieldsRefusal(bytes)
+    return refusal === undefined ? Effect.void : Effect.fail(refusal)
+  })
+})
+
+const fieldsRefusal = (bytes: Buffer): Refusal<"INVALID_JSON"> | undefined => {
+  const fault = bodyFault(bytes)
+  if (fault !== undefined) return invalidJson(fault)
+  const body = parseBody(bytes.toString())
+  return Result.isFailure(body) ? invalidJson(body.failure) : unknownFieldsRefusal(Object.keys(body.success as object))
+}
 
 const makeRefusalOf = Effect.gen(function* () {
   const pathIds = yield* PathIds
@@ -66,8 +94,8 @@ const makeRefusalOf = Effect.gen(function* () {
     return undefined
   })
 
-  return Effect.fnUntraced(function* (error: HttpApiError.HttpApiSchemaError, tables: Tables) {
-    if (error.kind === "Query") return queryRefusal(error.cause.issue) as DecodingRefusal
+  return Effect.fnUntraced(function* (error: HttpApiError.HttpApiSchemaError, tables: Tables, query: QueryFaults) {
+    if (error.kind === "Query") return (yield* query) as DecodingRefusal
     // A defect of the service: a response that does not match the contract.
     if (error.kind !== "Payload") return yield* Effect.die(error)
     const request = yield* HttpServerRequest.HttpServerRequest
@@ -93,6 +121,33 @@ const queryNames = (endpoint: HttpApiEndpoint.Top): ReadonlyArray<string> => {
   return ast?._tag === "Objects" ? ast.propertySignatures.map(({ name }) => String(name)) : []
 }
 
+type QueryFaults = Effect.Effect<
+  Refusal<"INVALID_QUERY">,
+  never,
+  HttpServerRequest.HttpServerRequest | HttpServerRequest.ParsedSearchParams
+>
+
+/** The refusal of a faulty query. The framework stops at a query's first fault, so the query is decoded once more. */
+const queryFaults = (endpoint: HttpApiEndpoint.Top, parameters: ReadonlyArray<string>): QueryFaults => {
+  const schema = (endpoint.query ?? Schema.Struct({})) as Schema.Codec<unknown, unknown>
+  const decode = Schema.decodeUnknownEffect(Schema.toCodecArrayFromSingle(schema), { errors: "all" })
+  return Effect.gen(function* () {
+    const { url } = yield* HttpServerRequest.HttpServerRequest
+    const query = yield* HttpServerRequest.ParsedSearchParams
+    const unknown = endpoint.method === "GET" ? unknownNames(url, parameters) : []
+    const issue = yield* Effect.match(decode(query), { onSuccess: () => undefined, onFailure: ({ issue }) => issue })
+    return queryRefusal(unknown, parameters, issue, query)
+  })
+}
+
+/** Reads the names from the request target: as a member of an object, `__proto__` would not be found. */
+const unknownNames = (url: string, parameters: ReadonlyArray<string>): ReadonlyArray<string> => {
+  const begin = url.indexOf("?")
+  return begin === -1
+    ? []
+    : [...new URLSearchParams(url.slice(begin + 1)).keys()].filter((name) => !parameters.includes(name))
+}
+
 const unstorableId = (params: { readonly [param: string]: string | undefined }) => {
   for (const param in params) {
     if (!isStorable(params[param] ?? "")) return notFound(param)
@@ -107,11 +162,8 @@ const unstorableParameter = (
   for (const name of parameters) {
     const value = query[name]
     if (typeof value === "string" && !isStorable(value)) {
-      return refuse(
-        "INVALID_QUERY",
-        `The query parameter ${name} is not valid: expected text without NUL characters.`,
-        name
-      )
+      const message = `The query parameter ${name} is not valid: expected text without NUL characters.`
+      return refuse("INVALID_QUERY", message, name, [{ path: name, message }])
     }
   }
   return undefined

@@ -6,45 +6,107 @@
  * never repeat a value of the request.
  */
 import { SchemaAST, SchemaIssue } from "effect"
-import { type Refusal, refuse } from "../api/Failure.ts"
+import { type FaultDetail, type Refusal, refuse } from "../api/Failure.ts"
 
 type Path = ReadonlyArray<PropertyKey>
 
 interface Fault {
   readonly code: "INVALID_JSON" | "VALIDATION_ERROR"
   readonly path: Path
-  readonly message: string
+  /** The rest of the sentence that begins with the field. */
+  readonly problem: string
 }
 
-/** The refusal for a body that its schema rejects; the first fault of the JSON takes precedence over all others. */
+/** Faults in a refusal's details. */
+const detailsMax = 20
+
+/**
+ * The refusal for a body that its schema rejects: a fault of the JSON takes precedence over all others, and gives the code, the
+ * message and the detail. The details have the other faults, too.
+ */
 export const bodyRefusal = (
   issue: SchemaIssue.Issue,
   body: unknown
 ): Refusal<"INVALID_JSON"> | Refusal<"VALIDATION_ERROR"> => {
-  const faults = faultsOf(issue, [], body)
-  const fault = faults.find(({ code }) => code === "INVALID_JSON") ?? faults[0]
-  if (fault === undefined) return refuse("VALIDATION_ERROR", "The body is not valid.")
-  return refuse(fault.code, fault.message, fault.path.length === 0 ? undefined : formatPath(fault.path))
+  const faults = faultsOf(issue, [], body).toSorted((a, b) => Number(isValid(a)) - Number(isValid(b)))
+  const [first] = faults
+  if (first === undefined) return refuse("VALIDATION_ERROR", "The body is not valid.")
+  return refusalOf(first.code, faults.map(fieldDetail))
 }
 
-/** The refusal for query parameters that their schema rejects. */
-export const queryRefusal = (issue: SchemaIssue.Issue): Refusal<"INVALID_QUERY"> => {
-  const [first] = messages(issue).issues
-  const name = first?.path?.[0]
-  if (first === undefined || name === undefined) return refuse("INVALID_QUERY", "The query parameters are not valid.")
-  const parameter = truncate(String(name))
-  const message =
-    first.message === missing
-      ? `The query parameter ${parameter} is required.`
-      : `The query parameter ${parameter} is not valid: ${inSentence(first.message)}.`
-  return refuse("INVALID_QUERY", message, parameter)
+const isValid = ({ code }: Fault): boolean => code === "VALIDATION_ERROR"
+
+const fieldDetail = ({ path, problem }: Fault): FaultDetail => ({
+  path: formatPath(path),
+  message: `${path.length === 0 ? "The body" : `The field ${formatPath(path)}`} ${problem}.`
+})
+
+/** The refusal for a body with fields if the operation has none. */
+export const unknownFieldsRefusal = (names: ReadonlyArray<string>): Refusal<"INVALID_JSON"> | undefined =>
+  names.length === 0
+    ? undefined
+    : refusalOf(
+        "INVALID_JSON",
+        names.map((name) => fieldDetail(unknownField([name])))
+      )
+
+/** The refusal for query parameters that the operation does not know, or that their schema rejects. */
+export const queryRefusal = (
+  unknown: ReadonlyArray<string>,
+  known: ReadonlyArray<string>,
+  issue?: SchemaIssue.Issue,
+  query?: unknown
+): Refusal<"INVALID_QUERY"> => {
+  const takes = known.length === 0 ? "takes none" : `takes ${known.join(", ")}`
+  const notKnown = unknown.map((name) => ({
+    path: truncate(name),
+    message: `The query parameter ${truncate(name)} is not known: remove or correct it. This operation ${takes}.`
+  }))
+  const invalid = issue === undefined ? [] : faultsOf(issue, [], query).map((fault) => parameterDetail(fault, query))
+  const details = [...notKnown, ...invalid]
+  return details.length === 0
+    ? refuse("INVALID_QUERY", "The query parameters are not valid.")
+    : refusalOf("INVALID_QUERY", details)
+}
+
+const parameterDetail = ({ path, problem }: Fault, query: unknown): FaultDetail => {
+  const parameter = truncate(String(path[0] ?? ""))
+  const isRepeated = path[0] !== undefined && Array.isArray(member(query, path[0]))
+  return {
+    path: parameter,
+    message: `The query parameter ${parameter} ${isRepeated ? "is given more than once: send it once" : problem}.`
+  }
+}
+
+/** The first detail of each path; the very first gives the message and the detail. */
+const refusalOf = <const C extends "INVALID_JSON" | "INVALID_QUERY" | "VALIDATION_ERROR">(
+  code: C,
+  faults: ReadonlyArray<FaultDetail>
+): Refusal<C> => {
+  const byPath = new Map(faults.toReversed().map((fault) => [fault.path, fault]))
+  const details = [...byPath.values()].reverse().slice(0, detailsMax)
+  const { message, path } = faults[0]!
+  return refuse(code, message, path === "" && code !== "INVALID_QUERY" ? undefined : path, details)
 }
 
 const messages = SchemaIssue.makeFormatterStandardSchemaV1()
-const missing = "Missing key"
-const messageOf = (issue: SchemaIssue.Issue) =>
-  inSentence(messages(issue).issues[0]?.message ?? "Expected another value")
-const inSentence = (message: string) => message.charAt(0).toLowerCase() + message.slice(1).replace(/\.$/, "")
+
+/** What the schema expects, as the end of a sentence. The values of an enumeration are listed. */
+const expectation = (issue: SchemaIssue.Issue): string => {
+  const literals = "ast" in issue ? literalsOf(SchemaAST.toEncoded(issue.ast as SchemaAST.AST)) : undefined
+  if (literals !== undefined && literals.length > 0) return `expected one of: ${literals.join(", ")}`
+  const message = messages(issue).issues[0]?.message ?? "Expected another value"
+  return message.charAt(0).toLowerCase() + message.slice(1).replace(/\.$/, "")
+}
+
+/** The values of a schema that takes only these, or undefined. */
+const literalsOf = (ast: SchemaAST.AST): ReadonlyArray<string> | undefined => {
+  if (ast._tag === "Null") return []
+  if (ast._tag === "Literal") return [String(ast.literal)]
+  if (ast._tag !== "Union") return undefined
+  const members = ast.types.map(literalsOf)
+  return members.includes(undefined) ? undefined : members.flatMap((values) => values ?? [])
+}
 
 const faultsOf = (issue: SchemaIssue.Issue, path: Path, value: unknown): ReadonlyArray<Fault> => {
   switch (issue._tag) {
@@ -57,11 +119,9 @@ const faultsOf = (issue: SchemaIssue.Issue, path: Path, value: unknown): Readonl
     case "Filter":
       return filterFaults(issue, path, value)
     case "UnexpectedKey":
-      return [
-        { code: "INVALID_JSON", path, message: "The body has a field that this operation does not know: remove it." }
-      ]
+      return [unknownField(path)]
     case "MissingKey":
-      return [{ code: "VALIDATION_ERROR", path, message: `The field ${formatPath(path)} is required.` }]
+      return [{ code: "VALIDATION_ERROR", path, problem: "is required" }]
     case "InvalidType":
       return [typeFault(issue, path, value)]
     case "AnyOf":
@@ -91,15 +151,19 @@ const unionFaults = (issue: SchemaIssue.AnyOf, path: Path, value: unknown): Read
 const typeFault = (issue: SchemaIssue.InvalidType | SchemaIssue.AnyOf, path: Path, value: unknown): Fault =>
   takes(issue.ast, value)
     ? invalid(issue, path)
-    : { code: "INVALID_JSON", path, message: `${subject(path)} has the wrong JSON type: ${messageOf(issue)}.` }
+    : { code: "INVALID_JSON", path, problem: `has the wrong JSON type: ${expectation(issue)}` }
 
 const invalid = (issue: SchemaIssue.Issue, path: Path): Fault => ({
   code: "VALIDATION_ERROR",
   path,
-  message: `${subject(path)} is not valid: ${messageOf(issue)}.`
+  problem: `is not valid: ${expectation(issue)}`
 })
 
-const subject = (path: Path) => (path.length === 0 ? "The body" : `The field ${formatPath(path)}`)
+const unknownField = (path: Path): Fault => ({
+  code: "INVALID_JSON",
+  path,
+  problem: "is not known to this operation: remove or correct it"
+})
 
 /** Whether a schema accepts any value of this value's JSON type. */
 const takes = (ast: SchemaAST.AST, value: unknown): boolean => {

@@ -3,6 +3,7 @@ import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Data, Paged } from "../api/Envelope.ts"
 import { failures } from "../api/Failure.ts"
+import { Decoding } from "../api/Requests.ts"
 import { PublicKey } from "../signing/PublicKey.ts"
 
 const describe = (id: string, summary: string, description: string) =>
@@ -18,6 +19,7 @@ export class SystemApi extends HttpApiGroup.make("system")
       )
     )
   )
+  .middleware(Decoding)
   .annotate(OpenApi.Description, "Signing keys and probes. Public.") {}
 
 /** The service runs. */
@@ -69,4 +71,5 @@ export class ProbesApi extends HttpApiGroup.make("probes")
       )
     )
   )
+  .middleware(Decoding)
   .annotate(OpenApi.Title, "system") {}

@@ -24,8 +24,9 @@ const codesOf = ({ body, credential, keyRequired, method, params, query }: Opera
     : []),
   ...(credential === "license key" ? ["LICENSE_KEY_MISSING", "LICENSE_KEY_INVALID"] : []),
   ...(params.length > 0 ? ["NOT_FOUND"] : []),
-  ...(query.length > 0 ? ["INVALID_QUERY"] : []),
-  ...(body === undefined ? [] : ["INVALID_JSON", "VALIDATION_ERROR", "UNSUPPORTED_MEDIA_TYPE"]),
+  ...(query.length > 0 || method === "GET" ? ["INVALID_QUERY"] : []),
+  ...(method === "GET" || method === "DELETE" ? [] : ["INVALID_JSON"]),
+  ...(body === undefined ? [] : ["VALIDATION_ERROR", "UNSUPPORTED_MEDIA_TYPE"]),
   ...(method === "GET" ? [] : ["PAYLOAD_TOO_LARGE", "IDEMPOTENCY_IN_PROGRESS", "IDEMPOTENCY_KEY_REUSED"]),
   ...(keyRequired ? ["IDEMPOTENCY_KEY_REQUIRED"] : [])
 ]

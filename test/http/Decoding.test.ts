@@ -166,7 +166,17 @@ layer(TestServer.layer)("Query parameters", (it) => {
     ["cursor=nonsense", "cursor"],
     ["cursor=", "cursor"],
     ["code=a&code=b", "code"],
-    ["code=%00", "code"]
+    ["code=%00", "code"],
+    ["unknown=1", "unknown"],
+    ["unknown=%00", "unknown"],
+    ["unknown=1&unknown=2", "unknown"],
+    ["cod=editor", "cod"],
+    ["Code=editor", "Code"],
+    ["%63od%65s=editor", "codes"],
+    ["__proto__=1", "__proto__"],
+    ["constructor=1", "constructor"],
+    ["=1", ""],
+    ["limit=1&unknown", "unknown"]
   ]
   for (const [query, detail] of wrong) {
     it.effect(`${query} is INVALID_QUERY`, () =>
@@ -182,9 +192,6 @@ layer(TestServer.layer)("Query parameters", (it) => {
     "limit=200",
     "limit=1000000",
     "limit=99999999999999999999",
-    "unknown=1",
-    "unknown=%00",
-    "unknown=1&unknown=2",
     "",
     "&&",
     "code=nothing+here"
@@ -196,4 +203,23 @@ layer(TestServer.layer)("Query parameters", (it) => {
       })
     )
   }
+
+  it.effect("an unknown one is named in the message with those that the operation takes", () =>
+    Effect.gen(function* () {
+      const server = yield* TestServer
+      const { error } = yield* server.send({ path: "/api/v1/products?cod=editor" })
+      assert.match(error.message!, /cod is not known.* takes limit, cursor, code\./)
+      const none = yield* server.send({ path: "/api/v1/products/none?colour=red" })
+      assertRefused(none, 400, "INVALID_QUERY", "colour")
+      assert.match(none.error.message!, /takes none\./)
+    })
+  )
+
+  it.effect("an unknown one of a request that is no GET is ignored", () =>
+    Effect.gen(function* () {
+      const server = yield* TestServer
+      const path = "/api/v1/products?colour=red"
+      assertAnswered(yield* server.send({ method: "POST", path, body: { name: "Query", code: "query" } }), 201)
+    })
+  )
 })

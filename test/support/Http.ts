@@ -25,7 +25,12 @@ export interface Answer {
   /** The parsed body; undefined if it is missing or not JSON. */
   readonly json: unknown
   /** The `error` member of an error envelope. */
-  readonly error: { readonly code?: string; readonly message?: string; readonly detail?: string }
+  readonly error: {
+    readonly code?: string
+    readonly message?: string
+    readonly detail?: string
+    readonly details?: ReadonlyArray<{ readonly path: string; readonly message: string }>
+  }
 }
 
 /** Sends one request over a new connection. A body without a content type is declared as JSON. */
@@ -123,7 +128,17 @@ export const assertRefused = (answer: Answer, status: number, code: string, deta
   if (detail !== undefined) assert.strictEqual(answer.error.detail, detail)
   assert.deepStrictEqual(Object.keys(answer.json as object), ["error", "meta"])
   assert.match(answer.error.message ?? "", /^[A-Z].*\.$/, "one plain sentence")
+  assertDetails(answer)
   assertMeta(answer)
+}
+
+/** Checks that the first of all wrong fields is the refusal's own, that none is repeated, and that at most 20 are listed. */
+const assertDetails = ({ error: { detail = "", details, message } }: Answer): void => {
+  if (details === undefined) return
+  assert.deepStrictEqual(details[0], { path: detail, message })
+  assert.isAtMost(details.length, 20)
+  assert.strictEqual(new Set(details.map(({ path }) => path)).size, details.length)
+  for (const { message } of details) assert.match(message, /^[A-Z].*\.$/, "one plain sentence")
 }
 
 /** Checks that an answer is a success envelope with this status, and returns its data. */

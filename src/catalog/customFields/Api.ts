@@ -127,7 +127,7 @@ const customerValues = [
         id: "listCustomerCustomFieldValues",
         summary: "List a customer's custom field values",
         description: "Only fields with a value.",
-        scopes: ["admin"]
+        scopes: ["license:read"]
       })
     )
     .annotate(PathTables, { id: "customers" }),
@@ -142,7 +142,7 @@ const customerValues = [
         id: "setCustomerCustomFieldValue",
         summary: "Set or clear a customer's custom field value",
         description: clearing,
-        scopes: ["admin"]
+        scopes: ["license:write"]
       })
     )
     .annotate(PathTables, { id: "customers", field_id: "custom_field_definitions" })

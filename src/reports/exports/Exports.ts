@@ -166,6 +166,9 @@ const ledgerLast = (sql: SqlClient.SqlClient) =>
     ([row]) => row?.last ?? 0
   )
 
+/** Characters of an unknown filter's name in a refusal. */
+const filterNameMax = 200
+
 const invalid = (message: string, field?: string) =>
   refuse("VALIDATION_ERROR", message, field === undefined ? "filters" : `filters.${field}`)
 
@@ -173,7 +176,8 @@ const invalid = (message: string, field?: string) =>
 const checkFilters = Effect.fnUntraced(function* ({ filters = {}, report_kind }: typeof ReportExportCreate.Type) {
   const other = unsupportedFilter(report_kind, Object.keys(filters))
   if (other !== undefined) {
-    return yield* invalid(`The report ${report_kind} does not take the filter ${other}.`, other)
+    const name = other.slice(0, filterNameMax).toWellFormed()
+    return yield* invalid(`The report ${report_kind} does not take the filter ${name}: remove or correct it.`, name)
   }
   yield* decodeFilters(report_kind, filters).pipe(Effect.catch((error) => Effect.fail(filterError(error))))
 })

@@ -114,23 +114,9 @@ export type LicenseAuditFilter = Schema.Struct.Type<(typeof filterFields)["licen
 export type CustomerSummaryFilter = Schema.Struct.Type<(typeof filterFields)["customer-summary"]>
 export type SettlementFilter = Schema.Struct.Type<(typeof filterFields)["subscription-settlement"]>
 
-/** Parameters that any report or the activity feed supports. */
-const knownParameters = new Set([
-  ...Object.values(filterFields).flatMap((fields) => Object.keys(fields)),
-  "source",
-  "device_id",
-  "request_id",
-  "result_class",
-  "status_code"
-])
-
-/** The first of these parameters that this report does not support, but another one does. */
+/** The first of these filters that this report does not support. */
 export const unsupportedFilter = (kind: ReportKind, names: ReadonlyArray<string>): string | undefined =>
-  unsupportedParameter(filterFields[kind], names)
-
-/** The same for any set of parameters. */
-export const unsupportedParameter = (fields: object, names: ReadonlyArray<string>): string | undefined =>
-  names.find((name) => knownParameters.has(name) && !Object.hasOwn(fields, name))
+  names.find((name) => !Object.hasOwn(filterFields[kind], name))
 
 /** Decodes filters from the body of an export: texts as in a query. A list may be an array instead of a text with commas. */
 export const decodeFilters = <K extends ReportKind>(kind: K, filters: { readonly [name: string]: Schema.Json }) => {

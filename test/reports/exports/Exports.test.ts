@@ -128,6 +128,7 @@ layer(TestServer.layer)("A small export", (it) => {
         ["usage-summary", { group_by: ["colour"] }, "filters.group_by"],
         ["usage-summary", { action: "consume" }, "filters.action"],
         ["usage-ledger", { group_by: "license_id" }, "filters.group_by"],
+        ["usage-ledger", { custmer_id: "cust_1" }, "filters.custmer_id"],
         ["usage-ledger", { from: "2030-01-02T00:00:00Z", to: "2030-01-01T00:00:00Z" }, "filters.to"],
         ["usage-summary", { tz: "Mars/Olympus" }, "filters.tz"],
         ["usage-ledger", { feature_code: "a\u0000b" }, "filters.feature_code"],
