@@ -103,13 +103,10 @@ export class LicenseLookups extends Context.Service<
     LicenseLookups,
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const { request: device } = yield* makeBatcher({ concurrency: 2, batchMax: 256, run: readDevices(sql) })
-      const { request: leaseByToken } = yield* makeBatcher({ concurrency: 2, batchMax: 256, run: readLeases(sql) })
-      const { request: countedUsage } = yield* makeBatcher({
-        concurrency: 2,
-        batchMax: 256,
-        run: readCountedUsage(sql)
-      })
+      const limits = { concurrency: 2, batchMax: 256 }
+      const { request: device } = yield* makeBatcher({ ...limits, run: readDevices(sql) })
+      const { request: leaseByToken } = yield* makeBatcher({ ...limits, run: readLeases(sql) })
+      const { request: countedUsage } = yield* makeBatcher({ ...limits, run: readCountedUsage(sql) })
 
       const deviceById = Effect.fnUntraced(function* (licenseId: string, id: string) {
         const [row] = yield* sql<CachedDeviceRow>`

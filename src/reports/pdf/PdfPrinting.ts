@@ -40,16 +40,16 @@ export class PdfPrinting extends Context.Service<
       const files = yield* FileSystem.FileSystem
       const { reportsFont } = yield* Settings
       const read = (path: string) => Effect.orDie(files.readFile(path))
-      const other = yield* fallbackFont(files, reportsFont)
+      const fallback = yield* fallbackFont(files, reportsFont)
 
       const fonts = Effect.gen(function* () {
         const [regular, bold] = yield* Effect.all([
           read(bundledFontPath("DejaVuSans")),
           read(bundledFontPath("DejaVuSans-Bold"))
         ])
-        return other === undefined
+        return fallback === undefined
           ? { regular, bold }
-          : { regular, bold, other: { bytes: yield* read(other.path), name: other.name } }
+          : { regular, bold, fallback: { bytes: yield* read(fallback.path), name: fallback.name } }
       })
 
       return PdfPrinting.of({
@@ -57,7 +57,7 @@ export class PdfPrinting extends Context.Service<
           const reader = makePdfModelReader(report_kind)
           return {
             push: reader.push,
-            finish: Effect.fn("Printing.finish")(function* (digest: string) {
+            finish: Effect.fn("PdfPrinting.finish")(function* (digest: string) {
               const origin = { exportId: id, digest, generatedAt: generated_at }
               const { drawPdf } = yield* importRenderer
               return yield* drawPdf(reader.model(), origin, yield* fonts)
