@@ -1,9 +1,9 @@
 /**
- * The same request asked of several sides in short turns, so that whatever else the machine does falls on all of them: ratios
- * hold where milliseconds do not.
+ * Sends the same requests to several sides in short alternating turns, so that other load of the machine affects all of
+ * them: ratios stay comparable when milliseconds do not.
  */
 
-/** What was answered of some requests: milliseconds of those that succeeded, and how many did not. */
+/** The results of some requests: milliseconds of those that succeeded, and the number of failures. */
 export interface Answered {
   readonly latencies: ReadonlyArray<number>
   readonly failed: number
@@ -11,7 +11,7 @@ export interface Answered {
 
 export interface Asked {
   readonly name: string
-  /** The least time from one turn of a side to its next. */
+  /** The minimum time between two turns of a side. */
   readonly restMillis?: number
   run(requests: number): Promise<Answered>
 }
@@ -19,7 +19,10 @@ export interface Asked {
 /** Requests of one turn: few, for the reason above. */
 export const turn = 25
 
-/** Sends so many requests to each side, after a tenth as many that are not counted, and gives what each has answered. */
+/**
+ * Sends the given number of requests to each side, after a tenth as many unmeasured ones, and returns the results of
+ * each.
+ */
 export const inTurns = async (
   sides: ReadonlyArray<Omit<Asked, "name">>,
   requests: number
@@ -32,7 +35,7 @@ export const inTurns = async (
     const rest = new Promise((resolve) =>
       setTimeout(resolve, Math.max(0, ...sides.map(({ restMillis = 0 }) => restMillis)))
     )
-    // Whoever comes first after a rest finds other things in the processor's caches than whoever comes last.
+    // The first side after a pause finds other data in the processor's caches than the last, so the order changes.
     const order = Array.from(sides.entries())
     for (const [index, { run }] of number % 2 === 0 ? order : order.toReversed()) {
       const result = await run(turn)

@@ -1,16 +1,16 @@
 /**
- * What a license costs that many machines share: the same requests to a license with 50,000 devices, 5,000 live floating leases
- * and 200 features, to one that has nothing but the 200 features, and to a small one, in turns. The one in between tells what
- * of the difference is the longer answer, which names every feature.
+ * The cost of a license that many machines share: the same requests to a license with 50,000 devices, 5,000 live
+ * floating leases and 200 features, to one that has only the 200 features, and to a small one, in alternating turns.
+ * The second shows how much of the difference is due to the longer response, which contains every feature.
  *
  *   npm run bench:large -- [--requests 1000] [--connections 8] [--devices 50000] [--leases 5000] [--features 200]
  *                          [--policies plain,heartbeats,containers] [--only validate,consume] [--against <folder>] [--json]
  *                          [--assert]
  *
- * `heartbeats` requires heartbeats, `containers` limits container instances: both look at activations in their own way. "first use"
- * is a validate of a license whose actor must load it anew. --assert ends with 1 where a p50 or p99 is more than twice that of the
- * small license, or a request fails; first uses are told, not judged. --against measures the service of another checkout, on a database of
- * its own, in the same turns.
+ * `heartbeats` requires heartbeats, `containers` limits container instances: each reads activations in a different way.
+ * "first use" is a validate of a license that its actor must load first. --assert exits with 1 if a p50 or p99 is more
+ * than twice that of the small license, or a request fails; first uses are reported without a target. --against
+ * measures the service of another checkout, on its own database, in the same turns.
  */
 import { resolve } from "node:path"
 import { parseArgs } from "node:util"
@@ -41,7 +41,7 @@ const { values: flags } = parseArgs({
   }
 })
 
-/** How many times slower an operation may be. */
+/** The maximum ratio of an operation's times. */
 const ratioMax = 2
 
 const only = flags.only?.split(",")
@@ -108,7 +108,7 @@ const compare = async (
   })
 }
 
-/** A service on a database of its own, with its product and features. */
+/** A service on its own database, with its product and features. */
 const startTree = Effect.fnUntraced(function* (url: string, directory: string, folder?: string) {
   const service = yield* startOn(Redacted.make(url), directory, {}, folder)
   const management = yield* Effect.promise(() => managementOf(service.base, service.token))
@@ -149,7 +149,7 @@ const program = Effect.gen(function* () {
         const { management, product, session } = tree
         all.push({ tree, target: yield* crowded(management, session, product, `${policy}-${name}`, rules, size) })
       }
-      // A server that has run for a while has old segments of its log to write over; a new one would make each while commits wait.
+      // A server that has run for a while reuses old WAL segments; a new one would create each while commits wait.
       yield* tree.session.values("CHECKPOINT")
     }
     const asking = all.map(({ target, tree }) => ({

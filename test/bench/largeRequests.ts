@@ -1,4 +1,4 @@
-/** What is asked of a license of any size. */
+/** The measured requests to a license of any size. */
 import { Effect } from "effect"
 import { type Answer, type Caller, makeCaller } from "./Caller.ts"
 import { fingerprintOf, leaseTokenOf, type Target } from "./largeLicense.ts"
@@ -13,12 +13,12 @@ interface Outgoing {
 let made = 0
 
 /**
- * A device is noted as seen once a second: a small license, which sees the same ones every other turn, must not be spared that. The
- * order of sides changes with each turn, so some of them begin early.
+ * A device's last-seen time is written once a second: a small license, which sees the same devices every other turn,
+ * must not skip that write. The order of sides changes with each turn, so some of them begin early.
  */
 const restMillis = 650
 
-/** A use of a license that is not in memory: a load. */
+/** A use of an uncached license: a load. */
 export const firstUse = "first use"
 
 export const operationsOf = (base: string, session: Session, target: Target, connections: number) => {
@@ -40,7 +40,7 @@ export const operationsOf = (base: string, session: Session, target: Target, con
       })
   })
   let asks = 0
-  // All devices of a small license in turn; of a large one, hardly ever the same twice.
+  // The devices of a small license in rotation; of a large one, rarely the same device twice.
   const known = () => fingerprintOf((asks++ * 7_919) % target.devices)
   const operations = [
     asked("validate", () => ({ path: "validate", body: { fingerprint: known() } }), { restMillis }),
@@ -53,7 +53,7 @@ export const operationsOf = (base: string, session: Session, target: Target, con
       path: "floating/heartbeat",
       body: { lease_token: leaseTokenOf(target, (asks++ * 7_919) % target.leases) }
     })),
-    // A seat is given back at once, unmeasured, so that a small license stays small.
+    // A seat is released immediately, unmeasured, so that a small license stays small.
     asked("checkout", () => ({ path: "floating/checkout", body: { fingerprint: `user-${asks++ % 100}` } }), {
       after: ({ text }) => ({ path: "floating/checkin", body: { lease_token: JSON.parse(text()).data.lease_token } })
     }),
@@ -91,6 +91,6 @@ const inLanes = async (
   return { latencies, failed }
 }
 
-/** A license is changed past its actor, which has to load it for its next use. */
+/** A license is changed without its actor, which has to load it for its next use. */
 const changed = ({ values }: Session, { id }: Target) =>
   Effect.runPromise(values(`UPDATE licenses SET revision = revision + 1 WHERE id = '${id}'`))

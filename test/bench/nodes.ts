@@ -1,13 +1,15 @@
 /**
- * What further nodes bring or cost where they are asked for the same licenses: one license, and many that no balancer keeps at a node,
- * beside the same requests at one node alone and, of many licenses, with each kept at a node of its own; in turns.
+ * The gain or cost of further nodes for the same licenses: one license, and many without routing by license, beside the
+ * same requests at one node alone and, for many licenses, with each license routed to its own node; in alternating
+ * turns.
  *
  *   npm run bench:nodes -- [--nodes 2] [--clients 16] [--licenses 100] [--verb consume|activate|validate|lease]
  *                          [--rounds 4] [--seconds 5] [--json]
  *
- * --clients is the connections for each node; one node alone gets those of all. Clients ask again as soon as they are answered. CPU is
- * that of all nodes, for each request. Ends with 1 where a request was refused or failed, or anything is counted otherwise than callers
- * were told: consumptions by license, feature, ledger and events, activations, seats, and the numbers of events and ledger.
+ * --clients is the connections for each node; one node alone gets those of all. Clients send again after each response.
+ * CPU is the sum over all nodes, for each request. Exits with 1 if a request was refused or failed, or a count differs
+ * from the responses: consumptions by license, feature, ledger and events, activations, seats, and the numbers of
+ * events and ledger.
  */
 import { randomUUID } from "node:crypto"
 import { parseArgs } from "node:util"
@@ -41,10 +43,10 @@ const found = operations.find((operation) => operation === flags.verb)
 if (found === undefined) throw new Error("--verb takes one of: consume, activate, validate, lease")
 const operation = found
 
-/** How often each license stands in a place's list, in an order that is another one each time. */
+/** How often each license appears in a place's list, in a different order each time. */
 const walks = 20
 
-/** Of each load, before the first of its rounds. */
+/** For each load, before the first of its rounds. */
 const warmupSeconds = 2
 
 const shuffled = (seats: ReadonlyArray<Seat>): Array<Seat> => {
@@ -57,7 +59,7 @@ const shuffled = (seats: ReadonlyArray<Seat>): Array<Seat> => {
 }
 const walked = (seats: ReadonlyArray<Seat>) => Array.from({ length: walks }, () => shuffled(seats)).flat()
 
-/** Who is asked for which licenses. */
+/** Which service is asked for which licenses. */
 const ways: Record<string, (bases: ReadonlyArray<string>, seats: ReadonlyArray<Seat>) => ReadonlyArray<Place>> = {
   "one node": ([base], seats) => [{ base: base!, seats: walked(seats) }],
   "any node": (bases, seats) => bases.map((base) => ({ base, seats: walked(seats) })),
@@ -144,7 +146,7 @@ const program = Effect.gen(function* () {
     const run = `nodes-${size}-${randomUUID().slice(0, 8)}`
     made.push(yield* Effect.promise(() => makeSeats(management, run, size, connections)))
   }
-  // A server that has run for a while has old segments of its log to write over; a new one would make each while commits wait.
+  // A server that has run for a while reuses old WAL segments; a new one would create each while commits wait.
   yield* session.values("CHECKPOINT")
   const loads = openLoads(management, services, made)
   let failed = 0

@@ -1,6 +1,6 @@
 /**
- * Receivers of webhook deliveries, in a process of their own: one server for each endpoint. They answer at once and note when
- * each delivery came, against the time that stands in its body.
+ * Receivers of webhook deliveries, in their own process: one server for each endpoint. They answer immediately and
+ * record when each delivery arrived, relative to the time in its body.
  */
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
@@ -14,7 +14,7 @@ export type ReceiverOrder =
 
 export interface Reception {
   readonly did: "received"
-  /** Different deliveries, and requests in all. */
+  /** Different deliveries, and requests in total. */
   readonly deliveries: number
   readonly requests: number
   /** From the first to the last of them. */

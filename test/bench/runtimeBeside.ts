@@ -1,4 +1,7 @@
-/** What the runtime API loses while a backlog of webhook deliveries is sent: the same load without and with one, in turns. */
+/**
+ * The runtime API's loss while a backlog of webhook deliveries is sent: the same load without and with one, in
+ * alternating turns.
+ */
 import { Effect } from "effect"
 import type { Measured } from "./Load.ts"
 import type { Side } from "./Sides.ts"
@@ -7,12 +10,12 @@ const runtimeSeconds = 4
 
 interface Beside {
   readonly driver: Side["order"]
-  /** Puts a backlog there, which is delivered from then on. */
+  /** Creates a backlog, which is delivered from then on. */
   readonly drain: Effect.Effect<void, unknown>
-  /** Waits for so many deliveries, or so long; how many came. */
+  /** Waits for the given number of deliveries, or the given time; returns how many arrived. */
   readonly arrived: (deliveries: number, secondsMax: number) => Promise<number>
   readonly used: () => { readonly service: number; readonly postgres: number; readonly receivers: number }
-  /** Of the steady load. */
+  /** Requests a second of the steady load. */
   readonly perSecond: number
   readonly rounds: number
   readonly backlog: number
@@ -21,7 +24,7 @@ interface Beside {
 const middle = (values: ReadonlyArray<number>) => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]!
 const rounded = (value: number) => Number(value.toFixed(2))
 
-/** Validations and consumptions over many licenses, without and with deliveries under way, in turns. */
+/** Validations and consumptions over many licenses, without and with concurrent deliveries, in alternating turns. */
 export const runtimeBeside = Effect.fnUntraced(function* (beside: Beside) {
   const { arrived, backlog, drain, driver, rounds, used } = beside
   const found: Array<object> = []
@@ -65,7 +68,7 @@ export const runtimeBeside = Effect.fnUntraced(function* (beside: Beside) {
 
 type Turn = Effect.Success<ReturnType<typeof turn>>
 
-/** One turn of the load, and what it cost. */
+/** One turn of the load, and its cost. */
 const turn = Effect.fnUntraced(function* (load: () => Promise<{ readonly measured: Measured }>, used: Beside["used"]) {
   const before = used()
   const { measured } = yield* Effect.promise(load)

@@ -1,13 +1,13 @@
 /**
- * What a large installation costs: the same requests against a database of a million licenses and against one of a thousand, in
- * turns, by two processes of the service over one PostgreSQL server, so that both see the same machine.
+ * The cost of a large installation: the same requests against a database of a million licenses and against one of a
+ * thousand, in alternating turns, by two processes of the service over one PostgreSQL server on one machine.
  *
  *   npm run bench:scale -- [--small] [--licenses 1000000] [--customers 100000] [--devices 2000000] [--events 5000000]
  *                          [--requests 2000] [--connections 4] [--only list,activate] [--folder <path>] [--json] [--assert]
  *
- * --small is a smoke test with a hundredth of everything. --only takes beginnings of names. --folder keeps the databases there,
- * so that the next run with it measures without filling them. --assert ends with 1 where a p99 is more than twice that of the
- * small database, or a request fails. The full size needs 6 GB of disk and some minutes.
+ * --small is a smoke test with a hundredth of all sizes. --only takes prefixes of names. --folder keeps the databases
+ * there, so that the next run with it measures without filling them. --assert exits with 1 if a p99 is more than twice
+ * that of the small database, or a request fails. The full size needs 6 GB of disk and some minutes.
  */
 import { randomBytes } from "node:crypto"
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
@@ -40,12 +40,12 @@ const { values: flags } = parseArgs({
   }
 })
 
-/** How many times slower a p99 may be. */
+/** The maximum ratio of a p99. */
 const ratioMax = 2
 const smallShare = 0.01
 /** The other side's share of the sizes. */
 const fewShare = 0.001
-/** With fewer licenses than these, a page of some list would not be full. */
+/** With fewer licenses, a page of some list would not be full. */
 const fewMin = 1_000
 
 const sizes = (wanted: number): Sizes => {
@@ -63,7 +63,7 @@ const sizes = (wanted: number): Sizes => {
   }
 }
 
-/** Progress goes to standard error: standard output holds the result alone. */
+/** Progress goes to standard error: standard output contains only the result. */
 const say = (line: string) => Effect.sync(() => process.stderr.write(`${line}\n`))
 
 interface Side {
@@ -73,7 +73,7 @@ interface Side {
   readonly sample: Sample
 }
 
-/** A database of the side's own, filled, with a service on it that was started after that. */
+/** A filled database for the side, with a service that was started after filling it. */
 const startSide = Effect.fnUntraced(function* (
   name: string,
   server: Redacted.Redacted<string>,
@@ -97,7 +97,7 @@ const startSide = Effect.fnUntraced(function* (
   if (!filled) {
     const admin = yield* openSession(server)
     yield* admin.values(`CREATE DATABASE scale_${name}`)
-    // Makes the tables and the first API key.
+    // Creates the tables and the first API key.
     yield* Effect.promise(() => startService({ log, settings }).then((running) => running.stop()))
   }
   const session = yield* openSession(Redacted.make(url.href))
@@ -119,7 +119,7 @@ interface Secrets {
   readonly token: string
 }
 
-/** The secrets of a database that was filled before, or new ones. */
+/** The secrets of a database that an earlier run filled, or new ones. */
 const secretsOf = (file: string): Secrets =>
   existsSync(file)
     ? JSON.parse(readFileSync(file, "utf8"))
@@ -129,14 +129,14 @@ const secretsOf = (file: string): Secrets =>
         token: `bench_${randomBytes(32).toString("base64url")}`
       }
 
-/** PostgreSQL's own user must be able to pass through it. */
+/** PostgreSQL's own user must be able to enter it. */
 const kept = (path: string) =>
   Effect.sync(() => {
     mkdirSync(path, { recursive: true, mode: 0o711 })
     return resolve(path)
   })
 
-/** Many short turns of one operation, the sides one after the other. */
+/** Many short turns of one operation, alternating between the sides. */
 const measure = async (name: string, asked: ReadonlyArray<Asked>) => {
   const [large, few] = (await inTurns(asked, Number(flags.requests))) as [Answered, Answered]
   const failed = large.failed + few.failed

@@ -1,4 +1,4 @@
-/** The requests that are measured: reading, listing by every filter, and what changes a license or adds one. */
+/** The measured requests: reads, lists by every filter, and commands that change or add a license. */
 import { Pool } from "undici"
 import { operations as contract } from "../contract/Surface.ts"
 import { connect } from "./Connect.ts"
@@ -18,7 +18,7 @@ interface Outgoing {
   readonly authorization?: string
 }
 
-/** A number from 0 to 1 that looks random, the same in every run. */
+/** A pseudo-random number from 0 to 1, the same in every run. */
 const draw = () => {
   let state = 20_300_131
   return () => {
@@ -71,7 +71,7 @@ type Make = (name: string, next: () => Outgoing) => Asked
 
 const days = (count: number) => new Date(Date.now() + count * 86_400_000).toISOString()
 
-/** A value of each filter of the license list, drawn anew for every request. */
+/** A value of each filter of the license list, drawn again for every request. */
 const filterValues = ({ licenses, orders }: Sample, one: One): Readonly<Record<string, () => string>> => ({
   product_id: () => one(licenses)["product_id"]!,
   policy_id: () => one(licenses)["policy_id"]!,
@@ -84,7 +84,7 @@ const filterValues = ({ licenses, orders }: Sample, one: One): Readonly<Record<s
   q: () => one(licenses)["customer_name"]!.split(" ")[1]!
 })
 
-/** Rows of a page: few enough that both databases fill it, so that finding them is measured and not writing them down. */
+/** Rows of a page: few enough that both databases fill it, so that the search is measured and not the output. */
 const limit = 10
 
 const states = ["active", "grace_period", "expired", "suspended", "revoked"]

@@ -1,4 +1,4 @@
-/** Some rows of a filled database, drawn from all of it, that requests are about. */
+/** Random rows of a filled database, which the requests use. */
 import { createHash } from "node:crypto"
 import { Effect } from "effect"
 import * as LicenseKey from "../../src/licenses/model/LicenseKey.ts"
@@ -13,10 +13,10 @@ export interface Sample {
   readonly customers: ReadonlyArray<Row>
 }
 
-/** Rows that are drawn of each: so many that a round rarely meets one twice. */
+/** Rows drawn of each kind: so many that a round rarely uses one twice. */
 const drawnMax = 2_000
 
-/** Draws rows, and gives the licenses keys that are known. */
+/** Draws rows, and gives the licenses known keys. */
 export const takeSample = Effect.fnUntraced(function* ({ values }: Session) {
   const draw = (columns: ReadonlyArray<string>, from: string) =>
     Effect.map(
@@ -46,5 +46,5 @@ export const takeSample = Effect.fnUntraced(function* ({ values }: Session) {
   return { licenses, orders, customers } satisfies Sample as Sample
 })
 
-/** The key of a license, which stands nowhere but here. */
+/** The key of a license, which is stored only here. */
 const keyOf = (id: string): string => LicenseKey.fromBytes(createHash("sha256").update(id).digest().subarray(0, 28))

@@ -1,12 +1,13 @@
 /**
- * What runtime calls feel of a sweep: very many licenses expire in the same moment, by an edit of their policy's grace, and
- * validations and consumptions of other licenses go on at a steady rate, before it and while it is written down. Their time
- * counts from when they were due, so that waiting is not hidden.
+ * The effect of a sweep on runtime calls: very many licenses expire at the same moment, by an edit of their policy's
+ * grace, while validations and consumptions of other licenses run at a steady rate, before and during the sweep. Their
+ * time is measured from their due instant, so that waiting is included.
  *
  *   npm run bench:sweeps -- [--licenses 100000] [--rate 300] [--seconds 15] [--json] [--assert]
  *
- * --rate is requests a second, half of them of each kind; --seconds is how long they are measured beforehand. --assert ends with 1 where the
- * sweep takes more than 30 s, a p50 or p99 more than doubles, a request fails, or an expiry is not recorded exactly once.
+ * --rate is requests a second, half of them of each kind; --seconds is the length of the measurement before the sweep.
+ * --assert exits with 1 if the sweep takes more than 30 s, a p50 or p99 more than doubles, a request fails, or an
+ * expiry is not recorded exactly once.
  */
 import { parseArgs } from "node:util"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
@@ -32,9 +33,9 @@ const { values: flags } = parseArgs({
 
 const targets = { sweepSecondsMax: 30, ratioMax: 2 }
 const licenses = Number(flags.licenses)
-/** Licenses that are used meanwhile. */
+/** Licenses that are used during the sweep. */
 const seatsMade = 500
-/** Longer than any sweep that is worth waiting for. */
+/** Longer than any acceptable sweep. */
 const patienceMillis = 300_000
 
 const operations = ["validate", "consume"] as const
@@ -54,7 +55,7 @@ const request = (management: Management, seats: ReadonlyArray<Seat>, operation: 
   return management.runtime(`/license/${operation}`, seat, { fingerprint, ...usage })
 }
 
-/** Sends at the rate until told to stop, whether or not answers come. */
+/** Sends at the rate until it is stopped, without waiting for responses. */
 const steadily = async (management: Management, seats: ReadonlyArray<Seat>, isOver: () => boolean): Promise<Load> => {
   const load: Load = { latencies: { validate: [], consume: [] }, failed: 0 }
   const underway = new Set<Promise<void>>()
@@ -76,7 +77,7 @@ const steadily = async (management: Management, seats: ReadonlyArray<Seat>, isOv
 
 const graceDays = { before: 20, after: 5 }
 
-/** Licenses in their grace, ten days past their expiry. */
+/** Licenses in their grace period, ten days after their expiry. */
 const insertLicenses = Effect.fnUntraced(function* (management: Management, { values }: Session) {
   const product = yield* Effect.promise(() =>
     management.call<{ id: string }>("/products", { name: "expiring", code: "expiring" })
@@ -99,7 +100,7 @@ const insertLicenses = Effect.fnUntraced(function* (management: Management, { va
   yield* values(restateLicenses)
   yield* values("SET session_replication_role = origin")
   yield* values("VACUUM (ANALYZE) licenses, license_states")
-  // A server that has run for a while has old segments of its log to write over; a new one would make each while commits wait.
+  // A server that has run for a while reuses old WAL segments; a new one would create each while commits wait.
   yield* values("CHECKPOINT")
   return policy.id
 })

@@ -1,12 +1,12 @@
 /**
- * Measures webhook deliveries end to end: events made over the API, stored, sent to endpoints on loopback, counted where they
- * arrive. Service, database, receivers and load share the machine.
+ * Measures webhook deliveries end to end: events created over the API, stored, sent to endpoints on loopback, counted
+ * on arrival. Service, database, receivers and load share the machine.
  *
  *   npm run bench:webhooks -- [--part deliveries,runtime] [--endpoints 10] [--seconds 10] [--rate 3300] [--calm 500]
  *                             [--backlog 100000] [--steady 1000] [--rounds 2] [--assert]
  *
- * --rate and --calm are deliveries a second; --assert ends with 1 where a target does not hold. The part "runtime" measures what
- * the runtime API loses while a backlog is delivered: at --steady requests a second, and at as many as are answered.
+ * --rate and --calm are deliveries a second; --assert exits with 1 if a target is missed. The part "runtime" measures
+ * the runtime API's loss while a backlog is delivered: at --steady requests a second, and at the maximum rate.
  */
 import { spawn } from "node:child_process"
 import { randomBytes } from "node:crypto"
@@ -65,7 +65,7 @@ const received = async (order: Order, deliveries: number, secondsMax: number) =>
 
 let made = 0
 
-/** Makes so many events a second: consumptions, answered one by one. */
+/** Creates the given number of events a second: consumptions, each awaiting the previous response. */
 const makeEvents = async ({ management, seats }: Load, perSecond: number, seconds: number): Promise<number> => {
   const began = performance.now()
   const count = Math.round(perSecond * seconds)
@@ -93,7 +93,7 @@ const underLoad = async (load: Load, order: Order, rate: number, seconds: number
   return received(order, events * endpoints, 60)
 }
 
-/** Events that were committed while nobody delivered, owed to every endpoint. */
+/** Events that were committed while no worker delivered, pending for every endpoint. */
 const insertBacklog = Effect.fnUntraced(function* (url: Redacted.Redacted<string>, events: number) {
   const session = yield* openSession(url)
   yield* session.values(`
@@ -212,7 +212,7 @@ const program = Effect.gen(function* () {
   if (flags.part.includes("deliveries")) yield* deliveries
   if (flags.part.includes("runtime")) {
     const driver = yield* startDriver([service.base, token, String(runtimeConnections)])
-    // What the load itself does must not be delivered: the backlog alone is.
+    // The load's own events must not be delivered: only the backlog is.
     const { length } = yield* Effect.promise(() => onlyLicenses(management))
     yield* say(`${length} endpoints take events of licenses only`)
     const drain = Effect.gen(function* () {
