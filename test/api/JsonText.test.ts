@@ -95,7 +95,7 @@ describe("member names", () => {
     assert.isAbove(refused, 300)
   })
 
-  it("are searched in long texts without a fault, whatever the texts contain", () => {
+  it("are searched without a fault in long texts of any content", () => {
     const textLength = 262_144
     for (const text of [
       `{"a":"${'\\"'.repeat(textLength / 2)}`,
@@ -110,7 +110,7 @@ describe("member names", () => {
 })
 
 layer(TestServer.layer)("Metadata", (it) => {
-  it.effect("keeps names with escapes, whatever other clients sent before", () =>
+  it.effect("keeps names with escapes, after any bodies of other clients", () =>
     Effect.gen(function* () {
       const { send } = yield* TestServer
       const post = (code: string, metadata: string) =>

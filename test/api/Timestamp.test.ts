@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as fc from "fast-check"
 import { formatTimestamp, latest, parseTimestamp } from "../../src/api/Timestamp.ts"
 
-/** The years that a response can write with four digits, complete in UTC, whatever offset the request uses. */
+/** The years that a response can write with four digits, complete in UTC, for any offset in the request. */
 const first = "0001-01-01T00:00:00.000Z"
 const last = "9999-12-31T23:59:59.999Z"
 
@@ -47,7 +47,7 @@ describe("a date-time", () => {
     }
   })
 
-  it("is formatted as JavaScript formats it, whatever was formatted before", () => {
+  it("is formatted as JavaScript formats it, after any earlier instant", () => {
     const dayMillis = 86_400_000
     const year1 = Date.parse(first)
     const instants = fc.oneof(

@@ -65,7 +65,7 @@ layer(TestServer.layerWith({ trustedProxies: [IpNetwork.fromStringUnsafe("127.0.
     })
   )
 
-  it.effect("and is refused from all others, whatever header the client sent to the proxy", () =>
+  it.effect("and is refused from all others, for any header that the client sent to the proxy", () =>
     Effect.gen(function* () {
       const { token } = yield* makeKey
       const forged: ReadonlyArray<readonly [string, { readonly [name: string]: string }]> = [

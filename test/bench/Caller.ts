@@ -35,21 +35,21 @@ export const makeCaller = (base: string): Caller => {
   let socket: Socket | undefined
   let awaited: { readonly began: number; readonly resolve: (answer: Answer) => void } | undefined
 
-  const heard = (size: number): boolean => {
+  const onBytes = (size: number): boolean => {
     reading.copy(received, length, 0, size)
     length += size
     const headEnd = received.subarray(0, length).indexOf(endOfHead)
     if (headEnd < 0) return true
     const head = received.toString("latin1", 0, headEnd).toLowerCase()
-    const begin = headEnd + endOfHead.length
-    const end = begin + Number.parseInt(head.slice(head.indexOf(lengthName) + lengthName.length), 10)
+    const bodyStart = headEnd + endOfHead.length
+    const end = bodyStart + Number.parseInt(head.slice(head.indexOf(lengthName) + lengthName.length), 10)
     if (length < end || awaited === undefined) return true
     const { began, resolve } = awaited
     awaited = undefined
     resolve({
       status: Number(head.slice(9, 12)),
       millis: performance.now() - began,
-      text: () => received.toString("utf8", begin, end)
+      text: () => received.toString("utf8", bodyStart, end)
     })
     return true
   }
@@ -59,7 +59,7 @@ export const makeCaller = (base: string): Caller => {
       host: hostname,
       port: Number(port),
       noDelay: true,
-      onread: { buffer: reading, callback: heard }
+      onread: { buffer: reading, callback: onBytes }
     })
     return opened
       .on("error", () => {})

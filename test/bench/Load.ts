@@ -28,14 +28,14 @@ export interface Measured {
 }
 
 /** A service, and the licenses that are used there. */
-export interface Place {
+export interface LoadTarget {
   readonly base: string
   readonly seats: ReadonlyArray<Seat>
 }
 
 interface LoadOptions {
   /** Connections are distributed round-robin. */
-  readonly places: ReadonlyArray<Place>
+  readonly places: ReadonlyArray<LoadTarget>
   readonly operation: Operation
   readonly connections: number
   readonly verify: Verifier
@@ -51,13 +51,13 @@ interface Tally {
 
 let sent = 0
 
-interface Asked {
+interface SentRequest {
   readonly path: string
   readonly body: object
 }
 
 /** The sequence of requests that a lane sends to one license; each request gets the previous response. */
-type Visit = (seat: Seat, lane: number) => Generator<Asked, void, Buffer>
+type Visit = (seat: Seat, lane: number) => Generator<SentRequest, void, Buffer>
 
 const visits: Record<Operation, Visit> = {
   *validate({ fingerprint }) {
@@ -77,7 +77,7 @@ const visits: Record<Operation, Visit> = {
   }
 }
 
-function* consume({ fingerprint }: Seat): Generator<Asked, void, Buffer> {
+function* consume({ fingerprint }: Seat): Generator<SentRequest, void, Buffer> {
   const body = { fingerprint, feature_code: consumedFeature, event_id: `event-${sent++}`, amount: 1 }
   yield { path: "/api/v1/license/consume", body }
 }
@@ -94,7 +94,7 @@ const leaseTokenOf = (answer: Buffer): string => {
 export const openLoad = (options: LoadOptions) => {
   const clients = Array.from(
     { length: options.connections },
-    (_, lane) => new Client(placeOf(lane, options).base, { pipelining: 1, connect })
+    (_, lane) => new Client(targetOf(lane, options).base, { pipelining: 1, connect })
   )
   return {
     /**
@@ -113,7 +113,7 @@ export const openLoad = (options: LoadOptions) => {
   }
 }
 
-const placeOf = (lane: number, { places }: LoadOptions): Place => places[lane % places.length]!
+const targetOf = (lane: number, { places }: LoadOptions): LoadTarget => places[lane % places.length]!
 
 const measured = ({ latencies, failed, verified, failure, refused }: Tally, seconds: number): Measured => {
   const sorted = Float64Array.from(latencies).sort()
@@ -133,7 +133,7 @@ const drive = (client: Client, lane: number, pace: Pace, options: LoadOptions, t
   new Promise((resolve, reject) => {
     const { until, pauseMillis } = pace
     const { operation, places, connections, verify } = options
-    const { seats } = placeOf(lane, options)
+    const { seats } = targetOf(lane, options)
     let index = Math.floor(lane / places.length)
     const fail = (reason: string) => {
       tally.failed++
@@ -155,7 +155,7 @@ const drive = (client: Client, lane: number, pace: Pace, options: LoadOptions, t
       const visit = visits[operation](seat, lane)
       send(seat, visit, visit.next())
     }
-    const send = (seat: Seat, visit: ReturnType<Visit>, { done, value }: IteratorResult<Asked, void>) => {
+    const send = (seat: Seat, visit: ReturnType<Visit>, { done, value }: IteratorResult<SentRequest, void>) => {
       if (done === true) return next()
       const began = performance.now()
       post(client, value.path, seat.authorization, JSON.stringify(value.body), {

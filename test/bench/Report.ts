@@ -119,7 +119,7 @@ export const memoryTarget = (licenses: number, megabytes: number): Target => ({
 /** Records as an aligned table, numbers to the right. */
 export const table = (records: ReadonlyArray<object>): string => {
   const names = Object.keys(records[0] ?? {})
-  const cells = records.map((record) => names.map((name) => shown((record as Record<string, unknown>)[name])))
+  const cells = records.map((record) => names.map((name) => cellText((record as Record<string, unknown>)[name])))
   const widths = names.map((name, column) => Math.max(name.length, ...cells.map((row) => row[column]!.length)))
   const isNumber = names.map((name) => typeof (records[0] as Record<string, unknown>)[name] === "number")
   const line = (row: ReadonlyArray<string>) =>
@@ -130,7 +130,7 @@ export const table = (records: ReadonlyArray<object>): string => {
   return [names.map((name) => name.replaceAll("_", " ")), ...cells].map(line).join("\n")
 }
 
-const shown = (value: unknown): string => {
+const cellText = (value: unknown): string => {
   if (typeof value === "boolean") return value ? "yes" : "NO"
   return Number.isNaN(value) ? "–" : String(value)
 }

@@ -4,32 +4,32 @@
  */
 
 /** The results of some requests: milliseconds of those that succeeded, and the number of failures. */
-export interface Answered {
+export interface TurnResult {
   readonly latencies: ReadonlyArray<number>
   readonly failed: number
 }
 
-export interface Asked {
+export interface TurnSide {
   readonly name: string
   /** The minimum time between two turns of a side. */
   readonly restMillis?: number
-  run(requests: number): Promise<Answered>
+  run(requests: number): Promise<TurnResult>
 }
 
 /** Requests of one turn: few, for the reason above. */
-export const turn = 25
+export const requestsPerTurn = 25
 
 /**
  * Sends the given number of requests to each side, after a tenth as many unmeasured ones, and returns the results of
  * each.
  */
 export const inTurns = async (
-  sides: ReadonlyArray<Omit<Asked, "name">>,
+  sides: ReadonlyArray<Omit<TurnSide, "name">>,
   requests: number
-): Promise<ReadonlyArray<Answered>> => {
+): Promise<ReadonlyArray<TurnResult>> => {
   const latencies = sides.map((): Array<number> => [])
   const failed = sides.map(() => 0)
-  const turns = Math.ceil(requests / turn)
+  const turns = Math.ceil(requests / requestsPerTurn)
   // Connections and caches are warmed up first.
   for (let number = -Math.ceil(turns / 10); number < turns; number++) {
     const rest = new Promise((resolve) =>
@@ -38,7 +38,7 @@ export const inTurns = async (
     // The first side after a pause finds other data in the processor's caches than the last, so the order changes.
     const order = Array.from(sides.entries())
     for (const [index, { run }] of number % 2 === 0 ? order : order.toReversed()) {
-      const result = await run(turn)
+      const result = await run(requestsPerTurn)
       failed[index]! += result.failed
       if (number >= 0) latencies[index]!.push(...result.latencies)
     }

@@ -83,8 +83,8 @@ const compareSeats = async (seats: ReadonlyArray<Seat>): Promise<number> => {
   })
   const limit = Number(connections)
   for (const seat of seats.slice(0, filledMax)) {
-    const wanted = Array.from({ length: limit + 1 }, (_, index) => `${seat.fingerprint}-${index}`)
-    const asked = wanted.map((fingerprint) =>
+    const fingerprints = Array.from({ length: limit + 1 }, (_, index) => `${seat.fingerprint}-${index}`)
+    const checkouts = fingerprints.map((fingerprint) =>
       management.runtime("/license/floating/checkout", seat, { fingerprint }).then(
         () => 1,
         (error) => {
@@ -93,7 +93,7 @@ const compareSeats = async (seats: ReadonlyArray<Seat>): Promise<number> => {
         }
       )
     )
-    const granted = (await Promise.all<number>(asked)).reduce((sum, one) => sum + one, 0)
+    const granted = (await Promise.all<number>(checkouts)).reduce((sum, one) => sum + one, 0)
     miscounted += Math.abs(granted - limit)
   }
   return miscounted
@@ -118,7 +118,7 @@ const touch = async (operation: Operation): Promise<Reply> => {
   return { did: "touched" }
 }
 
-const obey = async (order: Order): Promise<Reply> => {
+const execute = async (order: Order): Promise<Reply> => {
   switch (order.do) {
     case "prepare":
       return prepare(order.operation, order.licenses)
@@ -132,7 +132,7 @@ const obey = async (order: Order): Promise<Reply> => {
 }
 
 process.on("message", (order: Order) => {
-  obey(order)
+  execute(order)
     .catch((error): Reply => ({ did: "failed", reason: String(error) }))
     .then((reply) => process.send?.(reply))
 })

@@ -24,7 +24,7 @@ import { cpuSecondsOfThreads } from "./Processes.ts"
 import { table } from "./Report.ts"
 import { say, startOn } from "./Service.ts"
 import { folder, startPostgres } from "./Sides.ts"
-import { type Asked, inTurns, quantile, rounded, turn } from "./Turns.ts"
+import { inTurns, quantile, requestsPerTurn, rounded, type TurnSide } from "./Turns.ts"
 
 const { values: flags } = parseArgs({
   options: {
@@ -46,7 +46,7 @@ const ratioMax = 2
 
 const only = flags.only?.split(",")
 const features = Number(flags.features)
-const small: Size = { devices: 2 * turn, leases: 5, features: 3 }
+const small: Size = { devices: 2 * requestsPerTurn, leases: 5, features: 3 }
 const sizes = {
   small,
   featured: { ...small, features },
@@ -60,7 +60,7 @@ const rulesOf: Record<string, object> = {
   containers: { max_container_instances: 1_000_000 }
 }
 
-interface Measured extends Omit<Asked, "name"> {
+interface Measured extends Omit<TurnSide, "name"> {
   /** Seconds of CPU that the service has used. */
   readonly used: () => number
 }
@@ -152,16 +152,16 @@ const program = Effect.gen(function* () {
       // A server that has run for a while reuses old WAL segments; a new one would create each while commits wait.
       yield* tree.session.values("CHECKPOINT")
     }
-    const asking = all.map(({ target, tree }) => ({
+    const sessions = all.map(({ target, tree }) => ({
       ...operationsOf(tree.base, tree.session, target, Number(flags.connections)),
       used: tree.used
     }))
-    for (const [index, { name: operation }] of asking[0]!.operations.entries()) {
+    for (const [index, { name: operation }] of sessions[0]!.operations.entries()) {
       if (only !== undefined && !only.includes(operation)) continue
-      const asked = asking.map(({ operations, used }) => ({ ...operations[index]!, used }))
+      const asked = sessions.map(({ operations, used }) => ({ ...operations[index]!, used }))
       rows.push(...(yield* Effect.promise(() => compare({ policy, operation }, asked, Number(flags.requests)))))
     }
-    for (const { close } of asking) close()
+    for (const { close } of sessions) close()
   }
   yield* Effect.sync(() => process.stdout.write(`${flags.json ? JSON.stringify(rows, null, 2) : table(rows)}\n`))
   if (flags.assert && rows.some(({ holds }) => !holds)) yield* Effect.sync(() => (process.exitCode = 1))

@@ -36,7 +36,7 @@ export const fillLedger = Effect.fnUntraced(function* ({ values }: Session, rows
     "usage_ledger_event",
     "usage_ledger_license_event"
   ]
-  const kept = yield* values(
+  const definitions = yield* values(
     `SELECT indexdef FROM pg_indexes WHERE indexname IN (${indexes.map((name) => `'${name}'`).join(", ")})`
   )
   for (const name of indexes) yield* values(`DROP INDEX ${name}`)
@@ -56,7 +56,7 @@ export const fillLedger = Effect.fnUntraced(function* ({ values }: Session, rows
         (hashint8extended(n, 21) & 2147483647) % ${licenses} + 1 AS number) drawn
       JOIN licenses l ON l.id = 'lic_' || upper(lpad(to_hex(number), 26, '0'))
       JOIN (SELECT DISTINCT ON (product_id) product_id, id, code FROM features ORDER BY product_id, id) f ON f.product_id = l.product_id`)
-  for (const [definition] of kept) yield* values(String(definition))
+  for (const [definition] of definitions) yield* values(String(definition))
   yield* values(`UPDATE event_sequence SET ledger_last = ${rows}, last = last + ${rows}`)
   yield* values("SET session_replication_role = origin")
   yield* values("VACUUM (ANALYZE) usage_ledger")

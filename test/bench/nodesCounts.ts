@@ -67,18 +67,18 @@ export const compareCounts = Effect.fnUntraced(function* (
 ) {
   const ids = seats.map(({ id }) => `'${id}'`).join(", ")
   const rows = yield* values(`SELECT l.id, ${columns.join(", ")} FROM licenses l WHERE l.id IN (${ids})`)
-  const found = new Map(rows.map(([id, ...counted]) => [id, counted as ReadonlyArray<number>]))
+  const countsById = new Map(rows.map(([id, ...counted]) => [id, counted as ReadonlyArray<number>]))
   return counts.map(({ check, told }, index): Check => {
     const pairs = seats.map((seat) => ({
       told: told(operation, seat),
-      found: found.get(seat.id)?.[index] ?? Number.NaN,
+      found: countsById.get(seat.id)?.[index] ?? Number.NaN,
       unsure: seat.unsure
     }))
     return {
       check,
       told: pairs.reduce((sum, pair) => sum + pair.told, 0),
       found: pairs.reduce((sum, pair) => sum + pair.found, 0),
-      holds: pairs.every(({ found, told, unsure }) => found >= told && found <= told + unsure)
+      holds: pairs.every(({ found: countsById, told, unsure }) => countsById >= told && countsById <= told + unsure)
     }
   })
 })

@@ -87,7 +87,7 @@ const untilReceived = (deliveries: number, secondsMax: number) =>
     if (ids.size >= deliveries) answer()
   })
 
-const obey = async (order: ReceiverOrder): Promise<ReceiverReply> => {
+const execute = async (order: ReceiverOrder): Promise<ReceiverReply> => {
   switch (order.do) {
     case "listen":
       return { did: "listening", ports: await Promise.all(Array.from({ length: order.endpoints }, listen)) }
@@ -102,5 +102,5 @@ const obey = async (order: ReceiverOrder): Promise<ReceiverReply> => {
 }
 
 process.on("message", (order: ReceiverOrder) => {
-  obey(order).then((reply) => process.send?.(reply))
+  execute(order).then((reply) => process.send?.(reply))
 })

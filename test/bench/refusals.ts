@@ -50,7 +50,7 @@ const keys: Record<string, { readonly make: () => string; readonly touches: keyo
   }
 
 /** PostgreSQL's sessions report their last transactions only after this idle time. */
-const toldAfterMillis = 11_000
+const statisticsDelayMillis = 11_000
 
 const wait = (millis: number) => Effect.promise(() => new Promise((resolve) => setTimeout(resolve, millis)))
 
@@ -115,7 +115,7 @@ const measure = Effect.fnUntraced(function* ({ base, database, limit, pid }: Mea
   const seconds = Number(flags.seconds)
   /** Transactions since the previous call, and seconds. */
   const since = Effect.fnUntraced(function* (last: { readonly at: number; readonly count: number }) {
-    yield* wait(toldAfterMillis)
+    yield* wait(statisticsDelayMillis)
     const now = { at: performance.now(), count: yield* transactions(database.url) }
     return { now, made: now.count - last.count, seconds: (now.at - last.at) / 1000 }
   })
@@ -129,10 +129,10 @@ const measure = Effect.fnUntraced(function* ({ base, database, limit, pid }: Mea
     const before = [cpuSeconds(pid), cpuSecondsOfFamily(database.pid)] as const
     const { latencies, statuses } = yield* Effect.promise(() => flood(base, make, seconds))
     const cpu = [cpuSeconds(pid) - before[0], cpuSecondsOfFamily(database.pid) - before[1]] as const
-    const meanwhile = yield* since(now)
-    now = meanwhile.now
+    const idleUse = yield* since(now)
+    now = idleUse.now
     const refused = latencies.length
-    const own = meanwhile.made - (meanwhile.seconds * idle.made) / idle.seconds
+    const own = idleUse.made - (idleUse.seconds * idle.made) / idle.seconds
     const perRefusal = Math.max(0, own / refused)
     const perSecond = Math.round(refused / seconds)
     rows.push({

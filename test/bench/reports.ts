@@ -149,20 +149,20 @@ const exported = async ({ base, pid }: Running, postgresPid: number, format: "cs
     const answer = await fetch(`${base}/api/v1/reports/exports${path}`, { headers, ...init })
     return ((await answer.json()) as { readonly data: Record<string, unknown> }).data
   }
-  let made = await ask("", { method: "POST", body: JSON.stringify({ report_kind: "usage-ledger", format }) })
-  while (made["status"] !== "completed") {
-    if (made["status"] === "failed") throw new Error(String(made["failure"]))
+  let exportState = await ask("", { method: "POST", body: JSON.stringify({ report_kind: "usage-ledger", format }) })
+  while (exportState["status"] !== "completed") {
+    if (exportState["status"] === "failed") throw new Error(String(exportState["failure"]))
     await new Promise((resolve) => setTimeout(resolve, 200))
-    made = await ask(`/${made["id"]}`)
+    exportState = await ask(`/${exportState["id"]}`)
   }
   const seconds = (performance.now() - began) / 1_000
   const spent = [cpuSeconds(pid) - cpu[0], cpuSecondsOfFamily(postgresPid) - cpu[1]] as const
   const from = performance.now()
-  const file = await fetch(`${base}/api/v1/reports/exports/${made["id"]}/download`, { headers })
+  const file = await fetch(`${base}/api/v1/reports/exports/${exportState["id"]}/download`, { headers })
   let bytes = 0
   for await (const piece of file.body!) bytes += piece.length
   const downloadSeconds = (performance.now() - from) / 1_000
-  if (bytes !== made["size_bytes"] || made["rows"] !== rows) throw new Error("the file is not whole")
+  if (bytes !== exportState["size_bytes"] || exportState["rows"] !== rows) throw new Error("the file is not whole")
   return { seconds, downloadSeconds, bytes, megabytes: peakMegabytes(pid), spent }
 }
 

@@ -51,9 +51,11 @@ const licensesOf = { load: 1000, memory: 10_000 }
 
 const chosen = <A extends string>(all: ReadonlyArray<A>, given: string | undefined, what: string): ReadonlyArray<A> => {
   if (given === undefined) return all
-  const wanted = given.split(",").map((name) => all.find((one) => one === name || one.startsWith(`${name} `)))
-  if (wanted.includes(undefined)) throw new Error(`--${what} takes some of: ${all.join(", ")}`)
-  return wanted as Array<A>
+  const selected = given
+    .split(",")
+    .map((name) => all.find((candidate) => candidate === name || candidate.startsWith(`${name} `)))
+  if (selected.includes(undefined)) throw new Error(`--${what} takes some of: ${all.join(", ")}`)
+  return selected as Array<A>
 }
 
 /** Progress goes to standard error: standard output contains only the result. */
@@ -139,12 +141,12 @@ const touchMany = Effect.gen(function* () {
   const operation = "consume"
   yield* say(`making ${licenses} licenses`)
   yield* Effect.promise(() => side.order({ do: "prepare", operation, licenses }, "prepared"))
-  const made = peakMegabytes(side.pid)
+  const peakAfterSetup = peakMegabytes(side.pid)
   yield* Effect.promise(() => side.order({ do: "touch", operation }, "touched"))
   const touched = peakMegabytes(side.pid)
   const { miscounted } = yield* Effect.promise(() => side.order({ do: "compare", operation }, "compared"))
   return {
-    rows: [{ licenses, peak_megabytes_made: made, peak_megabytes_used: touched }],
+    rows: [{ licenses, peak_megabytes_made: peakAfterSetup, peak_megabytes_used: touched }],
     memory: [],
     comparisons: [],
     targets: [memoryTarget(licenses, peakMegabytes(side.pid)), miscountedTarget(operation, miscounted)]

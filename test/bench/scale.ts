@@ -22,7 +22,7 @@ import { folder, startPostgres } from "./Sides.ts"
 import { operationsOf } from "./scaleRequests.ts"
 import { fill, type Sizes } from "./scaleRows.ts"
 import { type Sample, takeSample } from "./scaleSample.ts"
-import { type Answered, type Asked, inTurns, quantile, rounded } from "./Turns.ts"
+import { inTurns, quantile, rounded, type TurnResult, type TurnSide } from "./Turns.ts"
 
 const { values: flags } = parseArgs({
   options: {
@@ -48,8 +48,8 @@ const fewShare = 0.001
 /** With fewer licenses, a page of some list would not be full. */
 const fewMin = 1_000
 
-const sizes = (wanted: number): Sizes => {
-  const share = Math.min(1, Math.max(wanted, fewMin / Number(flags.licenses)))
+const sizes = (prefixes: number): Sizes => {
+  const share = Math.min(1, Math.max(prefixes, fewMin / Number(flags.licenses)))
   const of = (count: string | number) => Math.max(1, Math.round(Number(count) * share))
   const { customers, devices, events, licenses } = flags
   return {
@@ -130,15 +130,15 @@ const secretsOf = (file: string): Secrets =>
       }
 
 /** PostgreSQL's own user must be able to enter it. */
-const kept = (path: string) =>
+const readStored = (path: string) =>
   Effect.sync(() => {
     mkdirSync(path, { recursive: true, mode: 0o711 })
     return resolve(path)
   })
 
 /** Many short turns of one operation, alternating between the sides. */
-const measure = async (name: string, asked: ReadonlyArray<Asked>) => {
-  const [large, few] = (await inTurns(asked, Number(flags.requests))) as [Answered, Answered]
+const measure = async (name: string, turnSides: ReadonlyArray<TurnSide>) => {
+  const [large, few] = (await inTurns(turnSides, Number(flags.requests))) as [TurnResult, TurnResult]
   const failed = large.failed + few.failed
   const [p50, p50Few] = [quantile(large.latencies, 0.5), quantile(few.latencies, 0.5)]
   const [p99, p99Few] = [quantile(large.latencies, 0.99), quantile(few.latencies, 0.99)]
@@ -156,7 +156,7 @@ const measure = async (name: string, asked: ReadonlyArray<Asked>) => {
 }
 
 const program = Effect.gen(function* () {
-  const directory = yield* flags.folder === undefined ? folder : kept(flags.folder)
+  const directory = yield* flags.folder === undefined ? folder : readStored(flags.folder)
   const postgres = yield* startPostgres(directory)
   const share = flags.small ? smallShare : 1
   const sides = [
@@ -164,10 +164,10 @@ const program = Effect.gen(function* () {
     yield* startSide("few", postgres.url, directory, share * fewShare)
   ]
   const rows: Array<Awaited<ReturnType<typeof measure>>> = []
-  const wanted = flags.only.split(",")
+  const prefixes = flags.only.split(",")
   const all = sides.map((side) => operationsOf(side, Number(flags.connections)))
   for (const [index, { name }] of all[0]!.operations.entries()) {
-    if (!wanted.some((beginning) => name.startsWith(beginning))) continue
+    if (!prefixes.some((beginning) => name.startsWith(beginning))) continue
     const row = yield* Effect.promise(() =>
       measure(
         name,

@@ -82,13 +82,13 @@ export const fill = Effect.fnUntraced(function* (
 
 /** Drops the indexes of a table that serve no constraint, and returns the statements that create them again. */
 const dropIndexes = Effect.fnUntraced(function* (values: Session["values"], table: string) {
-  const found = yield* values(`
+  const indexRows = yield* values(`
     SELECT indexdef, indexrelid::regclass::text FROM pg_index
     JOIN pg_indexes ON indexname = (SELECT relname FROM pg_class WHERE oid = indexrelid)
     WHERE indrelid = '${table}'::regclass
       AND NOT EXISTS (SELECT 1 FROM pg_constraint WHERE conindid = indexrelid)`)
-  for (const [, name] of found) yield* values(`DROP INDEX ${name}`)
-  return found.map(([definition]) => String(definition))
+  for (const [, name] of indexRows) yield* values(`DROP INDEX ${name}`)
+  return indexRows.map(([definition]) => String(definition))
 })
 
 const statements = (sizes: Sizes): ReadonlyArray<Statement> => [

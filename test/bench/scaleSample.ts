@@ -24,7 +24,7 @@ export const takeSample = Effect.fnUntraced(function* ({ values }: Session) {
       (rows): ReadonlyArray<Row> =>
         rows.map((row) => Object.fromEntries(columns.map((column, index) => [column.slice(2), String(row[index])])))
     )
-  const found = yield* draw(
+  const drawn = yield* draw(
     [
       "t.id",
       "t.product_id",
@@ -36,7 +36,7 @@ export const takeSample = Effect.fnUntraced(function* ({ values }: Session) {
     ],
     `licenses t JOIN devices d ON d.license_id = t.id AND d.binding_key LIKE '%-0' WHERE t.status = 'active'`
   )
-  const licenses = found.map((row) => ({ ...row, key: keyOf(row["id"]!) }))
+  const licenses = drawn.map((row) => ({ ...row, key: keyOf(row["id"]!) }))
   for (const { id, key } of licenses as ReadonlyArray<Row>) {
     const hash = createHash("sha256").update(key!).digest("hex")
     yield* values(`UPDATE licenses SET key_hash = '\\x${hash}' WHERE id = '${id}'`)

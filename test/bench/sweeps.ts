@@ -34,7 +34,7 @@ const { values: flags } = parseArgs({
 const targets = { sweepSecondsMax: 30, ratioMax: 2 }
 const licenses = Number(flags.licenses)
 /** Licenses that are used during the sweep. */
-const seatsMade = 500
+const createdSeats = 500
 /** Longer than any acceptable sweep. */
 const patienceMillis = 300_000
 
@@ -58,7 +58,7 @@ const request = (management: Management, seats: ReadonlyArray<Seat>, operation: 
 /** Sends at the rate until it is stopped, without waiting for responses. */
 const steadily = async (management: Management, seats: ReadonlyArray<Seat>, isOver: () => boolean): Promise<Load> => {
   const load: Load = { latencies: { validate: [], consume: [] }, failed: 0 }
-  const underway = new Set<Promise<void>>()
+  const inFlight = new Set<Promise<void>>()
   const began = performance.now()
   for (let index = 0; !isOver(); index++) {
     const due = began + (index * 1000) / Number(flags.rate)
@@ -68,10 +68,10 @@ const steadily = async (management: Management, seats: ReadonlyArray<Seat>, isOv
       () => void load.latencies[operation].push(performance.now() - due),
       () => void load.failed++
     )
-    underway.add(answered)
-    answered.finally(() => underway.delete(answered))
+    inFlight.add(answered)
+    answered.finally(() => inFlight.delete(answered))
   }
-  await Promise.all(underway)
+  await Promise.all(inFlight)
   return load
 }
 
@@ -114,7 +114,7 @@ const program = Effect.gen(function* () {
   const management = yield* Effect.promise(() => managementOf(service.base, service.token))
   yield* say(`making ${licenses} licenses`)
   const policy = yield* insertLicenses(management, session)
-  const seats = yield* Effect.promise(() => makeSeats(management, "sweeps", seatsMade))
+  const seats = yield* Effect.promise(() => makeSeats(management, "sweeps", createdSeats))
   const forSeconds = (seconds: number) => {
     const until = performance.now() + seconds * 1000
     return Effect.promise(() => steadily(management, seats, () => performance.now() >= until))
@@ -127,9 +127,9 @@ const program = Effect.gen(function* () {
   const loading = steadily(management, seats, () => isSwept)
   const began = performance.now()
   yield* Effect.promise(() => management.call(`/policies/${policy}`, { grace_period_days: graceDays.after }, "PATCH"))
-  const left = `SELECT count(*)::int4 FROM (
+  const remainingQuery = `SELECT count(*)::int4 FROM (
     SELECT 1 FROM license_states WHERE policy_id || ' ' || status = '${policy} grace_period' AND expires_at IS NOT NULL LIMIT 1) AS one`
-  while ((yield* count(left)) > 0 && performance.now() - began < patienceMillis) {
+  while ((yield* count(remainingQuery)) > 0 && performance.now() - began < patienceMillis) {
     yield* Effect.promise(() => new Promise((resolve) => setTimeout(resolve, 250)))
   }
   const sweepSeconds = (performance.now() - began) / 1000

@@ -40,7 +40,7 @@ const { values: flags } = parseArgs({
 
 const targets = { deliveriesPerSecond: 3_000, delayMillisP99: 100, slowdown: 1.2 }
 const endpoints = Number(flags.endpoints)
-const seatsMade = 200
+const createdSeats = 200
 
 type Order = (order: ReceiverOrder) => Promise<ReceiverReply>
 
@@ -69,16 +69,16 @@ let made = 0
 const makeEvents = async ({ management, seats }: Load, perSecond: number, seconds: number): Promise<number> => {
   const began = performance.now()
   const count = Math.round(perSecond * seconds)
-  const underway: Array<Promise<unknown>> = []
+  const inFlight: Array<Promise<unknown>> = []
   for (let index = 0; index < count; index++) {
     const wait = began + (index * 1_000) / perSecond - performance.now()
     if (wait > 1) await new Promise((resolve) => setTimeout(resolve, wait))
     const seat = seats[index % seats.length]!
     const { fingerprint } = seat
     const usage = { feature_code: consumedFeature, event_id: `bench-${++made}`, amount: 1 }
-    underway.push(management.runtime("/license/consume", seat, { fingerprint, ...usage }))
+    inFlight.push(management.runtime("/license/consume", seat, { fingerprint, ...usage }))
   }
-  await Promise.all(underway)
+  await Promise.all(inFlight)
   return count
 }
 
@@ -112,9 +112,9 @@ const insertBacklog = Effect.fnUntraced(function* (url: Redacted.Redacted<string
 const runtimeConnections = 32
 
 const onlyLicenses = async ({ call }: Management) => {
-  const found = await call<ReadonlyArray<{ readonly id: string }>>("/webhooks?limit=200")
-  for (const { id } of found) await call(`/webhooks/${id}`, { event_types: ["license.*"] }, "PATCH")
-  return found
+  const endpointRows = await call<ReadonlyArray<{ readonly id: string }>>("/webhooks?limit=200")
+  for (const { id } of endpointRows) await call(`/webhooks/${id}`, { event_types: ["license.*"] }, "PATCH")
+  return endpointRows
 }
 
 const say = (line: string) => Effect.sync(() => process.stderr.write(`${line}\n`))
@@ -144,7 +144,7 @@ const program = Effect.gen(function* () {
   )
   const { child, order } = yield* startReceivers
   const management = yield* Effect.promise(() => managementOf(service.base, token))
-  const seats = yield* Effect.promise(() => makeSeats(management, "webhooks", seatsMade))
+  const seats = yield* Effect.promise(() => makeSeats(management, "webhooks", createdSeats))
   const listening = yield* Effect.promise(() => order({ do: "listen", endpoints }))
   for (const port of listening.did === "listening" ? listening.ports : []) {
     const endpoint = { name: "bench", url: `http://127.0.0.1:${port}/`, event_types: ["usage.*", "license.*"] }
@@ -219,7 +219,7 @@ const program = Effect.gen(function* () {
       yield* Effect.promise(() => order({ do: "begin" }))
       yield* insertBacklog(postgres.url, Math.ceil(Number(flags.backlog) / endpoints))
     })
-    const { found, slowest } = yield* runtimeBeside({
+    const { found: endpointRows, slowest } = yield* runtimeBeside({
       driver: driver.order,
       drain,
       arrived: async (deliveries, secondsMax) => (await received(order, deliveries, secondsMax)).deliveries,
@@ -228,7 +228,7 @@ const program = Effect.gen(function* () {
       rounds: Number(flags.rounds),
       backlog: Number(flags.backlog)
     })
-    runtime.push(...found)
+    runtime.push(...endpointRows)
     checks.push({
       target: `the runtime API is at most ${targets.slowdown} times slower beside a backlog`,
       found: slowest,

@@ -84,7 +84,7 @@ it.live("refuses a second service on the same folder and does not disturb the fi
   }).pipe(Effect.scoped, Effect.provide(NodeServices.layer))
 )
 
-it.live("lets one of two services use an empty folder when both start together", () =>
+it.live("starts only one of two services that start together on an empty folder", () =>
   Effect.gen(function* () {
     const directory = yield* serverFolder
     const [first, second] = yield* Effect.all([Effect.result(startOn(directory)), Effect.result(startOn(directory))], {

@@ -83,7 +83,7 @@ layer(layerWebhooks(), { timeout: 60_000 })("An endpoint", (it) => {
       const node = yield* makeDeliveryNode
       const { pass } = Context.get(node, Delivery)
       const [locked, released] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
-      // Outcomes cannot be written while this lock is held.
+      // Outcomes cannot be written until this lock is released.
       const lock = sql`SELECT id FROM webhook_endpoints WHERE id = ${webhook.id} FOR UPDATE`
       const holdLock = Effect.andThen(Deferred.succeed(locked, undefined), Deferred.await(released))
       const lockFiber = yield* Effect.forkChild(sql.withTransaction(Effect.andThen(lock, holdLock)))

@@ -1,4 +1,4 @@
-/** Requests to receivers: which addresses they connect to, whatever their names resolve to, and how they end. */
+/** Requests to receivers: which addresses they connect to for all results of name resolution, and how they end. */
 import { createServer } from "node:https"
 import type { AddressInfo } from "node:net"
 import { assert, layer } from "@effect/vitest"

@@ -1,4 +1,4 @@
-/** A node's buffered rows reach the database exactly once, whatever the outcome of its transactions. */
+/** A node's buffered rows reach the database exactly once for all outcomes of its transactions. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Exit, Scope } from "effect"
 import { SecureRandom } from "effect/crypto"

@@ -33,7 +33,7 @@ describe("A sliding window", () => {
     for (const key of ["a", "b", "c"]) assert.isFalse(take(key, noon).admitted)
   })
 
-  it("never admits more than the limit within 59 seconds, and always admits a caller that waited as told", () => {
+  it("never admits more than the limit within 59 seconds, and always admits a caller that waited for the stated time", () => {
     fc.assert(
       fc.property(times, fc.integer({ min: 1, max: 20 }), (at, limit) => {
         const { take } = makeSlidingWindow(limit)

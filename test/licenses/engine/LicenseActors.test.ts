@@ -205,7 +205,7 @@ layer(Database.layer, { timeout: 60_000 })("license actors", (it) => {
     })
   )
 
-  it.effect("an event id counted before is not counted again, whatever else its group counts", () =>
+  it.effect("an event id counted before is not counted again, with any other commands in its group", () =>
     Effect.gen(function* () {
       const [one, other] = [yield* makeNode, yield* makeNode]
       const licenses = yield* Effect.forEach([1, 2, 3, 4], () => makeLicense({ max_consumptions: 10 }))

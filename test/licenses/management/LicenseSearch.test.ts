@@ -130,7 +130,7 @@ describe("A search", () => {
     })
   )
 
-  it.effect("returns no page that the walk has not filled, whatever the index found", () =>
+  it.effect("returns no page that the walk has not filled, even if the index found more", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* queriesFor(1_000, rows(50)), ["walk", "index", 0])
       assert.deepStrictEqual(yield* queriesFor(1_000, [...rows(50), ...rows(51, false)]), ["walk", "index", 0])

@@ -1,5 +1,5 @@
 /**
- * Sweeps write what `settle` decides: the same states and events, whatever happened before and however late they run.
+ * Sweeps write what `settle` decides: the same states and events, after every history and however late they run.
  */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"

@@ -47,9 +47,7 @@ const askedOf = (
   }
 }
 
-/**
- * Which tables were read over all histories: a property of summaries that never read the rollup would prove nothing.
- */
+/** The tables read over all histories: a property of summaries that never read the rollup would prove nothing. */
 const met = { rolled: 0, mixed: 0, ledger: 0 }
 
 interface Node {
@@ -125,10 +123,7 @@ const used = (more: Partial<Use> = {}): Use => ({
   ...more
 })
 
-/**
- * The days of a product with one use at noon of each, all complete except the last; `asked` is about all of them, by
- * day.
- */
+/** Days of a product with one use at noon of each, all complete except the last; `asked` is about all, by day. */
 const makeDays = Effect.fnUntraced(function* (days: number) {
   const product = yield* makeProduct
   const now = yield* Clock.currentTimeMillis
