@@ -1,4 +1,4 @@
-/** Periods are found wherever their events lie, however the times of events jump. */
+/** Periods return all their events, even if the times of events jump. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
@@ -9,10 +9,11 @@ const start = Date.UTC(2026, 0, 1)
 const iso = (millis: number) => new Date(millis).toISOString()
 
 layer(layerActivities(), { timeout: 60_000 })("A period of the feed", (it) => {
-  it.effect("has every event of it, those of a clock that was set back too", () =>
+  it.effect("returns all its events, including those from a clock that was set back", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      // Five stretches, a minute from event to event; in the last but one a node's clock runs a year late; a few are too new to be told.
+      // Five ranges, one event a minute; in the fourth a node's clock runs a year ahead; the last few events are too
+      // new to be returned.
       const events = 5 * 4_096 + 100
       yield* sql`UPDATE event_sequence SET last = last + ${events}`
       yield* sql`

@@ -1,4 +1,7 @@
-/** The feed under load: nodes change and refuse at once, and whoever follows it sees every number once, in order, none late. */
+/**
+ * The feed under load: nodes record changes and refusals concurrently, and a reader sees every number once, in order,
+ * none late.
+ */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Ref } from "effect"
 import { SqlClient } from "effect/sql"
@@ -21,36 +24,38 @@ interface Page {
   readonly page_info: { readonly next_cursor: number | null }
 }
 
-/** Follows the feed from its newest end, going back for what lies between; nothing may be missing there by then. */
+/** Follows the feed from its newest end and pages back to what it has seen; no number may be missing there by then. */
 const follow = Effect.fnUntraced(function* (done: Ref.Ref<boolean>) {
-  const seen: Array<ActivityJson> = []
+  const rowsSeen: Array<ActivityJson> = []
   let reads = 0
   while (true) {
     const over = yield* Ref.get(done)
-    const last = seen.at(-1)?.sequence ?? 0
-    const fresh: Array<ActivityJson> = []
+    const last = rowsSeen.at(-1)?.sequence ?? 0
+    const newRows: Array<ActivityJson> = []
     let cursor: number | null = null
     do {
       const { json } = yield* requestActivities(`?limit=200${cursor === null ? "" : `&cursor=${cursor}`}`)
       const { data, page_info }: Page = json as Page
-      fresh.push(...data.filter(({ sequence }) => sequence > last))
+      newRows.push(...data.filter(({ sequence }) => sequence > last))
       cursor = (data.at(-1)?.sequence ?? 0) > last + 1 ? page_info.next_cursor : null
     } while (cursor !== null)
-    seen.push(...fresh.reverse())
-    if (fresh.length > 0) reads++
-    if (over && fresh.length === 0) return { seen, reads }
+    rowsSeen.push(...newRows.reverse())
+    if (newRows.length > 0) reads++
+    if (over && newRows.length === 0) return { seen: rowsSeen, reads }
   }
 })
 
 layer(layerActivities(), { timeout: 120_000 })("The activities feed", (it) => {
   it.effect(
-    "shows three nodes' changes and refusals to a reader that follows",
+    "shows the changes and refusals of three nodes to a reader that follows it",
     () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const done = yield* Ref.make(false)
         const before = (yield* listActivities()).length
-        /** What one node does: uses licenses well and badly, and writes refusals down as often as it can. */
+        /**
+         * The work of one node: it uses licenses with and without success, and writes refusals as often as possible.
+         */
         const work = Effect.gen(function* () {
           const { refusals, server } = yield* startActivitiesNode()
           const use = Effect.gen(function* () {
@@ -62,7 +67,7 @@ layer(layerActivities(), { timeout: 120_000 })("The activities feed", (it) => {
               yield* runtime.deactivate({ payload: { fingerprint: "m" } })
               yield* Effect.flip(runtime.deactivate({ payload: { fingerprint: "m" } }))
               yield* runtime.activate({ payload: { fingerprint: "m" } })
-              // The worker of a node: no other one runs here, so it is asked for in the middle of everything.
+              // The worker of a node: no other one runs here, so this test triggers it while the nodes work.
               if (round % 3 === 0) yield* refusals.pass
             }
           })
@@ -75,33 +80,36 @@ layer(layerActivities(), { timeout: 120_000 })("The activities feed", (it) => {
           Array.from({ length: nodes }, () => Effect.scoped(work)),
           { concurrency: "unbounded" }
         )
-        const [{ reads, seen }] = yield* Effect.all([follow(done), Effect.andThen(all, Ref.set(done, true))], {
-          concurrency: "unbounded"
-        })
+        const [{ reads, seen: rowsSeen }] = yield* Effect.all(
+          [follow(done), Effect.andThen(all, Ref.set(done, true))],
+          {
+            concurrency: "unbounded"
+          }
+        )
         const licenses = nodes * licensesPerNode
         const refused = licenses * rounds * 2
         assert.deepStrictEqual(
-          seen.map(({ sequence }) => sequence),
-          Array.from({ length: seen.length }, (_, index) => index + 1)
+          rowsSeen.map(({ sequence }) => sequence),
+          Array.from({ length: rowsSeen.length }, (_, index) => index + 1)
         )
         assert.isAbove(reads, 5, "the reader looked while others wrote")
-        assert.strictEqual(seen.filter(({ result_class }) => result_class === "refused").length, refused)
+        assert.strictEqual(rowsSeen.filter(({ result_class }) => result_class === "refused").length, refused)
         const [counter] = yield* sql<{ readonly last: number; readonly refusals_last: number }>`
         SELECT last, refusals_last FROM event_sequence`
-        assert.deepStrictEqual(counter, { last: seen.length - refused, refusals_last: refused })
-        assert.isAbove(seen.length, before + refused)
-        const events = seen.flatMap(({ event_sequence }) => (event_sequence === undefined ? [] : [event_sequence]))
+        assert.deepStrictEqual(counter, { last: rowsSeen.length - refused, refusals_last: refused })
+        assert.isAbove(rowsSeen.length, before + refused)
+        const events = rowsSeen.flatMap(({ event_sequence }) => (event_sequence === undefined ? [] : [event_sequence]))
         assert.deepStrictEqual(
           events,
           Array.from({ length: counter!.last }, (_, index) => index + 1)
         )
-        // What a reader has seen is what the whole feed shows afterwards, page by page.
-        assert.deepStrictEqual((yield* listActivities()).toReversed(), seen)
+        // The rows that a reader has seen are the rows of the whole feed afterwards, page by page.
+        assert.deepStrictEqual((yield* listActivities()).toReversed(), rowsSeen)
       }),
     60_000
   )
 
-  it.effect("writes down what was refused until the stop, and leaves no trace of who wrote it", () =>
+  it.effect("writes all refusals before shutdown, and removes the record of the writer", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { client } = yield* TestServer

@@ -1,4 +1,4 @@
-/** The activities feed over HTTP: what stands in it, page by page and by each filter. */
+/** The activities feed over HTTP: its rows, page by page and by each filter. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { Refusals } from "../../src/activities/Refusals.ts"
@@ -12,7 +12,7 @@ import {
 import { assertRefused } from "../support/Http.ts"
 import { issue } from "../support/IssuedLicenses.ts"
 
-/** What can be asked for by its value. */
+/** The fields that a filter can match by value. */
 const fields = [
   "action",
   "source",
@@ -31,11 +31,11 @@ const fields = [
 const pick = (row: ActivityJson, names: ReadonlyArray<(typeof fields)[number]>) =>
   Object.fromEntries(names.flatMap((name) => (row[name] === undefined ? [] : [[name, row[name]!]])))
 
-const matching = (rows: ReadonlyArray<ActivityJson>, wanted: { readonly [name: string]: unknown }) =>
-  rows.filter((row) => Object.entries(wanted).every(([name, value]) => row[name as keyof ActivityJson] === value))
+const matching = (rows: ReadonlyArray<ActivityJson>, filter: { readonly [name: string]: unknown }) =>
+  rows.filter((row) => Object.entries(filter).every(([name, value]) => row[name as keyof ActivityJson] === value))
 
 layer(layerActivities(), { timeout: 60_000 })("The activities feed", (it) => {
-  it.effect("tells what was done and what was refused, by whom and how it ended", () =>
+  it.effect("shows what was done and what was refused, by which actor and with which result", () =>
     Effect.gen(function* () {
       yield* makeEveryActivity
       const rows = yield* listActivities()
@@ -43,10 +43,10 @@ layer(layerActivities(), { timeout: 60_000 })("The activities feed", (it) => {
         rows.map(({ sequence }) => sequence),
         Array.from({ length: rows.length }, (_, index) => rows.length - index)
       )
-      const told = rows
+      const summaries = rows
         .toReversed()
         .map((row) => [row.action, row.source, row.status_code, row.code, row.feature_code].filter(Boolean).join(" "))
-      assert.deepStrictEqual(told.slice(0, 18), [
+      assert.deepStrictEqual(summaries.slice(0, 18), [
         "api_key.create system",
         "customer.create management 201",
         "product.create management 201",
@@ -66,7 +66,7 @@ layer(layerActivities(), { timeout: 60_000 })("The activities feed", (it) => {
         "license.activate runtime 200",
         "license.activate runtime 403 ACTIVATION_LIMIT_REACHED"
       ])
-      assert.deepStrictEqual(told.slice(18), [
+      assert.deepStrictEqual(summaries.slice(18), [
         "usage.consume runtime 200 export",
         "usage.reach_threshold runtime 200 export",
         "usage.exhaust runtime 200 export",
@@ -90,17 +90,17 @@ layer(layerActivities(), { timeout: 60_000 })("The activities feed", (it) => {
     })
   )
 
-  it.effect("names the records that each is about, as far as they are known", () =>
+  it.effect("names the related resources of each row, as far as they are known", () =>
     Effect.gen(function* () {
       const before = (yield* listActivities()).length
       const { customer, device, feature, license, order, ordered, silent, seat, subscription } =
         yield* makeEveryActivity
       const rows = (yield* listActivities()).filter(({ sequence }) => sequence > before)
-      const linked = { license_id: license.id, product_id: license.product_id, customer_id: customer.id }
-      const one = (wanted: object) => {
-        const found = matching(rows, wanted as never)
-        assert.strictEqual(found.length, 1, JSON.stringify(wanted))
-        const { sequence: _, occurred_at: __, request_id: ___, event_sequence: ____, ...row } = found[0]!
+      const links = { license_id: license.id, product_id: license.product_id, customer_id: customer.id }
+      const one = (filter: object) => {
+        const matches = matching(rows, filter as never)
+        assert.strictEqual(matches.length, 1, JSON.stringify(filter))
+        const { sequence: _, occurred_at: __, request_id: ___, event_sequence: ____, ...row } = matches[0]!
         return row
       }
       const runtime = { source: "runtime", actor_type: "license", ip_address: "127.0.0.1" } as const
@@ -111,7 +111,7 @@ layer(layerActivities(), { timeout: 60_000 })("The activities feed", (it) => {
         status_code: 403,
         code: "USAGE_LIMIT_EXCEEDED",
         actor_id: license.id,
-        ...linked,
+        ...links,
         device_id: device.device_id,
         feature_code: "export"
       } as never)
@@ -121,7 +121,7 @@ layer(layerActivities(), { timeout: 60_000 })("The activities feed", (it) => {
         result_class: "succeeded",
         status_code: 200,
         actor_id: license.id,
-        ...linked,
+        ...links,
         device_id: seat.device_id
       } as never)
       assert.strictEqual(one({ code: "LEASE_NOT_ACTIVE" }).device_id, seat.device_id, "the lease leads to its device")
@@ -138,7 +138,7 @@ layer(layerActivities(), { timeout: 60_000 })("The activities feed", (it) => {
     })
   )
 
-  it.effect("shows nothing that names a machine, and no key or token", () =>
+  it.effect("shows no field that identifies a machine, and no key or token", () =>
     Effect.gen(function* () {
       const license = yield* issue()
       const { pass } = yield* Refusals
@@ -168,7 +168,7 @@ layer(layerActivities(), { timeout: 60_000 })("The activities feed", (it) => {
   )
 
   it.effect(
-    "gives by each filter the rows that the whole feed has of it, and by all of them at once",
+    "returns for each filter the matching rows of the whole feed, and for all filters together",
     () =>
       Effect.gen(function* () {
         const { license, silent } = yield* makeEveryActivity
@@ -177,17 +177,17 @@ layer(layerActivities(), { timeout: 60_000 })("The activities feed", (it) => {
           const values = new Set(rows.flatMap((row) => (row[name] === undefined ? [] : [row[name]])))
           assert.isAtLeast(values.size, name === "result_class" ? 2 : 1, name)
           for (const value of values) {
-            // Every request has an id of its own: those of the newest rows will do.
+            // Every request has its own id, so the ids of the newest rows are enough.
             if (name === "request_id" && rows.findIndex((row) => row[name] === value) > 30) continue
-            const wanted = { [name]: value! }
-            assert.deepStrictEqual(yield* listActivities(wanted, 20), matching(rows, wanted), JSON.stringify(wanted))
+            const filter = { [name]: value! }
+            assert.deepStrictEqual(yield* listActivities(filter, 20), matching(rows, filter), JSON.stringify(filter))
           }
           if (name === "action" || name === "source" || name === "result_class" || name === "status_code") continue
           assert.deepStrictEqual(yield* listActivities({ [name]: "none" }), [])
         }
         for (const row of rows.filter(({ license_id: id }) => id === license.id || id === silent.id)) {
-          const wanted = pick(row, fields)
-          assert.deepStrictEqual(yield* listActivities(wanted), matching(rows, wanted))
+          const filter = pick(row, fields)
+          assert.deepStrictEqual(yield* listActivities(filter), matching(rows, filter))
           const next = new Date(Date.parse(row.occurred_at) + 1).toISOString()
           assert.deepStrictEqual(
             yield* listActivities({ from: row.occurred_at, to: next, ...pick(row, ["action", "source"]) }),
@@ -198,7 +198,7 @@ layer(layerActivities(), { timeout: 60_000 })("The activities feed", (it) => {
     60_000
   )
 
-  it.effect("is cut into pages that give each row once, while others are added", () =>
+  it.effect("is split into pages that return each row once while others are added", () =>
     Effect.gen(function* () {
       yield* makeEveryActivity
       const rows = yield* listActivities()
@@ -215,7 +215,7 @@ layer(layerActivities(), { timeout: 60_000 })("The activities feed", (it) => {
     })
   )
 
-  it.effect("refuses what it does not know and what contradicts itself", () =>
+  it.effect("refuses unknown parameters and contradictory ones", () =>
     Effect.gen(function* () {
       for (const [query, detail] of [
         ["from=2030-01-02T00:00:00Z&to=2030-01-01T00:00:00Z", "to"],

@@ -1,4 +1,4 @@
-/** Which refusals the feed tells of, and what becomes of those that are too many. */
+/** Which refusals appear in the feed, and what happens when there are too many. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Exit, Scope } from "effect"
 import { SqlClient } from "effect/sql"
@@ -18,7 +18,7 @@ import { TestServer } from "../support/TestServer.ts"
 
 const dropped = Effect.map(Effect.context<never>(), (context) => refusalsDropped.valueUnsafe(context).count)
 
-/** A refused validation of a license, as it is noted. */
+/** A refused validation of a license, as it is recorded. */
 const refused = (licenseId: string, index: number): RequestContext => ({
   requestId: `req_${licenseId}_${index}`,
   clientAddress: "192.0.2.1",
@@ -31,7 +31,7 @@ const newest = Effect.map(
 )
 
 layer(layerActivities({ rateRuntime: 6 }), { timeout: 60_000 })("Refused calls", (it) => {
-  it.effect("are told of where a license was called, and of a limit's once, by its event", () =>
+  it.effect("are shown if a license was called, and a reached limit once, as its event", () =>
     Effect.gen(function* () {
       const { pass } = yield* Refusals
       const { send } = yield* TestServer
@@ -70,7 +70,7 @@ layer(layerActivities({ rateRuntime: 6 }), { timeout: 60_000 })("Refused calls",
     })
   )
 
-  it.effect("are not told of where it was a management call", () =>
+  it.effect("are not shown if it was a management call", () =>
     Effect.gen(function* () {
       const { pass } = yield* Refusals
       const { send } = yield* TestServer
@@ -81,7 +81,7 @@ layer(layerActivities({ rateRuntime: 6 }), { timeout: 60_000 })("Refused calls",
     })
   )
 
-  it.effect("are written in many batches where there are many, and dropped and counted where they are too many", () =>
+  it.effect("are written in several batches when there are many, and dropped and counted above the limit", () =>
     Effect.gen(function* () {
       const { note, pass } = yield* Refusals
       const before = yield* dropped
@@ -100,7 +100,7 @@ layer(layerActivities({ rateRuntime: 6 }), { timeout: 60_000 })("Refused calls",
     })
   )
 
-  it.effect("call for a pass where many have gathered", () =>
+  it.effect("trigger a pass when many are pending", () =>
     Effect.gen(function* () {
       const { note, pass, passWhenLarge } = yield* Refusals
       yield* pass
@@ -110,7 +110,7 @@ layer(layerActivities({ rateRuntime: 6 }), { timeout: 60_000 })("Refused calls",
     })
   )
 
-  it.effect("that were noted when a node is stopped are written before it has", () =>
+  it.effect("recorded while a node shuts down are written before it stops", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const scope = yield* Scope.make()

@@ -1,4 +1,4 @@
-/** What is removed after its time, and that nothing is numbered anew by that. */
+/** What is removed after the retention period, and that sequence numbers do not change. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
@@ -12,7 +12,7 @@ const day = 86_400
 const settings = { activityRetentionDays: 2, validationRetentionDays: 3 }
 
 layer(ActivityRetention.layer.pipe(Layer.provideMerge(layerActivities(settings))))("Retention", (it) => {
-  it.effect("removes old refusals and old counts, and leaves every number as it was", () =>
+  it.effect("removes old refusals and old counts, and changes no number", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { note, pass } = yield* Refusals

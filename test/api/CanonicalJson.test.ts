@@ -109,16 +109,16 @@ describe("canonicalize", () => {
     assert.throws(() => canonicalize(value as Json), TypeError)
   })
 
-  // Any code points, those that need an escape often; objects of many members too; and never minus zero, which JSON reads
-  // back as zero.
+  // Any code points, with frequent characters that need an escape; objects of many members too; and no minus zero,
+  // which JSON reads back as zero.
   const text = fc.string({
     unit: fc.oneof(
       fc.constantFrom(...'"\\/\b\n\u007f\u2028a1é€\u{1f600}'),
       fc.string({ unit: "binary", minLength: 1, maxLength: 1 })
     )
   })
-  // V8 13 and 14 misread `{"\n":0}` as `{"\\":0}` once an object with a member named `\` was read (nodejs/node 63785), so
-  // names that hold a backslash are tried by example above.
+  // V8 13 and 14 misread `{"\n":0}` as `{"\\":0}` once an object with a member named `\` was read (nodejs/node 63785),
+  // so names that contain a backslash are tested by example above.
   const name = text.map((written) => written.replaceAll("\\", "/"))
   const json = fc.letrec<{ value: Json }>((tie) => ({
     value: fc.oneof(
@@ -131,7 +131,7 @@ describe("canonicalize", () => {
     )
   })).value
 
-  it("gives a text that parses to the same value", () => {
+  it("returns a text that parses to the same value", () => {
     fc.assert(
       fc.property(json, (value) =>
         assert.deepStrictEqual(JSON.parse(canonicalize(value)), JSON.parse(JSON.stringify(value)))
@@ -139,36 +139,36 @@ describe("canonicalize", () => {
     )
   })
 
-  it("is the same for a list whose text is kept, wherever the list stands", () => {
+  it("is the same for a list whose text is cached, at every position of the list", () => {
     fc.assert(
       fc.property(fc.array(json, { maxLength: 5 }), (items) => {
-        const kept = cacheText(structuredClone(items))
-        assert.strictEqual(canonicalize(kept), canonicalize(items))
-        assert.strictEqual(canonicalize({ b: [kept], a: kept }), canonicalize({ b: [items], a: items }))
+        const cached = cacheText(structuredClone(items))
+        assert.strictEqual(canonicalize(cached), canonicalize(items))
+        assert.strictEqual(canonicalize({ b: [cached], a: cached }), canonicalize({ b: [items], a: items }))
       })
     )
   })
 
-  it("is the same for a kept list after any of its items were replaced", () => {
+  it("is the same for a cached list after any of its items were replaced", () => {
     const replacements = fc.array(fc.tuple(fc.nat(), json), { maxLength: 6 })
     fc.assert(
       fc.property(fc.array(json, { minLength: 1, maxLength: 6 }), replacements, (items, replaced) => {
-        let [kept, plain] = [cacheText(structuredClone(items)), items]
+        let [cached, uncached] = [cacheText(structuredClone(items)), items]
         for (const [at, item] of replaced) {
-          const place = at % items.length
-          const before = canonicalize(kept)
-          const after = replaceCached(kept, place, item)
-          plain = plain.with(place, item)
-          assert.strictEqual(canonicalize(after), canonicalize(plain))
-          assert.deepStrictEqual(after, plain)
-          assert.strictEqual(canonicalize(kept), before)
-          kept = after
+          const index = at % items.length
+          const before = canonicalize(cached)
+          const after = replaceCached(cached, index, item)
+          uncached = uncached.with(index, item)
+          assert.strictEqual(canonicalize(after), canonicalize(uncached))
+          assert.deepStrictEqual(after, uncached)
+          assert.strictEqual(canonicalize(cached), before)
+          cached = after
         }
       })
     )
   })
 
-  it("is its own canonical form", () => {
+  it("returns its own canonical form unchanged", () => {
     fc.assert(
       fc.property(json, (value) =>
         assert.strictEqual(canonicalize(JSON.parse(canonicalize(value))), canonicalize(value))

@@ -2,12 +2,12 @@ import { assert, describe, it } from "@effect/vitest"
 import * as fc from "fast-check"
 import { formatTimestamp, latest, parseTimestamp } from "../../src/api/Timestamp.ts"
 
-/** The years that answers can name with four digits, whole: in UTC, whatever offset the request names. */
+/** The years that a response can write with four digits, complete in UTC, for any offset in the request. */
 const first = "0001-01-01T00:00:00.000Z"
 const last = "9999-12-31T23:59:59.999Z"
 
 describe("a date-time", () => {
-  it("is taken with any offset, in either case, and cut to milliseconds", () => {
+  it("is accepted with any offset, in either case, and truncated to milliseconds", () => {
     for (const [text, utc] of [
       [first, first],
       [last, last],
@@ -21,7 +21,7 @@ describe("a date-time", () => {
     }
   })
 
-  it("whose offset moves it out of the years 1 to 9999 is none: no answer could show it", () => {
+  it("whose offset moves it outside the years 1 to 9999 is refused: no response could represent it", () => {
     for (const text of [
       "9999-12-31T23:59:59-01:00",
       "9999-12-31T23:59:59.999-00:01",
@@ -32,7 +32,7 @@ describe("a date-time", () => {
     }
   })
 
-  it("that no calendar or clock has is none", () => {
+  it("that no calendar or clock contains is refused", () => {
     for (const text of [
       "0000-06-01T00:00:00Z",
       "10000-01-01T00:00:00Z",
@@ -47,13 +47,13 @@ describe("a date-time", () => {
     }
   })
 
-  it("is written as JavaScript writes it, whatever was written before it", () => {
+  it("is formatted as JavaScript formats it, after any earlier instant", () => {
     const dayMillis = 86_400_000
     const year1 = Date.parse(first)
     const instants = fc.oneof(
       fc.integer({ min: year1, max: latest }),
       fc.double({ min: year1, max: latest, noNaN: true }),
-      // Days whose numbers end in the same bits, the edges of days, and the days around 1970.
+      // Days whose numbers share their low bits, the edges of days, and the days around 1970.
       fc
         .tuple(fc.integer({ min: -600, max: 2000 }), fc.integer({ min: -1, max: 1 }))
         .map(([n, by]) => n * 1024 * dayMillis + by),
@@ -67,7 +67,7 @@ describe("a date-time", () => {
     )
   })
 
-  it("beyond the years 1 to 9999 is written as JavaScript writes it, too, and where that has no text there is none", () => {
+  it("outside the years 1 to 9999 is formatted as JavaScript formats it, and undefined when that has no text", () => {
     for (const millis of [latest + 1, Date.parse(first) - 1, 8.64e15, -8.64e15]) {
       assert.strictEqual(formatTimestamp(millis), new Date(millis).toISOString())
     }

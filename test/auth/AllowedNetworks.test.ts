@@ -1,4 +1,4 @@
-/** The networks that a key may be used from, with and without proxies in between. */
+/** The networks that a key may be used from, with and without proxies. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { IpNetwork } from "effect/net"
@@ -15,7 +15,7 @@ const makeKey = Effect.flatMap(TestServer, ({ client }) =>
   })
 )
 
-let made = 0
+let keyCount = 0
 
 const create = (token: string, headers: { readonly [name: string]: string } = {}) =>
   Effect.flatMap(TestServer, ({ send }) =>
@@ -23,12 +23,12 @@ const create = (token: string, headers: { readonly [name: string]: string } = {}
       method: "POST",
       path: "/api/v1/products",
       headers: { authorization: `Bearer ${token}`, ...headers },
-      body: { name: "P", code: `p-${++made}` }
+      body: { name: "P", code: `p-${++keyCount}` }
     })
   )
 
 layer(TestServer.layer)("Without a trusted proxy", (it) => {
-  it.effect("nothing but the connection says where a request comes from", () =>
+  it.effect("only the connection determines the client's address", () =>
     Effect.gen(function* () {
       const { token } = yield* makeKey
       const claims = [
@@ -45,7 +45,7 @@ layer(TestServer.layer)("Without a trusted proxy", (it) => {
 })
 
 layer(TestServer.layerWith({ trustedProxies: [IpNetwork.fromStringUnsafe("127.0.0.0/8")] }))("Behind a proxy", (it) => {
-  it.effect("a key is used from its networks, and the event says from where", () =>
+  it.effect("a key is accepted from its networks, and the event contains the client's address", () =>
     Effect.gen(function* () {
       const { client } = yield* TestServer
       const { token } = yield* makeKey
@@ -53,7 +53,7 @@ layer(TestServer.layerWith({ trustedProxies: [IpNetwork.fromStringUnsafe("127.0.
         "203.0.113.9": { "x-forwarded-for": "203.0.113.9" },
         "203.0.113.10": { "x-forwarded-for": "198.51.100.7, 203.0.113.10, 127.0.0.2" },
         "203.0.113.11": { "x-forwarded-for": "::ffff:203.0.113.11, ::ffff:7f00:2" },
-        // Of a network that is written as IPv4 in IPv6.
+        // From a network written as IPv4-mapped IPv6.
         "198.51.100.127": { "x-forwarded-for": "198.51.100.127" },
         "2001:db8::1": { forwarded: 'for=198.51.100.7, for="[2001:db8::1]:4711";proto=https' }
       }
@@ -65,7 +65,7 @@ layer(TestServer.layerWith({ trustedProxies: [IpNetwork.fromStringUnsafe("127.0.
     })
   )
 
-  it.effect("and from nowhere else, whatever the client has written before the proxy", () =>
+  it.effect("and is refused from all others, for any header that the client sent to the proxy", () =>
     Effect.gen(function* () {
       const { token } = yield* makeKey
       const forged: ReadonlyArray<readonly [string, { readonly [name: string]: string }]> = [

@@ -1,4 +1,4 @@
-/** Authorization headers that no client library writes, sent as bytes to both surfaces. */
+/** Authorization headers that no client library sends, written as bytes to both APIs. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import * as LicenseKey from "../../src/licenses/model/LicenseKey.ts"
@@ -8,8 +8,8 @@ import { TestServer } from "../support/TestServer.ts"
 
 const body = '{"fingerprint":"f"}'
 
-/** One request with these header lines, after which the connection ends. */
-const asking = Effect.map(TestServer, ({ exchange }) => ({
+/** Sends one request with these header lines, after which the connection closes. */
+const rawRequests = Effect.map(TestServer, ({ exchange }) => ({
   management: (...lines: ReadonlyArray<string>) =>
     exchange(
       Buffer.from(
@@ -36,9 +36,9 @@ const asking = Effect.map(TestServer, ({ exchange }) => ({
 }))
 
 layer(TestServer.layer)("A management token", (it) => {
-  it.effect("is taken with its scheme in any case and any space between them", () =>
+  it.effect("is accepted with its scheme in any case and any spaces between them", () =>
     Effect.gen(function* () {
-      const { management } = yield* asking
+      const { management } = yield* rawRequests
       const { adminToken } = yield* TestServer
       for (const scheme of ["Bearer ", "bearer ", "BEARER ", "bEaReR ", "Bearer   ", "Bearer\t", "\t Bearer "]) {
         assertAnswered(yield* management(`Authorization: ${scheme}${adminToken}`), 200)
@@ -47,9 +47,9 @@ layer(TestServer.layer)("A management token", (it) => {
     })
   )
 
-  it.effect("is missing where there is no header, an empty one, or the scheme alone", () =>
+  it.effect("is missing if there is no header, an empty one, or only the scheme", () =>
     Effect.gen(function* () {
-      const { management } = yield* asking
+      const { management } = yield* rawRequests
       for (const lines of [
         [],
         ["Authorization:"],
@@ -62,9 +62,9 @@ layer(TestServer.layer)("A management token", (it) => {
     })
   )
 
-  it.effect("is malformed where it is something else", () =>
+  it.effect("is malformed if it is anything else", () =>
     Effect.gen(function* () {
-      const { management } = yield* asking
+      const { management } = yield* rawRequests
       const { adminToken } = yield* TestServer
       const values = [
         adminToken,
@@ -92,9 +92,9 @@ layer(TestServer.layer)("A management token", (it) => {
     })
   )
 
-  it.effect("is malformed where the header comes twice, even with the same right token", () =>
+  it.effect("is malformed if the header is repeated, even with the same valid token", () =>
     Effect.gen(function* () {
-      const { management } = yield* asking
+      const { management } = yield* rawRequests
       const { adminToken } = yield* TestServer
       const right = `Authorization: Bearer ${adminToken}`
       for (const lines of [
@@ -108,10 +108,10 @@ layer(TestServer.layer)("A management token", (it) => {
     })
   )
 
-  it.effect("cannot come from anywhere but the header", () =>
+  it.effect("is accepted from the header only", () =>
     Effect.gen(function* () {
       const { adminToken, send } = yield* TestServer
-      const { management } = yield* asking
+      const { management } = yield* rawRequests
       for (const name of ["access_token", "token", "api_key", "authorization"]) {
         assertRefused(
           yield* send({ path: `/api/v1/products?${name}=${adminToken}`, anonymous: true }),
@@ -126,9 +126,9 @@ layer(TestServer.layer)("A management token", (it) => {
     })
   )
 
-  it.effect("with a NUL, a line's end or 64 KiB never becomes a request", () =>
+  it.effect("with a NUL, a line break or 64 KiB is rejected before routing", () =>
     Effect.gen(function* () {
-      const { management, runtime } = yield* asking
+      const { management, runtime } = yield* rawRequests
       const { adminToken } = yield* TestServer
       const values = [
         `\u0000`,
@@ -147,9 +147,9 @@ layer(TestServer.layer)("A management token", (it) => {
 })
 
 layer(TestServer.layer)("A license key", (it) => {
-  it.effect("is taken with its scheme in any case, and with the key as people type it", () =>
+  it.effect("is accepted with its scheme in any case, and with the key in any typed form", () =>
     Effect.gen(function* () {
-      const { runtime } = yield* asking
+      const { runtime } = yield* rawRequests
       const { license_key } = yield* issue()
       const spellings = [license_key, license_key.toLowerCase(), license_key.replaceAll("-", ""), `  ${license_key}`]
       for (const spelling of spellings) {
@@ -160,9 +160,9 @@ layer(TestServer.layer)("A license key", (it) => {
     })
   )
 
-  it.effect("is missing without a header, under another scheme, or where the scheme stands alone", () =>
+  it.effect("is missing without a header, under another scheme, or with only the scheme", () =>
     Effect.gen(function* () {
-      const { runtime } = yield* asking
+      const { runtime } = yield* rawRequests
       const { adminToken } = yield* TestServer
       const { license_key } = yield* issue()
       for (const value of ["", "License", "license  ", `Bearer ${adminToken}`, `Bearer ${license_key}`, license_key]) {
@@ -174,9 +174,9 @@ layer(TestServer.layer)("A license key", (it) => {
     })
   )
 
-  it.effect("is invalid where it is mistyped, unknown, or sent twice", () =>
+  it.effect("is invalid if it is mistyped, unknown, or sent twice", () =>
     Effect.gen(function* () {
-      const { runtime } = yield* asking
+      const { runtime } = yield* rawRequests
       const { license_key } = yield* issue()
       const right = `Authorization: License ${license_key}`
       const unknown = LicenseKey.fromBytes(new Uint8Array(28))
@@ -201,7 +201,7 @@ layer(TestServer.layer)("A license key", (it) => {
     })
   )
 
-  it.effect("that was rotated is invalid, whatever is wrong with the body", () =>
+  it.effect("that was rotated is invalid, even if the body is invalid too", () =>
     Effect.gen(function* () {
       const { send } = yield* TestServer
       const license = yield* issue()
@@ -219,7 +219,7 @@ layer(TestServer.layer)("A license key", (it) => {
         [{ fingerprint: "" }, 422, "VALIDATION_ERROR"]
       ] as const
       for (const [body, status, code] of faults) assertRefused(yield* ask(body), status, code)
-      // The instance remembers the key, and this is the last time that it was right.
+      // The instance caches the key, and this is its last valid use.
       assertRefused(yield* ask({ fingerprint: "f" }), 404, "DEVICE_NOT_FOUND")
       assertAnswered(yield* license.post("rotate-key"), 200)
       for (const [body] of faults) assertRefused(yield* ask(body), 401, "LICENSE_KEY_INVALID")

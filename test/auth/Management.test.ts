@@ -5,7 +5,7 @@ import { Api } from "../../src/Api.ts"
 import { ManagementScope } from "../../src/auth/Scope.ts"
 import { TestServer } from "../support/TestServer.ts"
 
-/** What each resource's operations need: to read and to write. */
+/** The scopes that each resource's operations need to read and to write. */
 const scopes: { readonly [resource: string]: readonly [read: ManagementScope, write: ManagementScope] } = {
   "/products": ["product:read", "product:write"],
   "/policies": ["product:read", "product:write"],
@@ -39,9 +39,9 @@ layer(TestServer.layer)("Required scopes", (it) => {
   it("are published as the contract lists them", () => {
     for (const { method, path, required } of operations) {
       const resource = /^\/api\/v1(\/[a-z-]+)/.exec(path)?.[1] ?? ""
-      const wanted = scopes[resource]
-      if (wanted !== undefined)
-        assert.deepStrictEqual(required, [wanted[method === "GET" ? 0 : 1]], `${method} ${path}`)
+      const expected = scopes[resource]
+      if (expected !== undefined)
+        assert.deepStrictEqual(required, [expected[method === "GET" ? 0 : 1]], `${method} ${path}`)
     }
     const covered = Object.keys(scopes).filter((resource) =>
       operations.some(({ path }) => path.startsWith(`/api/v1${resource}`))
@@ -53,15 +53,17 @@ layer(TestServer.layer)("Required scopes", (it) => {
     Effect.gen(function* () {
       const { client, send } = yield* TestServer
       const tokens = new Map<string, string>()
-      for (const lacking of ManagementScope.literals) {
-        const held = ManagementScope.literals.filter((scope) => scope !== lacking && scope !== "admin")
-        const { token } = yield* client["api-keys"].create({ payload: { name: `all but ${lacking}`, scopes: held } })
-        tokens.set(lacking, token)
+      for (const missing of ManagementScope.literals) {
+        const otherScopes = ManagementScope.literals.filter((scope) => scope !== missing && scope !== "admin")
+        const { token } = yield* client["api-keys"].create({
+          payload: { name: `all but ${missing}`, scopes: otherScopes }
+        })
+        tokens.set(missing, token)
       }
       for (const { method, path, required } of operations) {
-        for (const lacking of required) {
+        for (const missing of required) {
           const body = method === "POST" || method === "PATCH" || method === "PUT" ? { body: "no JSON" } : {}
-          const headers = { authorization: `Bearer ${tokens.get(lacking)}` }
+          const headers = { authorization: `Bearer ${tokens.get(missing)}` }
           const { error, headers: answered, status } = yield* send({ method, path: withoutIds(path), headers, ...body })
           const needed = required.join(", ")
           assert.deepStrictEqual(
@@ -75,7 +77,7 @@ layer(TestServer.layer)("Required scopes", (it) => {
     })
   )
 
-  it.effect("suffice: a key with them alone gets past authorization", () =>
+  it.effect("are sufficient: a key with only them passes authorization", () =>
     Effect.gen(function* () {
       const { client, send } = yield* TestServer
       for (const { method, path, required } of operations) {

@@ -7,7 +7,7 @@ import * as Tokens from "../../src/auth/Tokens.ts"
 import { authorize, layerOneNode, makeApiKey } from "../support/Authentication.ts"
 
 layer(layerOneNode)("Management authorization", (it) => {
-  it.effect("lets a key in and says who acts", () =>
+  it.effect("accepts a key and identifies the actor", () =>
     Effect.gen(function* () {
       const { actor, token } = yield* makeApiKey()
       for (const scheme of ["Bearer", "bearer", "BEARER", "Bearer  "]) {
@@ -16,7 +16,7 @@ layer(layerOneNode)("Management authorization", (it) => {
     })
   )
 
-  it.effect("answers TOKEN_MISSING without a header and to a scheme alone", () =>
+  it.effect("answers TOKEN_MISSING without a header and to a scheme without a token", () =>
     Effect.gen(function* () {
       for (const authorization of [[], [""], ["Bearer"], ["bearer "]]) {
         assert.deepStrictEqual(yield* authorize({ authorization }), ["TOKEN_MISSING", undefined])
@@ -24,7 +24,7 @@ layer(layerOneNode)("Management authorization", (it) => {
     })
   )
 
-  it.effect("answers TOKEN_MALFORMED to other schemes, other shapes, a bad check and a repeated header", () =>
+  it.effect("answers TOKEN_MALFORMED to other schemes, other formats, a wrong checksum and a repeated header", () =>
     Effect.gen(function* () {
       const { token } = yield* makeApiKey()
       const other = token.endsWith("0") ? "1" : "0"
@@ -49,7 +49,7 @@ layer(layerOneNode)("Management authorization", (it) => {
     })
   )
 
-  it.effect("answers TOKEN_INVALID to a token that no key has, and to a revoked one at once", () =>
+  it.effect("answers TOKEN_INVALID to an unknown token, and to a revoked one immediately", () =>
     Effect.gen(function* () {
       const unknown = Tokens.fromBytes(new Uint8Array(32).fill(9))
       assert.deepStrictEqual(yield* authorize({ authorization: [`Bearer ${unknown}`] }), ["TOKEN_INVALID", undefined])
@@ -60,7 +60,7 @@ layer(layerOneNode)("Management authorization", (it) => {
     })
   )
 
-  it.effect("answers TOKEN_INACTIVE to a key that was switched off, until it is switched on", () =>
+  it.effect("answers TOKEN_INACTIVE to a disabled key until it is enabled", () =>
     Effect.gen(function* () {
       const keys = yield* ApiKeys
       const { actor, bearer, id } = yield* makeApiKey()
@@ -93,15 +93,15 @@ layer(layerOneNode)("Management authorization", (it) => {
         const sent = address === undefined ? {} : { address }
         assert.deepStrictEqual(yield* authorize({ authorization: bearer, ...sent }), ["TOKEN_ADDRESS_BLOCKED", address])
       }
-      const anywhere = yield* makeApiKey()
+      const unrestricted = yield* makeApiKey()
       assert.deepStrictEqual(
-        yield* authorize({ authorization: anywhere.bearer, address: "198.51.100.1" }),
-        anywhere.actor
+        yield* authorize({ authorization: unrestricted.bearer, address: "198.51.100.1" }),
+        unrestricted.actor
       )
     })
   )
 
-  it.effect("answers TOKEN_SCOPE_DENIED with the scopes that are needed; admin satisfies all", () =>
+  it.effect("answers TOKEN_SCOPE_DENIED with the required scopes; admin satisfies all", () =>
     Effect.gen(function* () {
       const reader = yield* makeApiKey({ scopes: ["product:read", "event:read"] })
       const writer = yield* makeApiKey({ scopes: ["product:write"] })
@@ -124,7 +124,7 @@ layer(layerOneNode)("Management authorization", (it) => {
 })
 
 layer(layerOneNode)("Bootstrap tokens", (it) => {
-  it.effect("are accepted in any shape, and nothing else of that shape is", () =>
+  it.effect("are accepted in any format, and no other token of that format is", () =>
     Effect.gen(function* () {
       const keys = yield* ApiKeys
       const given = "überlang und von keiner Form, mit Leerzeichen"
@@ -135,7 +135,7 @@ layer(layerOneNode)("Bootstrap tokens", (it) => {
       yield* keys.bootstrap(Redacted.make(given))
       yield* TestClock.adjust("1 second")
       const [key] = (yield* keys.list({})).items
-      // As a client sends it that writes UTF-8.
+      // As a client that writes UTF-8 sends it.
       const sent = `Bearer ${Buffer.from(given).toString("latin1")}`
       assert.deepStrictEqual(yield* authorize({ authorization: [sent], scopes: ["admin"] }), {
         actor_type: "api_key",

@@ -1,4 +1,7 @@
-/** Changes made at one instance of the service apply at the others. `KnownKeys.test.ts` proves how soon, by a test clock. */
+/**
+ * Changes made at one instance of the service apply at the others. `KnownKeys.test.ts` proves how soon, by a test
+ * clock.
+ */
 import { layer } from "@effect/vitest"
 import { Effect } from "effect"
 import type { ApiKeyCreate, ApiKeyUpdate } from "../../src/auth/apiKeys/ApiKey.ts"
@@ -7,25 +10,25 @@ import { assertAnswered, assertRefused } from "../support/Http.ts"
 import { issue } from "../support/IssuedLicenses.ts"
 import { startServer, TestServer } from "../support/TestServer.ts"
 
-/** Two instances; a key made on the first, and a request with it to the second. */
+/** Two instances; a key created on the first, and a request with it to the second. */
 const twoNodes = Effect.fnUntraced(function* (input: Partial<typeof ApiKeyCreate.Type> = {}) {
-  const [one, other] = [yield* startServer(), yield* startServer()]
-  const { api_key, token } = yield* one.client["api-keys"].create({
+  const [first, second] = [yield* startServer(), yield* startServer()]
+  const { api_key, token } = yield* first.client["api-keys"].create({
     payload: { name: "tested", scopes: ["product:read"], ...input }
   })
   const headers = { authorization: `Bearer ${token}` }
-  const ask = other.send({ path: "/api/v1/products", headers })
-  assertAnswered(yield* ask, 200)
-  return { one, other, ask, params: { id: api_key.id } }
+  const request = second.send({ path: "/api/v1/products", headers })
+  assertAnswered(yield* request, 200)
+  return { first, second, request, params: { id: api_key.id } }
 })
 
-/** Sends requests until one is refused, and checks how. */
+/** Sends requests until one is refused, and checks the refusal. */
 const untilRefused = Effect.fnUntraced(function* (
-  { ask }: Effect.Success<ReturnType<typeof twoNodes>>,
+  { request }: Effect.Success<ReturnType<typeof twoNodes>>,
   status: number,
   code: string
 ) {
-  const answer = yield* ask.pipe(Effect.repeat({ until: (answer) => answer.status !== 200 }))
+  const answer = yield* request.pipe(Effect.repeat({ until: (answer) => answer.status !== 200 }))
   assertRefused(answer, status, code)
 })
 
@@ -33,7 +36,7 @@ layer(Database.layer, { timeout: 60_000 })("On another instance", (it) => {
   it.effect("a revoked token is invalid", () =>
     Effect.gen(function* () {
       const nodes = yield* twoNodes()
-      yield* nodes.one.client["api-keys"].delete({ params: nodes.params })
+      yield* nodes.first.client["api-keys"].delete({ params: nodes.params })
       yield* untilRefused(nodes, 401, "TOKEN_INVALID")
     }).pipe(Effect.scoped)
   )
@@ -50,41 +53,41 @@ layer(Database.layer, { timeout: 60_000 })("On another instance", (it) => {
     it.effect(what, () =>
       Effect.gen(function* () {
         const nodes = yield* twoNodes()
-        yield* nodes.one.client["api-keys"].update({ params: nodes.params, payload })
+        yield* nodes.first.client["api-keys"].update({ params: nodes.params, payload })
         yield* untilRefused(nodes, status, code)
       }).pipe(Effect.scoped)
     )
   }
 
-  it.effect("a key that was switched on again is accepted", () =>
+  it.effect("an enabled key is accepted again", () =>
     Effect.gen(function* () {
-      const { ask, one, params } = yield* twoNodes()
-      yield* one.client["api-keys"].update({ params, payload: { is_active: false } })
-      yield* ask.pipe(Effect.repeat({ until: ({ status }) => status === 401 }))
-      yield* one.client["api-keys"].update({ params, payload: { is_active: true } })
-      assertAnswered(yield* ask.pipe(Effect.repeat({ until: ({ status }) => status === 200 })), 200)
+      const { request, first, params } = yield* twoNodes()
+      yield* first.client["api-keys"].update({ params, payload: { is_active: false } })
+      yield* request.pipe(Effect.repeat({ until: ({ status }) => status === 401 }))
+      yield* first.client["api-keys"].update({ params, payload: { is_active: true } })
+      assertAnswered(yield* request.pipe(Effect.repeat({ until: ({ status }) => status === 200 })), 200)
     }).pipe(Effect.scoped)
   )
 
-  it.effect("each instance judges expiry by its own clock", () =>
+  it.effect("each instance evaluates expiry by its own clock", () =>
     Effect.gen(function* () {
-      const { one } = yield* twoNodes()
+      const { first } = yield* twoNodes()
       const soon = Date.now() + 3_600_000
-      const { ask, other } = yield* twoNodes({ expires_at: soon })
-      yield* other.advance(3_700)
-      assertRefused(yield* ask, 401, "TOKEN_EXPIRED")
-      assertAnswered(yield* one.send({ path: "/health" }), 200)
+      const { request, second } = yield* twoNodes({ expires_at: soon })
+      yield* second.advance(3_700)
+      assertRefused(yield* request, 401, "TOKEN_EXPIRED")
+      assertAnswered(yield* first.send({ path: "/health" }), 200)
     }).pipe(Effect.scoped)
   )
 })
 
-layer(Database.layer, { timeout: 60_000 })("On another instance at once", (it) => {
+layer(Database.layer, { timeout: 60_000 })("On another instance immediately", (it) => {
   it.effect("a suspended license is refused, and a rotated key is invalid", () =>
     Effect.gen(function* () {
-      const [one, other] = [yield* startServer(), yield* startServer()]
-      const license = yield* issue().pipe(Effect.provideService(TestServer, one))
+      const [first, second] = [yield* startServer(), yield* startServer()]
+      const license = yield* issue().pipe(Effect.provideService(TestServer, first))
       const check = (authorization: string) =>
-        other.send({
+        second.send({
           method: "POST",
           path: "/api/v1/license/activate",
           headers: { authorization },

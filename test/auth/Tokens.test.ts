@@ -10,7 +10,7 @@ const tokens = fc.uint8Array({ minLength: 32, maxLength: 32 }).map(Tokens.fromBy
 const counting = SecureRandom.make((size) => Uint8Array.from({ length: size }, (_, index) => index))
 const digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 const base62 = (value: number) =>
-  Array.from({ length: 6 }, (_, place) => digits[Math.floor(value / 62 ** (5 - place)) % 62]).join("")
+  Array.from({ length: 6 }, (_, index) => digits[Math.floor(value / 62 ** (5 - index)) % 62]).join("")
 const isToken = (text: string) => Option.isSome(Tokens.parse(text))
 
 describe("API tokens", () => {
@@ -23,27 +23,27 @@ describe("API tokens", () => {
     })
   )
 
-  it("read their own form back", () => {
+  it("can be parsed from their own form", () => {
     fc.assert(fc.property(tokens, (token) => assert.deepStrictEqual(Tokens.parse(token), Option.some(token))))
   })
 
-  it("are refused with any one character changed, and with any two neighbours swapped", () => {
+  it("are refused with any one character changed, and with any two adjacent characters swapped", () => {
     const characters = "-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz"
     for (const token of fc.sample(tokens, { seed: 3, numRuns: 5 })) {
-      for (let place = 0; place < token.length; place++) {
+      for (let index = 0; index < token.length; index++) {
         for (const character of characters) {
-          if (token[place] !== character)
-            assert.isFalse(isToken(token.slice(0, place) + character + token.slice(place + 1)))
+          if (token[index] !== character)
+            assert.isFalse(isToken(token.slice(0, index) + character + token.slice(index + 1)))
         }
-        const [one = "", other = ""] = token.slice(place, place + 2)
+        const [one = "", other = ""] = token.slice(index, index + 2)
         if (one !== other && other !== "") {
-          assert.isFalse(isToken(token.slice(0, place) + other + one + token.slice(place + 2)))
+          assert.isFalse(isToken(token.slice(0, index) + other + one + token.slice(index + 2)))
         }
       }
     }
   })
 
-  it("are refused in another shape", () => {
+  it("are refused in another format", () => {
     const [token] = fc.sample(tokens, { seed: 3, numRuns: 1 }) as unknown as [string]
     for (const text of [
       "",
@@ -59,7 +59,7 @@ describe("API tokens", () => {
     }
   })
 
-  it("are refused in another shape even where the checksum is right", () => {
+  it("are refused in another format even if the checksum is correct", () => {
     const bodies = [
       "",
       "lsm_",
@@ -74,7 +74,7 @@ describe("API tokens", () => {
     assert.isTrue(isToken(`${body}${base62(crc32(body))}`))
   })
 
-  it("show their first 12 characters and are stored as SHA-256", () => {
+  it("expose their first 12 characters and are stored as SHA-256", () => {
     const token = Tokens.fromBytes(new Uint8Array(32))
     assert.strictEqual(Tokens.prefix(token), "lsm_AAAAAAAA")
     assert.deepStrictEqual(Tokens.hash(token), sha256(token))

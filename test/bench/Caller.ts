@@ -1,15 +1,15 @@
 /**
- * A connection that posts and leaves next to nothing to collect: what it reads stays in one buffer, and of an answer it makes
- * no more than what is asked for. A client with streams, headers and texts for each answer of 13 kB had V8 collect all of the
- * driver's memory every 300 requests, and the 5 to 15 ms that the driver and a processor were taken up by that were told as
- * the service's: they, and not the service, decided a p99.
+ * An HTTP connection that allocates almost nothing: it reads into one buffer, and extracts from a response only what
+ * the caller needs. A client with streams, headers and texts for each response of 13 kB made V8 collect the driver's
+ * whole heap every 300 requests; the resulting pauses of 5 to 15 ms were measured as the service's and determined a
+ * p99.
  */
 import { connect, type Socket } from "node:net"
 
 export interface Answer {
   readonly status: number
   readonly millis: number
-  /** The body, until the next request is sent. */
+  /** The body, valid until the next request is sent. */
   readonly text: () => string
 }
 
@@ -19,9 +19,9 @@ export interface Caller {
   close(): void
 }
 
-/** As much as is read at once. */
+/** The maximum of one read. */
 const readBytes = 65_536
-/** Longer answers than this are not read. */
+/** Longer responses are not read. */
 const answerBytesMax = 1_048_576
 
 const endOfHead = "\r\n\r\n"
@@ -35,21 +35,21 @@ export const makeCaller = (base: string): Caller => {
   let socket: Socket | undefined
   let awaited: { readonly began: number; readonly resolve: (answer: Answer) => void } | undefined
 
-  const heard = (size: number): boolean => {
+  const onBytes = (size: number): boolean => {
     reading.copy(received, length, 0, size)
     length += size
     const headEnd = received.subarray(0, length).indexOf(endOfHead)
     if (headEnd < 0) return true
     const head = received.toString("latin1", 0, headEnd).toLowerCase()
-    const begin = headEnd + endOfHead.length
-    const end = begin + Number.parseInt(head.slice(head.indexOf(lengthName) + lengthName.length), 10)
+    const bodyStart = headEnd + endOfHead.length
+    const end = bodyStart + Number.parseInt(head.slice(head.indexOf(lengthName) + lengthName.length), 10)
     if (length < end || awaited === undefined) return true
     const { began, resolve } = awaited
     awaited = undefined
     resolve({
       status: Number(head.slice(9, 12)),
       millis: performance.now() - began,
-      text: () => received.toString("utf8", begin, end)
+      text: () => received.toString("utf8", bodyStart, end)
     })
     return true
   }
@@ -59,7 +59,7 @@ export const makeCaller = (base: string): Caller => {
       host: hostname,
       port: Number(port),
       noDelay: true,
-      onread: { buffer: reading, callback: heard }
+      onread: { buffer: reading, callback: onBytes }
     })
     return opened
       .on("error", () => {})

@@ -1,14 +1,15 @@
 /**
- * Connections that read into one buffer each. With a buffer for each read, 64 kB however little it brings, V8 collects 8 times a second
- * under long answers, for 15 to 20 ms each, and a driver's pauses would be told as the service's.
+ * Connections that read into one buffer each. With a buffer for each read, 64 kB for any size of data, V8 collects 8
+ * times a second under long responses, for 15 to 20 ms each, and the driver's pauses would be measured as the
+ * service's.
  */
 import { connect as open, type Socket } from "node:net"
 import type { buildConnector } from "undici"
 
-/** As much as is read at once. */
+/** The maximum of one read. */
 const readMax = 65_536
 
-/** How undici's clients reach a server over plain TCP. */
+/** Connects undici's clients to a server over plain TCP. */
 export const connect: buildConnector.connector = ({ hostname, port }, settled) => {
   const socket: Socket = open({
     host: hostname,

@@ -1,9 +1,12 @@
-/** What the load runs on: licenses with three metered features and one active device each, made over the management API. */
+/**
+ * The licenses that the load uses, each with three metered features and one active device, created over the management
+ * API.
+ */
 import { Pool } from "undici"
 import { type PublishedKey, type Verifier, verifierOf } from "../../infra/scripts/verify.ts"
 import { connect } from "./Connect.ts"
 
-/** A license as its application holds it, and what the answers so far add up to. */
+/** A license as its application knows it, and the totals of its responses so far. */
 export interface Seat {
   readonly id: string
   readonly authorization: string
@@ -15,14 +18,14 @@ export interface Seat {
 }
 
 export interface Management {
-  /** The `data` of the answer; throws on anything but success. */
+  /** The `data` of the response; throws unless it succeeded. */
   call<A>(path: string, body?: object, method?: "POST" | "PATCH"): Promise<A>
   readonly verify: Verifier
-  /** Sends a runtime request and verifies its answer. */
+  /** Sends a runtime request and verifies its response. */
   runtime(path: string, seat: Pick<Seat, "authorization">, body: object): Promise<Record<string, unknown>>
 }
 
-/** Set-up travels over few connections of its own, outside the measured ones. */
+/** Set-up uses a few connections of its own, which are not measured. */
 const connections = 32
 
 export const managementOf = async (base: string, token: string): Promise<Management> => {
@@ -63,8 +66,8 @@ interface Created {
 }
 
 /**
- * Makes a product of its own with that many licenses, of so many floating seats each. `run` keeps codes and fingerprints
- * apart.
+ * Creates a product with the given number of licenses, each with the given number of floating seats. `run` keeps codes
+ * and fingerprints of several runs apart.
  */
 export const makeSeats = async (
   { call, runtime }: Management,
@@ -74,7 +77,7 @@ export const makeSeats = async (
 ): Promise<Array<Seat>> => {
   const product = await call<Created>("/products", { name: `bench ${run}`, code: `bench-${run}` })
   const catalog = `/products/${product.id}`
-  // No activation limit: the load activates device after device.
+  // No activation limit: the load activates one device after another.
   const rules = { name: "bench", code: "bench", license_type: "perpetual", max_activations: 0, max_floating_users }
   const policy = await call<Created>(`${catalog}/policies`, rules)
   const features: Array<Created> = []

@@ -1,7 +1,7 @@
 /**
- * The load: a fixed number of connections, each sending its next request when the last one is answered. Requests go through
- * undici's dispatcher itself, because the driver shares the machine with what it measures: every microsecond it saves is
- * measured instead of spent.
+ * The load: a fixed number of connections, each sending its next request after the response to the last one. Requests
+ * use undici's dispatcher directly, because the driver shares the machine with what it measures: every microsecond that
+ * it saves is available to the service.
  */
 import { Client } from "undici"
 import type { Verifier } from "../../infra/scripts/verify.ts"
@@ -11,7 +11,7 @@ import { consumedFeature, type Seat } from "./Licenses.ts"
 export const operations = ["validate", "consume", "hot consume", "activate", "lease"] as const
 export type Operation = (typeof operations)[number]
 
-/** Of so many answers one is verified: envelope, canonical bytes, signature. */
+/** One of this many responses is verified: envelope, canonical bytes, signature. */
 const verifyEvery = 200
 
 export interface Measured {
@@ -21,21 +21,21 @@ export interface Measured {
   readonly answered: number
   readonly failed: number
   readonly verified: number
-  /** The first failure, to be shown. */
+  /** The first failure, for display. */
   readonly failure?: string
-  /** The failures that were answered, by their code. */
+  /** The failed responses, by their code. */
   readonly refused: Readonly<Record<string, number>>
 }
 
-/** A service, and the licenses that are asked for there. */
-export interface Place {
+/** A service, and the licenses that are used there. */
+export interface LoadTarget {
   readonly base: string
   readonly seats: ReadonlyArray<Seat>
 }
 
 interface LoadOptions {
-  /** Connections are dealt out to them in turn. */
-  readonly places: ReadonlyArray<Place>
+  /** Connections are distributed round-robin. */
+  readonly places: ReadonlyArray<LoadTarget>
   readonly operation: Operation
   readonly connections: number
   readonly verify: Verifier
@@ -51,13 +51,13 @@ interface Tally {
 
 let sent = 0
 
-interface Asked {
+interface SentRequest {
   readonly path: string
   readonly body: object
 }
 
-/** The requests that a lane sends to one license, one after the other; each gets the answer to the one before it. */
-type Visit = (seat: Seat, lane: number) => Generator<Asked, void, Buffer>
+/** The sequence of requests that a lane sends to one license; each request gets the previous response. */
+type Visit = (seat: Seat, lane: number) => Generator<SentRequest, void, Buffer>
 
 const visits: Record<Operation, Visit> = {
   *validate({ fingerprint }) {
@@ -69,7 +69,7 @@ const visits: Record<Operation, Visit> = {
   consume,
   "hot consume": consume,
   *lease({ fingerprint }, lane) {
-    // A machine that comes back: the users of floating seats are known by their second day.
+    // A returning machine: the users of floating seats are known by their second day.
     const checkout = { path: "/api/v1/license/floating/checkout", body: { fingerprint: `${fingerprint}-${lane}` } }
     const body = { lease_token: leaseTokenOf(yield checkout) }
     yield { path: "/api/v1/license/floating/heartbeat", body }
@@ -77,27 +77,30 @@ const visits: Record<Operation, Visit> = {
   }
 }
 
-function* consume({ fingerprint }: Seat): Generator<Asked, void, Buffer> {
+function* consume({ fingerprint }: Seat): Generator<SentRequest, void, Buffer> {
   const body = { fingerprint, feature_code: consumedFeature, event_id: `event-${sent++}`, amount: 1 }
   yield { path: "/api/v1/license/consume", body }
 }
 
 const tokenMember = '"lease_token":"'
 
-/** The token in the answer to a checkout, found without reading the rest. */
+/** The token in the response to a checkout, found without reading the rest. */
 const leaseTokenOf = (answer: Buffer): string => {
   const begin = answer.indexOf(tokenMember) + tokenMember.length
   return answer.toString("utf8", begin, answer.indexOf('"', begin))
 }
 
-/** Connections that stay open from round to round. */
+/** Connections that stay open between rounds. */
 export const openLoad = (options: LoadOptions) => {
   const clients = Array.from(
     { length: options.connections },
-    (_, lane) => new Client(placeOf(lane, options).base, { pipelining: 1, connect })
+    (_, lane) => new Client(targetOf(lane, options).base, { pipelining: 1, connect })
   )
   return {
-    /** Loads for so many seconds and says how it went: as much as is answered, or at most so many requests a second. */
+    /**
+     * Runs the load for the given seconds and returns the measurement: at the maximum rate, or at most the given
+     * requests a second.
+     */
     run: async (seconds: number, perSecond = Number.POSITIVE_INFINITY): Promise<Measured> => {
       const tally: Tally = { latencies: [], failed: 0, verified: 0, failure: undefined, refused: {} }
       const began = performance.now()
@@ -110,7 +113,7 @@ export const openLoad = (options: LoadOptions) => {
   }
 }
 
-const placeOf = (lane: number, { places }: LoadOptions): Place => places[lane % places.length]!
+const targetOf = (lane: number, { places }: LoadOptions): LoadTarget => places[lane % places.length]!
 
 const measured = ({ latencies, failed, verified, failure, refused }: Tally, seconds: number): Measured => {
   const sorted = Float64Array.from(latencies).sort()
@@ -122,7 +125,7 @@ const measured = ({ latencies, failed, verified, failure, refused }: Tally, seco
 
 interface Pace {
   readonly until: number
-  /** From one request of a connection to its next, at least; 0 = none. */
+  /** The minimum time between two requests of a connection; 0 = none. */
   readonly pauseMillis: number
 }
 
@@ -130,13 +133,13 @@ const drive = (client: Client, lane: number, pace: Pace, options: LoadOptions, t
   new Promise((resolve, reject) => {
     const { until, pauseMillis } = pace
     const { operation, places, connections, verify } = options
-    const { seats } = placeOf(lane, options)
+    const { seats } = targetOf(lane, options)
     let index = Math.floor(lane / places.length)
     const fail = (reason: string) => {
       tally.failed++
       tally.failure ??= reason
     }
-    // Connections take turns, so that the requests are spread evenly.
+    // Connections send at staggered times, so that the requests are spread evenly.
     let due = performance.now() + (pauseMillis * lane) / options.connections
     const next = () => {
       const wait = due - performance.now()
@@ -144,7 +147,7 @@ const drive = (client: Client, lane: number, pace: Pace, options: LoadOptions, t
       else setTimeout(begin, wait)
     }
     const begin = () => {
-      // A visit that has begun comes to its end, so that no seat stays taken.
+      // A visit that has begun is completed, so that no seat stays taken.
       if (performance.now() >= until) return resolve()
       due += pauseMillis
       const seat = seats[index % seats.length]!
@@ -152,7 +155,7 @@ const drive = (client: Client, lane: number, pace: Pace, options: LoadOptions, t
       const visit = visits[operation](seat, lane)
       send(seat, visit, visit.next())
     }
-    const send = (seat: Seat, visit: ReturnType<Visit>, { done, value }: IteratorResult<Asked, void>) => {
+    const send = (seat: Seat, visit: ReturnType<Visit>, { done, value }: IteratorResult<SentRequest, void>) => {
       if (done === true) return next()
       const began = performance.now()
       post(client, value.path, seat.authorization, JSON.stringify(value.body), {

@@ -1,20 +1,20 @@
-/** What processes cost, read from /proc; NaN on systems without it. */
+/** CPU and memory use of processes, read from /proc; NaN on systems without it. */
 import { readdirSync, readFileSync } from "node:fs"
 
-/** USER_HZ: the unit of /proc's times, 100 on every Linux in use. */
+/** USER_HZ: the unit of /proc's times, 100 on every common Linux. */
 const ticksPerSecond = 100
 
 interface Stat {
   readonly parent: number
   /** Seconds of CPU of the process itself. */
   readonly own: number
-  /** Seconds of CPU of its children that have ended. */
+  /** Seconds of CPU of its children that have exited. */
   readonly ended: number
 }
 
 const statOf = (pid: number): Stat | undefined => {
   try {
-    // The program's name may hold spaces and parentheses: the fields follow its last one.
+    // The program's name may contain spaces and parentheses: the fields follow its last parenthesis.
     const text = readFileSync(`/proc/${pid}/stat`, "utf8")
     const fields = text
       .slice(text.lastIndexOf(")") + 2)
@@ -30,7 +30,7 @@ const statOf = (pid: number): Stat | undefined => {
 /** Seconds of CPU that a process has used. */
 export const cpuSeconds = (pid: number): number => statOf(pid)?.own ?? Number.NaN
 
-/** Seconds of CPU of a process with all its children, the ended ones included: a PostgreSQL server and its backends. */
+/** Seconds of CPU of a process with all its children, including exited ones: a PostgreSQL server and its backends. */
 export const cpuSecondsOfFamily = (pid: number): number => {
   const parent = statOf(pid)
   if (parent === undefined) return Number.NaN
@@ -52,7 +52,7 @@ export const cpuSecondsOfThreads = (pid: number): number => {
   }
 }
 
-/** The most memory that a process has held at once (resident set), in megabytes of 10^6 bytes. */
+/** The peak resident set of a process, in megabytes of 10^6 bytes. */
 export const peakMegabytes = (pid: number): number => {
   try {
     const peak = /^VmHWM:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))

@@ -1,16 +1,16 @@
-/** What the benchmark found, as a table for people and as JSON for programs, and whether each target holds. */
+/** The benchmark's results, as a table for people and as JSON for programs, and whether each target is met. */
 import type { Measured, Operation } from "./Load.ts"
 import type { SideName } from "./Sides.ts"
 
-/** One turn of one side. */
+/** One round of one side. */
 export interface Round extends Measured {
   readonly side: SideName
   readonly operation: Operation
-  /** Seconds of CPU during the turn. */
+  /** Seconds of CPU during the round. */
   readonly cpu: { readonly server: number; readonly postgres: number; readonly driver: number }
 }
 
-/** The least that the service must do for each request that the baseline does. */
+/** The minimum ratio of the service's requests to the baseline's. */
 const ratioTargets: Record<Operation, number> = {
   validate: 2.5,
   consume: 4,
@@ -19,7 +19,7 @@ const ratioTargets: Record<Operation, number> = {
   lease: 3
 }
 
-/** Megabytes that the service may hold after it has touched 10,000 licenses. */
+/** The maximum megabytes of the service after requests to 10,000 licenses. */
 const peakMegabytesMax = 400
 
 export interface Row {
@@ -29,7 +29,7 @@ export interface Row {
   readonly p50_ms: number
   readonly p99_ms: number
   readonly cpu_seconds: number
-  /** The server's own CPU for one request: what stays comparable when the machine is busy with something else. */
+  /** The server's own CPU for one request: it stays comparable when the machine is busy with other work. */
   readonly cpu_us_per_request: number
   readonly postgres_cpu_seconds: number
   readonly driver_cpu_seconds: number
@@ -91,7 +91,7 @@ export const targetsOf = (operation: Operation, service: Row, baseline: Row): Re
   ]
 }
 
-/** What an operation costs here beside another checkout: below 1 is less. */
+/** The cost of an operation here relative to another checkout: below 1 is cheaper. */
 export const comparisonOf = (operation: Operation, service: Row, other: Row) => ({
   operation,
   "requests/s": rounded(service.requests_per_second / other.requests_per_second),
@@ -119,7 +119,7 @@ export const memoryTarget = (licenses: number, megabytes: number): Target => ({
 /** Records as an aligned table, numbers to the right. */
 export const table = (records: ReadonlyArray<object>): string => {
   const names = Object.keys(records[0] ?? {})
-  const cells = records.map((record) => names.map((name) => shown((record as Record<string, unknown>)[name])))
+  const cells = records.map((record) => names.map((name) => cellText((record as Record<string, unknown>)[name])))
   const widths = names.map((name, column) => Math.max(name.length, ...cells.map((row) => row[column]!.length)))
   const isNumber = names.map((name) => typeof (records[0] as Record<string, unknown>)[name] === "number")
   const line = (row: ReadonlyArray<string>) =>
@@ -130,7 +130,7 @@ export const table = (records: ReadonlyArray<object>): string => {
   return [names.map((name) => name.replaceAll("_", " ")), ...cells].map(line).join("\n")
 }
 
-const shown = (value: unknown): string => {
+const cellText = (value: unknown): string => {
   if (typeof value === "boolean") return value ? "yes" : "NO"
   return Number.isNaN(value) ? "–" : String(value)
 }

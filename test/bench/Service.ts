@@ -1,10 +1,10 @@
-/** A service of a benchmark's own on the embedded server, without the limits that a single client would run into. */
+/** A service for a benchmark, on the embedded server, without the limits that a single client would reach. */
 import { randomBytes } from "node:crypto"
 import { join } from "node:path"
 import { Effect, Redacted } from "effect"
 import { startService } from "../../infra/scripts/service.ts"
 
-/** One for all services of a run: they may follow one another on one database. */
+/** One key for all services of a run: they may use one database one after another. */
 const masterKey = randomBytes(32).toString("base64")
 
 export const startOn = Effect.fnUntraced(function* (
@@ -37,5 +37,5 @@ export const startOn = Effect.fnUntraced(function* (
   return { ...running, token }
 })
 
-/** Progress goes to standard error: standard output holds the result alone. */
+/** Progress goes to standard error: standard output contains only the result. */
 export const say = (line: string) => Effect.sync(() => process.stderr.write(`${line}\n`))

@@ -1,4 +1,4 @@
-/** The processes of a benchmark: one PostgreSQL server, and on each side a server to measure with a driver of its own. */
+/** The processes of a benchmark: one PostgreSQL server, and for each side a measured server with its own driver. */
 import { spawn } from "node:child_process"
 import { randomBytes } from "node:crypto"
 import { once } from "node:events"
@@ -21,7 +21,7 @@ export interface Side {
   readonly order: <D extends Reply["did"]>(order: Order, did: D) => Promise<Extract<Reply, { did: D }>>
 }
 
-/** A folder that is gone at the end. PostgreSQL's own user must be able to pass through it. */
+/** A folder that is deleted at the end. PostgreSQL's own user must be able to enter it. */
 export const folder = Effect.acquireRelease(
   Effect.sync(() => {
     const path = mkdtempSync(join(tmpdir(), "licensing-bench-"))
@@ -31,14 +31,14 @@ export const folder = Effect.acquireRelease(
   (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
 )
 
-/** The embedded server as the service itself would run it: fsync is on. */
+/** The embedded server with the service's own configuration: fsync is on. */
 export const startPostgres = Effect.fnUntraced(function* (directory: string) {
   const server = Context.get(yield* Layer.build(EmbeddedPostgres.layer({ directory })), EmbeddedPostgres)
   const pid = Number(readFileSync(join(directory, "postgres", "postmaster.pid"), "utf8").split("\n")[0])
   return { url: server.url, pid }
 })
 
-/** Makes a database of the side's own and starts the side on it. */
+/** Creates a database for the side and starts the side on it. */
 export const startSide = Effect.fnUntraced(function* (
   name: SideName,
   server: Redacted.Redacted<string>,
@@ -81,7 +81,7 @@ const serviceOf =
         LICENSING_MASTER_KEY: randomBytes(32).toString("base64"),
         LICENSING_BOOTSTRAP_TOKEN: starting.token,
         LICENSING_LOG_LEVEL: "warning",
-        // The driver is one client that asks more than any limit allows.
+        // The driver is a single client that exceeds every limit.
         LICENSING_RATE_RUNTIME: "0",
         LICENSING_RATE_ACTIVATION: "0",
         LICENSING_RATE_MANAGEMENT: "0",
@@ -115,7 +115,7 @@ export const startDriver = (args: ReadonlyArray<string>) =>
           { did: "failed", reason: "the driver ended" }
         ])
         const [reply] = (await Promise.race([once(child, "message", { signal }), ended])) as [Reply]
-        // The other wait is given up, and would reject into nothing.
+        // The other wait is abandoned; its rejection has no handler.
         ended.catch(() => {})
         answered.abort()
         if (reply.did === did) return reply as never

@@ -1,41 +1,44 @@
 /**
- * The same request asked of several sides in short turns, so that whatever else the machine does falls on all of them: ratios
- * hold where milliseconds do not.
+ * Sends the same requests to several sides in short alternating turns, so that other load of the machine affects all of
+ * them: ratios stay comparable when milliseconds do not.
  */
 
-/** What was answered of some requests: milliseconds of those that succeeded, and how many did not. */
-export interface Answered {
+/** The results of some requests: milliseconds of those that succeeded, and the number of failures. */
+export interface TurnResult {
   readonly latencies: ReadonlyArray<number>
   readonly failed: number
 }
 
-export interface Asked {
+export interface TurnSide {
   readonly name: string
-  /** The least time from one turn of a side to its next. */
+  /** The minimum time between two turns of a side. */
   readonly restMillis?: number
-  run(requests: number): Promise<Answered>
+  run(requests: number): Promise<TurnResult>
 }
 
 /** Requests of one turn: few, for the reason above. */
-export const turn = 25
+export const requestsPerTurn = 25
 
-/** Sends so many requests to each side, after a tenth as many that are not counted, and gives what each has answered. */
+/**
+ * Sends the given number of requests to each side, after a tenth as many unmeasured ones, and returns the results of
+ * each.
+ */
 export const inTurns = async (
-  sides: ReadonlyArray<Omit<Asked, "name">>,
+  sides: ReadonlyArray<Omit<TurnSide, "name">>,
   requests: number
-): Promise<ReadonlyArray<Answered>> => {
+): Promise<ReadonlyArray<TurnResult>> => {
   const latencies = sides.map((): Array<number> => [])
   const failed = sides.map(() => 0)
-  const turns = Math.ceil(requests / turn)
+  const turns = Math.ceil(requests / requestsPerTurn)
   // Connections and caches are warmed up first.
   for (let number = -Math.ceil(turns / 10); number < turns; number++) {
     const rest = new Promise((resolve) =>
       setTimeout(resolve, Math.max(0, ...sides.map(({ restMillis = 0 }) => restMillis)))
     )
-    // Whoever comes first after a rest finds other things in the processor's caches than whoever comes last.
+    // The first side after a pause finds other data in the processor's caches than the last, so the order changes.
     const order = Array.from(sides.entries())
     for (const [index, { run }] of number % 2 === 0 ? order : order.toReversed()) {
-      const result = await run(turn)
+      const result = await run(requestsPerTurn)
       failed[index]! += result.failed
       if (number >= 0) latencies[index]!.push(...result.latencies)
     }

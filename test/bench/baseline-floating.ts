@@ -1,6 +1,6 @@
 /**
- * The baseline's floating leases. The license row is locked while a seat is taken, so that seats are counted exactly; a
- * heartbeat and a checkin lock their lease alone.
+ * The baseline's floating leases. A checkout locks the license row, so that seats are counted exactly; a heartbeat and
+ * a checkin lock only their lease.
  */
 import { randomBytes } from "node:crypto"
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify"
@@ -9,7 +9,7 @@ import type { Lease, License, statements } from "./baseline-sql.ts"
 
 type Client = pg.PoolClient
 
-/** What the routes share with the others. */
+/** The functions that the routes share with the others. */
 interface Shared {
   readonly transaction: <A>(work: (client: Client) => Promise<A>) => Promise<A>
   readonly query: <Row>(
@@ -50,7 +50,7 @@ export const floatingRoutes = (app: FastifyInstance, shared: Shared) => {
         request.body.fingerprint,
         at
       ])
-      // Whoever has a seat gets it back with another token.
+      // A device with a seat gets the same seat again with a new token.
       await query(client, "supersede", [device!.id, at])
       const [seats] = await query<{ readonly taken: number }>(client, "seats", [license.id, at])
       if (seats!.taken >= license.max_floating_users) refuse(403, "FLOATING_LIMIT_REACHED")

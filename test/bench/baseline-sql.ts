@@ -1,4 +1,4 @@
-/** The baseline's tables and statements. Every statement is prepared; the locks are what keeps concurrent requests exact. */
+/** The baseline's tables and statements. Every statement is prepared; locks keep concurrent requests exact. */
 
 export interface License {
   readonly id: string
@@ -19,7 +19,7 @@ export interface License {
 export interface Device {
   readonly id: string
   readonly status: string
-  /** Whether it is activated; who holds a floating seat is active without that. */
+  /** Whether it is activated; a device with a floating seat is active without activation. */
   readonly holds_slot: boolean
 }
 

@@ -1,7 +1,7 @@
 /**
- * What the service is measured against: the same operations as a careful engineer writes them by hand in a day. Fastify,
- * node-postgres with prepared statements, node:crypto, and for what counts something one transaction with row locks per
- * request. Same routes, same envelopes, real Ed25519 signatures over canonical bytes.
+ * The baseline that the service is measured against: the same operations as a careful engineer writes them by hand in a
+ * day. Fastify, node-postgres with prepared statements, node:crypto, and for every counted operation one transaction
+ * with row locks. Same routes, same envelopes, real Ed25519 signatures over canonical bytes.
  *
  *   DATABASE_URL=postgres://… PORT=8090 TOKEN=… node test/bench/baseline.ts
  */
@@ -91,7 +91,7 @@ const credential = (request: FastifyRequest, scheme: string): string | undefined
   return given === scheme ? secret : undefined
 }
 
-/** The license that the key names, if it may be used now. */
+/** The license of the key, if it may be used now. */
 const admitted = async (client: Client, request: FastifyRequest, name: "license" | "licenseLocked") => {
   const key = credential(request, "License")
   if (key === undefined) throw new Refusal(401, "LICENSE_KEY_MISSING")
@@ -182,7 +182,7 @@ app.post<{ Body: Consumption }>("/api/v1/license/consume", async (request, reply
     }
     const at = now()
     const usage = [license.id, event_id, assignment.feature_id, amount, used, at]
-    // No row comes back for an event id that was counted before: nothing more is written then.
+    // An event id that was counted before returns no row: nothing more is written then.
     if ((await query(client, "usage", usage)).length === 1) {
       await query(client, "countUsage", [license.id, assignment.feature_id, used])
       await query(client, "countTotal", [license.id, amount])

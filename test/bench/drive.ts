@@ -1,6 +1,7 @@
 /**
- * The driver of one side, a process of its own so that its work is not billed to anyone else. It takes its orders one at a
- * time from the process that started it and answers each: make the licenses, load, compare the counters at the end.
+ * The driver of one side, in its own process so that its CPU time is not counted as another's. It reads its orders one
+ * at a time from the parent process and answers each: create the licenses, run the load, compare the counters at the
+ * end.
  *
  *   node test/bench/drive.ts <base url> <admin token> <connections>
  */
@@ -29,7 +30,7 @@ const prepared = new Map<
 >()
 
 const prepare = async (operation: Operation, licenses: number): Promise<Reply> => {
-  // As many seats as may ever be wanted at once.
+  // The maximum number of seats requested at once.
   const seats = await makeSeats(management, `${operation.replace(" ", "-")}-${run}`, licenses, Number(connections))
   const places = [{ base, seats }]
   const load = openLoad({ places, operation, connections: Number(connections), verify: management.verify })
@@ -43,7 +44,10 @@ interface Counters {
   readonly times_activated: number
 }
 
-/** How far the counters stand from what was answered: in the signed entitlement, in the license, in its device count. */
+/**
+ * The difference between the counters and the responses: in the signed entitlement, in the license, in its device
+ * count.
+ */
 const compare = async (operation: Operation): Promise<Reply> => {
   const { seats } = prepared.get(operation)!
   let miscounted = 0
@@ -68,10 +72,10 @@ const compare = async (operation: Operation): Promise<Reply> => {
   return { did: "compared", miscounted }
 }
 
-/** Licenses of which all floating seats are taken in the end, and one more asked for. */
+/** The number of licenses whose floating seats are all taken at the end, with one more request. */
 const filledMax = 20
 
-/** Seats that are taken though every lease was given back, and seats that were given out beyond or short of the limit. */
+/** Seats that are taken although every lease was released, and seats granted above or below the limit. */
 const compareSeats = async (seats: ReadonlyArray<Seat>): Promise<number> => {
   let miscounted = 0
   await each(seats.length, async (index) => {
@@ -79,8 +83,8 @@ const compareSeats = async (seats: ReadonlyArray<Seat>): Promise<number> => {
   })
   const limit = Number(connections)
   for (const seat of seats.slice(0, filledMax)) {
-    const wanted = Array.from({ length: limit + 1 }, (_, index) => `${seat.fingerprint}-${index}`)
-    const asked = wanted.map((fingerprint) =>
+    const fingerprints = Array.from({ length: limit + 1 }, (_, index) => `${seat.fingerprint}-${index}`)
+    const checkouts = fingerprints.map((fingerprint) =>
       management.runtime("/license/floating/checkout", seat, { fingerprint }).then(
         () => 1,
         (error) => {
@@ -89,7 +93,7 @@ const compareSeats = async (seats: ReadonlyArray<Seat>): Promise<number> => {
         }
       )
     )
-    const granted = (await Promise.all<number>(asked)).reduce((sum, one) => sum + one, 0)
+    const granted = (await Promise.all<number>(checkouts)).reduce((sum, one) => sum + one, 0)
     miscounted += Math.abs(granted - limit)
   }
   return miscounted
@@ -100,7 +104,7 @@ interface Consumed {
   readonly consumed: number
 }
 
-/** Uses every license once or twice, so that the service has held each of them. */
+/** Uses every license once or twice, so that the service has cached each of them. */
 const touch = async (operation: Operation): Promise<Reply> => {
   const { seats } = prepared.get(operation)!
   await each(seats.length, async (index) => {
@@ -114,7 +118,7 @@ const touch = async (operation: Operation): Promise<Reply> => {
   return { did: "touched" }
 }
 
-const obey = async (order: Order): Promise<Reply> => {
+const execute = async (order: Order): Promise<Reply> => {
   switch (order.do) {
     case "prepare":
       return prepare(order.operation, order.licenses)
@@ -128,7 +132,7 @@ const obey = async (order: Order): Promise<Reply> => {
 }
 
 process.on("message", (order: Order) => {
-  obey(order)
+  execute(order)
     .catch((error): Reply => ({ did: "failed", reason: String(error) }))
     .then((reply) => process.send?.(reply))
 })

@@ -1,16 +1,16 @@
 /**
- * What a license costs that many machines share: the same requests to a license with 50,000 devices, 5,000 live floating leases
- * and 200 features, to one that has nothing but the 200 features, and to a small one, in turns. The one in between tells what
- * of the difference is the longer answer, which names every feature.
+ * The cost of a license that many machines share: the same requests to a license with 50,000 devices, 5,000 live
+ * floating leases and 200 features, to one that has only the 200 features, and to a small one, in alternating turns.
+ * The second shows how much of the difference is due to the longer response, which contains every feature.
  *
  *   npm run bench:large -- [--requests 1000] [--connections 8] [--devices 50000] [--leases 5000] [--features 200]
  *                          [--policies plain,heartbeats,containers] [--only validate,consume] [--against <folder>] [--json]
  *                          [--assert]
  *
- * `heartbeats` requires heartbeats, `containers` limits container instances: both look at activations in their own way. "first use"
- * is a validate of a license whose actor must load it anew. --assert ends with 1 where a p50 or p99 is more than twice that of the
- * small license, or a request fails; first uses are told, not judged. --against measures the service of another checkout, on a database of
- * its own, in the same turns.
+ * `heartbeats` requires heartbeats, `containers` limits container instances: each reads activations in a different way.
+ * "first use" is a validate of a license that its actor must load first. --assert exits with 1 if a p50 or p99 is more
+ * than twice that of the small license, or a request fails; first uses are reported without a target. --against
+ * measures the service of another checkout, on its own database, in the same turns.
  */
 import { resolve } from "node:path"
 import { parseArgs } from "node:util"
@@ -24,7 +24,7 @@ import { cpuSecondsOfThreads } from "./Processes.ts"
 import { table } from "./Report.ts"
 import { say, startOn } from "./Service.ts"
 import { folder, startPostgres } from "./Sides.ts"
-import { type Asked, inTurns, quantile, rounded, turn } from "./Turns.ts"
+import { inTurns, quantile, requestsPerTurn, rounded, type TurnSide } from "./Turns.ts"
 
 const { values: flags } = parseArgs({
   options: {
@@ -41,12 +41,12 @@ const { values: flags } = parseArgs({
   }
 })
 
-/** How many times slower an operation may be. */
+/** The maximum ratio of an operation's times. */
 const ratioMax = 2
 
 const only = flags.only?.split(",")
 const features = Number(flags.features)
-const small: Size = { devices: 2 * turn, leases: 5, features: 3 }
+const small: Size = { devices: 2 * requestsPerTurn, leases: 5, features: 3 }
 const sizes = {
   small,
   featured: { ...small, features },
@@ -60,7 +60,7 @@ const rulesOf: Record<string, object> = {
   containers: { max_container_instances: 1_000_000 }
 }
 
-interface Measured extends Omit<Asked, "name"> {
+interface Measured extends Omit<TurnSide, "name"> {
   /** Seconds of CPU that the service has used. */
   readonly used: () => number
 }
@@ -108,7 +108,7 @@ const compare = async (
   })
 }
 
-/** A service on a database of its own, with its product and features. */
+/** A service on its own database, with its product and features. */
 const startTree = Effect.fnUntraced(function* (url: string, directory: string, folder?: string) {
   const service = yield* startOn(Redacted.make(url), directory, {}, folder)
   const management = yield* Effect.promise(() => managementOf(service.base, service.token))
@@ -149,19 +149,19 @@ const program = Effect.gen(function* () {
         const { management, product, session } = tree
         all.push({ tree, target: yield* crowded(management, session, product, `${policy}-${name}`, rules, size) })
       }
-      // A server that has run for a while has old segments of its log to write over; a new one would make each while commits wait.
+      // A server that has run for a while reuses old WAL segments; a new one would create each while commits wait.
       yield* tree.session.values("CHECKPOINT")
     }
-    const asking = all.map(({ target, tree }) => ({
+    const sessions = all.map(({ target, tree }) => ({
       ...operationsOf(tree.base, tree.session, target, Number(flags.connections)),
       used: tree.used
     }))
-    for (const [index, { name: operation }] of asking[0]!.operations.entries()) {
+    for (const [index, { name: operation }] of sessions[0]!.operations.entries()) {
       if (only !== undefined && !only.includes(operation)) continue
-      const asked = asking.map(({ operations, used }) => ({ ...operations[index]!, used }))
+      const asked = sessions.map(({ operations, used }) => ({ ...operations[index]!, used }))
       rows.push(...(yield* Effect.promise(() => compare({ policy, operation }, asked, Number(flags.requests)))))
     }
-    for (const { close } of asking) close()
+    for (const { close } of sessions) close()
   }
   yield* Effect.sync(() => process.stdout.write(`${flags.json ? JSON.stringify(rows, null, 2) : table(rows)}\n`))
   if (flags.assert && rows.some(({ holds }) => !holds)) yield* Effect.sync(() => (process.exitCode = 1))

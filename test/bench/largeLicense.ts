@@ -1,11 +1,14 @@
-/** A license of any size: made over the management API, then filled by statements with rows as the service would have written. */
+/**
+ * A license of any size: created over the management API, then filled by statements with rows as the service writes
+ * them.
+ */
 import { Effect } from "effect"
 import type { Management } from "./Licenses.ts"
 import type { Session } from "./scaleRows.ts"
 
 export interface Size {
   readonly devices: number
-  /** Floating leases that are live, each of a device of its own besides. */
+  /** Live floating leases, each of its own device in addition. */
   readonly leases: number
   readonly features: number
 }
@@ -18,7 +21,7 @@ export interface Target extends Size {
 export const fingerprintOf = (device: number): string => `fp-${device}`
 export const leaseTokenOf = ({ id }: Target, lease: number): string => `lease_${id}_${lease}`
 
-/** More than are ever taken. */
+/** A limit above every number of leases. */
 const seats = 100_000
 
 export const crowded = Effect.fnUntraced(function* (
@@ -60,7 +63,7 @@ const rowsOf = (id: string, productId: string, { devices, features, leases }: Si
    FROM generate_series(0, ${leases - 1}) AS n, LATERAL (SELECT date_trunc('milliseconds', now()) AS t) AS at`,
   `UPDATE licenses SET active_device_count = ${devices}, times_activated = ${devices}, revision = revision + 1
    WHERE id = '${id}'`,
-  // As they would be some time later: so many new rows have autovacuum go over them in the middle of what is measured.
+  // Analyzed and vacuumed as after some time: otherwise autovacuum would process the new rows during the measurement.
   "VACUUM (ANALYZE) devices, leases, license_features"
 ]
 

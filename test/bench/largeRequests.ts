@@ -1,35 +1,35 @@
-/** What is asked of a license of any size. */
+/** The measured requests to a license of any size. */
 import { Effect } from "effect"
 import { type Answer, type Caller, makeCaller } from "./Caller.ts"
 import { fingerprintOf, leaseTokenOf, type Target } from "./largeLicense.ts"
 import type { Session } from "./scaleRows.ts"
-import type { Answered, Asked } from "./Turns.ts"
+import type { TurnResult, TurnSide } from "./Turns.ts"
 
 interface Outgoing {
   readonly path: string
   readonly body: object
 }
 
-let made = 0
+let keyCount = 0
 
 /**
- * A device is noted as seen once a second: a small license, which sees the same ones every other turn, must not be spared that. The
- * order of sides changes with each turn, so some of them begin early.
+ * A device's last-seen time is written once a second: a small license, which sees the same devices every other turn,
+ * must not skip that write. The order of sides changes with each turn, so some of them begin early.
  */
 const restMillis = 650
 
-/** A use of a license that is not in memory: a load. */
+/** A use of an uncached license: a load. */
 export const firstUse = "first use"
 
 export const operationsOf = (base: string, session: Session, target: Target, connections: number) => {
   const callers = Array.from({ length: connections }, () => makeCaller(base))
   const post = (caller: Caller, { body, path }: Outgoing): Promise<Answer> =>
     caller.post(`/api/v1/license/${path}`, target.authorization, JSON.stringify(body))
-  const asked = (
+  const operationOf = (
     name: string,
     next: () => Outgoing,
     { after, ...rest }: { readonly restMillis?: number; readonly after?: (answer: Answer) => Outgoing } = {}
-  ): Asked => ({
+  ): TurnSide => ({
     name,
     ...rest,
     run: (requests) =>
@@ -39,31 +39,33 @@ export const operationsOf = (base: string, session: Session, target: Target, con
         return answer
       })
   })
-  let asks = 0
-  // All devices of a small license in turn; of a large one, hardly ever the same twice.
-  const known = () => fingerprintOf((asks++ * 7_919) % target.devices)
+  let useCount = 0
+  // The devices of a small license in rotation; of a large one, rarely the same device twice.
+  const fingerprintInUse = () => fingerprintOf((useCount++ * 7_919) % target.devices)
   const operations = [
-    asked("validate", () => ({ path: "validate", body: { fingerprint: known() } }), { restMillis }),
-    asked("activate known", () => ({ path: "activate", body: { fingerprint: known() } }), { restMillis }),
-    asked("consume", () => ({
+    operationOf("validate", () => ({ path: "validate", body: { fingerprint: fingerprintInUse() } }), { restMillis }),
+    operationOf("activate known", () => ({ path: "activate", body: { fingerprint: fingerprintInUse() } }), {
+      restMillis
+    }),
+    operationOf("consume", () => ({
       path: "consume",
-      body: { fingerprint: known(), feature_code: "feature-0", event_id: `event-${++made}` }
+      body: { fingerprint: fingerprintInUse(), feature_code: "feature-0", event_id: `event-${++keyCount}` }
     })),
-    asked("heartbeat", () => ({
+    operationOf("heartbeat", () => ({
       path: "floating/heartbeat",
-      body: { lease_token: leaseTokenOf(target, (asks++ * 7_919) % target.leases) }
+      body: { lease_token: leaseTokenOf(target, (useCount++ * 7_919) % target.leases) }
     })),
-    // A seat is given back at once, unmeasured, so that a small license stays small.
-    asked("checkout", () => ({ path: "floating/checkout", body: { fingerprint: `user-${asks++ % 100}` } }), {
+    // A seat is released immediately, unmeasured, so that a small license stays small.
+    operationOf("checkout", () => ({ path: "floating/checkout", body: { fingerprint: `user-${useCount++ % 100}` } }), {
       after: ({ text }) => ({ path: "floating/checkin", body: { lease_token: JSON.parse(text()).data.lease_token } })
     }),
-    asked("activate new", () => ({ path: "activate", body: { fingerprint: `new-${++made}` } })),
+    operationOf("activate new", () => ({ path: "activate", body: { fingerprint: `new-${++keyCount}` } })),
     {
       name: firstUse,
       run: (requests: number) =>
         inLanes(requests, callers.slice(0, 1), async (caller) => {
           await changed(session, target)
-          return post(caller, { path: "validate", body: { fingerprint: known() } })
+          return post(caller, { path: "validate", body: { fingerprint: fingerprintInUse() } })
         })
     }
   ]
@@ -77,11 +79,11 @@ const inLanes = async (
   requests: number,
   callers: ReadonlyArray<Caller>,
   send: (caller: Caller) => Promise<Answer>
-): Promise<Answered> => {
+): Promise<TurnResult> => {
   const latencies: Array<number> = []
-  let [left, failed] = [requests, 0]
+  let [remaining, failed] = [requests, 0]
   const lane = async (caller: Caller) => {
-    while (left-- > 0) {
+    while (remaining-- > 0) {
       const { millis, status } = await send(caller)
       if (status === 200) latencies.push(millis)
       else failed++
@@ -91,6 +93,6 @@ const inLanes = async (
   return { latencies, failed }
 }
 
-/** A license is changed past its actor, which has to load it for its next use. */
+/** A license is changed without its actor, which has to load it for its next use. */
 const changed = ({ values }: Session, { id }: Target) =>
   Effect.runPromise(values(`UPDATE licenses SET revision = revision + 1 WHERE id = '${id}'`))

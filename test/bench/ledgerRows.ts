@@ -1,8 +1,14 @@
-/** Fills the ledger of a database that scaleRows.ts has filled: uses of metered features over a year, as the service writes them. */
+/**
+ * Fills the ledger of a database that scaleRows.ts has filled: uses of metered features over a year, as the service
+ * writes them.
+ */
 import { Effect } from "effect"
 import type { Session, Sizes } from "./scaleRows.ts"
 
-/** Rows of a database for reports: enough licenses that joining them is no trifle, the ledger far above all else. */
+/**
+ * Rows of a database for reports: enough licenses that joining them has a cost, and a ledger much larger than all other
+ * tables.
+ */
 export const reportSizes = (share: number): Sizes => ({
   products: 100,
   licenses: Math.max(1_000, 100_000 * share),
@@ -13,14 +19,14 @@ export const reportSizes = (share: number): Sizes => ({
   crowd: 0
 })
 
-/** The days that the rows are spread over; the last one is today. */
+/** The days over which the rows are spread; the last one is today. */
 export const ledgerDays = 365
 
 /** Writes rows in the order of their times: three of four are of the hot product, a few are resets and top-ups. */
 export const fillLedger = Effect.fnUntraced(function* ({ values }: Session, rows: number, licenses: number) {
   yield* values("SET session_replication_role = replica")
   yield* values("SET maintenance_work_mem = '256MB'")
-  // These are all the rows there are: reports are counted.
+  // The table contains only these rows: reports are counted.
   yield* values("TRUNCATE usage_ledger")
   yield* values("UPDATE event_sequence SET ledger_last = 0")
   const indexes = [
@@ -30,7 +36,7 @@ export const fillLedger = Effect.fnUntraced(function* ({ values }: Session, rows
     "usage_ledger_event",
     "usage_ledger_license_event"
   ]
-  const kept = yield* values(
+  const definitions = yield* values(
     `SELECT indexdef FROM pg_indexes WHERE indexname IN (${indexes.map((name) => `'${name}'`).join(", ")})`
   )
   for (const name of indexes) yield* values(`DROP INDEX ${name}`)
@@ -50,7 +56,7 @@ export const fillLedger = Effect.fnUntraced(function* ({ values }: Session, rows
         (hashint8extended(n, 21) & 2147483647) % ${licenses} + 1 AS number) drawn
       JOIN licenses l ON l.id = 'lic_' || upper(lpad(to_hex(number), 26, '0'))
       JOIN (SELECT DISTINCT ON (product_id) product_id, id, code FROM features ORDER BY product_id, id) f ON f.product_id = l.product_id`)
-  for (const [definition] of kept) yield* values(String(definition))
+  for (const [definition] of definitions) yield* values(String(definition))
   yield* values(`UPDATE event_sequence SET ledger_last = ${rows}, last = last + ${rows}`)
   yield* values("SET session_replication_role = origin")
   yield* values("VACUUM (ANALYZE) usage_ledger")

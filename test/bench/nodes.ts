@@ -1,13 +1,15 @@
 /**
- * What further nodes bring or cost where they are asked for the same licenses: one license, and many that no balancer keeps at a node,
- * beside the same requests at one node alone and, of many licenses, with each kept at a node of its own; in turns.
+ * The gain or cost of further nodes for the same licenses: one license, and many without routing by license, beside the
+ * same requests at one node alone and, for many licenses, with each license routed to its own node; in alternating
+ * turns.
  *
  *   npm run bench:nodes -- [--nodes 2] [--clients 16] [--licenses 100] [--verb consume|activate|validate|lease]
  *                          [--rounds 4] [--seconds 5] [--json]
  *
- * --clients is the connections for each node; one node alone gets those of all. Clients ask again as soon as they are answered. CPU is
- * that of all nodes, for each request. Ends with 1 where a request was refused or failed, or anything is counted otherwise than callers
- * were told: consumptions by license, feature, ledger and events, activations, seats, and the numbers of events and ledger.
+ * --clients is the connections for each node; one node alone gets those of all. Clients send again after each response.
+ * CPU is the sum over all nodes, for each request. Exits with 1 if a request was refused or failed, or a count differs
+ * from the responses: consumptions by license, feature, ledger and events, activations, seats, and the numbers of
+ * events and ledger.
  */
 import { randomUUID } from "node:crypto"
 import { parseArgs } from "node:util"
@@ -15,7 +17,7 @@ import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Effect } from "effect"
 import { openSession } from "../../src/postgres/Postgres.ts"
 import { type Management, makeSeats, managementOf, type Seat } from "./Licenses.ts"
-import { type Measured, openLoad, operations, type Place } from "./Load.ts"
+import { type LoadTarget, type Measured, openLoad, operations } from "./Load.ts"
 import { compareCounts, compareSequences } from "./nodesCounts.ts"
 import { cpuSeconds, cpuSecondsOfFamily } from "./Processes.ts"
 import { median, table } from "./Report.ts"
@@ -41,10 +43,10 @@ const found = operations.find((operation) => operation === flags.verb)
 if (found === undefined) throw new Error("--verb takes one of: consume, activate, validate, lease")
 const operation = found
 
-/** How often each license stands in a place's list, in an order that is another one each time. */
+/** How often each license appears in a place's list, in a different order each time. */
 const walks = 20
 
-/** Of each load, before the first of its rounds. */
+/** For each load, before the first of its rounds. */
 const warmupSeconds = 2
 
 const shuffled = (seats: ReadonlyArray<Seat>): Array<Seat> => {
@@ -55,14 +57,20 @@ const shuffled = (seats: ReadonlyArray<Seat>): Array<Seat> => {
   }
   return order
 }
-const walked = (seats: ReadonlyArray<Seat>) => Array.from({ length: walks }, () => shuffled(seats)).flat()
+const shuffledCopies = (seats: ReadonlyArray<Seat>) => Array.from({ length: walks }, () => shuffled(seats)).flat()
 
-/** Who is asked for which licenses. */
-const ways: Record<string, (bases: ReadonlyArray<string>, seats: ReadonlyArray<Seat>) => ReadonlyArray<Place>> = {
-  "one node": ([base], seats) => [{ base: base!, seats: walked(seats) }],
-  "any node": (bases, seats) => bases.map((base) => ({ base, seats: walked(seats) })),
+/** Which service is asked for which licenses. */
+const distributions: Record<
+  string,
+  (bases: ReadonlyArray<string>, seats: ReadonlyArray<Seat>) => ReadonlyArray<LoadTarget>
+> = {
+  "one node": ([base], seats) => [{ base: base!, seats: shuffledCopies(seats) }],
+  "any node": (bases, seats) => bases.map((base) => ({ base, seats: shuffledCopies(seats) })),
   "its own node": (bases, seats) =>
-    bases.map((base, node) => ({ base, seats: walked(seats.filter((_, index) => index % bases.length === node)) }))
+    bases.map((base, node) => ({
+      base,
+      seats: shuffledCopies(seats.filter((_, index) => index % bases.length === node))
+    }))
 }
 
 interface Service {
@@ -98,11 +106,11 @@ interface Load {
 const openLoads = (
   { verify }: Management,
   services: ReadonlyArray<Service>,
-  made: ReadonlyArray<ReadonlyArray<Seat>>
+  seatsByLoad: ReadonlyArray<ReadonlyArray<Seat>>
 ): ReadonlyArray<Load> => {
   const bases = services.map(({ base }) => base)
-  return made.flatMap((seats) =>
-    Object.entries(ways)
+  return seatsByLoad.flatMap((seats) =>
+    Object.entries(distributions)
       // A license that is alone is at a node of its own when it is at one.
       .filter(([name]) => name !== "its own node" || seats.length >= nodes)
       .map(([sent_to, placesOf]) => {
@@ -138,15 +146,15 @@ const rowOf = ({ licenses, sent_to, turns }: Load) => {
 const program = Effect.gen(function* () {
   const { management, services, session, used } = yield* startMeasured
   const sizes = [1, Number(flags.licenses)]
-  const made: Array<Array<Seat>> = []
+  const seatsByLoad: Array<Array<Seat>> = []
   for (const size of sizes) {
     yield* say(`making ${size} licenses`)
     const run = `nodes-${size}-${randomUUID().slice(0, 8)}`
-    made.push(yield* Effect.promise(() => makeSeats(management, run, size, connections)))
+    seatsByLoad.push(yield* Effect.promise(() => makeSeats(management, run, size, connections)))
   }
-  // A server that has run for a while has old segments of its log to write over; a new one would make each while commits wait.
+  // A server that has run for a while reuses old WAL segments; a new one would create each while commits wait.
   yield* session.values("CHECKPOINT")
-  const loads = openLoads(management, services, made)
+  const loads = openLoads(management, services, seatsByLoad)
   let failed = 0
   for (const { run } of loads) failed += (yield* Effect.promise(() => run(warmupSeconds))).failed
   for (let round = 1; round <= Number(flags.rounds); round++) {
@@ -164,7 +172,7 @@ const program = Effect.gen(function* () {
   for (const { close } of loads) yield* Effect.promise(close)
   const rows = loads.map(rowOf)
   const checks = [
-    ...(yield* compareCounts(session, operation, made.flat())),
+    ...(yield* compareCounts(session, operation, seatsByLoad.flat())),
     ...(yield* compareSequences(session)),
     { check: "refused or failed", told: 0, found: failed, holds: failed === 0 }
   ]

@@ -1,4 +1,4 @@
-/** What the database says after a load over several nodes, beside what callers were told. */
+/** The database's counts after a load over several nodes, compared with the responses. */
 import { Effect } from "effect"
 import type { Seat } from "./Licenses.ts"
 import type { Operation } from "./Load.ts"
@@ -11,7 +11,7 @@ export interface Check {
   readonly holds: boolean
 }
 
-/** A count of the rows of licenses, and what it has to be for one whose load was answered so often. */
+/** A count over the rows of licenses, and its expected value for a license with the given number of responses. */
 interface Count {
   readonly check: string
   readonly sql: string
@@ -21,7 +21,7 @@ interface Count {
 const consumed: Count["told"] = (operation, { counted }) => (operation.endsWith("consume") ? counted : 0)
 // One more than the load's: the device that the set-up activated.
 const activated: Count["told"] = (operation, { counted }) => (operation === "activate" ? counted + 1 : 1)
-// Each seat is taken, heard of and given back.
+// Each seat is taken, receives a heartbeat and is released.
 const leased: Count["told"] = (operation, { counted }) => (operation === "lease" ? counted / 3 : 0)
 
 const eventsOf = (type: string) => `SELECT count(*) FROM events e WHERE e.resource_id = l.id AND event_type = '${type}'`
@@ -56,7 +56,10 @@ const counts: ReadonlyArray<Count> = [
 
 const columns = counts.map(({ sql }) => `coalesce((${sql.startsWith("SELECT") ? sql : `SELECT ${sql}`}), 0)::int4`)
 
-/** Compares each license by itself; what is shown are the sums. Requests whose connection broke may have been counted or not. */
+/**
+ * Compares each license separately; the sums are displayed. Requests whose connection broke may have been counted or
+ * not.
+ */
 export const compareCounts = Effect.fnUntraced(function* (
   { values }: Session,
   operation: Operation,
@@ -64,25 +67,25 @@ export const compareCounts = Effect.fnUntraced(function* (
 ) {
   const ids = seats.map(({ id }) => `'${id}'`).join(", ")
   const rows = yield* values(`SELECT l.id, ${columns.join(", ")} FROM licenses l WHERE l.id IN (${ids})`)
-  const found = new Map(rows.map(([id, ...counted]) => [id, counted as ReadonlyArray<number>]))
+  const countsById = new Map(rows.map(([id, ...counted]) => [id, counted as ReadonlyArray<number>]))
   return counts.map(({ check, told }, index): Check => {
     const pairs = seats.map((seat) => ({
       told: told(operation, seat),
-      found: found.get(seat.id)?.[index] ?? Number.NaN,
+      found: countsById.get(seat.id)?.[index] ?? Number.NaN,
       unsure: seat.unsure
     }))
     return {
       check,
       told: pairs.reduce((sum, pair) => sum + pair.told, 0),
       found: pairs.reduce((sum, pair) => sum + pair.found, 0),
-      holds: pairs.every(({ found, told, unsure }) => found >= told && found <= told + unsure)
+      holds: pairs.every(({ found: countsById, told, unsure }) => countsById >= told && countsById <= told + unsure)
     }
   })
 })
 
 /** Whether both sequences count from 1 to their last number without a gap. */
 export const compareSequences = Effect.fnUntraced(function* ({ values }: Session) {
-  // One statement, so that all of it is of one moment.
+  // One statement, so that all of it is one snapshot.
   const [row] = yield* values(`
     SELECT last::int4, (SELECT count(*) FROM events)::int4, (SELECT max(sequence) FROM events)::int4,
       ledger_last::int4, (SELECT count(*) FROM usage_ledger)::int4,

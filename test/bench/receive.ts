@@ -1,6 +1,6 @@
 /**
- * Receivers of webhook deliveries, in a process of their own: one server for each endpoint. They answer at once and note when
- * each delivery came, against the time that stands in its body.
+ * Receivers of webhook deliveries, in their own process: one server for each endpoint. They answer immediately and
+ * record when each delivery arrived, relative to the time in its body.
  */
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
@@ -14,7 +14,7 @@ export type ReceiverOrder =
 
 export interface Reception {
   readonly did: "received"
-  /** Different deliveries, and requests in all. */
+  /** Different deliveries, and requests in total. */
   readonly deliveries: number
   readonly requests: number
   /** From the first to the last of them. */
@@ -87,7 +87,7 @@ const untilReceived = (deliveries: number, secondsMax: number) =>
     if (ids.size >= deliveries) answer()
   })
 
-const obey = async (order: ReceiverOrder): Promise<ReceiverReply> => {
+const execute = async (order: ReceiverOrder): Promise<ReceiverReply> => {
   switch (order.do) {
     case "listen":
       return { did: "listening", ports: await Promise.all(Array.from({ length: order.endpoints }, listen)) }
@@ -102,5 +102,5 @@ const obey = async (order: ReceiverOrder): Promise<ReceiverReply> => {
 }
 
 process.on("message", (order: ReceiverOrder) => {
-  obey(order).then((reply) => process.send?.(reply))
+  execute(order).then((reply) => process.send?.(reply))
 })

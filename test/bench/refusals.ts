@@ -1,12 +1,13 @@
 /**
- * What it costs to refuse license keys that are wrong, as fast as a few connections can send them: text that is no key, keys with a
- * wrong check, and keys that are well-formed but nobody's. Each with the limit of failed credentials off, where every refusal
- * is told why, and on, where nearly all are answered 429.
+ * The cost of refusing wrong license keys, sent as fast as a few connections can: text that is not a key, keys with a
+ * wrong checksum, and well-formed keys of no license. Each with the limit of failed credentials off, when every refusal
+ * states its reason, and on, when nearly all are answered 429.
  *
  *   npm run bench:refusals -- [--seconds 8] [--connections 64] [--limits off,on] [--json] [--assert]
  *
- * Transactions are those of the database less what it does while nobody asks. --assert ends with 1 where fewer than 10,000 a second are
- * refused, a key that cannot be right costs the database anything, or one that could costs a transaction of its own.
+ * Transactions are those of the database minus its transactions while idle. --assert exits with 1 if fewer than 10,000
+ * a second are refused, a key that cannot be valid costs the database a transaction, or one that could costs a
+ * transaction of its own.
  */
 import { randomBytes } from "node:crypto"
 import { parseArgs } from "node:util"
@@ -32,7 +33,7 @@ const { values: flags } = parseArgs({
 })
 
 const perSecondMin = 10_000
-/** Of what the database does besides, a few transactions may fall on this side of a measurement. */
+/** A few of the database's background transactions may fall into a measurement. */
 const transactionsPerRefusalMax = { never: 0.001, batched: 0.2 }
 
 const wellFormed = () => LicenseKey.fromBytes(randomBytes(28))
@@ -40,7 +41,7 @@ const wellFormed = () => LicenseKey.fromBytes(randomBytes(28))
 const keys: Record<string, { readonly make: () => string; readonly touches: keyof typeof transactionsPerRefusalMax }> =
   {
     "no key": { make: () => wellFormed().slice(0, -7), touches: "never" },
-    // The last character is half of the check.
+    // The last character is half of the checksum.
     "wrong check": {
       make: () => wellFormed().replace(/.$/, (last) => (last === "0" ? "1" : "0")),
       touches: "never"
@@ -48,8 +49,8 @@ const keys: Record<string, { readonly make: () => string; readonly touches: keyo
     "unknown key": { make: wellFormed, touches: "batched" }
   }
 
-/** PostgreSQL's sessions tell of their last transactions only when they have been idle for so long. */
-const toldAfterMillis = 11_000
+/** PostgreSQL's sessions report their last transactions only after this idle time. */
+const statisticsDelayMillis = 11_000
 
 const wait = (millis: number) => Effect.promise(() => new Promise((resolve) => setTimeout(resolve, millis)))
 
@@ -112,9 +113,9 @@ interface Measured {
 
 const measure = Effect.fnUntraced(function* ({ base, database, limit, pid }: Measured) {
   const seconds = Number(flags.seconds)
-  /** Transactions since the last time that this was asked, and seconds. */
+  /** Transactions since the previous call, and seconds. */
   const since = Effect.fnUntraced(function* (last: { readonly at: number; readonly count: number }) {
-    yield* wait(toldAfterMillis)
+    yield* wait(statisticsDelayMillis)
     const now = { at: performance.now(), count: yield* transactions(database.url) }
     return { now, made: now.count - last.count, seconds: (now.at - last.at) / 1000 }
   })
@@ -128,10 +129,10 @@ const measure = Effect.fnUntraced(function* ({ base, database, limit, pid }: Mea
     const before = [cpuSeconds(pid), cpuSecondsOfFamily(database.pid)] as const
     const { latencies, statuses } = yield* Effect.promise(() => flood(base, make, seconds))
     const cpu = [cpuSeconds(pid) - before[0], cpuSecondsOfFamily(database.pid) - before[1]] as const
-    const meanwhile = yield* since(now)
-    now = meanwhile.now
+    const idleUse = yield* since(now)
+    now = idleUse.now
     const refused = latencies.length
-    const own = meanwhile.made - (meanwhile.seconds * idle.made) / idle.seconds
+    const own = idleUse.made - (idleUse.seconds * idle.made) / idle.seconds
     const perRefusal = Math.max(0, own / refused)
     const perSecond = Math.round(refused / seconds)
     rows.push({

@@ -1,10 +1,10 @@
 /**
- * What reports cost on a long ledger: a summary by day over a month, pages at any depth, and exports of everything.
+ * The cost of reports on a long ledger: a summary by day over a month, pages at any depth, and exports of everything.
  *
  *   npm run bench:reports -- [--rows 5000000] [--requests 200] [--keep <folder>] [--only summary,pages,csv,pdf] [--json] [--assert]
  *
- * --keep fills the database in that folder once and uses it again. --assert ends with 1 where a target does not hold. The full size
- * needs 15 GB of disk and some minutes.
+ * --keep fills the database in that folder once and uses it again. --assert exits with 1 if a target is missed. The
+ * full size needs 15 GB of disk and some minutes.
  */
 import { randomBytes } from "node:crypto"
 import { chmodSync, existsSync, mkdirSync, writeFileSync } from "node:fs"
@@ -47,7 +47,7 @@ interface Finding {
   readonly holds: boolean
 }
 
-/** Progress goes to standard error: standard output holds the result alone. */
+/** Progress goes to standard error: standard output contains only the result. */
 const say = (line: string) => Effect.sync(() => process.stderr.write(`${line}\n`))
 
 const settings = (url: string) => ({
@@ -58,12 +58,12 @@ const settings = (url: string) => ({
   LICENSING_RATE_MANAGEMENT: "0"
 })
 
-/** The folder of the database: one that stays, or one that is gone at the end. */
+/** The folder of the database: one that is kept, or one that is deleted at the end. */
 const directory = Effect.suspend(() => {
   if (flags.keep === "") return folder
   const path = resolve(flags.keep)
   mkdirSync(path, { recursive: true })
-  // PostgreSQL's own user must be able to pass through it.
+  // PostgreSQL's own user must be able to enter it.
   chmodSync(path, 0o711)
   return Effect.succeed(path)
 })
@@ -75,7 +75,7 @@ const filled = Effect.fnUntraced(function* (server: Redacted.Redacted<string>, p
   if (existsSync(mark)) return url.href
   const admin = yield* openSession(server)
   yield* admin.values("CREATE DATABASE reports")
-  // Makes the tables and the first API key.
+  // Creates the tables and the first API key.
   const log = join(path, "service.log")
   yield* Effect.promise(() => startService({ log, settings: settings(url.href) }).then((running) => running.stop()))
   const session = yield* openSession(Redacted.make(url.href))
@@ -96,7 +96,7 @@ interface Running {
   readonly pid: number
 }
 
-/** One request after the other; milliseconds of each. */
+/** Sequential requests; milliseconds of each. */
 const timed = async ({ base }: Running, count: number, pathOf: (index: number) => string) => {
   const pool = new Pool(base, { connections: 1 })
   const latencies: Array<number> = []
@@ -140,7 +140,7 @@ const pages = async (running: Running) => {
   return below(`usage-ledger, pages of ${pageRows} at any depth`, latencies, targets.pageMillisP99)
 }
 
-/** Makes an export of the whole ledger and waits until it is there. */
+/** Creates an export of the whole ledger and waits until it is complete. */
 const exported = async ({ base, pid }: Running, postgresPid: number, format: "csv" | "pdf") => {
   const began = performance.now()
   const cpu = [cpuSeconds(pid), cpuSecondsOfFamily(postgresPid)] as const
@@ -149,20 +149,20 @@ const exported = async ({ base, pid }: Running, postgresPid: number, format: "cs
     const answer = await fetch(`${base}/api/v1/reports/exports${path}`, { headers, ...init })
     return ((await answer.json()) as { readonly data: Record<string, unknown> }).data
   }
-  let made = await ask("", { method: "POST", body: JSON.stringify({ report_kind: "usage-ledger", format }) })
-  while (made["status"] !== "completed") {
-    if (made["status"] === "failed") throw new Error(String(made["failure"]))
+  let exportState = await ask("", { method: "POST", body: JSON.stringify({ report_kind: "usage-ledger", format }) })
+  while (exportState["status"] !== "completed") {
+    if (exportState["status"] === "failed") throw new Error(String(exportState["failure"]))
     await new Promise((resolve) => setTimeout(resolve, 200))
-    made = await ask(`/${made["id"]}`)
+    exportState = await ask(`/${exportState["id"]}`)
   }
   const seconds = (performance.now() - began) / 1_000
   const spent = [cpuSeconds(pid) - cpu[0], cpuSecondsOfFamily(postgresPid) - cpu[1]] as const
   const from = performance.now()
-  const file = await fetch(`${base}/api/v1/reports/exports/${made["id"]}/download`, { headers })
+  const file = await fetch(`${base}/api/v1/reports/exports/${exportState["id"]}/download`, { headers })
   let bytes = 0
   for await (const piece of file.body!) bytes += piece.length
   const downloadSeconds = (performance.now() - from) / 1_000
-  if (bytes !== made["size_bytes"] || made["rows"] !== rows) throw new Error("the file is not whole")
+  if (bytes !== exportState["size_bytes"] || exportState["rows"] !== rows) throw new Error("the file is not whole")
   return { seconds, downloadSeconds, bytes, megabytes: peakMegabytes(pid), spent }
 }
 
@@ -202,7 +202,7 @@ const pdf = async (running: Running, postgresPid: number): Promise<ReadonlyArray
   ]
 }
 
-/** Waits until every day of the ledger that is over has been summed up. */
+/** Waits until every complete day of the ledger has been summed up. */
 const rolledUp = Effect.fnUntraced(function* (url: string) {
   const session = yield* openSession(Redacted.make(url))
   const began = performance.now()
@@ -226,7 +226,7 @@ const program = Effect.gen(function* () {
   for (const [name, measure] of Object.entries({ summary, pages, csv, pdf })) {
     if (!flags.only.split(",").includes(name)) continue
     yield* say(`measuring: ${name}`)
-    // Each on a service of its own, whose memory is of nothing else.
+    // Each in its own service process, so that memory is measured separately.
     const found = yield* Effect.acquireUseRelease(
       Effect.promise(() => startService({ log, settings: settings(url) })),
       (running) =>

@@ -1,17 +1,17 @@
 /**
- * Measures the service against the hand-written baseline, in turns on one PostgreSQL server, so that both see the same machine.
+ * Measures the service against the hand-written baseline, in alternating turns on one PostgreSQL server and one
+ * machine.
  *
  *   npm run bench -- [--rounds 3] [--seconds 8] [--warmup 3] [--connections 64] [--licenses 1000]
  *                    [--only validate,consume,hot,activate,lease] [--side service|baseline] [--against <folder>]
  *                    [--memory] [--json] [--assert]
  *
- * --against compares with the service of another checkout (its packages installed) in the place of the baseline, to tell what a change
- * costs: of 4 rounds and more, for what a machine does besides easily moves one by a tenth.
- *
- * lease: checkout, heartbeat and checkin of a floating seat in turn, each of them a request; at the end all seats are asked for at
- * once, and one more. --memory uses 10,000 licenses once each instead and tells the service's peak memory. --assert ends with 1 where a target
- * does not hold; --json prints the result as JSON. Counters and seats are compared with the answers at the end: nothing
- * may be lost or counted twice.
+ * --against compares with the service of another checkout (its packages installed) instead of the baseline, to measure
+ * the cost of a change: use 4 rounds or more, because other load of the machine easily changes one by a tenth. lease:
+ * checkout, heartbeat and checkin of a floating seat in sequence, each of them a request; at the end all seats are
+ * requested at once, and one more. --memory uses 10,000 licenses once each instead and reports the service's peak
+ * memory. --assert exits with 1 if a target is missed; --json prints the result as JSON. Counters and seats are
+ * compared with the responses at the end: nothing may be lost or counted twice.
  */
 import { parseArgs } from "node:util"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
@@ -51,12 +51,14 @@ const licensesOf = { load: 1000, memory: 10_000 }
 
 const chosen = <A extends string>(all: ReadonlyArray<A>, given: string | undefined, what: string): ReadonlyArray<A> => {
   if (given === undefined) return all
-  const wanted = given.split(",").map((name) => all.find((one) => one === name || one.startsWith(`${name} `)))
-  if (wanted.includes(undefined)) throw new Error(`--${what} takes some of: ${all.join(", ")}`)
-  return wanted as Array<A>
+  const selected = given
+    .split(",")
+    .map((name) => all.find((candidate) => candidate === name || candidate.startsWith(`${name} `)))
+  if (selected.includes(undefined)) throw new Error(`--${what} takes some of: ${all.join(", ")}`)
+  return selected as Array<A>
 }
 
-/** Progress goes to standard error: standard output holds the result alone. */
+/** Progress goes to standard error: standard output contains only the result. */
 const say = (line: string) => Effect.sync(() => process.stderr.write(`${line}\n`))
 
 const turn = async (side: Side, operation: Operation, postgres: number): Promise<Round> => {
@@ -77,7 +79,7 @@ const turn = async (side: Side, operation: Operation, postgres: number): Promise
   return { side: side.name, operation, cpu, ...measured }
 }
 
-/** All rounds of one operation, the sides taking turns, and then the comparison of the counters. */
+/** All rounds of one operation, alternating between the sides, and then the comparison of the counters. */
 const measure = Effect.fnUntraced(function* (operation: Operation, sides: ReadonlyArray<Side>, postgres: number) {
   const licenses = operation === "hot consume" ? 1 : Number(flags.licenses ?? licensesOf.load)
   yield* say(`${operation}: making ${licenses} licenses on each side`)
@@ -139,12 +141,12 @@ const touchMany = Effect.gen(function* () {
   const operation = "consume"
   yield* say(`making ${licenses} licenses`)
   yield* Effect.promise(() => side.order({ do: "prepare", operation, licenses }, "prepared"))
-  const made = peakMegabytes(side.pid)
+  const peakAfterSetup = peakMegabytes(side.pid)
   yield* Effect.promise(() => side.order({ do: "touch", operation }, "touched"))
   const touched = peakMegabytes(side.pid)
   const { miscounted } = yield* Effect.promise(() => side.order({ do: "compare", operation }, "compared"))
   return {
-    rows: [{ licenses, peak_megabytes_made: made, peak_megabytes_used: touched }],
+    rows: [{ licenses, peak_megabytes_made: peakAfterSetup, peak_megabytes_used: touched }],
     memory: [],
     comparisons: [],
     targets: [memoryTarget(licenses, peakMegabytes(side.pid)), miscountedTarget(operation, miscounted)]

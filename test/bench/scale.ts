@@ -1,13 +1,13 @@
 /**
- * What a large installation costs: the same requests against a database of a million licenses and against one of a thousand, in
- * turns, by two processes of the service over one PostgreSQL server, so that both see the same machine.
+ * The cost of a large installation: the same requests against a database of a million licenses and against one of a
+ * thousand, in alternating turns, by two processes of the service over one PostgreSQL server on one machine.
  *
  *   npm run bench:scale -- [--small] [--licenses 1000000] [--customers 100000] [--devices 2000000] [--events 5000000]
  *                          [--requests 2000] [--connections 4] [--only list,activate] [--folder <path>] [--json] [--assert]
  *
- * --small is a smoke test with a hundredth of everything. --only takes beginnings of names. --folder keeps the databases there,
- * so that the next run with it measures without filling them. --assert ends with 1 where a p99 is more than twice that of the
- * small database, or a request fails. The full size needs 6 GB of disk and some minutes.
+ * --small is a smoke test with a hundredth of all sizes. --only takes prefixes of names. --folder keeps the databases
+ * there, so that the next run with it measures without filling them. --assert exits with 1 if a p99 is more than twice
+ * that of the small database, or a request fails. The full size needs 6 GB of disk and some minutes.
  */
 import { randomBytes } from "node:crypto"
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
@@ -22,7 +22,7 @@ import { folder, startPostgres } from "./Sides.ts"
 import { operationsOf } from "./scaleRequests.ts"
 import { fill, type Sizes } from "./scaleRows.ts"
 import { type Sample, takeSample } from "./scaleSample.ts"
-import { type Answered, type Asked, inTurns, quantile, rounded } from "./Turns.ts"
+import { inTurns, quantile, rounded, type TurnResult, type TurnSide } from "./Turns.ts"
 
 const { values: flags } = parseArgs({
   options: {
@@ -40,16 +40,16 @@ const { values: flags } = parseArgs({
   }
 })
 
-/** How many times slower a p99 may be. */
+/** The maximum ratio of a p99. */
 const ratioMax = 2
 const smallShare = 0.01
 /** The other side's share of the sizes. */
 const fewShare = 0.001
-/** With fewer licenses than these, a page of some list would not be full. */
+/** With fewer licenses, a page of some list would not be full. */
 const fewMin = 1_000
 
-const sizes = (wanted: number): Sizes => {
-  const share = Math.min(1, Math.max(wanted, fewMin / Number(flags.licenses)))
+const sizes = (prefixes: number): Sizes => {
+  const share = Math.min(1, Math.max(prefixes, fewMin / Number(flags.licenses)))
   const of = (count: string | number) => Math.max(1, Math.round(Number(count) * share))
   const { customers, devices, events, licenses } = flags
   return {
@@ -63,7 +63,7 @@ const sizes = (wanted: number): Sizes => {
   }
 }
 
-/** Progress goes to standard error: standard output holds the result alone. */
+/** Progress goes to standard error: standard output contains only the result. */
 const say = (line: string) => Effect.sync(() => process.stderr.write(`${line}\n`))
 
 interface Side {
@@ -73,7 +73,7 @@ interface Side {
   readonly sample: Sample
 }
 
-/** A database of the side's own, filled, with a service on it that was started after that. */
+/** A filled database for the side, with a service that was started after filling it. */
 const startSide = Effect.fnUntraced(function* (
   name: string,
   server: Redacted.Redacted<string>,
@@ -97,7 +97,7 @@ const startSide = Effect.fnUntraced(function* (
   if (!filled) {
     const admin = yield* openSession(server)
     yield* admin.values(`CREATE DATABASE scale_${name}`)
-    // Makes the tables and the first API key.
+    // Creates the tables and the first API key.
     yield* Effect.promise(() => startService({ log, settings }).then((running) => running.stop()))
   }
   const session = yield* openSession(Redacted.make(url.href))
@@ -119,7 +119,7 @@ interface Secrets {
   readonly token: string
 }
 
-/** The secrets of a database that was filled before, or new ones. */
+/** The secrets of a database that an earlier run filled, or new ones. */
 const secretsOf = (file: string): Secrets =>
   existsSync(file)
     ? JSON.parse(readFileSync(file, "utf8"))
@@ -129,16 +129,16 @@ const secretsOf = (file: string): Secrets =>
         token: `bench_${randomBytes(32).toString("base64url")}`
       }
 
-/** PostgreSQL's own user must be able to pass through it. */
-const kept = (path: string) =>
+/** PostgreSQL's own user must be able to enter it. */
+const readStored = (path: string) =>
   Effect.sync(() => {
     mkdirSync(path, { recursive: true, mode: 0o711 })
     return resolve(path)
   })
 
-/** Many short turns of one operation, the sides one after the other. */
-const measure = async (name: string, asked: ReadonlyArray<Asked>) => {
-  const [large, few] = (await inTurns(asked, Number(flags.requests))) as [Answered, Answered]
+/** Many short turns of one operation, alternating between the sides. */
+const measure = async (name: string, turnSides: ReadonlyArray<TurnSide>) => {
+  const [large, few] = (await inTurns(turnSides, Number(flags.requests))) as [TurnResult, TurnResult]
   const failed = large.failed + few.failed
   const [p50, p50Few] = [quantile(large.latencies, 0.5), quantile(few.latencies, 0.5)]
   const [p99, p99Few] = [quantile(large.latencies, 0.99), quantile(few.latencies, 0.99)]
@@ -156,7 +156,7 @@ const measure = async (name: string, asked: ReadonlyArray<Asked>) => {
 }
 
 const program = Effect.gen(function* () {
-  const directory = yield* flags.folder === undefined ? folder : kept(flags.folder)
+  const directory = yield* flags.folder === undefined ? folder : readStored(flags.folder)
   const postgres = yield* startPostgres(directory)
   const share = flags.small ? smallShare : 1
   const sides = [
@@ -164,10 +164,10 @@ const program = Effect.gen(function* () {
     yield* startSide("few", postgres.url, directory, share * fewShare)
   ]
   const rows: Array<Awaited<ReturnType<typeof measure>>> = []
-  const wanted = flags.only.split(",")
+  const prefixes = flags.only.split(",")
   const all = sides.map((side) => operationsOf(side, Number(flags.connections)))
   for (const [index, { name }] of all[0]!.operations.entries()) {
-    if (!wanted.some((beginning) => name.startsWith(beginning))) continue
+    if (!prefixes.some((beginning) => name.startsWith(beginning))) continue
     const row = yield* Effect.promise(() =>
       measure(
         name,

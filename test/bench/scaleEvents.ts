@@ -1,4 +1,4 @@
-/** What has happened in a filled database: events, and consumptions, which are rows of the ledger. */
+/** The events of a filled database, and consumptions, which are ledger rows. */
 import { chance, created, id, type Statement } from "./scaleValues.ts"
 
 interface Sizes {
@@ -6,7 +6,10 @@ interface Sizes {
   readonly licenses: number
 }
 
-/** The n-th event: its kind, a number and a name, and its license. Nearly half of all are consumptions, the seventh kind. */
+/**
+ * The n-th event: its kind, a number and a name, and its license. Nearly half of all are consumptions, the seventh
+ * kind.
+ */
 const happened = ({ events, licenses }: Sizes) => `
   (SELECT ARRAY['customer.created', 'license.created', 'license.updated', 'license.expired', 'license.activated',
      'license.deactivated', 'usage.consumed'] AS kinds, last FROM event_sequence) names, generate_series(1, ${events}) n,
@@ -14,7 +17,7 @@ const happened = ({ events, licenses }: Sizes) => `
        WHEN n % 20 < 10 THEN 5 WHEN n % 20 = 10 THEN 6 ELSE 7 END AS k,
      ${id("lic", `${chance("n", 3)} % ${licenses} + 1`)} AS license) of`
 
-/** The events of the first years, when a consumption was written as an event beside its row of the ledger. */
+/** The events of the first years, when a consumption was written as an event beside its ledger row. */
 const early = ({ events }: Sizes) => `n < ${Math.floor(events / 4)}`
 
 export const happenings = (sizes: Sizes, feature: string): ReadonlyArray<Statement> => [

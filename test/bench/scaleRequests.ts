@@ -1,10 +1,10 @@
-/** The requests that are measured: reading, listing by every filter, and what changes a license or adds one. */
+/** The measured requests: reads, lists by every filter, and commands that change or add a license. */
 import { Pool } from "undici"
 import { operations as contract } from "../contract/Surface.ts"
 import { connect } from "./Connect.ts"
 import { hotProduct, perpetualPolicy } from "./scaleRows.ts"
 import type { Sample } from "./scaleSample.ts"
-import type { Asked } from "./Turns.ts"
+import type { TurnSide } from "./Turns.ts"
 
 interface Target {
   readonly base: string
@@ -18,7 +18,7 @@ interface Outgoing {
   readonly authorization?: string
 }
 
-/** A number from 0 to 1 that looks random, the same in every run. */
+/** A pseudo-random number from 0 to 1, the same in every run. */
 const draw = () => {
   let state = 20_300_131
   return () => {
@@ -46,9 +46,9 @@ export const operationsOf = ({ base, sample, token }: Target, connections: numbe
     name,
     run: async (requests) => {
       const latencies: Array<number> = []
-      let [left, failed] = [requests, 0]
+      let [remaining, failed] = [requests, 0]
       const lane = async () => {
-        while (left-- > 0) {
+        while (remaining-- > 0) {
           const { millis, right } = await send(next())
           if (right) latencies.push(millis)
           else failed++
@@ -67,11 +67,11 @@ export const operationsOf = ({ base, sample, token }: Target, connections: numbe
 }
 
 type One = <A>(rows: ReadonlyArray<A>) => A
-type Make = (name: string, next: () => Outgoing) => Asked
+type Make = (name: string, next: () => Outgoing) => TurnSide
 
 const days = (count: number) => new Date(Date.now() + count * 86_400_000).toISOString()
 
-/** A value of each filter of the license list, drawn anew for every request. */
+/** A value of each filter of the license list, drawn again for every request. */
 const filterValues = ({ licenses, orders }: Sample, one: One): Readonly<Record<string, () => string>> => ({
   product_id: () => one(licenses)["product_id"]!,
   policy_id: () => one(licenses)["policy_id"]!,
@@ -84,12 +84,12 @@ const filterValues = ({ licenses, orders }: Sample, one: One): Readonly<Record<s
   q: () => one(licenses)["customer_name"]!.split(" ")[1]!
 })
 
-/** Rows of a page: few enough that both databases fill it, so that finding them is measured and not writing them down. */
+/** Rows of a page: few enough that both databases fill it, so that the search is measured and not the output. */
 const limit = 10
 
 const states = ["active", "grace_period", "expired", "suspended", "revoked"]
 
-const lists = (sample: Sample, one: One, asked: Make): ReadonlyArray<Asked> => {
+const lists = (sample: Sample, one: One, asked: Make): ReadonlyArray<TurnSide> => {
   const values = filterValues(sample, one)
   const parameters = contract.find(({ id }) => id === "listLicenses")!.query.map(({ name }) => name)
   const filters = parameters.filter((name) => !["limit", "cursor", "status"].includes(name))
@@ -122,17 +122,17 @@ const lists = (sample: Sample, one: One, asked: Make): ReadonlyArray<Asked> => {
   ]
 }
 
-let made = 0
+let createdCount = 0
 
-const changes = ({ licenses }: Sample, one: One, asked: Make): ReadonlyArray<Asked> => [
+const changes = ({ licenses }: Sample, one: One, asked: Make): ReadonlyArray<TurnSide> => [
   asked("create license", () => ({
     path: "/licenses",
-    body: { product_id: hotProduct, policy_id: perpetualPolicy, customer_email: `new${++made}@example.com` }
+    body: { product_id: hotProduct, policy_id: perpetualPolicy, customer_email: `new${++createdCount}@example.com` }
   })),
   asked("activate", () => ({
     path: "/license/activate",
     authorization: `License ${one(licenses)["key"]}`,
-    body: { fingerprint: `new-${++made}` }
+    body: { fingerprint: `new-${++createdCount}` }
   })),
   asked("validate", () => {
     const { key, fingerprint } = one(licenses)

@@ -1,7 +1,7 @@
 /**
- * Fills a database with as many rows as a large installation has, by set-based statements: a million licenses take a minute or
- * two. The rows are such as the service itself would have written them: ids in the order of their creation, states that agree
- * with the clock, counters that agree with the rows they count.
+ * Fills a database with as many rows as a large installation has, by set-based statements: a million licenses take a
+ * minute or two. The rows are as the service itself would have written them: ids in the order of their creation, states
+ * that match the clock, counters that equal the rows they count.
  */
 import { Effect } from "effect"
 import type { SqlError } from "effect/sql"
@@ -17,7 +17,7 @@ export interface Sizes {
   readonly events: number
   /** Orders, subscriptions, versions, custom fields and API keys, each. */
   readonly others: number
-  /** Devices and leases of the first license alone, each, and webhook endpoints. */
+  /** Devices and leases of the first license, each, and webhook endpoints. */
   readonly crowd: number
 }
 
@@ -25,14 +25,14 @@ export interface Session {
   values(sql: string): Effect.Effect<ReadonlyArray<ReadonlyArray<unknown>>, SqlError.SqlError>
 }
 
-/** The one product that has most of everything: three of four licenses, every order and subscription. */
+/** The product with most rows: three of four licenses, every order and subscription. */
 export const hotProduct = "prod_00000000000000000000000001"
-/** Two policies of the hot product: licenses that last, and licenses that end. */
+/** Two policies of the hot product: perpetual licenses, and timed licenses. */
 export const perpetualPolicy = "pol_00000000000000000000000001"
 export const timedPolicy = "pol_00000000000000000000000002"
 export const meteredFeature = "feat_00000000000000000000000001"
 
-/** The id of the n-th of a kind, from 1: like those of the service, in the order of creation. */
+/** The id of the n-th row of a kind, from 1: in the order of creation, like those of the service. */
 export const idOf = (prefix: string, n: number): string => `${prefix}_${n.toString(16).toUpperCase().padStart(26, "0")}`
 
 const metadata = `'{"origin": "import"}'::jsonb`
@@ -48,21 +48,21 @@ const syllables = words(
   "ber kow man sen lar tin mor vel dan gor hal rit san tur wal zan bel cor del fer gar hol jan kel lin mar nor ost"
 )
 const domains = words("example.com example.org example.net mail.example.com office.example.org")
-/** One of the words, the same for the same row. */
+/** One of the words, always the same for the same row. */
 const pick = (array: string, n: string, salt: number) => `(${array})[${chance(n, salt)} % cardinality(${array}) + 1]`
-/** Names as people have them: 20 first names, 20,000 last ones. */
+/** Realistic names: 20 first names, 20,000 last names. */
 const personal = (n: string) => `
   LATERAL (SELECT ${pick(firstNames, n, 11)} AS first_name,
     initcap(${[12, 13, 14].map((salt) => pick(syllables, n, salt)).join(" || ")}) AS last_name) person`
 const address = (n: string) => `lower(first_name || '.' || last_name) || ${n} % 100 || '@' || ${pick(domains, n, 15)}`
 
-/** Fills a database that a service has just been started on: it holds every table and the first API key. */
+/** Fills a database on which a service has just been started: it contains every table and the first API key. */
 export const fill = Effect.fnUntraced(function* (
   { values }: Session,
   sizes: Sizes,
   say: (line: string) => Effect.Effect<void> = () => Effect.void
 ) {
-  // Foreign keys hold by construction; checking each of them would take longer than everything else.
+  // Foreign keys are valid by construction; checking each of them would take longer than everything else.
   yield* values("SET session_replication_role = replica")
   yield* values("SET maintenance_work_mem = '256MB'")
   for (const [table, statement] of statements(sizes)) {
@@ -80,15 +80,15 @@ export const fill = Effect.fnUntraced(function* (
   yield* values("VACUUM (ANALYZE)")
 })
 
-/** Takes away the indexes of a table that serve no constraint, and gives the statements that make them again. */
+/** Drops the indexes of a table that serve no constraint, and returns the statements that create them again. */
 const dropIndexes = Effect.fnUntraced(function* (values: Session["values"], table: string) {
-  const found = yield* values(`
+  const indexRows = yield* values(`
     SELECT indexdef, indexrelid::regclass::text FROM pg_index
     JOIN pg_indexes ON indexname = (SELECT relname FROM pg_class WHERE oid = indexrelid)
     WHERE indrelid = '${table}'::regclass
       AND NOT EXISTS (SELECT 1 FROM pg_constraint WHERE conindid = indexrelid)`)
-  for (const [, name] of found) yield* values(`DROP INDEX ${name}`)
-  return found.map(([definition]) => String(definition))
+  for (const [, name] of indexRows) yield* values(`DROP INDEX ${name}`)
+  return indexRows.map(([definition]) => String(definition))
 })
 
 const statements = (sizes: Sizes): ReadonlyArray<Statement> => [
@@ -101,7 +101,7 @@ const statements = (sizes: Sizes): ReadonlyArray<Statement> => [
 ]
 
 const perProduct = 4
-/** Products that have policies, features and licenses at all. */
+/** The number of products that have policies, features and licenses. */
 const soldMax = 250
 const soldOf = ({ products }: Sizes): number => Math.min(products, soldMax)
 
@@ -176,7 +176,10 @@ const commerce = ({ customers, others }: Sizes): ReadonlyArray<Statement> => [
 
 const expired = "expires_at <= now()"
 
-/** Licenses end anywhere from a year ago to two years ahead; a few are suspended or revoked. Three of four are the hot product's. */
+/**
+ * Licenses end between a year ago and two years ahead; a few are suspended or revoked. Three of four are the hot
+ * product's.
+ */
 const licenses = (sizes: Sizes): ReadonlyArray<Statement> => [
   [
     "licenses",
@@ -246,7 +249,7 @@ const surroundings = ({ events, licenses, others }: Sizes): ReadonlyArray<Statem
   ]
 ]
 
-/** What gathers on one license over the years, most of it over and done with. */
+/** The history that one license accumulates over the years, most of it ended. */
 const crowd = ({ crowd, licenses }: Sizes): ReadonlyArray<Statement> => [
   [
     "devices",

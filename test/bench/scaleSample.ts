@@ -1,4 +1,4 @@
-/** Some rows of a filled database, drawn from all of it, that requests are about. */
+/** Random rows of a filled database, which the requests use. */
 import { createHash } from "node:crypto"
 import { Effect } from "effect"
 import * as LicenseKey from "../../src/licenses/model/LicenseKey.ts"
@@ -13,10 +13,10 @@ export interface Sample {
   readonly customers: ReadonlyArray<Row>
 }
 
-/** Rows that are drawn of each: so many that a round rarely meets one twice. */
+/** Rows drawn of each kind: so many that a round rarely uses one twice. */
 const drawnMax = 2_000
 
-/** Draws rows, and gives the licenses keys that are known. */
+/** Draws rows, and gives the licenses known keys. */
 export const takeSample = Effect.fnUntraced(function* ({ values }: Session) {
   const draw = (columns: ReadonlyArray<string>, from: string) =>
     Effect.map(
@@ -24,7 +24,7 @@ export const takeSample = Effect.fnUntraced(function* ({ values }: Session) {
       (rows): ReadonlyArray<Row> =>
         rows.map((row) => Object.fromEntries(columns.map((column, index) => [column.slice(2), String(row[index])])))
     )
-  const found = yield* draw(
+  const drawn = yield* draw(
     [
       "t.id",
       "t.product_id",
@@ -36,7 +36,7 @@ export const takeSample = Effect.fnUntraced(function* ({ values }: Session) {
     ],
     `licenses t JOIN devices d ON d.license_id = t.id AND d.binding_key LIKE '%-0' WHERE t.status = 'active'`
   )
-  const licenses = found.map((row) => ({ ...row, key: keyOf(row["id"]!) }))
+  const licenses = drawn.map((row) => ({ ...row, key: keyOf(row["id"]!) }))
   for (const { id, key } of licenses as ReadonlyArray<Row>) {
     const hash = createHash("sha256").update(key!).digest("hex")
     yield* values(`UPDATE licenses SET key_hash = '\\x${hash}' WHERE id = '${id}'`)
@@ -46,5 +46,5 @@ export const takeSample = Effect.fnUntraced(function* ({ values }: Session) {
   return { licenses, orders, customers } satisfies Sample as Sample
 })
 
-/** The key of a license, which stands nowhere but here. */
+/** The key of a license, which is stored only here. */
 const keyOf = (id: string): string => LicenseKey.fromBytes(createHash("sha256").update(id).digest().subarray(0, 28))

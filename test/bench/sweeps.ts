@@ -1,12 +1,13 @@
 /**
- * What runtime calls feel of a sweep: very many licenses expire in the same moment, by an edit of their policy's grace, and
- * validations and consumptions of other licenses go on at a steady rate, before it and while it is written down. Their time
- * counts from when they were due, so that waiting is not hidden.
+ * The effect of a sweep on runtime calls: very many licenses expire at the same moment, by an edit of their policy's
+ * grace, while validations and consumptions of other licenses run at a steady rate, before and during the sweep. Their
+ * time is measured from their due instant, so that waiting is included.
  *
  *   npm run bench:sweeps -- [--licenses 100000] [--rate 300] [--seconds 15] [--json] [--assert]
  *
- * --rate is requests a second, half of them of each kind; --seconds is how long they are measured beforehand. --assert ends with 1 where the
- * sweep takes more than 30 s, a p50 or p99 more than doubles, a request fails, or an expiry is not recorded exactly once.
+ * --rate is requests a second, half of them of each kind; --seconds is the length of the measurement before the sweep.
+ * --assert exits with 1 if the sweep takes more than 30 s, a p50 or p99 more than doubles, a request fails, or an
+ * expiry is not recorded exactly once.
  */
 import { parseArgs } from "node:util"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
@@ -32,9 +33,9 @@ const { values: flags } = parseArgs({
 
 const targets = { sweepSecondsMax: 30, ratioMax: 2 }
 const licenses = Number(flags.licenses)
-/** Licenses that are used meanwhile. */
-const seatsMade = 500
-/** Longer than any sweep that is worth waiting for. */
+/** Licenses that are used during the sweep. */
+const createdSeats = 500
+/** Longer than any acceptable sweep. */
 const patienceMillis = 300_000
 
 const operations = ["validate", "consume"] as const
@@ -54,10 +55,10 @@ const request = (management: Management, seats: ReadonlyArray<Seat>, operation: 
   return management.runtime(`/license/${operation}`, seat, { fingerprint, ...usage })
 }
 
-/** Sends at the rate until told to stop, whether or not answers come. */
+/** Sends at the rate until it is stopped, without waiting for responses. */
 const steadily = async (management: Management, seats: ReadonlyArray<Seat>, isOver: () => boolean): Promise<Load> => {
   const load: Load = { latencies: { validate: [], consume: [] }, failed: 0 }
-  const underway = new Set<Promise<void>>()
+  const inFlight = new Set<Promise<void>>()
   const began = performance.now()
   for (let index = 0; !isOver(); index++) {
     const due = began + (index * 1000) / Number(flags.rate)
@@ -67,16 +68,16 @@ const steadily = async (management: Management, seats: ReadonlyArray<Seat>, isOv
       () => void load.latencies[operation].push(performance.now() - due),
       () => void load.failed++
     )
-    underway.add(answered)
-    answered.finally(() => underway.delete(answered))
+    inFlight.add(answered)
+    answered.finally(() => inFlight.delete(answered))
   }
-  await Promise.all(underway)
+  await Promise.all(inFlight)
   return load
 }
 
 const graceDays = { before: 20, after: 5 }
 
-/** Licenses in their grace, ten days past their expiry. */
+/** Licenses in their grace period, ten days after their expiry. */
 const insertLicenses = Effect.fnUntraced(function* (management: Management, { values }: Session) {
   const product = yield* Effect.promise(() =>
     management.call<{ id: string }>("/products", { name: "expiring", code: "expiring" })
@@ -99,7 +100,7 @@ const insertLicenses = Effect.fnUntraced(function* (management: Management, { va
   yield* values(restateLicenses)
   yield* values("SET session_replication_role = origin")
   yield* values("VACUUM (ANALYZE) licenses, license_states")
-  // A server that has run for a while has old segments of its log to write over; a new one would make each while commits wait.
+  // A server that has run for a while reuses old WAL segments; a new one would create each while commits wait.
   yield* values("CHECKPOINT")
   return policy.id
 })
@@ -113,7 +114,7 @@ const program = Effect.gen(function* () {
   const management = yield* Effect.promise(() => managementOf(service.base, service.token))
   yield* say(`making ${licenses} licenses`)
   const policy = yield* insertLicenses(management, session)
-  const seats = yield* Effect.promise(() => makeSeats(management, "sweeps", seatsMade))
+  const seats = yield* Effect.promise(() => makeSeats(management, "sweeps", createdSeats))
   const forSeconds = (seconds: number) => {
     const until = performance.now() + seconds * 1000
     return Effect.promise(() => steadily(management, seats, () => performance.now() >= until))
@@ -126,9 +127,9 @@ const program = Effect.gen(function* () {
   const loading = steadily(management, seats, () => isSwept)
   const began = performance.now()
   yield* Effect.promise(() => management.call(`/policies/${policy}`, { grace_period_days: graceDays.after }, "PATCH"))
-  const left = `SELECT count(*)::int4 FROM (
+  const remainingQuery = `SELECT count(*)::int4 FROM (
     SELECT 1 FROM license_states WHERE policy_id || ' ' || status = '${policy} grace_period' AND expires_at IS NOT NULL LIMIT 1) AS one`
-  while ((yield* count(left)) > 0 && performance.now() - began < patienceMillis) {
+  while ((yield* count(remainingQuery)) > 0 && performance.now() - began < patienceMillis) {
     yield* Effect.promise(() => new Promise((resolve) => setTimeout(resolve, 250)))
   }
   const sweepSeconds = (performance.now() - began) / 1000

@@ -1,12 +1,12 @@
 /**
- * Measures webhook deliveries end to end: events made over the API, stored, sent to endpoints on loopback, counted where they
- * arrive. Service, database, receivers and load share the machine.
+ * Measures webhook deliveries end to end: events created over the API, stored, sent to endpoints on loopback, counted
+ * on arrival. Service, database, receivers and load share the machine.
  *
  *   npm run bench:webhooks -- [--part deliveries,runtime] [--endpoints 10] [--seconds 10] [--rate 3300] [--calm 500]
  *                             [--backlog 100000] [--steady 1000] [--rounds 2] [--assert]
  *
- * --rate and --calm are deliveries a second; --assert ends with 1 where a target does not hold. The part "runtime" measures what
- * the runtime API loses while a backlog is delivered: at --steady requests a second, and at as many as are answered.
+ * --rate and --calm are deliveries a second; --assert exits with 1 if a target is missed. The part "runtime" measures
+ * the runtime API's loss while a backlog is delivered: at --steady requests a second, and at the maximum rate.
  */
 import { spawn } from "node:child_process"
 import { randomBytes } from "node:crypto"
@@ -40,7 +40,7 @@ const { values: flags } = parseArgs({
 
 const targets = { deliveriesPerSecond: 3_000, delayMillisP99: 100, slowdown: 1.2 }
 const endpoints = Number(flags.endpoints)
-const seatsMade = 200
+const createdSeats = 200
 
 type Order = (order: ReceiverOrder) => Promise<ReceiverReply>
 
@@ -65,20 +65,20 @@ const received = async (order: Order, deliveries: number, secondsMax: number) =>
 
 let made = 0
 
-/** Makes so many events a second: consumptions, answered one by one. */
+/** Creates the given number of events a second: consumptions, each awaiting the previous response. */
 const makeEvents = async ({ management, seats }: Load, perSecond: number, seconds: number): Promise<number> => {
   const began = performance.now()
   const count = Math.round(perSecond * seconds)
-  const underway: Array<Promise<unknown>> = []
+  const inFlight: Array<Promise<unknown>> = []
   for (let index = 0; index < count; index++) {
     const wait = began + (index * 1_000) / perSecond - performance.now()
     if (wait > 1) await new Promise((resolve) => setTimeout(resolve, wait))
     const seat = seats[index % seats.length]!
     const { fingerprint } = seat
     const usage = { feature_code: consumedFeature, event_id: `bench-${++made}`, amount: 1 }
-    underway.push(management.runtime("/license/consume", seat, { fingerprint, ...usage }))
+    inFlight.push(management.runtime("/license/consume", seat, { fingerprint, ...usage }))
   }
-  await Promise.all(underway)
+  await Promise.all(inFlight)
   return count
 }
 
@@ -93,7 +93,7 @@ const underLoad = async (load: Load, order: Order, rate: number, seconds: number
   return received(order, events * endpoints, 60)
 }
 
-/** Events that were committed while nobody delivered, owed to every endpoint. */
+/** Events that were committed while no worker delivered, pending for every endpoint. */
 const insertBacklog = Effect.fnUntraced(function* (url: Redacted.Redacted<string>, events: number) {
   const session = yield* openSession(url)
   yield* session.values(`
@@ -112,9 +112,9 @@ const insertBacklog = Effect.fnUntraced(function* (url: Redacted.Redacted<string
 const runtimeConnections = 32
 
 const onlyLicenses = async ({ call }: Management) => {
-  const found = await call<ReadonlyArray<{ readonly id: string }>>("/webhooks?limit=200")
-  for (const { id } of found) await call(`/webhooks/${id}`, { event_types: ["license.*"] }, "PATCH")
-  return found
+  const endpointRows = await call<ReadonlyArray<{ readonly id: string }>>("/webhooks?limit=200")
+  for (const { id } of endpointRows) await call(`/webhooks/${id}`, { event_types: ["license.*"] }, "PATCH")
+  return endpointRows
 }
 
 const say = (line: string) => Effect.sync(() => process.stderr.write(`${line}\n`))
@@ -144,7 +144,7 @@ const program = Effect.gen(function* () {
   )
   const { child, order } = yield* startReceivers
   const management = yield* Effect.promise(() => managementOf(service.base, token))
-  const seats = yield* Effect.promise(() => makeSeats(management, "webhooks", seatsMade))
+  const seats = yield* Effect.promise(() => makeSeats(management, "webhooks", createdSeats))
   const listening = yield* Effect.promise(() => order({ do: "listen", endpoints }))
   for (const port of listening.did === "listening" ? listening.ports : []) {
     const endpoint = { name: "bench", url: `http://127.0.0.1:${port}/`, event_types: ["usage.*", "license.*"] }
@@ -212,14 +212,14 @@ const program = Effect.gen(function* () {
   if (flags.part.includes("deliveries")) yield* deliveries
   if (flags.part.includes("runtime")) {
     const driver = yield* startDriver([service.base, token, String(runtimeConnections)])
-    // What the load itself does must not be delivered: the backlog alone is.
+    // The load's own events must not be delivered: only the backlog is.
     const { length } = yield* Effect.promise(() => onlyLicenses(management))
     yield* say(`${length} endpoints take events of licenses only`)
     const drain = Effect.gen(function* () {
       yield* Effect.promise(() => order({ do: "begin" }))
       yield* insertBacklog(postgres.url, Math.ceil(Number(flags.backlog) / endpoints))
     })
-    const { found, slowest } = yield* runtimeBeside({
+    const { found: endpointRows, slowest } = yield* runtimeBeside({
       driver: driver.order,
       drain,
       arrived: async (deliveries, secondsMax) => (await received(order, deliveries, secondsMax)).deliveries,
@@ -228,7 +228,7 @@ const program = Effect.gen(function* () {
       rounds: Number(flags.rounds),
       backlog: Number(flags.backlog)
     })
-    runtime.push(...found)
+    runtime.push(...endpointRows)
     checks.push({
       target: `the runtime API is at most ${targets.slowdown} times slower beside a backlog`,
       found: slowest,

@@ -1,4 +1,4 @@
-/** What an operator does from the command line, beside an instance that serves. */
+/** What an operator does from the command line, beside a running instance. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
 import { SqlClient } from "effect/sql"
@@ -7,7 +7,7 @@ import { assertAnswered, assertRefused } from "../support/Http.ts"
 import { type CommandResult, operatorSettings, runCommand } from "../support/Processes.ts"
 import { masterKey, TestServer } from "../support/TestServer.ts"
 
-/** Beside others on a busy machine. */
+/** Allows for other tests on a busy machine. */
 const minute = 60_000
 
 const Subject = TestServer.layerOver().pipe(Layer.provideMerge(Database.layerUrl))
@@ -15,12 +15,12 @@ const Subject = TestServer.layerOver().pipe(Layer.provideMerge(Database.layerUrl
 const command = (...args: ReadonlyArray<string>) =>
   Effect.flatMap(operatorSettings, (settings) => runCommand(settings, ...args))
 
-const assertDone = ({ code, error, out }: CommandResult): ReadonlyArray<string> => {
+const assertSucceeded = ({ code, error, out }: CommandResult): ReadonlyArray<string> => {
   assert.strictEqual(code, 0, error)
   return out.trimEnd().split("\n")
 }
 
-/** A command that cannot be done: one line says why, and nothing was answered. */
+/** A command that fails: one line states why, and nothing is printed to standard output. */
 const assertOneLine = ({ code, error, out }: CommandResult, line: RegExp) => {
   assert.deepStrictEqual([code, out], [1, ""])
   assert.match(error, line)
@@ -29,7 +29,7 @@ const assertOneLine = ({ code, error, out }: CommandResult, line: RegExp) => {
 
 layer(Subject, { timeout: 60_000 })("`licensing keys`", (it) => {
   it.effect(
-    "rotates the signing key of an instance that serves, and lists what is published",
+    "rotates the signing key of a running instance, and lists the published keys",
     () =>
       Effect.gen(function* () {
         const { client, send } = yield* TestServer
@@ -39,14 +39,14 @@ layer(Subject, { timeout: 60_000 })("`licensing keys`", (it) => {
           )
         )
         const [before] = yield* published
-        assert.deepStrictEqual(assertDone(yield* command("keys", "list")), [before!])
+        assert.deepStrictEqual(assertSucceeded(yield* command("keys", "list")), [before!])
 
-        const [kid, ...rest] = assertDone(yield* command("keys", "rotate"))
+        const [kid, ...rest] = assertSucceeded(yield* command("keys", "rotate"))
         assert.match(kid!, /^[0-9a-f]{16}$/)
         assert.deepStrictEqual(rest, [])
         const keys = yield* published
         assert.strictEqual(keys.length, 2)
-        assert.deepStrictEqual(assertDone(yield* command("keys", "list")), keys)
+        assert.deepStrictEqual(assertSucceeded(yield* command("keys", "list")), keys)
         assert.match(keys[0]!, new RegExp(`^${kid} active `))
 
         const [event] = (yield* client.events.list({ query: { event_type: "signing_key.rotated" } })).items
@@ -62,14 +62,14 @@ layer(Subject, { timeout: 60_000 })("`licensing keys`", (it) => {
 
 layer(Subject, { timeout: 60_000 })("`licensing tokens create`", (it) => {
   it.effect(
-    "lets an operator in again who has no token left, and prints the token alone",
+    "restores access for an operator without a token, and prints only the token",
     () =>
       Effect.gen(function* () {
         const { send } = yield* TestServer
         const sql = yield* SqlClient.SqlClient
         yield* sql`UPDATE api_keys SET revoked_at = now(), is_active = FALSE`
         const created = yield* command("tokens", "create", "--name", "found again")
-        const [token, ...rest] = assertDone(created)
+        const [token, ...rest] = assertSucceeded(created)
         assert.deepStrictEqual(rest, [])
         assert.match(token!, /^lsm_/)
         assert.notInclude(created.error, token!)
@@ -85,12 +85,12 @@ layer(Subject, { timeout: 60_000 })("`licensing tokens create`", (it) => {
   )
 
   it.effect(
-    "gives the scopes that are asked for, and none that there is not",
+    "grants the requested scopes, and refuses unknown ones",
     () =>
       Effect.gen(function* () {
         const { send } = yield* TestServer
         const narrow = yield* command("tokens", "create", "--name", "narrow", "--scopes", "product:read,event:read")
-        const headers = { authorization: `Bearer ${assertDone(narrow)[0]}` }
+        const headers = { authorization: `Bearer ${assertSucceeded(narrow)[0]}` }
         assertAnswered(yield* send({ path: "/api/v1/products", headers }), 200)
         assertRefused(yield* send({ path: "/api/v1/api-keys", headers }), 403, "TOKEN_SCOPE_DENIED")
         const sql = yield* SqlClient.SqlClient
@@ -107,9 +107,9 @@ layer(Subject, { timeout: 60_000 })("`licensing tokens create`", (it) => {
   )
 })
 
-layer(Subject, { timeout: 60_000 })("Commands that cannot be done", (it) => {
+layer(Subject, { timeout: 60_000 })("Commands that fail", (it) => {
   it.effect(
-    "say in one line that the master key is missing or another",
+    "report in one line that the master key is missing or differs",
     () =>
       Effect.gen(function* () {
         const { LICENSING_DATABASE_URL } = yield* operatorSettings
@@ -129,7 +129,7 @@ layer(Subject, { timeout: 60_000 })("Commands that cannot be done", (it) => {
   )
 
   it.effect(
-    "say in one line what a rotation of the master key needs",
+    "report in one line what a rotation of the master key needs",
     () =>
       Effect.gen(function* () {
         const settings = yield* operatorSettings
@@ -150,19 +150,19 @@ layer(Subject, { timeout: 60_000 })("Commands that cannot be done", (it) => {
 
 layer(Subject, { timeout: 60_000 })("`licensing master-key rotate`", (it) => {
   it.effect(
-    "moves every secret under the next key, and says what is left to do",
+    "reseals every secret under the next key, and prints the remaining steps",
     () =>
       Effect.gen(function* () {
         const settings = yield* operatorSettings
         const next = Buffer.alloc(32, 8).toString("base64")
         const rotated = yield* runCommand({ ...settings, LICENSING_MASTER_KEY_NEXT: next }, "master-key", "rotate")
-        const lines = assertDone(rotated)
+        const lines = assertSucceeded(rotated)
         assert.include(lines, "signing_keys.private_key_sealed 1")
         assert.match(lines.at(-1)!, /^master key [0-9a-f]{8}$/)
         assert.include(rotated.error, "start each node with LICENSING_MASTER_KEY")
         for (const key of [next, settings.LICENSING_MASTER_KEY]) assert.notInclude(rotated.out + rotated.error, key)
         const listed = yield* runCommand({ ...settings, LICENSING_MASTER_KEY: next }, "keys", "list")
-        assertDone(listed)
+        assertSucceeded(listed)
         assert.strictEqual((yield* runCommand(settings, "keys", "list")).code, 1)
       }),
     minute

@@ -23,8 +23,8 @@ const listening = Effect.acquireRelease(
     const port = Effect.callback<number>((resume) => {
       child.stderr.on("data", (chunk) => {
         written.error += chunk
-        const [, found] = /http:\/\/127\.0\.0\.1:(\d+)\//.exec(written.error) ?? []
-        if (found !== undefined) resume(Effect.succeed(Number(found)))
+        const [, portText] = /http:\/\/127\.0\.0\.1:(\d+)\//.exec(written.error) ?? []
+        if (portText !== undefined) resume(Effect.succeed(Number(portText)))
       })
     })
     const exit = Effect.callback<number | null>((resume) => {

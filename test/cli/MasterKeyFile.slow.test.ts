@@ -1,4 +1,6 @@
-/** The service as it comes, with its own database and its key in a file: the key is changed while it serves. */
+/**
+ * The service with its default configuration, its own database and its key in a file: the key is rotated while it runs.
+ */
 import { spawn } from "node:child_process"
 import { fileURLToPath } from "node:url"
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
@@ -8,13 +10,13 @@ import { serverFolder } from "../support/DatabaseServer.ts"
 import { assertAnswered, send } from "../support/Http.ts"
 import { runCommand } from "../support/Processes.ts"
 
-/** Beside others on a busy machine. */
+/** Allows for other tests on a busy machine. */
 const minute = 60_000
 
 const main = fileURLToPath(new URL("../../src/main.ts", import.meta.url))
 const token = "token-of-the-test-with-more-than-32-characters"
 
-/** Starts the service and waits until it serves; `stop` waits until it is gone. */
+/** Starts the service and waits until it is ready; `stop` waits until it has exited. */
 const serve = Effect.fnUntraced(function* (settings: Record<string, string>) {
   const child = yield* Effect.acquireRelease(
     Effect.sync(() =>
@@ -29,8 +31,8 @@ const serve = Effect.fnUntraced(function* (settings: Record<string, string>) {
     let out = ""
     child.stdout.on("data", (chunk) => {
       out += chunk
-      const [, found] = /"api":"http:\/\/127\.0\.0\.1:(\d+)\//.exec(out) ?? []
-      if (found !== undefined) resume(Effect.succeed(Number(found)))
+      const [, portText] = /"api":"http:\/\/127\.0\.0\.1:(\d+)\//.exec(out) ?? []
+      if (portText !== undefined) resume(Effect.succeed(Number(portText)))
     })
     child.on("exit", (code) => resume(Effect.die(new Error(`The service ended with ${code}: ${out}`))))
   })
@@ -50,7 +52,7 @@ const serve = Effect.fnUntraced(function* (settings: Record<string, string>) {
 
 layer(NodeFileSystem.layer, { excludeTestServices: true, timeout: 90_000 })("The master key in a file", (it) => {
   it.effect(
-    "is changed while the service serves; without it nothing starts, and none is made in its place",
+    "is rotated while the service runs; without it nothing starts, and no replacement is created",
     () =>
       Effect.gen(function* () {
         const files = yield* FileSystem.FileSystem

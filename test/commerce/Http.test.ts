@@ -24,13 +24,13 @@ layer(TestServer.layer)("Orders and subscriptions over HTTP", (it) => {
       const { client, send } = yield* TestServer
       const id = yield* makeProduct("linked")
       const { id: customer_id } = yield* client.customers.create({ payload: { name: "C", code: "c" } })
-      const made = yield* send({
+      const response = yield* send({
         method: "POST",
         path: `/api/v1/products/${id}/subscriptions`,
         body: { ...subscription, customer_id }
       })
-      assert.strictEqual(made.status, 201)
-      const { data: created } = made.json as { data: Record }
+      assert.strictEqual(response.status, 201)
+      const { data: created } = response.json as { data: Record }
       const body = { ...order, customer_id, subscription_id: created.id }
       const ordered = yield* send({ method: "POST", path: `/api/v1/products/${id}/orders`, body })
       const { data } = ordered.json as { data: Record }
@@ -65,8 +65,8 @@ layer(TestServer.layer)("Orders and subscriptions over HTTP", (it) => {
     Effect.gen(function* () {
       const { send } = yield* TestServer
       const id = yield* makeProduct("canceled")
-      const made = yield* send({ method: "POST", path: `/api/v1/products/${id}/subscriptions`, body: subscription })
-      const path = `/api/v1/subscriptions/${(made.json as { data: Record }).data.id}`
+      const response = yield* send({ method: "POST", path: `/api/v1/products/${id}/subscriptions`, body: subscription })
+      const path = `/api/v1/subscriptions/${(response.json as { data: Record }).data.id}`
       const patch = (body: unknown) =>
         Effect.map(send({ method: "PATCH", path, body }), ({ json }) => (json as { data: Record }).data)
       assert.match((yield* patch({ status: "canceled" })).canceled_at ?? "", /^\d{4}-.*Z$/)
@@ -74,7 +74,7 @@ layer(TestServer.layer)("Orders and subscriptions over HTTP", (it) => {
     })
   )
 
-  it.effect("are refused with the code and field that say why", () =>
+  it.effect("are refused with the code and field that explain why", () =>
     Effect.gen(function* () {
       const { client, send } = yield* TestServer
       const id = yield* makeProduct("refused")

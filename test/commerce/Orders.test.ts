@@ -55,12 +55,12 @@ layer(Subject)("Orders", (it) => {
           metadata: { product_id, external_system: "shop", external_id: "ord_9", status: "paid" }
         }
       ])
-      const { id, created_at, updated_at, ...plain } = yield* orders.create(product_id, inputOf("ord_10"))
-      assert.deepStrictEqual(plain, { ...inputOf("ord_10"), product_id, metadata: {} })
+      const { id, created_at, updated_at, ...stored } = yield* orders.create(product_id, inputOf("ord_10"))
+      assert.deepStrictEqual(stored, { ...inputOf("ord_10"), product_id, metadata: {} })
     })
   )
 
-  it.effect("takes an external id once per product and system", () =>
+  it.effect("accepts an external id once per product and system", () =>
     Effect.gen(function* () {
       const orders = yield* Orders
       const { id, product_id } = yield* makeOrder
@@ -73,7 +73,7 @@ layer(Subject)("Orders", (it) => {
     })
   )
 
-  it.effect("answers NOT_FOUND for ids that name nothing, with the field", () =>
+  it.effect("answers NOT_FOUND for unknown ids, with the field", () =>
     Effect.gen(function* () {
       const orders = yield* Orders
       const { id, product_id } = yield* makeOrder
@@ -98,23 +98,26 @@ layer(Subject)("Orders", (it) => {
       const orders = yield* Orders
       const { id, product_id } = yield* makeOrder
       const own = yield* makeSubscription(product_id)
-      const foreign = yield* makeSubscription()
+      const otherProductsSubscription = yield* makeSubscription()
       const mismatch = ["LINKAGE_MISMATCH", "subscription_id"] as const
       assert.deepStrictEqual(
-        yield* refusalOf(orders.create(product_id, { ...inputOf("x"), subscription_id: foreign.id })),
+        yield* refusalOf(orders.create(product_id, { ...inputOf("x"), subscription_id: otherProductsSubscription.id })),
         mismatch
       )
-      assert.deepStrictEqual(yield* refusalOf(orders.update(id, { subscription_id: foreign.id })), mismatch)
+      assert.deepStrictEqual(
+        yield* refusalOf(orders.update(id, { subscription_id: otherProductsSubscription.id })),
+        mismatch
+      )
       assert.strictEqual((yield* orders.update(id, { subscription_id: own.id })).subscription_id, own.id)
       assert.notProperty(yield* orders.update(id, { subscription_id: null }), "subscription_id")
     })
   )
 
-  it.effect("takes both ends of a period or none, on create and update", () =>
+  it.effect("requires both ends of a period or none, on create and update", () =>
     Effect.gen(function* () {
       const orders = yield* Orders
       const { id, product_id } = yield* makeOrder
-      const halves = [
+      const halfPeriods = [
         [{ period_start: start }, "period_end"],
         [{ period_end: end }, "period_start"]
       ] as const
@@ -124,12 +127,12 @@ layer(Subject)("Orders", (it) => {
         [{ period_start: null, period_end: end }, "period_start"],
         [{ period_start: start, period_end: null }, "period_end"]
       ] as const
-      const refusedUpdates = Effect.forEach([...halves, ...clearing], ([half, missing]) =>
+      const refusedUpdates = Effect.forEach([...halfPeriods, ...clearing], ([half, missing]) =>
         Effect.map(refusalOf(orders.update(id, half)), (refusal) =>
           assert.deepStrictEqual(refusal, ["VALIDATION_ERROR", missing])
         )
       )
-      for (const [half, missing] of halves) {
+      for (const [half, missing] of halfPeriods) {
         const refusal = yield* refusalOf(orders.create(product_id, { ...inputOf("x"), ...half }))
         assert.deepStrictEqual(refusal, ["VALIDATION_ERROR", missing])
       }
@@ -149,7 +152,7 @@ layer(Subject)("Orders", (it) => {
     })
   )
 
-  it.effect("lets any status follow any", () =>
+  it.effect("allows every change of status", () =>
     Effect.gen(function* () {
       const orders = yield* Orders
       const { id } = yield* makeOrder
@@ -188,7 +191,7 @@ layer(Subject)("Orders", (it) => {
     })
   )
 
-  it.effect("lists a product's orders, the newest first, filtered, each once while more are made", () =>
+  it.effect("lists a product's orders, the newest first, filtered, each once while more are created", () =>
     Effect.gen(function* () {
       const orders = yield* Orders
       const products = yield* Products
@@ -198,13 +201,13 @@ layer(Subject)("Orders", (it) => {
         TestClock.adjust(1),
         Effect.suspend(() => orders.create(product_id, inputOf(`ord_${count++}`)))
       )
-      const made = yield* Effect.replicateEffect(make, 5)
+      const created = yield* Effect.replicateEffect(make, 5)
       const walked = yield* walk((page) => orders.list(product_id, page), 2, make)
-      assert.deepStrictEqual(walked, made.toReversed())
+      assert.deepStrictEqual(walked, created.toReversed())
       const { id: customer_id } = yield* makeCustomer("filtered")
       const { id: subscription_id } = yield* makeSubscription(product_id)
       const links = { customer_id, subscription_id }
-      const changed = yield* orders.update(made[0]?.id ?? "", {
+      const changed = yield* orders.update(created[0]?.id ?? "", {
         ...links,
         status: "refunded",
         external_system: "other"

@@ -53,7 +53,7 @@ layer(Subject)("Subscriptions", (it) => {
     })
   )
 
-  it.effect("takes an external id once per product and system", () =>
+  it.effect("accepts an external id once per product and system", () =>
     Effect.gen(function* () {
       const subscriptions = yield* Subscriptions
       const { id, product_id } = yield* makeSubscription()
@@ -65,7 +65,7 @@ layer(Subject)("Subscriptions", (it) => {
     })
   )
 
-  it.effect("answers NOT_FOUND for ids that name nothing, with the field", () =>
+  it.effect("answers NOT_FOUND for unknown ids, with the field", () =>
     Effect.gen(function* () {
       const subscriptions = yield* Subscriptions
       const { id, product_id } = yield* makeSubscription()
@@ -83,7 +83,7 @@ layer(Subject)("Subscriptions", (it) => {
     })
   )
 
-  it.effect("refuses a period that does not end after it starts, whichever end an update names", () =>
+  it.effect("refuses a period that does not end after it starts, whichever end an update changes", () =>
     Effect.gen(function* () {
       const subscriptions = yield* Subscriptions
       const { id, product_id } = yield* makeSubscription()
@@ -94,12 +94,12 @@ layer(Subject)("Subscriptions", (it) => {
         assert.deepStrictEqual(yield* refusalOf(subscriptions.update(id, { current_period_end })), fault)
       }
       assert.deepStrictEqual(yield* refusalOf(subscriptions.update(id, { current_period_start: end })), fault)
-      const moved = yield* subscriptions.update(id, { current_period_start: end, current_period_end: end + 1 })
-      assert.deepStrictEqual([moved.current_period_start, moved.current_period_end], [end, end + 1])
+      const updated = yield* subscriptions.update(id, { current_period_start: end, current_period_end: end + 1 })
+      assert.deepStrictEqual([updated.current_period_start, updated.current_period_end], [end, end + 1])
     })
   )
 
-  it.effect("takes canceled_at only with the status canceled", () =>
+  it.effect("accepts canceled_at only with the status canceled", () =>
     Effect.gen(function* () {
       const subscriptions = yield* Subscriptions
       const { id, product_id } = yield* makeSubscription()
@@ -119,7 +119,7 @@ layer(Subject)("Subscriptions", (it) => {
     })
   )
 
-  it.effect("stores when a subscription was canceled, and clears it when it is canceled no more", () =>
+  it.effect("stores when a subscription was canceled, and clears it when the status changes", () =>
     Effect.gen(function* () {
       const subscriptions = yield* Subscriptions
       yield* TestClock.adjust(7)
@@ -137,7 +137,7 @@ layer(Subject)("Subscriptions", (it) => {
           canceled_at: { old: null, new: new Date(now).toISOString() }
         }
       })
-      // Said again, it stays as it was.
+      // Set to the same status again, the time does not change.
       yield* TestClock.adjust(7)
       assert.strictEqual((yield* subscriptions.update(id, { status: "canceled" })).canceled_at, now)
       assert.strictEqual((yield* subscriptions.update(id, { canceled_at: start })).canceled_at, start)
@@ -149,7 +149,7 @@ layer(Subject)("Subscriptions", (it) => {
     })
   )
 
-  it.effect("lets any status follow any", () =>
+  it.effect("allows every change of status", () =>
     Effect.gen(function* () {
       const subscriptions = yield* Subscriptions
       const { id } = yield* makeSubscription()
@@ -168,9 +168,9 @@ layer(Subject)("Subscriptions", (it) => {
       const subscriptions = yield* Subscriptions
       const customers = yield* Customers
       const { id: customer_id } = yield* makeCustomer("linked")
-      const made = yield* makeSubscription()
+      const created = yield* makeSubscription()
       yield* TestClock.adjust(7)
-      const linked = yield* recorded(subscriptions.update(made.id, { customer_id }))
+      const linked = yield* recorded(subscriptions.update(created.id, { customer_id }))
       assert.strictEqual(linked.answer.customer_id, customer_id)
       assert.deepStrictEqual(linked.events, [
         {
@@ -182,15 +182,15 @@ layer(Subject)("Subscriptions", (it) => {
       assert.deepStrictEqual(yield* refusalOf(customers.delete(customer_id)), ["RESOURCE_IN_USE", "id"])
       const nothing = [{}, { customer_id }, { status: "active" as const, metadata: {}, canceled_at: null }]
       for (const input of nothing) {
-        const { answer, events } = yield* recorded(subscriptions.update(made.id, input))
+        const { answer, events } = yield* recorded(subscriptions.update(created.id, input))
         assert.deepStrictEqual([answer, events], [linked.answer, []])
       }
-      assert.notProperty(yield* subscriptions.update(made.id, { customer_id: null }), "customer_id")
+      assert.notProperty(yield* subscriptions.update(created.id, { customer_id: null }), "customer_id")
       yield* customers.delete(customer_id)
     })
   )
 
-  it.effect("lists a product's subscriptions, the newest first, filtered, each once while more are made", () =>
+  it.effect("lists a product's subscriptions, the newest first, filtered, each once while more are created", () =>
     Effect.gen(function* () {
       const subscriptions = yield* Subscriptions
       const products = yield* Products
@@ -200,11 +200,11 @@ layer(Subject)("Subscriptions", (it) => {
         TestClock.adjust(1),
         Effect.suspend(() => subscriptions.create(product_id, inputOf(`sub_${count++}`)))
       )
-      const made = yield* Effect.replicateEffect(make, 5)
+      const created = yield* Effect.replicateEffect(make, 5)
       const walked = yield* walk((page) => subscriptions.list(product_id, page), 2, make)
-      assert.deepStrictEqual(walked, made.toReversed())
+      assert.deepStrictEqual(walked, created.toReversed())
       const { id: customer_id } = yield* makeCustomer("filtered")
-      const [first] = made
+      const [first] = created
       const changed = yield* subscriptions.update(first?.id ?? "", {
         customer_id,
         status: "paused",

@@ -49,15 +49,15 @@ layer(Subject)("Customers", (it) => {
     })
   )
 
-  it.effect("updates what is named, clears the e-mail address with null, and says what changed", () =>
+  it.effect("updates the given fields, clears the e-mail address with null, and records the changes", () =>
     Effect.gen(function* () {
       const customers = yield* Customers
-      const made = yield* customers.create({ name: "Eve", code: "eve", email: "eve@example.com" })
+      const created = yield* customers.create({ name: "Eve", code: "eve", email: "eve@example.com" })
       yield* TestClock.adjust(5)
-      const { answer, events } = yield* recorded(customers.update(made.id, { name: "Eva", email: null }))
-      const { email: _, ...rest } = made
+      const { answer, events } = yield* recorded(customers.update(created.id, { name: "Eva", email: null }))
+      const { email: _, ...rest } = created
       assert.deepStrictEqual(answer, { ...rest, name: "Eva", updated_at: yield* Clock.currentTimeMillis })
-      assert.deepStrictEqual(yield* customers.get(made.id), answer)
+      assert.deepStrictEqual(yield* customers.get(created.id), answer)
       assert.deepStrictEqual(events, [
         {
           event_type: "customer.updated",
@@ -71,18 +71,18 @@ layer(Subject)("Customers", (it) => {
   it.effect("replaces metadata, and writes nothing when nothing changes", () =>
     Effect.gen(function* () {
       const customers = yield* Customers
-      const made = yield* customers.create({ name: "Same", code: "same", metadata: { a: 1 } })
+      const created = yield* customers.create({ name: "Same", code: "same", metadata: { a: 1 } })
       yield* TestClock.adjust(5)
       for (const input of [{}, { name: "Same" }, { email: null }, { metadata: { a: 1 } }]) {
-        const { answer, events } = yield* recorded(customers.update(made.id, input))
-        assert.deepStrictEqual([answer, events], [made, []])
+        const { answer, events } = yield* recorded(customers.update(created.id, input))
+        assert.deepStrictEqual([answer, events], [created, []])
       }
-      yield* customers.update(made.id, { metadata: { b: 2 } })
-      assert.deepStrictEqual((yield* customers.get(made.id)).metadata, { b: 2 })
+      yield* customers.update(created.id, { metadata: { b: 2 } })
+      assert.deepStrictEqual((yield* customers.get(created.id)).metadata, { b: 2 })
     })
   )
 
-  it.effect("answers NOT_FOUND for an id that names nothing", () =>
+  it.effect("answers NOT_FOUND for an unknown id", () =>
     Effect.gen(function* () {
       const customers = yield* Customers
       for (const attempt of [customers.get("none"), customers.update("none", {}), customers.delete("none")]) {
@@ -107,7 +107,7 @@ layer(Subject)("Customers", (it) => {
     })
   )
 
-  it.effect("lists customers, the newest first, filtered, each once while more are made", () =>
+  it.effect("lists customers, the newest first, filtered, each once while more are created", () =>
     Effect.gen(function* () {
       const customers = yield* Customers
       let count = 0
@@ -117,10 +117,10 @@ layer(Subject)("Customers", (it) => {
           customers.create({ name: "Walked", code: `walked-${count++}`, email: "walked@example.com" })
         )
       )
-      const made = yield* Effect.replicateEffect(make, 5)
+      const created = yield* Effect.replicateEffect(make, 5)
       const walked = yield* walk((page) => customers.list({ ...page, email: "walked@example.com" }), 2, make)
-      assert.deepStrictEqual(walked, made.toReversed())
-      assert.deepStrictEqual(yield* customers.list({ code: "walked-1" }), { items: made.slice(1, 2) })
+      assert.deepStrictEqual(walked, created.toReversed())
+      assert.deepStrictEqual(yield* customers.list({ code: "walked-1" }), { items: created.slice(1, 2) })
       const all = yield* customers.list({ limit: 200 })
       assert.isAbove(all.items.length, 6)
     })

@@ -21,7 +21,7 @@ layer(TestServer.layer)("Customers over HTTP", (it) => {
     })
   )
 
-  it.effect("are refused where a code is taken or a request is not valid", () =>
+  it.effect("are refused if a code is taken or a request is invalid", () =>
     Effect.gen(function* () {
       const { client, send } = yield* TestServer
       yield* client.customers.create({ payload: { name: "Bob", code: "bob" } })
@@ -39,7 +39,7 @@ layer(TestServer.layer)("Customers over HTTP", (it) => {
     })
   )
 
-  it.effect("are listed in pages that the cursor joins", () =>
+  it.effect("are listed in pages that the cursor connects", () =>
     Effect.gen(function* () {
       const { client, send } = yield* TestServer
       for (const code of ["one", "two", "three"]) {

@@ -1,4 +1,4 @@
-/** Devices and their number are shown as the clock has them, whether or not a sweep has written that down. */
+/** Devices and their counts are shown as of the current time, whether or not a sweep has written it. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
@@ -25,10 +25,13 @@ const Subject = Layer.mergeAll(Devices.layer, LicenseList.layer).pipe(
   Layer.provideMerge(Database.layer)
 )
 
-// The test clock is the test's own: connections that live on it would age by decades when it is set.
+// The test has its own clock: shared connections would age by decades when it is set.
 layer(Subject, { timeout: 60_000, excludeTestServices: true })("devices", (it) => {
-  /** What is shown of licenses: the states of their devices, alone and under each filter, and how many are active. */
-  const shown = Effect.fnUntraced(function* (ids: ReadonlyArray<string>) {
+  /**
+   * The presented state of licenses: their devices, individually and under each filter, and the count of active
+   * devices.
+   */
+  const presentedState = Effect.fnUntraced(function* (ids: ReadonlyArray<string>) {
     const devices = yield* Devices
     const licenses = yield* LicenseList
     const listed = new Map((yield* licenses.page({ limit: 200 })).items.map((license) => [license.id, license]))
@@ -36,11 +39,12 @@ layer(Subject, { timeout: 60_000, excludeTestServices: true })("devices", (it) =
       Effect.gen(function* () {
         const { items } = yield* devices.list(id, {})
         const states = items.map((device) => `${device.id} ${device.status}`)
-        const found: Array<string> = []
+        const matchingFilters: Array<string> = []
         for (const status of DeviceStatus.literals)
-          for (const device of (yield* devices.list(id, { status })).items) found.push(`${device.id} ${device.status}`)
+          for (const device of (yield* devices.list(id, { status })).items)
+            matchingFilters.push(`${device.id} ${device.status}`)
         const alone = yield* Effect.forEach(items, (device) => devices.get(id, device.id))
-        assert.sameMembers(found, states)
+        assert.sameMembers(matchingFilters, states)
         assert.deepStrictEqual(alone, items)
         const license = yield* licenses.find(id)
         assert.deepStrictEqual(listed.get(id), license)
@@ -49,7 +53,7 @@ layer(Subject, { timeout: 60_000, excludeTestServices: true })("devices", (it) =
     )
   })
 
-  /** The same as it is stored. */
+  /** The same values as stored. */
   const stored = Effect.fnUntraced(function* (ids: ReadonlyArray<string>) {
     const sql = yield* SqlClient.SqlClient
     return yield* Effect.forEach(ids, (id) =>
@@ -63,10 +67,10 @@ layer(Subject, { timeout: 60_000, excludeTestServices: true })("devices", (it) =
     )
   })
 
-  it.effect("are shown ahead of every sweep as the sweeps leave them", () =>
+  it.effect("are shown before every sweep as the sweeps then store them", () =>
     Effect.gen(function* () {
       const { expiry, lease, heartbeat } = yield* makeSweeps
-      const worlds = fc.sample(
+      const samples = fc.sample(
         anyRows.filter(
           ({ license, leases }) =>
             license.status === "active" ||
@@ -74,20 +78,22 @@ layer(Subject, { timeout: 60_000, excludeTestServices: true })("devices", (it) =
         ),
         { numRuns: 60, seed: 11 }
       )
-      const ids = yield* storeRows("clock", worlds)
+      const ids = yield* storeRows("clock", samples)
       let now = noon
-      const moved: Array<number> = []
-      for (const wait of [0, 1, 20 * minute, 31 * second, day, 4 * day, 90 * day]) {
-        now += wait
+      const changeCounts: Array<number> = []
+      for (const elapsed of [0, 1, 20 * minute, 31 * second, day, 4 * day, 90 * day]) {
+        now += elapsed
         yield* TestClock.setTime(now)
         const before = yield* stored(ids)
-        const early = yield* shown(ids)
+        const early = yield* presentedState(ids)
         for (const sweep of [expiry, lease, heartbeat]) yield* sweep
         const after = yield* stored(ids)
         assert.deepStrictEqual(early, after)
-        moved.push(after.filter((license, index) => license.states.join() !== before[index]!.states.join()).length)
+        changeCounts.push(
+          after.filter((license, index) => license.states.join() !== before[index]!.states.join()).length
+        )
       }
-      assert.isAbove(moved[0]!, 5)
+      assert.isAbove(changeCounts[0]!, 5)
     }).pipe(Effect.provide(TestClock.layer()))
   )
 })

@@ -13,7 +13,7 @@ const activated = Effect.gen(function* () {
 })
 
 layer(TestServer.layer)("Actions on devices over HTTP", (it) => {
-  it.effect("answer the device as it is then, again and again", () =>
+  it.effect("return the device's current state, also when repeated", () =>
     Effect.gen(function* () {
       const { client } = yield* TestServer
       const { id, act, device_id } = yield* activated
@@ -38,7 +38,7 @@ layer(TestServer.layer)("Actions on devices over HTTP", (it) => {
     })
   )
 
-  it.effect("bar a blacklisted device until it is lifted and activated again", () =>
+  it.effect("block a blacklisted device until the block is removed and it is activated again", () =>
     Effect.gen(function* () {
       const { send } = yield* TestServer
       const { act, license_key, runtime } = yield* activated
@@ -85,7 +85,7 @@ layer(TestServer.layer)("Actions on devices over HTTP", (it) => {
     })
   )
 
-  it.effect("need device:write, and no other scope", () =>
+  it.effect("require device:write, and no other scope", () =>
     Effect.gen(function* () {
       const { client, send } = yield* TestServer
       const { device_id, path } = yield* activated

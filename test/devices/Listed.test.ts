@@ -1,4 +1,4 @@
-/** What the indexes of devices hold: nothing that the use of a device or the coming and going of seats changes. */
+/** The columns in the indexes of devices: none that a device's use or a seat's checkout and release change. */
 import { assert, layer } from "@effect/vitest"
 import { Clock, Effect } from "effect"
 import { SqlClient } from "effect/sql"
@@ -9,7 +9,7 @@ import { Database } from "../support/Database.ts"
 import { makeLicense } from "../support/StoredLicenses.ts"
 
 layer(Database.layer)("The indexes of devices", (it) => {
-  it.effect("hold no status and no time of use", () =>
+  it.effect("contain no status and no time of last use", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const indexes = yield* sql<{ indexdef: string }>`SELECT indexdef FROM pg_indexes WHERE tablename = 'devices'`
@@ -22,7 +22,7 @@ layer(Database.layer)("The indexes of devices", (it) => {
     })
   )
 
-  it.effect("know devices by what each status is listed as", () =>
+  it.effect("find devices by the status under which they are listed", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { license } = yield* makeLicense({})

@@ -21,42 +21,45 @@ const documented = Object.entries(document.paths).flatMap(([path, item]) =>
 )
 
 /** Every object within a value. */
-const objectsIn = (value: unknown): ReadonlyArray<Record<string, unknown>> =>
+const objectsWithin = (value: unknown): ReadonlyArray<Record<string, unknown>> =>
   typeof value !== "object" || value === null
     ? []
-    : [...(Array.isArray(value) ? [] : [value as Record<string, unknown>]), ...Object.values(value).flatMap(objectsIn)]
+    : [
+        ...(Array.isArray(value) ? [] : [value as Record<string, unknown>]),
+        ...Object.values(value).flatMap(objectsWithin)
+      ]
 
 describe("The committed documents", () => {
   for (const [path, text] of Object.entries(documentFiles())) {
-    it(`${path} is what the contract says (else: npm run generate)`, () => {
+    it(`${path} matches the contract (otherwise run npm run generate)`, () => {
       assert.isTrue(readFileSync(`${root}${path}`, "utf8") === text)
     })
   }
 })
 
 describe("The OpenAPI document", () => {
-  it("refers to nothing that it does not hold", () => {
-    for (const { $ref } of objectsIn(document)) {
+  it("contains every schema that it refers to", () => {
+    for (const { $ref } of objectsWithin(document)) {
       if (typeof $ref !== "string") continue
-      const found = $ref
+      const target = $ref
         .slice(2)
         .split("/")
         .reduce<unknown>((at, key) => (at as Record<string, unknown>)?.[key], document)
-      assert.isDefined(found, $ref)
+      assert.isDefined(target, $ref)
     }
   })
 
-  it("has no name that nobody has given", () => {
+  it("contains no generated name", () => {
     assert.notMatch(JSON.stringify(document), /Encoded/)
   })
 
-  it("closes requests and opens answers", () => {
+  it("forbids unknown members in requests and allows them in responses", () => {
     for (const { operation } of documented) {
-      const answers = objectsIn(operation.responses).concat(referredFrom(operation.responses))
+      const answers = objectsWithin(operation.responses).concat(referredFrom(operation.responses))
       for (const schema of answers) assert.notStrictEqual(schema["additionalProperties"], false, operation.operationId)
       const body =
         referredFrom(operation.requestBody)[0] ??
-        objectsIn(operation.requestBody).find((schema) => "properties" in schema)
+        objectsWithin(operation.requestBody).find((schema) => "properties" in schema)
       if (operation.requestBody !== undefined)
         assert.strictEqual(body?.["additionalProperties"], false, operation.operationId)
     }
@@ -93,7 +96,7 @@ describe("The OpenAPI document", () => {
     }
   })
 
-  it("says nothing of bodies and keys where there are none", () => {
+  it("omits bodies and keys for operations without them", () => {
     const codesOf = (id: string) =>
       Object.values(documented.find(({ operation }) => operation.operationId === id)!.operation.responses).flatMap(
         codesIn
@@ -111,7 +114,7 @@ describe("The OpenAPI document", () => {
   for (const { operation } of documented) {
     const media = operation.requestBody?.content["application/json"] as { readonly example?: unknown } | undefined
     if (media === undefined) continue
-    it(`the example of ${operation.operationId} is a right body`, () => {
+    it(`the example of ${operation.operationId} is a valid body`, () => {
       const payload = operations().get(operation.operationId)!.endpoint.payload.get("application/json")
       assert.isTrue(payload !== undefined && "schemas" in payload)
       const schema = Schema.Union((payload as { readonly schemas: ReadonlyArray<Schema.Codec<unknown>> }).schemas)
@@ -124,14 +127,16 @@ describe("The OpenAPI document", () => {
 })
 
 const codesIn = (value: unknown): ReadonlyArray<string> =>
-  objectsIn(value).flatMap((schema) => (Array.isArray(schema["enum"]) ? (schema["enum"] as ReadonlyArray<string>) : []))
+  objectsWithin(value).flatMap((schema) =>
+    Array.isArray(schema["enum"]) ? (schema["enum"] as ReadonlyArray<string>) : []
+  )
 
-/** The schemas that a value refers to, and those that they refer to. */
+/** The schemas that a value refers to, directly and indirectly. */
 const referredFrom = (value: unknown): ReadonlyArray<Record<string, unknown>> => {
   const schemas = document.components.schemas as Record<string, Record<string, unknown>>
-  const names = objectsIn(value).flatMap(({ $ref }) => (typeof $ref === "string" ? [$ref.split("/").at(-1)!] : []))
+  const names = objectsWithin(value).flatMap(({ $ref }) => (typeof $ref === "string" ? [$ref.split("/").at(-1)!] : []))
   return names.flatMap((name) =>
-    name in schemas ? [schemas[name]!, ...objectsIn(schemas[name]), ...referredFrom(schemas[name])] : []
+    name in schemas ? [schemas[name]!, ...objectsWithin(schemas[name]), ...referredFrom(schemas[name])] : []
   )
 }
 
@@ -149,7 +154,7 @@ layer(TestServer.layer)("The published documents", (it) => {
     })
   )
 
-  it.effect("are texts with the address that they were asked at", () =>
+  it.effect("are texts that contain the address of the request", () =>
     Effect.gen(function* () {
       const server = yield* TestServer
       for (const path of ["/llms.txt", "/llms-full.txt"]) {
@@ -161,13 +166,13 @@ layer(TestServer.layer)("The published documents", (it) => {
         assert.strictEqual(headers["content-type"], "text/plain; charset=utf-8")
         assert.include(text, "Base address: http://licenses.example.com:81\n")
         for (const id of operations().keys()) assert.include(text, id)
-        const odd = yield* server.send({ path, anonymous: true, headers: { host: "a](javascript:x)" } })
-        assert.notInclude(odd.text, "javascript")
+        const withInvalidHost = yield* server.send({ path, anonymous: true, headers: { host: "a](javascript:x)" } })
+        assert.notInclude(withInvalidHost.text, "javascript")
       }
     })
   )
 
-  it.effect("are a page that loads nothing from elsewhere", () =>
+  it.effect("are a page that loads nothing from other hosts", () =>
     Effect.gen(function* () {
       const server = yield* TestServer
       const { headers, text } = yield* server.send({ path: "/docs", anonymous: true })
@@ -182,7 +187,7 @@ layer(TestServer.layer)("The published documents", (it) => {
 })
 
 layer(TestServer.layerWith({ baseUrl: "https://licenses.example.com/base" }))("With a public address", (it) => {
-  it.effect("documents name it", () =>
+  it.effect("documents contain it", () =>
     Effect.gen(function* () {
       const server = yield* TestServer
       const { json } = yield* server.send({ path: "/openapi.json", headers: { host: "other" } })

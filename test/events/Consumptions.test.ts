@@ -1,4 +1,4 @@
-/** A consumption's row of the ledger is its event: what the feed and everybody else tells of it, to the byte and for ever. */
+/** A consumption's ledger row is also its event: every reader gets the same event, byte for byte and permanently. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { IpNetwork } from "effect/net"
@@ -20,7 +20,7 @@ interface Wire {
   readonly metadata: { readonly [member: string]: unknown }
 }
 
-/** A page's rows as they are sent. */
+/** The rows of a page as they are sent. */
 const read = Effect.fnUntraced(function* (path: string) {
   const { send } = yield* TestServer
   const answer = yield* send({ path: `/api/v1/${path}` })
@@ -29,7 +29,7 @@ const read = Effect.fnUntraced(function* (path: string) {
 
 const listed = (query: string): Effect.Effect<ReadonlyArray<Wire>, never, TestServer> => read(`events?${query}`)
 
-/** All rows that a filter lets through, a few at a time. */
+/** All rows that match a filter, read in small pages. */
 const walked = Effect.fnUntraced(function* (query: string) {
   const rows: Array<Wire> = []
   while (true) {
@@ -51,7 +51,7 @@ const consumed = Effect.fnUntraced(function* (licenseKey: string, request: strin
   assertAnswered(yield* send({ method: "POST", path: "/api/v1/license/consume", headers, body: payload }), 200)
 })
 
-/** A consumption as early versions wrote it: a row of the ledger, and an event that it is not. */
+/** A consumption as early versions wrote it: a ledger row, and a separate event. */
 const consumedBefore = Effect.fnUntraced(function* (license: string, eventId: string, metadata: object) {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql<{ readonly sequence: number; readonly queued: number }>`
@@ -79,8 +79,8 @@ const consumedBefore = Effect.fnUntraced(function* (license: string, eventId: st
   return rows[0]!
 })
 
-/** A license of which was consumed twice, from two addresses, with a limit and without, and what its events have to tell. */
-const lived = Effect.gen(function* () {
+/** A license consumed twice, from two addresses, with a limit and without, and the expected content of its events. */
+const consumedTwice = Effect.gen(function* () {
   const { client } = yield* TestServer
   const { license, license_key, product } = yield* makeMetered
   const params = { id: license.id }
@@ -118,31 +118,31 @@ const lived = Effect.gen(function* () {
     feature_code: "endless",
     balance_after: 1
   }
-  const told = [
+  const expectedEvents = [
     { ...common, ip_address: "203.0.113.9", metadata: second },
     { ...common, ip_address: "127.0.0.1", metadata: first }
   ]
-  return { license, limited, endless, told }
+  return { license, limited, endless, told: expectedEvents }
 })
 
 const loopback = IpNetwork.fromStringUnsafe("127.0.0.0/8")
 
 layer(layerService({ trustedProxies: [loopback] }), { timeout: 60_000 })("The event of a consumption", (it) => {
-  it.effect("tells all of it to the feed, webhooks, audits and activities", () =>
+  it.effect("has the same content in the feed, webhooks, audits and activities", () =>
     Effect.gen(function* () {
       const { send } = yield* TestServer
       const receiver = yield* makeReceiver
       const body = { name: "live", url: receiver.url, event_types: ["usage.consumed"] }
       assertAnswered(yield* send({ method: "POST", path: "/api/v1/webhooks", body }), 201)
-      const { license, told } = yield* lived
+      const { license, told: expectedEvents } = yield* consumedTwice
       const events = yield* listed(`resource_id=${license.id}&event_type=usage.consumed`)
       assert.deepStrictEqual(
         events.map(({ created_at: _, sequence: __, ...event }) => event),
-        told
+        expectedEvents
       )
-      // The order of members, too: it is what a webhook's receiver hashes.
+      // The order of members too: a webhook's receiver hashes it.
       const metadataOf = (rows: ReadonlyArray<Pick<Wire, "metadata">>) => rows.map(({ metadata }) => metadata)
-      assert.strictEqual(JSON.stringify(metadataOf(events)), JSON.stringify(metadataOf(told)))
+      assert.strictEqual(JSON.stringify(metadataOf(events)), JSON.stringify(metadataOf(expectedEvents)))
 
       const bodies = [(yield* receiver.next).body.toString(), (yield* receiver.next).body.toString()]
       const bodyOf = ({ created_at, sequence, event_type: type, ...event }: Wire) => {
@@ -168,10 +168,10 @@ layer(layerService({ trustedProxies: [loopback] }), { timeout: 60_000 })("The ev
     })
   )
 
-  it.effect("tells the same when the feature has another code, and when it is gone", () =>
+  it.effect("is unchanged when the feature gets another code, and when the feature is deleted", () =>
     Effect.gen(function* () {
       const { client } = yield* TestServer
-      const { license, limited, endless } = yield* lived
+      const { license, limited, endless } = yield* consumedTwice
       const query = `resource_id=${license.id}`
       const before = yield* listed(query)
       yield* client.features.update({ params: { id: limited }, payload: { code: "renamed" } })
@@ -181,7 +181,7 @@ layer(layerService({ trustedProxies: [loopback] }), { timeout: 60_000 })("The ev
     })
   )
 
-  it.effect("comes before what it has reached, and resets have theirs", () =>
+  it.effect("precedes the event of the limit that it reaches, and resets have their own events", () =>
     Effect.gen(function* () {
       const { client } = yield* TestServer
       const { consume, license } = yield* makeMetered
@@ -205,7 +205,7 @@ layer(layerService({ trustedProxies: [loopback] }), { timeout: 60_000 })("The ev
     })
   )
 
-  it.effect("stands once in every list, also where an early version has written it", () =>
+  it.effect("appears once in every list, also if an early version wrote it", () =>
     Effect.gen(function* () {
       const receiver = yield* makeReceiver
       const { send } = yield* TestServer

@@ -1,4 +1,7 @@
-/** Deliveries are written with their events: to whom, all or none, and exactly from the moment that an endpoint takes them. */
+/**
+ * Deliveries are written with their events: for which endpoints, all or none, and exactly from the moment that an
+ * endpoint is active.
+ */
 import { assert, layer } from "@effect/vitest"
 import { Context, Deferred, Effect, Fiber, Latch, Layer } from "effect"
 import { SqlClient } from "effect/sql"
@@ -39,7 +42,7 @@ const appendTypes = (...types: ReadonlyArray<NewEvent["event_type"]>) =>
   Effect.forEach(types, (event_type) => appendEvent({ event_type }), { discard: true })
 
 layer(layerWebhooks())("Deliveries", (it) => {
-  it.effect("are owed for all events, the listed ones, or all of a noun", () =>
+  it.effect("are queued for all events, the listed ones, or all of a noun", () =>
     Effect.gen(function* () {
       const endpoint = (...event_types: ReadonlyArray<string>) => makeEndpoint(nowhere, { event_types })
       const all = yield* endpoint()
@@ -54,7 +57,7 @@ layer(layerWebhooks())("Deliveries", (it) => {
         "product.deleted",
         "product_version.created"
       ] as const
-      // The endpoints that come after the first one are events to it, too.
+      // The endpoints created after the first one are events for it too.
       yield* (yield* SqlClient.SqlClient)`DELETE FROM webhook_deliveries`
       yield* appendTypes(...types)
       assert.deepStrictEqual(yield* typesOwedTo(all.webhook.id), [...types])
@@ -65,7 +68,7 @@ layer(layerWebhooks())("Deliveries", (it) => {
     })
   )
 
-  it.effect("begin with the endpoint's own creation and end with its deletion", () =>
+  it.effect("start with the endpoint's own creation and end with its deletion", () =>
     Effect.gen(function* () {
       const webhooks = yield* Webhooks
       const { webhook } = yield* webhooks.create({ name: "own", url: nowhere, event_types: ["webhook.*"] })
@@ -80,7 +83,7 @@ layer(layerWebhooks())("Deliveries", (it) => {
     })
   )
 
-  it.effect("are gone with the event that is rolled back", () =>
+  it.effect("are rolled back with their event", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const log = yield* EventLog
@@ -98,7 +101,7 @@ layer(layerWebhooks())("Deliveries", (it) => {
     })
   )
 
-  it.effect("are owed from the commit of the endpoint on, for who began to write before it and waited, too", () =>
+  it.effect("are queued from the commit of the endpoint on, also for a writer that began before it and waited", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const webhooks = yield* Webhooks
@@ -124,7 +127,7 @@ layer(layerWebhooks())("Deliveries", (it) => {
         return yield* appendEvent()
       })
       const waiting = yield* Effect.forkChild(sql.withTransaction(both))
-      // The other transaction has begun its statement and waits for the counter that this one holds.
+      // The other transaction has begun its statement and waits for the counter that this one locks.
       yield* Effect.repeat(sql<{ waits: number }>`SELECT count(*) AS waits FROM pg_locks WHERE NOT granted`, {
         until: ([row]) => row!.waits > 0
       })
@@ -138,7 +141,7 @@ layer(layerWebhooks())("Deliveries", (it) => {
     })
   )
 
-  it.effect("are owed for exactly what comes after, whatever three nodes write meanwhile", () =>
+  it.effect("are queued exactly for later events while three nodes write", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const webhooks = yield* Webhooks
@@ -171,10 +174,10 @@ layer(layerWebhooks())("Deliveries", (it) => {
           }),
         { concurrency: 4 }
       )
-      const [, made] = yield* Effect.all([Effect.forEach([0, 1, 2], work, { concurrency: 3 }), endpoints], {
+      const [, endpointIds] = yield* Effect.all([Effect.forEach([0, 1, 2], work, { concurrency: 3 }), endpoints], {
         concurrency: 2
       })
-      for (const { webhook } of made) {
+      for (const { webhook } of endpointIds) {
         const [row] = yield* sql<{ owed: number; wrong: number; expected: number }>`
           WITH created AS (SELECT sequence FROM events WHERE event_type = 'webhook.created' AND resource_id = ${webhook.id})
           SELECT (SELECT count(*) FROM webhook_deliveries WHERE endpoint_id = ${webhook.id}) AS owed,
@@ -188,7 +191,7 @@ layer(layerWebhooks())("Deliveries", (it) => {
     })
   )
 
-  it.effect("open the latch of the node that wrote them, not another's", () =>
+  it.effect("open the latch of the node that wrote them, and no other", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       yield* makeEndpoint(nowhere)

@@ -13,11 +13,11 @@ const append = Effect.fnUntraced(function* (event: Partial<NewEvent>) {
   yield* log.append({ event_type: "product.created", resource_type: "product", metadata: {}, ...event })
 })
 
-/** Appends so many events of one resource. */
+/** Appends the given number of events of one resource. */
 const appendMany = (count: number, resource_id: string) => Effect.replicateEffect(append({ resource_id }), count)
 
 layer(Subject)("Events", (it) => {
-  it.effect("shows what happened, by whom, from where and for which request", () =>
+  it.effect("describes what happened, the actor, the address and the request", () =>
     Effect.gen(function* () {
       const events = yield* Events
       const now = yield* Clock.currentTimeMillis
@@ -49,7 +49,7 @@ layer(Subject)("Events", (it) => {
     })
   )
 
-  it.effect("gives strictly lower sequence numbers than the cursor, the newest first", () =>
+  it.effect("returns only sequence numbers below the cursor, the newest first", () =>
     Effect.gen(function* () {
       const events = yield* Events
       yield* appendMany(5, "ordered")
@@ -69,28 +69,28 @@ layer(Subject)("Events", (it) => {
     })
   )
 
-  it.effect("walks through all events once while more are appended", () =>
+  it.effect("returns all events once while more are appended", () =>
     Effect.gen(function* () {
       const events = yield* Events
       yield* appendMany(7, "walked")
       const [newest] = (yield* events.list({ limit: 1 })).items
-      const seen: Array<number> = []
+      const sequencesSeen: Array<number> = []
       let page = yield* events.list({ limit: 2 })
       for (;;) {
-        seen.push(...page.items.map(({ sequence }) => sequence))
+        sequencesSeen.push(...page.items.map(({ sequence }) => sequence))
         if (page.next === undefined) break
         yield* append({})
         page = yield* events.list({ limit: 2, cursor: page.next })
       }
       const count = newest?.sequence ?? 0
       assert.deepStrictEqual(
-        seen,
+        sequencesSeen,
         Array.from({ length: count }, (_, index) => count - index)
       )
     })
   )
 
-  it.effect("has no next page after exactly as many events as asked for", () =>
+  it.effect("returns no next page when the events exactly fill the page", () =>
     Effect.gen(function* () {
       const events = yield* Events
       yield* appendMany(3, "exact")
@@ -99,7 +99,7 @@ layer(Subject)("Events", (it) => {
     })
   )
 
-  it.effect("gives what all filters together select", () =>
+  it.effect("returns the events that match all filters", () =>
     Effect.gen(function* () {
       const events = yield* Events
       const asLicense = Effect.provideService(CurrentActor, { actor_type: "license", actor_id: "lic_f" } as const)

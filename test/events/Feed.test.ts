@@ -1,4 +1,4 @@
-/** The feed under load: whoever has seen a number never sees a lower one appear, and none is missing. */
+/** The feed under load: a reader that has seen a number never sees a lower one appear later, and none is missing. */
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Layer, Ref } from "effect"
 import { SqlClient } from "effect/sql"
@@ -16,7 +16,10 @@ const Subject = Layer.mergeAll(Events.layer, EventLog.layer).pipe(Layer.provideM
 const licensesPerNode = 12
 const consumptions = 60
 
-/** One node's share: licenses of its own, each activated and consumed from, and plain commands, some of which are rolled back. */
+/**
+ * One node's share: its own licenses, each activated and consumed from, and plain commands, some of which are rolled
+ * back.
+ */
 const mutate = Effect.fnUntraced(function* (node: number) {
   const sql = yield* SqlClient.SqlClient
   const actors = yield* makeNode
@@ -63,18 +66,19 @@ layer(Subject, { timeout: 60_000 })("The events feed", (it) => {
           const over = yield* Ref.get(done)
           const { items } = yield* events.list({ limit: 200 })
           const last = followed.at(-1) ?? 0
-          const fresh = items.map(({ sequence }) => sequence).filter((sequence) => sequence > last)
-          // Numbers below the newest of a page that are not there yet would be a gap: there must be none to come back for.
-          let oldest = fresh.at(-1) ?? last + 1
+          const newSequences = items.map(({ sequence }) => sequence).filter((sequence) => sequence > last)
+          // Missing numbers below the newest of a page would be a gap, so the reader must never have to come back for
+          // them.
+          let oldest = newSequences.at(-1) ?? last + 1
           while (oldest > last + 1) {
             const { items: older } = yield* events.list({ limit: 200, cursor: oldest })
-            fresh.push(...older.map(({ sequence }) => sequence).filter((sequence) => sequence > last))
-            if (fresh.at(-1) === oldest) break
-            oldest = fresh.at(-1)!
+            newSequences.push(...older.map(({ sequence }) => sequence).filter((sequence) => sequence > last))
+            if (newSequences.at(-1) === oldest) break
+            oldest = newSequences.at(-1)!
           }
-          followed.push(...fresh.reverse())
-          if (fresh.length > 0) reads++
-          if (over && fresh.length === 0) return
+          followed.push(...newSequences.reverse())
+          if (newSequences.length > 0) reads++
+          if (over && newSequences.length === 0) return
         }
       })
       const work = Effect.andThen(Effect.forEach([0, 1, 2], mutate, { concurrency: "unbounded" }), Ref.set(done, true))

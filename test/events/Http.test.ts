@@ -27,7 +27,7 @@ layer(TestServer.layer)("The event feed over HTTP", (it) => {
     })
   )
 
-  it.effect("names the request and the time of an event", () =>
+  it.effect("contains the request and the time of an event", () =>
     Effect.gen(function* () {
       const { client, send } = yield* TestServer
       const headers = { "x-request-id": "req-of-this-test" }
@@ -40,7 +40,7 @@ layer(TestServer.layer)("The event feed over HTTP", (it) => {
     })
   )
 
-  it.effect("refuses parameters that are not valid and ignores those it does not know", () =>
+  it.effect("refuses invalid parameters and ignores unknown ones", () =>
     Effect.gen(function* () {
       const { send } = yield* TestServer
       const faults = [

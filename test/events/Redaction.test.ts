@@ -1,4 +1,7 @@
-/** What the feed and deliveries never say: every field that names a machine, and every secret, one by one. */
+/**
+ * What the feed and deliveries never reveal: every field that identifies a machine, and every secret, checked one by
+ * one.
+ */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
@@ -8,7 +11,7 @@ import { issue } from "../support/IssuedLicenses.ts"
 import { TestServer } from "../support/TestServer.ts"
 import { layerService, makeReceiver } from "../support/Webhooks.ts"
 
-/** Values that occur nowhere else, so that finding one in a text means that it was told. */
+/** Values that occur nowhere else, so that finding one in a text proves that it was revealed. */
 const hardware = { fingerprint: "fingerprint-4b1d", hostname: "hostname-9c2e" }
 const container = {
   container_id: "container-77af",
@@ -19,7 +22,7 @@ const container = {
 const named: Readonly<Record<string, string>> = { ...hardware, ...container }
 
 layer(layerService())("Events and deliveries", (it) => {
-  it.effect("show a digest of each field that names a machine, and no key, token or secret", () =>
+  it.effect("contain a digest of each field that identifies a machine, and no key, token or secret", () =>
     Effect.gen(function* () {
       const { adminToken, client, send } = yield* TestServer
       const sql = yield* SqlClient.SqlClient
@@ -53,11 +56,11 @@ layer(layerService())("Events and deliveries", (it) => {
         ({ sequence }) => sequence >= rows.find((row) => row.event_type === "webhook.created")!.sequence
       )
       yield* Effect.repeat(receiver.next, { until: () => receiver.received.length >= owed.length })
-      const told = [
+      const publishedTexts = [
         ...rows.map(({ text }) => text),
         ...receiver.received.map(({ body, headers }) => `${body} ${JSON.stringify(headers)}`)
       ]
-      const everything = told.join("\n")
+      const everything = publishedTexts.join("\n")
       for (const [field, value] of Object.entries(named)) {
         assert.notInclude(everything, value, field)
         assert.include(everything, `"${field}": "${redacted(value)}"`, `${field} in the feed`)

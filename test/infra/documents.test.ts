@@ -1,4 +1,4 @@
-/** What the documents point at exists. */
+/** The files that the documents refer to exist. */
 import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import { assert, describe, it } from "@effect/vitest"
@@ -10,7 +10,7 @@ const documents = readdirSync(`${root}/docs`, { recursive: true, encoding: "utf8
 
 describe("The documents", () => {
   for (const name of documents) {
-    it(`docs/${name} names files that there are`, () => {
+    it(`docs/${name} names only existing files`, () => {
       const text = readFileSync(`${root}/docs/${name}`, "utf8")
       const named = text.match(/(?<![\w/.-])(?:src|test|schema|infra)\/[\w/.-]*\w/g) ?? []
       assert.deepStrictEqual(
@@ -20,7 +20,7 @@ describe("The documents", () => {
     })
   }
 
-  it("README.md lists every setting that there is, and no other", () => {
+  it("README.md lists every setting, and no other", () => {
     const read = readFileSync(`${root}/src/config/Config.ts`, "utf8").matchAll(/"(LICENSING_\w+)"/g)
     const listed = readFileSync(`${root}/README.md`, "utf8").matchAll(/^\| (LICENSING_\w+) \|/gm)
     const names = (found: Iterable<RegExpMatchArray>) => Array.from(found, ([, name]) => name).toSorted()

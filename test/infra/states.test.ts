@@ -10,7 +10,7 @@ import { statusAfterRenewal } from "../../src/licenses/rules/Renewal.ts"
 const root = new URL("../../", import.meta.url)
 const page = stateFiles()["docs/STATES.md"] ?? ""
 
-/** The cells of a table of the page: from a state, by a command. */
+/** The cells of a table in the document: from a state, by a command. */
 const cellsOf = (firstHeads: string) => {
   const [heads = [], , ...rows] = page
     .slice(page.indexOf(firstHeads))
@@ -23,12 +23,12 @@ const cellsOf = (firstHeads: string) => {
 const license = cellsOf("| From | suspend |")
 const device = cellsOf("| From | activate |")
 
-describe("the page of states", () => {
-  it.each(Object.entries(stateFiles()))("%s is what the rules make", (path, content) => {
+describe("docs/STATES.md", () => {
+  it.each(Object.entries(stateFiles()))("%s matches the rules", (path, content) => {
     assert.strictEqual(readFileSync(new URL(path, root), "utf8"), content)
   })
 
-  it("says of every license state what the tables of the rules say", () => {
+  it("lists for every license state what the rules' tables contain", () => {
     const words = { unchanged: "–", conflict: "409 LICENSE_STATE_CONFLICT", "by clock": "active" } as const
     const word = (to: string) => words[to as keyof typeof words] ?? to
     for (const from of LicenseStatus.literals) {
@@ -38,7 +38,7 @@ describe("the page of states", () => {
     }
   })
 
-  it("says of every device state what the tables of the rules say", () => {
+  it("lists for every device state what the rules' tables contain", () => {
     const words = { unchanged: "–", conflict: "409 DEVICE_STATE_CONFLICT" } as const
     for (const from of DeviceStatus.literals) {
       for (const [command, to] of Object.entries(deviceTransitions)) {
@@ -48,7 +48,7 @@ describe("the page of states", () => {
     }
   })
 
-  it("draws an arrow for every move of the clock and none out of revoked", () => {
+  it("draws an arrow for every transition by the clock and none out of revoked", () => {
     for (const arrow of [
       "active --> grace_period: expires_at passes",
       "active --> expired: expires_at passes, no grace",

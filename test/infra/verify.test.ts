@@ -1,4 +1,4 @@
-/** The verifier that the tour and the benchmark trust, against the published vectors. */
+/** The verifier that the tour and the benchmark use, checked against the published vectors. */
 import { readFileSync } from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
 import { dataBytes, verifierOf } from "../../infra/scripts/verify.ts"
@@ -13,9 +13,9 @@ describe("the independent verifier", () => {
   for (const { canonical, data, name, signature } of vectors.valid) {
     it(`accepts ${name}`, () => assert.deepStrictEqual(verify(answer(canonical, signature)), data))
 
-    it(`finds changed bytes in ${name}`, () => {
-      for (let at = 0; at < canonical.length; at += 7) {
-        const changed = `${canonical.slice(0, at)}${canonical[at] === "1" ? "2" : "1"}${canonical.slice(at + 1)}`
+    it(`detects changed bytes in ${name}`, () => {
+      for (let position = 0; position < canonical.length; position += 7) {
+        const changed = `${canonical.slice(0, position)}${canonical[position] === "1" ? "2" : "1"}${canonical.slice(position + 1)}`
         assert.throws(() => verify(answer(changed, signature)))
       }
     })
@@ -25,7 +25,7 @@ describe("the independent verifier", () => {
     it(`refuses ${name}`, () => void assert.throws(() => verify(answer(canonical, signature))))
   }
 
-  it("refuses data that is signed as it stands and not canonical", () => {
+  it("refuses data whose signature is valid but whose bytes are not canonical", () => {
     const [{ canonical, signature }] = vectors.valid
     assert.throws(() => verify(answer(` ${canonical}`, signature)))
   })
@@ -35,7 +35,7 @@ describe("the independent verifier", () => {
     assert.throws(() => verify(answer(canonical, { ...signature, kid: "0000000000000000" })), /not published/)
   })
 
-  it("takes the member data of the envelope, whatever its texts and neighbours look like", () => {
+  it("reads the member data of the envelope, for all texts and neighbouring members", () => {
     const inner = String.raw`{"data":"}","text":"\"data\":{"}`
     assert.strictEqual(
       dataBytes(Buffer.from(`{"other":"data","more":{"data":1},"data":${inner},"end":[]}`)).toString(),

@@ -16,7 +16,7 @@ const Counted = Layer.mergeAll(OpsCounts.layer, Policies.layer).pipe(
 
 const statuses = ["active", "suspended", "expired", "revoked", "grace_period"] as const
 
-/** What each table says by itself. */
+/** What each table contains. */
 const stored = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql<{ name: string; count: number }>`
@@ -27,13 +27,13 @@ const stored = Effect.gen(function* () {
   return Object.fromEntries(rows.map(({ name, count }) => [name, count]))
 })
 
-const known = Effect.map(
+const countsByName = Effect.map(
   Effect.flatMap(OpsCounts, ({ read }) => read),
   ({ rows }) => Object.fromEntries(rows)
 )
 
 layer(Counted)("Counts", (it) => {
-  it.effect("are of the worker's last pass, and of the reader's own where that is too old", () =>
+  it.effect("are those of the worker's last pass, or the reader's own if that pass is too old", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { count } = yield* OpsCounts
@@ -43,29 +43,33 @@ layer(Counted)("Counts", (it) => {
       )
       yield* makeCustomer("cust_counted")
       yield* fillDevices({ license: ids[0]!, keyHash: "" }, 25)
-      // No pass yet: the first reader counts, and those beside it wait for that.
+      // No pass has run: the first reader counts, and concurrent readers wait for it.
       const first = yield* stored
-      assert.deepStrictEqual(yield* Effect.all([known, known, known], { concurrency: 3 }), [first, first, first])
+      assert.deepStrictEqual(yield* Effect.all([countsByName, countsByName, countsByName], { concurrency: 3 }), [
+        first,
+        first,
+        first
+      ])
       assert.deepInclude(first, { "licenses.revoked": 6, "devices.reset": 5, products: 1, customers: 1 })
 
       yield* sql`UPDATE licenses SET status = 'revoked' WHERE id < ${ids[15]!}`
       yield* sql`DELETE FROM licenses WHERE id > ${ids[25]!}`
       yield* sql`UPDATE devices SET status = 'active' WHERE status = 'expired'`
-      assert.deepStrictEqual(yield* known, first)
+      assert.deepStrictEqual(yield* countsByName, first)
       yield* count
       const second = yield* stored
       assert.notDeepEqual(second, first)
-      assert.deepStrictEqual(yield* known, second)
+      assert.deepStrictEqual(yield* countsByName, second)
 
       yield* sql`DELETE FROM licenses WHERE id > ${ids[20]!}`
       yield* TestClock.adjust("179 seconds")
-      assert.deepStrictEqual(yield* known, second)
+      assert.deepStrictEqual(yield* countsByName, second)
       yield* TestClock.adjust("1 second")
-      assert.deepStrictEqual(yield* known, yield* stored)
+      assert.deepStrictEqual(yield* countsByName, yield* stored)
     })
   )
 
-  it.effect("are counted once for readers who ask together", () =>
+  it.effect("are counted once for concurrent readers", () =>
     Effect.gen(function* () {
       const { read } = yield* OpsCounts
       yield* TestClock.adjust("3 minutes")
@@ -102,12 +106,14 @@ layer(Counted)("Counts", (it) => {
       }
       yield* count
       const { rows } = yield* read
-      const shown = Object.fromEntries(statuses.map((status) => [status, rows.get(`licenses.${status}`) ?? 0]))
-      assert.deepStrictEqual(shown, { active: 2, grace_period: 4, expired: 3, suspended: 1, revoked: 1 })
+      const presentedCounts = Object.fromEntries(
+        statuses.map((status) => [status, rows.get(`licenses.${status}`) ?? 0])
+      )
+      assert.deepStrictEqual(presentedCounts, { active: 2, grace_period: 4, expired: 3, suspended: 1, revoked: 1 })
     })
   )
 
-  it.effect("read no more than the table of devices from end to end", () =>
+  it.effect("scan no table completely except the devices", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const now = yield* Clock.currentTimeMillis

@@ -7,7 +7,7 @@ import { TestServer } from "../support/TestServer.ts"
 import { layerService } from "../support/Webhooks.ts"
 
 layer(TestServer.layer)("The operator's view over HTTP", (it) => {
-  it.effect("sums up what there is", () =>
+  it.effect("returns the totals", () =>
     Effect.gen(function* () {
       const { advance, client } = yield* TestServer
       const before = yield* client.ops.summary()
@@ -18,16 +18,16 @@ layer(TestServer.layer)("The operator's view over HTTP", (it) => {
         params: { id: product.id },
         payload: { name: "P", code: "p", license_type: "perpetual", max_floating_users: 2 }
       })
-      const made = yield* Effect.forEach([1, 2, 3], () =>
+      const created = yield* Effect.forEach([1, 2, 3], () =>
         client.licenses.create({ payload: { product_id: product.id, policy_id: policy.id } })
       )
-      const [first, second] = made
+      const [first, second] = created
       yield* client.licenses.suspend({ params: { id: first!.license.id } })
       const { connect } = yield* TestServer
       const application = yield* connect({ licenseKey: second!.license_key })
       yield* application.runtime.activate({ payload: { fingerprint: "one" } })
       yield* application.runtime.checkout({ payload: { fingerprint: "two" } })
-      // No worker counts here: a reader does, once what was counted is this old.
+      // No worker counts here: a reader counts once the last count is this old.
       yield* advance(180)
       const { licenses, devices, leases, products, customers, event_sequence } = yield* client.ops.summary()
       assert.deepInclude(licenses, { total: 3, active: 2, suspended: 1, revoked: 0 })
@@ -38,7 +38,7 @@ layer(TestServer.layer)("The operator's view over HTTP", (it) => {
     })
   )
 
-  it.effect("counts refusals and tells of failures by their request, without what caused them", () =>
+  it.effect("counts refusals and reports failures with their request, without their cause", () =>
     Effect.gen(function* () {
       const { client, send } = yield* TestServer
       const sql = yield* SqlClient.SqlClient
@@ -74,7 +74,7 @@ layer(TestServer.layer)("The operator's view over HTTP", (it) => {
     })
   )
 
-  it.effect("is for ops:read", () =>
+  it.effect("requires ops:read", () =>
     Effect.gen(function* () {
       const { client, connect } = yield* TestServer
       for (const [scope, admitted] of [
@@ -96,7 +96,7 @@ layer(TestServer.layer)("The operator's view over HTTP", (it) => {
 })
 
 layer(layerService())("The operator's view beside the workers", (it) => {
-  it.effect("shows what the worker has counted", () =>
+  it.effect("returns the worker's counts", () =>
     Effect.gen(function* () {
       const { client } = yield* TestServer
       const { wake } = yield* Workers

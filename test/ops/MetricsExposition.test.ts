@@ -3,13 +3,13 @@ import { Effect, Layer, Metric, Redacted } from "effect"
 import { assertRefused } from "../support/Http.ts"
 import { TestServer } from "../support/TestServer.ts"
 
-/** Each server counts for itself: by default those of one process share what they count. */
+/** Each server has its own counters: by default those of one process share them. */
 const Counting = (settings: Parameters<typeof TestServer.layerWith>[0]) =>
   TestServer.layerWith(settings).pipe(Layer.provide(Layer.sync(Metric.MetricRegistry, () => new Map())))
 
 const scrape = Effect.flatMap(TestServer, ({ send }) => send({ path: "/metrics", anonymous: true }))
 
-/** The samples of a text: what stands before the value, and the value. */
+/** The samples of a text: name and labels, and the value. */
 const samplesOf = (text: string): ReadonlyMap<string, number> =>
   new Map(
     text
@@ -19,7 +19,7 @@ const samplesOf = (text: string): ReadonlyMap<string, number> =>
   )
 
 layer(Counting({}))("/metrics", (it) => {
-  it.effect("counts requests by route template and status, whoever asks for what", () =>
+  it.effect("counts requests by route template and status, for every client", () =>
     Effect.gen(function* () {
       const { client, send } = yield* TestServer
       const product = yield* client.products.create({ payload: { name: "P", code: "counted" } })
@@ -42,7 +42,7 @@ layer(Counting({}))("/metrics", (it) => {
     })
   )
 
-  it.effect("shows the service's inside and no id", () =>
+  it.effect("exposes internal measurements and no id", () =>
     Effect.gen(function* () {
       const { advance, client } = yield* TestServer
       const product = yield* client.products.create({ payload: { name: "P", code: "inside" } })
@@ -50,9 +50,9 @@ layer(Counting({}))("/metrics", (it) => {
         params: { id: product.id },
         payload: { name: "P", code: "p", license_type: "perpetual" }
       })
-      const made = yield* client.licenses.create({ payload: { product_id: product.id, policy_id: policy.id } })
-      yield* client.licenses.suspend({ params: { id: made.license.id } })
-      // The database is asked once a second at most. Its rows are counted once in 3 minutes where no worker does it.
+      const license = yield* client.licenses.create({ payload: { product_id: product.id, policy_id: policy.id } })
+      yield* client.licenses.suspend({ params: { id: license.license.id } })
+      // The database is queried once a second at most. Its rows are counted once in 3 minutes if no worker counts them.
       yield* advance(180)
       const { text } = yield* scrape
       const samples = samplesOf(text)
@@ -75,7 +75,7 @@ layer(Counting({}))("/metrics", (it) => {
 const token = "a-token-for-metrics-only"
 
 layer(Counting({ metricsToken: Redacted.make(token) }))("/metrics with a token", (it) => {
-  it.effect("is for who sends it", () =>
+  it.effect("is returned only to requests with the token", () =>
     Effect.gen(function* () {
       const { send } = yield* TestServer
       const as = (authorization: string) => send({ path: "/metrics", headers: { authorization } })
@@ -83,7 +83,7 @@ layer(Counting({ metricsToken: Redacted.make(token) }))("/metrics with a token",
       assertRefused(yield* as("Bearer"), 401, "TOKEN_MISSING")
       assertRefused(yield* as(`Basic ${token}`), 401, "TOKEN_MALFORMED")
       assertRefused(yield* as(`Bearer ${token}x`), 401, "TOKEN_INVALID")
-      // An API token, even an admin's, is another credential.
+      // An API token, even an admin's, is a different credential.
       assertRefused(yield* send({ path: "/metrics" }), 401, "TOKEN_INVALID")
       const { status, text } = yield* as(`Bearer ${token}`)
       assert.strictEqual(status, 200)

@@ -16,24 +16,24 @@ const decode = decodeRows(
 const row = { id: "a", metadata: { a: [1, null] }, created_at: 0, ended_at: 5 }
 
 describe("decodeRows", () => {
-  it.effect("takes instants as numbers, leaves NULL columns out, and passes JSON on as it is", () =>
+  it.effect("reads instants as numbers, omits NULL columns, and passes JSON through unchanged", () =>
     Effect.gen(function* () {
-      const [whole, open] = yield* decode(Effect.succeed([row, { ...row, ended_at: null, other: 1 }]))
-      assert.deepStrictEqual(whole, row)
-      assert.strictEqual(whole?.metadata, row.metadata)
-      const { ended_at: _, ...rest } = row
-      assert.deepStrictEqual(open, rest)
+      const [complete, withNull] = yield* decode(Effect.succeed([row, { ...row, ended_at: null, other: 1 }]))
+      assert.deepStrictEqual(complete, row)
+      assert.strictEqual(complete?.metadata, row.metadata)
+      const { ended_at: _, ...withoutEnd } = row
+      assert.deepStrictEqual(withNull, withoutEnd)
     })
   )
 
-  it.effect("dies of a row that is not of the schema, and fails as the statement fails", () =>
+  it.effect("dies when a row does not match the schema, and fails when the statement fails", () =>
     Effect.gen(function* () {
-      for (const bad of [
+      for (const invalid of [
         { ...row, id: null },
         { ...row, created_at: "2030-01-31T12:00:00Z" },
         { ...row, metadata: "text" }
       ]) {
-        const exit = yield* Effect.exit(decode(Effect.succeed([row, bad])))
+        const exit = yield* Effect.exit(decode(Effect.succeed([row, invalid])))
         assert.isTrue(Exit.isFailure(exit) && Cause.hasDies(exit.cause))
       }
       assert.strictEqual(yield* Effect.flip(decode(Effect.fail("the statement"))), "the statement")

@@ -1,4 +1,6 @@
-/** A database that the 17 migrations before 0001_initial.sql have made, with rows in it, becomes one of this version. */
+/**
+ * A database created by the 17 migrations that preceded 0001_initial.sql, with rows in it, is upgraded to this version.
+ */
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, FileSystem, Layer, References } from "effect"
@@ -11,7 +13,7 @@ import { TestServer } from "../support/TestServer.ts"
 
 const fixture = new URL("earlierMigrations.sql", import.meta.url).pathname
 
-/** Names and texts, in their order. */
+/** The file names and texts of the migrations, in order. */
 const earlier = Effect.gen(function* () {
   const text = yield* (yield* FileSystem.FileSystem).readFileString(fixture)
   return text
@@ -20,8 +22,8 @@ const earlier = Effect.gen(function* () {
     .map((part) => [part.slice(0, part.indexOf("\n")), part.slice(part.indexOf("\n") + 1)] as const)
 })
 
-/** A database that some migrations have made, and a client of it. */
-const madeBy = Effect.fnUntraced(function* (migrations: ReadonlyArray<readonly [string, string]>) {
+/** A database to which some earlier migrations were applied, and a client of it. */
+const migratedBy = Effect.fnUntraced(function* (migrations: ReadonlyArray<readonly [string, string]>) {
   const files = yield* FileSystem.FileSystem
   const folder = yield* files.makeTempDirectoryScoped()
   for (const [name, text] of migrations) yield* files.writeFileString(`${folder}/${name}`, text)
@@ -37,7 +39,7 @@ const madeBy = Effect.fnUntraced(function* (migrations: ReadonlyArray<readonly [
 
 const at = "timestamptz '2026-01-02 03:04:05Z'"
 
-/** What the version before has written: of each resource that the upgrade touches a row, and two events. */
+/** The rows that the previous version wrote: one of each resource that the upgrade changes, and two events. */
 const rows = [
   `INSERT INTO products VALUES ('prod_1', 'Product', 'product', '{}', 1, ${at}, ${at})`,
   `INSERT INTO customers VALUES ('cust_1', 'Customer', 'customer', NULL, '{}', ${at}, ${at})`,
@@ -54,21 +56,21 @@ const rows = [
   `INSERT INTO devices (id, license_id, binding_kind, binding_key, fingerprint, is_vm, is_container, status, holds_slot, first_seen_at,
     last_seen_at, metadata, created_at, updated_at)
   VALUES ('dev_1', 'lic_active', 'hardware', 'f', 'f', false, false, 'blacklisted', false, ${at}, ${at}, '{}', ${at}, ${at})`,
-  // By the trigger of the view, as a node of the version before 0015 did.
+  // Written through the trigger of the view, as a node before migration 0015 did.
   `INSERT INTO events VALUES (1, 'license.created', 'system', 'system', 'license', 'lic_active', NULL, '{}', ${at})`,
   `INSERT INTO usage_ledger VALUES (1, 'lic_active', 'feat_1', 'consume', 'e1', 3, 3, NULL, 'dev_1', 'license', 'lic_active', 'req_1',
     ${at}, 2, 'feature', NULL)`,
   "UPDATE event_sequence SET last = 2, ledger_last = 1"
 ]
 
-const silence = Layer.succeed(References.MinimumLogLevel, "None")
+const layerQuiet = Layer.succeed(References.MinimumLogLevel, "None")
 
-layer(Layer.mergeAll(NodeServices.layer, Database.layer, silence), { timeout: 60_000, excludeTestServices: true })(
+layer(Layer.mergeAll(NodeServices.layer, Database.layer, layerQuiet), { timeout: 60_000, excludeTestServices: true })(
   "a database of the earlier migrations",
   (it) => {
-    it.effect("has the schema of a new one after the upgrade, and the service reads its rows", () =>
+    it.effect("has the same schema as a new database after the upgrade, and the service reads its rows", () =>
       Effect.gen(function* () {
-        const { database, sql } = yield* madeBy(yield* earlier)
+        const { database, sql } = yield* migratedBy(yield* earlier)
         for (const row of rows) yield* sql.unsafe(row)
         const service = TestServer.layerOver().pipe(Layer.provide(Layer.succeedContext(database)))
         const { client } = Context.get(yield* Layer.build(Layer.fresh(service)), TestServer)
@@ -102,7 +104,7 @@ layer(Layer.mergeAll(NodeServices.layer, Database.layer, silence), { timeout: 60
         assert.deepInclude(licenses, { total: 2, active: 1, suspended: 1 })
         assert.deepInclude(counted, { total: 1, blacklisted: 1 })
         assert.deepStrictEqual([customers, products], [1, 1])
-        // What writes goes on too, and no license is found by two states.
+        // Writes work too, and no license is found under two states.
         yield* client.licenses.suspend({ params: { id: "lic_active" } })
         assert.deepStrictEqual(yield* sql`SELECT status, license_id FROM license_states ORDER BY license_id`, [
           { status: "suspended", license_id: "lic_active" },
@@ -111,37 +113,37 @@ layer(Layer.mergeAll(NodeServices.layer, Database.layer, silence), { timeout: 60
       })
     )
 
-    it.effect("is upgraded once, however many nodes start together", () =>
+    it.effect("is upgraded once when many nodes start together", () =>
       Effect.gen(function* () {
-        const { url } = yield* madeBy(yield* earlier)
+        const { url } = yield* migratedBy(yield* earlier)
         const applied = yield* Effect.all([run({ url }), run({ url }), run({ url })], { concurrency: 3 })
         assert.deepStrictEqual(applied.flat(), ["0001_initial.sql", "0002_unused_token.sql"])
       })
     )
 
-    it.effect("is refused as it is where it has not exactly those", () =>
+    it.effect("is refused unchanged if exactly those migrations were not applied", () =>
       Effect.gen(function* () {
         const migrations = yield* earlier
         const half = migrations.slice(0, 9)
         const changed = migrations.map(([name, text]) => [name, name.startsWith("0003") ? `${text}\n` : text] as const)
-        for (const some of [half, changed]) {
-          const { sql, url } = yield* madeBy(some)
+        for (const applied of [half, changed]) {
+          const { sql, url } = yield* migratedBy(applied)
           const { message } = yield* Effect.flip(run({ url }))
           assert.strictEqual(
             message,
-            `The database has earlier migrations up to ${some.at(-1)![0]}, from which this version cannot upgrade it. ` +
+            `The database has earlier migrations up to ${applied.at(-1)![0]}, from which this version cannot upgrade it. ` +
               "Upgrade it with the version before this one first."
           )
           const [left] = yield* sql<{ applied: number; kept: string | null }>`
             SELECT count(*) AS applied, to_regclass('kept_counts')::text AS kept FROM schema_migrations`
-          assert.deepStrictEqual(left, { applied: some.length, kept: "kept_counts" })
+          assert.deepStrictEqual(left, { applied: applied.length, kept: "kept_counts" })
         }
       })
     )
 
-    it.effect("keeps an extension that something else needs", () =>
+    it.effect("keeps an extension that another object needs", () =>
       Effect.gen(function* () {
-        const { sql, url } = yield* madeBy(yield* earlier)
+        const { sql, url } = yield* migratedBy(yield* earlier)
         yield* sql`CREATE INDEX mine ON customers USING gin (name gin_trgm_ops)`
         yield* run({ url })
         assert.deepStrictEqual(yield* sql`SELECT extname FROM pg_extension WHERE extname = 'pg_trgm'`, [

@@ -10,7 +10,7 @@ import { serverFolder } from "../support/DatabaseServer.ts"
 
 const settings = { fsync: "off" }
 
-/** A started server, until the scope closes. */
+/** A started server that stops when the scope closes. */
 const startOn = (directory: string) =>
   Effect.map(Layer.build(EmbeddedPostgres.layer({ directory, settings })), Context.get(EmbeddedPostgres))
 
@@ -25,7 +25,7 @@ const postmaster = Effect.fnUntraced(function* (directory: string) {
 const refusalOf = <A, E extends { readonly message: string }, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.map(Effect.flip(Effect.scoped(effect)), ({ message }) => message)
 
-it.live("makes a database on the first start and keeps it over the next", () =>
+it.live("creates a database on the first start and keeps it for the next start", () =>
   Effect.gen(function* () {
     const files = yield* FileSystem.FileSystem
     const directory = yield* serverFolder
@@ -60,7 +60,7 @@ it.live("makes a database on the first start and keeps it over the next", () =>
   }).pipe(Effect.scoped, Effect.provide(NodeServices.layer))
 )
 
-it.live("writes to disk before it acknowledges, and lets in nobody without the password", () =>
+it.live("syncs to disk before it acknowledges a write, and requires the password", () =>
   Effect.gen(function* () {
     const directory = yield* serverFolder
     const { url } = Context.get(yield* Layer.build(EmbeddedPostgres.layer({ directory })), EmbeddedPostgres)
@@ -75,7 +75,7 @@ it.live("writes to disk before it acknowledges, and lets in nobody without the p
   }).pipe(Effect.scoped, Effect.provide(NodeServices.layer))
 )
 
-it.live("refuses a second service on the same folder and leaves the first alone", () =>
+it.live("refuses a second service on the same folder and does not disturb the first", () =>
   Effect.gen(function* () {
     const directory = yield* serverFolder
     const sql = yield* clientOf((yield* startOn(directory)).url)
@@ -84,7 +84,7 @@ it.live("refuses a second service on the same folder and leaves the first alone"
   }).pipe(Effect.scoped, Effect.provide(NodeServices.layer))
 )
 
-it.live("lets one of two services that start together on an empty folder have it", () =>
+it.live("starts only one of two services that start together on an empty folder", () =>
   Effect.gen(function* () {
     const directory = yield* serverFolder
     const [first, second] = yield* Effect.all([Effect.result(startOn(directory)), Effect.result(startOn(directory))], {
@@ -110,12 +110,12 @@ it.live("takes over the server that a killed service left behind", () =>
       Stream.takeUntil((line) => line === "ready"),
       Stream.runDrain
     )
-    const left = yield* postmaster(directory)
+    const leftover = yield* postmaster(directory)
     yield* owner.kill({ killSignal: "SIGKILL" })
     yield* Effect.scoped(
       Effect.gen(function* () {
         const sql = yield* clientOf((yield* startOn(directory)).url)
-        assert.strictEqual(yield* postmaster(directory), left)
+        assert.strictEqual(yield* postmaster(directory), leftover)
         assert.deepStrictEqual(yield* sql`SELECT 1 AS one`, [{ one: 1 }])
       })
     )
@@ -123,7 +123,7 @@ it.live("takes over the server that a killed service left behind", () =>
   }).pipe(Effect.scoped, Effect.provide(NodeServices.layer))
 )
 
-it.live("starts over a postmaster.pid whose process number now belongs to somebody else", () =>
+it.live("starts despite a postmaster.pid whose process number now belongs to another process", () =>
   Effect.gen(function* () {
     const files = yield* FileSystem.FileSystem
     const directory = yield* serverFolder
@@ -135,7 +135,7 @@ it.live("starts over a postmaster.pid whose process number now belongs to somebo
   }).pipe(Effect.scoped, Effect.provide(NodeServices.layer))
 )
 
-it.live("leaves the server of another folder alone, whatever postmaster.pid says", () =>
+it.live("does not stop the server of another folder, even if postmaster.pid names it", () =>
   Effect.gen(function* () {
     const files = yield* FileSystem.FileSystem
     const [directory, other] = [yield* serverFolder, yield* serverFolder]
@@ -147,7 +147,7 @@ it.live("leaves the server of another folder alone, whatever postmaster.pid says
   }).pipe(Effect.scoped, Effect.provide(NodeServices.layer))
 )
 
-it.live("fails what is under way when the server stops, starts it again, and serves on with the same client", () =>
+it.live("fails running statements when the server stops, restarts it, and continues with the same client", () =>
   Effect.gen(function* () {
     const directory = yield* serverFolder
     const sql = yield* clientOf((yield* startOn(directory)).url)
@@ -176,7 +176,7 @@ it.live("fails what is under way when the server stops, starts it again, and ser
   }).pipe(Effect.scoped, Effect.provide(NodeServices.layer))
 )
 
-it.live("names the password file that is missing", () =>
+it.live("names the missing password file", () =>
   Effect.gen(function* () {
     const files = yield* FileSystem.FileSystem
     const directory = yield* serverFolder
@@ -186,7 +186,7 @@ it.live("names the password file that is missing", () =>
   }).pipe(Effect.scoped, Effect.provide(NodeServices.layer))
 )
 
-it.live("names the server's reason when it does not start", () =>
+it.live("reports the server's reason when it does not start", () =>
   Effect.gen(function* () {
     const directory = yield* serverFolder
     const broken = Layer.build(EmbeddedPostgres.layer({ directory, settings: { shared_buffers: "nonsense" } }))
@@ -194,7 +194,7 @@ it.live("names the server's reason when it does not start", () =>
   }).pipe(Effect.scoped, Effect.provide(NodeServices.layer))
 )
 
-it.live.skipIf(process.getuid?.() !== 0)("names the folder that the server's user may not enter", () =>
+it.live.skipIf(process.getuid?.() !== 0)("names the folder that the server's user cannot enter", () =>
   Effect.gen(function* () {
     const files = yield* FileSystem.FileSystem
     const directory = yield* serverFolder

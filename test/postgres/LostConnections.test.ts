@@ -1,4 +1,4 @@
-/** What becomes of statements, transactions and subscriptions whose connection is not there or ends. */
+/** How statements, transactions and subscriptions behave when their connection is missing or ends. */
 import { assert, it, layer } from "@effect/vitest"
 import { Cause, Context, Effect, Exit, Fiber, Layer, Stream } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
@@ -14,21 +14,21 @@ const failureOf = (effect: Effect.Effect<unknown, SqlError.SqlError>) =>
   })
 
 layer(Database.layer)("a connection", (it) => {
-  it.effect("fails a transaction whose connection broke with a connection error, and replaces the connection", () =>
+  it.effect("fails a transaction with a connection error when its connection breaks, and replaces the connection", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const { inOneWrite, pipelined, customPlanned } = yield* Postgres
-      const ways: ReadonlyArray<(statement: string) => Effect.Effect<unknown, SqlError.SqlError>> = [
+      const { inOneWrite, pipelined, customPlanned: plannedSql } = yield* Postgres
+      const executors: ReadonlyArray<(statement: string) => Effect.Effect<unknown, SqlError.SqlError>> = [
         (statement) => sql.unsafe(statement),
         (statement) => sql.withTransaction(sql.unsafe(statement)),
         (statement) => pipelined(sql.unsafe(statement)),
         (statement) => inOneWrite([sql.unsafe(statement)]),
-        (statement) => customPlanned.unsafe(statement)
+        (statement) => plannedSql.unsafe(statement)
       ]
-      for (const run of ways) {
+      for (const run of executors) {
         const failure = yield* failureOf(run("SELECT pg_terminate_backend(pg_backend_pid())"))
         assert.strictEqual(failure, "ConnectionError")
-        // From the same pool in the same turn of the event loop: the pool must not lend the broken connection again.
+        // From the same pool in the same tick of the event loop: the pool must not lend the broken connection again.
         yield* run("SELECT 1")
       }
     })
@@ -37,12 +37,12 @@ layer(Database.layer)("a connection", (it) => {
   it.effect("fails a transaction with a connection error when the server ends it between two statements", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const { pipelined, customPlanned } = yield* Postgres
+      const { pipelined, customPlanned: plannedSql } = yield* Postgres
       const ended = Effect.gen(function* () {
         const [{ pid } = { pid: 0 }] = yield* sql<{ readonly pid: number }>`SELECT pg_backend_pid() AS pid`
-        // Waits until the session has ended. During the next statement this process reads what the server sent last.
-        yield* customPlanned`SELECT pg_terminate_backend(${pid}, 5000)`
-        yield* customPlanned`SELECT 1`
+        // Waits until the session has ended. This process reads the server's last message during the next statement.
+        yield* plannedSql`SELECT pg_terminate_backend(${pid}, 5000)`
+        yield* plannedSql`SELECT 1`
         yield* sql`SELECT 2`
       })
       for (const transaction of [sql.withTransaction, pipelined]) {
@@ -51,7 +51,7 @@ layer(Database.layer)("a connection", (it) => {
     })
   )
 
-  it.effect("goes on connecting while hours pass on the service's clock", () =>
+  it.effect("continues to connect while hours pass on the service's clock", () =>
     Effect.gen(function* () {
       const { url } = yield* Database
       const connecting = yield* Effect.forkChild(Layer.build(Layer.fresh(Postgres.layer({ url }))), {
@@ -64,17 +64,17 @@ layer(Database.layer)("a connection", (it) => {
   )
 })
 
-it.live("hears again after its connection broke", () =>
+it.live("receives notifications again after its connection broke", () =>
   Effect.gen(function* () {
     const sql = yield* SqlClient.SqlClient
     const { listen } = yield* Postgres
-    const breakIt = sql`SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+    const terminateListener = sql`SELECT pg_terminate_backend(pid) FROM pg_stat_activity
       WHERE query = 'LISTEN "tidings"' AND datname = current_database()`
-    const heard = yield* listen("tidings").pipe(
+    const notifications = yield* listen("tidings").pipe(
       Stream.take(2),
-      Stream.tap(() => breakIt),
+      Stream.tap(() => terminateListener),
       Stream.runCollect
     )
-    assert.deepStrictEqual(heard, [{ _tag: "Subscribed" }, { _tag: "Subscribed" }])
+    assert.deepStrictEqual(notifications, [{ _tag: "Subscribed" }, { _tag: "Subscribed" }])
   }).pipe(Effect.provide(Database.layer))
 )

@@ -21,7 +21,7 @@ const empty = Effect.gen(function* () {
   return { url, sql }
 })
 
-const stones = {
+const migrationFiles = {
   "0001_first.sql": "CREATE TABLE stones (name text);",
   "0002_second.sql": `-- Several statements, with quotes; and a function body.
     INSERT INTO stones VALUES ('a;b'), ('$$'), ('it''s');
@@ -31,11 +31,11 @@ const stones = {
 }
 
 layer(NodeServices.layer)("migrations", (it) => {
-  it.effect("apply in order, each with its row, and then have nothing left to do", () =>
+  it.effect("apply in order, write one row each, and then none is pending", () =>
     Effect.gen(function* () {
       const { sql, url } = yield* empty
-      const folder = yield* folderOf(stones)
-      assert.deepStrictEqual(yield* run({ url, folder }), Object.keys(stones))
+      const folder = yield* folderOf(migrationFiles)
+      assert.deepStrictEqual(yield* run({ url, folder }), Object.keys(migrationFiles))
       assert.deepStrictEqual(yield* run({ url, folder }), [])
       assert.deepStrictEqual(
         (yield* sql<{ name: string }>`SELECT name FROM stones`).map(({ name }) => name),
@@ -51,24 +51,24 @@ layer(NodeServices.layer)("migrations", (it) => {
     })
   )
 
-  it.effect("run once however many nodes start together", () =>
+  it.effect("run once when many nodes start together", () =>
     Effect.gen(function* () {
       const { sql, url } = yield* empty
-      const folder = yield* folderOf(stones)
+      const folder = yield* folderOf(migrationFiles)
       const nodes = yield* Effect.all(
         Array.from({ length: 6 }, () => run({ url, folder })),
         { concurrency: 6 }
       )
-      assert.deepStrictEqual(nodes.flat().sort(), Object.keys(stones))
+      assert.deepStrictEqual(nodes.flat().sort(), Object.keys(migrationFiles))
       assert.deepStrictEqual(yield* sql`SELECT count(*) AS stones FROM stones`, [{ stones: 4 }])
     })
   )
 
-  it.effect("leave nothing of one that fails, and keep those before it", () =>
+  it.effect("undo a migration that fails, and keep the migrations before it", () =>
     Effect.gen(function* () {
       const { sql, url } = yield* empty
       const folder = yield* folderOf({
-        ...stones,
+        ...migrationFiles,
         "0003_broken.sql": "CREATE TABLE half (a int4); CREATE TABLE half (b int4);"
       })
       const error = yield* Effect.flip(run({ url, folder }))
@@ -83,35 +83,38 @@ layer(NodeServices.layer)("migrations", (it) => {
     })
   )
 
-  it.effect("stop the start when one that has run was changed", () =>
+  it.effect("stop the start when an applied migration was changed", () =>
     Effect.gen(function* () {
       const { url } = yield* empty
-      yield* run({ url, folder: yield* folderOf(stones) })
-      const windowsLineEnds = { ...stones, "0002_second.sql": stones["0002_second.sql"].replaceAll("\n", "\r\n") }
+      yield* run({ url, folder: yield* folderOf(migrationFiles) })
+      const windowsLineEnds = {
+        ...migrationFiles,
+        "0002_second.sql": migrationFiles["0002_second.sql"].replaceAll("\n", "\r\n")
+      }
       assert.deepStrictEqual(yield* run({ url, folder: yield* folderOf(windowsLineEnds) }), [])
-      const changed = { ...stones, "0001_first.sql": "CREATE TABLE stones (name text, weight int4);" }
+      const changed = { ...migrationFiles, "0001_first.sql": "CREATE TABLE stones (name text, weight int4);" }
       const error = yield* Effect.flip(run({ url, folder: yield* folderOf(changed) }))
       assert.match(error.message, /^0001_first.sql has changed since it ran/)
     })
   )
 
-  it.effect("stop the start on a database that is newer than the code", () =>
+  it.effect("stop the start when the database is newer than the code", () =>
     Effect.gen(function* () {
       const { url } = yield* empty
-      yield* run({ url, folder: yield* folderOf(stones) })
-      const older = yield* folderOf({ "0001_first.sql": stones["0001_first.sql"] })
+      yield* run({ url, folder: yield* folderOf(migrationFiles) })
+      const older = yield* folderOf({ "0001_first.sql": migrationFiles["0001_first.sql"] })
       const error = yield* Effect.flip(run({ url, folder: older }))
       assert.match(error.message, /^The database is newer than this version of the service: it has 0002_second.sql/)
     })
   )
 
-  it.effect("stop the start when one was slipped in before those that have run, or two share a number", () =>
+  it.effect("stop the start when one was inserted before applied migrations, or two have the same number", () =>
     Effect.gen(function* () {
       const { url } = yield* empty
       yield* run({ url, folder: yield* folderOf({ "0002_second.sql": "SELECT 1" }) })
-      const slipped = yield* folderOf({ "0001_late.sql": "SELECT 1", "0002_second.sql": "SELECT 1" })
+      const inserted = yield* folderOf({ "0001_late.sql": "SELECT 1", "0002_second.sql": "SELECT 1" })
       assert.match(
-        (yield* Effect.flip(run({ url, folder: slipped }))).message,
+        (yield* Effect.flip(run({ url, folder: inserted }))).message,
         /^0001_late.sql was added before 0002_second.sql/
       )
       const twice = yield* folderOf({ "0001_a.sql": "SELECT 1", "0001_b.sql": "SELECT 1" })
@@ -119,11 +122,11 @@ layer(NodeServices.layer)("migrations", (it) => {
     })
   )
 
-  it.effect("tell how many are pending", () =>
+  it.effect("report how many are pending", () =>
     Effect.gen(function* () {
       const { sql, url } = yield* empty
       const built = yield* Layer.build(
-        Migrations.layer({ url, folder: yield* folderOf(stones) }).pipe(
+        Migrations.layer({ url, folder: yield* folderOf(migrationFiles) }).pipe(
           Layer.provide(Layer.succeed(SqlClient.SqlClient, sql))
         )
       )

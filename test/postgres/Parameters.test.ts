@@ -7,7 +7,7 @@ import { Database } from "../support/Database.ts"
 const safeMax = Number.MAX_SAFE_INTEGER
 const yearEnd9999 = 253_402_300_799_999
 
-layer(Database.layer)("values on their way to PostgreSQL and back", (it) => {
+layer(Database.layer)("values sent to PostgreSQL and read back", (it) => {
   it.effect("keeps integers as numbers up to 2^53 - 1", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
@@ -17,7 +17,7 @@ layer(Database.layer)("values on their way to PostgreSQL and back", (it) => {
     })
   )
 
-  it.effect("refuses what a number cannot hold, in both directions", () =>
+  it.effect("refuses values that a number cannot represent, in both directions", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const read = yield* Effect.result(sql`SELECT 9007199254740992::int8 AS big`)
@@ -30,7 +30,7 @@ layer(Database.layer)("values on their way to PostgreSQL and back", (it) => {
     })
   )
 
-  it.effect("keeps instants as epoch milliseconds, to the millisecond for distant years", () =>
+  it.effect("keeps instants as epoch milliseconds, exact to the millisecond for distant years", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const instants = [0, 1, -1, 946_684_800_000, 1_795_159_432_119, yearEnd9999, -62_135_596_800_000]
@@ -45,7 +45,7 @@ layer(Database.layer)("values on their way to PostgreSQL and back", (it) => {
     })
   )
 
-  it.effect("turns columns into rows", () =>
+  it.effect("converts columns into rows", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const rows = yield* sql`SELECT * FROM unnest(
@@ -62,7 +62,7 @@ layer(Database.layer)("values on their way to PostgreSQL and back", (it) => {
     })
   )
 
-  it.effect("takes strings for any column type, and null, booleans, bytes and fractions as they are", () =>
+  it.effect("accepts strings for any column type, and null, booleans, bytes and fractions unchanged", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       yield* sql`CREATE TABLE any_type (i int8, t timestamptz, j jsonb, b bytea, o bool, f float8, s text)`
@@ -73,7 +73,7 @@ layer(Database.layer)("values on their way to PostgreSQL and back", (it) => {
     })
   )
 
-  it.effect("binds what the statement does not type", () =>
+  it.effect("binds parameters whose type the statement does not declare", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const [row] = yield* sql`SELECT jsonb_build_object('t', ${text("x")}, 'i', ${int8(1)}) AS built,
@@ -86,7 +86,7 @@ layer(Database.layer)("values on their way to PostgreSQL and back", (it) => {
     })
   )
 
-  it.effect("gives bytes of its own, not a window into the socket's buffer", () =>
+  it.effect("returns a copy of bytes, not a view of the socket's buffer", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const [row] = yield* sql<{ hash: Uint8Array }>`SELECT sha256('x') AS hash`

@@ -8,7 +8,7 @@ import { Database } from "../support/Database.ts"
 
 const reasonOf = (error: SqlError.SqlError) => error.reason._tag
 
-const impatient = Layer.unwrap(
+const withShortTimeout = Layer.unwrap(
   Effect.map(Database, ({ url }) => Postgres.layer({ url, maxConnections: 2, statementTimeoutMillis: 100 }))
 )
 
@@ -31,7 +31,7 @@ layer(Database.layer)("the database client", (it) => {
     })
   )
 
-  it.effect("has no plan compiled, whatever the server would do", () =>
+  it.effect("disables compiled plans regardless of the server's defaults", () =>
     Effect.gen(function* () {
       const { url } = yield* Database
       const sql = yield* SqlClient.SqlClient
@@ -41,20 +41,20 @@ layer(Database.layer)("the database client", (it) => {
         const context = yield* Layer.build(Layer.fresh(Postgres.layer({ url, plannerDefaults, maxConnections: 4 })))
         const { customPlanned, inOneWrite } = Context.get(context, Postgres)
         const fresh = Context.get(context, SqlClient.SqlClient)
-        const shown: Array<unknown> = [...(yield* fresh`SHOW jit`), ...(yield* customPlanned`SHOW jit`)]
-        yield* inOneWrite([Effect.map(fresh`SHOW jit`, (rows) => shown.push(...rows))])
-        assert.deepStrictEqual(shown, [{ jit: "off" }, { jit: "off" }, { jit: "off" }])
+        const jitSettings: Array<unknown> = [...(yield* fresh`SHOW jit`), ...(yield* customPlanned`SHOW jit`)]
+        yield* inOneWrite([Effect.map(fresh`SHOW jit`, (rows) => jitSettings.push(...rows))])
+        assert.deepStrictEqual(jitSettings, [{ jit: "off" }, { jit: "off" }, { jit: "off" }])
       }
     })
   )
 
-  it.effect("ends a statement that runs too long, and goes on", () =>
+  it.effect("cancels a statement that runs too long, and continues", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const error = yield* Effect.flip(sql`SELECT pg_sleep(60)`)
       assert.strictEqual(reasonOf(error), "StatementTimeoutError")
       assert.deepStrictEqual(yield* sql`SELECT 1 AS one`, [{ one: 1 }])
-    }).pipe(Effect.provide(impatient))
+    }).pipe(Effect.provide(withShortTimeout))
   )
 
   it.effect("cancels the statement of an interrupted fiber on the server", () =>
@@ -68,21 +68,24 @@ layer(Database.layer)("the database client", (it) => {
     })
   )
 
-  it.effect("never takes a transaction for committed that the server rolled back", () =>
+  it.effect("never reports a transaction as committed if the server rolled it back", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { pipelined } = yield* Postgres
       yield* sql`CREATE TABLE swallowed (a int4)`
-      const careless = Effect.andThen(sql`INSERT INTO swallowed VALUES (1)`, Effect.ignore(sql`SELECT 1 / 0`))
+      const uncheckedTransaction = Effect.andThen(
+        sql`INSERT INTO swallowed VALUES (1)`,
+        Effect.ignore(sql`SELECT 1 / 0`)
+      )
       for (const transaction of [sql.withTransaction, pipelined]) {
-        const error = yield* Effect.flip(transaction(careless))
+        const error = yield* Effect.flip(transaction(uncheckedTransaction))
         assert.match(error.message, /rolled back/)
       }
       assert.deepStrictEqual(yield* sql`SELECT * FROM swallowed`, [])
     })
   )
 
-  it.effect("runs what a pipelined transaction starts together in the order it was started", () =>
+  it.effect("runs the statements of a pipelined transaction in the order in which they were started", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { pipelined } = yield* Postgres
@@ -105,7 +108,7 @@ layer(Database.layer)("the database client", (it) => {
     })
   )
 
-  it.effect("undoes all of a pipelined transaction when one statement of it fails", () =>
+  it.effect("rolls back a whole pipelined transaction when one of its statements fails", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { pipelined } = yield* Postgres
@@ -118,7 +121,7 @@ layer(Database.layer)("the database client", (it) => {
     })
   )
 
-  it.effect("commits statements that are sent as a whole in their order, and hands each its answer", () =>
+  it.effect("commits statements of a single batch in order, and returns each statement's result", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { inOneWrite } = yield* Postgres
@@ -144,7 +147,7 @@ layer(Database.layer)("the database client", (it) => {
     })
   )
 
-  it.effect("leaves nothing of statements sent as a whole when one fails, be it before it is sent", () =>
+  it.effect("rolls back a batch when one statement fails, even before it is sent", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { inOneWrite } = yield* Postgres
@@ -152,7 +155,7 @@ layer(Database.layer)("the database client", (it) => {
       const insert = (n: number) => sql`INSERT INTO partial VALUES (${int8(n)})`
       const refused = yield* Effect.flip(inOneWrite([insert(1), insert(2), insert(1), insert(3)]))
       assert.strictEqual(reasonOf(refused), "UniqueViolation")
-      // A number that the driver has no bytes for never reaches the server.
+      // The driver cannot encode this number, so it never reaches the server.
       const unsent = yield* Effect.flip(inOneWrite([insert(1), insert(2 ** 53), insert(3)]))
       assert.match(unsent.message, /encode/)
       assert.deepStrictEqual(yield* sql`SELECT * FROM partial`, [])
@@ -161,24 +164,26 @@ layer(Database.layer)("the database client", (it) => {
     })
   )
 
-  it.effect("runs a transaction again that lost a deadlock", () =>
+  it.effect("retries a transaction that lost a deadlock", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       yield* sql`CREATE TABLE accounts (id int4 PRIMARY KEY, balance int4)`
       yield* sql`INSERT INTO accounts VALUES (1, 0), (2, 0)`
-      const held = [yield* Deferred.make<void>(), yield* Deferred.make<void>()] as const
+      const locked = [yield* Deferred.make<void>(), yield* Deferred.make<void>()] as const
       const add = (id: number) => sql`UPDATE accounts SET balance = balance + 1 WHERE id = ${id}`
       let attempts = 0
-      const touch = (first: number, mine: Deferred.Deferred<void>, other: Deferred.Deferred<void>) =>
+      const incrementBoth = (first: number, ownLock: Deferred.Deferred<void>, other: Deferred.Deferred<void>) =>
         Effect.gen(function* () {
           attempts++
           yield* sql`SET LOCAL deadlock_timeout = '10ms'`
           yield* add(first)
-          yield* Deferred.succeed(mine, undefined)
+          yield* Deferred.succeed(ownLock, undefined)
           yield* Deferred.await(other)
           yield* add(3 - first)
         }).pipe(sql.withTransaction, retryTransaction)
-      yield* Effect.all([touch(1, held[0], held[1]), touch(2, held[1], held[0])], { concurrency: 2 })
+      yield* Effect.all([incrementBoth(1, locked[0], locked[1]), incrementBoth(2, locked[1], locked[0])], {
+        concurrency: 2
+      })
       assert.isAbove(attempts, 2)
       assert.deepStrictEqual(yield* sql`SELECT * FROM accounts ORDER BY id`, [
         { id: 1, balance: 2 },
@@ -187,45 +192,47 @@ layer(Database.layer)("the database client", (it) => {
     })
   )
 
-  it.effect("gives up a transaction that keeps losing without another pause, and never repeats another failure", () =>
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const attemptsUntil = (code: string) =>
-        Effect.gen(function* () {
-          let attempts = 0
-          let pauses = 0
-          // Nothing else is left to chance there than how long each pause is.
-          const random = {
-            nextIntUnsafe: () => 0,
-            nextDoubleUnsafe: () => {
-              pauses++
-              return 0
+  it.effect(
+    "gives up a transaction after repeated deadlocks without a final pause, and never retries another failure",
+    () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const attemptsUntil = (code: string) =>
+          Effect.gen(function* () {
+            let attempts = 0
+            let pauses = 0
+            // Only the length of each pause is random there.
+            const random = {
+              nextIntUnsafe: () => 0,
+              nextDoubleUnsafe: () => {
+                pauses++
+                return 0
+              }
             }
-          }
-          const exit = yield* Effect.suspend(() => {
-            attempts++
-            return sql.unsafe(`DO $$ BEGIN RAISE EXCEPTION USING ERRCODE = '${code}'; END $$`)
-          }).pipe(
-            sql.withTransaction,
-            retryTransaction,
-            Effect.provideService(Random.Random, random),
-            Effect.withTracerEnabled(false),
-            Effect.exit
-          )
-          assert.isTrue(Exit.isFailure(exit))
-          return { attempts, pauses }
-        })
-      assert.deepStrictEqual(yield* attemptsUntil("40001"), { attempts: 6, pauses: 5 })
-      assert.deepStrictEqual(yield* attemptsUntil("23505"), { attempts: 1, pauses: 0 })
-    })
+            const exit = yield* Effect.suspend(() => {
+              attempts++
+              return sql.unsafe(`DO $$ BEGIN RAISE EXCEPTION USING ERRCODE = '${code}'; END $$`)
+            }).pipe(
+              sql.withTransaction,
+              retryTransaction,
+              Effect.provideService(Random.Random, random),
+              Effect.withTracerEnabled(false),
+              Effect.exit
+            )
+            assert.isTrue(Exit.isFailure(exit))
+            return { attempts, pauses }
+          })
+        assert.deepStrictEqual(yield* attemptsUntil("40001"), { attempts: 6, pauses: 5 })
+        assert.deepStrictEqual(yield* attemptsUntil("23505"), { attempts: 1, pauses: 0 })
+      })
   )
 
-  it.effect("hears what is announced once the announcing transaction commits", () =>
+  it.effect("receives notifications once the notifying transaction commits", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { listen, notify } = yield* Postgres
       const subscribed = yield* Deferred.make<void>()
-      const heard = yield* listen("tidings").pipe(
+      const notifications = yield* listen("tidings").pipe(
         Stream.tap(({ _tag }) => (_tag === "Subscribed" ? Deferred.succeed(subscribed, undefined) : Effect.void)),
         Stream.take(3),
         Stream.runCollect,
@@ -235,7 +242,7 @@ layer(Database.layer)("the database client", (it) => {
       yield* Effect.ignore(sql.withTransaction(Effect.andThen(notify("tidings", "undone"), Effect.fail("rolled back"))))
       yield* sql.withTransaction(notify("tidings", "first"))
       yield* notify("tidings", "second")
-      assert.deepStrictEqual(yield* Fiber.join(heard), [
+      assert.deepStrictEqual(yield* Fiber.join(notifications), [
         { _tag: "Subscribed" },
         { _tag: "Notified", payload: "first" },
         { _tag: "Notified", payload: "second" }
@@ -243,7 +250,7 @@ layer(Database.layer)("the database client", (it) => {
     })
   )
 
-  it.effect("refuses an unknown database and an address that is none, each in one line", () =>
+  it.effect("reports an unknown database and an invalid address in one line each", () =>
     Effect.gen(function* () {
       const address = new URL(Redacted.value((yield* Database).url))
       address.pathname = "nowhere"

@@ -8,14 +8,14 @@ import { certificate, privateKey } from "../support/Http.ts"
 
 const target = (address: string) => targetOf(new URL(address))
 
-/** A server on this machine that treats each connection as told, and its target. */
-const serving = (treat: (socket: Socket) => void, tls = false) =>
+/** A local server that handles each connection as the given function says, and its target. */
+const startServer = (onConnection: (socket: Socket) => void, tls = false) =>
   Effect.acquireRelease(
     Effect.callback<Server>((resume) => {
-      const made = tls
-        ? createTlsServer({ cert: certificate, key: privateKey }, (socket) => treat(socket.resume()))
-        : createServer((socket) => treat(socket.resume()))
-      const server = made.listen(0, "127.0.0.1", () => resume(Effect.succeed(server)))
+      const listening = tls
+        ? createTlsServer({ cert: certificate, key: privateKey }, (socket) => onConnection(socket.resume()))
+        : createServer((socket) => onConnection(socket.resume()))
+      const server = listening.listen(0, "127.0.0.1", () => resume(Effect.succeed(server)))
     }),
     (server) => Effect.callback<void>((resume) => void server.close(() => resume(Effect.void)))
   ).pipe(
@@ -25,7 +25,7 @@ const serving = (treat: (socket: Socket) => void, tls = false) =>
     })
   )
 
-/** Answers the greeting with a request and gives what ended the connection: the error's message, or "closed". */
+/** Answers the greeting with a request and returns how the connection ended: the error's message, or "closed". */
 const endOf = (socket: Duplex) =>
   Effect.callback<string>((resume) => {
     socket.once("data", () => socket.write("request"))
@@ -33,49 +33,49 @@ const endOf = (socket: Duplex) =>
     socket.on("close", () => resume(Effect.succeed("closed")))
   })
 
-it.live("gives up on a server that falls silent with a request unanswered", () =>
+it.live("gives up on a server that becomes silent while a request is unanswered", () =>
   Effect.gen(function* () {
-    const silent = yield* serving((socket) => void socket.write("greeting"))
-    assert.strictEqual(yield* endOf(connector(silent, 20)()), "The server stopped answering")
+    const silentServer = yield* startServer((socket) => void socket.write("greeting"))
+    assert.strictEqual(yield* endOf(connector(silentServer, 20)()), "The server stopped answering")
   }).pipe(Effect.scoped)
 )
 
-it.live("gives up on a server that accepts a connection and says nothing", () =>
+it.live("gives up on a server that accepts a connection and sends nothing", () =>
   Effect.gen(function* () {
-    const mute = yield* serving(() => {})
-    assert.strictEqual(yield* endOf(connector(mute, 0, 20)()), "The server does not answer")
+    const muteServer = yield* startServer(() => {})
+    assert.strictEqual(yield* endOf(connector(muteServer, 0, 20)()), "The server does not answer")
   }).pipe(Effect.scoped)
 )
 
-it.live("gives up on a silent server behind TLS as well, and not on one that answers", () =>
+it.live("gives up on a silent server behind TLS too, and not on one that answers", () =>
   Effect.gen(function* () {
     const encrypted = (target: Parameters<typeof connector>[0]) =>
       connect({ socket: connector(target, 100)(), ca: certificate, servername: "localhost" })
-    const silent = yield* serving((socket) => void socket.write("greeting"), true)
-    assert.strictEqual(yield* endOf(encrypted(silent)), "The server stopped answering")
-    const answering = yield* serving((socket) => {
+    const silentServer = yield* startServer((socket) => void socket.write("greeting"), true)
+    assert.strictEqual(yield* endOf(encrypted(silentServer)), "The server stopped answering")
+    const answeringServer = yield* startServer((socket) => {
       socket.write("greeting")
-      // Idle for longer than a silence may last.
+      // Idle for longer than the silence limit.
       socket.once("data", () => socket.write("answer", () => setTimeout(() => socket.destroy(), 300)))
     }, true)
-    assert.strictEqual(yield* endOf(encrypted(answering)), "closed")
+    assert.strictEqual(yield* endOf(encrypted(answeringServer)), "closed")
   }).pipe(Effect.scoped)
 )
 
-it.live("waits on while bytes come in, however long the whole answer takes", () =>
+it.live("keeps waiting while bytes arrive, even if the whole answer takes long", () =>
   Effect.gen(function* () {
-    const slow = yield* serving((socket) => {
+    const slowServer = yield* startServer((socket) => {
       let sent = 0
       const timer = setInterval(() => {
         if (sent++ < 20) socket.write("part")
         else socket.end(() => clearInterval(timer))
       }, 10)
     })
-    assert.strictEqual(yield* endOf(connector(slow, 100)()), "closed")
+    assert.strictEqual(yield* endOf(connector(slowServer, 100)()), "closed")
   }).pipe(Effect.scoped)
 )
 
-it("reads where an address points, and names it without its password", () => {
+it("parses an address, and displays it without its password", () => {
   assert.deepStrictEqual(target("postgres://user:secret@db.example/licensing?sslmode=require"), {
     host: "db.example",
     port: 5432,

@@ -1,4 +1,6 @@
-/** Connections to a PostgreSQL that speaks TLS: encrypted and verified where the address asks for it, refused where they are not. */
+/**
+ * Connections to a PostgreSQL server with TLS: encrypted and verified if the address requires it, refused otherwise.
+ */
 import { chmodSync, chownSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -12,12 +14,12 @@ import { openSession, Postgres } from "../../src/postgres/Postgres.ts"
 import { serverAccount } from "../../src/postgres/ServerProcess.ts"
 import { certificate, privateKey } from "../support/Http.ts"
 
-/** The address of a server with a certificate for localhost that nobody vouches for. */
-class Encrypted extends Context.Service<Encrypted, { address(sslmode: string): Redacted.Redacted<string> }>()(
+/** The address of a server whose certificate for localhost is not signed by a trusted authority. */
+class TlsServer extends Context.Service<TlsServer, { address(sslmode: string): Redacted.Redacted<string> }>()(
   "licensing/test/Encrypted"
 ) {
   static readonly layer = Layer.effect(
-    Encrypted,
+    TlsServer,
     Effect.gen(function* () {
       const directory = yield* Effect.acquireRelease(
         Effect.sync(() => mkdtempSync(join(tmpdir(), "licensing-tls-"))),
@@ -30,7 +32,7 @@ class Encrypted extends Context.Service<Encrypted, { address(sslmode: string): R
         if (account !== undefined) chownSync(path, account.uid, account.gid)
         return path
       }
-      // PostgreSQL's own user must be able to pass through it.
+      // PostgreSQL's own user must be able to enter the folder.
       chmodSync(directory, 0o711)
       const settings = {
         ssl: "on",
@@ -52,8 +54,8 @@ class Encrypted extends Context.Service<Encrypted, { address(sslmode: string): R
 
 const isEncrypted = "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()"
 
-/** While it lasts, this process trusts the test's certificate. */
-const trusting = Effect.acquireRelease(
+/** This process trusts the test's certificate until the scope closes. */
+const trustCertificate = Effect.acquireRelease(
   Effect.sync(() => {
     const before = getCACertificates()
     setDefaultCACertificates([...before, certificate])
@@ -62,44 +64,44 @@ const trusting = Effect.acquireRelease(
   (before) => Effect.sync(() => setDefaultCACertificates(before))
 )
 
-layer(Encrypted.layer, { excludeTestServices: true, timeout: 60_000 })("A PostgreSQL that speaks TLS", (it) => {
-  it.effect("is spoken to in the clear only where the address asks for nothing else", () =>
+layer(TlsServer.layer, { excludeTestServices: true, timeout: 60_000 })("A PostgreSQL server with TLS", (it) => {
+  it.effect("receives unencrypted connections only if the address disables TLS", () =>
     Effect.gen(function* () {
-      const { address } = yield* Encrypted
+      const { address } = yield* TlsServer
       const session = yield* openSession(address("disable"))
       assert.deepStrictEqual(yield* session.values(isEncrypted), [[false]])
     })
   )
 
   for (const sslmode of ["prefer", "require", "verify-full"]) {
-    it.effect(`must show a certificate that is trusted, with sslmode=${sslmode}`, () =>
+    it.effect(`must present a trusted certificate with sslmode=${sslmode}`, () =>
       Effect.gen(function* () {
-        const { address } = yield* Encrypted
+        const { address } = yield* TlsServer
         const refused = yield* Effect.flip(Effect.scoped(openSession(address(sslmode))))
         assert.include(JSON.stringify(refused), "DEPTH_ZERO_SELF_SIGNED_CERT")
-        yield* trusting
+        yield* trustCertificate
         const session = yield* openSession(address(sslmode))
         assert.deepStrictEqual(yield* session.values(isEncrypted), [[true]])
       })
     )
   }
 
-  it.effect("is known to be gone as soon as it ends a connection", () =>
+  it.effect("is reported as lost when it ends a connection", () =>
     Effect.gen(function* () {
-      const { address } = yield* Encrypted
-      yield* trusting
+      const { address } = yield* TlsServer
+      yield* trustCertificate
       const other = yield* openSession(address("disable"))
       const session = yield* openSession(address("require"))
       const [[pid]] = (yield* session.values("SELECT pg_backend_pid()")) as [[number]]
       yield* other.values("SELECT pg_terminate_backend($1)", [pid])
-      yield* Effect.timeout(session.lost, "2 seconds")
+      yield* session.lost
     })
   )
 
   it.effect("serves the pools of the service over TLS", () =>
     Effect.gen(function* () {
-      const { address } = yield* Encrypted
-      yield* trusting
+      const { address } = yield* TlsServer
+      yield* trustCertificate
       const services = yield* Layer.build(Postgres.layer({ url: address("require"), maxConnections: 4 }))
       const sql = Context.get(services, SqlClient.SqlClient)
       const { pipelined, customPlanned } = Context.get(services, Postgres)

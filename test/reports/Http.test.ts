@@ -8,7 +8,7 @@ import { TestServer } from "../support/TestServer.ts"
 const ask = (path: string) => Effect.flatMap(TestServer, ({ send }) => send({ path: `/api/v1/reports/${path}` }))
 
 layer(TestServer.layer)("Reports over HTTP", (it) => {
-  it.effect("refuse what is missing, contradicts itself, or is another report's", () =>
+  it.effect("refuse missing parameters, contradictory ones, and those of another report", () =>
     Effect.gen(function* () {
       const { customer, license, subscription } = yield* makeMetered
       const refused = [
@@ -38,7 +38,7 @@ layer(TestServer.layer)("Reports over HTTP", (it) => {
     })
   )
 
-  it.effect("know no record that is not there", () =>
+  it.effect("answer NOT_FOUND for an unknown record", () =>
     Effect.gen(function* () {
       for (const [path, detail] of [
         ["usage-summary?product_id=none", "product_id"],
@@ -52,7 +52,7 @@ layer(TestServer.layer)("Reports over HTTP", (it) => {
     })
   )
 
-  it.effect("sum up by any fields, in days of any zone", () =>
+  it.effect("group sums by any fields, in days of any time zone", () =>
     Effect.gen(function* () {
       const { advance, client } = yield* TestServer
       const sql = yield* SqlClient.SqlClient
@@ -73,7 +73,7 @@ layer(TestServer.layer)("Reports over HTTP", (it) => {
       })
       const key = { customer_id: customer.id, subscription_id: subscription.id, feature_code: "exports" }
       const usage = { reset: 0, topped_up: 0, licenses: 1 }
-      // The clocks of this zone go forward on the 29th: that day begins an hour, and ends two hours, before UTC's.
+      // The clocks of this zone go forward on the 29th: that day begins one hour, and ends two hours, before UTC's.
       assert.deepStrictEqual(rows, [
         { bucket_start: Date.UTC(2026, 2, 27, 23), ...key, consumed: 1, consumptions: 1, ...usage },
         { bucket_start: Date.UTC(2026, 2, 28, 23), ...key, consumed: 110, consumptions: 2, ...usage }
@@ -83,7 +83,7 @@ layer(TestServer.layer)("Reports over HTTP", (it) => {
     })
   )
 
-  it.effect("refuse a sum that has no exact number", () =>
+  it.effect("refuse a sum that a number cannot represent exactly", () =>
     Effect.gen(function* () {
       const { product } = yield* Effect.tap(makeMetered, ({ consume, license }) =>
         Effect.gen(function* () {
@@ -100,7 +100,7 @@ layer(TestServer.layer)("Reports over HTTP", (it) => {
     })
   )
 
-  it.effect("settle an order for its own period, together with its subscription or alone", () =>
+  it.effect("settle an order for its own period, together with its subscription or without it", () =>
     Effect.gen(function* () {
       const { client } = yield* TestServer
       const { product, subscription } = yield* makeMetered
@@ -131,7 +131,7 @@ layer(TestServer.layer)("Reports over HTTP", (it) => {
     })
   )
 
-  it.effect("sum up a customer by what the clock says", () =>
+  it.effect("summarize a customer by the clock", () =>
     Effect.gen(function* () {
       const { client } = yield* TestServer
       const sql = yield* SqlClient.SqlClient
@@ -157,7 +157,7 @@ layer(TestServer.layer)("Reports over HTTP", (it) => {
     })
   )
 
-  it.effect("are for report:read", () =>
+  it.effect("require report:read", () =>
     Effect.gen(function* () {
       const { client, send } = yield* TestServer
       const { token } = yield* client["api-keys"].create({ payload: { name: "events", scopes: ["event:read"] } })

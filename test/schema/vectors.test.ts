@@ -14,11 +14,11 @@ const published = (name: string) => JSON.parse(read(`schema/vectors/${name}.json
 const sha256 = (text: string) => createHash("sha256").update(text).digest("hex")
 
 describe("the published test vectors", () => {
-  it.each(Object.entries(vectorFiles()))("%s is what the code makes", (path, content) => {
+  it.each(Object.entries(vectorFiles()))("%s matches the code's output", (path, content) => {
     assert.strictEqual(read(path), content)
   })
 
-  it("are made the same each time", () => {
+  it("are generated identically each time", () => {
     assert.deepStrictEqual(vectorFiles(), vectorFiles())
   })
 
@@ -32,7 +32,7 @@ describe("the published test vectors", () => {
     for (const { input } of refused) assert.throws(() => canonicalize(JSON.parse(input)), TypeError)
   })
 
-  // With nothing of the service's own: the way of a client who has only the published key.
+  // Without the service's code: as a client verifies that has only the published key.
   it("signatures.json: every valid signature verifies, every invalid one does not", () => {
     const { keys, valid, invalid } = published("signatures")
     const publicKeys = new Map<string, string>()
@@ -40,7 +40,13 @@ describe("the published test vectors", () => {
       assert.strictEqual(kid, createHash("sha256").update(Buffer.from(public_key, "base64")).digest("hex").slice(0, 16))
       publicKeys.set(kid, Buffer.from(public_key, "base64").toString("base64url"))
     }
-    const holds = ({ canonical, signature }: { canonical: string; signature: { kid: string; value: string } }) =>
+    const isValidSignature = ({
+      canonical,
+      signature
+    }: {
+      canonical: string
+      signature: { kid: string; value: string }
+    }) =>
       verify(
         null,
         Buffer.from(canonical),
@@ -52,14 +58,14 @@ describe("the published test vectors", () => {
       )
     assert.lengthOf(valid, 5)
     for (const vector of valid) {
-      assert.isTrue(holds(vector), vector.name)
+      assert.isTrue(isValidSignature(vector), vector.name)
       assert.strictEqual(canonicalize(vector.data), vector.canonical)
     }
     assert.lengthOf(invalid, 4)
-    for (const vector of invalid) assert.isFalse(holds(vector), vector.name)
+    for (const vector of invalid) assert.isFalse(isValidSignature(vector), vector.name)
   })
 
-  it("license-keys.json: every valid input reads as its key, every invalid one as none", () => {
+  it("license-keys.json: every valid input parses to its key, every invalid one is refused", () => {
     const { valid, invalid } = published("license-keys")
     assert.isAtLeast(valid.length, 8)
     for (const { input, canonical, license_key_prefix, license_key_last4, sha256: digest } of valid) {
@@ -71,8 +77,8 @@ describe("the published test vectors", () => {
     for (const { input, reason } of invalid) assert.deepStrictEqual(LicenseKey.parse(input), Option.none(), reason)
   })
 
-  // By Web Crypto alone, which shares nothing with the service's own path.
-  it("offline-envelopes.json: every valid envelope opens and verifies, every invalid one stays shut", async () => {
+  // With Web Crypto only, which shares no code with the service.
+  it("offline-envelopes.json: every valid envelope opens and verifies, every invalid one does not", async () => {
     const { keys, valid, invalid } = published("offline-envelopes")
     const { subtle } = globalThis.crypto
     const bytes = (text: string) => Uint8Array.from(atob(text), (character) => character.charCodeAt(0))
@@ -106,7 +112,7 @@ describe("the published test vectors", () => {
     }
   })
 
-  it("tokens.json: every valid token reads as itself, every malformed one as none", () => {
+  it("tokens.json: every valid token parses to itself, every malformed one is refused", () => {
     const { api_tokens, lease_tokens } = published("tokens")
     assert.isNotEmpty(api_tokens.valid)
     for (const { token, key_prefix, sha256: digest } of api_tokens.valid) {

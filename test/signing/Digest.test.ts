@@ -15,7 +15,7 @@ describe("Digest", () => {
     assert.strictEqual(sha256Hex(new TextEncoder().encode(text)), expected)
   })
 
-  it("hashes the UTF-8 of a text", () => {
+  it("hashes the UTF-8 encoding of a text", () => {
     assert.deepStrictEqual(sha256("péché"), sha256(Uint8Array.of(0x70, 0xc3, 0xa9, 0x63, 0x68, 0xc3, 0xa9)))
   })
 

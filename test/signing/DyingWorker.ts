@@ -1,4 +1,4 @@
-/** A signing thread that signs one batch and fails at the next. */
+/** A signing thread that signs one batch and fails on the next. */
 import { sign } from "node:crypto"
 import { parentPort } from "node:worker_threads"
 import type { Batch } from "../../src/signing/SigningThread.ts"

@@ -23,7 +23,7 @@ interface Node {
 const nodeWith = (key: ReturnType<typeof masterKey>) =>
   Signer.layer.pipe(Layer.provideMerge(KeyRing.layer), Layer.provide([key, SecureRandom.layerWebCrypto]))
 
-/** Starts a node on the test's database, with a memory of its own. */
+/** Starts a node on the test's database, with its own memory. */
 const startNode = Effect.fnUntraced(function* (key = masterKey(1)) {
   const services = yield* Layer.build(Layer.fresh(nodeWith(key)))
   const node: Node = { keyRing: Context.get(services, KeyRing), signer: Context.get(services, Signer) }
@@ -32,7 +32,7 @@ const startNode = Effect.fnUntraced(function* (key = masterKey(1)) {
 
 const currentKid = (node: Node) => Effect.sync(() => node.keyRing.current().kid)
 
-/** Signs, and verifies as a client does: with a published key of the signature's kid. */
+/** Signs, and verifies as a client does: with the published key that the signature's kid names. */
 const answerIsVerifiable = Effect.fnUntraced(function* (node: Node) {
   const { bytes, signature } = yield* node.signer.sign({ status: "active" })
   const published = (yield* node.keyRing.published).find((key) => key.kid === signature.kid)
@@ -45,7 +45,7 @@ const answerIsVerifiable = Effect.fnUntraced(function* (node: Node) {
   return signature.kid
 })
 
-/** Lets the database answer until the state is there; the test's own time limit is the bound. */
+/** Polls the database until the state is reached; the test's own time limit is the bound. */
 const until = <E, R>(state: Effect.Effect<boolean, E, R>) =>
   Effect.repeat(Effect.tap(state, Effect.yieldNow), { until: (reached) => reached })
 
@@ -57,7 +57,7 @@ layer(Database.layer, { excludeTestServices: true, timeout: 60_000 })("KeyRing",
       return yield* body
     }).pipe(Effect.scoped, Effect.provide(TestClock.layer()))
 
-  it.effect("makes the first key at the first start and finds it at the next", () =>
+  it.effect("creates the first key at the first start and loads it at the next", () =>
     scenario(
       Effect.gen(function* () {
         yield* TestClock.setTime(1_900_000_000_123)
@@ -81,7 +81,7 @@ layer(Database.layer, { excludeTestServices: true, timeout: 60_000 })("KeyRing",
     )
   )
 
-  it.effect("makes one key for all nodes that start at once", () =>
+  it.effect("creates one key when many nodes start together", () =>
     scenario(
       Effect.gen(function* () {
         const nodes = yield* Effect.all(
@@ -95,18 +95,18 @@ layer(Database.layer, { excludeTestServices: true, timeout: 60_000 })("KeyRing",
     )
   )
 
-  it.effect("rotates: the new key signs at once, both stay published, other nodes follow within a second", () =>
+  it.effect("rotates: the new key signs immediately, both stay published, other nodes follow within a second", () =>
     scenario(
       Effect.gen(function* () {
-        const here = yield* startNode()
-        const there = yield* startNode()
-        const old = yield* currentKid(here)
+        const firstKids = yield* startNode()
+        const secondKids = yield* startNode()
+        const old = yield* currentKid(firstKids)
         yield* TestClock.adjust("1 hour")
-        const rotated = yield* here.keyRing.rotate
+        const rotated = yield* firstKids.keyRing.rotate
 
-        assert.strictEqual(yield* currentKid(here), rotated.kid)
+        assert.strictEqual(yield* currentKid(firstKids), rotated.kid)
         assert.notStrictEqual(rotated.kid, old)
-        const published = yield* here.keyRing.published
+        const published = yield* firstKids.keyRing.published
         assert.deepStrictEqual(published[0], rotated)
         assert.deepStrictEqual(
           published.map(({ kid, status }) => ({ kid, status })),
@@ -115,16 +115,16 @@ layer(Database.layer, { excludeTestServices: true, timeout: 60_000 })("KeyRing",
             { kid: old, status: "retired" }
           ]
         )
-        assert.strictEqual(yield* answerIsVerifiable(here), rotated.kid)
-        yield* answerIsVerifiable(there)
+        assert.strictEqual(yield* answerIsVerifiable(firstKids), rotated.kid)
+        yield* answerIsVerifiable(secondKids)
         yield* TestClock.adjust("1 second")
-        yield* until(Effect.map(currentKid(there), (kid) => kid === rotated.kid))
-        assert.strictEqual(yield* answerIsVerifiable(there), rotated.kid)
+        yield* until(Effect.map(currentKid(secondKids), (kid) => kid === rotated.kid))
+        assert.strictEqual(yield* answerIsVerifiable(secondKids), rotated.kid)
       })
     )
   )
 
-  it.effect("keeps every answer verifiable through rotations that overlap on several nodes", () =>
+  it.effect("keeps every response verifiable while rotations on several nodes overlap", () =>
     scenario(
       Effect.gen(function* () {
         const nodes = yield* Effect.all([startNode(), startNode(), startNode()])
@@ -149,7 +149,7 @@ layer(Database.layer, { excludeTestServices: true, timeout: 60_000 })("KeyRing",
     )
   )
 
-  it.effect("forgets the private half of a retired key", () =>
+  it.effect("deletes the private half of a retired key", () =>
     scenario(
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
@@ -166,7 +166,7 @@ layer(Database.layer, { excludeTestServices: true, timeout: 60_000 })("KeyRing",
     )
   )
 
-  it.effect("rotates with the caller's transaction: not before its commit, not at all after its rollback", () =>
+  it.effect("rotates with the caller's transaction: not before its commit, and not after its rollback", () =>
     scenario(
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
@@ -194,7 +194,7 @@ layer(Database.layer, { excludeTestServices: true, timeout: 60_000 })("KeyRing",
     )
   )
 
-  it.effect("stops the start where the master key is another one, and says so", () =>
+  it.effect("stops the start when the master key differs, and reports it", () =>
     scenario(
       Effect.gen(function* () {
         const node = yield* startNode()
@@ -206,7 +206,7 @@ layer(Database.layer, { excludeTestServices: true, timeout: 60_000 })("KeyRing",
     )
   )
 
-  it.effect("stops the start where the published half was exchanged", () =>
+  it.effect("stops the start when the public half was replaced", () =>
     scenario(
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
@@ -219,41 +219,44 @@ layer(Database.layer, { excludeTestServices: true, timeout: 60_000 })("KeyRing",
     )
   )
 
-  it.effect("keeps the key in use while the table cannot be read, says so once, and follows again afterwards", () => {
-    const told: Array<string> = []
-    const logger = Logger.make(({ logLevel, message }) => told.push(`${logLevel} ${[message].flat()[0]}`))
-    return scenario(
-      Effect.gen(function* () {
-        const sql = yield* SqlClient.SqlClient
-        const node = yield* startNode()
-        const old = yield* currentKid(node)
-        const unreadable = Effect.gen(function* () {
-          yield* until(Effect.map(TestClock.adjust("500 millis"), () => told.length > 0))
-          for (let pass = 0; pass < 5; pass++) {
-            yield* TestClock.adjust("500 millis")
-            assert.isTrue(Exit.isFailure(yield* Effect.exit(node.keyRing.published)))
-          }
-          assert.strictEqual(yield* currentKid(node), old)
-        })
-        yield* Effect.acquireUseRelease(
-          sql`ALTER TABLE signing_keys RENAME TO signing_keys_away`,
-          () => unreadable,
-          () => sql`ALTER TABLE signing_keys_away RENAME TO signing_keys`
-        )
-        const rotated = yield* (yield* startNode()).keyRing.rotate
-        yield* until(
-          Effect.andThen(
-            TestClock.adjust("500 millis"),
-            Effect.map(currentKid(node), (kid) => kid === rotated.kid)
+  it.effect(
+    "keeps the current key while the table cannot be read, logs it once, and follows rotations again afterwards",
+    () => {
+      const messages: Array<string> = []
+      const logger = Logger.make(({ logLevel, message }) => messages.push(`${logLevel} ${[message].flat()[0]}`))
+      return scenario(
+        Effect.gen(function* () {
+          const sql = yield* SqlClient.SqlClient
+          const node = yield* startNode()
+          const old = yield* currentKid(node)
+          const unreadable = Effect.gen(function* () {
+            yield* until(Effect.map(TestClock.adjust("500 millis"), () => messages.length > 0))
+            for (let pass = 0; pass < 5; pass++) {
+              yield* TestClock.adjust("500 millis")
+              assert.isTrue(Exit.isFailure(yield* Effect.exit(node.keyRing.published)))
+            }
+            assert.strictEqual(yield* currentKid(node), old)
+          })
+          yield* Effect.acquireUseRelease(
+            sql`ALTER TABLE signing_keys RENAME TO signing_keys_away`,
+            () => unreadable,
+            () => sql`ALTER TABLE signing_keys_away RENAME TO signing_keys`
           )
-        )
-        assert.deepStrictEqual(told, [
-          "Error The signing keys cannot be read: the key in use is kept.",
-          "Info The signing keys are read again."
-        ])
-      })
-    ).pipe(Effect.provide(Logger.layer([logger])))
-  })
+          const rotated = yield* (yield* startNode()).keyRing.rotate
+          yield* until(
+            Effect.andThen(
+              TestClock.adjust("500 millis"),
+              Effect.map(currentKid(node), (kid) => kid === rotated.kid)
+            )
+          )
+          assert.deepStrictEqual(messages, [
+            "Error The signing keys cannot be read: the key in use is kept.",
+            "Info The signing keys are read again."
+          ])
+        })
+      ).pipe(Effect.provide(Logger.layer([logger])))
+    }
+  )
 
   it.effect("stops using a key that is no longer published", () =>
     scenario(

@@ -13,27 +13,27 @@ const fromKey = (text: string, next?: string) =>
   )
 const bytes = (text: string) => new TextEncoder().encode(text)
 
-/** The service that a layer gives, or the error that it fails with. */
+/** The service that a layer provides, or the error that it fails with. */
 const build = <E, R>(from: Layer.Layer<MasterKey, E, R>) => Effect.provide(MasterKey, from)
 
 describe("MasterKey", () => {
-  it.effect("opens what it sealed, for the same place only", () =>
+  it.effect("opens what it sealed, only for the same column and row", () =>
     Effect.gen(function* () {
       const masterKey = yield* build(fromKey(secret(1)))
       const sealed = yield* masterKey.seal(bytes("secret"), "webhooks/wh_1")
       assert.deepStrictEqual(Uint8Array.from(yield* masterKey.open(sealed, "webhooks/wh_1")), bytes("secret"))
-      const moved = yield* Effect.flip(masterKey.open(sealed, "webhooks/wh_2"))
-      assert.strictEqual(moved._tag, "MasterKeyMismatch")
+      const mismatchError = yield* Effect.flip(masterKey.open(sealed, "webhooks/wh_2"))
+      assert.strictEqual(mismatchError._tag, "MasterKeyMismatch")
     })
   )
 
-  it.effect("never gives the same value twice, and shows nothing of the secret", () =>
+  it.effect("never returns the same sealed value twice, and reveals nothing of the secret", () =>
     Effect.gen(function* () {
       const masterKey = yield* build(fromKey(secret(1)))
-      const one = yield* masterKey.seal(bytes("secret"), "a")
-      const other = yield* masterKey.seal(bytes("secret"), "a")
-      assert.notDeepEqual(one, other)
-      assert.isFalse(Buffer.from(one).includes("secret"))
+      const first = yield* masterKey.seal(bytes("secret"), "a")
+      const second = yield* masterKey.seal(bytes("secret"), "a")
+      assert.notDeepEqual(first, second)
+      assert.isFalse(Buffer.from(first).includes("secret"))
     })
   )
 
@@ -46,39 +46,39 @@ describe("MasterKey", () => {
         )
       )
       const sealed = Buffer.from(yield* masterKey.seal(new Uint8Array(3), "a"))
-      // 66687aad is the beginning of SHA-256 over 32 zero bytes.
+      // 66687aad is the start of SHA-256 over 32 zero bytes.
       assert.strictEqual(sealed.toString("hex", 0, 17), `0166687aad${"aa".repeat(12)}`)
       assert.strictEqual(sealed.length, 1 + 4 + 12 + 3 + 16)
       assert.deepStrictEqual(keyIdOf(sealed), Option.some("66687aad"))
     })
   )
 
-  it.effect("opens what lies under either of two keys, and seals under the first until it follows the other", () =>
+  it.effect("opens values sealed under either of two keys, and seals under the first until it adopts the second", () =>
     Effect.gen(function* () {
-      const [one, other] = [yield* build(fromKey(secret(1))), yield* build(fromKey(secret(2)))]
+      const [first, second] = [yield* build(fromKey(secret(1))), yield* build(fromKey(secret(2)))]
       const both = yield* build(fromKey(secret(1), secret(2)))
-      const sealed = yield* other.seal(bytes("secret"), "a")
+      const sealed = yield* second.seal(bytes("secret"), "a")
       assert.deepStrictEqual(Uint8Array.from(yield* both.open(sealed, "a")), bytes("secret"))
       const under = Effect.map(both.seal(bytes("secret"), "a"), keyIdOf)
-      assert.deepStrictEqual(yield* under, keyIdOf(yield* one.seal(bytes(""), "a")))
-      // Only a value that opens is followed.
+      assert.deepStrictEqual(yield* under, keyIdOf(yield* first.seal(bytes(""), "a")))
+      // It adopts a key only if the value opens.
       const altered = sealed.with(-1, sealed.at(-1)! ^ 1)
       assert.strictEqual((yield* Effect.flip(both.sealUnderKeyOf(altered, "a")))._tag, "MasterKeyMismatch")
       assert.strictEqual((yield* Effect.flip(both.sealUnderKeyOf(sealed, "b")))._tag, "MasterKeyMismatch")
-      assert.deepStrictEqual(yield* under, keyIdOf(yield* one.seal(bytes(""), "a")))
+      assert.deepStrictEqual(yield* under, keyIdOf(yield* first.seal(bytes(""), "a")))
       yield* both.sealUnderKeyOf(sealed, "a")
       assert.deepStrictEqual(yield* under, keyIdOf(sealed))
-      assert.strictEqual((yield* Effect.flip(one.sealUnderKeyOf(sealed, "a")))._tag, "MasterKeyMismatch")
+      assert.strictEqual((yield* Effect.flip(first.sealUnderKeyOf(sealed, "a")))._tag, "MasterKeyMismatch")
     })
   )
 
-  it.effect("names both keys where a secret lies under another one", () =>
+  it.effect("names both keys when a secret is sealed under another one", () =>
     Effect.gen(function* () {
-      const one = yield* build(fromKey(secret(1)))
-      const other = yield* build(fromKey(secret(2)))
-      const sealed = yield* one.seal(bytes("secret"), "a")
-      const mismatch = yield* Effect.flip(other.open(sealed, "a"))
-      const [oneId, otherId] = [keyIdOf(sealed), keyIdOf(yield* other.seal(bytes("secret"), "a"))].map(
+      const first = yield* build(fromKey(secret(1)))
+      const second = yield* build(fromKey(secret(2)))
+      const sealed = yield* first.seal(bytes("secret"), "a")
+      const mismatch = yield* Effect.flip(second.open(sealed, "a"))
+      const [oneId, otherId] = [keyIdOf(sealed), keyIdOf(yield* second.seal(bytes("secret"), "a"))].map(
         Option.getOrThrow
       )
       assert.include(
@@ -93,7 +93,7 @@ describe("MasterKey", () => {
       const masterKey = yield* build(fromKey(secret(1)))
       const sealed = yield* masterKey.seal(bytes("secret"), "a")
       for (let index = 0; index < sealed.length; index++) {
-        const altered = sealed.map((byte, place) => (place === index ? byte ^ 1 : byte))
+        const altered = sealed.map((byte, position) => (position === index ? byte ^ 1 : byte))
         assert.strictEqual((yield* Effect.flip(masterKey.open(altered, "a")))._tag, "MasterKeyMismatch")
       }
       for (const foreign of [new Uint8Array(), sealed.subarray(0, 32), bytes("secret")]) {
@@ -109,7 +109,7 @@ describe("MasterKey", () => {
     ["nothing", "", "0 bytes"],
     ["hex", Buffer.alloc(32).toString("hex"), "48 bytes"],
     ["no base64", "correct horse battery staple", "no base64"]
-  ] as const)("refuses a key of %s and says what it found, never the key", ([, text, found]) =>
+  ] as const)("refuses a key of %s and reports the kind of value, never the key", ([, text, found]) =>
     Effect.gen(function* () {
       const error = yield* Effect.flip(build(fromKey(text)))
       assert.strictEqual(error._tag, "MasterKeyUnusable")
@@ -138,7 +138,7 @@ layer(Platform)("MasterKey in a file", (it) => {
       FileSystem.FileSystem | Path.Path | SecureRandom.SecureRandom
     >
 
-  it.effect("is made once, readable by its owner alone, and found again", () =>
+  it.effect("is created once, readable only by its owner, and loaded again", () =>
     inFolder((path) =>
       Effect.gen(function* () {
         const files = yield* FileSystem.FileSystem
@@ -156,7 +156,7 @@ layer(Platform)("MasterKey in a file", (it) => {
     )
   )
 
-  it.effect("is the same for all of several processes that start at once", () =>
+  it.effect("is the same for several processes that start together", () =>
     inFolder((path) =>
       Effect.gen(function* () {
         const keys = yield* Effect.all(
@@ -171,15 +171,15 @@ layer(Platform)("MasterKey in a file", (it) => {
     )
   )
 
-  it.effect("is left as it is by a process that found none there a moment ago", () =>
+  it.effect("is not overwritten by a process that found no file a moment before", () =>
     inFolder((path) =>
       Effect.gen(function* () {
         const files = yield* FileSystem.FileSystem
         const winner = yield* build(MasterKey.layerFromFile(path))
         const content = yield* files.readFileString(path)
-        const late = FileSystem.FileSystem.of({ ...files, exists: () => Effect.succeed(false) })
+        const missesFile = FileSystem.FileSystem.of({ ...files, exists: () => Effect.succeed(false) })
         const loser = yield* build(Layer.fresh(MasterKey.layerFromFile(path))).pipe(
-          Effect.provideService(FileSystem.FileSystem, late)
+          Effect.provideService(FileSystem.FileSystem, missesFile)
         )
         assert.strictEqual(yield* files.readFileString(path), content)
         const opened = yield* loser.open(yield* winner.seal(bytes("secret"), "a"), "a")
@@ -201,7 +201,7 @@ layer(Platform)("MasterKey in a file", (it) => {
     )
   )
 
-  it.effect("is refused, and left alone, where the file holds no key", () =>
+  it.effect("is refused and not changed when the file contains no key", () =>
     inFolder((path) =>
       Effect.gen(function* () {
         const files = yield* FileSystem.FileSystem
@@ -217,7 +217,7 @@ layer(Platform)("MasterKey in a file", (it) => {
     )
   )
 
-  it.effect("is not made where secrets lie under one that is missing", () =>
+  it.effect("is not created when secrets are sealed under a missing key", () =>
     inFolder((path) =>
       Effect.gen(function* () {
         const files = yield* FileSystem.FileSystem
@@ -228,7 +228,7 @@ layer(Platform)("MasterKey in a file", (it) => {
     )
   )
 
-  it.effect("is joined by the next one as soon as something lies under that, and then gives way to it", () =>
+  it.effect("is accepted beside the next key once a secret is sealed under that key, and is then replaced", () =>
     inFolder((path) =>
       Effect.gen(function* () {
         const files = yield* FileSystem.FileSystem
@@ -249,7 +249,7 @@ layer(Platform)("MasterKey in a file", (it) => {
     )
   )
 
-  it.effect("is refused where the path cannot be made", () =>
+  it.effect("is refused when the path cannot be created", () =>
     inFolder((path) =>
       Effect.gen(function* () {
         yield* build(MasterKey.layerFromFile(path))

@@ -16,28 +16,28 @@ import { assertAnswered } from "../support/Http.ts"
 import { issue } from "../support/IssuedLicenses.ts"
 import { startServer, TestServer } from "../support/TestServer.ts"
 
-/** Beside others on a busy machine. */
+/** Allows for other tests on a busy machine. */
 const minute = 60_000
 
 const key = (byte: number) => Redacted.make(Buffer.alloc(32, byte).toString("base64"))
-const [old, next] = [key(1), key(2)]
+const [oldKey, nextKey] = [key(1), key(2)]
 
 const masterKeyOf = Effect.fnUntraced(function* (...keys: Parameters<typeof MasterKey.layerFromKey>) {
-  const made = MasterKey.layerFromKey(...keys).pipe(Layer.provide(SecureRandom.layerWebCrypto))
-  return Context.get(yield* Layer.build(Layer.fresh(made)), MasterKey)
+  const masterKeyLayer = MasterKey.layerFromKey(...keys).pipe(Layer.provide(SecureRandom.layerWebCrypto))
+  return Context.get(yield* Layer.build(Layer.fresh(masterKeyLayer)), MasterKey)
 })
 
-/** The ids of the master keys that anything lies under. */
+/** The ids of the master keys under which any value is sealed. */
 const keyIds = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const found = yield* Effect.forEach(
+  const sealedValues = yield* Effect.forEach(
     sealedColumns,
     ({ column, table, where }) =>
       sql<{ sealed: Uint8Array }>`
       SELECT ${sql(column)} AS sealed FROM ${sql(table)}
       WHERE length(${sql(column)}) > 0 AND ${where === undefined ? sql`TRUE` : sql(where)}`
   )
-  return new Set(found.flat().map(({ sealed }) => Option.getOrThrow(keyIdOf(sealed))))
+  return new Set(sealedValues.flat().map(({ sealed }) => Option.getOrThrow(keyIdOf(sealed))))
 })
 
 const idOf = (masterKey: MasterKey["Service"]) =>
@@ -77,7 +77,7 @@ layer(Database.layer, { excludeTestServices: true })("A first admin token that i
           const token = yield* Context.get(yield* Layer.build(Layer.fresh(keys)), ApiKeys).bootstrap()
           return Redacted.value(Option.getOrThrow(token))
         })
-        const [from, to] = [yield* masterKeyOf(old), yield* masterKeyOf(next)]
+        const [from, to] = [yield* masterKeyOf(oldKey), yield* masterKeyOf(nextKey)]
         const token = yield* shownUnder(from)
         const { moved } = yield* rotateMasterKey(from, to)
         assert.strictEqual(moved.find(({ table }) => table === "api_keys")?.values, 1)
@@ -87,14 +87,14 @@ layer(Database.layer, { excludeTestServices: true })("A first admin token that i
   )
 })
 
-const Quiet = Layer.merge(Database.layer, Layer.succeed(References.MinimumLogLevel, "None"))
+const layerQuiet = Layer.merge(Database.layer, Layer.succeed(References.MinimumLogLevel, "None"))
 
-layer(Quiet, { excludeTestServices: true, timeout: 60_000 })("While two instances serve", (it) => {
+layer(layerQuiet, { excludeTestServices: true, timeout: 60_000 })("While two instances serve requests", (it) => {
   it.effect(
-    "everything comes under the next key, nobody notices, and instances with that key alone go on",
+    "every secret is resealed under the next key without failed requests, and instances with only that key continue",
     () =>
       Effect.gen(function* () {
-        const both = { masterKey: old, masterKeyNext: next, webhookAllowLocal: true }
+        const both = { masterKey: oldKey, masterKeyNext: nextKey, webhookAllowLocal: true }
         const servers = [yield* startServer(both), yield* startServer(both)] as const
         const [one, other] = servers
         const license = yield* issue({ max_activations: 0 }).pipe(Effect.provideService(TestServer, one))
@@ -111,13 +111,13 @@ layer(Quiet, { excludeTestServices: true, timeout: 60_000 })("While two instance
         const first = yield* activate(one, "first")
         assertAnswered(first, 200)
 
-        let moving = true
-        const calling = yield* Effect.forkChild(
+        let isRotating = true
+        const callersFiber = yield* Effect.forkChild(
           Effect.forEach(
             [0, 1, 2, 3],
             (caller) =>
               Effect.gen(function* () {
-                for (let index = 0; moving; index++) {
+                for (let index = 0; isRotating; index++) {
                   const [server, another] = index % 2 === 0 ? [one, other] : [other, one]
                   const answer = yield* activate(server, `${caller}-${index}`)
                   assertAnswered(answer, 200)
@@ -127,42 +127,45 @@ layer(Quiet, { excludeTestServices: true, timeout: 60_000 })("While two instance
             { concurrency: "unbounded" }
           )
         )
-        const { keyId, moved } = yield* rotateMasterKey(yield* masterKeyOf(old, next), yield* masterKeyOf(next))
-        moving = false
-        yield* Fiber.join(calling)
+        const { keyId, moved } = yield* rotateMasterKey(
+          yield* masterKeyOf(oldKey, nextKey),
+          yield* masterKeyOf(nextKey)
+        )
+        isRotating = false
+        yield* Fiber.join(callersFiber)
 
         assert.deepStrictEqual(yield* keyIds, new Set([keyId]))
-        assert.strictEqual(keyId, yield* idOf(yield* masterKeyOf(next)))
-        const movedOf = (table: string) => moved.find((each) => each.table === table)?.values ?? 0
-        assert.isAbove(movedOf("idempotent_answers"), 0)
-        assert.deepStrictEqual([movedOf("signing_keys"), movedOf("webhook_endpoints")], [1, 1])
+        assert.strictEqual(keyId, yield* idOf(yield* masterKeyOf(nextKey)))
+        const movedValuesOf = (table: string) => moved.find((each) => each.table === table)?.values ?? 0
+        assert.isAbove(movedValuesOf("idempotent_answers"), 0)
+        assert.deepStrictEqual([movedValuesOf("signing_keys"), movedValuesOf("webhook_endpoints")], [1, 1])
 
-        const later = yield* startServer({ masterKey: next })
+        const later = yield* startServer({ masterKey: nextKey })
         assert.strictEqual((yield* activate(later, "first")).text, first.text)
         assertAnswered(yield* activate(later, "later"), 200)
         const sql = yield* SqlClient.SqlClient
         const [row] = yield* sql<{ sealed: Uint8Array }>`
         SELECT secret_sealed AS sealed FROM webhook_endpoints WHERE id = ${webhook.id}`
-        const opened = yield* (yield* masterKeyOf(next)).open(row!.sealed, `webhook_endpoints/${webhook.id}`)
+        const opened = yield* (yield* masterKeyOf(nextKey)).open(row!.sealed, `webhook_endpoints/${webhook.id}`)
         assert.strictEqual(Buffer.from(opened).toString(), secret)
-        const refused = yield* Effect.exit(startServer({ masterKey: old }))
+        const refused = yield* Effect.exit(startServer({ masterKey: oldKey }))
         assert.isTrue(Exit.isFailure(refused))
       }).pipe(Effect.scoped),
     minute
   )
 })
 
-const KeyRingOf = (...keys: Parameters<typeof MasterKey.layerFromKey>) =>
+const layerKeyRing = (...keys: Parameters<typeof MasterKey.layerFromKey>) =>
   KeyRing.layer.pipe(Layer.provideMerge(MasterKey.layerFromKey(...keys)), Layer.provide(SecureRandom.layerWebCrypto))
 
-/** An instance as far as master keys go, its clock the test's. */
+/** The parts of an instance that use master keys, with a test clock. */
 const startNode = Effect.fnUntraced(function* (...keys: Parameters<typeof MasterKey.layerFromKey>) {
-  const node = yield* Layer.build(Layer.fresh(KeyRingOf(...keys)))
+  const node = yield* Layer.build(Layer.fresh(layerKeyRing(...keys)))
   return Context.get(node, MasterKey)
 })
 
-/** A kept answer, sealed as an instance seals it at this moment. */
-const keep = Effect.fnUntraced(function* (masterKey: MasterKey["Service"], name: string) {
+/** A stored response, sealed as an instance seals it now. */
+const storeResponse = Effect.fnUntraced(function* (masterKey: MasterKey["Service"], name: string) {
   const sql = yield* SqlClient.SqlClient
   const scope = Buffer.from(name)
   const body = yield* masterKey.seal(Buffer.from(`secret of ${name}`), `idempotent_answers/${scope.toString("hex")}`)
@@ -171,7 +174,7 @@ const keep = Effect.fnUntraced(function* (masterKey: MasterKey["Service"], name:
     VALUES (${scope}, ${scope}, 200, ${body}, true, now())`
 })
 
-/** Lets time pass until the rotation is over. */
+/** Advances the clock until the rotation is complete. */
 const running = Effect.fnUntraced(function* <A, E>(rotation: Effect.Effect<A, E, SqlClient.SqlClient>) {
   const fiber = yield* Effect.forkChild(Effect.exit(rotation))
   const sql = yield* SqlClient.SqlClient
@@ -183,32 +186,32 @@ const running = Effect.fnUntraced(function* <A, E>(rotation: Effect.Effect<A, E,
 
 layer(Database.layer)("A rotation of the master key", (it) => {
   it.effect(
-    "moves more than one statement's worth, and is taken up again where it broke off",
+    "reseals more rows than one statement can, and resumes after an interruption",
     () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
-        const node = yield* startNode(old, next)
+        const node = yield* startNode(oldKey, nextKey)
         const names = Array.from({ length: 450 }, (_, index) => `answer-${index}`)
-        yield* Effect.forEach(names, (name) => keep(node, name))
+        yield* Effect.forEach(names, (name) => storeResponse(node, name))
         yield* sql`
         CREATE FUNCTION break_off() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
           IF (SELECT count(*) FROM idempotent_answers WHERE substr(body, 2, 4) = substr(NEW.body, 2, 4)) >= 200 THEN
             RAISE EXCEPTION 'broken off'; END IF;
           RETURN NEW; END $$`
         yield* sql`CREATE TRIGGER breaking BEFORE UPDATE ON idempotent_answers FOR EACH ROW EXECUTE FUNCTION break_off()`
-        const rotation = rotateMasterKey(yield* masterKeyOf(old, next), yield* masterKeyOf(next))
+        const rotation = rotateMasterKey(yield* masterKeyOf(oldKey, nextKey), yield* masterKeyOf(nextKey))
         assert.isTrue(Exit.isFailure(yield* running(rotation)))
         assert.strictEqual((yield* keyIds).size, 2)
         yield* sql`DROP TRIGGER breaking ON idempotent_answers`
         const { keyId } = yield* yield* running(rotation)
         assert.deepStrictEqual(yield* keyIds, new Set([keyId]))
-        const masterKey = yield* masterKeyOf(next)
+        const masterKey = yield* masterKeyOf(nextKey)
         for (const name of names) {
           const [row] = yield* sql<{
             body: Uint8Array
           }>`SELECT body FROM idempotent_answers WHERE scope = ${Buffer.from(name)}`
-          const place = `idempotent_answers/${Buffer.from(name).toString("hex")}`
-          assert.strictEqual(Buffer.from(yield* masterKey.open(row!.body, place)).toString(), `secret of ${name}`)
+          const context = `idempotent_answers/${Buffer.from(name).toString("hex")}`
+          assert.strictEqual(Buffer.from(yield* masterKey.open(row!.body, context)).toString(), `secret of ${name}`)
         }
       }).pipe(Effect.scoped),
     minute
@@ -220,9 +223,9 @@ layer(Database.layer)("A rotation of the master key", (it) => {
     "is followed by every instance within a second, whichever of the two keys is its first",
     () =>
       Effect.gen(function* () {
-        const nodes = [yield* startNode(next, key(3)), yield* startNode(key(3), next)]
-        for (const node of nodes) assert.strictEqual(yield* idOf(node), yield* idOf(yield* masterKeyOf(next)))
-        yield* yield* running(rotateMasterKey(yield* masterKeyOf(next, key(3)), yield* masterKeyOf(key(3))))
+        const nodes = [yield* startNode(nextKey, key(3)), yield* startNode(key(3), nextKey)]
+        for (const node of nodes) assert.strictEqual(yield* idOf(node), yield* idOf(yield* masterKeyOf(nextKey)))
+        yield* yield* running(rotateMasterKey(yield* masterKeyOf(nextKey, key(3)), yield* masterKeyOf(key(3))))
         yield* TestClock.adjust("1 second")
         const after = yield* idOf(yield* masterKeyOf(key(3)))
         for (const node of nodes) {
@@ -235,11 +238,11 @@ layer(Database.layer)("A rotation of the master key", (it) => {
 
 layer(Database.layer)("A rotation of the master key", (it) => {
   it.effect(
-    "says so where an instance goes on with the old key",
+    "fails with the reason when an instance still uses the old key",
     () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
-        yield* keep(yield* masterKeyOf(key(3)), "stubborn")
+        yield* storeResponse(yield* masterKeyOf(key(3)), "stubborn")
         yield* sql`
         CREATE FUNCTION put_back() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
           IF OLD.scope = 'stubborn'::bytea THEN RETURN OLD; END IF;

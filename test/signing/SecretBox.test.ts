@@ -23,7 +23,7 @@ describe("SecretBox", () => {
     assert.deepStrictEqual(Option.map(SecretBox.decrypt(key, nonce, sealed, aad), hex), Option.some(hex(plaintext)))
   })
 
-  it("shows nothing where any bit of the sealed bytes, the key, the nonce or the additional data differs", () => {
+  it("reveals nothing when any bit of the sealed bytes, the key, the nonce or the additional data differs", () => {
     const flipped = (value: Uint8Array, bit: number) =>
       value.map((byte, index) => (index === bit >> 3 ? byte ^ (1 << (bit & 7)) : byte))
     for (let bit = 0; bit < sealed.length * 8; bit++) {
@@ -34,7 +34,7 @@ describe("SecretBox", () => {
     assert.isTrue(Option.isNone(SecretBox.decrypt(key, nonce, sealed, flipped(aad, 3))))
   })
 
-  it("shows nothing where bytes are missing", () => {
+  it("reveals nothing when bytes are missing", () => {
     for (let length = 0; length < sealed.length; length++) {
       assert.isTrue(Option.isNone(SecretBox.decrypt(key, nonce, sealed.subarray(0, length), aad)), `${length} bytes`)
     }

@@ -53,7 +53,7 @@ const signingWith = (seed: string) =>
     )
   )
 
-/** As a client does it: nothing but the raw 32 bytes of the public key, brought into a JSON Web Key. */
+/** Verifies as a client does: with only the raw 32 bytes of the public key, imported as a JSON Web Key. */
 const verifies = (publicKey: string, message: Uint8Array, signature: string) =>
   verify(
     null,
@@ -66,7 +66,7 @@ const verifies = (publicKey: string, message: Uint8Array, signature: string) =>
   )
 
 describe("Signer", () => {
-  it.effect("signs the UTF-8 of exactly the text that it gives back", () =>
+  it.effect("signs the UTF-8 encoding of exactly the text that it returns", () =>
     Effect.gen(function* () {
       const signer = yield* Signer
       const { bytes, signature } = yield* signer.sign({
@@ -86,7 +86,7 @@ describe("Signer", () => {
     }).pipe(Effect.provide(signingWith(vectors[0].seed)))
   )
 
-  it.effect("keeps signatures apart that are made at once", () =>
+  it.effect("returns each signature to its own caller when many sign concurrently", () =>
     Effect.gen(function* () {
       const signer = yield* Signer
       const signed = yield* Effect.forEach(
@@ -101,7 +101,7 @@ describe("Signer", () => {
     }).pipe(Effect.provide(signingWith(vectors[0].seed)))
   )
 
-  it.effect("dies of data that JSON cannot carry instead of signing something else", () =>
+  it.effect("dies when JSON cannot represent the data", () =>
     Effect.gen(function* () {
       const signer = yield* Signer
       const defect = yield* signer.sign({ total: Number.NaN }).pipe(Effect.catchDefect(Effect.succeed))
@@ -118,11 +118,11 @@ describe("SigningKey", () => {
     assert.isTrue(isSignature(key.publicKey, bytesOf(message), bytesOf(signature)))
   })
 
-  it("is named by the first 16 hex digits of SHA-256 over its public key", () => {
+  it("has an id of the first 16 hex digits of SHA-256 over its public key", () => {
     assert.strictEqual(fromSeed(bytesOf(vectors[0].seed)).kid, "21fe31dfa154a261")
   })
 
-  it("tells every signature that is not its own", () => {
+  it("rejects every signature that it did not make", () => {
     const [{ publicKey, signature }, other] = vectors
     const message = new Uint8Array()
     for (let bit = 0; bit < 512; bit++) {

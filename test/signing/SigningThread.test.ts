@@ -3,24 +3,29 @@ import { Effect, Logger } from "effect"
 import { fromSeed, isSignature, type SigningKey } from "../../src/signing/SigningKey.ts"
 import { makeSigningThread, type Sign } from "../../src/signing/SigningThread.ts"
 
-const [one, other] = [fromSeed(new Uint8Array(32).fill(1)), fromSeed(new Uint8Array(32).fill(2))]
+const [firstKey, secondKey] = [fromSeed(new Uint8Array(32).fill(1)), fromSeed(new Uint8Array(32).fill(2))]
 
-interface Begun {
+interface PendingSignature {
   readonly key: SigningKey
   readonly text: string
   readonly signature: Effect.Effect<string>
 }
 
-/** Begins all at once. */
-const begin = (sign: Sign, texts: number, textOf = (index: number) => `text ${index}`, keyOf = (_: number) => one) =>
-  Array.from({ length: texts }, (_, index): Begun => {
+/** Starts all of them synchronously. */
+const startSigning = (
+  sign: Sign,
+  texts: number,
+  textOf = (index: number) => `text ${index}`,
+  keyOf = (_: number) => firstKey
+) =>
+  Array.from({ length: texts }, (_, index): PendingSignature => {
     const [key, text] = [keyOf(index), textOf(index)]
     return { key, text, signature: Effect.callback(sign(key, text)) }
   })
 
-const assertSigned = (begun: ReadonlyArray<Begun>) =>
+const assertSigned = (pending: ReadonlyArray<PendingSignature>) =>
   Effect.forEach(
-    begun,
+    pending,
     ({ key, text, signature }) =>
       Effect.map(signature, (value) =>
         assert.isTrue(isSignature(key.publicKey, Buffer.from(text), Buffer.from(value, "base64")), text)
@@ -33,94 +38,96 @@ const counting = new URL(
   "data:text/javascript,import { parentPort } from 'node:worker_threads'; parentPort.on('message', ({ texts }) => " +
     "parentPort.postMessage(texts.map((text) => texts.length + ' ' + text)))"
 )
-/** A thread that answers nothing. */
+/** A thread that never answers. */
 const silent = new URL(
   "data:text/javascript,import { parentPort } from 'node:worker_threads'; parentPort.on('message', () => {})"
 )
 
 describe("the signing thread", () => {
-  it.live("signs each text with the key that it came with, be the key changed between any two", () =>
+  it.live("signs each text with the key that was passed with it, even if the key changes between two texts", () =>
     Effect.gen(function* () {
       const sign = yield* makeSigningThread()
-      const rotated = begin(sign, 100, undefined, (index) => (index < 50 ? one : other))
-      const mixed = begin(sign, 100, undefined, (index) => (index % 3 === 0 ? other : one))
-      yield* assertSigned([...rotated, ...mixed])
-      yield* assertSigned(begin(sign, 1))
+      const rotated = startSigning(sign, 100, undefined, (index) => (index < 50 ? firstKey : secondKey))
+      const alternating = startSigning(sign, 100, undefined, (index) => (index % 3 === 0 ? secondKey : firstKey))
+      yield* assertSigned([...rotated, ...alternating])
+      yield* assertSigned(startSigning(sign, 1))
     }).pipe(Effect.scoped)
   )
 
-  it.live("signs UTF-8, of short texts and of long ones", () =>
+  it.live("signs short and long texts as UTF-8", () =>
     Effect.gen(function* () {
       const sign = yield* makeSigningThread()
       const textOf = (index: number) => `${index}${"é€😀".repeat(index % 4 === 3 ? 100_000 : index)}`
-      yield* assertSigned(begin(sign, 40, textOf))
+      yield* assertSigned(startSigning(sign, 40, textOf))
     }).pipe(Effect.scoped)
   )
 
-  it.live("sends the thread all texts of one turn and one key at once, and keeps their order", () =>
+  it.live("sends all texts of one tick and one key in a single batch, in order", () =>
     Effect.gen(function* () {
       const sign = yield* makeSigningThread(counting)
-      const turn = begin(sign, 5, undefined, (index) => (index < 3 ? one : other))
-      const signatures = yield* Effect.forEach(turn, ({ signature }) => signature)
+      const batch = startSigning(sign, 5, undefined, (index) => (index < 3 ? firstKey : secondKey))
+      const signatures = yield* Effect.forEach(batch, ({ signature }) => signature)
       assert.deepStrictEqual(signatures, ["3 text 0", "3 text 1", "3 text 2", "2 text 3", "2 text 4"])
-      assert.deepStrictEqual(yield* Effect.forEach(begin(sign, 1), ({ signature }) => signature), ["1 text 0"])
+      assert.deepStrictEqual(yield* Effect.forEach(startSigning(sign, 1), ({ signature }) => signature), ["1 text 0"])
     }).pipe(Effect.scoped)
   )
 
-  it.live("has a limit of texts in flight: the thread pool signs those beyond it", () =>
+  it.live("limits texts in flight: the thread pool signs texts above the limit", () =>
     Effect.gen(function* () {
       const inFlight = yield* Effect.gen(function* () {
         const sign = yield* makeSigningThread(silent, 8)
-        const begun = begin(sign, 20)
-        yield* assertSigned(begun.slice(8))
-        return begun.slice(0, 8)
+        const pending = startSigning(sign, 20)
+        yield* assertSigned(pending.slice(8))
+        return pending.slice(0, 8)
       }).pipe(Effect.scoped)
       yield* assertSigned(inFlight)
     })
   )
 
-  it.live("has room again once texts are signed, though nobody waits for their signatures", () =>
+  it.live("frees capacity once texts are signed, even if no caller awaits their signatures", () =>
     Effect.gen(function* () {
       const sign = yield* makeSigningThread(counting, 2)
-      for (let turn = 0; turn < 5; turn++) {
-        const [, second] = begin(sign, 2)
+      for (let batch = 0; batch < 5; batch++) {
+        const [, second] = startSigning(sign, 2)
         assert.strictEqual(yield* second!.signature, "2 text 1")
       }
     }).pipe(Effect.scoped)
   )
 
-  it.live("is done without once it has died, and nothing that waited for it is lost", () =>
+  it.live("is replaced by the thread pool after it dies, and every pending text is signed", () =>
     Effect.gen(function* () {
-      const dying = new URL("data:text/javascript,import 'node:worker_threads'; throw new Error('out of luck')")
-      const sign = yield* makeSigningThread(dying)
-      yield* assertSigned(begin(sign, 10))
-      yield* assertSigned(begin(sign, 10))
+      const dyingThread = new URL("data:text/javascript,import 'node:worker_threads'; throw new Error('out of luck')")
+      const sign = yield* makeSigningThread(dyingThread)
+      yield* assertSigned(startSigning(sign, 10))
+      yield* assertSigned(startSigning(sign, 10))
     }).pipe(Effect.scoped)
   )
 
-  it.live("loses nothing when it dies with some texts signed and others not", () =>
+  it.live("loses no text when it dies after signing only some", () =>
     Effect.gen(function* () {
       const sign = yield* makeSigningThread(new URL("./DyingWorker.ts", import.meta.url))
-      yield* assertSigned(begin(sign, 20, undefined, (index) => (index < 10 ? one : other)))
-      yield* assertSigned(begin(sign, 10))
+      yield* assertSigned(startSigning(sign, 20, undefined, (index) => (index < 10 ? firstKey : secondKey)))
+      yield* assertSigned(startSigning(sign, 10))
     }).pipe(Effect.scoped)
   )
 
-  it.live("ends quietly with its scope, and leaves nobody waiting who began before that, nor who begins after it", () =>
-    Effect.gen(function* () {
-      const logged: Array<unknown> = []
-      const logger = Logger.make(({ message }) => logged.push(message))
-      const { sign, begun } = yield* Effect.gen(function* () {
-        const sign = yield* makeSigningThread()
-        yield* assertSigned(begin(sign, 1))
-        const begun = begin(sign, 500)
-        // The thread is awake now, and in the middle of these.
-        yield* Effect.yieldNow
-        return { sign, begun }
-      }).pipe(Effect.scoped, Effect.provide(Logger.layer([logger])))
-      yield* assertSigned(begun)
-      yield* assertSigned(begin(sign, 10))
-      assert.deepStrictEqual(logged, [])
-    })
+  it.live(
+    "stops without an error when its scope closes, and callers that began before or begin after it do not wait",
+    () =>
+      Effect.gen(function* () {
+        const logged: Array<unknown> = []
+        const logger = Logger.make(({ message }) => logged.push(message))
+        const { sign, begun: pending } = yield* Effect.gen(function* () {
+          const sign = yield* makeSigningThread()
+          yield* assertSigned(startSigning(sign, 1))
+          const pending = startSigning(sign, 500)
+          // The thread is now awake and processes these texts.
+          yield* Effect.yieldNow
+          return { sign, begun: pending }
+        }).pipe(Effect.scoped, Effect.provide(Logger.layer([logger])))
+        yield* assertSigned(pending)
+        yield* assertSigned(startSigning(sign, 10))
+        assert.deepStrictEqual(logged, [])
+      })
   )
 })

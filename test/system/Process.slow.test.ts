@@ -10,7 +10,7 @@ const minute = 60_000
 
 const masterKey = Buffer.alloc(32, 9).toString("base64")
 
-/** The service as a process: what it writes, line by line, and how it ends. */
+/** The service as a process: what it writes, line by line, and how it exits. */
 const start = (settings: Record<string, string>, ...args: ReadonlyArray<string>) =>
   Effect.acquireRelease(
     Effect.sync(() => {
@@ -21,12 +21,12 @@ const start = (settings: Record<string, string>, ...args: ReadonlyArray<string>)
       })
       const wrote = (pattern: RegExp) =>
         Effect.callback<RegExpExecArray>((resume) => {
-          const look = () => {
-            const found = pattern.exec(written.out)
-            if (found !== null) resume(Effect.succeed(found))
+          const matchOutput = () => {
+            const match = pattern.exec(written.out)
+            if (match !== null) resume(Effect.succeed(match))
           }
-          child.stdout.on("data", look)
-          look()
+          child.stdout.on("data", matchOutput)
+          matchOutput()
         })
       return { child, written, exit, wrote }
     }),
@@ -39,14 +39,14 @@ const onDatabase = Effect.map(Database, ({ url }) => ({
   LICENSING_LOG_FORMAT: "json"
 }))
 
-/** A service that says that it is ready, and the port that it says. */
+/** A service that has reported that it is ready, and the port that it reported. */
 const started = Effect.fnUntraced(function* (settings: Record<string, string>, ...args: ReadonlyArray<string>) {
   const service = yield* start(settings, ...args)
   const [, port] = yield* service.wrote(/http:\/\/127\.0\.0\.1:(\d+)\/api\/v1/)
   return { ...service, port: Number(port) }
 })
 
-/** The first answer of the readiness probe that is not 200. */
+/** The first response of the readiness probe that is not 200. */
 const untilStopping = (port: number) =>
   send(port, { path: "/readyz" }).pipe(Effect.repeat({ until: ({ status }) => status !== 200 }))
 
@@ -98,7 +98,7 @@ layer(Database.layerUrlEmpty, { excludeTestServices: true })("The first start", 
 })
 
 layer(Database.layerUrlEmpty, { excludeTestServices: true })("The process", (it) => {
-  it.effect("is not ready from the first signal on, and serves a moment longer", () =>
+  it.effect("becomes not ready on the first signal, and serves a little longer", () =>
     Effect.gen(function* () {
       const { child, exit, port } = yield* started(yield* onDatabase)
       child.kill("SIGTERM")
@@ -110,7 +110,7 @@ layer(Database.layerUrlEmpty, { excludeTestServices: true })("The process", (it)
     }).pipe(Effect.scoped)
   )
 
-  it.effect("runs ahead by the clock's offset", () =>
+  it.effect("runs ahead by the configured clock offset", () =>
     Effect.gen(function* () {
       const { port } = yield* started({ ...(yield* onDatabase), LICENSING_CLOCK_OFFSET_SECONDS: "31536000" })
       const answer = yield* send(port, { path: "/health" })
@@ -120,22 +120,24 @@ layer(Database.layerUrlEmpty, { excludeTestServices: true })("The process", (it)
     }).pipe(Effect.scoped)
   )
 
-  it.effect("answers what it has begun to read before it stops, and cuts off who never ends", () =>
-    Effect.gen(function* () {
-      const { child, exit, port } = yield* started(yield* onDatabase)
-      const body = '{"name":"Editor","code":"in-flight"}'
-      const head = `POST /api/v1/products HTTP/1.1\r\nHost: x\r\nContent-Length: ${body.length}\r\n\r\n`
-      const inFlight = yield* hold(port, head + body.slice(0, 10))
-      yield* hold(port, head + body.slice(0, 10))
-      child.kill("SIGTERM")
-      yield* untilStopping(port)
-      child.kill("SIGTERM")
-      yield* inFlight.write(body.slice(10))
-      const answer = yield* inFlight.answer
-      assertRefused(answer, 401, "TOKEN_MISSING")
-      assert.strictEqual(answer.headers["connection"], "close")
-      assert.strictEqual(yield* exit, 0)
-    }).pipe(Effect.scoped)
+  it.effect(
+    "answers the requests that it has begun to read before it stops, and closes connections of clients that never finish",
+    () =>
+      Effect.gen(function* () {
+        const { child, exit, port } = yield* started(yield* onDatabase)
+        const body = '{"name":"Editor","code":"in-flight"}'
+        const head = `POST /api/v1/products HTTP/1.1\r\nHost: x\r\nContent-Length: ${body.length}\r\n\r\n`
+        const inFlight = yield* hold(port, head + body.slice(0, 10))
+        yield* hold(port, head + body.slice(0, 10))
+        child.kill("SIGTERM")
+        yield* untilStopping(port)
+        child.kill("SIGTERM")
+        yield* inFlight.write(body.slice(10))
+        const answer = yield* inFlight.answer
+        assertRefused(answer, 401, "TOKEN_MISSING")
+        assert.strictEqual(answer.headers["connection"], "close")
+        assert.strictEqual(yield* exit, 0)
+      }).pipe(Effect.scoped)
   )
 
   const failing: ReadonlyArray<readonly [Record<string, string>, RegExp]> = [
@@ -146,7 +148,7 @@ layer(Database.layerUrlEmpty, { excludeTestServices: true })("The process", (it)
     [{ LICENSING_HOST: "256.0.0.1" }, /^LICENSING_HOST and LICENSING_PORT cannot be listened on: .*\n$/]
   ]
   for (const [wrong, message] of failing) {
-    it.effect(`that cannot start says why in plain lines and ends with 1: ${Object.keys(wrong)}`, () =>
+    it.effect(`that cannot start prints why in plain lines and exits with 1: ${Object.keys(wrong)}`, () =>
       Effect.gen(function* () {
         const { exit, written } = yield* start({ ...(yield* onDatabase), ...wrong })
         assert.strictEqual(yield* exit, 1)
@@ -155,7 +157,7 @@ layer(Database.layerUrlEmpty, { excludeTestServices: true })("The process", (it)
     )
   }
 
-  it.effect("says that the database is not there, without its password", () =>
+  it.effect("reports an unreachable database without its password", () =>
     Effect.gen(function* () {
       const settings = yield* onDatabase
       const address = new URL(settings.LICENSING_DATABASE_URL)
@@ -168,7 +170,7 @@ layer(Database.layerUrlEmpty, { excludeTestServices: true })("The process", (it)
     }).pipe(Effect.scoped)
   )
 
-  it.effect("refuses another master key than the one that the database was written under", () =>
+  it.effect("refuses a master key other than the one under which the database was written", () =>
     Effect.gen(function* () {
       const settings = yield* onDatabase
       yield* Effect.scoped(started(settings))

@@ -12,7 +12,7 @@ const read = (environment: Record<string, string>) =>
   )
 
 describe("Settings", () => {
-  it.effect("all have a default or may be missing", () =>
+  it.effect("all have a default or are optional", () =>
     Effect.gen(function* () {
       const settings = yield* read({})
       assert.strictEqual(settings.host, "127.0.0.1")
@@ -33,13 +33,13 @@ describe("Settings", () => {
     })
   )
 
-  it.effect("an empty variable is an unset one", () =>
+  it.effect("an empty variable counts as unset", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* read({ LICENSING_PORT: "", LICENSING_DATABASE_URL: "" }), yield* read({}))
     })
   )
 
-  it.effect("right values are read", () =>
+  it.effect("valid values are read", () =>
     Effect.gen(function* () {
       const settings = yield* read({
         LICENSING_HOST: "0.0.0.0",
@@ -84,7 +84,7 @@ describe("Settings", () => {
       assert.deepStrictEqual(settings.corsOrigins, ["https://console.example.com", "http://localhost:3000"])
       assert.isTrue(settings.webhookAllowLocal)
       assert.deepStrictEqual(settings.webhookAllowCidrs.map(IpNetwork.format), ["10.1.0.0/16", "fd00:1::/32"])
-      // The first attempt is made at once; a leading 0 stands for it.
+      // The first attempt is immediate; a leading 0 represents it.
       assert.deepStrictEqual(settings.webhookRetrySeconds, [1, 30])
       for (const secret of ["secret", masterKey, "x".repeat(32)]) assert.notInclude(JSON.stringify(settings), secret)
     })
@@ -130,7 +130,7 @@ describe("Settings", () => {
     LICENSING_CORS_ORIGINS: ["*", "null", "console.example.com", "https://a.example.com/", "https://a.example.com,"]
   }
   for (const [name, values] of Object.entries(wrong)) {
-    it.effect(`a wrong ${name} is told in one line that holds no secret`, () =>
+    it.effect(`an invalid ${name} is reported in one line without secrets`, () =>
       Effect.forEach(values, (value) =>
         Effect.map(Effect.flip(read({ [name]: value })), ({ lines }) => {
           assert.strictEqual(lines.length, 1, value)
@@ -154,7 +154,7 @@ describe("Settings", () => {
     })
   )
 
-  it.effect("all that is wrong is told at once", () =>
+  it.effect("all invalid values are reported at once", () =>
     Effect.gen(function* () {
       const { lines } = yield* Effect.flip(
         read({ LICENSING_PORT: "x", LICENSING_LOG_LEVEL: "x", LICENSING_DATABASE_URL: "postgres://db/x" })

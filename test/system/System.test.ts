@@ -8,7 +8,7 @@ import { TestServer } from "../support/TestServer.ts"
 
 layer(TestServer.layer)("Probes", (it) => {
   for (const path of ["/health", "/healthz"]) {
-    it.effect(`${path} says that the service runs, to anyone`, () =>
+    it.effect(`${path} reports that the service runs, without a credential`, () =>
       Effect.gen(function* () {
         const server = yield* TestServer
         const answer = yield* server.send({ path, anonymous: true })
@@ -17,7 +17,7 @@ layer(TestServer.layer)("Probes", (it) => {
     )
   }
 
-  it.effect("/readyz says that the service can do its work, to anyone", () =>
+  it.effect("/readyz reports that the service can serve requests, without a credential", () =>
     Effect.gen(function* () {
       const server = yield* TestServer
       const answer = yield* server.send({ path: "/readyz", anonymous: true })
@@ -28,7 +28,7 @@ layer(TestServer.layer)("Probes", (it) => {
     })
   )
 
-  it.effect("/readyz names a migration that is missing", () =>
+  it.effect("/readyz names a missing migration", () =>
     Effect.gen(function* () {
       const server = yield* TestServer
       const sql = yield* SqlClient.SqlClient
@@ -39,7 +39,7 @@ layer(TestServer.layer)("Probes", (it) => {
     })
   )
 
-  it.effect("/readyz notices a signing key that nobody can look up", () =>
+  it.effect("/readyz detects a signing key that no client can look up", () =>
     Effect.gen(function* () {
       const server = yield* TestServer
       const sql = yield* SqlClient.SqlClient
@@ -54,11 +54,11 @@ layer(TestServer.layer)("Probes", (it) => {
 
 const silence = Layer.succeed(References.MinimumLogLevel, "None")
 
-// Workers rest in the machine's time.
+// Workers pause in the machine's time.
 layer(TestServer.layer.pipe(Layer.provideMerge(Workers.layer), Layer.provideMerge(silence)), {
   excludeTestServices: true
 })("A dead worker", (it) => {
-  it.effect("makes the service not ready until it works again, and is told of", () =>
+  it.effect("makes the service not ready until it works again, and is reported", () =>
     Effect.gen(function* () {
       const { client, send } = yield* TestServer
       const workers = yield* Workers
@@ -70,8 +70,12 @@ layer(TestServer.layer.pipe(Layer.provideMerge(Workers.layer), Layer.provideMerg
       worker.hold()
       yield* Fiber.interrupt(fiber)
       assertRefused(yield* send({ path: "/readyz" }), 503, "NOT_READY", "workers")
-      const shown = (yield* client.ops.summary()).workers.map(({ deaths, name, status }) => [name, status, deaths])
-      assert.deepStrictEqual(shown, [
+      const workerStates = (yield* client.ops.summary()).workers.map(({ deaths, name, status }) => [
+        name,
+        status,
+        deaths
+      ])
+      assert.deepStrictEqual(workerStates, [
         ["well", "ok", 0],
         ["doomed", "dead", 1]
       ])
@@ -79,7 +83,7 @@ layer(TestServer.layer.pipe(Layer.provideMerge(Workers.layer), Layer.provideMerg
       assert.include(text, 'licensing_worker_up{worker="doomed"} 0\n')
       assert.include(text, 'licensing_worker_up{worker="well"} 1\n')
       assert.include(text, 'licensing_worker_deaths_total{worker="doomed"} 1\n')
-      // It is raised by itself; only a pass that it finishes proves that it is back.
+      // It is restarted automatically; only a completed pass proves recovery.
       yield* worker.begun
       assertRefused(yield* send({ path: "/readyz" }), 503, "NOT_READY", "workers")
       worker.release()
@@ -89,7 +93,7 @@ layer(TestServer.layer.pipe(Layer.provideMerge(Workers.layer), Layer.provideMerg
   )
 })
 
-/** A worker whose fiber is known from each pass that begins, and whose passes can be held. */
+/** A worker that exposes the fiber of each pass, and whose passes the test can block. */
 const makeWorker = Effect.gen(function* () {
   const fibers = yield* Queue.unbounded<Fiber.Fiber<unknown, unknown>>()
   const gate = yield* Latch.make(true)
@@ -105,7 +109,7 @@ const makeWorker = Effect.gen(function* () {
 })
 
 layer(TestServer.layer)("Public keys", (it) => {
-  it.effect("are a list of one page, the active one first, to anyone", () =>
+  it.effect("are a list of one page, the active one first, without a credential", () =>
     Effect.gen(function* () {
       const server = yield* TestServer
       const before = (yield* KeyRing).current()

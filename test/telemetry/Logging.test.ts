@@ -5,7 +5,7 @@ import { RequestContext } from "../../src/api/RequestContext.ts"
 import { Settings } from "../../src/config/Config.ts"
 import * as Logging from "../../src/telemetry/Logging.ts"
 
-/** The records that an effect leaves, each one line of JSON. */
+/** The records that an effect logs, each one line of JSON. */
 const recordsOf = <A, E>(effect: Effect.Effect<A, E>, level: "Debug" | "Info" = "Info") =>
   Effect.gen(function* () {
     yield* Effect.exit(effect)
@@ -17,7 +17,7 @@ const recordsOf = <A, E>(effect: Effect.Effect<A, E>, level: "Debug" | "Info" = 
   )
 
 describe("Log records", () => {
-  it.effect("have time, level, message and what belongs to them as members", () =>
+  it.effect("have time, level, message and annotations as members", () =>
     Effect.gen(function* () {
       const [record] = yield* recordsOf(Effect.logInfo("Answered a request.", { route: "/health", status: 200 }))
       assert.deepStrictEqual(record, {
@@ -30,7 +30,7 @@ describe("Log records", () => {
     })
   )
 
-  it.effect("carry the id of the request that they belong to", () =>
+  it.effect("carry the id of their request", () =>
     Effect.gen(function* () {
       const within = Effect.logInfo("Within.").pipe(
         Effect.provideService(RequestContext, { requestId: "req_1", clientAddress: undefined })
@@ -57,7 +57,7 @@ describe("Log records", () => {
     ["Info", 1],
     ["Debug", 2]
   ] as const) {
-    it.effect(`below the level ${level} of the settings are left out`, () =>
+    it.effect(`below the level ${level} of the settings are omitted`, () =>
       Effect.gen(function* () {
         const both = Effect.andThen(Effect.logDebug("Debug."), Effect.logInfo("Info."))
         assert.strictEqual((yield* recordsOf(both, level)).length, count)

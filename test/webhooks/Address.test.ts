@@ -1,4 +1,7 @@
-/** Which addresses deliveries may go to: every class that is not the public internet, in every spelling, and names that lead there. */
+/**
+ * The addresses that deliveries may go to: every non-public class is refused in every notation, and so are names that
+ * resolve to it.
+ */
 import { assert, describe, layer } from "@effect/vitest"
 import { Effect, Layer, Result } from "effect"
 import { Dns, IpNetwork, NetAddress } from "effect/net"
@@ -18,20 +21,20 @@ const hosts = {
 const layerAddresses = (settings: Parameters<typeof Settings.layerTest>[0] = {}) =>
   Addresses.layer.pipe(Layer.provide([Layer.orDie(Dns.layerStatic({ hosts })), Settings.layerTest(settings)]))
 
-const refusedOf = Effect.fnUntraced(function* (url: string) {
+const refusalMessageOf = Effect.fnUntraced(function* (url: string) {
   const result = yield* Effect.result((yield* Addresses).check(url))
   return Result.isFailure(result) ? result.failure.message : undefined
 })
 
 const refusesAll = Effect.fnUntraced(function* (urls: ReadonlyArray<string>) {
-  for (const url of urls) assert.isDefined(yield* refusedOf(url), url)
+  for (const url of urls) assert.isDefined(yield* refusalMessageOf(url), url)
 })
 
 const acceptsAll = Effect.fnUntraced(function* (urls: ReadonlyArray<string>) {
-  for (const url of urls) assert.isUndefined(yield* refusedOf(url), url)
+  for (const url of urls) assert.isUndefined(yield* refusalMessageOf(url), url)
 })
 
-/** One or more of each class that the whole internet can not reach (RFC 6890 and the registries that follow it). */
+/** At least one address of each class that is not globally reachable (RFC 6890 and the registries that follow it). */
 const classes: Readonly<Record<string, ReadonlyArray<string>>> = {
   "this network": ["0.0.0.0", "0.1.2.3", "[::]"],
   loopback: ["127.0.0.1", "127.255.255.254", "[::1]"],
@@ -78,13 +81,15 @@ const classes: Readonly<Record<string, ReadonlyArray<string>>> = {
 }
 
 layer(layerAddresses())("An address of an endpoint", (it) => {
-  describe("is refused where it is", () => {
-    for (const [name, found] of Object.entries(classes)) {
-      it.effect(name, () => refusesAll(found.flatMap((host) => [`https://${host}/`, `https://${host}:8443/hook?a=b`])))
+  describe("is refused if it is", () => {
+    for (const [name, resolved] of Object.entries(classes)) {
+      it.effect(name, () =>
+        refusesAll(resolved.flatMap((host) => [`https://${host}/`, `https://${host}:8443/hook?a=b`]))
+      )
     }
   })
 
-  it.effect("is refused where a name leads to one of them, even beside a public one", () =>
+  it.effect("is refused if its name resolves to one of them, even beside a public one", () =>
     refusesAll([
       "https://loopback.example/",
       "https://private.example/",
@@ -99,7 +104,7 @@ layer(layerAddresses())("An address of an endpoint", (it) => {
     ])
   )
 
-  it.effect("is refused where it is not plain https", () =>
+  it.effect("is refused if it is not plain https", () =>
     refusesAll([
       "http://public.example/",
       "ftp://public.example/",
@@ -126,7 +131,7 @@ layer(layerAddresses())("An address of an endpoint", (it) => {
     ])
   )
 
-  it.effect("is taken where it is public, or leads nowhere yet", () =>
+  it.effect("is accepted if it is public, or does not resolve yet", () =>
     acceptsAll([
       "https://public.example/",
       "https://public.example./hook",
@@ -144,11 +149,11 @@ layer(layerAddresses())("An address of an endpoint", (it) => {
     ])
   )
 
-  it.effect("is judged by all that its name leads to, and connected to in no other place", () =>
+  it.effect("is checked against all addresses of its name, and connections go only to those", () =>
     Effect.gen(function* () {
       const { resolve } = yield* Addresses
-      const found = yield* resolve("public.example")
-      assert.deepStrictEqual(found.map(NetAddress.formatIp), [...hosts["public.example"]])
+      const resolved = yield* resolve("public.example")
+      assert.deepStrictEqual(resolved.map(NetAddress.formatIp), [...hosts["public.example"]])
       assert.strictEqual((yield* Effect.flip(resolve("mixed.example")))._tag, "AddressRefused")
       assert.strictEqual((yield* Effect.flip(resolve("unknown.example")))._tag, "AddressUnknown")
       assert.strictEqual((yield* Effect.flip(resolve("[::1]")))._tag, "AddressRefused")
@@ -168,8 +173,8 @@ layer(layerAddresses({ webhookAllowLocal: true }))("In development", (it) => {
         "http://loopback.example/",
         "http://public.example/"
       ])
-      const { loopback, "IPv4-mapped IPv6": mapped, [`spellings of 127.0.0.1`]: spelled, ...others } = classes
-      const loopbackToo = new Set([...loopback!, ...mapped!, ...spelled!])
+      const { loopback, "IPv4-mapped IPv6": mapped, [`spellings of 127.0.0.1`]: spellings, ...others } = classes
+      const loopbackToo = new Set([...loopback!, ...mapped!, ...spellings!])
       yield* refusesAll(
         Object.values(others)
           .flat()
@@ -186,10 +191,10 @@ layer(layerAddresses({ webhookAllowLocal: true }))("In development", (it) => {
   )
 })
 
-const own = ["10.1.0.0/16", "fd00:1::/32"].map(IpNetwork.fromStringUnsafe)
+const withNetworks = ["10.1.0.0/16", "fd00:1::/32"].map(IpNetwork.fromStringUnsafe)
 
-layer(layerAddresses({ webhookAllowCidrs: own }))("With networks of the operator's own", (it) => {
-  it.effect("those are allowed over https, and nothing else", () =>
+layer(layerAddresses({ webhookAllowCidrs: withNetworks }))("With allowed private networks", (it) => {
+  it.effect("those networks are allowed over https, and nothing else", () =>
     Effect.gen(function* () {
       yield* acceptsAll([
         "https://10.1.2.3/",

@@ -1,4 +1,7 @@
-/** At least once, by force: processes are killed while they deliver, and what was owed still arrives, under the same ids. */
+/**
+ * At-least-once delivery under crashes: processes are killed while they deliver, and pending deliveries still arrive,
+ * with the same ids.
+ */
 import { writeFileSync } from "node:fs"
 import { createServer } from "node:https"
 import type { AddressInfo } from "node:net"
@@ -14,17 +17,17 @@ import { makeReceiver, type Received } from "../support/Webhooks.ts"
 const idOf = ({ headers }: Received) => String(headers["x-service-delivery-id"])
 const sequenceOf = ({ headers }: Received) => Number(headers["x-service-event-sequence"])
 
-/** Deliveries that a dead process had taken are free again by then. */
-const later = { LICENSING_CLOCK_OFFSET_SECONDS: "60" }
+/** By then the leases of the killed process's deliveries have ended. */
+const afterLease = { LICENSING_CLOCK_OFFSET_SECONDS: "60" }
 
 layer(Layer.merge(Database.layerUrl, NodeFileSystem.layer), { excludeTestServices: true, timeout: 60_000 })(
   "A process",
   (it) => {
-    it.effect("that is killed while it delivers leaves everything to the next one", () =>
+    it.effect("that is killed while it delivers leaves all pending deliveries to the next one", () =>
       Effect.gen(function* () {
         const receiver = yield* makeReceiver
         const count = 60
-        // Some are answered, some are not yet, most were never sent when the process dies.
+        // When the process dies, some deliveries are answered, some are not yet, and most were never sent.
         receiver.answer((received) => (sequenceOf(received) % 3 === 0 ? { status: 200 } : "hang"))
         const first = yield* startService()
         const created = yield* first.manage("POST", "/webhooks", {
@@ -41,7 +44,7 @@ layer(Layer.merge(Database.layerUrl, NodeFileSystem.layer), { excludeTestService
         assert.isBelow(new Set(receiver.received.map(idOf)).size, count)
 
         receiver.answer(() => ({ status: 200 }))
-        const second = yield* startService(later)
+        const second = yield* startService(afterLease)
         yield* Effect.repeat(receiver.next, {
           until: () => new Set(receiver.received.map(idOf)).size === count
         })
@@ -50,7 +53,8 @@ layer(Layer.merge(Database.layerUrl, NodeFileSystem.layer), { excludeTestService
           ({ sequence }) => sequence
         )
         assert.sameMembers([...new Set(receiver.received.map(sequenceOf))], sequences)
-        // What the dead process had sent and heard nothing of comes again: the same id, the same bytes, a new signature.
+        // Deliveries that the killed process sent without receiving a response are repeated: the same id, the same
+        // bytes, a new signature.
         const unanswered = receiver.received.slice(0, before).filter((one) => sequenceOf(one) % 3 !== 0)
         assert.isNotEmpty(unanswered)
         for (const one of unanswered) {
@@ -64,22 +68,22 @@ layer(Layer.merge(Database.layerUrl, NodeFileSystem.layer), { excludeTestService
       })
     )
 
-    it.effect("that is asked to stop gives back what it has not finished, for others to take at once", () =>
+    it.effect("that is asked to stop releases its unfinished deliveries, and others take them immediately", () =>
       Effect.gen(function* () {
         const receiver = yield* makeReceiver
         receiver.answer(() => "hang")
         const first = yield* startService()
         yield* first.manage("POST", "/webhooks", { name: "s", url: receiver.url, event_types: ["customer.created"] })
         yield* first.manage("POST", "/customers", { name: "c", code: "stopped" })
-        const hung = yield* receiver.next
+        const unansweredRequest = yield* receiver.next
         yield* first.stop
         receiver.answer(() => ({ status: 200 }))
         yield* startService()
-        assert.strictEqual(idOf(yield* receiver.next), idOf(hung))
+        assert.strictEqual(idOf(yield* receiver.next), idOf(unansweredRequest))
       })
     )
 
-    it.effect("delivers over TLS to a receiver whose certificate is vouched for, under its name", () =>
+    it.effect("delivers over TLS to a receiver whose certificate is trusted for its name", () =>
       Effect.gen(function* () {
         const directory = yield* (yield* FileSystem.FileSystem).makeTempDirectoryScoped()
         writeFileSync(`${directory}/ca.pem`, certificate)

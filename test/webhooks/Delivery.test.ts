@@ -1,4 +1,4 @@
-/** Deliveries as receivers see them: bodies, headers, signatures, and the verifiers that others have written. */
+/** Deliveries as receivers see them: bodies, headers, signatures, and verification by third-party libraries. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
@@ -18,30 +18,30 @@ import {
   untilSettled
 } from "../support/Webhooks.ts"
 
-const pass = Effect.flatMap(Delivery, ({ pass }) => pass)
+const runPass = Effect.flatMap(Delivery, ({ pass: runPass }) => runPass)
 
 const headersOf = ({ headers }: Received) => headers as Record<string, string>
 
-/** Sends one event to an endpoint of its own and gives what the receiver saw. */
+/** Sends one event to its own endpoint and returns what the receiver got. */
 const deliverOne = Effect.fnUntraced(function* (secret?: string) {
   const receiver = yield* makeReceiver
-  const made = yield* makeEndpoint(receiver.url, secret === undefined ? {} : { secret })
+  const endpoint = yield* makeEndpoint(receiver.url, secret === undefined ? {} : { secret })
   const sequence = yield* appendEvent({
     event_type: "license.renewed",
     resource_type: "license",
     resource_id: "lic_1",
     metadata: { name: "Žofie – 日本 🗝", amount: 12.5, nothing: null }
   })
-  yield* pass
+  yield* runPass
   const received = yield* receiver.next
-  yield* untilSettled(made.webhook.id)
-  yield* (yield* Webhooks).delete(made.webhook.id)
-  return { ...made, sequence, received, receiver }
+  yield* untilSettled(endpoint.webhook.id)
+  yield* (yield* Webhooks).delete(endpoint.webhook.id)
+  return { ...endpoint, sequence, received, receiver }
 })
 
-// The verifiers of others look at the machine's clock, and so does this node.
+// Third-party verifiers read the machine's clock, so this node uses it too.
 layer(layerWebhooks(), { excludeTestServices: true })("A delivery", (it) => {
-  it.effect("says what happened, in the body and in the headers", () =>
+  it.effect("describes the event in the body and the headers", () =>
     Effect.gen(function* () {
       const { received, sequence, webhook } = yield* deliverOne()
       const body = JSON.parse(received.body.toString())
@@ -85,7 +85,7 @@ layer(layerWebhooks(), { excludeTestServices: true })("A delivery", (it) => {
     })
   )
 
-  it.effect("is verified by our own verifier and by those of Standard Webhooks and Svix, as they come", () =>
+  it.effect("is verified by our verifier and by the unmodified libraries of Standard Webhooks and Svix", () =>
     Effect.gen(function* () {
       const { received, secret, sequence } = yield* deliverOne()
       const { body, headers } = received
@@ -99,7 +99,7 @@ layer(layerWebhooks(), { excludeTestServices: true })("A delivery", (it) => {
     })
   )
 
-  it.effect("is verified with a secret of the caller's own, in base64 after whsec_ or any text", () =>
+  it.effect("is verified with a secret that the caller chose, in base64 after whsec_ or as any text", () =>
     Effect.gen(function* () {
       const encoded = `whsec_${Buffer.from("a key of the caller's own choice").toString("base64")}`
       const { received } = yield* deliverOne(encoded)
@@ -114,22 +114,24 @@ layer(layerWebhooks(), { excludeTestServices: true })("A delivery", (it) => {
     })
   )
 
-  it.effect("has the same bytes for every endpoint, and an id of its own for each", () =>
+  it.effect("has the same bytes for every endpoint, and its own id for each", () =>
     Effect.gen(function* () {
       const receivers = [yield* makeReceiver, yield* makeReceiver]
-      const made = yield* Effect.forEach(receivers, ({ url }) => makeEndpoint(url, { event_types: ["device.reset"] }))
+      const endpoint = yield* Effect.forEach(receivers, ({ url }) =>
+        makeEndpoint(url, { event_types: ["device.reset"] })
+      )
       yield* appendEvent({ event_type: "device.reset", resource_type: "device", resource_id: "dev_1" })
-      yield* pass
+      yield* runPass
       const [one, other] = yield* Effect.forEach(receivers, ({ next }) => next)
-      yield* Effect.forEach(made, ({ webhook }) => untilSettled(webhook.id))
+      yield* Effect.forEach(endpoint, ({ webhook }) => untilSettled(webhook.id))
       assert.isTrue(one!.body.equals(other!.body))
       assert.notStrictEqual(one!.headers["x-service-delivery-id"], other!.headers["x-service-delivery-id"])
-      assert.isTrue(verifyWebhook({ ...one!, secret: made[0]!.secret }).valid)
-      assert.isFalse(verifyWebhook({ ...one!, secret: made[1]!.secret }).valid)
+      assert.isTrue(verifyWebhook({ ...one!, secret: endpoint[0]!.secret }).valid)
+      assert.isFalse(verifyWebhook({ ...one!, secret: endpoint[1]!.secret }).valid)
     })
   )
 
-  it.effect("is sent only while its endpoint is there and active", () =>
+  it.effect("is sent only while its endpoint exists and is active", () =>
     Effect.gen(function* () {
       const webhooks = yield* Webhooks
       const receiver = yield* makeReceiver
@@ -137,28 +139,28 @@ layer(layerWebhooks(), { excludeTestServices: true })("A delivery", (it) => {
       yield* appendEvent()
       yield* webhooks.update(webhook.id, { is_active: false })
       yield* appendEvent()
-      yield* pass
+      yield* runPass
       assert.deepStrictEqual(
         (yield* deliveriesOf(webhook.id)).map(({ status, leased_until }) => [status, leased_until]),
         [["pending", null]]
       )
       yield* webhooks.update(webhook.id, { is_active: true })
-      yield* pass
+      yield* runPass
       yield* receiver.next
       yield* untilSettled(webhook.id)
       yield* appendEvent()
       yield* webhooks.delete(webhook.id)
-      yield* pass
+      yield* runPass
       assert.strictEqual(receiver.received.length, 1)
     })
   )
 
-  it.effect("is verified by others with either secret after a rotation", () =>
+  it.effect("is verified by third-party libraries with either secret after a rotation", () =>
     Effect.gen(function* () {
       const receiver = yield* makeReceiver
       const { secret, webhook } = yield* makeEndpoint(receiver.url)
       const rotated = yield* (yield* Webhooks).update(webhook.id, { rotate_secret: true })
-      yield* pass
+      yield* runPass
       const { body, headers } = yield* receiver.next
       for (const one of [secret, "secret" in rotated ? rotated.secret : ""]) {
         new StandardWebhook(one).verify(body, headers as Record<string, string>)
@@ -170,7 +172,7 @@ layer(layerWebhooks(), { excludeTestServices: true })("A delivery", (it) => {
 })
 
 layer(layerWebhooks())("A delivery after a rotation", (it) => {
-  it.effect("is signed with both secrets for 24 hours after a rotation, then with the new one alone", () =>
+  it.effect("is signed with both secrets for 24 hours after a rotation, then with the new one only", () =>
     Effect.gen(function* () {
       const webhooks = yield* Webhooks
       const receiver = yield* makeReceiver
@@ -178,17 +180,20 @@ layer(layerWebhooks())("A delivery after a rotation", (it) => {
       const rotated = yield* webhooks.update(webhook.id, { rotate_secret: true })
       const newer = "secret" in rotated ? rotated.secret : ""
       const next = Effect.gen(function* () {
-        yield* pass
+        yield* runPass
         const received = yield* receiver.next
         yield* untilSettled(webhook.id)
         const nowSeconds = Number(received.headers["webhook-timestamp"])
         const verifies = (one: string) => verifyWebhook({ ...received, secret: one, nowSeconds }).valid
         return { received, verified: [secret, newer].map(verifies) }
       })
-      const both = yield* next
-      assert.deepStrictEqual(both.verified, [true, true])
-      assert.match(String(both.received.headers["x-service-signature"]), /^t=\d+,v1=[0-9a-f]{64},v1=[0-9a-f]{64}$/)
-      assert.match(String(both.received.headers["webhook-signature"]), /^v1,\S{44} v1,\S{44}$/)
+      const withBothSecrets = yield* next
+      assert.deepStrictEqual(withBothSecrets.verified, [true, true])
+      assert.match(
+        String(withBothSecrets.received.headers["x-service-signature"]),
+        /^t=\d+,v1=[0-9a-f]{64},v1=[0-9a-f]{64}$/
+      )
+      assert.match(String(withBothSecrets.received.headers["webhook-signature"]), /^v1,\S{44} v1,\S{44}$/)
       yield* TestClock.adjust("23 hours")
       yield* appendEvent()
       assert.deepStrictEqual((yield* next).verified, [true, true])

@@ -1,4 +1,4 @@
-/** What operators are told of deliveries, as they go well, go wrong, and are over. */
+/** The delivery health that operators read: for successful, failing and abandoned deliveries. */
 import { assert, layer } from "@effect/vitest"
 import { Clock, Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
@@ -36,7 +36,7 @@ const Subject = (webhookRetrySeconds: ReadonlyArray<number>) =>
   Layer.provideMerge(DeliveryHealth.layer, layerWebhooks({ webhookRetrySeconds }))
 
 layer(Subject([5, 3_600]))("Webhook health", (it) => {
-  it.effect("is good where there is nothing", () =>
+  it.effect("is good without endpoints", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* report, {
         status: "healthy",
@@ -47,14 +47,14 @@ layer(Subject([5, 3_600]))("Webhook health", (it) => {
     })
   )
 
-  it.effect("tells what was delivered, what failed and what waits, in all and for each endpoint", () =>
+  it.effect("reports delivered, failed and pending deliveries, in total and for each endpoint", () =>
     Effect.gen(function* () {
       const webhooks = yield* Webhooks
-      const began = yield* Clock.currentTimeMillis
-      const good = yield* makeReceiver
-      const { webhook } = yield* makeEndpoint(good.url, { ...onlyProducts, name: "good" })
-      yield* webhooks.create({ name: "off", url: good.url, is_active: false })
-      yield* deliverOne(good, webhook.id)
+      const startedAt = yield* Clock.currentTimeMillis
+      const goodReceiver = yield* makeReceiver
+      const { webhook } = yield* makeEndpoint(goodReceiver.url, { ...onlyProducts, name: "good" })
+      yield* webhooks.create({ name: "off", url: goodReceiver.url, is_active: false })
+      yield* deliverOne(goodReceiver, webhook.id)
       const healthy = yield* report
       const none = { pending: 0, retrying: 0, delivered_24h: 0, failed_24h: 0, exhausted_24h: 0 }
       const counts = { ...none, delivered_24h: 1 }
@@ -64,7 +64,7 @@ layer(Subject([5, 3_600]))("Webhook health", (it) => {
         endpoints: { total: 2, active: 1, disabled: 1 },
         deliveries: counts,
         success_rate_24h: 1,
-        last_success_at: began
+        last_success_at: startedAt
       })
       assert.deepInclude(per_endpoint, {
         webhook_id: webhook.id,
@@ -72,27 +72,27 @@ layer(Subject([5, 3_600]))("Webhook health", (it) => {
         is_active: true,
         ...counts,
         success_rate_24h: 1,
-        last_success_at: began
+        last_success_at: startedAt
       })
-      assert.notInclude(JSON.stringify(healthy), good.url)
+      assert.notInclude(JSON.stringify(healthy), goodReceiver.url)
 
-      good.answer(() => ({ status: 500 }))
+      goodReceiver.answer(() => ({ status: 500 }))
       yield* TestClock.adjust("1 minutes")
-      yield* deliverOne(good, webhook.id)
+      yield* deliverOne(goodReceiver, webhook.id)
       yield* TestClock.adjust("4 seconds")
       const retrying = yield* report
       assert.deepStrictEqual(retrying.deliveries, { ...counts, pending: 1, retrying: 1, failed_24h: 1 })
       assert.deepStrictEqual(
         [retrying.status, retrying.success_rate_24h, retrying.oldest_pending_at, retrying.oldest_pending_age_seconds],
-        ["degraded", 0.5, began + 60_000, 4]
+        ["degraded", 0.5, startedAt + 60_000, 4]
       )
       assert.strictEqual(retrying.per_endpoint.find(({ name }) => name === "good")!.last_failure_reason, "status_500")
 
       yield* TestClock.adjust("1 hours")
       assert.strictEqual((yield* report).status, "failing")
-      good.answer(() => ({ status: 200 }))
+      goodReceiver.answer(() => ({ status: 200 }))
       yield* (yield* Delivery).pass
-      yield* good.next
+      yield* goodReceiver.next
       yield* untilSettled(webhook.id)
       assert.deepStrictEqual((yield* report).deliveries, { ...counts, delivered_24h: 2, failed_24h: 1 })
       assert.strictEqual((yield* report).status, "healthy")
@@ -101,22 +101,22 @@ layer(Subject([5, 3_600]))("Webhook health", (it) => {
       const later = yield* report
       assert.deepStrictEqual([later.deliveries, later.status], [none, "healthy"])
       assert.notProperty(later, "success_rate_24h")
-      assert.strictEqual(later.last_failure_at, began + 60_000)
+      assert.strictEqual(later.last_failure_at, startedAt + 60_000)
     })
   )
 })
 
-layer(Subject([]))("Webhook health of what is given up", (it) => {
-  it.effect("is degraded or failing, and says which endpoint was switched off and why", () =>
+layer(Subject([]))("Webhook health with abandoned deliveries", (it) => {
+  it.effect("is degraded or failing, and reports which endpoint was disabled and why", () =>
     Effect.gen(function* () {
-      const [good, gone] = [yield* makeReceiver, yield* makeReceiver]
-      const one = yield* makeEndpoint(good.url, onlyProducts)
-      const other = yield* makeEndpoint(gone.url, onlyProducts)
-      yield* deliverOne(good, one.webhook.id)
-      yield* untilDeliveries(other.webhook.id, (rows) => rows.every(({ status }) => status === "delivered"))
-      gone.answer(() => ({ status: 410 }))
-      yield* deliverOne(gone, other.webhook.id)
-      yield* untilSettled(one.webhook.id)
+      const [goodReceiver, goneReceiver] = [yield* makeReceiver, yield* makeReceiver]
+      const goodEndpoint = yield* makeEndpoint(goodReceiver.url, onlyProducts)
+      const goneEndpoint = yield* makeEndpoint(goneReceiver.url, onlyProducts)
+      yield* deliverOne(goodReceiver, goodEndpoint.webhook.id)
+      yield* untilDeliveries(goneEndpoint.webhook.id, (rows) => rows.every(({ status }) => status === "delivered"))
+      goneReceiver.answer(() => ({ status: 410 }))
+      yield* deliverOne(goneReceiver, goneEndpoint.webhook.id)
+      yield* untilSettled(goodEndpoint.webhook.id)
       yield* Effect.repeat(report, { until: ({ endpoints }) => endpoints.disabled === 1 })
       const { per_endpoint, status, ...summary } = yield* report
       assert.strictEqual(status, "degraded")
@@ -125,43 +125,45 @@ layer(Subject([]))("Webhook health of what is given up", (it) => {
         deliveries: { pending: 0, retrying: 0, delivered_24h: 3, failed_24h: 1, exhausted_24h: 1 },
         success_rate_24h: 0.75
       })
-      const off = per_endpoint.find(({ webhook_id }) => webhook_id === other.webhook.id)!
-      assert.deepInclude(off, {
+      const disabled = per_endpoint.find(({ webhook_id }) => webhook_id === goneEndpoint.webhook.id)!
+      assert.deepInclude(disabled, {
         is_active: false,
         disabled_reason: "gone",
         exhausted_24h: 1,
         last_failure_reason: "status_410"
       })
-      yield* (yield* Webhooks).update(other.webhook.id, { is_active: true })
-      const back = (yield* report).per_endpoint.find(({ webhook_id }) => webhook_id === other.webhook.id)!
-      assert.notProperty(back, "disabled_reason")
+      yield* (yield* Webhooks).update(goneEndpoint.webhook.id, { is_active: true })
+      const enabledAgain = (yield* report).per_endpoint.find(
+        ({ webhook_id }) => webhook_id === goneEndpoint.webhook.id
+      )!
+      assert.notProperty(enabledAgain, "disabled_reason")
     })
   )
 
-  it.effect("counts what waits for active endpoints only", () =>
+  it.effect("counts pending deliveries of active endpoints only", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const quiet = { event_types: ["product.deleted"] }
       const active = yield* makeEndpoint("http://127.0.0.1:9/", quiet)
-      const off = yield* makeEndpoint("http://127.0.0.1:9/", quiet)
+      const disabled = yield* makeEndpoint("http://127.0.0.1:9/", quiet)
       const before = yield* report
-      for (const { webhook } of [active, off]) {
+      for (const { webhook } of [active, disabled]) {
         yield* sql`
           INSERT INTO webhook_deliveries (endpoint_id, sequence, status, due_at, created_at)
           SELECT ${webhook.id}, n, CASE WHEN n > 5000 THEN 'pending' ELSE 'delivered' END, to_timestamp(n), to_timestamp(n)
           FROM generate_series(1, 5010) AS n`
       }
-      yield* (yield* Webhooks).update(off.webhook.id, { is_active: false })
+      yield* (yield* Webhooks).update(disabled.webhook.id, { is_active: false })
       const { deliveries, oldest_pending_at, per_endpoint } = yield* report
       assert.strictEqual(deliveries.pending - before.deliveries.pending, 10)
       assert.strictEqual(oldest_pending_at, Math.min(before.oldest_pending_at ?? Number.POSITIVE_INFINITY, 5_001_000))
-      assert.strictEqual(per_endpoint.find(({ webhook_id }) => webhook_id === off.webhook.id)!.pending, 10)
+      assert.strictEqual(per_endpoint.find(({ webhook_id }) => webhook_id === disabled.webhook.id)!.pending, 10)
     })
   )
 })
 
 layer(layerService())("Webhook health over HTTP", (it) => {
-  it.effect("is answered to ops:read alone, in the contract's shape", () =>
+  it.effect("is returned to ops:read only, in the contract's shape", () =>
     Effect.gen(function* () {
       const { client, send } = yield* TestServer
       const path = "/api/v1/ops/webhook-health"

@@ -1,4 +1,4 @@
-/** The queue's statements: who may take what, and who may say how it ended. */
+/** The queue's statements: who may lease which deliveries, and who may record their outcome. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
@@ -9,31 +9,31 @@ const onlyProducts = { event_types: ["product.created"] }
 const now = 1_000_000
 const later = now + 30_000
 
-/** Takes what is due at an instant; every endpoint has this much room. */
-const take = Effect.fnUntraced(function* (
+/** Leases the deliveries that are due at an instant; every endpoint has this capacity. */
+const lease = Effect.fnUntraced(function* (
   at: number,
   leasedUntil: number,
   first = 100,
-  known: Readonly<Record<string, number>> = {}
+  capacities: Readonly<Record<string, number>> = {}
 ) {
   const sql = yield* SqlClient.SqlClient
-  const capacity = { initial: first, known: new Map(Object.entries(known)) }
+  const capacity = { initial: first, known: new Map(Object.entries(capacities)) }
   const claimed = yield* claim(sql, { now: at, leasedUntil, capacity, salt: 1 })
   return claimed.flatMap(({ endpoint_ids, sequence }) => endpoint_ids.map((endpoint_id) => ({ endpoint_id, sequence })))
 })
 
 const outcome = (
-  taken: { readonly endpoint_id: string; readonly sequence: number },
-  rest: Partial<Outcome>
+  leased: { readonly endpoint_id: string; readonly sequence: number },
+  changes: Partial<Outcome>
 ): Outcome => ({
-  ...taken,
+  ...leased,
   leased_until: later,
   status: "delivered",
   due_at: now,
   ended_at: now,
   failure: undefined,
   gone: false,
-  ...rest
+  ...changes
 })
 
 const write = Effect.fnUntraced(function* (...outcomes: ReadonlyArray<Outcome>) {
@@ -43,28 +43,28 @@ const write = Effect.fnUntraced(function* (...outcomes: ReadonlyArray<Outcome>) 
 const failed = { status: "pending", due_at: now + 5_000, failure: "timeout" } as const
 
 layer(layerWebhooks())("The queue", (it) => {
-  it.effect("gives a delivery to one, and to another only when the lease is over", () =>
+  it.effect("leases a delivery to one node, and to another only after the lease has ended", () =>
     Effect.gen(function* () {
       const { webhook } = yield* makeEndpoint("http://127.0.0.1:9/", onlyProducts)
       const sequence = yield* appendEvent()
-      const taken = [{ endpoint_id: webhook.id, sequence }]
-      assert.deepStrictEqual(yield* take(now, later), taken)
-      assert.deepStrictEqual(yield* take(now, later), [])
-      assert.deepStrictEqual(yield* take(later - 1, later + 1), [])
-      assert.deepStrictEqual(yield* take(later, later + 30_000), taken)
+      const leased = [{ endpoint_id: webhook.id, sequence }]
+      assert.deepStrictEqual(yield* lease(now, later), leased)
+      assert.deepStrictEqual(yield* lease(now, later), [])
+      assert.deepStrictEqual(yield* lease(later - 1, later + 1), [])
+      assert.deepStrictEqual(yield* lease(later, later + 30_000), leased)
     })
   )
 
-  it.effect("takes failure only from who holds the lease, and success from anyone, once", () =>
+  it.effect("accepts failure only from the lease's owner, and success from any node, once", () =>
     Effect.gen(function* () {
       const { webhook } = yield* makeEndpoint("http://127.0.0.1:9/", onlyProducts)
       const sequence = yield* appendEvent()
       const one = { endpoint_id: webhook.id, sequence }
-      yield* take(now, later)
-      yield* take(later, later + 30_000)
+      yield* lease(now, later)
+      yield* lease(later, later + 30_000)
       assert.deepStrictEqual(yield* write(outcome(one, failed)), [])
-      const [held] = yield* deliveriesOf(webhook.id)
-      assert.deepInclude(held, { status: "pending", attempts: 0, leased_until: later + 30_000 })
+      const [delivery] = yield* deliveriesOf(webhook.id)
+      assert.deepInclude(delivery, { status: "pending", attempts: 0, leased_until: later + 30_000 })
       assert.lengthOf(yield* write(outcome(one, { ...failed, leased_until: later + 30_000 })), 1)
       assert.deepInclude((yield* deliveriesOf(webhook.id))[0], { attempts: 1, due_at: now + 5_000, leased_until: null })
       assert.lengthOf(yield* write(outcome(one, {})), 1)
@@ -73,12 +73,12 @@ layer(layerWebhooks())("The queue", (it) => {
     })
   )
 
-  it.effect("gives back only what is still held", () =>
+  it.effect("releases only deliveries that are still leased", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { webhook } = yield* makeEndpoint("http://127.0.0.1:9/", onlyProducts)
       const one = { endpoint_id: webhook.id, sequence: yield* appendEvent() }
-      yield* take(now, later)
+      yield* lease(now, later)
       yield* release(sql, [{ ...one, leased_until: later - 1 }])
       assert.isNotNull((yield* deliveriesOf(webhook.id))[0]!.leased_until)
       yield* release(sql, [{ ...one, leased_until: later }])
@@ -86,24 +86,25 @@ layer(layerWebhooks())("The queue", (it) => {
     })
   )
 
-  it.effect("gives each endpoint as much as it has room for, the earliest first", () =>
+  it.effect("gives each endpoint as many deliveries as its capacity allows, the earliest first", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       yield* sql`DELETE FROM webhook_deliveries`
-      const made = yield* Effect.replicateEffect(makeEndpoint("http://127.0.0.1:9/", onlyProducts), 3)
-      const [few, none, first] = made.map(({ webhook }) => webhook.id) as [string, string, string]
+      const endpoints = yield* Effect.replicateEffect(makeEndpoint("http://127.0.0.1:9/", onlyProducts), 3)
+      const [limited, excluded, first] = endpoints.map(({ webhook }) => webhook.id) as [string, string, string]
       const sequences = yield* Effect.replicateEffect(appendEvent(), 6)
       yield* sql`UPDATE webhook_deliveries SET due_at = due_at - interval '1 hour' WHERE sequence = ${sequences[5]!}`
-      yield* sql`DELETE FROM webhook_deliveries WHERE endpoint_id NOT IN (${few}, ${none}, ${first})`
-      const taken = yield* take(now, later, 4, { [few]: 2, [none]: 0 })
-      const of = (id: string) => taken.filter(({ endpoint_id }) => endpoint_id === id).map(({ sequence }) => sequence)
-      assert.deepStrictEqual(of(few), [sequences[0], sequences[5]])
-      assert.deepStrictEqual(of(none), [])
-      assert.deepStrictEqual(of(first), [...sequences.slice(0, 3), sequences[5]])
+      yield* sql`DELETE FROM webhook_deliveries WHERE endpoint_id NOT IN (${limited}, ${excluded}, ${first})`
+      const leased = yield* lease(now, later, 4, { [limited]: 2, [excluded]: 0 })
+      const leasedFor = (id: string) =>
+        leased.filter(({ endpoint_id }) => endpoint_id === id).map(({ sequence }) => sequence)
+      assert.deepStrictEqual(leasedFor(limited), [sequences[0], sequences[5]])
+      assert.deepStrictEqual(leasedFor(excluded), [])
+      assert.deepStrictEqual(leasedFor(first), [...sequences.slice(0, 3), sequences[5]])
     })
   )
 
-  it.effect("gives no more than one statement should, and counts by endpoint and period", () =>
+  it.effect("limits the rows of one statement, and counts by endpoint and period", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       yield* sql`DELETE FROM webhook_deliveries`
@@ -114,7 +115,7 @@ layer(layerWebhooks())("The queue", (it) => {
         SELECT ${webhook.id}, n, to_timestamp(0), to_timestamp(0) FROM generate_series(1, ${sequence - 1}::int4) AS n`
       const many = yield* Effect.replicateEffect(makeEndpoint("http://127.0.0.1:9/", onlyProducts), 60)
       yield* Effect.replicateEffect(appendEvent(), 10)
-      assert.lengthOf(yield* take(now, later), claimMax)
+      assert.lengthOf(yield* lease(now, later), claimMax)
       const one = { endpoint_id: webhook.id }
       const outcomes = [
         outcome({ ...one, sequence }, {}),

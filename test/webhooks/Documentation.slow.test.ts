@@ -1,4 +1,7 @@
-/** What docs/WEBHOOKS.md tells receivers to run, run on a delivery as it came: in every language that this machine has. */
+/**
+ * Runs the code that docs/WEBHOOKS.md gives to receivers on a real delivery, in every language installed on this
+ * machine.
+ */
 import { spawnSync } from "node:child_process"
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -27,15 +30,16 @@ interface Case {
   readonly id: string
   readonly signature: string
   readonly body: Buffer
-  readonly holds: boolean
+  readonly isGenuine: boolean
 }
 
-/** A folder for the programs, and what they are to judge: a delivery as a receiver got it, and what others made of it. */
-class Workshop extends Context.Service<Workshop, { readonly folder: string; readonly cases: ReadonlyArray<Case> }>()(
-  "licensing/test/Workshop"
-) {
+/** A folder for the programs, and their input: a delivery as a receiver got it, and forged variants of it. */
+class ProgramInput extends Context.Service<
+  ProgramInput,
+  { readonly folder: string; readonly cases: ReadonlyArray<Case> }
+>()("licensing/test/Workshop") {
   static readonly layer = Layer.effect(
-    Workshop,
+    ProgramInput,
     Effect.gen(function* () {
       const folder = yield* Effect.acquireRelease(
         Effect.sync(() => mkdtempSync(join(tmpdir(), "licensing-docs-"))),
@@ -49,7 +53,7 @@ class Workshop extends Context.Service<Workshop, { readonly folder: string; read
       yield* untilSettled(webhook.id)
       const id = String(headers["x-service-delivery-id"])
       const signature = String(headers["x-service-signature"])
-      return { folder, cases: casesOf({ id, signature, body, holds: true }, sequence) }
+      return { folder, cases: casesOf({ id, signature, body, isGenuine: true }, sequence) }
     })
   )
 }
@@ -59,13 +63,13 @@ const casesOf = (genuine: Case, sequence: number): ReadonlyArray<Case> => {
   const sentAt = Number(/t=(\d+)/.exec(signature)?.[1])
   const signed = (key: string, at: number) =>
     headersOf({ event_type: "license.renewed", sequence }, id, body, [keysOf(key)], at)["x-service-signature"]!
-  const forged = "0".repeat(64)
+  const forgedSignature = "0".repeat(64)
   return [
     genuine,
-    { ...genuine, signature: `${signature},v1=${forged}` },
-    { ...genuine, signature: signature.replace("v1=", `v1=${forged},v1=`) },
-    { ...genuine, body: Buffer.from(body.toString().replace("30", "31")), holds: false },
-    { ...genuine, id: id.replace(/.$/, "x"), holds: false },
+    { ...genuine, signature: `${signature},v1=${forgedSignature}` },
+    { ...genuine, signature: signature.replace("v1=", `v1=${forgedSignature},v1=`) },
+    { ...genuine, body: Buffer.from(body.toString().replace("30", "31")), isGenuine: false },
+    { ...genuine, id: id.replace(/.$/, "x"), isGenuine: false },
     ...[
       signed("another secret altogether", sentAt),
       signed(secret, sentAt - 400),
@@ -73,11 +77,13 @@ const casesOf = (genuine: Case, sequence: number): ReadonlyArray<Case> => {
       signature.replace("v1=", "v0="),
       `t=${sentAt}`,
       ""
-    ].map((signature) => ({ ...genuine, signature, holds: false }))
+    ].map((signature) => ({ ...genuine, signature, isGenuine: false }))
   ]
 }
 
-/** Programs read one case a line: secret, delivery id, signature and body, each in base64; they write true or false. */
+/**
+ * Programs read one case per line: secret, delivery id, signature and body, each in base64; they print true or false.
+ */
 const inputOf = (cases: ReadonlyArray<Case>) =>
   cases
     .map(({ body, id, signature }) =>
@@ -85,17 +91,20 @@ const inputOf = (cases: ReadonlyArray<Case>) =>
     )
     .join("\n")
 
-/** The files of a program, and the commands that make and run it. */
+/** The files of a program, and the commands that build and run it. */
 interface Program {
   readonly files: { readonly [name: string]: string }
   readonly commands: ReadonlyArray<readonly [command: string, ...args: ReadonlyArray<string>]>
 }
 
-/** What a program makes of the cases is what they are. A machine without the language's tools skips it and says so. */
-const judges = Effect.fnUntraced(function* ({ skip }: TestContext, { commands, files }: Program) {
-  const { cases, folder } = yield* Workshop
+/**
+ * A program's verdicts must equal the expected ones. A machine without the language's tools skips the test and reports
+ * that.
+ */
+const verifyCases = Effect.fnUntraced(function* ({ skip }: TestContext, { commands, files }: Program) {
+  const { cases, folder } = yield* ProgramInput
   for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text)
-  let said = ""
+  let output = ""
   for (const [command, ...args] of commands) {
     const { error, status, stderr, stdout } = spawnSync(command, args, {
       cwd: folder,
@@ -104,24 +113,24 @@ const judges = Effect.fnUntraced(function* ({ skip }: TestContext, { commands, f
     })
     if ((error as NodeJS.ErrnoException | undefined)?.code === "ENOENT") skip(`this machine has no ${command}`)
     assert.strictEqual(status, 0, stderr)
-    said = stdout
+    output = stdout
   }
-  const answers = said
+  const answers = output
     .trim()
     .split("\n")
     .map((line) => line.trim().toLowerCase() === "true")
   assert.deepStrictEqual(
     answers,
-    cases.map(({ holds }) => holds)
+    cases.map(({ isGenuine }) => isGenuine)
   )
 })
 
-// The programs look at the machine's clock, and so does the node that sends.
-layer(Workshop.layer.pipe(Layer.provide(layerWebhooks())), { excludeTestServices: true })(
+// The programs read the machine's clock, so the sending node uses it too.
+layer(ProgramInput.layer.pipe(Layer.provide(layerWebhooks())), { excludeTestServices: true })(
   "docs/WEBHOOKS.md verifies in",
   (it) => {
     it.effect("TypeScript", (context) =>
-      judges(context, {
+      verifyCases(context, {
         commands: [[process.execPath, "main.ts"]],
         files: {
           "package.json": `{ "type": "module" }`,
@@ -138,7 +147,7 @@ layer(Workshop.layer.pipe(Layer.provide(layerWebhooks())), { excludeTestServices
     )
 
     it.effect("Python", (context) =>
-      judges(context, {
+      verifyCases(context, {
         commands: [["python3", "main.py"]],
         files: {
           "main.py": `${block("python")}
@@ -154,7 +163,7 @@ for line in sys.stdin.read().rstrip("\\n").split("\\n"):
     it.effect(
       "Go",
       (context) =>
-        judges(context, {
+        verifyCases(context, {
           commands: [["go", "run", "verify.go", "main.go"]],
           files: {
             "verify.go": block("go"),
@@ -189,7 +198,7 @@ func main() {
       "Java",
       (context) => {
         const [imports = "", verifier = ""] = block("java").split(/(?=final class)/)
-        return judges(context, {
+        return verifyCases(context, {
           commands: [["java", "Main.java"]],
           files: {
             "Main.java": `${imports}
@@ -215,7 +224,7 @@ ${verifier}`
     )
 
     it.effect("Ruby", (context) =>
-      judges(context, {
+      verifyCases(context, {
         commands: [["ruby", "main.rb"]],
         files: {
           "main.rb": `${block("ruby")}
@@ -232,7 +241,7 @@ end
     it.effect(
       "C#",
       (context) =>
-        judges(context, {
+        verifyCases(context, {
           commands: [
             ["mcs", "-out:main.exe", "verify.cs", "main.cs"],
             ["mono", "main.exe"]
@@ -262,7 +271,7 @@ static class Program
     )
 
     it.effect("PHP", (context) =>
-      judges(context, {
+      verifyCases(context, {
         commands: [["php", "main.php"]],
         files: {
           "main.php": `<?php

@@ -1,4 +1,4 @@
-/** One endpoint's trouble is its own. */
+/** Trouble at one endpoint does not affect the others. */
 import { assert, layer } from "@effect/vitest"
 import { Context, Deferred, Effect, Fiber } from "effect"
 import { SqlClient } from "effect/sql"
@@ -29,36 +29,36 @@ const appendMany = Effect.gen(function* () {
   )
 })
 
-/** Makes passes for as long as an effect runs. */
-const working = <A, E, R>(pass: Effect.Effect<void>, self: Effect.Effect<A, E, R>) =>
+/** Runs passes while an effect runs. */
+const whilePassing = <A, E, R>(pass: Effect.Effect<void>, self: Effect.Effect<A, E, R>) =>
   Effect.raceFirst(Effect.forever(pass), self)
 
 const delivered = (endpointId: string) =>
   untilDeliveries(endpointId, (rows) => rows.length === count && rows.every(({ status }) => status === "delivered"))
 
-// Time stands still in these tests, so what hangs never comes to its end.
+// Time does not advance in these tests, so a hanging request never times out.
 layer(layerWebhooks(), { timeout: 60_000 })("An endpoint", (it) => {
-  it.effect("that hangs, and one that fails, hold up no other and keep few connections", () =>
+  it.effect("that hangs or fails does not delay the others and uses few connections", () =>
     Effect.gen(function* () {
       const [hanging, failing, fast] = [yield* makeReceiver, yield* makeReceiver, yield* makeReceiver]
       hanging.answer(() => "hang")
       failing.answer(() => ({ status: 500 }))
       const types = { event_types: ["product.created"] }
-      const hung = yield* makeEndpoint(hanging.url, types)
+      const hangingEndpoint = yield* makeEndpoint(hanging.url, types)
       yield* makeEndpoint(failing.url, types)
       const { webhook } = yield* makeEndpoint(fast.url, types)
       yield* appendMany
-      yield* working((yield* Delivery).pass, delivered(webhook.id))
+      yield* whilePassing((yield* Delivery).pass, delivered(webhook.id))
       const sequences = new Set(fast.received.map(({ headers }) => headers["x-service-event-sequence"]))
       assert.strictEqual(sequences.size, count)
       assert.strictEqual(fast.received.length, count)
-      assert.isTrue((yield* deliveriesOf(hung.webhook.id)).every(({ attempts }) => attempts === 0))
+      assert.isTrue((yield* deliveriesOf(hangingEndpoint.webhook.id)).every(({ attempts }) => attempts === 0))
       assert.isAtMost(hanging.received.length, 8)
       assert.isAtMost(new Set(fast.received.map(({ connection }) => connection)).size, 40)
     })
   )
 
-  it.effect("is delivered to by several nodes, each event by one of them", () =>
+  it.effect("is served by several nodes, each event by one of them", () =>
     Effect.gen(function* () {
       const receiver = yield* makeReceiver
       const { webhook } = yield* makeEndpoint(receiver.url, { event_types: ["product.created"] })
@@ -72,35 +72,35 @@ layer(layerWebhooks(), { timeout: 60_000 })("An endpoint", (it) => {
     })
   )
 
-  it.effect("is sent no more than can be written down while the database is slow", () =>
+  it.effect("is sent no more deliveries than can be recorded while the database is slow", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      // Those of the tests before, whose receivers are gone.
+      // Endpoints of the previous tests, whose receivers have stopped.
       yield* sql`DELETE FROM webhook_endpoints`
       const receiver = yield* makeReceiver
       const { webhook } = yield* makeEndpoint(receiver.url, { event_types: ["product.created"] })
       yield* Effect.replicateEffect(appendMany, 3)
       const node = yield* makeDeliveryNode
       const { pass } = Context.get(node, Delivery)
-      const [held, released] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
-      // Outcomes can not be written while this lock is held.
+      const [locked, released] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+      // Outcomes cannot be written until this lock is released.
       const lock = sql`SELECT id FROM webhook_endpoints WHERE id = ${webhook.id} FOR UPDATE`
-      const holding = Effect.andThen(Deferred.succeed(held, undefined), Deferred.await(released))
-      const holder = yield* Effect.forkChild(sql.withTransaction(Effect.andThen(lock, holding)))
-      yield* Deferred.await(held)
-      const look = Effect.andThen(
+      const holdLock = Effect.andThen(Deferred.succeed(locked, undefined), Deferred.await(released))
+      const lockFiber = yield* Effect.forkChild(sql.withTransaction(Effect.andThen(lock, holdLock)))
+      yield* Deferred.await(locked)
+      const countReceived = Effect.andThen(
         sql`SELECT 1`,
         Effect.sync(() => receiver.received.length)
       )
-      const sent = Effect.andThen(pass, look)
-      yield* Effect.repeat(sent, { until: (received) => received >= 2_048 })
-      const stopped = (yield* Effect.replicateEffect(sent, 200)).at(-1)!
+      const passAndCount = Effect.andThen(pass, countReceived)
+      yield* Effect.repeat(passAndCount, { until: (received) => received >= 2_048 })
+      const sentWhileLocked = (yield* Effect.replicateEffect(passAndCount, 200)).at(-1)!
       yield* Deferred.succeed(released, undefined)
-      yield* Fiber.join(holder)
-      assert.isBelow(stopped, 2_048 + 512)
+      yield* Fiber.join(lockFiber)
+      assert.isBelow(sentWhileLocked, 2_048 + 512)
       const all = (rows: ReadonlyArray<{ readonly status: string }>) =>
         rows.every(({ status }) => status === "delivered")
-      yield* working(pass, untilDeliveries(webhook.id, all))
+      yield* whilePassing(pass, untilDeliveries(webhook.id, all))
       assert.strictEqual(receiver.received.length, 3 * count)
     })
   )

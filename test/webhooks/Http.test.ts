@@ -1,4 +1,4 @@
-/** Webhook endpoints over HTTP, and their deliveries from the service as it runs. */
+/** Webhook endpoints over HTTP, and the running service's deliveries to them. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { verifyWebhook } from "../../src/webhooks/VerifyWebhook.ts"
@@ -60,7 +60,7 @@ layer(layerService())("Webhooks over HTTP", (it) => {
     })
   )
 
-  it.effect("are for webhook:write alone, reading too", () =>
+  it.effect("require webhook:write, for reading too", () =>
     Effect.gen(function* () {
       const { client, send } = yield* TestServer
       const { webhook } = yield* create({ name: "scoped", url })
@@ -86,7 +86,7 @@ layer(layerService())("Webhooks over HTTP", (it) => {
     })
   )
 
-  it.effect("are refused with a field's path where a request is not valid", () =>
+  it.effect("are refused with a field's path when a request is invalid", () =>
     Effect.gen(function* () {
       const { send } = yield* TestServer
       const { webhook } = yield* create({ name: "faults", url })
@@ -117,7 +117,7 @@ layer(layerService())("Webhooks over HTTP", (it) => {
     })
   )
 
-  it.effect("show a secret again only to the repeat of the very request that made it", () =>
+  it.effect("show a secret again only when the identical creating request is repeated", () =>
     Effect.gen(function* () {
       const { send } = yield* TestServer
       const request = {
@@ -133,7 +133,7 @@ layer(layerService())("Webhooks over HTTP", (it) => {
     })
   )
 
-  it.effect("are delivered to as things happen, and show when that was", () =>
+  it.effect("receive deliveries as events happen, and show the time of the last one", () =>
     Effect.gen(function* () {
       const { client, send } = yield* TestServer
       const receiver = yield* makeReceiver

@@ -1,4 +1,4 @@
-/** What becomes of deliveries that do not arrive: when they are tried again, and what switches an endpoint off. */
+/** Deliveries that fail: when they are retried, and what disables an endpoint. */
 import type { ServerResponse } from "node:http"
 import { assert, layer } from "@effect/vitest"
 import { Clock, Effect } from "effect"
@@ -21,8 +21,8 @@ import {
 const pass = Effect.flatMap(Delivery, ({ pass }) => pass)
 const second = 1_000
 
-/** Runs a pass and waits until so many deliveries of an endpoint have been answered and written. */
-const round = Effect.fnUntraced(function* (receiver: Receiver, endpointId: string, count = 1) {
+/** Runs a pass and waits until the given number of an endpoint's deliveries have been answered and recorded. */
+const runPass = Effect.fnUntraced(function* (receiver: Receiver, endpointId: string, count = 1) {
   yield* pass
   const received = yield* Effect.replicateEffect(receiver.next, count)
   yield* untilSettled(endpointId)
@@ -40,7 +40,7 @@ const failureOf = Effect.fnUntraced(function* (endpointId: string) {
 const onlyProducts = { event_types: ["product.created"] }
 
 layer(layerWebhooks())("A delivery that fails", (it) => {
-  it.effect("is tried ten times on the schedule, the same each time but for its timestamp", () =>
+  it.effect("is tried ten times on the schedule, identical each time except for its timestamp", () =>
     Effect.gen(function* () {
       const receiver = yield* makeReceiver
       receiver.answer(() => ({ status: 500 }))
@@ -48,7 +48,7 @@ layer(layerWebhooks())("A delivery that fails", (it) => {
       yield* appendEvent()
       const delays = [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400]
       for (const [index, delay] of delays.entries()) {
-        yield* round(receiver, webhook.id)
+        yield* runPass(receiver, webhook.id)
         const now = yield* Clock.currentTimeMillis
         const [row] = yield* deliveriesOf(webhook.id)
         assert.deepStrictEqual([row!.status, row!.attempts], ["pending", index + 1])
@@ -59,7 +59,7 @@ layer(layerWebhooks())("A delivery that fails", (it) => {
         assert.isNull((yield* deliveriesOf(webhook.id))[0]!.leased_until)
         yield* TestClock.adjust(1)
       }
-      yield* round(receiver, webhook.id)
+      yield* runPass(receiver, webhook.id)
       const [row] = yield* deliveriesOf(webhook.id)
       assert.deepStrictEqual([row!.status, row!.attempts], ["exhausted", 10])
       yield* TestClock.adjust("2 days")
@@ -74,7 +74,7 @@ layer(layerWebhooks())("A delivery that fails", (it) => {
     })
   )
 
-  it.effect("is over when it succeeds, and only 2xx is success: no redirect is followed", () =>
+  it.effect("stops after success, and only 2xx is success: no redirect is followed", () =>
     Effect.gen(function* () {
       const receiver = yield* makeReceiver
       const elsewhere = yield* makeReceiver
@@ -82,7 +82,7 @@ layer(layerWebhooks())("A delivery that fails", (it) => {
         receiver.answer(() => ({ status, headers: { location: elsewhere.url } }))
         const { webhook } = yield* makeEndpoint(receiver.url, onlyProducts)
         yield* appendEvent()
-        yield* round(receiver, webhook.id)
+        yield* runPass(receiver, webhook.id)
         const [row] = yield* deliveriesOf(webhook.id)
         assert.strictEqual(row!.status, status < 300 ? "delivered" : "pending", String(status))
         assert.strictEqual(yield* failureOf(webhook.id), status < 300 ? null : `status_${status}`)
@@ -92,36 +92,34 @@ layer(layerWebhooks())("A delivery that fails", (it) => {
     })
   )
 
-  it.effect(
-    "waits as long as the receiver asks with 429 or 503, up to a day, and never shorter than the schedule",
-    () =>
-      Effect.gen(function* () {
-        const receiver = yield* makeReceiver
-        const inHours = (hours: number, now: number) => new Date(now + hours * 3_600 * second).toUTCString()
-        const cases: ReadonlyArray<readonly [number, (now: number) => string, number, number]> = [
-          [429, () => "120", 120, 120],
-          [503, () => "3600", 3_600, 3_600],
-          [503, (now) => inHours(2, now), 7_199, 7_200],
-          [429, () => "999999", 86_400, 86_400],
-          [429, () => "1", 4.5, 5.5],
-          [429, () => "soon", 4.5, 5.5],
-          [500, () => "3600", 4.5, 5.5]
-        ]
-        for (const [status, header, least, most] of cases) {
-          const now = yield* Clock.currentTimeMillis
-          receiver.answer(() => ({ status, headers: { "retry-after": header(now) } }))
-          const { webhook } = yield* makeEndpoint(receiver.url, onlyProducts)
-          yield* appendEvent()
-          yield* round(receiver, webhook.id)
-          const [row] = yield* deliveriesOf(webhook.id)
-          const waits = (row!.due_at - now) / second
-          assert.isTrue(waits >= least && waits <= most, `${status} ${header(now)}: ${waits}`)
-          yield* (yield* Webhooks).delete(webhook.id)
-        }
-      })
+  it.effect("waits as long as the receiver asks with 429 or 503, up to a day, and never less than the schedule", () =>
+    Effect.gen(function* () {
+      const receiver = yield* makeReceiver
+      const inHours = (hours: number, now: number) => new Date(now + hours * 3_600 * second).toUTCString()
+      const cases: ReadonlyArray<readonly [number, (now: number) => string, number, number]> = [
+        [429, () => "120", 120, 120],
+        [503, () => "3600", 3_600, 3_600],
+        [503, (now) => inHours(2, now), 7_199, 7_200],
+        [429, () => "999999", 86_400, 86_400],
+        [429, () => "1", 4.5, 5.5],
+        [429, () => "soon", 4.5, 5.5],
+        [500, () => "3600", 4.5, 5.5]
+      ]
+      for (const [status, header, least, most] of cases) {
+        const now = yield* Clock.currentTimeMillis
+        receiver.answer(() => ({ status, headers: { "retry-after": header(now) } }))
+        const { webhook } = yield* makeEndpoint(receiver.url, onlyProducts)
+        yield* appendEvent()
+        yield* runPass(receiver, webhook.id)
+        const [row] = yield* deliveriesOf(webhook.id)
+        const waits = (row!.due_at - now) / second
+        assert.isTrue(waits >= least && waits <= most, `${status} ${header(now)}: ${waits}`)
+        yield* (yield* Webhooks).delete(webhook.id)
+      }
+    })
   )
 
-  it.effect("has failed when nothing, or not all of the answer, came within 15 seconds", () =>
+  it.effect("has failed when the complete response did not arrive within 15 seconds", () =>
     Effect.gen(function* () {
       const receiver = yield* makeReceiver
       const replies = [
@@ -145,7 +143,7 @@ layer(layerWebhooks())("A delivery that fails", (it) => {
     })
   )
 
-  it.effect("has failed when the receiver dies in its answer, and comes again under the same id", () =>
+  it.effect("has failed when the receiver dies during its response, and is retried with the same id", () =>
     Effect.gen(function* () {
       const receiver = yield* makeReceiver
       receiver.answer(() => ({
@@ -156,19 +154,19 @@ layer(layerWebhooks())("A delivery that fails", (it) => {
       }))
       const { webhook } = yield* makeEndpoint(receiver.url, onlyProducts)
       yield* appendEvent()
-      const [first] = yield* round(receiver, webhook.id)
+      const [first] = yield* runPass(receiver, webhook.id)
       assert.strictEqual((yield* deliveriesOf(webhook.id))[0]!.status, "pending")
       assert.strictEqual(yield* failureOf(webhook.id), "connection_failed")
       receiver.answer(() => ({ status: 200 }))
       yield* TestClock.adjust("6 seconds")
-      const [second] = yield* round(receiver, webhook.id)
+      const [second] = yield* runPass(receiver, webhook.id)
       assert.strictEqual((yield* deliveriesOf(webhook.id))[0]!.status, "delivered")
       assert.strictEqual(second!.headers["x-service-delivery-id"], first!.headers["x-service-delivery-id"])
       assert.isTrue(second!.body.equals(first!.body))
     })
   )
 
-  it.effect("is not one where the answer is longer than anyone reads", () =>
+  it.effect("does not fail because the response is longer than the read limit", () =>
     Effect.gen(function* () {
       const receiver = yield* makeReceiver
       receiver.answer(() => ({
@@ -182,7 +180,7 @@ layer(layerWebhooks())("A delivery that fails", (it) => {
       }))
       const { webhook } = yield* makeEndpoint(receiver.url, onlyProducts)
       yield* appendEvent()
-      yield* round(receiver, webhook.id)
+      yield* runPass(receiver, webhook.id)
       assert.strictEqual((yield* deliveriesOf(webhook.id))[0]!.status, "delivered")
     })
   )
@@ -198,13 +196,13 @@ layer(layerWebhooks({ webhookRetrySeconds: [] }))("An endpoint", (it) => {
       .map(({ actor_id, actor_type, metadata }) => [actor_type, actor_id, metadata["reason"]])
   })
 
-  it.effect("that says it is gone is switched off at once; switched on again it gets what it has missed", () =>
+  it.effect("that answers 410 is disabled immediately; after it is enabled again it gets the events it missed", () =>
     Effect.gen(function* () {
       const receiver = yield* makeReceiver
       receiver.answer(() => ({ status: 410 }))
       const { webhook } = yield* makeEndpoint(receiver.url, onlyProducts)
       yield* appendEvent()
-      yield* round(receiver, webhook.id)
+      yield* runPass(receiver, webhook.id)
       yield* Effect.repeat(isActive(webhook.id), { until: (active) => !active })
       assert.deepStrictEqual(yield* disabledEvents(webhook.id), [["system", "webhook-delivery", "gone"]])
       assert.strictEqual((yield* deliveriesOf(webhook.id))[0]!.status, "exhausted")
@@ -214,7 +212,7 @@ layer(layerWebhooks({ webhookRetrySeconds: [] }))("An endpoint", (it) => {
       receiver.answer(() => ({ status: 204 }))
       yield* (yield* Webhooks).update(webhook.id, { is_active: true })
       yield* appendEvent()
-      yield* round(receiver, webhook.id)
+      yield* runPass(receiver, webhook.id)
       assert.deepStrictEqual(
         (yield* deliveriesOf(webhook.id)).map(({ status }) => status),
         ["exhausted", "delivered"]
@@ -222,52 +220,50 @@ layer(layerWebhooks({ webhookRetrySeconds: [] }))("An endpoint", (it) => {
     })
   )
 
-  it.effect(
-    "is switched off when ten deliveries in a row were given up, and one that arrives begins the count anew",
-    () =>
-      Effect.gen(function* () {
-        const receiver = yield* makeReceiver
-        const { webhook } = yield* makeEndpoint(receiver.url, onlyProducts)
-        const failing = Effect.fnUntraced(function* (count: number) {
-          receiver.answer(() => ({ status: 500 }))
-          for (let index = 0; index < count; index++) {
-            yield* appendEvent()
-            yield* round(receiver, webhook.id)
-          }
-        })
-        yield* failing(9)
-        receiver.answer(() => ({ status: 200 }))
-        yield* appendEvent()
-        yield* round(receiver, webhook.id)
-        yield* failing(9)
-        assert.isTrue(yield* isActive(webhook.id))
-        assert.deepStrictEqual(yield* disabledEvents(webhook.id), [])
-        yield* failing(1)
-        yield* Effect.repeat(isActive(webhook.id), { until: (active) => !active })
-        assert.deepStrictEqual(yield* disabledEvents(webhook.id), [["system", "webhook-delivery", "exhausted"]])
-        yield* (yield* Webhooks).update(webhook.id, { is_active: true })
-        yield* failing(9)
-        assert.isTrue(yield* isActive(webhook.id))
+  it.effect("is disabled when ten deliveries in a row were abandoned, and one success resets the count", () =>
+    Effect.gen(function* () {
+      const receiver = yield* makeReceiver
+      const { webhook } = yield* makeEndpoint(receiver.url, onlyProducts)
+      const failing = Effect.fnUntraced(function* (count: number) {
+        receiver.answer(() => ({ status: 500 }))
+        for (let index = 0; index < count; index++) {
+          yield* appendEvent()
+          yield* runPass(receiver, webhook.id)
+        }
       })
+      yield* failing(9)
+      receiver.answer(() => ({ status: 200 }))
+      yield* appendEvent()
+      yield* runPass(receiver, webhook.id)
+      yield* failing(9)
+      assert.isTrue(yield* isActive(webhook.id))
+      assert.deepStrictEqual(yield* disabledEvents(webhook.id), [])
+      yield* failing(1)
+      yield* Effect.repeat(isActive(webhook.id), { until: (active) => !active })
+      assert.deepStrictEqual(yield* disabledEvents(webhook.id), [["system", "webhook-delivery", "exhausted"]])
+      yield* (yield* Webhooks).update(webhook.id, { is_active: true })
+      yield* failing(9)
+      assert.isTrue(yield* isActive(webhook.id))
+    })
   )
 
-  it.effect("that is switched off keeps what was waiting for it", () =>
+  it.effect("that is disabled keeps its pending deliveries", () =>
     Effect.gen(function* () {
-      const [gone, receiver] = [yield* makeReceiver, yield* makeReceiver]
+      const [goneReceiver, receiver] = [yield* makeReceiver, yield* makeReceiver]
       const { webhook } = yield* makeEndpoint(receiver.url, onlyProducts)
       const sql = yield* SqlClient.SqlClient
-      gone.answer(() => ({ status: 410 }))
+      goneReceiver.answer(() => ({ status: 410 }))
       yield* appendEvent()
       yield* sql`UPDATE webhook_deliveries SET due_at = due_at + interval '1 hour' WHERE endpoint_id = ${webhook.id}`
-      yield* (yield* Webhooks).update(webhook.id, { url: gone.url })
+      yield* (yield* Webhooks).update(webhook.id, { url: goneReceiver.url })
       yield* appendEvent()
-      yield* round(gone, webhook.id)
+      yield* runPass(goneReceiver, webhook.id)
       yield* untilDeliveries(webhook.id, (rows) => rows.map(({ status }) => status).join() === "pending,exhausted")
       yield* TestClock.adjust("2 hours")
       yield* pass
-      assert.strictEqual(gone.received.length, 1)
+      assert.strictEqual(goneReceiver.received.length, 1)
       yield* (yield* Webhooks).update(webhook.id, { url: receiver.url, is_active: true })
-      yield* round(receiver, webhook.id)
+      yield* runPass(receiver, webhook.id)
       assert.strictEqual((yield* deliveriesOf(webhook.id))[0]!.status, "delivered")
     })
   )

@@ -6,7 +6,7 @@ const delays = fc.array(fc.nat(604_800), { maxLength: 12 })
 const random = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true })
 
 describe("delayAfter", () => {
-  it("is within a tenth of the schedule's delay, and there is none after the last", () => {
+  it("is within a tenth of the schedule's delay, and undefined after the last attempt", () => {
     fc.assert(
       fc.property(delays, random, (schedule, random) => {
         for (const [index, seconds] of schedule.entries()) {
@@ -19,14 +19,14 @@ describe("delayAfter", () => {
     )
   })
 
-  it("spreads over the whole of it", () => {
+  it("covers the whole range", () => {
     assert.deepStrictEqual(
       [0, 0.5, 0.999_999].map((random) => delayAfter([100], 1, random)),
       [90_000, 100_000, 110_000]
     )
   })
 
-  it("is longer where the receiver asks for that, up to a day, and never gives another attempt", () => {
+  it("is longer if the receiver asks for it, up to a day, and never adds an attempt", () => {
     assert.strictEqual(delayAfter([5], 1, 0.5, 60_000), 60_000)
     assert.strictEqual(delayAfter([5], 1, 0.5, 1), 5_000)
     assert.strictEqual(delayAfter([5], 1, 0.5, 10 ** 12), 86_400_000)
@@ -36,7 +36,7 @@ describe("delayAfter", () => {
 })
 
 describe("retryAfterMillis", () => {
-  it("reads seconds and dates, and nothing out of anything else", () => {
+  it("reads seconds and dates, and ignores all other values", () => {
     const now = Date.UTC(2030, 0, 1)
     const cases: ReadonlyArray<readonly [string | undefined, number]> = [
       [undefined, 0],

@@ -1,4 +1,4 @@
-/** Requests to receivers: where they are connected to, whatever their names say, and how they end. */
+/** Requests to receivers: which addresses they connect to for all results of name resolution, and how they end. */
 import { createServer } from "node:https"
 import type { AddressInfo } from "node:net"
 import { assert, layer } from "@effect/vitest"
@@ -10,7 +10,7 @@ import { Sender } from "../../src/webhooks/Sender.ts"
 import { certificate, privateKey } from "../support/Http.ts"
 import { makeReceiver } from "../support/Webhooks.ts"
 
-/** A name server whose answers the test gives, one for each look-up; the last one stays. */
+/** A name server whose answers the test sets, one for each look-up; the last one repeats. */
 class Names extends Context.Service<Names, { readonly answers: Array<ReadonlyArray<string>>; lookups: number }>()(
   "licensing/test/Names"
 ) {
@@ -38,7 +38,7 @@ const layerSender = (settings: Parameters<typeof Settings.layerTest>[0]) =>
     Layer.provideMerge(Names.layer)
   )
 
-const leadsTo = Effect.fnUntraced(function* (...answers: ReadonlyArray<ReadonlyArray<string>>) {
+const resolvesTo = Effect.fnUntraced(function* (...answers: ReadonlyArray<ReadonlyArray<string>>) {
   const names = yield* Names
   names.answers.splice(0, names.answers.length, ...answers)
   names.lookups = 0
@@ -51,10 +51,10 @@ const post = Effect.fnUntraced(function* (url: string) {
 const failureOf = (url: string) => Effect.map(Effect.flip(post(url)), ({ reason }) => reason)
 
 layer(layerSender({ webhookAllowLocal: true }))("A request", (it) => {
-  it.effect("goes to the very address that was judged, under the name that it was asked for", () =>
+  it.effect("goes to the exact address that was checked, under the requested name", () =>
     Effect.gen(function* () {
       const receiver = yield* makeReceiver
-      yield* leadsTo(["127.0.0.1"], ["10.0.0.1"])
+      yield* resolvesTo(["127.0.0.1"], ["10.0.0.1"])
       assert.deepStrictEqual(yield* post(`http://receiver.example:${receiver.port}/a?b=c`), {
         status: 204,
         retryAfter: undefined
@@ -66,27 +66,27 @@ layer(layerSender({ webhookAllowLocal: true }))("A request", (it) => {
     })
   )
 
-  it.effect("tries the addresses of a name one after the other", () =>
+  it.effect("tries the addresses of a name one after another", () =>
     Effect.gen(function* () {
       const receiver = yield* makeReceiver
-      // On the second one nobody listens.
-      yield* leadsTo(["127.0.0.99", "127.0.0.1"])
+      // Nothing listens on the second one.
+      yield* resolvesTo(["127.0.0.99", "127.0.0.1"])
       assert.strictEqual((yield* post(`http://two.example:${receiver.port}/`)).status, 204)
     })
   )
 
-  it.effect("uses connections again", () =>
+  it.effect("reuses connections", () =>
     Effect.gen(function* () {
       const receiver = yield* makeReceiver
-      yield* leadsTo(["127.0.0.1"])
+      yield* resolvesTo(["127.0.0.1"])
       const url = `http://again.example:${receiver.port}/`
       for (let index = 0; index < 10; index++) yield* post(url)
-      // An answer may be told before its connection is free for the next request.
+      // A response may be reported before its connection is free for the next request.
       assert.isAtMost(new Set(receiver.received.map(({ connection }) => connection)).size, 2)
     })
   )
 
-  it.effect("does not wait for another one to the same host that hangs", () =>
+  it.effect("does not wait for another request to the same host that hangs", () =>
     Effect.gen(function* () {
       const receiver = yield* makeReceiver
       receiver.answer(({ path }) => (path === "/hangs" ? "hang" : { status: 200 }))
@@ -97,10 +97,10 @@ layer(layerSender({ webhookAllowLocal: true }))("A request", (it) => {
     })
   )
 
-  it.effect("says why there was no answer", () =>
+  it.effect("reports why there was no response", () =>
     Effect.gen(function* () {
       const receiver = yield* makeReceiver
-      yield* leadsTo([])
+      yield* resolvesTo([])
       assert.strictEqual(yield* failureOf("http://unknown.example/"), "address_unknown")
       assert.strictEqual(yield* failureOf("http://127.0.0.1:1/"), "connection_failed")
       receiver.answer(() => ({ respond: (response) => void response.socket?.destroy() }))
@@ -110,14 +110,14 @@ layer(layerSender({ webhookAllowLocal: true }))("A request", (it) => {
     })
   )
 
-  it.effect("over https takes no certificate that nobody vouches for", () =>
+  it.effect("over https refuses a certificate from an untrusted authority", () =>
     Effect.gen(function* () {
       const server = createServer({ key: privateKey, cert: certificate }, (_, response) => response.end())
       yield* Effect.acquireRelease(
         Effect.callback<void>((resume) => void server.listen(0, "127.0.0.1", () => resume(Effect.void))),
         () => Effect.sync(() => server.close())
       )
-      yield* leadsTo(["127.0.0.1"])
+      yield* resolvesTo(["127.0.0.1"])
       const { port } = server.address() as AddressInfo
       assert.strictEqual(yield* failureOf(`https://receiver.example:${port}/`), "tls_failed")
       assert.strictEqual(yield* failureOf(`https://127.0.0.1:${port}/`), "tls_failed")
@@ -126,20 +126,22 @@ layer(layerSender({ webhookAllowLocal: true }))("A request", (it) => {
 })
 
 layer(layerSender({}))("A request to a name that", (it) => {
-  it.effect("led to a public address when it was judged goes nowhere once it leads inside", () =>
-    Effect.gen(function* () {
-      const receiver = yield* makeReceiver
-      const url = `https://rebinding.example:${receiver.port}/`
-      yield* leadsTo(["93.184.215.14"], ["127.0.0.1"])
-      yield* (yield* Addresses).check(url)
-      assert.strictEqual(yield* failureOf(url), "address_refused")
-      yield* leadsTo(["93.184.215.14", "127.0.0.1"])
-      assert.strictEqual(yield* failureOf(url), "address_refused")
-      assert.deepStrictEqual(receiver.received, [])
-    })
+  it.effect(
+    "resolved to a public address when it was checked is not sent once the name resolves to a private one",
+    () =>
+      Effect.gen(function* () {
+        const receiver = yield* makeReceiver
+        const url = `https://rebinding.example:${receiver.port}/`
+        yield* resolvesTo(["93.184.215.14"], ["127.0.0.1"])
+        yield* (yield* Addresses).check(url)
+        assert.strictEqual(yield* failureOf(url), "address_refused")
+        yield* resolvesTo(["93.184.215.14", "127.0.0.1"])
+        assert.strictEqual(yield* failureOf(url), "address_refused")
+        assert.deepStrictEqual(receiver.received, [])
+      })
   )
 
-  it.effect("is no name but a number inside goes nowhere", () =>
+  it.effect("is a private address in numeric form is not sent", () =>
     Effect.gen(function* () {
       const receiver = yield* makeReceiver
       for (const host of ["127.0.0.1", "[::1]", "2130706433", "[::ffff:127.0.0.1]", "0.0.0.0", "169.254.169.254"]) {

@@ -1,4 +1,4 @@
-/** The verifier for receivers: it takes what is genuine and recent, and nothing else. */
+/** The verifier for receivers: it accepts only genuine and recent deliveries. */
 import { assert, describe, it } from "@effect/vitest"
 import * as fc from "fast-check"
 import { hmacKey, hmacSha256 } from "../../src/signing/Hmac.ts"
@@ -14,7 +14,7 @@ const headers = { "x-service-delivery-id": id, "x-service-signature": `t=${t},v1
 const genuine = { secret, headers, body, nowSeconds: t }
 
 describe("verifyWebhook", () => {
-  it("takes a genuine delivery, as bytes or text, with headers in any case or from fetch", () => {
+  it("accepts a genuine delivery, as bytes or text, with headers in any case or from fetch", () => {
     const expected = {
       valid: true,
       deliveryId: id,
@@ -29,7 +29,7 @@ describe("verifyWebhook", () => {
     assert.isTrue(verifyWebhook({ ...genuine, headers: new Headers(headers) }).valid)
   })
 
-  it("takes one of several signatures, made with one of several secrets", () => {
+  it("accepts one of several signatures, made with one of several secrets", () => {
     const both = { ...headers, "x-service-signature": `t=${t},v1=${signatureOf("another secret")},v1=${signatureOf()}` }
     assert.isTrue(verifyWebhook({ ...genuine, headers: both }).valid)
     assert.isTrue(verifyWebhook({ ...genuine, secret: ["another secret", secret] }).valid)
@@ -61,7 +61,7 @@ describe("verifyWebhook", () => {
     }
   })
 
-  it("refuses what is older or newer than the tolerance, to the second", () => {
+  it("refuses a timestamp older or newer than the tolerance, exact to the second", () => {
     const at = (nowSeconds: number, toleranceSeconds?: number) =>
       verifyWebhook({ ...genuine, nowSeconds, ...(toleranceSeconds === undefined ? {} : { toleranceSeconds }) }).valid
     assert.deepStrictEqual([at(t + 300), at(t + 301), at(t - 300), at(t - 301)], [true, false, true, false])
@@ -69,7 +69,7 @@ describe("verifyWebhook", () => {
     assert.deepStrictEqual(verifyWebhook({ secret, headers, body }), { valid: false, reason: "too_old_or_new" })
   })
 
-  it("says what is missing or malformed", () => {
+  it("names what is missing or malformed", () => {
     for (const name of Object.keys(headers)) {
       const without = { ...headers, [name]: undefined }
       assert.deepStrictEqual(verifyWebhook({ ...genuine, headers: without }), {

@@ -1,4 +1,4 @@
-/** Webhook endpoints as records: what is kept, what is answered, what is told to others. */
+/** Webhook endpoints as records: what is stored, what is returned, and what other callers see. */
 import { assert, layer } from "@effect/vitest"
 import { Clock, Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
@@ -40,7 +40,7 @@ layer(layerWebhooks({ webhookAllowLocal: false }))("Webhooks", (it) => {
     })
   )
 
-  it.effect("replaces a secret that no key opens any more, which then signs no longer", () =>
+  it.effect("replaces a secret that no master key opens, and the replaced one no longer signs", () =>
     Effect.gen(function* () {
       const webhooks = yield* Webhooks
       const sql = yield* SqlClient.SqlClient
@@ -54,7 +54,7 @@ layer(layerWebhooks({ webhookAllowLocal: false }))("Webhooks", (it) => {
     })
   )
 
-  it.effect("keeps what the caller chose, each event type once", () =>
+  it.effect("keeps the caller's values, with each event type once", () =>
     Effect.gen(function* () {
       const webhooks = yield* Webhooks
       const { secret, webhook } = yield* webhooks.create({
@@ -72,33 +72,33 @@ layer(layerWebhooks({ webhookAllowLocal: false }))("Webhooks", (it) => {
     })
   )
 
-  it.effect("stores secrets sealed, and tells them and the receiver's address to no one", () =>
+  it.effect("stores secrets sealed, and never reveals them or the receiver's address", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const webhooks = yield* Webhooks
-      const made = yield* webhooks.create({ name: "sealed", url })
-      const rotated = yield* webhooks.update(made.webhook.id, { rotate_secret: true, url: `${url}-2` })
-      yield* webhooks.update(made.webhook.id, { secret: "one more secret of my own" })
-      const secrets = [made.secret, "secret" in rotated ? rotated.secret : "", "one more secret of my own"]
+      const created = yield* webhooks.create({ name: "sealed", url })
+      const rotated = yield* webhooks.update(created.webhook.id, { rotate_secret: true, url: `${url}-2` })
+      yield* webhooks.update(created.webhook.id, { secret: "one more secret of my own" })
+      const secrets = [created.secret, "secret" in rotated ? rotated.secret : "", "one more secret of my own"]
       const [row] = yield* sql<{ secret_sealed: Uint8Array; previous_secret_sealed: Uint8Array; text: string }>`
         SELECT secret_sealed, previous_secret_sealed, webhook_endpoints::text AS text FROM webhook_endpoints
-        WHERE id = ${made.webhook.id}`
+        WHERE id = ${created.webhook.id}`
       const stored = [
         row!.text,
         ...[row!.secret_sealed, row!.previous_secret_sealed].map((sealed) => Buffer.from(sealed).toString("latin1"))
       ].join()
-      const told = JSON.stringify(yield* eventsOf(made.webhook.id))
+      const eventsText = JSON.stringify(yield* eventsOf(created.webhook.id))
       for (const secret of secrets) {
         assert.notInclude(stored, secret)
-        assert.notInclude(told, secret)
-        assert.notInclude(told, secret.slice(6, 20))
+        assert.notInclude(eventsText, secret)
+        assert.notInclude(eventsText, secret.slice(6, 20))
       }
-      assert.notInclude(told, "T0KEN")
-      assert.notInclude(told, "also-a-secret")
+      assert.notInclude(eventsText, "T0KEN")
+      assert.notInclude(eventsText, "also-a-secret")
     })
   )
 
-  it.effect("updates what is named and says what changed", () =>
+  it.effect("updates the given fields and records the changes", () =>
     Effect.gen(function* () {
       const webhooks = yield* Webhooks
       const { webhook } = yield* webhooks.create({ name: "old", url, event_types: ["license.*"] })
@@ -125,7 +125,7 @@ layer(layerWebhooks({ webhookAllowLocal: false }))("Webhooks", (it) => {
     })
   )
 
-  it.effect("writes nothing and records nothing when nothing changes", () =>
+  it.effect("writes and records nothing when nothing changes", () =>
     Effect.gen(function* () {
       const webhooks = yield* Webhooks
       const { secret, webhook } = yield* webhooks.create({ name: "same", url, event_types: ["license.*"] })
@@ -143,26 +143,26 @@ layer(layerWebhooks({ webhookAllowLocal: false }))("Webhooks", (it) => {
     })
   )
 
-  it.effect("rotates: answers a new secret where it made one, and none where the caller chose it", () =>
+  it.effect("rotates: returns a new secret if it generated one, and none if the caller chose it", () =>
     Effect.gen(function* () {
       const webhooks = yield* Webhooks
       const { secret, webhook } = yield* webhooks.create({ name: "rotated", url })
-      const made = yield* recorded(webhooks.update(webhook.id, { rotate_secret: true }))
-      if (!("secret" in made.answer)) return assert.fail("no secret")
-      assert.match(made.answer.secret, /^whsec_/)
-      assert.notStrictEqual(made.answer.secret, secret)
-      assert.strictEqual(made.answer.webhook.secret_prefix, made.answer.secret.slice(0, 10))
-      assert.deepStrictEqual(made.events, [
+      const created = yield* recorded(webhooks.update(webhook.id, { rotate_secret: true }))
+      if (!("secret" in created.answer)) return assert.fail("no secret")
+      assert.match(created.answer.secret, /^whsec_/)
+      assert.notStrictEqual(created.answer.secret, secret)
+      assert.strictEqual(created.answer.webhook.secret_prefix, created.answer.secret.slice(0, 10))
+      assert.deepStrictEqual(created.events, [
         {
           event_type: "webhook.secret_rotated",
           resource_type: "webhook",
           metadata: {
-            changes: { secret_prefix: { old: secret.slice(0, 10), new: made.answer.webhook.secret_prefix } }
+            changes: { secret_prefix: { old: secret.slice(0, 10), new: created.answer.webhook.secret_prefix } }
           }
         }
       ])
       const given = yield* recorded(webhooks.update(webhook.id, { secret: "sixteen letters!", name: "renamed" }))
-      assert.deepStrictEqual(given.answer, { ...made.answer.webhook, name: "renamed", secret_prefix: "sixt" })
+      assert.deepStrictEqual(given.answer, { ...created.answer.webhook, name: "renamed", secret_prefix: "sixt" })
       assert.deepStrictEqual(
         given.events.map(({ event_type }) => event_type),
         ["webhook.secret_rotated", "webhook.updated"]
@@ -191,7 +191,7 @@ layer(layerWebhooks({ webhookAllowLocal: false }))("Webhooks", (it) => {
     })
   )
 
-  it.effect("deletes for good; what is unknown is not found, whatever else is wrong", () =>
+  it.effect("deletes permanently; an unknown id is NOT_FOUND even if other parameters are invalid", () =>
     Effect.gen(function* () {
       const webhooks = yield* Webhooks
       const { webhook } = yield* webhooks.create({ name: "gone", url })
@@ -211,7 +211,7 @@ layer(layerWebhooks({ webhookAllowLocal: false }))("Webhooks", (it) => {
     })
   )
 
-  it.effect("lists the newest first, and a walk gives every endpoint once while others are made", () =>
+  it.effect("lists the newest first, and paging returns every endpoint once while others are created", () =>
     Effect.gen(function* () {
       const webhooks = yield* Webhooks
       const make = Effect.andThen(TestClock.adjust(1), webhooks.create({ name: "walked", url }))
@@ -231,7 +231,7 @@ layer(layerWebhooks({ webhookAllowLocal: false }))("Webhooks", (it) => {
     })
   )
 
-  it.effect("takes known event types and patterns, and secrets of 16 to 256 characters", () =>
+  it.effect("accepts known event types and patterns, and secrets of 16 to 256 characters", () =>
     Effect.gen(function* () {
       const accepts = (schema: Schema.Decoder<unknown>, input: unknown) =>
         Effect.map(Effect.exit(Schema.decodeUnknownEffect(schema)(input)), ({ _tag }) => _tag === "Success")

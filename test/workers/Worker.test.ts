@@ -11,17 +11,19 @@ const started = Effect.fnUntraced(function* (pass: Effect.Effect<void, unknown>)
   return worker
 })
 
-/** Messages of the log, in order. */
-const logged = <A, E, R>(effect: Effect.Effect<A, E, R>, told: Array<string>) =>
+/** The log's messages, in order. */
+const logged = <A, E, R>(effect: Effect.Effect<A, E, R>, messages: Array<string>) =>
   effect.pipe(
     Effect.provide(
-      Logger.layer([Logger.make(({ message, logLevel }) => void told.push(`${logLevel} ${Items.ensure(message)[0]}`))])
+      Logger.layer([
+        Logger.make(({ message, logLevel }) => void messages.push(`${logLevel} ${Items.ensure(message)[0]}`))
+      ])
     ),
     Effect.provideService(References.MinimumLogLevel, "Info")
   )
 
 describe("a worker", () => {
-  it.effect("makes a pass at once and one after each interval", () =>
+  it.effect("runs a pass on start and one after each interval", () =>
     Effect.gen(function* () {
       let passes = 0
       const worker = yield* started(Effect.sync(() => void passes++))
@@ -44,22 +46,22 @@ describe("a worker", () => {
     })
   )
 
-  it.effect("is woken before its time, and once more for what comes while a pass runs", () =>
+  it.effect("wakes early on a signal, and runs once more for signals during a pass", () =>
     Effect.gen(function* () {
-      const begun = yield* Queue.unbounded<Deferred.Deferred<void>>()
+      const startedPasses = yield* Queue.unbounded<Deferred.Deferred<void>>()
       const pass = Effect.gen(function* () {
         const end = yield* Deferred.make<void>()
-        yield* Queue.offer(begun, end)
+        yield* Queue.offer(startedPasses, end)
         yield* Deferred.await(end)
       })
       const worker = yield* started(pass)
-      const finish = Effect.flatMap(Queue.take(begun), (end) => Deferred.succeed(end, undefined))
-      const first = yield* Queue.take(begun)
+      const finish = Effect.flatMap(Queue.take(startedPasses), (end) => Deferred.succeed(end, undefined))
+      const first = yield* Queue.take(startedPasses)
       yield* worker.wake
       yield* worker.wake
       yield* Deferred.succeed(first, undefined)
       yield* finish
-      assert.strictEqual(yield* Queue.size(begun), 0)
+      assert.strictEqual(yield* Queue.size(startedPasses), 0)
       yield* worker.wake
       yield* finish
       yield* TestClock.adjust("1 minute")
@@ -67,8 +69,8 @@ describe("a worker", () => {
     })
   )
 
-  it.effect("survives failures and defects, tells of them once, and tries again ever less often", () => {
-    const told: Array<string> = []
+  it.effect("survives failures and defects, logs them once, and retries with growing delays", () => {
+    const messages: Array<string> = []
     return Effect.gen(function* () {
       let [passes, broken] = [0, true]
       const worker = yield* started(
@@ -90,12 +92,12 @@ describe("a worker", () => {
       yield* TestClock.adjust("1 minute")
       assert.deepInclude(yield* worker.status, { failures: 0, passes: 1, last_success_at: 243_000 })
       yield* TestClock.adjust("1 minute")
-      assert.deepStrictEqual(told, ["Error A worker failed; retrying.", "Info A worker recovered."])
-    }).pipe((test) => logged(test, told))
+      assert.deepStrictEqual(messages, ["Error A worker failed; retrying.", "Info A worker recovered."])
+    }).pipe((test) => logged(test, messages))
   })
 
-  it.effect("is raised again when its fiber is killed, and is dead until it has done a pass", () => {
-    const told: Array<string> = []
+  it.effect("is restarted when its fiber is killed, and counts as dead until a pass completes", () => {
+    const messages: Array<string> = []
     return Effect.gen(function* () {
       let [passes, broken] = [0, false]
       const fibers: Array<Fiber.Fiber<unknown, unknown>> = []
@@ -117,7 +119,7 @@ describe("a worker", () => {
       broken = false
       yield* TestClock.adjust("1 second")
       assert.deepInclude(yield* worker.status, { dead: false, deaths: 1, failures: 0, passes: 2 })
-      // In the middle of its rest, too.
+      // During a pause too.
       yield* TestClock.adjust("30 seconds")
       yield* Fiber.interrupt(fibers.at(-1)!)
       yield* TestClock.adjust("1 second")
@@ -125,18 +127,18 @@ describe("a worker", () => {
       yield* worker.wake
       yield* TestClock.adjust(0)
       assert.strictEqual(passes, 5)
-      assert.deepStrictEqual(told, [
+      assert.deepStrictEqual(messages, [
         "Error A worker crashed; restarting.",
         "Error A worker failed; retrying.",
         "Info A worker recovered.",
         "Error A worker crashed; restarting.",
         "Info A worker recovered."
       ])
-    }).pipe((test) => logged(test, told))
+    }).pipe((test) => logged(test, messages))
   })
 
-  it.effect("that is stuck is dead after ten minutes, and is raised again", () => {
-    const told: Array<string> = []
+  it.effect("that is stuck counts as dead after ten minutes, and is restarted", () => {
+    const messages: Array<string> = []
     return Effect.gen(function* () {
       let [passes, stuck] = [0, true]
       const worker = yield* started(Effect.suspend(() => (++passes && stuck ? Effect.never : Effect.void)))
@@ -148,15 +150,15 @@ describe("a worker", () => {
       yield* TestClock.adjust("1 second")
       assert.strictEqual(passes, 2)
       assert.deepInclude(yield* worker.status, { dead: false, deaths: 1, passes: 1 })
-      assert.deepStrictEqual(told, [
+      assert.deepStrictEqual(messages, [
         "Error A worker is stuck; its pass is aborted.",
         "Error A worker crashed; restarting.",
         "Info A worker recovered."
       ])
-    }).pipe((test) => logged(test, told))
+    }).pipe((test) => logged(test, messages))
   })
 
-  it.effect("that is stuck where nothing can interrupt it stays dead until that has ended", () =>
+  it.effect("that is stuck uninterruptibly stays dead until that pass has ended", () =>
     Effect.gen(function* () {
       const end = yield* Deferred.make<void>()
       const worker = yield* started(Effect.uninterruptible(Deferred.await(end)))
@@ -168,7 +170,7 @@ describe("a worker", () => {
     })
   )
 
-  it.effect("takes as long as it must for a pass that goes on giving signs of life", () =>
+  it.effect("continues a long pass as long as the pass sends heartbeats", () =>
     Effect.gen(function* () {
       const steps = yield* Queue.unbounded<void>()
       const worker = yield* started(Effect.forever(Effect.andThen(Queue.take(steps), sendHeartbeat)))
@@ -185,16 +187,16 @@ describe("a worker", () => {
     })
   )
 
-  it.effect("ends with whoever owns it, in the middle of a pass", () =>
+  it.effect("stops with its owner during a pass", () =>
     Effect.gen(function* () {
-      const begun = yield* Deferred.make<void>()
+      const startedPasses = yield* Deferred.make<void>()
       const ended = yield* Deferred.make<void>()
-      const pass = Effect.andThen(Deferred.succeed(begun, undefined), Effect.never).pipe(
+      const pass = Effect.andThen(Deferred.succeed(startedPasses, undefined), Effect.never).pipe(
         Effect.onInterrupt(() => Deferred.succeed(ended, undefined))
       )
       const worker = yield* Worker.make({ name: "test", every: "1 minute", pass })
       const owner = yield* Effect.forkChild(worker.run)
-      yield* Deferred.await(begun)
+      yield* Deferred.await(startedPasses)
       yield* Fiber.interrupt(owner)
       assert.isTrue(yield* Deferred.isDone(ended))
       assert.deepInclude(yield* worker.status, { dead: false, deaths: 0 })

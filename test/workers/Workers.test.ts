@@ -7,7 +7,7 @@ import { fromNoon, makeSweeps } from "../support/LicenseNodes.ts"
 import { minute, noon } from "../support/Licenses.ts"
 import { stored, storeOne } from "../support/StoredLicenses.ts"
 
-/** A node with the sweeps at work. */
+/** A node that runs the sweeps. */
 const node = Effect.gen(function* () {
   const workers = Context.get(yield* Layer.build(Layer.fresh(Workers.layer)), Workers)
   const every = "20 seconds"
@@ -15,36 +15,36 @@ const node = Effect.gen(function* () {
   return workers
 })
 
-/** Asks until it holds: each time the database is asked, so the machine's own time passes. */
-const comesAbout = Effect.fnUntraced(function* <E, R>(holds: Effect.Effect<boolean, E, R>) {
-  for (let asked = 0; asked < 10_000; asked++) if (yield* holds) return
-  assert.fail("it never came about")
+/** Polls until the condition is true: each poll queries the database, so real time passes. */
+const untilTrue = Effect.fnUntraced(function* <E, R>(condition: Effect.Effect<boolean, E, R>) {
+  for (let attempts = 0; attempts < 10_000; attempts++) if (yield* condition) return
+  assert.fail("the condition never became true")
 })
 
-const becomes = (license: string, status: string) =>
-  comesAbout(Effect.map(stored(license), (row) => row.status === status))
+const untilStatus = (license: string, status: string) =>
+  untilTrue(Effect.map(stored(license), (row) => row.status === status))
 
 layer(Database.layer, { timeout: 60_000, excludeTestServices: true })("the workers of a node", (it) => {
-  it.effect("work at once, on their schedule, and at a signal, and say how they stand", () =>
+  it.effect("run on start, on their schedule, and on a signal, and report their status", () =>
     fromNoon(
       Effect.gen(function* () {
         const { license: first } = yield* storeOne({ license: { expires_at: noon } })
         const { statuses, wake } = yield* node
-        yield* becomes(first, "expired")
-        const passed = (passes: number) =>
-          comesAbout(Effect.zipWith(statuses, stored(first), (all) => all.every((status) => status.passes === passes)))
-        yield* passed(1)
+        yield* untilStatus(first, "expired")
+        const untilPasses = (passes: number) =>
+          untilTrue(Effect.zipWith(statuses, stored(first), (all) => all.every((status) => status.passes === passes)))
+        yield* untilPasses(1)
         assert.deepStrictEqual(
           (yield* statuses).map(({ name, failures, last_success_at }) => [name, failures, last_success_at]),
           ["expiry", "lease", "heartbeat"].map((name) => [name, 0, noon])
         )
         const { license: second } = yield* storeOne({ license: { expires_at: noon + 20_000 } })
         yield* TestClock.adjust("20 seconds")
-        yield* becomes(second, "expired")
-        yield* passed(2)
+        yield* untilStatus(second, "expired")
+        yield* untilPasses(2)
         const { license: third } = yield* storeOne({ license: { expires_at: noon + minute, status: "grace_period" } })
         yield* wake("expiry")
-        yield* becomes(third, "active")
+        yield* untilStatus(third, "active")
         yield* wake("nobody")
       })
     )

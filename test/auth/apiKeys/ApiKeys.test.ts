@@ -11,7 +11,7 @@ import { eventsOf, Foundations, recorded, refusalOf, walk } from "../../support/
 const Subject = ApiKeys.layer.pipe(Layer.provideMerge(ApiKeyCache.layer), Layer.provideMerge(Foundations))
 
 layer(Subject)("ApiKeys", (it) => {
-  it.effect("creates an active admin key and shows its token once", () =>
+  it.effect("creates an active admin key and returns its token once", () =>
     Effect.gen(function* () {
       const keys = yield* ApiKeys
       const now = yield* Clock.currentTimeMillis
@@ -51,7 +51,7 @@ layer(Subject)("ApiKeys", (it) => {
     })
   )
 
-  it.effect("keeps scopes, networks and expiry as given, each scope once", () =>
+  it.effect("keeps scopes, networks and expiry as given, with each scope once", () =>
     Effect.gen(function* () {
       const keys = yield* ApiKeys
       const { api_key } = yield* keys.create({
@@ -67,7 +67,7 @@ layer(Subject)("ApiKeys", (it) => {
     })
   )
 
-  it.effect("updates what is named, says what changed, and clears the expiry with null", () =>
+  it.effect("updates the given fields, records the changes, and clears the expiry with null", () =>
     Effect.gen(function* () {
       const keys = yield* ApiKeys
       const { api_key } = yield* keys.create({ name: "old", scopes: ["ops:read"], expires_at: 1_900_000_000_000 })
@@ -105,7 +105,7 @@ layer(Subject)("ApiKeys", (it) => {
     })
   )
 
-  it.effect("revokes for good: the key is not found, listed, changed or revoked again", () =>
+  it.effect("revokes permanently: the key is not found, listed, changed or revoked again", () =>
     Effect.gen(function* () {
       const keys = yield* ApiKeys
       const { api_key } = yield* keys.create({ name: "gone" })
@@ -128,7 +128,7 @@ layer(Subject)("ApiKeys", (it) => {
     })
   )
 
-  it.effect("lists the newest first, and a walk gives every key once while keys are made", () =>
+  it.effect("lists the newest first, and paging returns every key once while keys are created", () =>
     Effect.gen(function* () {
       const keys = yield* ApiKeys
       const make = Effect.andThen(TestClock.adjust(1), keys.create({ name: "walked" }))
@@ -195,31 +195,33 @@ layer(Subject)("The first token, when its master key is lost", (it) => {
 })
 
 layer(Subject)("ApiKeys.bootstrap", (it) => {
-  it.effect("makes one admin key however many nodes start at once, whose token all show, and none ever again", () =>
-    Effect.gen(function* () {
-      const keys = yield* ApiKeys
-      const started = yield* Effect.all(
-        Array.from({ length: 5 }, () => shown(keys)),
-        { concurrency: "unbounded" }
-      )
-      const [token, ...others] = new Set(started)
-      assert.deepStrictEqual(others, [])
-      assert.isTrue(Option.isSome(Tokens.parse(token ?? "")))
-      const stored = yield* (yield* SqlClient.SqlClient)`SELECT api_keys::text AS text FROM api_keys`
-      assert.notInclude(JSON.stringify(stored), Buffer.from(token ?? "").toString("hex"))
-      const { items } = yield* keys.list({})
-      assert.deepStrictEqual(
-        items.map(({ name, scopes, key_prefix }) => ({ name, scopes, key_prefix })),
-        [{ name: "bootstrap", scopes: ["admin"], key_prefix: (token ?? "").slice(0, 12) }]
-      )
-      const [created] = yield* eventsOf(items[0]?.id ?? "")
-      assert.deepStrictEqual([created?.event_type, created?.actor_type], ["api_key.created", "system"])
+  it.effect(
+    "creates one admin key when many nodes start together, returns its token to all, and never creates another",
+    () =>
+      Effect.gen(function* () {
+        const keys = yield* ApiKeys
+        const started = yield* Effect.all(
+          Array.from({ length: 5 }, () => shown(keys)),
+          { concurrency: "unbounded" }
+        )
+        const [token, ...others] = new Set(started)
+        assert.deepStrictEqual(others, [])
+        assert.isTrue(Option.isSome(Tokens.parse(token ?? "")))
+        const stored = yield* (yield* SqlClient.SqlClient)`SELECT api_keys::text AS text FROM api_keys`
+        assert.notInclude(JSON.stringify(stored), Buffer.from(token ?? "").toString("hex"))
+        const { items } = yield* keys.list({})
+        assert.deepStrictEqual(
+          items.map(({ name, scopes, key_prefix }) => ({ name, scopes, key_prefix })),
+          [{ name: "bootstrap", scopes: ["admin"], key_prefix: (token ?? "").slice(0, 12) }]
+        )
+        const [created] = yield* eventsOf(items[0]?.id ?? "")
+        assert.deepStrictEqual([created?.event_type, created?.actor_type], ["api_key.created", "system"])
 
-      yield* keys.delete(items[0]?.id ?? "")
-      const own = Redacted.make("an operator's own token of any shape")
-      assert.isUndefined(yield* shown(keys, own))
-      assert.isUndefined(yield* shown(keys))
-    })
+        yield* keys.delete(items[0]?.id ?? "")
+        const own = Redacted.make("an operator's own token of any shape")
+        assert.isUndefined(yield* shown(keys, own))
+        assert.isUndefined(yield* shown(keys))
+      })
   )
 })
 
@@ -227,27 +229,27 @@ layer(Subject)("ApiKeys.bootstrap with a given token", (it) => {
   it.effect("stores that token's hash and never shows it", () =>
     Effect.gen(function* () {
       const keys = yield* ApiKeys
-      const known = yield* ApiKeyCache
+      const cache = yield* ApiKeyCache
       const given = Redacted.make("an operator's own token of any shape")
       for (const token of [given, given, undefined]) assert.isUndefined(yield* shown(keys, token))
       const hash = Tokens.hash(Redacted.value(given) as Tokens.ApiToken)
-      assert.isTrue(Option.isSome(yield* known.find(hash)))
-      assert.isTrue(yield* known.isBootstrap(hash))
+      assert.isTrue(Option.isSome(yield* cache.find(hash)))
+      assert.isTrue(yield* cache.isBootstrap(hash))
       const { token } = yield* keys.create({ name: "second" })
-      assert.isFalse(yield* known.isBootstrap(Tokens.hash(token as Tokens.ApiToken)))
+      assert.isFalse(yield* cache.isBootstrap(Tokens.hash(token as Tokens.ApiToken)))
     })
   )
 })
 
 layer(Layer.empty)("API key requests", (it) => {
-  const accepts = (schema: Schema.Decoder<unknown>, input: unknown) =>
+  const isAccepted = (schema: Schema.Decoder<unknown>, input: unknown) =>
     Effect.map(Effect.exit(Schema.decodeUnknownEffect(schema)(input)), Exit.isSuccess)
 
   it.effect("take networks in CIDR notation only", () =>
     Effect.gen(function* () {
       for (const cidr of ["10.0.0.0/8", "203.0.113.7/32", "0.0.0.0/0", "::/0", "2001:db8::/32", "::1/128"]) {
-        assert.isTrue(yield* accepts(ApiKeyCreate, { name: "a", allowed_cidrs: [cidr] }), cidr)
-        assert.isTrue(yield* accepts(ApiKeyUpdate, { allowed_cidrs: [cidr] }), cidr)
+        assert.isTrue(yield* isAccepted(ApiKeyCreate, { name: "a", allowed_cidrs: [cidr] }), cidr)
+        assert.isTrue(yield* isAccepted(ApiKeyUpdate, { allowed_cidrs: [cidr] }), cidr)
       }
       for (const cidr of [
         "",
@@ -259,17 +261,17 @@ layer(Layer.empty)("API key requests", (it) => {
         "example.com/8",
         "*"
       ]) {
-        assert.isFalse(yield* accepts(ApiKeyCreate, { name: "a", allowed_cidrs: [cidr] }), cidr)
+        assert.isFalse(yield* isAccepted(ApiKeyCreate, { name: "a", allowed_cidrs: [cidr] }), cidr)
       }
     })
   )
 
-  it.effect("name at least one scope, and only such as exist", () =>
+  it.effect("need at least one scope, and only known ones", () =>
     Effect.gen(function* () {
-      assert.isFalse(yield* accepts(ApiKeyCreate, { name: "a", scopes: [] }))
-      assert.isFalse(yield* accepts(ApiKeyCreate, { name: "a", scopes: ["root"] }))
-      assert.isFalse(yield* accepts(ApiKeyUpdate, { scopes: [] }))
-      assert.isTrue(yield* accepts(ApiKeyCreate, { name: "a", scopes: ["license:read", "device:write"] }))
+      assert.isFalse(yield* isAccepted(ApiKeyCreate, { name: "a", scopes: [] }))
+      assert.isFalse(yield* isAccepted(ApiKeyCreate, { name: "a", scopes: ["root"] }))
+      assert.isFalse(yield* isAccepted(ApiKeyUpdate, { scopes: [] }))
+      assert.isTrue(yield* isAccepted(ApiKeyCreate, { name: "a", scopes: ["license:read", "device:write"] }))
     })
   )
 })

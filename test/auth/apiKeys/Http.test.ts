@@ -6,7 +6,7 @@ import { TestServer } from "../../support/TestServer.ts"
 const path = "/api/v1/api-keys"
 
 layer(TestServer.layer)("API keys over HTTP", (it) => {
-  it.effect("are created with a token that works, and found without it", () =>
+  it.effect("are created with a working token, and returned without it", () =>
     Effect.gen(function* () {
       const { client, send } = yield* TestServer
       const created = yield* send({ method: "POST", path, body: { name: "ci", scopes: ["product:read"] } })
@@ -55,7 +55,7 @@ layer(TestServer.layer)("API keys over HTTP", (it) => {
     })
   )
 
-  it.effect("are refused with a field's path where a request is not valid", () =>
+  it.effect("are refused with a field's path when a request is invalid", () =>
     Effect.gen(function* () {
       const { send } = yield* TestServer
       const faults = [
@@ -77,7 +77,7 @@ layer(TestServer.layer)("API keys over HTTP", (it) => {
     })
   )
 
-  it.effect("are not taken from a request with two Authorization headers", () =>
+  it.effect("cannot be used by a request with two Authorization headers", () =>
     Effect.gen(function* () {
       const { adminToken, port } = yield* TestServer
       const line = `Authorization: Bearer ${adminToken}\r\n`
@@ -91,7 +91,7 @@ layer(TestServer.layer)("API keys over HTTP", (it) => {
     })
   )
 
-  it.effect("say what is wrong with a credential, each with its code", () =>
+  it.effect("report what is wrong with a credential, each with its code", () =>
     Effect.gen(function* () {
       const { client, send } = yield* TestServer
       const expired = yield* client["api-keys"].create({ payload: { name: "expired", expires_at: 0 } })

@@ -7,10 +7,10 @@ import { ApiKeys } from "../../../src/auth/apiKeys/ApiKeys.ts"
 import { authorize, layerNode, layerOneNode, makeApiKey } from "../../support/Authentication.ts"
 import { Foundations } from "../../support/Services.ts"
 
-layer(layerOneNode)("Known keys", (it) => {
-  it.effect("honours a key that another node revoked, switched off or narrowed for less than a second", () =>
+layer(layerOneNode)("Cached API keys", (it) => {
+  it.effect("accepts a key that another node revoked, disabled or restricted for less than a second", () =>
     Effect.gen(function* () {
-      // The node under test holds its own memory; the changes are made with the one of another node.
+      // The node under test has its own cache; the changes are made with the cache of another node.
       const other = Context.get(
         yield* Layer.build(Layer.fresh(Layer.provideMerge(ApiKeys.layer, ApiKeyCache.layer))),
         ApiKeys
@@ -30,13 +30,13 @@ layer(layerOneNode)("Known keys", (it) => {
     })
   )
 
-  it.effect("reads a key once for all requests of half a second", () =>
+  it.effect("reads a key once for all requests within half a second", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { actor, bearer, id } = yield* makeApiKey()
       const attempts = Effect.replicateEffect(authorize({ authorization: bearer }), 20, { concurrency: "unbounded" })
       assert.isTrue((yield* attempts).every((answer) => answer.actor_id === actor.actor_id))
-      // Whatever the row says meanwhile, nobody looks.
+      // The row's changes are not read until then.
       yield* sql`UPDATE api_keys SET is_active = FALSE WHERE id = ${id}`
       yield* TestClock.adjust("499 millis")
       assert.deepStrictEqual(yield* authorize({ authorization: bearer }), actor)
@@ -45,13 +45,13 @@ layer(layerOneNode)("Known keys", (it) => {
     })
   )
 
-  it.effect("does not share a read with a request that came half a second after it began", () =>
+  it.effect("does not share a read with a request that began half a second after it", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { actor, bearer, id } = yield* makeApiKey()
-      yield* slowReads(
+      yield* delayedReads(
         Effect.gen(function* () {
-          const { release } = yield* holdReads
+          const { release } = yield* blockReads
           const early = yield* Effect.forkChild(authorize({ authorization: bearer }))
           yield* readsAreWaiting
           yield* TestClock.adjust("500 millis")
@@ -66,8 +66,8 @@ layer(layerOneNode)("Known keys", (it) => {
   )
 })
 
-/** Puts a view in the table's place whose reads, their snapshot taken, wait for a lock that a test can hold. */
-const slowReads = <A, E, R>(body: Effect.Effect<A, E, R>) =>
+/** Replaces the table by a view whose reads, after taking their snapshot, wait for a lock that a test can take. */
+const delayedReads = <A, E, R>(body: Effect.Effect<A, E, R>) =>
   Effect.gen(function* () {
     const sql = yield* SqlClient.SqlClient
     return yield* Effect.acquireUseRelease(
@@ -80,17 +80,17 @@ const slowReads = <A, E, R>(body: Effect.Effect<A, E, R>) =>
     )
   })
 
-const holdReads = Effect.gen(function* () {
+const blockReads = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const held = yield* Deferred.make<void>()
+  const locked = yield* Deferred.make<void>()
   const released = yield* Deferred.make<void>()
   const holder = yield* sql`SELECT pg_advisory_xact_lock(42)`.pipe(
-    Effect.andThen(Deferred.succeed(held, undefined)),
+    Effect.andThen(Deferred.succeed(locked, undefined)),
     Effect.andThen(Deferred.await(released)),
     sql.withTransaction,
     Effect.forkChild
   )
-  yield* Deferred.await(held)
+  yield* Deferred.await(locked)
   return { release: Effect.andThen(Deferred.succeed(released, undefined), Fiber.join(holder)) }
 })
 
@@ -109,7 +109,7 @@ layer(Foundations)("The last use of a key", (it) => {
     return row?.last_used_at
   })
 
-  it.effect("is written within half a minute, and without an event", () =>
+  it.effect("is written within half a minute, without an event", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const now = yield* Clock.currentTimeMillis

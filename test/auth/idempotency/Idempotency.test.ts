@@ -7,8 +7,8 @@ import { assertAnswered, assertRefused } from "../../support/Http.ts"
 import { issue } from "../../support/IssuedLicenses.ts"
 import { startServer, TestServer } from "../../support/TestServer.ts"
 
-let made = 0
-const fresh = () => `n${++made}`
+let keyCount = 0
+const freshKey = () => `n${++keyCount}`
 
 const create = (code: string, key: string, more: Partial<Message> = {}): Message => ({
   method: "POST",
@@ -34,29 +34,29 @@ const count = (table: string, condition = "TRUE") =>
     return row!.count
   })
 
-/** Holds a table so that whoever writes to it waits, until the test lets go. */
-const holding = Effect.fnUntraced(function* (table: string) {
+/** Locks a table so that its writers wait until the test releases it. */
+const lockTable = Effect.fnUntraced(function* (table: string) {
   const sql = yield* SqlClient.SqlClient
-  const held = yield* Deferred.make<void>()
+  const locked = yield* Deferred.make<void>()
   const released = yield* Deferred.make<void>()
   const holder = yield* sql`LOCK TABLE ${sql(table)} IN EXCLUSIVE MODE`.pipe(
-    Effect.andThen(Deferred.succeed(held, undefined)),
+    Effect.andThen(Deferred.succeed(locked, undefined)),
     Effect.andThen(Deferred.await(released)),
     sql.withTransaction,
     Effect.forkChild
   )
-  yield* Deferred.await(held)
-  const somebodyWaits = sql`SELECT 1 FROM pg_locks WHERE NOT granted`.pipe(
+  yield* Deferred.await(locked)
+  const writerWaits = sql`SELECT 1 FROM pg_locks WHERE NOT granted`.pipe(
     Effect.repeat({ until: (rows) => rows.length > 0 })
   )
-  return { somebodyWaits, release: Effect.andThen(Deferred.succeed(released, undefined), Fiber.join(holder)) }
+  return { writerWaits, release: Effect.andThen(Deferred.succeed(released, undefined), Fiber.join(holder)) }
 })
 
 layer(TestServer.layer)("A request with an Idempotency-Key", (it) => {
-  it.effect("runs once, and is answered the same ever after", () =>
+  it.effect("runs once, and always gets the same response afterwards", () =>
     Effect.gen(function* () {
       const { send } = yield* TestServer
-      const [code, key] = [fresh(), fresh()]
+      const [code, key] = [freshKey(), freshKey()]
       const first = yield* send(create(code, key))
       assertAnswered(first, 201)
       assert.notProperty(first.headers, "idempotency-replayed")
@@ -66,14 +66,14 @@ layer(TestServer.layer)("A request with an Idempotency-Key", (it) => {
     })
   )
 
-  it.effect("that is sent many times at once runs once; the others are told that it runs, or what it came to", () =>
+  it.effect("that is sent many times at once runs once; the others get 409 or its response", () =>
     Effect.gen(function* () {
       const { send } = yield* TestServer
       const license = yield* issue()
-      const headers = { authorization: `License ${license.license_key}`, "idempotency-key": fresh() }
+      const headers = { authorization: `License ${license.license_key}`, "idempotency-key": freshKey() }
       const body = { fingerprint: "f" }
       const activate = send({ method: "POST", path: "/api/v1/license/activate", headers, body })
-      for (const request of [send(create(fresh(), fresh())), activate]) {
+      for (const request of [send(create(freshKey(), freshKey())), activate]) {
         const answers = yield* Effect.replicateEffect(request, 24, { concurrency: "unbounded" })
         const [first, ...others] = answers.filter(({ status }) => status < 300)
         assert.isDefined(first)
@@ -94,15 +94,15 @@ layer(TestServer.layer)("A request with an Idempotency-Key", (it) => {
     })
   )
 
-  it.effect("is 409 while the first still runs, at once, whatever its body", () =>
+  it.effect("is 409 while the first still runs, immediately, with any body", () =>
     Effect.gen(function* () {
       const { send } = yield* TestServer
-      const [code, key] = [fresh(), fresh()]
-      const { release, somebodyWaits } = yield* holding("customers")
+      const [code, key] = [freshKey(), freshKey()]
+      const { release, writerWaits } = yield* lockTable("customers")
       const first = yield* Effect.forkChild(send(create(code, key)))
-      yield* somebodyWaits
+      yield* writerWaits
       assertRefused(yield* send(create(code, key)), 409, "IDEMPOTENCY_IN_PROGRESS")
-      assertRefused(yield* send(create(fresh(), key)), 409, "IDEMPOTENCY_IN_PROGRESS")
+      assertRefused(yield* send(create(freshKey(), key)), 409, "IDEMPOTENCY_IN_PROGRESS")
       yield* release
       const answer = yield* Fiber.join(first)
       assertAnswered(answer, 201)
@@ -110,13 +110,13 @@ layer(TestServer.layer)("A request with an Idempotency-Key", (it) => {
     })
   )
 
-  it.effect("is 422 with another body, by its bytes, and leaves the answer as it was", () =>
+  it.effect("is 422 with another body, compared by bytes, and does not change the stored response", () =>
     Effect.gen(function* () {
       const { send } = yield* TestServer
-      const [code, key] = [fresh(), fresh()]
+      const [code, key] = [freshKey(), freshKey()]
       const first = yield* send(create(code, key))
       const bodies = [
-        { name: "C", code: fresh() },
+        { name: "C", code: freshKey() },
         `{"name": "C", "code": "${code}"}`,
         `{"code":"${code}","name":"C"}`,
         "{",
@@ -129,26 +129,26 @@ layer(TestServer.layer)("A request with an Idempotency-Key", (it) => {
     })
   )
 
-  it.effect("takes keys of 1 to 255 characters", () =>
+  it.effect("accepts keys of 1 to 255 characters", () =>
     Effect.gen(function* () {
       const { send } = yield* TestServer
       const longest = "k".repeat(255)
-      const first = yield* send(create(fresh(), longest))
+      const first = yield* send(create(freshKey(), longest))
       assertAnswered(first, 201)
-      assertRefused(yield* send(create(fresh(), longest)), 422, "IDEMPOTENCY_KEY_REUSED")
-      assertRefused(yield* send(create(fresh(), `${longest}k`)), 400, "BAD_REQUEST", "Idempotency-Key")
-      assertAnswered(yield* send(create(fresh(), "k")), 201)
-      const unset = [yield* send(create(fresh(), "")), yield* send(create(fresh(), ""))]
+      assertRefused(yield* send(create(freshKey(), longest)), 422, "IDEMPOTENCY_KEY_REUSED")
+      assertRefused(yield* send(create(freshKey(), `${longest}k`)), 400, "BAD_REQUEST", "Idempotency-Key")
+      assertAnswered(yield* send(create(freshKey(), "k")), 201)
+      const unset = [yield* send(create(freshKey(), "")), yield* send(create(freshKey(), ""))]
       for (const answer of unset) assertAnswered(answer, 201)
     })
   )
 
-  it.effect("has its key to itself: by credential, method and path", () =>
+  it.effect("has a key per credential, method and path", () =>
     Effect.gen(function* () {
       const { client, send } = yield* TestServer
-      const key = fresh()
+      const key = freshKey()
       const { token } = yield* client["api-keys"].create({ payload: { name: "another", scopes: ["admin"] } })
-      const body = { name: "C", code: fresh() }
+      const body = { name: "C", code: freshKey() }
       const first = yield* send(create("", key, { body }))
       const { id } = assertAnswered(first, 201) as { readonly id: string }
       const another = yield* send(create("", key, { body, headers: { authorization: `Bearer ${token}` } }))
@@ -158,16 +158,16 @@ layer(TestServer.layer)("A request with an Idempotency-Key", (it) => {
       assertAnswered(yield* send({ method: "PATCH", path, body, headers: { "idempotency-key": key } }), 200)
       const unknown = { method: "PATCH", path: `${path}x`, body, headers: { "idempotency-key": key } }
       assertRefused(yield* send(unknown), 404, "NOT_FOUND")
-      const gone = { method: "DELETE", path, headers: { "idempotency-key": key } }
-      assert.deepStrictEqual([(yield* send(gone)).status, (yield* send(gone)).status], [204, 204])
+      const deletion = { method: "DELETE", path, headers: { "idempotency-key": key } }
+      assert.deepStrictEqual([(yield* send(deletion)).status, (yield* send(deletion)).status], [204, 204])
       assertReplayed(yield* send(create("", key, { body, path: "/api/v1/customers?ignored=1" })), first)
     })
   )
 
-  it.effect("means nothing where nothing is changed", () =>
+  it.effect("ignores the key if nothing is changed", () =>
     Effect.gen(function* () {
       const { send } = yield* TestServer
-      const headers = { "idempotency-key": fresh() }
+      const headers = { "idempotency-key": freshKey() }
       const before = yield* count("idempotent_answers")
       for (let index = 0; index < 2; index++) {
         const answer = yield* send({ path: "/api/v1/customers", headers })
@@ -178,12 +178,12 @@ layer(TestServer.layer)("A request with an Idempotency-Key", (it) => {
     })
   )
 
-  it.effect("of a renewal belongs to the license, whoever asks, for ever", () =>
+  it.effect("of a renewal belongs to the license, for every caller, permanently", () =>
     Effect.gen(function* () {
       const { advance, client, send } = yield* TestServer
       const license = yield* issue()
       const { token } = yield* client["api-keys"].create({ payload: { name: "another", scopes: ["license:write"] } })
-      const key = fresh()
+      const key = freshKey()
       const renew = (authorization?: string) =>
         send({
           method: "POST",
@@ -203,8 +203,8 @@ layer(TestServer.layer)("A request with an Idempotency-Key", (it) => {
   )
 })
 
-layer(Database.layer, { timeout: 60_000 })("The answer of a request with an Idempotency-Key", (it) => {
-  it.effect("is given by other instances, and by the next that starts", () =>
+layer(Database.layer, { timeout: 60_000 })("The response to a request with an Idempotency-Key", (it) => {
+  it.effect("is returned by other instances, and after a restart", () =>
     Effect.gen(function* () {
       const license = yield* Effect.flatMap(startServer(), (one) =>
         Effect.gen(function* () {
@@ -228,19 +228,19 @@ layer(Database.layer, { timeout: 60_000 })("The answer of a request with an Idem
       const again = { method: "POST", path: `${license.path}/rotate-key`, headers: { "idempotency-key": "same" } }
       assertReplayed(yield* later.send(again), license.rotated)
       yield* later.advance(86_401)
-      const anew = yield* later.send(again)
-      assertAnswered(anew, 200)
-      assert.notProperty(anew.headers, "idempotency-replayed")
-      assert.notStrictEqual(anew.text, license.rotated.text)
+      const repeated = yield* later.send(again)
+      assertAnswered(repeated, 200)
+      assert.notProperty(repeated.headers, "idempotency-replayed")
+      assert.notStrictEqual(repeated.text, license.rotated.text)
     }).pipe(Effect.scoped)
   )
 
   it.effect("is 409 on another instance while the first runs", () =>
     Effect.gen(function* () {
       const [one, other] = [yield* startServer(), yield* startServer()]
-      const { release, somebodyWaits } = yield* holding("customers")
+      const { release, writerWaits } = yield* lockTable("customers")
       const first = yield* Effect.forkChild(one.send(create("held", "held")))
-      yield* somebodyWaits
+      yield* writerWaits
       assertRefused(yield* other.send(create("held", "held")), 409, "IDEMPOTENCY_IN_PROGRESS")
       yield* release
       const answer = yield* Fiber.join(first)

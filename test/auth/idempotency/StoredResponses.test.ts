@@ -1,4 +1,4 @@
-/** What is kept of requests with an Idempotency-Key, and that nothing of a change stands without its answer. */
+/** What is stored of requests with an Idempotency-Key, and that no change is committed without its response. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
@@ -6,11 +6,11 @@ import { assertAnswered, assertRefused } from "../../support/Http.ts"
 import { freshKey, issue } from "../../support/IssuedLicenses.ts"
 import { TestServer } from "../../support/TestServer.ts"
 
-let made = 0
-const fresh = () => `kept-${++made}`
+let keyCount = 0
+const nextKey = () => `kept-${++keyCount}`
 
 /** While the effect runs, the table refuses every new row. */
-const refusingRows = Effect.fnUntraced(function* <A, E, R>(table: string, effect: Effect.Effect<A, E, R>) {
+const withRowsRefused = Effect.fnUntraced(function* <A, E, R>(table: string, effect: Effect.Effect<A, E, R>) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`
     CREATE OR REPLACE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'refused by the test'; END $$`
@@ -18,11 +18,11 @@ const refusingRows = Effect.fnUntraced(function* <A, E, R>(table: string, effect
   return yield* Effect.ensuring(effect, Effect.orDie(sql`DROP TRIGGER refusing ON ${sql(table)}`))
 })
 
-layer(TestServer.layer)("Of refusals", (it) => {
-  it.effect("those that say something of the request are kept, whatever became of their reason", () =>
+layer(TestServer.layer)("Refusals", (it) => {
+  it.effect("caused by the request are stored, even if their cause disappears", () =>
     Effect.gen(function* () {
       const { client, send } = yield* TestServer
-      const code = fresh()
+      const code = nextKey()
       const { id } = yield* client.customers.create({ payload: { name: "C", code } })
       const requests = [
         [409, "DUPLICATE_CODE", { method: "POST", path: "/api/v1/customers", body: { name: "C", code } }],
@@ -31,7 +31,7 @@ layer(TestServer.layer)("Of refusals", (it) => {
         [404, "NOT_FOUND", { method: "PATCH", path: "/api/v1/customers/none", body: {} }],
         [404, "NOT_FOUND", { method: "DELETE", path: "/api/v1/customers/none" }]
       ] as const
-      const asked = yield* Effect.forEach(requests, ([status, error, message]) =>
+      const responses = yield* Effect.forEach(requests, ([status, error, message]) =>
         Effect.gen(function* () {
           const keyed = { ...message, headers: freshKey() }
           const first = yield* send(keyed)
@@ -41,7 +41,7 @@ layer(TestServer.layer)("Of refusals", (it) => {
         })
       )
       yield* client.customers.delete({ params: { id } })
-      for (const { first, keyed } of asked) {
+      for (const { first, keyed } of responses) {
         const again = yield* send(keyed)
         assert.deepStrictEqual([again.status, again.text], [first.status, first.text])
         assert.strictEqual(again.headers["idempotency-replayed"], "true")
@@ -49,7 +49,7 @@ layer(TestServer.layer)("Of refusals", (it) => {
     })
   )
 
-  it.effect("those of the runtime are kept too", () =>
+  it.effect("of the runtime API are stored too", () =>
     Effect.gen(function* () {
       const { send } = yield* TestServer
       const license = yield* issue()
@@ -67,13 +67,13 @@ layer(TestServer.layer)("Of refusals", (it) => {
     })
   )
 
-  it.effect("those of a credential are not", () =>
+  it.effect("of a credential are not stored", () =>
     Effect.gen(function* () {
       const { client, send } = yield* TestServer
       const { api_key, token } = yield* client["api-keys"].create({ payload: { name: "K", scopes: ["admin"] } })
       const params = { id: api_key.id }
       const headers = { authorization: `Bearer ${token}`, ...freshKey() }
-      const create = send({ method: "POST", path: "/api/v1/customers", headers, body: { name: "C", code: fresh() } })
+      const create = send({ method: "POST", path: "/api/v1/customers", headers, body: { name: "C", code: nextKey() } })
       yield* client["api-keys"].update({ params, payload: { is_active: false } })
       assertRefused(yield* create, 401, "TOKEN_INACTIVE")
       yield* client["api-keys"].update({ params, payload: { is_active: true, scopes: ["event:read"] } })
@@ -83,7 +83,7 @@ layer(TestServer.layer)("Of refusals", (it) => {
     })
   )
 
-  it.effect("those of a license key that was rotated are not", () =>
+  it.effect("of a license key that was rotated are not stored", () =>
     Effect.gen(function* () {
       const { send } = yield* TestServer
       const sql = yield* SqlClient.SqlClient
@@ -91,7 +91,7 @@ layer(TestServer.layer)("Of refusals", (it) => {
       const headers = { authorization: `License ${license.license_key}`, ...freshKey() }
       const body = { fingerprint: "f" }
       const path = "/api/v1/license/activate"
-      // The instance remembers the key from here on.
+      // The instance caches the key from here on.
       assertAnswered(
         yield* send({ method: "POST", path, headers: { authorization: headers.authorization }, body }),
         200
@@ -103,7 +103,7 @@ layer(TestServer.layer)("Of refusals", (it) => {
     })
   )
 
-  it.effect("none is replayed to a license key that was rotated, nor an answer to the key after it", () =>
+  it.effect("are not replayed to a license key that was rotated, nor is a response to the key that follows it", () =>
     Effect.gen(function* () {
       const { send } = yield* TestServer
       const license = yield* issue()
@@ -121,7 +121,7 @@ layer(TestServer.layer)("Of refusals", (it) => {
       assertAnswered(rotated, 200)
       assertRefused(yield* offline(license.license_key), 401, "LICENSE_KEY_INVALID")
       assertRefused(yield* offline(license.license_key, "other"), 401, "LICENSE_KEY_INVALID")
-      // The first envelope opens with the old key alone: the new one gets its own.
+      // The first envelope opens only with the old key: the new key gets its own envelope.
       const { license_key } = (rotated.json as { readonly data: { readonly license_key: string } }).data
       const answer = yield* offline(license_key)
       assertAnswered(answer, 200)
@@ -130,13 +130,13 @@ layer(TestServer.layer)("Of refusals", (it) => {
     })
   )
 
-  it.effect("those by which the service failed are not: the request runs when it is sent again", () =>
+  it.effect("caused by a failure of the service are not stored: the request runs when it is sent again", () =>
     Effect.gen(function* () {
       const { send } = yield* TestServer
-      const code = fresh()
+      const code = nextKey()
       const headers = freshKey()
       const create = send({ method: "POST", path: "/api/v1/customers", headers, body: { name: "C", code } })
-      assertRefused(yield* refusingRows("customers", create), 500, "INTERNAL_ERROR")
+      assertRefused(yield* withRowsRefused("customers", create), 500, "INTERNAL_ERROR")
       const answer = yield* create
       assertAnswered(answer, 201)
       assert.notProperty(answer.headers, "idempotency-replayed")
@@ -144,8 +144,8 @@ layer(TestServer.layer)("Of refusals", (it) => {
   )
 })
 
-layer(TestServer.layerWith({ rateManagement: 1 }))("Of a limit", (it) => {
-  it.effect("the refusal is not kept", () =>
+layer(TestServer.layerWith({ rateManagement: 1 }))("A rate limit", (it) => {
+  it.effect("refusal is not stored", () =>
     Effect.gen(function* () {
       const { advance, send } = yield* TestServer
       const sql = yield* SqlClient.SqlClient
@@ -164,8 +164,8 @@ layer(TestServer.layerWith({ rateManagement: 1 }))("Of a limit", (it) => {
   )
 })
 
-layer(TestServer.layer)("Without its answer", (it) => {
-  /** Everything that a change could leave, but for what was used when. */
+layer(TestServer.layer)("Without its stored response", (it) => {
+  /** Everything that a change could write, except times of last use. */
   const everything = Effect.gen(function* () {
     const sql = yield* SqlClient.SqlClient
     const tables = [
@@ -187,7 +187,7 @@ layer(TestServer.layer)("Without its answer", (it) => {
     return { rows: rows.map((found) => found.map(({ row }) => row)), sequence }
   })
 
-  it.effect("nothing of a change stands, whoever commits it; sent again it runs", () =>
+  it.effect("no part of a change is committed, on any path; when sent again it runs", () =>
     Effect.gen(function* () {
       const { client, send } = yield* TestServer
       const license = yield* issue({ max_floating_users: 1, max_activations: 0 })
@@ -210,14 +210,14 @@ layer(TestServer.layer)("Without its answer", (it) => {
         ...(body === undefined ? undefined : { body })
       })
       const requests = [
-        management("POST", "/api/v1/customers", { name: "C", code: fresh() }),
+        management("POST", "/api/v1/customers", { name: "C", code: nextKey() }),
         management("POST", "/api/v1/api-keys", { name: "K" }),
         management("PATCH", `/api/v1/licenses/${license.id}`, { customer_name: "N" }),
         management("POST", "renew", { extend_by_days: 1 }),
         management("POST", "features", { feature_id: feature.id, max_consumptions: 10 }),
         management("POST", "usage/reset", { feature_id: feature.id, add_credits: 5 }),
         management("POST", "transfer", { customer_name: "Another" }),
-        runtime("consume", { feature_code: "export", event_id: fresh() }),
+        runtime("consume", { feature_code: "export", event_id: nextKey() }),
         runtime("activate", { fingerprint: "g" }),
         runtime("floating/checkout", { fingerprint: "h" }),
         runtime("deactivate", { fingerprint: "g" }),
@@ -228,7 +228,7 @@ layer(TestServer.layer)("Without its answer", (it) => {
       for (const request of requests) {
         const name = `${request.method} ${request.path}`
         const before = yield* everything
-        assertRefused(yield* refusingRows("idempotent_answers", send(request)), 500, "INTERNAL_ERROR")
+        assertRefused(yield* withRowsRefused("idempotent_answers", send(request)), 500, "INTERNAL_ERROR")
         assert.deepStrictEqual(yield* everything, before, name)
         const answer = yield* send(request)
         assert.isBelow(answer.status, 300, `${name} ${answer.text}`)
@@ -242,8 +242,8 @@ layer(TestServer.layer)("Without its answer", (it) => {
   )
 })
 
-layer(TestServer.layer)("Answers that are kept", (it) => {
-  it.effect("are sealed, so that the secrets in them are nowhere to be read; those of renewals stand open", () =>
+layer(TestServer.layer)("Stored responses", (it) => {
+  it.effect("are sealed, so that their secrets are not readable; those of renewals are not sealed", () =>
     Effect.gen(function* () {
       const { send } = yield* TestServer
       const sql = yield* SqlClient.SqlClient
@@ -270,7 +270,7 @@ layer(TestServer.layer)("Answers that are kept", (it) => {
     })
   )
 
-  it.effect("open only for the request that they answer", () =>
+  it.effect("can be opened only for their own request", () =>
     Effect.gen(function* () {
       const { send } = yield* TestServer
       const sql = yield* SqlClient.SqlClient
@@ -278,7 +278,7 @@ layer(TestServer.layer)("Answers that are kept", (it) => {
         method: "POST",
         path: "/api/v1/customers",
         headers: freshKey(),
-        body: { name: "C", code: fresh() }
+        body: { name: "C", code: nextKey() }
       })
       const [one, other] = [make(), make()]
       yield* send(one)

@@ -24,31 +24,31 @@ layer(Issuer.layer)("The keys of an OIDC issuer", (it) => {
     })
   )
 
-  it.effect("follow a rotation: the new key within ten seconds, the one taken back for ten minutes at most", () =>
+  it.effect("follow a rotation: a new key within ten seconds, a withdrawn one for at most ten minutes", () =>
     Effect.gen(function* () {
       const issuer = yield* Issuer
       const oidc = yield* makeOidc()
-      const [old, fresh] = [makeSigningKey("ES256", "old"), makeSigningKey("ES256", "fresh")]
-      const by = (key: typeof old) =>
+      const [oldKey, newKey] = [makeSigningKey("ES256", "old"), makeSigningKey("ES256", "fresh")]
+      const by = (key: typeof oldKey) =>
         Effect.flatMap(
           Effect.flatMap(now, (at) => issuer.sign(at, { key })),
           (token) => authenticationOf(oidc, token)
         )
-      yield* issuer.publish(old)
-      assert.deepStrictEqual(yield* by(old), defaultIdentity)
-      yield* issuer.publish(fresh, old)
-      assert.strictEqual(yield* by(fresh), "TOKEN_INVALID")
+      yield* issuer.publish(oldKey)
+      assert.deepStrictEqual(yield* by(oldKey), defaultIdentity)
+      yield* issuer.publish(newKey, oldKey)
+      assert.strictEqual(yield* by(newKey), "TOKEN_INVALID")
       yield* TestClock.adjust("10 seconds")
-      assert.deepStrictEqual(yield* by(fresh), defaultIdentity)
-      assert.deepStrictEqual(yield* by(old), defaultIdentity)
-      yield* issuer.publish(fresh)
+      assert.deepStrictEqual(yield* by(newKey), defaultIdentity)
+      assert.deepStrictEqual(yield* by(oldKey), defaultIdentity)
+      yield* issuer.publish(newKey)
       yield* TestClock.adjust("10 minutes")
-      assert.strictEqual(yield* by(old), "TOKEN_INVALID")
-      assert.deepStrictEqual(yield* by(fresh), defaultIdentity)
+      assert.strictEqual(yield* by(oldKey), "TOKEN_INVALID")
+      assert.deepStrictEqual(yield* by(newKey), defaultIdentity)
     })
   )
 
-  it.effect("are not fetched for every key id that somebody makes up", () =>
+  it.effect("are not fetched for every invented key id", () =>
     Effect.gen(function* () {
       const issuer = yield* Issuer
       const oidc = yield* makeOidc()
@@ -70,46 +70,46 @@ layer(Issuer.layer)("The keys of an OIDC issuer", (it) => {
     })
   )
 
-  it.effect("are held for an hour while the issuer cannot be reached, and asked for again every ten seconds", () =>
+  it.effect("are cached for an hour while the issuer is unreachable, and fetched again every ten seconds", () =>
     Effect.gen(function* () {
       const issuer = yield* Issuer
-      const known = yield* makeOidc()
-      const unknown = yield* makeOidc()
-      const ask = (oidc: typeof known) =>
+      const withKeys = yield* makeOidc()
+      const withoutKeys = yield* makeOidc()
+      const ask = (oidc: typeof withKeys) =>
         Effect.flatMap(Effect.flatMap(now, issuer.sign), (token) => authenticationOf(oidc, token))
-      assert.deepStrictEqual(yield* ask(known), defaultIdentity)
+      assert.deepStrictEqual(yield* ask(withKeys), defaultIdentity)
       yield* issuer.stop
-      assert.strictEqual(yield* ask(unknown), "NOT_READY")
+      assert.strictEqual(yield* ask(withoutKeys), "NOT_READY")
       for (let minutes = 0; minutes < 59; minutes++) {
         yield* TestClock.adjust("1 minute")
-        assert.deepStrictEqual(yield* ask(known), defaultIdentity)
+        assert.deepStrictEqual(yield* ask(withKeys), defaultIdentity)
       }
       yield* TestClock.adjust("1 minute")
-      assert.strictEqual(yield* ask(known), "NOT_READY")
+      assert.strictEqual(yield* ask(withKeys), "NOT_READY")
       yield* issuer.start
-      assert.strictEqual(yield* ask(known), "NOT_READY")
+      assert.strictEqual(yield* ask(withKeys), "NOT_READY")
       yield* TestClock.adjust("10 seconds")
-      assert.deepStrictEqual([yield* ask(known), yield* ask(unknown)], [defaultIdentity, defaultIdentity])
+      assert.deepStrictEqual([yield* ask(withKeys), yield* ask(withoutKeys)], [defaultIdentity, defaultIdentity])
     })
   )
 
-  it.effect("make nobody wait for an issuer that hangs, but for the first who finds it so", () =>
+  it.effect("delay only the first request when the issuer hangs", () =>
     Effect.gen(function* () {
       const issuer = yield* Issuer
       const oidc = yield* makeOidc()
       const ask = Effect.flatMap(Effect.flatMap(now, issuer.sign), (token) => authenticationOf(oidc, token))
       assert.deepStrictEqual(yield* ask, defaultIdentity)
-      const asked = yield* Queue.unbounded<void>()
-      yield* issuer.pretend(() => Queue.offerUnsafe(asked, undefined))
+      const fetches = yield* Queue.unbounded<void>()
+      yield* issuer.pretend(() => Queue.offerUnsafe(fetches, undefined))
       yield* TestClock.adjust("10 minutes")
       const first = yield* Effect.forkChild(ask)
-      yield* Queue.take(asked)
+      yield* Queue.take(fetches)
       yield* TestClock.adjust("5 seconds")
       assert.deepStrictEqual(yield* Fiber.join(first), defaultIdentity)
       for (let attempt = 0; attempt < 3; attempt++) {
         yield* TestClock.adjust("10 seconds")
         assert.deepStrictEqual(yield* ask, defaultIdentity)
-        yield* Queue.take(asked)
+        yield* Queue.take(fetches)
       }
       yield* issuer.publish(makeSigningKey("ES256", "after the outage"))
       yield* issuer.pretend()
@@ -118,7 +118,7 @@ layer(Issuer.layer)("The keys of an OIDC issuer", (it) => {
     })
   )
 
-  it.effect("that cannot be used are as unknown as others, and harm none beside them", () =>
+  it.effect("that are unusable count as unknown, and do not affect other keys", () =>
     Effect.gen(function* () {
       const issuer = yield* Issuer
       const good = makeSigningKey("RS256", "good")
@@ -159,7 +159,7 @@ layer(Issuer.layer)("The keys of an OIDC issuer", (it) => {
     })
   )
 
-  it.effect("are taken from nowhere but where the issuer's own document points", () =>
+  it.effect("are fetched only from the address in the issuer's own document", () =>
     Effect.gen(function* () {
       const issuer = yield* Issuer
       const token = yield* issuer.sign(yield* now)
@@ -167,7 +167,7 @@ layer(Issuer.layer)("The keys of an OIDC issuer", (it) => {
       const discovery = (document: object) =>
         JSON.stringify({ issuer: issuer.url, jwks_uri: `${issuer.url}/jwks`, ...document })
       const path = "/.well-known/openid-configuration"
-      const elsewhere = (prefix: string): RequestListener => {
+      const documentPointingTo = (prefix: string): RequestListener => {
         const texts: Record<string, string> = { [path]: discovery({}), "/jwks": keys }
         return ({ url = "" }, response) => {
           const text = texts[url.replace("/elsewhere", "")]
@@ -175,29 +175,29 @@ layer(Issuer.layer)("The keys of an OIDC issuer", (it) => {
           else response.end(text)
         }
       }
-      const telling =
+      const respondWith =
         (document: string, jwks = keys): RequestListener =>
         ({ url }, response) =>
           response.end(url === path ? document : jwks)
-      const lies: Record<string, RequestListener> = {
-        "another issuer": telling(discovery({ issuer: "https://issuer.example.com" })),
-        "nearly the same issuer": telling(discovery({ issuer: `${issuer.url}/` })),
-        // An address of this machine, but not one that may do without TLS.
-        "keys in the open": telling(discovery({ jwks_uri: `${issuer.url.replace("127.0.0.1", "0.0.0.0")}/jwks` })),
-        "keys in a file": telling(discovery({ jwks_uri: "file:///etc/hostname" })),
-        "no address of keys": telling(discovery({ jwks_uri: undefined })),
-        "no JSON": telling("no JSON"),
-        "no list of keys": telling(discovery({}), `{"keys": "none"}`),
-        "a document without end": telling(discovery({ padding: "x".repeat(300_000) })),
-        "keys without end": telling(discovery({}), `${keys}${" ".repeat(300_000)}`),
-        "a redirect": elsewhere(path),
-        "a redirect to keys": elsewhere("/jwks")
+      const wrongResponses: Record<string, RequestListener> = {
+        "another issuer": respondWith(discovery({ issuer: "https://issuer.example.com" })),
+        "nearly the same issuer": respondWith(discovery({ issuer: `${issuer.url}/` })),
+        // An address of this machine, but not one that may be used without TLS.
+        "keys in the open": respondWith(discovery({ jwks_uri: `${issuer.url.replace("127.0.0.1", "0.0.0.0")}/jwks` })),
+        "keys in a file": respondWith(discovery({ jwks_uri: "file:///etc/hostname" })),
+        "no address of keys": respondWith(discovery({ jwks_uri: undefined })),
+        "no JSON": respondWith("no JSON"),
+        "no list of keys": respondWith(discovery({}), `{"keys": "none"}`),
+        "a document without end": respondWith(discovery({ padding: "x".repeat(300_000) })),
+        "keys without end": respondWith(discovery({}), `${keys}${" ".repeat(300_000)}`),
+        "a redirect": documentPointingTo(path),
+        "a redirect to keys": documentPointingTo("/jwks")
       }
-      for (const [name, lie] of Object.entries(lies)) {
-        yield* issuer.pretend(lie)
+      for (const [name, listener] of Object.entries(wrongResponses)) {
+        yield* issuer.pretend(listener)
         assert.strictEqual(yield* authenticationOf(yield* makeOidc(), token), "NOT_READY", name)
       }
-      yield* issuer.pretend(elsewhere(""))
+      yield* issuer.pretend(documentPointingTo(""))
       assert.deepStrictEqual(yield* authenticationOf(yield* makeOidc(), token), defaultIdentity)
       yield* issuer.pretend()
     })

@@ -20,21 +20,21 @@ const base64url = (value: unknown) => Buffer.from(JSON.stringify(value)).toStrin
 layer(Issuer.layer)("Tokens of an OIDC issuer", (it) => {
   const noon = Date.UTC(2030, 0, 1, 12)
 
-  /** A fresh half of the service at noon, and what it says to tokens that are signed now. */
-  const judging = Effect.fnUntraced(function* () {
+  /** An issuer and a new token verifier at noon, and the outcome for given tokens and for tokens signed now. */
+  const makeVerifier = Effect.fnUntraced(function* () {
     yield* TestClock.setTime(noon)
     const issuer = yield* Issuer
     const oidc = yield* makeOidc()
     return {
       issuer,
-      judge: (token: string) => authenticationOf(oidc, token),
+      outcomeOf: (token: string) => authenticationOf(oidc, token),
       signed: (...[claims]: Parameters<typeof issuer.sign> extends [number, ...infer Rest] ? Rest : never) =>
         Effect.flatMap(issuer.sign(noon, claims), (token) => authenticationOf(oidc, token))
     }
   })
 
   for (const alg of ["RS256", "ES256", "EdDSA"] satisfies ReadonlyArray<Algorithm>) {
-    it.effect(`signed with ${alg} stand for their subject, with those scopes that the service knows`, () =>
+    it.effect(`signed with ${alg} identify their subject, with the scopes that the service knows`, () =>
       Effect.gen(function* () {
         const issuer = yield* Issuer
         yield* issuer.publish(makeSigningKey(alg, `key-${alg}`))
@@ -49,9 +49,9 @@ layer(Issuer.layer)("Tokens of an OIDC issuer", (it) => {
     )
   }
 
-  it.effect("carry scopes as a text or an array, in whatever claim is configured", () =>
+  it.effect("carry scopes as a text or an array, in the configured claim", () =>
     Effect.gen(function* () {
-      const { issuer } = yield* judging()
+      const { issuer } = yield* makeVerifier()
       const scopesIn = Effect.fnUntraced(function* (claim: string, payload: object) {
         const answer = yield* authenticationOf(
           yield* makeOidc(claim),
@@ -71,9 +71,9 @@ layer(Issuer.layer)("Tokens of an OIDC issuer", (it) => {
     })
   )
 
-  it.effect("hold for a minute longer than they say, by the service's clock, and a minute before", () =>
+  it.effect("are valid for one minute of clock tolerance before and after their stated period", () =>
     Effect.gen(function* () {
-      const { signed } = yield* judging()
+      const { signed } = yield* makeVerifier()
       const now = noon / 1_000
       assert.deepStrictEqual(yield* signed({ payload: { exp: now - 59 } }), defaultIdentity)
       assert.strictEqual(yield* signed({ payload: { exp: now - 60 } }), "TOKEN_EXPIRED")
@@ -83,9 +83,9 @@ layer(Issuer.layer)("Tokens of an OIDC issuer", (it) => {
     })
   )
 
-  it.effect("for other audiences, of other issuers, or without what they must say, are invalid", () =>
+  it.effect("for other audiences, of other issuers, or without required claims, are invalid", () =>
     Effect.gen(function* () {
-      const { issuer, signed } = yield* judging()
+      const { issuer, signed } = yield* makeVerifier()
       assert.deepStrictEqual(yield* signed({ payload: { aud: ["others", audience] } }), defaultIdentity)
       const payloads: ReadonlyArray<Record<string, unknown>> = [
         { aud: "https://others.example.com" },
@@ -110,9 +110,9 @@ layer(Issuer.layer)("Tokens of an OIDC issuer", (it) => {
     })
   )
 
-  it.effect("of another kind are invalid: what says who signed in grants nothing", () =>
+  it.effect("of another type are invalid: an ID token grants nothing", () =>
     Effect.gen(function* () {
-      const { signed } = yield* judging()
+      const { signed } = yield* makeVerifier()
       for (const typ of [undefined, "JWT", "jwt", "at+jwt", "application/at+jwt"]) {
         const header = typ === undefined ? {} : { typ }
         assert.deepStrictEqual(yield* signed({ header }), defaultIdentity, typ)
@@ -129,9 +129,9 @@ layer(Issuer.layer)("Tokens of an OIDC issuer", (it) => {
     })
   )
 
-  it.effect("that the issuer did not sign as it should are invalid", () =>
+  it.effect("that the issuer did not sign correctly are invalid", () =>
     Effect.gen(function* () {
-      const { issuer, judge, signed } = yield* judging()
+      const { issuer, outcomeOf, signed } = yield* makeVerifier()
       yield* issuer.publish(makeSigningKey("RS256", "first"), makeSigningKey("ES256", "second"))
       const [key] = yield* issuer.keys
       const [header, payload, signature] = (yield* issuer.sign(noon)).split(".") as [string, string, string]
@@ -152,7 +152,7 @@ layer(Issuer.layer)("Tokens of an OIDC issuer", (it) => {
         "an extension that must be understood": `${base64url({ alg: "RS256", kid: "first", crit: ["x"], x: 1 })}.${payload}.${signature}`
       }
       for (const [name, token] of Object.entries(forged)) {
-        assert.strictEqual(yield* judge(token), "TOKEN_INVALID", name)
+        assert.strictEqual(yield* outcomeOf(token), "TOKEN_INVALID", name)
       }
       assert.strictEqual(yield* signed({ key: makeSigningKey("RS256", "first") }), "TOKEN_INVALID")
       assert.strictEqual(yield* signed({ header: { kid: "nobody's" } }), "TOKEN_INVALID")
@@ -163,7 +163,7 @@ layer(Issuer.layer)("Tokens of an OIDC issuer", (it) => {
     })
   )
 
-  it.effect("by other algorithms are invalid, even where the issuer's key would do for them", () =>
+  it.effect("with other algorithms are invalid, even if the issuer's key supports them", () =>
     Effect.gen(function* () {
       const issuer = yield* Issuer
       yield* TestClock.setTime(noon)
@@ -183,9 +183,9 @@ layer(Issuer.layer)("Tokens of an OIDC issuer", (it) => {
     })
   )
 
-  it.effect("that are no JWT are malformed", () =>
+  it.effect("that are not a JWT are malformed", () =>
     Effect.gen(function* () {
-      const { issuer, judge } = yield* judging()
+      const { issuer, outcomeOf } = yield* makeVerifier()
       const [header, payload, signature] = (yield* issuer.sign(noon)).split(".") as [string, string, string]
       const texts = [
         "a",
@@ -204,7 +204,7 @@ layer(Issuer.layer)("Tokens of an OIDC issuer", (it) => {
         `${header} .${payload}.${signature}`,
         "\u0000.\u0000.\u0000"
       ]
-      for (const text of texts) assert.strictEqual(yield* judge(text), "TOKEN_MALFORMED", text)
+      for (const text of texts) assert.strictEqual(yield* outcomeOf(text), "TOKEN_MALFORMED", text)
     })
   )
 })

@@ -4,12 +4,12 @@ import { audience, Issuer } from "../../support/Authentication.ts"
 import { assertAnswered, assertRefused } from "../../support/Http.ts"
 import { TestServer } from "../../support/TestServer.ts"
 
-const served = Layer.unwrap(
+const layerServer = Layer.unwrap(
   Issuer.useSync(({ url }) => TestServer.layerWith({ oidcIssuer: url, oidcAudience: audience, rateFailures: 3 }))
 ).pipe(Layer.provideMerge(Issuer.layer))
 
-layer(served)("A service that takes tokens of an issuer", (it) => {
-  const bearing = Effect.fnUntraced(function* (payload: Record<string, unknown>, nowMillis: number) {
+layer(layerServer)("A service that accepts tokens of an issuer", (it) => {
+  const authorizationFor = Effect.fnUntraced(function* (payload: Record<string, unknown>, nowMillis: number) {
     const token = yield* (yield* Issuer).sign(nowMillis, { payload })
     return { authorization: `Bearer ${token}` }
   })
@@ -18,7 +18,7 @@ layer(served)("A service that takes tokens of an issuer", (it) => {
     ({ json }) => Date.parse((json as { readonly meta: { readonly timestamp: string } }).meta.timestamp)
   )
 
-  it.effect("records their subject as who acts, and takes API keys beside them", () =>
+  it.effect("records their subject as the actor, and accepts API keys too", () =>
     Effect.gen(function* () {
       const { client, send } = yield* TestServer
       const issuer = yield* Issuer
@@ -33,12 +33,12 @@ layer(served)("A service that takes tokens of an issuer", (it) => {
     })
   )
 
-  it.effect("keeps answers for each subject by itself", () =>
+  it.effect("stores responses for each subject separately", () =>
     Effect.gen(function* () {
       const { send } = yield* TestServer
       const now = yield* timeOf
       const create = (sub: string) =>
-        Effect.flatMap(bearing({ sub }, now), (authorization) =>
+        Effect.flatMap(authorizationFor({ sub }, now), (authorization) =>
           send({
             method: "POST",
             path: "/api/v1/customers",
@@ -54,10 +54,10 @@ layer(served)("A service that takes tokens of an issuer", (it) => {
     })
   )
 
-  it.effect("goes by its own clock, and counts tokens that fail", () =>
+  it.effect("uses its own clock, and counts tokens that fail", () =>
     Effect.gen(function* () {
       const { advance, send } = yield* TestServer
-      const headers = yield* bearing({}, yield* timeOf)
+      const headers = yield* authorizationFor({}, yield* timeOf)
       const ask = send({ path: "/api/v1/products", headers })
       assertAnswered(yield* ask, 200)
       yield* advance(361)
@@ -71,7 +71,7 @@ layer(served)("A service that takes tokens of an issuer", (it) => {
       )
       assertRefused(yield* ask, 401, "TOKEN_EXPIRED")
       assertRefused(yield* ask, 429, "RATE_LIMITED")
-      const fresh = yield* bearing({}, yield* timeOf)
+      const fresh = yield* authorizationFor({}, yield* timeOf)
       assertAnswered(yield* send({ path: "/api/v1/products", headers: fresh }), 200)
     })
   )

@@ -5,13 +5,13 @@ import { makeSlidingWindow } from "../../../src/auth/rateLimits/SlidingWindow.ts
 
 const noon = Date.UTC(2030, 0, 1, 12)
 
-/** Times in order, given by the pauses between them. */
+/** Times in ascending order, given by the pauses between them. */
 const times = fc
   .array(fc.integer({ min: 0, max: 9_000 }), { minLength: 1, maxLength: 200 })
   .map((pauses) => pauses.map((_, index) => noon + pauses.slice(0, index + 1).reduce((sum, pause) => sum + pause, 0)))
 
 describe("A sliding window", () => {
-  it("admits so many within a minute, and each again when its minute is over", () => {
+  it("admits the limit within a minute, and each request again after one minute", () => {
     const { take } = makeSlidingWindow(3)
     const admitted = (seconds: number) => take("a", noon + seconds * 1_000).admitted
     assert.deepStrictEqual([0, 20, 40, 41, 59.9].map(admitted), [true, true, true, false, false])
@@ -19,7 +19,7 @@ describe("A sliding window", () => {
     assert.deepStrictEqual([80, 80.1, 100, 100.1].map(admitted), [true, false, true, false])
   })
 
-  it("says how many are left, and after how many seconds there are more", () => {
+  it("reports the remaining requests, and after how many seconds more are available", () => {
     const { take } = makeSlidingWindow(2)
     assert.deepStrictEqual(take("a", noon), { admitted: true, remaining: 1, resetSeconds: 60 })
     assert.deepStrictEqual(take("a", noon + 10_000), { admitted: true, remaining: 0, resetSeconds: 50 })
@@ -27,24 +27,24 @@ describe("A sliding window", () => {
     assert.deepStrictEqual(take("a", noon + 60_000), { admitted: true, remaining: 0, resetSeconds: 10 })
   })
 
-  it("counts each key by itself", () => {
+  it("counts each key separately", () => {
     const { take } = makeSlidingWindow(1)
     for (const key of ["a", "b", "c"]) assert.isTrue(take(key, noon).admitted)
     for (const key of ["a", "b", "c"]) assert.isFalse(take(key, noon).admitted)
   })
 
-  it("never admits more than the limit within 59 seconds, and always whom it told to come back", () => {
+  it("never admits more than the limit within 59 seconds, and always admits a caller that waited for the stated time", () => {
     fc.assert(
       fc.property(times, fc.integer({ min: 1, max: 20 }), (at, limit) => {
         const { take } = makeSlidingWindow(limit)
         const admitted: Array<number> = []
         for (const now of at) {
-          const standing = take("a", now)
-          if (standing.admitted) admitted.push(now)
+          const state = take("a", now)
+          if (state.admitted) admitted.push(now)
           else {
             const again = makeSlidingWindow(limit)
             for (const earlier of admitted) again.take("a", earlier)
-            assert.isTrue(again.take("a", now + standing.resetSeconds * 1_000).admitted)
+            assert.isTrue(again.take("a", now + state.resetSeconds * 1_000).admitted)
           }
         }
         for (const [index, first] of admitted.entries()) {
@@ -55,7 +55,7 @@ describe("A sliding window", () => {
     )
   })
 
-  it("admits everybody again who was quiet for a minute, whatever came before", () => {
+  it("admits any caller that was quiet for a minute, after any history", () => {
     fc.assert(
       fc.property(times, fc.integer({ min: 1, max: 20 }), (at, limit) => {
         const { take } = makeSlidingWindow(limit)
@@ -67,14 +67,14 @@ describe("A sliding window", () => {
     )
   })
 
-  it("starts anew for a key whose clock was put back", () => {
+  it("restarts the count of a key whose clock was set back", () => {
     const { take } = makeSlidingWindow(1)
     take("a", noon)
     assert.deepStrictEqual(take("a", noon - 3_600_000), { admitted: true, remaining: 0, resetSeconds: 60 })
     assert.isFalse(take("a", noon - 3_600_000).admitted)
   })
 
-  it("holds a bounded number of keys, those that came last, and forgets the quiet ones", () => {
+  it("stores a bounded number of keys, the most recent ones, and drops the quiet ones", () => {
     const window = makeSlidingWindow(1, 1_000)
     for (let index = 0; index < 100_000; index++) {
       window.take(`key-${index}`, noon)
@@ -87,7 +87,7 @@ describe("A sliding window", () => {
     assert.strictEqual(window.size(), 1)
   })
 
-  it("does not forget a busy key while a crowd passes by", () => {
+  it("keeps a busy key while many other keys appear", () => {
     const { take } = makeSlidingWindow(100, 1_000)
     for (let index = 0; index < 100; index++) {
       assert.isTrue(take("busy", noon).admitted)
@@ -97,8 +97,8 @@ describe("A sliding window", () => {
   })
 })
 
-describe("Generations", () => {
-  it("give what was set, until it is deleted or was not asked for while as many others came", () => {
+describe("RecencyCache", () => {
+  it("returns a stored value until it is deleted or as many other keys as its capacity were used after it", () => {
     const map = makeRecencyCache<number>(4)
     map.set("a", 1)
     map.set("b", 2)

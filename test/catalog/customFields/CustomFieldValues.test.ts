@@ -49,26 +49,26 @@ const makeCustomer = Effect.gen(function* () {
   return yield* (yield* Customers).create({ name: "A customer", code: id.toLowerCase() })
 })
 
-/** A value of each type, with how events show it, and another one. */
+/** A value of each type, its form in events, and a different value. */
 const samples = [
-  { value_type: "string", input: { string_value: "" }, shown: "", other: { string_value: "text" } },
-  { value_type: "integer", input: { integer_value: 0 }, shown: 0, other: { integer_value: -(2 ** 53 - 1) } },
-  { value_type: "boolean", input: { boolean_value: false }, shown: false, other: { boolean_value: true } },
+  { value_type: "string", input: { string_value: "" }, presented: "", other: { string_value: "text" } },
+  { value_type: "integer", input: { integer_value: 0 }, presented: 0, other: { integer_value: -(2 ** 53 - 1) } },
+  { value_type: "boolean", input: { boolean_value: false }, presented: false, other: { boolean_value: true } },
   {
     value_type: "datetime",
     input: { datetime_value: 5 },
-    shown: "1970-01-01T00:00:00.005Z",
+    presented: "1970-01-01T00:00:00.005Z",
     other: { datetime_value: 0 }
   },
-  { value_type: "enum", input: { enum_value: "gold" }, shown: "gold", other: { enum_value: "silver" } }
+  { value_type: "enum", input: { enum_value: "gold" }, presented: "gold", other: { enum_value: "silver" } }
 ] as const
 
 layer(Subject)("CustomFieldValues", (it) => {
-  it.effect("sets, changes and clears a value of each type, and says so", () =>
+  it.effect("sets, changes and clears a value of each type, and records it", () =>
     Effect.gen(function* () {
       const values = yield* CustomFieldValues
       const license = yield* makeLicense()
-      for (const { input, other, shown, value_type } of samples) {
+      for (const { input, other, presented, value_type } of samples) {
         const {
           id: definition_id,
           code,
@@ -95,7 +95,7 @@ layer(Subject)("CustomFieldValues", (it) => {
           {
             ...event,
             event_type: "custom_field_value.set",
-            metadata: { definition_id, code, value: { old: null, new: shown } }
+            metadata: { definition_id, code, value: { old: null, new: presented } }
           }
         ])
         const listed = (yield* values.list("license", license.id, {})).items[0]
@@ -114,7 +114,7 @@ layer(Subject)("CustomFieldValues", (it) => {
           {
             ...event,
             event_type: "custom_field_value.cleared",
-            metadata: { definition_id, code, value: { old: shown, new: null } }
+            metadata: { definition_id, code, value: { old: presented, new: null } }
           }
         ])
         assert.deepStrictEqual(yield* set({ clear: true }), { answer: undefined, events: [] })
@@ -122,7 +122,7 @@ layer(Subject)("CustomFieldValues", (it) => {
     })
   )
 
-  it.effect("takes exactly one typed value or clear", () =>
+  it.effect("requires exactly one typed value or clear", () =>
     Effect.gen(function* () {
       const values = yield* CustomFieldValues
       const license = yield* makeLicense()
@@ -138,12 +138,12 @@ layer(Subject)("CustomFieldValues", (it) => {
         const [code] = yield* refusalOf(values.setOfLicense(license.id, id, body))
         assert.strictEqual(code, "VALIDATION_ERROR", JSON.stringify(body))
       }
-      const kept = yield* values.setOfLicense(license.id, id, { string_value: "a", clear: false })
-      assert.strictEqual(kept?.string_value, "a")
+      const unchanged = yield* values.setOfLicense(license.id, id, { string_value: "a", clear: false })
+      assert.strictEqual(unchanged?.string_value, "a")
     })
   )
 
-  it.effect("takes only the value of the field's own type, and only an option of an enum", () =>
+  it.effect("accepts only a value of the field's own type, and only an option of an enum", () =>
     Effect.gen(function* () {
       const values = yield* CustomFieldValues
       const license = yield* makeLicense()
@@ -178,23 +178,23 @@ layer(Subject)("CustomFieldValues", (it) => {
     })
   )
 
-  it.effect("gives a license fields of its own product and kind, a customer those of any product", () =>
+  it.effect("accepts for a license the fields of its own product and kind, for a customer those of any product", () =>
     Effect.gen(function* () {
       const values = yield* CustomFieldValues
       const license = yield* makeLicense()
       const customer = yield* makeCustomer
       const body = { string_value: "a" }
-      const { id: elsewhere } = yield* makeProduct
-      const foreign = yield* makeField(elsewhere)
-      const ofCustomers = yield* makeField(license.product_id, { resource_type: "customer" })
-      for (const { id } of [foreign, ofCustomers, { id: "none" }]) {
+      const { id: otherProductId } = yield* makeProduct
+      const otherProductsField = yield* makeField(otherProductId)
+      const customerField = yield* makeField(license.product_id, { resource_type: "customer" })
+      for (const { id } of [otherProductsField, customerField, { id: "none" }]) {
         assert.deepStrictEqual(yield* refusalOf(values.setOfLicense(license.id, id, body)), ["NOT_FOUND", "field_id"])
       }
-      for (const { id } of [foreign, { id: "none" }]) {
+      for (const { id } of [otherProductsField, { id: "none" }]) {
         assert.deepStrictEqual(yield* refusalOf(values.setOfCustomer(customer.id, id, body)), ["NOT_FOUND", "field_id"])
       }
-      const alsoElsewhere = yield* makeField(elsewhere, { resource_type: "customer" })
-      for (const { id, product_id } of [ofCustomers, alsoElsewhere]) {
+      const otherProductsCustomerField = yield* makeField(otherProductId, { resource_type: "customer" })
+      for (const { id, product_id } of [customerField, otherProductsCustomerField]) {
         const { answer, events } = yield* recorded(values.setOfCustomer(customer.id, id, body))
         assert.deepStrictEqual([answer?.product_id, answer?.resource_id], [product_id, customer.id])
         assert.deepStrictEqual(
@@ -205,7 +205,7 @@ layer(Subject)("CustomFieldValues", (it) => {
       const listed = yield* values.list("customer", customer.id, {})
       assert.deepStrictEqual(
         listed.items.map(({ definition_id }) => definition_id).toSorted(),
-        [ofCustomers.id, alsoElsewhere.id].toSorted()
+        [customerField.id, otherProductsCustomerField.id].toSorted()
       )
     })
   )
@@ -227,7 +227,7 @@ layer(Subject)("CustomFieldValues", (it) => {
     })
   )
 
-  it.effect("changes nothing of a revoked license", () =>
+  it.effect("does not change a revoked license", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const values = yield* CustomFieldValues
@@ -247,7 +247,7 @@ layer(Subject)("CustomFieldValues", (it) => {
     })
   )
 
-  it.effect("records values that are set at once one after another, each with the one before", () =>
+  it.effect("records concurrent changes of a value one after another, each with the previous value", () =>
     Effect.gen(function* () {
       const values = yield* CustomFieldValues
       const license = yield* makeLicense()
@@ -266,7 +266,7 @@ layer(Subject)("CustomFieldValues", (it) => {
     })
   )
 
-  it.effect("lists what is set, the newest first, each once while more is set", () =>
+  it.effect("lists the values, the newest first, each once while more are set", () =>
     Effect.gen(function* () {
       const values = yield* CustomFieldValues
       const license = yield* makeLicense()
@@ -276,14 +276,14 @@ layer(Subject)("CustomFieldValues", (it) => {
         yield* TestClock.adjust(1)
         return yield* values.setOfLicense(license.id, id, { string_value: "a" })
       })
-      const made = yield* Effect.replicateEffect(make, 5)
+      const created = yield* Effect.replicateEffect(make, 5)
       yield* makeField(license.product_id, { code: "never-set" })
       const walked = yield* walk((page) => values.list("license", license.id, page), 2, make)
-      assert.deepStrictEqual(walked, made.toReversed())
+      assert.deepStrictEqual(walked, created.toReversed())
     })
   )
 
-  it.effect("go with the customer that they belong to", () =>
+  it.effect("are deleted with their customer", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const values = yield* CustomFieldValues

@@ -57,7 +57,7 @@ layer(Subject)("CustomFields", (it) => {
     })
   )
 
-  it.effect("takes a code once per product and kind of resource", () =>
+  it.effect("accepts a code once per product and kind of resource", () =>
     Effect.gen(function* () {
       const fields = yield* CustomFields
       const { id: product_id } = yield* makeProduct
@@ -94,7 +94,7 @@ layer(Subject)("CustomFields", (it) => {
     })
   )
 
-  it.effect("gives options to enum fields, and to no others", () =>
+  it.effect("allows options for enum fields only", () =>
     Effect.gen(function* () {
       const fields = yield* CustomFields
       const { id: product_id } = yield* makeProduct
@@ -113,20 +113,24 @@ layer(Subject)("CustomFields", (it) => {
     })
   )
 
-  it.effect("updates what is named, says what changed, and writes nothing when nothing changes", () =>
+  it.effect("updates the given fields, records the changes, and writes nothing when nothing changes", () =>
     Effect.gen(function* () {
       const fields = yield* CustomFields
-      const made = yield* makeChoice
+      const created = yield* makeChoice
       yield* TestClock.adjust(5)
       for (const input of [{}, { name: "Tier", enum_options: ["gold", "silver"], is_required: false }]) {
-        const { answer, events } = yield* recorded(fields.update(made.product_id, made.id, input))
-        assert.deepStrictEqual([answer, events], [made, []])
+        const { answer, events } = yield* recorded(fields.update(created.product_id, created.id, input))
+        assert.deepStrictEqual([answer, events], [created, []])
       }
       const { answer, events } = yield* recorded(
-        fields.update(made.product_id, made.id, { code: "level", is_required: true, enum_options: ["gold", "bronze"] })
+        fields.update(created.product_id, created.id, {
+          code: "level",
+          is_required: true,
+          enum_options: ["gold", "bronze"]
+        })
       )
-      assert.deepStrictEqual(yield* fields.get(made.product_id, made.id), answer)
-      assert.strictEqual(answer.updated_at, made.updated_at + 5)
+      assert.deepStrictEqual(yield* fields.get(created.product_id, created.id), answer)
+      assert.strictEqual(answer.updated_at, created.updated_at + 5)
       assert.deepStrictEqual(events, [
         {
           event_type: "custom_field.updated",
@@ -143,7 +147,7 @@ layer(Subject)("CustomFields", (it) => {
     })
   )
 
-  it.effect("keeps options and definitions that values use", () =>
+  it.effect("refuses to delete options and definitions that values use", () =>
     Effect.gen(function* () {
       const fields = yield* CustomFields
       const values = yield* CustomFieldValues
@@ -169,16 +173,16 @@ layer(Subject)("CustomFields", (it) => {
     })
   )
 
-  it.effect("lets no option go away under a value that is being set", () =>
+  it.effect("does not delete an option while a value that uses it is being set", () =>
     Effect.gen(function* () {
       const fields = yield* CustomFields
       const values = yield* CustomFieldValues
       const { id: customer_id } = yield* (yield* Customers).create({ name: "Racer", code: "racer" })
-      for (let round = 0; round < 10; round++) {
+      for (let index = 0; index < 10; index++) {
         const { id, product_id } = yield* makeChoice
         const set = Effect.result(values.setOfCustomer(customer_id, id, { enum_value: "gold" }))
         const drop = Effect.result(fields.update(product_id, id, { enum_options: ["silver"] }))
-        const [first, second] = yield* Effect.all(round % 2 === 0 ? [set, drop] : [drop, set], {
+        const [first, second] = yield* Effect.all(index % 2 === 0 ? [set, drop] : [drop, set], {
           concurrency: "unbounded"
         })
         assert.deepStrictEqual([first._tag, second._tag].toSorted(), ["Failure", "Success"])
@@ -186,7 +190,7 @@ layer(Subject)("CustomFields", (it) => {
     })
   )
 
-  it.effect("lists a product's fields, the newest first, filtered, each once while more are made", () =>
+  it.effect("lists a product's fields, the newest first, filtered, each once while more are created", () =>
     Effect.gen(function* () {
       const fields = yield* CustomFields
       const products = yield* Products
@@ -196,9 +200,9 @@ layer(Subject)("CustomFields", (it) => {
         TestClock.adjust(1),
         Effect.suspend(() => fields.create(product_id, { ...text, code: `field-${count++}` }))
       )
-      const made = yield* Effect.replicateEffect(make, 5)
+      const created = yield* Effect.replicateEffect(make, 5)
       const walked = yield* walk((page) => fields.list(product_id, page), 2, make)
-      assert.deepStrictEqual(walked, made.toReversed())
+      assert.deepStrictEqual(walked, created.toReversed())
       const other = yield* fields.create(product_id, { ...text, resource_type: "license", value_type: "integer" })
       for (const filter of [{ code: "note" }, { resource_type: "license" }, { value_type: "integer" }] as const) {
         assert.deepStrictEqual(yield* fields.list(product_id, filter), { items: [other] })

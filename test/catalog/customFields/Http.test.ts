@@ -26,8 +26,8 @@ layer(TestServer.layer)("Custom fields over HTTP", (it) => {
         ["Remark"]
       )
       assert.strictEqual((yield* send({ method: "DELETE", path: one })).status, 204)
-      const gone = yield* send({ path: one })
-      assert.deepStrictEqual([gone.status, gone.error.detail], [404, "field_id"])
+      const missing = yield* send({ path: one })
+      assert.deepStrictEqual([missing.status, missing.error.detail], [404, "field_id"])
     })
   )
 
@@ -44,7 +44,7 @@ layer(TestServer.layer)("Custom fields over HTTP", (it) => {
     })
   )
 
-  it.effect("take values of customers: 200 with the value, 204 without a body where cleared", () =>
+  it.effect("accept values of customers: 200 with the value, 204 without a body when cleared", () =>
     Effect.gen(function* () {
       const { client, send } = yield* TestServer
       const { id } = yield* client.products.create({ payload: { name: "P", code: "values" } })
@@ -70,7 +70,7 @@ layer(TestServer.layer)("Custom fields over HTTP", (it) => {
     })
   )
 
-  it.effect("refuse values with the code and field that say why", () =>
+  it.effect("refuse values with the code and field that explain why", () =>
     Effect.gen(function* () {
       const { client, send } = yield* TestServer
       const { id } = yield* client.products.create({ payload: { name: "P", code: "refused" } })
@@ -95,7 +95,7 @@ layer(TestServer.layer)("Custom fields over HTTP", (it) => {
     })
   )
 
-  it.effect("take values of licenses", () =>
+  it.effect("accept values of licenses", () =>
     Effect.gen(function* () {
       const { client } = yield* TestServer
       const { id: product_id } = yield* client.products.create({ payload: { name: "P", code: "licensed" } })

@@ -74,7 +74,7 @@ layer(Subject)("Features", (it) => {
     })
   )
 
-  it.effect("refuses an unknown product, an unknown feature, and a code that the product has already", () =>
+  it.effect("refuses an unknown product, an unknown feature, and a code that the product already has", () =>
     Effect.gen(function* () {
       const features = yield* Features
       const first = yield* makeFeature("first")
@@ -95,13 +95,13 @@ layer(Subject)("Features", (it) => {
     })
   )
 
-  it.effect("updates what is named and says what changed", () =>
+  it.effect("updates the given fields and records the changes", () =>
     Effect.gen(function* () {
       const features = yield* Features
-      const made = yield* makeFeature("before")
-      const { answer, events } = yield* recorded(features.update(made.id, { code: "after", metadata: { a: 1 } }))
-      assert.deepStrictEqual(answer, { ...made, code: "after", metadata: { a: 1 } })
-      assert.deepStrictEqual(yield* features.get(made.id), answer)
+      const created = yield* makeFeature("before")
+      const { answer, events } = yield* recorded(features.update(created.id, { code: "after", metadata: { a: 1 } }))
+      assert.deepStrictEqual(answer, { ...created, code: "after", metadata: { a: 1 } })
+      assert.deepStrictEqual(yield* features.get(created.id), answer)
       assert.deepStrictEqual(events, [
         {
           event_type: "feature.updated",
@@ -112,7 +112,7 @@ layer(Subject)("Features", (it) => {
     })
   )
 
-  it.effect("raises the catalog's revision with every change, and with nothing else", () =>
+  it.effect("increments the catalog's revision with every change, and only then", () =>
     Effect.gen(function* () {
       const features = yield* Features
       const { id: product_id } = yield* makeProduct
@@ -149,7 +149,7 @@ layer(Subject)("Features", (it) => {
     })
   )
 
-  it.effect("lets many changes of one catalog happen at once", () =>
+  it.effect("allows concurrent changes of one catalog", () =>
     Effect.gen(function* () {
       const features = yield* Features
       const { id: product_id } = yield* makeProduct
@@ -162,7 +162,7 @@ layer(Subject)("Features", (it) => {
     })
   )
 
-  it.effect("lists a product's features, the newest first, filtered, each once while more are made", () =>
+  it.effect("lists a product's features, the newest first, filtered, each once while more are created", () =>
     Effect.gen(function* () {
       const features = yield* Features
       const { id: product_id } = yield* makeProduct
@@ -171,10 +171,10 @@ layer(Subject)("Features", (it) => {
         TestClock.adjust(1),
         Effect.suspend(() => makeFeature(`feature-${count++}`, product_id))
       )
-      const made = yield* Effect.replicateEffect(make, 5)
+      const created = yield* Effect.replicateEffect(make, 5)
       const walked = yield* walk((page) => features.list(product_id, page), 2, make)
-      assert.deepStrictEqual(walked, made.toReversed())
-      assert.deepStrictEqual(yield* features.list(product_id, { code: "feature-2" }), { items: made.slice(2, 3) })
+      assert.deepStrictEqual(walked, created.toReversed())
+      assert.deepStrictEqual(yield* features.list(product_id, { code: "feature-2" }), { items: created.slice(2, 3) })
       assert.deepStrictEqual(yield* features.list((yield* makeProduct).id, {}), { items: [] })
     })
   )

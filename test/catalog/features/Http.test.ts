@@ -23,7 +23,7 @@ layer(TestServer.layer)("Features over HTTP", (it) => {
     })
   )
 
-  it.effect("are refused where a code is taken, unknown fields are sent, or an id names nothing", () =>
+  it.effect("are refused if a code is taken, unknown fields are sent, or an id is unknown", () =>
     Effect.gen(function* () {
       const { client, send } = yield* TestServer
       const { id } = yield* client.products.create({ payload: { name: "P", code: "refusals" } })

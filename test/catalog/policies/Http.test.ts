@@ -36,7 +36,7 @@ layer(TestServer.layer)("Policies over HTTP", (it) => {
     })
   )
 
-  it.effect("are refused with a field's path where a request is not valid", () =>
+  it.effect("are refused with a field's path when a request is invalid", () =>
     Effect.gen(function* () {
       const { client, send } = yield* TestServer
       const { id } = yield* client.products.create({ payload: { name: "P", code: "faulty" } })
@@ -60,7 +60,7 @@ layer(TestServer.layer)("Policies over HTTP", (it) => {
     })
   )
 
-  it.effect("answer an unknown product or policy before faults of the body, and after faults of the JSON", () =>
+  it.effect("report an unknown product or policy before an invalid body, and after invalid JSON", () =>
     Effect.gen(function* () {
       const { send } = yield* TestServer
       const requests = [

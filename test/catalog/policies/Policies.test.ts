@@ -87,12 +87,12 @@ layer(Subject)("Policies", (it) => {
         metadata: { tier: "gold", seats: [1, 2] }
       } as const
       const { id } = yield* policies.create(product_id, input)
-      const { created_at: _, updated_at: __, ...kept } = yield* policies.get(id)
-      assert.deepStrictEqual(kept, { id, product_id, ...input })
+      const { created_at: _, updated_at: __, ...stored } = yield* policies.get(id)
+      assert.deepStrictEqual(stored, { id, product_id, ...input })
     })
   )
 
-  it.effect("refuses an unknown product, and a code that the product has already", () =>
+  it.effect("refuses an unknown product, and a code that the product already has", () =>
     Effect.gen(function* () {
       const policies = yield* Policies
       const taken = yield* makePolicy()
@@ -100,8 +100,8 @@ layer(Subject)("Policies", (it) => {
       assert.deepStrictEqual(yield* refusalOf(policies.create("prod_none", again)), ["NOT_FOUND", "id"])
       assert.deepStrictEqual(yield* refusalOf(policies.list("prod_none", {})), ["NOT_FOUND", "id"])
       assert.deepStrictEqual(yield* refusalOf(policies.create(taken.product_id, again)), ["DUPLICATE_CODE", "code"])
-      const elsewhere = yield* policies.create((yield* makeProduct).id, again)
-      assert.strictEqual(elsewhere.code, taken.code)
+      const inOtherProduct = yield* policies.create((yield* makeProduct).id, again)
+      assert.strictEqual(inOtherProduct.code, taken.code)
       const other = yield* makePolicy(taken.product_id)
       assert.deepStrictEqual(yield* refusalOf(policies.update(other.id, { code: taken.code })), [
         "DUPLICATE_CODE",
@@ -110,7 +110,7 @@ layer(Subject)("Policies", (it) => {
     })
   )
 
-  it.effect("answers NOT_FOUND for an id that names nothing", () =>
+  it.effect("answers NOT_FOUND for an unknown id", () =>
     Effect.gen(function* () {
       const policies = yield* Policies
       for (const attempt of [policies.get("none"), policies.update("none", { name: "x" }), policies.delete("none")]) {
@@ -119,37 +119,39 @@ layer(Subject)("Policies", (it) => {
     })
   )
 
-  it.effect("raises the revision with every edit, the entitlement counter with those that payloads show", () =>
-    Effect.gen(function* () {
-      const policies = yield* Policies
-      const { id } = yield* makePolicy()
-      const edits: ReadonlyArray<{ input: typeof PolicyUpdate.Type; after: Array<number> }> = [
-        { input: { name: "Renamed", max_activations: 9, allow_vm: false }, after: [2, 0] },
-        { input: { grace_period_days: 5 }, after: [3, 1] },
-        { input: { validation_interval_minutes: 10, max_transfers: 1 }, after: [4, 2] },
-        { input: { license_type: "trial" }, after: [5, 3] },
-        { input: { license_type: "trial", grace_period_days: 5 }, after: [5, 3] }
-      ]
-      assert.deepStrictEqual(yield* counters(id), [1, 0])
-      for (const edit of edits) {
-        yield* policies.update(id, edit.input)
-        assert.deepStrictEqual(yield* counters(id), edit.after)
-      }
-    })
+  it.effect(
+    "increments the revision with every edit, and the entitlement counter with edits of fields in payloads",
+    () =>
+      Effect.gen(function* () {
+        const policies = yield* Policies
+        const { id } = yield* makePolicy()
+        const edits: ReadonlyArray<{ input: typeof PolicyUpdate.Type; after: Array<number> }> = [
+          { input: { name: "Renamed", max_activations: 9, allow_vm: false }, after: [2, 0] },
+          { input: { grace_period_days: 5 }, after: [3, 1] },
+          { input: { validation_interval_minutes: 10, max_transfers: 1 }, after: [4, 2] },
+          { input: { license_type: "trial" }, after: [5, 3] },
+          { input: { license_type: "trial", grace_period_days: 5 }, after: [5, 3] }
+        ]
+        assert.deepStrictEqual(yield* counters(id), [1, 0])
+        for (const edit of edits) {
+          yield* policies.update(id, edit.input)
+          assert.deepStrictEqual(yield* counters(id), edit.after)
+        }
+      })
   )
 
-  it.effect("updates what is named, says what changed, and clears optional limits with null", () =>
+  it.effect("updates the given fields, records the changes, and clears optional limits with null", () =>
     Effect.gen(function* () {
       const policies = yield* Policies
-      const made = yield* makePolicy()
-      yield* policies.update(made.id, { max_floating_users: 3, max_container_instances: 4 })
+      const created = yield* makePolicy()
+      yield* policies.update(created.id, { max_floating_users: 3, max_container_instances: 4 })
       yield* TestClock.adjust(5)
       const { answer, events } = yield* recorded(
-        policies.update(made.id, { max_floating_users: null, max_container_instances: 0, name: "Team" })
+        policies.update(created.id, { max_floating_users: null, max_container_instances: 0, name: "Team" })
       )
       const now = yield* Clock.currentTimeMillis
-      assert.deepStrictEqual(answer, { ...made, name: "Team", max_container_instances: 0, updated_at: now })
-      assert.deepStrictEqual(yield* policies.get(made.id), answer)
+      assert.deepStrictEqual(answer, { ...created, name: "Team", max_container_instances: 0, updated_at: now })
+      assert.deepStrictEqual(yield* policies.get(created.id), answer)
       assert.deepStrictEqual(events, [
         {
           event_type: "policy.updated",
@@ -166,26 +168,26 @@ layer(Subject)("Policies", (it) => {
     })
   )
 
-  it.effect("writes and records nothing when nothing changes, however metadata is ordered", () =>
+  it.effect("writes and records nothing when nothing changes, for any order of metadata members", () =>
     Effect.gen(function* () {
       const policies = yield* Policies
       const { id } = yield* makePolicy()
-      const made = yield* policies.update(id, { metadata: { beta: 1, a: { z: 1, y: 2 } } })
+      const created = yield* policies.update(id, { metadata: { beta: 1, a: { z: 1, y: 2 } } })
       const before = yield* counters(id)
       yield* TestClock.adjust(5)
       for (const input of [
         {},
-        { name: made.name, max_floating_users: null },
+        { name: created.name, max_floating_users: null },
         { metadata: { beta: 1, a: { z: 1, y: 2 } } }
       ]) {
         const { answer, events } = yield* recorded(policies.update(id, input))
-        assert.deepStrictEqual([answer, events], [made, []])
+        assert.deepStrictEqual([answer, events], [created, []])
       }
       assert.deepStrictEqual(yield* counters(id), before)
     })
   )
 
-  it.effect("keeps the license type and the policy itself while licenses use it", () =>
+  it.effect("refuses to change the license type or delete the policy while licenses use it", () =>
     Effect.gen(function* () {
       const policies = yield* Policies
       const { id, product_id } = yield* makePolicy()
@@ -215,20 +217,20 @@ layer(Subject)("Policies", (it) => {
     })
   )
 
-  it.effect("lists a product's policies, the newest first, filtered, each once while more are made", () =>
+  it.effect("lists a product's policies, the newest first, filtered, each once while more are created", () =>
     Effect.gen(function* () {
       const policies = yield* Policies
       const { id: product_id } = yield* makeProduct
       const make = Effect.andThen(TestClock.adjust(1), makePolicy(product_id))
-      const made = yield* Effect.replicateEffect(make, 5)
-      // Two of the same instant: the id decides.
-      made.push(yield* makePolicy(product_id), yield* makePolicy(product_id))
+      const created = yield* Effect.replicateEffect(make, 5)
+      // Two created at the same instant: the id decides the order.
+      created.push(yield* makePolicy(product_id), yield* makePolicy(product_id))
       const walked = yield* walk((page) => policies.list(product_id, page), 2, make)
       assert.deepStrictEqual(
         walked.map(({ id }) => id),
-        made.toSorted((a, b) => b.created_at - a.created_at || (a.id < b.id ? 1 : -1)).map(({ id }) => id)
+        created.toSorted((a, b) => b.created_at - a.created_at || (a.id < b.id ? 1 : -1)).map(({ id }) => id)
       )
-      const [first] = made
+      const [first] = created
       yield* policies.update(first?.id ?? "", { license_type: "trial" })
       const trials = yield* policies.list(product_id, { license_type: "trial" })
       const coded = yield* policies.list(product_id, { code: first?.code ?? "" })

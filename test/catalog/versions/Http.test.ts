@@ -22,12 +22,15 @@ layer(TestServer.layer)("Product versions over HTTP", (it) => {
       const list = yield* client.versions.list({ params: { id }, query: { version: "1.0" } })
       assert.lengthOf(list.items, 1)
       assert.strictEqual((yield* send({ method: "DELETE", path: one })).status, 204)
-      const gone = yield* send({ path: one })
-      assert.deepStrictEqual([gone.status, gone.error.code, gone.error.detail], [404, "NOT_FOUND", "version_id"])
+      const missing = yield* send({ path: one })
+      assert.deepStrictEqual(
+        [missing.status, missing.error.code, missing.error.detail],
+        [404, "NOT_FOUND", "version_id"]
+      )
     })
   )
 
-  it.effect("are refused where a version is taken or a request is not valid", () =>
+  it.effect("are refused if a version is taken or a request is invalid", () =>
     Effect.gen(function* () {
       const { client, send } = yield* TestServer
       const { id } = yield* client.products.create({ payload: { name: "P", code: "refusals" } })

@@ -41,7 +41,7 @@ layer(Subject)("Versions", (it) => {
     })
   )
 
-  it.effect("refuses a version that the product has already, and takes it for another product", () =>
+  it.effect("refuses a version that the product already has, and accepts it for another product", () =>
     Effect.gen(function* () {
       const versions = yield* Versions
       const { id: product_id } = yield* makeProduct
@@ -83,7 +83,7 @@ layer(Subject)("Versions", (it) => {
     })
   )
 
-  it.effect("deletes a version, and raises the catalog's revision with every change and nothing else", () =>
+  it.effect("deletes a version, and increments the catalog's revision with every change and only then", () =>
     Effect.gen(function* () {
       const versions = yield* Versions
       const products = yield* Products
@@ -106,7 +106,7 @@ layer(Subject)("Versions", (it) => {
     })
   )
 
-  it.effect("lists a product's versions, the newest made first, each once while more are made", () =>
+  it.effect("lists a product's versions, the most recently created first, each once while more are created", () =>
     Effect.gen(function* () {
       const versions = yield* Versions
       const { id: product_id } = yield* makeProduct
@@ -115,10 +115,10 @@ layer(Subject)("Versions", (it) => {
         TestClock.adjust(1),
         Effect.suspend(() => versions.create(product_id, { version: `1.${count++}` }))
       )
-      const made = yield* Effect.replicateEffect(make, 5)
+      const created = yield* Effect.replicateEffect(make, 5)
       const walked = yield* walk((page) => versions.list(product_id, page), 2, make)
-      assert.deepStrictEqual(walked, made.toReversed())
-      assert.deepStrictEqual(yield* versions.list(product_id, { version: "1.3" }), { items: made.slice(3, 4) })
+      assert.deepStrictEqual(walked, created.toReversed())
+      assert.deepStrictEqual(yield* versions.list(product_id, { version: "1.3" }), { items: created.slice(3, 4) })
     })
   )
 })

@@ -1,39 +1,39 @@
-/** Thousands of leases and devices must cost a round nothing: what is not due is not looked at. */
+/** With thousands of leases and devices, a batch must not examine those that are not due. */
 import { assert, describe, it } from "@effect/vitest"
 import * as fc from "fast-check"
 import { DueIndex } from "../../../src/licenses/engine/DueIndex.ts"
 import { LeaseChanges, LiveLeases } from "../../../src/licenses/engine/LiveLeases.ts"
 import { deviceOf, hardware, leaseOf, minute, noon } from "../../support/Licenses.ts"
 
-interface Thing {
+interface Entry {
   readonly key: string
   readonly at: number
 }
 
-/** All things, refusing to be looked at unless that is expected. */
-const guarded = (things: ReadonlyMap<string, Thing>, mayLook: boolean): Iterable<readonly [string, Thing]> => ({
+/** All entries; reading one fails unless the test expects it. */
+const guardedEntries = (entries: ReadonlyMap<string, Entry>, mayRead: boolean): Iterable<readonly [string, Entry]> => ({
   [Symbol.iterator]: () => {
-    assert.isTrue(mayLook, "all things were looked at")
-    return things.entries()
+    assert.isTrue(mayRead, "all things were looked at")
+    return entries.entries()
   }
 })
 
-describe("what is due", () => {
-  it("is found without a look at anything before the earliest instant, and again without one after it was found", () => {
-    const things = new Map(
+describe("the index of due entries", () => {
+  it("reads no entry before the earliest instant, and none again after a due entry was found", () => {
+    const entries = new Map(
       Array.from({ length: 5000 }, (_, index) => [`${index}`, { key: `${index}`, at: 100 + index }])
     )
-    const due = new DueIndex<Thing>(({ at }) => at)
-    for (const [key, thing] of things) due.put(key, thing)
-    assert.isEmpty(due.at(99, guarded(things, false)))
-    assert.lengthOf(due.at(101, guarded(things, true)), 2)
-    assert.lengthOf(due.at(101, guarded(things, false)), 2)
+    const due = new DueIndex<Entry>(({ at }) => at)
+    for (const [key, thing] of entries) due.put(key, thing)
+    assert.isEmpty(due.at(99, guardedEntries(entries, false)))
+    assert.lengthOf(due.at(101, guardedEntries(entries, true)), 2)
+    assert.lengthOf(due.at(101, guardedEntries(entries, false)), 2)
     due.put("5000", { key: "5000", at: 9000 })
     due.drop("0")
-    assert.lengthOf(due.at(101, guarded(things, false)), 1)
+    assert.lengthOf(due.at(101, guardedEntries(entries, false)), 1)
   })
 
-  it("is what a look at everything finds, whatever was put, moved and dropped, and however time goes", () => {
+  it("finds the same entries as a full scan, for all insertions, moves, removals and times", () => {
     const key = fc.constantFrom("a", "b", "c", "d")
     const step = fc.oneof(
       fc.record({ key, at: fc.oneof(fc.nat(50), fc.constant(Number.POSITIVE_INFINITY)) }),
@@ -42,18 +42,18 @@ describe("what is due", () => {
     )
     fc.assert(
       fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
-        const things = new Map<string, Thing>()
-        const due = new DueIndex<Thing>(({ at }) => at)
+        const entries = new Map<string, Entry>()
+        const due = new DueIndex<Entry>(({ at }) => at)
         for (const taken of steps) {
           if ("drop" in taken) {
-            things.delete(taken.drop)
+            entries.delete(taken.drop)
             due.drop(taken.drop)
           } else if ("at" in taken) {
-            things.set(taken.key, taken)
+            entries.set(taken.key, taken)
             due.put(taken.key, taken)
           } else {
-            const all = Array.from(things.values()).filter(({ at }) => at <= taken.now)
-            assert.sameDeepMembers(Array.from(due.at(taken.now, things)), all)
+            const all = Array.from(entries.values()).filter(({ at }) => at <= taken.now)
+            assert.sameDeepMembers(Array.from(due.at(taken.now, entries)), all)
           }
         }
       }),
@@ -70,7 +70,7 @@ describe("thousands of live leases", () => {
   )
   const newcomer = leaseOf(deviceOf(hardware("newcomer")))
 
-  it("are neither copied nor looked at when one is added, moved or ended", () => {
+  it("are neither copied nor read when one is added, moved or ended", () => {
     const changes = new LeaseChanges(base)
     base.values = () => assert.fail("all leases were looked at")
     const [first, second] = holders as [(typeof holders)[0], (typeof holders)[0]]

@@ -1,4 +1,7 @@
-/** Floating seats on a real database, with two nodes: exact seats, tokens that die at once, and every end of a lease. */
+/**
+ * Floating seats on a real database, with two nodes: exact seats, tokens that end immediately, and every end of a
+ * lease.
+ */
 import { assert, layer } from "@effect/vitest"
 import { Clock, Effect, Result } from "effect"
 import { SqlClient } from "effect/sql"
@@ -35,7 +38,7 @@ const codeOf = <A, E extends { readonly code: string }, R>(effect: Effect.Effect
   Effect.map(Effect.flip(effect), ({ code }) => code)
 
 layer(Database.layer, { timeout: 60_000 })("floating seats", (it) => {
-  it.effect("64 machines at two nodes get the ten seats there are, and every refusal says so", () =>
+  it.effect("64 machines on two nodes get exactly ten seats, and every other one is refused", () =>
     Effect.gen(function* () {
       const both = yield* nodes
       const license = yield* makeLicense({ max_floating_users: 10 })
@@ -51,7 +54,7 @@ layer(Database.layer, { timeout: 60_000 })("floating seats", (it) => {
     })
   )
 
-  it.effect("a seat that is given back or lapses at one node is free at the other, with no sweep between", () =>
+  it.effect("a seat that is released or expires on one node is free on the other, without a sweep", () =>
     Effect.gen(function* () {
       const [one, other] = yield* nodes
       const license = yield* makeLicense({ max_floating_users: 2 })
@@ -86,7 +89,7 @@ layer(Database.layer, { timeout: 60_000 })("floating seats", (it) => {
     })
   )
 
-  it.effect("one machine that checks out at both nodes at once holds one seat, under the last token alone", () =>
+  it.effect("one machine that checks out on both nodes at once has one seat, and only the last token is valid", () =>
     Effect.gen(function* () {
       const both = yield* nodes
       const license = yield* makeLicense({ max_floating_users: 1 })
@@ -105,7 +108,7 @@ layer(Database.layer, { timeout: 60_000 })("floating seats", (it) => {
     })
   )
 
-  it.effect("a heartbeat at either node keeps the seat for a full term", () =>
+  it.effect("a heartbeat on either node extends the seat by a full term", () =>
     Effect.gen(function* () {
       const both = yield* nodes
       const license = yield* makeLicense({ max_floating_users: 1 })
@@ -122,7 +125,7 @@ layer(Database.layer, { timeout: 60_000 })("floating seats", (it) => {
     })
   )
 
-  it.effect("a seat stands for an activation at the other node, but not for an envelope, until it is given back", () =>
+  it.effect("a seat counts as an activation on the other node, but not for an envelope, until it is released", () =>
     Effect.gen(function* () {
       const [one, other] = yield* nodes
       const license = yield* makeLicense({ max_floating_users: 1, max_activations: 1 })
@@ -144,7 +147,7 @@ layer(Database.layer, { timeout: 60_000 })("floating seats", (it) => {
     })
   )
 
-  it.effect("what ends a license or device at one node ends its seats at the other", () =>
+  it.effect("an operation that ends a license or device on one node ends its seats on the other", () =>
     Effect.gen(function* () {
       const [one, other] = yield* nodes
       const license = yield* makeLicense({ max_floating_users: 9, max_activations: 9 })
@@ -152,9 +155,9 @@ layer(Database.layer, { timeout: 60_000 })("floating seats", (it) => {
       const take = Effect.fnUntraced(function* (name: string) {
         return leaseCommandOf(license, yield* one.ask(id, checkout, checkoutOf(license, name)))
       })
-      const barred = yield* take("barred")
+      const blocked = yield* take("barred")
       yield* other.ask(id, blacklist, { device_id: deviceIdOf(license, "barred") })
-      assert.strictEqual(yield* codeOf(one.ask(id, heartbeat, barred)), "DEVICE_BLACKLISTED")
+      assert.strictEqual(yield* codeOf(one.ask(id, heartbeat, blocked)), "DEVICE_BLACKLISTED")
       assert.strictEqual(yield* codeOf(one.ask(id, checkout, checkoutOf(license, "barred"))), "DEVICE_BLACKLISTED")
       yield* other.ask(id, unblacklist, { device_id: deviceIdOf(license, "barred") })
       yield* take("barred")
@@ -180,14 +183,14 @@ layer(Database.layer, { timeout: 60_000 })("floating seats", (it) => {
       yield* other.ask(id, revoke, undefined)
       assert.strictEqual(yield* codeOf(one.ask(id, checkout, checkoutOf(license, "seat"))), "LICENSE_REVOKED")
       const sql = yield* SqlClient.SqlClient
-      const [left] = yield* sql<{ live: number; active: number }>`
+      const [remaining] = yield* sql<{ live: number; active: number }>`
         SELECT (SELECT count(*) FROM leases WHERE license_id = ${id} AND status = 'live') AS live,
           (SELECT count(*) FROM devices WHERE license_id = ${id} AND status = 'active') AS active`
-      assert.deepStrictEqual(left, { live: 0, active: 0 })
+      assert.deepStrictEqual(remaining, { live: 0, active: 0 })
     })
   )
 
-  it.effect("the end of access ends seats at both nodes, and a renewal does not bring them back", () =>
+  it.effect("the end of access ends seats on both nodes, and a renewal does not restore them", () =>
     Effect.gen(function* () {
       const [one, other] = yield* nodes
       const now = yield* Clock.currentTimeMillis
@@ -207,23 +210,23 @@ layer(Database.layer, { timeout: 60_000 })("floating seats", (it) => {
     })
   )
 
-  it.effect("a token of former days is known to a node that never saw it, among very many devices", () =>
+  it.effect("an old token is recognized by a node that never cached it, among very many devices", () =>
     Effect.gen(function* () {
       const [one, other] = yield* nodes
       const license = yield* makeLicense({ max_floating_users: 200 })
       yield* fillLeases(license, 200, yield* Clock.currentTimeMillis)
-      const former = leaseCommandOf(license, { lease_token: `lease_${license.license}_1` })
+      const earlierToken = leaseCommandOf(license, { lease_token: `lease_${license.license}_1` })
       yield* one.ask(license.license, checkout, checkoutOf(license, "m"))
       assert.strictEqual((yield* eventCounts(license.license))["lease.expired"], 200)
-      assert.strictEqual(yield* codeOf(other.ask(license.license, heartbeat, former)), "LEASE_EXPIRED")
+      assert.strictEqual(yield* codeOf(other.ask(license.license, heartbeat, earlierToken)), "LEASE_EXPIRED")
       yield* one.ask(license.license, blacklist, { device_id: `${license.license}_1` })
       const newcomer = yield* makeNode
-      assert.strictEqual(yield* codeOf(newcomer.ask(license.license, heartbeat, former)), "DEVICE_BLACKLISTED")
-      assert.strictEqual(yield* codeOf(newcomer.ask(license.license, checkin, former)), "DEVICE_BLACKLISTED")
+      assert.strictEqual(yield* codeOf(newcomer.ask(license.license, heartbeat, earlierToken)), "DEVICE_BLACKLISTED")
+      assert.strictEqual(yield* codeOf(newcomer.ask(license.license, checkin, earlierToken)), "DEVICE_BLACKLISTED")
     })
   )
 
-  it.effect("a license with 5,000 live leases takes one more, lets one go, and ends them all", () =>
+  it.effect("a license with 5,000 live leases accepts another, releases one, and ends them all", () =>
     Effect.gen(function* () {
       const [one, other] = yield* nodes
       const license = yield* makeLicense({ max_floating_users: 5001 })
@@ -234,10 +237,10 @@ layer(Database.layer, { timeout: 60_000 })("floating seats", (it) => {
         yield* codeOf(other.ask(license.license, checkout, checkoutOf(license, "n"))),
         "FLOATING_LIMIT_REACHED"
       )
-      const held = leaseCommandOf(license, { lease_token: `lease_${license.license}_7` })
-      yield* other.ask(license.license, checkin, held)
+      const storedLease = leaseCommandOf(license, { lease_token: `lease_${license.license}_7` })
+      yield* other.ask(license.license, checkin, storedLease)
       yield* one.ask(license.license, checkout, checkoutOf(license, "n"))
-      // By the node that has just let devices go that it need not hold.
+      // On the node that has just evicted the devices that it need not cache.
       yield* one.ask(license.license, suspend, undefined)
       assert.deepStrictEqual(yield* leaseStates(license.license), {
         "checked_in deactivated": 1,
@@ -252,7 +255,7 @@ layer(Database.layer, { timeout: 60_000 })("floating seats", (it) => {
   )
 
   it.effect(
-    "lets go of holders that nobody has looked at, by their time and by an expiry that moves behind the clock",
+    "releases the seats of devices that are not cached, at the end of their lease and when the expiry moves to the past",
     () =>
       Effect.gen(function* () {
         const [one, other] = yield* nodes

@@ -1,4 +1,4 @@
-/** What becomes of a group whose connection is lost, told apart by the journal's row, on a real database. */
+/** The outcome of a group whose connection is lost is read from the journal's row, on a real database. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Result } from "effect"
 import { SqlClient, SqlError } from "effect/sql"
@@ -18,8 +18,8 @@ const lost = new SqlError.SqlError({
   reason: new SqlError.ConnectionError({ cause: new Error("lost"), message: "lost", operation: "execute" })
 })
 
-/** A node whose next group is written by `next`, later groups as usual. */
-const makeNodeThat = Effect.fnUntraced(function* (next: Write) {
+/** A node whose next group is written by the given function; later groups are written normally. */
+const makeNodeWriting = Effect.fnUntraced(function* (next: Write) {
   const postgres = yield* Postgres
   let written = 0
   const inOneWrite: Postgres["Service"]["inOneWrite"] = (statements) =>
@@ -46,10 +46,10 @@ const stateOf = Effect.fnUntraced(function* (license: string) {
 })
 
 layer(Database.layer, { timeout: 60_000 })("a group whose connection is lost", (it) => {
-  it.effect("is answered as committed where it was, and done once", () =>
+  it.effect("is reported as committed if it was, and applied once", () =>
     Effect.gen(function* () {
       const license = yield* makeLicense({ max_consumptions: 10 })
-      const { actors, groups } = yield* makeNodeThat((commit) => Effect.andThen(commit, Effect.fail(lost)))
+      const { actors, groups } = yield* makeNodeWriting((commit) => Effect.andThen(commit, Effect.fail(lost)))
       const { max_consumptions } = yield* actors.ask(license.license, resetUsage, topUp)
       assert.strictEqual(max_consumptions, 15)
       assert.deepStrictEqual(yield* stateOf(license.license), { revision: 2, max: 15, events: 1 })
@@ -57,10 +57,10 @@ layer(Database.layer, { timeout: 60_000 })("a group whose connection is lost", (
     })
   )
 
-  it.effect("is an error where it was not, and leaves nothing", () =>
+  it.effect("fails if it was not committed, and leaves nothing", () =>
     Effect.gen(function* () {
       const license = yield* makeLicense({ max_consumptions: 10 })
-      const { actors } = yield* makeNodeThat(() => Effect.fail(lost))
+      const { actors } = yield* makeNodeWriting(() => Effect.fail(lost))
       const exit = yield* Effect.exit(actors.ask(license.license, resetUsage, topUp))
       assert.strictEqual(exit._tag, "Failure")
       assert.deepStrictEqual(yield* stateOf(license.license), { revision: 1, max: 10, events: 0 })
@@ -69,26 +69,26 @@ layer(Database.layer, { timeout: 60_000 })("a group whose connection is lost", (
     })
   )
 
-  it.effect("is void where the server reads it only after it was given up", () =>
+  it.effect("has no effect if the server reads it only after it was given up", () =>
     Effect.gen(function* () {
       const license = yield* makeLicense({ max_consumptions: 10 })
-      let late: Effect.Effect<void, SqlError.SqlError> = Effect.void
-      const { actors } = yield* makeNodeThat((commit) => {
-        late = commit
+      let lateCommit: Effect.Effect<void, SqlError.SqlError> = Effect.void
+      const { actors } = yield* makeNodeWriting((commit) => {
+        lateCommit = commit
         return Effect.fail(lost)
       })
       assert.strictEqual((yield* Effect.exit(actors.ask(license.license, resetUsage, topUp)))._tag, "Failure")
-      assert.isTrue(Result.isFailure(yield* Effect.result(late)))
+      assert.isTrue(Result.isFailure(yield* Effect.result(lateCommit)))
       assert.deepStrictEqual(yield* stateOf(license.license), { revision: 1, max: 10, events: 0 })
     })
   )
 
-  it.effect("is told apart from the groups of other nodes, and a journal that was forgotten goes on", () =>
+  it.effect("is distinguished from the groups of other nodes, and a deleted journal row is created again", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const license = yield* makeLicense({ max_activations: 0, max_consumptions: 10 })
-      const { actors: other } = yield* makeNodeThat((commit) => commit)
-      const { actors } = yield* makeNodeThat((commit) => Effect.andThen(commit, Effect.fail(lost)))
+      const { actors: other } = yield* makeNodeWriting((commit) => commit)
+      const { actors } = yield* makeNodeWriting((commit) => Effect.andThen(commit, Effect.fail(lost)))
       yield* other.ask(license.license, activate, activation(license))
       yield* actors.ask(license.license, resetUsage, topUp)
       const before = yield* sql`SELECT id FROM journals`

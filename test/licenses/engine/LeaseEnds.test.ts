@@ -1,4 +1,4 @@
-/** The end of a lease moves with each heartbeat, and no index with it: what stands in the indexes is an earlier instant. */
+/** The end of a lease moves with each heartbeat without changing an index: indexes contain an earlier instant. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
@@ -17,7 +17,7 @@ import {
   storeOne
 } from "../../support/StoredLicenses.ts"
 
-/** When the leases of a license end, and before when they need not be looked at, in minutes from noon. */
+/** When the leases of a license end, and the instant before which they need no check, in minutes from noon. */
 const ends = Effect.fnUntraced(function* (licenseId: string) {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql<{ readonly expires_at: number; readonly sweep_at: number | null }>`
@@ -26,7 +26,7 @@ const ends = Effect.fnUntraced(function* (licenseId: string) {
 })
 
 layer(Database.layer, { timeout: 60_000, excludeTestServices: true })("the end of a lease", (it) => {
-  it.effect("is moved by heartbeats alone, until a sweep comes to the lease and puts it off", () =>
+  it.effect("is moved by heartbeats only, until a sweep reaches the lease and postpones its check", () =>
     fromNoon(
       Effect.gen(function* () {
         const { nodes, sweeps } = yield* twoNodes
@@ -48,7 +48,7 @@ layer(Database.layer, { timeout: 60_000, excludeTestServices: true })("the end o
     )
   )
 
-  it.effect("may come earlier than it was, and is swept then", () =>
+  it.effect("may move earlier, and is swept then", () =>
     fromNoon(
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
@@ -68,7 +68,7 @@ layer(Database.layer, { timeout: 60_000, excludeTestServices: true })("the end o
     )
   )
 
-  it.effect("is found where only it was written, as by a node of the version before", () =>
+  it.effect("is found if only the end was written, as by a node of the previous version", () =>
     fromNoon(
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
@@ -88,7 +88,10 @@ layer(Database.layer, { timeout: 60_000, excludeTestServices: true })("the end o
   )
 })
 
-/** Columns that commands change again and again: an index that held one would be written each time, with all others of its table. */
+/**
+ * Columns that commands change often: an index with such a column would be written each time, with all other indexes of
+ * its table.
+ */
 const changing: ReadonlyArray<readonly [table: string, columns: ReadonlyArray<string>]> = [
   ["leases", ["heartbeat_at", "expires_at"]],
   ["devices", ["last_seen_at", "last_validated_at", "updated_at"]],
@@ -109,8 +112,8 @@ const changing: ReadonlyArray<readonly [table: string, columns: ReadonlyArray<st
   ["journals", ["last_group", "written_at"]]
 ]
 
-layer(Database.layer, { timeout: 60_000 })("what each use writes", (it) => {
-  it.effect.each(changing)("stands in no index of %s", ([table, columns]) =>
+layer(Database.layer, { timeout: 60_000 })("columns written by each use", (it) => {
+  it.effect.each(changing)("are in no index of %s", ([table, columns]) =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const rows = yield* sql<{ readonly text: string }>`

@@ -1,4 +1,4 @@
-/** The actor and the Journal on a real database: limits, counters, the fence between nodes, and commits that do not come about. */
+/** The actor and the Journal on a real database: limits, counters, the fence between nodes, and failed commits. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Result } from "effect"
 import { SqlClient } from "effect/sql"
@@ -32,7 +32,7 @@ const counts = Effect.fnUntraced(function* (licenseId: string) {
   return row!
 })
 
-/** Every number up to the last stands once: the sequence has no gap. */
+/** Every number up to the last exists once: the sequence has no gap. */
 const assertGapless = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const [row] = yield* sql<{ last: number; rows: number; ledger_last: number; ledger_rows: number }>`
@@ -61,7 +61,7 @@ const each = <A, E, R>(n: number, f: (index: number) => Effect.Effect<A, E, R>) 
 const succeeded = (results: ReadonlyArray<Result.Result<unknown, unknown>>) => results.filter(Result.isSuccess).length
 
 layer(Database.layer, { timeout: 60_000 })("license actors", (it) => {
-  it.effect("64 fibers on one license never pass its activation limit, and every count is exact", () =>
+  it.effect("64 fibers on one license never exceed its activation limit, and every count is exact", () =>
     Effect.gen(function* () {
       const node = yield* makeNode
       const license = yield* makeLicense({ max_activations: 10 })
@@ -73,7 +73,7 @@ layer(Database.layer, { timeout: 60_000 })("license actors", (it) => {
     })
   )
 
-  it.effect("64 fibers on one quota never pass it, and ledger, assignment, license and answers agree", () =>
+  it.effect("64 fibers on one quota never exceed it, and ledger, assignment, license and responses agree", () =>
     Effect.gen(function* () {
       const node = yield* makeNode
       const license = yield* makeLicense({ max_consumptions: 100 })
@@ -88,7 +88,7 @@ layer(Database.layer, { timeout: 60_000 })("license actors", (it) => {
     })
   )
 
-  it.effect("two nodes on one license never count twice nor pass a limit", () =>
+  it.effect("two nodes on one license never count twice or exceed a limit", () =>
     Effect.gen(function* () {
       const nodes = [yield* makeNode, yield* makeNode]
       const license = yield* makeLicense({ max_activations: 7, max_consumptions: 500 })
@@ -97,7 +97,7 @@ layer(Database.layer, { timeout: 60_000 })("license actors", (it) => {
       )
       assert.strictEqual(succeeded(activated), 7)
       const owner = activated.findIndex(Result.isSuccess)
-      // Every event id is sent to both nodes: one of the two counts it, the other answers what is.
+      // Every event id is sent to both nodes: one of the two counts it, the other returns the current state.
       const consumed = yield* each(200, (index) =>
         nodes[index % 2]!.ask(license.license, consume, consumption(license, `m${owner}`, `e${index >> 1}`))
       )
@@ -112,23 +112,23 @@ layer(Database.layer, { timeout: 60_000 })("license actors", (it) => {
   )
 
   for (const size of [1, 6]) {
-    it.effect(`two nodes that are both busy with the same license or licenses refuse nobody: ${size}`, () =>
+    it.effect(`two nodes that both use the same license or licenses concurrently refuse no client: ${size}`, () =>
       Effect.gen(function* () {
         const nodes = [yield* makeNode, yield* makeNode]
         const licenses = yield* Effect.replicateEffect(makeLicense(), size)
         for (const license of licenses) yield* nodes[0]!.ask(license.license, activate, activation(license, "m"))
-        // Each of 16 clients asks again as soon as it is answered, every fourth time with what changes nothing.
-        const [clients, turns] = [16, 60]
+        // Each of 16 clients sends its next request after each response; every fourth request changes nothing.
+        const [clients, requests] = [16, 60]
         const client = (index: number) =>
-          Effect.forEach(Array.from({ length: turns }), (_, turn) => {
-            const [node, license] = [nodes[index % 2]!, licenses[(index + turn) % size]!]
-            return turn % 4 === 3
+          Effect.forEach(Array.from({ length: requests }), (_, request) => {
+            const [node, license] = [nodes[index % 2]!, licenses[(index + request) % size]!]
+            return request % 4 === 3
               ? node.ask(license.license, check, activation(license, "m"))
-              : node.ask(license.license, consume, consumption(license, "m", `${index}.${turn}`))
+              : node.ask(license.license, consume, consumption(license, "m", `${index}.${request}`))
           })
         const results = yield* each(clients, client)
         assert.deepStrictEqual(results.filter(Result.isFailure), [])
-        const all = (clients * turns * 3) / 4 / size
+        const all = (clients * requests * 3) / 4 / size
         for (const { license } of licenses) {
           const { total, assigned, ledger, rows } = yield* counts(license)
           assert.deepStrictEqual(
@@ -141,7 +141,7 @@ layer(Database.layer, { timeout: 60_000 })("license actors", (it) => {
     )
   }
 
-  it.effect("an answer that writes nothing still sees what another node or a direct change has made", () =>
+  it.effect("a response without a write still reflects the change of another node or of a direct statement", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const [one, other] = [yield* makeNode, yield* makeNode]
@@ -159,7 +159,7 @@ layer(Database.layer, { timeout: 60_000 })("license actors", (it) => {
     })
   )
 
-  it.effect("a policy edit holds at the next use", () =>
+  it.effect("a policy edit applies at the next use", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const node = yield* makeNode
@@ -176,7 +176,7 @@ layer(Database.layer, { timeout: 60_000 })("license actors", (it) => {
     })
   )
 
-  it.effect("a commit that fails leaves no answer and no trace, and harms no other license of its group", () =>
+  it.effect("a failed commit leaves no response and no row, and does not affect other licenses of its group", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const node = yield* makeNode
@@ -199,13 +199,13 @@ layer(Database.layer, { timeout: 60_000 })("license actors", (it) => {
       const none = yield* counts(poisoned.license)
       assert.deepStrictEqual([none.active, none.times, none.slots, none.events], [0, 0, 0, 0])
       assert.strictEqual((yield* counts(healthy.license)).active, 1)
-      // The actor threw its memory of the failed round away: the slot is still free.
+      // The actor discarded the state of the failed batch: the slot is still free.
       yield* node.ask(poisoned.license, activate, activation(poisoned, "m"))
       yield* assertGapless
     })
   )
 
-  it.effect("an event id counted before is not counted again, whatever else its group counts", () =>
+  it.effect("an event id counted before is not counted again, with any other commands in its group", () =>
     Effect.gen(function* () {
       const [one, other] = [yield* makeNode, yield* makeNode]
       const licenses = yield* Effect.forEach([1, 2, 3, 4], () => makeLicense({ max_consumptions: 10 }))
@@ -215,7 +215,7 @@ layer(Database.layer, { timeout: 60_000 })("license actors", (it) => {
       yield* other.ask(second.license, consume, consumption(second, "m", "conflicting", 2))
       const answers = yield* Effect.all(
         [
-          // Nothing is left of the quota, and yet the answer to a repetition is the state as it is.
+          // The quota is used up, yet a repeated event id gets the current state.
           one.ask(first.license, consume, consumption(first, "m", "repeated", 10)),
           Effect.flip(one.ask(second.license, consume, consumption(second, "m", "conflicting", 3))),
           ...licenses.slice(1).map((license) => one.ask(license.license, consume, consumption(license, "m", "new")))
@@ -238,7 +238,7 @@ layer(Database.layer, { timeout: 60_000 })("license actors", (it) => {
     })
   )
 
-  it.effect("revoking deactivates every device, the ones not in memory too", () =>
+  it.effect("revoking deactivates every device, including uncached ones", () =>
     Effect.gen(function* () {
       const [one, other] = [yield* makeNode, yield* makeNode]
       const license = yield* makeLicense({ max_activations: 0 })
@@ -252,7 +252,7 @@ layer(Database.layer, { timeout: 60_000 })("license actors", (it) => {
     })
   )
 
-  it.effect("a full mailbox refuses at once instead of growing", () =>
+  it.effect("a full mailbox refuses immediately instead of growing", () =>
     Effect.gen(function* () {
       const node = yield* makeNode
       const license = yield* makeLicense({ max_activations: 0 })
@@ -265,7 +265,7 @@ layer(Database.layer, { timeout: 60_000 })("license actors", (it) => {
     })
   )
 
-  it.effect("an event id stays used when its feature is gone", () =>
+  it.effect("an event id stays used after its feature was deleted", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const node = yield* makeNode

@@ -1,4 +1,4 @@
-/** A license is loaded as of one moment, so that what is decided on it needs no second question. */
+/** A license is loaded in one snapshot, so that decisions on it need no second query. */
 import { assert, layer } from "@effect/vitest"
 import { Context, Deferred, Effect, Fiber, Layer } from "effect"
 import { SqlClient } from "effect/sql"
@@ -12,7 +12,7 @@ import { makeNode } from "../../support/LicenseNodes.ts"
 import { hardware } from "../../support/Licenses.ts"
 import { makeLicense } from "../../support/StoredLicenses.ts"
 
-/** Asks until somebody waits for the table. */
+/** Polls until a session waits for the table. */
 const isAwaited = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const [row] = yield* sql<{ waiting: boolean }>`
@@ -20,8 +20,8 @@ const isAwaited = Effect.gen(function* () {
   return row!.waiting
 }).pipe(Effect.repeat({ until: (waiting) => waiting }))
 
-layer(Database.layer, { timeout: 60_000 })("the store of licenses", (it) => {
-  it.effect("loads nothing that was changed after the license's row was read", () =>
+layer(Database.layer, { timeout: 60_000 })("the license store", (it) => {
+  it.effect("loads no change made after the license's row was read", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const node = yield* makeNode
@@ -45,18 +45,18 @@ layer(Database.layer, { timeout: 60_000 })("the store of licenses", (it) => {
       yield* Deferred.succeed(mayChange, undefined)
       yield* Fiber.join(changing)
       const loaded = (yield* Fiber.join(loading))!
-      const shown = ({ devices, license: { revision } }: typeof loaded) => ({
+      const summaryOf = ({ devices, license: { revision } }: typeof loaded) => ({
         revision,
         devices: Array.from(devices.values(), ({ id, status }) => ({ id, status }))
       })
-      assert.deepStrictEqual(shown(loaded), shown(before))
+      assert.deepStrictEqual(summaryOf(loaded), summaryOf(before))
       const { revision } = before.license
       const after = { revision: revision + 1, devices: [{ id: "dev_m", status: "blacklisted" as const }] }
-      assert.deepStrictEqual(shown((yield* store.load(license))!), after)
+      assert.deepStrictEqual(summaryOf((yield* store.load(license))!), after)
     })
   )
 
-  it.effect("reads within a transaction what nobody else can see yet, over the transaction's own connection", () =>
+  it.effect("reads within a transaction its uncommitted changes, over the transaction's own connection", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { pipelined } = yield* Postgres

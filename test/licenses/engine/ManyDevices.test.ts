@@ -1,4 +1,4 @@
-/** Licenses with more devices than an actor holds: what is done to all of them, and to one that nobody has looked at. */
+/** Licenses with more devices than an actor caches: operations on all of them, and on an uncached one. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { activate, check, validate } from "../../../src/licenses/rules/Activation.ts"
@@ -17,7 +17,7 @@ import {
 } from "../../support/StoredLicenses.ts"
 
 layer(Database.layer, { timeout: 60_000 })("a license with very many devices", (it) => {
-  it.effect("a transfer resets thousands of devices, those in memory and those that nobody has looked at", () =>
+  it.effect("a transfer resets thousands of devices, cached and uncached", () =>
     Effect.gen(function* () {
       const [one, other] = [yield* makeNode, yield* makeNode]
       const license = yield* makeLicense({ max_activations: 0 })
@@ -40,9 +40,9 @@ layer(Database.layer, { timeout: 60_000 })("a license with very many devices", (
       assert.deepInclude(after, { active: 0, transferred: 0 })
       yield* one.ask(license.license, transfer, { reset_devices: true })
       assert.strictEqual((yield* stored(license.license)).revision, revision)
-      const told = yield* eventsAbout(license.license, "license.transferred")
+      const transferEvents = yield* eventsAbout(license.license, "license.transferred")
       assert.deepStrictEqual(
-        told.map(({ metadata }) => metadata),
+        transferEvents.map(({ metadata }) => metadata),
         [{ devices_reset: 3001 }]
       )
       const refused = yield* Effect.flip(one.ask(license.license, validate, requestOf(license, "known")))
@@ -53,7 +53,7 @@ layer(Database.layer, { timeout: 60_000 })("a license with very many devices", (
     })
   )
 
-  it.effect("what is decided on a device in the same moment as a transfer, and after it, stands", () =>
+  it.effect("a decision on a device during or after a transfer is preserved", () =>
     Effect.gen(function* () {
       const node = yield* makeNode
       const license = yield* makeLicense({ max_activations: 0 })
@@ -72,15 +72,15 @@ layer(Database.layer, { timeout: 60_000 })("a license with very many devices", (
       const counts = { active: [1, 1], blacklisted: [101, 0], reset: [398, 0] }
       assert.deepStrictEqual(yield* deviceStates(license.license), counts)
       assert.strictEqual((yield* stored(license.license)).active, 1)
-      const told = yield* eventsAbout(license.license, "license.transferred")
+      const transferEvents = yield* eventsAbout(license.license, "license.transferred")
       assert.deepStrictEqual(
-        told.map(({ metadata }) => metadata["devices_reset"]),
+        transferEvents.map(({ metadata }) => metadata["devices_reset"]),
         [300, 1]
       )
     })
   )
 
-  it.effect("actions on a device hold at the next use on the other node, also on devices beyond memory", () =>
+  it.effect("actions on a device apply at its next use on the other node, also for uncached devices", () =>
     Effect.gen(function* () {
       const [one, other] = [yield* makeNode, yield* makeNode]
       const license = yield* makeLicense({ max_activations: 0 })

@@ -1,6 +1,7 @@
 /**
- * A license with very many devices is held in memory without them and their leases. Nobody may notice: whatever is asked of it, in
- * whatever order, at whichever node, is answered and written down as it is for a license that is held as a whole.
+ * A license with very many devices is cached without them and their leases. This must not be visible: every command, in
+ * every order, on every node, has the same response and the same stored effect as on a license that is cached
+ * completely.
  */
 import { assert, layer } from "@effect/vitest"
 import { Clock, Effect, Result } from "effect"
@@ -34,7 +35,7 @@ import {
 type License = Effect.Success<ReturnType<typeof makeLicense>>
 type Node = LicenseActors["Service"]
 
-/** A license and the tokens that its checkouts were answered, by machine. */
+/** A license and the tokens that its checkouts returned, by machine. */
 interface Side {
   readonly license: License
   readonly tokens: Map<string, Array<string>>
@@ -44,8 +45,8 @@ const minute = 60_000
 const hour = 60 * minute
 const machines = ["a", "b", "c"] as const
 
-/** Devices that stay what they are whatever is done: they only make the license one that is not held as a whole. */
-const crowd = Effect.fnUntraced(function* ({ license }: License) {
+/** Devices that no command changes: they only prevent the license from being cached completely. */
+const addDevices = Effect.fnUntraced(function* ({ license }: License) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`
     INSERT INTO devices (id, license_id, binding_kind, binding_key, is_vm, is_container, status, holds_slot, first_seen_at, last_seen_at,
@@ -156,23 +157,26 @@ const perform = Effect.fnUntraced(function* (node: Node, { license, tokens }: Si
   }
 })
 
-/** As after a change at a third node. */
+/** As after a change on a third node. */
 const forget = Effect.fnUntraced(function* (sides: ReadonlyArray<Side>) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`
     UPDATE licenses SET revision = revision + 1 WHERE id = ANY(${columns.text(sides.map(({ license }) => license.license))})`
 })
 
-/** What is answered, without what differs from license to license, and when a device was seen: another node may have noted that since. */
-const told = (answer: unknown): unknown =>
+/**
+ * The response without the values that differ between licenses, and without last-seen times, which another node may
+ * have updated since.
+ */
+const comparableAnswer = (answer: unknown): unknown =>
   JSON.parse(
     JSON.stringify(answer ?? null, (member, value) =>
       /(^|_)(id|key|token|prefix|last4|hash)$|^revision$|^last_(seen|validated)_at$/.test(member) ? undefined : value
     )
   )
 
-/** All that is stored of the license, and what was recorded. */
-const left = Effect.fnUntraced(function* ({ license }: Side) {
+/** All stored rows of the license, and its events. */
+const storedState = Effect.fnUntraced(function* ({ license }: Side) {
   const sql = yield* SqlClient.SqlClient
   const devices = yield* sql`
     SELECT binding_key, status, holds_slot FROM devices
@@ -183,7 +187,7 @@ const left = Effect.fnUntraced(function* ({ license }: Side) {
 
 layer(Database.layer, { timeout: 120_000 })("a license with very many devices", (it) => {
   it.effect(
-    "answers and is written as one with few, whatever is asked of it at two nodes",
+    "has the same responses and rows as one with few, for every command on two nodes",
     () =>
       Effect.gen(function* () {
         const nodes = [yield* makeNode, yield* makeNode] as const
@@ -191,23 +195,25 @@ layer(Database.layer, { timeout: 120_000 })("a license with very many devices", 
         for (const [run, sequence] of fc.sample(steps, { numRuns: 15, seed: 7 }).entries()) {
           const start = yield* Clock.currentTimeMillis
           const { expires_at, ...policy } = policies[run % policies.length]!
-          const made = { ...policy, ...(expires_at !== undefined && { expires_at: start + expires_at }) }
-          const few: Side = { license: yield* makeLicense(made), tokens: new Map() }
-          const many: Side = { license: yield* makeLicense(made), tokens: new Map() }
-          yield* crowd(many.license)
+          const policyAtStart = { ...policy, ...(expires_at !== undefined && { expires_at: start + expires_at }) }
+          const withFewDevices: Side = { license: yield* makeLicense(policyAtStart), tokens: new Map() }
+          const withManyDevices: Side = { license: yield* makeLicense(policyAtStart), tokens: new Map() }
+          yield* addDevices(withManyDevices.license)
           for (const [number, { step, node }] of sequence.entries()) {
             if (step.does === "wait") yield* TestClock.adjust(`${step.minutes} minutes`)
-            if (step.does === "forget") yield* forget([few, many])
-            const answers = yield* Effect.forEach([few, many], (side) =>
+            if (step.does === "forget") yield* forget([withFewDevices, withManyDevices])
+            const answers = yield* Effect.forEach([withFewDevices, withManyDevices], (side) =>
               Effect.result(perform(nodes[node]!, side, step, number))
             )
             const [small, large] = answers.map((answer) =>
-              Result.isSuccess(answer) ? told(answer.success) : (answer.failure as { readonly code: string }).code
+              Result.isSuccess(answer)
+                ? comparableAnswer(answer.success)
+                : (answer.failure as { readonly code: string }).code
             )
             assert.deepStrictEqual(large, small, `run ${run}, step ${number}: ${step.does}`)
             seen.add(typeof small === "string" ? small : step.does)
           }
-          assert.deepStrictEqual(yield* left(many), yield* left(few), `run ${run}`)
+          assert.deepStrictEqual(yield* storedState(withManyDevices), yield* storedState(withFewDevices), `run ${run}`)
         }
         for (const outcome of ["FLOATING_LIMIT_REACHED", "LEASE_EXPIRED", "LEASE_NOT_ACTIVE", "HEARTBEAT_OVERDUE"])
           assert.include(Array.from(seen), outcome)
@@ -215,7 +221,7 @@ layer(Database.layer, { timeout: 120_000 })("a license with very many devices", 
     120_000
   )
 
-  it.effect("gives no seat too many to two nodes that know different leases of thousands", () =>
+  it.effect("never exceeds its seats on two nodes that cache different leases of thousands", () =>
     Effect.gen(function* () {
       const nodes = [yield* makeNode, yield* makeNode] as const
       const license = yield* makeLicense({ max_floating_users: 2010 })
@@ -224,11 +230,12 @@ layer(Database.layer, { timeout: 120_000 })("a license with very many devices", 
         Array.from({ length: 40 }),
         (_, index) => {
           const node = nodes[index % 2]!
-          // Every fourth gives one of the former seats back and asks for one itself.
-          const former = leaseCommandOf(license, { lease_token: `lease_${license.license}_${index + 1}` })
-          const gone = index % 4 === 0 ? Effect.asVoid(node.ask(license.license, checkin, former)) : Effect.void
+          // Every fourth machine releases an earlier seat and checks out itself.
+          const earlierToken = leaseCommandOf(license, { lease_token: `lease_${license.license}_${index + 1}` })
+          const released =
+            index % 4 === 0 ? Effect.asVoid(node.ask(license.license, checkin, earlierToken)) : Effect.void
           return Effect.result(
-            Effect.andThen(gone, node.ask(license.license, checkout, checkoutOf(license, `m${index}`)))
+            Effect.andThen(released, node.ask(license.license, checkout, checkoutOf(license, `m${index}`)))
           )
         },
         { concurrency: "unbounded" }
@@ -238,7 +245,7 @@ layer(Database.layer, { timeout: 120_000 })("a license with very many devices", 
       assert.strictEqual(states["checked_in deactivated"], 10)
       assert.isAtMost(states["live active"]!, 2010)
       assert.strictEqual(states["live active"], 1990 + 40 - refused.length)
-      // All that could be given was given, once the last was free.
+      // Every seat was given, once the last was free.
       yield* Effect.forEach(Array.from({ length: 2010 - states["live active"]! }), (_, index) =>
         nodes[index % 2]!.ask(license.license, checkout, checkoutOf(license, `late${index}`))
       )

@@ -1,6 +1,6 @@
 /**
- * What is shown of many features is kept as long as no assignment changes. Nobody may notice: whatever is done to them, and whenever,
- * a node that has long held the license answers as one does that has just loaded it.
+ * The text of many features is cached as long as no assignment changes. This must not be visible: after every command,
+ * a node that has cached the license for long responds like one that has just loaded it.
  */
 import { assert, layer } from "@effect/vitest"
 import { Clock, Effect } from "effect"
@@ -20,7 +20,7 @@ import { makeLicense, requestOf } from "../../support/StoredLicenses.ts"
 const count = 48
 const minute = 60_000
 
-const deed = fc.record({
+const featureChange = fc.record({
   does: fc.constantFrom("assign", "unassign", "consume", "consume", "consume", "reset usage", "nothing"),
   feature: fc.integer({ min: 1, max: count }),
   enabled: fc.boolean(),
@@ -28,9 +28,9 @@ const deed = fc.record({
   expiresIn: fc.constantFrom(null, null, -1, 2, 5)
 })
 
-/** What is asked of a node in the same moment makes one round. */
+/** Concurrent commands to one node form one batch. */
 const step = fc.record({
-  deeds: fc.array(deed, { minLength: 1, maxLength: 4 }),
+  changes: fc.array(featureChange, { minLength: 1, maxLength: 4 }),
   minutes: fc.constantFrom(0, 0, 0, 1),
   node: fc.constantFrom(0, 0, 0, 1)
 })
@@ -38,7 +38,7 @@ const step = fc.record({
 type Node = Effect.Success<typeof makeNode>
 
 layer(Database.layer, { timeout: 60_000 })("a license with many features", (it) => {
-  it.effect("shows them as they are, however long it has been held", () =>
+  it.effect("shows them correctly, however long it has been cached", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const nodes = [yield* makeNode, yield* makeNode] as const
@@ -57,7 +57,7 @@ layer(Database.layer, { timeout: 60_000 })("a license with many features", (it) 
       const steps = fc.sample(fc.array(step, { minLength: 60, maxLength: 60 }), { numRuns: 1, seed: 16 })[0]!
       const seen = new Set<number>()
       let uses = 0
-      /** Uses a feature, and sees that it is shown as the ledger has it then. */
+      /** Uses a feature, and checks that the response equals the ledger at that moment. */
       const used = Effect.fnUntraced(function* ({ ask }: Node, feature_code: string) {
         const event_id = `event-${++uses}`
         const { features } = yield* ask(license.license, consume, {
@@ -68,17 +68,17 @@ layer(Database.layer, { timeout: 60_000 })("a license with many features", (it) 
         })
         const [row] = yield* sql<{ balance_after: number; max_after: number | null }>`
           SELECT balance_after, max_after FROM usage_ledger WHERE license_id = ${license.license} AND event_id = ${event_id}`
-        const shown = features.find(({ code }) => code === feature_code)
+        const presented = features.find(({ code }) => code === feature_code)
         assert.deepStrictEqual(
-          [shown?.consumed, shown?.quota],
+          [presented?.consumed, presented?.quota],
           row!.max_after === null ? [undefined, undefined] : [row!.balance_after, row!.max_after]
         )
       })
-      for (const [number, { deeds, minutes, node }] of steps.entries()) {
+      for (const [number, { changes, minutes, node }] of steps.entries()) {
         yield* TestClock.adjust(`${minutes} minutes`)
         const now = yield* Clock.currentTimeMillis
         const { ask } = nodes[node]
-        const all = deeds.map(({ does, enabled, expiresIn, feature, max_consumptions }) => {
+        const all = changes.map(({ does, enabled, expiresIn, feature, max_consumptions }) => {
           const { code, id: feature_id } = features[feature - 1]!
           const expires_at = expiresIn === null ? null : now + expiresIn * minute
           return {
@@ -89,23 +89,24 @@ layer(Database.layer, { timeout: 60_000 })("a license with many features", (it) 
             nothing: () => Effect.void
           }[does]()
         })
-        // Refused or not: what is shown must be the same.
+        // Refused or not, the presented features must be equal.
         yield* Effect.forEach(
           all,
-          (deed) => Effect.catchIf(deed as Effect.Effect<unknown, Refusal>, isRefusal, () => Effect.void),
+          (featureChange) =>
+            Effect.catchIf(featureChange as Effect.Effect<unknown, Refusal>, isRefusal, () => Effect.void),
           {
             concurrency: "unbounded"
           }
         )
-        const shown = [nodes[0], nodes[1], yield* makeNode].map(({ ask }) =>
+        const presented = [nodes[0], nodes[1], yield* makeNode].map(({ ask }) =>
           Effect.map(ask(license.license, check, requestOf(license, "m")), ({ features, ...rest }) => ({
             text: canonicalize({ ...rest, features } as Json),
             count: features.length
           }))
         )
-        const [first, second, fresh] = yield* Effect.all(shown)
-        assert.strictEqual(first!.text, fresh!.text, `step ${number}`)
-        assert.strictEqual(second!.text, fresh!.text, `step ${number}`)
+        const [first, second, fromNewNode] = yield* Effect.all(presented)
+        assert.strictEqual(first!.text, fromNewNode!.text, `step ${number}`)
+        assert.strictEqual(second!.text, fromNewNode!.text, `step ${number}`)
         seen.add(first!.count)
       }
       assert.isAbove(uses, 30)

@@ -1,4 +1,7 @@
-/** Limits and heartbeats on licenses with more activations than an actor holds: nobody is forgotten, and nobody is read for it. */
+/**
+ * Limits and heartbeats on licenses with more activations than an actor caches: every device is counted, and none is
+ * read for it.
+ */
 import { assert, layer } from "@effect/vitest"
 import { Clock, Effect } from "effect"
 import { SqlClient } from "effect/sql"
@@ -12,19 +15,19 @@ import { makeNode } from "../../support/LicenseNodes.ts"
 import { hardware } from "../../support/Licenses.ts"
 import { deviceStates, eventsAbout, makeLicense, requestOf, stored } from "../../support/StoredLicenses.ts"
 
-interface Made {
+interface CreatedLicense {
   readonly license: string
   readonly keyHash: string
 }
 
-const container = (license: Made, name: string) => {
+const container = (license: CreatedLicense, name: string) => {
   const { fingerprint: _, ...binding } = hardware(name)
   return { ...requestOf(license, name), binding: { ...binding, kind: "container" as const, is_container: true } }
 }
 
-/** Activations that no actor has seen, heard of last at an instant. */
+/** Activations that no actor has cached, last heard from at an instant. */
 const fillActivations = Effect.fnUntraced(function* (
-  { license }: Made,
+  { license }: CreatedLicense,
   kind: "hardware" | "container",
   count: number,
   heardAt: number
@@ -45,7 +48,7 @@ const codeOf = <A, E extends { readonly code: string }, R>(effect: Effect.Effect
   Effect.map(Effect.flip(effect), ({ code }) => code)
 
 layer(Database.layer, { timeout: 60_000 })("a license with very many activations", (it) => {
-  it.effect("counts container instances and other devices that are not in memory, each against their limit", () =>
+  it.effect("counts uncached container instances and other devices, each against their limit", () =>
     Effect.gen(function* () {
       const node = yield* makeNode
       const license = yield* makeLicense({ max_activations: 152, max_container_instances: 202 })
@@ -53,7 +56,7 @@ layer(Database.layer, { timeout: 60_000 })("a license with very many activations
       yield* fillActivations(license, "hardware", 150, 0)
       const pod = (name: string) => node.ask(license.license, activate, container(license, name))
       const machine = (name: string) => node.ask(license.license, activate, requestOf(license, name))
-      // Both limits are reached within one round.
+      // Both limits are reached within one batch.
       const codes = yield* Effect.forEach(
         [pod("p1"), machine("m1"), pod("p2"), machine("m2"), pod("p3"), machine("m3")],
         (activation) => Effect.match(activation, { onSuccess: () => "", onFailure: ({ code }) => code }),
@@ -90,49 +93,47 @@ layer(Database.layer, { timeout: 60_000 })("a license with very many activations
     })
   )
 
-  it.effect(
-    "frees the slots of devices that fell silent, whether or not they are in memory, when their time has come",
-    () =>
-      Effect.gen(function* () {
-        const node = yield* makeNode
-        const minute = 60_000
-        const license = yield* makeLicense({
-          max_activations: 300,
-          require_heartbeat: true,
-          validation_interval_minutes: 10
-        })
-        yield* TestClock.adjust("1 hour")
-        const now = yield* Clock.currentTimeMillis
-        yield* fillActivations(license, "hardware", 2, now - 11 * minute)
-        yield* fillActivations(license, "hardware", 3, now - 9 * minute)
-        yield* fillActivations(license, "hardware", 295, now)
-        const machine = (name: string) => node.ask(license.license, activate, requestOf(license, name))
-        yield* machine("m1")
-        assert.strictEqual((yield* stored(license.license)).active, 299)
-        yield* machine("m2")
-        assert.strictEqual(yield* codeOf(machine("m3")), "ACTIVATION_LIMIT_REACHED")
-        assert.lengthOf(Object.keys(yield* deviceStates(license.license)), 2)
-        const silent = requestOf(license, `hardware${now - 11 * minute}-1`)
-        assert.strictEqual(yield* codeOf(node.ask(license.license, validate, silent)), "HEARTBEAT_OVERDUE")
-        // One of those whose time comes next validates; the other two are late.
-        yield* node.ask(license.license, validate, requestOf(license, `hardware${now - 9 * minute}-1`))
-        yield* TestClock.adjust("2 minutes")
-        yield* machine("m3")
-        assert.deepStrictEqual(yield* deviceStates(license.license), { active: [299, 299], expired: [4, 0] })
-        const late = {
-          ...requestOf(license, `hardware${now - 9 * minute}-2`),
-          feature_code: "export",
-          event_id: "e",
-          amount: 1
-        }
-        assert.strictEqual(yield* codeOf(node.ask(license.license, consume, late)), "DEVICE_NOT_ACTIVE")
-        // All others fall silent, but for the machine that was activated meanwhile.
-        yield* TestClock.adjust("9 minutes")
-        yield* machine("m4")
-        assert.deepStrictEqual(yield* deviceStates(license.license), { active: [2, 2], expired: [302, 0] })
-        assert.strictEqual((yield* stored(license.license)).active, 2)
-        const told = yield* eventsAbout(`${license.license}hardware${now}1`, "device.expired")
-        assert.lengthOf(told, 1)
+  it.effect("frees the slots of silent devices, cached or not, when their heartbeat is overdue", () =>
+    Effect.gen(function* () {
+      const node = yield* makeNode
+      const minute = 60_000
+      const license = yield* makeLicense({
+        max_activations: 300,
+        require_heartbeat: true,
+        validation_interval_minutes: 10
       })
+      yield* TestClock.adjust("1 hour")
+      const now = yield* Clock.currentTimeMillis
+      yield* fillActivations(license, "hardware", 2, now - 11 * minute)
+      yield* fillActivations(license, "hardware", 3, now - 9 * minute)
+      yield* fillActivations(license, "hardware", 295, now)
+      const machine = (name: string) => node.ask(license.license, activate, requestOf(license, name))
+      yield* machine("m1")
+      assert.strictEqual((yield* stored(license.license)).active, 299)
+      yield* machine("m2")
+      assert.strictEqual(yield* codeOf(machine("m3")), "ACTIVATION_LIMIT_REACHED")
+      assert.lengthOf(Object.keys(yield* deviceStates(license.license)), 2)
+      const silent = requestOf(license, `hardware${now - 11 * minute}-1`)
+      assert.strictEqual(yield* codeOf(node.ask(license.license, validate, silent)), "HEARTBEAT_OVERDUE")
+      // One of the devices due next validates; the other two are late.
+      yield* node.ask(license.license, validate, requestOf(license, `hardware${now - 9 * minute}-1`))
+      yield* TestClock.adjust("2 minutes")
+      yield* machine("m3")
+      assert.deepStrictEqual(yield* deviceStates(license.license), { active: [299, 299], expired: [4, 0] })
+      const late = {
+        ...requestOf(license, `hardware${now - 9 * minute}-2`),
+        feature_code: "export",
+        event_id: "e",
+        amount: 1
+      }
+      assert.strictEqual(yield* codeOf(node.ask(license.license, consume, late)), "DEVICE_NOT_ACTIVE")
+      // All others become silent, except the machine that was activated meanwhile.
+      yield* TestClock.adjust("9 minutes")
+      yield* machine("m4")
+      assert.deepStrictEqual(yield* deviceStates(license.license), { active: [2, 2], expired: [302, 0] })
+      assert.strictEqual((yield* stored(license.license)).active, 2)
+      const expiredEvents = yield* eventsAbout(`${license.license}hardware${now}1`, "device.expired")
+      assert.lengthOf(expiredEvents, 1)
+    })
   )
 })

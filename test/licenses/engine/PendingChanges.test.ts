@@ -1,4 +1,7 @@
-/** A draft must show rules exactly what plain records show them, command after command and over commits and discarded rounds. */
+/**
+ * Rules must see the same through PendingChanges as through plain records, command after command, over commits and
+ * discarded batches.
+ */
 import { assert, describe, it } from "@effect/vitest"
 import * as fc from "fast-check"
 import { canonicalize, type Json } from "../../../src/api/CanonicalJson.ts"
@@ -26,7 +29,7 @@ const stateOf = (rows: Rows): CommittedState =>
     silentFrom: Number.POSITIVE_INFINITY
   })
 
-/** What is looked up for a round: here, all that there is. */
+/** The prefetched data of a batch: here, everything that exists. */
 const prefetchedOf = ({ ledger, features, leases, versions, links, otherResettable }: Rows): Prefetched => ({
   counted: new Map(
     ledger.flatMap(({ event_id, feature_id, amount }) => {
@@ -43,24 +46,26 @@ const prefetchedOf = ({ ledger, features, leases, versions, links, otherResettab
   otherResettable
 })
 
-/** Around the ends of random leases, and far after all of them. */
+/** Around the ends of random leases, and long after all of them. */
 const instants = [noon - 1, noon, noon + 1, noon + 20 * minute, noon + day, noon + 1000 * day]
 const eventIds = ["event-1", "event-2", "event-3"]
 const featureIds = ["feat_api", "feat_export", "feat_reports", "feat_foreign", "feat_unheard-of"]
 
-/** A device apart from when it was seen: nothing is decided by that, unless the policy asks for heartbeats. */
-const lasting = (device: DeviceRecord | undefined, { require_heartbeat }: PolicyRecord) =>
+/** A device without its last-seen time: no decision depends on it unless the policy requires heartbeats. */
+const comparableDevice = (device: DeviceRecord | undefined, { require_heartbeat }: PolicyRecord) =>
   device && { ...device, last_seen_at: 0, last_validated_at: require_heartbeat ? device.last_validated_at : 0 }
 
-/** All answers of a view, as values. */
-const shown = (view: LicenseView, { leases }: Rows) => ({
+/** All results of a view, as values. */
+const resultsOf = (view: LicenseView, { leases }: Rows) => ({
   license: { ...view.license, revision: 0 },
   policy: view.policy,
   assignments: view.assignments,
   byCode: ["api", "export", "reports", "unheard-of"].map((code) => view.assignmentByCode(code)),
   byId: featureIds.map((id) => view.assignmentById(id)),
-  devices: bindings.map((binding) => lasting(view.device(binding), view.policy)),
-  devicesById: bindings.map((binding) => lasting(view.deviceById(view.device(binding)?.id ?? "dev_none"), view.policy)),
+  devices: bindings.map((binding) => comparableDevice(view.device(binding), view.policy)),
+  devicesById: bindings.map((binding) =>
+    comparableDevice(view.deviceById(view.device(binding)?.id ?? "dev_none"), view.policy)
+  ),
   states: Array.from(view.devices, ({ id, status, holds_slot }) => `${id} ${status} ${holds_slot}`).toSorted(),
   liveLeases: Array.from(view.liveLeases, ({ id }) => id).toSorted(),
   leases: leases.map(({ token_hash }) => view.leaseByToken(token_hash)),
@@ -75,18 +80,21 @@ const shown = (view: LicenseView, { leases }: Rows) => ({
   otherResettable: view.otherResettable
 })
 
-/** What replies may differ in: revisions are given by a commit, and when a device was seen decides nothing. */
+/** The parts of replies that may differ: a commit assigns revisions, and no decision depends on last-seen times. */
 const volatile = new Set(["revision", "last_seen_at", "last_validated_at"])
 
-const lastingReply = (reply: unknown): unknown =>
+const comparableReply = (reply: unknown): unknown =>
   JSON.parse(JSON.stringify(reply ?? null, (member, value) => (volatile.has(member) ? undefined : value)))
 
-/** Whether a decision says more than that a device was seen. */
+/** Whether a decision changes more than a last-seen time. */
 const isChange = ({ seen: _, ...changes }: Changes) =>
   Object.values(changes).some((part) => !Array.isArray(part) || part.length > 0)
 
-/** Decides one round on a draft and on plain records side by side; the plain records that a commit of the round leaves. */
-const besideEachOther = (start: Rows, draft: PendingChanges, steps: ReadonlyArray<Step>, now: number) => {
+/**
+ * Decides one batch on pending changes and on plain records in parallel; returns the plain records after the batch's
+ * commit.
+ */
+const decideOnBoth = (start: Rows, draft: PendingChanges, steps: ReadonlyArray<Step>, now: number) => {
   let [rows, changed, onlySeen] = [settled(start, now), false, start]
   for (const { rule, command } of steps) {
     draft.settle(settle(draft, now), now)
@@ -96,27 +104,29 @@ const besideEachOther = (start: Rows, draft: PendingChanges, steps: ReadonlyArra
     draft.apply(outcome.accepted ? outcome.changes : { events: outcome.events ?? [] }, origin, now)
     if (outcome.accepted) {
       const answer = outcome.reply(draft)
-      assert.deepStrictEqual(lastingReply(answer), lastingReply(reply))
-      // What is kept of an answer's text is the text of what it says.
+      assert.deepStrictEqual(comparableReply(answer), comparableReply(reply))
+      // The cached text of a response must be the text of its value.
       const plain = JSON.parse(JSON.stringify(answer ?? null))
       assert.strictEqual(canonicalize((answer ?? null) as Json), canonicalize(plain))
     }
     rows = after
     changed ||= isChange(changes)
     onlySeen = applied(onlySeen, changes.seen === undefined ? {} : { seen: changes.seen })
-    assert.deepStrictEqual(shown(draft, rows), shown(viewOf(rows), rows))
+    assert.deepStrictEqual(resultsOf(draft, rows), resultsOf(viewOf(rows), rows))
   }
   assert.strictEqual(draft.changed, changed)
   return changed ? rows : onlySeen
 }
 
-describe("a draft", () => {
+describe("pending changes", () => {
   const rounds = fc.array(
     fc.record({ steps: fc.array(anyStep, { minLength: 1, maxLength: 6 }), committed: fc.boolean() }),
     { minLength: 1, maxLength: 4 }
   )
 
-  /** Around the codes of those that commands name; so many that answers are put together from what is kept of the last. */
+  /**
+   * Around the codes that commands name; so many that responses are assembled from the cached text of the previous one.
+   */
   const many = ["aa", "bb", "ex", "f", "rf", "zz"].flatMap((code) =>
     ["1", "2", "3"].map((number) => assignmentOf(`${code}${number}`, number === "3" ? { expires_at: noon + day } : {}))
   )
@@ -124,7 +134,7 @@ describe("a draft", () => {
   it.each([
     ["", []],
     [" with many features", many]
-  ])("shows what plain records show, and leaves its state alone until the state takes it over%s", (_, more) => {
+  ])("read like plain records, and do not change their state until it adopts them%s", (_, more) => {
     fc.assert(
       fc.property(anyRows, rounds, (given, sequence) => {
         const assignments = [...given.assignments, ...more].toSorted((a, b) =>
@@ -134,10 +144,10 @@ describe("a draft", () => {
         const state = stateOf(rows)
         for (const { steps, committed } of sequence) {
           now += steps[0]?.wait ?? 0
-          const before = shown(new PendingChanges(state, prefetchedOf(rows)), rows)
+          const before = resultsOf(new PendingChanges(state, prefetchedOf(rows)), rows)
           const draft = new PendingChanges(state, prefetchedOf(rows))
-          const after = besideEachOther(rows, draft, steps, now)
-          assert.deepStrictEqual(shown(new PendingChanges(state, prefetchedOf(rows)), rows), before)
+          const after = decideOnBoth(rows, draft, steps, now)
+          assert.deepStrictEqual(resultsOf(new PendingChanges(state, prefetchedOf(rows)), rows), before)
           if (!committed) continue
           const revision = state.license.revision
           state.absorb(draft)
@@ -149,7 +159,10 @@ describe("a draft", () => {
             )
           assert.strictEqual(draft.entries.filter(isUsage).length, after.ledger.length - rows.ledger.length)
           rows = after
-          assert.deepStrictEqual(shown(new PendingChanges(state, prefetchedOf(rows)), rows), shown(viewOf(rows), rows))
+          assert.deepStrictEqual(
+            resultsOf(new PendingChanges(state, prefetchedOf(rows)), rows),
+            resultsOf(viewOf(rows), rows)
+          )
         }
       }),
       { numRuns: 200 }

@@ -1,4 +1,7 @@
-/** Whether what was looked up confirms the state that it was looked up for: only then an answer may leave without another question. */
+/**
+ * Whether prefetched data confirms the state for which it was fetched: only then a response may be sent without another
+ * query.
+ */
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { CommittedState } from "../../../src/licenses/engine/CommittedState.ts"
@@ -8,19 +11,19 @@ import type { Revisions } from "../../../src/licenses/model/LicenseRecords.ts"
 import type { Needs } from "../../../src/licenses/rules/LicenseCommand.ts"
 import { deviceOf, hardware, noon, rowsOf } from "../../support/Licenses.ts"
 
-const [desk, desktop] = [hardware("desk"), hardware("desktop")]
-const held: Revisions = { license: 5, policy: 3, catalog: 2 }
+const [deskBinding, desktop] = [hardware("desk"), hardware("desktop")]
+const currentRevisions: Revisions = { license: 5, policy: 3, catalog: 2 }
 
 const state = () => {
   const { license, policy, assignments } = rowsOf({
-    license: { revision: held.license },
-    policy: { revision: held.policy }
+    license: { revision: currentRevisions.license },
+    policy: { revision: currentRevisions.policy }
   })
   return new CommittedState({
     license,
     policy,
     assignments,
-    catalogRevision: held.catalog,
+    catalogRevision: currentRevisions.catalog,
     devices: [],
     devicesComplete: false,
     leases: [],
@@ -29,10 +32,13 @@ const state = () => {
   })
 }
 
-/** What look-ups did, in their order, and what they confirm of a round of commands with these needs. */
+/** The look-ups of a batch of commands with these needs, in order, and what they confirm. */
 const confirmed = Effect.fnUntraced(function* (
   needs: ReadonlyArray<Needs>,
-  { asOf = {}, found = [desk, desktop] }: { asOf?: Partial<Revisions>; found?: ReadonlyArray<typeof desk> } = {}
+  {
+    asOf = {},
+    found = [deskBinding, desktop]
+  }: { asOf?: Partial<Revisions>; found?: ReadonlyArray<typeof deskBinding> } = {}
 ) {
   const done: Array<string> = []
   const noted = <A>(name: string, value: A) =>
@@ -44,61 +50,65 @@ const confirmed = Effect.fnUntraced(function* (
     device: ({ binding }) =>
       noted(
         "device",
-        found.includes(binding as typeof desk)
+        found.includes(binding as typeof deskBinding)
           ? {
-              devices: [{ device: deviceOf(binding as typeof desk), lease: undefined }],
-              revisions: { ...held, ...asOf }
+              devices: [{ device: deviceOf(binding as typeof deskBinding), lease: undefined }],
+              revisions: { ...currentRevisions, ...asOf }
             }
           : undefined
       ),
-    leaseByToken: () => noted("lease", { devices: [], revisions: { ...held, ...asOf } }),
+    leaseByToken: () => noted("lease", { devices: [], revisions: { ...currentRevisions, ...asOf } }),
     feature: () => noted("feature", undefined),
     resettableCount: () => noted("resettable", 0),
     versions: () => noted("versions", new Map())
   }
-  const asked = needs.map((needed) => ({
+  const commands = needs.map((needed) => ({
     rule: { name: "any", needs: () => needed, decide: undefined as never },
     command: {}
   }))
-  const { isCurrent } = yield* prefetch(lookups as Lookups, state(), asked, noon, false)
+  const { isCurrent } = yield* prefetch(lookups as Lookups, state(), commands, noon, false)
   return { isCurrent, done }
 })
 
-it.effect("look-ups that all saw the state's revisions confirm it", () =>
+it.effect("look-ups that all read the state's revisions confirm it", () =>
   Effect.gen(function* () {
-    const needs = [{ binding: desk }, { binding: desktop }, { leaseToken: "t" }]
+    const needs = [{ binding: deskBinding }, { binding: desktop }, { leaseToken: "t" }]
     assert.deepStrictEqual(yield* confirmed(needs), { isCurrent: true, done: ["device", "device", "lease"] })
   })
 )
 
 it.effect.each(["license", "policy", "catalog"] as const)(
-  "a look-up that saw another revision of the %s denies it",
+  "a look-up that read another revision of the %s does not confirm it",
   (what) =>
     Effect.gen(function* () {
-      const { isCurrent } = yield* confirmed([{ binding: desk }], { asOf: { [what]: held[what] + 1 } })
+      const { isCurrent } = yield* confirmed([{ binding: deskBinding }], {
+        asOf: { [what]: currentRevisions[what] + 1 }
+      })
       assert.isFalse(isCurrent)
     })
 )
 
 it.effect.each([
   ["nothing is looked up", []],
-  ["a look-up does not tell", [{ binding: desk }, { featureId: "feat_1" }]],
-  ["the count of devices to reset comes after it", [{ binding: desk, resettable: true }]]
-] as const)("nothing is confirmed where %s", ([, needs]) =>
+  ["a look-up does not tell", [{ binding: deskBinding }, { featureId: "feat_1" }]],
+  ["the count of devices to reset comes after it", [{ binding: deskBinding, resettable: true }]]
+] as const)("nothing is confirmed if %s", ([, needs]) =>
   Effect.gen(function* () {
     assert.isUndefined((yield* confirmed(needs)).isCurrent)
   })
 )
 
-it.effect("a device that is not there confirms nothing", () =>
+it.effect("a missing device confirms nothing", () =>
   Effect.gen(function* () {
-    assert.isUndefined((yield* confirmed([{ binding: desk }, { binding: desktop }], { found: [desk] })).isCurrent)
+    assert.isUndefined(
+      (yield* confirmed([{ binding: deskBinding }, { binding: desktop }], { found: [deskBinding] })).isCurrent
+    )
   })
 )
 
-it.effect("versions are read ahead of what confirms them", () =>
+it.effect("versions are read before the data that confirms them", () =>
   Effect.gen(function* () {
-    const { done, isCurrent } = yield* confirmed([{ binding: desk, appVersion: "1.0" }])
+    const { done, isCurrent } = yield* confirmed([{ binding: deskBinding, appVersion: "1.0" }])
     assert.deepStrictEqual({ done, isCurrent }, { done: ["versions", "device"], isCurrent: true })
   })
 )

@@ -27,7 +27,7 @@ const people: ReadonlyArray<readonly [name: string | null, email: string | null]
 
 const textOf = ([name, email]: (typeof people)[number]) => `${name ?? ""} ${email ?? ""}`.toLowerCase()
 
-/** Every part of up to six characters of every text, and parts that some or none have. */
+/** Every part of up to six characters of every text, and parts that some or no texts contain. */
 const parts = [
   ...new Set(
     people.flatMap((person) => {
@@ -56,7 +56,7 @@ const Subject = Layer.mergeAll(LicenseList.layer, Policies.layer).pipe(
 )
 
 layer(Subject, { timeout: 60_000 })("The license list", (it) => {
-  it.effect("finds whoever has the part in name or address, in any alphabet, whatever it means to SQL", () =>
+  it.effect("finds customers by any part of name or address, in every alphabet, including SQL wildcards", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { page } = yield* LicenseList
@@ -71,11 +71,11 @@ layer(Subject, { timeout: 60_000 })("The license list", (it) => {
         licenses.unshift({ id, text: textOf(person) })
       }
       for (const q of parts) {
-        const wanted = licenses.filter(({ text }) => text.includes(q.toLowerCase())).map(({ id }) => id)
+        const expected = licenses.filter(({ text }) => text.includes(q.toLowerCase())).map(({ id }) => id)
         const { items } = yield* page({ q })
         assert.deepStrictEqual(
           items.map(({ id }) => id),
-          wanted,
+          expected,
           q
         )
         const pages: Array<string> = []
@@ -85,7 +85,7 @@ layer(Subject, { timeout: 60_000 })("The license list", (it) => {
           if (next.next === undefined) break
           next = yield* page({ q, limit: 2, cursor: next.next })
         }
-        assert.deepStrictEqual(pages, wanted, `${q}, page by page`)
+        assert.deepStrictEqual(pages, expected, `${q}, page by page`)
       }
       assert.lengthOf((yield* page({ q: "" })).items, people.length)
     })
@@ -96,8 +96,11 @@ describe("A search", () => {
   interface Row {
     readonly walked: boolean
   }
-  /** What is asked for when so many of a thousand hold the part in the sample, and a walk finds so many rows of either kind. */
-  const asked = Effect.fnUntraced(function* (holding: number, found: ReadonlyArray<Row>, seen = 1_000) {
+  /**
+   * The queries made when the given number of a thousand sampled rows match, and a walk finds the given rows of either
+   * kind.
+   */
+  const queriesFor = Effect.fnUntraced(function* (matching: number, found: ReadonlyArray<Row>, seen = 1_000) {
     const steps: Array<"walk" | "index"> = []
     const step = (name: "walk" | "index", rows: ReadonlyArray<Row>) =>
       Effect.sync(() => {
@@ -106,7 +109,7 @@ describe("A search", () => {
       })
     const rows = yield* search<Row, never>({
       rowsMin: 51,
-      sample: Effect.succeed({ sampled: seen, matching: holding }),
+      sample: Effect.succeed({ sampled: seen, matching }),
       isScanned: ({ walked }) => walked,
       scan: () => step("walk", found),
       lookUp: step("index", [])
@@ -115,23 +118,23 @@ describe("A search", () => {
   })
   const rows = (count: number, walked = true) => Array.from({ length: count }, () => ({ walked }))
 
-  it.effect("walks the list for what is common, and asks the index for what is rare or unknown", () =>
+  it.effect("walks the list for common parts, and uses the index for rare or unknown ones", () =>
     Effect.gen(function* () {
-      assert.deepStrictEqual(yield* asked(1_000, rows(51)), ["walk", 51])
-      assert.deepStrictEqual(yield* asked(3, rows(51)), ["walk", 51])
-      assert.deepStrictEqual(yield* asked(2, rows(51)), ["index", 0])
-      assert.deepStrictEqual(yield* asked(0, rows(51)), ["index", 0])
-      assert.deepStrictEqual(yield* asked(0, rows(51), 0), ["index", 0])
-      assert.deepStrictEqual(yield* asked(2, rows(51), 100), ["index", 0])
-      assert.deepStrictEqual(yield* asked(3, rows(51), 2_000), ["index", 0])
+      assert.deepStrictEqual(yield* queriesFor(1_000, rows(51)), ["walk", 51])
+      assert.deepStrictEqual(yield* queriesFor(3, rows(51)), ["walk", 51])
+      assert.deepStrictEqual(yield* queriesFor(2, rows(51)), ["index", 0])
+      assert.deepStrictEqual(yield* queriesFor(0, rows(51)), ["index", 0])
+      assert.deepStrictEqual(yield* queriesFor(0, rows(51), 0), ["index", 0])
+      assert.deepStrictEqual(yield* queriesFor(2, rows(51), 100), ["index", 0])
+      assert.deepStrictEqual(yield* queriesFor(3, rows(51), 2_000), ["index", 0])
     })
   )
 
-  it.effect("takes no page that the walk has not filled, whatever was found elsewhere", () =>
+  it.effect("returns no page that the walk has not filled, even if the index found more", () =>
     Effect.gen(function* () {
-      assert.deepStrictEqual(yield* asked(1_000, rows(50)), ["walk", "index", 0])
-      assert.deepStrictEqual(yield* asked(1_000, [...rows(50), ...rows(51, false)]), ["walk", "index", 0])
-      assert.deepStrictEqual(yield* asked(1_000, [...rows(51), ...rows(51, false)]), ["walk", 102])
+      assert.deepStrictEqual(yield* queriesFor(1_000, rows(50)), ["walk", "index", 0])
+      assert.deepStrictEqual(yield* queriesFor(1_000, [...rows(50), ...rows(51, false)]), ["walk", "index", 0])
+      assert.deepStrictEqual(yield* queriesFor(1_000, [...rows(51), ...rows(51, false)]), ["walk", 102])
     })
   )
 })

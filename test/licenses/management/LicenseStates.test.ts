@@ -1,4 +1,7 @@
-/** The table that finds licenses by their state says what the licenses say, whoever writes them; and their own indexes do not. */
+/**
+ * The table that finds licenses by their state matches the licenses after every writer; the indexes of licenses contain
+ * no state.
+ */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
@@ -12,7 +15,7 @@ import { fromNoon, makeSweeps, twoNodes } from "../../support/LicenseNodes.ts"
 import { day, noon, type Rows } from "../../support/Licenses.ts"
 import { storeMany, storeRows } from "../../support/StoredLicenses.ts"
 
-/** Rows that only one of the two has: the table, and what the licenses make of it. */
+/** Rows that only one of the two has: the table, and the states computed from the licenses. */
 const differences = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   return yield* sql`
@@ -27,22 +30,22 @@ const differences = Effect.gen(function* () {
 })
 
 layer(Database.layer, { timeout: 60_000, excludeTestServices: true })("license states", (it) => {
-  it.effect("follow sweeps, whatever licenses they find and whenever", () =>
+  it.effect("follow sweeps, for all licenses and times", () =>
     fromNoon(
       Effect.gen(function* () {
         const sweeps = yield* makeSweeps
         yield* storeRows("states", fc.sample(anyRows, { numRuns: 150, seed: 16 }) as ReadonlyArray<Rows>)
         assert.deepStrictEqual(yield* differences, [])
-        for (const wait of [0, day, 7 * day, 30 * day, 400 * day]) {
-          yield* TestClock.setTime(noon + wait)
+        for (const elapsed of [0, day, 7 * day, 30 * day, 400 * day]) {
+          yield* TestClock.setTime(noon + elapsed)
           for (const sweep of Object.values(sweeps)) yield* sweep
-          assert.deepStrictEqual(yield* differences, [], `after ${wait}`)
+          assert.deepStrictEqual(yield* differences, [], `after ${elapsed}`)
         }
       })
     )
   )
 
-  it.effect("follow commands, and whatever is written by hand", () =>
+  it.effect("follow commands and manual statements", () =>
     fromNoon(
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
@@ -63,7 +66,7 @@ layer(Database.layer, { timeout: 60_000, excludeTestServices: true })("license s
     )
   )
 
-  it.effect("spare the licenses' own indexes: none of them holds what use and time change", () =>
+  it.effect("need no index of licenses that contains a column changed by use or time", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const changing =

@@ -16,14 +16,14 @@ const catalog = Effect.fnUntraced(function* (
   const { client } = yield* TestServer
   const code = `licenses-${++catalogs}`
   const product = yield* client.products.create({ payload: { name: "Editor", code } })
-  const made = yield* client.policies.create({
+  const createdPolicy = yield* client.policies.create({
     params: { id: product.id },
     payload: { name: "Policy", code: "policy", license_type, ...policy }
   })
-  return { client, product_id: product.id, policy_id: made.id }
+  return { client, product_id: product.id, policy_id: createdPolicy.id }
 })
 
-/** The service's time of day, as its answers tell it. */
+/** The service's time of day, from its responses. */
 const now = Effect.gen(function* () {
   const { send } = yield* TestServer
   const { meta } = (yield* send({ path: "/health" })).json as { readonly meta: { readonly timestamp: string } }
@@ -31,7 +31,7 @@ const now = Effect.gen(function* () {
 })
 
 layer(TestServer.layer)("Licenses over HTTP", (it) => {
-  it.effect("every member that can be edited is stored, and its event tells old and new", () =>
+  it.effect("every editable member is stored, and its event contains old and new values", () =>
     Effect.gen(function* () {
       const { client, product_id, policy_id } = yield* catalog("perpetual")
       const { license } = yield* client.licenses.create({ payload: { product_id, policy_id } })
@@ -72,7 +72,7 @@ layer(TestServer.layer)("Licenses over HTTP", (it) => {
     })
   )
 
-  it.effect("dates must suit the type of license, when it is issued and when it is edited", () =>
+  it.effect("dates must match the license type, when it is issued and when it is edited", () =>
     Effect.gen(function* () {
       const perpetual = yield* catalog("perpetual")
       const limited = yield* catalog("time_limited")
@@ -119,7 +119,7 @@ layer(TestServer.layer)("Licenses over HTTP", (it) => {
       const suspended = yield* issue(1)
       yield* client.licenses.suspend({ params: { id: suspended } })
       yield* advance((4 * day) / 1000)
-      const found = Effect.fnUntraced(function* (status: "active" | "grace_period" | "expired" | "suspended") {
+      const foundByStatus = Effect.fnUntraced(function* (status: "active" | "grace_period" | "expired" | "suspended") {
         const page = yield* client.licenses.list({ query: { product_id, status } })
         assert.deepStrictEqual(
           page.items.map((license) => license.status),
@@ -128,13 +128,18 @@ layer(TestServer.layer)("Licenses over HTTP", (it) => {
         return page.items.map(({ id }) => id)
       })
       assert.deepStrictEqual(
-        [yield* found("active"), yield* found("grace_period"), yield* found("expired"), yield* found("suspended")],
+        [
+          yield* foundByStatus("active"),
+          yield* foundByStatus("grace_period"),
+          yield* foundByStatus("expired"),
+          yield* foundByStatus("suspended")
+        ],
         [[active], [grace], [expired], [suspended]]
       )
     })
   )
 
-  it.effect("the list is searched by customer, key and links", () =>
+  it.effect("the list can be searched by customer, key and links", () =>
     Effect.gen(function* () {
       const { client, product_id, policy_id } = yield* catalog("perpetual")
       const issue = (customer: { readonly customer_name?: string; readonly customer_email?: string }) =>

@@ -1,4 +1,4 @@
-/** The back office's commands through actors on a real database: two nodes, very many devices, and all at once. */
+/** The management commands through actors on a real database: two nodes, very many devices, and concurrent commands. */
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Layer, Result } from "effect"
 import { SqlClient } from "effect/sql"
@@ -25,8 +25,8 @@ const succeeded = (results: ReadonlyArray<Result.Result<unknown, unknown>>) => r
 
 const expires_at = Date.UTC(2030, 0)
 
-layer(Database.layer, { timeout: 60_000 })("the back office's commands", (it) => {
-  it.effect("a renewal is stored with its event, and the other node goes on from it", () =>
+layer(Database.layer, { timeout: 60_000 })("the management commands", (it) => {
+  it.effect("a renewal is stored with its event, and the other node uses it", () =>
     Effect.gen(function* () {
       const [one, other] = [yield* makeNode, yield* makeNode]
       const license = yield* makeLicense({ license_type: "subscription", expires_at })
@@ -35,20 +35,20 @@ layer(Database.layer, { timeout: 60_000 })("the back office's commands", (it) =>
       yield* one.ask(license.license, renew, { extend_by_days: 4 })
       const { expires_at: ends, version, status } = yield* stored(license.license)
       assert.deepStrictEqual([ends, version, status], [expires_at + 7 * 86_400_000, 4, "active"])
-      const told = yield* eventsAbout(license.license, "license.renewed")
+      const renewalEvents = yield* eventsAbout(license.license, "license.renewed")
       assert.deepStrictEqual(
-        told.map(({ metadata }) => metadata["extend_by_days"]),
+        renewalEvents.map(({ metadata }) => metadata["extend_by_days"]),
         [1, 2, 4]
       )
     })
   )
 
-  it.effect("an order and a subscription of the product are found for a renewal, and not stored", () =>
+  it.effect("an order and a subscription of the product are looked up for a renewal, and not stored", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const node = yield* makeNode
       const license = yield* makeLicense({ license_type: "subscription", expires_at })
-      const foreign = yield* makeLicense()
+      const otherProduct = yield* makeLicense()
       const [order, subscription] = [`ord_${license.license}`, `sub_${license.license}`]
       yield* sql`
         INSERT INTO subscriptions (id, product_id, external_system, external_id, status, current_period_start,
@@ -57,10 +57,10 @@ layer(Database.layer, { timeout: 60_000 })("the back office's commands", (it) =>
       yield* sql`
         INSERT INTO orders (id, product_id, subscription_id, external_system, external_id, status, metadata, created_at, updated_at)
         VALUES (${order}, ${license.product}, ${subscription}, 's', 'e', 'paid', '{}', now(), now()),
-          (${`${order}_foreign`}, ${foreign.product}, NULL, 's', 'f', 'paid', '{}', now(), now())`
+          (${`${order}_foreign`}, ${otherProduct.product}, NULL, 's', 'f', 'paid', '{}', now(), now())`
       yield* node.ask(license.license, renew, { extend_by_days: 1, order_id: order })
-      const [told] = yield* eventsAbout(license.license, "license.renewed")
-      assert.deepInclude(told?.metadata, { order_id: order, subscription_id: subscription })
+      const [renewalEvents] = yield* eventsAbout(license.license, "license.renewed")
+      assert.deepInclude(renewalEvents?.metadata, { order_id: order, subscription_id: subscription })
       const [row] = yield* sql`SELECT order_id, subscription_id FROM licenses WHERE id = ${license.license}`
       assert.deepStrictEqual(row, { order_id: null, subscription_id: null })
       const refusals = yield* Effect.forEach(["ord_none", `${order}_foreign`], (order_id) =>
@@ -76,7 +76,7 @@ layer(Database.layer, { timeout: 60_000 })("the back office's commands", (it) =>
     })
   )
 
-  it.effect("transfers from two nodes at once never pass the policy's limit", () =>
+  it.effect("concurrent transfers on two nodes never exceed the policy's limit", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const nodes = [yield* makeNode, yield* makeNode]
@@ -92,7 +92,7 @@ layer(Database.layer, { timeout: 60_000 })("the back office's commands", (it) =>
     })
   )
 
-  it.effect("a transfer stores the owner, clears what it is asked to, and refuses an unknown customer", () =>
+  it.effect("a transfer stores the owner, clears the requested data, and refuses an unknown customer", () =>
     Effect.gen(function* () {
       const node = yield* makeNode
       const license = yield* makeLicense()
@@ -115,7 +115,7 @@ layer(Database.layer, { timeout: 60_000 })("the back office's commands", (it) =>
       const sql = yield* SqlClient.SqlClient
       const license = yield* makeLicense()
       yield* makeCustomer("cust_fleeting")
-      const fleeting = Layer.effect(
+      const deletedCustomer = Layer.effect(
         LicenseLookups,
         Effect.map(LicenseLookups, (lookups) => ({
           ...lookups,
@@ -127,24 +127,26 @@ layer(Database.layer, { timeout: 60_000 })("the back office's commands", (it) =>
         Layer.fresh(
           LicenseActors.layer.pipe(
             Layer.provide(Journal.layer),
-            Layer.provide([LicenseStore.layer, fleeting, EventLog.layer])
+            Layer.provide([LicenseStore.layer, deletedCustomer, EventLog.layer])
           )
         )
       )
-      const asked = Context.get(node, LicenseActors).ask(license.license, transfer, { customer_id: "cust_fleeting" })
-      const { code, detail } = yield* Effect.flip(asked)
+      const sendCommand = Context.get(node, LicenseActors).ask(license.license, transfer, {
+        customer_id: "cust_fleeting"
+      })
+      const { code, detail } = yield* Effect.flip(sendCommand)
       assert.deepStrictEqual([code, detail], ["NOT_FOUND", "customer_id"])
       assert.deepInclude(yield* stored(license.license), { transferred: 0, revision: 1 })
     })
   )
 
-  it.effect("usage is consumed, topped up and reset from two nodes at once, and the ledger adds up", () =>
+  it.effect("usage is consumed, topped up and reset concurrently on two nodes, and the ledger adds up", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const nodes = [yield* makeNode, yield* makeNode]
       const license = yield* makeLicense({ max_consumptions: 10 })
       yield* nodes[0]!.ask(license.license, activate, requestOf(license, "m"))
-      const asked = (index: number): Effect.Effect<unknown, unknown> => {
+      const sendCommand = (index: number): Effect.Effect<unknown, unknown> => {
         const node = nodes[index % 2]!
         if (index % 10 === 0) return node.ask(license.license, resetUsage, { feature_code: "export", add_credits: 3 })
         if (index % 10 === 5)
@@ -152,7 +154,7 @@ layer(Database.layer, { timeout: 60_000 })("the back office's commands", (it) =>
         const use = { feature_code: "export", event_id: `e${index}`, amount: 1 }
         return node.ask(license.license, consume, { ...requestOf(license, "m"), ...use })
       }
-      const answers = yield* each(90, asked)
+      const answers = yield* each(90, sendCommand)
       const [row] = yield* sql<{
         assigned: number
         max: number
@@ -176,7 +178,7 @@ layer(Database.layer, { timeout: 60_000 })("the back office's commands", (it) =>
     })
   )
 
-  it.effect("a rotated key ends on every node at once, and the new one begins", () =>
+  it.effect("a rotated key ends on every node immediately, and the new one is valid", () =>
     Effect.gen(function* () {
       const [one, other] = [yield* makeNode, yield* makeNode]
       const sql = yield* SqlClient.SqlClient

@@ -8,15 +8,15 @@ import { TestServer } from "../../support/TestServer.ts"
 const iso = (millis: number) => new Date(millis).toISOString()
 const day = 86_400_000
 
-/** A license as it stands on the wire. */
-type Wire = { readonly [K in keyof License]: unknown }
+/** A license as JSON. */
+type LicenseJson = { readonly [K in keyof License]: unknown }
 
 layer(TestServer.layer)("Renewals over HTTP", (it) => {
-  it.effect("extend a license by days or to an instant, through the typed client as well", () =>
+  it.effect("extend a license by days or to an instant, through the typed client too", () =>
     Effect.gen(function* () {
       const { client } = yield* TestServer
       const { id, expires_at, post } = yield* issue()
-      const extended = assertAnswered(yield* post("renew", { extend_by_days: 3 }, freshKey()), 200) as Wire
+      const extended = assertAnswered(yield* post("renew", { extend_by_days: 3 }, freshKey()), 200) as LicenseJson
       assert.deepInclude(extended, {
         id,
         status: "active",
@@ -29,7 +29,7 @@ layer(TestServer.layer)("Renewals over HTTP", (it) => {
     })
   )
 
-  it.effect("need an Idempotency-Key, whatever else is wrong", () =>
+  it.effect("require an Idempotency-Key, even if other parts are invalid", () =>
     Effect.gen(function* () {
       const { post } = yield* issue()
       assertRefused(yield* post("renew", "no JSON"), 400, "IDEMPOTENCY_KEY_REQUIRED", "Idempotency-Key")
@@ -58,7 +58,7 @@ layer(TestServer.layer)("Renewals over HTTP", (it) => {
     })
   )
 
-  it.effect("refuse a body that says too little, too much, or nonsense", () =>
+  it.effect("refuse a body with missing, unknown or invalid members", () =>
     Effect.gen(function* () {
       const { expires_at, post } = yield* issue()
       const at = iso(expires_at)
@@ -101,30 +101,30 @@ layer(TestServer.layer)("Renewals over HTTP", (it) => {
 })
 
 layer(TestServer.layer)("Transfers over HTTP", (it) => {
-  it.effect("change the owner and count; to the same owner they do neither", () =>
+  it.effect("change the owner and the count; to the same owner they change neither", () =>
     Effect.gen(function* () {
       const { client } = yield* TestServer
       const { id: customer_id } = yield* client.customers.create({ payload: { name: "C", code: "c" } })
       const { post } = yield* issue({ max_transfers: 2 })
       const body = { customer_id, customer_email: "a@example.com", customer_name: "Ada" }
-      const moved = assertAnswered(yield* post("transfer", body), 200) as Wire
-      assert.deepInclude(moved, { ...body, times_transferred: 1, entitlement_version: 2, status: "active" })
+      const transferred = assertAnswered(yield* post("transfer", body), 200) as LicenseJson
+      assert.deepInclude(transferred, { ...body, times_transferred: 1, entitlement_version: 2, status: "active" })
       const same = assertAnswered(yield* post("transfer", body), 200)
-      assert.deepStrictEqual(same, moved)
-      const cleared = assertAnswered(yield* post("transfer", { customer_id: "" }), 200) as Wire
+      assert.deepStrictEqual(same, transferred)
+      const cleared = assertAnswered(yield* post("transfer", { customer_id: "" }), 200) as LicenseJson
       assert.notProperty(cleared, "customer_id")
       assert.deepInclude(cleared, { customer_name: "Ada", times_transferred: 2 })
       assertRefused(yield* post("transfer", { customer_name: "Bob" }), 409, "TRANSFER_LIMIT_REACHED", "2")
     })
   )
 
-  it.effect("take the license off its devices", () =>
+  it.effect("remove the license from its devices", () =>
     Effect.gen(function* () {
       const { client } = yield* TestServer
       const { id, post, runtime } = yield* issue({ max_activations: 0 })
       for (const fingerprint of ["a", "b", "c"]) yield* runtime.activate({ payload: { fingerprint } })
       yield* runtime.deactivate({ payload: { fingerprint: "c" } })
-      const reset = assertAnswered(yield* post("transfer", { reset_devices: true }), 200) as Wire
+      const reset = assertAnswered(yield* post("transfer", { reset_devices: true }), 200) as LicenseJson
       assert.deepInclude(reset, { active_device_count: 0, times_activated: 3, times_transferred: 0 })
       const { items } = yield* client.devices.list({ params: { id }, query: {} })
       assert.deepStrictEqual(
@@ -134,7 +134,7 @@ layer(TestServer.layer)("Transfers over HTTP", (it) => {
     })
   )
 
-  it.effect("refuse a body that changes nothing by what it says, and unknown customers", () =>
+  it.effect("refuse a body that changes nothing, and unknown customers", () =>
     Effect.gen(function* () {
       const { post } = yield* issue()
       const faults: ReadonlyArray<readonly [unknown, number, string, string?]> = [
@@ -154,7 +154,7 @@ layer(TestServer.layer)("Transfers over HTTP", (it) => {
 })
 
 layer(TestServer.layer)("Usage and keys over HTTP", (it) => {
-  it.effect("usage is reset and topped up, and the assignment answered", () =>
+  it.effect("usage is reset and topped up, and the assignment returned", () =>
     Effect.gen(function* () {
       const { client } = yield* TestServer
       const { id, product_id, post, runtime } = yield* issue()
@@ -197,14 +197,14 @@ layer(TestServer.layer)("Usage and keys over HTTP", (it) => {
     })
   )
 
-  it.effect("a key is rotated: the new one is shown once and works, the old one ends at once", () =>
+  it.effect("a key is rotated: the new one is shown once and works, the old one ends immediately", () =>
     Effect.gen(function* () {
       const { client, connect, send } = yield* TestServer
       const { id, license_key: old, path, post, runtime } = yield* issue()
       const payload = { fingerprint: "a" }
       yield* runtime.activate({ payload })
       const { license, license_key } = assertAnswered(yield* post("rotate-key"), 200) as {
-        readonly license: Wire
+        readonly license: LicenseJson
         readonly license_key: string
       }
       assert.notStrictEqual(license_key, old)
@@ -226,7 +226,7 @@ layer(TestServer.layer)("Usage and keys over HTTP", (it) => {
     })
   )
 
-  it.effect("unknown and revoked licenses refuse them all, malformed bodies after unknown ids", () =>
+  it.effect("unknown and revoked licenses refuse them all, and malformed bodies are reported after unknown ids", () =>
     Effect.gen(function* () {
       const { client, send } = yield* TestServer
       const { id, path, post } = yield* issue()

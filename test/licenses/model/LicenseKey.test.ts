@@ -14,26 +14,26 @@ const samples = fc.sample(keys, { seed: 7, numRuns: 20 })
 describe("LicenseKey", () => {
   it.effect("is generated from 28 random bytes, five bits of each", () =>
     Effect.gen(function* () {
-      const asked: Array<number> = []
+      const requestedSizes: Array<number> = []
       const random = SecureRandom.make((size) => {
-        asked.push(size)
+        requestedSizes.push(size)
         return Uint8Array.from({ length: size }, (_, index) => index + 224)
       })
       const key = yield* Effect.provideService(LicenseKey.generate, SecureRandom.SecureRandom, random)
       assert.match(key, /^LK-01234-56789-ABCDE-FGHJK-MNPQR-STV[0-9A-HJKMNP-TV-Z]{2}$/)
-      assert.deepStrictEqual(asked, [28])
+      assert.deepStrictEqual(requestedSizes, [28])
     })
   )
 
-  it("refuses to be made of fewer bytes", () => {
+  it("refuses fewer bytes", () => {
     assert.throws(() => LicenseKey.fromBytes(new Uint8Array(27)), RangeError)
   })
 
-  it("reads its own form back", () => {
+  it("parses its own form", () => {
     fc.assert(fc.property(keys, (key) => assert.deepStrictEqual(LicenseKey.parse(key), Option.some(key))))
   })
 
-  it("reads any case, any dashes and spaces, and the letters that Crockford takes for digits", () => {
+  it("accepts any case, any dashes and spaces, and the letters that Crockford reads as digits", () => {
     const aliases: Record<string, string> = { "0": "0Oo", "1": "1IiLl", L: "LlIi1" }
     const written = keys.chain((key) =>
       fc.tuple(
@@ -56,20 +56,20 @@ describe("LicenseKey", () => {
     )
   })
 
-  it("catches every wrong character, in every place and for every character", () => {
+  it("detects every wrong character, at every position and for every character", () => {
     for (const key of samples) {
-      for (let place = 0; place < 30; place++) {
+      for (let position = 0; position < 30; position++) {
         for (const character of alphabet) {
           const symbols = Array.from(body(key))
-          if (symbols[place] === character) continue
-          symbols[place] = character
-          assert.isFalse(isKey(`LK${symbols.join("")}`), `${key} with ${character} at ${place}`)
+          if (symbols[position] === character) continue
+          symbols[position] = character
+          assert.isFalse(isKey(`LK${symbols.join("")}`), `${key} with ${character} at ${position}`)
         }
       }
     }
   })
 
-  it("catches every swap of two different characters, neighbours or not", () => {
+  it("detects every swap of two different characters, adjacent or not", () => {
     for (const key of samples) {
       for (let one = 0; one < 30; one++) {
         for (let other = one + 1; other < 30; other++) {
@@ -82,9 +82,9 @@ describe("LicenseKey", () => {
     }
   })
 
-  // The code is linear: an error is missed exactly when its own two sums are zero, whatever the key. So all 418,035 errors of
-  // two characters, tried against one key, stand for every key.
-  it("catches every pair of wrong characters", () => {
+  // The code is linear: an error is missed exactly when its own two sums are zero, for every key. So all 418,035 errors
+  // of two characters, tested on one key, cover every key.
+  it("detects every pair of wrong characters", () => {
     const symbols = Array.from(body(samples[0] as string), (character) => alphabet.indexOf(character))
     const text = (changed: ReadonlyArray<number>) => `LK${changed.map((symbol) => alphabet[symbol]).join("")}`
     let tried = 0
@@ -104,7 +104,7 @@ describe("LicenseKey", () => {
     assert.strictEqual(tried, 435 * 31 * 31)
   })
 
-  it("lets one in 1,024 random texts through", () => {
+  it("accepts one in 1,024 random texts", () => {
     const random = fc.sample(fc.array(fc.constantFrom(...alphabet), { minLength: 30, maxLength: 30 }), {
       seed: 11,
       numRuns: 50_000
@@ -126,15 +126,15 @@ describe("LicenseKey", () => {
     ["another separator", (samples[0] as string).replaceAll("-", "_")],
     ["very long", `${samples[0]}${" ".repeat(60)}`],
     ["thirty zeros", `LK${"0".repeat(30)}`]
-  ])("refuses a text that is no key: %s", (_, text) => {
+  ])("refuses a text that is not a key: %s", (_, text) => {
     assert.deepStrictEqual(LicenseKey.parse(text), Option.none())
   })
 
-  it("never takes a run of one character for a key", () => {
+  it("never accepts a repetition of one character as a key", () => {
     for (const character of alphabet) assert.isFalse(isKey(`LK${character.repeat(30)}`))
   })
 
-  it("shows its first group and last four characters, and is stored as SHA-256 of the canonical form", () => {
+  it("exposes its first group and last four characters, and is stored as SHA-256 of the canonical form", () => {
     const key = LicenseKey.fromBytes(Uint8Array.from({ length: 28 }, (_, index) => index))
     assert.strictEqual(LicenseKey.prefix(key), "LK-01234")
     assert.strictEqual(LicenseKey.last4(key), key.slice(-4))

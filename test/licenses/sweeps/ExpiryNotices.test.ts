@@ -1,4 +1,4 @@
-/** Notices ahead of expiry: each once for a license and date, and never too late to be of use. */
+/** Notices before expiry: each once for a license and date, and never too late to be useful. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
@@ -24,43 +24,43 @@ layer(Database.layer, { timeout: 60_000, excludeTestServices: true })("notices o
   const expiry = noon + 10 * day
   const of = (days: number, date = expiry) => `${days} ${formatTimestamp(date)}`
 
-  it.effect("come 7, 3 and 1 days before, each once, from whichever node", () =>
+  it.effect("are sent 7, 3 and 1 days before, each once, from any node", () =>
     fromNoon(
       Effect.gen(function* () {
         const { sweeps } = yield* twoNodes
         const license = yield* storeOne({ license: { expires_at: expiry } })
-        const told: Array<ReadonlyArray<string>> = []
-        for (const wait of [0, 3 * day - 1, 1, day, 3 * day - 1, 1, 2 * day, day - 1, 1, day]) {
-          yield* TestClock.adjust(wait)
+        const noticesByTime: Array<ReadonlyArray<string>> = []
+        for (const elapsed of [0, 3 * day - 1, 1, day, 3 * day - 1, 1, 2 * day, day - 1, 1, day]) {
+          yield* TestClock.adjust(elapsed)
           const passes = sweeps.map((node) => node.expiry)
           yield* Effect.all([...passes, ...passes], { concurrency: "unbounded" })
-          told.push(yield* notices(license.license))
+          noticesByTime.push(yield* notices(license.license))
         }
         const [none, seven, three, one] = [[], [of(7)], [of(7), of(3)], [of(7), of(3), of(1)]]
-        assert.deepStrictEqual(told, [none, none, seven, seven, seven, three, one, one, one, one])
+        assert.deepStrictEqual(noticesByTime, [none, none, seven, seven, seven, three, one, one, one, one])
         assert.deepStrictEqual(yield* eventCounts(license.license), { "license.expired": 1, "license.expiring": 3 })
         assert.strictEqual((yield* stored(license.license)).revision, 2)
       })
     )
   )
 
-  it.effect("that an outage held up come afterwards, in order, but not after the expiry itself", () =>
+  it.effect("delayed by an outage are sent afterwards, in order, but not after the expiry itself", () =>
     fromNoon(
       Effect.gen(function* () {
         const { sweeps } = yield* twoNodes
         const late = yield* storeOne({ license: { expires_at: expiry } })
-        const gone = yield* storeOne({ license: { expires_at: noon + 5 * day } })
+        const afterOutage = yield* storeOne({ license: { expires_at: noon + 5 * day } })
         const short = yield* storeOne({ license: { expires_at: noon + 11 * day, created_at: noon + 9 * day } })
         yield* TestClock.adjust("9 days")
         yield* sweeps[0].expiry
         assert.deepStrictEqual(yield* notices(late.license), [of(7), of(3), of(1)])
-        assert.deepStrictEqual(yield* notices(gone.license), [])
+        assert.deepStrictEqual(yield* notices(afterOutage.license), [])
         assert.deepStrictEqual(yield* notices(short.license), [of(3, noon + 11 * day)])
       })
     )
   )
 
-  it.effect("begin anew for a new date, and rest while a license is suspended", () =>
+  it.effect("start again for a new date, and stop while a license is suspended", () =>
     fromNoon(
       Effect.gen(function* () {
         const { nodes, sweeps } = yield* twoNodes

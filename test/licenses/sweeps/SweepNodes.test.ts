@@ -1,4 +1,4 @@
-/** Sweeps beside actors and beside each other: nothing twice, nothing forgotten, and nobody held up. */
+/** Sweeps concurrent with actors and with each other: nothing is done twice or missed, and no other work is delayed. */
 import { assert, layer } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Result } from "effect"
 import { SqlClient } from "effect/sql"
@@ -22,19 +22,19 @@ import {
   storeOne
 } from "../../support/StoredLicenses.ts"
 
-/** Runs an effect while another connection holds the lock that a statement takes. */
+/** Runs an effect while another connection has the lock that a statement takes. */
 const whileLocked = Effect.fnUntraced(function* <A, E, R>(
   lock: Effect.Effect<unknown, unknown>,
   self: Effect.Effect<A, E, R>
 ) {
   const sql = yield* SqlClient.SqlClient
-  const [held, released] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+  const [locked, released] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
   const holder = yield* Effect.forkChild(
     sql.withTransaction(
-      Effect.andThen(lock, Effect.andThen(Deferred.succeed(held, undefined), Deferred.await(released)))
+      Effect.andThen(lock, Effect.andThen(Deferred.succeed(locked, undefined), Deferred.await(released)))
     )
   )
-  yield* Deferred.await(held)
+  yield* Deferred.await(locked)
   const answer = yield* self
   yield* Deferred.succeed(released, undefined)
   yield* Fiber.join(holder)
@@ -42,7 +42,7 @@ const whileLocked = Effect.fnUntraced(function* <A, E, R>(
 })
 
 layer(Database.layer, { timeout: 60_000, excludeTestServices: true })("sweeps among nodes", (it) => {
-  it.effect("record each move once, whoever comes first: two sweeps, two nodes, or a client", () =>
+  it.effect("record each change once, whichever comes first: two sweeps, two nodes, or a client", () =>
     fromNoon(
       Effect.gen(function* () {
         const { nodes, sweeps } = yield* twoNodes
@@ -88,7 +88,7 @@ layer(Database.layer, { timeout: 60_000, excludeTestServices: true })("sweeps am
     )
   )
 
-  it.effect("are seen by actors that hold the license in memory", () =>
+  it.effect("are seen by actors that cache the license", () =>
     fromNoon(
       Effect.gen(function* () {
         const { nodes, sweeps } = yield* twoNodes
@@ -108,7 +108,7 @@ layer(Database.layer, { timeout: 60_000, excludeTestServices: true })("sweeps am
     )
   )
 
-  it.effect("pass by what somebody has locked, do the rest, and come back for it", () =>
+  it.effect("skip locked rows, process the rest, and return to the skipped ones", () =>
     fromNoon(
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
@@ -136,7 +136,7 @@ layer(Database.layer, { timeout: 60_000, excludeTestServices: true })("sweeps am
     )
   )
 
-  it.effect("leave the work to another node that is at it", () =>
+  it.effect("skip work that another node is doing", () =>
     fromNoon(
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
@@ -151,7 +151,7 @@ layer(Database.layer, { timeout: 60_000, excludeTestServices: true })("sweeps am
     )
   )
 
-  it.effect("do in one pass what fills many batches", () =>
+  it.effect("process in one pass rows that fill many batches", () =>
     fromNoon(
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
@@ -169,11 +169,11 @@ layer(Database.layer, { timeout: 60_000, excludeTestServices: true })("sweeps am
           FROM generate_series(1, 4100) AS n, (SELECT ${formatTimestamp(noon - day)}::timestamptz AS at) AS made`
         yield* sql`UPDATE licenses SET active_device_count = 4100 WHERE id = ${crowded.license}`
         yield* Effect.all([expiry, lease, heartbeat])
-        const [left] = yield* sql<{ active: number; live: number; slots: number }>`
+        const [remaining] = yield* sql<{ active: number; live: number; slots: number }>`
           SELECT (SELECT count(*) FROM licenses WHERE id LIKE ${licenses[0]!.license.replace(/_0$/, "\\_%")} AND status = 'active') AS active,
             (SELECT count(*) FROM leases WHERE license_id = ${floating.license} AND status = 'live') AS live,
             (SELECT count(*) FROM devices WHERE license_id = ${crowded.license} AND holds_slot) AS slots`
-        assert.deepStrictEqual(left, { active: 0, live: 0, slots: 0 })
+        assert.deepStrictEqual(remaining, { active: 0, live: 0, slots: 0 })
         assert.strictEqual((yield* stored(crowded.license)).active, 0)
         assert.deepStrictEqual(yield* eventCounts(crowded.license), { "device.expired": 4100 })
         assert.deepStrictEqual(yield* eventCounts(floating.license), { "lease.expired": 1300 })
@@ -182,7 +182,7 @@ layer(Database.layer, { timeout: 60_000, excludeTestServices: true })("sweeps am
     )
   )
 
-  it.effect("let go of a seat whose holder has gone, so that the next one finds a clean house", () =>
+  it.effect("release a seat whose device was removed, so that the next pass has nothing to do", () =>
     fromNoon(
       Effect.gen(function* () {
         const { nodes, sweeps } = yield* twoNodes
@@ -191,18 +191,18 @@ layer(Database.layer, { timeout: 60_000, excludeTestServices: true })("sweeps am
         yield* TestClock.adjust("30 minutes")
         yield* sweeps[1].lease
         assert.deepStrictEqual(yield* leaseStates(license.license), { "expired expired": 1 })
-        const tries = yield* Effect.forEach(
+        const results = yield* Effect.forEach(
           nodes,
           (node, index) => Effect.result(node.ask(license.license, checkout, checkoutOf(license, `next ${index}`))),
           { concurrency: "unbounded" }
         )
-        assert.lengthOf(tries.filter(Result.isSuccess), 1)
+        assert.lengthOf(results.filter(Result.isSuccess), 1)
         assert.deepStrictEqual(yield* eventCounts(license.license), { "lease.checked_out": 2, "lease.expired": 1 })
       })
     )
   )
 
-  it.effect("look at a license for heartbeats only when one may be missing", () =>
+  it.effect("check a license for heartbeats only when one may be missing", () =>
     fromNoon(
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient

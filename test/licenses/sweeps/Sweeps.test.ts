@@ -1,4 +1,6 @@
-/** Sweeps write what `settle` decides: the same states and the same events, whatever has happened and however late they come. */
+/**
+ * Sweeps write what `settle` decides: the same states and events, after every history and however late they run.
+ */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
@@ -17,8 +19,8 @@ import { makeSweeps } from "../../support/LicenseNodes.ts"
 import { day, minute, noon, type Rows, second } from "../../support/Licenses.ts"
 import { storeRows } from "../../support/StoredLicenses.ts"
 
-/** Random licenses, but for what no command leaves: whoever takes an expiry away makes the license active again. */
-const worlds = (count: number, seed: number) =>
+/** Random licenses, without the states that no command leaves: removing an expiry makes the license active again. */
+const sampleRows = (count: number, seed: number) =>
   fc
     .sample(
       anyRows.filter(
@@ -26,10 +28,10 @@ const worlds = (count: number, seed: number) =>
       ),
       { numRuns: count, seed }
     )
-    .map((rows) => (rows.license.status === "expired" ? withoutSeats(rows) : rows))
+    .map((rows) => (rows.license.status === "expired" ? withoutLeases(rows) : rows))
 
-/** What expired a license has ended its leases. */
-const withoutSeats = (rows: Rows): Rows => ({
+/** The expiry of a license has ended its leases. */
+const withoutLeases = (rows: Rows): Rows => ({
   ...rows,
   leases: rows.leases.map((lease) => (lease.status === "live" ? { ...lease, status: "ended", ended_at: noon } : lease)),
   devices: rows.devices.map((device) =>
@@ -71,20 +73,20 @@ const readEvents = Effect.fnUntraced(function* (ids: ReadonlyArray<string>, afte
       AND (resource_id = ANY(${columns.text(ids)}) OR metadata ->> 'license_id' = ANY(${columns.text(ids)})) ORDER BY sequence`
 })
 
-const wordsOf = ({ event_type, resource_id, actor, created_at, metadata }: Omit<Recorded, "sequence">) =>
+const eventWithoutSequence = ({ event_type, resource_id, actor, created_at, metadata }: Omit<Recorded, "sequence">) =>
   `${event_type} ${resource_id} by ${actor} at ${created_at} ${canonicalize(metadata as Json)}`
 
-/** What settling makes of a license as it is stored, without writing it. */
+/** The result of settling a stored license, without writing it. */
 const settledState = (state: NonNullable<Effect.Success<ReturnType<LicenseStore["Service"]["load"]>>>, now: number) => {
-  const draft = new PendingChanges(state, nothing)
-  const changes = settle(draft, now)
-  draft.settle(changes, now)
-  const events = draft.entries.map((event) => {
+  const pending = new PendingChanges(state, nothing)
+  const changes = settle(pending, now)
+  pending.settle(changes, now)
+  const events = pending.entries.map((event) => {
     assert.isFalse(isUsage(event))
     const { resource_id = "", actor_type, actor_id } = event as EventRow
-    return wordsOf({ ...(event as EventRow), resource_id, actor: `${actor_type} ${actor_id}` })
+    return eventWithoutSequence({ ...(event as EventRow), resource_id, actor: `${actor_type} ${actor_id}` })
   })
-  return { draft, events, moved: changes !== undefined }
+  return { pending, events, moved: changes !== undefined }
 }
 
 const licenseOf = ({ license }: { readonly license: PendingChanges["license"] }) => ({ ...license, revision: 0 })
@@ -93,15 +95,15 @@ const devicesOf = (devices: Iterable<{ readonly id: string }>) =>
 
 const layerStored = LicenseStore.layer.pipe(Layer.provideMerge(Database.layer))
 
-// The test clock is each test's own: connections that live on it would age by decades when it is set.
+// Each test has its own clock: shared connections would age by decades when it is set.
 layer(layerStored, { timeout: 60_000, excludeTestServices: true })("sweeps", (it) => {
   const loadAll = Effect.fnUntraced(function* (ids: ReadonlyArray<string>) {
     const store = yield* LicenseStore
     return (yield* Effect.forEach(ids, store.load, { concurrency: "unbounded" })).map((state) => state!)
   })
 
-  /** Runs the sweeps and holds what they leave against what settling the licenses would have left. */
-  const sweepBeside = Effect.fnUntraced(function* (
+  /** Runs the sweeps and compares the rows with the result of settling the licenses. */
+  const sweepAndCompare = Effect.fnUntraced(function* (
     ids: ReadonlyArray<string>,
     sweeps: ReadonlyArray<Effect.Effect<void>>,
     now: number
@@ -113,12 +115,12 @@ layer(layerStored, { timeout: 60_000, excludeTestServices: true })("sweeps", (it
     const expected = before.map((state) => settledState(state, now))
     for (const sweep of sweeps) yield* sweep
     const after = yield* loadAll(ids)
-    for (const [index, { draft, moved }] of expected.entries()) {
+    for (const [index, { pending, moved }] of expected.entries()) {
       const is = after[index]!
-      assert.deepStrictEqual(licenseOf(is), licenseOf(draft))
-      assert.deepStrictEqual(devicesOf(is.devices.values()), devicesOf(draft.devices))
+      assert.deepStrictEqual(licenseOf(is), licenseOf(pending))
+      assert.deepStrictEqual(devicesOf(is.devices.values()), devicesOf(pending.devices))
       assert.strictEqual(is.license.revision > before[index]!.license.revision, moved, `${is.license.id}`)
-      for (const lease of draft.changedLeases.values()) leases.set(lease.id, `${lease.status} ${lease.ended_at}`)
+      for (const lease of pending.changedLeases.values()) leases.set(lease.id, `${lease.status} ${lease.ended_at}`)
     }
     const is = yield* readLeases(ids)
     const differing = Array.from(leases).filter(([id, words]) => is.get(id) !== words)
@@ -126,30 +128,30 @@ layer(layerStored, { timeout: 60_000, excludeTestServices: true })("sweeps", (it
       differing.map(([id]) => `${id} ${is.get(id)}`),
       differing.map(([id, words]) => `${id} ${words}`)
     )
-    const events = (yield* readEvents(ids, last)).map(wordsOf)
-    const wanted = expected.flatMap((settled) => settled.events)
-    assert.deepStrictEqual(events.toSorted(), wanted.toSorted())
+    const events = (yield* readEvents(ids, last)).map(eventWithoutSequence)
+    const expectedEvents = expected.flatMap((settled) => settled.events)
+    assert.deepStrictEqual(events.toSorted(), expectedEvents.toSorted())
     return { moved: expected.filter(({ moved }) => moved).length, events }
   })
 
-  it.effect("leave what settling every license would have left, in any order, at every instant, each event once", () =>
+  it.effect("write the same as settling every license, in any order, at every instant, each event once", () =>
     Effect.gen(function* () {
       const { expiry, lease, heartbeat } = yield* makeSweeps
       const orders = fc.sample(fc.shuffledSubarray([expiry, lease, heartbeat], { minLength: 3 }), {
         numRuns: 9,
         seed: 3
       })
-      const ids = yield* storeRows("random", worlds(400, 7))
-      const waits = [0, 1, 10 * minute, 20 * minute, 31 * second, day, 3 * day, 30 * day, 90 * day]
+      const ids = yield* storeRows("random", sampleRows(400, 7))
+      const elapsedTimes = [0, 1, 10 * minute, 20 * minute, 31 * second, day, 3 * day, 30 * day, 90 * day]
       let now = noon
       const types = new Set<string>()
-      for (const [index, wait] of waits.entries()) {
-        now += wait
+      for (const [index, elapsed] of elapsedTimes.entries()) {
+        now += elapsed
         yield* TestClock.setTime(now)
-        const { events, moved } = yield* sweepBeside(ids, orders[index]!, now)
+        const { events, moved } = yield* sweepAndCompare(ids, orders[index]!, now)
         for (const event of events) types.add(event.slice(0, event.indexOf(" ")))
         if (index === 0) assert.isAbove(moved, 100)
-        const again = yield* sweepBeside(ids, orders[index]!, now)
+        const again = yield* sweepAndCompare(ids, orders[index]!, now)
         assert.deepStrictEqual(again, { moved: 0, events: [] })
       }
       assert.sameMembers(Array.from(types), [
@@ -161,13 +163,13 @@ layer(layerStored, { timeout: 60_000, excludeTestServices: true })("sweeps", (it
     }).pipe(Effect.provide(TestClock.layer()))
   )
 
-  it.effect("catch up after an outage: all that time has passed, each event once and in order", () =>
+  it.effect("catch up after an outage: the effects of all the time that has passed, each event once and in order", () =>
     Effect.gen(function* () {
       const { expiry, lease, heartbeat } = yield* makeSweeps
-      const ids = yield* storeRows("outage", worlds(200, 11))
+      const ids = yield* storeRows("outage", sampleRows(200, 11))
       const now = noon + 400 * day
       yield* TestClock.setTime(now)
-      const { moved } = yield* sweepBeside(ids, [expiry, heartbeat, lease], now)
+      const { moved } = yield* sweepAndCompare(ids, [expiry, heartbeat, lease], now)
       assert.isAbove(moved, 50)
       const sql = yield* SqlClient.SqlClient
       const orders = yield* sql<{ order: string; count: number }>`

@@ -2,15 +2,15 @@ import { assert, describe, it } from "@effect/vitest"
 import * as fc from "fast-check"
 import { csvLine } from "../../../src/reports/exports/Csv.ts"
 
-/** A reader of RFC 4180 that knows nothing of the writer. */
+/** A reader of RFC 4180, independent of the writer. */
 const read = (line: string): ReadonlyArray<string> => {
   assert.isTrue(line.endsWith("\r\n"))
   const cells: Array<string> = []
   let [cell, quoted] = ["", false]
   const text = line.slice(0, -2)
-  for (let at = 0; at < text.length; at++) {
-    const char = text[at]!
-    if (quoted && char === '"' && text[at + 1] === '"') at++
+  for (let index = 0; index < text.length; index++) {
+    const char = text[index]!
+    if (quoted && char === '"' && text[index + 1] === '"') index++
     else if (char === '"') {
       quoted = !quoted
       continue
@@ -27,7 +27,7 @@ const read = (line: string): ReadonlyArray<string> => {
 const dangerous = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", " =1", "＝1", '=HYPERLINK("http://x","y")']
 
 describe("CSV", () => {
-  it("reads back as it was written, but for what begins like a formula", () => {
+  it("is read back as it was written, except for texts that begin like a formula", () => {
     fc.assert(
       fc.property(
         fc.array(fc.oneof(fc.string({ unit: "binary" }), fc.constantFrom(...dangerous)), { minLength: 2 }),
@@ -40,7 +40,7 @@ describe("CSV", () => {
     )
   })
 
-  it("lets no text begin like a formula, and leaves numbers alone", () => {
+  it("writes no text that begins like a formula, and leaves numbers unchanged", () => {
     for (const text of dangerous) assert.strictEqual(read(csvLine([text, ""]))[0], `'${text}`)
     assert.strictEqual(csvLine([-5, 0, true, null, undefined, "a b", "Ωж"]), "-5,0,true,,,a b,Ωж\r\n")
     assert.strictEqual(csvLine(['a"b', "c,d", { b: 1, a: "=x" }]), '"a""b","c,d","{""a"":""=x"",""b"":1}"\r\n')

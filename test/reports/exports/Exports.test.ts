@@ -9,23 +9,23 @@ import { makeMetered } from "../../support/IssuedLicenses.ts"
 import { TestServer } from "../../support/TestServer.ts"
 
 layer(TestServer.layer)("A small export", (it) => {
-  it.effect("is complete at once, digested, and the same bytes for ever", () =>
+  it.effect("is complete immediately, has a digest, and keeps the same bytes", () =>
     Effect.gen(function* () {
       const { client, send } = yield* TestServer
       const { consume, license, product } = yield* makeMetered
       yield* consume("exports", 3, "=1+1")
       yield* consume("exports", 4, "two")
       const filters = { license_id: license.id }
-      const made = yield* client.reports.createExport({ payload: { report_kind: "usage-ledger", filters } })
-      assert.deepInclude(made, { status: "completed", format: "json", filters, rows: 2 })
-      const first = yield* download(made.id)
+      const created = yield* client.reports.createExport({ payload: { report_kind: "usage-ledger", filters } })
+      assert.deepInclude(created, { status: "completed", format: "json", filters, rows: 2 })
+      const first = yield* download(created.id)
       yield* consume("exports", 5, "three")
-      const second = yield* download(made.id)
+      const second = yield* download(created.id)
       assert.strictEqual(first.text, second.text)
       assert.strictEqual(canonicalize(JSON.parse(first.text)), first.text)
-      assert.strictEqual(sha256Hex(first.text), made.digest)
-      assert.strictEqual(made.artifact_digest, made.digest)
-      assert.strictEqual(Buffer.byteLength(first.text), made.size_bytes)
+      assert.strictEqual(sha256Hex(first.text), created.digest)
+      assert.strictEqual(created.artifact_digest, created.digest)
+      assert.strictEqual(Buffer.byteLength(first.text), created.size_bytes)
       const { rows } = JSON.parse(first.text) as { rows: ReadonlyArray<{ amount: number; balance_after: number }> }
       assert.deepStrictEqual(
         rows.map(({ amount, balance_after }) => [amount, balance_after]),
@@ -54,7 +54,7 @@ layer(TestServer.layer)("A small export", (it) => {
     })
   )
 
-  it.effect("of every kind shows the figures that the report shows", () =>
+  it.effect("of every kind contains the figures that the report contains", () =>
     Effect.gen(function* () {
       const { client } = yield* TestServer
       const { consume, customer, license, subscription } = yield* makeMetered
@@ -79,30 +79,30 @@ layer(TestServer.layer)("A small export", (it) => {
     })
   )
 
-  it.effect("is given in ranges, and not given again to who has it", () =>
+  it.effect("is served in ranges, and not again to a client that has it", () =>
     Effect.gen(function* () {
       const { client } = yield* TestServer
       const { consume, license } = yield* makeMetered
       yield* consume("exports", 3, "one")
-      const made = yield* client.reports.createExport({
+      const created = yield* client.reports.createExport({
         payload: { report_kind: "usage-ledger", filters: { license_id: license.id } }
       })
-      const whole = yield* download(made.id)
-      const { etag, "repr-digest": digest, "content-disposition": disposition } = whole.headers
-      assert.strictEqual(etag, `"${made.artifact_digest}"`)
-      assert.strictEqual(digest, `sha-256=:${Buffer.from(made.artifact_digest, "hex").toString("base64")}:`)
-      assert.strictEqual(disposition, `attachment; filename="usage-ledger-${made.id}.json"`)
-      const size = Buffer.byteLength(whole.text)
+      const completeFile = yield* download(created.id)
+      const { etag, "repr-digest": digest, "content-disposition": disposition } = completeFile.headers
+      assert.strictEqual(etag, `"${created.artifact_digest}"`)
+      assert.strictEqual(digest, `sha-256=:${Buffer.from(created.artifact_digest, "hex").toString("base64")}:`)
+      assert.strictEqual(disposition, `attachment; filename="usage-ledger-${created.id}.json"`)
+      const size = Buffer.byteLength(completeFile.text)
       for (const [range, from, to] of [
         ["bytes=0-9", 0, 10],
         ["bytes=10-", 10, size],
         ["bytes=-7", size - 7, size],
         [`bytes=5-${size + 99}`, 5, size]
       ] as const) {
-        const part = yield* download(made.id, { range })
+        const part = yield* download(created.id, { range })
         assert.deepStrictEqual(
           [part.status, part.text, part.headers["content-range"], part.headers["content-length"]],
-          [206, whole.text.slice(from, to), `bytes ${from}-${to - 1}/${size}`, String(to - from)]
+          [206, completeFile.text.slice(from, to), `bytes ${from}-${to - 1}/${size}`, String(to - from)]
         )
       }
       for (const headers of [
@@ -110,10 +110,10 @@ layer(TestServer.layer)("A small export", (it) => {
         { range: "lines=1-2" },
         { range: "bytes=0-1", "if-range": '"x"' }
       ]) {
-        assert.deepStrictEqual([(yield* download(made.id, headers)).status], [200])
+        assert.deepStrictEqual([(yield* download(created.id, headers)).status], [200])
       }
-      const known = yield* download(made.id, { "if-none-match": `W/"x", ${etag}` })
-      assert.deepStrictEqual([known.status, known.text], [304, ""])
+      const notModified = yield* download(created.id, { "if-none-match": `W/"x", ${etag}` })
+      assert.deepStrictEqual([notModified.status, notModified.text], [304, ""])
     })
   )
 
@@ -148,7 +148,7 @@ layer(TestServer.layer)("A small export", (it) => {
         payload: { external_system: "shop", external_id: "unlinked", status: "paid" }
       })
       for (const format of ["json", "csv", "pdf"]) {
-        // Of a settlement either, or both where the order is the subscription's.
+        // For a settlement one of the two, or both if the order belongs to the subscription.
         const both = { subscription_id: subscription.id, order_id: order.id }
         assertRefused(
           yield* create({ report_kind: "subscription-settlement", format, filters: both }),
@@ -177,7 +177,7 @@ layer(TestServer.layer)("A small export", (it) => {
 })
 
 layer(TestServer.layer)("A large export", (it) => {
-  it.effect("is made by a worker, and by another one from where the first has died", () =>
+  it.effect("is created by a worker, and resumed by another one after the first has died", () =>
     Effect.gen(function* () {
       const { client, send } = yield* TestServer
       const metered = yield* makeMetered
@@ -187,12 +187,12 @@ layer(TestServer.layer)("A large export", (it) => {
       const waiting = yield* create
       assert.deepInclude(waiting, { status: "pending", digest: "", artifact_digest: "", rows: 0 })
       assertRefused(yield* download(waiting.id), 409, "EXPORT_NOT_READY", "pending")
-      // What is used from now on is no part of it.
+      // Later usage is not part of it.
       yield* metered.consume("renders", 1, "later")
-      const dying = yield* makeWorker
-      assert.isTrue(yield* at(0)(dying.step))
-      const begun = yield* client.reports.getExport({ params: { id: waiting.id } })
-      assert.deepInclude(begun, { status: "processing", rows: 2_000 })
+      const failingWorker = yield* makeWorker
+      assert.isTrue(yield* at(0)(failingWorker.step))
+      const startedExport = yield* client.reports.getExport({ params: { id: waiting.id } })
+      assert.deepInclude(startedExport, { status: "processing", rows: 2_000 })
       assertRefused(yield* download(waiting.id), 409, "EXPORT_NOT_READY", "processing")
       const other = yield* makeWorker
       yield* at(59)(other.pass)
@@ -207,7 +207,7 @@ layer(TestServer.layer)("A large export", (it) => {
       assert.strictEqual(lines.length, 1 + 5_500 + 1)
       const sequences = lines.slice(1, -1).map((line) => Number(line.split(",")[0]))
       assert.isTrue(sequences.every((sequence, index) => index === 0 || sequence === sequences[index - 1]! + 1))
-      // Made in one go, the figures have the same digest.
+      // Created in one pass, the figures have the same digest.
       const json = yield* client.reports.createExport({ payload: { report_kind: "usage-ledger", filters } })
       yield* at(61)(other.pass)
       const figures = yield* download(json.id)
@@ -222,17 +222,20 @@ layer(TestServer.layer)("A large export", (it) => {
     })
   )
 
-  it.effect("is deleted when its time is over", () =>
+  it.effect("is deleted when its retention ends", () =>
     Effect.gen(function* () {
       const { client } = yield* TestServer
       const sql = yield* SqlClient.SqlClient
-      const made = yield* client.reports.createExport({ payload: { report_kind: "usage-summary" } })
+      const created = yield* client.reports.createExport({ payload: { report_kind: "usage-summary" } })
       const worker = yield* makeWorker
       yield* at(29 * 86_400)(worker.pass)
-      assertAnswered(yield* Effect.flatMap(TestServer, ({ send }) => send({ path: `${exportsPath}/${made.id}` })), 200)
+      assertAnswered(
+        yield* Effect.flatMap(TestServer, ({ send }) => send({ path: `${exportsPath}/${created.id}` })),
+        200
+      )
       yield* at(31 * 86_400)(worker.pass)
-      assertRefused(yield* download(made.id), 404, "NOT_FOUND")
-      assert.lengthOf(yield* sql`SELECT FROM report_export_chunks WHERE export_id = ${made.id}`, 0)
+      assertRefused(yield* download(created.id), 404, "NOT_FOUND")
+      assert.lengthOf(yield* sql`SELECT FROM report_export_chunks WHERE export_id = ${created.id}`, 0)
     })
   )
 })

@@ -22,7 +22,7 @@ const create = (format: "csv" | "json", filters: Filters) =>
 
 const get = (id: string) => Effect.flatMap(TestServer, ({ client }) => client.reports.getExport({ params: { id } }))
 
-/** Rows as the database has them. */
+/** Rows as the database returns them. */
 const written = Effect.fnUntraced(function* (licenseId: string) {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql`
@@ -32,14 +32,14 @@ const written = Effect.fnUntraced(function* (licenseId: string) {
   return rows as never as ReadonlyArray<LedgerRow>
 })
 
-/** The canonical JSON that the digest of an export must be of, given its rows. */
+/** The canonical JSON of given rows, over which the digest of an export is computed. */
 const figuresOf = (
-  made: { readonly created_at: number; readonly filters: unknown },
+  created: { readonly created_at: number; readonly filters: unknown },
   rows: ReadonlyArray<LedgerRow>
 ) => {
-  const time = formatTimestamp(made.created_at)
+  const time = formatTimestamp(created.created_at)
   const head = canonicalize({
-    filters: made.filters as Json,
+    filters: created.filters as Json,
     generated_at: time,
     period: { to: time },
     report_kind: "usage-ledger"
@@ -69,7 +69,7 @@ const text = fc.oneof(
 const count = fc.oneof(fc.nat(), fc.constantFrom(0, 9, 10, 99, 100, 2 ** 31 - 1, 2 ** 31, Number.MAX_SAFE_INTEGER))
 const optional = <A>(arbitrary: fc.Arbitrary<A>) => fc.option(arbitrary, { nil: null })
 
-/** A row of the ledger, odd texts and numbers in it. */
+/** A row of the ledger, with unusual texts and numbers. */
 const row = fc.record({
   action: fc.constantFrom("reset", "top_up", "set_limit"),
   amount: fc.integer({ min: -1_000_000, max: 1_000_000 }),
@@ -107,7 +107,7 @@ const insert = Effect.fnUntraced(function* (
 const sample = (rows: number) => fc.sample(row, { numRuns: rows, seed: 11 })
 
 layer(TestServer.layer)("An export of the ledger", (it) => {
-  it.effect("has each row as JSON and as CSV, also rows with awkward texts", () =>
+  it.effect("contains each row as JSON and as CSV, also rows with unusual texts", () =>
     Effect.gen(function* () {
       const metered = yield* makeMetered
       yield* insert(metered, sample(1_500))
@@ -122,11 +122,11 @@ layer(TestServer.layer)("An export of the ledger", (it) => {
     })
   )
 
-  it.effect("that goes on after a stop at any piece has the same bytes and digests", () =>
+  it.effect("resumed after any piece has the same bytes and digests", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const metered = yield* makeMetered
-      // Pieces that their file tells, and one in the middle that it does not.
+      // Pieces whose figures can be read back from their file, and one in the middle whose figures cannot.
       yield* writeLedger(metered, 5_900)
       yield* sql`UPDATE usage_ledger SET event_id = 'first-' || event_id WHERE license_id = ${metered.license.id}`
       yield* insert(metered, sample(5))
@@ -135,25 +135,25 @@ layer(TestServer.layer)("An export of the ledger", (it) => {
       const rows = yield* written(metered.license.id)
       const file = csvLine(ledgerFields) + ledgerCsv(rows)
       for (const pieces of [0, 1, 2, 3, 4]) {
-        const made = yield* create("csv", filters)
+        const created = yield* create("csv", filters)
         for (let piece = 0; piece < pieces; piece++) assert.isTrue(yield* at(61 * piece)((yield* makeWorker).step))
         const stored = yield* sql<{ part: string }>`
-          SELECT part FROM report_export_chunks WHERE export_id = ${made.id} AND part = 'snapshot'`
-        // Figures are stored beside the file where it does not tell them, and only there.
+          SELECT part FROM report_export_chunks WHERE export_id = ${created.id} AND part = 'snapshot'`
+        // Figures are stored beside the file only if they cannot be read back from it.
         assert.strictEqual(stored.length > 0, pieces >= 3, `${pieces} pieces`)
         yield* at(61 * pieces)((yield* makeWorker).pass)
-        const done = yield* get(made.id)
+        const done = yield* get(created.id)
         assert.deepInclude(done, { status: "completed", rows: 8_405 }, `${pieces} pieces`)
         assert.strictEqual(done.artifact_digest, sha256Hex(file))
-        assert.strictEqual(done.digest, sha256Hex(figuresOf(made, rows)))
-        assert.isTrue((yield* download(made.id)).text === file)
+        assert.strictEqual(done.digest, sha256Hex(figuresOf(created, rows)))
+        assert.isTrue((yield* download(created.id)).text === file)
       }
     })
   )
 })
 
-layer(TestServer.layer)("An export of a part of the ledger", (it) => {
-  it.effect("takes the filters that the report takes", () =>
+layer(TestServer.layer)("An export with filters", (it) => {
+  it.effect("accepts the filters that the report accepts", () =>
     Effect.gen(function* () {
       const { client } = yield* TestServer
       const metered = yield* makeMetered
@@ -185,8 +185,8 @@ layer(TestServer.layer)("An export of a part of the ledger", (it) => {
         const { from, to, ...named } = filters
         const period = { ...(from !== undefined && { from: time }), ...(to !== undefined && { to: time }) }
         const page = yield* client.reports.usageLedger({ query: { ...named, ...period, limit: 200 } as never })
-        const made = yield* create("json", filters)
-        const { rows } = JSON.parse((yield* download(made.id)).text) as { rows: ReadonlyArray<{ sequence: number }> }
+        const created = yield* create("json", filters)
+        const { rows } = JSON.parse((yield* download(created.id)).text) as { rows: ReadonlyArray<{ sequence: number }> }
         const name = JSON.stringify(filters)
         assert.deepStrictEqual(
           rows.map(({ sequence }) => sequence),
@@ -199,8 +199,8 @@ layer(TestServer.layer)("An export of a part of the ledger", (it) => {
   )
 })
 
-layer(TestServer.layer)("What changes while an export of the ledger is made", (it) => {
-  it.effect("is shown in all rows as it was when the export was asked for", () =>
+layer(TestServer.layer)("A change while an export of the ledger runs", (it) => {
+  it.effect("does not appear in the export: all rows are as of its request", () =>
     Effect.gen(function* () {
       const { client } = yield* TestServer
       const metered = yield* makeMetered
@@ -213,30 +213,34 @@ layer(TestServer.layer)("What changes while an export of the ledger is made", (i
       const others = yield* written(next.license.id)
       const fileOf = (rows: ReadonlyArray<LedgerRow>) => csvLine(ledgerFields) + ledgerCsv(rows)
       const expected = { rows: 4_500, artifact_digest: sha256Hex(fileOf(before)) }
-      const asked: ReadonlyArray<readonly [Filters, object]> = [
+      const requests: ReadonlyArray<readonly [Filters, object]> = [
         [{ license_id: license.id }, expected],
         [{ customer_id: customer.id }, expected],
         [{ license_id: license.id, feature_code: code! }, expected],
         [{ customer_id: next.customer.id }, { rows: 2_500, artifact_digest: sha256Hex(fileOf(others)) }]
       ]
-      const made = yield* Effect.forEach(asked, ([filters]) => create("csv", filters))
+      const created = yield* Effect.forEach(requests, ([filters]) => create("csv", filters))
       // All have their first piece.
-      for (const _ of made) assert.isTrue(yield* at(0)((yield* makeWorker).step))
+      for (const _ of created) assert.isTrue(yield* at(0)((yield* makeWorker).step))
       yield* client.licenses.transfer({ params: { id: license.id }, payload: { customer_id: next.customer.id } })
       yield* client.licenses.transfer({ params: { id: license.id }, payload: { customer_id: "" } })
       yield* client.licenses.transfer({ params: { id: license.id }, payload: { customer_id: next.customer.id } })
       yield* client.features.update({ params: { id: featureId }, payload: { code: "renamed" } })
-      // By another node, which has seen nothing of before.
+      // By another node, which has none of it cached.
       yield* at(61)((yield* makeWorker).pass)
-      for (const [index, [filters, expected]] of asked.entries()) {
-        assert.deepInclude(yield* get(made[index]!.id), { status: "completed", ...expected }, JSON.stringify(filters))
+      for (const [index, [filters, expected]] of requests.entries()) {
+        assert.deepInclude(
+          yield* get(created[index]!.id),
+          { status: "completed", ...expected },
+          JSON.stringify(filters)
+        )
       }
-      // Who asks now sees what it is now.
+      // A new request sees the present state.
       const later = yield* create("csv", { license_id: license.id })
       yield* at(61)((yield* makeWorker).pass)
       const after = yield* written(license.id)
-      const shown = Object.fromEntries(ledgerFields.map((name, index) => [name, after[0]![index]]))
-      assert.deepInclude(shown, { customer_id: next.customer.id, feature_code: "renamed" })
+      const presented = Object.fromEntries(ledgerFields.map((name, index) => [name, after[0]![index]]))
+      assert.deepInclude(presented, { customer_id: next.customer.id, feature_code: "renamed" })
       assert.strictEqual((yield* download(later.id)).text, fileOf(after))
     })
   )

@@ -41,7 +41,7 @@ const rowOf = (text: fc.Arbitrary<string>): fc.Arbitrary<LedgerRow> =>
 const row = rowOf(plain)
 const oneJson = (row: LedgerRow) => ledgerJson([row])
 
-/** Rows of a piece, whether its figures are stored, and after how many bytes its file is cut into chunks. */
+/** The rows of a piece, whether its figures are stored, and the size in bytes of the chunks of its file. */
 const piece = fc.record({
   rows: fc.array(row, { maxLength: 4 }),
   stored: fc.boolean(),
@@ -49,7 +49,7 @@ const piece = fc.record({
 })
 
 describe("The figures of an export of the ledger", () => {
-  it("are read back from lines with nothing to escape", () => {
+  it("are read back from lines without escapes", () => {
     fc.assert(
       fc.property(row, (row) => {
         const line = ledgerCsv([row])
@@ -59,7 +59,7 @@ describe("The figures of an export of the ledger", () => {
     )
   })
 
-  it("are read back wrongly from no line that counts as readable", () => {
+  it("are never read back wrongly from a line that counts as readable", () => {
     let unreadable = 0
     fc.assert(
       fc.property(rowOf(fc.oneof({ weight: 9, arbitrary: plain }, awkward)), (row) => {
@@ -72,7 +72,7 @@ describe("The figures of an export of the ledger", () => {
     assert.isAbove(unreadable, 0)
   })
 
-  it("are put together from what is stored and what the file tells, wherever pieces and chunks end", () => {
+  it("are combined from stored ones and those in the file, for all piece and chunk sizes", () => {
     fc.assert(
       fc.property(fc.array(piece, { minLength: 1, maxLength: 6 }), (pieces) => {
         const figures = new LedgerSnapshot(head)
@@ -86,7 +86,7 @@ describe("The figures of an export of the ledger", () => {
           const json = `${first ? head : ""}${separator}${rows.map(oneJson).join(",")}${last ? ledgerTail : ""}`
           const csv = Buffer.from(`${first ? `${ledgerFields.join(",")}\r\n` : ""}${ledgerCsv(rows)}`)
           before += rows.length
-          // A piece without rows has no file to tell it.
+          // A piece without rows writes nothing to its file.
           if (stored || rows.length === 0) add(figures.fromSnapshot(Buffer.from(json)))
           else {
             for (let at = 0; at < csv.length; at += chunkBytes) add(figures.fromCsv(csv.subarray(at, at + chunkBytes)))

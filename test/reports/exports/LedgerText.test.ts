@@ -32,7 +32,7 @@ const text = fc.oneof(
 const count = fc.oneof(fc.constant(0), fc.nat(), fc.constant(Number.MAX_SAFE_INTEGER))
 const optional = <A>(arbitrary: fc.Arbitrary<A>) => fc.option(arbitrary, { nil: null })
 
-/** A row as the database gives it. */
+/** A row as the database returns it. */
 const row: fc.Arbitrary<NullableRow<UsageLedgerRow>> = fc.record({
   sequence: fc.nat().map((n) => n + 1),
   occurred_at: fc
@@ -58,7 +58,7 @@ const row: fc.Arbitrary<NullableRow<UsageLedgerRow>> = fc.record({
 })
 
 describe("A row of the ledger", () => {
-  it.effect("is written as its schema says", () =>
+  it.effect("is written as its schema specifies", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual<ReadonlyArray<string>>(ledgerFields, Object.keys(UsageLedgerRow.fields))
       const written: Array<{ readonly row: LedgerRow; readonly json: string; readonly csv: string }> = []

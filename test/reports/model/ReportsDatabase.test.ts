@@ -20,7 +20,7 @@ const build = (settings: Parameters<typeof Settings.layerTest>[0]) =>
   )
 
 layer(Database.layer)("The connections of reports", (it) => {
-  it.effect("lead to the same database and are planned as the server does", () =>
+  it.effect("use the same database and the server's default planner settings", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const [own] = yield* sql<{ name: string; seqscan: string }>`
@@ -34,7 +34,7 @@ layer(Database.layer)("The connections of reports", (it) => {
     })
   )
 
-  it.effect("lead to the replica that the operator names", () =>
+  it.effect("use the replica that the operator configures", () =>
     Effect.gen(function* () {
       const replica = Context.get(yield* Layer.build(Layer.fresh(Database.layerUrlEmpty)), Database)
       const reports = yield* build({ reportsDatabaseUrl: replica.url })
@@ -43,7 +43,7 @@ layer(Database.layer)("The connections of reports", (it) => {
     })
   )
 
-  it.effect("change nothing, and see one moment", () =>
+  it.effect("are read-only, and see one snapshot", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const reports = yield* build({})

@@ -8,7 +8,7 @@ import { assertAnswered, assertRefused } from "../../support/Http.ts"
 import { makeMetered } from "../../support/IssuedLicenses.ts"
 import { TestServer } from "../../support/TestServer.ts"
 
-/** Makes a pdf over HTTP and reads its file. */
+/** Creates a pdf over HTTP and reads its file. */
 const printed = Effect.fnUntraced(function* (report_kind: string, filters: object) {
   const { send } = yield* TestServer
   const made = assertAnswered(
@@ -24,7 +24,7 @@ const printed = Effect.fnUntraced(function* (report_kind: string, filters: objec
 const allText = (pages: ReadonlyArray<PdfPage>) => pages.map(({ text }) => text).join("\n")
 
 layer(TestServer.layer)("A pdf", (it) => {
-  it.effect("of every kind says what it is of, and carries the digest of the figures on each page", () =>
+  it.effect("of every kind names its content, and contains the digest of the figures on each page", () =>
     Effect.gen(function* () {
       const { consume, customer, license, product, subscription } = yield* makeMetered
       yield* consume("exports", 1_234_567 % 1_000, "one")
@@ -53,7 +53,7 @@ layer(TestServer.layer)("A pdf", (it) => {
     })
   )
 
-  it.effect("is the same bytes for ever, given like any other file", () =>
+  it.effect("keeps the same bytes, and is served like any other file", () =>
     Effect.gen(function* () {
       const { consume, license } = yield* makeMetered
       yield* consume("exports", 3, "one")
@@ -83,7 +83,7 @@ layer(TestServer.layer)("A pdf", (it) => {
     })
   )
 
-  it.effect("has figures to the last digit, in line, below zero too, and names in many scripts", () =>
+  it.effect("contains exact, aligned figures, also below zero, and names in many scripts", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { client } = yield* TestServer
@@ -102,7 +102,7 @@ layer(TestServer.layer)("A pdf", (it) => {
       yield* client.customers.update({ params: { id: customer.id }, payload: { name } })
       const { pages } = yield* printed("customer-summary", { customer_id: customer.id })
       const text = allText(pages)
-      // Of what no font has, a mark for each character, and why.
+      // A replacement mark for each character that no font has, and an explanation.
       assert.include(text, "Ελληνική Εταιρεία / ООО «Ромашка» / \uFFFD\uFFFD\uFFFD\uFFFD  ·")
       assert.include(text, "\uFFFD stands for a character that the fonts of the service do not have")
       assert.include(text, "9,007,199,254,740,978")
@@ -115,7 +115,7 @@ layer(TestServer.layer)("A pdf", (it) => {
     })
   )
 
-  it.effect("without any row is a document still", () =>
+  it.effect("without rows is a valid document", () =>
     Effect.gen(function* () {
       const { product } = yield* makeMetered
       for (const kind of ["usage-summary", "usage-ledger"]) {
@@ -129,7 +129,7 @@ layer(TestServer.layer)("A pdf", (it) => {
 })
 
 layer(TestServer.layer)("A long pdf", (it) => {
-  it.effect("is cut, says so, and sums up all rows, whoever has made which piece of it", () =>
+  it.effect("is truncated, states that, and sums all rows, whichever node created which piece", () =>
     Effect.gen(function* () {
       const { client } = yield* TestServer
       const metered = yield* makeMetered
@@ -140,8 +140,8 @@ layer(TestServer.layer)("A long pdf", (it) => {
       })
       assert.strictEqual(waiting.status, "pending")
       assertRefused(yield* download(waiting.id), 409, "EXPORT_NOT_READY", "pending")
-      const dying = yield* makeWorker
-      assert.isTrue(yield* at(0)(dying.step))
+      const failingWorker = yield* makeWorker
+      assert.isTrue(yield* at(0)(failingWorker.step))
       assert.strictEqual((yield* client.reports.getExport({ params: { id: waiting.id } })).rows, 2_000)
       yield* at(61)((yield* makeWorker).pass)
       const done = yield* client.reports.getExport({ params: { id: waiting.id } })
@@ -159,7 +159,7 @@ layer(TestServer.layer)("A long pdf", (it) => {
         Array.from({ length: pdfRowsMax }, (_, index) => index + 1)
       )
       assert.isBelow(pages.length, 80)
-      // Each page tells what its columns are.
+      // Each page repeats the column headers.
       for (const page of pages) assert.include(page.text, "Balance after")
     })
   )

@@ -9,7 +9,7 @@ import { readPdf } from "../../support/Exports.ts"
 
 const fonts = fileURLToPath(new URL("../../../node_modules/dejavu-fonts-ttf/ttf", import.meta.url))
 
-/** The printing of a service with such a font of the operator's. */
+/** The printing service with the operator's font. */
 const printing = (reportsFont?: string) =>
   Effect.map(
     Layer.build(
@@ -42,7 +42,7 @@ const print = Effect.fnUntraced(function* (service: PdfPrinting["Service"], figu
 const textOf = (bytes: Uint8Array) => readPdf(bytes).map(({ text }) => text)
 
 describe("Printing", () => {
-  it.effect("makes the same bytes of the same figures, whenever and by whomever it is done", () =>
+  it.effect("produces the same bytes from the same figures, at every time and on every node", () =>
     Effect.gen(function* () {
       const figures = summaryOf([{ feature_code: "exports" }, { feature_code: "Экспорт 漢字" }])
       const first = yield* print(yield* printing(), figures)
@@ -60,9 +60,9 @@ describe("Printing", () => {
     })
   )
 
-  it.effect("takes characters that the own fonts lack from the operator's font", () =>
+  it.effect("uses the operator's font for characters that the built-in fonts lack", () =>
     Effect.gen(function* () {
-      // The mono-spaced one has the signs of APL, which the others do not have.
+      // The mono-spaced font has the APL symbols, which the other fonts do not have.
       const figures = summaryOf([{ feature_code: "⌶ 漢" }])
       const [without] = textOf(yield* print(yield* printing(), figures))
       assert.include(without!, "\n\uFFFD \uFFFD\n")
@@ -73,7 +73,7 @@ describe("Printing", () => {
     })
   )
 
-  it.effect("does not begin with a font that is none", () =>
+  it.effect("does not start with an invalid font", () =>
     Effect.gen(function* () {
       for (const file of [`${fonts}/none.ttf`, fileURLToPath(import.meta.url), `${fonts}/../LICENSE`]) {
         const exit = yield* Effect.exit(printing(file))
@@ -83,7 +83,7 @@ describe("Printing", () => {
     })
   )
 
-  it.effect("breaks long texts, cuts what is far too long, and keeps line ends out of its lines", () =>
+  it.effect("wraps long texts, truncates very long ones, and removes line breaks", () =>
     Effect.gen(function* () {
       const long = Array.from({ length: 200 }, (_, index) => `part-${index}`).join("-")
       const fields = { feature_code: long, customer_id: long, license_id: "a\nb\u0007c", order_id: long }
@@ -100,7 +100,7 @@ describe("Printing", () => {
     })
   )
 
-  it.effect("names days as they are in the zone, and shows usage over time where there is time", () =>
+  it.effect("labels days in the time zone, and draws usage over time if the rows have time", () =>
     Effect.gen(function* () {
       const rows = ["2026-01-01T23:00:00.000Z", "2026-01-02T23:00:00.000Z"].map((bucket_start) => ({ bucket_start }))
       const days = { bucket: "1d", tz: "Europe/Zurich", group_by: ["feature_code"] }
@@ -109,8 +109,10 @@ describe("Printing", () => {
       assert.match(page!, /\n2026-01-02\n–\n7\n/)
       assert.match(page!, /\n2026-01-03\n–\n7\n/)
       // A zone that only the database knows.
-      const [odd] = textOf(yield* print(yield* printing(), summaryOf(rows, { ...days, tz: "posix/Europe/Zurich" })))
-      assert.include(odd!, "\n2026-01-01 UTC\n")
+      const [withUnknownZone] = textOf(
+        yield* print(yield* printing(), summaryOf(rows, { ...days, tz: "posix/Europe/Zurich" }))
+      )
+      assert.include(withUnknownZone!, "\n2026-01-01 UTC\n")
       const [one] = textOf(yield* print(yield* printing(), summaryOf(rows.slice(1), days)))
       assert.notInclude(one!, "Consumed by day")
     })

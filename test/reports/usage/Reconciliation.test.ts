@@ -35,7 +35,7 @@ interface Balances {
 
 const nothing: Balances = { opening_balance: 0, consumed: 0, reset: 0, closing_balance: 0 }
 
-/** Plays a history, and gives an instant in the middle of it. */
+/** Runs a history, and returns an instant in the middle of it. */
 const played = Effect.fnUntraced(function* (metered: MeteredLicense, history: (typeof histories)[number]) {
   const { advance, client } = yield* TestServer
   let middle = 0
@@ -49,7 +49,7 @@ const played = Effect.fnUntraced(function* (metered: MeteredLicense, history: (t
   return middle
 })
 
-/** The rows of one assignment make its counter, one after another. Gives what they consumed. */
+/** The rows of one assignment reproduce its counter, one after another. Returns what they consumed. */
 const assertChain = (
   rows: ReadonlyArray<UsageLedgerRow>,
   { feature_code, max_consumptions, total_consumptions }: LicenseFeature
@@ -67,9 +67,9 @@ const assertChain = (
   return { consumed: consumed.reduce((sum, { amount }) => sum + amount, 0), consumptions: consumed.length }
 }
 
-layer(TestServer.layer)("Whatever happens to counters", (it) => {
+layer(TestServer.layer)("For every history of counters", (it) => {
   for (const [index, history] of histories.entries()) {
-    it.effect(`the reports reconcile to the last unit (history ${index} of seed ${seed})`, () =>
+    it.effect(`the reports reconcile exactly (history ${index} of seed ${seed})`, () =>
       Effect.gen(function* () {
         const { client } = yield* TestServer
         const metered = yield* makeMetered
@@ -78,10 +78,10 @@ layer(TestServer.layer)("Whatever happens to counters", (it) => {
         const { items: assignments } = yield* client.licenses.listFeatures({ params: { id: license.id }, query: {} })
         const rows = yield* ledgerOf(license.id)
         assert.isAbove(rows.length, 0)
-        const settled = (period: { from?: number; to?: number }) =>
+        const settlementOf = (period: { from?: number; to?: number }) =>
           client.reports.settlement({ query: { subscription_id: subscription.id, from: 0, ...period } })
-        const whole = yield* settled({})
-        const halves = [yield* settled({ to: middle }), yield* settled({ from: middle })]
+        const whole = yield* settlementOf({})
+        const halfPeriods = [yield* settlementOf({ to: middle }), yield* settlementOf({ from: middle })]
         for (const assignment of assignments) {
           const own = rows.filter((row) => row.feature_id === assignment.feature_id)
           const used = assertChain(own, assignment)
@@ -93,11 +93,11 @@ layer(TestServer.layer)("Whatever happens to counters", (it) => {
             closing_balance: assignment.total_consumptions,
             ...used
           })
-          for (const report of [whole, ...halves]) {
+          for (const report of [whole, ...halfPeriods]) {
             const { opening_balance, consumed, reset, closing_balance }: Balances = lineIn(report) ?? nothing
             assert.strictEqual(opening_balance + consumed + reset, closing_balance)
           }
-          const [first, second] = halves.map(lineIn)
+          const [first, second] = halfPeriods.map(lineIn)
           if (first !== undefined && second !== undefined) {
             assert.strictEqual(first.closing_balance, second.opening_balance)
           }

@@ -10,12 +10,13 @@ const read = (bytes: Uint8Array, path: ReadonlyArray<string>, pieceBytes: number
   return { rows, rest: reader.rest() }
 }
 
-// Texts that look like the structure around them.
+// Texts that look like the surrounding structure.
 const text = fc.oneof(
   fc.string({ unit: "binary" }),
   fc.constantFrom('"rows":[', '},{"', "\\", '"', "]}", "Ωμέγα", "漢字")
 )
-// JSON.parse of V8 13.6 takes a name with an escape for the name "\\" where it has just read one: names are plain here.
+// JSON.parse of V8 13.6 misreads a name with an escape as the name "\\" after it has read one, so names here have no
+// escapes.
 const name = fc.oneof(fc.string(), fc.constantFrom("rows", "report", "],{:", "Ωμέγα")).filter((it) => !/["\\]/.test(it))
 const value = fc.letrec<{ value: Json }>((tie) => ({
   value: fc.oneof(
@@ -31,7 +32,7 @@ const row = fc.dictionary(name, value, { minKeys: 1, maxKeys: 4 })
 const rows = fc.array(row, { maxLength: 5 })
 
 describe("Stored figures", () => {
-  it("are read row by row, however they are cut into pieces", () => {
+  it("are read row by row, for all chunk sizes", () => {
     fc.assert(
       fc.property(rows, value, value, fc.integer({ min: 1, max: 50 }), (rows, before, after, pieceBytes) => {
         const whole = { filters: { a: before }, report: { a: before, rows, zone: after }, z: after }
@@ -42,7 +43,7 @@ describe("Stored figures", () => {
     )
   })
 
-  it("are read where the list is at the top", () => {
+  it("are read if the list is at the top level", () => {
     const figures = { filters: { rows: "x" }, rows: [{ a: 1 }, { a: [{ b: 2 }] }] }
     const found = read(Buffer.from(canonicalize(figures)), ["rows"], 7)
     assert.deepStrictEqual(found, { rows: figures.rows, rest: { filters: { rows: "x" }, rows: [] } })

@@ -1,4 +1,4 @@
-/** Random histories of a usage ledger, and what a summary of it is when nothing but the ledger is read. */
+/** Random histories of a usage ledger, and the expected summary computed from the ledger only. */
 
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
@@ -18,7 +18,7 @@ export interface TimeOfDay {
   readonly advance: (millis: number) => void
 }
 
-/** Runs a test by a time of day that stands still unless the test moves it. As no work takes time, none is followed by a rest. */
+/** Runs a test with a clock that only the test moves. As work takes no time on it, no pause follows work. */
 export const onTime = <A, E, R>(now: number, test: (clock: TimeOfDay) => Effect.Effect<A, E, R>) =>
   Effect.flatMap(Clock.Clock, (machine) => {
     let time = now
@@ -62,7 +62,7 @@ export interface Use {
   readonly feature: 0 | 1 | 2
   readonly action: "consume" | "reset" | "top_up" | "set_limit"
   readonly amount: number
-  /** When it happened, in milliseconds before it is committed. */
+  /** When it happened, in milliseconds before its commit. */
   readonly age: number
 }
 
@@ -103,7 +103,7 @@ const plainColumns: { readonly [K in Grouping]: string } = {
   feature_code: "f.code"
 }
 
-/** The rows of a summary, from the ledger and nothing else. */
+/** The rows of a summary, computed from the ledger only. */
 const plainRows = Effect.fnUntraced(function* (
   sql: SqlClient.SqlClient,
   { bucket, feature_code, from, group_by, product_id, to, tz = "UTC" }: Asked
@@ -137,7 +137,7 @@ export const makeReports = Effect.map(
   (context) => Context.get(context, ReportsDatabase)
 )
 
-/** A summary, and what it should be, as of the same moment. */
+/** A summary, and its expected rows, in the same snapshot. */
 export const bothRows = ({ snapshot, sql }: ReportsDatabase["Service"], asked: Asked) =>
   snapshot(
     Effect.all([Effect.map(usageSummary(sql, asked, asked.from, 10_000), ({ rows }) => rows), plainRows(sql, asked)])
@@ -151,7 +151,7 @@ const use: fc.Arbitrary<Use> = fc.record({
   feature: fc.constantFrom(0, 1, 2),
   action: mostly<Use["action"]>("consume", "reset", "top_up", "set_limit"),
   amount: fc.integer({ min: 1, max: 1_000 }),
-  // On time, late by minutes to days, or by a clock that runs ahead.
+  // On time, late by minutes to days, or from a clock that runs ahead.
   age: fc.oneof(
     fc.constant(0),
     fc.integer({ min: 0, max: day }),
@@ -185,7 +185,10 @@ export type Question = typeof question extends fc.Arbitrary<infer A> ? A : never
 
 const feature = { product: fc.constantFrom(0, 1), feature: fc.constantFrom(0, 1, 2) } as const
 
-/** What happens: rows come, time goes by, a worker does some of its work, features go or take another's code; someone asks. */
+/**
+ * The steps of a history: rows are added, time passes, a worker does part of its work, features are deleted or take
+ * another's code, a client asks.
+ */
 export const history = fc.array(
   fc.oneof(
     { weight: 5, arbitrary: fc.record({ uses: fc.array(use, { minLength: 1, maxLength: 12 }) }) },

@@ -1,4 +1,4 @@
-/** Summaries give what the ledger alone would give, wherever they read it. */
+/** Summaries equal what the ledger alone gives, from whichever tables they read. */
 import { assert, layer } from "@effect/vitest"
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
@@ -47,7 +47,7 @@ const askedOf = (
   }
 }
 
-/** What is read from where over all histories: a property of summaries that never meet the rollup would prove nothing. */
+/** The tables read over all histories: a property of summaries that never read the rollup would prove nothing. */
 const met = { rolled: 0, mixed: 0, ledger: 0 }
 
 interface Node {
@@ -89,7 +89,7 @@ const happen = Effect.fnUntraced(function* (
 layer(Database.layer, { timeout: 60_000, excludeTestServices: true })("A summary", (it) => {
   for (const [index, happenings] of histories.entries()) {
     it.effect(
-      `equals the ledger's whatever happens (history ${index} of seed ${seed})`,
+      `equals the ledger's for every history (history ${index} of seed ${seed})`,
       () =>
         onTime(start + index * 40 * day, (clock) =>
           Effect.gen(function* () {
@@ -106,7 +106,7 @@ layer(Database.layer, { timeout: 60_000, excludeTestServices: true })("A summary
     )
   }
 
-  it.effect("had its rows from sums, from the ledger, and from both", () =>
+  it.effect("read rows from sums, from the ledger, and from both", () =>
     Effect.sync(() => {
       for (const [kind, count] of Object.entries(met)) assert.isAbove(count, 10, kind)
     })
@@ -123,7 +123,7 @@ const used = (more: Partial<Use> = {}): Use => ({
   ...more
 })
 
-/** Days of a product with one use at noon of each, all over but the last; `asked` is about all of them, by day. */
+/** Days of a product with one use at noon of each, all complete except the last; `asked` is about all, by day. */
 const makeDays = Effect.fnUntraced(function* (days: number) {
   const product = yield* makeProduct
   const now = yield* Clock.currentTimeMillis
@@ -134,7 +134,7 @@ const makeDays = Effect.fnUntraced(function* (days: number) {
   return { product, now, asked }
 })
 
-/** Makes the sums wrong, so that whoever reads them can be told from who reads the ledger. */
+/** Falsifies the sums, so that a result read from them differs from one read from the ledger. */
 const falsify = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   yield* sql`UPDATE usage_rollup SET consumed = consumed + 1000`
@@ -143,7 +143,7 @@ const falsify = Effect.gen(function* () {
 const noonOf = (index: number) => start + (1_000 + index * 40) * day + 12 * hour
 
 layer(Database.layer, { timeout: 60_000, excludeTestServices: true })("The sums", (it) => {
-  it.effect("tell days that are over; the ledger tells today, late rows, and what the period cuts off", () =>
+  it.effect("provide complete days; the ledger provides today, late rows, and the partial days of the period", () =>
     onTime(noonOf(0), (clock) =>
       Effect.gen(function* () {
         const [reports, rollup] = [yield* makeReports, yield* makeRollup()]
@@ -160,12 +160,12 @@ layer(Database.layer, { timeout: 60_000, excludeTestServices: true })("The sums"
         const { bucket: _, ...whole } = asked
         const [[sum] = []] = yield* bothRows(reports, whole)
         assert.deepInclude(sum, { consumed: 6, licenses: 1 })
-        // A row of the second day comes late: at once it is in the answer, whether or not the worker has come to it.
+        // A late row of the second day is in the result immediately, whether or not the worker has processed it.
         yield* append([product], [used({ age: 4 * day })], now)
         assert.deepStrictEqual(yield* consumed(), [1001, 2, 1001, 1001, 1001, 1])
         yield* rollup.pass
         assert.deepStrictEqual(yield* consumed(), [1001, 2, 1001, 1001, 1001, 1])
-        // Summed up again, and by then right, once no more have come for a while.
+        // The day is summed again, and is correct, once no more rows have come for a while.
         clock.advance(10 * minute)
         yield* rollup.pass
         yield* falsify
@@ -174,7 +174,7 @@ layer(Database.layer, { timeout: 60_000, excludeTestServices: true })("The sums"
     )
   )
 
-  it.effect("are left alone where they are far behind, and of days that are too long", () =>
+  it.effect("are not used when they are far behind, or for days that are too long", () =>
     onTime(noonOf(1), () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
@@ -193,7 +193,7 @@ layer(Database.layer, { timeout: 60_000, excludeTestServices: true })("The sums"
     )
   )
 
-  it.effect("count a license once that has used several features which are deleted since", () =>
+  it.effect("count a license once that has used several features which were deleted since", () =>
     onTime(noonOf(2), () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
@@ -222,7 +222,7 @@ layer(Database.layer, { timeout: 60_000, excludeTestServices: true })("The sums"
     )
   )
 
-  it.effect("are right while two nodes make them and a third writes", () =>
+  it.effect("are correct while two nodes compute them and a third writes", () =>
     onTime(noonOf(3), () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
@@ -249,7 +249,7 @@ layer(Database.layer, { timeout: 60_000, excludeTestServices: true })("The sums"
     )
   )
 
-  it.effect("are taken over whole periods, once each", () =>
+  it.effect("are computed for whole periods, once each", () =>
     Effect.sync(() => {
       const time = fc.integer({ min: -30 * 24, max: 30 * 24 }).map((hours) => hours * hour + 1)
       fc.assert(
@@ -278,7 +278,7 @@ layer(Database.layer, { timeout: 60_000, excludeTestServices: true })("The sums"
 })
 
 layer(TestServer.layer, { timeout: 60_000 })("Metrics", (it) => {
-  it.effect("tell how long the oldest day that is over has waited for its sums", () =>
+  it.effect("report how long the oldest complete day has waited for its sums", () =>
     Effect.gen(function* () {
       const { send } = yield* TestServer
       const sql = yield* SqlClient.SqlClient
