@@ -4,18 +4,18 @@
  */
 import { Schema } from "effect"
 
+/** Both checks have one message, because a number beyond the limits is no safe integer either. */
+const integer = (minimum: number, maximum: number) => {
+  const expected = `an integer from ${minimum} to ${maximum}`
+  return Schema.Number.check(Schema.isInt({ expected }), Schema.isBetween({ minimum, maximum }, { expected }))
+}
+
 /** An integer from 0 to 2^53 - 1. */
-export const Count = Schema.Number.check(
-  Schema.isInt(),
-  Schema.isBetween({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })
-).annotate({ format: "int64" })
+export const Count = integer(0, Number.MAX_SAFE_INTEGER).annotate({ format: "int64" })
 
 /** An integer from 1 to 2^53 - 1. */
-export const PositiveCount = Schema.Number.check(
-  Schema.isInt(),
-  Schema.isBetween({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })
-).annotate({ format: "int64" })
+export const PositiveCount = integer(1, Number.MAX_SAFE_INTEGER).annotate({ format: "int64" })
 
 /** A 32-bit integer within bounds, as used in policies. */
 export const Int32 = (minimum: number, maximum = 2_147_483_647) =>
-  Schema.Number.check(Schema.isInt(), Schema.isBetween({ minimum, maximum })).annotate({ format: "int32" })
+  integer(minimum, maximum).annotate({ format: "int32" })

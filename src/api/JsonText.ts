@@ -11,6 +11,7 @@
  */
 import { isUtf8 } from "node:buffer"
 import { Result } from "effect"
+import { syntaxFaultAt } from "./JsonSyntax.ts"
 
 /** What is wrong with a body as JSON text; `detail` is a path where there is one. */
 export interface JsonFault {
@@ -68,8 +69,15 @@ export const nameWithBackslash = (bytes: Buffer): string | undefined => {
 export const parseBody = (text: string): Result.Result<unknown, JsonFault> =>
   Result.try({
     try: () => JSON.parse(text) as unknown,
-    catch: () => ({ message: "The body is not valid JSON." })
+    catch: () => ({ message: `The body is not valid JSON: ${placeOf(text, syntaxFaultAt(text))}.` })
   })
+
+/** Where a text is wrong. Only the position is shown: the text may contain secrets. */
+const placeOf = (text: string, at: number): string => {
+  if (at >= text.length) return "it ends too early"
+  const before = text.slice(0, at).split("\n")
+  return `look at line ${before.length}, column ${Array.from(before.at(-1)!).length + 1}`
+}
 
 const openBrace = 0x7b
 const openBracket = 0x5b

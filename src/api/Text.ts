@@ -6,15 +6,35 @@ import { Schema } from "effect"
 
 export const isStorable = (text: string): boolean => !text.includes("\u0000") && text.isWellFormed()
 
-/** Any text without NUL characters and lone surrogates, at most `length` UTF-16 code units. */
+/** Whether a text has at most `maximum` code points. A code point is one or two UTF-16 code units. */
+const hasAtMost = (text: string, maximum: number): boolean =>
+  text.length <= maximum || (text.length <= 2 * maximum && Array.from(text).length <= maximum)
+
+/** Limits a text's length in code points, which is how JSON Schema counts. */
+const isMaxCharacters = (maximum: number) =>
+  Schema.makeFilter((text: string) => hasAtMost(text, maximum), {
+    expected: `at most ${maximum} characters`,
+    toJsonSchema: () => ({ maxLength: maximum }),
+    arbitraryConstraint: { maxLength: maximum }
+  })
+
+/** Text of at least `minimum` code points. */
+export const isMinCharacters = (minimum: number) =>
+  Schema.makeFilter((text: string) => text.length >= minimum && !hasAtMost(text, minimum - 1), {
+    expected: minimum === 1 ? "at least 1 character" : `at least ${minimum} characters`,
+    toJsonSchema: () => ({ minLength: minimum }),
+    arbitraryConstraint: { minLength: minimum }
+  })
+
+/** Any text without NUL characters and lone surrogates, at most `length` characters (code points). */
 export const Text = (length: number) =>
   Schema.String.check(
-    Schema.isMaxLength(length),
+    isMaxCharacters(length),
     Schema.makeFilter((text) => isStorable(text) || "Expected text without NUL characters and lone surrogates")
   )
 
 /** A display name: 1 to 255 characters. */
-export const Name = Text(255).check(Schema.isMinLength(1))
+export const Name = Text(255).check(isMinCharacters(1))
 
 /** A code chosen by the vendor: lower case, 1 to 64 characters, unique within its kind. */
 export const Code = Schema.String.check(
@@ -24,7 +44,7 @@ export const Code = Schema.String.check(
 )
 
 /** An id in a request. The look-up decides whether it exists, so any short text is accepted. */
-export const Reference = Text(64).check(Schema.isMinLength(1))
+export const Reference = Text(64).check(isMinCharacters(1))
 
 /** An e-mail address: one @ with something on both sides; at most 254 characters (RFC 5321). */
 export const Email = Text(254).check(

@@ -26,7 +26,7 @@ const constrained = ({ product_id, customer_id, external_id }: Order) =>
     orders_external_key: () =>
       refuse(
         "DUPLICATE_EXTERNAL_ID",
-        `The product has an order with the external id ${external_id} of that system already.`,
+        `The product has an order with the external id ${external_id} of that system already: use that one, or another external_id.`,
         "external_id"
       )
   })
@@ -114,7 +114,7 @@ export class Orders extends Context.Service<
         if (subscription.product_id !== product_id) {
           return yield* refuse(
             "LINKAGE_MISMATCH",
-            "The subscription belongs to another product than the order.",
+            "The subscription belongs to another product than the order: link one of the order's product.",
             "subscription_id"
           )
         }

@@ -30,7 +30,7 @@ const constrained = ({ product_id, customer_id, external_id }: Subscription) =>
     subscriptions_external_key: () =>
       refuse(
         "DUPLICATE_EXTERNAL_ID",
-        `The product has a subscription with the external id ${external_id} of that system already.`,
+        `The product has a subscription with the external id ${external_id} of that system already: use that one, or another external_id.`,
         "external_id"
       )
   })

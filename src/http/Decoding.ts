@@ -42,7 +42,7 @@ export const layer: Layer.Layer<Decoding, never, PathIds> = Layer.effect(
             return Effect.flatMap(query, Effect.fail)
           const refusal =
             unstorableParameter(Context.getUnsafe(context, HttpServerRequest.ParsedSearchParams), parameters) ??
-            unstorableId(Context.getUnsafe(context, HttpRouter.RouteContext).params)
+            pathIdRefusal(Context.getUnsafe(context, HttpRouter.RouteContext).params)
           return refusal === undefined ? decoded : Effect.fail(refusal)
         }
       )
@@ -148,9 +148,11 @@ const unknownNames = (url: string, parameters: ReadonlyArray<string>): ReadonlyA
     : [...new URLSearchParams(url.slice(begin + 1)).keys()].filter((name) => !parameters.includes(name))
 }
 
-const unstorableId = (params: { readonly [param: string]: string | undefined }) => {
+const pathIdRefusal = (params: { readonly [param: string]: string | undefined }) => {
   for (const param in params) {
-    if (!isStorable(params[param] ?? "")) return notFound(param)
+    const value = params[param] ?? ""
+    if (value === "") return noId(param)
+    if (!isStorable(value)) return notFound(param)
   }
   return undefined
 }
@@ -168,5 +170,8 @@ const unstorableParameter = (
   }
   return undefined
 }
+
+const noId = (param: string) =>
+  refuse("NOT_FOUND", `The path has no ${param}: add it, or remove the slash after which it is missing.`, param)
 
 const notFound = (param: string) => refuse("NOT_FOUND", `Nothing has the ${param} that the path gives.`, param)

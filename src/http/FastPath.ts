@@ -78,7 +78,7 @@ export const makeFastPath = Effect.fnUntraced(function* (
 
   const fail = (exchange: Exchange, cause: Cause.Cause<unknown>): void => {
     const { context, response, route } = exchange
-    const refused = refusalOf(cause, () => [])
+    const refused = refusalOf(cause)
     fork(Effect.provideService(logRefused(refused, cause, { method: "POST", route }), RequestContext, context))
     if (!response.headersSent) refuse(exchange, refused.refusal)
   }

@@ -9,7 +9,11 @@ import { type Refusal, refuse } from "../api/Failure.ts"
 import { bodyBytesMax, Intake } from "../api/Requests.ts"
 
 const tooLarge = () =>
-  refuse("PAYLOAD_TOO_LARGE", `The body is larger than ${bodyBytesMax} bytes.`, String(bodyBytesMax))
+  refuse(
+    "PAYLOAD_TOO_LARGE",
+    `The body is larger than ${bodyBytesMax} bytes: send a smaller one.`,
+    String(bodyBytesMax)
+  )
 
 type IntakeRefusal = Refusal<"BAD_REQUEST" | "PAYLOAD_TOO_LARGE" | "UNSUPPORTED_MEDIA_TYPE">
 

@@ -69,7 +69,7 @@ export const layer = Layer.effect(
       const needed = required.join(", ")
       return yield* refuse(
         "TOKEN_SCOPE_DENIED",
-        `The API token lacks a scope that this operation needs: ${needed}.`,
+        `The API token lacks a scope that this operation needs: use a token with ${needed}.`,
         needed
       )
     }, Effect.tapError(challenge))
@@ -82,7 +82,10 @@ export const layer = Layer.effect(
 )
 
 const malformed = () =>
-  refuse("TOKEN_MALFORMED", "The Authorization header holds no API token: send it once, whole, as Bearer <API_TOKEN>.")
+  refuse(
+    "TOKEN_MALFORMED",
+    "The Authorization header has no valid API token: send it once, whole, as Bearer <API_TOKEN>."
+  )
 
 /** Whether the request has a credential that is not valid. */
 const isFailed = ({ code }: Refusal): boolean => code !== "TOKEN_MISSING" && statuses[code] === 401
@@ -94,7 +97,11 @@ const refusalOf = (key: CachedApiKey, now: number, address: string | undefined) 
   }
   return admits(key, address)
     ? undefined
-    : refuse("TOKEN_ADDRESS_BLOCKED", "The API key may not be used from this address.", address)
+    : refuse(
+        "TOKEN_ADDRESS_BLOCKED",
+        "The API key may not be used from this address: add it to allowed_cidrs, or use another key.",
+        address
+      )
 }
 
 /** Whether the key may be used from an address. An unknown address is in no network. */

@@ -38,12 +38,21 @@ const isDecodable = (target: string): boolean => {
   }
 }
 
-/** The refusal of a failed request. `methods` are those of its path. */
-export const refusalOf = (cause: Cause.Cause<unknown>, methods: () => ReadonlyArray<string>): Refused => {
+/** What the routes have for a request that none of them takes. */
+export interface Unrouted {
+  readonly method: string
+  /** The methods of its path. */
+  readonly methods: ReadonlyArray<string>
+  /** A similar path that takes the method. */
+  readonly similar: string | undefined
+}
+
+/** The refusal of a failed request. */
+export const refusalOf = (cause: Cause.Cause<unknown>, unroutedOf?: () => Unrouted): Refused => {
   for (const reason of cause.reasons) {
     const error = reason._tag === "Fail" ? reason.error : reason._tag === "Die" ? reason.defect : undefined
     if (HttpServerError.isHttpServerError(error))
-      return error.reason._tag === "RouteNotFound" ? unrouted(methods()) : unreadable
+      return error.reason._tag === "RouteNotFound" ? unrouted(unroutedOf?.()) : unreadable
     if (HttpApiError.HttpApiSchemaError.is(error) && isRequestPart(error))
       return badRequest(`The request's ${error.kind.toLowerCase()} is not valid.`)
     if (SqlError.isSqlError(error) && error.reason._tag === "ConnectionError") return unreachable
@@ -52,13 +61,20 @@ export const refusalOf = (cause: Cause.Cause<unknown>, methods: () => ReadonlyAr
   return Cause.hasInterruptsOnly(cause) ? stopping : internal
 }
 
-const unrouted = (methods: ReadonlyArray<string>): Refused =>
-  methods.length === 0
-    ? { refusal: refuse("NOT_FOUND", "There is no such path: /openapi.yaml lists those there are.") }
-    : {
-        refusal: refuse("METHOD_NOT_ALLOWED", "This path does not take this method.", methods.join(", ")),
-        headers: { allow: methods.join(", ") }
-      }
+const unrouted = (
+  { method, methods, similar }: Unrouted = { method: "", methods: [], similar: undefined }
+): Refused => {
+  const allow = methods.join(", ")
+  if (methods.length === 0) {
+    const advice = similar === undefined ? "/openapi.yaml lists all paths" : `use ${similar}`
+    return { refusal: refuse("NOT_FOUND", `There is no such path: ${advice}.`) }
+  }
+  const advice = similar === undefined ? "" : ` For ${method} use ${similar}.`
+  return {
+    refusal: refuse("METHOD_NOT_ALLOWED", `This path does not take ${method}, but ${allow}.${advice}`, allow),
+    headers: { allow }
+  }
+}
 
 const unreadable: Refused = badRequest("The request could not be read.")
 

@@ -46,7 +46,12 @@ export const makeResponseMiddleware = Effect.fnUntraced(function* (responses: Re
       }
       const fail = (cause: Cause.Cause<unknown>) => {
         if (isClientAbort(cause)) return Effect.failCause(cause)
-        const refused = refusalOf(cause, () => routes.methodsOf(request.url))
+        const { method, url } = request
+        const refused = refusalOf(cause, () => ({
+          method,
+          methods: routes.methodsOf(url),
+          similar: routes.similarTo(method, url)
+        }))
         return Effect.andThen(logWithRoute(refused, cause), refuse(refused))
       }
       const fault = requestFault(request)

@@ -1,6 +1,6 @@
 /** A webhook endpoint, to which events are delivered. Its secret is shown only in the response that creates or rotates it. */
 import { Schema } from "effect"
-import { Name, Text } from "../api/Text.ts"
+import { isMinCharacters, Name, Text } from "../api/Text.ts"
 import { Timestamp } from "../api/Timestamp.ts"
 import { eventTypes } from "../events/EventType.ts"
 
@@ -29,7 +29,7 @@ const Url = Text(urlLengthMax)
   .annotate({ format: "uri", description: "https, with a public address." })
 
 const Secret = Text(secretLength.max)
-  .check(Schema.isMinLength(secretLength.min))
+  .check(isMinCharacters(secretLength.min))
   .annotate({ description: "A secret that you choose; no response contains it later." })
 
 export const WebhookEndpoint = Schema.Struct({

@@ -78,7 +78,7 @@ export class Webhooks extends Context.Service<
 
       const checkAddress = (url: string) =>
         Effect.mapError(addresses.check(url), ({ message }) =>
-          refuse("VALIDATION_ERROR", `The address can not be delivered to: ${message}.`, "url")
+          refuse("VALIDATION_ERROR", `The service cannot deliver to this address: ${message}.`, "url")
         )
 
       const list = Effect.fn("Webhooks.list")(function* ({ limit = limitDefault, cursor, is_active }: WebhookFilter) {

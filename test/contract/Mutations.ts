@@ -101,7 +101,11 @@ const ofType = (given: Json): ReadonlyArray<readonly [name: string, value: unkno
   switch (schema["type"] ?? (Array.isArray(schema["enum"]) ? typeof schema["enum"][0] : undefined)) {
     case "string": {
       const lengths = [minLength === undefined ? [] : [minLength - 1], maxLength === undefined ? [] : [maxLength + 1]]
-      const bounds = lengths.flat().map((length) => [`${length} characters`, "x".repeat(Math.max(0, length))] as const)
+      const bounds = lengths
+        .flat()
+        .flatMap((length) =>
+          ["x", "😀"].map((one) => [`${length} times ${one}`, one.repeat(Math.max(0, length))] as const)
+        )
       const special = schema["format"] === "date-time" ? [...texts, ...dates] : texts
       const cased = ((schema["enum"] ?? []) as ReadonlyArray<string>).slice(0, 1).map((text) => text.toUpperCase())
       return [...bounds, ...[...special, ...cased].map((text) => [shownText(text), text] as const)]

@@ -132,10 +132,12 @@ export const isDateTime = (text: string): boolean => {
 
 const textFaults = (schema: Json, text: string, path: string): ReadonlyArray<Fault> => {
   const { minLength = 0, maxLength = Number.POSITIVE_INFINITY, pattern, format } = schema as Record<string, never>
+  // JSON Schema counts code points.
+  const length = Array.from(text).length
   const right =
     isStorable(text) &&
-    text.length >= minLength &&
-    text.length <= maxLength &&
+    length >= minLength &&
+    length <= maxLength &&
     (pattern === undefined || new RegExp(pattern, "u").test(text)) &&
     (format !== "date-time" || isDateTime(text))
   return right ? [] : fault("VALIDATION_ERROR", path, "text that is not allowed")

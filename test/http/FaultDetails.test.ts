@@ -107,4 +107,81 @@ layer(TestServer.layer)("A message", (it) => {
       )
     })
   )
+
+  it.effect("has the position of a JSON fault, and nothing of the text", () =>
+    Effect.gen(function* () {
+      const place = (body: string) => Effect.map(post("products", body), ({ error }) => error.message)
+      assert.strictEqual(
+        yield* place('{"name":"S3CRET",\n "é😀": oops}'),
+        "The body is not valid JSON: look at line 2, column 8."
+      )
+      assert.strictEqual(yield* place('{"name":"S3CRET"'), "The body is not valid JSON: it ends too early.")
+    })
+  )
+
+  it.effect("says the limits of an integer", () =>
+    Effect.gen(function* () {
+      const { client } = yield* TestServer
+      const product = yield* client.products.create({ payload: { name: "Limits", code: "limits" } })
+      const policy = { name: "P", code: "p", license_type: "perpetual" }
+      for (const days of ["9007199254740993", "1.5", "-1"]) {
+        const body = JSON.stringify({ ...policy, grace_period_days: 0 }).replace(/:0}/, `:${days}}`)
+        const { error } = yield* post(`products/${product.id}/policies`, body)
+        assert.match(error.message!, /grace_period_days is not valid: expected an integer from 0 to 36500\.$/)
+      }
+    })
+  )
+
+  it.effect("says that an id is missing in the path", () =>
+    Effect.gen(function* () {
+      for (const path of ["products/", "licenses/", "customers//custom-fields"]) {
+        const answer = yield* get(path)
+        assertRefused(answer, 404, "NOT_FOUND", "id")
+        assert.match(answer.error.message!, /^The path has no id: /)
+      }
+    })
+  )
+
+  it.effect("names the path that takes the request", () =>
+    Effect.gen(function* () {
+      const server = yield* TestServer
+      const cases = [
+        ["POST", "/api/v1/licenses/validate", 405, "/api/v1/license/validate"],
+        ["POST", "/api/v1/licenses/floating/checkout", 404, "/api/v1/license/floating/checkout"],
+        ["POST", "/license/validate", 404, "/api/v1/license/validate"],
+        ["POST", "/licenses/validate?x=1", 404, "/api/v1/license/validate"],
+        ["GET", "/products/prod_1", 404, "/api/v1/products/{id}"],
+        ["POST", "/api/v1/license/none/suspend", 404, "/api/v1/licenses/{id}/suspend"],
+        ["POST", "/api/v1/products/?x", 405, "/api/v1/products"]
+      ] as const
+      for (const [method, path, status, hint] of cases) {
+        const answer = yield* server.send({ method, path })
+        assertRefused(answer, status, status === 404 ? "NOT_FOUND" : "METHOD_NOT_ALLOWED")
+        assert.isTrue(answer.error.message!.endsWith(` use ${hint}.`), answer.error.message)
+      }
+      const unknown = yield* server.send({ method: "POST", path: "/nothing" })
+      assert.strictEqual(unknown.error.message, "There is no such path: /openapi.yaml lists all paths.")
+      const put = yield* server.send({ method: "PUT", path: "/api/v1/products" })
+      assert.strictEqual(put.error.message, "This path does not take PUT, but GET, HEAD, POST.")
+    })
+  )
+})
+
+layer(TestServer.layer)("Lengths", (it) => {
+  it.effect("count characters, not UTF-16 units", () =>
+    Effect.gen(function* () {
+      const { client } = yield* TestServer
+      const name = "😀".repeat(255)
+      const product = yield* client.products.create({ payload: { name, code: "emoji" } })
+      assert.strictEqual((yield* client.products.get({ params: { id: product.id } })).name, name)
+      const long = yield* post("products", { name: `${name}😀`, code: "long" })
+      assertRefused(long, 422, "VALIDATION_ERROR", "name")
+      assert.strictEqual(long.error.message, "The field name is not valid: expected at most 255 characters.")
+      assertRefused(yield* post("products", { name: `${name}x`, code: "long" }), 422, "VALIDATION_ERROR", "name")
+      // Columns with an index take the longest texts, too.
+      const id = product.id
+      yield* client.versions.create({ params: { id }, payload: { version: name } })
+      yield* client.customers.create({ payload: { name, code: "emoji", email: `${"😀".repeat(252)}@x` } })
+    })
+  )
 })

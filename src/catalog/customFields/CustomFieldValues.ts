@@ -73,7 +73,7 @@ export class CustomFieldValues extends Context.Service<
         if (license.status === "revoked") {
           return yield* refuse(
             "LICENSE_STATE_CONFLICT",
-            "The license is revoked: nothing of it can be changed.",
+            "The license is revoked and can no longer be changed: issue a new one.",
             "revoked"
           )
         }
@@ -221,7 +221,11 @@ const faultOf = ({ value_type, enum_options }: CustomFieldDefinition, input: Inp
     )
   }
   return input.enum_value !== undefined && !enum_options.includes(input.enum_value)
-    ? refuse("VALIDATION_ERROR", "The value is none of the field's options.", "enum_value")
+    ? refuse(
+        "VALIDATION_ERROR",
+        "The value is not one of the field's options: choose one of its enum_options.",
+        "enum_value"
+      )
     : undefined
 }
 

@@ -27,7 +27,7 @@ const notFound = (id: string) => refuse("NOT_FOUND", `The product has no custom 
 const duplicateCode = (code: string) =>
   refuse(
     "DUPLICATE_CODE",
-    `The product has a custom field with the code ${code} for that kind of resource already.`,
+    `The product has a custom field with the code ${code} for that kind of resource already: choose a different one.`,
     "code"
   )
 
@@ -207,6 +207,6 @@ const optionsFault = ({ value_type, enum_options }: CustomFieldDefinition) => {
     return refuse("VALIDATION_ERROR", "A field of the type enum needs at least one option.", "enum_options")
   }
   return value_type !== "enum" && enum_options.length > 0
-    ? refuse("VALIDATION_ERROR", "Only a field of the type enum has options.", "enum_options")
+    ? refuse("VALIDATION_ERROR", "Only a field of the type enum has options: leave out enum_options.", "enum_options")
     : undefined
 }

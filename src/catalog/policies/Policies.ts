@@ -135,7 +135,7 @@ export class Policies extends Context.Service<
         if (used.length === 0) return
         return yield* refuse(
           "RESOURCE_IN_USE",
-          "The type can not change while licenses use the policy: create another policy.",
+          "The type cannot change while licenses use the policy: create another policy.",
           "license_type"
         )
       })
@@ -164,7 +164,13 @@ export class Policies extends Context.Service<
       const remove = Effect.fn("Policies.delete")(function* (id: string) {
         const policy = yield* locked(id)
         yield* sql`DELETE FROM policies WHERE id = ${id}`.pipe(
-          refuseIfReferenced(() => refuse("RESOURCE_IN_USE", "Licenses use the policy: it can not be deleted.", "id"))
+          refuseIfReferenced(() =>
+            refuse(
+              "RESOURCE_IN_USE",
+              "Licenses use the policy, so it cannot be deleted: keep it, and create licenses with another one.",
+              "id"
+            )
+          )
         )
         yield* events.append({
           event_type: "policy.deleted",

@@ -107,7 +107,7 @@ export class Products extends Context.Service<
           refuseIfReferenced(() =>
             refuse(
               "RESOURCE_IN_USE",
-              "The product still has policies, features, versions or licenses: delete those first.",
+              "Only a product without policies, features, versions, custom fields, orders, subscriptions and licenses can be deleted.",
               "id"
             )
           )

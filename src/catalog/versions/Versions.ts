@@ -90,7 +90,11 @@ export class Versions extends Context.Service<
             ${instant(now)}, ${instant(now)})`.pipe(
           constraints({
             product_versions_version_key: () =>
-              refuse("DUPLICATE_VERSION", `The product has the version ${version.version} already.`, "version")
+              refuse(
+                "DUPLICATE_VERSION",
+                `The product has the version ${version.version} already: choose a different one.`,
+                "version"
+              )
           })
         )
         yield* events.append({

@@ -129,12 +129,16 @@ const refuseUnknownLink = (input: Input, links: Links) => {
   const missing = named.find(([, id, existing]) => id !== undefined && existing === null)
   return missing === undefined
     ? undefined
-    : refuse("NOT_FOUND", `Nothing has the ${missing[0]} ${missing[1]}.`, missing[0])
+    : refuse("NOT_FOUND", `Nothing has the ${missing[0]} ${missing[1]}: use the id of an existing record.`, missing[0])
 }
 
 const refuseMismatchedLink = (input: Input, links: Links) => {
   if (links.policy_product !== input.product_id) {
-    return refuse("LINKAGE_MISMATCH", "The policy belongs to another product.", "policy_id")
+    return refuse(
+      "LINKAGE_MISMATCH",
+      "The policy belongs to another product: choose one of the license's product.",
+      "policy_id"
+    )
   }
   const refused = refuseLinks(input.product_id, {
     order: linkRecord("order", links.order, links.order_product, links.order_subscription),
