@@ -165,8 +165,7 @@ const isPlain = ({ headers, method }: IncomingMessage): boolean =>
   headers["content-type"] === "application/json" &&
   Number(headers["content-length"]) <= bodyBytesMax &&
   headers["content-encoding"] === undefined &&
-  headers.expect === undefined &&
-  headers["idempotency-key"] === undefined
+  headers.expect === undefined
 
 /** Only the framework path makes spans and log records of single requests. */
 const isObserved = Effect.withFiber<boolean>((fiber) => {

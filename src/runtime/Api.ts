@@ -3,7 +3,6 @@ import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { Signed } from "../api/Envelope.ts"
 import { failures } from "../api/Failure.ts"
 import { Decoding } from "../api/Requests.ts"
-import { Idempotency } from "../auth/idempotency/Idempotency.ts"
 import {
   DeactivationPayload,
   EntitlementPayload,
@@ -145,7 +144,6 @@ export class RuntimeApi extends HttpApiGroup.make("runtime")
     )
   )
   .middleware(Decoding)
-  .middleware(Idempotency)
   .middleware(RuntimeAuthorization)
   .annotate(
     OpenApi.Description,

@@ -26,7 +26,8 @@ const codesOf = ({ body, credential, keyRequired, method, params, query }: Opera
   ...(params.length > 0 ? ["NOT_FOUND"] : []),
   ...(query.length > 0 ? ["INVALID_QUERY"] : []),
   ...(body === undefined ? [] : ["INVALID_JSON", "VALIDATION_ERROR", "UNSUPPORTED_MEDIA_TYPE"]),
-  ...(method === "GET" ? [] : ["PAYLOAD_TOO_LARGE", "IDEMPOTENCY_IN_PROGRESS", "IDEMPOTENCY_KEY_REUSED"]),
+  ...(method === "GET" ? [] : ["PAYLOAD_TOO_LARGE"]),
+  ...(method === "GET" || credential !== "token" ? [] : ["IDEMPOTENCY_IN_PROGRESS", "IDEMPOTENCY_KEY_REUSED"]),
   ...(keyRequired ? ["IDEMPOTENCY_KEY_REQUIRED"] : [])
 ]
 

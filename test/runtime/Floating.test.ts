@@ -5,7 +5,7 @@ import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { canonicalize, type Json } from "../../src/api/CanonicalJson.ts"
 import { assertAnswered, assertRefused } from "../support/Envelopes.ts"
-import { freshKey, issue } from "../support/Issued.ts"
+import { issue } from "../support/Issued.ts"
 import type { Answer } from "../support/RawHttp.ts"
 import { TestServer } from "../support/TestServer.ts"
 
@@ -107,20 +107,6 @@ layer(TestServer.layer)("Floating seats over HTTP", (it) => {
       assertRefused(yield* post("floating/checkin", { lease_token: foreign["lease_token"] }), 404, "LEASE_NOT_FOUND")
       const none = yield* posting((yield* issue()).license_key)
       assertRefused(yield* none("floating/checkout", { fingerprint: "m" }), 403, "FLOATING_NOT_ENABLED")
-    })
-  )
-
-  it.effect("are answered again with the same token where the request is repeated under its Idempotency-Key", () =>
-    Effect.gen(function* () {
-      const { license_key } = yield* issue({ max_floating_users: 5 })
-      const post = yield* posting(license_key)
-      const key = freshKey()
-      const first = yield* post("floating/checkout", { fingerprint: "m" }, key)
-      const again = yield* post("floating/checkout", { fingerprint: "m" }, key)
-      assert.strictEqual(again.headers["idempotency-replayed"], "true")
-      assert.strictEqual(again.text, first.text)
-      const { lease_token } = yield* verified(first)
-      yield* verified(yield* post("floating/heartbeat", { lease_token }))
     })
   )
 })

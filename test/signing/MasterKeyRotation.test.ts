@@ -9,9 +9,7 @@ import { rotateMasterKey } from "../../src/signing/MasterKeyRotation.ts"
 import { sealedColumns } from "../../src/signing/SealedColumns.ts"
 import { Database } from "../support/Database.ts"
 import { assertAnswered } from "../support/Envelopes.ts"
-import { issue } from "../support/Issued.ts"
 import { startServer } from "../support/Servers.ts"
-import { TestServer } from "../support/TestServer.ts"
 
 /** Beside others on a busy machine. */
 const minute = 60_000
@@ -69,19 +67,18 @@ layer(Quiet, { excludeTestServices: true, timeout: 60_000 })("While two instance
         const both = { masterKey: old, masterKeyNext: next, webhookAllowLocal: true }
         const servers = [yield* startServer(both), yield* startServer(both)] as const
         const [one, other] = servers
-        const license = yield* issue({ max_activations: 0 }).pipe(Effect.provideService(TestServer, one))
         const { secret, webhook } = yield* one.client.webhooks.create({
           payload: { name: "W", url: "http://127.0.0.1:9/none", is_active: false }
         })
-        const activate = (server: typeof one, name: string) =>
+        const create = (server: typeof one, name: string) =>
           server.send({
             method: "POST",
-            path: "/api/v1/license/activate",
-            headers: { authorization: `License ${license.license_key}`, "idempotency-key": name },
-            body: { fingerprint: name }
+            path: "/api/v1/customers",
+            headers: { "idempotency-key": name },
+            body: { name, code: name }
           })
-        const first = yield* activate(one, "first")
-        assertAnswered(first, 200)
+        const first = yield* create(one, "first")
+        assertAnswered(first, 201)
 
         let moving = true
         const calling = yield* Effect.forkChild(
@@ -91,9 +88,9 @@ layer(Quiet, { excludeTestServices: true, timeout: 60_000 })("While two instance
               Effect.gen(function* () {
                 for (let index = 0; moving; index++) {
                   const [server, another] = index % 2 === 0 ? [one, other] : [other, one]
-                  const answer = yield* activate(server, `${caller}-${index}`)
-                  assertAnswered(answer, 200)
-                  assert.strictEqual((yield* activate(another, `${caller}-${index}`)).text, answer.text)
+                  const answer = yield* create(server, `${caller}-${index}`)
+                  assertAnswered(answer, 201)
+                  assert.strictEqual((yield* create(another, `${caller}-${index}`)).text, answer.text)
                 }
               }),
             { concurrency: "unbounded" }
@@ -110,8 +107,8 @@ layer(Quiet, { excludeTestServices: true, timeout: 60_000 })("While two instance
         assert.deepStrictEqual([movedOf("signing_keys"), movedOf("webhook_endpoints")], [1, 1])
 
         const later = yield* startServer({ masterKey: next })
-        assert.strictEqual((yield* activate(later, "first")).text, first.text)
-        assertAnswered(yield* activate(later, "later"), 200)
+        assert.strictEqual((yield* create(later, "first")).text, first.text)
+        assertAnswered(yield* create(later, "later"), 201)
         const sql = yield* SqlClient.SqlClient
         const [row] = yield* sql<{ sealed: Uint8Array }>`
         SELECT secret_sealed AS sealed FROM webhook_endpoints WHERE id = ${webhook.id}`

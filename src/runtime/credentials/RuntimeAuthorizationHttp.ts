@@ -68,8 +68,7 @@ export const layer = Layer.effect(
         if (presented === "missing") return Effect.fail(missing)
         if (presented === "invalid") return licenseIds.refuseKey
         const { keyHash } = presented
-        // A request with an Idempotency-Key queries the database several times anyway.
-        const licenseId = request.headers["idempotency-key"] === undefined ? licenseIds.cached(keyHash) : undefined
+        const licenseId = licenseIds.cached(keyHash)
         if (licenseId !== undefined) return admit(handler, endpoint, { ...presented, licenseId })
         return Effect.flatMap(licenseIds.find(keyHash), (licenseId) =>
           licenseId === undefined ? licenseIds.refuseKey : admit(handler, endpoint, { ...presented, licenseId })
