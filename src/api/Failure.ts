@@ -7,8 +7,10 @@
  */
 import { Data, Effect, Schema, SchemaGetter } from "effect"
 import { HttpApiSchema } from "effect/http-api"
+import { Signature } from "./Envelope.ts"
 import { type Code, statuses } from "./ErrorCode.ts"
 import { currentMeta, Meta, metaOf } from "./Meta.ts"
+import { RefusalFacts } from "./RefusalFacts.ts"
 import { RequestContext } from "./RequestContext.ts"
 
 class RefusalOf<C extends Code> extends Data.TaggedError("Refusal")<{
@@ -17,6 +19,10 @@ class RefusalOf<C extends Code> extends Data.TaggedError("Refusal")<{
   readonly message: string
   /** Machine-readable: a field's path, a required scope, a limit. */
   readonly detail?: string
+  /** What explains a runtime operation's refusal; absent if the license key was not found right. */
+  readonly facts?: RefusalFacts
+  /** In a client: the signature over the canonical JSON of the response's `error`. */
+  readonly signature?: Signature
 }> {
   declare readonly code: C
 }
@@ -24,19 +30,26 @@ class RefusalOf<C extends Code> extends Data.TaggedError("Refusal")<{
 /** A refusal with one of the codes `C`; a union of codes is a union of refusals, so that unions of schemas accept it. */
 export type Refusal<C extends Code = Code> = C extends Code ? RefusalOf<C> : never
 
-export const refuse = <const C extends Code>(code: C, message: string, detail?: string): Refusal<C> =>
-  new RefusalOf<C>({ code, message, ...(detail === undefined ? undefined : { detail }) }) as Refusal<C>
+export const refuse = <const C extends Code>(
+  code: C,
+  message: string,
+  detail?: string,
+  signed?: Pick<RefusalOf<C>, "facts" | "signature">
+): Refusal<C> =>
+  new RefusalOf<C>({ code, message, ...(detail === undefined ? undefined : { detail }), ...signed }) as Refusal<C>
 
 export const isRefusal = (value: unknown): value is RefusalOf<Code> => value instanceof RefusalOf
 
-/** The error body of the contract, section "Errors". */
+/** The error body of the contract, section "Errors". Refusals of runtime operations may have facts and a signature. */
 const Wire = (codes: ReadonlyArray<Code>) =>
   Schema.Struct({
     error: Schema.Struct({
       code: Schema.Literals(codes),
       message: Schema.String,
-      detail: Schema.optionalKey(Schema.String)
+      detail: Schema.optionalKey(Schema.String),
+      ...RefusalFacts.fields
     }),
+    signature: Schema.optionalKey(Signature),
     meta: Meta
   })
 
@@ -47,7 +60,9 @@ const failure = <C extends Code>(codes: ReadonlyArray<C>, status: number): Failu
   const refusal = Schema.declare((value): value is Refusal<C> => isRefusal(value) && declared.has(value.code))
   return Wire(codes).pipe(
     Schema.decodeTo(refusal, {
-      decode: SchemaGetter.transform(({ error }) => refuse(error.code as C, error.message, error.detail)),
+      decode: SchemaGetter.transform(({ error: { code, message, detail, ...facts }, signature }) =>
+        refuse(code as C, message, detail, signature === undefined ? undefined : { facts, signature })
+      ),
       encode: SchemaGetter.transformEffect((refusal: Refusal<C>) =>
         Effect.andThen(
           noteRefused(refusal.code),
@@ -65,7 +80,7 @@ export const noteRefused = (code: Code): Effect.Effect<void> =>
     context.refused = code
   })
 
-const errorBody = (refusal: RefusalOf<Code>) => ({
+export const errorBody = (refusal: RefusalOf<Code>) => ({
   code: refusal.code,
   message: refusal.message,
   ...(refusal.detail === undefined ? undefined : { detail: refusal.detail })

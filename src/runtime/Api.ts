@@ -14,6 +14,7 @@ import { IsActivation, operation, RuntimeAuthorization } from "./credentials/Run
 import { BindingRequest, ConsumeRequest, LeaseRequest } from "./Requests.ts"
 
 const accessRefusals = [
+  "PRODUCT_MISMATCH",
   "LICENSE_SUSPENDED",
   "LICENSE_EXPIRED",
   "LICENSE_REVOKED",

@@ -90,7 +90,7 @@ const make = Layer.effect(
       })
     const faceOf = (answer: Answer) =>
       Effect.sync((): Face => {
-        if (answer.status === 200) verified(Buffer.from(answer.bytes))
+        if ("signature" in (answer.json as object)) verified(Buffer.from(answer.bytes))
         return shown(answer)
       })
     const remember = ({ license_key }: Issued) =>

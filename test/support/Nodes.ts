@@ -78,5 +78,6 @@ export const hardware = (fingerprint: string): Binding => ({
   fingerprint,
   is_vm: false,
   is_container: false,
+  hash: () => sha256Hex(fingerprint),
   redacted: () => ({ fingerprint: `sha256:${sha256Hex(fingerprint).slice(0, 12)}` })
 })

@@ -11,13 +11,14 @@ import type { Origin } from "../../../src/licenses/rules/LicenseCommand.ts"
 import { settle } from "../../../src/licenses/rules/Lifecycle.ts"
 import { applied, eventTypes, perform, settled, viewOf } from "../../support/Decisions.ts"
 import { rows as anyRows, anyStep, bindings, type Step } from "../../support/LicenseArbitraries.ts"
-import { assignmentOf, day, deviceOf, minute, noon, type Rows } from "../../support/Licenses.ts"
+import { assignmentOf, day, deviceOf, minute, noon, productCode, type Rows } from "../../support/Licenses.ts"
 
 const origin: Origin = { actor_type: "license", actor_id: "lic_1", request_id: "req_1", ip_address: undefined }
 
 const stateOf = (rows: Rows): CommittedState =>
   new CommittedState({
     ...rows,
+    productCode,
     catalogRevision: 1,
     devicesComplete: true,
     leases: rows.leases.filter(({ status }) => status === "live"),

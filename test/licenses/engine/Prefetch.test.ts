@@ -20,6 +20,7 @@ const state = () => {
     license,
     policy,
     assignments,
+    productCode: "editor",
     catalogRevision: held.catalog,
     devices: [],
     devicesComplete: false,
