@@ -113,3 +113,4 @@ export const unnumbered = (text: string, name = ""): string =>
     .replaceAll(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/g, "<time>")
     .replaceAll(/"(ciphertext|nonce|salt|value)":"[^"]*"/g, '"$1":"?"')
     .replaceAll(/\b([a-z]+)_[0-9A-Za-z_-]{16,}/g, "$1_?")
+    .replaceAll(/"product_code":"issued-\d+/g, '"product_code":"issued-?')
