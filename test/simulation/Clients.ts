@@ -2,6 +2,7 @@
 import type { Binding } from "../../src/licenses/model/Binding.ts"
 import { sha256Hex } from "../../src/signing/Digest.ts"
 import type { Dice } from "./Dice.ts"
+import { productCode } from "./model/Ladder.ts"
 import { accessEnd, dayMillis, type License, liveLeases, minuteMillis } from "./model/Model.ts"
 import type { Plan, Verb } from "./Plan.ts"
 import type { Stored } from "./Rows.ts"
@@ -132,7 +133,7 @@ export class Clients {
         return { ...this.runtime(license, 0.2), ...this.device(), ...this.lease() }
       case "heartbeat":
       case "checkin":
-        return { keyHash: this.key(license), tokenHash: this.token(license) }
+        return { ...this.keyed(license), tokenHash: this.token(license) }
       case "consume":
         return { ...this.runtime(license), ...this.usage(stored) }
       case "reset device":
@@ -195,6 +196,12 @@ export class Clients {
     return this.dice.pick(live.length > 0 && this.dice.chance(0.7) ? live : others)
   }
 
+  /** The license key and the application's product, where it names one: nearly always the right one. */
+  private keyed(license: License) {
+    const product = this.dice.chance(0.05) ? "prod_foreign" : productCode
+    return { keyHash: this.key(license), productCode: this.dice.chance(0.5) ? product : undefined }
+  }
+
   /** What a machine says; `active` is how often it is one that is active already. */
   private runtime(license: License, active = 0.8) {
     const machines = this.machines.get(license.id)!
@@ -202,7 +209,7 @@ export class Clients {
     const known = this.dice.chance(active) ? machines.filter(isActive) : []
     const binding = this.dice.pick(known.length > 0 ? known : machines)
     const app_version = this.dice.chance(0.1) ? this.dice.pick(["1.0", "2.0", "3.0", unknown]) : undefined
-    return { keyHash: this.key(license), binding: { ...binding, app_version } }
+    return { ...this.keyed(license), binding: { ...binding, app_version } }
   }
 
   private managed(verb: Verb, license: License): string {
