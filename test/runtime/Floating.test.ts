@@ -52,7 +52,13 @@ layer(TestServer.layer)("Floating seats over HTTP", (it) => {
       const post = yield* posting(license_key)
       const taken = yield* verified(yield* post("floating/checkout", { fingerprint: "m" }))
       const common = [
+        "kind",
         "license_id",
+        "product_id",
+        "product_code",
+        "policy_id",
+        "binding_kind",
+        "binding_hash",
         "status",
         "license_type",
         "entitlement_version",
