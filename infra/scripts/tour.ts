@@ -1,6 +1,6 @@
 /**
  * A new user's first five minutes, over HTTP alone: create a product, sell a license, use its quota, suspend it, deactivate the
- * device. Every signed response is verified from its raw bytes with the published public keys. Exits with 1 at the first
+ * device. Every runtime response, refusals too, is judged from its raw bytes by the rules of docs/VERIFYING.md. Exits with 1 at the first
  * unexpected response.
  *
  *   npm run tour                                  starts a separate service in a temporary folder and stops it at the end
@@ -143,8 +143,17 @@ const report = async (vendor: TourClient, id: string) => {
 
 const tour = async (base: string, token: string) => {
   const vendor = await TourClient.connect(base, `Bearer ${token}`)
-  const { id, key } = await sell(vendor, await setUp(vendor))
+  const catalog = await setUp(vendor)
+  const { product } = catalog
+  const { id, key } = await sell(vendor, catalog)
   const app = vendor.as(`License ${key}`)
+  // The product's code is a constant in the application, its binding key is the machine's fingerprint.
+  app.know({
+    license_id: id,
+    product_id: String(product["id"]),
+    product_code: String(product["code"]),
+    binding: { kind: "hardware", key: laptop.fingerprint }
+  })
   const before = await use(app)
   await suspendAndReturn(vendor, app, id, before)
   await report(vendor, id)

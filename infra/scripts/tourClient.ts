@@ -1,6 +1,7 @@
 /** The tour's HTTP client: sends requests, prints them with their responses, verifies signatures, and throws at the first error. */
+import { randomBytes } from "node:crypto"
 import { isDeepStrictEqual } from "node:util"
-import { type PublishedKey, type Verifier, verifierOf } from "./verify.ts"
+import { Distrusted, type Expected, type Judge, judgeOf, type PublishedKey } from "./verify.ts"
 
 export type JsonObject = Readonly<Record<string, unknown>>
 
@@ -15,7 +16,10 @@ const indented = (text: string) => text.replaceAll(/^/gm, "     ")
 /** The state that all clients of a tour share. */
 interface TourState {
   readonly base: string
-  readonly verify: Verifier
+  readonly judge: Judge
+  /** What the application knows of its license, product and machine, and the highest issued_at that it has seen. */
+  known: Expected
+  highestIssuedAt: number
   step: number
   verified: number
 }
@@ -44,7 +48,10 @@ export class TourClient {
     const { data } = (await published.json()) as { readonly data: ReadonlyArray<PublishedKey> }
     show(bold(`A tour of the licensing service at ${base}`))
     show(dim(`It signs with ${data.map(({ kid, algorithm }) => `${algorithm} key ${kid}`).join(", ")}`))
-    return new TourClient({ base, verify: verifierOf(data), step: 0, verified: 0 }, authorization)
+    return new TourClient(
+      { base, judge: judgeOf(data), known: {}, highestIssuedAt: 0, step: 0, verified: 0 },
+      authorization
+    )
   }
 
   /** A client of the same tour with another credential. */
@@ -71,24 +78,56 @@ export class TourClient {
     return response.bytes
   }
 
-  /** Sends a runtime request and verifies the signature; returns the response's `data`. */
-  async run(title: string, operation: string, body: object): Promise<JsonObject> {
-    const response = await this.#send(title, "POST", `/license/${operation}`, body)
-    this.expect("the status code", response.status, 200)
-    const data = this.#state.verify(response.bytes)
-    this.#expectTamperEvident(response.bytes)
-    this.#state.verified++
-    show(green("   ✓ the signature is valid for the raw bytes of data, and invalid for altered bytes"))
-    return data
+  /** What the application knows from now on: responses have to agree with it. */
+  know(known: Expected): void {
+    this.#state.known = { ...this.#state.known, ...known }
   }
 
-  /** Sends a runtime request that must be refused with this code. */
+  /** Sends a runtime request and judges the response by the rules of docs/VERIFYING.md; returns the response's `data`. */
+  async run(title: string, operation: string, body: object): Promise<JsonObject> {
+    const { expected, response } = await this.#ask(title, operation, body)
+    this.expect("the status code", response.status, 200)
+    const kind = kinds[operation] ?? "entitlement"
+    return this.#believe(response.bytes, { ...expected, kind })
+  }
+
+  /** Sends a runtime request that must be refused with this code, by a refusal that can be believed. */
   async refused(title: string, operation: string, body: object, status: number, code: string): Promise<void> {
-    const response = await this.#send(title, "POST", `/license/${operation}`, body)
+    const { expected, response } = await this.#ask(title, operation, body)
     this.expect("the status code", response.status, status)
-    const { error } = JSON.parse(response.bytes.toString()) as { readonly error: JsonObject }
+    const error = this.#believe(response.bytes, expected)
     this.expect("the error code", error["code"], code)
     this.expect("that the error says what to do", typeof error["message"], "string")
+  }
+
+  async #ask(title: string, operation: string, body: object) {
+    const nonce = randomBytes(12).toString("base64")
+    const { product_code } = this.#state.known
+    const response = await this.#send(title, "POST", `/license/${operation}`, { ...body, nonce, product_code })
+    const { known, highestIssuedAt } = this.#state
+    return { response, expected: { ...known, nonce, clock: { now: Date.now(), highestIssuedAt } } }
+  }
+
+  #believe(bytes: Buffer, expected: Expected): JsonObject {
+    const { content } = this.#state.judge(bytes, expected)
+    this.#expectDistrust("altered bytes", alteredLicense(bytes), expected, "signature")
+    this.#expectDistrust("an earlier request's nonce", bytes, { ...expected, nonce: "another nonce" }, "nonce")
+    const issuedAt = Date.parse(String(content["issued_at"]))
+    this.#state.highestIssuedAt = Math.max(this.#state.highestIssuedAt, issuedAt)
+    this.#state.verified++
+    show(green("   ✓ signature, kid, kind, license, product, binding, nonce and times are right"))
+    return content
+  }
+
+  #expectDistrust(what: string, bytes: Buffer, expected: Expected, rule: string): void {
+    let broken = "none"
+    try {
+      this.#state.judge(bytes, expected)
+    } catch (error) {
+      if (!(error instanceof Distrusted)) throw error
+      broken = error.rule
+    }
+    this.expect(`the rule that a response with ${what} breaks`, broken, rule)
   }
 
   expect(subject: string, actual: unknown, expected: unknown): void {
@@ -121,20 +160,22 @@ export class TourClient {
     show(indented(isText(bytes) ? readable(bytes.toString()) : `${bytes.length} bytes`))
     return { status: response.status, bytes }
   }
+}
 
-  /** Flips one bit of the first license id in the response: the signature must become invalid. */
-  #expectTamperEvident(bytes: Buffer): void {
-    const forged = Buffer.from(bytes)
-    const at = forged.indexOf('"license_id":"') + '"license_id":"'.length
-    forged[at]! ^= 1
-    let accepted = true
-    try {
-      this.#state.verify(forged)
-    } catch {
-      accepted = false
-    }
-    this.expect("that a forged response is accepted", accepted, false)
-  }
+/** The kinds of payloads, by operation; all other operations are answered with an entitlement. */
+const kinds: { readonly [operation: string]: string } = {
+  deactivate: "deactivation",
+  "floating/checkout": "floating_checkout",
+  "floating/heartbeat": "floating_lease",
+  "floating/checkin": "floating_lease"
+}
+
+/** The response with one bit of the first license id flipped. */
+const alteredLicense = (bytes: Buffer): Buffer => {
+  const altered = Buffer.from(bytes)
+  const at = altered.indexOf('"license_id":"') + '"license_id":"'.length
+  altered[at]! ^= 1
+  return altered
 }
 
 const isText = (bytes: Buffer): boolean => !bytes.includes(0)

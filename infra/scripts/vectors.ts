@@ -11,6 +11,7 @@ import * as LicenseKey from "../../src/licenses/model/LicenseKey.ts"
 import { sealEnvelope } from "../../src/runtime/OfflineEnvelope.ts"
 import { sha256, sha256Hex } from "../../src/signing/Digest.ts"
 import { algorithm, fromSeed, type SigningKey, signSync } from "../../src/signing/SigningKey.ts"
+import { responses } from "./responseVectors.ts"
 
 /** Path from the project's folder → content. */
 export const vectorFiles = (): Readonly<Record<string, string>> => ({
@@ -18,7 +19,8 @@ export const vectorFiles = (): Readonly<Record<string, string>> => ({
   "schema/vectors/signatures.json": file(signatures()),
   "schema/vectors/license-keys.json": file(licenseKeys()),
   "schema/vectors/tokens.json": file(tokens()),
-  "schema/vectors/offline-envelopes.json": file(offlineEnvelopes())
+  "schema/vectors/offline-envelopes.json": file(offlineEnvelopes()),
+  "schema/vectors/responses.json": file(responses())
 })
 
 const file = (content: Json): string => `${JSON.stringify(content, null, 2)}\n`

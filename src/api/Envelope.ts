@@ -73,3 +73,4 @@ export const Signature = Schema.Struct({
   kid: Schema.String,
   value: Schema.String.annotate({ description: "Base64 of the 64 signature bytes." })
 }).annotate({ identifier: "Signature" })
+export type Signature = typeof Signature.Type

@@ -37,6 +37,7 @@ export const statuses = {
   VERSION_UNKNOWN: 403,
   VERSION_NOT_ENTITLED: 403,
   LEASE_EXPIRED: 403,
+  PRODUCT_MISMATCH: 403,
   NOT_FOUND: 404,
   DEVICE_NOT_FOUND: 404,
   LEASE_NOT_FOUND: 404,
@@ -68,3 +69,8 @@ export const statuses = {
 } as const
 
 export type Code = keyof typeof statuses
+
+/** Refusals of these statuses are signed for a request whose license key is right; 401, 429 and 5xx are not. */
+const signedStatuses = new Set<number>([400, 403, 404, 409, 422])
+
+export const isSignedStatus = (status: number): boolean => signedStatuses.has(status)

@@ -7,8 +7,10 @@
  */
 import { Data, Effect, Schema, SchemaGetter } from "effect"
 import { HttpApiSchema } from "effect/http-api"
+import { Signature } from "./Envelope.ts"
 import { type Code, statuses } from "./ErrorCode.ts"
 import { currentMeta, Meta, metaOf } from "./Meta.ts"
+import { RefusalFacts } from "./RefusalFacts.ts"
 import { RequestContext } from "./RequestContext.ts"
 
 /** A wrong field or query parameter. */
@@ -25,6 +27,10 @@ class RefusalOf<C extends Code> extends Data.TaggedError("Refusal")<{
   readonly detail?: string
   /** Every wrong field of a body or query that was refused. */
   readonly details?: ReadonlyArray<FaultDetail>
+  /** What explains a runtime operation's refusal; absent if the license key was not found right. */
+  readonly facts?: RefusalFacts
+  /** In a client: the signature over the canonical JSON of the response's `error`. */
+  readonly signature?: Signature
 }> {
   declare readonly code: C
 }
@@ -36,26 +42,23 @@ export const refuse = <const C extends Code>(
   code: C,
   message: string,
   detail?: string,
-  details?: ReadonlyArray<FaultDetail>
+  more?: Pick<RefusalOf<C>, "details" | "facts" | "signature">
 ): Refusal<C> =>
-  new RefusalOf<C>({
-    code,
-    message,
-    ...(detail === undefined ? undefined : { detail }),
-    ...(details === undefined ? undefined : { details })
-  }) as Refusal<C>
+  new RefusalOf<C>({ code, message, ...(detail === undefined ? undefined : { detail }), ...more }) as Refusal<C>
 
 export const isRefusal = (value: unknown): value is RefusalOf<Code> => value instanceof RefusalOf
 
-/** The error envelope (docs/API.md, "Errors"). */
+/** The error envelope (docs/API.md, "Errors"). Refusals of runtime operations may have facts and a signature. */
 const Wire = (codes: ReadonlyArray<Code>) =>
   Schema.Struct({
     error: Schema.Struct({
       code: Schema.Literals(codes),
       message: Schema.String,
       detail: Schema.optionalKey(Schema.String),
-      details: Schema.optionalKey(Schema.Array(Schema.Struct({ path: Schema.String, message: Schema.String })))
+      details: Schema.optionalKey(Schema.Array(Schema.Struct({ path: Schema.String, message: Schema.String }))),
+      ...RefusalFacts.fields
     }),
+    signature: Schema.optionalKey(Signature),
     meta: Meta
   })
 
@@ -66,8 +69,11 @@ const failure = <C extends Code>(codes: ReadonlyArray<C>, status: number): Failu
   const refusal = Schema.declare((value): value is Refusal<C> => isRefusal(value) && declared.has(value.code))
   return Wire(codes).pipe(
     Schema.decodeTo(refusal, {
-      decode: SchemaGetter.transform(({ error }) =>
-        refuse(error.code as C, error.message, error.detail, error.details)
+      decode: SchemaGetter.transform(({ error: { code, message, detail, details, ...facts }, signature }) =>
+        refuse(code as C, message, detail, {
+          ...(details === undefined ? undefined : { details }),
+          ...(signature === undefined ? undefined : { facts, signature })
+        })
       ),
       encode: SchemaGetter.transformEffect((refusal: Refusal<C>) =>
         Effect.andThen(
@@ -86,7 +92,7 @@ export const noteRefused = (code: Code): Effect.Effect<void> =>
     context.refused = code
   })
 
-const errorBody = (refusal: RefusalOf<Code>) => ({
+export const errorBody = (refusal: RefusalOf<Code>) => ({
   code: refusal.code,
   message: refusal.message,
   ...(refusal.detail === undefined ? undefined : { detail: refusal.detail }),

@@ -2,9 +2,11 @@
  * The OpenAPI document, derived from the contract. This module adds what the derivation lacks: the codes of each status,
  * the headers, an example for each body. It repeats nothing that the contract declares.
  */
-import type { JsonSchema } from "effect"
+import { type JsonSchema, Schema } from "effect"
 import { OpenApi } from "effect/http-api"
 import { Api } from "../Api.ts"
+import { isSignedStatus } from "../api/ErrorCode.ts"
+import { RefusalFacts } from "../api/RefusalFacts.ts"
 import { exampleBody } from "./Examples.ts"
 import { type Operation, operations } from "./Operations.ts"
 import { nameOf, withOpenResponses, withoutEnvelopes, withPlainValues } from "./Schemas.ts"
@@ -36,7 +38,7 @@ const description = `Issues and manages software licenses, and serves the licens
 
 Management operations take \`Authorization: Bearer <API_TOKEN>\` and the scopes in \`x-required-scopes\`; the scope \`admin\` \
 satisfies all of them. Runtime operations take \`Authorization: License <LICENSE_KEY>\`, and their responses are signed: verify them \
-with the keys of \`listPublicKeys\`. Every refusal is an \`Error\`, whose \`code\` is one of those listed at the operation. Every response has the header \`X-Request-Id\`. It repeats the request's own id, if that has 8 to 64 letters, digits, dashes and underscores.
+with the keys of \`listPublicKeys\`. Refusals of a right license key are signed, too. Every refusal is an \`Error\`, whose \`code\` is one of those listed at the operation. Every response has the header \`X-Request-Id\`. It repeats the request's own id, if that has 8 to 64 letters, digits, dashes and underscores.
 
 Clients must ignore unknown fields. Requests with unknown fields are refused.`
 
@@ -56,7 +58,7 @@ export const openApiDocument = (baseUrl?: string): Spec => OpenApi.fromApi(publi
 
 const publish = (spec: Spec): Spec => {
   const byId = operations()
-  const readable = withOpenResponses(withPlainValues(withoutEnvelopes(spec)))
+  const readable = withOpenResponses(withPlainValues(withSignedError(withoutEnvelopes(spec))))
   const { schemas, securitySchemes } = readable.components
   const resolve = (schema: Json): Json => schemas[nameOf(schema) ?? ""] ?? schema
   const paths = mapOperations(readable.paths, (operation) =>
@@ -79,10 +81,13 @@ const mapOperations = (paths: Spec["paths"], f: (operation: SpecOperation) => Sp
 
 const describe = (
   operation: SpecOperation,
-  { id, refusals, idempotencyKey }: Operation,
+  { id, refusals, idempotencyKey, signsRefusals }: Operation,
   resolve: (schema: Json) => Json
 ): SpecOperation => {
-  const errors = [...refusals].map(([status, codes]) => [status, refusalResponse(status, codes)] as const)
+  const errors = [...refusals].map(([status, codes]) => {
+    const schema = signsRefusals && isSignedStatus(status) ? "SignedError" : "Error"
+    return [status, refusalResponse(status, codes, schema)] as const
+  })
   const declared = Object.entries(operation.responses).filter(([status]) => Number(status) < 400)
   const successes = declared.map(([status, response]) => [
     status,
@@ -154,14 +159,29 @@ const errorSchema: Json = {
   required: ["error", "meta"]
 }
 
-const refusalResponse = (status: number, codes: ReadonlyArray<string>) => ({
+/** The refusal of a runtime operation. It is signed if the license key is right. */
+const withSignedError = (spec: Spec): Spec => {
+  const { error, meta } = errorSchema["properties"] as { readonly error: Json; readonly meta: Json }
+  const facts = Schema.toJsonSchemaDocument(RefusalFacts).schema
+  const properties = { ...(error["properties"] as object), ...(facts["properties"] as object) }
+  const SignedError: Json = {
+    type: "object",
+    description:
+      "A refusal of a runtime operation. If the license key is right, the signature covers the JSON bytes of `error` exactly as sent, and `error` has the facts that explain the refusal. A client ignores a refusal without a valid signature.",
+    properties: { error: { ...error, properties }, signature: { $ref: "#/components/schemas/Signature" }, meta },
+    required: ["error", "meta"]
+  }
+  return { ...spec, components: { ...spec.components, schemas: { ...spec.components.schemas, SignedError } } }
+}
+
+const refusalResponse = (status: number, codes: ReadonlyArray<string>, schema: "Error" | "SignedError") => ({
   description: codes.join(", "),
   ...(status in headersByStatus ? { headers: headersOf(...headersByStatus[status]!) } : undefined),
   content: {
     "application/json": {
       schema: {
         allOf: [
-          { $ref: "#/components/schemas/Error" },
+          { $ref: `#/components/schemas/${schema}` },
           { properties: { error: { properties: { code: { enum: [...codes] } } } } }
         ]
       }

@@ -61,12 +61,12 @@ const introduction = (baseUrl: string): ReadonlyArray<string> => [
   "",
   `- Base address: ${baseUrl}`,
   "- Management operations: `Authorization: Bearer <API_TOKEN>`. The scope `admin` satisfies all; each operation lists its required scopes.",
-  "- Runtime operations (`/api/v1/license/…`): `Authorization: License <LICENSE_KEY>`. Responses are signed with Ed25519 over the JSON of `data`.",
-  "- Responses are `{data, meta}`, lists `{data, page_info: {next_cursor}, meta}`, runtime responses `{data, signature, meta}`, refusals `{error: {code, message, detail?, details?}, meta}`. 204 has no body.",
+  "- Runtime operations (`/api/v1/license/…`): `Authorization: License <LICENSE_KEY>`. Responses are signed with Ed25519 over the JSON of `data`, and refusals of a right key over the JSON of `error`.",
+  "- Responses are `{data, meta}`, lists `{data, page_info: {next_cursor}, meta}`, runtime responses `{data, signature, meta}`, refusals `{error: {code, message, detail?, details?}, meta}`, runtime refusals `{error, signature, meta}`. 204 has no body.",
   "- Lists: `limit` (1 to 200, 50 by default) and `cursor` (the previous page's `next_cursor`); `next_cursor` is null on the last page.",
   "- Bodies are JSON objects; unknown fields are refused (400 INVALID_JSON, `detail` is the field's path), and so are invalid values (422 VALIDATION_ERROR). `details` lists all wrong fields as `{path, message}`.",
   "- PATCH changes only the fields in the body; null clears an optional field.",
-  "- `Idempotency-Key` on POST, PUT, PATCH and DELETE: a repeated request with the same key and body gets the first response again.",
+  "- `Idempotency-Key` on POST, PUT, PATCH and DELETE of management operations: a repeated request with the same key and body gets the first response again.",
   "- Times are ISO 8601 with an offset. Ids are opaque strings.",
   ""
 ]

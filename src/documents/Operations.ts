@@ -4,6 +4,7 @@ import { HttpApi, type HttpApiEndpoint, OpenApi } from "effect/http-api"
 import { Api } from "../Api.ts"
 import { type Code, statuses } from "../api/ErrorCode.ts"
 import { Idempotency, KeyRequired } from "../auth/idempotency/Idempotency.ts"
+import { RuntimeAuthorization } from "../runtime/credentials/RuntimeAuthorization.ts"
 
 export interface Operation {
   /** The operationId. */
@@ -12,6 +13,8 @@ export interface Operation {
   /** Every code of its possible refusals, by status. */
   readonly refusals: ReadonlyMap<number, ReadonlyArray<Code>>
   readonly idempotencyKey: "none" | "optional" | "required"
+  /** Whether refusals are signed, once the credential is found right. */
+  readonly signsRefusals: boolean
 }
 
 /** All operations by their operationId, in the order of the contract. */
@@ -25,7 +28,8 @@ export const operations = (): ReadonlyMap<string, Operation> => {
       const all = new Set([...errors.values()].flat().flatMap(codesOf))
       const possible = [...all].filter((code) => declared.has(code) || isPossible(code, endpoint, idempotencyKey))
       const id = Context.getOrElse(endpoint.annotations, OpenApi.Identifier, () => endpoint.identifier)
-      list.push({ id, endpoint, idempotencyKey, refusals: byStatus(possible) })
+      const signsRefusals = ([...endpoint.middlewares] as ReadonlyArray<unknown>).includes(RuntimeAuthorization)
+      list.push({ id, endpoint, idempotencyKey, signsRefusals, refusals: byStatus(possible) })
     }
   })
   return new Map(list.map((operation) => [operation.id, operation]))

@@ -53,7 +53,7 @@ export const layer: Layer.Layer<Decoding, never, PathIds> = Layer.effect(
 )
 
 const invalidJson = ({ message, detail }: JsonFault) =>
-  refuse("INVALID_JSON", message, detail, detail === undefined ? undefined : [{ path: detail, message }])
+  refuse("INVALID_JSON", message, detail, detail === undefined ? undefined : { details: [{ path: detail, message }] })
 
 // `Intake` has read the body.
 const checkBody = Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) =>
@@ -165,7 +165,7 @@ const unstorableParameter = (
     const value = query[name]
     if (typeof value === "string" && !isStorable(value)) {
       const message = `The query parameter ${name} is not valid: expected text without NUL characters.`
-      return refuse("INVALID_QUERY", message, name, [{ path: name, message }])
+      return refuse("INVALID_QUERY", message, name, { details: [{ path: name, message }] })
     }
   }
   return undefined

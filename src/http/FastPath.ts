@@ -7,7 +7,7 @@
  */
 import type { IncomingMessage, RequestListener, ServerResponse } from "node:http"
 import { Cause, Clock, Effect, Exit, FiberSet, LogLevel, Option, Result, Tracer } from "effect"
-import { statuses } from "../api/ErrorCode.ts"
+import { type Code, statuses } from "../api/ErrorCode.ts"
 import { errorEnvelope, type Refusal } from "../api/Failure.ts"
 import { RequestContext } from "../api/RequestContext.ts"
 import type { RequestHead } from "../api/RequestHead.ts"
@@ -20,11 +20,13 @@ import type { Responses } from "./Responses.ts"
 export interface Body {
   readonly text: string
   readonly bytes: number
+  /** The code of a refusal that this body contains, for a refusal that is signed. */
+  readonly refused?: Code
 }
 
 export const bodyOf = (text: string): Body => ({ text, bytes: Buffer.byteLength(text) })
 
-/** The outcome of an operation: a 200, whose JSON is made when it is sent, or a refusal. An effect that is not an `Exit` is run first. */
+/** The outcome of an operation: a body, whose JSON is made when it is sent, or a refusal without a signature. An effect that is not an `Exit` is run first. */
 export type Outcome = Effect.Effect<() => Body, Refusal>
 
 /** Runs the operation; calls back once. */
@@ -69,6 +71,12 @@ export const makeFastPath = Effect.fnUntraced(function* (
     response.end(text, bytes === text.length ? "latin1" : "utf8")
   }
 
+  const answer = (exchange: Exchange, body: Body): void => {
+    const { refused } = body
+    if (refused !== undefined) exchange.context.refused = refused
+    send(exchange, refused === undefined ? 200 : statuses[refused], body)
+  }
+
   const refuse = (exchange: Exchange, refusal: Refusal): void => {
     const { context } = exchange
     context.refused = refusal.code
@@ -97,7 +105,7 @@ export const makeFastPath = Effect.fnUntraced(function* (
     }
     // The client has disconnected.
     if (exchange.response.destroyed) return
-    if (Exit.isSuccess(exit)) send(exchange, 200, exit.value())
+    if (Exit.isSuccess(exit)) answer(exchange, exit.value())
     else {
       const refusal = Cause.findErrorOption(exit.cause)
       if (Option.isSome(refusal)) refuse(exchange, refusal.value)
@@ -165,8 +173,7 @@ const isPlain = ({ headers, method }: IncomingMessage): boolean =>
   headers["content-type"] === "application/json" &&
   Number(headers["content-length"]) <= bodyBytesMax &&
   headers["content-encoding"] === undefined &&
-  headers.expect === undefined &&
-  headers["idempotency-key"] === undefined
+  headers.expect === undefined
 
 /** Only the framework path makes spans and log records of single requests. */
 const isObserved = Effect.withFiber<boolean>((fiber) => {

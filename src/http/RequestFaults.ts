@@ -86,7 +86,7 @@ const refusalOf = <const C extends "INVALID_JSON" | "INVALID_QUERY" | "VALIDATIO
   const byPath = new Map(faults.toReversed().map((fault) => [fault.path, fault]))
   const details = [...byPath.values()].reverse().slice(0, detailsMax)
   const { message, path } = faults[0]!
-  return refuse(code, message, path === "" && code !== "INVALID_QUERY" ? undefined : path, details)
+  return refuse(code, message, path === "" && code !== "INVALID_QUERY" ? undefined : path, { details })
 }
 
 const messages = SchemaIssue.makeFormatterStandardSchemaV1()

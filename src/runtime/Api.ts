@@ -3,7 +3,6 @@ import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { Signed } from "../api/Envelope.ts"
 import { failures } from "../api/Failure.ts"
 import { Decoding } from "../api/Requests.ts"
-import { Idempotency } from "../auth/idempotency/Idempotency.ts"
 import {
   DeactivationPayload,
   EntitlementPayload,
@@ -15,6 +14,7 @@ import { IsActivation, operation, RuntimeAuthorization } from "./credentials/Run
 import { BindingRequest, ConsumeRequest, LeaseRequest } from "./Requests.ts"
 
 const accessRefusals = [
+  "PRODUCT_MISMATCH",
   "LICENSE_SUSPENDED",
   "LICENSE_EXPIRED",
   "LICENSE_REVOKED",
@@ -145,7 +145,6 @@ export class RuntimeApi extends HttpApiGroup.make("runtime")
     )
   )
   .middleware(Decoding)
-  .middleware(Idempotency)
   .middleware(RuntimeAuthorization)
   .annotate(
     OpenApi.Description,

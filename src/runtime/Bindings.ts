@@ -41,7 +41,8 @@ export const bindingOf = (
     is_vm: request.is_vm ?? false,
     is_container: request.is_container ?? false,
     ip_address,
-    // A function, because only events use the digests, and computing them takes two microseconds.
+    // Functions, because only a new device needs the hash and only events use the digests: computing them takes microseconds.
+    hash: () => sha256Hex(key),
     redacted: () => digests(request)
   }
 }

@@ -5,7 +5,6 @@
 import { Cause, Clock, Context, Effect, Exit, Option, Result, Schema } from "effect"
 import { HttpApi, type HttpApiEndpoint } from "effect/http-api"
 import { Api } from "../Api.ts"
-import type { Json } from "../api/CanonicalJson.ts"
 import type { Code } from "../api/ErrorCode.ts"
 import type { Refusal } from "../api/Failure.ts"
 import { bodyFault, parseBody } from "../api/JsonText.ts"
@@ -15,12 +14,13 @@ import { RateLimits } from "../auth/rateLimits/RateLimits.ts"
 import type { AdmittedRequest, Body, FastOperation, Outcome, StartedOperation } from "../http/FastPath.ts"
 import { LicenseActors } from "../licenses/engine/LicenseActors.ts"
 import { pendingCommand } from "../licenses/engine/PendingCommand.ts"
-import { type PendingSignature, type Signed, Signer } from "../signing/Signer.ts"
+import { type Signed, Signer } from "../signing/Signer.ts"
 import { LicenseIdCache } from "./credentials/LicenseIdCache.ts"
 import { presentedKey } from "./credentials/PresentedKey.ts"
 import { IsActivation } from "./credentials/RuntimeAuthorization.ts"
 import { type Credential, makeOperations, type Operation } from "./Operations.ts"
-import { signedEnvelope } from "./Runtime.ts"
+import type { RuntimeRequest } from "./Requests.ts"
+import { isSignable, payloadOf, signedEnvelope, signedErrorOf } from "./SignedAnswers.ts"
 
 /** The runtime operations that the fast path handles, by path. */
 export const makeFastOperations = Effect.gen(function* () {
@@ -29,42 +29,65 @@ export const makeFastOperations = Effect.gen(function* () {
   const limits = yield* RateLimits
   const signer = yield* Signer
   const clock = yield* Clock.Clock
-  const begin = (payload: unknown): PendingSignature => signer.begin(payload as Json)
 
-  const fastOperationOf = <Request, Command, Payload, C extends Code>(
+  /** The body of a signed response; `refused` is the code if it is a refusal. */
+  const bodyOf = ({ bytes, signature }: Signed, requestId: string, refused?: Code): Body => {
+    const meta = metaOf(requestId, clock.currentTimeMillisUnsafe())
+    const text = signedEnvelope(refused === undefined ? "data" : "error", { bytes, signature }, meta)
+    // The envelope around the signed text is ASCII: one byte per character.
+    const length = text.length + Buffer.byteLength(bytes) - bytes.length
+    return refused === undefined ? { text, bytes: length } : { text, bytes: length, refused }
+  }
+
+  const fastOperationOf = <Request extends RuntimeRequest, Command, Payload, C extends Code>(
     endpoint: HttpApiEndpoint.Top,
     { onSuccess, commandOf, rule }: Operation<Request, Command, Payload, C>
   ): FastOperation => {
     const isActivation = Context.get(endpoint.annotations, IsActivation)
     const requestOf = decoder<Request>(endpoint)
 
-    const refuse = (credential: Credential, context: RequestContext, refusal: Refusal, respond: Respond): void => {
+    const refuse = (
+      credential: Credential,
+      { nonce }: Request,
+      context: RequestContext,
+      refusal: Refusal,
+      respond: Respond
+    ): void => {
+      const { code, facts } = refusal
       // The cached key was rotated, or its license deleted: it counts as a failed credential.
-      if (refusal.code === "LICENSE_KEY_INVALID" || refusal.code === "NOT_FOUND") {
+      if (code === "LICENSE_KEY_INVALID" || code === "NOT_FOUND") {
         licenseIds.forget(credential.keyHash)
         respond(Effect.provideService(licenseIds.refuseKey, RequestContext, context))
+      } else if (facts !== undefined && isSignable(code)) {
+        signer.begin(signedErrorOf(refusal, facts, nonce))((exit) =>
+          respond(Exit.map(exit, (signed) => () => bodyOf(signed, context.requestId, code)))
+        )
       } else respond(Exit.fail(refusal))
     }
 
-    const post = (credential: Credential, command: Command, context: RequestContext, respond: Respond): void => {
+    const post = (
+      credential: Credential,
+      request: Request,
+      command: Command,
+      context: RequestContext,
+      respond: Respond
+    ): void => {
       const { licenseId } = credential
       const { clientAddress, requestId } = context
-      const bodyOf = (signed: Signed) => (): Body => {
+      const answerOf = (signed: Signed) => (): Body => {
         onSuccess?.(credential)
-        const text = signedEnvelope(signed, metaOf(requestId, clock.currentTimeMillisUnsafe()))
-        // The envelope around the signed text is ASCII: one byte per character.
-        return { text, bytes: text.length + Buffer.byteLength(signed.bytes) - signed.bytes.length }
+        return bodyOf(signed, requestId)
       }
       const pending = pendingCommand({
         rule,
         command,
         origin: { actor_type: "license", actor_id: licenseId, request_id: requestId, ip_address: clientAddress },
-        begin,
+        begin: (payload) => signer.begin(payloadOf(payload, request.nonce)),
         resume: (reply) => {
-          if (Exit.isSuccess(reply)) reply.value((exit) => respond(Exit.map(exit, bodyOf)))
+          if (Exit.isSuccess(reply)) reply.value((exit) => respond(Exit.map(exit, answerOf)))
           else {
             const refusal = Cause.findErrorOption(reply.cause)
-            if (Option.isSome(refusal)) refuse(credential, context, refusal.value, respond)
+            if (Option.isSome(refusal)) refuse(credential, request, context, refusal.value, respond)
             else respond(Exit.failCause(reply.cause))
           }
         }
@@ -84,7 +107,7 @@ export const makeFastOperations = Effect.gen(function* () {
           (command): StartedOperation =>
             (respond) => {
               const limited = limits.runtime({ licenseId, isActivation }, context, clock.currentTimeMillisUnsafe())
-              if (limited === undefined) post(credential, command, context, respond)
+              if (limited === undefined) post(credential, request.value, command, context, respond)
               else respond(Exit.fail(limited))
             }
         )

@@ -6,9 +6,10 @@
 import { Context, Effect, Layer, Redacted } from "effect"
 import { SecureRandom } from "effect/crypto"
 import type { Json } from "../api/CanonicalJson.ts"
+import type { Signature } from "../api/Envelope.ts"
 import type { SealedEnvelope } from "../licenses/model/Payloads.ts"
 import * as SecretBox from "../signing/SecretBox.ts"
-import { type Signature, Signer } from "../signing/Signer.ts"
+import { Signer } from "../signing/Signer.ts"
 
 /** The HKDF info string: another use of the license key derives another key. */
 const info = "licensing-service/offline/v1"

@@ -64,8 +64,8 @@ export const makeOperations = Effect.gen(function* () {
       commandOf: (credential: Credential, request: ConsumeRequest, context: RequestContext) => {
         const { feature_code, event_id, amount = 1 } = request
         noteCall(context, { featureCode: feature_code })
-        return withBinding(credential, request, context, ({ keyHash, binding }) =>
-          Effect.succeed({ keyHash, binding, feature_code, event_id, amount })
+        return withBinding(credential, request, context, (command) =>
+          Effect.succeed({ ...command, feature_code, event_id, amount })
         )
       }
     },
@@ -92,10 +92,10 @@ const bindingOperation = <Payload, C extends Code>(rule: Rule<RuntimeCommand, Pa
 
 const leaseOperation = <Payload, C extends Code>(rule: Rule<Floating.LeaseCommand, Payload, C>) => ({
   rule,
-  commandOf: ({ keyHash }: Credential, { lease_token }: LeaseRequest, context: RequestContext) => {
+  commandOf: ({ keyHash }: Credential, { lease_token, product_code }: LeaseRequest, context: RequestContext) => {
     const tokenHash = sha256Hex(lease_token)
     noteCall(context, { leaseTokenHash: tokenHash })
-    return Effect.succeed({ keyHash, tokenHash })
+    return Effect.succeed({ keyHash, productCode: product_code, tokenHash })
   }
 })
 
@@ -109,7 +109,7 @@ const withBinding = <Command extends KeyedCommand>(
   const binding = bindingOf(request, context.clientAddress)
   if (isRefusal(binding)) return Effect.fail(binding)
   noteCall(context, { binding })
-  return use({ keyHash, binding })
+  return use({ keyHash, productCode: request.product_code, binding })
 }
 
 const noteCall = ({ runtimeCall }: RequestContext, facts: Partial<RuntimeCall>): void => {

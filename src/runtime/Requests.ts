@@ -5,7 +5,25 @@ import { Text } from "../api/Text.ts"
 
 const optionalText = (length: number) => Schema.optionalKey(Text(length).check(Schema.isMinLength(1)))
 
+export const Nonce = /^[\x20-\x7e]{1,128}$/u
+
+/** What every runtime request may have. */
+const common = {
+  nonce: Schema.optionalKey(
+    Schema.String.check(Schema.isPattern(Nonce, { message: "Expected 1 to 128 printable ASCII characters" })).annotate({
+      description:
+        "A text of the caller's own, different in each request. The signed response repeats it, which shows that it is no earlier response. 1 to 128 printable ASCII characters."
+    })
+  ),
+  product_code: Schema.optionalKey(
+    Text(64).check(Schema.isMinLength(1)).annotate({
+      description: "The code of the application's product. A license of another product is refused: PRODUCT_MISMATCH."
+    })
+  )
+}
+
 const binding = {
+  ...common,
   fingerprint: Schema.optionalKey(
     Text(512).check(Schema.isMinLength(1)).annotate({
       description: "Identifies the machine; required unless is_container is true. At most 512 characters."
@@ -30,6 +48,7 @@ export const BindingRequest = Schema.Struct(binding).annotate({
 export type BindingRequest = typeof BindingRequest.Type
 
 export const LeaseRequest = Schema.Struct({
+  ...common,
   lease_token: Text(255)
     .check(Schema.isMinLength(1))
     .annotate({ description: "The token from the checkout's response." })
@@ -45,3 +64,6 @@ export const ConsumeRequest = Schema.Struct({
   amount: Schema.optionalKey(PositiveCount.annotate({ description: "The amount used; 1 by default.", default: 1 }))
 }).annotate({ identifier: "ConsumeRequest" })
 export type ConsumeRequest = typeof ConsumeRequest.Type
+
+/** What the runtime reads of any request. */
+export type RuntimeRequest = Pick<LeaseRequest, "nonce" | "product_code">

@@ -4,17 +4,18 @@
  */
 import { Context, Effect, identity, Layer } from "effect"
 import { HttpServerResponse } from "effect/http"
-import type { Json } from "../api/CanonicalJson.ts"
 import type { Code } from "../api/ErrorCode.ts"
 import type { Refusal } from "../api/Failure.ts"
-import { currentMeta, type Meta } from "../api/Meta.ts"
+import { currentMeta } from "../api/Meta.ts"
 import { RequestContext } from "../api/RequestContext.ts"
 import { LicenseActors } from "../licenses/engine/LicenseActors.ts"
 import type { Rule } from "../licenses/rules/LicenseCommand.ts"
-import { awaitSignature, type PendingSignature, type Signed, Signer } from "../signing/Signer.ts"
+import { awaitSignature, type PendingSignature, Signer } from "../signing/Signer.ts"
 import { unknownKey } from "./credentials/RuntimeAuthorization.ts"
 import { OfflineEnvelope } from "./OfflineEnvelope.ts"
 import { type Credential, makeOperations, type Operation } from "./Operations.ts"
+import type { RuntimeRequest } from "./Requests.ts"
+import { payloadOf, signedEnvelope } from "./SignedAnswers.ts"
 
 type Response<C extends Code> = Effect.Effect<
   HttpServerResponse.HttpServerResponse,
@@ -42,16 +43,19 @@ export class Runtime extends Context.Service<
       const respond = (signing: PendingSignature) =>
         Effect.flatMap(awaitSignature(signing), (signed) =>
           Effect.map(currentMeta, (meta) =>
-            HttpServerResponse.text(signedEnvelope(signed, meta), { contentType: "application/json" })
+            HttpServerResponse.text(signedEnvelope("data", signed, meta), { contentType: "application/json" })
           )
         )
       /** Signs while the change is being committed; the response is sent only after the commit. */
-      const begin = (payload: unknown) => signer.begin(payload as Json)
+      const beginWith =
+        ({ nonce }: RuntimeRequest) =>
+        (payload: unknown) =>
+          signer.begin(payloadOf(payload, nonce))
 
-      const methodOf = <Request, Command, Payload, C extends Code>(
+      const methodOf = <Request extends RuntimeRequest, Command, Payload, C extends Code>(
         { rule, commandOf, onSuccess }: Operation<Request, Command, Payload, C>,
-        ask = (credential: Credential, command: Command): ActorResponse<C> =>
-          actors.askWith(credential.licenseId, rule, command, begin, respond)
+        ask = (credential: Credential, command: Command, request: Request): ActorResponse<C> =>
+          actors.askWith(credential.licenseId, rule, command, beginWith(request), respond)
       ) => {
         const afterSuccess = (credential: Credential) => (response: HttpServerResponse.HttpServerResponse) => {
           onSuccess?.(credential)
@@ -60,15 +64,18 @@ export class Runtime extends Context.Service<
         return (credential: Credential, request: Request): Response<C> =>
           Effect.withFiber((fiber) => {
             const prepared = commandOf(credential, request, fiber.getRef(RequestContext))
-            const response = Effect.flatMap(prepared, (command) => asRuntime(ask(credential, command)))
+            const response = Effect.flatMap(prepared, (command) => asRuntime(ask(credential, command, request)))
             return onSuccess === undefined ? response : Effect.map(response, afterSuccess(credential))
           })
       }
 
       const { offline, ...others } = yield* makeOperations
-      const issueOffline = methodOf(offline, (credential, command) => {
+      const issueOffline = methodOf(offline, (credential, command, { nonce }) => {
+        // The nonce is sealed with the payload: the envelope's own `nonce` is that of the encryption.
         const seal = (payload: object) =>
-          Effect.flatMap(envelope.seal(credential.licenseKey(), payload as Json), (sealed) => respond(begin(sealed)))
+          Effect.flatMap(envelope.seal(credential.licenseKey(), payloadOf(payload, nonce)), (sealed) =>
+            respond(signer.begin(sealed))
+          )
         return actors.askWith(credential.licenseId, offline.rule, command, identity, seal)
       })
       const { activate, validate, check, consume, deactivate, checkout, heartbeat, checkin } = others
@@ -86,10 +93,6 @@ export class Runtime extends Context.Service<
     })
   ).pipe(Layer.provide(OfflineEnvelope.layer))
 }
-
-/** `{data, signature, meta}` with exactly the bytes that were signed. */
-export const signedEnvelope = ({ bytes, signature }: Signed, meta: typeof Meta.Type): string =>
-  `{"data":${bytes},"signature":${JSON.stringify(signature)},"meta":${JSON.stringify(meta)}}`
 
 type ActorResponse<C extends Code> = Effect.Effect<
   HttpServerResponse.HttpServerResponse,

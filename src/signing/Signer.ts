@@ -6,13 +6,10 @@
  */
 import { Context, Effect, Exit, Layer } from "effect"
 import { canonicalize, type Json } from "../api/CanonicalJson.ts"
-import type { Signature as SignatureSchema } from "../api/Envelope.ts"
+import type { Signature } from "../api/Envelope.ts"
 import { KeyRing } from "./KeyRing.ts"
 import { algorithm, signSync } from "./SigningKey.ts"
 import { makeSigningThread, type Sign } from "./SigningThread.ts"
-
-/** `{alg, kid, value}`, the envelope's signature; `value` is base64 of the 64 signature bytes. */
-export type Signature = typeof SignatureSchema.Type
 
 /** The canonical JSON of a payload and the signature over its UTF-8. Send `bytes` unchanged. */
 export interface Signed {

@@ -33,6 +33,8 @@ export interface Operation {
   readonly query: ReadonlyArray<QueryParameter>
   readonly body: Json | undefined
   readonly example: unknown
+  /** Whether it takes an Idempotency-Key. */
+  readonly takesKey: boolean
   readonly keyRequired: boolean
   /** The documented answers by status. */
   readonly answers: ReadonlyMap<number, Documentation>
@@ -115,6 +117,7 @@ const reflected = (): ReadonlyArray<Operation> => {
         query: parameters.filter((parameter) => parameter.in === "query"),
         body: body?.schema,
         example: body?.example,
+        takesKey: parameters.some(({ $ref }) => $ref?.endsWith("IdempotencyKey") === true),
         keyRequired: parameters.some(({ $ref }) => $ref?.endsWith("/RequiredIdempotencyKey") === true),
         answers: answersOf(documented)
       })

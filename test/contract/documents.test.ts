@@ -27,7 +27,8 @@ const codesOf = ({ body, credential, keyRequired, method, params, query }: Opera
   ...(query.length > 0 || method === "GET" ? ["INVALID_QUERY"] : []),
   ...(method === "GET" || method === "DELETE" ? [] : ["INVALID_JSON"]),
   ...(body === undefined ? [] : ["VALIDATION_ERROR", "UNSUPPORTED_MEDIA_TYPE"]),
-  ...(method === "GET" ? [] : ["PAYLOAD_TOO_LARGE", "IDEMPOTENCY_IN_PROGRESS", "IDEMPOTENCY_KEY_REUSED"]),
+  ...(method === "GET" ? [] : ["PAYLOAD_TOO_LARGE"]),
+  ...(method === "GET" || credential !== "token" ? [] : ["IDEMPOTENCY_IN_PROGRESS", "IDEMPOTENCY_KEY_REUSED"]),
   ...(keyRequired ? ["IDEMPOTENCY_KEY_REQUIRED"] : [])
 ]
 

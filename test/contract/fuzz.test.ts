@@ -78,17 +78,16 @@ layer(Subject, { timeout: "1 minute" })("A request", (it) => {
           request: { ...request, ...body, ...more, headers: { ...request.headers, ...more.headers } },
           refused: { status, code }
         })
-        const cases = [
-          refuse("a long key", { headers: { "idempotency-key": "k".repeat(256) } }, 400, "BAD_REQUEST"),
-          refuse("too large", { body: `{"a":"${"x".repeat(262_144)}"}` }, 413, "PAYLOAD_TOO_LARGE")
-        ]
+        const cases = [refuse("too large", { body: `{"a":"${"x".repeat(262_144)}"}` }, 413, "PAYLOAD_TOO_LARGE")]
         const typed = [
           refuse("another type", { headers: { "content-type": "text/plain" } }, 415, "UNSUPPORTED_MEDIA_TYPE"),
           refuse("another encoding", { headers: { "content-encoding": "gzip" } }, 415, "UNSUPPORTED_MEDIA_TYPE")
         ]
+        const long = refuse("a long key", { headers: { "idempotency-key": "k".repeat(256) } }, 400, "BAD_REQUEST")
         const keyless = refuse("no key", { headers: { "idempotency-key": "" } }, 400, "IDEMPOTENCY_KEY_REQUIRED")
         yield* sendAll(operation, [
           ...cases,
+          ...(operation.takesKey ? [long] : []),
           ...(operation.body === undefined ? [] : typed),
           ...(operation.keyRequired ? [keyless] : [])
         ])

@@ -1,7 +1,7 @@
 /** The verifier that the tour and the benchmark use, checked against the published vectors. */
 import { readFileSync } from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
-import { dataBytes, verifierOf } from "../../infra/scripts/verify.ts"
+import { Distrusted, type Expected, judgeOf, memberBytes, verifierOf } from "../../infra/scripts/verify.ts"
 
 const vectors = JSON.parse(readFileSync(new URL("../../schema/vectors/signatures.json", import.meta.url), "utf8"))
 const verify = verifierOf(vectors.keys)
@@ -38,9 +38,65 @@ describe("the independent verifier", () => {
   it("reads the member data of the envelope, for all texts and neighbouring members", () => {
     const inner = String.raw`{"data":"}","text":"\"data\":{"}`
     assert.strictEqual(
-      dataBytes(Buffer.from(`{"other":"data","more":{"data":1},"data":${inner},"end":[]}`)).toString(),
+      memberBytes(Buffer.from(`{"other":"data","more":{"data":1},"data":${inner},"end":[]}`), "data").toString(),
       inner
     )
-    assert.throws(() => dataBytes(Buffer.from(`{"other":{"data":1}}`)), /no data/)
+    assert.throws(() => memberBytes(Buffer.from(`{"other":{"data":1}}`), "data"), /no data/)
   })
+})
+
+const published = JSON.parse(readFileSync(new URL("../../schema/vectors/responses.json", import.meta.url), "utf8"))
+
+/** An expectation as the vectors write it: instants as text, null for no expectation. */
+const expectedOf = (given: Record<string, unknown>): Expected => {
+  const { clock, ...rest } = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== null))
+  const { highest_issued_at, now } = clock as { readonly now: string; readonly highest_issued_at: string | null }
+  const highestIssuedAt = highest_issued_at === null ? 0 : Date.parse(highest_issued_at)
+  return { ...rest, clock: { now: Date.parse(now), highestIssuedAt } }
+}
+
+describe("the judge of responses", () => {
+  const judge = judgeOf(published.keys)
+  const verdictOf = (response: string, expected: Expected) => {
+    try {
+      judge(Buffer.from(response), expected)
+      return "believe"
+    } catch (error) {
+      return (error as Distrusted).rule
+    }
+  }
+
+  for (const { expected, name, response, rule, verdict } of published.vectors) {
+    it(`gives the published verdict on ${name}`, () => {
+      const all = expectedOf({ ...published.expected, ...expected })
+      assert.strictEqual(verdictOf(response, all), rule ?? verdict)
+      assert.strictEqual(verdict, rule === undefined ? "believe" : "distrust")
+    })
+  }
+
+  it("believes each distrusted response but for the rule that it breaks", () => {
+    const expectations: Record<string, ReadonlyArray<keyof Expected>> = {
+      kind: ["kind"],
+      license: ["license_id"],
+      product: ["product_id", "product_code"],
+      binding: ["binding"],
+      nonce: ["nonce"],
+      times: ["clock"]
+    }
+    for (const { expected, name, response, rule } of published.vectors) {
+      if (!(rule in expectations) || name.includes("refusal's error")) continue
+      const all = expectedOf({ ...published.expected, ...expected })
+      const others = Object.entries(all).filter(([member]) => !expectations[rule]!.includes(member as keyof Expected))
+      assert.strictEqual(verdictOf(response, Object.fromEntries(others)), "believe", name)
+    }
+  })
+
+  it("has a vector for each rule, of answers and of refusals", () => {
+    const rules = new Set(published.vectors.map(({ rule }: { readonly rule?: string }) => rule))
+    for (const rule of ["signature", "kid", "kind", "license", "product", "binding", "nonce", "times"])
+      assert.isTrue(rules.has(rule), rule)
+  })
+
+  it("tells which rule is broken by its own error", () =>
+    void assert.throws(() => judge(Buffer.from('{"error":{},"meta":{}}')), Distrusted))
 })

@@ -66,7 +66,7 @@ layer(RuntimePaths.layerWith({ rateRuntime: 8, rateActivation: 3 }))("The limits
       for (const body of [{ fingerprint: "m" }, "{", {}, { unknown: 1 }, { is_container: true }, ""]) {
         left.push(standing(yield* ask("fast", license_key, "validate", body)))
       }
-      const headers = { "idempotency-key": "counted" }
+      const headers = { "content-type": "application/json; charset=utf-8" }
       left.push(standing(yield* ask("fast", license_key, "validate", { fingerprint: "m" }, headers)))
       left.push(standing(yield* ask("fast", license_key, "validate", { fingerprint: "m" })))
       assert.deepStrictEqual(

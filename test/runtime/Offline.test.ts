@@ -65,7 +65,7 @@ layer(TestServer.layer)("Offline envelopes over HTTP", (it) => {
       const body = { fingerprint: "machine" }
       yield* send("activate", body)
       for (const written of [license_key, license_key.toLowerCase().replaceAll("-", "")]) {
-        const answer = (yield* send("offline", body, written)).json as SignedText
+        const answer = (yield* send("offline", { ...body, nonce: "asked" }, written)).json as SignedText
         assert.isTrue(yield* holds(answer))
         assert.sameMembers(Object.keys(answer.data), ["kid", "salt", "nonce", "ciphertext"])
         const envelope = answer.data as unknown as Envelope
@@ -74,6 +74,8 @@ layer(TestServer.layer)("Offline envelopes over HTTP", (it) => {
         assert.deepStrictEqual(Object.keys(inner), ["data", "signature"])
         assert.strictEqual(inner.signature.kid, envelope.kid)
         assert.isTrue(yield* holds(inner))
+        const { kind, nonce } = inner.data
+        assert.deepStrictEqual([kind, nonce], ["offline", "asked"])
         const { license_id, issued_at, offline_expires_at, binding_kind, binding_hash } = inner.data
         assert.strictEqual(license_id, id)
         assert.strictEqual(Date.parse(`${offline_expires_at}`) - Date.parse(`${issued_at}`), 3 * 86_400_000)

@@ -13,8 +13,7 @@ import { rotateMasterKey } from "../../src/signing/MasterKeyRotation.ts"
 import { sealedColumns } from "../../src/signing/SealedColumns.ts"
 import { Database } from "../support/Database.ts"
 import { assertAnswered } from "../support/Http.ts"
-import { issue } from "../support/IssuedLicenses.ts"
-import { startServer, TestServer } from "../support/TestServer.ts"
+import { startServer } from "../support/TestServer.ts"
 
 /** Allows for other tests on a busy machine. */
 const minute = 60_000
@@ -97,19 +96,18 @@ layer(layerQuiet, { excludeTestServices: true, timeout: 60_000 })("While two ins
         const both = { masterKey: oldKey, masterKeyNext: nextKey, webhookAllowLocal: true }
         const servers = [yield* startServer(both), yield* startServer(both)] as const
         const [one, other] = servers
-        const license = yield* issue({ max_activations: 0 }).pipe(Effect.provideService(TestServer, one))
         const { secret, webhook } = yield* one.client.webhooks.create({
           payload: { name: "W", url: "http://127.0.0.1:9/none", is_active: false }
         })
-        const activate = (server: typeof one, name: string) =>
+        const create = (server: typeof one, name: string) =>
           server.send({
             method: "POST",
-            path: "/api/v1/license/activate",
-            headers: { authorization: `License ${license.license_key}`, "idempotency-key": name },
-            body: { fingerprint: name }
+            path: "/api/v1/customers",
+            headers: { "idempotency-key": name },
+            body: { name, code: name }
           })
-        const first = yield* activate(one, "first")
-        assertAnswered(first, 200)
+        const first = yield* create(one, "first")
+        assertAnswered(first, 201)
 
         let isRotating = true
         const callersFiber = yield* Effect.forkChild(
@@ -119,9 +117,9 @@ layer(layerQuiet, { excludeTestServices: true, timeout: 60_000 })("While two ins
               Effect.gen(function* () {
                 for (let index = 0; isRotating; index++) {
                   const [server, another] = index % 2 === 0 ? [one, other] : [other, one]
-                  const answer = yield* activate(server, `${caller}-${index}`)
-                  assertAnswered(answer, 200)
-                  assert.strictEqual((yield* activate(another, `${caller}-${index}`)).text, answer.text)
+                  const answer = yield* create(server, `${caller}-${index}`)
+                  assertAnswered(answer, 201)
+                  assert.strictEqual((yield* create(another, `${caller}-${index}`)).text, answer.text)
                 }
               }),
             { concurrency: "unbounded" }
@@ -141,8 +139,8 @@ layer(layerQuiet, { excludeTestServices: true, timeout: 60_000 })("While two ins
         assert.deepStrictEqual([movedValuesOf("signing_keys"), movedValuesOf("webhook_endpoints")], [1, 1])
 
         const later = yield* startServer({ masterKey: nextKey })
-        assert.strictEqual((yield* activate(later, "first")).text, first.text)
-        assertAnswered(yield* activate(later, "later"), 200)
+        assert.strictEqual((yield* create(later, "first")).text, first.text)
+        assertAnswered(yield* create(later, "later"), 201)
         const sql = yield* SqlClient.SqlClient
         const [row] = yield* sql<{ sealed: Uint8Array }>`
         SELECT secret_sealed AS sealed FROM webhook_endpoints WHERE id = ${webhook.id}`

@@ -2,6 +2,7 @@
 import type { Binding } from "../../src/licenses/model/Binding.ts"
 import { sha256Hex } from "../../src/signing/Digest.ts"
 import { keyOf, licenseId, machinesOf, unknownLicense } from "./InitialData.ts"
+import { productCode } from "./model/Admission.ts"
 import { accessEnd, dayMillis, type License, liveLeases, minuteMillis } from "./model/Model.ts"
 import { type Call, isOfLicense } from "./Operations.ts"
 import type { Operation, Plan } from "./Plan.ts"
@@ -134,7 +135,7 @@ export class Clients {
         return { ...this.runtime(license, 0.2), ...this.device(), ...this.lease() }
       case "heartbeat":
       case "checkin":
-        return { keyHash: this.key(license), tokenHash: this.token(license) }
+        return { ...this.keyed(license), tokenHash: this.token(license) }
       case "consume":
         return { ...this.runtime(license), ...this.usage(stored) }
       case "reset device":
@@ -197,14 +198,20 @@ export class Clients {
     return this.random.pick(live.length > 0 && this.random.chance(0.7) ? live : others)
   }
 
-  /** A machine's request; `active` is the probability that its device is active. */
+  /** The license key and the application's product, where it names one: nearly always the right one. */
+  private keyed(license: License) {
+    const product = this.random.chance(0.05) ? "prod_foreign" : productCode
+    return { keyHash: this.key(license), productCode: this.random.chance(0.5) ? product : undefined }
+  }
+
+  /** What a machine says; `active` is how often it is one that is active already. */
   private runtime(license: License, active = 0.8) {
     const machines = this.machines.get(license.id)!
     const isActive = ({ kind, key }: Binding) => license.devices.get(`${kind}:${key}`)?.status === "active"
     const known = this.random.chance(active) ? machines.filter(isActive) : []
     const binding = this.random.pick(known.length > 0 ? known : machines)
     const app_version = this.random.chance(0.1) ? this.random.pick(["1.0", "2.0", "3.0", unknown]) : undefined
-    return { keyHash: this.key(license), binding: { ...binding, app_version } }
+    return { ...this.keyed(license), binding: { ...binding, app_version } }
   }
 
   private managed(operation: Operation, license: License): string {

@@ -126,7 +126,12 @@ export const assertRefused = (answer: Answer, status: number, code: string, deta
   assert.strictEqual(answer.error.code, code, answer.text)
   assert.strictEqual(answer.status, status)
   if (detail !== undefined) assert.strictEqual(answer.error.detail, detail)
-  assert.deepStrictEqual(Object.keys(answer.json as object), ["error", "meta"])
+  // A refusal is signed if and only if it names the license of the request's key.
+  const isSigned = "license_id" in answer.error
+  assert.deepStrictEqual(
+    Object.keys(answer.json as object),
+    isSigned ? ["error", "signature", "meta"] : ["error", "meta"]
+  )
   assert.match(answer.error.message ?? "", /^[A-Z].*\.$/, "one plain sentence")
   assertDetails(answer)
   assertMeta(answer)

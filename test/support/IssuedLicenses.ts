@@ -14,7 +14,8 @@ export const issue = Effect.fnUntraced(function* (
   given: Omit<Partial<typeof LicenseCreate.Type>, "product_id" | "policy_id"> = {}
 ) {
   const { client, connect, send } = yield* TestServer
-  const code = `issued-${++issued}`
+  // Of one length, so that answers about two licenses have the same length, too.
+  const code = `issued-${String(++issued).padStart(5, "0")}`
   const product = yield* client.products.create({ payload: { name: "P", code } })
   const { id: policy_id } = yield* client.policies.create({
     params: { id: product.id },

@@ -8,7 +8,7 @@ import { isActiveContainer } from "../../src/licenses/engine/CommittedState.ts"
 import type { Changes, LicenseView } from "../../src/licenses/model/LicenseRecords.ts"
 import type { Refused, Rule } from "../../src/licenses/rules/LicenseCommand.ts"
 import { isOverdue, settle } from "../../src/licenses/rules/Lifecycle.ts"
-import { frozen, noon, type Rows } from "./Licenses.ts"
+import { frozen, noon, productCode, type Rows } from "./Licenses.ts"
 
 const liveLeases = ({ leases }: Rows) => leases.filter(({ status }) => status === "live")
 
@@ -17,6 +17,7 @@ export const viewOf = (rows: Rows): LicenseView =>
   frozen({
     license: rows.license,
     policy: rows.policy,
+    productCode,
     assignments: rows.assignments.toSorted((a, b) => (a.feature_code < b.feature_code ? -1 : 1)),
     assignmentByCode: (code) => rows.assignments.find(({ feature_code }) => feature_code === code),
     assignmentById: (id) => rows.assignments.find(({ feature_id }) => feature_id === id),

@@ -127,6 +127,9 @@ export const rowsOf = ({ license, policy, ...rest }: RowsInput = {}): Rows => {
   })
 }
 
+/** The code of the product that every license is of. */
+export const productCode = "editor"
+
 export const featureOf = (code: string, given: Partial<FeatureRecord> = {}): FeatureRecord =>
   frozen({ id: `feat_${code}`, product_id: licenseDefaults.product_id, code, name: `The feature ${code}`, ...given })
 
@@ -148,7 +151,7 @@ const naming = ["fingerprint", "hostname", "container_id", "cluster_id", "namesp
 /** The values that identify a machine, which no event may contain. */
 export const sensitive = (binding: Binding): ReadonlyArray<string> => naming.flatMap((member) => binding[member] ?? [])
 
-type BindingInput = Partial<Omit<Binding, "kind" | "key" | "redacted">>
+type BindingInput = Partial<Omit<Binding, "kind" | "key" | "hash" | "redacted">>
 
 const bindingOf = (kind: Binding["kind"], key: string, given: BindingInput): Binding => {
   const named = naming.flatMap((member) =>
@@ -160,6 +163,7 @@ const bindingOf = (kind: Binding["kind"], key: string, given: BindingInput): Bin
     ...given,
     kind,
     key,
+    hash: () => sha256Hex(key),
     redacted: () => Object.fromEntries(named)
   })
 }
@@ -175,13 +179,14 @@ export const container = (pod_name: string, given: BindingInput = {}): Binding =
 
 /** The device of a binding: active in a slot, unless another status or `holds_slot: false` is given. */
 export const deviceOf = (
-  { kind, key, redacted: _, app_version: __, ...described }: Binding,
+  { kind, key, hash, redacted: _, app_version: __, ...described }: Binding,
   given: Partial<DeviceRecord> = {}
 ): DeviceRecord =>
   frozen({
     id: `dev_${sha256Hex(`${kind}:${key}`).slice(0, 8)}`,
     binding_kind: kind,
     binding_key: key,
+    binding_hash: hash(),
     ...described,
     status: "active",
     holds_slot: given.status === undefined || given.status === "active",

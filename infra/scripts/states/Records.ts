@@ -66,6 +66,7 @@ export const bindingOf = (key: string) => ({
   fingerprint: key,
   is_vm: false,
   is_container: false,
+  hash: () => "",
   redacted: () => ({})
 })
 
@@ -73,6 +74,7 @@ export const deviceOf = (name: string, status: DeviceStatus, holds_slot: boolean
   id: `dev_${name}`,
   binding_kind: "hardware",
   binding_key: name,
+  binding_hash: "",
   is_vm: false,
   is_container: false,
   status,
@@ -125,6 +127,7 @@ export const decide = (fixture: Fixture, { rule, command, at = noon }: Execution
   const state = new CommittedState({
     license: { ...license, ...fixture.license },
     policy: { ...policy, ...fixture.policy },
+    productCode: "product",
     catalogRevision: 1,
     assignments: [],
     devices,

@@ -13,7 +13,6 @@ import { errorEnvelope, isRefusal, noteRefused, refuse } from "../../api/Failure
 import { RequestContext } from "../../api/RequestContext.ts"
 import { StoredResponse, type StoredResponseRow } from "../../api/StoredResponse.ts"
 import { bytesOf } from "../../http/Intake.ts"
-import { LicenseCredential } from "../../runtime/credentials/RuntimeAuthorization.ts"
 import { sha256, sha256Hex } from "../../signing/Digest.ts"
 import { MasterKey } from "../../signing/MasterKey.ts"
 import { CurrentActor } from "../CurrentActor.ts"
@@ -185,18 +184,13 @@ const encodeResult = (endpoint: HttpApiEndpoint.Top, result: unknown): Effect.Ef
 }
 
 /**
- * The scope of a key: the credential, the method and the path; for a renewal the license, for all credentials together. Each
- * license key is a credential of its own: an offline envelope made for one key cannot be opened with the next.
+ * The scope of a key: the credential, the method and the path; for a renewal the license, for all credentials together.
  */
 const scopeOf = Effect.fnUntraced(function* (key: string, ofLicense: boolean) {
   const { method, url } = yield* HttpServerRequest.HttpServerRequest
   const { params } = yield* HttpRouter.RouteContext
   const actor = yield* CurrentActor
-  const license = yield* Effect.serviceOption(LicenseCredential)
-  const credential = Option.match(license, {
-    onNone: () => [actor.actor_type, actor.actor_id],
-    onSome: ({ licenseId, keyHash }) => ["license", licenseId, keyHash]
-  })
+  const credential = [actor.actor_type, actor.actor_id]
   return sha256(JSON.stringify(ofLicense ? ["renew", params["id"], key] : [...credential, method, pathOf(url), key]))
 })
 

@@ -88,9 +88,10 @@ export class Products extends Context.Service<
         if (Object.keys(changes).length === 0) return before
         const now = yield* Clock.currentTimeMillis
         const product: Product = { ...patched(before, input), updated_at: now }
+        // Signed responses contain the code, so a new one raises the revision: licenses are loaded again.
         yield* sql`
           UPDATE products SET name = ${product.name}, code = ${product.code}, metadata = ${json(product.metadata)},
-            updated_at = ${instant(now)}
+            updated_at = ${instant(now)}, catalog_revision = catalog_revision + ${changes["code"] === undefined ? 0 : 1}
           WHERE id = ${id}`.pipe(duplicateCode(product.code))
         yield* events.append({
           event_type: "product.updated",

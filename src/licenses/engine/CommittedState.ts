@@ -51,6 +51,7 @@ interface CommittedChanges {
 export class CommittedState {
   license: LicenseRecord
   readonly policy: PolicyRecord
+  readonly productCode: string
   readonly catalogRevision: number
   /** By feature code, in its order. */
   assignments: Map<string, Assignment>
@@ -76,6 +77,7 @@ export class CommittedState {
   constructor(loaded: {
     readonly license: LicenseRecord
     readonly policy: PolicyRecord
+    readonly productCode: string
     readonly catalogRevision: number
     readonly assignments: ReadonlyArray<Assignment>
     readonly devices: ReadonlyArray<DeviceRecord>
@@ -89,6 +91,7 @@ export class CommittedState {
   }) {
     this.license = loaded.license
     this.policy = loaded.policy
+    this.productCode = loaded.productCode
     this.catalogRevision = loaded.catalogRevision
     this.assignments = sortedByCode(loaded.assignments)
     this.leases = new LiveLeases(loaded.leases, loaded.devicesComplete)

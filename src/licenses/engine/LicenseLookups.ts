@@ -24,6 +24,7 @@ import {
   type CachedDeviceRow,
   cachedDeviceColumns,
   cachedDeviceOf,
+  type DeviceRow,
   deviceColumns,
   deviceOf,
   endsAfter,
@@ -116,7 +117,7 @@ export class LicenseLookups extends Context.Service<
       }, Effect.orDie)
 
       const activeDevices = Effect.fnUntraced(function* (licenseId: string) {
-        const rows = yield* sql<Nullable<DeviceRecord> & LicenseOwned>`
+        const rows = yield* sql<DeviceRow & LicenseOwned>`
           SELECT ${sql.literal(deviceColumns)} FROM devices d WHERE d.license_id = ${licenseId}
             AND d.listed_as = ${listStatusOf("active")} AND d.status = 'active'`
         return rows.map(deviceOf)

@@ -1,6 +1,7 @@
 /** The columns of a license and of its related tables, and the conversion of rows into the records that rules read. */
 
 import { withoutNulls } from "../../postgres/Sql.ts"
+import { sha256Hex } from "../../signing/Digest.ts"
 import type { DeviceStatus } from "../model/Device.ts"
 import type { Assignment, DeviceRecord, LeaseRecord, LicenseRecord, PolicyRecord } from "../model/LicenseRecords.ts"
 import { resettableStatuses } from "../rules/DeviceTransitions.ts"
@@ -71,6 +72,7 @@ export type LoadedLicense = Nullable<LicenseRecord> &
     readonly policy_revision: number
     readonly policy_entitlement_counter: number
     readonly catalog_revision: number
+    readonly product_code: string
     readonly has_many_devices: boolean
     /** When the first live lease ends. */
     readonly lapsing_from: number | null
@@ -126,15 +128,19 @@ export const policyOf = (row: LoadedLicense): PolicyRecord =>
     entitlement_counter: row.policy_entitlement_counter
   })
 
+/** A device as it is stored: without the hash of its binding key. */
+export type DeviceRow = Nullable<Omit<DeviceRecord, "binding_hash">>
+
 /**
  * Runs for nearly each request of a large license. Copies field by field, because leaving some fields out by a rest
  * pattern makes a slow object.
  */
-export const deviceOf = (row: Nullable<DeviceRecord>): DeviceRecord =>
+export const deviceOf = (row: DeviceRow): DeviceRecord =>
   withoutNulls<DeviceRecord>({
     id: row.id,
     binding_kind: row.binding_kind,
     binding_key: row.binding_key,
+    binding_hash: sha256Hex(row.binding_key),
     fingerprint: row.fingerprint,
     hostname: row.hostname,
     os: row.os,
@@ -186,7 +192,7 @@ type JoinedLease = {
   readonly [K in keyof Required<Omit<LeaseRecord, "device_id">> as `lease_${K}`]: LeaseRecord[K] | null
 }
 
-export type CachedDeviceRow = Nullable<DeviceRecord> & LicenseOwned & JoinedLease
+export type CachedDeviceRow = DeviceRow & LicenseOwned & JoinedLease
 
 export const cachedDeviceOf = (row: CachedDeviceRow): CachedDevice => ({
   device: deviceOf(row),
@@ -225,7 +231,7 @@ const clockSkewMillisMax = 30_000
 export const committedStateOf = (
   row: LoadedLicense,
   assignments: ReadonlyArray<Nullable<Assignment> & LicenseOwned>,
-  devices: ReadonlyArray<Nullable<DeviceRecord> & LicenseOwned>,
+  devices: ReadonlyArray<DeviceRow & LicenseOwned>,
   leases: ReadonlyArray<Nullable<LeaseRecord> & LicenseOwned>
 ): CommittedState => {
   const policy = policyOf(row)
@@ -233,6 +239,7 @@ export const committedStateOf = (
   return new CommittedState({
     license: licenseOf(row),
     policy,
+    productCode: row.product_code,
     catalogRevision: row.catalog_revision,
     assignments: assignments.map(assignmentOf),
     devices: devices.map(deviceOf),

@@ -9,10 +9,11 @@ import { SqlClient } from "effect/sql"
 import { makeBatcher, type SubmitToBatch } from "../../postgres/Batcher.ts"
 import { columns } from "../../postgres/Parameters.ts"
 import { Postgres } from "../../postgres/Postgres.ts"
-import type { Assignment, DeviceRecord, LeaseRecord, Revisions } from "../model/LicenseRecords.ts"
+import type { Assignment, LeaseRecord, Revisions } from "../model/LicenseRecords.ts"
 import type { CommittedState } from "./CommittedState.ts"
 import {
   committedStateOf,
+  type DeviceRow,
   deviceColumns,
   earliestHeardAt,
   endsAfter,
@@ -80,6 +81,7 @@ const loadAll = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, ids: Read
     [
       sql<LoadedLicense>`
             SELECT ${sql.literal(licenseColumns)}, ${sql.literal(policyColumns)}, products.catalog_revision,
+              products.code AS product_code,
               ${sql.literal(hasManyDevices)} AS has_many_devices, ${sql.literal(earliestHeardAt)} AS earliest_heard_at,
               (SELECT min(${sql.literal(endsAfter)}) FROM leases e WHERE e.license_id = l.id AND e.status = 'live') AS lapsing_from
             FROM licenses l ${sql.literal(licenseDependencies)} WHERE l.id = ANY(${idList})`,
@@ -87,7 +89,7 @@ const loadAll = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, ids: Read
             SELECT a.license_id, a.feature_id, f.code AS feature_code, f.name AS feature_name, a.enabled, a.max_consumptions,
               a.total_consumptions, a.expires_at, a.metadata, a.created_at, a.updated_at
             FROM license_features a JOIN features f ON f.id = a.feature_id WHERE a.license_id = ANY(${idList})`,
-      sql<Nullable<DeviceRecord> & LicenseOwned>`
+      sql<DeviceRow & LicenseOwned>`
             SELECT ${sql.literal(deviceColumns)} FROM unnest(${idList}) AS l (id) JOIN devices d ON d.license_id = l.id
             WHERE NOT ${sql.literal(hasManyDevices)}`,
       sql<Nullable<LeaseRecord> & LicenseOwned>`

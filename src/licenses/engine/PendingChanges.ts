@@ -29,6 +29,7 @@ import type { Prefetched } from "./Prefetch.ts"
 export class PendingChanges implements LicenseView {
   license: LicenseRecord
   readonly policy: PolicyRecord
+  readonly productCode: string
   readonly base: CommittedState
   readonly prefetched: Prefetched
   cachedViews: CachedViews | undefined
@@ -56,6 +57,7 @@ export class PendingChanges implements LicenseView {
     this.base = base
     this.license = base.license
     this.policy = base.policy
+    this.productCode = base.productCode
     this.cachedViews = base.cachedViews
     this.prefetched = prefetched
     this.leases = new LeaseChanges(base.leases)

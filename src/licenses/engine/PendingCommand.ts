@@ -6,7 +6,8 @@ import { Effect, Exit } from "effect"
 import type { Code } from "../../api/ErrorCode.ts"
 import { type Refusal, refuse } from "../../api/Failure.ts"
 import type { StoredResponseRow } from "../../api/StoredResponse.ts"
-import type { Origin, Rule } from "../rules/LicenseCommand.ts"
+import type { LicenseView } from "../model/LicenseRecords.ts"
+import type { Origin, Refused, Rule } from "../rules/LicenseCommand.ts"
 import { settle } from "../rules/Lifecycle.ts"
 import type { PendingChanges } from "./PendingChanges.ts"
 
@@ -70,10 +71,16 @@ export const decide = (
     pending.settle(settle(pending, now), now)
     const outcome = rule.decide(pending, command, now)
     pending.apply(outcome.accepted ? outcome.changes : { events: outcome.events ?? [] }, origin, now)
-    return outcome.accepted
-      ? { reply: outcome.reply(pending) }
-      : { refusal: refuse(outcome.code, outcome.message, outcome.detail) }
+    return outcome.accepted ? { reply: outcome.reply(pending) } : { refusal: refusalOf(rule, outcome, pending, now) }
   })
+
+const refusalOf = (
+  { explain }: PendingCommand["rule"],
+  { code, detail, facts, message }: Refused<Code>,
+  view: LicenseView,
+  now: number
+): Refusal =>
+  refuse(code, message, detail, explain === undefined ? undefined : { facts: { ...explain(view, now), ...facts } })
 
 export const isRefused = (decision: Decision): decision is { readonly refusal: Refusal } => "refusal" in decision
 

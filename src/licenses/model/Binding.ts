@@ -13,6 +13,8 @@ export interface Binding extends BindingName {
   readonly is_container: boolean
   readonly app_version?: string | undefined
   readonly ip_address?: string | undefined
+  /** SHA-256 of the binding key, lower-case hex. */
+  hash(): string
   /** The fields that identify the machine, each as a short digest: the form that events and logs may contain. */
   redacted(): { readonly [member: string]: string }
 }

@@ -84,6 +84,8 @@ export interface DeviceRecord {
   readonly id: string
   readonly binding_kind: DeviceBindingKind
   readonly binding_key: string
+  /** SHA-256 of the binding key, lower-case hex. It is not stored: it is computed when the record is made. */
+  readonly binding_hash: string
   readonly fingerprint?: string | undefined
   readonly hostname?: string | undefined
   readonly os?: string | undefined
@@ -191,6 +193,8 @@ export interface CachedViews {
 export interface LicenseView {
   readonly license: LicenseRecord
   readonly policy: PolicyRecord
+  /** The code of the license's product. */
+  readonly productCode: string
   /** Sorted by feature code. */
   readonly assignments: ReadonlyArray<Assignment>
   /** Views cached with the assignments; undefined if nothing is worth caching. */

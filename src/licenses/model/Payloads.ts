@@ -22,33 +22,44 @@ const VersionEligibility = Schema.Struct({
   eligible_through: Schema.optionalKey(Timestamp)
 }).annotate({ identifier: "VersionEligibility" })
 
-const common = {
+/** What every signed payload contains. `kind` keeps one payload from passing for another. */
+const commonOf = <const Kind extends string>(kind: Kind) => ({
+  kind: Schema.Literal(kind),
   license_id: Schema.String,
+  product_id: Schema.String,
+  product_code: Schema.String,
+  policy_id: Schema.String,
   status: LicenseStatus,
   license_type: LicenseType,
   entitlement_version: Count,
   issued_at: Timestamp,
   device_id: Schema.String,
-  expires_at: Schema.optionalKey(Timestamp)
-}
+  binding_kind: DeviceBindingKind,
+  binding_hash: Schema.String.annotate({
+    description: "SHA-256 of the binding key in lower-case hex: the fingerprint, or a container's digest."
+  }),
+  expires_at: Schema.optionalKey(Timestamp),
+  nonce: Schema.optionalKey(Schema.String.annotate({ description: "The request's nonce, if it had one." }))
+})
 
 const features = Schema.Array(FeatureEntitlement)
 
 const entitlement = {
-  ...common,
   next_check_at: Timestamp,
   features,
   version_eligibility: Schema.optionalKey(VersionEligibility)
 }
 
-export const EntitlementPayload = Schema.Struct(entitlement).annotate({ identifier: "Entitlement" })
+export const EntitlementPayload = Schema.Struct({ ...commonOf("entitlement"), ...entitlement }).annotate({
+  identifier: "Entitlement"
+})
 
-export const DeactivationPayload = Schema.Struct(common).annotate({ identifier: "Deactivation" })
+export const DeactivationPayload = Schema.Struct(commonOf("deactivation")).annotate({ identifier: "Deactivation" })
 
 const leaseEnd = Timestamp.annotate({ description: "When the seat becomes free unless a heartbeat comes first." })
 
 export const FloatingCheckoutPayload = Schema.Struct({
-  ...common,
+  ...commonOf("floating_checkout"),
   lease_token: Schema.String.annotate({
     description: "Identifies the lease in heartbeats and at checkin. Shown only here."
   }),
@@ -58,7 +69,7 @@ export const FloatingCheckoutPayload = Schema.Struct({
 }).annotate({ identifier: "FloatingCheckout" })
 
 export const FloatingLeasePayload = Schema.Struct({
-  ...common,
+  ...commonOf("floating_lease"),
   lease_expires_at: leaseEnd,
   features: Schema.optionalKey(features),
   version_eligibility: Schema.optionalKey(VersionEligibility)
@@ -66,13 +77,10 @@ export const FloatingLeasePayload = Schema.Struct({
 
 /** The signed content of an offline envelope. */
 export const OfflineEntitlementPayload = Schema.Struct({
+  ...commonOf("offline"),
   ...entitlement,
   offline_expires_at: Timestamp.annotate({
     description: "Until when the client may work without contacting the service."
-  }),
-  binding_kind: DeviceBindingKind,
-  binding_hash: Schema.String.annotate({
-    description: "SHA-256 of the binding key in lower-case hex: the fingerprint, or a container's digest."
   })
 }).annotate({ identifier: "OfflineEntitlement" })
 

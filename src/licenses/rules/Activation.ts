@@ -15,6 +15,7 @@ import {
   refuseAccess
 } from "./Admission.ts"
 import { deactivationOf, entitlementOf } from "./Entitlement.ts"
+import { explain } from "./Explanation.ts"
 import { accept, type Needs, type Refused, type Rule, reject } from "./LicenseCommand.ts"
 
 /** A device's "last seen" is written at most this often, so that a busy client does not cause a write per call. */
@@ -34,6 +35,7 @@ type LimitCode = "ACTIVATION_LIMIT_REACHED" | "CONTAINER_LIMIT_REACHED"
 
 export const activate: Rule<ActivateCommand, Entitlement, AdmissionCode | LimitCode> = {
   name: "activate",
+  explain,
   needs: (command) => ({ ...runtimeNeeds(command), activeContainers: true }),
   decide: (view, command, now) => {
     const admitted = admit(view, command, now)
@@ -67,11 +69,12 @@ export const activate: Rule<ActivateCommand, Entitlement, AdmissionCode | LimitC
 }
 
 const activatedDevice = (existing: DeviceRecord | undefined, command: ActivateCommand, now: number): DeviceRecord => {
-  const { kind, key, redacted: _, app_version: __, ...described } = command.binding
+  const { kind, key, hash, redacted: _, app_version: __, ...described } = command.binding
   return {
     id: existing?.id ?? command.newDeviceId,
     binding_kind: kind,
     binding_key: key,
+    binding_hash: existing?.binding_hash ?? hash(),
     ...described,
     status: "active",
     holds_slot: true,
@@ -96,7 +99,8 @@ const refuseFull = (view: LicenseView, binding: Binding): Refused<LimitCode> | u
           view,
           "CONTAINER_LIMIT_REACHED",
           `All ${max_container_instances} container instances of the license are in use.`,
-          max_container_instances
+          max_container_instances,
+          view.activeContainers
         )
   }
   if (max_activations === 0) return undefined
@@ -108,13 +112,21 @@ const refuseFull = (view: LicenseView, binding: Binding): Refused<LimitCode> | u
         view,
         "ACTIVATION_LIMIT_REACHED",
         `All ${max_activations} activations of the license are in use: deactivate a device first.`,
-        max_activations
+        max_activations,
+        used
       )
 }
 
-const refuseLimit = (view: LicenseView, code: LimitCode, message: string, limit: number): Refused<LimitCode> =>
+const refuseLimit = (
+  view: LicenseView,
+  code: LimitCode,
+  message: string,
+  limit: number,
+  used: number
+): Refused<LimitCode> =>
   reject(code, message, {
     detail: String(limit),
+    facts: { max: limit, used },
     events: [
       {
         event_type: "license.activation_limit_reached",
@@ -138,6 +150,7 @@ const seenChanges = (view: LicenseView, device: DeviceRecord, now: number, valid
 
 export const validate: Rule<RuntimeCommand, Entitlement, AdmissionCode | ActiveDeviceCode> = {
   name: "validate",
+  explain,
   needs: runtimeNeeds,
   decide: (view, command, now) => {
     const admitted = admit(view, command, now)
@@ -153,6 +166,7 @@ export const validate: Rule<RuntimeCommand, Entitlement, AdmissionCode | ActiveD
 /** Replies like `validate`, but writes nothing. */
 export const check: Rule<RuntimeCommand, Entitlement, AdmissionCode | "DEVICE_NOT_FOUND" | "DEVICE_NOT_ACTIVE"> = {
   name: "check",
+  explain,
   needs: runtimeNeeds,
   decide: (view, command, now) => {
     const admitted = admit(view, command, now)
@@ -173,6 +187,7 @@ export const deactivate: Rule<
   DeviceAccessCode | "DEVICE_NOT_FOUND" | "DEVICE_STATE_CONFLICT"
 > = {
   name: "deactivate",
+  explain,
   needs: ({ binding }) => ({ binding: { kind: binding.kind, key: binding.key } }),
   decide: (view, command, now) => {
     const refused = refuseAccess(view, command, now)

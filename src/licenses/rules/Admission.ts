@@ -17,6 +17,8 @@ export interface KeyedCommand {
    * SHA-256 of the key that the request presented. It is compared here, so that a rotated key ends with its rotation.
    */
   readonly keyHash: string
+  /** The product that the application belongs to, if the request names it. */
+  readonly productCode?: string | undefined
 }
 
 /** A runtime command of a machine or container instance. */
@@ -24,8 +26,10 @@ export interface RuntimeCommand extends KeyedCommand {
   readonly binding: Binding
 }
 
+type IdentityCode = "LICENSE_KEY_INVALID" | "PRODUCT_MISMATCH"
+
 export type LicenseCode =
-  | "LICENSE_KEY_INVALID"
+  | IdentityCode
   | "LICENSE_SUSPENDED"
   | "LICENSE_REVOKED"
   | "LICENSE_EXPIRED"
@@ -40,14 +44,34 @@ export type AdmissionCode =
   | "VERSION_UNKNOWN"
   | "VERSION_NOT_ENTITLED"
 
-/** Checks the key and the license's state. */
+export const refuseKey = (
+  { license }: LicenseView,
+  command: KeyedCommand
+): Refused<"LICENSE_KEY_INVALID"> | undefined =>
+  license.key_hash === command.keyHash
+    ? undefined
+    : reject("LICENSE_KEY_INVALID", "The license key is not valid: check it for typing errors.")
+
+/** Checks the key and the product. These come first, whatever the license's state. */
+const refuseIdentity = (view: LicenseView, command: KeyedCommand): Refused<IdentityCode> | undefined => {
+  const refused = refuseKey(view, command)
+  if (refused !== undefined) return refused
+  return command.productCode === undefined || command.productCode === view.productCode
+    ? undefined
+    : reject("PRODUCT_MISMATCH", "The license is for another product: use a license key of this product.", {
+        detail: "product_code"
+      })
+}
+
+/** Checks the key, the product and the license's state. */
 export const refuseLicense = (
-  { license, policy }: LicenseView,
+  view: LicenseView,
   command: KeyedCommand,
   now: number
 ): Refused<LicenseCode> | undefined => {
-  if (license.key_hash !== command.keyHash)
-    return reject("LICENSE_KEY_INVALID", "The license key is not valid: check it for typing errors.")
+  const refused = refuseIdentity(view, command)
+  if (refused !== undefined) return refused
+  const { license, policy } = view
   switch (statusAt(license, policy, now)) {
     case "suspended":
       return reject("LICENSE_SUSPENDED", "The license is suspended: ask the vendor to reinstate it.")
@@ -57,7 +81,9 @@ export const refuseLicense = (
       return reject("LICENSE_EXPIRED", "The license has expired: renew it to go on.")
   }
   if (license.starts_at !== undefined && now < license.starts_at) {
-    return reject("LICENSE_NOT_STARTED", "The license has not started yet: see its start date.")
+    return reject("LICENSE_NOT_STARTED", "The license has not started yet: see its start date.", {
+      facts: { retry_after_seconds: Math.ceil((license.starts_at - now) / 1000) }
+    })
   }
   return undefined
 }

@@ -8,6 +8,7 @@ import type { Entitlement } from "../model/Payloads.ts"
 import { runtimeNeeds } from "./Activation.ts"
 import { type AdmissionCode, activeDeviceOnly, admit, isRefused, type RuntimeCommand } from "./Admission.ts"
 import { entitlementOf } from "./Entitlement.ts"
+import { explain } from "./Explanation.ts"
 import { accept, type Refused, type Rule, reject } from "./LicenseCommand.ts"
 
 export interface ConsumeCommand extends RuntimeCommand {
@@ -32,6 +33,7 @@ const thresholdShare = 0.8
 
 export const consume: Rule<ConsumeCommand, Entitlement, AdmissionCode | UsageCode> = {
   name: "consume",
+  explain,
   needs: (command) => ({ ...runtimeNeeds(command), eventId: command.event_id }),
   decide: (view, command, now) => {
     const admitted = admit(view, command, now)
@@ -80,7 +82,12 @@ const usableAssignment = (view: LicenseView, command: ConsumeCommand, now: numbe
       "USAGE_LIMIT_EXCEEDED",
       `The amount does not fit: ${Math.max(0, quota - assignment.total_consumptions)} of ${quota} are left.`,
       {
-        detail: String(Math.max(0, quota - assignment.total_consumptions))
+        detail: String(Math.max(0, quota - assignment.total_consumptions)),
+        facts: {
+          quota,
+          consumed: assignment.total_consumptions,
+          remaining: Math.max(0, quota - assignment.total_consumptions)
+        }
       }
     )
   }

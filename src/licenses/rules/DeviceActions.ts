@@ -87,7 +87,7 @@ const endLease = (view: LicenseView, { id }: DeviceRecord, status: LeaseStatus, 
 const presentDevice =
   (device: DeviceRecord) =>
   ({ license }: LicenseView): Device => {
-    const { holds_slot: _, activated_at: __, ...record } = device
+    const { binding_hash: _, holds_slot: __, activated_at: ___, ...record } = device
     const present = Object.fromEntries(Object.entries(record).filter(([, value]) => value !== undefined))
     return { ...(present as unknown as Device), license_id: license.id }
   }

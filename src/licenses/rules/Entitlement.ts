@@ -7,14 +7,26 @@ import { accessEndsAt, entitlementVersionAt, statusAt } from "./Lifecycle.ts"
 
 const minuteMillis = 60_000
 
-const commonOf = ({ license, policy }: LicenseView, deviceId: string, now: number) => ({
-  license_id: license.id,
-  status: statusAt(license, policy, now),
-  license_type: policy.license_type,
+/** The members are in alphabetical order, which the canonical form needs anyway. */
+const commonOf = <const Kind extends string>(
+  { license, policy, productCode }: LicenseView,
+  kind: Kind,
+  device: DeviceRecord,
+  now: number
+) => ({
+  binding_hash: device.binding_hash,
+  binding_kind: device.binding_kind,
+  device_id: device.id,
   entitlement_version: entitlementVersionAt(license, policy, now),
+  ...(license.expires_at === undefined ? undefined : { expires_at: formatTimestamp(license.expires_at) }),
   issued_at: formatTimestamp(now),
-  device_id: deviceId,
-  ...(license.expires_at === undefined ? undefined : { expires_at: formatTimestamp(license.expires_at) })
+  kind,
+  license_id: license.id,
+  license_type: policy.license_type,
+  policy_id: license.policy_id,
+  product_code: productCode,
+  product_id: license.product_id,
+  status: statusAt(license, policy, now)
 })
 
 /** The next check: after the policy's interval, never past the end of access. */
@@ -96,14 +108,14 @@ export const entitlementOf = (
   now: number,
   eligibility: Eligibility | undefined
 ): Entitlement => ({
-  ...commonOf(view, device.id, now),
+  ...commonOf(view, "entitlement", device, now),
   next_check_at: formatTimestamp(nextCheckAt(view, now)),
   features: featuresOf(view, now),
   ...(eligibility === undefined ? undefined : { version_eligibility: eligibility })
 })
 
 export const deactivationOf = (view: LicenseView, device: DeviceRecord, now: number): Deactivation =>
-  commonOf(view, device.id, now)
+  commonOf(view, "deactivation", device, now)
 
 export const checkoutOf = (
   view: LicenseView,
@@ -112,16 +124,22 @@ export const checkoutOf = (
   now: number,
   eligibility: Eligibility | undefined
 ): FloatingCheckout => ({
-  ...leaseOf(view, lease, now),
+  ...commonOf(view, "floating_checkout", holderOf(view, lease), now),
+  lease_expires_at: leaseEndOf(lease),
   lease_token,
   features: featuresOf(view, now),
   ...(eligibility === undefined ? undefined : { version_eligibility: eligibility })
 })
 
+/** The device of a lease. The rules refuse a lease whose device is not there. */
+const holderOf = (view: LicenseView, lease: LeaseRecord): DeviceRecord => view.deviceById(lease.device_id)!
+
 /** A lease that has ended shows when it ended, so that no response about it can be mistaken for a seat. */
+const leaseEndOf = (lease: LeaseRecord): string => formatTimestamp(lease.ended_at ?? lease.expires_at)
+
 export const leaseOf = (view: LicenseView, lease: LeaseRecord, now: number): FloatingLease => ({
-  ...commonOf(view, lease.device_id, now),
-  lease_expires_at: formatTimestamp(lease.ended_at ?? lease.expires_at)
+  ...commonOf(view, "floating_lease", holderOf(view, lease), now),
+  lease_expires_at: leaseEndOf(lease)
 })
 
 /** An extended lease, with the features that it entitles to now. */

@@ -19,6 +19,7 @@ import {
   refuseLicense
 } from "./Admission.ts"
 import { checkoutOf, extendedLeaseOf, leaseOf } from "./Entitlement.ts"
+import { explain } from "./Explanation.ts"
 import { accept, type Refused, type Rule, reject } from "./LicenseCommand.ts"
 import { accessEndsAt, statusUnseated } from "./Lifecycle.ts"
 
@@ -38,12 +39,14 @@ export const checkout: Rule<
   AdmissionCode | "FLOATING_NOT_ENABLED" | "FLOATING_LIMIT_REACHED"
 > = {
   name: "checkout",
+  explain,
   needs: (command) => ({ ...runtimeNeeds(command), seats: true }),
   decide: (view, command, now) => {
     const admitted = admit(view, command, now, refuseWithoutSeats)
     if (isRefused(admitted)) return admitted
     const current = admitted.device === undefined ? undefined : view.liveLeaseOf(admitted.device.id)
-    if (current === undefined && view.liveLeaseCount >= seatsOf(view)) return refuseFull(seatsOf(view))
+    if (current === undefined && view.liveLeaseCount >= seatsOf(view))
+      return refuseFull(seatsOf(view), view.liveLeaseCount)
     const device = seatHolder(admitted.device, command, now)
     const lease = newLease(view, device, command, now)
     return accept(
@@ -71,20 +74,22 @@ const refuseWithoutSeats = (view: LicenseView): Refused<"FLOATING_NOT_ENABLED"> 
     ? reject("FLOATING_NOT_ENABLED", "The policy has no floating seats: activate the device instead.")
     : undefined
 
-const refuseFull = (seats: number): Refused<"FLOATING_LIMIT_REACHED"> =>
+const refuseFull = (seats: number, used: number): Refused<"FLOATING_LIMIT_REACHED"> =>
   reject("FLOATING_LIMIT_REACHED", `All ${seats} floating seats of the license are taken: try again later.`, {
-    detail: String(seats)
+    detail: String(seats),
+    facts: { max: seats, used }
   })
 
 /** The device that holds the seat. An activation that it has continues beside the seat. */
 const seatHolder = (existing: DeviceRecord | undefined, command: CheckoutCommand, now: number): DeviceRecord => {
-  const { kind, key, redacted: _, app_version: __, ...description } = command.binding
+  const { kind, key, hash, redacted: _, app_version: __, ...description } = command.binding
   // Keep an activation that continues beside the seat, or one that lapsed and shows again when the seat ends.
   const keepsActivation = existing?.holds_slot === true || existing?.status === "expired"
   return {
     id: existing?.id ?? command.newDeviceId,
     binding_kind: kind,
     binding_key: key,
+    binding_hash: existing?.binding_hash ?? hash(),
     ...description,
     status: "active",
     holds_slot: existing?.holds_slot ?? false,
@@ -124,6 +129,7 @@ const leaseNeeds = ({ tokenHash }: LeaseCommand) => ({ leaseToken: tokenHash })
 /** Extends a lease. It checks neither the version nor the number of seats: a client that holds a seat keeps it. */
 export const heartbeat: Rule<LeaseCommand, FloatingLease, LeaseCode | "LEASE_EXPIRED"> = {
   name: "heartbeat",
+  explain,
   needs: leaseNeeds,
   decide: (view, command, now) => {
     const lease = findLease(view, command, now)
@@ -150,6 +156,7 @@ const leaseOfBlacklistedDevice = reject(
 /** Gives a seat back. It does not check the version: a seat that was taken can always be given back. */
 export const checkin: Rule<LeaseCommand, FloatingLease, LeaseCode> = {
   name: "checkin",
+  explain,
   needs: leaseNeeds,
   decide: (view, command, now) => {
     const lease = findLease(view, command, now)
@@ -184,9 +191,10 @@ const findLease = (
   const refused = refuseLicense(view, command, now)
   if (refused !== undefined) return refused
   const lease = view.leaseByToken(command.tokenHash)
-  if (lease === undefined)
+  const device = lease === undefined ? undefined : view.deviceById(lease.device_id)
+  if (lease === undefined || device === undefined)
     return reject("LEASE_NOT_FOUND", "The license has no lease with this token: check out first.")
-  return view.deviceById(lease.device_id)?.status === "blacklisted" ? blacklisted : lease
+  return device.status === "blacklisted" ? blacklisted : lease
 }
 
 /** The state of a lease at an instant: a lapsed lease is expired, whether or not that has been written. */

@@ -4,6 +4,7 @@
  * and no Effect services, so tests, the simulator and every node run the same rules.
  */
 import type { Code } from "../../api/ErrorCode.ts"
+import type { RefusalFacts } from "../../api/RefusalFacts.ts"
 import type { Actor } from "../../auth/CurrentActor.ts"
 import type { NewEvent } from "../../events/EventLog.ts"
 import type { BindingName, Changes, LicenseView, LinkKind } from "../model/LicenseRecords.ts"
@@ -50,6 +51,8 @@ export interface Refused<C extends Code> {
   readonly code: C
   readonly message: string
   readonly detail?: string | undefined
+  /** What explains this refusal, beside what `Rule.explain` gives for every refusal. */
+  readonly facts?: RefusalFacts
   /** Events that record the refusal; committed before the refusal is returned. */
   readonly events?: ReadonlyArray<NewEvent>
 }
@@ -61,6 +64,8 @@ export interface Rule<Command, Reply, C extends Code> {
   readonly name: string
   readonly needs?: (command: Command) => Needs
   readonly decide: (view: LicenseView, command: Command, now: number) => Outcome<Reply, C>
+  /** For a rule whose refusals are signed: the facts about the license that each of them contains. */
+  readonly explain?: (view: LicenseView, now: number) => RefusalFacts
 }
 
 export const accept = <Reply>(changes: Changes, reply: (after: LicenseView) => Reply): Accepted<Reply> => ({
@@ -72,5 +77,5 @@ export const accept = <Reply>(changes: Changes, reply: (after: LicenseView) => R
 export const reject = <const C extends Code>(
   code: C,
   message: string,
-  options?: { readonly detail?: string | undefined; readonly events?: ReadonlyArray<NewEvent> }
+  options?: Pick<Refused<C>, "detail" | "events" | "facts">
 ): Refused<C> => ({ accepted: false, code, message, ...options })

@@ -4,7 +4,6 @@
  * the license key, and signs the resulting envelope.
  */
 import { formatTimestamp } from "../../api/Timestamp.ts"
-import { sha256Hex } from "../../signing/Digest.ts"
 import type { LicenseView } from "../model/LicenseRecords.ts"
 import type { OfflineEntitlement } from "../model/Payloads.ts"
 import { runtimeNeeds } from "./Activation.ts"
@@ -17,6 +16,7 @@ import {
   type RuntimeCommand
 } from "./Admission.ts"
 import { entitlementOf } from "./Entitlement.ts"
+import { explain } from "./Explanation.ts"
 import { accept, type Refused, type Rule, reject } from "./LicenseCommand.ts"
 import { accessEndsAt } from "./Lifecycle.ts"
 
@@ -28,6 +28,7 @@ export const issueOffline: Rule<
   AdmissionCode | "OFFLINE_NOT_ALLOWED" | "DEVICE_NOT_FOUND" | "DEVICE_NOT_ACTIVE"
 > = {
   name: "offline",
+  explain,
   needs: runtimeNeeds,
   decide: (view, command, now) => {
     const admitted = admit(view, command, now, refuseOffline)
@@ -53,7 +54,7 @@ export const issueOffline: Rule<
       (after) => ({
         ...entitlementOf(after, device, now, admitted.eligibility),
         ...offline,
-        binding_hash: sha256Hex(device.binding_key)
+        kind: "offline"
       })
     )
   }

@@ -32,7 +32,8 @@ export const gateVersion = (
       "VERSION_NOT_ENTITLED",
       "This application version was released after the license's cutoff: renew it or use an earlier version.",
       {
-        detail: "app_version"
+        detail: "app_version",
+        ...(through === undefined ? undefined : { facts: through })
       }
     )
   }

@@ -35,7 +35,7 @@ export class RuntimeAuthorization extends HttpApiMiddleware.Service<
 >()("licensing/runtime/credentials/RuntimeAuthorization", {
   requiredForClient: true,
   security: { LicenseKey: HttpApiSecurity.http({ scheme: "License" }) },
-  error: failures("LICENSE_KEY_MISSING", "LICENSE_KEY_INVALID", "RATE_LIMITED")
+  error: failures("LICENSE_KEY_MISSING", "LICENSE_KEY_INVALID", "RATE_LIMITED", "NOT_READY")
 }) {}
 
 /** The refusal for a key that belongs to no license. */

@@ -49,24 +49,6 @@ layer(TestServer.layer)("Refusals", (it) => {
     })
   )
 
-  it.effect("of the runtime API are stored too", () =>
-    Effect.gen(function* () {
-      const { send } = yield* TestServer
-      const license = yield* issue()
-      const headers = { authorization: `License ${license.license_key}`, ...freshKey() }
-      const deactivate = send({
-        method: "POST",
-        path: "/api/v1/license/deactivate",
-        headers,
-        body: { fingerprint: "f" }
-      })
-      const first = yield* deactivate
-      assertRefused(first, 404, "DEVICE_NOT_FOUND")
-      yield* license.runtime.activate({ payload: { fingerprint: "f" } })
-      assert.strictEqual((yield* deactivate).text, first.text)
-    })
-  )
-
   it.effect("of a credential are not stored", () =>
     Effect.gen(function* () {
       const { client, send } = yield* TestServer
@@ -80,53 +62,6 @@ layer(TestServer.layer)("Refusals", (it) => {
       assertRefused(yield* create, 403, "TOKEN_SCOPE_DENIED")
       yield* client["api-keys"].update({ params, payload: { scopes: ["admin"] } })
       assertAnswered(yield* create, 201)
-    })
-  )
-
-  it.effect("of a license key that was rotated are not stored", () =>
-    Effect.gen(function* () {
-      const { send } = yield* TestServer
-      const sql = yield* SqlClient.SqlClient
-      const license = yield* issue()
-      const headers = { authorization: `License ${license.license_key}`, ...freshKey() }
-      const body = { fingerprint: "f" }
-      const path = "/api/v1/license/activate"
-      // The instance caches the key from here on.
-      assertAnswered(
-        yield* send({ method: "POST", path, headers: { authorization: headers.authorization }, body }),
-        200
-      )
-      assertAnswered(yield* license.post("rotate-key"), 200)
-      const before = yield* sql`SELECT scope FROM idempotent_answers`
-      assertRefused(yield* send({ method: "POST", path, headers, body }), 401, "LICENSE_KEY_INVALID")
-      assert.lengthOf(yield* sql`SELECT scope FROM idempotent_answers`, before.length)
-    })
-  )
-
-  it.effect("are not replayed to a license key that was rotated, nor is a response to the key that follows it", () =>
-    Effect.gen(function* () {
-      const { send } = yield* TestServer
-      const license = yield* issue()
-      const kept = freshKey()
-      const offline = (key: string, fingerprint = "f") =>
-        send({
-          method: "POST",
-          path: "/api/v1/license/offline",
-          headers: { authorization: `License ${key}`, ...kept },
-          body: { fingerprint }
-        })
-      yield* license.runtime.activate({ payload: { fingerprint: "f" } })
-      assertAnswered(yield* offline(license.license_key), 200)
-      const rotated = yield* license.post("rotate-key")
-      assertAnswered(rotated, 200)
-      assertRefused(yield* offline(license.license_key), 401, "LICENSE_KEY_INVALID")
-      assertRefused(yield* offline(license.license_key, "other"), 401, "LICENSE_KEY_INVALID")
-      // The first envelope opens only with the old key: the new key gets its own envelope.
-      const { license_key } = (rotated.json as { readonly data: { readonly license_key: string } }).data
-      const answer = yield* offline(license_key)
-      assertAnswered(answer, 200)
-      assert.notProperty(answer.headers, "idempotency-replayed")
-      assert.strictEqual((yield* offline(license_key)).headers["idempotency-replayed"], "true")
     })
   )
 
@@ -197,12 +132,6 @@ layer(TestServer.layer)("Without its stored response", (it) => {
       })
       yield* client.licenses.assignFeature({ params: { id: license.id }, payload: { feature_id: feature.id } })
       yield* license.runtime.activate({ payload: { fingerprint: "f" } })
-      const runtime = (operation: string, more: object = {}) => ({
-        method: "POST",
-        path: `/api/v1/license/${operation}`,
-        headers: { authorization: `License ${license.license_key}`, ...freshKey() },
-        body: { fingerprint: "f", ...more }
-      })
       const management = (method: string, path: string, body?: unknown) => ({
         method,
         path: path.startsWith("/") ? path : `${license.path}/${path}`,
@@ -217,10 +146,6 @@ layer(TestServer.layer)("Without its stored response", (it) => {
         management("POST", "features", { feature_id: feature.id, max_consumptions: 10 }),
         management("POST", "usage/reset", { feature_id: feature.id, add_credits: 5 }),
         management("POST", "transfer", { customer_name: "Another" }),
-        runtime("consume", { feature_code: "export", event_id: nextKey() }),
-        runtime("activate", { fingerprint: "g" }),
-        runtime("floating/checkout", { fingerprint: "h" }),
-        runtime("deactivate", { fingerprint: "g" }),
         management("POST", "suspend"),
         management("POST", "reinstate"),
         management("POST", "rotate-key")

@@ -15,13 +15,14 @@ import { settle } from "../../../src/licenses/rules/Lifecycle.ts"
 import { anyStep, type Step } from "../../support/CommandArbitraries.ts"
 import { rows as anyRows, bindings } from "../../support/LicenseArbitraries.ts"
 import { applied, eventTypes, perform, settled, viewOf } from "../../support/LicenseRules.ts"
-import { assignmentOf, day, deviceOf, minute, noon, type Rows } from "../../support/Licenses.ts"
+import { assignmentOf, day, deviceOf, minute, noon, productCode, type Rows } from "../../support/Licenses.ts"
 
 const origin: Origin = { actor_type: "license", actor_id: "lic_1", request_id: "req_1", ip_address: undefined }
 
 const stateOf = (rows: Rows): CommittedState =>
   new CommittedState({
     ...rows,
+    productCode,
     catalogRevision: 1,
     devicesComplete: true,
     leases: rows.leases.filter(({ status }) => status === "live"),

@@ -23,6 +23,7 @@ const state = () => {
     license,
     policy,
     assignments,
+    productCode: "editor",
     catalogRevision: currentRevisions.catalog,
     devices: [],
     devicesComplete: false,

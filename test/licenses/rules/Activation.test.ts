@@ -26,6 +26,7 @@ describe("activate", () => {
         id: deviceOf(machine).id,
         binding_kind: "hardware",
         binding_key: "machine",
+        binding_hash: machine.hash(),
         fingerprint: "machine",
         hostname: "host of machine",
         os: "linux",

@@ -108,7 +108,10 @@ describe("activation limits", () => {
         let rows = rowsOf({ policy })
         let granted = 0
         for (const [rule, binding] of sequence) {
-          const { before, after, refused } = perform(rows, rule, activationOf(binding), noon)
+          const { before, after, refused } =
+            rule === activate
+              ? perform(rows, activate, activationOf(binding), noon)
+              : perform(rows, deactivate, activationOf(binding), noon)
           if (rule === activate && refused === undefined && slots(after) > slots(before)) granted++
           rows = after
         }

@@ -16,6 +16,7 @@ import {
   hardware,
   minute,
   noon,
+  productCode,
   type Rows,
   type RowsInput,
   requestOf,
@@ -56,7 +57,13 @@ describe("an entitlement", () => {
       policy: { license_type: "perpetual", entitlement_counter: 4 }
     } as const
     assert.deepStrictEqual(checked(rows), {
+      kind: "entitlement",
       license_id: "lic_1",
+      product_id: "prod_1",
+      product_code: productCode,
+      policy_id: "pol_1",
+      binding_kind: "hardware",
+      binding_hash: machine.hash(),
       status: "active",
       license_type: "perpetual",
       entitlement_version: 7,
@@ -152,7 +159,13 @@ describe("an entitlement", () => {
         const access = (license.expires_at ?? Number.POSITIVE_INFINITY) + policy.grace_period_days * day
         const { version_eligibility, ...rest } = reply
         assert.deepStrictEqual(rest, {
+          kind: "entitlement",
           license_id: license.id,
+          product_id: license.product_id,
+          product_code: productCode,
+          policy_id: license.policy_id,
+          binding_kind: request.binding.kind,
+          binding_hash: request.binding.hash(),
           status: license.expires_at !== undefined && license.expires_at <= noon ? "grace_period" : "active",
           license_type: policy.license_type,
           entitlement_version: license.entitlement_counter + policy.entitlement_counter,
@@ -200,7 +213,13 @@ describe("a deactivation", () => {
       requestOf(machine)
     )
     assert.deepStrictEqual(reply, {
+      kind: "deactivation",
       license_id: "lic_1",
+      product_id: "prod_1",
+      product_code: productCode,
+      policy_id: "pol_1",
+      binding_kind: "hardware",
+      binding_hash: machine.hash(),
       status: "active",
       license_type: "time_limited",
       entitlement_version: 1,

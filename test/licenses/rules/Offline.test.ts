@@ -13,8 +13,11 @@ describe("offline", () => {
   it("answers what check answers, bound to the device and good for the policy's days", () => {
     const rows = rowsOf({ devices: [device], policy: { offline_grace_days: 3 } })
     const { reply, changes } = allowed(rows, issueOffline, requestOf(machine))
-    const { offline_expires_at, binding_kind, binding_hash, ...entitlement } = reply
-    assert.deepStrictEqual(entitlement, allowed(rows, check, requestOf(machine)).reply)
+    const { kind, offline_expires_at, ...entitlement } = reply
+    const { kind: _, ...checked } = allowed(rows, check, requestOf(machine)).reply
+    assert.deepStrictEqual(entitlement, checked)
+    const { binding_kind, binding_hash } = reply
+    assert.strictEqual(kind, "offline")
     assert.strictEqual(offline_expires_at, formatTimestamp(noon + 3 * day))
     assert.strictEqual(binding_kind, "hardware")
     assert.strictEqual(binding_hash, sha256Hex("machine"))

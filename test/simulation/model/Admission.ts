@@ -1,7 +1,7 @@
 /** The order of refusals in docs/API.md, and the members of every runtime answer. */
 import type { Code } from "../../../src/api/ErrorCode.ts"
 import { formatTimestamp } from "../../../src/api/Timestamp.ts"
-import type { RuntimeCommand } from "../../../src/licenses/rules/Admission.ts"
+import type { KeyedCommand, RuntimeCommand } from "../../../src/licenses/rules/Admission.ts"
 import {
   type Answer,
   accessEnd,
@@ -30,8 +30,12 @@ export const accepted = (license: License, reply: Answer["reply"], ...events: Re
   reply
 })
 
-export const standing = ({ license, policy, now }: Situation, keyHash: string): Code | undefined => {
-  if (license.key !== keyHash) return "LICENSE_KEY_INVALID"
+/** The code of the product that all licenses are of. */
+export const productCode = "prod_own"
+
+export const standing = ({ license, policy, now }: Situation, command: KeyedCommand): Code | undefined => {
+  if (license.key !== command.keyHash) return "LICENSE_KEY_INVALID"
+  if (command.productCode !== undefined && command.productCode !== productCode) return "PRODUCT_MISMATCH"
   const status = statusAt(license, policy, now)
   if (status === "suspended") return "LICENSE_SUSPENDED"
   if (status === "revoked") return "LICENSE_REVOKED"
@@ -45,9 +49,9 @@ export const deviceOf = ({ license }: Situation, command: RuntimeCommand) => lic
 
 /** The refusals up to the version. `off` is the code for an operation that the policy disables. */
 export const admission = (situation: Situation, command: RuntimeCommand, off?: Code): Code | undefined => {
-  const { binding, keyHash } = command
+  const { binding } = command
   const { catalog, license, policy } = situation
-  const code = standing(situation, keyHash)
+  const code = standing(situation, command)
   if (code !== undefined) return code
   if (deviceOf(situation, command)?.status === "blacklisted") return "DEVICE_BLACKLISTED"
   if (binding.is_vm && !policy.allow_vm) return "VM_NOT_ALLOWED"
@@ -64,6 +68,7 @@ const text = (instant: number | null): string | undefined => (instant === null ?
 
 export const common = ({ license, policy, now }: Situation, device_id: string) => ({
   license_id: license.id,
+  product_code: productCode,
   status: statusAt(license, policy, now),
   entitlement_version: publishedVersion(license, policy, now),
   device_id,

@@ -53,10 +53,10 @@ export const checkout = (situation: Situation, command: CheckoutCommand): Answer
   return accepted(after, reply, "lease.checked_out")
 }
 
-const leaseRefusal = (situation: Situation, { keyHash, tokenHash }: LeaseCommand): Code | undefined => {
-  const code = standing(situation, keyHash)
+const leaseRefusal = (situation: Situation, command: LeaseCommand): Code | undefined => {
+  const code = standing(situation, command)
   if (code !== undefined) return code
-  const lease = situation.license.leases.get(tokenHash)
+  const lease = situation.license.leases.get(command.tokenHash)
   if (lease === undefined) return "LEASE_NOT_FOUND"
   return deviceById(situation.license, lease.device)?.[1].status === "blacklisted" ? "DEVICE_BLACKLISTED" : undefined
 }

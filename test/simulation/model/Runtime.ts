@@ -84,7 +84,7 @@ export const check = (situation: Situation, command: RuntimeCommand): Answer => 
 export const deactivate = (situation: Situation, command: RuntimeCommand): Answer => {
   const { license } = situation
   const device = deviceOf(situation, command)
-  const code = standing(situation, command.keyHash)
+  const code = standing(situation, command)
   if (code !== undefined) return refused(situation, code)
   if (device === undefined) return refused(situation, "DEVICE_NOT_FOUND")
   if (device.status === "blacklisted") return refused(situation, "DEVICE_BLACKLISTED")
