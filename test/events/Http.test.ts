@@ -40,7 +40,7 @@ layer(TestServer.layer)("The event feed over HTTP", (it) => {
     })
   )
 
-  it.effect("refuses invalid parameters and ignores unknown ones", () =>
+  it.effect("refuses invalid and unknown parameters", () =>
     Effect.gen(function* () {
       const { send } = yield* TestServer
       const faults = [
@@ -51,13 +51,14 @@ layer(TestServer.layer)("The event feed over HTTP", (it) => {
         "limit=0",
         "limit=1.5",
         "limit=",
-        "actor_type=user"
+        "actor_type=user",
+        "from=2030-01-01"
       ]
       for (const query of faults) {
         const { error, status } = yield* send({ path: `${path}?${query}` })
         assert.deepStrictEqual([status, error.code, error.detail], [400, "INVALID_QUERY", query.split("=")[0]], query)
       }
-      for (const query of ["limit=500", "event_type=unknown.thing", "from=2030-01-01", "cursor=9007199254740991"]) {
+      for (const query of ["limit=500", "event_type=unknown.thing", "cursor=9007199254740991"]) {
         assert.strictEqual((yield* send({ path: `${path}?${query}` })).status, 200, query)
       }
     })

@@ -57,11 +57,11 @@ layer(TestServer.layer.pipe(Layer.provide(capturing)))("A defect", (it) => {
     Effect.gen(function* () {
       const server = yield* TestServer
       records.length = 0
-      yield* server.send({ path: "/api/v1/products/prod_1?code=s3cret", headers: { "x-secret": "s3cret" } })
+      yield* server.send({ path: "/api/v1/products/prod_1/features?code=s3cret", headers: { "x-secret": "s3cret" } })
       const [record] = records
       assert.strictEqual(records.length, 1)
       assert.strictEqual(record?.level, "Info")
-      assert.include(record?.text, '"method":"GET","route":"/api/v1/products/:id","status":404')
+      assert.include(record?.text, '"method":"GET","route":"/api/v1/products/:id/features","status":404')
       for (const secret of ["s3cret", "prod_1", server.adminToken]) assert.notInclude(record?.text, secret)
     })
   )
