@@ -14,13 +14,13 @@ import { RateLimits } from "../auth/rateLimits/RateLimits.ts"
 import type { AdmittedRequest, Body, FastOperation, Outcome, StartedOperation } from "../http/FastPath.ts"
 import { LicenseActors } from "../licenses/engine/LicenseActors.ts"
 import { pendingCommand } from "../licenses/engine/PendingCommand.ts"
+import { isSignable, payloadOf, signedEnvelope, signedErrorOf } from "../signing/SignedAnswers.ts"
 import { type Signed, Signer } from "../signing/Signer.ts"
 import { LicenseIdCache } from "./credentials/LicenseIdCache.ts"
 import { presentedKey } from "./credentials/PresentedKey.ts"
 import { IsActivation } from "./credentials/RuntimeAuthorization.ts"
 import { type Credential, makeOperations, type Operation } from "./Operations.ts"
 import type { RuntimeRequest } from "./Requests.ts"
-import { isSignable, payloadOf, signedEnvelope, signedErrorOf } from "./SignedAnswers.ts"
 
 /** The runtime operations that the fast path handles, by path. */
 export const makeFastOperations = Effect.gen(function* () {

@@ -1,16 +1,16 @@
 /** The request bodies of the runtime operations. */
 import { Schema } from "effect"
 import { PositiveCount } from "../api/Int64.ts"
-import { Text } from "../api/Text.ts"
+import { noncePattern, Text } from "../api/Text.ts"
 
 const optionalText = (length: number) => Schema.optionalKey(Text(length).check(Schema.isMinLength(1)))
-
-export const Nonce = /^[\x20-\x7e]{1,128}$/u
 
 /** What every runtime request may have. */
 const common = {
   nonce: Schema.optionalKey(
-    Schema.String.check(Schema.isPattern(Nonce, { message: "Expected 1 to 128 printable ASCII characters" })).annotate({
+    Schema.String.check(
+      Schema.isPattern(noncePattern, { message: "Expected 1 to 128 printable ASCII characters" })
+    ).annotate({
       description:
         "A text of the caller's own, different in each request. The signed response repeats it, which shows that it is no earlier response. 1 to 128 printable ASCII characters."
     })

@@ -10,12 +10,12 @@ import { currentMeta } from "../api/Meta.ts"
 import { RequestContext } from "../api/RequestContext.ts"
 import { LicenseActors } from "../licenses/engine/LicenseActors.ts"
 import type { Rule } from "../licenses/rules/LicenseCommand.ts"
+import { payloadOf, signedEnvelope } from "../signing/SignedAnswers.ts"
 import { awaitSignature, type PendingSignature, Signer } from "../signing/Signer.ts"
 import { unknownKey } from "./credentials/RuntimeAuthorization.ts"
 import { OfflineEnvelope } from "./OfflineEnvelope.ts"
 import { type Credential, makeOperations, type Operation } from "./Operations.ts"
 import type { RuntimeRequest } from "./Requests.ts"
-import { payloadOf, signedEnvelope } from "./SignedAnswers.ts"
 
 type Response<C extends Code> = Effect.Effect<
   HttpServerResponse.HttpServerResponse,

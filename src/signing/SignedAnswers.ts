@@ -4,8 +4,8 @@ import { type Code, isSignedStatus, statuses } from "../api/ErrorCode.ts"
 import { errorBody, type Refusal } from "../api/Failure.ts"
 import type { Meta } from "../api/Meta.ts"
 import type { RefusalFacts } from "../api/RefusalFacts.ts"
-import type { Signed } from "../signing/Signer.ts"
-import { Nonce } from "./Requests.ts"
+import { noncePattern } from "../api/Text.ts"
+import type { Signed } from "./Signer.ts"
 
 /** A rule's payload with the request's nonce. */
 export const payloadOf = (payload: unknown, nonce: string | undefined): Json =>
@@ -28,5 +28,5 @@ export const isSignable = (code: Code): boolean => isSignedStatus(statuses[code]
 /** The nonce of a body whose other fields may not be valid. */
 export const nonceIn = (body: unknown): string | undefined => {
   const nonce = (body as { readonly nonce?: unknown } | null)?.nonce
-  return typeof nonce === "string" && Nonce.test(nonce) ? nonce : undefined
+  return typeof nonce === "string" && noncePattern.test(nonce) ? nonce : undefined
 }
