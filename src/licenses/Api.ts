@@ -63,6 +63,7 @@ const renewal = HttpApiEndpoint.post("renew", "/licenses/:id/renew", {
     "LICENSE_NOT_RENEWABLE",
     "LINKAGE_MISMATCH",
     "EXPIRY_NOT_IN_FUTURE",
+    "RENEWAL_NOT_LATER",
     "VALIDATION_ERROR"
   )
 })
@@ -71,7 +72,7 @@ const renewal = HttpApiEndpoint.post("renew", "/licenses/:id/renew", {
       id: "renewLicense",
       summary: "Renew a license",
       description:
-        "Days are added to the expiry if it is in the future, otherwise to now. A license in grace or expired becomes active again; a suspended one stays suspended.",
+        "Days are added to the expiry if it is in the future, otherwise to now. A license in grace or expired becomes active again; a suspended one stays suspended. A renewal never shortens a license: an expires_at that is not later than the current one is refused.",
       scopes: ["license:write"]
     })
   )

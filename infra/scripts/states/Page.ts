@@ -38,6 +38,8 @@ ${diagram(["[*] --> active: create", ...arrowsOf(licenses), ...clock.map(clockAr
 ${tableOf(["From", ...licenses.commands], licenses.rows)}
 
 Only licenses of the types subscription, time_limited and trial can be renewed; other types are refused with 422 LICENSE_NOT_RENEWABLE.
+A renewal to an expires_at that is not later than the stored one is refused with 422 RENEWAL_NOT_LATER; one that is in the past with 422
+EXPIRY_NOT_IN_FUTURE. PATCH expires_at shortens a license.
 
 Changes by time apply whenever a license is read, listed or used, even before they are written to the database:
 

@@ -38,7 +38,9 @@ export class Licenses extends Context.Service<
     renew(
       id: string,
       input: RenewCommand
-    ): Changed<"LICENSE_NOT_RENEWABLE" | "LINKAGE_MISMATCH" | "EXPIRY_NOT_IN_FUTURE" | "VALIDATION_ERROR">
+    ): Changed<
+      "LICENSE_NOT_RENEWABLE" | "LINKAGE_MISMATCH" | "EXPIRY_NOT_IN_FUTURE" | "RENEWAL_NOT_LATER" | "VALIDATION_ERROR"
+    >
     transfer(id: string, input: TransferCommand): Changed<"TRANSFER_LIMIT_REACHED">
     /**
      * Replaces the license's key. The response is the only place where the new key ever appears; the old one ends at

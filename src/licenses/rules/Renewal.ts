@@ -1,5 +1,5 @@
 /**
- * Renews a license (contract, "Renewal rules"). Days are added to the stored expiry if it is in the future, otherwise
+ * Renews a license (contract, "Renewal rules"). A renewal never shortens the license. Days are added to the stored expiry if it is in the future, otherwise
  * to now. The order or subscription that paid for the renewal is checked and recorded in the event; the license keeps
  * its own links.
  */
@@ -21,6 +21,7 @@ type RenewCode =
   | "NOT_FOUND"
   | "LINKAGE_MISMATCH"
   | "EXPIRY_NOT_IN_FUTURE"
+  | "RENEWAL_NOT_LATER"
   | "VALIDATION_ERROR"
 
 /** The state after a renewal, by the state before it. */
@@ -89,6 +90,13 @@ const refuseExpiry = ({ license, policy }: LicenseView, command: RenewCommand, e
     return reject("EXPIRY_NOT_IN_FUTURE", "The renewal would end in the past: choose a later expires_at.", {
       detail: "expires_at"
     })
+  }
+  if (license.expires_at !== undefined && expires_at <= license.expires_at) {
+    return reject(
+      "RENEWAL_NOT_LATER",
+      `The license already lasts until ${formatTimestamp(license.expires_at)}: choose a later expires_at, or update the license to shorten it.`,
+      { detail: "expires_at" }
+    )
   }
   if (expires_at > latest) {
     return reject("VALIDATION_ERROR", "The renewal would end after the year 9999: extend by fewer days.", {

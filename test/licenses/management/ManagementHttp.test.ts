@@ -76,6 +76,8 @@ layer(TestServer.layer)("Renewals over HTTP", (it) => {
         [{ extend_by_days: 1, order_id: "ord_none" }, 404, "NOT_FOUND", "order_id"],
         [{ extend_by_days: 1, subscription_id: "sub_none" }, 404, "NOT_FOUND", "subscription_id"],
         [{ expires_at: "2020-01-01T00:00:00Z" }, 422, "EXPIRY_NOT_IN_FUTURE", "expires_at"],
+        [{ expires_at: at }, 422, "RENEWAL_NOT_LATER", "expires_at"],
+        [{ expires_at: iso(expires_at - day) }, 422, "RENEWAL_NOT_LATER", "expires_at"],
         ["", 400, "INVALID_JSON"]
       ]
       for (const [body, status, code, detail] of faults) {

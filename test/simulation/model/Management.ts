@@ -87,6 +87,7 @@ export const renew = (situation: Situation, command: RenewCommand): Answer => {
   const basis = Math.max(license.expires ?? now, now)
   const expires = command.expires_at ?? basis + (command.extend_by_days ?? 0) * dayMillis
   if (expires <= now) return refused(situation, "EXPIRY_NOT_IN_FUTURE")
+  if (license.expires !== null && expires <= license.expires) return refused(situation, "RENEWAL_NOT_LATER")
   if (license.starts !== null && license.starts >= expires) return refused(situation, "VALIDATION_ERROR")
   const after = raised({ ...license, status, expires })
   return accepted(after, shown(situation, after), "license.renewed")
