@@ -84,13 +84,14 @@ const ownershipAndUsage = [
   HttpApiEndpoint.post("transfer", "/licenses/:id/transfer", {
     params,
     payload: LicenseTransfer,
-    success: Data(License),
+    success: Data(Schema.Union([License, LicenseWithKey])),
     error: failures("NOT_FOUND", "LICENSE_STATE_CONFLICT", "TRANSFER_LIMIT_REACHED")
   }).annotateMerge(
     operation({
       id: "transferLicense",
       summary: "Transfer a license",
-      description: "Counts as a transfer if the owner changes. reset_devices frees every slot and seat.",
+      description:
+        "Counts as a transfer if the owner changes. For another customer_id, a name and an e-mail that are not given become that customer's, and what that customer lacks is cleared. reset_devices frees every slot and seat. With rotate_key: true the old key stops working at once, and the response is {license, license_key}: the new key is shown only here.",
       scopes: ["license:write"]
     })
   ),

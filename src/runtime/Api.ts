@@ -93,9 +93,14 @@ export class RuntimeApi extends HttpApiGroup.make("runtime")
     HttpApiEndpoint.post("deactivate", "/license/deactivate", {
       payload: BindingRequest,
       success: Signed(DeactivationPayload),
-      error: failures(...accessRefusals, "DEVICE_NOT_FOUND", "DEVICE_STATE_CONFLICT")
+      error: failures("LICENSE_REVOKED", "DEVICE_BLACKLISTED", "DEVICE_NOT_FOUND", "DEVICE_STATE_CONFLICT")
     }).annotateMerge(
-      operation({ id: "deactivateLicense", summary: "Deactivate a device", description: "Frees the device's slot." })
+      operation({
+        id: "deactivateLicense",
+        summary: "Deactivate a device",
+        description:
+          "Frees the device's slot. It works also while the license is suspended, expired or not started: only a revoked license refuses it."
+      })
     ),
     HttpApiEndpoint.post("offline", "/license/offline", {
       payload: BindingRequest,

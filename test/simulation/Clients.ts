@@ -157,7 +157,8 @@ export class Clients {
         return {
           ...(dice.chance(0.6) && { customer_id: dice.pick(["", "cust_a", "cust_b", "cust_a", unknown]) }),
           ...(dice.chance(0.4) && { customer_name: dice.pick(["Ada", "Bob"]) }),
-          reset_devices: dice.chance(0.4)
+          reset_devices: dice.chance(0.4),
+          ...(dice.chance(0.2) && { newKey: this.rotation(license) })
         }
       case "reset usage":
         return this.usageReset(stored)

@@ -6,6 +6,7 @@ import { instant, json } from "../../src/postgres/Parameters.ts"
 import { sha256Hex } from "../../src/signing/Digest.ts"
 import { container, hardware } from "../support/Licenses.ts"
 import type { Dice } from "./Dice.ts"
+import { customers } from "./model/Management.ts"
 import { dayMillis } from "./model/Model.ts"
 import type { Plan } from "./Plan.ts"
 
@@ -90,8 +91,8 @@ export const furnish = Effect.fnUntraced(function* (plan: Plan, dice: Dice) {
     const product_id = id === "feat_foreign" ? "prod_foreign" : product
     yield* sql`INSERT INTO features ${sql.insert({ id, product_id, name: code, code, ...made })}`
   }
-  for (const id of ["cust_a", "cust_b"])
-    yield* sql`INSERT INTO customers ${sql.insert({ id, name: id, code: id, ...dated })}`
+  for (const [id, customer] of Object.entries(customers))
+    yield* sql`INSERT INTO customers ${sql.insert({ id, ...customer, code: id, ...dated })}`
   for (const [id, product_id] of [
     ["ord_own", product],
     ["ord_foreign", "prod_foreign"]

@@ -81,6 +81,11 @@ const standing: ReadonlyArray<Rung<RuntimeCommand>> = [
   ["DEVICE_BLACKLISTED", (rows, command) => deviceFor(rows, command)?.status === "blacklisted"]
 ]
 
+/** A slot can be given back in every state but revoked. */
+const returning = standing.filter(([code]) =>
+  ["LICENSE_KEY_INVALID", "LICENSE_REVOKED", "DEVICE_BLACKLISTED"].includes(code)
+)
+
 const machine: ReadonlyArray<Rung<RuntimeCommand>> = [
   ["VM_NOT_ALLOWED", ({ policy }, { binding }) => binding.is_vm && !policy.allow_vm],
   ["CONTAINER_NOT_ALLOWED", ({ policy }, { binding }) => binding.is_container && !policy.allow_container]
@@ -218,7 +223,7 @@ export const ladders = {
   validate: [...admission, known, heartbeat, active],
   check: [...admission, known, active],
   consume: [...admission, known, active, ...usage],
-  deactivate: [...standing, known, held],
+  deactivate: [...returning, known, held],
   offline: [...standing, ...machine, offlineOff, ...version, known, activated],
   checkout: [...standing, ...machine, floatingOff, ...version, seat],
   heartbeat: [

@@ -9,10 +9,10 @@ import {
   activeDevice,
   activeDeviceOnly,
   admit,
-  type DeviceAccessCode,
   isRefused,
   type RuntimeCommand,
-  refuseAccess
+  refuseBlacklisted,
+  refuseKeyOrRevoked
 } from "./Admission.ts"
 import { deactivationOf, entitlementOf } from "./Entitlement.ts"
 import { accept, type Needs, type Refused, type Rule, reject } from "./LicenseCommand.ts"
@@ -164,18 +164,18 @@ export const check: Rule<RuntimeCommand, Entitlement, AdmissionCode | "DEVICE_NO
 }
 
 /**
- * Gives a slot back. It checks neither the version nor the kind of machine: a slot that was taken can always be given
- * back.
+ * Gives a slot back. A slot that was taken can always be given back: the version and the kind of machine are not
+ * checked, and the license may be suspended, expired or not started.
  */
 export const deactivate: Rule<
   RuntimeCommand,
   Deactivation,
-  DeviceAccessCode | "DEVICE_NOT_FOUND" | "DEVICE_STATE_CONFLICT"
+  "LICENSE_KEY_INVALID" | "LICENSE_REVOKED" | "DEVICE_BLACKLISTED" | "DEVICE_NOT_FOUND" | "DEVICE_STATE_CONFLICT"
 > = {
   name: "deactivate",
   needs: ({ binding }) => ({ binding: { kind: binding.kind, key: binding.key } }),
   decide: (view, command, now) => {
-    const refused = refuseAccess(view, command, now)
+    const refused = refuseKeyOrRevoked(view.license, command) ?? refuseBlacklisted(view, command)
     if (refused !== undefined) return refused
     const device = view.device(command.binding)
     if (device === undefined) return reject("DEVICE_NOT_FOUND", "This device is not known to the license.")

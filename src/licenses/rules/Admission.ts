@@ -5,7 +5,7 @@
  */
 import type { Code } from "../../api/ErrorCode.ts"
 import type { Binding } from "../model/Binding.ts"
-import type { DeviceRecord, LicenseView } from "../model/LicenseRecords.ts"
+import type { DeviceRecord, LicenseRecord, LicenseView } from "../model/LicenseRecords.ts"
 import type { Eligibility } from "../model/Payloads.ts"
 import { type Refused, reject } from "./LicenseCommand.ts"
 import { isOverdue, statusAt } from "./Lifecycle.ts"
@@ -40,19 +40,29 @@ export type AdmissionCode =
   | "VERSION_UNKNOWN"
   | "VERSION_NOT_ENTITLED"
 
+/** Checks the key, and that the license was not revoked. Only these apply when a device's slot is given back. */
+export const refuseKeyOrRevoked = (
+  license: LicenseRecord,
+  command: KeyedCommand
+): Refused<"LICENSE_KEY_INVALID" | "LICENSE_REVOKED"> | undefined => {
+  if (license.key_hash !== command.keyHash)
+    return reject("LICENSE_KEY_INVALID", "The license key is not valid: check it for typing errors.")
+  return license.status === "revoked"
+    ? reject("LICENSE_REVOKED", "The license is revoked and can not be used again: ask the vendor for a new one.")
+    : undefined
+}
+
 /** Checks the key and the license's state. */
 export const refuseLicense = (
   { license, policy }: LicenseView,
   command: KeyedCommand,
   now: number
 ): Refused<LicenseCode> | undefined => {
-  if (license.key_hash !== command.keyHash)
-    return reject("LICENSE_KEY_INVALID", "The license key is not valid: check it for typing errors.")
+  const ended = refuseKeyOrRevoked(license, command)
+  if (ended !== undefined) return ended
   switch (statusAt(license, policy, now)) {
     case "suspended":
       return reject("LICENSE_SUSPENDED", "The license is suspended: ask the vendor to reinstate it.")
-    case "revoked":
-      return reject("LICENSE_REVOKED", "The license is revoked and can not be used again.")
     case "expired":
       return reject("LICENSE_EXPIRED", "The license has expired: renew it to go on.")
   }
@@ -62,16 +72,15 @@ export const refuseLicense = (
   return undefined
 }
 
-/** Checks the key, the license's state and the blacklist. These apply even when a slot or seat is given back. */
-export const refuseAccess = (
+/** Checks the key, the license's state and the blacklist. */
+const refuseAccess = (view: LicenseView, command: RuntimeCommand, now: number): Refused<DeviceAccessCode> | undefined =>
+  refuseLicense(view, command, now) ?? refuseBlacklisted(view, command)
+
+export const refuseBlacklisted = (
   view: LicenseView,
-  command: RuntimeCommand,
-  now: number
-): Refused<DeviceAccessCode> | undefined => {
-  const refused = refuseLicense(view, command, now)
-  if (refused !== undefined) return refused
-  return view.device(command.binding)?.status === "blacklisted" ? blacklisted : undefined
-}
+  { binding }: RuntimeCommand
+): Refused<"DEVICE_BLACKLISTED"> | undefined =>
+  view.device(binding)?.status === "blacklisted" ? blacklisted : undefined
 
 export const blacklisted = reject("DEVICE_BLACKLISTED", "This device is blacklisted: ask the vendor to lift it.")
 

@@ -99,7 +99,7 @@ const activating = machine.map((index) =>
 
 const deactivating = machine.map((index) =>
   step(deactivate, requestOf(machines[index]!), (told) => {
-    if (!usable(told, index) || told.machines.get(index) !== "active") return false
+    if (told.halted === "revoked" || told.machines.get(index) !== "active") return false
     told.machines.set(index, "deactivated")
     return true
   })
