@@ -59,6 +59,7 @@ layer(TestServer.layer)("Floating seats over HTTP", (it) => {
         "issued_at",
         "device_id",
         "expires_at",
+        "access_ends_at",
         "lease_expires_at"
       ]
       assert.sameMembers(Object.keys(taken), [...common, "lease_token", "features"])

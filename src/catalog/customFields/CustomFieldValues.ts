@@ -72,7 +72,7 @@ export class CustomFieldValues extends Context.Service<
         if (license.status === "revoked") {
           return yield* refuse(
             "LICENSE_STATE_CONFLICT",
-            "The license is revoked: nothing of it can be changed.",
+            "The license is revoked and can not be changed: issue a new one.",
             "revoked"
           )
         }

@@ -11,7 +11,8 @@ const FeatureEntitlement = Schema.Struct({
   enabled: Schema.Boolean,
   quota: Schema.optionalKey(Count),
   consumed: Schema.optionalKey(Count),
-  remaining: Schema.optionalKey(Count)
+  remaining: Schema.optionalKey(Count),
+  expires_at: Schema.optionalKey(Timestamp.annotate({ description: "From then on the feature is not included." }))
 }).annotate({ identifier: "FeatureEntitlement" })
 
 const VersionEligibility = Schema.Struct({
@@ -29,7 +30,10 @@ const common = {
   entitlement_version: Count,
   issued_at: Timestamp,
   device_id: Schema.String,
-  expires_at: Schema.optionalKey(Timestamp)
+  expires_at: Schema.optionalKey(Timestamp),
+  access_ends_at: Schema.optionalKey(
+    Timestamp.annotate({ description: "expires_at and the policy's grace after it: the license is served until then." })
+  )
 }
 
 const features = Schema.Array(FeatureEntitlement)

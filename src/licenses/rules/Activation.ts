@@ -95,7 +95,7 @@ const refuseFull = (view: LicenseView, binding: Binding): Refused<LimitCode> | u
       : refuseLimit(
           view,
           "CONTAINER_LIMIT_REACHED",
-          `All ${max_container_instances} container instances of the license are in use.`,
+          `All ${max_container_instances} container instances of the license are in use: deactivate one first.`,
           max_container_instances
         )
   }
@@ -178,7 +178,8 @@ export const deactivate: Rule<
     const refused = refuseKeyOrRevoked(view.license, command) ?? refuseBlacklisted(view, command)
     if (refused !== undefined) return refused
     const device = view.device(command.binding)
-    if (device === undefined) return reject("DEVICE_NOT_FOUND", "This device is not known to the license.")
+    if (device === undefined)
+      return reject("DEVICE_NOT_FOUND", "This device is not known to the license: there is nothing to give back.")
     if (device.status !== "active" || !device.holds_slot) {
       return reject("DEVICE_STATE_CONFLICT", `The device is ${device.status}, not active: nothing to give back.`, {
         detail: device.status

@@ -122,7 +122,8 @@ describe("renew", () => {
   it.each(["perpetual", "consumption"] as const)("refuses a license of the type %s in every state", (license_type) => {
     for (const status of ["active", "suspended", "expired"] as const) {
       const rows = rowsIn({ status, expires_at: license_type === "perpetual" ? undefined : past }, { license_type })
-      refusedWith("LICENSE_NOT_RENEWABLE", rows, renew, { extend_by_days: 1 })
+      const { refused } = refusedWith("LICENSE_NOT_RENEWABLE", rows, renew, { extend_by_days: 1 })
+      assert.include(refused.message, license_type === "perpetual" ? "maintenance_expires_at" : "its expires_at")
     }
   })
 
