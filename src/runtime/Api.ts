@@ -134,7 +134,8 @@ export class RuntimeApi extends HttpApiGroup.make("runtime")
       operation({
         id: "heartbeatFloatingLicense",
         summary: "Keep a floating seat",
-        description: "Extends the lease to a full term from now, but never past the end of access."
+        description:
+          "Extends the lease to a full term from now, but never past the end of access. A lease that lapsed less than 24 hours ago takes a free seat again, if there is one: then renewed is true."
       })
     ),
     HttpApiEndpoint.post("checkin", "/license/floating/checkin", {

@@ -129,6 +129,19 @@ const leaseState = (rows: Rows, command: LeaseCommand, now: number) => {
 const isBarred = (rows: Rows, command: LeaseCommand) =>
   rows.devices.some(({ id, status }) => id === leaseFor(rows, command)?.device_id && status === "blacklisted")
 
+/** A heartbeat may take a free seat again for a lease that lapsed within the last day. */
+const comesTooLate = (rows: Rows, command: LeaseCommand, now: number) => {
+  const lease = leaseFor(rows, command)
+  const device = rows.devices.find(({ id }) => id === lease?.device_id)
+  const taken = rows.leases.filter(({ status, expires_at }) => status === "live" && expires_at > now)
+  return (
+    now - (lease?.ended_at ?? lease?.expires_at ?? 0) >= day ||
+    device?.status === "reset" ||
+    taken.some(({ device_id }) => device_id === device?.id) ||
+    taken.length >= (rows.policy.max_floating_users ?? 0)
+  )
+}
+
 const unknownLease: Rung<LeaseCommand> = ["LEASE_NOT_FOUND", (rows, command) => leaseFor(rows, command) === undefined]
 const endedLease: Rung<LeaseCommand> = [
   "LEASE_NOT_ACTIVE",
@@ -233,8 +246,14 @@ export const ladders = {
       "DEVICE_BLACKLISTED",
       (rows, command, now) => isBarred(rows, command) || leaseState(rows, command, now) === "blacklisted"
     ],
-    ["LEASE_EXPIRED", (rows, command, now) => leaseState(rows, command, now) === "expired"],
-    endedLease
+    [
+      "LEASE_EXPIRED",
+      (rows, command, now) => leaseState(rows, command, now) === "expired" && comesTooLate(rows, command, now)
+    ],
+    [
+      "LEASE_NOT_ACTIVE",
+      (rows, command, now) => !["live", "expired"].includes(leaseState(rows, command, now) ?? "unknown")
+    ]
   ] satisfies ReadonlyArray<Rung<LeaseCommand>>,
   checkin: [...licensed, unknownLease, ["DEVICE_BLACKLISTED", isBarred], endedLease] satisfies ReadonlyArray<
     Rung<LeaseCommand>

@@ -137,6 +137,8 @@ export const lives: { readonly [name: string]: Life } = {
       ["floating/heartbeat", leased, "LEASE_NOT_ACTIVE"],
       ["floating/checkout", m, 200],
       later(600),
+      ["floating/heartbeat", leased, 200],
+      later((2 * day) / 1_000),
       ["floating/heartbeat", leased, "LEASE_EXPIRED"]
     ]
   },

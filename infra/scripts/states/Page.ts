@@ -70,6 +70,9 @@ ${tableOf(["From", ...fates.commands], fates.rows)}
 ${diagram(["[*] --> live: checkout", ...arrowsOf(leases)])}
 
 ${tableOf(["From", ...leases.commands], leases.rows)}
+
+A heartbeat takes a free seat again for a lease that lapsed less than 24 hours ago. It is refused with 403 LEASE_EXPIRED if no seat is free,
+and if the device was reset or checked out again since.
 `
 
 const tableOf = (heads: ReadonlyArray<string>, rows: ReadonlyArray<Pick<Row, "name" | "cells">>): string =>

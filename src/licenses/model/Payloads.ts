@@ -64,6 +64,9 @@ export const FloatingCheckoutPayload = Schema.Struct({
 export const FloatingLeasePayload = Schema.Struct({
   ...common,
   lease_expires_at: leaseEnd,
+  renewed: Schema.optionalKey(
+    Schema.Boolean.annotate({ description: "True if the lease had lapsed and this heartbeat took a free seat again." })
+  ),
   features: Schema.optionalKey(features),
   version_eligibility: Schema.optionalKey(VersionEligibility)
 }).annotate({ identifier: "FloatingLease" })
