@@ -205,7 +205,7 @@ const leaseFates: Readonly<Record<string, Execution & { readonly fixture?: Fixtu
 const leaseTable: Table = {
   commands: Object.keys(leaseFates),
   rows: (["live", "checked_in", "superseded", "expired", "ended", "blacklisted"] as const).map((from) => {
-    const holder = from === "live" ? seat : deviceOf("seat", "reset", false)
+    const holder = from === "live" ? seat : deviceOf("seat", from === "expired" ? "expired" : "reset", false)
     const cells = Object.values(leaseFates).map(({ fixture, ...execution }) => {
       const lease = leaseOf(from)
       const outcome = decide({ ...fixture, devices: [holder], lease }, execution)

@@ -63,6 +63,7 @@ const renewal = HttpApiEndpoint.post("renew", "/licenses/:id/renew", {
     "LICENSE_NOT_RENEWABLE",
     "LINKAGE_MISMATCH",
     "EXPIRY_NOT_IN_FUTURE",
+    "RENEWAL_NOT_LATER",
     "VALIDATION_ERROR"
   )
 })
@@ -71,7 +72,7 @@ const renewal = HttpApiEndpoint.post("renew", "/licenses/:id/renew", {
       id: "renewLicense",
       summary: "Renew a license",
       description:
-        "Days are added to the expiry if it is in the future, otherwise to now. A license in grace or expired becomes active again; a suspended one stays suspended.",
+        "Days are added to the expiry if it is in the future, otherwise to now. A license in grace or expired becomes active again; a suspended one stays suspended. A renewal never shortens a license: an expires_at that is not later than the current one is refused.",
       scopes: ["license:write"]
     })
   )
@@ -83,13 +84,14 @@ const ownershipAndUsage = [
   HttpApiEndpoint.post("transfer", "/licenses/:id/transfer", {
     params,
     payload: LicenseTransfer,
-    success: Data(License),
+    success: Data(Schema.Union([License, LicenseWithKey])),
     error: failures("NOT_FOUND", "LICENSE_STATE_CONFLICT", "TRANSFER_LIMIT_REACHED")
   }).annotateMerge(
     operation({
       id: "transferLicense",
       summary: "Transfer a license",
-      description: "Counts as a transfer if the owner changes. reset_devices frees every slot and seat.",
+      description:
+        "Counts as a transfer if the owner changes. For another customer_id, a name and an e-mail that are not given become that customer's, and what that customer lacks is cleared. reset_devices frees every slot and seat. With rotate_key: true the old key stops working at once, and the response is {license, license_key}: the new key is shown only here.",
       scopes: ["license:write"]
     })
   ),

@@ -93,9 +93,20 @@ export class RuntimeApi extends HttpApiGroup.make("runtime")
     HttpApiEndpoint.post("deactivate", "/license/deactivate", {
       payload: BindingRequest,
       success: Signed(DeactivationPayload),
-      error: failures(...accessRefusals, "DEVICE_NOT_FOUND", "DEVICE_STATE_CONFLICT")
+      error: failures(
+        "PRODUCT_MISMATCH",
+        "LICENSE_REVOKED",
+        "DEVICE_BLACKLISTED",
+        "DEVICE_NOT_FOUND",
+        "DEVICE_STATE_CONFLICT"
+      )
     }).annotateMerge(
-      operation({ id: "deactivateLicense", summary: "Deactivate a device", description: "Frees the device's slot." })
+      operation({
+        id: "deactivateLicense",
+        summary: "Deactivate a device",
+        description:
+          "Frees the device's slot. It works also while the license is suspended, expired or not started: only a revoked license refuses it."
+      })
     ),
     HttpApiEndpoint.post("offline", "/license/offline", {
       payload: BindingRequest,
@@ -129,7 +140,8 @@ export class RuntimeApi extends HttpApiGroup.make("runtime")
       operation({
         id: "heartbeatFloatingLicense",
         summary: "Keep a floating seat",
-        description: "Extends the lease to a full term from now, but never past the end of access."
+        description:
+          "Extends the lease to a full term from now, but never past the end of access. A lease that lapsed less than 24 hours ago takes a free seat again, if there is one: then renewed is true."
       })
     ),
     HttpApiEndpoint.post("checkin", "/license/floating/checkin", {

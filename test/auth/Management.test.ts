@@ -12,7 +12,7 @@ const scopes: { readonly [resource: string]: readonly [read: ManagementScope, wr
   "/features": ["product:read", "product:write"],
   "/orders": ["product:read", "product:write"],
   "/subscriptions": ["product:read", "product:write"],
-  "/customers": ["admin", "admin"],
+  "/customers": ["license:read", "license:write"],
   "/api-keys": ["admin", "admin"],
   "/events": ["event:read", "event:read"]
 }

@@ -65,6 +65,7 @@ layer(TestServer.layer)("Floating seats over HTTP", (it) => {
         "issued_at",
         "device_id",
         "expires_at",
+        "access_ends_at",
         "lease_expires_at"
       ]
       assert.sameMembers(Object.keys(taken), [...common, "lease_token", "features"])
@@ -101,6 +102,9 @@ layer(TestServer.layer)("Floating seats over HTTP", (it) => {
       assertRefused(yield* post("floating/heartbeat", { lease_token: first["lease_token"] }), 409, "LEASE_NOT_ACTIVE")
       yield* advance(5 * 60)
       const { lease_token } = second
+      assert.strictEqual((yield* verified(yield* post("floating/heartbeat", { lease_token })))["renewed"], true)
+      yield* advance(5 * 60)
+      yield* verified(yield* post("floating/checkout", { fingerprint: "n" }))
       assertRefused(yield* post("floating/heartbeat", { lease_token }), 403, "LEASE_EXPIRED")
       assertRefused(yield* post("floating/checkin", { lease_token }), 409, "LEASE_NOT_ACTIVE", "expired")
       assertRefused(yield* post("floating/heartbeat", { lease_token: "lease_unheard-of" }), 404, "LEASE_NOT_FOUND")

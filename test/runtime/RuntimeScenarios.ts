@@ -34,9 +34,9 @@ const token = { lease_token: "none" }
 const operations = ["floating/heartbeat", "floating/checkin"]
 const export_ = { ...m, feature_code: "exports", event_id: "e1" }
 
-/** Every operation refused with the same code. */
-const all = (code: string): ReadonlyArray<Step> => [
-  ...machineOperations.map((operation): Step => [operation, m, code]),
+/** Every operation refused with the same code, but for deactivate, which only a revoked license refuses. */
+const all = (code: string, deactivated: string | 200): ReadonlyArray<Step> => [
+  ...machineOperations.map((operation): Step => [operation, m, operation === "deactivate" ? deactivated : code]),
   ["consume", export_, code],
   ...operations.map((operation): Step => [operation, token, code])
 ]
@@ -144,6 +144,8 @@ export const runtimeScenarios: { readonly [name: string]: Scenario } = {
       ["floating/heartbeat", leased, "LEASE_NOT_ACTIVE"],
       ["floating/checkout", m, 200],
       later(600),
+      ["floating/heartbeat", leased, 200],
+      later((2 * day) / 1_000),
       ["floating/heartbeat", leased, "LEASE_EXPIRED"]
     ]
   },
@@ -180,12 +182,12 @@ export const runtimeScenarios: { readonly [name: string]: Scenario } = {
   },
   "a license that has not started": {
     given: { starts_at: Date.now() + 400 * day, expires_at: Date.now() + 800 * day },
-    steps: all("LICENSE_NOT_STARTED")
+    steps: all("LICENSE_NOT_STARTED", "DEVICE_NOT_FOUND")
   },
-  "a suspended license": { steps: [["activate", m, 200], post("suspend"), ...all("LICENSE_SUSPENDED")] },
-  "a revoked license": { steps: [["activate", m, 200], post("revoke"), ...all("LICENSE_REVOKED")] },
+  "a suspended license": { steps: [["activate", m, 200], post("suspend"), ...all("LICENSE_SUSPENDED", 200)] },
+  "a revoked license": { steps: [["activate", m, 200], post("revoke"), ...all("LICENSE_REVOKED", "LICENSE_REVOKED")] },
   "an expired license": {
-    steps: [["activate", m, 200], later((31 * day) / 1_000), ...all("LICENSE_EXPIRED")]
+    steps: [["activate", m, 200], later((31 * day) / 1_000), ...all("LICENSE_EXPIRED", 200)]
   }
 }
 

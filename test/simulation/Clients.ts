@@ -160,7 +160,8 @@ export class Clients {
         return {
           ...(random.chance(0.6) && { customer_id: random.pick(["", "cust_a", "cust_b", "cust_a", unknown]) }),
           ...(random.chance(0.4) && { customer_name: random.pick(["Ada", "Bob"]) }),
-          reset_devices: random.chance(0.4)
+          reset_devices: random.chance(0.4),
+          ...(random.chance(0.2) && { newKey: this.rotation(license) })
         }
       case "reset usage":
         return this.usageReset(stored)

@@ -5,6 +5,7 @@ import type { Binding } from "../../src/licenses/model/Binding.ts"
 import { instant, json } from "../../src/postgres/Parameters.ts"
 import { sha256Hex } from "../../src/signing/Digest.ts"
 import { container, hardware } from "../support/Licenses.ts"
+import { customers } from "./model/Management.ts"
 import { dayMillis } from "./model/Model.ts"
 import type { Plan } from "./Plan.ts"
 import type { RandomSource } from "./RandomSource.ts"
@@ -90,8 +91,8 @@ export const insertInitialData = Effect.fnUntraced(function* (plan: Plan, random
     const product_id = id === "feat_foreign" ? "prod_foreign" : product
     yield* sql`INSERT INTO features ${sql.insert({ id, product_id, name: code, code, ...made })}`
   }
-  for (const id of ["cust_a", "cust_b"])
-    yield* sql`INSERT INTO customers ${sql.insert({ id, name: id, code: id, ...dated })}`
+  for (const [id, customer] of Object.entries(customers))
+    yield* sql`INSERT INTO customers ${sql.insert({ id, ...customer, code: id, ...dated })}`
   for (const [id, product_id] of [
     ["ord_own", product],
     ["ord_foreign", "prod_foreign"]

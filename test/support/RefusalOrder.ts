@@ -81,6 +81,11 @@ const standing: ReadonlyArray<RefusalCheck<RuntimeCommand>> = [
   ["DEVICE_BLACKLISTED", (rows, command) => deviceFor(rows, command)?.status === "blacklisted"]
 ]
 
+/** The checks before a slot is given back, which works in every state but revoked. */
+const returningChecks = standing.filter(([code]) =>
+  ["LICENSE_KEY_INVALID", "PRODUCT_MISMATCH", "LICENSE_REVOKED", "DEVICE_BLACKLISTED"].includes(code)
+)
+
 const machine: ReadonlyArray<RefusalCheck<RuntimeCommand>> = [
   ["VM_NOT_ALLOWED", ({ policy }, { binding }) => binding.is_vm && !policy.allow_vm],
   ["CONTAINER_NOT_ALLOWED", ({ policy }, { binding }) => binding.is_container && !policy.allow_container]
@@ -126,6 +131,19 @@ const leaseState = (rows: Rows, command: LeaseCommand, now: number) => {
 
 const isBarred = (rows: Rows, command: LeaseCommand) =>
   rows.devices.some(({ id, status }) => id === leaseFor(rows, command)?.device_id && status === "blacklisted")
+
+/** A heartbeat may take a free seat again for a lease that lapsed within the last day. */
+const isTooLate = (rows: Rows, command: LeaseCommand, now: number) => {
+  const lease = leaseFor(rows, command)
+  const device = rows.devices.find(({ id }) => id === lease?.device_id)
+  const taken = rows.leases.filter(({ status, expires_at }) => status === "live" && expires_at > now)
+  return (
+    now - (lease?.ended_at ?? lease?.expires_at ?? 0) >= day ||
+    device?.status === "reset" ||
+    taken.some(({ device_id }) => device_id === device?.id) ||
+    taken.length >= (rows.policy.max_floating_users ?? 0)
+  )
+}
 
 const unknownLease: RefusalCheck<LeaseCommand> = [
   "LEASE_NOT_FOUND",
@@ -233,7 +251,7 @@ export const refusalOrders = {
   validate: [...admission, known, heartbeat, active],
   check: [...admission, known, active],
   consume: [...admission, known, active, ...usage],
-  deactivate: [...standing, known, held],
+  deactivate: [...returningChecks, known, held],
   offline: [...standing, ...machine, offlineOff, ...version, known, activated],
   checkout: [...standing, ...machine, floatingOff, ...version, seat],
   heartbeat: [
@@ -243,8 +261,14 @@ export const refusalOrders = {
       "DEVICE_BLACKLISTED",
       (rows, command, now) => isBarred(rows, command) || leaseState(rows, command, now) === "blacklisted"
     ],
-    ["LEASE_EXPIRED", (rows, command, now) => leaseState(rows, command, now) === "expired"],
-    endedLease
+    [
+      "LEASE_EXPIRED",
+      (rows, command, now) => leaseState(rows, command, now) === "expired" && isTooLate(rows, command, now)
+    ],
+    [
+      "LEASE_NOT_ACTIVE",
+      (rows, command, now) => !["live", "expired"].includes(leaseState(rows, command, now) ?? "unknown")
+    ]
   ] satisfies ReadonlyArray<RefusalCheck<LeaseCommand>>,
   checkin: [...licensed, unknownLease, ["DEVICE_BLACKLISTED", isBarred], endedLease] satisfies ReadonlyArray<
     RefusalCheck<LeaseCommand>

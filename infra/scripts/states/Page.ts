@@ -40,6 +40,11 @@ ${diagram(["[*] --> active: create", ...arrowsOf(licenses), ...clock.map(clockAr
 ${tableOf(["From", ...licenses.commands], licenses.rows)}
 
 Only licenses of the types subscription, time_limited and trial can be renewed; other types are refused with 422 LICENSE_NOT_RENEWABLE.
+A renewal to an expires_at that is not later than the stored one is refused with 422 RENEWAL_NOT_LATER; one that is in the past with 422
+EXPIRY_NOT_IN_FUTURE. PATCH expires_at shortens a license.
+
+The runtime serves active licenses and those in grace_period. Only deactivate works in every state but revoked, so that a slot can always
+be given back.
 
 Changes by time apply whenever a license is read, listed or used, even before they are written to the database:
 
@@ -67,6 +72,9 @@ ${tableOf(["From", ...fates.commands], fates.rows)}
 ${diagram(["[*] --> live: checkout", ...arrowsOf(leases)])}
 
 ${tableOf(["From", ...leases.commands], leases.rows)}
+
+A heartbeat takes a free seat again for a lease that lapsed less than 24 hours ago. It is refused with 403 LEASE_EXPIRED if no seat is free,
+and if the device was reset or checked out again since.
 `
 
 const tableOf = (heads: ReadonlyArray<string>, rows: ReadonlyArray<Pick<Row, "name" | "cells">>): string =>

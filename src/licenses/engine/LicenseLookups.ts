@@ -238,9 +238,9 @@ const lastHeardOfDevices = (sql: SqlClient.SqlClient, licenseId: string, columns
   WHERE d.license_id = ${licenseId} AND ${sql.literal(holdsSlot)}`
 
 const linkColumns: { readonly [K in LinkKind]: string } = {
-  customer: "id, NULL AS product_id, NULL AS subscription_id FROM customers",
-  order: "id, product_id, subscription_id FROM orders",
-  subscription: "id, product_id, NULL AS subscription_id FROM subscriptions"
+  customer: "id, NULL AS product_id, NULL AS subscription_id, name, email FROM customers",
+  order: "id, product_id, subscription_id, NULL AS name, NULL AS email FROM orders",
+  subscription: "id, product_id, NULL AS subscription_id, NULL AS name, NULL AS email FROM subscriptions"
 }
 
 const readDevices = (sql: SqlClient.SqlClient) =>

@@ -148,7 +148,7 @@ const refuseMismatchedLink = (input: Input, links: Links) => {
 }
 
 const linkRecord = (kind: LinkKind, id: string | null, product_id: string | null, subscription_id: string | null) =>
-  id === null ? undefined : withoutNulls<LinkRecord>({ kind, id, product_id, subscription_id })
+  id === null ? undefined : withoutNulls<LinkRecord>({ kind, id, product_id, subscription_id, name: null, email: null })
 
 const createdMetadata = (license: LicenseRecord, license_type: string) => ({
   product_id: license.product_id,

@@ -8,14 +8,14 @@ import { limitDefault, type Page, type PageRequest } from "../../api/Paging.ts"
 import { after } from "../../postgres/Sql.ts"
 import { LicenseActors } from "../engine/LicenseActors.ts"
 import type { LicenseOwned, Nullable } from "../engine/LicenseRows.ts"
-import type { License, LicenseFeature, LicenseWithKey } from "../model/License.ts"
+import type { License, LicenseFeature, LicenseTransfer, LicenseWithKey } from "../model/License.ts"
 import * as LicenseKey from "../model/LicenseKey.ts"
 import type { Assignment, LicenseSnapshot } from "../model/LicenseRecords.ts"
 import * as Assignments from "../rules/Assignments.ts"
 import { rotateKey } from "../rules/KeyRotation.ts"
 import * as Lifecycle from "../rules/Lifecycle.ts"
 import { type RenewCommand, renew } from "../rules/Renewal.ts"
-import { type TransferCommand, transfer } from "../rules/Transfer.ts"
+import { transfer } from "../rules/Transfer.ts"
 import { type UpdateCommand, update } from "../rules/Update.ts"
 import { resetUsage, type UsageResetCommand } from "../rules/UsageReset.ts"
 import { type LicenseFilter, LicenseList } from "./LicenseList.ts"
@@ -38,8 +38,14 @@ export class Licenses extends Context.Service<
     renew(
       id: string,
       input: RenewCommand
-    ): Changed<"LICENSE_NOT_RENEWABLE" | "LINKAGE_MISMATCH" | "EXPIRY_NOT_IN_FUTURE" | "VALIDATION_ERROR">
-    transfer(id: string, input: TransferCommand): Changed<"TRANSFER_LIMIT_REACHED">
+    ): Changed<
+      "LICENSE_NOT_RENEWABLE" | "LINKAGE_MISMATCH" | "EXPIRY_NOT_IN_FUTURE" | "RENEWAL_NOT_LATER" | "VALIDATION_ERROR"
+    >
+    /** With `rotate_key` the response also contains the new key. */
+    transfer(
+      id: string,
+      input: typeof LicenseTransfer.Type
+    ): Changed<"TRANSFER_LIMIT_REACHED", License | typeof LicenseWithKey.Type>
     /**
      * Replaces the license's key. The response is the only place where the new key ever appears; the old one ends at
      * once.
@@ -77,16 +83,31 @@ export class Licenses extends Context.Service<
         return assignmentPage(rows, limit)
       })
 
+      const newKey = Effect.map(
+        Effect.provideService(LicenseKey.generate, SecureRandom.SecureRandom, random),
+        (license_key) => ({
+          stored: {
+            key_hash: LicenseKey.hashHex(license_key),
+            license_key_prefix: LicenseKey.prefix(license_key),
+            license_key_last4: LicenseKey.last4(license_key)
+          },
+          presentWithKey: (rotated: LicenseSnapshot) =>
+            Effect.map(presentSnapshot(rotated), (license) => ({ license, license_key }))
+        })
+      )
+
       const rotate = Effect.fn("Licenses.rotateKey")(function* (id: string) {
-        const license_key = yield* Effect.provideService(LicenseKey.generate, SecureRandom.SecureRandom, random)
-        const stored = {
-          key_hash: LicenseKey.hashHex(license_key),
-          license_key_prefix: LicenseKey.prefix(license_key),
-          license_key_last4: LicenseKey.last4(license_key)
-        }
-        return yield* actors.askWith(id, rotateKey, stored, identity, (rotated) =>
-          Effect.map(presentSnapshot(rotated), (license) => ({ license, license_key }))
-        )
+        const { stored, presentWithKey } = yield* newKey
+        return yield* actors.askWith(id, rotateKey, stored, identity, presentWithKey)
+      })
+
+      const transferTo: Licenses["Service"]["transfer"] = Effect.fn("Licenses.transfer")(function* (
+        id,
+        { rotate_key, ...input }
+      ) {
+        if (rotate_key !== true) return yield* actors.askWith(id, transfer, input, identity, presentSnapshot)
+        const { stored, presentWithKey } = yield* newKey
+        return yield* actors.askWith(id, transfer, { ...input, newKey: stored }, identity, presentWithKey)
       })
 
       return Licenses.of({
@@ -97,7 +118,7 @@ export class Licenses extends Context.Service<
         reinstate: (id) => actors.askWith(id, Lifecycle.reinstate, undefined, identity, presentSnapshot),
         revoke: (id) => actors.askWith(id, Lifecycle.revoke, undefined, identity, presentSnapshot),
         renew: (id, input) => actors.askWith(id, renew, input, identity, presentSnapshot),
-        transfer: (id, input) => actors.askWith(id, transfer, input, identity, presentSnapshot),
+        transfer: transferTo,
         rotateKey: rotate,
         features,
         assign: (id, input) => actors.ask(id, Assignments.assign, input),

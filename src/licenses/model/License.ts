@@ -92,12 +92,20 @@ export const LicenseTransfer = Schema.Struct({
   customer_id: Schema.optionalKey(Text(64).annotate({ description: "An empty string clears the link." })),
   customer_email: Schema.optionalKey(Email),
   customer_name: Schema.optionalKey(Name),
-  reset_devices: Schema.optionalKey(Schema.Boolean)
+  reset_devices: Schema.optionalKey(Schema.Boolean),
+  rotate_key: Schema.optionalKey(
+    Schema.Boolean.annotate({
+      description: "True also ends the license's key. The response then contains the new one."
+    })
+  )
 })
-  .annotate({ description: "At least one of the owner's fields, or reset_devices: true." })
+  .annotate({
+    description:
+      "At least one of the owner's fields, or reset_devices: true. For another customer_id, a name and an e-mail that are not given become that customer's."
+  })
   .check(
     Schema.makeFilter(
-      ({ reset_devices, ...owner }) =>
+      ({ reset_devices, rotate_key: _, ...owner }) =>
         reset_devices === true ||
         Object.keys(owner).length > 0 ||
         "Expected at least one of customer_id, customer_email, customer_name and reset_devices: true"

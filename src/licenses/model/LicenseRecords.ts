@@ -163,6 +163,10 @@ export interface LinkRecord {
   readonly product_id?: string | undefined
   /** The subscription that an order is linked to. */
   readonly subscription_id?: string | undefined
+  /** A customer's name. */
+  readonly name?: string | undefined
+  /** A customer's e-mail address. */
+  readonly email?: string | undefined
 }
 
 /** The catalog's entry for an application version; `enforced` is false if the product has no versions. */

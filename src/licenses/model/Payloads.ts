@@ -11,7 +11,8 @@ const FeatureEntitlement = Schema.Struct({
   enabled: Schema.Boolean,
   quota: Schema.optionalKey(Count),
   consumed: Schema.optionalKey(Count),
-  remaining: Schema.optionalKey(Count)
+  remaining: Schema.optionalKey(Count),
+  expires_at: Schema.optionalKey(Timestamp.annotate({ description: "From then on the feature is not included." }))
 }).annotate({ identifier: "FeatureEntitlement" })
 
 const VersionEligibility = Schema.Struct({
@@ -39,6 +40,9 @@ const commonOf = <const Kind extends string>(kind: Kind) => ({
     description: "SHA-256 of the binding key in lower-case hex: the fingerprint, or a container's digest."
   }),
   expires_at: Schema.optionalKey(Timestamp),
+  access_ends_at: Schema.optionalKey(
+    Timestamp.annotate({ description: "expires_at and the policy's grace after it: the license is served until then." })
+  ),
   nonce: Schema.optionalKey(Schema.String.annotate({ description: "The request's nonce, if it had one." }))
 })
 
@@ -71,6 +75,9 @@ export const FloatingCheckoutPayload = Schema.Struct({
 export const FloatingLeasePayload = Schema.Struct({
   ...commonOf("floating_lease"),
   lease_expires_at: leaseEnd,
+  renewed: Schema.optionalKey(
+    Schema.Boolean.annotate({ description: "True if the lease had lapsed and this heartbeat took a free seat again." })
+  ),
   features: Schema.optionalKey(features),
   version_eligibility: Schema.optionalKey(VersionEligibility)
 }).annotate({ identifier: "FloatingLease" })

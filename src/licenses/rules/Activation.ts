@@ -9,10 +9,10 @@ import {
   activeDevice,
   activeDeviceOnly,
   admit,
-  type DeviceAccessCode,
   isRefused,
   type RuntimeCommand,
-  refuseAccess
+  refuseBlacklisted,
+  refuseRevokedLicense
 } from "./Admission.ts"
 import { deactivationOf, entitlementOf } from "./Entitlement.ts"
 import { explain } from "./Explanation.ts"
@@ -98,7 +98,7 @@ const refuseFull = (view: LicenseView, binding: Binding): Refused<LimitCode> | u
       : refuseLimit(
           view,
           "CONTAINER_LIMIT_REACHED",
-          `All ${max_container_instances} container instances of the license are in use.`,
+          `All ${max_container_instances} container instances of the license are in use: deactivate one first.`,
           max_container_instances,
           view.activeContainers
         )
@@ -178,22 +178,28 @@ export const check: Rule<RuntimeCommand, Entitlement, AdmissionCode | "DEVICE_NO
 }
 
 /**
- * Gives a slot back. It checks neither the version nor the kind of machine: a slot that was taken can always be given
- * back.
+ * Gives a slot back. A slot that was taken can always be given back: the version and the kind of machine are not
+ * checked, and the license may be suspended, expired or not started.
  */
 export const deactivate: Rule<
   RuntimeCommand,
   Deactivation,
-  DeviceAccessCode | "DEVICE_NOT_FOUND" | "DEVICE_STATE_CONFLICT"
+  | "LICENSE_KEY_INVALID"
+  | "PRODUCT_MISMATCH"
+  | "LICENSE_REVOKED"
+  | "DEVICE_BLACKLISTED"
+  | "DEVICE_NOT_FOUND"
+  | "DEVICE_STATE_CONFLICT"
 > = {
   name: "deactivate",
   explain,
   needs: ({ binding }) => ({ binding: { kind: binding.kind, key: binding.key } }),
   decide: (view, command, now) => {
-    const refused = refuseAccess(view, command, now)
+    const refused = refuseRevokedLicense(view, command) ?? refuseBlacklisted(view, command)
     if (refused !== undefined) return refused
     const device = view.device(command.binding)
-    if (device === undefined) return reject("DEVICE_NOT_FOUND", "This device is not known to the license.")
+    if (device === undefined)
+      return reject("DEVICE_NOT_FOUND", "This device is not known to the license: there is nothing to give back.")
     if (device.status !== "active" || !device.holds_slot) {
       return reject("DEVICE_STATE_CONFLICT", `The device is ${device.status}, not active: nothing to give back.`, {
         detail: device.status

@@ -4,11 +4,14 @@
  * own checks. The first check that fails decides, so the same request is always refused for the same reason.
  */
 import type { Code } from "../../api/ErrorCode.ts"
+import { formatTimestamp } from "../../api/Timestamp.ts"
+import type { LicenseType } from "../../catalog/policies/Policy.ts"
 import type { Binding } from "../model/Binding.ts"
 import type { DeviceRecord, LicenseView } from "../model/LicenseRecords.ts"
 import type { Eligibility } from "../model/Payloads.ts"
 import { type Refused, reject } from "./LicenseCommand.ts"
 import { isOverdue, statusAt } from "./Lifecycle.ts"
+import { renewable } from "./Terms.ts"
 import { gateVersion } from "./VersionGate.ts"
 
 /** A command that is authenticated by a license key. */
@@ -63,41 +66,63 @@ const refuseIdentity = (view: LicenseView, command: KeyedCommand): Refused<Ident
       })
 }
 
+/**
+ * Checks the key and the product, and that the license was not revoked. Only these apply when a device's slot is given
+ * back.
+ */
+export const refuseRevokedLicense = (
+  view: LicenseView,
+  command: KeyedCommand
+): Refused<IdentityCode | "LICENSE_REVOKED"> | undefined => {
+  const refused = refuseIdentity(view, command)
+  if (refused !== undefined) return refused
+  return view.license.status === "revoked"
+    ? reject("LICENSE_REVOKED", "The license is revoked and cannot be used again: ask the vendor for a new one.")
+    : undefined
+}
+
 /** Checks the key, the product and the license's state. */
 export const refuseLicense = (
   view: LicenseView,
   command: KeyedCommand,
   now: number
 ): Refused<LicenseCode> | undefined => {
-  const refused = refuseIdentity(view, command)
+  const refused = refuseRevokedLicense(view, command)
   if (refused !== undefined) return refused
   const { license, policy } = view
   switch (statusAt(license, policy, now)) {
     case "suspended":
       return reject("LICENSE_SUSPENDED", "The license is suspended: ask the vendor to reinstate it.")
-    case "revoked":
-      return reject("LICENSE_REVOKED", "The license is revoked and can not be used again.")
     case "expired":
-      return reject("LICENSE_EXPIRED", "The license has expired: renew it to go on.")
+      return reject("LICENSE_EXPIRED", expiredMessage(policy.license_type))
   }
   if (license.starts_at !== undefined && now < license.starts_at) {
-    return reject("LICENSE_NOT_STARTED", "The license has not started yet: see its start date.", {
-      facts: { retry_after_seconds: Math.ceil((license.starts_at - now) / 1000) }
-    })
+    return reject(
+      "LICENSE_NOT_STARTED",
+      `The license starts at ${formatTimestamp(license.starts_at)}: try again from then on.`,
+      { facts: { retry_after_seconds: Math.ceil((license.starts_at - now) / 1000) } }
+    )
   }
   return undefined
 }
 
-/** Checks the key, the license's state and the blacklist. These apply even when a slot or seat is given back. */
-export const refuseAccess = (
-  view: LicenseView,
-  command: RuntimeCommand,
-  now: number
-): Refused<DeviceAccessCode> | undefined => {
-  const refused = refuseLicense(view, command, now)
-  if (refused !== undefined) return refused
-  return view.device(command.binding)?.status === "blacklisted" ? blacklisted : undefined
+/** Licenses of the types consumption and perpetual can not be renewed. */
+const expiredMessage = (type: LicenseType): string => {
+  if (type === "trial") return "The trial has expired: ask the vendor for a license."
+  return renewable.has(type)
+    ? "The license has expired: renew it to go on."
+    : "The license has expired: ask the vendor to extend it."
 }
+
+/** Checks the key, the license's state and the blacklist. */
+const refuseAccess = (view: LicenseView, command: RuntimeCommand, now: number): Refused<DeviceAccessCode> | undefined =>
+  refuseLicense(view, command, now) ?? refuseBlacklisted(view, command)
+
+export const refuseBlacklisted = (
+  view: LicenseView,
+  { binding }: RuntimeCommand
+): Refused<"DEVICE_BLACKLISTED"> | undefined =>
+  view.device(binding)?.status === "blacklisted" ? blacklisted : undefined
 
 export const blacklisted = reject("DEVICE_BLACKLISTED", "This device is blacklisted: ask the vendor to lift it.")
 
@@ -118,9 +143,17 @@ export const admit = <C extends Code = never>(
   if (refused !== undefined) return refused
   const { binding } = command
   if (binding.is_vm && !view.policy.allow_vm)
-    return reject("VM_NOT_ALLOWED", "The policy does not allow virtual machines.", { detail: "is_vm" })
+    return reject(
+      "VM_NOT_ALLOWED",
+      "The license can not be used in a virtual machine: use another machine, or ask the vendor to allow it.",
+      { detail: "is_vm" }
+    )
   if (binding.is_container && !view.policy.allow_container) {
-    return reject("CONTAINER_NOT_ALLOWED", "The policy does not allow containers.", { detail: "is_container" })
+    return reject(
+      "CONTAINER_NOT_ALLOWED",
+      "The license can not be used in a container: use it outside of one, or ask the vendor to allow it.",
+      { detail: "is_container" }
+    )
   }
   const disabled = switchedOff?.(view)
   if (disabled !== undefined) return disabled

@@ -19,7 +19,9 @@ export interface AssignCommand {
 /** Refuses every write to a revoked license. */
 export const refuseRevoked = (view: LicenseView, now: number): Refused<"LICENSE_STATE_CONFLICT"> | undefined =>
   statusAt(view.license, view.policy, now) === "revoked"
-    ? reject("LICENSE_STATE_CONFLICT", "The license is revoked: nothing of it can be changed.", { detail: "revoked" })
+    ? reject("LICENSE_STATE_CONFLICT", "The license is revoked and can not be changed: issue a new one.", {
+        detail: "revoked"
+      })
     : undefined
 
 export const assign: Rule<AssignCommand, LicenseFeature, "LICENSE_STATE_CONFLICT" | "NOT_FOUND" | "LINKAGE_MISMATCH"> =
@@ -33,9 +35,13 @@ export const assign: Rule<AssignCommand, LicenseFeature, "LICENSE_STATE_CONFLICT
       if (feature === undefined)
         return reject("NOT_FOUND", `No feature has the id ${command.feature_id}.`, { detail: "feature_id" })
       if (feature.product_id !== view.license.product_id) {
-        return reject("LINKAGE_MISMATCH", "The feature belongs to another product than the license.", {
-          detail: "feature_id"
-        })
+        return reject(
+          "LINKAGE_MISMATCH",
+          "The feature belongs to another product than the license: choose a feature of the license's product.",
+          {
+            detail: "feature_id"
+          }
+        )
       }
       const before = view.assignmentById(feature.id)
       const assignment: Assignment = {

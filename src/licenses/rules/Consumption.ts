@@ -70,17 +70,26 @@ const usableAssignment = (view: LicenseView, command: ConsumeCommand, now: numbe
   const assignment = view.assignmentByCode(command.feature_code)
   const detail = { detail: "feature_code" }
   if (assignment === undefined)
-    return reject("FEATURE_NOT_ENTITLED", "The license does not include this feature.", detail)
-  if (!assignment.enabled) return reject("FEATURE_DISABLED", "The feature is disabled on this license.", detail)
+    return reject(
+      "FEATURE_NOT_ENTITLED",
+      "The license does not include this feature: ask the vendor to add it.",
+      detail
+    )
+  if (!assignment.enabled)
+    return reject("FEATURE_DISABLED", "The feature is disabled on this license: ask the vendor to enable it.", detail)
   if (assignment.expires_at !== undefined && now >= assignment.expires_at) {
-    return reject("FEATURE_EXPIRED", "The license's use of this feature has expired.", detail)
+    return reject(
+      "FEATURE_EXPIRED",
+      "The license's use of this feature has expired: ask the vendor to extend it.",
+      detail
+    )
   }
   const used = assignment.total_consumptions + command.amount
   const quota = assignment.max_consumptions
   if (quota !== undefined && used > quota) {
     return reject(
       "USAGE_LIMIT_EXCEEDED",
-      `The amount does not fit: ${Math.max(0, quota - assignment.total_consumptions)} of ${quota} are left.`,
+      `The amount does not fit: ${Math.max(0, quota - assignment.total_consumptions)} of ${quota} are left. Use less, or ask the vendor for more.`,
       {
         detail: String(Math.max(0, quota - assignment.total_consumptions)),
         facts: {

@@ -1,6 +1,6 @@
 /** The payloads of runtime responses, derived from the state after a decision. */
 import { cacheText, replaceCached } from "../../api/CanonicalJson.ts"
-import { formatTimestamp } from "../../api/Timestamp.ts"
+import { formatTimestamp, latest } from "../../api/Timestamp.ts"
 import type { Assignment, CachedViews, DeviceRecord, LeaseRecord, LicenseView } from "../model/LicenseRecords.ts"
 import type { Deactivation, Eligibility, Entitlement, FloatingCheckout, FloatingLease } from "../model/Payloads.ts"
 import { accessEndsAt, entitlementVersionAt, statusAt } from "./Lifecycle.ts"
@@ -14,6 +14,7 @@ const commonOf = <const Kind extends string>(
   device: DeviceRecord,
   now: number
 ) => ({
+  ...accessEndOf(license, policy),
   binding_hash: device.binding_hash,
   binding_kind: device.binding_kind,
   device_id: device.id,
@@ -29,12 +30,29 @@ const commonOf = <const Kind extends string>(
   status: statusAt(license, policy, now)
 })
 
-/** The next check: after the policy's interval, never past the end of access. */
-const nextCheckAt = ({ license, policy }: LicenseView, now: number): number =>
+/** When access ends: expires_at and the policy's grace, at most the latest instant that a response can show. */
+export const accessEndOf = (license: LicenseView["license"], policy: LicenseView["policy"]) => {
+  const end = accessEndsAt(license, policy)
+  return end === undefined ? undefined : { access_ends_at: formatTimestamp(Math.min(end, latest)) }
+}
+
+/** The next check: after the policy's interval, never past the end of access or the next end of an included feature. */
+const nextCheckAt = (view: LicenseView, now: number): number =>
   Math.min(
-    now + policy.validation_interval_minutes * minuteMillis,
-    accessEndsAt(license, policy) ?? Number.POSITIVE_INFINITY
+    now + view.policy.validation_interval_minutes * minuteMillis,
+    accessEndsAt(view.license, view.policy) ?? Number.POSITIVE_INFINITY,
+    nextFeatureEndsAt(view, now)
   )
+
+/** The instant at which the next of the included features expires; infinity = none does. */
+const nextFeatureEndsAt = ({ assignments, cachedViews }: LicenseView, now: number): number => {
+  const cached = cachedViews?.features
+  if (cached !== undefined && cached.since <= now && now < cached.until) return cached.until
+  let next = Number.POSITIVE_INFINITY
+  for (const { enabled, expires_at } of assignments)
+    if (enabled && expires_at !== undefined && expires_at > now) next = Math.min(next, expires_at)
+  return next
+}
 
 const usageOf = ({ max_consumptions: quota, total_consumptions: consumed }: Assignment) =>
   quota === undefined ? undefined : { quota, consumed, remaining: Math.max(0, quota - consumed) }
@@ -76,7 +94,8 @@ const indexOfCode = (features: Entitlement["features"], code: string): number | 
 const featureOf = (assignment: Assignment): Entitlement["features"][number] => ({
   code: assignment.feature_code,
   enabled: true,
-  ...usageOf(assignment)
+  ...usageOf(assignment),
+  ...(assignment.expires_at === undefined ? undefined : { expires_at: formatTimestamp(assignment.expires_at) })
 })
 
 /**
@@ -109,8 +128,9 @@ export const entitlementOf = (
   eligibility: Eligibility | undefined
 ): Entitlement => ({
   ...commonOf(view, "entitlement", device, now),
-  next_check_at: formatTimestamp(nextCheckAt(view, now)),
+  // Before next_check_at, which reads what a long list of features has cached.
   features: featuresOf(view, now),
+  next_check_at: formatTimestamp(nextCheckAt(view, now)),
   ...(eligibility === undefined ? undefined : { version_eligibility: eligibility })
 })
 

@@ -3,13 +3,13 @@ import type { RefusalFacts } from "../../api/RefusalFacts.ts"
 import { formatTimestamp } from "../../api/Timestamp.ts"
 import type { LicenseView } from "../model/LicenseRecords.ts"
 import { type KeyedCommand, refuseKey } from "./Admission.ts"
+import { accessEndOf } from "./Entitlement.ts"
 import { accept, type Rule } from "./LicenseCommand.ts"
-import { accessEndsAt, statusAt } from "./Lifecycle.ts"
+import { statusAt } from "./Lifecycle.ts"
 
 /** Whose license it is, its state and its dates. */
 export const explain = ({ license, policy }: LicenseView, now: number): RefusalFacts => {
   const { expires_at, starts_at } = license
-  const access_ends_at = accessEndsAt(license, policy)
   return {
     license_id: license.id,
     product_id: license.product_id,
@@ -17,7 +17,7 @@ export const explain = ({ license, policy }: LicenseView, now: number): RefusalF
     status: statusAt(license, policy, now),
     ...(starts_at === undefined ? undefined : { starts_at: formatTimestamp(starts_at) }),
     ...(expires_at === undefined ? undefined : { expires_at: formatTimestamp(expires_at) }),
-    ...(access_ends_at === undefined ? undefined : { access_ends_at: formatTimestamp(access_ends_at) })
+    ...accessEndOf(license, policy)
   }
 }
 

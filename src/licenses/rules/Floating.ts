@@ -83,8 +83,6 @@ const refuseFull = (seats: number, used: number): Refused<"FLOATING_LIMIT_REACHE
 /** The device that holds the seat. An activation that it has continues beside the seat. */
 const seatHolder = (existing: DeviceRecord | undefined, command: CheckoutCommand, now: number): DeviceRecord => {
   const { kind, key, hash, redacted: _, app_version: __, ...description } = command.binding
-  // Keep an activation that continues beside the seat, or one that lapsed and shows again when the seat ends.
-  const keepsActivation = existing?.holds_slot === true || existing?.status === "expired"
   return {
     id: existing?.id ?? command.newDeviceId,
     binding_kind: kind,
@@ -93,7 +91,7 @@ const seatHolder = (existing: DeviceRecord | undefined, command: CheckoutCommand
     ...description,
     status: "active",
     holds_slot: existing?.holds_slot ?? false,
-    activated_at: keepsActivation ? existing.activated_at : undefined,
+    activated_at: existing === undefined ? undefined : activationBeside(existing),
     first_seen_at: existing?.first_seen_at ?? now,
     last_seen_at: now,
     last_validated_at: existing?.last_validated_at,
@@ -102,6 +100,19 @@ const seatHolder = (existing: DeviceRecord | undefined, command: CheckoutCommand
     updated_at: now
   }
 }
+
+/** The device that takes a seat again. */
+const seatedAgain = (device: DeviceRecord, now: number): DeviceRecord => ({
+  ...device,
+  status: "active",
+  activated_at: activationBeside(device),
+  last_seen_at: now,
+  updated_at: now
+})
+
+/** Keeps an activation that continues beside the seat, or one that lapsed and shows again when the seat ends. */
+const activationBeside = ({ activated_at, holds_slot, status }: DeviceRecord): number | undefined =>
+  holds_slot || status === "expired" ? activated_at : undefined
 
 const newLease = (view: LicenseView, device: DeviceRecord, command: CheckoutCommand, now: number): LeaseRecord => ({
   id: command.newLeaseId,
@@ -126,18 +137,19 @@ type LeaseCode = DeviceAccessCode | "LEASE_NOT_FOUND" | "LEASE_NOT_ACTIVE"
 
 const leaseNeeds = ({ tokenHash }: LeaseCommand) => ({ leaseToken: tokenHash })
 
-/** Extends a lease. It checks neither the version nor the number of seats: a client that holds a seat keeps it. */
+/**
+ * Extends a lease. It checks neither the version nor the number of seats: a client that holds a seat keeps it. A client
+ * whose lease lapsed not long ago takes a free seat again, because laptops sleep.
+ */
 export const heartbeat: Rule<LeaseCommand, FloatingLease, LeaseCode | "LEASE_EXPIRED"> = {
   name: "heartbeat",
   explain,
-  needs: leaseNeeds,
+  needs: (command) => ({ ...leaseNeeds(command), seats: true }),
   decide: (view, command, now) => {
     const lease = findLease(view, command, now)
     if (isRefused(lease)) return lease
     if (lease.status === "blacklisted") return leaseOfBlacklistedDevice
-    if (leaseStatusAt(lease, now) === "expired") {
-      return reject("LEASE_EXPIRED", "The lease has lapsed and its seat is free: check out again.")
-    }
+    if (leaseStatusAt(lease, now) === "expired") return renewLapsed(view, lease, now)
     if (lease.status !== "live") return refuseEnded(lease, now)
     const extended = { ...lease, heartbeat_at: now, expires_at: endsAt(view, now) }
     const device = view.deviceById(lease.device_id)
@@ -147,6 +159,40 @@ export const heartbeat: Rule<LeaseCommand, FloatingLease, LeaseCode | "LEASE_EXP
     )
   }
 }
+
+/** How long after its end a lapsed lease can be renewed by a heartbeat. */
+const renewableMillis = 86_400_000
+
+/** Takes a seat again for the same lease and token. */
+const renewLapsed = (view: LicenseView, lease: LeaseRecord, now: number) => {
+  const device = view.deviceById(lease.device_id)
+  if (now - (lease.ended_at ?? lease.expires_at) >= renewableMillis)
+    return refuseLapsed("The lease lapsed 24 hours ago or earlier: check out again.")
+  if (device === undefined || device.status === "reset")
+    return refuseLapsed("The lease has lapsed and its device was reset since: check out again.")
+  const current = view.liveLeaseOf(device.id)
+  if (current !== undefined && now < current.expires_at)
+    return refuseLapsed("The lease has lapsed and its device has checked out again since: use the new token.")
+  if (view.liveLeaseCount - view.lapsed(now).length >= seatsOf(view))
+    return refuseLapsed("The lease has lapsed and all floating seats are taken: check out again later.")
+  const renewed: LeaseRecord = {
+    ...lease,
+    status: "live",
+    heartbeat_at: now,
+    expires_at: endsAt(view, now),
+    ended_at: undefined
+  }
+  return accept(
+    {
+      leases: [renewed],
+      devices: [seatedAgain(device, now)],
+      events: [leaseEvent(view, "lease.checked_out", renewed, { binding_kind: device.binding_kind, renewed: true })]
+    },
+    (after) => ({ ...extendedLeaseOf(after, renewed, now), renewed: true })
+  )
+}
+
+const refuseLapsed = (message: string) => reject("LEASE_EXPIRED", message)
 
 const leaseOfBlacklistedDevice = reject(
   "DEVICE_BLACKLISTED",

@@ -4,6 +4,7 @@
  * presented.
  */
 
+import type { NewEvent } from "../../events/EventLog.ts"
 import { type LicenseRecord, type LicenseSnapshot, snapshot } from "../model/LicenseRecords.ts"
 import { refuseRevoked } from "./Assignments.ts"
 import { accept, type Rule } from "./LicenseCommand.ts"
@@ -15,23 +16,20 @@ export const rotateKey: Rule<RotateKeyCommand, LicenseSnapshot, "LICENSE_STATE_C
   decide: (view, { key_hash, license_key_prefix, license_key_last4 }, now) => {
     const revoked = refuseRevoked(view, now)
     if (revoked !== undefined) return revoked
-    const { license } = view
-    return accept(
-      {
-        license: { key_hash, license_key_prefix, license_key_last4, updated_at: now },
-        events: [
-          {
-            event_type: "license.key_rotated",
-            resource_type: "license",
-            resource_id: license.id,
-            metadata: {
-              license_key_prefix: { old: license.license_key_prefix, new: license_key_prefix },
-              license_key_last4: { old: license.license_key_last4, new: license_key_last4 }
-            }
-          }
-        ]
-      },
-      snapshot
-    )
+    const key = { key_hash, license_key_prefix, license_key_last4 }
+    return accept({ license: { ...key, updated_at: now }, events: [keyRotatedEvent(view.license, key)] }, snapshot)
   }
 }
+
+export const keyRotatedEvent = (
+  license: LicenseRecord,
+  { license_key_prefix, license_key_last4 }: RotateKeyCommand
+): NewEvent => ({
+  event_type: "license.key_rotated",
+  resource_type: "license",
+  resource_id: license.id,
+  metadata: {
+    license_key_prefix: { old: license.license_key_prefix, new: license_key_prefix },
+    license_key_last4: { old: license.license_key_last4, new: license_key_last4 }
+  }
+})

@@ -3,7 +3,6 @@
  * a license is read or used. So a late sweep never causes a wrong result; it only stores what already applies.
  */
 
-import type { NewEvent } from "../../events/EventLog.ts"
 import type { DeviceStatus } from "../model/Device.ts"
 import type { LicenseStatus } from "../model/License.ts"
 import {
@@ -16,6 +15,7 @@ import {
   type PolicyRecord,
   snapshot
 } from "../model/LicenseRecords.ts"
+import { deviceExpiredEvent, leaseExpiredEvent, statusEvents } from "./ClockEvents.ts"
 import { accept, type Needs, type Outcome, type Rule, reject } from "./LicenseCommand.ts"
 
 const dayMillis = 86_400_000
@@ -88,22 +88,6 @@ export const settle = (view: LicenseView, now: number): Changes | undefined => {
   }
 }
 
-const statusEventTypes = { grace_period: "license.grace_period_started", expired: "license.expired" } as const
-
-/** The events of a license that the clock moves through states. */
-export const statusEvents = (
-  licenseId: string,
-  passedStatuses: ReadonlyArray<LicenseStatus>
-): ReadonlyArray<NewEvent> =>
-  passedStatuses
-    .filter((to) => to === "grace_period" || to === "expired")
-    .map((to) => ({
-      event_type: statusEventTypes[to],
-      resource_type: "license",
-      resource_id: licenseId,
-      metadata: { status: to }
-    }))
-
 /** Whether a live lease ends because its license's access ended before the lease's own end. */
 export const isCutOff = (
   lease: Pick<LeaseRecord, "expires_at">,
@@ -151,17 +135,6 @@ const releasedHolders = (
     return [{ ...device, status: statusUnseated(device, status), updated_at: now }]
   })
 
-/** The event of a lapsed lease. */
-export const leaseExpiredEvent = (
-  license_id: string,
-  { id, device_id }: Pick<LeaseRecord, "id" | "device_id">
-): NewEvent => ({
-  event_type: "lease.expired",
-  resource_type: "lease",
-  resource_id: id,
-  metadata: { license_id, device_id, status: { old: "live", new: "expired" } }
-})
-
 /** Activations that lapsed without a heartbeat. A device that also holds a seat stays active by it. */
 const settleDevices = (
   view: LicenseView,
@@ -177,14 +150,6 @@ const settleDevices = (
   })
   return { devices: overdue, events: overdue.map(({ id }) => deviceExpiredEvent(view.license.id, id)) }
 }
-
-/** The event of a lapsed activation. It does not concern a floating seat of the same device. */
-export const deviceExpiredEvent = (license_id: string, deviceId: string): NewEvent => ({
-  event_type: "device.expired",
-  resource_type: "device",
-  resource_id: deviceId,
-  metadata: { license_id, status: { old: "active", new: "expired" } }
-})
 
 /** The tolerance after the policy's interval before a heartbeat is overdue. */
 const heartbeatSlackMillis = 30_000
@@ -237,6 +202,12 @@ export const transitions = {
   Record<LicenseStatus, "suspended" | "revoked" | "by clock" | "unchanged" | "conflict">
 >
 
+/** Only a reinstatement is refused because of expiry. */
+const conflictMessages = {
+  expired: "The license is not suspended but expired: extend its expires_at instead, by a renewal or an update.",
+  revoked: "The license is revoked and can not be changed: issue a new one."
+}
+
 const transition = (
   name: keyof typeof transitions,
   eventType: "license.suspended" | "license.reinstated" | "license.revoked",
@@ -249,7 +220,7 @@ const transition = (
     const from = statusAt(view.license, view.policy, now)
     const to = transitions[name][from]
     if (to === "conflict")
-      return reject("LICENSE_STATE_CONFLICT", `A license that is ${from} can not be changed by ${name}.`, {
+      return reject("LICENSE_STATE_CONFLICT", conflictMessages[from === "expired" ? "expired" : "revoked"], {
         detail: from
       })
     if (to === "unchanged") return accept({}, snapshot)

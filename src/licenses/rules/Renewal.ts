@@ -1,17 +1,16 @@
 /**
- * Renews a license (docs/API.md, "Renewal, transfer, usage reset, key rotation"). Days are added to the stored expiry
- * if it is in the future, otherwise to now. The order or subscription that paid for the renewal is checked and recorded
- * in the event; the license keeps its own links.
+ * Renews a license (docs/API.md, "Renewal, transfer, usage reset, key rotation"). A renewal never shortens the license.
+ * Days are added to the stored expiry if it is in the future, otherwise to now. The order or subscription that paid for
+ * the renewal is checked and recorded in the event; the license keeps its own links.
  */
 import { formatTimestamp, latest } from "../../api/Timestamp.ts"
-import type { LicenseType } from "../../catalog/policies/Policy.ts"
 import type { NewEvent } from "../../events/EventLog.ts"
 import type { LicenseRenew, LicenseStatus } from "../model/License.ts"
 import { type LicenseSnapshot, type LicenseView, snapshot } from "../model/LicenseRecords.ts"
 import { accept, type Refused, type Rule, reject } from "./LicenseCommand.ts"
 import { statusAt } from "./Lifecycle.ts"
 import { type Links, refuseLinks } from "./Linkage.ts"
-import { refuseTerms } from "./Terms.ts"
+import { refuseTerms, renewable } from "./Terms.ts"
 
 export type RenewCommand = typeof LicenseRenew.Type
 
@@ -21,6 +20,7 @@ type RenewCode =
   | "NOT_FOUND"
   | "LINKAGE_MISMATCH"
   | "EXPIRY_NOT_IN_FUTURE"
+  | "RENEWAL_NOT_LATER"
   | "VALIDATION_ERROR"
 
 /** The state after a renewal, by the state before it. */
@@ -32,8 +32,6 @@ export const statusAfterRenewal = {
   revoked: "conflict"
 } as const satisfies Record<LicenseStatus, LicenseStatus | "conflict">
 
-const renewable: ReadonlySet<LicenseType> = new Set(["subscription", "time_limited", "trial"])
-
 const dayMillis = 86_400_000
 
 export const renew: Rule<RenewCommand, LicenseSnapshot, RenewCode> = {
@@ -44,12 +42,17 @@ export const renew: Rule<RenewCommand, LicenseSnapshot, RenewCode> = {
     const from = statusAt(license, policy, now)
     const status = statusAfterRenewal[from]
     if (status === "conflict") {
-      return reject("LICENSE_STATE_CONFLICT", `A license that is ${from} can not be renewed.`, { detail: from })
+      return reject("LICENSE_STATE_CONFLICT", `A license that is ${from} can not be renewed: issue a new one.`, {
+        detail: from
+      })
     }
     if (!renewable.has(policy.license_type)) {
-      return reject("LICENSE_NOT_RENEWABLE", `A ${policy.license_type} license has no term to renew.`, {
-        detail: policy.license_type
-      })
+      const field = policy.license_type === "perpetual" ? "maintenance_expires_at" : "expires_at"
+      return reject(
+        "LICENSE_NOT_RENEWABLE",
+        `A license of the type ${policy.license_type} has no term to renew: update its ${field} instead.`,
+        { detail: policy.license_type }
+      )
     }
     const links = linksOf(view, command)
     if ("accepted" in links) return links
@@ -89,6 +92,13 @@ const refuseExpiry = ({ license, policy }: LicenseView, command: RenewCommand, e
     return reject("EXPIRY_NOT_IN_FUTURE", "The renewal would end in the past: choose a later expires_at.", {
       detail: "expires_at"
     })
+  }
+  if (license.expires_at !== undefined && expires_at <= license.expires_at) {
+    return reject(
+      "RENEWAL_NOT_LATER",
+      `The license already lasts until ${formatTimestamp(license.expires_at)}: choose a later expires_at, or update the license to shorten it.`,
+      { detail: "expires_at" }
+    )
   }
   if (expires_at > latest) {
     return reject("VALIDATION_ERROR", "The renewal would end after the year 9999: extend by fewer days.", {

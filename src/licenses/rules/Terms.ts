@@ -9,7 +9,8 @@ export interface Terms {
   readonly maintenance_expires_at?: number | undefined
 }
 
-const needsExpiry: ReadonlySet<LicenseType> = new Set(["time_limited", "subscription", "trial"])
+/** The types of licenses that have a term: they need an expiry and can be renewed. */
+export const renewable: ReadonlySet<LicenseType> = new Set(["time_limited", "subscription", "trial"])
 
 export const refuseTerms = (type: LicenseType, terms: Terms): Refused<"VALIDATION_ERROR"> | undefined => {
   if (type === "perpetual" && terms.expires_at !== undefined) {
@@ -18,11 +19,14 @@ export const refuseTerms = (type: LicenseType, terms: Terms): Refused<"VALIDATIO
   if (type !== "perpetual" && terms.maintenance_expires_at !== undefined) {
     return invalid("Only a perpetual license has a maintenance cutoff: use expires_at.", "maintenance_expires_at")
   }
-  if (needsExpiry.has(type) && terms.expires_at === undefined) {
+  if (renewable.has(type) && terms.expires_at === undefined) {
     return invalid(`A license of the type ${type} needs expires_at.`, "expires_at")
   }
   if (terms.starts_at !== undefined && terms.expires_at !== undefined && terms.starts_at >= terms.expires_at) {
-    return invalid("The license would expire before it starts.", "starts_at")
+    return invalid(
+      "The license would expire before it starts: choose an earlier starts_at or a later expires_at.",
+      "starts_at"
+    )
   }
   return undefined
 }
@@ -32,5 +36,7 @@ const invalid = (message: string, detail: string) => reject("VALIDATION_ERROR", 
 /** A new license must not be expired already. */
 export const refusePast = (terms: Terms, now: number): Refused<"EXPIRY_NOT_IN_FUTURE"> | undefined =>
   terms.expires_at !== undefined && terms.expires_at <= now
-    ? reject("EXPIRY_NOT_IN_FUTURE", "The field expires_at must lie in the future.", { detail: "expires_at" })
+    ? reject("EXPIRY_NOT_IN_FUTURE", "The license would be expired already: choose an expires_at in the future.", {
+        detail: "expires_at"
+      })
     : undefined

@@ -1,6 +1,10 @@
-/** Transfers a license to another owner, and optionally resets the devices of the previous one. */
+/**
+ * Transfers a license to another owner, and optionally resets the devices of the previous one and ends the key that the
+ * previous one knows.
+ */
 
 import { changesOf } from "../../events/Changes.ts"
+import type { NewEvent } from "../../events/EventLog.ts"
 import type { LicenseTransfer } from "../model/License.ts"
 import {
   type Changes,
@@ -13,10 +17,14 @@ import {
 import { refuseRevoked } from "./Assignments.ts"
 import { resetDevice } from "./DeviceActions.ts"
 import { isResettable } from "./DeviceTransitions.ts"
+import { keyRotatedEvent, type RotateKeyCommand } from "./KeyRotation.ts"
 import { accept, type Refused, type Rule, reject } from "./LicenseCommand.ts"
 import { endAll } from "./Lifecycle.ts"
 
-export type TransferCommand = typeof LicenseTransfer.Type
+export interface TransferCommand extends Omit<typeof LicenseTransfer.Type, "rotate_key"> {
+  /** What is stored of the new key, if the transfer ends the old one. */
+  readonly newKey?: RotateKeyCommand | undefined
+}
 
 type TransferCode = "LICENSE_STATE_CONFLICT" | "NOT_FOUND" | "TRANSFER_LIMIT_REACHED"
 
@@ -33,16 +41,20 @@ export const transfer: Rule<TransferCommand, LicenseSnapshot, TransferCode> = {
     const refused = refuseRevoked(view, now) ?? refuseUnknownCustomer(view, command)
     if (refused !== undefined) return refused
     const { license } = view
-    const owner = ownerAfter(license, command)
+    const { newKey } = command
+    const owner = ownerAfter(view, command)
     const changes = changesOf<Partial<LicenseRecord>>(license, owner, ownerFields)
     const ownerChanges = Object.keys(changes).length > 0
     if (ownerChanges && isExhausted(license, view.policy)) {
-      return reject("TRANSFER_LIMIT_REACHED", "The license was transferred as often as its policy allows.", {
-        detail: String(view.policy.max_transfers)
-      })
+      return reject(
+        "TRANSFER_LIMIT_REACHED",
+        "The license was transferred as often as its policy allows: raise max_transfers of the policy to transfer it again.",
+        { detail: String(view.policy.max_transfers) }
+      )
     }
     const reset = command.reset_devices === true ? resetAll(view, now) : noReset
-    if (!ownerChanges && reset.count === 0) return accept({}, snapshot)
+    const isTransferred = ownerChanges || reset.count > 0
+    if (!isTransferred && newKey === undefined) return accept({}, snapshot)
     const { license: licenseChanges, ...devices } = reset.changes
     return accept(
       {
@@ -50,22 +62,30 @@ export const transfer: Rule<TransferCommand, LicenseSnapshot, TransferCode> = {
         license: {
           ...licenseChanges,
           ...(ownerChanges && { ...owner, times_transferred: license.times_transferred + 1 }),
+          ...newKey,
           updated_at: now
         },
-        entitlement: true,
+        entitlement: isTransferred,
         events: [
-          {
-            event_type: "license.transferred",
-            resource_type: "license",
-            resource_id: license.id,
-            metadata: { ...(ownerChanges && { changes }), ...(reset.count > 0 && { devices_reset: reset.count }) }
-          }
+          ...(isTransferred ? [transferredEvent(license, ownerChanges ? changes : undefined, reset.count)] : []),
+          ...(newKey === undefined ? [] : [keyRotatedEvent(license, newKey)])
         ]
       },
       snapshot
     )
   }
 }
+
+const transferredEvent = (
+  { id }: LicenseRecord,
+  changes: ReturnType<typeof changesOf> | undefined,
+  devices_reset: number
+): NewEvent => ({
+  event_type: "license.transferred",
+  resource_type: "license",
+  resource_id: id,
+  metadata: { ...(changes && { changes }), ...(devices_reset > 0 && { devices_reset }) }
+})
 
 const refuseUnknownCustomer = (
   view: LicenseView,
@@ -75,12 +95,22 @@ const refuseUnknownCustomer = (
     ? undefined
     : reject("NOT_FOUND", `Nothing has the customer_id ${customer_id}.`, { detail: "customer_id" })
 
-/** Absent fields keep their value; an empty customer_id clears the link. */
-const ownerAfter = (license: LicenseRecord, command: TransferCommand) => ({
-  customer_id: command.customer_id === undefined ? license.customer_id : command.customer_id || undefined,
-  customer_email: command.customer_email ?? license.customer_email,
-  customer_name: command.customer_name ?? license.customer_name
-})
+/**
+ * Absent fields keep their value, unless the license goes to another customer: then they become that customer's. An
+ * empty customer_id clears the link.
+ */
+const ownerAfter = (view: LicenseView, command: TransferCommand) => {
+  const { license } = view
+  const customer_id = command.customer_id === undefined ? license.customer_id : command.customer_id || undefined
+  const customer =
+    customer_id === undefined || customer_id === license.customer_id ? undefined : view.link("customer", customer_id)
+  const kept = customer ?? { email: license.customer_email, name: license.customer_name }
+  return {
+    customer_id,
+    customer_email: command.customer_email ?? kept.email,
+    customer_name: command.customer_name ?? kept.name
+  }
+}
 
 /** 0 = unlimited. */
 const isExhausted = ({ times_transferred }: LicenseRecord, { max_transfers }: PolicyRecord): boolean =>

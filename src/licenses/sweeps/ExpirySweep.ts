@@ -11,7 +11,8 @@ import { columns, instant } from "../../postgres/Parameters.ts"
 import { concurrentChange } from "../../postgres/Sql.ts"
 import type { LicenseStatus } from "../model/License.ts"
 import type { LicenseRecord, PolicyRecord } from "../model/LicenseRecords.ts"
-import { statusByClock, statusEvents, statusesPassed } from "../rules/Lifecycle.ts"
+import { statusEvents } from "../rules/ClockEvents.ts"
+import { statusByClock, statusesPassed } from "../rules/Lifecycle.ts"
 import { makePasses } from "./SweepBatches.ts"
 
 /** Days before expiry at which a notice is given, the latest notice first. */

@@ -10,7 +10,7 @@ import { columns, instant } from "../../postgres/Parameters.ts"
 import { emptyBatch, exclusively, untilDone } from "../../workers/Exclusive.ts"
 import { silentSince } from "../engine/DeviceStatusSql.ts"
 import { earliestHeardAt, holdsSlot, lastHeardAt } from "../engine/LicenseRows.ts"
-import { deviceExpiredEvent } from "../rules/Lifecycle.ts"
+import { deviceExpiredEvent } from "../rules/ClockEvents.ts"
 import { clockEvents, idsOf, lockLicenses } from "./SweepBatches.ts"
 
 /** Licenses in one transaction. */

@@ -10,7 +10,8 @@ import { columns, instant } from "../../postgres/Parameters.ts"
 import { exclusively } from "../../workers/Exclusive.ts"
 import { endsAfter } from "../engine/LicenseRows.ts"
 import type { LeaseRecord, LicenseRecord, PolicyRecord } from "../model/LicenseRecords.ts"
-import { isCutOff, leaseExpiredEvent } from "../rules/Lifecycle.ts"
+import { leaseExpiredEvent } from "../rules/ClockEvents.ts"
+import { isCutOff } from "../rules/Lifecycle.ts"
 import { clockEvents, lockLicenses } from "./SweepBatches.ts"
 
 /** Leases in one transaction: a request that waits for one of their licenses, or for a processor, waits some 3 ms. */

@@ -86,7 +86,7 @@ const step = fc.oneof(
   },
   {
     weight: 4,
-    arbitrary: fc.record({ does: fc.constant("wait" as const), minutes: fc.constantFrom(1, 11, 11, 31) })
+    arbitrary: fc.record({ does: fc.constant("wait" as const), minutes: fc.constantFrom(1, 11, 11, 31, 1440) })
   },
   { weight: 4, arbitrary: fc.constant({ does: "forget" as const }) }
 )

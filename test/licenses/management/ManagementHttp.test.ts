@@ -76,6 +76,8 @@ layer(TestServer.layer)("Renewals over HTTP", (it) => {
         [{ extend_by_days: 1, order_id: "ord_none" }, 404, "NOT_FOUND", "order_id"],
         [{ extend_by_days: 1, subscription_id: "sub_none" }, 404, "NOT_FOUND", "subscription_id"],
         [{ expires_at: "2020-01-01T00:00:00Z" }, 422, "EXPIRY_NOT_IN_FUTURE", "expires_at"],
+        [{ expires_at: at }, 422, "RENEWAL_NOT_LATER", "expires_at"],
+        [{ expires_at: iso(expires_at - day) }, 422, "RENEWAL_NOT_LATER", "expires_at"],
         ["", 400, "INVALID_JSON"]
       ]
       for (const [body, status, code, detail] of faults) {
@@ -118,6 +120,38 @@ layer(TestServer.layer)("Transfers over HTTP", (it) => {
     })
   )
 
+  it.effect("take name and e-mail over from another customer, and end the old key on demand", () =>
+    Effect.gen(function* () {
+      const { client, connect } = yield* TestServer
+      const named = { name: "Ada Ltd", email: "office@ada.example" }
+      const first = yield* client.customers.create({ payload: { ...named, code: "taken-over" } })
+      const bare = yield* client.customers.create({ payload: { name: "Bare", code: "bare" } })
+      const license = yield* issue({}, { customer_name: "Old", customer_email: "old@example.com" })
+      const moved = assertAnswered(yield* license.post("transfer", { customer_id: first.id }), 200)
+      assert.deepInclude(moved, { customer_name: named.name, customer_email: named.email })
+      const body = { customer_id: bare.id, rotate_key: true }
+      const again = freshKey()
+      const answer = yield* license.post("transfer", body, again)
+      const { license: last, license_key } = assertAnswered(answer, 200) as {
+        readonly license: Record<string, unknown> & { readonly license_key_last4: string }
+        readonly license_key: string
+      }
+      assert.deepInclude(last, { customer_id: bare.id, customer_name: "Bare", times_transferred: 2 })
+      assert.notProperty(last, "customer_email")
+      assert.strictEqual((yield* license.post("transfer", body, again)).text, answer.text)
+      assert.strictEqual(last.license_key_last4, license_key.slice(-4))
+      const payload = { fingerprint: "a" }
+      const { runtime } = yield* connect({ licenseKey: license_key })
+      assert.strictEqual((yield* runtime.activate({ payload })).data.license_id, license.id)
+      assert.deepInclude(yield* Effect.flip(license.runtime.check({ payload })), { code: "LICENSE_KEY_INVALID" })
+      const typed = yield* client.licenses.transfer({
+        params: { id: license.id },
+        payload: { customer_name: "Bob", rotate_key: true }
+      })
+      assert.property(typed, "license_key")
+    })
+  )
+
   it.effect("remove the license from its devices", () =>
     Effect.gen(function* () {
       const { client } = yield* TestServer
@@ -131,6 +165,19 @@ layer(TestServer.layer)("Transfers over HTTP", (it) => {
         items.map(({ status }) => status),
         ["reset", "reset", "reset"]
       )
+    })
+  )
+
+  it.effect("leave a suspended license's devices free to give their slots back", () =>
+    Effect.gen(function* () {
+      const { client } = yield* TestServer
+      const { id, runtime } = yield* issue()
+      const payload = { fingerprint: "a" }
+      yield* runtime.activate({ payload })
+      yield* client.licenses.suspend({ params: { id } })
+      assert.strictEqual((yield* runtime.deactivate({ payload })).data.status, "suspended")
+      assert.strictEqual((yield* client.licenses.get({ params: { id } })).active_device_count, 0)
+      assert.deepInclude(yield* Effect.flip(runtime.activate({ payload })), { code: "LICENSE_SUSPENDED" })
     })
   )
 

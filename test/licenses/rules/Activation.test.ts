@@ -179,6 +179,19 @@ describe("deactivate", () => {
     refusedWith("DEVICE_STATE_CONFLICT", after, deactivate, requestOf(machine))
   })
 
+  it.each([
+    ["suspended", { status: "suspended" }],
+    ["expired", { status: "expired", expires_at: noon - 30 * day }],
+    ["expired by the clock alone", { expires_at: noon - 30 * day }],
+    ["not started", { starts_at: noon + day }]
+  ] as const)("gives the slot back of a license that is %s, and of all but a revoked one", (_, license) => {
+    const devices = [deviceOf(machine)]
+    const { after, reply } = allowed(rowsOf({ license, devices }), deactivate, requestOf(machine))
+    assert.strictEqual(after.license.active_device_count, 0)
+    assert.strictEqual(reply.status, after.license.status)
+    refusedWith("LICENSE_REVOKED", rowsOf({ license: { status: "revoked" }, devices }), deactivate, requestOf(machine))
+  })
+
   it("tells an unknown device from one that has nothing to give back", () => {
     refusedWith("DEVICE_NOT_FOUND", rowsOf(), deactivate, requestOf(machine))
     for (const status of ["deactivated", "reset", "expired"] as const) {

@@ -52,6 +52,18 @@ describe("the ladder of refusals", () => {
   climbs(heartbeat, refusalOrders.heartbeat, leaseCommands(bindings))
   climbs(checkin, refusalOrders.checkin, leaseCommands(bindings))
 
+  it.each([
+    ["subscription", "renew it"],
+    ["time_limited", "renew it"],
+    ["trial", "ask the vendor for a license"],
+    ["consumption", "ask the vendor to extend it"]
+  ] as const)("tells an expired license of the type %s what helps", (license_type, remedy) => {
+    const rows = rowsOf({ policy: { license_type }, license: { expires_at: noon - day } })
+    const { refused } = perform(rows, check, { keyHash, binding: hardware("machine") }, noon)
+    assert.strictEqual(refused?.code, "LICENSE_EXPIRED")
+    assert.include(refused?.message, remedy)
+  })
+
   it("applies the time by itself where nothing has written it down yet, in refusals and in answers", () => {
     const unsettled = <Command, Reply, C extends Code>(rows: Rows, rule: Rule<Command, Reply, C>, command: Command) => {
       const outcome = rule.decide(viewOf(rows), command, noon)

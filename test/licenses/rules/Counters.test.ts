@@ -99,7 +99,7 @@ const activating = machine.map((index) =>
 
 const deactivating = machine.map((index) =>
   step(deactivate, requestOf(machines[index]!), (told) => {
-    if (!usable(told, index) || told.machines.get(index) !== "active") return false
+    if (told.halted === "revoked" || told.machines.get(index) !== "active") return false
     told.machines.set(index, "deactivated")
     return true
   })
@@ -141,7 +141,7 @@ const revoking = fc.constant<Step>(
 )
 
 const extend = (told: Told, ends: number, now: number): boolean => {
-  if (told.halted === "revoked" || ends <= now) return false
+  if (told.halted === "revoked" || ends <= now || ends <= told.ends) return false
   ;[told.ends, told.version] = [ends, told.version + 1]
   if (told.halted === undefined) told.stage = 0
   return true

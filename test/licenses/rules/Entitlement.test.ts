@@ -38,17 +38,24 @@ const features = ({ assignments }: Rows, now: number): Entitlement["features"] =
   const shown = new Map(
     assignments
       .filter(({ enabled, expires_at }) => enabled && (expires_at === undefined || expires_at > now))
-      .map(({ feature_code: code, max_consumptions: quota, total_consumptions: consumed }) => [
+      .map(({ feature_code: code, max_consumptions: quota, total_consumptions: consumed, expires_at }) => [
         code,
-        quota === undefined
-          ? { code, enabled: true }
-          : { code, enabled: true, quota, consumed, remaining: quota > consumed ? quota - consumed : 0 }
+        {
+          code,
+          enabled: true,
+          ...(quota !== undefined && { quota, consumed, remaining: quota > consumed ? quota - consumed : 0 }),
+          ...(expires_at !== undefined && { expires_at: iso(expires_at) })
+        }
       ])
   )
   return Array.from(shown.keys())
     .toSorted()
     .flatMap((code) => shown.get(code) ?? [])
 }
+
+/** When features that are included now expire. */
+const featureEnds = ({ assignments }: Rows): ReadonlyArray<number> =>
+  assignments.flatMap(({ enabled, expires_at = noon }) => (enabled && expires_at > noon ? [expires_at] : []))
 
 describe("an entitlement", () => {
   it("has these members and no other for a license that lasts", () => {
@@ -79,6 +86,7 @@ describe("an entitlement", () => {
     assert.deepInclude(checked(rows), {
       status: "grace_period",
       expires_at: "2030-01-15T11:59:00.000Z",
+      access_ends_at: "2030-01-17T11:59:00.000Z",
       entitlement_version: 2,
       next_check_at: "2030-01-16T12:00:00.000Z"
     })
@@ -95,7 +103,7 @@ describe("an entitlement", () => {
       assignmentOf("none", { max_consumptions: 0 })
     ]
     assert.deepStrictEqual(checked({ assignments }).features, [
-      { code: "b-10", enabled: true },
+      { code: "b-10", enabled: true, expires_at: "2030-01-15T12:00:00.001Z" },
       { code: "b.2", enabled: true },
       { code: "lowered", enabled: true, quota: 3, consumed: 8, remaining: 0 },
       { code: "none", enabled: true, quota: 0, consumed: 0, remaining: 0 },
@@ -111,7 +119,7 @@ describe("an entitlement", () => {
       // What is shown of few is made anew each time.
       ...Array.from({ length: 16 }, (_, index) => assignmentOf(`other-${index}`))
     ]
-    const view = { ...viewOf(rowsOf({ assignments, devices: [device] })), kept: {} }
+    const view = { ...viewOf(rowsOf({ assignments, devices: [device] })), cachedViews: {} }
     const codes = (now: number) =>
       entitlementOf(view, device, now, undefined)
         .features.map(({ code }) => code)
@@ -147,7 +155,30 @@ describe("an entitlement", () => {
       license: { expires_at: last },
       policy: { grace_period_days: 36_500, validation_interval_minutes: 525_600 }
     }
-    assert.deepInclude(checked(rows), { expires_at: "9999-12-31T23:59:59.999Z", next_check_at: iso(noon + 365 * day) })
+    assert.deepInclude(checked(rows), {
+      expires_at: "9999-12-31T23:59:59.999Z",
+      access_ends_at: "9999-12-31T23:59:59.999Z",
+      next_check_at: iso(noon + 365 * day)
+    })
+  })
+
+  it.each([0, 16])("asks for the next check when the next included feature ends, beside %i others", (others) => {
+    const assignments = [
+      assignmentOf("past", { expires_at: noon }),
+      assignmentOf("disabled", { expires_at: noon + 1, enabled: false }),
+      assignmentOf("early", { expires_at: noon + minute }),
+      assignmentOf("late", { expires_at: noon + 2 * minute }),
+      ...Array.from({ length: others }, (_, index) => assignmentOf(`other-${index}`))
+    ]
+    const view = { ...viewOf(rowsOf({ assignments, devices: [device] })), cachedViews: {} }
+    for (const [now, next] of [
+      [noon, noon + minute],
+      [noon + 1, noon + minute],
+      [noon + minute, noon + 2 * minute],
+      [noon + 2 * minute, noon + 2 * minute + day]
+    ] as const) {
+      assert.strictEqual(entitlementOf(view, device, now, undefined).next_check_at, iso(next))
+    }
   })
 
   it("is what the contract's words make of any license that is admitted", () => {
@@ -171,9 +202,14 @@ describe("an entitlement", () => {
           entitlement_version: license.entitlement_counter + policy.entitlement_counter,
           issued_at: iso(noon),
           device_id: deviceOf(request.binding).id,
-          next_check_at: iso(Math.min(noon + policy.validation_interval_minutes * minute, access)),
+          next_check_at: iso(
+            Math.min(noon + policy.validation_interval_minutes * minute, access, ...featureEnds(after))
+          ),
           features: features(after, noon),
-          ...(license.expires_at === undefined ? undefined : { expires_at: iso(license.expires_at) })
+          ...(license.expires_at !== undefined && {
+            expires_at: iso(license.expires_at),
+            access_ends_at: iso(access)
+          })
         })
         assert.strictEqual(version_eligibility?.app_version, request.binding.app_version)
       }),
@@ -225,7 +261,8 @@ describe("a deactivation", () => {
       entitlement_version: 1,
       issued_at: "2030-01-15T12:00:00.000Z",
       device_id: device.id,
-      expires_at: "2030-02-14T12:00:00.000Z"
+      expires_at: "2030-02-14T12:00:00.000Z",
+      access_ends_at: "2030-02-14T12:00:00.000Z"
     })
     decodeDeactivation(reply)
     const lasting = allowed(

@@ -193,9 +193,49 @@ describe("heartbeat", () => {
     allowed(after, heartbeat, leaseCommand("1"), noon + 50 * minute - 1)
   })
 
-  it("comes too late once the lease has lapsed", () => {
-    refusedWith("LEASE_EXPIRED", taken, heartbeat, leaseCommand("1"), end)
+  it("takes a free seat again for a lease that lapsed within the last 24 hours", () => {
+    for (const [rows, now] of [
+      [taken, end],
+      [settled(taken, end), end + day - 1]
+    ] as const) {
+      const { after, changes, reply } = allowed(rows, heartbeat, leaseCommand("1"), now)
+      assert.deepInclude(reply, { renewed: true, features: [] })
+      assert.strictEqual(parseTimestamp(reply.lease_expires_at), now + 30 * minute)
+      assert.deepInclude(after.leases[0], { status: "live", ended_at: undefined, checked_out_at: noon })
+      assert.deepInclude(after.devices[0], { status: "active", holds_slot: false, last_seen_at: now })
+      assert.deepStrictEqual(changes.events, [
+        {
+          event_type: "lease.checked_out",
+          resource_type: "lease",
+          resource_id: "lse_1",
+          metadata: {
+            license_id: "lic_1",
+            device_id: deviceOf(machine).id,
+            binding_kind: "hardware",
+            renewed: true
+          }
+        }
+      ])
+      refusedWith("FLOATING_LIMIT_REACHED", after, checkout, checkoutOf(other, "2"), now)
+      assert.notProperty(allowed(after, heartbeat, leaseCommand("1"), now + 1).reply, "renewed")
+    }
+  })
+
+  it("comes too late after 24 hours, and where another client has taken the seat", () => {
     refusedWith("LEASE_EXPIRED", settled(taken, end), heartbeat, leaseCommand("1"), end + day)
+    const given = allowed(taken, checkout, checkoutOf(other, "2"), end).after
+    refusedWith("LEASE_EXPIRED", given, heartbeat, leaseCommand("1"), end + minute)
+    const off = { ...taken, policy: { ...taken.policy, max_floating_users: 0 } }
+    refusedWith("LEASE_EXPIRED", off, heartbeat, leaseCommand("1"), end)
+  })
+
+  it("does not bring back a lease whose device was reset, or has checked out again", () => {
+    const wide = { ...taken, policy: { ...taken.policy, max_floating_users: 9 } }
+    const wasReset = allowed(settled(wide, end), reset, { device_id: deviceOf(machine).id }, end).after
+    refusedWith("LEASE_EXPIRED", wasReset, heartbeat, leaseCommand("1"), end + minute)
+    const again = allowed(wide, checkout, checkoutOf(machine, "2"), end).after
+    refusedWith("LEASE_EXPIRED", again, heartbeat, leaseCommand("1"), end + minute)
+    allowed(again, heartbeat, leaseCommand("2"), end + minute)
   })
 
   it("knows a token that was never given out from one of another license's key", () => {

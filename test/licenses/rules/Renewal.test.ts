@@ -37,7 +37,7 @@ type Line = readonly [
 
 const table: ReadonlyArray<Line> = [
   ["active", active, { extend_by_days: 30 }, { status: "active", expires_at: ahead + 30 * day }],
-  ["active", active, { expires_at: noon + 1 }, { status: "active", expires_at: noon + 1 }],
+  ["active", active, { expires_at: ahead + 1 }, { status: "active", expires_at: ahead + 1 }],
   [
     "active to its last instant",
     rowsIn({ expires_at: noon + 1 }),
@@ -89,8 +89,8 @@ const table: ReadonlyArray<Line> = [
   [
     "suspended",
     rowsIn({ status: "suspended", expires_at: past }),
-    { expires_at: ahead },
-    { status: "suspended", expires_at: ahead }
+    { expires_at: noon + 1 },
+    { status: "suspended", expires_at: noon + 1 }
   ]
 ]
 
@@ -122,7 +122,8 @@ describe("renew", () => {
   it.each(["perpetual", "consumption"] as const)("refuses a license of the type %s in every state", (license_type) => {
     for (const status of ["active", "suspended", "expired"] as const) {
       const rows = rowsIn({ status, expires_at: license_type === "perpetual" ? undefined : past }, { license_type })
-      refusedWith("LICENSE_NOT_RENEWABLE", rows, renew, { extend_by_days: 1 })
+      const { refused } = refusedWith("LICENSE_NOT_RENEWABLE", rows, renew, { extend_by_days: 1 })
+      assert.include(refused.message, license_type === "perpetual" ? "maintenance_expires_at" : "its expires_at")
     }
   })
 
@@ -141,7 +142,17 @@ describe("renew", () => {
     for (const expires_at of [noon, noon - 1, past]) {
       assert.strictEqual(refusedWith("EXPIRY_NOT_IN_FUTURE", rows, renew, { expires_at }).refused.detail, "expires_at")
     }
-    allowed(rows, renew, { expires_at: noon + 1 })
+    allowed(rows, renew, { expires_at: ahead + 1 })
+  })
+
+  it.each(["active", "suspended"] as const)("never shortens a license: %s", (status) => {
+    const rows = rowsIn({ status, expires_at: ahead })
+    for (const expires_at of [noon + 1, ahead - 1, ahead]) {
+      const { refused } = refusedWith("RENEWAL_NOT_LATER", rows, renew, { expires_at })
+      assert.strictEqual(refused.detail, "expires_at")
+      assert.include(refused.message, formatTimestamp(ahead))
+    }
+    allowed(rows, renew, { expires_at: ahead + 1 })
   })
 
   it("refuses an end that no date-time can name, or that comes before the start", () => {
@@ -150,7 +161,7 @@ describe("renew", () => {
     const days = Math.floor((Date.UTC(10_000, 0) - 1 - ahead) / day)
     allowed(active, renew, { extend_by_days: days })
     refusedWith("VALIDATION_ERROR", active, renew, { extend_by_days: days + 1 })
-    const later = rowsIn({ expires_at: ahead, starts_at: noon + 5 * day })
+    const later = rowsIn({ expires_at: undefined, starts_at: noon + 5 * day })
     refusedWith("VALIDATION_ERROR", later, renew, { expires_at: noon + 5 * day })
     allowed(later, renew, { expires_at: noon + 5 * day + 1 })
   })
@@ -185,6 +196,17 @@ describe("renew", () => {
     ["LINKAGE_MISMATCH", "subscription_id", { order_id: "ord_alone", subscription_id: "sub_1" }]
   ] as const)("answers %s for %s", (code, detail, named) => {
     assert.strictEqual(refusedWith(code, active, renew, { extend_by_days: 1, ...named }).refused.detail, detail)
+  })
+
+  it("ends later than before, and refuses all other dates", () => {
+    fc.assert(
+      fc.property(anyRows, fc.integer({ min: noon - 400 * day, max: noon + 400 * day }), (rows, expires_at) => {
+        const { before, after, refused } = perform(rows, renew, { expires_at }, noon)
+        if (refused?.code === "RENEWAL_NOT_LATER") assert.isAtMost(expires_at, before.license.expires_at!)
+        if (refused?.code === "EXPIRY_NOT_IN_FUTURE") assert.isAtMost(expires_at, noon)
+        if (refused === undefined) assert.isAbove(after.license.expires_at!, before.license.expires_at ?? noon)
+      })
+    )
   })
 
   it("never ends earlier than asked, whatever state the license is in", () => {

@@ -144,8 +144,8 @@ describe("every rule", () => {
     })
   })
 
-  it("serves active licenses and those in grace alone", () => {
-    const runtime = new Set([...entitled, "deactivate", "offline", ...floating])
+  it("serves active licenses and those in grace alone, but for giving a slot back", () => {
+    const runtime = new Set([...entitled, "offline", ...floating])
     afterEachStep(({ before, now, rule, refused }) => {
       if (!runtime.has(rule) || refused !== undefined) return
       assert.include(["active", "grace_period"], statusAt(before.license, before.policy, now))
@@ -226,11 +226,15 @@ describe("every rule", () => {
     })
   })
 
-  it("lets a lease end once and for all", () => {
-    afterEachStep(({ found, after }) => {
+  it("lets a lease end once and for all, unless a heartbeat renews a lapsed one", () => {
+    afterEachStep(({ found, after, changes, rule }) => {
       for (const was of found.leases) {
         const is = after.leases.find(({ id }) => id === was.id)
-        if (was.status !== "live") assert.deepStrictEqual(is, was)
+        const isRenewed = changes.leases?.some(({ id, status }) => id === was.id && status === "live") ?? false
+        if (was.status === "expired" && rule === "heartbeat" && isRenewed) {
+          assert.deepInclude(is, { status: "live", ended_at: undefined, token_hash: was.token_hash })
+          assert.deepInclude(changes.events?.[0]?.metadata, { renewed: true })
+        } else if (was.status !== "live") assert.deepStrictEqual(is, was)
         else if (is?.status !== "live") assert.isDefined(is?.ended_at)
       }
     })

@@ -10,8 +10,9 @@ import { allowed, perform, refusedWith, viewOf } from "../../support/LicenseRule
 import { day, deviceOf, hardware, leaseOf, noon, type Rows, type RowsInput, rowsOf } from "../../support/Licenses.ts"
 
 const links: ReadonlyArray<LinkRecord> = [
-  { kind: "customer", id: "cust_old" },
-  { kind: "customer", id: "cust_new" },
+  { kind: "customer", id: "cust_old", name: "Old", email: "office@old.example" },
+  { kind: "customer", id: "cust_new", name: "New", email: "office@new.example" },
+  { kind: "customer", id: "cust_bare", name: "Bare" },
   { kind: "order", id: "ord_1", product_id: "prod_1" }
 ]
 
@@ -34,26 +35,41 @@ const ownership = ({ license: { customer_id, customer_email, customer_name } }: 
   customer_name
 })
 
+const moves: ReadonlyArray<readonly [TransferCommand, ReturnType<typeof ownership>, Metadata]> = [
+  [
+    { customer_id: "cust_new" },
+    { customer_id: "cust_new", customer_email: "office@new.example", customer_name: "New" },
+    {
+      customer_id: { old: "cust_old", new: "cust_new" },
+      customer_email: { old: "old@example.com", new: "office@new.example" },
+      customer_name: { old: "Old", new: "New" }
+    }
+  ],
+  [
+    { customer_id: "cust_bare", customer_name: "Ada" },
+    { customer_id: "cust_bare", customer_email: undefined, customer_name: "Ada" },
+    {
+      customer_id: { old: "cust_old", new: "cust_bare" },
+      customer_email: { old: "old@example.com", new: null },
+      customer_name: { old: "Old", new: "Ada" }
+    }
+  ],
+  [{ customer_id: "" }, { ...owner, customer_id: undefined }, { customer_id: { old: "cust_old", new: null } }],
+  [
+    { customer_email: "new@example.com" },
+    { ...owner, customer_email: "new@example.com" },
+    { customer_email: { old: "old@example.com", new: "new@example.com" } }
+  ],
+  [{ customer_name: "New" }, { ...owner, customer_name: "New" }, { customer_name: { old: "Old", new: "New" } }],
+  [
+    { customer_id: "cust_new", customer_email: "old@example.com", customer_name: "New" },
+    { ...owner, customer_id: "cust_new", customer_name: "New" },
+    { customer_id: { old: "cust_old", new: "cust_new" }, customer_name: { old: "Old", new: "New" } }
+  ]
+]
+
 describe("transfer", () => {
-  it.each<readonly [TransferCommand, ReturnType<typeof ownership>, Metadata]>([
-    [
-      { customer_id: "cust_new" },
-      { ...owner, customer_id: "cust_new" },
-      { customer_id: { old: "cust_old", new: "cust_new" } }
-    ],
-    [{ customer_id: "" }, { ...owner, customer_id: undefined }, { customer_id: { old: "cust_old", new: null } }],
-    [
-      { customer_email: "new@example.com" },
-      { ...owner, customer_email: "new@example.com" },
-      { customer_email: { old: "old@example.com", new: "new@example.com" } }
-    ],
-    [{ customer_name: "New" }, { ...owner, customer_name: "New" }, { customer_name: { old: "Old", new: "New" } }],
-    [
-      { customer_id: "cust_new", customer_email: "old@example.com", customer_name: "New" },
-      { ...owner, customer_id: "cust_new", customer_name: "New" },
-      { customer_id: { old: "cust_old", new: "cust_new" }, customer_name: { old: "Old", new: "New" } }
-    ]
-  ])("to %j", (command, expected, told) => {
+  it.each(moves)("to %j", (command, expected, told) => {
     const { before, after, changes, reply } = allowed(owned, transfer, command)
     assert.deepStrictEqual(ownership(after), expected)
     assert.deepInclude(after.license, { times_transferred: 1, status: "active", updated_at: noon })
@@ -133,6 +149,25 @@ describe("transfer", () => {
     allowed(rowsWith({ times_transferred: 999 }, { max_transfers: 0 }), transfer, { customer_name: "New" })
   })
 
+  it("ends the old key on demand, also where the owner stays", () => {
+    const newKey = { key_hash: "f".repeat(64), license_key_prefix: "LK-FFFFF", license_key_last4: "FFFF" }
+    const types = (command: TransferCommand) => {
+      const { before, after, changes } = allowed(owned, transfer, { ...command, newKey })
+      assert.deepInclude(after.license, { ...newKey, updated_at: noon })
+      const raised = after.license.entitlement_counter - before.license.entitlement_counter
+      return [...(changes.events ?? []).map(({ event_type }) => event_type), raised]
+    }
+    assert.deepStrictEqual(types({ customer_name: "New" }), ["license.transferred", "license.key_rotated", 1])
+    assert.deepStrictEqual(types({ customer_id: "cust_old" }), ["license.key_rotated", 0])
+    const { changes } = allowed(owned, transfer, { customer_name: "New", newKey })
+    assert.deepStrictEqual(changes.events?.[1]?.metadata, {
+      license_key_prefix: { old: owned.license.license_key_prefix, new: "LK-FFFFF" },
+      license_key_last4: { old: owned.license.license_key_last4, new: "FFFF" }
+    })
+    const used = rowsWith({ times_transferred: 1 }, { max_transfers: 1 })
+    refusedWith("TRANSFER_LIMIT_REACHED", used, transfer, { customer_name: "New", newKey })
+  })
+
   it("refuses an unknown customer", () => {
     for (const customer_id of ["cust_none", "ord_1"]) {
       const { refused } = refusedWith("NOT_FOUND", owned, transfer, { customer_id, customer_name: "New" })
@@ -157,7 +192,7 @@ describe("transfer", () => {
   it("once made, changes nothing when asked again", () => {
     const commands: fc.Arbitrary<TransferCommand> = fc.record(
       {
-        customer_id: fc.constantFrom("", "cust_old", "cust_new"),
+        customer_id: fc.constantFrom("", "cust_old", "cust_new", "cust_bare"),
         customer_email: fc.constantFrom("old@example.com", "new@example.com"),
         customer_name: fc.constantFrom("Old", "New"),
         reset_devices: fc.boolean()
@@ -192,6 +227,7 @@ describe("a transfer's body", () => {
     }
     for (const body of [
       {},
+      { rotate_key: true },
       { reset_devices: false },
       { customer_id: null },
       { customer_name: "" },
@@ -199,6 +235,6 @@ describe("a transfer's body", () => {
     ]) {
       assert.isFalse(accepts(body), JSON.stringify(body))
     }
-    assert.isTrue(accepts({ customer_name: "A", reset_devices: false }))
+    assert.isTrue(accepts({ customer_name: "A", reset_devices: false, rotate_key: true }))
   })
 })

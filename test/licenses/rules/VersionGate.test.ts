@@ -44,6 +44,28 @@ const ending = (license_type: Rows["policy"]["license_type"]): RowsInput => ({
 })
 
 describe("the version gate", () => {
+  it.each([
+    ["perpetual", "extend the maintenance", "renew"],
+    ["consumption", "ask the vendor to extend the license", "renew"],
+    ["subscription", "renew the license", "vendor"],
+    ["time_limited", "renew the license", "vendor"],
+    ["trial", "renew the license", "vendor"]
+  ] as const)("tells a license of the type %s what helps", (type, remedy, misleading) => {
+    const rows = { ...(type === "perpetual" ? perpetual(cutoff) : ending(type)), ...usable }
+    const { refused } = refusedWith(
+      "VERSION_NOT_ENTITLED",
+      rowsOf({
+        ...rows,
+        versions: { "2.0": cutoff + 1 },
+        license: { ...rows.license, maintenance_expires_at: type === "perpetual" ? cutoff : undefined }
+      }),
+      check,
+      command
+    )
+    assert.include(refused.message, remedy)
+    assert.notInclude(refused.message, misleading)
+  })
+
   it("is not asked where the request names no version", () => {
     assert.isUndefined(gate({ ...ending("trial"), versions: {} }, undefined))
     assert.isUndefined(gate({ ...ending("trial"), versions: { "2.0": cutoff + 1 } }, undefined))

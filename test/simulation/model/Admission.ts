@@ -72,18 +72,26 @@ export const common = ({ license, policy, now }: Situation, device_id: string) =
   status: statusAt(license, policy, now),
   entitlement_version: publishedVersion(license, policy, now),
   device_id,
-  expires_at: text(license.expires)
+  expires_at: text(license.expires),
+  access_ends_at: license.expires === null ? undefined : formatTimestamp(accessEnd(license, policy))
 })
 
 export const features = ({ license, catalog, now }: Situation) =>
   Array.from(license.assignments)
     .filter(([, { enabled, expires }]) => enabled && (expires === null || now < expires))
-    .map(([id, { max, used }]) => ({
+    .map(([id, { expires, max, used }]) => ({
       code: catalog.features.get(id)!,
       enabled: true,
+      ...(expires === null ? undefined : { expires_at: formatTimestamp(expires) }),
       ...(max === null ? undefined : { quota: max, consumed: used, remaining: Math.max(0, max - used) })
     }))
     .toSorted((a, b) => (a.code < b.code ? -1 : 1))
+
+/** When features that are included now expire. */
+const includedEnds = ({ license, now }: Situation): ReadonlyArray<number> =>
+  Array.from(license.assignments.values()).flatMap(({ enabled, expires }) =>
+    enabled && expires !== null && now < expires ? [expires] : []
+  )
 
 export const entitlement = (situation: Situation, deviceId: string) => ({
   ...common(situation, deviceId),
@@ -91,7 +99,8 @@ export const entitlement = (situation: Situation, deviceId: string) => ({
   next_check_at: formatTimestamp(
     Math.min(
       situation.now + situation.policy.validation_interval_minutes * minuteMillis,
-      accessEnd(situation.license, situation.policy)
+      accessEnd(situation.license, situation.policy),
+      ...includedEnds(situation)
     )
   )
 })

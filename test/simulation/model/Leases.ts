@@ -7,6 +7,7 @@ import {
   type Answer,
   accessEnd,
   type Device,
+  dayMillis,
   deviceById,
   endLease,
   liveLeaseOf,
@@ -66,12 +67,32 @@ export const heartbeat = (situation: Situation, command: LeaseCommand): Answer =
   if (code !== undefined) return refused(situation, code)
   const lease = situation.license.leases.get(command.tokenHash)!
   if (lease.status === "blacklisted") return refused(situation, "DEVICE_BLACKLISTED")
-  if (lease.status === "expired") return refused(situation, "LEASE_EXPIRED")
+  if (lease.status === "expired") return comeBack(situation, command.tokenHash)
   if (lease.status !== "live") return refused(situation, "LEASE_NOT_ACTIVE")
   const ends = leaseEnd(situation)
   const reply = { ...common(situation, lease.device), lease_expires_at: formatTimestamp(ends) }
   const leases = replaced(situation.license.leases, command.tokenHash, { ...lease, ends })
   return accepted({ ...situation.license, leases }, { ...reply, features: features(situation) })
+}
+
+/** A lease that lapsed within the last day takes a free seat again. */
+const comeBack = (situation: Situation, token: string): Answer => {
+  const { license, policy, now } = situation
+  const lease = license.leases.get(token)!
+  const [key, device] = deviceById(license, lease.device)!
+  const isFull = liveLeases(license).length >= (policy.max_floating_users ?? 0)
+  const isGone = now - lease.ends >= dayMillis || device.status === "reset"
+  if (isFull || isGone || liveLeaseOf(license, device.id) !== undefined) return refused(situation, "LEASE_EXPIRED")
+  const ends = leaseEnd(situation)
+  const keepsActivation = device.slot || device.status === "expired"
+  const seated = { ...device, status: "active", activated: keepsActivation ? device.activated : null }
+  const after = {
+    ...license,
+    devices: replaced(license.devices, key, seated),
+    leases: replaced(license.leases, token, { ...lease, status: "live", ends })
+  }
+  const told = { ...common(situation, lease.device), lease_expires_at: formatTimestamp(ends), renewed: true }
+  return accepted(after, { ...told, features: features(situation) }, "lease.checked_out")
 }
 
 export const checkin = (situation: Situation, command: LeaseCommand): Answer => {

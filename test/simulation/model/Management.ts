@@ -28,8 +28,11 @@ import {
 } from "./Model.ts"
 import { deviceTransitions, licenseTransitions } from "./Transitions.ts"
 
-/** Links that commands may name, with the product that they belong to. */
-const links = { customers: ["cust_a", "cust_b"], calls: ["ord_own", "ord_foreign"] } as const
+/** The customers of the initial data. */
+export const customers: { readonly [id: string]: { readonly name: string; readonly email: string | null } } = {
+  cust_a: { name: "Company A", email: "a@example.com" },
+  cust_b: { name: "Company B", email: null }
+}
 
 const shown = ({ policy, now }: Situation, license: License) => ({
   status: statusAt(license, policy, now),
@@ -87,6 +90,7 @@ export const renew = (situation: Situation, command: RenewCommand): Answer => {
   const basis = Math.max(license.expires ?? now, now)
   const expires = command.expires_at ?? basis + (command.extend_by_days ?? 0) * dayMillis
   if (expires <= now) return refused(situation, "EXPIRY_NOT_IN_FUTURE")
+  if (license.expires !== null && expires <= license.expires) return refused(situation, "RENEWAL_NOT_LATER")
   if (license.starts !== null && license.starts >= expires) return refused(situation, "VALIDATION_ERROR")
   const after = raised({ ...license, status, expires })
   return accepted(after, shown(situation, after), "license.renewed")
@@ -108,20 +112,27 @@ const allReset = (license: License): License => ({
 export const transfer = (situation: Situation, command: TransferCommand): Answer => {
   const { license, policy } = situation
   if (isRevoked(situation)) return refused(situation, "LICENSE_STATE_CONFLICT")
-  const { customer_id = license.customer_id, customer_email = license.customer_email } = command
-  const { customer_name = license.customer_name, reset_devices = false } = command
-  const isKnown = !command.customer_id || (links.customers as ReadonlyArray<string>).includes(command.customer_id)
-  if (!isKnown) return refused(situation, "NOT_FOUND")
+  const { customer_id = license.customer_id, reset_devices = false } = command
+  const customer = customers[command.customer_id || "cust_a"]
+  if (customer === undefined) return refused(situation, "NOT_FOUND")
+  const isAnother = customer_id !== null && customer_id !== "" && customer_id !== license.customer_id
+  const customer_email = command.customer_email ?? (isAnother ? customer.email : license.customer_email)
+  const customer_name = command.customer_name ?? (isAnother ? customer.name : license.customer_name)
   const owner = { customer_id: customer_id || null, customer_email, customer_name }
   const moves = (["customer_id", "customer_email", "customer_name"] as const).some((one) => owner[one] !== license[one])
   if (moves && policy.max_transfers > 0 && license.transfers >= policy.max_transfers) {
     return refused(situation, "TRANSFER_LIMIT_REACHED")
   }
   const resets = reset_devices && Array.from(license.devices.values()).some(({ status }) => resettable.includes(status))
-  if (!moves && !resets) return accepted(license, shown(situation, license))
   const left = resets ? allReset(license) : license
-  const after = raised(moves ? { ...left, ...owner, transfers: license.transfers + 1 } : left)
-  return accepted(after, shown(situation, after), "license.transferred")
+  const owned = moves ? { ...left, ...owner, transfers: license.transfers + 1 } : left
+  const raisedOrNot = moves || resets ? raised(owned) : owned
+  const after = { ...raisedOrNot, key: command.newKey?.key_hash ?? license.key }
+  const events = [
+    ...(moves || resets ? ["license.transferred"] : []),
+    ...(command.newKey ? ["license.key_rotated"] : [])
+  ]
+  return accepted(after, shown(situation, after), ...events)
 }
 
 const assignmentTold = ({ enabled, max, used }: Assignment) => ({

@@ -85,7 +85,8 @@ export const deactivate = (situation: Situation, command: RuntimeCommand): Answe
   const { license } = situation
   const device = deviceOf(situation, command)
   const code = standing(situation, command)
-  if (code !== undefined) return refused(situation, code)
+  if (code === "LICENSE_KEY_INVALID" || code === "PRODUCT_MISMATCH" || code === "LICENSE_REVOKED")
+    return refused(situation, code)
   if (device === undefined) return refused(situation, "DEVICE_NOT_FOUND")
   if (device.status === "blacklisted") return refused(situation, "DEVICE_BLACKLISTED")
   if (device.status !== "active" || !device.slot) return refused(situation, "DEVICE_STATE_CONFLICT")
