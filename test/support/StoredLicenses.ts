@@ -113,7 +113,11 @@ export const storeRows = Effect.fnUntraced(function* (name: string, worlds: Read
   ])
   yield* insertAll("licenses", licenses)
   const devices = each((world, index) =>
-    world.devices.map((device) => ({ ...device, id: own(index, device.id), license_id: own(index, "lic") }))
+    world.devices.map(({ binding_hash: _, ...device }) => ({
+      ...device,
+      id: own(index, device.id),
+      license_id: own(index, "lic")
+    }))
   )
   yield* insertAll("devices", devices)
   const leases = each((world, index) =>

@@ -3,8 +3,8 @@
 import { withoutNulls } from "../../postgres/Sql.ts"
 import { sha256Hex } from "../../signing/Digest.ts"
 import type { DeviceStatus } from "../model/Device.ts"
+import { resettableStatuses } from "../model/DeviceTransitions.ts"
 import type { Assignment, DeviceRecord, LeaseRecord, LicenseRecord, PolicyRecord } from "../model/LicenseRecords.ts"
-import { resettableStatuses } from "../rules/DeviceTransitions.ts"
 import { silenceMillisMax } from "../rules/Lifecycle.ts"
 import { type CachedDevice, CommittedState } from "./CommittedState.ts"
 

@@ -1,6 +1,7 @@
 /** Fetches the data that the commands of a batch need beyond the cached state. Most batches need none. */
 import { Effect } from "effect"
 import type { Code } from "../../api/ErrorCode.ts"
+import { isResettable } from "../model/DeviceTransitions.ts"
 import type {
   CountedUsage,
   DeviceRecord,
@@ -9,7 +10,6 @@ import type {
   LinkRecord,
   Revisions
 } from "../model/LicenseRecords.ts"
-import { isResettable } from "../rules/DeviceTransitions.ts"
 import type { Needs, Rule } from "../rules/LicenseCommand.ts"
 import type { CommittedState } from "./CommittedState.ts"
 import type { Lookups } from "./LicenseLookups.ts"

@@ -5,9 +5,9 @@
 
 import type { EventType } from "../../events/EventType.ts"
 import type { Device, DeviceStatus } from "../model/Device.ts"
+import { deviceTransitions } from "../model/DeviceTransitions.ts"
 import type { Changes, DeviceRecord, LeaseStatus, LicenseView } from "../model/LicenseRecords.ts"
 import { refuseRevoked } from "./Assignments.ts"
-import { deviceTransitions } from "./DeviceTransitions.ts"
 import { accept, type Rule, reject } from "./LicenseCommand.ts"
 
 export interface DeviceCommand {

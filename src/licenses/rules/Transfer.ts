@@ -5,6 +5,7 @@
 
 import { changesOf } from "../../events/Changes.ts"
 import type { NewEvent } from "../../events/EventLog.ts"
+import { isResettable } from "../model/DeviceTransitions.ts"
 import type { LicenseTransfer } from "../model/License.ts"
 import {
   type Changes,
@@ -16,7 +17,6 @@ import {
 } from "../model/LicenseRecords.ts"
 import { refuseRevoked } from "./Assignments.ts"
 import { resetDevice } from "./DeviceActions.ts"
-import { isResettable } from "./DeviceTransitions.ts"
 import { keyRotatedEvent, type RotateKeyCommand } from "./KeyRotation.ts"
 import { accept, type Refused, type Rule, reject } from "./LicenseCommand.ts"
 import { endAll } from "./Lifecycle.ts"

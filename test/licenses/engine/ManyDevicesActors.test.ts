@@ -171,7 +171,9 @@ const forget = Effect.fnUntraced(function* (sides: ReadonlyArray<Side>) {
 const comparableAnswer = (answer: unknown): unknown =>
   JSON.parse(
     JSON.stringify(answer ?? null, (member, value) =>
-      /(^|_)(id|key|token|prefix|last4|hash)$|^revision$|^last_(seen|validated)_at$/.test(member) ? undefined : value
+      /(^|_)(id|key|token|prefix|last4|hash)$|^product_code$|^revision$|^last_(seen|validated)_at$/.test(member)
+        ? undefined
+        : value
     )
   )
 

@@ -1,5 +1,5 @@
 /** The state that each management operation moves a device to, by its current state. */
-import type { DeviceStatus } from "../model/Device.ts"
+import type { DeviceStatus } from "./Device.ts"
 
 /** `unchanged` is accepted and records nothing; `conflict` is refused. */
 type Next = "reset" | "blacklisted" | "unchanged" | "conflict"
