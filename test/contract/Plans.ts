@@ -6,21 +6,33 @@ import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { Session } from "../../src/postgres/Session.ts"
 
+type Settings = ReadonlyArray<{ readonly name: string; readonly setting: string }>
+
 export interface Captured {
   readonly text: string
   readonly parameters: ReadonlyArray<unknown>
-  /** The connection that ran it. */
-  readonly session: Session
+  /** The settings of the connection that ran it. */
+  readonly settings: Settings
 }
 
 let captured: Array<Captured> | undefined
 
+/** Authentication looks up the token's digest; its cost does not depend on the list. */
+const isCaptured = (text: string): boolean =>
+  /^\s*\(?\s*(SELECT|WITH)\b/i.test(text) && !/FROM api_keys[\s\S]*token_hash/.test(text)
+
+const execute = Session.prototype.execute
+
 const noting = (run: (text: string, parameters: ReadonlyArray<unknown>) => never) =>
   // Called as a method of a session.
   function (this: Session, text: string, parameters: ReadonlyArray<unknown>) {
-    // Authentication looks up the token's digest; its cost does not depend on the list.
-    if (!/FROM api_keys[\s\S]*token_hash/.test(text)) captured?.push({ text, parameters, session: this })
-    return run.call(this, text, parameters)
+    const statements = captured
+    if (statements === undefined || !isCaptured(text)) return run.call(this, text, parameters)
+    // A transaction's session cannot be asked after the transaction, so its settings are read with the statement.
+    return Effect.flatMap(execute.call(this, "SELECT name, setting FROM pg_settings", []), (settings) => {
+      statements.push({ text, parameters, settings: settings as unknown as Settings })
+      return run.call(this, text, parameters) as Effect.Effect<unknown>
+    })
   }
 
 /** While the layer exists, the statements of all connections of this process can be captured. */
@@ -52,7 +64,7 @@ export const capture = Effect.fnUntraced(function* <A, E, R>(effect: Effect.Effe
       captured = undefined
     })
   )
-  return { answer, statements: statements.filter(({ text }) => /^\s*\(?\s*(SELECT|WITH)\b/i.test(text)) }
+  return { answer, statements }
 })
 
 /** How a statement is planned. */
@@ -67,11 +79,7 @@ const choices = ["enable_seqscan", "enable_hashjoin", "enable_mergejoin"]
  * The plans that a statement can get: with the settings of its connection, and with all plan types enabled, which shows
  * that indexes are chosen by cost. Plans are custom or generic; where the server chooses, both.
  */
-export const planningsOf = Effect.fnUntraced(function* ({ session }: Captured) {
-  const settings = (yield* session.execute("SELECT name, setting FROM pg_settings", [])) as unknown as ReadonlyArray<{
-    readonly name: string
-    readonly setting: string
-  }>
+export const planningsOf = ({ settings }: Captured): ReadonlyArray<Planning> => {
   const settingOf = (wanted: string) => settings.find(({ name }) => name === wanted)!.setting
   const mode = settingOf("plan_cache_mode")
   const modes = mode === "auto" ? ["force_custom_plan", "force_generic_plan"] : [mode]
@@ -86,7 +94,7 @@ export const planningsOf = Effect.fnUntraced(function* ({ session }: Captured) {
       }
     ]
   })
-})
+}
 
 interface Node {
   readonly "Node Type": string

@@ -193,7 +193,7 @@ layer(Subject, { timeout: "1 minute" })("Lists", (it) => {
             // A feed runs the same statement again for each page.
             const each = new Map([...statements, ...second].map((statement) => [statement.text, statement]))
             for (const statement of each.values()) {
-              for (const planning of yield* planningsOf(statement)) {
+              for (const planning of planningsOf(statement)) {
                 const scans = yield* scansOf(statement, planning)
                 for (const { table } of scans) read.add(table)
                 const faults = faultsOf(scans, rowsOf)
