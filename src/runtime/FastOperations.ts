@@ -31,11 +31,11 @@ export const makeFastOperations = Effect.gen(function* () {
   const clock = yield* Clock.Clock
 
   /** The body of a signed response; `refused` is the code if it is a refusal. */
-  const bodyOf = ({ bytes, signature }: Signed, requestId: string, refused?: Code): Body => {
+  const bodyOf = (signed: Signed, requestId: string, refused?: Code): Body => {
     const meta = metaOf(requestId, clock.currentTimeMillisUnsafe())
-    const text = signedEnvelope(refused === undefined ? "data" : "error", { bytes, signature }, meta)
+    const text = signedEnvelope(refused === undefined ? "data" : "error", signed, meta)
     // The envelope around the signed text is ASCII: one byte per character.
-    const length = text.length + Buffer.byteLength(bytes) - bytes.length
+    const length = text.length + Buffer.byteLength(signed.bytes) - signed.bytes.length
     return refused === undefined ? { text, bytes: length } : { text, bytes: length, refused }
   }
 
