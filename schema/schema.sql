@@ -651,9 +651,11 @@ CREATE TABLE report_export_chunks (
   part text NOT NULL,
   ordinal integer NOT NULL,
   bytes bytea NOT NULL,
+  plain_size integer,
   CONSTRAINT report_export_chunks_pkey PRIMARY KEY (export_id, part, ordinal),
   CONSTRAINT report_export_chunks_export_id_fkey FOREIGN KEY (export_id) REFERENCES report_exports(id) ON DELETE CASCADE,
-  CONSTRAINT report_export_chunks_part_check CHECK ((part = ANY (ARRAY['snapshot'::text, 'artifact'::text])))
+  CONSTRAINT report_export_chunks_part_check CHECK ((part = ANY (ARRAY['snapshot'::text, 'artifact'::text]))),
+  CONSTRAINT report_export_chunks_plain_size_check CHECK ((plain_size > 0))
 );
 COMMENT ON TABLE report_export_chunks IS 'A row is a part of the bytes of an export.';
 ALTER TABLE report_export_chunks ALTER COLUMN bytes SET STORAGE EXTERNAL;

@@ -77,7 +77,8 @@ layer(Layer.mergeAll(NodeServices.layer, Database.layer, layerQuiet), { timeout:
         assert.strictEqual(yield* Effect.provideService(schemaText(), SqlClient.SqlClient, sql), yield* schemaText())
         assert.deepStrictEqual(yield* sql`SELECT id, name FROM schema_migrations`, [
           { id: 1, name: "0001_initial.sql" },
-          { id: 2, name: "0002_unused_token.sql" }
+          { id: 2, name: "0002_unused_token.sql" },
+          { id: 7, name: "0007_compressed_chunks.sql" }
         ])
 
         const license = yield* client.licenses.get({ params: { id: "lic_active" } })
@@ -117,7 +118,11 @@ layer(Layer.mergeAll(NodeServices.layer, Database.layer, layerQuiet), { timeout:
       Effect.gen(function* () {
         const { url } = yield* migratedBy(yield* earlier)
         const applied = yield* Effect.all([run({ url }), run({ url }), run({ url })], { concurrency: 3 })
-        assert.deepStrictEqual(applied.flat(), ["0001_initial.sql", "0002_unused_token.sql"])
+        assert.deepStrictEqual(applied.flat(), [
+          "0001_initial.sql",
+          "0002_unused_token.sql",
+          "0007_compressed_chunks.sql"
+        ])
       })
     )
 

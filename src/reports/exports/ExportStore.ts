@@ -7,6 +7,7 @@ import { instant, json } from "../../postgres/Parameters.ts"
 import { decodeRows } from "../../postgres/Sql.ts"
 import { makeDigest } from "../../signing/Digest.ts"
 import type { PdfPrinting } from "../pdf/PdfPrinting.ts"
+import { compress, decompress } from "./Compression.ts"
 import { ReportExport, type StoredExport } from "./Export.ts"
 import type { Piece } from "./ExportContent.ts"
 import { LedgerSnapshot, ledgerHead } from "./LedgerSnapshot.ts"
@@ -42,7 +43,7 @@ const decodeStored = decodeRows(Schema.Struct(storedFields))
 const decodeExports = decodeRows(ExportRow)
 const decodeSequences = decodeRows(Schema.Struct({ sequence: Count }))
 const decodeSizes = decodeRows(ChunkSize)
-const decodeChunks = decodeRows(Schema.Struct({ bytes: Schema.Uint8Array }))
+const decodeChunks = decodeRows(Schema.Struct({ bytes: Schema.Uint8Array, plain_size: Schema.optionalKey(Count) }))
 
 const exportColumns = `id, report_kind, format, status, filters, digest, artifact_digest, content_type, size_bytes, failure, created_by,
   created_at, updated_at, rows_done AS "rows"`
@@ -120,7 +121,7 @@ const chunksOf = (bytes: Uint8Array): Array<Uint8Array> =>
     bytes.subarray(index * chunkBytes, (index + 1) * chunkBytes)
   )
 
-/** One chunk per statement: the driver allocates a buffer for the whole statement. */
+/** One chunk per statement: the driver allocates a buffer for the whole statement. Chunks are compressed. */
 const insertChunks = (
   sql: SqlClient.SqlClient,
   { chunks_done, id }: Pick<ExportRow, "chunks_done" | "id">,
@@ -129,9 +130,12 @@ const insertChunks = (
 ) =>
   Effect.forEach(
     chunks,
-    (chunk, index) => sql`
-      INSERT INTO report_export_chunks (export_id, part, ordinal, bytes)
-      VALUES (${id}, ${part}, ${chunks_done + index}, ${chunk})`,
+    Effect.fnUntraced(function* (chunk, index) {
+      const [bytes, size] = chunk.length === 0 ? [chunk, null] : [yield* compress(chunk), chunk.length]
+      yield* sql`
+        INSERT INTO report_export_chunks (export_id, part, ordinal, bytes, plain_size)
+        VALUES (${id}, ${part}, ${chunks_done + index}, ${bytes}, ${size})`
+    }),
     { discard: true }
   )
 
@@ -218,11 +222,11 @@ export const failExport = (sql: SqlClient.SqlClient, { attempts, id }: ExportRow
   UPDATE report_exports SET status = 'failed', failure = ${failure}, leased_until = NULL, updated_at = ${instant(now)}
   WHERE id = ${id} AND attempts = ${attempts}`
 
-/** The chunks of a part in order. PostgreSQL knows the size of a stored value without reading it. */
+/** The chunks of a part in order, with their plain sizes. */
 export const chunkSizes = (sql: SqlClient.SqlClient, id: string, part: Part) =>
   decodeSizes(sql`
-  SELECT ordinal, octet_length(bytes) AS size FROM report_export_chunks WHERE export_id = ${id} AND part = ${part}
-  ORDER BY ordinal`)
+  SELECT ordinal, coalesce(plain_size, octet_length(bytes)) AS size FROM report_export_chunks
+  WHERE export_id = ${id} AND part = ${part} ORDER BY ordinal`)
 
 /** A range of a chunk; `end` is exclusive. */
 interface Slice {
@@ -251,9 +255,9 @@ export const readChunks = (sql: SqlClient.SqlClient, id: string, part: Part, sli
     Effect.map(readChunk(sql, id, part, ordinal), (bytes) => bytes.subarray(start, end))
   )
 
-const readChunk = (sql: SqlClient.SqlClient, id: string, part: Part, ordinal: number) =>
-  Effect.map(
-    decodeChunks(sql`
-      SELECT bytes FROM report_export_chunks WHERE export_id = ${id} AND part = ${part} AND ordinal = ${ordinal}`),
-    ([row]) => row!.bytes
-  )
+const readChunk = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, id: string, part: Part, ordinal: number) {
+  const [row] = yield* decodeChunks(sql`
+    SELECT bytes, plain_size FROM report_export_chunks WHERE export_id = ${id} AND part = ${part} AND ordinal = ${ordinal}`)
+  const { bytes, plain_size } = row!
+  return plain_size === undefined ? bytes : yield* decompress(bytes, plain_size)
+})

@@ -7,10 +7,10 @@ import type { SqlClient } from "effect/sql"
 import { columns } from "../../postgres/Parameters.ts"
 import { decodeFilters, type UsageLedgerFilter } from "../model/Filter.ts"
 import { ledgerCondition, ledgerTables } from "../usage/LedgerRows.ts"
-import { ledgerColumns } from "../usage/UsageLedger.ts"
 import { csvLine } from "./Csv.ts"
 import type { ExportRequest, Piece } from "./ExportContent.ts"
 import { makeLedgerChanges } from "./LedgerChanges.ts"
+import { makeLedgerLinks, type OwnRow, ownColumns } from "./LedgerLinks.ts"
 import { isReadableFromCsv, ledgerHead, ledgerTail } from "./LedgerSnapshot.ts"
 import { type LedgerRow, ledgerCsv, ledgerFields, ledgerJson } from "./LedgerText.ts"
 import { emptyDigests, extendDigests } from "./RunningDigests.ts"
@@ -51,17 +51,19 @@ export const makeLedgerPieces = Effect.fnUntraced(function* (
 ) {
   const filter = yield* Effect.orDie(decodeFilters("usage-ledger", request.filters))
   const { before, follow } = makeLedgerChanges(since)
+  const withLinks = makeLedgerLinks()
   const withCsv = request.format === "csv"
   let written = rows
   let digests = collected === 0 ? emptyDigests : undefined
 
   const read = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, { collected, first, limit }: PageRequest) {
     yield* follow(sql)
-    const rows = (yield* sql`
-      SELECT ${sql.literal(ledgerColumns)} FROM ${ledgerTables(sql)}
+    const own = (yield* sql`
+      SELECT ${sql.literal(ownColumns)} FROM ${tables(sql, filter)}
       WHERE ${matching(sql, filter, Array.from(before.keys()))}
         AND u.sequence > ${collected} AND u.sequence <= ${request.ledger_last}
-      ORDER BY u.sequence LIMIT ${limit}`.values) as never as ReadonlyArray<LedgerRow>
+      ORDER BY u.sequence LIMIT ${limit}`.values) as never as ReadonlyArray<OwnRow>
+    const rows = yield* withLinks(sql, own)
     const page: Page = {
       rows:
         before.size === 0 ? rows : rows.map((row) => asRequested(row, before)).filter((row) => matches(row, filter)),
@@ -118,6 +120,10 @@ const asRequested = (row: LedgerRow, before: ReadonlyMap<string, string | null>)
 const matches = (row: LedgerRow, { customer_id, feature_code }: UsageLedgerFilter): boolean =>
   (customer_id === undefined || row[customerAt] === customer_id) &&
   (feature_code === undefined || row[codeAt] === feature_code)
+
+/** The ledger, with its licenses and features only if the filter selects by them. */
+const tables = (sql: SqlClient.SqlClient, { action, from, license_id, to, ...linked }: UsageLedgerFilter) =>
+  Object.keys(linked).length === 0 ? sql.literal("usage_ledger u") : ledgerTables(sql)
 
 // Rows whose customer or code has changed are read as well: `matches` decides by the earlier value.
 const matching = (sql: SqlClient.SqlClient, filter: UsageLedgerFilter, changed: ReadonlyArray<string>) => {

@@ -3,14 +3,13 @@
  * and encoding by the schema takes five times as long. The schema still defines the fields, and tests compare the bytes with those
  * of the schema's encoding.
  */
-import { formatTimestamp } from "../../api/Timestamp.ts"
 import { UsageLedgerRow } from "../model/Report.ts"
 import { csvLine } from "./Csv.ts"
 
-/** The columns of a row, in the order of the schema's fields and of `ledgerColumns`. */
+/** The values of a row, in the order of the schema's fields. The time is formatted, everything else is as in the database. */
 export type LedgerRow = readonly [
   sequence: number,
-  occurred_at: number,
+  occurred_at: string,
   action: string,
   event_id: string | null,
   license_id: string,
@@ -75,7 +74,7 @@ const members = ([
   feature_id,
   license_id,
   max_after: max_after ?? undefined,
-  occurred_at: formatTimestamp(occurred_at),
+  occurred_at,
   order_id: order_id ?? undefined,
   product_id,
   request_id,
@@ -83,6 +82,4 @@ const members = ([
   subscription_id: subscription_id ?? undefined
 })
 
-export const ledgerCsv = (rows: ReadonlyArray<LedgerRow>): string => rows.map(line).join("")
-
-const line = (row: LedgerRow): string => csvLine(row.with(1, formatTimestamp(row[1])))
+export const ledgerCsv = (rows: ReadonlyArray<LedgerRow>): string => rows.map(csvLine).join("")

@@ -54,6 +54,30 @@ layer(TestServer.layer)("A small export", (it) => {
     })
   )
 
+  it.effect("is stored compressed; one that was stored uncompressed is served as before", () =>
+    Effect.gen(function* () {
+      const { client } = yield* TestServer
+      const sql = yield* SqlClient.SqlClient
+      const metered = yield* makeMetered
+      yield* writeLedger(metered, 50)
+      const created = yield* client.reports.createExport({
+        payload: { report_kind: "usage-ledger", format: "csv", filters: { license_id: metered.license.id } }
+      })
+      const { text } = yield* download(created.id)
+      const [stored] = yield* sql<{ bytes: number; plain: number }>`
+        SELECT octet_length(bytes) AS bytes, plain_size AS plain FROM report_export_chunks
+        WHERE export_id = ${created.id} AND part = 'artifact'`
+      assert.strictEqual(stored!.plain, text.length)
+      assert.isBelow(stored!.bytes, text.length / 4)
+      yield* sql`
+        UPDATE report_export_chunks SET bytes = ${Buffer.from(text)}, plain_size = NULL
+        WHERE export_id = ${created.id} AND part = 'artifact'`
+      assert.strictEqual((yield* download(created.id)).text, text)
+      const range = yield* download(created.id, { range: "bytes=100-199" })
+      assert.strictEqual(range.text, text.slice(100, 200))
+    })
+  )
+
   it.effect("of every kind contains the figures that the report contains", () =>
     Effect.gen(function* () {
       const { client } = yield* TestServer

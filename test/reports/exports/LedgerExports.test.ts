@@ -6,6 +6,7 @@ import { canonicalize, type Json } from "../../../src/api/CanonicalJson.ts"
 import { formatTimestamp } from "../../../src/api/Timestamp.ts"
 import { columns } from "../../../src/postgres/Parameters.ts"
 import { csvLine } from "../../../src/reports/exports/Csv.ts"
+import { makeLedgerPieces } from "../../../src/reports/exports/LedgerPieces.ts"
 import { type LedgerRow, ledgerCsv, ledgerFields, ledgerJson } from "../../../src/reports/exports/LedgerText.ts"
 import { ledgerColumns } from "../../../src/reports/usage/UsageLedger.ts"
 import { sha256Hex } from "../../../src/signing/Digest.ts"
@@ -22,14 +23,14 @@ const create = (format: "csv" | "json", filters: Filters) =>
 
 const get = (id: string) => Effect.flatMap(TestServer, ({ client }) => client.reports.getExport({ params: { id } }))
 
-/** Rows as the database returns them. */
+/** The rows of a license, read with their links in one statement. */
 const written = Effect.fnUntraced(function* (licenseId: string) {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql`
     SELECT ${sql.literal(ledgerColumns)} FROM usage_ledger u JOIN licenses l ON l.id = u.license_id
       LEFT JOIN features f ON f.id = u.feature_id
     WHERE u.license_id = ${licenseId} ORDER BY u.sequence`.values
-  return rows as never as ReadonlyArray<LedgerRow>
+  return rows.map((row) => row.with(1, formatTimestamp(row[1] as number))) as never as ReadonlyArray<LedgerRow>
 })
 
 /** The canonical JSON of given rows, over which the digest of an export is computed. */
@@ -242,6 +243,37 @@ layer(TestServer.layer)("A change while an export of the ledger runs", (it) => {
       const presented = Object.fromEntries(ledgerFields.map((name, index) => [name, after[0]![index]]))
       assert.deepInclude(presented, { customer_id: next.customer.id, feature_code: "renamed" })
       assert.strictEqual((yield* download(later.id)).text, fileOf(after))
+    })
+  )
+
+  it.effect("does not appear in later pieces of the node that made the first ones", () =>
+    Effect.gen(function* () {
+      const { client } = yield* TestServer
+      const sql = yield* SqlClient.SqlClient
+      const metered = yield* makeMetered
+      yield* writeLedger(metered, 30)
+      const { license } = metered
+      const expected = yield* written(license.id)
+      const filters = { license_id: license.id }
+      const created = yield* create("csv", filters)
+      const [[ledgerLast], [since]] = [
+        yield* sql<{ last: number }>`SELECT ledger_last AS last FROM event_sequence`,
+        yield* sql<{ sequence: number }>`SELECT sequence FROM events WHERE resource_id = ${created.id}`
+      ]
+      const request = { ...created, generated_at: created.created_at, ledger_last: ledgerLast!.last }
+      const { read } = yield* makeLedgerPieces(request, { since: since!.sequence })
+      const changes = [
+        Effect.void,
+        client.licenses.transfer({ params: { id: license.id }, payload: { customer_id: "" } }),
+        client.features.update({ params: { id: expected[0]![9] }, payload: { code: "renamed" } })
+      ]
+      const rows: Array<LedgerRow> = []
+      for (const change of changes) {
+        yield* change
+        const page = yield* read(sql, { collected: rows.at(-1)?.[0] ?? 0, first: rows.length === 0, limit: 10 })
+        rows.push(...page.rows)
+      }
+      assert.deepStrictEqual(rows, expected)
     })
   )
 })

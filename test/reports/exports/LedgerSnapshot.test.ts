@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as fc from "fast-check"
+import { formatTimestamp } from "../../../src/api/Timestamp.ts"
 import {
   isReadableFromCsv,
   LedgerSnapshot,
@@ -19,7 +20,7 @@ const optional = <A>(arbitrary: fc.Arbitrary<A>) => fc.option(arbitrary, { nil: 
 const rowOf = (text: fc.Arbitrary<string>): fc.Arbitrary<LedgerRow> =>
   fc.tuple(
     fc.nat(),
-    fc.nat(),
+    fc.nat().map(formatTimestamp),
     fc.constant("consume"),
     optional(text),
     text,

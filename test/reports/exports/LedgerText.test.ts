@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import * as fc from "fast-check"
 import { canonicalize, type Json } from "../../../src/api/CanonicalJson.ts"
+import { formatTimestamp } from "../../../src/api/Timestamp.ts"
 import { type NullableRow, withoutNulls } from "../../../src/postgres/Sql.ts"
 import { type Cell, csvLine } from "../../../src/reports/exports/Csv.ts"
 import { type LedgerRow, ledgerCsv, ledgerFields, ledgerJson } from "../../../src/reports/exports/LedgerText.ts"
@@ -64,7 +65,8 @@ describe("A row of the ledger", () => {
       const written: Array<{ readonly row: LedgerRow; readonly json: string; readonly csv: string }> = []
       for (const given of fc.sample(row, { numRuns: 500, seed: 7 })) {
         const encoded = yield* Schema.encodeEffect(UsageLedgerRow)(withoutNulls<UsageLedgerRow>(given))
-        const row = ledgerFields.map((name) => given[name] ?? null) as never as LedgerRow
+        const values = { ...given, occurred_at: formatTimestamp(given.occurred_at!) }
+        const row = ledgerFields.map((name) => values[name] ?? null) as never as LedgerRow
         const json = canonicalize(encoded as Json)
         assert.strictEqual(ledgerJson([row]), json)
         const cells = ledgerFields.map((name) => (encoded as { readonly [name: string]: Cell })[name])
