@@ -68,10 +68,16 @@ export class Activities extends Context.Service<
 
 const refuseContradictions = ({ from, result_class, status_code, to }: ActivityFilter) => {
   if (from !== undefined && to !== undefined && from >= to)
-    return Effect.fail(refuse("INVALID_QUERY", "The period ends before it begins: let from be earlier than to.", "to"))
+    return Effect.fail(
+      refuse("INVALID_QUERY", "The period does not end after it begins: choose a from that is earlier than to.", "to")
+    )
   return status_code !== undefined && result_class !== undefined && status_code < 400 !== (result_class === "succeeded")
     ? Effect.fail(
-        refuse("INVALID_QUERY", "No call is answered like that: status_code contradicts result_class.", "status_code")
+        refuse(
+          "INVALID_QUERY",
+          "No call has this status_code and this result_class: leave one of them out.",
+          "status_code"
+        )
       )
     : Effect.void
 }

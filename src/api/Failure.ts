@@ -46,6 +46,18 @@ export const refuse = <const C extends Code>(
 ): Refusal<C> =>
   new RefusalOf<C>({ code, message, ...(detail === undefined ? undefined : { detail }), ...more }) as Refusal<C>
 
+/** Characters of an unknown id in a message: a path may contain an id of any length. */
+const idLengthMax = 64
+
+/** The message of a refusal because no record of this kind has the id. */
+export const unknownId = (noun: string, id: string): string => {
+  const shown = id.length > idLengthMax ? `${id.slice(0, idLengthMax).toWellFormed()}…` : id
+  return `No ${noun} has the id ${shown}: use the id of an existing ${noun.replace(/ of the .*/, "")}.`
+}
+
+export const refuseUnknownId = (noun: string, id: string, detail = "id"): Refusal<"NOT_FOUND"> =>
+  refuse("NOT_FOUND", unknownId(noun, id), detail)
+
 export const isRefusal = (value: unknown): value is RefusalOf<Code> => value instanceof RefusalOf
 
 /** The error envelope (docs/API.md, "Errors"). Refusals of runtime operations may have facts and a signature. */

@@ -4,8 +4,8 @@
  */
 import { Schema } from "effect"
 
-/** Both checks have one message, because a number beyond the limits is no safe integer either. */
-const integer = (minimum: number, maximum: number) => {
+/** An integer between bounds. Both checks have one message, because a number beyond the limits is no safe integer either. */
+export const integer = (minimum: number, maximum: number) => {
   const expected = `an integer from ${minimum} to ${maximum}`
   return Schema.Number.check(Schema.isInt({ expected }), Schema.isBetween({ minimum, maximum }, { expected }))
 }

@@ -30,11 +30,15 @@ export const bodyFault = (bytes: Buffer): JsonFault | undefined => {
   if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf) {
     return { message: "The body begins with a byte order mark: send JSON without one." }
   }
-  if (!isUtf8(bytes)) return { message: "The body is not valid UTF-8." }
-  if (mayBeDeep(bytes) && isDeep(bytes)) return { message: `The body is nested deeper than ${depthMax} levels.` }
+  if (!isUtf8(bytes)) return { message: "The body is not valid UTF-8: send JSON in UTF-8." }
+  if (mayBeDeep(bytes) && isDeep(bytes))
+    return { message: `The body is nested deeper than ${depthMax} levels: use fewer.` }
   const name = nameWithBackslash(bytes)
   if (name !== undefined) {
-    return { message: "No member name of the body may contain a backslash.", detail: name.slice(0, detailLengthMax) }
+    return {
+      message: "A field's name contains a backslash: remove or rename the field.",
+      detail: name.slice(0, detailLengthMax)
+    }
   }
   const first = bytes[afterWhitespace(bytes, 0)]
   if (first !== openBrace || bytes.includes("__proto__") || bytes.includes("\\u")) return parsedFault(bytes.toString())
@@ -125,9 +129,9 @@ const parsedFault = (text: string): JsonFault | undefined => {
   if (Result.isFailure(parsed)) return parsed.failure
   const body = parsed.success
   if (typeof body !== "object" || body === null || Array.isArray(body))
-    return { message: "The body must be a JSON object." }
+    return { message: "The body is not a JSON object: send one." }
   const path = prototypePath(body, "")
-  return path === undefined ? undefined : { message: "No member of the body may be named __proto__.", detail: path }
+  return path === undefined ? undefined : { message: "A field is named __proto__: remove or rename it.", detail: path }
 }
 
 const prototypePath = (value: unknown, path: string): string | undefined => {

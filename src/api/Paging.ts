@@ -20,7 +20,7 @@ export const Limit = Schema.String.annotate({
     decode: SchemaGetter.transformEffect((text: string) =>
       /^\d+$/.test(text) && Number(text) >= 1
         ? Effect.succeed(Math.min(Number(text), limitMax))
-        : fault("Expected limit to be an integer of at least 1")
+        : fault("Expected an integer of at least 1")
     ),
     encode: SchemaGetter.transform(String)
   })
@@ -46,9 +46,7 @@ const Cursor = Schema.String.annotate({ description: "The next_cursor of the pag
     {
       decode: SchemaGetter.transformEffect((text: string) => {
         const keyset = decodeKeyset(text)
-        return keyset === undefined
-          ? fault("Expected cursor to be the next_cursor of an earlier answer")
-          : Effect.succeed(keyset)
+        return keyset === undefined ? fault("Expected the next_cursor of an earlier response") : Effect.succeed(keyset)
       }),
       encode: SchemaGetter.transform(encodeKeyset)
     }
@@ -64,7 +62,7 @@ export const SequenceCursor = Schema.String.annotate({
     decode: SchemaGetter.transformEffect((text: string) =>
       /^\d{1,16}$/.test(text) && Number(text) >= 1 && Number.isSafeInteger(Number(text))
         ? Effect.succeed(Number(text))
-        : fault("Expected cursor to be an integer of at least 1")
+        : fault(`Expected an integer from 1 to ${Number.MAX_SAFE_INTEGER}`)
     ),
     encode: SchemaGetter.transform(String)
   })

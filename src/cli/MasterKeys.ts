@@ -22,7 +22,9 @@ export const prepareNextKey = Effect.gen(function* () {
     })
   }
   if (masterKeyNext !== undefined && Redacted.value(masterKeyNext) === current) {
-    return yield* new MasterKeyUnusable({ message: "LICENSING_MASTER_KEY_NEXT is the key that is used already." })
+    return yield* new MasterKeyUnusable({
+      message: "LICENSING_MASTER_KEY_NEXT is the key that is used already: set it to a new one."
+    })
   }
   if (masterKeyNext !== undefined) return
   const path = masterKeyPath(dataDir)

@@ -4,7 +4,7 @@
  */
 import { Clock, Context, Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
-import { type Refusal, refuse } from "../api/Failure.ts"
+import { type Refusal, refuse, refuseUnknownId } from "../api/Failure.ts"
 import { Identifiers } from "../api/Identifier.ts"
 import { limitDefault, type Page, type PageRequest, pageOf } from "../api/Paging.ts"
 import { Products, productNotFound } from "../catalog/products/Products.ts"
@@ -17,12 +17,12 @@ import { Order, type OrderCreate, type OrderStatus, type OrderUpdate } from "./O
 const decodeOrders = decodeRows(Order)
 const decodeSubscriptions = decodeRows(Schema.Struct({ product_id: Schema.String }))
 
-const notFound = (id: string) => refuse("NOT_FOUND", `No order has the id ${id}.`, "id")
+const notFound = (id: string) => refuseUnknownId("order", id)
 
 const constrained = ({ product_id, customer_id, external_id }: Order) =>
   constraints({
     orders_product_id_fkey: () => productNotFound(product_id),
-    orders_customer_id_fkey: () => refuse("NOT_FOUND", `No customer has the id ${customer_id}.`, "customer_id"),
+    orders_customer_id_fkey: () => refuseUnknownId("customer", customer_id ?? "", "customer_id"),
     orders_external_key: () =>
       refuse(
         "DUPLICATE_EXTERNAL_ID",
@@ -109,7 +109,7 @@ export class Orders extends Context.Service<
         const [subscription] = yield* decodeSubscriptions(sql`
           SELECT product_id FROM subscriptions WHERE id = ${subscription_id}`)
         if (subscription === undefined) {
-          return yield* refuse("NOT_FOUND", `No subscription has the id ${subscription_id}.`, "subscription_id")
+          return yield* refuseUnknownId("subscription", subscription_id, "subscription_id")
         }
         if (subscription.product_id !== product_id) {
           return yield* refuse(

@@ -1,7 +1,7 @@
 /** A copy of a subscription that another system bills. Any status may follow any other. */
 import { Schema } from "effect"
 import { Metadata } from "../api/Metadata.ts"
-import { Reference, Text } from "../api/Text.ts"
+import { isMinCharacters, Reference, Text } from "../api/Text.ts"
 import { Timestamp } from "../api/Timestamp.ts"
 import { Link } from "./Link.ts"
 
@@ -11,7 +11,7 @@ export const SubscriptionStatus = Schema.Literals(["trialing", "active", "past_d
 export type SubscriptionStatus = typeof SubscriptionStatus.Type
 
 /** The other system's name, or its id of the record. */
-export const External = Text(255).check(Schema.isMinLength(1))
+export const External = Text(255).check(isMinCharacters(1))
 
 export const Subscription = Schema.Struct({
   id: Schema.String,

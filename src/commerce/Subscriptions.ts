@@ -4,7 +4,7 @@
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
-import { type Refusal, refuse } from "../api/Failure.ts"
+import { type Refusal, refuse, refuseUnknownId } from "../api/Failure.ts"
 import { Identifiers } from "../api/Identifier.ts"
 import { limitDefault, type Page, type PageRequest, pageOf } from "../api/Paging.ts"
 import { Products, productNotFound } from "../catalog/products/Products.ts"
@@ -21,12 +21,12 @@ import {
 
 const decodeSubscriptions = decodeRows(Subscription)
 
-const notFound = (id: string) => refuse("NOT_FOUND", `No subscription has the id ${id}.`, "id")
+const notFound = (id: string) => refuseUnknownId("subscription", id)
 
 const constrained = ({ product_id, customer_id, external_id }: Subscription) =>
   constraints({
     subscriptions_product_id_fkey: () => productNotFound(product_id),
-    subscriptions_customer_id_fkey: () => refuse("NOT_FOUND", `No customer has the id ${customer_id}.`, "customer_id"),
+    subscriptions_customer_id_fkey: () => refuseUnknownId("customer", customer_id ?? "", "customer_id"),
     subscriptions_external_key: () =>
       refuse(
         "DUPLICATE_EXTERNAL_ID",
@@ -173,12 +173,16 @@ const faultOf = ({ status, current_period_start, current_period_end, canceled_at
   if (current_period_end <= current_period_start) {
     return refuse(
       "VALIDATION_ERROR",
-      "The field current_period_end must be after current_period_start.",
+      "The period does not end after it begins: choose a current_period_end after current_period_start.",
       "current_period_end"
     )
   }
   return canceled_at !== undefined && status !== "canceled"
-    ? refuse("VALIDATION_ERROR", "The field canceled_at can be given only with the status canceled.", "canceled_at")
+    ? refuse(
+        "VALIDATION_ERROR",
+        "Only a canceled subscription has canceled_at: leave it out, or give the status canceled.",
+        "canceled_at"
+      )
     : undefined
 }
 

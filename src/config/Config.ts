@@ -8,6 +8,7 @@ import { ConfigProvider, Context, Effect, Layer, type Redacted, Schema } from "e
 import type { IpNetwork } from "effect/net"
 import {
   databaseAddress,
+  faultyEntryOf,
   flag,
   integer,
   issuerAddress,
@@ -106,7 +107,7 @@ const settings = {
   /** The proxies whose X-Forwarded-For or Forwarded is trusted. */
   trustedProxies: setting<ReadonlyArray<IpNetwork.IpNetwork>>(
     "LICENSING_TRUSTED_PROXIES",
-    "networks in CIDR notation separated by commas, as 10.0.0.0/8,fd00::/8",
+    "networks in CIDR notation without host bits separated by commas, as 10.0.0.0/8,fd00::/8",
     [],
     networks
   ),
@@ -146,7 +147,7 @@ const settings = {
   /** Private networks that webhook deliveries may reach. */
   webhookAllowCidrs: setting<ReadonlyArray<IpNetwork.IpNetwork>>(
     "LICENSING_WEBHOOK_ALLOW_CIDRS",
-    "networks in CIDR notation separated by commas, as 10.1.2.0/24,fd00::/8",
+    "networks in CIDR notation without host bits separated by commas, as 10.1.2.0/24,fd00::/8",
     [],
     networks
   ),
@@ -214,7 +215,7 @@ type Values = { readonly [K in keyof typeof settings]: (typeof settings)[K] exte
 const readEach = Effect.partition(Object.entries<Setting<unknown>>(settings), ([key, { name, config, expected }]) =>
   Effect.mapBoth(config, {
     onSuccess: (value) => [key, value] as const,
-    onFailure: () => `${name} must be ${expected}.`
+    onFailure: (error) => `${name} must be ${expected}${faultyEntryOf(error)}.`
   })
 )
 

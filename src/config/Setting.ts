@@ -13,7 +13,11 @@ export interface Setting<A> {
   readonly expected: string
 }
 
-type Decode<A> = (text: string) => A | undefined
+interface Decode<A> {
+  (text: string): A | undefined
+  /** The first faulty entry of a list. */
+  readonly faultyEntry?: Decode<string>
+}
 
 /** Defines a setting: `decode` returns undefined for an invalid value; an unset variable gives the default. */
 export const setting = <A>(
@@ -34,7 +38,11 @@ const textTo = <A>(decode: Decode<A>) =>
       {
         decode: SchemaGetter.transformEffect((text: string) => {
           const value = decode(text.trim())
-          return value === undefined ? Effect.fail(new SchemaIssue.InvalidValue()) : Effect.succeed(value as A & {})
+          if (value !== undefined) return Effect.succeed(value as A & {})
+          const entry = decode.faultyEntry?.(text)
+          return Effect.fail(
+            new SchemaIssue.InvalidValue({ message: entry === undefined ? "" : `; "${entry}" is not` })
+          )
         }),
         encode: SchemaGetter.forbidden(() => "Settings are only read")
       }
@@ -57,6 +65,24 @@ export const oneOf =
   <const A extends Record<string, unknown>>(values: A): Decode<A[keyof A] & {}> =>
   (value) =>
     Object.hasOwn(values, value.toLowerCase()) ? (values[value.toLowerCase()] as A[keyof A] & {}) : undefined
+
+/** A list separated by commas. */
+const listOf = <A>(decode: Decode<A>): Decode<ReadonlyArray<A>> => {
+  const entries = (value: string) => value.split(",").map((part) => part.trim())
+  return Object.assign(
+    (value: string) => {
+      const decoded = entries(value).map(decode)
+      return decoded.every((entry) => entry !== undefined) ? decoded : undefined
+    },
+    { faultyEntry: (value: string) => entries(value).find((entry) => decode(entry) === undefined) }
+  )
+}
+
+const messages = SchemaIssue.makeFormatterStandardSchemaV1()
+
+/** The end of the line about an invalid setting: the faulty entry of a list, otherwise nothing. */
+export const faultyEntryOf = ({ cause }: Config.ConfigError): string =>
+  Schema.isSchemaError(cause) ? (messages(cause.issue).issues[0]?.message ?? "") : ""
 
 const url =
   (...protocols: ReadonlyArray<string>) =>
@@ -82,21 +108,18 @@ export const databaseAddress = (value: string): boolean => {
   return sslmodes.includes(sslmode) && others.length === 0
 }
 
-/** Networks in CIDR notation, separated by commas; a single address is a network of one address. */
-export const networks: Decode<ReadonlyArray<IpNetwork.IpNetwork>> = (value) => {
-  const parsed = value.split(",").map((part) => networkOf(part.trim()))
-  return parsed.every((network) => network !== undefined) ? parsed : undefined
-}
+/** A network in CIDR notation; a single address is a network of one address. */
+const network: Decode<IpNetwork.IpNetwork> = (value) =>
+  Result.getOrUndefined(
+    value.includes("/")
+      ? networkFromString(value)
+      : Result.flatMap(NetAddress.ipFromString(value), (parsed) => {
+          const address = NetAddress.toCanonical(parsed)
+          return IpNetwork.make(address, NetAddress.width(address))
+        })
+  )
 
-const networkOf = (value: string): IpNetwork.IpNetwork | undefined => {
-  const network = value.includes("/")
-    ? networkFromString(value)
-    : Result.flatMap(NetAddress.ipFromString(value), (parsed) => {
-        const address = NetAddress.toCanonical(parsed)
-        return IpNetwork.make(address, NetAddress.width(address))
-      })
-  return Result.getOrUndefined(network)
-}
+export const networks: Decode<ReadonlyArray<IpNetwork.IpNetwork>> = listOf(network)
 
 /** The URL of an OIDC issuer: https, or http on this machine. Not normalised, because it is compared with tokens' issuer. */
 export const issuerAddress: Decode<string> = (value) => {
@@ -107,19 +130,20 @@ export const issuerAddress: Decode<string> = (value) => {
 }
 
 /** Origins of web pages, separated by commas. */
-export const origins: Decode<ReadonlyArray<string>> = (value) => {
-  const parsed = value.split(",").map((part) => part.trim())
-  return parsed.every((part) => url("http:", "https:")(part)?.origin === part) ? parsed : undefined
-}
+export const origins: Decode<ReadonlyArray<string>> = listOf((part) =>
+  url("http:", "https:")(part)?.origin === part ? part : undefined
+)
 
 export const flag: Decode<boolean> = oneOf({ true: true, false: false })
 
 const delaysMax = 100
 const delaySecondsMax = 604_800
 
+const delays = listOf(integer(0, delaySecondsMax))
+
 /** Seconds separated by commas. A leading 0 is ignored: it denotes the first attempt, which is always immediate. */
-export const retryDelays: Decode<ReadonlyArray<number>> = (value) => {
-  const delays = value.split(",").map((part) => integer(0, delaySecondsMax)(part.trim()))
-  if (delays.length > delaysMax || !delays.every((delay) => delay !== undefined)) return undefined
-  return delays[0] === 0 ? delays.slice(1) : delays
-}
+export const retryDelays: Decode<ReadonlyArray<number>> = Object.assign((value: string) => {
+  const seconds = delays(value)
+  if (seconds === undefined || seconds.length > delaysMax) return undefined
+  return seconds[0] === 0 ? seconds.slice(1) : seconds
+}, delays)

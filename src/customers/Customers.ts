@@ -1,7 +1,7 @@
 /** Customers: each command is one transaction of the change and its event. */
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
-import { type Refusal, refuse } from "../api/Failure.ts"
+import { type Refusal, refuse, refuseUnknownId } from "../api/Failure.ts"
 import { Identifiers } from "../api/Identifier.ts"
 import { limitDefault, type Page, type PageRequest, pageOf } from "../api/Paging.ts"
 import { changesOf } from "../events/Changes.ts"
@@ -12,7 +12,7 @@ import { Customer, type CustomerCreate, type CustomerUpdate } from "./Customer.t
 
 const decodeCustomers = decodeRows(Customer)
 
-const notFound = (id: string) => refuse("NOT_FOUND", `No customer has the id ${id}.`, "id")
+const notFound = (id: string) => refuseUnknownId("customer", id)
 const duplicateCode = (code: string) =>
   constraints({
     customers_code_key: () =>

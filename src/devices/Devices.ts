@@ -2,14 +2,16 @@
  * The management operations on a license's devices: reads come from SQL and apply the clock, every change goes through
  * the license's actor.
  */
+
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
-import { type Refusal, refuse } from "../api/Failure.ts"
+import { type Refusal, refuseUnknownId } from "../api/Failure.ts"
 import { limitDefault, type Page, type PageRequest, pageOf } from "../api/Paging.ts"
 import { clockChangesOf, mayHaveChanged, statusNow } from "../licenses/engine/DeviceStatusSql.ts"
 import { LicenseActors } from "../licenses/engine/LicenseActors.ts"
 import { listStatusOf } from "../licenses/engine/LicenseRows.ts"
 import type { Device, DeviceBindingKind, DeviceStatus } from "../licenses/model/Device.ts"
+import { refuseUnknownLicense } from "../licenses/model/UnknownLicense.ts"
 import { blacklist, reset, unblacklist } from "../licenses/rules/DeviceActions.ts"
 import { Postgres } from "../postgres/Postgres.ts"
 import { after, equals, withoutNulls } from "../postgres/Sql.ts"
@@ -49,7 +51,7 @@ export class Devices extends Context.Service<
 
       const readClockChanges = Effect.fnUntraced(function* (licenseId: string, now: number) {
         const [license] = yield* Effect.orDie(clockChangesOf(sql, licenseId, now))
-        if (license === undefined) return yield* refuse("NOT_FOUND", `No license has the id ${licenseId}.`, "id")
+        if (license === undefined) return yield* refuseUnknownLicense(licenseId)
         return license
       })
 
@@ -113,7 +115,7 @@ export class Devices extends Context.Service<
           WHERE d.license_id = ${licenseId} AND d.id = ${id}`)
         if (row !== undefined) return withoutNulls<Device>(row)
         yield* readClockChanges(licenseId, now)
-        return yield* refuse("NOT_FOUND", `The license has no device with the id ${id}.`, "device_id")
+        return yield* refuseUnknownId("device of the license", id, "device_id")
       })
 
       return Devices.of({

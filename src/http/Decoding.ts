@@ -174,4 +174,5 @@ const unstorableParameter = (
 const noId = (param: string) =>
   refuse("NOT_FOUND", `The path has no ${param}: add it, or remove the slash after which it is missing.`, param)
 
-const notFound = (param: string) => refuse("NOT_FOUND", `Nothing has the ${param} that the path gives.`, param)
+const notFound = (param: string) =>
+  refuse("NOT_FOUND", `Nothing has the ${param} in the path: use an existing one.`, param)

@@ -57,7 +57,7 @@ const read = (request: HttpServerRequest.HttpServerRequest) =>
     )
   )
 
-const unreadable = () => refuse("BAD_REQUEST", "The body could not be read to its end.")
+const unreadable = () => refuse("BAD_REQUEST", "The body could not be read to its end: send the request again.")
 
 /** The property of a request that holds the bytes of its body. */
 const cachedBody = Symbol("licensing/http/Intake")

@@ -102,7 +102,7 @@ const refuseUnreadable = Effect.fnUntraced(function* (server: Server, limits: Li
   })
 })
 
-const noProxy = refuse("METHOD_NOT_ALLOWED", "The service is no proxy: CONNECT leads nowhere.")
+const noProxy = refuse("METHOD_NOT_ALLOWED", "The service is not a proxy: send requests directly, without CONNECT.")
 
 /** Not after a reset, and not in the middle of another response. */
 const mayRespond = (socket: Duplex & { readonly _httpMessage?: { readonly headersSent: boolean } }): boolean =>
@@ -110,7 +110,10 @@ const mayRespond = (socket: Duplex & { readonly _httpMessage?: { readonly header
 
 const refusalOf = ({ code }: NodeJS.ErrnoException, limits: Limits) =>
   code === "HPE_HEADER_OVERFLOW"
-    ? refuse("BAD_REQUEST", `The request's head is larger than ${limits.maxHeaderSize} bytes.`)
+    ? refuse(
+        "BAD_REQUEST",
+        `The request's head is larger than ${limits.maxHeaderSize} bytes: shorten the path or the headers.`
+      )
     : code === "ERR_HTTP_REQUEST_TIMEOUT"
-      ? refuse("BAD_REQUEST", "The request did not arrive in time.")
-      : refuse("BAD_REQUEST", "The request is no well-formed HTTP.")
+      ? refuse("BAD_REQUEST", "The request did not arrive in time: send it again.")
+      : refuse("BAD_REQUEST", "The request is not valid HTTP: check its request line and headers.")

@@ -9,6 +9,7 @@ import { SqlError } from "effect/sql"
 import type { Code } from "../api/ErrorCode.ts"
 import { type Refusal, refuse } from "../api/Failure.ts"
 import { isOutOfResources } from "../postgres/Sql.ts"
+import type { SimilarPath } from "./Routes.ts"
 
 /** The refusal of a request that failed outside its operation. */
 export interface Refused {
@@ -20,10 +21,11 @@ export interface Refused {
 
 /** The fault of a request that is refused before routing, or undefined. */
 export const requestFault = ({ url, headers, source }: HttpServerRequest.HttpServerRequest): Refused | undefined => {
-  if (url.includes("%") && !isDecodable(url)) return badRequest("The request target has a malformed percent-encoding.")
+  if (url.includes("%") && !isDecodable(url))
+    return badRequest("The request target has a malformed percent-encoding: write a percent sign as %25.")
   // RFC 9112, 3.2: a request without Host is 400; only HTTP/1.0 has no Host header.
   return headers["host"] === undefined && (source as { readonly httpVersion?: string }).httpVersion !== "1.0"
-    ? badRequest("The request has no Host header.")
+    ? badRequest("The request has no Host header: send one.")
     : undefined
 }
 
@@ -43,8 +45,7 @@ export interface Unrouted {
   readonly method: string
   /** The methods of its path. */
   readonly methods: ReadonlyArray<string>
-  /** A similar path that takes the method. */
-  readonly similar: string | undefined
+  readonly similar: SimilarPath | undefined
 }
 
 /** The refusal of a failed request. */
@@ -54,7 +55,7 @@ export const refusalOf = (cause: Cause.Cause<unknown>, unroutedOf?: () => Unrout
     if (HttpServerError.isHttpServerError(error))
       return error.reason._tag === "RouteNotFound" ? unrouted(unroutedOf?.()) : unreadable
     if (HttpApiError.HttpApiSchemaError.is(error) && isRequestPart(error))
-      return badRequest(`The request's ${error.kind.toLowerCase()} is not valid.`)
+      return badRequest(`The request's ${error.kind.toLowerCase()} is not valid: compare it with /openapi.yaml.`)
     if (SqlError.isSqlError(error) && error.reason._tag === "ConnectionError") return unreachable
     if (isOutOfResources(error)) return exhausted
   }
@@ -66,17 +67,23 @@ const unrouted = (
 ): Refused => {
   const allow = methods.join(", ")
   if (methods.length === 0) {
-    const advice = similar === undefined ? "/openapi.yaml lists all paths" : `use ${similar}`
+    const advice =
+      similar === undefined
+        ? "/openapi.yaml lists all paths"
+        : `use ${similar.method === method ? "" : `${similar.method} `}${similar.path}`
     return { refusal: refuse("NOT_FOUND", `There is no such path: ${advice}.`) }
   }
-  const advice = similar === undefined ? "" : ` For ${method} use ${similar}.`
+  const advice = similar === undefined ? "" : ` ${adviceOf(method, similar)}.`
   return {
     refusal: refuse("METHOD_NOT_ALLOWED", `This path does not take ${method}, but ${allow}.${advice}`, allow),
     headers: { allow }
   }
 }
 
-const unreadable: Refused = badRequest("The request could not be read.")
+const adviceOf = (method: string, similar: SimilarPath): string =>
+  similar.method === method ? `For ${method} use ${similar.path}` : `Applications use ${similar.method} ${similar.path}`
+
+const unreadable: Refused = badRequest("The request could not be read: check that it is complete.")
 
 const isRequestPart = ({ kind }: HttpApiError.HttpApiSchemaError) => kind !== "Body" && kind !== "ResponseHeaders"
 

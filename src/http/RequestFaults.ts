@@ -30,7 +30,7 @@ export const bodyRefusal = (
 ): Refusal<"INVALID_JSON"> | Refusal<"VALIDATION_ERROR"> => {
   const faults = faultsOf(issue, [], body).toSorted((a, b) => Number(isValid(a)) - Number(isValid(b)))
   const [first] = faults
-  if (first === undefined) return refuse("VALIDATION_ERROR", "The body is not valid.")
+  if (first === undefined) return refuse("VALIDATION_ERROR", "The body is not valid: compare it with /openapi.yaml.")
   return refusalOf(first.code, faults.map(fieldDetail))
 }
 
@@ -65,7 +65,7 @@ export const queryRefusal = (
   const invalid = issue === undefined ? [] : faultsOf(issue, [], query).map((fault) => parameterDetail(fault, query))
   const details = [...notKnown, ...invalid]
   return details.length === 0
-    ? refuse("INVALID_QUERY", "The query parameters are not valid.")
+    ? refuse("INVALID_QUERY", "The query parameters are not valid: compare them with /openapi.yaml.")
     : refusalOf("INVALID_QUERY", details)
 }
 
@@ -151,7 +151,7 @@ const unionFaults = (issue: SchemaIssue.AnyOf, path: Path, value: unknown): Read
 const typeFault = (issue: SchemaIssue.InvalidType | SchemaIssue.AnyOf, path: Path, value: unknown): Fault =>
   takes(issue.ast, value)
     ? invalid(issue, path)
-    : { code: "INVALID_JSON", path, problem: `has the wrong JSON type: ${expectation(issue)}` }
+    : { code: "INVALID_JSON", path, problem: `has the wrong JSON type: expected ${typeNames(issue.ast).join(" or ")}` }
 
 const invalid = (issue: SchemaIssue.Issue, path: Path): Fault => ({
   code: "VALIDATION_ERROR",
@@ -164,6 +164,31 @@ const unknownField = (path: Path): Fault => ({
   path,
   problem: "is not known to this operation: remove or correct it"
 })
+
+/** The JSON types that a schema accepts, in words. */
+const typeNames = (ast: SchemaAST.AST): ReadonlyArray<string> => {
+  const encoded = SchemaAST.toEncoded(ast)
+  switch (encoded._tag) {
+    case "Number":
+      return ["a number"]
+    case "Boolean":
+      return ["true or false"]
+    case "Null":
+      return ["null"]
+    case "Literal":
+      return [typeof encoded.literal === "string" ? "a string" : String(encoded.literal)]
+    case "Objects":
+      return ["an object"]
+    case "Arrays":
+      return ["an array"]
+    case "Union":
+      return [...new Set(encoded.types.flatMap(typeNames))]
+    case "Suspend":
+      return typeNames(encoded.thunk())
+    default:
+      return ["a string"]
+  }
+}
 
 /** Whether a schema accepts any value of this value's JSON type. */
 const takes = (ast: SchemaAST.AST, value: unknown): boolean => {

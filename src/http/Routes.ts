@@ -19,8 +19,11 @@ export class Routes extends Context.Service<
   {
     /** The methods of this request target's path; empty if the path is unknown. */
     methodsOf(target: string): ReadonlyArray<string>
-    /** A path like this one that takes the method: with `/api/v1`, or with `license` in place of `licenses`. */
-    similarTo(method: string, target: string): string | undefined
+    /**
+     * A path like this one: with `/api/v1`, or with `license` in place of `licenses`. One that takes the method, or a
+     * runtime operation that takes another method.
+     */
+    similarTo(method: string, target: string): SimilarPath | undefined
   }
 >()("licensing/http/Routes") {
   static readonly layer: Layer.Layer<Routes | HttpRouter.HttpRouter> = Layer.effectContext(
@@ -45,16 +48,41 @@ export class Routes extends Context.Service<
       })
       const methodsOf = (target: string) =>
         withHead([...methods].filter((method) => table.find(method, target) !== undefined))
-      const similarTo = (method: string, target: string) =>
-        spellings(target)
-          .flatMap((path) => table.find(method as "GET", path)?.handler ?? [])[0]
-          ?.replaceAll(/:(\w+)/g, "{$1}")
+      const find = (method: string, path: string): SimilarPath | undefined => {
+        const found = table.find(method as "GET", path)?.handler
+        return found === undefined ? undefined : { method, path: found.replaceAll(/:(\w+)/g, "{$1}") }
+      }
+      const similarTo = (method: string, target: string): SimilarPath | undefined => {
+        const known = methodsOf(target)
+        const paths = spellings(target).filter((path) => known.length === 0 || !isResource(path))
+        return (
+          first(paths, (path) => find(method, path)) ??
+          first(paths.filter(isRuntime), (path) => (path === target ? undefined : find("POST", path)))
+        )
+      }
       return Context.make(HttpRouter.HttpRouter, recording).pipe(
         Context.add(Routes, Routes.of({ methodsOf, similarTo }))
       )
     })
   )
 }
+
+export interface SimilarPath {
+  readonly method: string
+  readonly path: string
+}
+
+const first = <A, B>(items: ReadonlyArray<A>, pick: (item: A) => B | undefined): B | undefined => {
+  for (const item of items) {
+    const picked = pick(item)
+    if (picked !== undefined) return picked
+  }
+  return undefined
+}
+
+const isRuntime = (path: string): boolean => path.startsWith("/api/v1/license/")
+/** A path under a license's id: of a known runtime path it would be another operation, with the verb as the id. */
+const isResource = (path: string): boolean => path.startsWith("/api/v1/licenses/")
 
 /** Other ways to write a path, the likely ones first. */
 const spellings = (target: string): ReadonlyArray<string> => {

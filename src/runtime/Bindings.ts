@@ -11,12 +11,12 @@ const containerIds = ["cluster_id", "namespace", "pod_name", "container_id"] as 
 
 const missingContainer = refuse(
   "VALIDATION_ERROR",
-  "A container needs at least one of cluster_id, namespace, pod_name and container_id.",
+  "A container is identified by its ids: send at least one of cluster_id, namespace, pod_name and container_id.",
   "container_id"
 )
 const missingFingerprint = refuse(
   "VALIDATION_ERROR",
-  "A machine needs a fingerprint; a container sets is_container.",
+  "A machine is identified by its fingerprint: send one, or is_container: true for a container.",
   "fingerprint"
 )
 

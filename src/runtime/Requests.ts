@@ -1,9 +1,9 @@
 /** The request bodies of the runtime operations. */
 import { Schema } from "effect"
 import { PositiveCount } from "../api/Int64.ts"
-import { noncePattern, Text } from "../api/Text.ts"
+import { isMinCharacters, noncePattern, Text } from "../api/Text.ts"
 
-const optionalText = (length: number) => Schema.optionalKey(Text(length).check(Schema.isMinLength(1)))
+const optionalText = (length: number) => Schema.optionalKey(Text(length).check(isMinCharacters(1)))
 
 /** What every runtime request may have. */
 const common = {
@@ -16,7 +16,7 @@ const common = {
     })
   ),
   product_code: Schema.optionalKey(
-    Text(64).check(Schema.isMinLength(1)).annotate({
+    Text(64).check(isMinCharacters(1)).annotate({
       description: "The code of the application's product. A license of another product is refused: PRODUCT_MISMATCH."
     })
   )
@@ -25,7 +25,7 @@ const common = {
 const binding = {
   ...common,
   fingerprint: Schema.optionalKey(
-    Text(512).check(Schema.isMinLength(1)).annotate({
+    Text(512).check(isMinCharacters(1)).annotate({
       description: "Identifies the machine; required unless is_container is true. At most 512 characters."
     })
   ),
@@ -49,16 +49,14 @@ export type BindingRequest = typeof BindingRequest.Type
 
 export const LeaseRequest = Schema.Struct({
   ...common,
-  lease_token: Text(255)
-    .check(Schema.isMinLength(1))
-    .annotate({ description: "The token from the checkout's response." })
+  lease_token: Text(255).check(isMinCharacters(1)).annotate({ description: "The token from the checkout's response." })
 }).annotate({ identifier: "FloatingLeaseRequest" })
 export type LeaseRequest = typeof LeaseRequest.Type
 
 export const ConsumeRequest = Schema.Struct({
   ...binding,
-  feature_code: Text(64).check(Schema.isMinLength(1)),
-  event_id: Text(255).check(Schema.isMinLength(1)).annotate({
+  feature_code: Text(64).check(isMinCharacters(1)),
+  event_id: Text(255).check(isMinCharacters(1)).annotate({
     description: "The caller's id of this use. The same id is counted once per license, without a time limit."
   }),
   amount: Schema.optionalKey(PositiveCount.annotate({ description: "The amount used; 1 by default.", default: 1 }))

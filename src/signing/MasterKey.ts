@@ -118,7 +118,9 @@ const make = Effect.fnUntraced(function* (
   const keyFor = Effect.fnUntraced(function* (sealed: Uint8Array) {
     const id = Option.getOrUndefined(keyIdOf(sealed))
     if (id === undefined) {
-      return yield* new MasterKeyMismatch({ message: "A stored secret has no format that this release can decrypt." })
+      return yield* new MasterKeyMismatch({
+        message: "A stored secret has a format that this release cannot decrypt: start the release that wrote it."
+      })
     }
     if (!keysById.has(id)) addKeys(yield* reread)
     const key = keysById.get(id)
@@ -134,7 +136,7 @@ const make = Effect.fnUntraced(function* (
     const plaintext = SecretBox.decrypt(key.key, nonce, sealed.subarray(prefixLength), aadWithHeader(key, aad))
     if (Option.isNone(plaintext)) {
       return yield* new MasterKeyMismatch({
-        message: `A stored secret of ${aad} was altered, or moved there from elsewhere.`
+        message: `A stored secret of ${aad} was altered, or moved there from elsewhere: restore it from a backup.`
       })
     }
     return plaintext.value

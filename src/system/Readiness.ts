@@ -50,7 +50,7 @@ export class Readiness extends Context.Service<
         )
         const failed = outcomes.filter(({ ok }) => !ok).map(({ name }) => name)
         if (failed.length > 0)
-          return yield* refuse("NOT_READY", "The service cannot do its work now.", failed.join(", "))
+          return yield* refuse("NOT_READY", "The service is not ready: try again in a moment.", failed.join(", "))
         return {
           status: "ready",
           checks: { database: "ok", migrations: "ok", signing_key: "ok", workers: "ok", shutdown: "ok" }

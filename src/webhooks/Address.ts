@@ -45,7 +45,7 @@ export class Addresses extends Context.Service<
           Effect.timeout(lookupTimeout),
           Effect.mapError((error) =>
             error._tag === "DnsError" && error.reason === "BadName"
-              ? refused(`${hostname} is no host name`)
+              ? refused(`${hostname} is not a host name`)
               : new AddressUnknown({ message: `${hostname} leads to no address now` })
           )
         )
@@ -54,7 +54,7 @@ export class Addresses extends Context.Service<
         const literal = NetAddress.ipFromString(hostname.replace(/^\[|\]$/g, ""))
         const addresses: IpAddresses = Result.isSuccess(literal) ? Items.of(literal.success) : yield* lookup(hostname)
         // One forbidden address forbids the name: a DNS rebinding attack mixes public and private addresses.
-        if (!addresses.every(allowed)) return yield* refused(`${hostname} is not reachable for the whole internet`)
+        if (!addresses.every(allowed)) return yield* refused(`${hostname} is not a public address`)
         return addresses
       })
 
@@ -75,7 +75,7 @@ const lookupTimeout = "2 seconds"
 
 const refused = (message: string) => new AddressRefused({ message })
 
-const notAbsolute = "it is no absolute URL"
+const notAbsolute = "it is not an absolute URL"
 
 /** What is wrong with an endpoint's URL as a text, or undefined. */
 const urlFault = (text: string, url: URL | null, allowLocal: boolean): string | undefined => {
@@ -83,8 +83,8 @@ const urlFault = (text: string, url: URL | null, allowLocal: boolean): string | 
   // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters in question
   if (url === null || /[\s\u0000-\u001f\u007f\\]/.test(text)) return notAbsolute
   if (url.protocol !== "https:" && !(allowLocal && url.protocol === "http:")) return "it is not https"
-  if (url.username !== "" || url.password !== "") return "it holds credentials"
-  if (text.includes("#")) return "it holds a fragment"
+  if (url.username !== "" || url.password !== "") return "it contains credentials"
+  if (text.includes("#")) return "it contains a fragment"
   return !allowLocal && /(^|\.)localhost\.?$/.test(url.hostname) ? "it leads to this machine" : undefined
 }
 

@@ -254,7 +254,7 @@ const makeOutcomeRecorder = Effect.gen(function* () {
       Effect.retry(($) => $(Schedule.spaced("1 second")).pipe(Schedule.upTo({ duration: `${leaseMillis} millis` }))),
       Effect.catch((error) =>
         Effect.logWarning(
-          "The outcomes of webhook deliveries can not be written; the deliveries will be repeated.",
+          "The outcomes of webhook deliveries cannot be written; the deliveries will be repeated.",
           error
         )
       ),

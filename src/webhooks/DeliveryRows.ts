@@ -132,7 +132,7 @@ export const recordOutcomes = (
       (array_agg(failure ORDER BY ended_at DESC) FILTER (WHERE failure IS NOT NULL))[1] AS failure
     FROM ended GROUP BY endpoint_id
   ), locked AS MATERIALIZED (
-    -- In the order of their ids, so that two nodes can not deadlock.
+    -- In the order of their ids, so that two nodes cannot deadlock.
     SELECT e.id FROM webhook_endpoints e JOIN tally ON tally.endpoint_id = e.id ORDER BY e.id FOR NO KEY UPDATE OF e
   ), counted AS (
     INSERT INTO webhook_delivery_counts AS c (endpoint_id, period, delivered, failed, exhausted)

@@ -19,7 +19,7 @@ export interface CachedEndpoint {
   readonly url: URL
   /**
    * The keys to sign with at an instant: those of the current secret, and of the previous one during the overlap. Empty if the
-   * secret can not be decrypted: a fault of one endpoint must not stop the others.
+   * secret cannot be decrypted: a fault of one endpoint must not stop the others.
    */
   readonly keysAt: (now: number) => ReadonlyArray<SigningKeys>
 }
@@ -60,7 +60,7 @@ export class EndpointCache extends Context.Service<
         (keys, _, id) =>
           Effect.catchTag(keys, "MasterKeyMismatch", (error) =>
             Effect.as(
-              Effect.logError("A webhook endpoint's secret can not be decrypted.", { webhook: id }, error.message),
+              Effect.logError("A webhook endpoint's secret cannot be decrypted.", { webhook: id }, error.message),
               []
             )
           )

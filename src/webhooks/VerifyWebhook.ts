@@ -3,7 +3,7 @@
  * project on Node, Deno or Bun.
  *
  * What must stay true: it verifies the raw bytes of the request, never re-serialized JSON; it compares signatures in constant
- * time; and it refuses timestamps outside the tolerance, so that an intercepted delivery can not be replayed later.
+ * time; and it refuses timestamps outside the tolerance, so that an intercepted delivery cannot be replayed later.
  */
 import { createHmac, timingSafeEqual } from "node:crypto"
 

@@ -20,12 +20,13 @@ const EventTypePattern = Schema.String.check(
   )
 )
 
+const eventTypesMax = names.size + patterns.size
 const EventTypes = Schema.Array(EventTypePattern)
-  .check(Schema.isMaxLength(names.size + patterns.size))
+  .check(Schema.isMaxLength(eventTypesMax, { expected: `at most ${eventTypesMax} event types` }))
   .annotate({ description: "Names of events, or license.* for all of a noun. Empty = all." })
 
 const Url = Text(urlLengthMax)
-  .check(Schema.isMinLength(1))
+  .check(isMinCharacters(1))
   .annotate({ format: "uri", description: "https, with a public address." })
 
 const Secret = Text(secretLength.max)

@@ -6,7 +6,7 @@
 import { Clock, Context, Effect, Layer, Option, Schema } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { SqlClient } from "effect/sql"
-import { type Refusal, refuse } from "../api/Failure.ts"
+import { type Refusal, refuse, refuseUnknownId } from "../api/Failure.ts"
 import { Identifiers } from "../api/Identifier.ts"
 import { limitDefault, type Page, type PageRequest, pageOf } from "../api/Paging.ts"
 import { changesOf } from "../events/Changes.ts"
@@ -30,11 +30,11 @@ const overlapMillis = 86_400_000
 /** The context that an endpoint's secrets are sealed for. */
 export const secretPlace = (id: string): string => `webhook_endpoints/${id}`
 
-const notFound = (id: string) => refuse("NOT_FOUND", `No webhook endpoint has the id ${id}.`, "id")
+const notFound = (id: string) => refuseUnknownId("webhook endpoint", id)
 
 const twoSecrets = refuse(
   "VALIDATION_ERROR",
-  "Send either secret or rotate_secret: one secret takes the place of the other.",
+  "Both secret and rotate_secret replace the secret: send only one of them.",
   "rotate_secret"
 )
 
@@ -78,7 +78,11 @@ export class Webhooks extends Context.Service<
 
       const checkAddress = (url: string) =>
         Effect.mapError(addresses.check(url), ({ message }) =>
-          refuse("VALIDATION_ERROR", `The service cannot deliver to this address: ${message}.`, "url")
+          refuse(
+            "VALIDATION_ERROR",
+            `The service cannot deliver to this address, because ${message}: use a public https address.`,
+            "url"
+          )
         )
 
       const list = Effect.fn("Webhooks.list")(function* ({ limit = limitDefault, cursor, is_active }: WebhookFilter) {

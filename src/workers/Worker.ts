@@ -76,7 +76,7 @@ export const make = Effect.fnUntraced(function* ({ name, every, pass }: Worker) 
     silentMinutes = 0
   })
 
-  /** Aborts a pass that sends no heartbeat for too long. The worker is dead from then on, even if the pass can not be interrupted. */
+  /** Aborts a pass that sends no heartbeat for too long. The worker is dead from then on, even if the pass cannot be interrupted. */
   const watchdog = Effect.fnUntraced(function* (worker: Fiber.Fiber<unknown, unknown>) {
     for (silentMinutes = 0; silentMinutes < silentMinutesMax; silentMinutes++) yield* Effect.sleep("1 minute")
     yield* Effect.logError("A worker is stuck; its pass is aborted.", { worker: name })

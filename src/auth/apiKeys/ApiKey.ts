@@ -1,7 +1,7 @@
 /** An API key: the scopes, client networks and expiry of a management token. The token is shown only once. */
 import { Result, Schema } from "effect"
 import { networkFromString } from "../../api/Network.ts"
-import { Name } from "../../api/Text.ts"
+import { Name, Text } from "../../api/Text.ts"
 import { Timestamp } from "../../api/Timestamp.ts"
 import { ManagementScope } from "../Scope.ts"
 
@@ -9,8 +9,7 @@ import { ManagementScope } from "../Scope.ts"
 const cidrsMax = 100
 
 /** A network in CIDR notation, IPv4 or IPv6. */
-const Cidr = Schema.String.check(
-  Schema.isMaxLength(64),
+const Cidr = Text(64).check(
   Schema.makeFilter(
     (text) =>
       Result.isSuccess(networkFromString(text)) ||
@@ -18,9 +17,12 @@ const Cidr = Schema.String.check(
   )
 )
 
-const Scopes = Schema.Array(ManagementScope).check(Schema.isMinLength(1), Schema.isMaxLength(64))
+const Scopes = Schema.Array(ManagementScope).check(
+  Schema.isMinLength(1, { expected: "at least 1 scope" }),
+  Schema.isMaxLength(64, { expected: "at most 64 scopes" })
+)
 const AllowedCidrs = Schema.Array(Cidr)
-  .check(Schema.isMaxLength(cidrsMax))
+  .check(Schema.isMaxLength(cidrsMax, { expected: `at most ${cidrsMax} networks` }))
   .annotate({ description: "Networks that the key may be used from; empty = any." })
 
 export const ApiKey = Schema.Struct({

@@ -5,7 +5,7 @@
 import { Clock, Context, Effect, Layer, Option, Redacted } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { SqlClient } from "effect/sql"
-import { type Refusal, refuse } from "../../api/Failure.ts"
+import { type Refusal, refuseUnknownId } from "../../api/Failure.ts"
 import { Identifiers } from "../../api/Identifier.ts"
 import { limitDefault, type Page, type PageRequest, pageOf } from "../../api/Paging.ts"
 import { changesOf } from "../../events/Changes.ts"
@@ -21,7 +21,7 @@ import { ApiKeyCache } from "./ApiKeyCache.ts"
 const place = (id: string) => `api_keys/${id}`
 const bootstrapToken = (token: string) => Redacted.make(token, { label: "bootstrap token" })
 
-const notFound = (id: string) => refuse("NOT_FOUND", `No API key has the id ${id}.`, "id")
+const notFound = (id: string) => refuseUnknownId("API key", id)
 
 interface ApiKeyFilter extends PageRequest {
   readonly is_active?: "true" | "false"

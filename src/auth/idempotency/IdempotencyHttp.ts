@@ -32,7 +32,7 @@ const keyMissing = refuse(
 )
 const keyMalformed = refuse(
   "BAD_REQUEST",
-  `An Idempotency-Key has 1 to ${idempotencyKeyMax} characters.`,
+  `The Idempotency-Key is empty or too long: send 1 to ${idempotencyKeyMax} characters.`,
   "Idempotency-Key"
 )
 const inProgress = refuse(

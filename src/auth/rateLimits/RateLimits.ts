@@ -66,11 +66,19 @@ const logLastFailure = Effect.withFiber<void>((fiber) => {
 /** Counts a request for a key and records the limit's state in the request's context; a refusal if the limit is reached. */
 type Limit = (request: RequestContext, nowMillis: number, key: string) => Refusal<"RATE_LIMITED"> | undefined
 
-const makeLimit = (name: string, perMinute: number): Limit => {
+/** What each limit counts, as its refusal names it. */
+const counted = {
+  runtime: "requests",
+  activation: "activations",
+  management: "requests",
+  failures: "failed credentials"
+}
+
+const makeLimit = (name: keyof typeof counted, perMinute: number): Limit => {
   if (perMinute === 0) return () => undefined
   const refusal = refuse(
     "RATE_LIMITED",
-    `More than ${perMinute} in a minute are not taken: try again after the seconds in Retry-After.`,
+    `More than ${perMinute} ${counted[name]} in a minute are not accepted: try again after the seconds in Retry-After.`,
     name
   )
   const window = makeSlidingWindow(perMinute)

@@ -56,7 +56,7 @@ const definitions = [
       id: "updateCustomField",
       summary: "Update a custom field",
       description:
-        "Its resource_type and value_type can not be changed; an option can not be removed while it is in use.",
+        "Its resource_type and value_type cannot be changed; an option cannot be removed while it is in use.",
       scopes: ["product:write"]
     })
   ),

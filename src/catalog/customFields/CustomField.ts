@@ -1,7 +1,8 @@
 /** Custom fields: fields that a vendor adds to licenses and customers. */
 import { Schema } from "effect"
+import { integer } from "../../api/Int64.ts"
 import { Metadata } from "../../api/Metadata.ts"
-import { Code, Name, Text } from "../../api/Text.ts"
+import { Code, isMinCharacters, Name, Text } from "../../api/Text.ts"
 import { Timestamp } from "../../api/Timestamp.ts"
 
 export const CustomFieldResourceType = Schema.Literals(["license", "customer"]).annotate({
@@ -14,13 +15,15 @@ export const CustomFieldValueType = Schema.Literals(["string", "integer", "boole
 })
 export type CustomFieldValueType = typeof CustomFieldValueType.Type
 
-const Option = Text(255).check(Schema.isMinLength(1))
+const Option = Text(255).check(isMinCharacters(1))
+
+const optionsMax = 200
 
 /** The options of an enum field; a field of another type has none. */
 const EnumOptions = Schema.Array(Option)
   .annotate({ description: "The options of an enum field, at least one; none for other types." })
   .check(
-    Schema.isMaxLength(200),
+    Schema.isMaxLength(optionsMax, { expected: `at most ${optionsMax} options` }),
     Schema.makeFilter((options) => new Set(options).size === options.length || "Expected options that differ")
   )
 
@@ -63,12 +66,8 @@ export const CustomFieldUpdate = Schema.Struct({
   metadata: Schema.optionalKey(Metadata)
 }).annotate({ identifier: "CustomFieldDefinitionUpdateRequest" })
 
-const { MAX_SAFE_INTEGER, MIN_SAFE_INTEGER } = Number
 /** Integers of either sign that JSON carries exactly. */
-const Integer = Schema.Number.check(
-  Schema.isInt(),
-  Schema.isBetween({ minimum: MIN_SAFE_INTEGER, maximum: MAX_SAFE_INTEGER })
-).annotate({ format: "int64" })
+const Integer = integer(Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER).annotate({ format: "int64" })
 
 /** Characters of a text value. Events contain the old and the new value, so both must stay small. */
 const stringLengthMax = 4096

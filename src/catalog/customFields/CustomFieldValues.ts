@@ -5,7 +5,7 @@
  */
 import { Clock, Context, Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
-import { type Refusal, refuse } from "../../api/Failure.ts"
+import { type Refusal, refuse, refuseUnknownId } from "../../api/Failure.ts"
 import { limitDefault, type Page, type PageRequest, pageOf } from "../../api/Paging.ts"
 import { formatTimestamp, Timestamp } from "../../api/Timestamp.ts"
 import { EventLog } from "../../events/EventLog.ts"
@@ -73,7 +73,7 @@ export class CustomFieldValues extends Context.Service<
         if (license.status === "revoked") {
           return yield* refuse(
             "LICENSE_STATE_CONFLICT",
-            "The license is revoked and can no longer be changed: issue a new one.",
+            "The license is revoked and cannot be changed: issue a new one.",
             "revoked"
           )
         }
@@ -102,8 +102,7 @@ const tables = { license: "licenses", customer: "customers" } as const
 const owners = { license: "license_id", customer: "customer_id" } as const
 const valueColumns = ["string_value", "integer_value", "boolean_value", "datetime_value", "enum_value"] as const
 
-const resourceNotFound = (resourceType: CustomFieldResourceType, id: string) =>
-  refuse("NOT_FOUND", `No ${resourceType} has the id ${id}.`, "id")
+const resourceNotFound = (resourceType: CustomFieldResourceType, id: string) => refuseUnknownId(resourceType, id)
 
 const makeReads = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -147,7 +146,7 @@ const makeReads = Effect.gen(function* () {
       WHERE id = ${id} AND resource_type = ${resourceType}
         AND ${productId === undefined ? sql`TRUE` : sql`product_id = ${productId}`}
       FOR SHARE`)
-    return definition ?? (yield* refuse("NOT_FOUND", `The ${resourceType} has no field with the id ${id}.`, "field_id"))
+    return definition ?? (yield* refuseUnknownId(`custom field of the ${resourceType}`, id, "field_id"))
   })
 
   return { list, definitionOf }
@@ -184,7 +183,7 @@ const makeSet = Effect.gen(function* () {
       if (definition.is_required) {
         return yield* refuse(
           "CUSTOM_FIELD_REQUIRED",
-          "The field is required: its value can be changed but not cleared.",
+          "The field is required: set another value instead of clearing it.",
           "clear"
         )
       }

@@ -4,7 +4,7 @@
  */
 import { Clock, Context, Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
-import { type Refusal, refuse } from "../../api/Failure.ts"
+import { type Refusal, refuse, refuseUnknownId } from "../../api/Failure.ts"
 import { Identifiers } from "../../api/Identifier.ts"
 import { limitDefault, type Page, type PageRequest, pageOf } from "../../api/Paging.ts"
 import { changesOf } from "../../events/Changes.ts"
@@ -23,7 +23,7 @@ import {
 const decodeDefinitions = decodeRows(CustomFieldDefinition)
 const decodeOptions = decodeRows(Schema.Struct({ enum_value: Schema.String }))
 
-const notFound = (id: string) => refuse("NOT_FOUND", `The product has no custom field with the id ${id}.`, "field_id")
+const notFound = (id: string) => refuseUnknownId("custom field of the product", id, "field_id")
 const duplicateCode = (code: string) =>
   refuse(
     "DUPLICATE_CODE",
@@ -204,7 +204,11 @@ export class CustomFields extends Context.Service<
 
 const optionsFault = ({ value_type, enum_options }: CustomFieldDefinition) => {
   if (value_type === "enum" && enum_options.length === 0) {
-    return refuse("VALIDATION_ERROR", "A field of the type enum needs at least one option.", "enum_options")
+    return refuse(
+      "VALIDATION_ERROR",
+      "A field of the type enum needs at least one option: give enum_options.",
+      "enum_options"
+    )
   }
   return value_type !== "enum" && enum_options.length > 0
     ? refuse("VALIDATION_ERROR", "Only a field of the type enum has options: leave out enum_options.", "enum_options")

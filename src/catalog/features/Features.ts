@@ -1,10 +1,10 @@
 /**
  * Product features. Every change raises the product's `catalog_revision` in the same transaction: licenses compare it to detect
- * the change. The product's row is locked before the feature's, as for versions, so that two changes can not deadlock.
+ * the change. The product's row is locked before the feature's, as for versions, so that two changes cannot deadlock.
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
-import { type Refusal, refuse } from "../../api/Failure.ts"
+import { type Refusal, refuse, refuseUnknownId } from "../../api/Failure.ts"
 import { Identifiers } from "../../api/Identifier.ts"
 import { limitDefault, type Page, type PageRequest, pageOf } from "../../api/Paging.ts"
 import { changesOf } from "../../events/Changes.ts"
@@ -16,7 +16,7 @@ import { Feature, type FeatureCreate, type FeatureUpdate } from "./Feature.ts"
 
 const decodeFeatures = decodeRows(Feature)
 
-const notFound = (id: string) => refuse("NOT_FOUND", `No feature has the id ${id}.`, "id")
+const notFound = (id: string) => refuseUnknownId("feature", id)
 const duplicateCode = (code: string) =>
   constraints({
     features_code_key: () =>

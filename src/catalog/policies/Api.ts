@@ -49,7 +49,7 @@ export class PoliciesApi extends HttpApiGroup.make("policies")
         id: "updatePolicy",
         summary: "Update a policy",
         description:
-          "Applies to the policy's licenses at once. A lowered limit deactivates no device. license_type can not be changed while licenses use the policy.",
+          "Applies to the policy's licenses at once. A lowered limit deactivates no device. license_type cannot be changed while licenses use the policy.",
         scopes: ["product:write"]
       })
     ),

@@ -5,7 +5,7 @@
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
-import { type Refusal, refuse } from "../../api/Failure.ts"
+import { type Refusal, refuse, refuseUnknownId } from "../../api/Failure.ts"
 import { Identifiers } from "../../api/Identifier.ts"
 import { limitDefault, type Page, type PageRequest, pageOf } from "../../api/Paging.ts"
 import { changesOf } from "../../events/Changes.ts"
@@ -24,7 +24,7 @@ import {
 
 const decodePolicies = decodeRows(Policy)
 
-const notFound = (id: string) => refuse("NOT_FOUND", `No policy has the id ${id}.`, "id")
+const notFound = (id: string) => refuseUnknownId("policy", id)
 const duplicateCode = (code: string) =>
   refuse("DUPLICATE_CODE", `Another policy of the product has the code ${code}: choose a different one.`, "code")
 

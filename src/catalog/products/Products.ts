@@ -1,7 +1,7 @@
 /** Products: each command is one transaction of the change and its event. */
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
-import { type Refusal, refuse } from "../../api/Failure.ts"
+import { type Refusal, refuse, refuseUnknownId } from "../../api/Failure.ts"
 import { Identifiers } from "../../api/Identifier.ts"
 import { limitDefault, type Page, type PageRequest, pageOf } from "../../api/Paging.ts"
 import { changesOf } from "../../events/Changes.ts"
@@ -12,7 +12,7 @@ import { Product, type ProductCreate, type ProductUpdate } from "./Product.ts"
 
 const decodeProducts = decodeRows(Product)
 
-export const productNotFound = (id: string) => refuse("NOT_FOUND", `No product has the id ${id}.`, "id")
+export const productNotFound = (id: string) => refuseUnknownId("product", id)
 const duplicateCode = (code: string) =>
   constraints({
     products_code_key: () =>
@@ -108,7 +108,7 @@ export class Products extends Context.Service<
           refuseIfReferenced(() =>
             refuse(
               "RESOURCE_IN_USE",
-              "Only a product without policies, features, versions, custom fields, orders, subscriptions and licenses can be deleted.",
+              "Only a product without policies, features, versions, custom fields, orders, subscriptions and licenses can be deleted: remove those, or keep the product.",
               "id"
             )
           )

@@ -1,7 +1,7 @@
 /** A version of a product. A license's version cutoff is compared with its release date. */
 import { Schema } from "effect"
 import { Metadata } from "../../api/Metadata.ts"
-import { Text } from "../../api/Text.ts"
+import { isMinCharacters, Text } from "../../api/Text.ts"
 import { Timestamp } from "../../api/Timestamp.ts"
 
 export const ProductVersion = Schema.Struct({
@@ -17,7 +17,7 @@ export type ProductVersion = typeof ProductVersion.Type
 
 export const ProductVersionCreate = Schema.Struct({
   version: Text(255)
-    .check(Schema.isMinLength(1))
+    .check(isMinCharacters(1))
     .annotate({ description: "Compared with a client's app_version character by character." }),
   released_at: Schema.optionalKey(Timestamp.annotate({ description: "The time of the request if absent." })),
   metadata: Schema.optionalKey(Metadata)

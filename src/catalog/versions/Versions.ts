@@ -4,7 +4,7 @@
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
-import { type Refusal, refuse } from "../../api/Failure.ts"
+import { type Refusal, refuse, refuseUnknownId } from "../../api/Failure.ts"
 import { Identifiers } from "../../api/Identifier.ts"
 import { limitDefault, type Page, type PageRequest, pageOf } from "../../api/Paging.ts"
 import { formatTimestamp } from "../../api/Timestamp.ts"
@@ -16,7 +16,7 @@ import { ProductVersion, type ProductVersionCreate } from "./ProductVersion.ts"
 
 const decodeVersions = decodeRows(ProductVersion)
 
-const notFound = (id: string) => refuse("NOT_FOUND", `The product has no version with the id ${id}.`, "version_id")
+const notFound = (id: string) => refuseUnknownId("version of the product", id, "version_id")
 
 interface VersionFilter extends PageRequest {
   readonly version?: string

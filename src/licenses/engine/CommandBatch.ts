@@ -3,8 +3,10 @@
  * checks that the revisions of its decision are still current in the database, unless a prefetch has already checked
  * them. So every result is confirmed by the database and never assumes that this process is the only one.
  */
+
 import { Clock, Context, Effect, Exit, Result } from "effect"
 import { type Refusal, refuse } from "../../api/Failure.ts"
+import { refuseUnknownLicense } from "../model/UnknownLicense.ts"
 import type { CommittedState } from "./CommittedState.ts"
 import { Journal } from "./Journal.ts"
 import { LicenseLookups, type Lookups } from "./LicenseLookups.ts"
@@ -190,7 +192,8 @@ export const makeCommandBatches = Effect.gen(function* () {
       else if (results !== "eventIdsNeeded") return results
     }
     return commands.map(
-      (): CommandResult => Exit.fail(refuse("NOT_READY", "The license is being changed from many sides: try again."))
+      (): CommandResult =>
+        Exit.fail(refuse("NOT_READY", "Many requests change the license at the same time: try again."))
     )
   })
 
@@ -228,4 +231,4 @@ export const makeCommandBatches = Effect.gen(function* () {
 const isDecidedBatch = (attempt: Attempt): attempt is DecidedBatch =>
   typeof attempt === "object" && "pending" in attempt
 
-const noLicense = (licenseId: string): Refusal => refuse("NOT_FOUND", `No license has the id ${licenseId}.`, "id")
+const noLicense = (licenseId: string): Refusal => refuseUnknownLicense(licenseId)

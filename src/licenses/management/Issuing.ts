@@ -2,7 +2,7 @@
 import { Clock, Context, Effect, Layer } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { SqlClient } from "effect/sql"
-import { type Refusal, refuse } from "../../api/Failure.ts"
+import { type Refusal, refuse, refuseUnknownId } from "../../api/Failure.ts"
 import { Identifiers } from "../../api/Identifier.ts"
 import { recordedValue } from "../../events/Changes.ts"
 import { EventLog } from "../../events/EventLog.ts"
@@ -129,14 +129,14 @@ const refuseUnknownLink = (input: Input, links: Links) => {
   const missing = named.find(([, id, existing]) => id !== undefined && existing === null)
   return missing === undefined
     ? undefined
-    : refuse("NOT_FOUND", `Nothing has the ${missing[0]} ${missing[1]}: use the id of an existing record.`, missing[0])
+    : refuseUnknownId(missing[0].slice(0, -"_id".length), missing[1]!, missing[0])
 }
 
 const refuseMismatchedLink = (input: Input, links: Links) => {
   if (links.policy_product !== input.product_id) {
     return refuse(
       "LINKAGE_MISMATCH",
-      "The policy belongs to another product: choose one of the license's product.",
+      "The policy belongs to another product than the license: use a policy of the license's product.",
       "policy_id"
     )
   }

@@ -2,12 +2,14 @@
  * Reads a license's floating leases. The clock decides which are live: a lease that has lapsed, or whose license's
  * access has ended, is not listed, even if no sweep has recorded it yet.
  */
+
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
-import { type Refusal, refuse } from "../../api/Failure.ts"
+import type { Refusal } from "../../api/Failure.ts"
 import { limitDefault, type Page, type PageRequest } from "../../api/Paging.ts"
 import { instant } from "../../postgres/Parameters.ts"
 import type { Lease } from "../model/Lease.ts"
+import { refuseUnknownLicense } from "../model/UnknownLicense.ts"
 
 export class Leases extends Context.Service<
   Leases,
@@ -27,7 +29,7 @@ export class Leases extends Context.Service<
       ) {
         const now = instant(yield* Clock.currentTimeMillis)
         const [license] = yield* Effect.orDie(sql`SELECT id FROM licenses WHERE id = ${licenseId}`)
-        if (license === undefined) return yield* refuse("NOT_FOUND", `No license has the id ${licenseId}.`, "id")
+        if (license === undefined) return yield* refuseUnknownLicense(licenseId)
         const after =
           cursor === undefined
             ? sql`TRUE`

@@ -1,9 +1,10 @@
 /** The management operations on licenses: reads come from SQL, every change goes through the license's actor. */
+
 import { Clock, Context, Effect, identity, Layer } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { SqlClient } from "effect/sql"
 import type { Code } from "../../api/ErrorCode.ts"
-import { type Refusal, refuse } from "../../api/Failure.ts"
+import type { Refusal } from "../../api/Failure.ts"
 import { limitDefault, type Page, type PageRequest } from "../../api/Paging.ts"
 import { after } from "../../postgres/Sql.ts"
 import { LicenseActors } from "../engine/LicenseActors.ts"
@@ -11,6 +12,7 @@ import type { LicenseOwned, Nullable } from "../engine/LicenseRows.ts"
 import type { License, LicenseFeature, LicenseTransfer, LicenseWithKey } from "../model/License.ts"
 import * as LicenseKey from "../model/LicenseKey.ts"
 import type { Assignment, LicenseSnapshot } from "../model/LicenseRecords.ts"
+import { refuseUnknownLicense } from "../model/UnknownLicense.ts"
 import * as Assignments from "../rules/Assignments.ts"
 import { rotateKey } from "../rules/KeyRotation.ts"
 import * as Lifecycle from "../rules/Lifecycle.ts"
@@ -66,7 +68,7 @@ export class Licenses extends Context.Service<
       const random = yield* SecureRandom.SecureRandom
 
       const get = Effect.fn("Licenses.get")(function* (id: string) {
-        return (yield* reads.find(id)) ?? (yield* refuse("NOT_FOUND", `No license has the id ${id}.`, "id"))
+        return (yield* reads.find(id)) ?? (yield* refuseUnknownLicense(id))
       })
 
       const features = Effect.fn("Licenses.features")(function* (

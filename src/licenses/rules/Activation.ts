@@ -98,7 +98,7 @@ const refuseFull = (view: LicenseView, binding: Binding): Refused<LimitCode> | u
       : refuseLimit(
           view,
           "CONTAINER_LIMIT_REACHED",
-          `All ${max_container_instances} container instances of the license are in use: deactivate one first.`,
+          `All container instances of the license are in use (${max_container_instances} of ${max_container_instances}): deactivate one first.`,
           max_container_instances,
           view.activeContainers
         )
@@ -111,7 +111,7 @@ const refuseFull = (view: LicenseView, binding: Binding): Refused<LimitCode> | u
     : refuseLimit(
         view,
         "ACTIVATION_LIMIT_REACHED",
-        `All ${max_activations} activations of the license are in use: deactivate a device first.`,
+        `All activations of the license are in use (${max_activations} of ${max_activations}): deactivate a device first.`,
         max_activations,
         used
       )
@@ -199,9 +199,12 @@ export const deactivate: Rule<
     if (refused !== undefined) return refused
     const device = view.device(command.binding)
     if (device === undefined)
-      return reject("DEVICE_NOT_FOUND", "This device is not known to the license: there is nothing to give back.")
+      return reject(
+        "DEVICE_NOT_FOUND",
+        "This device is not known to the license: send the binding that it was activated with."
+      )
     if (device.status !== "active" || !device.holds_slot) {
-      return reject("DEVICE_STATE_CONFLICT", `The device is ${device.status}, not active: nothing to give back.`, {
+      return reject("DEVICE_STATE_CONFLICT", notActivated(device), {
         detail: device.status
       })
     }
@@ -243,3 +246,9 @@ const deviceEvent = (
   resource_id: view.license.id,
   metadata: { device_id: device.id, ...metadata }
 })
+
+/** A device that is active without an activation holds a floating seat. */
+const notActivated = ({ status }: DeviceRecord): string =>
+  status === "active"
+    ? "The device has a floating seat and no activation: check the seat in instead."
+    : `The device is ${status} and has no activation: it need not be deactivated.`

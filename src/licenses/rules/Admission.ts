@@ -106,7 +106,7 @@ export const refuseLicense = (
   return undefined
 }
 
-/** Licenses of the types consumption and perpetual can not be renewed. */
+/** Licenses of the types consumption and perpetual cannot be renewed. */
 const expiredMessage = (type: LicenseType): string => {
   if (type === "trial") return "The trial has expired: ask the vendor for a license."
   return renewable.has(type)
@@ -124,7 +124,10 @@ export const refuseBlacklisted = (
 ): Refused<"DEVICE_BLACKLISTED"> | undefined =>
   view.device(binding)?.status === "blacklisted" ? blacklisted : undefined
 
-export const blacklisted = reject("DEVICE_BLACKLISTED", "This device is blacklisted: ask the vendor to lift it.")
+export const blacklisted = reject(
+  "DEVICE_BLACKLISTED",
+  "This device is blacklisted: ask the vendor to remove it from the blacklist."
+)
 
 export interface Admitted {
   readonly accepted?: undefined
@@ -145,13 +148,13 @@ export const admit = <C extends Code = never>(
   if (binding.is_vm && !view.policy.allow_vm)
     return reject(
       "VM_NOT_ALLOWED",
-      "The license can not be used in a virtual machine: use another machine, or ask the vendor to allow it.",
+      "The license cannot be used in a virtual machine: use another machine, or ask the vendor to allow it.",
       { detail: "is_vm" }
     )
   if (binding.is_container && !view.policy.allow_container) {
     return reject(
       "CONTAINER_NOT_ALLOWED",
-      "The license can not be used in a container: use it outside of one, or ask the vendor to allow it.",
+      "The license cannot be used in a container: use it outside of one, or ask the vendor to allow it.",
       { detail: "is_container" }
     )
   }

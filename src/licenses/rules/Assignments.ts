@@ -1,4 +1,5 @@
 /** Assigns features to a license and removes them. */
+import { unknownId } from "../../api/Failure.ts"
 import type { Metadata } from "../../api/Metadata.ts"
 import { changesOf } from "../../events/Changes.ts"
 import type { NewEvent } from "../../events/EventLog.ts"
@@ -19,7 +20,7 @@ export interface AssignCommand {
 /** Refuses every write to a revoked license. */
 export const refuseRevoked = (view: LicenseView, now: number): Refused<"LICENSE_STATE_CONFLICT"> | undefined =>
   statusAt(view.license, view.policy, now) === "revoked"
-    ? reject("LICENSE_STATE_CONFLICT", "The license is revoked and can not be changed: issue a new one.", {
+    ? reject("LICENSE_STATE_CONFLICT", "The license is revoked and cannot be changed: issue a new one.", {
         detail: "revoked"
       })
     : undefined
@@ -33,7 +34,7 @@ export const assign: Rule<AssignCommand, LicenseFeature, "LICENSE_STATE_CONFLICT
       if (revoked !== undefined) return revoked
       const feature = view.feature(command.feature_id)
       if (feature === undefined)
-        return reject("NOT_FOUND", `No feature has the id ${command.feature_id}.`, { detail: "feature_id" })
+        return reject("NOT_FOUND", unknownId("feature", command.feature_id), { detail: "feature_id" })
       if (feature.product_id !== view.license.product_id) {
         return reject(
           "LINKAGE_MISMATCH",
@@ -84,7 +85,11 @@ export const unassign: Rule<{ readonly feature_id: string }, void, "LICENSE_STAT
     if (revoked !== undefined) return revoked
     const assignment = view.assignmentById(feature_id)
     if (assignment === undefined)
-      return reject("NOT_FOUND", `The license has no feature with the id ${feature_id}.`, { detail: "feature_id" })
+      return reject(
+        "NOT_FOUND",
+        "The license does not have this feature: use the feature_id of one that is assigned.",
+        { detail: "feature_id" }
+      )
     return accept(
       {
         license: { updated_at: now },

@@ -103,7 +103,7 @@ const usableAssignment = (view: LicenseView, command: ConsumeCommand, now: numbe
   if (Math.max(used, view.license.total_consumptions + command.amount) > Number.MAX_SAFE_INTEGER) {
     return reject(
       "VALIDATION_ERROR",
-      "The counter would pass 2^53 - 1, the largest number that JSON clients can read.",
+      `The consumption would exceed ${Number.MAX_SAFE_INTEGER}, the largest count: use a smaller amount.`,
       { detail: "amount" }
     )
   }

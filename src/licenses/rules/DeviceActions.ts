@@ -3,6 +3,7 @@
  * lease.
  */
 
+import { unknownId } from "../../api/Failure.ts"
 import type { EventType } from "../../events/EventType.ts"
 import type { Device, DeviceStatus } from "../model/Device.ts"
 import { deviceTransitions } from "../model/DeviceTransitions.ts"
@@ -26,13 +27,14 @@ const action = (
   decide: (view, { device_id }, now) => {
     const device = view.deviceById(device_id)
     if (device === undefined) {
-      return reject("NOT_FOUND", `The license has no device with the id ${device_id}.`, { detail: "device_id" })
+      return reject("NOT_FOUND", unknownId("device of the license", device_id), { detail: "device_id" })
     }
     const revoked = refuseRevoked(view, now)
     if (revoked !== undefined) return revoked
     const to = deviceTransitions[name][device.status]
     if (to === "conflict") {
-      const why = name === "reset" ? "lift that first" : "there is nothing to lift"
+      const why =
+        name === "reset" ? "remove it from the blacklist first" : "only a blacklisted device can be unblacklisted"
       return reject("DEVICE_STATE_CONFLICT", `The device is ${device.status}: ${why}.`, { detail: device.status })
     }
     if (to === "unchanged") return accept({}, presentDevice(device))

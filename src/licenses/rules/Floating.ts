@@ -75,10 +75,14 @@ const refuseWithoutSeats = (view: LicenseView): Refused<"FLOATING_NOT_ENABLED"> 
     : undefined
 
 const refuseFull = (seats: number, used: number): Refused<"FLOATING_LIMIT_REACHED"> =>
-  reject("FLOATING_LIMIT_REACHED", `All ${seats} floating seats of the license are taken: try again later.`, {
-    detail: String(seats),
-    facts: { max: seats, used }
-  })
+  reject(
+    "FLOATING_LIMIT_REACHED",
+    `All floating seats of the license are taken (${seats} of ${seats}): try again when one is free.`,
+    {
+      detail: String(seats),
+      facts: { max: seats, used }
+    }
+  )
 
 /** The device that holds the seat. An activation that it has continues beside the seat. */
 const seatHolder = (existing: DeviceRecord | undefined, command: CheckoutCommand, now: number): DeviceRecord => {
@@ -196,7 +200,7 @@ const refuseLapsed = (message: string) => reject("LEASE_EXPIRED", message)
 
 const leaseOfBlacklistedDevice = reject(
   "DEVICE_BLACKLISTED",
-  "The lease ended when its device was blacklisted: check out again once that is lifted."
+  "The lease ended when its device was blacklisted: ask the vendor to remove it from the blacklist, then check out again."
 )
 
 /** Gives a seat back. It does not check the version: a seat that was taken can always be given back. */

@@ -3,6 +3,7 @@
  * a license is read or used. So a late sweep never causes a wrong result; it only stores what already applies.
  */
 
+import type { LicenseType } from "../../catalog/policies/Policy.ts"
 import type { DeviceStatus } from "../model/Device.ts"
 import type { LicenseStatus } from "../model/License.ts"
 import {
@@ -17,6 +18,7 @@ import {
 } from "../model/LicenseRecords.ts"
 import { deviceExpiredEvent, leaseExpiredEvent, statusEvents } from "./ClockEvents.ts"
 import { accept, type Needs, type Outcome, type Rule, reject } from "./LicenseCommand.ts"
+import { renewable } from "./Terms.ts"
 
 const dayMillis = 86_400_000
 
@@ -202,10 +204,10 @@ export const transitions = {
   Record<LicenseStatus, "suspended" | "revoked" | "by clock" | "unchanged" | "conflict">
 >
 
-/** Only a reinstatement is refused because of expiry. */
-const conflictMessages = {
-  expired: "The license is not suspended but expired: extend its expires_at instead, by a renewal or an update.",
-  revoked: "The license is revoked and can not be changed: issue a new one."
+/** Only a reinstatement is refused because of expiry. Licenses of the other types cannot be renewed. */
+const conflictMessage = (from: LicenseStatus, type: LicenseType): string => {
+  if (from !== "expired") return "The license is revoked and cannot be changed: issue a new one."
+  return `The license is not suspended but expired: ${renewable.has(type) ? "renew it" : "update its expires_at"} instead.`
 }
 
 const transition = (
@@ -220,9 +222,7 @@ const transition = (
     const from = statusAt(view.license, view.policy, now)
     const to = transitions[name][from]
     if (to === "conflict")
-      return reject("LICENSE_STATE_CONFLICT", conflictMessages[from === "expired" ? "expired" : "revoked"], {
-        detail: from
-      })
+      return reject("LICENSE_STATE_CONFLICT", conflictMessage(from, view.policy.license_type), { detail: from })
     if (to === "unchanged") return accept({}, snapshot)
     const status = to === "by clock" ? statusByClock(view.license, view.policy, now) : to
     const { license, ...rest } = sideEffects(view, now)

@@ -17,13 +17,22 @@ export const refuseLinks = (
   { order, subscription }: Links
 ): Refused<"LINKAGE_MISMATCH"> | undefined => {
   if (order !== undefined && order.product_id !== productId) {
-    return mismatch("The order belongs to another product.", "order_id")
+    return mismatch(
+      "The order belongs to another product than the license: use an order of the license's product.",
+      "order_id"
+    )
   }
   if (subscription !== undefined && subscription.product_id !== productId) {
-    return mismatch("The subscription belongs to another product.", "subscription_id")
+    return mismatch(
+      "The subscription belongs to another product than the license: use a subscription of the license's product.",
+      "subscription_id"
+    )
   }
   if (order !== undefined && subscription !== undefined && order.subscription_id !== subscription.id) {
-    return mismatch("The order is not linked to this subscription.", "subscription_id")
+    return mismatch(
+      "The order is not linked to this subscription: give the order's own subscription, or only one of the two.",
+      "subscription_id"
+    )
   }
   return undefined
 }

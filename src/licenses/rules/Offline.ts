@@ -63,7 +63,7 @@ export const issueOffline: Rule<
 const refuseOffline = ({ policy }: LicenseView): Refused<"OFFLINE_NOT_ALLOWED"> | undefined =>
   policy.allow_offline_activation
     ? undefined
-    : reject("OFFLINE_NOT_ALLOWED", "The policy does not allow to work offline: stay connected and validate.")
+    : reject("OFFLINE_NOT_ALLOWED", "The policy does not allow offline use: stay connected and validate instead.")
 
 const refuseSeatHolder = reject(
   "DEVICE_NOT_ACTIVE",

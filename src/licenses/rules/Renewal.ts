@@ -3,6 +3,7 @@
  * Days are added to the stored expiry if it is in the future, otherwise to now. The order or subscription that paid for
  * the renewal is checked and recorded in the event; the license keeps its own links.
  */
+import { unknownId } from "../../api/Failure.ts"
 import { formatTimestamp, latest } from "../../api/Timestamp.ts"
 import type { NewEvent } from "../../events/EventLog.ts"
 import type { LicenseRenew, LicenseStatus } from "../model/License.ts"
@@ -42,7 +43,7 @@ export const renew: Rule<RenewCommand, LicenseSnapshot, RenewCode> = {
     const from = statusAt(license, policy, now)
     const status = statusAfterRenewal[from]
     if (status === "conflict") {
-      return reject("LICENSE_STATE_CONFLICT", `A license that is ${from} can not be renewed: issue a new one.`, {
+      return reject("LICENSE_STATE_CONFLICT", `A license that is ${from} cannot be renewed: issue a new one.`, {
         detail: from
       })
     }
@@ -82,7 +83,7 @@ const linksOf = (view: LicenseView, { order_id, subscription_id }: RenewCommand)
 }
 
 const refuseUnknown = (field: string, id: string): Refused<"NOT_FOUND"> =>
-  reject("NOT_FOUND", `Nothing has the ${field} ${id}.`, { detail: field })
+  reject("NOT_FOUND", unknownId(field.slice(0, -"_id".length), id), { detail: field })
 
 const expiryOf = ({ license }: LicenseView, { expires_at, extend_by_days = 0 }: RenewCommand, now: number): number =>
   expires_at ?? Math.max(license.expires_at ?? now, now) + extend_by_days * dayMillis

@@ -20,7 +20,7 @@ export const refuseTerms = (type: LicenseType, terms: Terms): Refused<"VALIDATIO
     return invalid("Only a perpetual license has a maintenance cutoff: use expires_at.", "maintenance_expires_at")
   }
   if (renewable.has(type) && terms.expires_at === undefined) {
-    return invalid(`A license of the type ${type} needs expires_at.`, "expires_at")
+    return invalid(`A license of the type ${type} needs an expiry: give expires_at.`, "expires_at")
   }
   if (terms.starts_at !== undefined && terms.expires_at !== undefined && terms.starts_at >= terms.expires_at) {
     return invalid(

@@ -3,6 +3,7 @@
  * previous one knows.
  */
 
+import { unknownId } from "../../api/Failure.ts"
 import { changesOf } from "../../events/Changes.ts"
 import type { NewEvent } from "../../events/EventLog.ts"
 import { isResettable } from "../model/DeviceTransitions.ts"
@@ -93,7 +94,7 @@ const refuseUnknownCustomer = (
 ): Refused<"NOT_FOUND"> | undefined =>
   customer_id === undefined || customer_id === "" || view.link("customer", customer_id) !== undefined
     ? undefined
-    : reject("NOT_FOUND", `Nothing has the customer_id ${customer_id}.`, { detail: "customer_id" })
+    : reject("NOT_FOUND", unknownId("customer", customer_id), { detail: "customer_id" })
 
 /**
  * Absent fields keep their value, unless the license goes to another customer: then they become that customer's. An

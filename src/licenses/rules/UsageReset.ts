@@ -67,12 +67,16 @@ const refuseCredits = (before: Assignment, { max_consumptions, add_credits }: Us
   const limit = max_consumptions ?? before.max_consumptions
   const detail = { detail: "add_credits" }
   if (limit === undefined) {
-    return reject("VALIDATION_ERROR", "The feature is unlimited: there is no maximum to add credits to.", detail)
+    return reject(
+      "VALIDATION_ERROR",
+      "The feature is unlimited: leave out add_credits, or give max_consumptions.",
+      detail
+    )
   }
   return limit > Number.MAX_SAFE_INTEGER - add_credits
     ? reject(
         "VALIDATION_ERROR",
-        "The maximum would pass 2^53 - 1, the largest number that JSON clients can read.",
+        `The maximum would exceed ${Number.MAX_SAFE_INTEGER}, the largest count: add fewer credits.`,
         detail
       )
     : undefined

@@ -4,7 +4,7 @@
  */
 import { Clock, Context, Effect, Layer, Option, type Schema, SchemaIssue, type Stream } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
-import { type Refusal, refuse } from "../../api/Failure.ts"
+import { type Refusal, refuse, refuseUnknownId } from "../../api/Failure.ts"
 import { Identifiers } from "../../api/Identifier.ts"
 import { CurrentActor } from "../../auth/CurrentActor.ts"
 import { EventLog } from "../../events/EventLog.ts"
@@ -136,13 +136,14 @@ export class Exports extends Context.Service<
 
       const get = Effect.fn("Exports.get")(function* (id: string) {
         const stored = yield* Effect.orDie(findExport(sql, id))
-        return stored ?? (yield* refuse("NOT_FOUND", `No report export has the id ${id}.`, "id"))
+        return stored ?? (yield* refuseUnknownId("report export", id))
       })
 
       const file = Effect.fn("Exports.file")(function* (id: string) {
         const stored = yield* get(id)
         if (stored.status !== "completed") {
-          const why = stored.status === "failed" ? "has failed: make another one" : "is not made yet: try again"
+          const why =
+            stored.status === "failed" ? "has failed: create another one" : "is not ready yet: try again in a moment"
           return yield* refuse("EXPORT_NOT_READY", `The export ${why}.`, stored.status)
         }
         const part = partOf(stored)
@@ -185,10 +186,16 @@ const checkFilters = Effect.fnUntraced(function* ({ filters = {}, report_kind }:
 const messages = SchemaIssue.makeFormatterStandardSchemaV1()
 
 const filterError = ({ issue }: Schema.SchemaError) => {
-  const [first] = messages(issue).issues
-  const field = first?.path?.[0] === undefined ? undefined : String(first.path[0])
-  return invalid(`The filter ${field ?? ""} is not valid: ${first?.message ?? "it is not known"}.`, field)
+  const faults = new Map<string, string>()
+  for (const { message, path = [] } of messages(issue).issues) {
+    const field = String(path[0])
+    if (!faults.has(field)) faults.set(field, `The filter ${field} is not valid: ${inSentence(message)}.`)
+  }
+  const details = Array.from(faults, ([field, message]) => ({ path: `filters.${field}`, message }))
+  return refuse("VALIDATION_ERROR", details[0]!.message, details[0]!.path, { details })
 }
+
+const inSentence = (message: string): string => message.charAt(0).toLowerCase() + message.slice(1)
 
 /** Turns the refusal of a query into one of an export's filters. */
 const asFilterError = <A, R>(self: Effect.Effect<A, Refusal<"INVALID_QUERY"> | Refusal<"NOT_FOUND">, R>) =>

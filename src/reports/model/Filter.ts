@@ -3,7 +3,7 @@
  * supports is refused, because the caller expects it to narrow the figures.
  */
 import { Effect, Schema, SchemaGetter, SchemaIssue } from "effect"
-import { isStorable } from "../../api/Text.ts"
+import { isStorable, Text } from "../../api/Text.ts"
 import { Timestamp } from "../../api/Timestamp.ts"
 
 export const ReportKind = Schema.Literals([
@@ -50,10 +50,9 @@ const GroupBy = Schema.String.annotate({
 // A fixed offset is no time zone: it has no daylight saving time, which callers expect.
 const zoneShape = /^[A-Za-z][A-Za-z0-9_+-]*(\/[A-Za-z0-9_+-]+)*$/u
 
-const TimeZone = Schema.String.check(
-  Schema.isMaxLength(64),
-  Schema.isPattern(zoneShape, { message: "Expected the name of a time zone, as Europe/Zurich" })
-).annotate({ description: "The IANA time zone in which hours and days begin. Default: UTC." })
+const TimeZone = Text(64)
+  .check(Schema.isPattern(zoneShape, { message: "Expected the name of a time zone, as Europe/Zurich" }))
+  .annotate({ description: "The IANA time zone in which hours and days begin. Default: UTC." })
 
 const Bucket = Schema.Literals(["1h", "1d"])
 
@@ -121,8 +120,7 @@ export const unsupportedFilter = (kind: ReportKind, names: ReadonlyArray<string>
 /** Decodes filters from the body of an export: texts as in a query. A list may be an array instead of a text with commas. */
 export const decodeFilters = <K extends ReportKind>(kind: K, filters: { readonly [name: string]: Schema.Json }) => {
   const texts = Object.entries(filters).map(([name, value]) => [name, Array.isArray(value) ? value.join(",") : value])
-  return Schema.decodeUnknownEffect(Schema.Struct(filterFields[kind]))(Object.fromEntries(texts)) as Effect.Effect<
-    Schema.Struct.Type<(typeof filterFields)[K]>,
-    Schema.SchemaError
-  >
+  return Schema.decodeUnknownEffect(Schema.Struct(filterFields[kind]), { errors: "all" })(
+    Object.fromEntries(texts)
+  ) as Effect.Effect<Schema.Struct.Type<(typeof filterFields)[K]>, Schema.SchemaError>
 }

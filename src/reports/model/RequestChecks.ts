@@ -1,7 +1,7 @@
 /** Checks a request before the report is read: missing records, periods that end before they begin. */
 import { Effect } from "effect"
 import type { SqlClient } from "effect/sql"
-import { isRefusal, type Refusal, refuse } from "../../api/Failure.ts"
+import { isRefusal, type Refusal, refuse, refuseUnknownId } from "../../api/Failure.ts"
 import type { Period, Scope } from "./Filter.ts"
 
 /** Why a report is refused. */
@@ -22,7 +22,7 @@ export const checkScope = Effect.fnUntraced(function* (sql: SqlClient.SqlClient,
     if (id === undefined) continue
     const rows = yield* Effect.orDie(sql`SELECT FROM ${sql(table)} WHERE id = ${id}`)
     if (rows.length === 0) {
-      return yield* refuse("NOT_FOUND", `No ${field.slice(0, -3)} has the id that is given as ${field}.`, field)
+      return yield* refuseUnknownId(field.slice(0, -"_id".length), id, field)
     }
   }
 })
@@ -30,7 +30,9 @@ export const checkScope = Effect.fnUntraced(function* (sql: SqlClient.SqlClient,
 /** The period shown in a report. Without `to` it ends now. */
 export const periodOf = ({ from, to }: Period, now: number) => {
   if (from !== undefined && to !== undefined && from >= to) {
-    return Effect.fail(refuse("INVALID_QUERY", "The period ends before it begins: let from be earlier than to.", "to"))
+    return Effect.fail(
+      refuse("INVALID_QUERY", "The period does not end after it begins: choose a from that is earlier than to.", "to")
+    )
   }
   const end = to ?? Math.max(now, from ?? now)
   return Effect.succeed(from === undefined ? { to: end } : { from, to: end })
@@ -38,7 +40,7 @@ export const periodOf = ({ from, to }: Period, now: number) => {
 
 export const sumTooLarge = refuse(
   "INVALID_QUERY",
-  "A sum passes 2^53 - 1, the largest number that JSON clients can read: narrow the report."
+  `A sum exceeds ${Number.MAX_SAFE_INTEGER}, the largest count: narrow the report.`
 )
 
 /** A report is never truncated. The detail lets exports, which have a higher limit, recognise this refusal. */

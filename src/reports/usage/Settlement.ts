@@ -54,14 +54,18 @@ const settledRecords = Effect.fnUntraced(function* (
   { order_id, subscription_id }: SettlementFilter
 ) {
   if (order_id === undefined && subscription_id === undefined) {
-    return yield* refuse("INVALID_QUERY", "Name what is to be settled: subscription_id or order_id.", "subscription_id")
+    return yield* refuse(
+      "INVALID_QUERY",
+      "The report settles a subscription or an order: give subscription_id or order_id.",
+      "subscription_id"
+    )
   }
   const [order] = order_id === undefined ? [] : yield* orderRow(sql, order_id)
   const linked = order?.subscription_id
   if (order_id !== undefined && subscription_id !== undefined && linked !== subscription_id) {
     return yield* refuse(
       "INVALID_QUERY",
-      "The order does not belong to the subscription: name one of them.",
+      "The order does not belong to the subscription: give only one of them.",
       "order_id"
     )
   }
@@ -83,9 +87,7 @@ const settledPeriod = ({ from, to }: SettlementFilter, order?: Order, subscripti
     return Effect.succeed({ from: order.period_start, to: order.period_end })
   }
   return subscription === undefined
-    ? Effect.fail(
-        refuse("INVALID_QUERY", "The order has no period and no subscription: give the period to settle.", "from")
-      )
+    ? Effect.fail(refuse("INVALID_QUERY", "The order has no period and no subscription: give from and to.", "from"))
     : Effect.succeed({ from: subscription.current_period_start, to: subscription.current_period_end })
 }
 
