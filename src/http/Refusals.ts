@@ -75,10 +75,12 @@ const unrouted = (
   }
   const advice = similar === undefined ? "" : ` ${adviceOf(method, similar)}.`
   return {
-    refusal: refuse("METHOD_NOT_ALLOWED", `This path does not take ${method}, but ${allow}.${advice}`, allow),
+    refusal: refuse("METHOD_NOT_ALLOWED", `This path does not take ${method}: use ${anyOf(methods)}.${advice}`, allow),
     headers: { allow }
   }
 }
+
+const anyOf = (methods: ReadonlyArray<string>): string => methods.join(", ").replace(/, (?=[^,]*$)/, " or ")
 
 const adviceOf = (method: string, similar: SimilarPath): string =>
   similar.method === method ? `For ${method} use ${similar.path}` : `Applications use ${similar.method} ${similar.path}`

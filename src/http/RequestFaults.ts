@@ -60,7 +60,7 @@ export const queryRefusal = (
   const takes = known.length === 0 ? "takes none" : `takes ${known.join(", ")}`
   const notKnown = unknown.map((name) => ({
     path: truncate(name),
-    message: `The query parameter ${truncate(name)} is not known: remove or correct it. This operation ${takes}.`
+    message: `${name === "" ? "A query parameter without a name" : `The query parameter ${truncate(name)}`} is not known: remove or correct it. This operation ${takes}.`
   }))
   const invalid = issue === undefined ? [] : faultsOf(issue, [], query).map((fault) => parameterDetail(fault, query))
   const details = [...notKnown, ...invalid]
@@ -121,7 +121,7 @@ const faultsOf = (issue: SchemaIssue.Issue, path: Path, value: unknown): Readonl
     case "UnexpectedKey":
       return [unknownField(path)]
     case "MissingKey":
-      return [{ code: "VALIDATION_ERROR", path, problem: "is required" }]
+      return [{ code: "VALIDATION_ERROR", path, problem: "is required: add it" }]
     case "InvalidType":
       return [typeFault(issue, path, value)]
     case "AnyOf":

@@ -186,7 +186,7 @@ layer(captureLogs, { excludeTestServices: true })("An operation", (it) => {
 
   it.effect("whose answer is refused is answered in the envelope, and counted once", () =>
     Effect.gen(function* () {
-      const refusal = refuse("USAGE_LIMIT_EXCEEDED", "There is no more of it.", "exports")
+      const refusal = refuse("USAGE_LIMIT_EXCEEDED", "There is no more of it: send less.", "exports")
       const { counted, port } = yield* serveFastPath(ending(() => Exit.fail(refusal as Refusal)))
       logged.length = 0
       const answer = yield* asking(port, { "x-request-id": requestId })
@@ -214,7 +214,9 @@ layer(captureLogs, { excludeTestServices: true })("An operation", (it) => {
           [200, "late"]
         ]
       )
-      const refused = yield* serveFastPath(ending(() => Effect.fail(refuse("NOT_READY", "Not now.") as Refusal)))
+      const refused = yield* serveFastPath(
+        ending(() => Effect.fail(refuse("NOT_READY", "Not now: try again.") as Refusal))
+      )
       assertRefused(yield* asking(refused.port), 503, "NOT_READY")
     }).pipe(Effect.scoped)
   )

@@ -152,17 +152,22 @@ layer(TestServer.layer)("A message", (it) => {
         ["POST", "/licenses/validate?x=1", 404, "/api/v1/license/validate"],
         ["GET", "/products/prod_1", 404, "/api/v1/products/{id}"],
         ["POST", "/api/v1/license/none/suspend", 404, "/api/v1/licenses/{id}/suspend"],
-        ["POST", "/api/v1/products/?x", 405, "/api/v1/products"]
+        ["POST", "/api/v1/products/?x", 405, "/api/v1/products"],
+        ["PUT", "/api/v1/licenses/validate", 405, "POST /api/v1/license/validate"],
+        ["GET", "/api/v1/licenses/floating/checkout", 404, "POST /api/v1/license/floating/checkout"]
       ] as const
       for (const [method, path, status, hint] of cases) {
         const answer = yield* server.send({ method, path })
         assertRefused(answer, status, status === 404 ? "NOT_FOUND" : "METHOD_NOT_ALLOWED")
         assert.isTrue(answer.error.message!.endsWith(` use ${hint}.`), answer.error.message)
       }
+      // Of a known path of applications, the path of the same name under licenses is another operation.
+      const get = yield* server.send({ path: "/api/v1/license/validate" })
+      assert.strictEqual(get.error.message, "This path does not take GET: use POST.")
       const unknown = yield* server.send({ method: "POST", path: "/nothing" })
       assert.strictEqual(unknown.error.message, "There is no such path: /openapi.yaml lists all paths.")
       const put = yield* server.send({ method: "PUT", path: "/api/v1/products" })
-      assert.strictEqual(put.error.message, "This path does not take PUT, but GET, HEAD, POST.")
+      assert.strictEqual(put.error.message, "This path does not take PUT: use GET, HEAD or POST.")
     })
   )
 })

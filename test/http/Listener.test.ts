@@ -42,7 +42,7 @@ layer(Basis, { excludeTestServices: true })("A connection", (it) => {
       for (const bytes of ["GET /health HTTP/1.1\r\nHost: x\r\n", "G", "GET / HTTP/1.1\r\nX-Slow: aaaa"]) {
         const answer = yield* dawdle(port, bytes)
         assertRefused(answer, 400, "BAD_REQUEST")
-        assert.strictEqual(answer.error.message, "The request did not arrive in time.")
+        assert.strictEqual(answer.error.message, "The request did not arrive in time: send it again.")
         assert.strictEqual(answer.headers["connection"], "close")
       }
     }).pipe(Effect.scoped)
@@ -132,7 +132,10 @@ layer(Basis, { excludeTestServices: true })("A connection", (it) => {
       for (const length of [16_384, 65_536, 1_000_000]) {
         const answer = yield* withHead(length)
         assertRefused(answer, 400, "BAD_REQUEST")
-        assert.strictEqual(answer.error.message, "The request's head is larger than 16384 bytes.")
+        assert.strictEqual(
+          answer.error.message,
+          "The request's head is larger than 16384 bytes: shorten the path or the headers."
+        )
       }
     }).pipe(Effect.scoped)
   )

@@ -3,6 +3,7 @@ import { request as httpRequest, type IncomingHttpHeaders } from "node:http"
 import { connect } from "node:net"
 import { assert } from "@effect/vitest"
 import { Effect } from "effect"
+import { messageFault } from "./PlainWords.ts"
 
 export interface Message {
   /** Default GET. */
@@ -132,10 +133,12 @@ export const assertRefused = (answer: Answer, status: number, code: string, deta
     Object.keys(answer.json as object),
     isSigned ? ["error", "signature", "meta"] : ["error", "meta"]
   )
-  assert.match(answer.error.message ?? "", /^[A-Z].*\.$/, "one plain sentence")
+  assertPlain(answer.error.message ?? "")
   assertDetails(answer)
   assertMeta(answer)
 }
+
+const assertPlain = (message: string): void => assert.isUndefined(messageFault(message), message)
 
 /** Checks that the first of all wrong fields is the refusal's own, that none is repeated, and that at most 20 are listed. */
 const assertDetails = ({ error: { detail = "", details, message } }: Answer): void => {
@@ -143,7 +146,7 @@ const assertDetails = ({ error: { detail = "", details, message } }: Answer): vo
   assert.deepStrictEqual(details[0], { path: detail, message })
   assert.isAtMost(details.length, 20)
   assert.strictEqual(new Set(details.map(({ path }) => path)).size, details.length)
-  for (const { message } of details) assert.match(message, /^[A-Z].*\.$/, "one plain sentence")
+  for (const { message } of details) assertPlain(message)
 }
 
 /** Checks that an answer is a success envelope with this status, and returns its data. */

@@ -9,6 +9,7 @@ import type { Changes, LicenseView } from "../../src/licenses/model/LicenseRecor
 import type { Refused, Rule } from "../../src/licenses/rules/LicenseCommand.ts"
 import { isOverdue, settle } from "../../src/licenses/rules/Lifecycle.ts"
 import { frozen, noon, productCode, type Rows } from "./Licenses.ts"
+import { messageFault } from "./PlainWords.ts"
 
 const liveLeases = ({ leases }: Rows) => leases.filter(({ status }) => status === "live")
 
@@ -92,6 +93,7 @@ export const perform = <Command, Reply, C extends Code>(
 ): Performed<Reply, C> => {
   const before = settled(rows, now)
   const outcome = rule.decide(viewOf(before), frozen(command), now)
+  if (!outcome.accepted) assert.isUndefined(messageFault(outcome.message), outcome.message)
   const changes = outcome.accepted ? outcome.changes : { events: outcome.events ?? [] }
   const after = applied(before, changes)
   return outcome.accepted
