@@ -3,7 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { assertRefused } from "../support/Http.ts"
 import { Conversation } from "./Conversation.ts"
-import { Fixtures, layerContract, requestOf } from "./Fixtures.ts"
+import { bodyOf, Fixtures, layerContract, requestOf } from "./Fixtures.ts"
 import { operations } from "./Surface.ts"
 
 /** Queries with the name that is refused. */
@@ -76,6 +76,41 @@ layer(layerContract, { timeout: "1 minute" })("A body for an operation without f
           body,
           headers: { "content-type": "application/x-www-form-urlencoded" }
         })
+      }
+    })
+  )
+})
+
+layer(layerContract, { timeout: "1 minute" })("An unknown field", (it) => {
+  it.effect("of any body is refused, with every other wrong field in the details", () =>
+    Effect.gen(function* () {
+      const { ask } = yield* Conversation
+      const fixture = yield* (yield* Fixtures).make
+      const taking = operations.filter(({ body }) => body !== undefined)
+      assert.isAtLeast(taking.length, 30)
+      for (const operation of taking) {
+        const right = requestOf(operation, fixture)
+        const valid = bodyOf(operation, fixture) as object
+        for (const name of ["colour", "constructor", "a.b"]) {
+          const answer = yield* ask(operation, { ...right, body: { ...valid, [name]: 1 } })
+          assertRefused(answer, 400, "INVALID_JSON", name)
+        }
+        const all = yield* ask(operation, { ...right, body: { ...valid, colour: 1, size: {} } })
+        assert.includeMembers(
+          all.error.details!.map(({ path }) => path),
+          ["colour", "size"]
+        )
+      }
+    })
+  )
+
+  it.effect("is not needed to refuse an empty object: it is taken, or what is missing is named", () =>
+    Effect.gen(function* () {
+      const { ask } = yield* Conversation
+      const fixture = yield* (yield* Fixtures).make
+      for (const operation of operations.filter(({ body }) => body !== undefined)) {
+        const answer = yield* ask(operation, { ...requestOf(operation, fixture), body: {} })
+        if (answer.status >= 400) assertRefused(answer, 422, "VALIDATION_ERROR")
       }
     })
   )

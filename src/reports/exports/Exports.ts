@@ -142,9 +142,11 @@ export class Exports extends Context.Service<
       const file = Effect.fn("Exports.file")(function* (id: string) {
         const stored = yield* get(id)
         if (stored.status !== "completed") {
-          const why =
-            stored.status === "failed" ? "has failed: create another one" : "is not ready yet: try again in a moment"
-          return yield* refuse("EXPORT_NOT_READY", `The export ${why}.`, stored.status)
+          const message =
+            stored.status === "failed"
+              ? "The export has failed: create another one."
+              : "The export is not ready yet: try again in a moment."
+          return yield* refuse("EXPORT_NOT_READY", message, stored.status)
         }
         const part = partOf(stored)
         const chunks = yield* Effect.orDie(chunkSizes(sql, id, part))
