@@ -74,6 +74,18 @@ layer(TestServer.layer)("A refusal's details", (it) => {
     })
   )
 
+  it.effect("have every wrong filter of an export", () =>
+    Effect.gen(function* () {
+      const filters = { from: "soon", group_by: ["product_id", "colour"], bucket: "1w", product_id: "\u0000" }
+      const answer = yield* post("reports/exports", { report_kind: "usage-summary", filters })
+      assertRefused(answer, 422, "VALIDATION_ERROR")
+      assert.sameMembers(
+        answer.error.details!.map(({ path }) => path),
+        ["filters.from", "filters.group_by", "filters.bucket", "filters.product_id"]
+      )
+    })
+  )
+
   it.effect("are absent where nothing is wrong with a field", () =>
     Effect.gen(function* () {
       for (const answer of [yield* post("products", "{"), yield* get("products/none")]) {
@@ -116,6 +128,46 @@ layer(TestServer.layer)("A message", (it) => {
         "The body is not valid JSON: look at line 2, column 8."
       )
       assert.strictEqual(yield* place('{"name":"S3CRET"'), "The body is not valid JSON: it ends too early.")
+    })
+  )
+
+  it.effect("says in words which JSON type is expected", () =>
+    Effect.gen(function* () {
+      const { client } = yield* TestServer
+      const product = yield* client.products.create({ payload: { name: "Types", code: "types" } })
+      const wrong = { name: 1, code: null, license_type: {}, max_floating_users: "1", allow_vm: 0, metadata: [] }
+      const answer = yield* post(`products/${product.id}/policies`, wrong)
+      assertRefused(answer, 400, "INVALID_JSON", "name")
+      const types = answer.error.details!.map(({ message, path }) => [
+        path,
+        /type: expected (.*)\.$/.exec(message)?.[1]
+      ])
+      assert.deepStrictEqual(Object.fromEntries(types), {
+        name: "a string",
+        code: "a string",
+        license_type: "a string",
+        max_floating_users: "a number",
+        allow_vm: "true or false",
+        metadata: "an object"
+      })
+    })
+  )
+
+  it.effect("says the largest integer wherever a count is too large", () =>
+    Effect.gen(function* () {
+      const { client } = yield* TestServer
+      const product = yield* client.products.create({ payload: { name: "Large", code: "large" } })
+      const beyond = (field: string) => `{"feature_id":"x","${field}":9007199254740992}`
+      const paths = ["add_credits", "max_consumptions", "total_consumptions"]
+      const policy = yield* client.policies.create({
+        params: { id: product.id },
+        payload: { name: "P", code: "p", license_type: "perpetual" }
+      })
+      const { license } = yield* client.licenses.create({ payload: { product_id: product.id, policy_id: policy.id } })
+      for (const field of paths) {
+        const { error } = yield* post(`licenses/${license.id}/usage/reset`, beyond(field))
+        assert.match(error.message!, /is not valid: expected an integer from [01] to 9007199254740991\.$/)
+      }
     })
   )
 

@@ -18,7 +18,7 @@ const internal: ReadonlyArray<RegExp> = [
   /\w(Error|Exception)\b|\bstack\b|\.ts\b|node_modules/,
   /\b(SELECT|INSERT|UPDATE|DELETE FROM|relation|constraint)\b/,
   /\b(Effect|Schema|fiber|refinement|UTF-16)\b/,
-  /\bexpected (string|number|boolean|array|object)\b|\w \| \w/
+  /\bexpected (string|number|boolean|array|object)\b| \| /
 ]
 
 /** What is wrong with a message, or undefined. */

@@ -2,12 +2,14 @@
  * Exports of reports. A small one is created within the request, a large one by a worker. In both cases the figures are of one
  * point in time, and every download returns the same bytes until the export is deleted.
  */
+
 import { Clock, Context, Effect, Layer, Option, type Schema, SchemaIssue, type Stream } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import { type Refusal, refuse, refuseUnknownId } from "../../api/Failure.ts"
 import { Identifiers } from "../../api/Identifier.ts"
 import { CurrentActor } from "../../auth/CurrentActor.ts"
 import { EventLog } from "../../events/EventLog.ts"
+import { bodyRefusal } from "../../http/RequestFaults.ts"
 import { transaction } from "../../postgres/Sql.ts"
 import { Workers } from "../../workers/Workers.ts"
 import { decodeFilters, type Scope, unsupportedFilter } from "../model/Filter.ts"
@@ -182,22 +184,14 @@ const checkFilters = Effect.fnUntraced(function* ({ filters = {}, report_kind }:
     const name = other.slice(0, filterNameMax).toWellFormed()
     return yield* invalid(`The report ${report_kind} does not take the filter ${name}: remove or correct it.`, name)
   }
-  yield* decodeFilters(report_kind, filters).pipe(Effect.catch((error) => Effect.fail(filterError(error))))
+  yield* decodeFilters(report_kind, filters).pipe(Effect.catch((error) => Effect.fail(filterError(error, filters))))
 })
 
-const messages = SchemaIssue.makeFormatterStandardSchemaV1()
-
-const filterError = ({ issue }: Schema.SchemaError) => {
-  const faults = new Map<string, string>()
-  for (const { message, path = [] } of messages(issue).issues) {
-    const field = String(path[0])
-    if (!faults.has(field)) faults.set(field, `The filter ${field} is not valid: ${inSentence(message)}.`)
-  }
-  const details = Array.from(faults, ([field, message]) => ({ path: `filters.${field}`, message }))
-  return refuse("VALIDATION_ERROR", details[0]!.message, details[0]!.path, { details })
+/** A filter of the wrong JSON type is refused like any other: a query has text only. */
+const filterError = ({ issue }: Schema.SchemaError, filters: unknown) => {
+  const { details = [], message } = bodyRefusal(new SchemaIssue.Pointer(["filters"], issue), { filters })
+  return refuse("VALIDATION_ERROR", message, details[0]?.path ?? "filters", { details })
 }
-
-const inSentence = (message: string): string => message.charAt(0).toLowerCase() + message.slice(1)
 
 /** Turns the refusal of a query into one of an export's filters. */
 const asFilterError = <A, R>(self: Effect.Effect<A, Refusal<"INVALID_QUERY"> | Refusal<"NOT_FOUND">, R>) =>
