@@ -203,6 +203,9 @@ describe("deactivate", () => {
       )
       assert.strictEqual(refused.detail, status)
     }
+    const seated = rowsOf({ devices: [deviceOf(machine, { holds_slot: false })] })
+    const { refused } = refusedWith("DEVICE_STATE_CONFLICT", seated, deactivate, requestOf(machine))
+    assert.match(refused.message, /has a floating seat and no activation: check the seat in instead\.$/)
     refusedWith(
       "DEVICE_BLACKLISTED",
       rowsOf({ devices: [deviceOf(machine, { status: "blacklisted" })] }),

@@ -113,6 +113,15 @@ describe("transitions", () => {
     assert.strictEqual(after.license.active_device_count, 0)
   })
 
+  it("tells of an expired license what its type allows", () => {
+    const refusalOf = (license_type: "trial" | "consumption") => {
+      const rows = rowsOf({ license: clocks.expired, policy: { license_type } })
+      return refusedWith("LICENSE_STATE_CONFLICT", rows, reinstate, undefined).refused.message
+    }
+    assert.match(refusalOf("trial"), /: renew it instead\.$/)
+    assert.match(refusalOf("consumption"), /: update its expires_at instead\.$/)
+  })
+
   it("asks for the devices that a revocation deactivates", () => {
     assert.deepStrictEqual(revoke.needs?.(undefined), { activeDevices: true, allLeases: true })
   })
