@@ -229,6 +229,7 @@ CREATE TABLE licenses (
   expiring_for timestamp with time zone,
   expiring_days smallint,
   heartbeat_from timestamp with time zone,
+  activation_limit_recorded_at timestamp with time zone,
   CONSTRAINT licenses_pkey PRIMARY KEY (id),
   CONSTRAINT licenses_customer_id_fkey FOREIGN KEY (customer_id) REFERENCES customers(id),
   CONSTRAINT licenses_order_id_fkey FOREIGN KEY (order_id) REFERENCES orders(id),
@@ -262,6 +263,7 @@ CREATE TABLE license_features (
   metadata jsonb NOT NULL,
   created_at timestamp with time zone NOT NULL,
   updated_at timestamp with time zone NOT NULL,
+  expiry_recorded boolean DEFAULT false NOT NULL,
   CONSTRAINT license_features_pkey PRIMARY KEY (license_id, feature_id),
   CONSTRAINT license_features_feature_id_fkey FOREIGN KEY (feature_id) REFERENCES features(id),
   CONSTRAINT license_features_license_id_fkey FOREIGN KEY (license_id) REFERENCES licenses(id),
@@ -269,7 +271,9 @@ CREATE TABLE license_features (
   CONSTRAINT license_features_total_consumptions_check CHECK ((total_consumptions >= 0))
 ) WITH (fillfactor=80);
 COMMENT ON TABLE license_features IS 'A row assigns a feature to a license, with its limit and what was consumed of it.';
+CREATE INDEX license_features_expiry ON license_features USING btree ((expires_at AT TIME ZONE 'UTC'::text)) WHERE (enabled AND (NOT expiry_recorded) AND (expires_at IS NOT NULL));
 CREATE INDEX license_features_feature ON license_features USING btree (feature_id);
+CREATE INDEX license_features_license_expiry ON license_features USING btree (license_id, expires_at) WHERE (enabled AND (NOT expiry_recorded) AND (expires_at IS NOT NULL));
 
 -- License states
 

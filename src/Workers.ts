@@ -8,6 +8,7 @@ import { ResponseRetention } from "./auth/idempotency/ResponseRetention.ts"
 import { Settings } from "./config/Config.ts"
 import { JournalRetention } from "./licenses/engine/JournalRetention.ts"
 import { ExpirySweep } from "./licenses/sweeps/ExpirySweep.ts"
+import { FeatureExpirySweep } from "./licenses/sweeps/FeatureExpirySweep.ts"
 import { HeartbeatSweep } from "./licenses/sweeps/HeartbeatSweep.ts"
 import { LeaseSweep } from "./licenses/sweeps/LeaseSweep.ts"
 import { OpsCounts } from "./ops/Counts.ts"
@@ -29,6 +30,7 @@ const supervised = Layer.effectDiscard(
     const { sweepSeconds } = yield* Settings
     const every = `${sweepSeconds} seconds` as const
     yield* supervise({ name: "expiry-sweep", every, pass: (yield* ExpirySweep).pass })
+    yield* supervise({ name: "feature-expiry-sweep", every, pass: (yield* FeatureExpirySweep).pass })
     yield* supervise({ name: "lease-sweep", every, pass: (yield* LeaseSweep).pass })
     yield* supervise({ name: "heartbeat-sweep", every, pass: (yield* HeartbeatSweep).pass })
     const delivery = yield* Delivery
@@ -75,6 +77,7 @@ export const layer = supervised.pipe(
   Layer.provide([
     ResponseRetention.layer,
     ExpirySweep.layer,
+    FeatureExpirySweep.layer,
     LeaseSweep.layer,
     HeartbeatSweep.layer,
     activities,

@@ -56,6 +56,7 @@ const eventActions: { readonly [K in EventType]: EventAction } = {
   "license.offline_issued": succeeded("license.issue_offline"),
   "license.grace_period_started": { action: "license.start_grace_period" },
   "license.expired": { action: "license.expire" },
+  "license.feature_expired": { action: "license.expire_feature" },
   "license.expiring": { action: "license.announce_expiry" },
   [refusedActivation]: succeeded("license.activate", 403),
   "usage.consumed": succeeded("usage.consume"),

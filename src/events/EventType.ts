@@ -29,6 +29,7 @@ export const eventTypes = [
   "license.key_rotated",
   "license.feature_assigned",
   "license.feature_removed",
+  "license.feature_expired",
   "license.usage_reset",
   "license.activated",
   "license.deactivated",

@@ -169,14 +169,16 @@ const compare = (
 }
 
 const apply = Effect.fnUntraced(function* (session: Session, { checksum, id, name, text }: Migration) {
+  const now = yield* Clock.currentTimeMillis
   yield* session.values("BEGIN")
+  // Migrations take the time from the service's clock, as everything stored does.
+  yield* session.values("SELECT set_config('licensing.migrated_at', $1::timestamptz::text, true)", [instant(now)])
   // The driver sends one statement at a time. With EXECUTE the server splits the text, so no quotes are parsed here. A tag made
   // of the text's own checksum cannot occur in the text.
   const tag = `$m${checksum}$`
   yield* session
     .values(`DO $do${checksum}$BEGIN EXECUTE ${tag}${text}${tag}; END$do${checksum}$`)
     .pipe(Effect.mapError((error) => refuse(`${name} fails, and nothing of it is applied: ${serverMessage(error)}`)))
-  const now = yield* Clock.currentTimeMillis
   yield* session.values("INSERT INTO schema_migrations (id, name, checksum, applied_at) VALUES ($1, $2, $3, $4)", [
     id,
     name,

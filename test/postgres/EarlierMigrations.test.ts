@@ -56,6 +56,12 @@ const rows = [
   `INSERT INTO devices (id, license_id, binding_kind, binding_key, fingerprint, is_vm, is_container, status, holds_slot, first_seen_at,
     last_seen_at, metadata, created_at, updated_at)
   VALUES ('dev_1', 'lic_active', 'hardware', 'f', 'f', false, false, 'blacklisted', false, ${at}, ${at}, '{}', ${at}, ${at})`,
+  ...["ended", "lasting"].map(
+    (name) => `INSERT INTO features VALUES ('feat_${name}', 'prod_1', 'F', '${name}', '{}', ${at})`
+  ),
+  `INSERT INTO license_features (license_id, feature_id, enabled, expires_at, metadata, created_at, updated_at)
+  VALUES ('lic_active', 'feat_ended', true, ${at}, '{}', ${at}, ${at}),
+    ('lic_active', 'feat_lasting', true, timestamptz '2999-01-01Z', '{}', ${at}, ${at})`,
   // Written through the trigger of the view, as a node before migration 0015 did.
   `INSERT INTO events VALUES (1, 'license.created', 'system', 'system', 'license', 'lic_active', NULL, '{}', ${at})`,
   `INSERT INTO usage_ledger VALUES (1, 'lic_active', 'feat_1', 'consume', 'e1', 3, 3, NULL, 'dev_1', 'license', 'lic_active', 'req_1',
@@ -78,11 +84,21 @@ layer(Layer.mergeAll(NodeServices.layer, Database.layer, layerQuiet), { timeout:
         assert.deepStrictEqual(yield* sql`SELECT id, name FROM schema_migrations`, [
           { id: 1, name: "0001_initial.sql" },
           { id: 2, name: "0002_unused_token.sql" },
+          { id: 4, name: "0004_feature_expiry.sql" },
           { id: 7, name: "0007_compressed_chunks.sql" }
         ])
 
         const license = yield* client.licenses.get({ params: { id: "lic_active" } })
         assert.deepInclude(license, { status: "active", customer_id: "cust_1", customer_name: "Somebody" })
+        // A feature that expired before the upgrade raises no version and is not recorded.
+        assert.strictEqual(license.entitlement_version, 1)
+        assert.deepStrictEqual(
+          yield* sql`SELECT feature_id, expiry_recorded FROM license_features ORDER BY feature_id`,
+          [
+            { feature_id: "feat_ended", expiry_recorded: true },
+            { feature_id: "feat_lasting", expiry_recorded: false }
+          ]
+        )
         const suspended = yield* client.licenses.list({ query: { status: "suspended", q: "some" } })
         assert.deepStrictEqual(
           suspended.items.map(({ id }) => id),
@@ -121,6 +137,7 @@ layer(Layer.mergeAll(NodeServices.layer, Database.layer, layerQuiet), { timeout:
         assert.deepStrictEqual(applied.flat(), [
           "0001_initial.sql",
           "0002_unused_token.sql",
+          "0004_feature_expiry.sql",
           "0007_compressed_chunks.sql"
         ])
       })

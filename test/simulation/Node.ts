@@ -15,6 +15,7 @@ import { LicenseActors } from "../../src/licenses/engine/LicenseActors.ts"
 import { LicenseLookups } from "../../src/licenses/engine/LicenseLookups.ts"
 import { LicenseStore } from "../../src/licenses/engine/LicenseStore.ts"
 import { ExpirySweep } from "../../src/licenses/sweeps/ExpirySweep.ts"
+import { FeatureExpirySweep } from "../../src/licenses/sweeps/FeatureExpirySweep.ts"
 import { HeartbeatSweep } from "../../src/licenses/sweeps/HeartbeatSweep.ts"
 import { LeaseSweep } from "../../src/licenses/sweeps/LeaseSweep.ts"
 import { Postgres } from "../../src/postgres/Postgres.ts"
@@ -29,7 +30,15 @@ export interface NodePool {
   readonly postgres: Postgres["Service"]
 }
 
-export type Services = LicenseActors | Policies | Features | Versions | ExpirySweep | HeartbeatSweep | LeaseSweep
+export type Services =
+  | LicenseActors
+  | Policies
+  | Features
+  | Versions
+  | ExpirySweep
+  | FeatureExpirySweep
+  | HeartbeatSweep
+  | LeaseSweep
 
 export interface Node {
   readonly name: string
@@ -127,9 +136,12 @@ const layerOf = (environment: Environment, pool: NodePool) => {
     Layer.provide(Products.layer),
     Layer.provide(identifiersOf(pool.name))
   )
-  const sweeps = Layer.mergeAll(ExpirySweep.layer, HeartbeatSweep.layer, LeaseSweep.layer).pipe(
-    Layer.provide(pipelining("sweep", true))
-  )
+  const sweeps = Layer.mergeAll(
+    ExpirySweep.layer,
+    FeatureExpirySweep.layer,
+    HeartbeatSweep.layer,
+    LeaseSweep.layer
+  ).pipe(Layer.provide(pipelining("sweep", true)))
   return Layer.mergeAll(actors, catalog, sweeps).pipe(Layer.provide(EventLog.layer), Layer.provide(client))
 }
 

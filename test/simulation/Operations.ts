@@ -5,7 +5,7 @@ import { Features } from "../../src/catalog/features/Features.ts"
 import { Policies } from "../../src/catalog/policies/Policies.ts"
 import { Versions } from "../../src/catalog/versions/Versions.ts"
 import { LicenseActors } from "../../src/licenses/engine/LicenseActors.ts"
-import { presentLicense } from "../../src/licenses/management/PresentLicense.ts"
+import { presentSnapshot } from "../../src/licenses/management/PresentLicense.ts"
 import type { LicenseSnapshot } from "../../src/licenses/model/LicenseRecords.ts"
 import * as Activation from "../../src/licenses/rules/Activation.ts"
 import { assign, unassign } from "../../src/licenses/rules/Assignments.ts"
@@ -21,6 +21,7 @@ import { transfer } from "../../src/licenses/rules/Transfer.ts"
 import { update } from "../../src/licenses/rules/Update.ts"
 import { resetUsage } from "../../src/licenses/rules/UsageReset.ts"
 import { ExpirySweep } from "../../src/licenses/sweeps/ExpirySweep.ts"
+import { FeatureExpirySweep } from "../../src/licenses/sweeps/FeatureExpirySweep.ts"
 import { HeartbeatSweep } from "../../src/licenses/sweeps/HeartbeatSweep.ts"
 import { LeaseSweep } from "../../src/licenses/sweeps/LeaseSweep.ts"
 import { product } from "./InitialData.ts"
@@ -53,8 +54,8 @@ interface OperationCase {
   readonly expected?: (situation: Situation, command: unknown) => Answer
 }
 
-const shown = ({ license, policy }: LicenseSnapshot) =>
-  Effect.map(Clock.currentTimeMillis, (now) => presentLicense(license, policy, now))
+const shown = (snapshot: LicenseSnapshot) =>
+  Effect.map(Clock.currentTimeMillis, (now) => presentSnapshot(snapshot, now))
 
 const ofLicense = <Command, Reply, C extends Code>(
   rule: Rule<Command, Reply, C>,
@@ -99,7 +100,13 @@ export const operations: { readonly [operation in Operation]: OperationCase } = 
   "delete feature": { ask: ({ subject }) => Features.use((features) => features.delete(subject)) },
   "create version": { ask: ({ command }) => Versions.use((versions) => versions.create(product, command as never)) },
   "delete version": { ask: ({ subject }) => Versions.use((versions) => versions.delete(product, subject)) },
-  "sweep expiry": { ask: () => ExpirySweep.use(({ pass }) => pass) },
+  "sweep expiry": {
+    ask: () =>
+      Effect.andThen(
+        FeatureExpirySweep.use(({ pass }) => pass),
+        ExpirySweep.use(({ pass }) => pass)
+      )
+  },
   "sweep leases": { ask: () => LeaseSweep.use(({ pass }) => pass) },
   "sweep heartbeats": { ask: () => HeartbeatSweep.use(({ pass }) => pass) }
 }

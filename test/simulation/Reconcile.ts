@@ -29,13 +29,21 @@ export const asHeard = (license: License, stored: License): License => ({
   )
 })
 
-/** Changes that sweeps write without an event: a state that an edit set back, leases that ended with their license. */
+/**
+ * Changes that sweeps write without an event: a state that an edit set back, leases that ended with their license, features
+ * of a revoked license that expired.
+ */
 export const adoptQuiet = (license: License, stored: License, situations: Iterable<Situation>): License => {
   let adopted = license
   for (const { license: seen, policy, now } of situations) {
     const status = clockStatus(seen, policy, now)
     if (adopted.status !== stored.status && backByClock(adopted, status) === stored.status) {
       adopted = { ...adopted, status: stored.status }
+    }
+    for (const [id, assignment] of adopted.assignments) {
+      const isExpired = adopted.status === "revoked" && assignment.enabled && now >= (assignment.expires ?? anyTime)
+      if (isExpired && stored.assignments.get(id)?.recorded)
+        adopted = { ...adopted, assignments: replaced(adopted.assignments, id, { ...assignment, recorded: true }) }
     }
     for (const [token, lease] of seen.leases) {
       const isGone = adopted.leases.get(token)?.status === "live" && stored.leases.get(token)?.status === "ended"
@@ -44,6 +52,8 @@ export const adoptQuiet = (license: License, stored: License, situations: Iterab
   }
   return adopted
 }
+
+const anyTime = Number.POSITIVE_INFINITY
 
 const bindingOf = ({ command }: Call): string => {
   const { kind, key } = (command as { readonly binding: { readonly kind: string; readonly key: string } }).binding

@@ -88,11 +88,12 @@ export class Replay {
   /** A transition by time: it must have been due, and occurs once. */
   private moveOn(event: StoredEvent): void {
     if (event.type === "license.expiring") return
+    const subject = event.type === "license.feature_expired" ? event.metadata["feature_id"] : event.resource
     const next: Array<License> = []
     for (const { license, policy, now } of this.situations(this.current, [event.at], event.sequence)) {
       const returned = { ...license, status: backByClock(license, clockStatus(license, policy, now)) }
       for (const from of [license, returned]) {
-        const moved = transitionByTime(from, policy, now, `${event.type} ${event.resource}`)
+        const moved = transitionByTime(from, policy, now, `${event.type} ${subject}`)
         if (moved !== undefined) next.push(moved)
       }
     }

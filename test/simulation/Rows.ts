@@ -68,7 +68,7 @@ const licensesOf = Effect.fnUntraced(function* (sql: SqlClient.SqlClient) {
         FROM leases ORDER BY id`,
       sql<Owned<Assignment & { readonly metadata: never }>>`
         SELECT license_id AS license, feature_id AS key, enabled, max_consumptions AS max, total_consumptions AS used,
-          expires_at AS expires, metadata FROM license_features ORDER BY feature_id`,
+          expires_at AS expires, expiry_recorded AS recorded, metadata FROM license_features ORDER BY feature_id`,
       sql<Owned<{ readonly feature: string; readonly amount: number }>>`
         SELECT license_id AS license, event_id AS key, feature_id AS feature, amount FROM usage_ledger
         WHERE event_id IS NOT NULL ORDER BY sequence`

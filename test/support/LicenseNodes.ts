@@ -8,6 +8,7 @@ import { LicenseActors } from "../../src/licenses/engine/LicenseActors.ts"
 import { LicenseLookups } from "../../src/licenses/engine/LicenseLookups.ts"
 import { LicenseStore } from "../../src/licenses/engine/LicenseStore.ts"
 import { ExpirySweep } from "../../src/licenses/sweeps/ExpirySweep.ts"
+import { FeatureExpirySweep } from "../../src/licenses/sweeps/FeatureExpirySweep.ts"
 import { HeartbeatSweep } from "../../src/licenses/sweeps/HeartbeatSweep.ts"
 import { LeaseSweep } from "../../src/licenses/sweeps/LeaseSweep.ts"
 import { noon } from "./Licenses.ts"
@@ -29,13 +30,17 @@ export const makeNode = Effect.map(Layer.build(Layer.fresh(layerNode)), (node) =
   return { ...actors, ask }
 })
 
-const layerSweeps = Layer.mergeAll(ExpirySweep.layer, LeaseSweep.layer, HeartbeatSweep.layer).pipe(
-  Layer.provide(EventLog.layer)
-)
+const layerSweeps = Layer.mergeAll(
+  ExpirySweep.layer,
+  FeatureExpirySweep.layer,
+  LeaseSweep.layer,
+  HeartbeatSweep.layer
+).pipe(Layer.provide(EventLog.layer))
 
 /** The sweep passes of a new node on the test's database. */
 export const makeSweeps = Effect.map(Layer.build(Layer.fresh(layerSweeps)), (node) => ({
   expiry: Context.get(node, ExpirySweep).pass,
+  feature: Context.get(node, FeatureExpirySweep).pass,
   lease: Context.get(node, LeaseSweep).pass,
   heartbeat: Context.get(node, HeartbeatSweep).pass
 }))

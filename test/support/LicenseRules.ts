@@ -5,6 +5,7 @@
 import { assert } from "@effect/vitest"
 import type { Code } from "../../src/api/ErrorCode.ts"
 import { isActiveContainer } from "../../src/licenses/engine/CommittedState.ts"
+import { expiredFeatures } from "../../src/licenses/model/FeatureExpiry.ts"
 import type { Changes, LicenseView } from "../../src/licenses/model/LicenseRecords.ts"
 import type { Refused, Rule } from "../../src/licenses/rules/LicenseCommand.ts"
 import { isOverdue, settle } from "../../src/licenses/rules/Lifecycle.ts"
@@ -21,6 +22,7 @@ export const viewOf = (rows: Rows): LicenseView =>
     productCode,
     assignments: rows.assignments.toSorted((a, b) => (a.feature_code < b.feature_code ? -1 : 1)),
     assignmentByCode: (code) => rows.assignments.find(({ feature_code }) => feature_code === code),
+    expiredFeatures: (now) => expiredFeatures(rows.assignments, now),
     assignmentById: (id) => rows.assignments.find(({ feature_id }) => feature_id === id),
     device: ({ kind, key }) =>
       rows.devices.find(({ binding_kind, binding_key }) => binding_kind === kind && binding_key === key),

@@ -140,6 +140,7 @@ export const assignmentOf = (code: string, given: Partial<Assignment> = {}): Ass
     feature_name: `The feature ${code}`,
     enabled: true,
     total_consumptions: 0,
+    expiry_recorded: false,
     metadata: {},
     created_at: noon - 90 * day,
     updated_at: noon - 90 * day,

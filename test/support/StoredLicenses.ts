@@ -81,7 +81,7 @@ const insertAll = Effect.fnUntraced(function* (table: string, records: ReadonlyA
     SELECT ${columns} FROM jsonb_populate_recordset(NULL::${name}, ${json(records.map(rowOf))})`
 })
 
-/** Inserts licenses with their policies, devices and leases under unique ids. Returns the ids of the licenses. */
+/** Inserts licenses with their policies, features, devices and leases under unique ids. Returns the ids of the licenses. */
 export const storeRows = Effect.fnUntraced(function* (name: string, worlds: ReadonlyArray<Rows>) {
   const own = (index: number, id: string) => `${id}_${name}_${index}`
   const { created_at, updated_at } = worlds[0]!.license
@@ -112,6 +112,26 @@ export const storeRows = Effect.fnUntraced(function* (name: string, worlds: Read
     }
   ])
   yield* insertAll("licenses", licenses)
+  const features = new Map(worlds.flatMap(({ features }) => features.map((feature) => [feature.code, feature])))
+  const featureId = (id: string) => `${id}_${name}`
+  yield* insertAll(
+    "features",
+    Array.from(features.values(), (feature) => ({
+      ...feature,
+      id: featureId(feature.id),
+      product_id: `prod_${name}`,
+      metadata: {},
+      created_at
+    }))
+  )
+  const assignments = each((world, index) =>
+    world.assignments.map(({ feature_code: _, feature_name: __, ...assignment }) => ({
+      ...assignment,
+      feature_id: featureId(assignment.feature_id),
+      license_id: own(index, "lic")
+    }))
+  )
+  yield* insertAll("license_features", assignments)
   const devices = each((world, index) =>
     world.devices.map(({ binding_hash: _, ...device }) => ({
       ...device,

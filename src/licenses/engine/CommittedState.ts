@@ -3,6 +3,7 @@
  * changes. For a license with very many devices it holds only the recently used devices and their leases.
  */
 
+import { expiredFeatures, firstExpiryDueAt } from "../model/FeatureExpiry.ts"
 import type {
   Assignment,
   BindingName,
@@ -56,6 +57,8 @@ export class CommittedState {
   /** By feature code, in its order. */
   assignments: Map<string, Assignment>
   private assignmentArray: ReadonlyArray<Assignment> | undefined
+  /** Before this instant no feature expires whose expiry is not recorded. */
+  expiriesFrom: number
   /** Views derived from the current assignments. */
   cachedViews: CachedViews = {}
   readonly devices = new Map<string, DeviceRecord>()
@@ -94,6 +97,7 @@ export class CommittedState {
     this.productCode = loaded.productCode
     this.catalogRevision = loaded.catalogRevision
     this.assignments = sortedByCode(loaded.assignments)
+    this.expiriesFrom = firstExpiryDueAt(loaded.assignments)
     this.leases = new LiveLeases(loaded.leases, loaded.devicesComplete)
     this.lapsingFrom = loaded.lapsingFrom
     // The closure captures the policy alone: capturing `loaded` would keep the loaded rows in memory beside the maps
@@ -110,6 +114,14 @@ export class CommittedState {
   get assignmentList(): ReadonlyArray<Assignment> {
     this.assignmentArray ??= Array.from(this.assignments.values())
     return this.assignmentArray
+  }
+
+  expiredFeatures(now: number): ReadonlyArray<Assignment> {
+    if (now < this.expiriesFrom) return []
+    const expired = expiredFeatures(this.assignmentList, now)
+    // An edit has moved or removed the expiry that the instant stands for.
+    if (expired.length === 0) this.expiriesFrom = firstExpiryDueAt(this.assignmentList)
+    return expired
   }
 
   /** Whether the state was read at these revisions. */
@@ -176,6 +188,7 @@ export class CommittedState {
     this.assignmentArray = undefined
     this.cachedViews = changes.cachedViews ?? {}
     const changed = Array.from(changes.changedAssignments.values())
+    this.expiriesFrom = Math.min(this.expiriesFrom, firstExpiryDueAt(changed))
     // Most commands only change counts and keep the order: sorting 200 assignments again took as long as the rest of a
     // consumption.
     if (changes.removedAssignments.size === 0 && changed.every((row) => this.hasSamePosition(row)))

@@ -144,6 +144,7 @@ const isOnlyCountChanged = ({ base }: PendingChanges, changed: Assignment): bool
     committed.enabled === changed.enabled &&
     committed.max_consumptions === changed.max_consumptions &&
     committed.expires_at === changed.expires_at &&
+    committed.expiry_recorded === changed.expiry_recorded &&
     committed.metadata === changed.metadata
   )
 }
@@ -177,19 +178,20 @@ const assignments = (sql: SqlClient.SqlClient, group: PendingGroup) => {
   return unlessEmpty(
     rows,
     () => sql`
-      INSERT INTO license_features (license_id, feature_id, enabled, max_consumptions, total_consumptions, expires_at, metadata,
-        created_at, updated_at)
+      INSERT INTO license_features (license_id, feature_id, enabled, max_consumptions, total_consumptions, expires_at,
+        expiry_recorded, metadata, created_at, updated_at)
       SELECT unnest(${columns.text(rows.map((row) => row.license_id))}),
         unnest(${columns.text(rows.map((row) => row.feature_id))}), unnest(${columns.bool(rows.map((row) => row.enabled))}),
         unnest(${columns.int8(rows.map((row) => row.max_consumptions ?? null))}),
         unnest(${columns.int8(rows.map((row) => row.total_consumptions))}),
         unnest(${columns.timestamptz(rows.map((row) => row.expires_at ?? null))}),
+        unnest(${columns.bool(rows.map((row) => row.expiry_recorded))}),
         unnest(${columns.jsonb(rows.map((row) => row.metadata))}),
         unnest(${columns.timestamptz(rows.map((row) => row.created_at))}),
         unnest(${columns.timestamptz(rows.map((row) => row.updated_at))})
       ON CONFLICT (license_id, feature_id) DO UPDATE SET enabled = excluded.enabled, max_consumptions = excluded.max_consumptions,
-        total_consumptions = excluded.total_consumptions, expires_at = excluded.expires_at, metadata = excluded.metadata,
-        updated_at = excluded.updated_at`
+        total_consumptions = excluded.total_consumptions, expires_at = excluded.expires_at,
+        expiry_recorded = excluded.expiry_recorded, metadata = excluded.metadata, updated_at = excluded.updated_at`
   )
 }
 

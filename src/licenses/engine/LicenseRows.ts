@@ -220,6 +220,7 @@ const assignmentOf = (row: Nullable<Assignment>): Assignment =>
     max_consumptions: row.max_consumptions,
     total_consumptions: row.total_consumptions,
     expires_at: row.expires_at,
+    expiry_recorded: row.expiry_recorded,
     metadata: row.metadata,
     created_at: row.created_at,
     updated_at: row.updated_at

@@ -1,6 +1,7 @@
 /** What a batch of commands has decided on top of the committed state. It is discarded if its commit fails. */
 import type { StoredResponseRow } from "../../api/StoredResponse.ts"
 import type { Entry } from "../../events/EventLog.ts"
+import { expiredFeatures, expiryDueAt } from "../model/FeatureExpiry.ts"
 import type {
   Assignment,
   BindingName,
@@ -51,6 +52,8 @@ export class PendingChanges implements LicenseView {
   private readonly counts = new Map<string, CountedUsage>()
   private readonly changedIds = new Map<string, DeviceRecord>()
   private merged: ReadonlyArray<Assignment> | undefined
+  /** The same as in the committed state, for changed assignments. */
+  private expiriesFrom = Number.POSITIVE_INFINITY
   private readonly leases: LeaseChanges
 
   constructor(base: CommittedState, prefetched: Prefetched) {
@@ -101,6 +104,11 @@ export class PendingChanges implements LicenseView {
 
   assignmentById(featureId: string): Assignment | undefined {
     return this.assignments.find((assignment) => assignment.feature_id === featureId)
+  }
+
+  expiredFeatures(now: number): ReadonlyArray<Assignment> {
+    if (!this.assignmentsChanged) return this.base.expiredFeatures(now)
+    return now < Math.min(this.base.expiriesFrom, this.expiriesFrom) ? [] : expiredFeatures(this.assignments, now)
   }
 
   device(binding: BindingName): DeviceRecord | undefined {
@@ -228,6 +236,7 @@ export class PendingChanges implements LicenseView {
     else if (changes.assignments !== undefined) this.cachedViews = cachedViewsAfter(this, changes.assignments)
     for (const assignment of changes.assignments ?? []) {
       this.merged = undefined
+      this.expiriesFrom = Math.min(this.expiriesFrom, expiryDueAt(assignment))
       this.changedAssignments.set(assignment.feature_id, assignment)
       this.removedAssignments.delete(assignment.feature_id)
     }

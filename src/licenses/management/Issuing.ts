@@ -74,7 +74,7 @@ export class Issuing extends Context.Service<
           resource_id: license.id,
           metadata: createdMetadata(license, policy.license_type)
         })
-        return { license: presentLicense(license, policy, now), license_key: key }
+        return { license: presentLicense(license, policy, 0, now), license_key: key }
       }, transaction(sql))
 
       return Issuing.of({ create })

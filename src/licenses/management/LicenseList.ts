@@ -9,6 +9,7 @@ import { instant } from "../../postgres/Parameters.ts"
 import { Postgres } from "../../postgres/Postgres.ts"
 import { equals } from "../../postgres/Sql.ts"
 import { lapsedCount } from "../engine/DeviceStatusSql.ts"
+import { expiredFeatureCount } from "../engine/FeatureExpirySql.ts"
 import { type LoadedLicense, licenseColumns, licenseOf, policyColumns, policyOf } from "../engine/LicenseRows.ts"
 import type { License, LicenseStatus } from "../model/License.ts"
 import { indexedMatches, matchesPart, sample, search } from "./LicenseSearch.ts"
@@ -40,7 +41,8 @@ export class LicenseList extends Context.Service<
       const sql = yield* SqlClient.SqlClient
       const { customPlanned } = yield* Postgres
       const columns = (now: number) =>
-        sql`${sql.literal(`${licenseColumns}, ${policyColumns}, 0::bigint AS catalog_revision`)}, ${lapsedCount(sql, now)} AS lapsed`
+        sql`${sql.literal(`${licenseColumns}, ${policyColumns}, 0::bigint AS catalog_revision`)}, ${lapsedCount(sql, now)} AS lapsed,
+          ${expiredFeatureCount(sql, now)} AS expired_features`
       const order = sql.literal("ORDER BY created_at DESC, id DESC")
 
       const ofPolicy = sql.literal("JOIN policies p ON p.id = l.policy_id")
@@ -120,14 +122,14 @@ export class LicenseList extends Context.Service<
   )
 }
 
-/** With the number of activations that have lapsed but are still counted. */
-type StoredLicense = LoadedLicense & { readonly lapsed: number }
+/** With the changes by the clock that are not written yet: activations that have lapsed, and features that have expired. */
+type StoredLicense = LoadedLicense & { readonly lapsed: number; readonly expired_features: number }
 type ListedLicense = StoredLicense & { readonly moved_by_clock: boolean }
 
 const presentRow = (row: StoredLicense, now: number): License => {
   const license = licenseOf(row)
   const active_device_count = license.active_device_count - row.lapsed
-  return presentLicense({ ...license, active_device_count }, policyOf(row), now)
+  return presentLicense({ ...license, active_device_count }, policyOf(row), row.expired_features, now)
 }
 
 interface ListQuery {

@@ -21,7 +21,7 @@ import { transfer } from "../rules/Transfer.ts"
 import { type UpdateCommand, update } from "../rules/Update.ts"
 import { resetUsage, type UsageResetCommand } from "../rules/UsageReset.ts"
 import { type LicenseFilter, LicenseList } from "./LicenseList.ts"
-import { presentLicense } from "./PresentLicense.ts"
+import { presentSnapshot } from "./PresentLicense.ts"
 
 type Changed<C extends Code = never, A = License> = Effect.Effect<
   A,
@@ -76,7 +76,7 @@ export class Licenses extends Context.Service<
         { limit = limitDefault, cursor }: PageRequest
       ) {
         yield* get(id)
-        const rows = yield* Effect.orDie(sql<Nullable<Assignment> & LicenseOwned & { readonly id: string }>`
+        const rows = yield* Effect.orDie(sql<AssignmentRow & { readonly id: string }>`
           SELECT * FROM (
             SELECT a.license_id, a.feature_id, a.feature_id AS id, f.code AS feature_code, f.name AS feature_name, a.enabled,
               a.max_consumptions, a.total_consumptions, a.expires_at, a.metadata, a.created_at, a.updated_at
@@ -94,7 +94,7 @@ export class Licenses extends Context.Service<
             license_key_last4: LicenseKey.last4(license_key)
           },
           presentWithKey: (rotated: LicenseSnapshot) =>
-            Effect.map(presentSnapshot(rotated), (license) => ({ license, license_key }))
+            Effect.map(present(rotated), (license) => ({ license, license_key }))
         })
       )
 
@@ -107,7 +107,7 @@ export class Licenses extends Context.Service<
         id,
         { rotate_key, ...input }
       ) {
-        if (rotate_key !== true) return yield* actors.askWith(id, transfer, input, identity, presentSnapshot)
+        if (rotate_key !== true) return yield* actors.askWith(id, transfer, input, identity, present)
         const { stored, presentWithKey } = yield* newKey
         return yield* actors.askWith(id, transfer, { ...input, newKey: stored }, identity, presentWithKey)
       })
@@ -115,11 +115,11 @@ export class Licenses extends Context.Service<
       return Licenses.of({
         list: reads.page,
         get,
-        update: (id, input) => actors.askWith(id, update, input, identity, presentSnapshot),
-        suspend: (id) => actors.askWith(id, Lifecycle.suspend, undefined, identity, presentSnapshot),
-        reinstate: (id) => actors.askWith(id, Lifecycle.reinstate, undefined, identity, presentSnapshot),
-        revoke: (id) => actors.askWith(id, Lifecycle.revoke, undefined, identity, presentSnapshot),
-        renew: (id, input) => actors.askWith(id, renew, input, identity, presentSnapshot),
+        update: (id, input) => actors.askWith(id, update, input, identity, present),
+        suspend: (id) => actors.askWith(id, Lifecycle.suspend, undefined, identity, present),
+        reinstate: (id) => actors.askWith(id, Lifecycle.reinstate, undefined, identity, present),
+        revoke: (id) => actors.askWith(id, Lifecycle.revoke, undefined, identity, present),
+        renew: (id, input) => actors.askWith(id, renew, input, identity, present),
         transfer: transferTo,
         rotateKey: rotate,
         features,
@@ -131,13 +131,12 @@ export class Licenses extends Context.Service<
   )
 }
 
-const presentSnapshot = ({ license, policy }: LicenseSnapshot) =>
-  Effect.map(Clock.currentTimeMillis, (now) => presentLicense(license, policy, now))
+const present = (snapshot: LicenseSnapshot) =>
+  Effect.map(Clock.currentTimeMillis, (now) => presentSnapshot(snapshot, now))
 
-const assignmentPage = (
-  rows: ReadonlyArray<Nullable<Assignment> & LicenseOwned>,
-  limit: number
-): Page<LicenseFeature> => {
+type AssignmentRow = Nullable<Omit<Assignment, "expiry_recorded">> & LicenseOwned
+
+const assignmentPage = (rows: ReadonlyArray<AssignmentRow>, limit: number): Page<LicenseFeature> => {
   const items = rows.slice(0, limit)
   const last = items.at(-1)
   const page = items.map((row) => Assignments.presentAssignment(row.license_id, row))

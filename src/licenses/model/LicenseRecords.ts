@@ -75,6 +75,8 @@ export interface Assignment {
   readonly max_consumptions?: number | undefined
   readonly total_consumptions: number
   readonly expires_at?: number | undefined
+  /** Whether the expiry has been recorded, or needs no record. */
+  readonly expiry_recorded: boolean
   readonly metadata: Metadata
   readonly created_at: number
   readonly updated_at: number
@@ -205,6 +207,8 @@ export interface LicenseView {
   readonly cachedViews?: CachedViews | undefined
   assignmentByCode(code: string): Assignment | undefined
   assignmentById(featureId: string): Assignment | undefined
+  /** Features that have expired and whose expiry is not recorded yet. */
+  expiredFeatures(now: number): ReadonlyArray<Assignment>
   device(binding: BindingName): DeviceRecord | undefined
   deviceById(id: string): DeviceRecord | undefined
   /** The cached devices; all devices, unless the license has very many. */
@@ -238,13 +242,18 @@ export interface LicenseView {
   readonly otherResettable: number
 }
 
-/** A license and its policy at one moment. A reply keeps this instead of the view, which goes on to change. */
+/** A license, its policy and its assignments at one moment. A reply keeps this instead of the view, which goes on to change. */
 export interface LicenseSnapshot {
   readonly license: LicenseRecord
   readonly policy: PolicyRecord
+  readonly assignments: ReadonlyArray<Assignment>
 }
 
-export const snapshot = ({ license, policy }: LicenseView): LicenseSnapshot => ({ license, policy })
+export const snapshot = ({ assignments, license, policy }: LicenseView): LicenseSnapshot => ({
+  license,
+  policy,
+  assignments
+})
 
 /** The changes of a decision. Records are complete: the new state of a device, assignment or lease. */
 export interface Changes {

@@ -3,6 +3,7 @@ import { unknownId } from "../../api/Failure.ts"
 import type { Metadata } from "../../api/Metadata.ts"
 import { changesOf } from "../../events/Changes.ts"
 import type { NewEvent } from "../../events/EventLog.ts"
+import { isExpiryRecorded } from "../model/FeatureExpiry.ts"
 import type { LicenseFeature } from "../model/License.ts"
 import type { Assignment, LedgerEntry, LicenseView } from "../model/LicenseRecords.ts"
 import { accept, type Refused, type Rule, reject } from "./LicenseCommand.ts"
@@ -45,14 +46,17 @@ export const assign: Rule<AssignCommand, LicenseFeature, "LICENSE_STATE_CONFLICT
         )
       }
       const before = view.assignmentById(feature.id)
+      const enabled = command.enabled ?? before?.enabled ?? true
+      const expires_at = updatedValue(command.expires_at, before?.expires_at)
       const assignment: Assignment = {
         feature_id: feature.id,
         feature_code: feature.code,
         feature_name: feature.name,
-        enabled: command.enabled ?? before?.enabled ?? true,
+        enabled,
         max_consumptions: updatedValue(command.max_consumptions, before?.max_consumptions),
         total_consumptions: before?.total_consumptions ?? 0,
-        expires_at: updatedValue(command.expires_at, before?.expires_at),
+        expires_at,
+        expiry_recorded: isExpiryRecorded(before, { enabled, expires_at }, now),
         metadata: command.metadata ?? before?.metadata ?? {},
         created_at: before?.created_at ?? now,
         updated_at: now
@@ -131,7 +135,7 @@ export const featureOf = ({ license }: LicenseView, assignment: Assignment): Lic
 /** An assignment as the management API shows it. */
 export const presentAssignment = (
   license_id: string,
-  assignment: { readonly [K in keyof Assignment]: Assignment[K] | null }
+  assignment: { readonly [K in keyof Omit<Assignment, "expiry_recorded">]: Assignment[K] | null }
 ): LicenseFeature => {
   const { max_consumptions, expires_at, total_consumptions } = assignment as Assignment
   return {

@@ -1,7 +1,8 @@
 /** The events of the changes that the clock makes, for the license's actor and for the sweeps alike. */
+import { formatTimestamp } from "../../api/Timestamp.ts"
 import type { NewEvent } from "../../events/EventLog.ts"
 import type { LicenseStatus } from "../model/License.ts"
-import type { LeaseRecord } from "../model/LicenseRecords.ts"
+import type { Assignment, LeaseRecord } from "../model/LicenseRecords.ts"
 
 const statusEventTypes = { grace_period: "license.grace_period_started", expired: "license.expired" } as const
 
@@ -18,6 +19,21 @@ export const statusEvents = (
       resource_id: licenseId,
       metadata: { status: to }
     }))
+
+/** The event of an expired feature. */
+export const featureExpiredEvent = (
+  licenseId: string,
+  { expires_at, feature_code, feature_id }: Pick<Assignment, "feature_id" | "feature_code" | "expires_at">
+): NewEvent => ({
+  event_type: "license.feature_expired",
+  resource_type: "license",
+  resource_id: licenseId,
+  metadata: {
+    feature_id,
+    feature_code,
+    ...(expires_at === undefined ? undefined : { expires_at: formatTimestamp(expires_at) })
+  }
+})
 
 /** The event of a lapsed lease. */
 export const leaseExpiredEvent = (

@@ -8,27 +8,25 @@ import { accessEndsAt, entitlementVersionAt, statusAt } from "./Lifecycle.ts"
 const minuteMillis = 60_000
 
 /** The members are in alphabetical order, which the canonical form needs anyway. */
-const commonOf = <const Kind extends string>(
-  { license, policy, productCode }: LicenseView,
-  kind: Kind,
-  device: DeviceRecord,
-  now: number
-) => ({
-  ...accessEndOf(license, policy),
-  binding_hash: device.binding_hash,
-  binding_kind: device.binding_kind,
-  device_id: device.id,
-  entitlement_version: entitlementVersionAt(license, policy, now),
-  ...(license.expires_at === undefined ? undefined : { expires_at: formatTimestamp(license.expires_at) }),
-  issued_at: formatTimestamp(now),
-  kind,
-  license_id: license.id,
-  license_type: policy.license_type,
-  policy_id: license.policy_id,
-  product_code: productCode,
-  product_id: license.product_id,
-  status: statusAt(license, policy, now)
-})
+const commonOf = <const Kind extends string>(view: LicenseView, kind: Kind, device: DeviceRecord, now: number) => {
+  const { license, policy, productCode } = view
+  return {
+    ...accessEndOf(license, policy),
+    binding_hash: device.binding_hash,
+    binding_kind: device.binding_kind,
+    device_id: device.id,
+    entitlement_version: entitlementVersionAt(license, policy, view.expiredFeatures(now).length, now),
+    ...(license.expires_at === undefined ? undefined : { expires_at: formatTimestamp(license.expires_at) }),
+    issued_at: formatTimestamp(now),
+    kind,
+    license_id: license.id,
+    license_type: policy.license_type,
+    policy_id: license.policy_id,
+    product_code: productCode,
+    product_id: license.product_id,
+    status: statusAt(license, policy, now)
+  }
+}
 
 /** When access ends: expires_at and the policy's grace, at most the latest instant that a response can show. */
 export const accessEndOf = (license: LicenseView["license"], policy: LicenseView["policy"]) => {
@@ -67,6 +65,9 @@ const cachedFeaturesMin = 16
  * replaced: serialising 200 features again was half the cost of a consumption.
  */
 export const cachedViewsAfter = (view: LicenseView, changed: ReadonlyArray<Assignment>): CachedViews | undefined => {
+  // An expiry that was recorded changes nothing in the list.
+  if (changed.every((assignment) => isListedAlike(view.assignmentByCode(assignment.feature_code), assignment)))
+    return view.cachedViews
   let cached = view.cachedViews?.features
   if (cached === undefined) return view.assignments.length < cachedFeaturesMin ? undefined : {}
   for (const assignment of changed) {
@@ -79,6 +80,13 @@ export const cachedViewsAfter = (view: LicenseView, changed: ReadonlyArray<Assig
   }
   return { features: cached }
 }
+
+const isListedAlike = (before: Assignment | undefined, after: Assignment): boolean =>
+  before?.feature_id === after.feature_id &&
+  before.total_consumptions === after.total_consumptions &&
+  before.max_consumptions === after.max_consumptions &&
+  before.enabled === after.enabled &&
+  before.expires_at === after.expires_at
 
 /** The index of a code in features sorted by code; undefined if absent. */
 const indexOfCode = (features: Entitlement["features"], code: string): number | undefined => {

@@ -16,7 +16,7 @@ import {
   type PolicyRecord,
   snapshot
 } from "../model/LicenseRecords.ts"
-import { deviceExpiredEvent, leaseExpiredEvent, statusEvents } from "./ClockEvents.ts"
+import { deviceExpiredEvent, featureExpiredEvent, leaseExpiredEvent, statusEvents } from "./ClockEvents.ts"
 import { accept, type Needs, type Outcome, type Rule, reject } from "./LicenseCommand.ts"
 import { renewable } from "./Terms.ts"
 
@@ -55,11 +55,22 @@ export const statusesPassed = (license: LicenseTerm, policy: PolicyGrace, now: n
     .filter((stage) => stage !== "grace_period" || policy.grace_period_days > 0)
 
 /**
- * The published entitlement version: the license's counter, the policy's counter, and the moves by the clock not yet
- * written.
+ * The published entitlement version: the license's counter, the policy's counter, and the moves by the clock and the
+ * expired features that are not yet written.
  */
-export const entitlementVersionAt = (license: LicenseRecord, policy: PolicyRecord, now: number): number =>
-  license.entitlement_counter + policy.entitlement_counter + statusesPassed(license, policy, now).length
+export const entitlementVersionAt = (
+  license: LicenseRecord,
+  policy: PolicyRecord,
+  expiredFeatures: number,
+  now: number
+): number =>
+  license.entitlement_counter +
+  policy.entitlement_counter +
+  statusesPassed(license, policy, now).length +
+  (recordsExpiries(license) ? expiredFeatures : 0)
+
+/** Whether the expiry of a feature leaves an event and raises the version. A revoked license stays as it is. */
+export const recordsExpiries = ({ status }: Pick<LicenseRecord, "status">): boolean => status !== "revoked"
 
 /**
  * The changes that the clock has made and that are not written yet. The actor applies them before its commands, so that
@@ -73,20 +84,30 @@ export const settle = (view: LicenseView, now: number): Changes | undefined => {
   const lapsed = view.lapsed(now)
   const silent = view.overdue(now)
   const accessEnded = status === "expired" && view.liveLeaseCount > 0
-  if (!statusChanged && !accessEnded && lapsed.length === 0 && silent.length === 0) return undefined
+  const expired = view.expiredFeatures(now)
+  if (!statusChanged && !accessEnded && lapsed.length === 0 && silent.length === 0 && expired.length === 0)
+    return undefined
   const passedStatuses = statusesPassed(license, policy, now)
+  const ended = recordsExpiries(license) ? expired : []
   const seats = settleLeases(view, lapsed, accessEnded, now)
   const overdue = settleDevices(view, silent, seats.leases, now)
   return {
     license: {
-      ...(statusChanged
-        ? { status, entitlement_counter: license.entitlement_counter + passedStatuses.length }
-        : undefined),
+      ...(statusChanged ? { status } : undefined),
+      entitlement_counter: license.entitlement_counter + passedStatuses.length + ended.length,
       active_device_count: license.active_device_count - overdue.devices.length
     },
     devices: [...overdue.devices, ...seats.devices],
     leases: seats.leases,
-    events: [...statusEvents(license.id, passedStatuses), ...overdue.events, ...seats.events]
+    ...(expired.length === 0
+      ? undefined
+      : { assignments: expired.map((assignment) => ({ ...assignment, expiry_recorded: true })) }),
+    events: [
+      ...statusEvents(license.id, passedStatuses),
+      ...ended.map((assignment) => featureExpiredEvent(license.id, assignment)),
+      ...overdue.events,
+      ...seats.events
+    ]
   }
 }
 

@@ -104,13 +104,13 @@ export const makePasses = Effect.fnUntraced(function* (name: string) {
       return due.length
     })
 
-    /** Writes one window; returns whether more may be due. */
+    /** Writes one window; returns whether more may be due, which the next window tells. */
     const runWindow = Effect.gen(function* () {
       const now = yield* Clock.currentTimeMillis
       const rows = yield* select(now, windowSize, false)
       let done = 0
       for (const batch of distribute(rows)) done += yield* throttle(runUnlocked(batch))
-      return done > 0 && rows.length === windowSize
+      return done > 0
     }).pipe(
       Effect.catchIf(isConcurrentChange, () => Effect.map(runLocked, (done) => Option.getOrElse(done, () => 0) > 0)),
       // A policy was edited meanwhile: the next pass finds what is left.

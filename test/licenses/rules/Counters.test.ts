@@ -274,7 +274,7 @@ describe("the counters of a license", () => {
               license.active_device_count,
               license.times_transferred,
               license.total_consumptions,
-              entitlementVersionAt(license, policy, now)
+              entitlementVersionAt(license, policy, 0, now)
             ],
             [told.activated, told.inUse, told.transferred, told.consumed, told.version],
             name

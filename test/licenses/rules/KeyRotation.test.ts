@@ -19,7 +19,7 @@ describe("rotate-key", () => {
   it("stores the key's digest and ends, tells the ends alone, and is no change of what the license entitles to", () => {
     const { before, after, changes, reply } = allowed(rowsOf(), rotateKey, key)
     assert.deepStrictEqual(after.license, { ...before.license, ...key, updated_at: noon })
-    assert.deepStrictEqual(reply, { license: after.license, policy: after.policy })
+    assert.deepStrictEqual(reply, { license: after.license, policy: after.policy, assignments: [] })
     assert.deepStrictEqual(changes.events, [
       {
         event_type: "license.key_rotated",

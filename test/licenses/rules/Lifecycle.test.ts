@@ -1,11 +1,13 @@
 import { assert, describe, it } from "@effect/vitest"
+import { expiredFeatures } from "../../../src/licenses/model/FeatureExpiry.ts"
 import type { LicenseStatus } from "../../../src/licenses/model/License.ts"
 import { entitlementVersionAt, reinstate, revoke, statusAt, suspend } from "../../../src/licenses/rules/Lifecycle.ts"
 import { allowed, perform, refusedWith, viewOf } from "../../support/LicenseRules.ts"
 import { day, deviceOf, hardware, leaseOf, noon, type Rows, type RowsInput, rowsOf } from "../../support/Licenses.ts"
 
 const rules = { suspend, reinstate, revoke }
-const versionAt = ({ license, policy }: Rows, now: number) => entitlementVersionAt(license, policy, now)
+const versionAt = ({ assignments, license, policy }: Rows, now: number) =>
+  entitlementVersionAt(license, policy, expiredFeatures(assignments, now).length, now)
 const statusOf = ({ license, policy }: Rows, now: number) => statusAt(license, policy, now)
 
 /** What the clock makes of a license that is stored as active or suspended; grace is three days in all of them. */

@@ -1,8 +1,10 @@
 /** What must hold for every rule, whatever a license has been through: checked after each step of random sequences of commands. */
+
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
 import * as fc from "fast-check"
 import type { Code } from "../../../src/api/ErrorCode.ts"
+import { expiredFeatures } from "../../../src/licenses/model/FeatureExpiry.ts"
 import type { Assignment, DeviceRecord } from "../../../src/licenses/model/LicenseRecords.ts"
 import {
   DeactivationPayload,
@@ -39,7 +41,8 @@ const afterEachStep = (holds: (taken: Taken) => void, numRuns = 150) =>
     { numRuns }
   )
 
-const versionAt = ({ license, policy }: Rows, now: number) => entitlementVersionAt(license, policy, now)
+const versionAt = ({ assignments, license, policy }: Rows, now: number) =>
+  entitlementVersionAt(license, policy, expiredFeatures(assignments, now).length, now)
 
 /** What an entitlement version stands for, of all that commands change. */
 const entitling = ({ license, assignments }: Rows) => ({
@@ -179,7 +182,8 @@ describe("every rule", () => {
       "lease.checked_out",
       "lease.checked_in",
       "lease.expired",
-      "license.offline_issued"
+      "license.offline_issued",
+      "license.feature_expired"
     ])
   })
 

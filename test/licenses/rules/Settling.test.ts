@@ -1,5 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as fc from "fast-check"
+import type { NewEvent } from "../../../src/events/EventLog.ts"
+import { expiredFeatures } from "../../../src/licenses/model/FeatureExpiry.ts"
 import type { LicenseStatus } from "../../../src/licenses/model/License.ts"
 import { entitlementVersionAt, settle, statusAt } from "../../../src/licenses/rules/Lifecycle.ts"
 import { rows as anyRows } from "../../support/LicenseArbitraries.ts"
@@ -17,7 +19,8 @@ import {
   second
 } from "../../support/Licenses.ts"
 
-const versionAt = ({ license, policy }: Rows, now: number) => entitlementVersionAt(license, policy, now)
+const versionAt = ({ assignments, license, policy }: Rows, now: number) =>
+  entitlementVersionAt(license, policy, expiredFeatures(assignments, now).length, now)
 const statusOf = ({ license, policy }: Rows, now: number) => statusAt(license, policy, now)
 
 const slotted = deviceOf(hardware("machine"))
@@ -166,10 +169,15 @@ describe("settle", () => {
         const last = ordered.at(-1) as number
         const often = ordered.reduce(settled, rows)
         const once = settled(rows, last)
-        const licenseEvents = ({ events }: Rows) => events.filter(({ resource_type }) => resource_type === "license")
+        const ofFeature = ({ event_type }: NewEvent) => event_type === "license.feature_expired"
+        const featureEvents = ({ events }: Rows) => events.filter(ofFeature)
+        const licenseEvents = ({ events }: Rows) =>
+          events.filter((event) => event.resource_type === "license" && !ofFeature(event))
         const deviceEvents = ({ events }: Rows) =>
           events.filter(({ resource_type }) => resource_type === "device").map((event) => event.resource_id)
         assert.deepStrictEqual(licenseEvents(often), licenseEvents(once))
+        assert.deepStrictEqual(featureEvents(often), featureEvents(once))
+        assert.deepStrictEqual(often.assignments, once.assignments)
         assert.sameMembers(deviceEvents(often), deviceEvents(once))
         assert.deepStrictEqual(often.license, once.license)
         const leaseEvents = ({ events }: Rows) =>

@@ -118,6 +118,7 @@ layer(layerStored, { timeout: 60_000, excludeTestServices: true })("sweeps", (it
     for (const [index, { pending, moved }] of expected.entries()) {
       const is = after[index]!
       assert.deepStrictEqual(licenseOf(is), licenseOf(pending))
+      assert.deepStrictEqual(is.assignmentList, pending.assignments)
       assert.deepStrictEqual(devicesOf(is.devices.values()), devicesOf(pending.devices))
       assert.strictEqual(is.license.revision > before[index]!.license.revision, moved, `${is.license.id}`)
       for (const lease of pending.changedLeases.values()) leases.set(lease.id, `${lease.status} ${lease.ended_at}`)
@@ -136,8 +137,8 @@ layer(layerStored, { timeout: 60_000, excludeTestServices: true })("sweeps", (it
 
   it.effect("write the same as settling every license, in any order, at every instant, each event once", () =>
     Effect.gen(function* () {
-      const { expiry, lease, heartbeat } = yield* makeSweeps
-      const orders = fc.sample(fc.shuffledSubarray([expiry, lease, heartbeat], { minLength: 3 }), {
+      const { expiry, feature, lease, heartbeat } = yield* makeSweeps
+      const orders = fc.sample(fc.shuffledSubarray([expiry, feature, lease, heartbeat], { minLength: 4 }), {
         numRuns: 9,
         seed: 3
       })
@@ -157,6 +158,7 @@ layer(layerStored, { timeout: 60_000, excludeTestServices: true })("sweeps", (it
       assert.sameMembers(Array.from(types), [
         "license.grace_period_started",
         "license.expired",
+        "license.feature_expired",
         "lease.expired",
         "device.expired"
       ])
@@ -165,17 +167,17 @@ layer(layerStored, { timeout: 60_000, excludeTestServices: true })("sweeps", (it
 
   it.effect("catch up after an outage: the effects of all the time that has passed, each event once and in order", () =>
     Effect.gen(function* () {
-      const { expiry, lease, heartbeat } = yield* makeSweeps
+      const { expiry, feature, lease, heartbeat } = yield* makeSweeps
       const ids = yield* storeRows("outage", sampleRows(200, 11))
       const now = noon + 400 * day
       yield* TestClock.setTime(now)
-      const { moved } = yield* sweepAndCompare(ids, [expiry, heartbeat, lease], now)
+      const { moved } = yield* sweepAndCompare(ids, [expiry, heartbeat, lease, feature], now)
       assert.isAbove(moved, 50)
       const sql = yield* SqlClient.SqlClient
       const orders = yield* sql<{ order: string; count: number }>`
         SELECT "order", count(*) AS count FROM (
           SELECT string_agg(event_type, ' ' ORDER BY sequence) AS order FROM events
-          WHERE resource_id LIKE 'lic_outage_%' AND event_type <> 'license.expiring' GROUP BY resource_id
+          WHERE resource_id LIKE 'lic_outage_%' AND event_type NOT IN ('license.expiring', 'license.feature_expired') GROUP BY resource_id
         ) AS told GROUP BY 1 ORDER BY 1`
       assert.deepStrictEqual(
         orders.map(({ order }) => order),

@@ -188,20 +188,37 @@ export const assign = (situation: Situation, command: AssignCommand): Answer => 
   if (command.feature_id === "feat_foreign") return refused(situation, "LINKAGE_MISMATCH")
   if (!catalog.features.has(command.feature_id)) return refused(situation, "NOT_FOUND")
   const before = license.assignments.get(command.feature_id)
+  const enabled = command.enabled ?? before?.enabled ?? true
+  const expires = given(command.expires_at, before?.expires ?? null)
   const assignment: Assignment = {
-    enabled: command.enabled ?? before?.enabled ?? true,
+    enabled,
     max: given(command.max_consumptions, before?.max ?? null),
     used: before?.used ?? 0,
-    expires: given(command.expires_at, before?.expires ?? null),
+    expires,
+    recorded: isRecorded(situation, before, enabled, expires),
     metadata: command.metadata === undefined ? (before?.metadata ?? "{}") : canonicalize(command.metadata)
   }
   const reply = assignmentTold(assignment)
-  if (before !== undefined && same(before, assignment)) return accepted(license, reply)
+  if (before !== undefined && same({ ...before, recorded: assignment.recorded }, assignment))
+    return accepted(license, reply)
   const after = raised({ ...license, assignments: replaced(license.assignments, command.feature_id, assignment) })
   const { max, used } = assignment
   const entry = { feature: command.feature_id, action: "set_limit", amount: max ?? 0, balance: used, max }
   const isLimited = before !== undefined && before.max !== max
   return { ...accepted(after, reply, "license.feature_assigned"), ledger: isLimited ? [entry] : [] }
+}
+
+/** A date in the past is recorded by time only if the edit ends a feature that was included. */
+const isRecorded = (
+  { now }: Situation,
+  before: Assignment | undefined,
+  enabled: boolean,
+  expires: number | null
+): boolean => {
+  if (expires === null) return false
+  if (before?.recorded && before.expires === expires) return true
+  const wasIncluded = before?.enabled === true && (before.expires === null || now < before.expires)
+  return now >= expires && !(wasIncluded && enabled)
 }
 
 const same = (one: object, other: object): boolean => canonicalize(one as never) === canonicalize(other as never)

@@ -53,6 +53,8 @@ export interface Assignment {
   readonly max: number | null
   readonly used: number
   readonly expires: number | null
+  /** Whether the expiry was recorded, or needs no record. */
+  readonly recorded: boolean
   readonly metadata: string
 }
 
@@ -141,8 +143,16 @@ const passed = (license: License, policy: Policy, now: number): ReadonlyArray<st
   return policy.grace_period_days > 0 ? ["grace_period", "expired"] : ["expired"]
 }
 
+/** The features whose expiry is due and was not recorded, by id; a revoked license's are never. */
+const expiredFeatures = ({ assignments, status }: License, now: number): ReadonlyArray<string> =>
+  status === "revoked"
+    ? []
+    : Array.from(assignments).flatMap(([id, { enabled, expires, recorded }]) =>
+        enabled && !recorded && expires !== null && now >= expires ? [id] : []
+      )
+
 export const publishedVersion = (license: License, policy: Policy, now: number): number =>
-  license.version + policy.version + passed(license, policy, now).length
+  license.version + policy.version + passed(license, policy, now).length + expiredFeatures(license, now).length
 
 export const isOverdue = (device: Device, policy: Policy, now: number): boolean =>
   policy.require_heartbeat &&
@@ -180,11 +190,12 @@ export const endLease = (license: License, token: string, status: string, otherw
 export const endLeases = (license: License, status: string, otherwise: string): License =>
   liveLeases(license).reduce((left, [token]) => endLease(left, token, status, otherwise), license)
 
-/** The transitions by time that leave events, as `type resource`. */
+/** The transitions by time that leave events, as `type resource`, or `type feature`. */
 export const dueTransitions = (license: License, policy: Policy, now: number): ReadonlyArray<string> => [
   ...passed(license, policy, now).map((stage) =>
     stage === "expired" ? `license.expired ${license.id}` : `license.grace_period_started ${license.id}`
   ),
+  ...expiredFeatures(license, now).map((id) => `license.feature_expired ${id}`),
   ...Array.from(license.devices.values())
     .filter((device) => isOverdue(device, policy, now))
     .map(({ id }) => `device.expired ${id}`),
@@ -202,6 +213,10 @@ export const transitionByTime = (license: License, policy: Policy, now: number, 
   }
   if (type === "license.expired") {
     return cutLeases({ ...license, status: "expired", version: license.version + 1 }, policy, now)
+  }
+  if (type === "license.feature_expired") {
+    const assignment = { ...license.assignments.get(id)!, recorded: true }
+    return { ...license, version: license.version + 1, assignments: replaced(license.assignments, id, assignment) }
   }
   if (type === "device.expired") return silence(license, policy, now, id)
   const [token] = liveLeases(license).find(([, lease]) => lease.id === id)!
