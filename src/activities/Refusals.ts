@@ -4,7 +4,7 @@
  * killed loses its buffer.
  *
  * Not recorded: calls without a valid license key (their license is unknown), calls over a rate limit (a flood must not fill
- * the disk), and activations refused by a limit (they have an event).
+ * the disk), and refusals that an event records: the event is their activity.
  */
 import { Context, Effect, Latch, Layer } from "effect"
 import { SqlClient } from "effect/sql"
@@ -23,7 +23,6 @@ const bufferLarge = 2_000
 /** Rows of a transaction, which blocks all other sequence numbers until its commit. */
 const batchMax = 1_000
 
-const recordedByEvents = new Set<Code>(["ACTIVATION_LIMIT_REACHED", "CONTAINER_LIMIT_REACHED"])
 /** A caller's feature code is recorded only if it has the form of one. */
 const featureCodePattern = /^[a-z0-9][a-z0-9._-]{0,63}$/
 
@@ -57,11 +56,12 @@ export class Refusals extends Context.Service<
       // How many of them the running pass still has to write.
       let due = 0
 
-      const note = ({ clientAddress, requestId, runtimeCall: call }: RequestContext, code: Code, now: number): void => {
+      const note = (context: RequestContext, code: Code, now: number): void => {
+        const { clientAddress, isRefusalRecorded, requestId, runtimeCall: call } = context
         const status = statuses[code]
         if (call === undefined || status === 401 || status >= 500 || code === "RATE_LIMITED") return
         if (call.operation === "validate") validations.count(call.licenseId, "refused")
-        if (recordedByEvents.has(code)) return
+        if (isRefusalRecorded === true) return
         if (buffer.length >= bufferMax) refusalsDropped.updateUnsafe(1, metrics)
         else buffer.push({ call, code, request_id: requestId, ip_address: clientAddress, occurred_at: now })
         if (buffer.length === bufferLarge) large.openUnsafe()

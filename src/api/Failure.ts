@@ -29,6 +29,8 @@ class RefusalOf<C extends Code> extends Data.TaggedError("Refusal")<{
   readonly details?: ReadonlyArray<FaultDetail>
   /** What explains a runtime operation's refusal; absent if the license key was not found right. */
   readonly facts?: RefusalFacts
+  /** Set if an event records the refusal. */
+  readonly isRecorded?: boolean
   /** In a client: the signature over the canonical JSON of the response's `error`. */
   readonly signature?: Signature
 }> {
@@ -42,7 +44,7 @@ export const refuse = <const C extends Code>(
   code: C,
   message: string,
   detail?: string,
-  more?: Pick<RefusalOf<C>, "details" | "facts" | "signature">
+  more?: Pick<RefusalOf<C>, "details" | "facts" | "isRecorded" | "signature">
 ): Refusal<C> =>
   new RefusalOf<C>({ code, message, ...(detail === undefined ? undefined : { detail }), ...more }) as Refusal<C>
 
@@ -89,7 +91,7 @@ const failure = <C extends Code>(codes: ReadonlyArray<C>, status: number): Failu
       ),
       encode: SchemaGetter.transformEffect((refusal: Refusal<C>) =>
         Effect.andThen(
-          noteRefused(refusal.code),
+          noteRefused(refusal),
           Effect.map(currentMeta, (meta) => ({ error: errorBody(refusal), meta }) as never)
         )
       )
@@ -98,10 +100,11 @@ const failure = <C extends Code>(codes: ReadonlyArray<C>, status: number): Failu
   ) as never
 }
 
-/** Records the code in the request's context, where the metrics and the logs read it. */
-export const noteRefused = (code: Code): Effect.Effect<void> =>
+/** Records the refusal in the request's context, where the metrics, the logs and the activity feed read it. */
+export const noteRefused = ({ code, isRecorded }: Pick<RefusalOf<Code>, "code" | "isRecorded">): Effect.Effect<void> =>
   Effect.map(RequestContext, (context) => {
     context.refused = code
+    if (isRecorded === true) context.isRefusalRecorded = true
   })
 
 export const errorBody = (refusal: RefusalOf<Code>) => ({

@@ -35,6 +35,8 @@ export interface RequestContext {
   limits?: Array<RateLimitState>
   /** The code of the refusal: set when the refusal is encoded, counted when the response is sent. */
   refused?: Code
+  /** Set if an event records the refusal. */
+  isRefusalRecorded?: boolean
   /** The authenticated caller: the id of an API key, or an OIDC subject. */
   actor?: string
   /** Set once the license key of a runtime call has been found. */

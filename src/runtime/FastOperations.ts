@@ -53,7 +53,8 @@ export const makeFastOperations = Effect.gen(function* () {
       refusal: Refusal,
       respond: Respond
     ): void => {
-      const { code, facts } = refusal
+      const { code, facts, isRecorded } = refusal
+      if (isRecorded === true) context.isRefusalRecorded = true
       // The cached key was rotated, or its license deleted: it counts as a failed credential.
       if (code === "LICENSE_KEY_INVALID" || code === "NOT_FOUND") {
         licenseIds.forget(credential.keyHash)

@@ -12,6 +12,7 @@ import {
   requestActivities,
   startActivitiesNode
 } from "../support/Activities.ts"
+import { contentTypes } from "../support/FastPath.ts"
 import { assertRefused } from "../support/Http.ts"
 import { issue } from "../support/IssuedLicenses.ts"
 import { TestServer } from "../support/TestServer.ts"
@@ -118,6 +119,70 @@ layer(layerActivities({ rateRuntime: 6 }), { timeout: 60_000 })("Refused calls",
       assert.isEmpty(yield* count)
       yield* Scope.close(scope, Exit.void)
       assert.strictEqual((yield* count).length, 1)
+    })
+  )
+})
+
+layer(layerActivities({ webhookAllowLocal: true }), { timeout: 60_000 })("Activations refused by a limit", (it) => {
+  it.effect("are one event an hour and one delivery of it, on all nodes together, and each is one activity", () =>
+    Effect.gen(function* () {
+      const { pass } = yield* Refusals
+      const { advance, client, send } = yield* TestServer
+      const sql = yield* SqlClient.SqlClient
+      const scope = yield* Effect.scope
+      const { refusals, server } = yield* Scope.provide(startActivitiesNode(), scope)
+      yield* client.webhooks.create({ payload: { name: "all", url: "http://127.0.0.1:9/" } })
+      const { id, license_key } = yield* issue({ max_activations: 1 })
+      const activate = (fingerprint: string, to = send, type: string = contentTypes.fast) =>
+        to({
+          method: "POST",
+          path: "/api/v1/license/activate",
+          headers: { authorization: `License ${license_key}`, "content-type": type },
+          body: { fingerprint }
+        })
+      const counts = Effect.gen(function* () {
+        yield* pass
+        yield* refusals.pass
+        const [row] = yield* sql<{ events: number; deliveries: number }>`
+          SELECT count(*) AS events, count(d.sequence) AS deliveries
+          FROM events e LEFT JOIN webhook_deliveries d ON d.sequence = e.sequence
+          WHERE e.event_type = 'license.activation_limit_reached' AND e.resource_id = ${id}`
+        const activities = (yield* listActivities({ license_id: id, result_class: "refused" })).map(
+          ({ action, code, request_id, status_code }) => {
+            assert.deepStrictEqual([action, code, status_code], ["license.activate", "ACTIVATION_LIMIT_REACHED", 403])
+            return request_id
+          }
+        )
+        assert.strictEqual(new Set(activities).size, activities.length)
+        return { ...row!, activities: activities.length }
+      })
+      assert.strictEqual((yield* activate("machine")).status, 200)
+      // Both nodes and both paths, at the same time.
+      const answers = yield* Effect.forEach(
+        Array.from({ length: 20 }, (_, index) => index),
+        (index) =>
+          activate(
+            `other ${index}`,
+            index % 2 === 0 ? send : server.send,
+            index % 4 < 2 ? contentTypes.fast : contentTypes.framework
+          ),
+        { concurrency: "unbounded" }
+      )
+      for (const answer of answers) assertRefused(answer, 403, "ACTIVATION_LIMIT_REACHED")
+      assert.deepStrictEqual(yield* counts, { events: 1, deliveries: 1, activities: 20 })
+      yield* advance(3_599)
+      assertRefused(yield* activate("other"), 403, "ACTIVATION_LIMIT_REACHED")
+      assert.deepStrictEqual(yield* counts, { events: 1, deliveries: 1, activities: 21 })
+      yield* advance(10)
+      for (const type of [contentTypes.framework, contentTypes.fast])
+        assertRefused(yield* activate("other", send, type), 403, "ACTIVATION_LIMIT_REACHED")
+      assert.deepStrictEqual(yield* counts, { events: 2, deliveries: 2, activities: 23 })
+      // A node that starts later knows of the event.
+      const later = yield* Scope.provide(startActivitiesNode(), scope)
+      yield* later.server.advance(3_700)
+      assertRefused(yield* activate("other", later.server.send), 403, "ACTIVATION_LIMIT_REACHED")
+      yield* later.refusals.pass
+      assert.deepStrictEqual(yield* counts, { events: 2, deliveries: 2, activities: 24 })
     })
   )
 })

@@ -58,7 +58,7 @@ const licensesOf = Effect.fnUntraced(function* (sql: SqlClient.SqlClient) {
         SELECT id, policy_id AS policy, encode(key_hash, 'hex') AS key, status, starts_at AS starts, expires_at AS expires,
           maintenance_expires_at AS maintenance, customer_id, customer_email, customer_name, metadata,
           active_device_count AS active, times_activated AS activations, times_transferred AS transfers,
-          total_consumptions AS total, entitlement_counter AS version
+          total_consumptions AS total, entitlement_counter AS version, activation_limit_recorded_at AS limited
         FROM licenses ORDER BY id`,
       sql<Owned<Device>>`
         SELECT license_id AS license, binding_kind || ':' || binding_key AS key, id, binding_kind AS kind, status,

@@ -150,7 +150,7 @@ const encodeRefusal = Effect.fnUntraced(function* (exit: Exit.Exit<never, unknow
   const refusal = Option.getOrUndefined(Cause.findErrorOption(exit.cause))
   if (!isRefusal(refusal) || temporaryStatuses.has(statuses[refusal.code])) return yield* exit
   const { requestId } = yield* RequestContext
-  yield* noteRefused(refusal.code)
+  yield* noteRefused(refusal)
   const body = JSON.stringify(errorEnvelope(refusal, requestId, yield* Clock.currentTimeMillis))
   return { status: statuses[refusal.code], content_type: "application/json", body: Buffer.from(body) }
 })

@@ -51,7 +51,8 @@ const profiles = (sql: SqlClient.SqlClient, group: PendingGroup) => {
       UPDATE licenses l SET customer_id = p.customer_id, order_id = p.order_id, subscription_id = p.subscription_id,
         key_hash = decode(p.key_hash, 'hex'), license_key_prefix = p.license_key_prefix, license_key_last4 = p.license_key_last4,
         customer_email = p.customer_email, customer_name = p.customer_name, starts_at = p.starts_at, expires_at = p.expires_at,
-        maintenance_expires_at = p.maintenance_expires_at, metadata = p.metadata
+        maintenance_expires_at = p.maintenance_expires_at, activation_limit_recorded_at = p.activation_limit_recorded_at,
+        metadata = p.metadata
       FROM unnest(
         ${columns.text(rows.map((row) => row.id))}, ${columns.text(rows.map((row) => row.customer_id ?? null))},
         ${columns.text(rows.map((row) => row.order_id ?? null))}, ${columns.text(rows.map((row) => row.subscription_id ?? null))},
@@ -59,9 +60,10 @@ const profiles = (sql: SqlClient.SqlClient, group: PendingGroup) => {
         ${columns.text(rows.map((row) => row.license_key_last4))}, ${columns.text(rows.map((row) => row.customer_email ?? null))},
         ${columns.text(rows.map((row) => row.customer_name ?? null))}, ${columns.timestamptz(rows.map((row) => row.starts_at ?? null))},
         ${columns.timestamptz(rows.map((row) => row.expires_at ?? null))},
-        ${columns.timestamptz(rows.map((row) => row.maintenance_expires_at ?? null))}, ${columns.jsonb(rows.map((row) => row.metadata))}
+        ${columns.timestamptz(rows.map((row) => row.maintenance_expires_at ?? null))},
+        ${columns.timestamptz(rows.map((row) => row.activation_limit_recorded_at ?? null))}, ${columns.jsonb(rows.map((row) => row.metadata))}
       ) AS p (id, customer_id, order_id, subscription_id, key_hash, license_key_prefix, license_key_last4, customer_email,
-        customer_name, starts_at, expires_at, maintenance_expires_at, metadata)
+        customer_name, starts_at, expires_at, maintenance_expires_at, activation_limit_recorded_at, metadata)
       WHERE l.id = p.id`
   )
 }

@@ -29,7 +29,7 @@ export const hasManyDevices = `EXISTS (SELECT FROM devices WHERE license_id = l.
 export const licenseColumns = `l.id, l.product_id, l.policy_id, l.customer_id, l.order_id, l.subscription_id,
   encode(l.key_hash, 'hex') AS key_hash, l.license_key_prefix, l.license_key_last4, l.status, l.customer_email, l.customer_name,
   l.starts_at, l.expires_at, l.maintenance_expires_at, l.active_device_count, l.times_activated, l.times_transferred,
-  l.total_consumptions, l.entitlement_counter, l.metadata, l.revision, l.created_at, l.updated_at`
+  l.total_consumptions, l.entitlement_counter, l.activation_limit_recorded_at, l.metadata, l.revision, l.created_at, l.updated_at`
 
 /** Columns of the same row as the license's. Some names have a prefix because both tables have an id and a revision. */
 export const policyColumns = `p.license_type, p.max_activations, p.max_floating_users, p.max_container_instances,
@@ -102,6 +102,7 @@ export const licenseOf = (row: Nullable<LicenseRecord>): LicenseRecord =>
     times_transferred: row.times_transferred,
     total_consumptions: row.total_consumptions,
     entitlement_counter: row.entitlement_counter,
+    activation_limit_recorded_at: row.activation_limit_recorded_at,
     metadata: row.metadata,
     revision: row.revision,
     created_at: row.created_at,

@@ -70,17 +70,21 @@ export const decide = (
     // Before each command, because the previous one may have moved an expiry into the past.
     pending.settle(settle(pending, now), now)
     const outcome = rule.decide(pending, command, now)
-    pending.apply(outcome.accepted ? outcome.changes : { events: outcome.events ?? [] }, origin, now)
+    const changes = outcome.accepted ? outcome.changes : outcome.recorded
+    if (changes !== undefined) pending.apply(changes, origin, now)
     return outcome.accepted ? { reply: outcome.reply(pending) } : { refusal: refusalOf(rule, outcome, pending, now) }
   })
 
 const refusalOf = (
   { explain }: PendingCommand["rule"],
-  { code, detail, facts, message }: Refused<Code>,
+  { code, detail, facts, message, recorded }: Refused<Code>,
   view: LicenseView,
   now: number
 ): Refusal =>
-  refuse(code, message, detail, explain === undefined ? undefined : { facts: { ...explain(view, now), ...facts } })
+  refuse(code, message, detail, {
+    ...(explain === undefined ? undefined : { facts: { ...explain(view, now), ...facts } }),
+    ...(recorded === undefined ? undefined : { isRecorded: true })
+  })
 
 export const isRefused = (decision: Decision): decision is { readonly refusal: Refusal } => "refusal" in decision
 

@@ -34,6 +34,8 @@ export interface LicenseRecord {
   readonly total_consumptions: number
   /** The license's own part of its published entitlement version. */
   readonly entitlement_counter: number
+  /** When an activation refused by a limit was last recorded as an event. */
+  readonly activation_limit_recorded_at?: number | undefined
   readonly metadata: Metadata
   readonly revision: number
   readonly created_at: number

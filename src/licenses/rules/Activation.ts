@@ -44,7 +44,7 @@ export const activate: Rule<ActivateCommand, Entitlement, AdmissionCode | LimitC
     if (device !== undefined && device.status === "active" && device.holds_slot) {
       return accept(seenChanges(view, device, now, false), (after) => entitlementOf(after, device, now, eligibility))
     }
-    const refused = refuseFull(view, command.binding)
+    const refused = refuseFull(view, command.binding, now)
     if (refused !== undefined) return refused
     const activated = activatedDevice(device, command, now)
     return accept(
@@ -89,7 +89,7 @@ const activatedDevice = (existing: DeviceRecord | undefined, command: ActivateCo
 }
 
 /** Containers have their own limit if the policy sets one; otherwise they count with all devices. 0 = unlimited. */
-const refuseFull = (view: LicenseView, binding: Binding): Refused<LimitCode> | undefined => {
+const refuseFull = (view: LicenseView, binding: Binding, now: number): Refused<LimitCode> | undefined => {
   const { max_activations, max_container_instances } = view.policy
   if (binding.is_container && max_container_instances !== undefined) {
     if (max_container_instances === 0) return undefined
@@ -100,7 +100,8 @@ const refuseFull = (view: LicenseView, binding: Binding): Refused<LimitCode> | u
           "CONTAINER_LIMIT_REACHED",
           `All container instances of the license are in use (${max_container_instances} of ${max_container_instances}): deactivate one first.`,
           max_container_instances,
-          view.activeContainers
+          view.activeContainers,
+          now
         )
   }
   if (max_activations === 0) return undefined
@@ -113,7 +114,8 @@ const refuseFull = (view: LicenseView, binding: Binding): Refused<LimitCode> | u
         "ACTIVATION_LIMIT_REACHED",
         `All activations of the license are in use (${max_activations} of ${max_activations}): deactivate a device first.`,
         max_activations,
-        used
+        used,
+        now
       )
 }
 
@@ -122,20 +124,33 @@ const refuseLimit = (
   code: LimitCode,
   message: string,
   limit: number,
-  used: number
+  used: number,
+  now: number
 ): Refused<LimitCode> =>
   reject(code, message, {
     detail: String(limit),
     facts: { max: limit, used },
-    events: [
-      {
-        event_type: "license.activation_limit_reached",
-        resource_type: "license",
-        resource_id: view.license.id,
-        metadata: { code, limit }
-      }
-    ]
+    ...(wasLimitRecorded(view, now) ? undefined : { recorded: limitRecord(view, code, limit, now) })
   })
+
+/** At most one event in this time for each license: a client may retry without end. */
+const limitRecordMillis = 3_600_000
+
+/** An instant in the future was stored before a clock was set back. */
+const wasLimitRecorded = ({ license: { activation_limit_recorded_at: last } }: LicenseView, now: number): boolean =>
+  last !== undefined && Math.abs(now - last) < limitRecordMillis
+
+const limitRecord = ({ license }: LicenseView, code: LimitCode, limit: number, now: number): Changes => ({
+  license: { activation_limit_recorded_at: now },
+  events: [
+    {
+      event_type: "license.activation_limit_reached",
+      resource_type: "license",
+      resource_id: license.id,
+      metadata: { code, limit }
+    }
+  ]
+})
 
 /**
  * A validation is the device's heartbeat. If the policy requires heartbeats, it raises the revision like any other

@@ -6,7 +6,6 @@
 import type { Code } from "../../api/ErrorCode.ts"
 import type { RefusalFacts } from "../../api/RefusalFacts.ts"
 import type { Actor } from "../../auth/CurrentActor.ts"
-import type { NewEvent } from "../../events/EventLog.ts"
 import type { BindingName, Changes, LicenseView, LinkKind } from "../model/LicenseRecords.ts"
 
 /** The actor and request of a command, as recorded in its events and ledger rows. */
@@ -53,8 +52,8 @@ export interface Refused<C extends Code> {
   readonly detail?: string | undefined
   /** What explains this refusal, beside what `Rule.explain` gives for every refusal. */
   readonly facts?: RefusalFacts
-  /** Events that record the refusal; committed before the refusal is returned. */
-  readonly events?: ReadonlyArray<NewEvent>
+  /** Changes that record the refusal as an event; committed before the refusal is returned. */
+  readonly recorded?: Changes
 }
 
 export type Outcome<Reply, C extends Code> = Accepted<Reply> | Refused<C>
@@ -77,5 +76,5 @@ export const accept = <Reply>(changes: Changes, reply: (after: LicenseView) => R
 export const reject = <const C extends Code>(
   code: C,
   message: string,
-  options?: Pick<Refused<C>, "detail" | "events" | "facts">
+  options?: Pick<Refused<C>, "detail" | "recorded" | "facts">
 ): Refused<C> => ({ accepted: false, code, message, ...options })

@@ -41,7 +41,7 @@ export const layer = Layer.effect(
       if (!isSignable(refusal.code)) return yield* Effect.fail(error)
       const facts = refusal.facts ?? (yield* factsOf(license))
       const signed = yield* signer.sign(signedErrorOf(refusal, facts, yield* requestedNonce))
-      yield* noteRefused(refusal.code)
+      yield* noteRefused(refusal)
       const text = signedEnvelope("error", signed, yield* currentMeta)
       return HttpServerResponse.text(text, { status: statuses[refusal.code], contentType: "application/json" })
     })

@@ -102,7 +102,7 @@ const decideOnBoth = (start: Rows, draft: PendingChanges, steps: ReadonlyArray<S
     const outcome = rule.decide(draft, command, now)
     const { after, changes, refused, reply } = perform(rows, rule, command, now)
     assert.strictEqual(outcome.accepted ? undefined : outcome.code, refused?.code)
-    draft.apply(outcome.accepted ? outcome.changes : { events: outcome.events ?? [] }, origin, now)
+    draft.apply(outcome.accepted ? outcome.changes : (outcome.recorded ?? {}), origin, now)
     if (outcome.accepted) {
       const answer = outcome.reply(draft)
       assert.deepStrictEqual(comparableReply(answer), comparableReply(reply))

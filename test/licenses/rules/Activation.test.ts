@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
+import * as fc from "fast-check"
 import { activate, deactivate } from "../../../src/licenses/rules/Activation.ts"
-import { allowed, refusedWith, viewOf } from "../../support/LicenseRules.ts"
+import { allowed, eventTypes, refusedWith, viewOf } from "../../support/LicenseRules.ts"
 import {
   activationOf,
   container,
@@ -9,9 +10,13 @@ import {
   hardware,
   minute,
   noon,
+  type Rows,
   requestOf,
-  rowsOf
+  rowsOf,
+  second
 } from "../../support/Licenses.ts"
+
+const hour = 60 * minute
 
 const machine = hardware("machine", { os: "linux", ip_address: "192.0.2.7" })
 const other = hardware("other machine")
@@ -129,7 +134,7 @@ describe("activate", () => {
       activationOf(machine)
     )
     assert.strictEqual(hardwareFull.refused.detail, "2")
-    assert.deepStrictEqual(hardwareFull.refused.events, [
+    assert.deepStrictEqual(hardwareFull.refused.recorded?.events, [
       { ...event, metadata: { code: "ACTIVATION_LIMIT_REACHED", limit: 2 } }
     ])
     const containersFull = refusedWith(
@@ -139,9 +144,51 @@ describe("activate", () => {
       activationOf(pod)
     )
     assert.strictEqual(containersFull.refused.detail, "1")
-    assert.deepStrictEqual(containersFull.refused.events, [
+    assert.deepStrictEqual(containersFull.refused.recorded?.events, [
       { ...event, metadata: { code: "CONTAINER_LIMIT_REACHED", limit: 1 } }
     ])
+  })
+})
+
+describe("the record of a reached limit", () => {
+  const full = rowsOf({
+    policy: { max_activations: 1, max_container_instances: 1 },
+    devices: [deviceOf(other), deviceOf(otherPod)]
+  })
+  const isRecordedAt = (rows: Rows, at: number, code: "ACTIVATION_LIMIT_REACHED" | "CONTAINER_LIMIT_REACHED") =>
+    refusedWith(code, rows, activate, activationOf(code === "ACTIVATION_LIMIT_REACHED" ? machine : pod), at).refused
+      .recorded !== undefined
+
+  it("is made at most once an hour for both limits together, and refusals in between change nothing", () => {
+    const { after } = refusedWith("ACTIVATION_LIMIT_REACHED", full, activate, activationOf(machine))
+    assert.strictEqual(after.license.activation_limit_recorded_at, noon)
+    assert.deepStrictEqual(after.license, { ...full.license, activation_limit_recorded_at: noon })
+    for (const code of ["ACTIVATION_LIMIT_REACHED", "CONTAINER_LIMIT_REACHED"] as const) {
+      for (const at of [noon, noon + 1, noon + hour - 1]) assert.isFalse(isRecordedAt(after, at, code))
+      for (const at of [noon + hour, noon + day]) assert.isTrue(isRecordedAt(after, at, code))
+    }
+  })
+
+  it("is not suppressed for years by a clock that was set back, nor repeated by one that is a little behind", () => {
+    const { after } = refusedWith("ACTIVATION_LIMIT_REACHED", full, activate, activationOf(machine))
+    assert.isFalse(isRecordedAt(after, noon - 10 * second, "ACTIVATION_LIMIT_REACHED"))
+    assert.isTrue(isRecordedAt(after, noon - hour, "ACTIVATION_LIMIT_REACHED"))
+  })
+
+  it("is made once in every hour that refuses, whenever the requests come", () => {
+    fc.assert(
+      fc.property(fc.array(fc.nat(5 * hour), { minLength: 1, maxLength: 30 }), (waits) => {
+        let [rows, recorded] = [full, [] as ReadonlyArray<number>]
+        for (const at of waits.toSorted((a, b) => a - b).map((wait) => noon + wait)) {
+          const last = recorded.at(-1)
+          const { after, refused } = refusedWith("ACTIVATION_LIMIT_REACHED", rows, activate, activationOf(machine), at)
+          assert.strictEqual(refused.recorded !== undefined, last === undefined || at - last >= hour)
+          assert.strictEqual(eventTypes(refused.recorded).length, refused.recorded === undefined ? 0 : 1)
+          if (refused.recorded !== undefined) recorded = [...recorded, at]
+          rows = after
+        }
+      })
+    )
   })
 })
 

@@ -75,7 +75,7 @@ describe("consume", () => {
     const start = metered({ max_consumptions: 10, total_consumptions: 7 })
     const { refused } = refusedWith("USAGE_LIMIT_EXCEEDED", start, consume, usage({ amount: 4 }))
     assert.strictEqual(refused.detail, "3")
-    assert.isUndefined(refused.events)
+    assert.isUndefined(refused.recorded)
     allowed(start, consume, usage({ amount: 3 }))
   })
 

@@ -76,6 +76,8 @@ export interface License {
   readonly total: number
   /** The license's share of the entitlement version. */
   readonly version: number
+  /** When a reached limit of activations was last recorded. */
+  readonly limited: number | null
   /** By kind and key of the binding. */
   readonly devices: ReadonlyMap<string, Device>
   /** By the digest of the token. */

@@ -23,6 +23,7 @@ import {
   dayMillis,
   type License,
   liveLeaseOf,
+  minuteMillis,
   replaced,
   type Situation
 } from "./Model.ts"
@@ -48,7 +49,7 @@ export const activate = (situation: Situation, command: ActivateCommand): Answer
   const known = deviceOf(situation, command)
   if (known?.status === "active" && known.slot) return accepted(license, entitlement(situation, known.id))
   const full = fullFor(situation, command)
-  if (full !== undefined) return refused(situation, full, "license.activation_limit_reached")
+  if (full !== undefined) return refusedByLimit(situation, full)
   const device: Device = {
     id: known?.id ?? command.newDeviceId,
     kind: command.binding.kind,
@@ -64,6 +65,14 @@ export const activate = (situation: Situation, command: ActivateCommand): Answer
     devices: replaced(license.devices, bindingOf(command), device)
   }
   return accepted(after, entitlement({ ...situation, license: after }, device.id), "license.activated")
+}
+
+/** At most one event an hour for each license. */
+const refusedByLimit = (situation: Situation, code: Code): Answer => {
+  const { license, now } = situation
+  if (license.limited !== null && Math.abs(now - license.limited) < 60 * minuteMillis) return refused(situation, code)
+  const after = { ...situation, license: { ...license, limited: now } }
+  return refused(after, code, "license.activation_limit_reached")
 }
 
 export const validate = (situation: Situation, command: RuntimeCommand): Answer => {
