@@ -135,6 +135,7 @@ export const normalized = (text: string, name = ""): string =>
   (name === "ratelimit" ? text.replaceAll(/t=\d+/g, "t=?") : text)
     .replaceAll(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/g, "<time>")
     .replaceAll(/"(ciphertext|nonce|salt|value)":"[^"]*"/g, '"$1":"?"')
+    .replaceAll(/"retry_after_seconds":\d+/g, '"retry_after_seconds":?')
     .replaceAll(/"product_code":"issued-\d+/g, '"product_code":"issued-?')
     .replaceAll(/\b([a-z]+)_[0-9A-Za-z_-]{16,}/g, "$1_?")
 
