@@ -1,6 +1,7 @@
 /** What a batch of commands has decided on top of the committed state. It is discarded if its commit fails. */
 import type { StoredResponseRow } from "../../api/StoredResponse.ts"
 import type { Entry } from "../../events/EventLog.ts"
+import { notDueBefore } from "../model/Heartbeat.ts"
 import type {
   Assignment,
   BindingName,
@@ -132,10 +133,10 @@ export class PendingChanges implements LicenseView {
   }
 
   overdue(now: number): ReadonlyArray<DeviceRecord> {
-    if (!this.policy.require_heartbeat) return []
-    const untouched = this.base.overdue(now).filter((device) => !this.changedDevices.has(bindingKeyOf(device)))
-    const changed = Array.from(this.changedDevices.values()).filter((device) => isOverdue(device, this.policy, now))
-    return [...untouched, ...changed]
+    const { license, policy } = this
+    if (!policy.require_heartbeat || now <= notDueBefore(license, policy)) return []
+    const untouched = this.base.unpromised(now).filter((device) => !this.changedDevices.has(bindingKeyOf(device)))
+    return [...untouched, ...this.changedDevices.values()].filter((device) => isOverdue(device, license, policy, now))
   }
 
   get liveLeases(): Iterable<LeaseRecord> {
