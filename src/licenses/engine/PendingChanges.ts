@@ -192,8 +192,10 @@ export class PendingChanges implements LicenseView {
     this.applyAll(fenced, origin, now)
     if (seen === undefined) return
     const key = bindingKeyOf(seen)
-    if (this.changedDevices.has(key)) this.changedDevices.set(key, seen)
-    else this.seen.set(key, seen)
+    if (this.changedDevices.has(key)) {
+      this.changedDevices.set(key, seen)
+      this.changedIds.set(seen.id, seen)
+    } else this.seen.set(key, seen)
   }
 
   /** Applies what the clock has changed. It is committed with the first decision; reads do not commit it. */

@@ -9,7 +9,7 @@ import { checkout } from "../../../src/licenses/rules/Floating.ts"
 import { renew } from "../../../src/licenses/rules/Renewal.ts"
 import { Database } from "../../support/Database.ts"
 import { fromNoon, twoNodes } from "../../support/LicenseNodes.ts"
-import { day, deviceOf, hardware, leaseOf, minute, noon } from "../../support/Licenses.ts"
+import { day, deviceOf, dueAfter, hardware, leaseOf, minute, noon } from "../../support/Licenses.ts"
 import {
   assertEachOnce,
   checkoutOf,
@@ -114,7 +114,7 @@ layer(Database.layer, { timeout: 60_000, excludeTestServices: true })("sweeps am
         const sql = yield* SqlClient.SqlClient
         const { sweeps } = yield* twoNodes
         const [{ expiry, lease, heartbeat }] = sweeps
-        const machine = deviceOf(hardware("machine"), { activated_at: noon })
+        const machine = deviceOf(hardware("machine"), { due_at: dueAfter(noon, 5) })
         const holder = deviceOf(hardware("holder"), { holds_slot: false, activated_at: undefined })
         const licenses = yield* storeMany(3, {
           license: { expires_at: noon + day },

@@ -24,6 +24,7 @@ import {
   publishedVersion,
   replaced,
   type Situation,
+  servedAgain,
   statusAt
 } from "./Model.ts"
 import { deviceTransitions, licenseTransitions } from "./Transitions.ts"
@@ -52,21 +53,28 @@ const raised = (license: License): License => ({ ...license, version: license.ve
 
 /** A transition of the table; `also` applies the changes that go with it. */
 const lifecycle =
-  (operation: keyof typeof licenseTransitions, event: string, also: (license: License) => License) =>
+  (
+    operation: keyof typeof licenseTransitions,
+    event: string,
+    also: (license: License, situation: Situation) => License
+  ) =>
   (situation: Situation): Answer => {
     const { license, policy, now } = situation
     const to = licenseTransitions[operation][statusAt(license, policy, now)]!
     if (to === "conflict") return refused(situation, "LICENSE_STATE_CONFLICT")
     if (to === "unchanged") return accepted(license, shown(situation, license))
     const status = to === "by clock" ? clockStatus(license, policy, now) : to
-    const after = raised(also({ ...license, status }))
+    const after = raised(also({ ...license, status }, situation))
     return accepted(after, shown(situation, after), event)
   }
 
 export const suspend = lifecycle("suspend", "license.suspended", (license) =>
   endLeases(license, "ended", "deactivated")
 )
-export const reinstate = lifecycle("reinstate", "license.reinstated", (license) => license)
+export const reinstate = lifecycle("reinstate", "license.reinstated", (license, { policy, now }) => ({
+  ...license,
+  floor: servedAgain(license, policy, license.starts, now)
+}))
 export const revoke = lifecycle("revoke", "license.revoked", (license) => ({
   ...endLeases(license, "ended", "deactivated"),
   active: 0,
@@ -92,7 +100,9 @@ export const renew = (situation: Situation, command: RenewCommand): Answer => {
   if (expires <= now) return refused(situation, "EXPIRY_NOT_IN_FUTURE")
   if (license.expires !== null && expires <= license.expires) return refused(situation, "RENEWAL_NOT_LATER")
   if (license.starts !== null && license.starts >= expires) return refused(situation, "VALIDATION_ERROR")
-  const after = raised({ ...license, status, expires })
+  const isRevived = statusAt(license, policy, now) === "expired"
+  const floor = isRevived ? servedAgain(license, policy, license.starts, now) : license.floor
+  const after = raised({ ...license, status, expires, floor })
   return accepted(after, shown(situation, after), "license.renewed")
 }
 
@@ -266,7 +276,11 @@ export const update = (situation: Situation, command: UpdateCommand): Answer => 
   const code = wrongTerms(policy.license_type, edited)
   if (code !== undefined) return refused(situation, code)
   const isRevived = edited.status !== "suspended" && clockStatus(edited, policy, now) === "active"
-  const moved: License = isRevived ? { ...edited, status: "active" } : edited
+  const isServed = (one: License) => statusAt(one, policy, now) !== "expired" && (one.starts ?? now) <= now
+  const isMoved = edited.starts !== license.starts || edited.expires !== license.expires
+  const isRefused = isMoved && !(isServed(license) && isServed(edited))
+  const floor = isRefused ? servedAgain(license, policy, edited.starts, now) : license.floor
+  const moved: License = { ...edited, floor, status: isRevived ? "active" : edited.status }
   const isShown = edited.expires !== license.expires || edited.maintenance !== license.maintenance
   const after = isShown ? raised(moved) : moved
   return accepted(after, shown(situation, after), "license.updated")
