@@ -9,7 +9,9 @@ ALTER TABLE devices
 ALTER TABLE licenses ADD COLUMN not_due_before timestamptz;
 -- No device of the policy's licenses is due before this instant: heartbeats were switched on.
 ALTER TABLE policies ADD COLUMN not_due_before timestamptz;
-COMMENT ON COLUMN licenses.heartbeat_from IS 'No device with a slot of this license is due before this instant; NULL = since the license was created. The heartbeat sweep moves it, at most once in a validation interval; a promise or a reinstatement moves it to an earlier instant.';
+-- licenses.heartbeat_from has a new meaning: no device with a slot of the license is due before it; NULL = since the license was
+-- created. The heartbeat sweep moves it, at most once in a validation interval; an earlier due instant or a reinstatement lowers
+-- it. The values of before are earlier than any due instant, so they stay.
 
 -- No device loses its slot early because of the upgrade. Existing devices have no promise yet; each has a whole interval, and as
 -- long as an offline envelope that was issued before lasts. The day beyond that is for nodes of the previous version, which still

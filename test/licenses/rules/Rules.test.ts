@@ -98,6 +98,21 @@ describe("every rule", () => {
     })
   })
 
+  it("makes no due instant earlier, by no command but the device's own and by no edit of the policy", () => {
+    afterEachStep(({ before, after, changes, rule }) => {
+      const isOwn = rule === "activate" || rule === "validate"
+      for (const device of after.devices) {
+        const known = before.devices.find(({ id }) => id === device.id)
+        if (known?.holds_slot !== true || !device.holds_slot) continue
+        if (isOwn && (changes.devices?.includes(device) || changes.seen === device)) continue
+        const due = dueAt(known, before.license, before.policy)
+        assert.isAtLeast(dueAt(device, after.license, after.policy), due)
+        const edited = { ...after.policy, validation_interval_minutes: 1 }
+        assert.isAtLeast(dueAt(device, after.license, edited), due)
+      }
+    })
+  })
+
   it("keeps the count of active devices, and gives out no slot beyond the limits", () => {
     afterEachStep(({ before, after }) => {
       assert.strictEqual(after.license.active_device_count, slots(after))
