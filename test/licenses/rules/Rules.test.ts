@@ -3,6 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
 import * as fc from "fast-check"
 import type { Code } from "../../../src/api/ErrorCode.ts"
+import { dueAt } from "../../../src/licenses/model/Heartbeat.ts"
 import type { Assignment, DeviceRecord } from "../../../src/licenses/model/LicenseRecords.ts"
 import {
   DeactivationPayload,
