@@ -84,6 +84,7 @@ layer(Layer.mergeAll(NodeServices.layer, Database.layer, layerQuiet), { timeout:
         assert.deepStrictEqual(yield* sql`SELECT id, name FROM schema_migrations`, [
           { id: 1, name: "0001_initial.sql" },
           { id: 2, name: "0002_unused_token.sql" },
+          { id: 3, name: "0003_device_due_at.sql" },
           { id: 4, name: "0004_feature_expiry.sql" },
           { id: 7, name: "0007_compressed_chunks.sql" }
         ])
@@ -137,6 +138,7 @@ layer(Layer.mergeAll(NodeServices.layer, Database.layer, layerQuiet), { timeout:
         assert.deepStrictEqual(applied.flat(), [
           "0001_initial.sql",
           "0002_unused_token.sql",
+          "0003_device_due_at.sql",
           "0004_feature_expiry.sql",
           "0007_compressed_chunks.sql"
         ])

@@ -5,7 +5,7 @@ import { payloadFields } from "../../src/catalog/policies/Policy.ts"
 import { product } from "./InitialData.ts"
 import type { CatalogPeriod } from "./LicenseStep.ts"
 import type { Catalog, Policy } from "./model/Model.ts"
-import { replaced } from "./model/Model.ts"
+import { intervalEnd, replaced } from "./model/Model.ts"
 import { type Call, isOfLicense } from "./Operations.ts"
 import type { Stored, StoredEvent } from "./Rows.ts"
 import type { Step } from "./Transcript.ts"
@@ -13,7 +13,16 @@ import { show, violation } from "./Violation.ts"
 
 type Changes = { readonly [field: string]: { readonly old: unknown; readonly new: unknown } }
 
-const editPolicy = (policy: Policy, changes: Changes): Policy => {
+/** Devices are not due before this instant because of an edit. */
+const floorAfter = (before: Policy, after: Policy, now: number): number | null => {
+  const isSwitchedOn = after.require_heartbeat && !before.require_heartbeat
+  const isProlonged = after.grace_period_days > before.grace_period_days
+  if (!isSwitchedOn && !isProlonged) return before.floor
+  const longest = isSwitchedOn ? 0 : intervalEnd(before, now)
+  return Math.max(before.floor ?? 0, intervalEnd(after, now), longest)
+}
+
+const editPolicy = (policy: Policy, changes: Changes, floorOf: (after: Policy) => number | null): Policy => {
   const edited: Record<string, unknown> = { ...policy }
   for (const [field, { old, new: next }] of Object.entries(changes)) {
     if (edited[field] !== old)
@@ -21,7 +30,8 @@ const editPolicy = (policy: Policy, changes: Changes): Policy => {
     edited[field] = next
   }
   const isShown = payloadFields.some((field) => field in changes)
-  return { ...(edited as unknown as Policy), version: policy.version + (isShown ? 1 : 0) }
+  const after = edited as unknown as Policy
+  return { ...after, floor: floorOf(after), version: policy.version + (isShown ? 1 : 0) }
 }
 
 const without = <K, V>(map: ReadonlyMap<K, V>, key: K): ReadonlyMap<K, V> => {
@@ -31,14 +41,23 @@ const without = <K, V>(map: ReadonlyMap<K, V>, key: K): ReadonlyMap<K, V> => {
 }
 
 /** The catalog after an event; undefined for events of other resources. */
-export const catalogAfter = (catalog: Catalog, event: StoredEvent): Catalog | undefined => {
+export const catalogAfter = (
+  catalog: Catalog,
+  event: StoredEvent,
+  stored: Catalog,
+  nows: ReadonlyArray<number>
+): Catalog | undefined => {
   const { metadata, resource, type } = event
   const said = (member: string) => String(metadata[member])
   const changes = (metadata["changes"] ?? {}) as Changes
   switch (type) {
     case "policy.updated": {
       const policy = catalog.policies.get(resource)!
-      return { ...catalog, policies: replaced(catalog.policies, resource, editPolicy(policy, changes)) }
+      // Time may have passed between the edit and its event.
+      const at = (after: Policy) =>
+        nows.find((now) => floorAfter(policy, after, now) === stored.policies.get(resource)!.floor) ?? event.at
+      const edited = editPolicy(policy, changes, (after) => floorAfter(policy, after, at(after)))
+      return { ...catalog, policies: replaced(catalog.policies, resource, edited) }
     }
     case "feature.created":
       return { ...catalog, features: replaced(catalog.features, resource, said("code")) }

@@ -273,17 +273,16 @@ export class Clients {
     if (random.chance(this.plan.leaps.back)) return now - random.pick([1, 300, 2000, 10_000])
     const license = random.pick(Array.from(stored.licenses.values()))
     const policy = stored.catalog.policies.get(license.policy)!
-    const heard = Array.from(license.devices.values(), ({ activated, validated }) =>
-      Math.max(activated ?? 0, validated ?? 0)
+    const dues = Array.from(license.devices.values(), ({ due }) =>
+      Math.max(due ?? 0, license.floor ?? 0, policy.floor ?? 0)
     )
-    const silences = heard.map((at) => at + policy.validation_interval_minutes * minuteMillis + 30_000)
     const assigned = Array.from(license.assignments.values(), ({ expires }) => expires ?? 0)
     const ends = [
       license.expires ?? 0,
       license.starts ?? 0,
       accessEnd(license, policy),
       ...liveLeases(license).map(([, lease]) => lease.ends),
-      ...silences,
+      ...dues,
       ...assigned
     ].filter((end) => end > now && end < now + 40 * dayMillis)
     if (ends.length > 0 && random.chance(0.6)) return Math.max(now, random.pick(ends) + random.between(-1, 1))

@@ -44,7 +44,7 @@ const changeTriggers = `
   DECLARE
     before jsonb := CASE TG_OP WHEN 'INSERT' THEN '{}' ELSE to_jsonb(OLD) END;
     after jsonb := CASE TG_OP WHEN 'DELETE' THEN '{}' ELSE to_jsonb(NEW) END;
-    ignored text[] := ARRAY['revision', 'updated_at', 'last_seen_at', 'last_validated_at', 'heartbeat_at', 'heartbeat_from',
+    ignored text[] := ARRAY['revision', 'updated_at', 'last_seen_at', 'last_validated_at', 'due_at', 'offline_expires_at', 'heartbeat_at',
       'sweep_at', 'expiring_for', 'expiring_days'];
     license text := CASE TG_TABLE_NAME WHEN 'licenses' THEN after->>'id'
       ELSE coalesce(after->>'license_id', before->>'license_id') END;
@@ -82,7 +82,7 @@ export const insertInitialData = Effect.fnUntraced(function* (plan: Plan, random
     VALUES ('wh_all', 'W', 'https://example.com', '{}', true, 'whsec_', '', ${at}, ${at})`
   for (const id of [product, "prod_foreign"])
     yield* sql`INSERT INTO products ${sql.insert({ id, name: id, code: id, ...dated })}`
-  for (const { version: _, ...policy } of plan.policies) {
+  for (const { version: _, floor: __, ...policy } of plan.policies) {
     const row = { ...policy, product_id: product, name: policy.id, code: policy.id, ...dated }
     yield* sql`INSERT INTO policies ${sql.insert(row)}`
   }

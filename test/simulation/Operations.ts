@@ -25,6 +25,7 @@ import { FeatureExpirySweep } from "../../src/licenses/sweeps/FeatureExpirySweep
 import { HeartbeatSweep } from "../../src/licenses/sweeps/HeartbeatSweep.ts"
 import { LeaseSweep } from "../../src/licenses/sweeps/LeaseSweep.ts"
 import { product } from "./InitialData.ts"
+import * as Assignments from "./model/Assignments.ts"
 import * as Seats from "./model/Leases.ts"
 import * as Management from "./model/Management.ts"
 import type { Answer, Situation } from "./model/Model.ts"
@@ -82,10 +83,10 @@ export const operations: { readonly [operation in Operation]: OperationCase } = 
   revoke: ofLicense(Lifecycle.revoke, Management.revoke, shown),
   renew: ofLicense(renew, Management.renew, shown),
   transfer: ofLicense(transfer, Management.transfer, shown),
-  "reset usage": ofLicense(resetUsage, Management.resetUsage),
+  "reset usage": ofLicense(resetUsage, Assignments.resetUsage),
   "rotate key": ofLicense(rotateKey, Management.rotateKey, shown),
-  assign: ofLicense(assign, Management.assign),
-  unassign: ofLicense(unassign, Management.unassign),
+  assign: ofLicense(assign, Assignments.assign),
+  unassign: ofLicense(unassign, Assignments.unassign),
   "reset device": ofLicense(reset, Management.resetDevice),
   blacklist: ofLicense(blacklist, Management.blacklist),
   unblacklist: ofLicense(unblacklist, Management.unblacklist),

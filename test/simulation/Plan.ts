@@ -95,6 +95,7 @@ const policyOf = (random: RandomSource, index: number): Policy => ({
   allow_vm: random.chance(0.8),
   allow_container: random.chance(0.8),
   max_transfers: random.pick([0, 0, 2]),
+  floor: null,
   version: 0
 })
 

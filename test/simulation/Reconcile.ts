@@ -2,7 +2,7 @@
 import { isDeepStrictEqual } from "node:util"
 import type { LicenseStep } from "./LicenseStep.ts"
 import { leaseEnd } from "./model/Leases.ts"
-import { clockStatus, endLease, isCut, type License, replaced, type Situation } from "./model/Model.ts"
+import { clockStatus, endLease, isCut, type License, promise, replaced, type Situation } from "./model/Model.ts"
 import type { Call } from "./Operations.ts"
 import { show, violation } from "./Violation.ts"
 
@@ -17,8 +17,8 @@ export const asHeard = (license: License, stored: License): License => ({
   ...license,
   devices: new Map(
     Array.from(license.devices, ([key, device]) => {
-      const validated = stored.devices.get(key)?.validated ?? null
-      return [key, validated === device.validated ? device : { ...device, validated }]
+      const { due = device.due, validated = null } = stored.devices.get(key) ?? {}
+      return [key, validated === device.validated && due === device.due ? device : { ...device, due, validated }]
     })
   ),
   leases: new Map(
@@ -60,6 +60,9 @@ const bindingOf = ({ command }: Call): string => {
   return `${kind}:${key}`
 }
 
+/** The operations whose responses promise a device its slot without an event. */
+const promising: ReadonlyArray<string> = ["activate", "validate"]
+
 /** Last-seen times of devices and leases leave no event: a request of the step must explain them. */
 export const adoptTimes = (
   license: License,
@@ -68,6 +71,7 @@ export const adoptTimes = (
   situations: Iterable<Situation>
 ): License => {
   const kindOf = ({ request }: Call) => outcomes.get(request)!.kind
+  const all = Array.from(situations)
   for (const [key, device] of license.devices) {
     const heardAt = stored.devices.get(key)?.validated ?? null
     const asked = calls.filter((call) => call.operation === "validate" && bindingOf(call) === key).map(kindOf)
@@ -78,8 +82,14 @@ export const adoptTimes = (
     if (asked.includes("accepted") && (heardAt ?? 0) <= Math.min(...nows) - 1000) {
       violation(`a validation of ${device.id} was not kept`)
     }
+    const { due = device.due, offline = null } = stored.devices.get(key) ?? {}
+    const isPromised = () => all.some(({ policy, now }) => promise(policy, offline, now) === due)
+    const isAnswered = () => calls.some((call) => promising.includes(call.operation) && bindingOf(call) === key)
+    if (due !== device.due && !(isAnswered() && isPromised())) {
+      violation(`${device.id} is due at ${due}, the model says ${device.due}`)
+    }
   }
-  const possible = Array.from(situations, leaseEnd)
+  const possible = all.map(leaseEnd)
   let leases = license.leases
   for (const [token, lease] of license.leases) {
     const ends = stored.leases.get(token)?.ends ?? lease.ends

@@ -58,11 +58,13 @@ const licensesOf = Effect.fnUntraced(function* (sql: SqlClient.SqlClient) {
         SELECT id, policy_id AS policy, encode(key_hash, 'hex') AS key, status, starts_at AS starts, expires_at AS expires,
           maintenance_expires_at AS maintenance, customer_id, customer_email, customer_name, metadata,
           active_device_count AS active, times_activated AS activations, times_transferred AS transfers,
-          total_consumptions AS total, entitlement_counter AS version, activation_limit_recorded_at AS limited
+          total_consumptions AS total, not_due_before AS floor, entitlement_counter AS version,
+          activation_limit_recorded_at AS limited
         FROM licenses ORDER BY id`,
       sql<Owned<Device>>`
         SELECT license_id AS license, binding_kind || ':' || binding_key AS key, id, binding_kind AS kind, status,
-          holds_slot AS slot, activated_at AS activated, last_validated_at AS validated FROM devices ORDER BY id`,
+          holds_slot AS slot, activated_at AS activated, last_validated_at AS validated, due_at AS due,
+          offline_expires_at AS offline FROM devices ORDER BY id`,
       sql<Owned<Lease>>`
         SELECT license_id AS license, encode(token_hash, 'hex') AS key, id, device_id AS device, status, expires_at AS ends
         FROM leases ORDER BY id`,
@@ -103,7 +105,7 @@ const catalogOf = Effect.fnUntraced(function* (sql: SqlClient.SqlClient) {
       sql<Policy>`
         SELECT id, license_type, max_activations, max_floating_users, max_container_instances, floating_timeout_minutes,
           grace_period_days, validation_interval_minutes, require_heartbeat, allow_offline_activation, offline_grace_days,
-          allow_vm, allow_container, max_transfers, entitlement_counter AS version FROM policies ORDER BY id`,
+          allow_vm, allow_container, max_transfers, not_due_before AS floor, entitlement_counter AS version FROM policies ORDER BY id`,
       sql<{ readonly id: string; readonly code: string }>`
         SELECT id, code FROM features WHERE product_id = 'prod_own' ORDER BY id`,
       sql<{ readonly id: string; readonly version: string; readonly released_at: number }>`

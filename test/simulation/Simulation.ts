@@ -151,7 +151,7 @@ class Run {
     }
     this.memory.check(stored, step)
     by("history", () => checkStray(step, stored))
-    const periods = by("catalog", () => this.periods(stored))
+    const periods = by("catalog", () => this.periods(stored, step.nows))
     by("limits", () => checkLimits(this.stored, stored, periods))
     by("catalog", () => {
       checkCatalogRows(stored, periods)
@@ -167,10 +167,10 @@ class Run {
   }
 
   /** All states of the catalog in the step; its events must give each. */
-  private periods(stored: Stored): ReadonlyArray<CatalogPeriod> {
+  private periods(stored: Stored, nows: ReadonlyArray<number>): ReadonlyArray<CatalogPeriod> {
     const all: Array<CatalogPeriod> = [{ since: 0, catalog: this.stored.catalog }]
     for (const event of stored.events) {
-      const catalog = catalogAfter(all.at(-1)!.catalog, event)
+      const catalog = catalogAfter(all.at(-1)!.catalog, event, stored.catalog, nows)
       if (catalog !== undefined) all.push({ since: event.sequence, catalog })
     }
     return all

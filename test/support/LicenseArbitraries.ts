@@ -106,7 +106,11 @@ const deviceFrom = (binding: Binding, spec: DeviceSpec, intervalMinutes: number)
     // A device with only a seat was never activated, or its activation has lapsed.
     activated_at:
       spec.activated === "lately" && !spec.holds_slot ? undefined : heardAt(spec.activated, intervalMinutes),
-    last_validated_at: spec.validated === undefined ? undefined : heardAt(spec.validated, intervalMinutes)
+    last_validated_at: spec.validated === undefined ? undefined : heardAt(spec.validated, intervalMinutes),
+    due_at:
+      Math.max(heardAt(spec.activated, intervalMinutes), heardAt(spec.validated ?? "long ago", intervalMinutes)) +
+      intervalMinutes * minute +
+      30 * second
   })
 
 const assignmentSpecs: fc.Arbitrary<Partial<Assignment>> = fc.record({

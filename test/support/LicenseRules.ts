@@ -29,7 +29,7 @@ export const viewOf = (rows: Rows): LicenseView =>
     deviceById: (wanted) => rows.devices.find(({ id }) => id === wanted),
     devices: rows.devices,
     activeContainers: rows.devices.filter(isActiveContainer).length,
-    overdue: (now) => rows.devices.filter((device) => isOverdue(device, rows.policy, now)),
+    overdue: (now) => rows.devices.filter((device) => isOverdue(device, rows.license, rows.policy, now)),
     liveLeases: liveLeases(rows),
     liveLeaseCount: liveLeases(rows).length,
     liveLeaseOf: (deviceId) => liveLeases(rows).find(({ device_id }) => device_id === deviceId),

@@ -194,11 +194,16 @@ export const deviceOf = (
     activated_at: noon - 60 * minute,
     first_seen_at: noon - 60 * day,
     last_seen_at: noon - 60 * minute,
+    due_at: dueAfter(Math.max(given.activated_at ?? noon - 60 * minute, given.last_validated_at ?? 0)),
     metadata: {},
     created_at: noon - 60 * day,
     updated_at: noon - 60 * minute,
     ...given
   })
+
+/** When a device heard of at an instant is due, by the interval of `rowsOf` or another one. */
+export const dueAfter = (heardAt: number, intervalMinutes = policyDefaults.validation_interval_minutes): number =>
+  heardAt + intervalMinutes * minute + 30 * second
 
 /** A live lease of a device. */
 export const leaseOf = (device: DeviceRecord, given: Partial<LeaseRecord> = {}): LeaseRecord =>

@@ -7,7 +7,7 @@ import type { DeviceRecord } from "../../src/licenses/model/LicenseRecords.ts"
 import type { KeyedCommand, RuntimeCommand } from "../../src/licenses/rules/Admission.ts"
 import type { ConsumeCommand } from "../../src/licenses/rules/Consumption.ts"
 import type { LeaseCommand } from "../../src/licenses/rules/Floating.ts"
-import { day, minute, type Rows, second } from "./Licenses.ts"
+import { day, type Rows } from "./Licenses.ts"
 
 /** A code, and whether it applies to the request. */
 export type RefusalCheck<Command> = readonly [code: Code, stops: (rows: Rows, command: Command, now: number) => boolean]
@@ -18,14 +18,18 @@ const ended = ({ license, policy }: Rows, now: number) =>
 const deviceFor = ({ devices }: Rows, { binding }: RuntimeCommand) =>
   devices.find((device) => device.binding_kind === binding.kind && device.binding_key === binding.key)
 
-/** Without a heartbeat for longer than the interval and its tolerance; applies to activations only. */
-const silent = ({ policy }: Rows, device: DeviceRecord, now: number) =>
-  policy.require_heartbeat &&
-  device.status === "active" &&
-  device.holds_slot &&
-  [device.activated_at, device.last_validated_at].every(
-    (heard) => heard === undefined || now - heard > policy.validation_interval_minutes * minute + 30 * second
+/** Without a heartbeat beyond the promised instant, which passed while the license was served; applies to activations only. */
+const silent = ({ license, policy }: Rows, device: DeviceRecord, now: number) => {
+  const lapse = (device.due_at ?? Number.POSITIVE_INFINITY) + 1
+  return (
+    policy.require_heartbeat &&
+    device.status === "active" &&
+    device.holds_slot &&
+    !["suspended", "revoked"].includes(license.status) &&
+    lapse <= now &&
+    (license.expires_at === undefined || lapse < license.expires_at + policy.grace_period_days * day)
   )
+}
 
 const leaseOf = ({ leases }: Rows, device: DeviceRecord | undefined) =>
   leases.find(({ device_id, status }) => device_id === device?.id && status === "live")

@@ -1,5 +1,6 @@
 /** Runs the service's rules on fixture records, with the service's own `PendingChanges` and without a database. */
 import type { Code } from "../../../src/api/ErrorCode.ts"
+import { heartbeatDueAt } from "../../../src/catalog/policies/Policy.ts"
 import { CommittedState } from "../../../src/licenses/engine/CommittedState.ts"
 import { PendingChanges } from "../../../src/licenses/engine/PendingChanges.ts"
 import type { DeviceStatus } from "../../../src/licenses/model/Device.ts"
@@ -82,6 +83,7 @@ export const deviceOf = (name: string, status: DeviceStatus, holds_slot: boolean
   activated_at: holds_slot ? noon : undefined,
   first_seen_at: noon,
   last_seen_at: noon,
+  due_at: heartbeatDueAt(policy, noon),
   metadata: {},
   created_at: noon,
   updated_at: noon

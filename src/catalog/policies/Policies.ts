@@ -14,6 +14,7 @@ import { instant, json } from "../../postgres/Parameters.ts"
 import { after, constraints, decodeRows, equals, patched, refuseIfReferenced, transaction } from "../../postgres/Sql.ts"
 import { Products, productNotFound } from "../products/Products.ts"
 import {
+  heartbeatDueAt,
   type LicenseType,
   Policy,
   type PolicyCreate,
@@ -150,7 +151,8 @@ export class Policies extends Context.Service<
         const payloadChanges = payloadFields.some((field) => field in changes) ? 1 : 0
         yield* sql`
           UPDATE policies SET ${sql.update(rowOf(policy))},
-            revision = revision + 1, entitlement_counter = entitlement_counter + ${payloadChanges}
+            revision = revision + 1, entitlement_counter = entitlement_counter + ${payloadChanges},
+            not_due_before = greatest(not_due_before, ${instant(heartbeatsFrom(before, policy, now))})
           WHERE id = ${id}`.pipe(constraints({ policies_code_key: () => duplicateCode(policy.code) }))
         yield* events.append({
           event_type: "policy.updated",
@@ -183,6 +185,16 @@ export class Policies extends Context.Service<
       return Policies.of({ list, get, create, update, delete: remove })
     })
   )
+}
+
+/**
+ * Before this instant no device of the policy's licenses is due, because of the edit: heartbeats were switched on, or a
+ * longer grace period serves licenses again that had expired.
+ */
+const heartbeatsFrom = (before: Policy, after: Policy, now: number): number | null => {
+  if (after.require_heartbeat && !before.require_heartbeat) return heartbeatDueAt(after, now)
+  if (after.grace_period_days <= before.grace_period_days) return null
+  return Math.max(heartbeatDueAt(before, now), heartbeatDueAt(after, now))
 }
 
 /** The columns that an edit writes. */

@@ -113,3 +113,12 @@ export const policyDefaults = {
 
 /** Policy fields in the signed payloads: an edit of one raises the entitlement version of every license. */
 export const payloadFields = ["license_type", "grace_period_days", "validation_interval_minutes"] as const
+
+/** The tolerance after the validation interval before a heartbeat is overdue. */
+export const slackMillis = 30_000
+
+/** When a heartbeat is due whose interval begins at `from`. */
+export const heartbeatDueAt = (
+  { validation_interval_minutes }: Pick<Policy, "validation_interval_minutes">,
+  from: number
+): number => from + validation_interval_minutes * 60_000 + slackMillis

@@ -4,6 +4,7 @@
  */
 
 import { expiredFeatures, firstExpiryDueAt } from "../model/FeatureExpiry.ts"
+import { mayLapseAt, notDueBefore } from "../model/Heartbeat.ts"
 import type {
   Assignment,
   BindingName,
@@ -14,7 +15,7 @@ import type {
   PolicyRecord,
   Revisions
 } from "../model/LicenseRecords.ts"
-import { accessEndsAt, heartbeatDueAt } from "../rules/Lifecycle.ts"
+import { accessEndsAt } from "../rules/Lifecycle.ts"
 import { DueIndex } from "./DueIndex.ts"
 import { LiveLeases } from "./LiveLeases.ts"
 
@@ -103,7 +104,7 @@ export class CommittedState {
     // The closure captures the policy alone: capturing `loaded` would keep the loaded rows in memory beside the maps
     // built from them.
     const { policy } = loaded
-    this.heartbeats = new DueIndex((device) => heartbeatDueAt(device, policy))
+    this.heartbeats = new DueIndex((device) => mayLapseAt(device, policy))
     for (const device of loaded.devices) this.putDevice(device)
     this.devicesComplete = loaded.devicesComplete
     this.silentFrom = loaded.silentFrom
@@ -142,7 +143,8 @@ export class CommittedState {
     this.heartbeats.put(key, device)
   }
 
-  overdue(now: number): ReadonlyArray<DeviceRecord> {
+  /** The devices that were promised their slot until before an instant; the license may still keep them. */
+  unpromised(now: number): ReadonlyArray<DeviceRecord> {
     return this.heartbeats.at(now, this.devices)
   }
 
@@ -157,7 +159,13 @@ export class CommittedState {
 
   /** Whether everything that the clock changes by an instant is cached. */
   isReadyAt(now: number): boolean {
-    return now < this.silentFrom && this.leasesReadyAt(now)
+    return this.heartbeatsReadyAt(now) && this.leasesReadyAt(now)
+  }
+
+  /** Whether all devices are cached that lapse without a heartbeat by an instant. */
+  heartbeatsReadyAt(now: number): boolean {
+    const { status } = this.license
+    return now < Math.max(this.silentFrom, notDueBefore(this.license, this.policy)) || status === "suspended"
   }
 
   /** Whether all leases are cached that end by an instant, on their own or with the license's access. */
@@ -165,8 +173,12 @@ export class CommittedState {
     return this.leases.isComplete || (now < this.lapsingFrom && !this.accessEndsBy(now))
   }
 
+  get accessEndsAt(): number {
+    return accessEndsAt(this.license, this.policy) ?? Number.POSITIVE_INFINITY
+  }
+
   accessEndsBy(now: number): boolean {
-    return (accessEndsAt(this.license, this.policy) ?? Number.POSITIVE_INFINITY) <= now
+    return this.accessEndsAt <= now
   }
 
   /** Applies committed changes. */
@@ -177,6 +189,9 @@ export class CommittedState {
   }
 
   private absorbChanges(changes: CommittedChanges): void {
+    const { not_due_before } = changes.license
+    if (not_due_before !== this.license.not_due_before && !this.devicesComplete)
+      this.silentFrom = Math.min(this.silentFrom, not_due_before ?? this.silentFrom)
     this.license = { ...changes.license, revision: this.license.revision + 1 }
     if (changes.assignmentsChanged) this.absorbAssignments(changes)
     if (this.activeContainers !== undefined) this.activeContainers += changes.containersGained
@@ -212,7 +227,7 @@ export class CommittedState {
       this.deviceKeys.delete(device.id)
       this.heartbeats.drop(key)
       this.devicesComplete = false
-      this.silentFrom = Math.min(this.silentFrom, heartbeatDueAt(device, this.policy))
+      this.silentFrom = Math.min(this.silentFrom, mayLapseAt(device, this.policy))
     }
     // If nearly all devices must stay, raise the limit so that changes do not repeat a scan that frees nothing.
     this.devicesLimit = Math.max(devicesMax, 2 * this.devices.size)

@@ -5,19 +5,28 @@
  */
 import type { SqlClient } from "effect/sql"
 import { instant } from "../../postgres/Parameters.ts"
-import { earliestHeardAt, endsAfter, holdsSlot, lastHeardAt } from "./LicenseRows.ts"
-
-/** A device last heard of before this instant is overdue: see `heartbeatDueAt`. */
-export const silentSince = (sql: SqlClient.SqlClient, now: number) =>
-  sql`${instant(now)}::timestamptz - make_interval(mins => p.validation_interval_minutes, secs => 30)`
+import { deviceDueAt, earliestDueAt, endsAfter, holdsSlot } from "./LicenseRows.ts"
 
 /** Whether the license's access has ended. Suspended and revoked licenses have no seats that could end with it. */
 const accessHasEnded = (sql: SqlClient.SqlClient, now: number) =>
   sql`(l.status NOT IN ('suspended', 'revoked') AND coalesce(l.expires_at + make_interval(days => p.grace_period_days) <= ${instant(now)}::timestamptz, FALSE))`
 
+/**
+ * A device that holds a slot is overdue if it was due before this instant; NULL = none is, because the runtime refuses
+ * the license: see `Lifecycle.isOverdue`.
+ */
+const overdueBefore = (sql: SqlClient.SqlClient, now: number) => sql`
+  CASE WHEN p.require_heartbeat AND l.status NOT IN ('suspended', 'revoked') THEN
+    least(${instant(now)}::timestamptz, l.expires_at + make_interval(days => p.grace_period_days) - interval '1 ms')
+  END`
+
+/** Whether a device `d` that holds a slot is overdue. */
+export const isOverdue = (sql: SqlClient.SqlClient, now: number) =>
+  sql`coalesce(${sql.literal(deviceDueAt)} < ${overdueBefore(sql, now)}, FALSE)`
+
 /** Whether some activation of the license may have lapsed since the last sweep: rarely true, and cheap to check. */
 const maybeSilent = (sql: SqlClient.SqlClient, now: number) =>
-  sql`(p.require_heartbeat AND ${sql.literal(earliestHeardAt)} < ${silentSince(sql, now)})`
+  sql`coalesce(greatest(${sql.literal(earliestDueAt)}, l.not_due_before, p.not_due_before) < ${overdueBefore(sql, now)}, FALSE)`
 
 /** What the clock may have changed since the last sweep: activations that fell silent, and seats that ended. */
 export interface ClockChanges {
@@ -50,7 +59,7 @@ export const mayHaveChanged = (sql: SqlClient.SqlClient, licenseId: string, { si
 export const lapsedCount = (sql: SqlClient.SqlClient, now: number) => sql`
   CASE WHEN ${maybeSilent(sql, now)} THEN (
     SELECT count(*) FROM devices d WHERE d.license_id = l.id AND ${sql.literal(holdsSlot)}
-      AND ${sql.literal(lastHeardAt)} < ${silentSince(sql, now)}
+      AND ${isOverdue(sql, now)}
   ) ELSE 0 END`
 
 /**
@@ -63,7 +72,7 @@ export const statusNow = (sql: SqlClient.SqlClient, now: number) => {
   return sql`
     CASE
       WHEN d.status <> 'active' THEN d.status
-      WHEN d.holds_slot AND NOT (p.require_heartbeat AND ${sql.literal(lastHeardAt)} < ${silentSince(sql, now)}) THEN 'active'
+      WHEN d.holds_slot AND NOT ${isOverdue(sql, now)} THEN 'active'
       WHEN ${seatEnds} > ${instant(now)} AND NOT ${accessHasEnded(sql, now)} THEN 'active'
       WHEN d.holds_slot OR d.activated_at IS NOT NULL THEN 'expired'
       WHEN ${accessHasEnded(sql, now)} AND ${seatEnds} >= ${accessEnds} THEN 'deactivated'

@@ -52,7 +52,7 @@ const profiles = (sql: SqlClient.SqlClient, group: PendingGroup) => {
         key_hash = decode(p.key_hash, 'hex'), license_key_prefix = p.license_key_prefix, license_key_last4 = p.license_key_last4,
         customer_email = p.customer_email, customer_name = p.customer_name, starts_at = p.starts_at, expires_at = p.expires_at,
         maintenance_expires_at = p.maintenance_expires_at, activation_limit_recorded_at = p.activation_limit_recorded_at,
-        metadata = p.metadata
+        metadata = p.metadata, not_due_before = p.not_due_before, heartbeat_from = p.heartbeat_from
       FROM unnest(
         ${columns.text(rows.map((row) => row.id))}, ${columns.text(rows.map((row) => row.customer_id ?? null))},
         ${columns.text(rows.map((row) => row.order_id ?? null))}, ${columns.text(rows.map((row) => row.subscription_id ?? null))},
@@ -61,18 +61,29 @@ const profiles = (sql: SqlClient.SqlClient, group: PendingGroup) => {
         ${columns.text(rows.map((row) => row.customer_name ?? null))}, ${columns.timestamptz(rows.map((row) => row.starts_at ?? null))},
         ${columns.timestamptz(rows.map((row) => row.expires_at ?? null))},
         ${columns.timestamptz(rows.map((row) => row.maintenance_expires_at ?? null))},
-        ${columns.timestamptz(rows.map((row) => row.activation_limit_recorded_at ?? null))}, ${columns.jsonb(rows.map((row) => row.metadata))}
+        ${columns.timestamptz(rows.map((row) => row.activation_limit_recorded_at ?? null))}, ${columns.jsonb(rows.map((row) => row.metadata))},
+        ${columns.timestamptz(rows.map((row) => row.not_due_before ?? null))}, ${columns.timestamptz(rows.map((row) => row.heartbeat_from ?? null))}
       ) AS p (id, customer_id, order_id, subscription_id, key_hash, license_key_prefix, license_key_last4, customer_email,
-        customer_name, starts_at, expires_at, maintenance_expires_at, activation_limit_recorded_at, metadata)
+        customer_name, starts_at, expires_at, maintenance_expires_at, activation_limit_recorded_at, metadata, not_due_before,
+        heartbeat_from)
       WHERE l.id = p.id`
   )
 }
 
 type Owned<A> = A & { readonly license_id: string }
 
-/** The time a device was last seen never goes back: another node may have stored a later one, which raises no revision. */
+/** A device that was decided on. A due instant that the decision did not change is left as it is stored. */
+const withNewPromise = ({ base }: PendingChanges, key: string, device: DeviceRecord): DeviceRecord =>
+  base.devices.get(key)?.due_at === device.due_at ? { ...device, due_at: undefined } : device
+
+/**
+ * What is known of a device's last contact never goes back: another node may have stored a later one, which raises no
+ * revision if the policy requires no heartbeats.
+ */
 const devices = (sql: SqlClient.SqlClient, group: PendingGroup) => {
-  const rows: ReadonlyArray<Owned<DeviceRecord>> = owned(group, (pending) => pending.changedDevices.values())
+  const rows: ReadonlyArray<Owned<DeviceRecord>> = owned(group, (pending) =>
+    Array.from(pending.changedDevices, ([key, device]) => withNewPromise(pending, key, device))
+  )
   const text = (column: keyof DeviceRecord & string) =>
     sql`unnest(${columns.text(rows.map((row) => (row[column] as string | undefined) ?? null))})`
   const instants = (column: keyof DeviceRecord & string) =>
@@ -82,18 +93,20 @@ const devices = (sql: SqlClient.SqlClient, group: PendingGroup) => {
     () => sql`
       INSERT INTO devices (id, license_id, binding_kind, binding_key, fingerprint, hostname, os, ip_address, container_id,
         cluster_id, namespace, pod_name, is_vm, is_container, status, holds_slot, activated_at, first_seen_at, last_seen_at,
-        last_validated_at, metadata, created_at, updated_at)
+        last_validated_at, due_at, offline_expires_at, metadata, created_at, updated_at)
       SELECT ${text("id")}, unnest(${columns.text(rows.map((row) => row.license_id))}), ${text("binding_kind")},
         ${text("binding_key")}, ${text("fingerprint")}, ${text("hostname")}, ${text("os")}, ${text("ip_address")},
         ${text("container_id")}, ${text("cluster_id")}, ${text("namespace")}, ${text("pod_name")},
         unnest(${columns.bool(rows.map((row) => row.is_vm))}), unnest(${columns.bool(rows.map((row) => row.is_container))}),
         ${text("status")}, unnest(${columns.bool(rows.map((row) => row.holds_slot))}), ${instants("activated_at")},
         ${instants("first_seen_at")}, ${instants("last_seen_at")}, ${instants("last_validated_at")},
-        unnest(${columns.jsonb(rows.map((row) => row.metadata))}), ${instants("created_at")}, ${instants("updated_at")}
+        ${instants("due_at")}, ${instants("offline_expires_at")}, unnest(${columns.jsonb(rows.map((row) => row.metadata))}), ${instants("created_at")}, ${instants("updated_at")}
       ON CONFLICT (id) DO UPDATE SET hostname = excluded.hostname, os = excluded.os, ip_address = excluded.ip_address,
         is_vm = excluded.is_vm, status = excluded.status, holds_slot = excluded.holds_slot,
         activated_at = excluded.activated_at, last_seen_at = GREATEST(devices.last_seen_at, excluded.last_seen_at),
-        last_validated_at = GREATEST(devices.last_validated_at, excluded.last_validated_at), metadata = excluded.metadata,
+        last_validated_at = GREATEST(devices.last_validated_at, excluded.last_validated_at),
+        due_at = coalesce(excluded.due_at, devices.due_at),
+        offline_expires_at = GREATEST(devices.offline_expires_at, excluded.offline_expires_at), metadata = excluded.metadata,
         updated_at = excluded.updated_at`
   )
 }
@@ -133,9 +146,11 @@ export const recordSeenDevices = (sql: SqlClient.SqlClient, devices: ReadonlyArr
 
 const updateSeen = (sql: SqlClient.SqlClient, rows: ReadonlyArray<DeviceRecord>) => sql`
   UPDATE devices d SET last_seen_at = GREATEST(d.last_seen_at, s.last_seen_at),
-    last_validated_at = GREATEST(d.last_validated_at, s.last_validated_at)
+    last_validated_at = GREATEST(d.last_validated_at, s.last_validated_at), due_at = GREATEST(d.due_at, s.due_at),
+    offline_expires_at = GREATEST(d.offline_expires_at, s.offline_expires_at)
   FROM unnest(${columns.text(rows.map((row) => row.id))}, ${columns.timestamptz(rows.map((row) => row.last_seen_at))},
-    ${columns.timestamptz(rows.map((row) => row.last_validated_at ?? null))}) AS s (id, last_seen_at, last_validated_at)`
+    ${columns.timestamptz(rows.map((row) => row.last_validated_at ?? null))}, ${columns.timestamptz(rows.map((row) => row.due_at ?? null))},
+    ${columns.timestamptz(rows.map((row) => row.offline_expires_at ?? null))}) AS s (id, last_seen_at, last_validated_at, due_at, offline_expires_at)`
 
 /** Whether only the consumption of an assignment has changed; other assignments are written whole. */
 const isOnlyCountChanged = ({ base }: PendingChanges, changed: Assignment): boolean => {

@@ -15,10 +15,8 @@ import type {
   FeatureRecord,
   LinkKind,
   LinkRecord,
-  PolicyRecord,
   Revisions
 } from "../model/LicenseRecords.ts"
-import { silenceMillisMax } from "../rules/Lifecycle.ts"
 import type { CachedDevice } from "./CommittedState.ts"
 import {
   type CachedDeviceRow,
@@ -31,7 +29,6 @@ import {
   holdsSlot,
   joinDeviceLease,
   type LicenseOwned,
-  lastHeardAt,
   licenseDependencies,
   listStatusOf,
   type Nullable,
@@ -76,10 +73,10 @@ export interface Lookups {
   /** Containers that hold a slot. */
   activeContainerCount(licenseId: string): Effect.Effect<number>
   /**
-   * The devices whose activation lapses before an instant unless they validate, and when the next one after them
-   * lapses.
+   * The devices with a slot that were promised it until before `lapsedBefore`, and when the next promise from `from` on
+   * ends.
    */
-  silentDevices(licenseId: string, policy: PolicyRecord, before: number): Effect.Effect<DueDevices>
+  silentDevices(licenseId: string, lapsedBefore: number, from: number): Effect.Effect<DueDevices>
   /** The device of a lease, with that lease in any state and the device's current live lease. */
   leaseByToken(requested: LeaseRequest): Effect.Effect<VersionedDevices | undefined>
   /** Live leases that end before an instant, and when the next one ends; all live leases if no instant is given. */
@@ -130,22 +127,20 @@ export class LicenseLookups extends Context.Service<
         return row!.count
       }, Effect.orDie)
 
-      const silentDevices = Effect.fnUntraced(function* (licenseId: string, policy: PolicyRecord, before: number) {
-        const heardBefore = instant(before - silenceMillisMax(policy))
+      const silentDevices = Effect.fnUntraced(function* (licenseId: string, lapsedBefore: number, from: number) {
+        const ofLicense = sql`FROM devices d WHERE d.license_id = ${licenseId} AND ${sql.literal(holdsSlot)}`
+        // A device without a promise is due as soon as the license and its policy permit.
+        const lapses = sql`coalesce(d.due_at, '-infinity') < ${instant(lapsedBefore)}`
         const [row] = yield* sql<{ readonly found: number; readonly next: number | null }>`
-          SELECT count(*) FILTER (WHERE heard_at < ${heardBefore}) AS found, min(heard_at) FILTER (WHERE heard_at >= ${heardBefore}) AS next
-          FROM (${lastHeardOfDevices(sql, licenseId, "")}) AS heard`
+          SELECT count(*) FILTER (WHERE ${lapses}) AS found, min(d.due_at) FILTER (WHERE d.due_at >= ${instant(from)}) AS next ${ofLicense}`
         const { found, next } = row!
         const rows =
           found === 0
             ? []
             : yield* sql<CachedDeviceRow>`
-                SELECT ${sql.literal(cachedDeviceColumns)} FROM (${lastHeardOfDevices(sql, licenseId, "d.*, ")}) AS d ${sql.literal(joinDeviceLease)}
-                WHERE d.heard_at < ${heardBefore}`
-        return {
-          devices: rows.map(cachedDeviceOf),
-          nextDueAt: next === null ? Number.POSITIVE_INFINITY : next + silenceMillisMax(policy)
-        }
+                SELECT ${sql.literal(cachedDeviceColumns)}
+                FROM (SELECT d.* ${ofLicense} AND ${lapses}) AS d ${sql.literal(joinDeviceLease)}`
+        return { devices: rows.map(cachedDeviceOf), nextDueAt: next ?? Number.POSITIVE_INFINITY }
       }, Effect.orDie)
 
       const endingLeases = Effect.fnUntraced(function* (licenseId: string, before: number | undefined) {
@@ -231,11 +226,6 @@ const unbatched =
   <Request, Result>(run: (requested: ReadonlyArray<Request>) => Effect.Effect<ReadonlyArray<Result>>) =>
   (requested: Request): Effect.Effect<Result> =>
     Effect.map(run([requested]), ([result]) => result!)
-
-/** When each activated device of a license was last heard of. */
-const lastHeardOfDevices = (sql: SqlClient.SqlClient, licenseId: string, columns: string) => sql`
-  SELECT ${sql.literal(columns)} ${sql.literal(lastHeardAt)} AS heard_at FROM devices d
-  WHERE d.license_id = ${licenseId} AND ${sql.literal(holdsSlot)}`
 
 const linkColumns: { readonly [K in LinkKind]: string } = {
   customer: "id, NULL AS product_id, NULL AS subscription_id, name, email FROM customers",

@@ -5,7 +5,6 @@ import { sha256Hex } from "../../signing/Digest.ts"
 import type { DeviceStatus } from "../model/Device.ts"
 import { resettableStatuses } from "../model/DeviceTransitions.ts"
 import type { Assignment, DeviceRecord, LeaseRecord, LicenseRecord, PolicyRecord } from "../model/LicenseRecords.ts"
-import { silenceMillisMax } from "../rules/Lifecycle.ts"
 import { type CachedDevice, CommittedState } from "./CommittedState.ts"
 
 /** A row as SQL returns it: columns without a value are null. */
@@ -29,17 +28,18 @@ export const hasManyDevices = `EXISTS (SELECT FROM devices WHERE license_id = l.
 export const licenseColumns = `l.id, l.product_id, l.policy_id, l.customer_id, l.order_id, l.subscription_id,
   encode(l.key_hash, 'hex') AS key_hash, l.license_key_prefix, l.license_key_last4, l.status, l.customer_email, l.customer_name,
   l.starts_at, l.expires_at, l.maintenance_expires_at, l.active_device_count, l.times_activated, l.times_transferred,
-  l.total_consumptions, l.entitlement_counter, l.activation_limit_recorded_at, l.metadata, l.revision, l.created_at, l.updated_at`
+  l.total_consumptions, l.entitlement_counter, l.activation_limit_recorded_at, l.metadata, l.not_due_before, l.heartbeat_from,
+  l.revision, l.created_at, l.updated_at`
 
 /** Columns of the same row as the license's. Some names have a prefix because both tables have an id and a revision. */
 export const policyColumns = `p.license_type, p.max_activations, p.max_floating_users, p.max_container_instances,
   p.floating_timeout_minutes, p.grace_period_days, p.validation_interval_minutes, p.require_heartbeat,
   p.allow_offline_activation, p.offline_grace_days, p.allow_vm, p.allow_container, p.max_transfers,
-  p.revision AS policy_revision, p.entitlement_counter AS policy_entitlement_counter`
+  p.not_due_before AS policy_not_due_before, p.revision AS policy_revision, p.entitlement_counter AS policy_entitlement_counter`
 
 export const deviceColumns = `d.license_id, d.id, d.binding_kind, d.binding_key, d.fingerprint, d.hostname, d.os, d.ip_address,
   d.container_id, d.cluster_id, d.namespace, d.pod_name, d.is_vm, d.is_container, d.status, d.holds_slot, d.activated_at,
-  d.first_seen_at, d.last_seen_at, d.last_validated_at, d.metadata, d.created_at, d.updated_at`
+  d.first_seen_at, d.last_seen_at, d.last_validated_at, d.due_at, d.offline_expires_at, d.metadata, d.created_at, d.updated_at`
 
 /**
  * The column `listed_as` by status. Seats move devices between active and deactivated, so an index cannot
@@ -54,8 +54,8 @@ export const holdsSlot = "d.listed_as = 'either' AND d.holds_slot"
 /** The values of `listed_as` of devices that a reset changes. */
 export const resettableListStatuses: ReadonlyArray<string> = Array.from(new Set(resettableStatuses.map(listStatusOf)))
 
-/** When a device `d` was last heard of: its last validation or its activation. */
-export const lastHeardAt = `coalesce(greatest(d.last_validated_at, d.activated_at), 'epoch')`
+/** When the heartbeat of a device `d` that holds a slot is due: `Heartbeat.dueAt`, with NULL for never. */
+export const deviceDueAt = "greatest(d.due_at, l.not_due_before, p.not_due_before)"
 
 export const leaseColumns = `e.license_id, e.id, e.device_id, encode(e.token_hash, 'hex') AS token_hash, e.status,
   e.checked_out_at, e.heartbeat_at, e.expires_at, e.ended_at`
@@ -65,10 +65,11 @@ export const licenseDependencies = "JOIN policies p ON p.id = l.policy_id JOIN p
 
 export const revisionColumns = "l.revision AS license, p.revision AS policy, products.catalog_revision AS catalog"
 
-type PolicyRow = Nullable<Omit<PolicyRecord, "id" | "revision" | "entitlement_counter">>
+type PolicyRow = Nullable<Omit<PolicyRecord, "id" | "not_due_before" | "revision" | "entitlement_counter">>
 
 export type LoadedLicense = Nullable<LicenseRecord> &
   PolicyRow & {
+    readonly policy_not_due_before: number | null
     readonly policy_revision: number
     readonly policy_entitlement_counter: number
     readonly catalog_revision: number
@@ -76,8 +77,6 @@ export type LoadedLicense = Nullable<LicenseRecord> &
     readonly has_many_devices: boolean
     /** When the first live lease ends. */
     readonly lapsing_from: number | null
-    /** No device that holds a slot was heard of before this instant. */
-    readonly earliest_heard_at: number
   }
 
 export const licenseOf = (row: Nullable<LicenseRecord>): LicenseRecord =>
@@ -104,6 +103,8 @@ export const licenseOf = (row: Nullable<LicenseRecord>): LicenseRecord =>
     entitlement_counter: row.entitlement_counter,
     activation_limit_recorded_at: row.activation_limit_recorded_at,
     metadata: row.metadata,
+    not_due_before: row.not_due_before,
+    heartbeat_from: row.heartbeat_from,
     revision: row.revision,
     created_at: row.created_at,
     updated_at: row.updated_at
@@ -125,6 +126,7 @@ export const policyOf = (row: LoadedLicense): PolicyRecord =>
     allow_vm: row.allow_vm,
     allow_container: row.allow_container,
     max_transfers: row.max_transfers,
+    not_due_before: row.policy_not_due_before,
     revision: row.policy_revision,
     entitlement_counter: row.policy_entitlement_counter
   })
@@ -158,6 +160,8 @@ export const deviceOf = (row: DeviceRow): DeviceRecord =>
     first_seen_at: row.first_seen_at,
     last_seen_at: row.last_seen_at,
     last_validated_at: row.last_validated_at,
+    due_at: row.due_at,
+    offline_expires_at: row.offline_expires_at,
     metadata: row.metadata,
     created_at: row.created_at,
     updated_at: row.updated_at
@@ -180,8 +184,8 @@ export const cachedDeviceColumns = `${deviceColumns}, e.id AS lease_id, encode(e
   e.status AS lease_status, e.checked_out_at AS lease_checked_out_at, e.heartbeat_at AS lease_heartbeat_at,
   e.expires_at AS lease_expires_at, e.ended_at AS lease_ended_at`
 
-/** No device of a license `l` that holds a slot was heard of before this instant. The heartbeat sweep maintains it. */
-export const earliestHeardAt = "coalesce(l.heartbeat_from, l.created_at)"
+/** No device of a license `l` that holds a slot is due before this instant. */
+export const earliestDueAt = "coalesce(l.heartbeat_from, l.created_at)"
 
 /** No live lease `e` ends before this instant. Indexes use it in place of the end, which each heartbeat changes. */
 export const endsAfter = "coalesce(e.sweep_at, e.checked_out_at)"
@@ -227,9 +231,6 @@ const assignmentOf = (row: Nullable<Assignment>): Assignment =>
     updated_at: row.updated_at
   })
 
-/** How far a node's clock may be behind the clock of the node that wrote the earliest heartbeat. */
-const clockSkewMillisMax = 30_000
-
 export const committedStateOf = (
   row: LoadedLicense,
   assignments: ReadonlyArray<Nullable<Assignment> & LicenseOwned>,
@@ -248,8 +249,6 @@ export const committedStateOf = (
     devicesComplete: !row.has_many_devices,
     leases: leases.map(leaseOf),
     lapsingFrom: (row.has_many_devices ? row.lapsing_from : null) ?? Number.POSITIVE_INFINITY,
-    silentFrom: mayLapse
-      ? row.earliest_heard_at - clockSkewMillisMax + silenceMillisMax(policy)
-      : Number.POSITIVE_INFINITY
+    silentFrom: mayLapse ? (row.heartbeat_from ?? row.created_at) : Number.POSITIVE_INFINITY
   })
 }

@@ -15,7 +15,6 @@ import {
   committedStateOf,
   type DeviceRow,
   deviceColumns,
-  earliestHeardAt,
   endsAfter,
   hasManyDevices,
   type LicenseOwned,
@@ -82,7 +81,7 @@ const loadAll = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, ids: Read
       sql<LoadedLicense>`
             SELECT ${sql.literal(licenseColumns)}, ${sql.literal(policyColumns)}, products.catalog_revision,
               products.code AS product_code,
-              ${sql.literal(hasManyDevices)} AS has_many_devices, ${sql.literal(earliestHeardAt)} AS earliest_heard_at,
+              ${sql.literal(hasManyDevices)} AS has_many_devices,
               (SELECT min(${sql.literal(endsAfter)}) FROM leases e WHERE e.license_id = l.id AND e.status = 'live') AS lapsing_from
             FROM licenses l ${sql.literal(licenseDependencies)} WHERE l.id = ANY(${idList})`,
       sql<Nullable<Assignment> & LicenseOwned>`

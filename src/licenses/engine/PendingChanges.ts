@@ -2,6 +2,7 @@
 import type { StoredResponseRow } from "../../api/StoredResponse.ts"
 import type { Entry } from "../../events/EventLog.ts"
 import { expiredFeatures, expiryDueAt } from "../model/FeatureExpiry.ts"
+import { notDueBefore } from "../model/Heartbeat.ts"
 import type {
   Assignment,
   BindingName,
@@ -140,10 +141,10 @@ export class PendingChanges implements LicenseView {
   }
 
   overdue(now: number): ReadonlyArray<DeviceRecord> {
-    if (!this.policy.require_heartbeat) return []
-    const untouched = this.base.overdue(now).filter((device) => !this.changedDevices.has(bindingKeyOf(device)))
-    const changed = Array.from(this.changedDevices.values()).filter((device) => isOverdue(device, this.policy, now))
-    return [...untouched, ...changed]
+    const { license, policy } = this
+    if (!policy.require_heartbeat || now <= notDueBefore(license, policy)) return []
+    const untouched = this.base.unpromised(now).filter((device) => !this.changedDevices.has(bindingKeyOf(device)))
+    return [...untouched, ...this.changedDevices.values()].filter((device) => isOverdue(device, license, policy, now))
   }
 
   get liveLeases(): Iterable<LeaseRecord> {
@@ -199,8 +200,10 @@ export class PendingChanges implements LicenseView {
     this.applyAll(fenced, origin, now)
     if (seen === undefined) return
     const key = bindingKeyOf(seen)
-    if (this.changedDevices.has(key)) this.changedDevices.set(key, seen)
-    else this.seen.set(key, seen)
+    if (this.changedDevices.has(key)) {
+      this.changedDevices.set(key, seen)
+      this.changedIds.set(seen.id, seen)
+    } else this.seen.set(key, seen)
   }
 
   /** Applies what the clock has changed. It is committed with the first decision; reads do not commit it. */

@@ -97,8 +97,7 @@ export const missingPrefetch = (
     fetches.push(Effect.map(lookups.activeDevices(state.license.id), (devices) => cacheDevices(state, devices)))
   }
   if (allNeeds.some(({ activeContainers }) => activeContainers)) fetches.push(...countContainers(lookups, state))
-  if (now + lookAheadMillis >= state.silentFrom)
-    fetches.push(cacheSilentDevices(lookups, state, now + 2 * lookAheadMillis))
+  if (!state.heartbeatsReadyAt(now + lookAheadMillis)) fetches.push(cacheSilentDevices(lookups, state, now))
   fetches.push(...cacheLeases(lookups, state, allNeeds, now))
   const needsVersions = allNeeds.some(({ appVersion }) => appVersion !== undefined)
   const needsOthers = allNeeds.some(({ resettable }) => resettable === true)
@@ -143,11 +142,15 @@ const lookAheadMillis = 10_000
  * Caches the activations that lapse before an instant unless they validate. Even of very many devices these are few,
  * and no further look-up is needed until the next of the others is due.
  */
-const cacheSilentDevices = (lookups: Lookups, state: CommittedState, before: number) =>
-  Effect.map(lookups.silentDevices(state.license.id, state.policy, before), ({ devices, nextDueAt }) => {
+const cacheSilentDevices = (lookups: Lookups, state: CommittedState, now: number) => {
+  const before = now + 2 * lookAheadMillis
+  // After the end of access nothing falls due any more. An edit that moves the end changes `not_due_before`.
+  const lapsedBefore = state.accessEndsBy(now) ? Math.min(before, state.accessEndsAt) : before
+  return Effect.map(lookups.silentDevices(state.license.id, lapsedBefore, before), ({ devices, nextDueAt }) => {
     for (const device of devices) state.cacheDevice(device)
     state.silentFrom = nextDueAt
   })
+}
 
 /**
  * Caches the leases that may end in this batch, with their devices; all live leases if a command or the clock may end

@@ -4,6 +4,7 @@ import { SecureRandom } from "effect/crypto"
 import { SqlClient } from "effect/sql"
 import { type Refusal, refuse, refuseUnknownId } from "../../api/Failure.ts"
 import { Identifiers } from "../../api/Identifier.ts"
+import { heartbeatDueAt } from "../../catalog/policies/Policy.ts"
 import { recordedValue } from "../../events/Changes.ts"
 import { EventLog } from "../../events/EventLog.ts"
 import { bytes, instant, json } from "../../postgres/Parameters.ts"
@@ -64,6 +65,7 @@ export class Issuing extends Context.Service<
           key_hash: LicenseKey.hashHex(key),
           license_key_prefix: LicenseKey.prefix(key),
           license_key_last4: LicenseKey.last4(key),
+          heartbeat_from: heartbeatDueAt(policy, now),
           created_at: now,
           updated_at: now
         }
@@ -166,9 +168,10 @@ const insert = (sql: SqlClient.SqlClient, license: LicenseRecord) => {
   return sql`
     INSERT INTO licenses (id, product_id, policy_id, customer_id, order_id, subscription_id, key_hash, license_key_prefix,
       license_key_last4, status, customer_email, customer_name, starts_at, expires_at, maintenance_expires_at, metadata,
-      created_at, updated_at)
+      heartbeat_from, created_at, updated_at)
     VALUES (${row.id}, ${row.product_id}, ${row.policy_id}, ${row.customer_id}, ${row.order_id}, ${row.subscription_id},
       ${bytes(Buffer.from(row.key_hash, "hex"))}, ${row.license_key_prefix}, ${row.license_key_last4}, ${row.status},
       ${row.customer_email}, ${row.customer_name}, ${instant(row.starts_at ?? null)}, ${instant(row.expires_at ?? null)},
-      ${instant(row.maintenance_expires_at ?? null)}, ${json(row.metadata)}, ${instant(row.created_at)}, ${instant(row.updated_at)})`
+      ${instant(row.maintenance_expires_at ?? null)}, ${json(row.metadata)},
+      ${instant(row.heartbeat_from)}, ${instant(row.created_at)}, ${instant(row.updated_at)})`
 }

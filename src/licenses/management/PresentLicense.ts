@@ -15,7 +15,8 @@ export const presentLicense = (
   expiredFeatures: number,
   now: number
 ): License => {
-  const { key_hash: _, revision: __, entitlement_counter: ___, activation_limit_recorded_at: ____, ...record } = license
+  const { key_hash: _, revision: __, entitlement_counter: ___, activation_limit_recorded_at: ____, ...shown } = license
+  const { not_due_before: _____, heartbeat_from: ______, ...record } = shown
   const present = Object.fromEntries(Object.entries(record).filter(([, value]) => value !== undefined))
   return {
     ...(present as unknown as License),

@@ -37,6 +37,10 @@ export interface LicenseRecord {
   /** When an activation refused by a limit was last recorded as an event. */
   readonly activation_limit_recorded_at?: number | undefined
   readonly metadata: Metadata
+  /** No device is due before this instant, because the license was not served before. */
+  readonly not_due_before?: number | undefined
+  /** No device that holds a slot is due before this instant: a bound, so that the sweep reads few licenses. */
+  readonly heartbeat_from?: number | undefined
   readonly revision: number
   readonly created_at: number
   readonly updated_at: number
@@ -65,6 +69,8 @@ export interface PolicyRecord {
   readonly allow_vm: boolean
   readonly allow_container: boolean
   readonly max_transfers: number
+  /** No device is due before this instant, because heartbeats were switched on. */
+  readonly not_due_before?: number | undefined
   readonly revision: number
   readonly entitlement_counter: number
 }
@@ -108,6 +114,10 @@ export interface DeviceRecord {
   readonly first_seen_at: number
   readonly last_seen_at: number
   readonly last_validated_at?: number | undefined
+  /** Until when the device was promised its slot. */
+  readonly due_at?: number | undefined
+  /** When its latest offline envelope expires. */
+  readonly offline_expires_at?: number | undefined
   readonly metadata: Metadata
   readonly created_at: number
   readonly updated_at: number

@@ -1,6 +1,8 @@
 /** Binding devices to a license: activate, validate, check, deactivate (docs/API.md, "Devices"). */
 import type { NewEvent } from "../../events/EventLog.ts"
 import type { Binding } from "../model/Binding.ts"
+import { isRenamed, namesOf } from "../model/DeviceNames.ts"
+import { boundLoweredTo, dueAfterContact } from "../model/Heartbeat.ts"
 import type { Changes, DeviceRecord, LicenseView } from "../model/LicenseRecords.ts"
 import type { Deactivation, Entitlement } from "../model/Payloads.ts"
 import {
@@ -42,16 +44,18 @@ export const activate: Rule<ActivateCommand, Entitlement, AdmissionCode | LimitC
     if (isRefused(admitted)) return admitted
     const { device, eligibility } = admitted
     if (device !== undefined && device.status === "active" && device.holds_slot) {
-      return accept(seenChanges(view, device, now, false), (after) => entitlementOf(after, device, now, eligibility))
+      const seen = seenDevice(view, device, command, now, false)
+      return accept(seenChanges(view, device, seen), (after) => entitlementOf(after, seen, now, eligibility))
     }
     const refused = refuseFull(view, command.binding, now)
     if (refused !== undefined) return refused
-    const activated = activatedDevice(device, command, now)
+    const activated = activatedDevice(view, device, command, now)
     return accept(
       {
         license: {
           active_device_count: view.license.active_device_count + 1,
           times_activated: view.license.times_activated + 1,
+          ...boundLoweredTo(view.license, activated.due_at),
           updated_at: now
         },
         devices: [activated],
@@ -68,7 +72,12 @@ export const activate: Rule<ActivateCommand, Entitlement, AdmissionCode | LimitC
   }
 }
 
-const activatedDevice = (existing: DeviceRecord | undefined, command: ActivateCommand, now: number): DeviceRecord => {
+const activatedDevice = (
+  view: LicenseView,
+  existing: DeviceRecord | undefined,
+  command: ActivateCommand,
+  now: number
+): DeviceRecord & { readonly due_at: number } => {
   const { kind, key, hash, redacted: _, app_version: __, ...described } = command.binding
   return {
     id: existing?.id ?? command.newDeviceId,
@@ -76,12 +85,15 @@ const activatedDevice = (existing: DeviceRecord | undefined, command: ActivateCo
     binding_key: key,
     binding_hash: existing?.binding_hash ?? hash(),
     ...described,
+    ...namesOf(existing, command.binding),
     status: "active",
     holds_slot: true,
     activated_at: now,
     first_seen_at: existing?.first_seen_at ?? now,
     last_seen_at: now,
     last_validated_at: existing?.last_validated_at,
+    due_at: dueAfterContact(view.policy, existing ?? {}, now),
+    offline_expires_at: existing?.offline_expires_at,
     metadata: existing?.metadata ?? {},
     created_at: existing?.created_at ?? now,
     updated_at: now
@@ -152,15 +164,34 @@ const limitRecord = ({ license }: LicenseView, code: LimitCode, limit: number, n
   ]
 })
 
-/**
- * A validation is the device's heartbeat. If the policy requires heartbeats, it raises the revision like any other
- * change.
- */
-const seenChanges = (view: LicenseView, device: DeviceRecord, now: number, validated: boolean): Changes => {
+/** The device after an answer to it, which promises it a whole interval; the same record if there is nothing to write. */
+const seenDevice = (
+  { policy }: LicenseView,
+  device: DeviceRecord,
+  { binding }: RuntimeCommand,
+  now: number,
+  validated: boolean
+): DeviceRecord => {
+  const renamed = isRenamed(device, binding)
+  const due_at = dueAfterContact(policy, device, now)
   const last = validated ? (device.last_validated_at ?? 0) : device.last_seen_at
-  if (now - last < seenEveryMillis) return {}
-  const record = { ...device, last_seen_at: now, ...(validated ? { last_validated_at: now } : undefined) }
-  return view.policy.require_heartbeat && validated ? { devices: [record] } : { seen: record }
+  const isRecent = now - last < seenEveryMillis && Math.abs(due_at - (device.due_at ?? 0)) < seenEveryMillis
+  if (isRecent && !renamed) return device
+  return {
+    ...device,
+    ...(renamed ? { ...namesOf(device, binding), updated_at: now } : undefined),
+    due_at,
+    last_seen_at: now,
+    ...(validated ? { last_validated_at: now } : undefined)
+  }
+}
+
+/** What decisions depend on raises the revision: names, and the due instant if the policy requires heartbeats. */
+const seenChanges = ({ license, policy }: LicenseView, device: DeviceRecord, seen: DeviceRecord): Changes => {
+  if (seen === device) return {}
+  const lowered = seen.due_at === undefined ? undefined : boundLoweredTo(license, seen.due_at)
+  if (lowered !== undefined) return { devices: [seen], license: lowered }
+  return policy.require_heartbeat || isRenamed(device, seen) ? { devices: [seen] } : { seen }
 }
 
 export const validate: Rule<RuntimeCommand, Entitlement, AdmissionCode | ActiveDeviceCode> = {
@@ -172,9 +203,8 @@ export const validate: Rule<RuntimeCommand, Entitlement, AdmissionCode | ActiveD
     if (isRefused(admitted)) return admitted
     const device = activeDevice(view, admitted.device, now)
     if (isRefused(device)) return device
-    return accept(seenChanges(view, device, now, true), (after) =>
-      entitlementOf(after, device, now, admitted.eligibility)
-    )
+    const seen = seenDevice(view, device, command, now, true)
+    return accept(seenChanges(view, device, seen), (after) => entitlementOf(after, seen, now, admitted.eligibility))
   }
 }
 

@@ -190,8 +190,8 @@ export const activeDevice = (
     : reject("DEVICE_NOT_ACTIVE", `The device is ${device.status}: activate it again.`)
 }
 
-export const isActivated = ({ policy }: LicenseView, device: DeviceRecord, now: number): boolean =>
-  device.status === "active" && device.holds_slot && !isOverdue(device, policy, now)
+export const isActivated = ({ license, policy }: LicenseView, device: DeviceRecord, now: number): boolean =>
+  device.status === "active" && device.holds_slot && !isOverdue(device, license, policy, now)
 
 const holdsSeat = (view: LicenseView, device: DeviceRecord, now: number): boolean => {
   const lease = view.liveLeaseOf(device.id)

@@ -89,7 +89,14 @@ const endLease = (view: LicenseView, { id }: DeviceRecord, status: LeaseStatus, 
 const presentDevice =
   (device: DeviceRecord) =>
   ({ license }: LicenseView): Device => {
-    const { binding_hash: _, holds_slot: __, activated_at: ___, ...record } = device
+    const {
+      binding_hash: _,
+      holds_slot: __,
+      activated_at: ___,
+      due_at: ____,
+      offline_expires_at: _____,
+      ...record
+    } = device
     const present = Object.fromEntries(Object.entries(record).filter(([, value]) => value !== undefined))
     return { ...(present as unknown as Device), license_id: license.id }
   }

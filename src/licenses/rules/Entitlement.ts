@@ -34,13 +34,19 @@ export const accessEndOf = (license: LicenseView["license"], policy: LicenseView
   return end === undefined ? undefined : { access_ends_at: formatTimestamp(Math.min(end, latest)) }
 }
 
-/** The next check: after the policy's interval, never past the end of access or the next end of an included feature. */
-const nextCheckAt = (view: LicenseView, now: number): number =>
-  Math.min(
-    now + view.policy.validation_interval_minutes * minuteMillis,
+/**
+ * The next check: after the policy's interval, never past the end of access or the next end of an included feature. If
+ * the policy requires heartbeats, after two thirds of the interval, so that one lost request costs nothing.
+ */
+const nextCheckAt = (view: LicenseView, now: number): number => {
+  const { require_heartbeat, validation_interval_minutes } = view.policy
+  const interval = validation_interval_minutes * minuteMillis
+  return Math.min(
+    now + (require_heartbeat ? (interval * 2) / 3 : interval),
     accessEndsAt(view.license, view.policy) ?? Number.POSITIVE_INFINITY,
     nextFeatureEndsAt(view, now)
   )
+}
 
 /** The instant at which the next of the included features expires; infinity = none does. */
 const nextFeatureEndsAt = ({ assignments, cachedViews }: LicenseView, now: number): number => {

@@ -5,6 +5,7 @@
  * leases than seats.
  */
 import type { NewEvent } from "../../events/EventLog.ts"
+import { namesOf } from "../model/DeviceNames.ts"
 import type { DeviceRecord, LeaseRecord, LeaseStatus, LicenseView } from "../model/LicenseRecords.ts"
 import type { FloatingCheckout, FloatingLease } from "../model/Payloads.ts"
 import { runtimeNeeds } from "./Activation.ts"
@@ -93,12 +94,15 @@ const seatHolder = (existing: DeviceRecord | undefined, command: CheckoutCommand
     binding_key: key,
     binding_hash: existing?.binding_hash ?? hash(),
     ...description,
+    ...namesOf(existing, command.binding),
     status: "active",
     holds_slot: existing?.holds_slot ?? false,
     activated_at: existing === undefined ? undefined : activationBeside(existing),
     first_seen_at: existing?.first_seen_at ?? now,
     last_seen_at: now,
     last_validated_at: existing?.last_validated_at,
+    due_at: existing?.due_at,
+    offline_expires_at: existing?.offline_expires_at,
     metadata: existing?.metadata ?? {},
     created_at: existing?.created_at ?? now,
     updated_at: now

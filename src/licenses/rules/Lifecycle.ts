@@ -5,6 +5,7 @@
 
 import type { LicenseType } from "../../catalog/policies/Policy.ts"
 import type { DeviceStatus } from "../model/Device.ts"
+import { dueAt, wholeIntervals } from "../model/Heartbeat.ts"
 import type { LicenseStatus } from "../model/License.ts"
 import {
   type Changes,
@@ -174,25 +175,19 @@ const settleDevices = (
   return { devices: overdue, events: overdue.map(({ id }) => deviceExpiredEvent(view.license.id, id)) }
 }
 
-/** The tolerance after the policy's interval before a heartbeat is overdue. */
-const heartbeatSlackMillis = 30_000
-
 /**
- * The instant at which an activation lapses unless a validation comes before; infinity = never. Until the first
- * validation, the interval starts at the activation.
+ * Whether an activation has lapsed without a validation. While the runtime refuses the license nothing falls due: what
+ * fell due before a suspension was recorded with it, and what would fall due after the end of access does not count.
  */
-export const heartbeatDueAt = (device: DeviceRecord, policy: PolicyRecord): number =>
-  policy.require_heartbeat && device.status === "active" && device.holds_slot
-    ? Math.max(device.last_validated_at ?? 0, device.activated_at ?? 0) + silenceMillisMax(policy)
-    : Number.POSITIVE_INFINITY
-
-/** How long after the last sign of the device its activation has lapsed. */
-export const silenceMillisMax = ({ validation_interval_minutes }: PolicyRecord): number =>
-  validation_interval_minutes * 60_000 + heartbeatSlackMillis + 1
-
-/** Whether an activation has lapsed without a validation. */
-export const isOverdue = (device: DeviceRecord, policy: PolicyRecord, now: number): boolean =>
-  now >= heartbeatDueAt(device, policy)
+export const isOverdue = (device: DeviceRecord, license: LicenseRecord, policy: PolicyRecord, now: number): boolean => {
+  const due = dueAt(device, license, policy)
+  return (
+    due < now &&
+    license.status !== "suspended" &&
+    license.status !== "revoked" &&
+    due + 1 < (accessEndsAt(license, policy) ?? Number.POSITIVE_INFINITY)
+  )
+}
 
 export const endAll = (leases: LicenseView["liveLeases"], now: number) =>
   Array.from(leases, (lease) => ({ ...lease, status: "ended" as const, ended_at: now }))
@@ -272,8 +267,10 @@ export const suspend = transition("suspend", "license.suspended", { allLeases: t
   devices: releasedHolders(view, view.liveLeases, "deactivated", now)
 }))
 
-/** Reinstates to the state that the clock gives. */
-export const reinstate = transition("reinstate", "license.reinstated", {}, () => ({}))
+/** Reinstates to the state that the clock gives. Every device gets a whole interval. */
+export const reinstate = transition("reinstate", "license.reinstated", {}, ({ license, policy }, now) => ({
+  license: wholeIntervals(license, policy, license.starts_at, now)
+}))
 
 /** Revokes permanently: devices are deactivated, leases end. */
 export const revoke = transition(

@@ -4,7 +4,8 @@
  * the license key, and signs the resulting envelope.
  */
 import { formatTimestamp } from "../../api/Timestamp.ts"
-import type { LicenseView } from "../model/LicenseRecords.ts"
+import { slackMillis } from "../../catalog/policies/Policy.ts"
+import type { DeviceRecord, LicenseView } from "../model/LicenseRecords.ts"
 import type { OfflineEntitlement } from "../model/Payloads.ts"
 import { runtimeNeeds } from "./Activation.ts"
 import {
@@ -36,12 +37,15 @@ export const issueOffline: Rule<
     const device = activeDeviceOnly(view, admitted.device, now)
     if (isRefused(device)) return device
     if (!isActivated(view, device, now)) return refuseSeatHolder
+    const offlineEnd = offlineEndsAt(view, now)
+    const kept = keptUntil(device, offlineEnd)
     const offline = {
-      offline_expires_at: formatTimestamp(offlineEndsAt(view, now)),
+      offline_expires_at: formatTimestamp(offlineEnd),
       binding_kind: device.binding_kind
     }
     return accept(
       {
+        ...(view.policy.require_heartbeat ? { devices: [kept] } : { seen: kept }),
         events: [
           {
             event_type: "license.offline_issued",
@@ -52,7 +56,7 @@ export const issueOffline: Rule<
         ]
       },
       (after) => ({
-        ...entitlementOf(after, device, now, admitted.eligibility),
+        ...entitlementOf(after, kept, now, admitted.eligibility),
         ...offline,
         kind: "offline"
       })
@@ -73,3 +77,9 @@ const refuseSeatHolder = reject(
 /** The end of offline use: after the policy's days, never past the end of access. */
 const offlineEndsAt = ({ license, policy }: LicenseView, now: number): number =>
   Math.min(now + policy.offline_grace_days * dayMillis, accessEndsAt(license, policy) ?? Number.POSITIVE_INFINITY)
+
+/** The device keeps its slot as long as the envelope lasts. */
+const keptUntil = (device: DeviceRecord, offlineEnd: number): DeviceRecord => {
+  const offline_expires_at = Math.max(offlineEnd, device.offline_expires_at ?? 0)
+  return { ...device, offline_expires_at, due_at: Math.max(device.due_at ?? 0, offline_expires_at + slackMillis) }
+}

@@ -6,6 +6,7 @@
 import { unknownId } from "../../api/Failure.ts"
 import { formatTimestamp, latest } from "../../api/Timestamp.ts"
 import type { NewEvent } from "../../events/EventLog.ts"
+import { wholeIntervals } from "../model/Heartbeat.ts"
 import type { LicenseRenew, LicenseStatus } from "../model/License.ts"
 import { type LicenseSnapshot, type LicenseView, snapshot } from "../model/LicenseRecords.ts"
 import { accept, type Refused, type Rule, reject } from "./LicenseCommand.ts"
@@ -62,7 +63,12 @@ export const renew: Rule<RenewCommand, LicenseSnapshot, RenewCode> = {
     if (refused !== undefined) return refused
     return accept(
       {
-        license: { expires_at, status, updated_at: now },
+        license: {
+          expires_at,
+          status,
+          ...(from === "expired" ? wholeIntervals(license, policy, license.starts_at, now) : undefined),
+          updated_at: now
+        },
         entitlement: true,
         events: [renewedEvent(view, command, links, { from, status, expires_at })]
       },

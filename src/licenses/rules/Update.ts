@@ -1,11 +1,18 @@
 /** Edits a license: its dates, its customer's name and e-mail, its metadata. */
 import { changesOf } from "../../events/Changes.ts"
 import { patched } from "../../postgres/Sql.ts"
+import { wholeIntervals } from "../model/Heartbeat.ts"
 import type { LicenseUpdate } from "../model/License.ts"
-import { type LicenseRecord, type LicenseSnapshot, type LicenseView, snapshot } from "../model/LicenseRecords.ts"
+import {
+  type LicenseRecord,
+  type LicenseSnapshot,
+  type LicenseView,
+  type PolicyRecord,
+  snapshot
+} from "../model/LicenseRecords.ts"
 import { refuseRevoked } from "./Assignments.ts"
 import { accept, type Rule } from "./LicenseCommand.ts"
-import { statusByClock } from "./Lifecycle.ts"
+import { statusAt, statusByClock } from "./Lifecycle.ts"
 import { refuseTerms } from "./Terms.ts"
 
 export type UpdateCommand = typeof LicenseUpdate.Type
@@ -38,6 +45,7 @@ export const update: Rule<UpdateCommand, LicenseSnapshot, "LICENSE_STATE_CONFLIC
         license: {
           ...Object.fromEntries(fields.map((field) => [field, edited[field]])),
           ...reactivated(edited, view, now),
+          ...servedAnew(edited, view, now),
           updated_at: now
         },
         entitlement: signedFields.some((field) => field in changes),
@@ -63,3 +71,14 @@ const reactivated = (edited: LicenseRecord, { policy }: LicenseView, now: number
   edited.status !== "suspended" && statusByClock(edited, policy, now) === "active"
     ? { status: "active" as const }
     : undefined
+
+/** A change of dates after which the runtime serves a license that it refused, or refuses one until its start. */
+const servedAnew = (edited: LicenseRecord, { license, policy }: LicenseView, now: number) => {
+  if (edited.starts_at === license.starts_at && edited.expires_at === license.expires_at) return undefined
+  return isRefused(license, policy, now) || isRefused(edited, policy, now)
+    ? wholeIntervals(license, policy, edited.starts_at, now)
+    : undefined
+}
+
+const isRefused = (license: LicenseRecord, policy: PolicyRecord, now: number): boolean =>
+  statusAt(license, policy, now) === "expired" || (license.starts_at ?? now) > now

@@ -1,15 +1,15 @@
 /**
  * Records which activations have an overdue heartbeat, on licenses that are not in use: the same changes as
- * `Lifecycle.settle`, for many licenses at once. Each check of a license stores the earliest last heartbeat of its
- * devices (`heartbeat_from`), and the next check follows only when that one is overdue.
+ * `Lifecycle.settle`, for many licenses at once. Each check of a license stores the earliest due instant of its devices,
+ * at most one interval ahead (`heartbeat_from`), and the next check follows only after it.
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { EventLog } from "../../events/EventLog.ts"
 import { columns, instant } from "../../postgres/Parameters.ts"
 import { emptyBatch, exclusively, untilDone } from "../../workers/Exclusive.ts"
-import { silentSince } from "../engine/DeviceStatusSql.ts"
-import { earliestHeardAt, holdsSlot, lastHeardAt } from "../engine/LicenseRows.ts"
+import { isOverdue } from "../engine/DeviceStatusSql.ts"
+import { deviceDueAt, earliestDueAt, holdsSlot } from "../engine/LicenseRows.ts"
 import { deviceExpiredEvent } from "../rules/ClockEvents.ts"
 import { clockEvents, idsOf, lockLicenses } from "./SweepBatches.ts"
 
@@ -62,9 +62,10 @@ const statusOf = ({ holds_seat }: Silent) => (holds_seat ? "active" : "expired")
 const dueLicenses = (sql: SqlClient.SqlClient, now: number) => sql<{ readonly id: string }>`
   SELECT due.id FROM policies p CROSS JOIN LATERAL (
     SELECT l.id FROM licenses l
-    WHERE l.policy_id || '' = p.id AND ${sql.literal(earliestHeardAt)} < ${silentSince(sql, now)}
+    WHERE l.policy_id || '' = p.id AND ${sql.literal(earliestDueAt)} < ${instant(now)}
     LIMIT ${batchSize}
-  ) AS due WHERE p.require_heartbeat LIMIT ${batchSize}`
+  ) AS due
+  WHERE p.require_heartbeat AND coalesce(p.not_due_before < ${instant(now)}, TRUE) LIMIT ${batchSize}`
 
 /** A lease that has ended, on its own or with its license, keeps no device active. */
 const readSilent = (sql: SqlClient.SqlClient, licenses: ReadonlyArray<string>, nowMillis: number) => {
@@ -76,8 +77,8 @@ const readSilent = (sql: SqlClient.SqlClient, licenses: ReadonlyArray<string>, n
           OR l.expires_at + make_interval(days => p.grace_period_days) > ${now})
     ) AS holds_seat
     FROM devices d JOIN licenses l ON l.id = d.license_id JOIN policies p ON p.id = l.policy_id
-    WHERE d.license_id = ANY(${columns.text(licenses)}) AND ${sql.literal(holdsSlot)} AND p.require_heartbeat
-      AND ${sql.literal(lastHeardAt)} < ${silentSince(sql, nowMillis)}
+    WHERE d.license_id = ANY(${columns.text(licenses)}) AND ${sql.literal(holdsSlot)}
+      AND ${isOverdue(sql, nowMillis)}
     ORDER BY d.license_id, d.id LIMIT ${devicesMax}`
 }
 
@@ -86,7 +87,10 @@ const writeDevices = (sql: SqlClient.SqlClient, silent: ReadonlyArray<Silent>, n
   FROM unnest(${columns.text(silent.map(({ id }) => id))}, ${columns.text(silent.map(statusOf))}) AS silent (id, status)
   WHERE devices.id = silent.id`
 
-/** The revision rises only if a device expired: no decision depends on `heartbeat_from`. */
+/**
+ * A device that is promised its slot later than this check is due after `heartbeat_from`, or its promise lowers it. For
+ * that, decisions must know the stored instant: so the revision rises with it.
+ */
 const writeLicenses = (
   sql: SqlClient.SqlClient,
   licenses: ReadonlyArray<string>,
@@ -94,12 +98,15 @@ const writeLicenses = (
   now: number
 ) => {
   const expired = Map.groupBy(silent, ({ license_id }) => license_id)
+  const due = sql.literal(deviceDueAt)
   return sql`
-    UPDATE licenses l SET active_device_count = l.active_device_count - checked.expired,
-      revision = l.revision + least(checked.expired, 1),
-      heartbeat_from = coalesce(
-        (SELECT min(${sql.literal(lastHeardAt)}) FROM devices d WHERE d.license_id = l.id AND ${sql.literal(holdsSlot)}),
-        ${instant(now)})
-    FROM unnest(${columns.text(licenses)}, ${columns.int4(licenses.map((id) => expired.get(id)?.length ?? 0))}) AS checked (id, expired)
-    WHERE l.id = checked.id`
+    UPDATE licenses l SET active_device_count = l.active_device_count - checked.expired, revision = l.revision + 1,
+      heartbeat_from = least(
+        (SELECT min(${due}) FROM devices d WHERE d.license_id = l.id AND ${sql.literal(holdsSlot)}
+          AND l.status NOT IN ('suspended', 'revoked') AND (l.expires_at IS NULL
+            OR ${due} < l.expires_at + make_interval(days => p.grace_period_days) - interval '1 ms')),
+        ${instant(now)}::timestamptz + make_interval(mins => p.validation_interval_minutes, secs => 30))
+    FROM unnest(${columns.text(licenses)}, ${columns.int4(licenses.map((id) => expired.get(id)?.length ?? 0))}) AS checked (id, expired),
+      policies p
+    WHERE l.id = checked.id AND p.id = l.policy_id`
 }

@@ -12,7 +12,7 @@ import { transfer } from "../../../src/licenses/rules/Transfer.ts"
 import { instant } from "../../../src/postgres/Parameters.ts"
 import { Database } from "../../support/Database.ts"
 import { makeNode } from "../../support/LicenseNodes.ts"
-import { hardware } from "../../support/Licenses.ts"
+import { dueAfter, hardware } from "../../support/Licenses.ts"
 import { deviceStates, eventsAbout, makeLicense, requestOf, stored } from "../../support/StoredLicenses.ts"
 
 interface CreatedLicense {
@@ -36,9 +36,9 @@ const fillActivations = Effect.fnUntraced(function* (
   const at = instant(heardAt)
   yield* sql`
     INSERT INTO devices (id, license_id, binding_kind, binding_key, is_vm, is_container, status, holds_slot, activated_at,
-      first_seen_at, last_seen_at, last_validated_at, metadata, created_at, updated_at)
+      first_seen_at, last_seen_at, last_validated_at, due_at, metadata, created_at, updated_at)
     SELECT ${license} || ${kind} || ${heardAt} || n, ${license}, ${kind}, ${kind} || ${heardAt} || '-' || n, false, ${kind === "container"},
-      'active', true, ${at}, ${at}, ${at}, ${at}, '{}', ${at}, ${at}
+      'active', true, ${at}, ${at}, ${at}, ${at}, ${instant(dueAfter(heardAt, 10))}, '{}', ${at}, ${at}
     FROM generate_series(1, ${count}::int) AS n`
   yield* sql`
     UPDATE licenses SET active_device_count = active_device_count + ${count}, revision = revision + 1 WHERE id = ${license}`

@@ -52,9 +52,12 @@ const instants = [noon - 1, noon, noon + 1, noon + 20 * minute, noon + day, noon
 const eventIds = ["event-1", "event-2", "event-3"]
 const featureIds = ["feat_api", "feat_export", "feat_reports", "feat_foreign", "feat_unheard-of"]
 
-/** A device without its last-seen time: no decision depends on it unless the policy requires heartbeats. */
+/** A device without its last contact: no decision depends on it unless the policy requires heartbeats. */
 const comparableDevice = (device: DeviceRecord | undefined, { require_heartbeat }: PolicyRecord) =>
-  device && { ...device, last_seen_at: 0, last_validated_at: require_heartbeat ? device.last_validated_at : 0 }
+  device && { ...device, last_seen_at: 0, ...(require_heartbeat ? undefined : unfenced) }
+
+/** What raises no revision without heartbeats. */
+const unfenced = { last_validated_at: 0, due_at: 0, offline_expires_at: 0 }
 
 /** All results of a view, as values. */
 const resultsOf = (view: LicenseView, { leases }: Rows) => ({

@@ -7,6 +7,7 @@ import {
   container,
   day,
   deviceOf,
+  dueAfter,
   hardware,
   minute,
   noon,
@@ -44,6 +45,8 @@ describe("activate", () => {
         first_seen_at: noon,
         last_seen_at: noon,
         last_validated_at: undefined,
+        due_at: dueAfter(noon),
+        offline_expires_at: undefined,
         metadata: {},
         created_at: noon,
         updated_at: noon
@@ -71,7 +74,7 @@ describe("activate", () => {
     const device = deviceOf(machine)
     const full = rowsOf({ policy: { max_activations: 1 }, devices: [device] })
     const { before, after, changes } = allowed(full, activate, activationOf(machine))
-    assert.deepStrictEqual(changes, { seen: { ...device, last_seen_at: noon } })
+    assert.deepStrictEqual(changes, { seen: { ...device, last_seen_at: noon, due_at: dueAfter(noon) } })
     assert.deepStrictEqual(after.license, before.license)
     assert.deepStrictEqual(after.events, [])
   })
@@ -88,6 +91,8 @@ describe("activate", () => {
         holds_slot: true,
         activated_at: noon + minute,
         last_seen_at: noon + minute,
+        due_at: dueAfter(noon + minute),
+        offline_expires_at: undefined,
         updated_at: noon + minute
       }
     ])

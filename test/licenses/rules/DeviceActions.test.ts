@@ -7,7 +7,7 @@ import { activate, check } from "../../../src/licenses/rules/Activation.ts"
 import { blacklist, reset, unblacklist } from "../../../src/licenses/rules/DeviceActions.ts"
 import { rows as anyRows, bindings } from "../../support/LicenseArbitraries.ts"
 import { allowed, perform, refusedWith } from "../../support/LicenseRules.ts"
-import { activationOf, deviceOf, hardware, leaseOf, minute, noon, requestOf, rowsOf } from "../../support/Licenses.ts"
+import { activationOf, deviceOf, hardware, leaseOf, noon, requestOf, rowsOf } from "../../support/Licenses.ts"
 
 const rules = { reset, blacklist, unblacklist }
 const machine = hardware("machine")
@@ -114,7 +114,7 @@ describe("actions on a device", () => {
   })
 
   it("take an activation whose heartbeat is overdue for what it is: expired", () => {
-    const device = deviceOf(machine, { activated_at: noon - 60 * minute })
+    const device = deviceOf(machine, { due_at: noon - 1 })
     const rows = rowsOf({ devices: [device], policy: { require_heartbeat: true, validation_interval_minutes: 10 } })
     const { after, changes } = allowed(rows, reset, { device_id: device.id })
     assert.deepStrictEqual(changes.events?.[0]?.metadata["status"], { old: "expired", new: "reset" })

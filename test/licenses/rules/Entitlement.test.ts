@@ -203,7 +203,11 @@ describe("an entitlement", () => {
           issued_at: iso(noon),
           device_id: deviceOf(request.binding).id,
           next_check_at: iso(
-            Math.min(noon + policy.validation_interval_minutes * minute, access, ...featureEnds(after))
+            Math.min(
+              noon + (policy.validation_interval_minutes * minute * (policy.require_heartbeat ? 2 : 3)) / 3,
+              access,
+              ...featureEnds(after)
+            )
           ),
           features: features(after, noon),
           ...(license.expires_at !== undefined && {

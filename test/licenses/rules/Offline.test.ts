@@ -4,7 +4,7 @@ import { check } from "../../../src/licenses/rules/Activation.ts"
 import { issueOffline } from "../../../src/licenses/rules/Offline.ts"
 import { sha256Hex } from "../../../src/signing/Digest.ts"
 import { allowed, refusedWith } from "../../support/LicenseRules.ts"
-import { container, day, deviceOf, hardware, minute, noon, requestOf, rowsOf, second } from "../../support/Licenses.ts"
+import { container, day, deviceOf, hardware, noon, requestOf, rowsOf, second } from "../../support/Licenses.ts"
 
 const machine = hardware("machine")
 const device = deviceOf(machine)
@@ -22,6 +22,7 @@ describe("offline", () => {
     assert.strictEqual(binding_kind, "hardware")
     assert.strictEqual(binding_hash, sha256Hex("machine"))
     assert.deepStrictEqual(changes, {
+      seen: { ...device, offline_expires_at: noon + 3 * day, due_at: noon + 3 * day + 30 * second },
       events: [
         {
           event_type: "license.offline_issued",
@@ -63,8 +64,8 @@ describe("offline", () => {
       const rows = rowsOf({ devices: [deviceOf(machine, { status })] })
       refusedWith("DEVICE_NOT_ACTIVE", rows, issueOffline, requestOf(machine))
     }
-    const policy = { require_heartbeat: true, validation_interval_minutes: 10 }
-    const silent = deviceOf(machine, { activated_at: noon - 10 * minute - 30 * second - 1 })
+    const policy = { require_heartbeat: true }
+    const silent = deviceOf(machine, { due_at: noon - 1 })
     refusedWith("DEVICE_NOT_ACTIVE", rowsOf({ policy, devices: [silent] }), issueOffline, requestOf(machine))
   })
 })

@@ -5,6 +5,7 @@ import { Schema } from "effect"
 import * as fc from "fast-check"
 import type { Code } from "../../../src/api/ErrorCode.ts"
 import { expiredFeatures } from "../../../src/licenses/model/FeatureExpiry.ts"
+import { dueAt } from "../../../src/licenses/model/Heartbeat.ts"
 import type { Assignment, DeviceRecord } from "../../../src/licenses/model/LicenseRecords.ts"
 import {
   DeactivationPayload,
@@ -95,8 +96,24 @@ describe("every rule", () => {
       if (refused !== undefined) return
       // An envelope that leaves the service changes nothing in it, and is worth recording all the same.
       const isChange = rule === "offline" || Object.keys(rest).length > 0
-      assert.strictEqual(eventTypes(changes).length > 0, !silent.has(rule) && isChange, `${rule}`)
+      const isSeenAgain = rule === "activate" && changes.license?.times_activated === undefined
+      assert.strictEqual(eventTypes(changes).length > 0, !silent.has(rule) && !isSeenAgain && isChange, `${rule}`)
       for (const event of events) assert.match(event.event_type, /^(license|usage|device|lease)\.[a-z_]+$/)
+    })
+  })
+
+  it("makes no due instant earlier, by no command but the device's own and by no edit of the policy", () => {
+    afterEachStep(({ before, after, changes, rule }) => {
+      const isOwn = rule === "activate" || rule === "validate"
+      for (const device of after.devices) {
+        const known = before.devices.find(({ id }) => id === device.id)
+        if (known?.holds_slot !== true || !device.holds_slot) continue
+        if (isOwn && (changes.devices?.includes(device) || changes.seen === device)) continue
+        const due = dueAt(known, before.license, before.policy)
+        assert.isAtLeast(dueAt(device, after.license, after.policy), due)
+        const edited = { ...after.policy, validation_interval_minutes: 1 }
+        assert.isAtLeast(dueAt(device, after.license, edited), due)
+      }
     })
   })
 

@@ -115,14 +115,8 @@ describe("settle", () => {
 
   it("expires the devices whose heartbeat is overdue and gives their slots back", () => {
     const policy = { require_heartbeat: true, validation_interval_minutes: 10 }
-    const late = deviceOf(hardware("late"), {
-      activated_at: noon - day,
-      last_validated_at: noon - 10 * minute - 30 * second - 1
-    })
-    const punctual = deviceOf(container("punctual"), {
-      activated_at: noon - day,
-      last_validated_at: noon - 10 * minute - 30 * second
-    })
+    const late = deviceOf(hardware("late"), { activated_at: noon - day, due_at: noon - 1 })
+    const punctual = deviceOf(container("punctual"), { activated_at: noon - day, due_at: noon })
     const rows = rowsOf({ policy, devices: [late, punctual, seated, retired], leases: [leaseOf(seated)] })
     const after = settled(rows, noon)
     assert.deepStrictEqual(after.devices, [
@@ -265,7 +259,7 @@ describe("floating leases in time", () => {
 
   it("keep a device active whose activation falls silent, and show that again when they end", () => {
     const policy = { require_heartbeat: true, validation_interval_minutes: 1 }
-    const both = deviceOf(hardware("both"), { activated_at: noon - minute })
+    const both = deviceOf(hardware("both"), { due_at: noon + 30 * second })
     const rows = rowsOf({ policy, devices: [both], leases: [leaseOf(both, { expires_at: end })] })
     const silent = settled(rows, noon + minute)
     assert.deepStrictEqual(silent.devices, [{ ...both, holds_slot: false, updated_at: noon + minute }])

@@ -7,6 +7,7 @@ import {
   activationOf,
   day,
   deviceOf,
+  dueAfter,
   hardware,
   minute,
   noon,
@@ -23,7 +24,9 @@ describe("validate and check", () => {
 
   it("validate moves when the device was seen and validated, and records no event", () => {
     const { changes } = allowed(rowsOf({ devices: [device] }), validate, requestOf(machine))
-    assert.deepStrictEqual(changes, { seen: { ...device, last_seen_at: noon, last_validated_at: noon } })
+    assert.deepStrictEqual(changes, {
+      seen: { ...device, last_seen_at: noon, last_validated_at: noon, due_at: dueAfter(noon) }
+    })
   })
 
   it("validate raises the revision where heartbeats decide", () => {
@@ -32,7 +35,9 @@ describe("validate and check", () => {
       validate,
       requestOf(machine)
     )
-    assert.deepStrictEqual(changes, { devices: [{ ...device, last_seen_at: noon, last_validated_at: noon }] })
+    assert.deepStrictEqual(changes, {
+      devices: [{ ...device, last_seen_at: noon, last_validated_at: noon, due_at: dueAfter(noon) }]
+    })
   })
 
   it("validate writes at most once a second", () => {
@@ -60,7 +65,7 @@ describe("validate and check", () => {
 describe("heartbeats", () => {
   const policy = { require_heartbeat: true, validation_interval_minutes: 10 }
   const due = noon + 10 * minute + 30 * second
-  const activated = deviceOf(machine, { activated_at: noon })
+  const activated = deviceOf(machine, { activated_at: noon, due_at: due })
 
   it("may come until the interval and 30 seconds have passed since the activation", () => {
     const rows = rowsOf({ policy, devices: [activated] })

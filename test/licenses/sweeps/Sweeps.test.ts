@@ -89,7 +89,11 @@ const settledState = (state: NonNullable<Effect.Success<ReturnType<LicenseStore[
   return { pending, events, moved: changes !== undefined }
 }
 
-const licenseOf = ({ license }: { readonly license: PendingChanges["license"] }) => ({ ...license, revision: 0 })
+const licenseOf = ({ license }: { readonly license: PendingChanges["license"] }) => ({
+  ...license,
+  revision: 0,
+  heartbeat_from: undefined
+})
 const devicesOf = (devices: Iterable<{ readonly id: string }>) =>
   Array.from(devices).toSorted((a, b) => (a.id < b.id ? -1 : 1))
 
@@ -120,7 +124,9 @@ layer(layerStored, { timeout: 60_000, excludeTestServices: true })("sweeps", (it
       assert.deepStrictEqual(licenseOf(is), licenseOf(pending))
       assert.deepStrictEqual(is.assignmentList, pending.assignments)
       assert.deepStrictEqual(devicesOf(is.devices.values()), devicesOf(pending.devices))
-      assert.strictEqual(is.license.revision > before[index]!.license.revision, moved, `${is.license.id}`)
+      const { heartbeat_from, revision } = before[index]!.license
+      const isWritten = moved || is.license.heartbeat_from !== heartbeat_from
+      assert.strictEqual(is.license.revision > revision, isWritten, `${is.license.id}`)
       for (const lease of pending.changedLeases.values()) leases.set(lease.id, `${lease.status} ${lease.ended_at}`)
     }
     const is = yield* readLeases(ids)

@@ -93,12 +93,16 @@ const includedEnds = ({ license, now }: Situation): ReadonlyArray<number> =>
     enabled && expires !== null && now < expires ? [expires] : []
   )
 
+/** Two thirds of the interval if the policy requires heartbeats. */
+const checkInterval = ({ policy }: Situation): number =>
+  (policy.validation_interval_minutes * minuteMillis * (policy.require_heartbeat ? 2 : 3)) / 3
+
 export const entitlement = (situation: Situation, deviceId: string) => ({
   ...common(situation, deviceId),
   features: features(situation),
   next_check_at: formatTimestamp(
     Math.min(
-      situation.now + situation.policy.validation_interval_minutes * minuteMillis,
+      situation.now + checkInterval(situation),
       accessEnd(situation.license, situation.policy),
       ...includedEnds(situation)
     )
@@ -108,7 +112,7 @@ export const entitlement = (situation: Situation, deviceId: string) => ({
 /** The refusal of operations that need an activation or a seat. */
 export const inactive = ({ license, policy, now }: Situation, device: Device | undefined): Code | undefined => {
   if (device === undefined) return "DEVICE_NOT_FOUND"
-  if (device.status === "active" && device.slot && !isOverdue(device, policy, now)) return undefined
+  if (device.status === "active" && device.slot && !isOverdue(device, license, policy, now)) return undefined
   const lease = liveLeaseOf(license, device.id)?.[1]
   if (device.status === "active" && lease !== undefined && now < lease.ends) return undefined
   return "DEVICE_NOT_ACTIVE"

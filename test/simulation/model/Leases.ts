@@ -34,7 +34,9 @@ export const checkout = (situation: Situation, command: CheckoutCommand): Answer
     status: "active",
     slot: known?.slot ?? false,
     activated: known?.slot || known?.status === "expired" ? known.activated : null,
-    validated: known?.validated ?? null
+    validated: known?.validated ?? null,
+    due: known?.due ?? null,
+    offline: known?.offline ?? null
   }
   const superseded =
     held === undefined ? license.leases : replaced(license.leases, held[0], { ...held[1], status: "superseded" })

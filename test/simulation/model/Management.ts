@@ -1,22 +1,18 @@
 /** The expected results of management commands. */
 import { canonicalize } from "../../../src/api/CanonicalJson.ts"
 import type { Code } from "../../../src/api/ErrorCode.ts"
-import type { AssignCommand } from "../../../src/licenses/rules/Assignments.ts"
 import type { DeviceCommand } from "../../../src/licenses/rules/DeviceActions.ts"
 import type { RotateKeyCommand } from "../../../src/licenses/rules/KeyRotation.ts"
 import type { RenewCommand } from "../../../src/licenses/rules/Renewal.ts"
 import type { TransferCommand } from "../../../src/licenses/rules/Transfer.ts"
 import type { UpdateCommand } from "../../../src/licenses/rules/Update.ts"
-import type { UsageResetCommand } from "../../../src/licenses/rules/UsageReset.ts"
 import { accepted, refused } from "./Admission.ts"
 import {
   type Answer,
-  type Assignment,
   clockStatus,
   type Device,
   dayMillis,
   deviceById,
-  type Entry,
   endLease,
   endLeases,
   type License,
@@ -24,6 +20,7 @@ import {
   publishedVersion,
   replaced,
   type Situation,
+  servedAgain,
   statusAt
 } from "./Model.ts"
 import { deviceTransitions, licenseTransitions } from "./Transitions.ts"
@@ -46,27 +43,34 @@ const shown = ({ policy, now }: Situation, license: License) => ({
   customer_name: license.customer_name ?? undefined
 })
 
-const isRevoked = ({ license }: Situation): boolean => license.status === "revoked"
+export const isRevoked = ({ license }: Situation): boolean => license.status === "revoked"
 
-const raised = (license: License): License => ({ ...license, version: license.version + 1 })
+export const raised = (license: License): License => ({ ...license, version: license.version + 1 })
 
 /** A transition of the table; `also` applies the changes that go with it. */
 const lifecycle =
-  (operation: keyof typeof licenseTransitions, event: string, also: (license: License) => License) =>
+  (
+    operation: keyof typeof licenseTransitions,
+    event: string,
+    also: (license: License, situation: Situation) => License
+  ) =>
   (situation: Situation): Answer => {
     const { license, policy, now } = situation
     const to = licenseTransitions[operation][statusAt(license, policy, now)]!
     if (to === "conflict") return refused(situation, "LICENSE_STATE_CONFLICT")
     if (to === "unchanged") return accepted(license, shown(situation, license))
     const status = to === "by clock" ? clockStatus(license, policy, now) : to
-    const after = raised(also({ ...license, status }))
+    const after = raised(also({ ...license, status }, situation))
     return accepted(after, shown(situation, after), event)
   }
 
 export const suspend = lifecycle("suspend", "license.suspended", (license) =>
   endLeases(license, "ended", "deactivated")
 )
-export const reinstate = lifecycle("reinstate", "license.reinstated", (license) => license)
+export const reinstate = lifecycle("reinstate", "license.reinstated", (license, { policy, now }) => ({
+  ...license,
+  floor: servedAgain(license, policy, license.starts, now)
+}))
 export const revoke = lifecycle("revoke", "license.revoked", (license) => ({
   ...endLeases(license, "ended", "deactivated"),
   active: 0,
@@ -92,7 +96,9 @@ export const renew = (situation: Situation, command: RenewCommand): Answer => {
   if (expires <= now) return refused(situation, "EXPIRY_NOT_IN_FUTURE")
   if (license.expires !== null && expires <= license.expires) return refused(situation, "RENEWAL_NOT_LATER")
   if (license.starts !== null && license.starts >= expires) return refused(situation, "VALIDATION_ERROR")
-  const after = raised({ ...license, status, expires })
+  const isRevived = statusAt(license, policy, now) === "expired"
+  const floor = isRevived ? servedAgain(license, policy, license.starts, now) : license.floor
+  const after = raised({ ...license, status, expires, floor })
   return accepted(after, shown(situation, after), "license.renewed")
 }
 
@@ -135,103 +141,16 @@ export const transfer = (situation: Situation, command: TransferCommand): Answer
   return accepted(after, shown(situation, after), ...events)
 }
 
-const assignmentTold = ({ enabled, max, used }: Assignment) => ({
-  enabled,
-  total_consumptions: used,
-  max_consumptions: max ?? undefined,
-  remaining: max === null ? undefined : Math.max(0, max - used)
-})
-
-export const resetUsage = (situation: Situation, command: UsageResetCommand): Answer => {
-  const { license, catalog } = situation
-  if (isRevoked(situation)) return refused(situation, "LICENSE_STATE_CONFLICT")
-  const feature = Array.from(license.assignments.keys()).find(
-    (id) => id === command.feature_id || catalog.features.get(id) === command.feature_code
-  )
-  const before = feature === undefined ? undefined : license.assignments.get(feature)
-  if (feature === undefined || before === undefined) return refused(situation, "NOT_FOUND")
-  const ledger: Array<Entry> = []
-  let { max, used } = before
-  const enter = (action: string, amount: number) => ledger.push({ feature, action, amount, balance: used, max })
-  if (command.max_consumptions !== undefined && command.max_consumptions !== max) {
-    max = command.max_consumptions
-    enter("set_limit", max)
-  }
-  if (command.add_credits !== undefined) {
-    if (max === null || max + command.add_credits > Number.MAX_SAFE_INTEGER)
-      return refused(situation, "VALIDATION_ERROR")
-    max += command.add_credits
-    enter("top_up", command.add_credits)
-  }
-  const total = command.reset_consumed === true ? 0 : command.total_consumptions
-  if (total !== undefined && total !== used) {
-    used = total
-    enter("reset", total - before.used)
-  }
-  if (max === before.max && used === before.used) return accepted(license, assignmentTold(before))
-  const assignment = { ...before, max, used }
-  const after = raised({ ...license, assignments: replaced(license.assignments, feature, assignment) })
-  return { ...accepted(after, assignmentTold(assignment), "license.usage_reset"), ledger }
-}
-
 export const rotateKey = (situation: Situation, command: RotateKeyCommand): Answer => {
   if (isRevoked(situation)) return refused(situation, "LICENSE_STATE_CONFLICT")
   const after = { ...situation.license, key: command.key_hash }
   return accepted(after, shown(situation, after), "license.key_rotated")
 }
 
-const given = <A>(value: A | null | undefined, before: A | null): A | null => (value === undefined ? before : value)
+export const given = <A>(value: A | null | undefined, before: A | null): A | null =>
+  value === undefined ? before : value
 
-export const assign = (situation: Situation, command: AssignCommand): Answer => {
-  const { license, catalog } = situation
-  if (isRevoked(situation)) return refused(situation, "LICENSE_STATE_CONFLICT")
-  if (command.feature_id === "feat_foreign") return refused(situation, "LINKAGE_MISMATCH")
-  if (!catalog.features.has(command.feature_id)) return refused(situation, "NOT_FOUND")
-  const before = license.assignments.get(command.feature_id)
-  const enabled = command.enabled ?? before?.enabled ?? true
-  const expires = given(command.expires_at, before?.expires ?? null)
-  const assignment: Assignment = {
-    enabled,
-    max: given(command.max_consumptions, before?.max ?? null),
-    used: before?.used ?? 0,
-    expires,
-    recorded: isRecorded(situation, before, enabled, expires),
-    metadata: command.metadata === undefined ? (before?.metadata ?? "{}") : canonicalize(command.metadata)
-  }
-  const reply = assignmentTold(assignment)
-  if (before !== undefined && same({ ...before, recorded: assignment.recorded }, assignment))
-    return accepted(license, reply)
-  const after = raised({ ...license, assignments: replaced(license.assignments, command.feature_id, assignment) })
-  const { max, used } = assignment
-  const entry = { feature: command.feature_id, action: "set_limit", amount: max ?? 0, balance: used, max }
-  const isLimited = before !== undefined && before.max !== max
-  return { ...accepted(after, reply, "license.feature_assigned"), ledger: isLimited ? [entry] : [] }
-}
-
-/** A date in the past is recorded by time only if the edit ends a feature that was included. */
-const isRecorded = (
-  { now }: Situation,
-  before: Assignment | undefined,
-  enabled: boolean,
-  expires: number | null
-): boolean => {
-  if (expires === null) return false
-  if (before?.recorded && before.expires === expires) return true
-  const wasIncluded = before?.enabled === true && (before.expires === null || now < before.expires)
-  return now >= expires && !(wasIncluded && enabled)
-}
-
-const same = (one: object, other: object): boolean => canonicalize(one as never) === canonicalize(other as never)
-
-export const unassign = (situation: Situation, { feature_id }: { readonly feature_id: string }): Answer => {
-  if (isRevoked(situation)) return refused(situation, "LICENSE_STATE_CONFLICT")
-  const assignments = new Map(situation.license.assignments)
-  const used = assignments.get(feature_id)?.used
-  if (!assignments.delete(feature_id) || used === undefined) return refused(situation, "NOT_FOUND")
-  const after = raised({ ...situation.license, assignments })
-  const entry = { feature: feature_id, action: "reset", amount: -used, balance: 0, max: null }
-  return { ...accepted(after, {}, "license.feature_removed"), ledger: used > 0 ? [entry] : [] }
-}
+export const same = (one: object, other: object): boolean => canonicalize(one as never) === canonicalize(other as never)
 
 const deviceAction =
   (operation: keyof typeof deviceTransitions, event: string, leaseStatus: string) =>
@@ -283,7 +202,11 @@ export const update = (situation: Situation, command: UpdateCommand): Answer => 
   const code = wrongTerms(policy.license_type, edited)
   if (code !== undefined) return refused(situation, code)
   const isRevived = edited.status !== "suspended" && clockStatus(edited, policy, now) === "active"
-  const moved: License = isRevived ? { ...edited, status: "active" } : edited
+  const isServed = (one: License) => statusAt(one, policy, now) !== "expired" && (one.starts ?? now) <= now
+  const isMoved = edited.starts !== license.starts || edited.expires !== license.expires
+  const isRefused = isMoved && !(isServed(license) && isServed(edited))
+  const floor = isRefused ? servedAgain(license, policy, edited.starts, now) : license.floor
+  const moved: License = { ...edited, floor, status: isRevived ? "active" : edited.status }
   const isShown = edited.expires !== license.expires || edited.maintenance !== license.maintenance
   const after = isShown ? raised(moved) : moved
   return accepted(after, shown(situation, after), "license.updated")

@@ -19,6 +19,8 @@ export interface Policy {
   readonly allow_vm: boolean
   readonly allow_container: boolean
   readonly max_transfers: number
+  /** No device is due before this instant. */
+  readonly floor: number | null
   /** The policy's share of the entitlement version. */
   readonly version: number
 }
@@ -39,6 +41,10 @@ export interface Device {
   readonly slot: boolean
   readonly activated: number | null
   readonly validated: number | null
+  /** Until when the device was promised its slot. */
+  readonly due: number | null
+  /** When its latest offline envelope expires. */
+  readonly offline: number | null
 }
 
 export interface Lease {
@@ -73,6 +79,8 @@ export interface License {
   readonly active: number
   readonly activations: number
   readonly transfers: number
+  /** No device is due before this instant. */
+  readonly floor: number | null
   readonly total: number
   /** The license's share of the entitlement version. */
   readonly version: number
@@ -156,12 +164,28 @@ const expiredFeatures = ({ assignments, status }: License, now: number): Readonl
 export const publishedVersion = (license: License, policy: Policy, now: number): number =>
   license.version + policy.version + passed(license, policy, now).length + expiredFeatures(license, now).length
 
-export const isOverdue = (device: Device, policy: Policy, now: number): boolean =>
-  policy.require_heartbeat &&
-  device.status === "active" &&
-  device.slot &&
-  now >
-    Math.max(device.activated ?? 0, device.validated ?? 0) + policy.validation_interval_minutes * minuteMillis + 30_000
+/** When the heartbeat is due of an interval that begins at an instant. */
+export const intervalEnd = ({ validation_interval_minutes }: Policy, from: number): number =>
+  from + validation_interval_minutes * minuteMillis + 30_000
+
+/** What an answer to activate or validate promises a device. */
+export const promise = (policy: Policy, offline: number | null, now: number): number =>
+  Math.max(intervalEnd(policy, now), offline === null ? 0 : offline + 30_000)
+
+/** A license that is served again, or from its start on: every device gets a whole interval. */
+export const servedAgain = (license: License, policy: Policy, starts: number | null, now: number): number => {
+  const due = intervalEnd(policy, Math.max(now, starts ?? now))
+  const isStarted = license.starts === null || license.starts <= now
+  return isStarted ? Math.max(due, license.floor ?? due) : due
+}
+
+/** Past the promised instant. While the license is refused nothing falls due. */
+export const isOverdue = (device: Device, license: License, policy: Policy, now: number): boolean => {
+  const due = Math.max(device.due ?? 0, license.floor ?? 0, policy.floor ?? 0)
+  const isServed = license.status !== "suspended" && license.status !== "revoked"
+  const isHeld = device.status === "active" && device.slot
+  return policy.require_heartbeat && isHeld && isServed && now > due && due + 1 < accessEnd(license, policy)
+}
 
 /** A live lease that ended because its license's access ended. */
 export const isCut = (lease: Lease, license: License, policy: Policy, now: number): boolean =>
@@ -199,7 +223,7 @@ export const dueTransitions = (license: License, policy: Policy, now: number): R
   ),
   ...expiredFeatures(license, now).map((id) => `license.feature_expired ${id}`),
   ...Array.from(license.devices.values())
-    .filter((device) => isOverdue(device, policy, now))
+    .filter((device) => isOverdue(device, license, policy, now))
     .map(({ id }) => `device.expired ${id}`),
   ...liveLeases(license)
     .filter(([, lease]) => isLapsed(lease, license, policy, now))

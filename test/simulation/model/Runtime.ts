@@ -24,6 +24,7 @@ import {
   type License,
   liveLeaseOf,
   minuteMillis,
+  promise,
   replaced,
   type Situation
 } from "./Model.ts"
@@ -45,7 +46,7 @@ const fullFor = ({ license, policy }: Situation, { binding }: RuntimeCommand): C
 export const activate = (situation: Situation, command: ActivateCommand): Answer => {
   const code = admission(situation, command)
   if (code !== undefined) return refused(situation, code)
-  const { license, now } = situation
+  const { license, policy, now } = situation
   const known = deviceOf(situation, command)
   if (known?.status === "active" && known.slot) return accepted(license, entitlement(situation, known.id))
   const full = fullFor(situation, command)
@@ -56,7 +57,9 @@ export const activate = (situation: Situation, command: ActivateCommand): Answer
     status: "active",
     slot: true,
     activated: now,
-    validated: known?.validated ?? null
+    validated: known?.validated ?? null,
+    due: promise(policy, known?.offline ?? null, now),
+    offline: known?.offline ?? null
   }
   const after = {
     ...license,
@@ -119,7 +122,10 @@ export const issueOffline = (situation: Situation, command: RuntimeCommand): Ans
   if (!device!.slot) return refused(situation, "DEVICE_NOT_ACTIVE")
   const until = Math.min(now + policy.offline_grace_days * dayMillis, accessEnd(license, policy))
   const reply = { ...entitlement(situation, device!.id), offline_expires_at: formatTimestamp(until) }
-  return accepted(license, reply, "license.offline_issued")
+  const offline = Math.max(until, device!.offline ?? 0)
+  const kept = { ...device!, offline, due: Math.max(device!.due ?? 0, offline + 30_000) }
+  const after = { ...license, devices: replaced(license.devices, bindingOf(command), kept) }
+  return accepted(after, reply, "license.offline_issued")
 }
 
 const usageRefusal = (
