@@ -90,9 +90,10 @@ const unknown = (row: StoredUsage): never => violation(`nothing is known of ${sh
 
 const isEvent = ({ event }: StoredUsage): boolean => event !== null
 
-/** A transaction that changes what decisions depend on increments the license's revision once. */
-const checkFence = ({ unfenced }: Stored): void => {
-  if (unfenced.length > 0) violation(`transactions that raise no revision, or too many: ${unfenced.join("; ")}`)
+/** A transaction that changes what decisions depend on gives the license one new revision, which it never had before. */
+const checkFence = ({ repeated, unfenced }: Stored): void => {
+  if (unfenced.length > 0) violation(`transactions that give no revision, or too many: ${unfenced.join("; ")}`)
+  if (repeated.length > 0) violation(`resources that had a revision twice: ${repeated.join(", ")}`)
 }
 
 /** A request for an unknown license is refused with NOT_FOUND and changes nothing. */
@@ -114,6 +115,11 @@ export class Memory {
   private readonly sums = new Map<string, number>()
   private readonly counters = new Map<string, number>()
   private sequence = { event: 0, usage: 0 }
+
+  /** What is known so far, for a failover that comes back to it. */
+  copy(): Memory {
+    return Object.assign(new Memory(), structuredClone({ ...this }))
+  }
 
   /** The last sequence numbers that were read. */
   get last() {

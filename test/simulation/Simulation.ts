@@ -20,6 +20,7 @@ import { RandomSource } from "./RandomSource.ts"
 import { Replay } from "./Replay.ts"
 import { readRows, type Stored } from "./Rows.ts"
 import { Scheduler } from "./Scheduler.ts"
+import { promote, replicate } from "./Standby.ts"
 import { Digest, describeStep, type Step } from "./Transcript.ts"
 import { by, show, Violation, violation } from "./Violation.ts"
 
@@ -52,7 +53,11 @@ class Run {
   readonly cluster: Cluster
   private readonly clients: Clients
   private readonly random: RandomSource
-  private readonly memory = new Memory()
+  private memory = new Memory()
+  /** Draws what later kinds of faults do, so that the earlier ones stay the same. */
+  private readonly later: RandomSource
+  /** What the standby has received; undefined until the first time. */
+  private standby: { readonly stored: Stored; readonly memory: Memory } | undefined
   readonly coverage: Coverage
   readonly digest = new Digest()
   private stored: Stored
@@ -68,6 +73,7 @@ class Run {
     this.plan = plan
     this.coverage = expectedCoverage()
     this.random = random
+    this.later = random.detached()
     this.stored = stored
     this.clients = new Clients(plan, random.fork())
     ;[this.scheduler, this.cluster] = make(() => this.areFaultsEnabled, this.coverage)
@@ -76,6 +82,7 @@ class Run {
 
   readonly step = Effect.fnUntraced({ self: this }, function* (number: number) {
     const { cluster, random, scheduler, plan } = this
+    if (plan.failovers > 0) yield* this.failOver
     if (random.chance(plan.leaps.before)) {
       this.leap()
       this.coverage.count("time leaps between steps")
@@ -106,6 +113,20 @@ class Run {
     this.coverage.countStep(step.calls, step.outcomes)
     this.check(step, stored)
     this.stored = stored
+  })
+
+  /** Between two steps: the standby takes over, or receives everything, or lags. The nodes notice nothing. */
+  private readonly failOver = Effect.gen({ self: this }, function* () {
+    if (this.areFaultsEnabled && this.standby !== undefined && this.later.chance(this.plan.failovers)) {
+      yield* promote
+      this.stored = this.standby.stored
+      this.memory = this.standby.memory.copy()
+      this.scheduler.trace.push("the standby takes over")
+      this.coverage.count("failover to a standby that lags")
+    } else if (this.later.chance(0.4)) {
+      yield* replicate
+      this.standby = { stored: this.stored, memory: this.memory.copy() }
+    }
   })
 
   /** The times of the nodes' clocks. */

@@ -36,8 +36,9 @@ export interface CachedDevice {
 /** The changes of a committed batch; `PendingChanges` collects them. */
 interface CommittedChanges {
   readonly license: LicenseRecord
-  /** Whether the revision rose. Devices that were only seen do not raise it. */
+  /** Whether there is a new revision. Devices that were only seen do not change it. */
   readonly changed: boolean
+  readonly revision: number
   readonly seen: ReadonlyMap<string, DeviceRecord>
   readonly changedDevices: ReadonlyMap<string, DeviceRecord>
   readonly containersGained: number
@@ -177,7 +178,7 @@ export class CommittedState {
   }
 
   private absorbChanges(changes: CommittedChanges): void {
-    this.license = { ...changes.license, revision: this.license.revision + 1 }
+    this.license = { ...changes.license, revision: changes.revision }
     if (changes.assignmentsChanged) this.absorbAssignments(changes)
     if (this.activeContainers !== undefined) this.activeContainers += changes.containersGained
     for (const device of changes.changedDevices.values()) this.putDevice(device)

@@ -7,7 +7,8 @@ import { Context, Effect, Layer } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
 import { formatTimestamp } from "../../api/Timestamp.ts"
 import type { NewEvent } from "../../events/EventLog.ts"
-import { columns, instant } from "../../postgres/Parameters.ts"
+import { columns, instant, int8 } from "../../postgres/Parameters.ts"
+import { makeRevisions } from "../../postgres/Revision.ts"
 import { concurrentChange } from "../../postgres/Sql.ts"
 import type { LicenseStatus } from "../model/License.ts"
 import type { LicenseRecord, PolicyRecord } from "../model/LicenseRecords.ts"
@@ -43,10 +44,11 @@ export class ExpirySweep extends Context.Service<
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const passOf = yield* makePasses("expiry-sweep")
+      const nextRevision = yield* makeRevisions
       const move = passOf<DueLicense>({
         select: (now, limit, lock) => selectOutdated(sql, now, limit, lock),
         isDue: (row, now) => statusByClock(row, row, now) !== row.status,
-        write: (rows, now) => writeMoves(sql, rows, now),
+        write: (rows, now) => writeMoves(sql, rows, nextRevision(), now),
         eventsOf: (row, now) => statusEvents(row.id, statusesPassed(row, row, now))
       })
       const giveNotices = passOf<Expiring>({
@@ -135,7 +137,12 @@ const byId = <Row extends { readonly id: string }>(rows: ReadonlyArray<Row>): Re
  * were active only by such a lease. Leases and devices are looked up license by license: with a plan made while the
  * tables were small, a join would read all live leases and all active devices for each batch.
  */
-const writeMoves = (sql: SqlClient.SqlClient, unordered: ReadonlyArray<DueLicense>, nowMillis: number) => {
+const writeMoves = (
+  sql: SqlClient.SqlClient,
+  unordered: ReadonlyArray<DueLicense>,
+  revision: number,
+  nowMillis: number
+) => {
   const now = instant(nowMillis)
   const rows = byId(unordered)
   const statuses = rows.map((row) => statusByClock(row, row, nowMillis))
@@ -149,7 +156,7 @@ const writeMoves = (sql: SqlClient.SqlClient, unordered: ReadonlyArray<DueLicens
       sql,
       decided,
       sql`TRUE`,
-      sql`status = decided.status, entitlement_counter = l.entitlement_counter + decided.moves, revision = l.revision + 1`
+      sql`status = decided.status, entitlement_counter = l.entitlement_counter + decided.moves, revision = ${int8(revision)}`
     )}, ended AS (
       UPDATE leases SET status = 'ended', ended_at = ${now} WHERE id = ANY(ARRAY(
         SELECT live.id FROM written JOIN policies p ON p.id = written.policy_id CROSS JOIN LATERAL (

@@ -6,7 +6,8 @@
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { EventLog } from "../../events/EventLog.ts"
-import { columns, instant } from "../../postgres/Parameters.ts"
+import { columns, instant, int8 } from "../../postgres/Parameters.ts"
+import { nextRevision } from "../../postgres/Revision.ts"
 import { emptyBatch, exclusively, untilDone } from "../../workers/Exclusive.ts"
 import { silentSince } from "../engine/DeviceStatusSql.ts"
 import { earliestHeardAt, holdsSlot, lastHeardAt } from "../engine/LicenseRows.ts"
@@ -45,7 +46,7 @@ export class HeartbeatSweep extends Context.Service<
         if (licenses.length === 0) return emptyBatch
         const silent = yield* readSilent(sql, licenses, now)
         yield* writeDevices(sql, silent, now)
-        yield* writeLicenses(sql, licenses, silent, now)
+        yield* writeLicenses(sql, licenses, silent, yield* nextRevision, now)
         const events = silent.map((device) => deviceExpiredEvent(device.license_id, device.id))
         yield* appendRows(clockEvents(events, now))
         return { found: silent.length === devicesMax ? batchSize : candidates.length, done: licenses.length }
@@ -86,17 +87,18 @@ const writeDevices = (sql: SqlClient.SqlClient, silent: ReadonlyArray<Silent>, n
   FROM unnest(${columns.text(silent.map(({ id }) => id))}, ${columns.text(silent.map(statusOf))}) AS silent (id, status)
   WHERE devices.id = silent.id`
 
-/** The revision rises only if a device expired: no decision depends on `heartbeat_from`. */
+/** There is a new revision only if a device expired: no decision depends on `heartbeat_from`. */
 const writeLicenses = (
   sql: SqlClient.SqlClient,
   licenses: ReadonlyArray<string>,
   silent: ReadonlyArray<Silent>,
+  revision: number,
   now: number
 ) => {
   const expired = Map.groupBy(silent, ({ license_id }) => license_id)
   return sql`
     UPDATE licenses l SET active_device_count = l.active_device_count - checked.expired,
-      revision = l.revision + least(checked.expired, 1),
+      revision = CASE WHEN checked.expired > 0 THEN ${int8(revision)} ELSE l.revision END,
       heartbeat_from = coalesce(
         (SELECT min(${sql.literal(lastHeardAt)}) FROM devices d WHERE d.license_id = l.id AND ${sql.literal(holdsSlot)}),
         ${instant(now)})
