@@ -73,7 +73,7 @@ export interface Plan {
   readonly ahead: ReadonlyArray<number>
   /** The probability that a command names an unknown license. */
   readonly unknownLicenses: number
-  /** The probability that a step begins with a failover to a standby that lags. */
+  /** The probability that a step begins with a failover to a standby that lags; a twentieth of it per turn within a step. */
   readonly failovers: number
 }
 
@@ -115,7 +115,8 @@ const withFailovers = (plan: Plan, random: RandomSource): Plan =>
 /** Clock skew as networks cause it, or a wrong setting. */
 const withClockSkew = (plan: Plan, random: RandomSource): Plan => {
   if (!random.chance(0.3)) return plan
-  const one = () => random.pick([0, 1, 40, 2000, -1, -400, -10_000])
+  // At most 30 seconds from the slowest to the fastest.
+  const one = () => random.pick([0, 1, 40, 2000, 15_000, -1, -400, -15_000])
   return { ...plan, ahead: [0, one(), one()] }
 }
 

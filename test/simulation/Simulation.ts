@@ -15,6 +15,7 @@ import type { CatalogPeriod } from "./LicenseStep.ts"
 import { checkLimits } from "./Limits.ts"
 import { lockedOutcomes } from "./LockedJournal.ts"
 import { type Call, isOfLicense } from "./Operations.ts"
+import type { Outcome } from "./Outcome.ts"
 import { type Operation, type Plan, planOf } from "./Plan.ts"
 import { RandomSource } from "./RandomSource.ts"
 import { Replay } from "./Replay.ts"
@@ -45,6 +46,8 @@ interface Result {
   /** The failure with its transcript. */
   readonly failure: string | undefined
 }
+
+const lostInFailover: Outcome = { kind: "unknown", why: "a failover" }
 
 class Run {
   readonly steps: Array<Step> = []
@@ -82,7 +85,10 @@ class Run {
 
   readonly step = Effect.fnUntraced({ self: this }, function* (number: number) {
     const { cluster, random, scheduler, plan } = this
-    if (plan.failovers > 0) yield* this.failOver
+    if (plan.failovers > 0) {
+      if (yield* this.failOver(plan.failovers)) this.coverage.count("failover to a standby that lags, between steps")
+      else if (this.later.chance(0.4)) yield* this.replicate
+    }
     if (random.chance(plan.leaps.before)) {
       this.leap()
       this.coverage.count("time leaps between steps")
@@ -107,7 +113,16 @@ class Run {
       if (scheduler.isLocking()) this.coverage.count(lockedOutcomes.leaps)
     }
     cluster.isOn = this.areFaultsEnabled
-    step.outcomes = yield* cluster.ask(step.calls, leap)
+    let hasFailedOver = false
+    const failOver = Effect.gen({ self: this }, function* () {
+      if (hasFailedOver || !(yield* this.failOver(plan.failovers / 20))) return
+      hasFailedOver = true
+      cluster.hasFaults = true
+      this.coverage.count("failover to a standby that lags, within a step")
+    }).pipe(Effect.provideService(SqlClient.SqlClient, yield* SqlClient.SqlClient), Effect.orDie)
+    step.outcomes = yield* cluster.ask(step.calls, leap, plan.failovers > 0 ? failOver : Effect.void)
+    // What was answered before may be lost, and what is stored now was perhaps decided after it.
+    if (hasFailedOver) step.outcomes = new Map(step.calls.map(({ request }) => [request, lostInFailover]))
     const stored = yield* readRows(this.memory.last)
     this.digest.add(step, scheduler.trace.slice(step.from), stored)
     this.coverage.countStep(step.calls, step.outcomes)
@@ -115,18 +130,20 @@ class Run {
     this.stored = stored
   })
 
-  /** Between two steps: the standby takes over, or receives everything, or lags. The nodes notice nothing. */
-  private readonly failOver = Effect.gen({ self: this }, function* () {
-    if (this.areFaultsEnabled && this.standby !== undefined && this.later.chance(this.plan.failovers)) {
-      yield* promote
-      this.stored = this.standby.stored
-      this.memory = this.standby.memory.copy()
-      this.scheduler.trace.push("the standby takes over")
-      this.coverage.count("failover to a standby that lags")
-    } else if (this.later.chance(0.4)) {
-      yield* replicate
-      this.standby = { stored: this.stored, memory: this.memory.copy() }
-    }
+  /** The standby takes over: the database is as it was at the end of an earlier step. The nodes notice nothing. */
+  private readonly failOver = Effect.fnUntraced({ self: this }, function* (share: number) {
+    if (!this.areFaultsEnabled || this.standby === undefined || !this.later.chance(share)) return false
+    yield* promote
+    this.stored = this.standby.stored
+    this.memory = this.standby.memory.copy()
+    this.scheduler.trace.push("the standby takes over")
+    return true
+  })
+
+  /** The standby receives what is committed. Until the next time it lags. */
+  private readonly replicate = Effect.gen({ self: this }, function* () {
+    yield* replicate
+    this.standby = { stored: this.stored, memory: this.memory.copy() }
   })
 
   /** The times of the nodes' clocks. */
