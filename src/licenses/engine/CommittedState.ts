@@ -166,7 +166,9 @@ export class CommittedState {
     return this.leases.isComplete || (now < this.lapsingFrom && !this.accessEndsBy(now))
   }
 
+  /** True for a license that is stored as expired, too: by the clock of the node that has written that. */
   accessEndsBy(now: number): boolean {
+    if (this.license.status === "expired") return true
     return (accessEndsAt(this.license, this.policy) ?? Number.POSITIVE_INFINITY) <= now
   }
 

@@ -13,7 +13,7 @@ import { concurrentChange } from "../../postgres/Sql.ts"
 import type { LicenseStatus } from "../model/License.ts"
 import type { LicenseRecord, PolicyRecord } from "../model/LicenseRecords.ts"
 import { statusEvents } from "../rules/ClockEvents.ts"
-import { statusByClock, statusesPassed } from "../rules/Lifecycle.ts"
+import { clockLagMillisMax, statusAt, statusesPassed } from "../rules/Lifecycle.ts"
 import { makePasses } from "./SweepBatches.ts"
 
 /** Days before expiry at which a notice is given, the latest notice first. */
@@ -47,7 +47,7 @@ export class ExpirySweep extends Context.Service<
       const nextRevision = yield* makeRevisions
       const move = passOf<DueLicense>({
         select: (now, limit, lock) => selectOutdated(sql, now, limit, lock),
-        isDue: (row, now) => statusByClock(row, row, now) !== row.status,
+        isDue: (row, now) => statusAt(row, row, now) !== row.status,
         write: (rows, now) => writeMoves(sql, rows, nextRevision(), now),
         eventsOf: (row, now) => statusEvents(row.id, statusesPassed(row, row, now))
       })
@@ -64,12 +64,13 @@ export class ExpirySweep extends Context.Service<
 }
 
 /**
- * Licenses whose stored state differs from the clock's. This includes moves back, after an edit of the expiry or of the
- * policy's grace.
+ * Licenses whose stored state differs from the clock's (`statusAt`). This includes moves back, after an edit of the
+ * expiry or of the policy's grace.
  */
 const outdatedLicenses = (sql: SqlClient.SqlClient, nowMillis: number, limit: number) => {
   const now = sql`(${instant(nowMillis)} AT TIME ZONE 'UTC')`
   const graceBefore = sql`(${now} - make_interval(days => p.grace_period_days))`
+  const lag = sql.literal(`interval '${clockLagMillisMax} milliseconds'`)
   const inState = (status: LicenseStatus, expires: Statement.Fragment) => sql`
     (SELECT s.license_id FROM license_states s WHERE s.policy_id || ' ' || s.status = p.id || ${` ${status}`}
       AND s.expires_at AT TIME ZONE 'UTC' ${expires} AND s.expires_at IS NOT NULL LIMIT ${limit})`
@@ -77,8 +78,8 @@ const outdatedLicenses = (sql: SqlClient.SqlClient, nowMillis: number, limit: nu
     SELECT due.license_id FROM policies p CROSS JOIN LATERAL (
       ${inState("active", sql`<= ${now}`)} UNION ALL
       ${inState("grace_period", sql`<= ${graceBefore}`)} UNION ALL
-      ${inState("grace_period", sql`> ${now}`)} UNION ALL
-      ${inState("expired", sql`> ${graceBefore}`)}
+      ${inState("grace_period", sql`> ${now} + ${lag}`)} UNION ALL
+      ${inState("expired", sql`> ${graceBefore} + ${lag}`)}
     ) AS due LIMIT ${limit}`
 }
 
@@ -145,7 +146,7 @@ const writeMoves = (
 ) => {
   const now = instant(nowMillis)
   const rows = byId(unordered)
-  const statuses = rows.map((row) => statusByClock(row, row, nowMillis))
+  const statuses = rows.map((row) => statusAt(row, row, nowMillis))
   const policies = new Map(rows.map((row) => [`${row.policy_id} ${row.policy_revision}`, row]))
   const decided = sql`unnest(${columns.text(rows.map((row) => row.id))}) AS id,
     unnest(${columns.int8(rows.map((row) => row.revision))}) AS revision,

@@ -282,7 +282,10 @@ export const update = (situation: Situation, command: UpdateCommand): Answer => 
   if (members.every((member) => edited[member] === license[member])) return accepted(license, shown(situation, license))
   const code = wrongTerms(policy.license_type, edited)
   if (code !== undefined) return refused(situation, code)
-  const isRevived = edited.status !== "suspended" && clockStatus(edited, policy, now) === "active"
+  const isRevived =
+    edited.expires !== situation.license.expires &&
+    edited.status !== "suspended" &&
+    clockStatus(edited, policy, now) === "active"
   const moved: License = isRevived ? { ...edited, status: "active" } : edited
   const isShown = edited.expires !== license.expires || edited.maintenance !== license.maintenance
   const after = isShown ? raised(moved) : moved
