@@ -73,7 +73,7 @@ export interface Plan {
   readonly ahead: ReadonlyArray<number>
   /** The probability that a command names an unknown license. */
   readonly unknownLicenses: number
-  /** The probability that a step begins with a failover to a standby that lags; a twentieth of it per turn within a step. */
+  /** The probability that a step begins with a failover to a standby that lags; a sixth of it per turn within a step. */
   readonly failovers: number
 }
 

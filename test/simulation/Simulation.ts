@@ -115,7 +115,7 @@ class Run {
     cluster.isOn = this.areFaultsEnabled
     let hasFailedOver = false
     const failOver = Effect.gen({ self: this }, function* () {
-      if (hasFailedOver || !(yield* this.failOver(plan.failovers / 20))) return
+      if (hasFailedOver || !(yield* this.failOver(plan.failovers / 6))) return
       hasFailedOver = true
       cluster.hasFaults = true
       this.coverage.count("failover to a standby that lags, within a step")
