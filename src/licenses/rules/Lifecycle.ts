@@ -40,27 +40,18 @@ export const statusByClock = (license: LicenseTerm, policy: PolicyGrace, now: nu
 /** The states that the clock moves a license through, in order. */
 const clockStatuses: ReadonlyArray<LicenseStatus> = ["active", "grace_period", "expired"]
 
-/**
- * By how much a clock may be behind the one that a license's state was written with: twice what two nodes' clocks may
- * differ by, because a clock may also be set back. A limit, so that a clock that is far ahead ends nothing for good.
- */
+/** How far a clock may be behind the one that wrote a state. Limited: a wrong clock far ahead ends nothing for good. */
 export const clockLagMillisMax = 60_000
 
-/**
- * The state of a license at an instant. A state that a clock ahead of ours has written is kept. It goes back only where
- * an edit has moved the end of that state further away than clocks differ.
- */
+/** The state of a license at an instant. A state that a clock ahead has written goes back only if its end was moved. */
 export const statusAt = (license: LicenseTerm, policy: PolicyGrace, now: number): LicenseStatus => {
   const { status } = license
   if (status === "suspended" || status === "revoked") return status
   const byClock = statusByClock(license, policy, now)
-  if (!isBefore(byClock, status)) return byClock
-  const byClockAhead = statusByClock(license, policy, now + clockLagMillisMax)
-  return isBefore(byClockAhead, status) ? byClockAhead : status
+  if (status === "active" || status === byClock || byClock === "expired") return byClock
+  const ahead = statusByClock(license, policy, now + clockLagMillisMax)
+  return clockStatuses.indexOf(ahead) < clockStatuses.indexOf(status) ? ahead : status
 }
-
-const isBefore = (one: LicenseStatus, other: LicenseStatus): boolean =>
-  clockStatuses.indexOf(one) < clockStatuses.indexOf(other)
 
 /**
  * The states that the clock has moved a license through since it was last written, in order. Moves back are not
