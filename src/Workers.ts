@@ -17,6 +17,7 @@ import { ExportWorker } from "./reports/exports/ExportWorker.ts"
 import { ReportsDatabase } from "./reports/model/ReportsDatabase.ts"
 import { UsageRollup } from "./reports/usage/UsageRollup.ts"
 import { Validations } from "./runtime/Validations.ts"
+import { ClockCheck } from "./system/ClockCheck.ts"
 import { Addresses } from "./webhooks/Address.ts"
 import { Delivery } from "./webhooks/Delivery.ts"
 import { DeliveryRetention } from "./webhooks/DeliveryRetention.ts"
@@ -49,6 +50,7 @@ const supervised = Layer.effectDiscard(
     yield* supervise({ name: "event-spans", every: "10 seconds", pass: (yield* EventTimeIndex).pass })
     yield* supervise({ name: "activity-retention", every: "1 hour", pass: (yield* ActivityRetention).pass })
     yield* supervise({ name: "counts", every: "1 minute", pass: (yield* OpsCounts).count })
+    yield* supervise({ name: "clock-check", every: "1 minute", pass: (yield* ClockCheck).pass })
     yield* supervise({ name: "idempotency-retention", every: "1 hour", pass: (yield* ResponseRetention).pass })
     yield* supervise({ name: "journal-retention", every: "1 day", pass: (yield* JournalRetention).pass })
     yield* supervise({ name: "webhook-retention", every: "1 hour", pass: (yield* DeliveryRetention).pass })
@@ -82,6 +84,7 @@ export const layer = supervised.pipe(
     HeartbeatSweep.layer,
     activities,
     JournalRetention.layer,
+    ClockCheck.layer,
     operations,
     webhooks
   ]),

@@ -10,6 +10,7 @@ import { Settings } from "../config/Config.ts"
 import { subscriptionsChanged } from "../events/DeliveryQueue.ts"
 import { EventLog } from "../events/EventLog.ts"
 import { makeBatcher } from "../postgres/Batcher.ts"
+import { nextRevision } from "../postgres/Revision.ts"
 import { retryTransaction } from "../postgres/Transactions.ts"
 import { LoadStatistics, makeUtilization } from "../telemetry/LoadStatistics.ts"
 import { ConcurrencyLimits } from "./ConcurrencyLimits.ts"
@@ -222,7 +223,7 @@ const makeOutcomeRecorder = Effect.gen(function* () {
       )
       .map(({ id }) => ({ id, reason: gone.has(id) ? ("gone" as const) : ("exhausted" as const) }))
     if (failing.length === 0) return
-    const disabled = yield* Rows.disable(sql, failing, now)
+    const disabled = yield* Rows.disable(sql, failing, yield* nextRevision, now)
     yield* subscriptionsChanged(sql)
     yield* events.append(
       ...disabled.map(({ disabled_reason, id, name }) => ({

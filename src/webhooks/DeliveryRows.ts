@@ -4,7 +4,7 @@
  */
 import { Schema } from "effect"
 import type { SqlClient } from "effect/sql"
-import { columns, instant } from "../postgres/Parameters.ts"
+import { columns, instant, int8 } from "../postgres/Parameters.ts"
 import { decodeRows } from "../postgres/Sql.ts"
 import type { Capacity } from "./ConcurrencyLimits.ts"
 
@@ -164,10 +164,11 @@ export const release = (
 export const disable = (
   sql: SqlClient.SqlClient,
   endpoints: ReadonlyArray<{ readonly id: string; readonly reason: "gone" | "exhausted" }>,
+  revision: number,
   now: number
 ) =>
   decodeDisabled(sql`
-  UPDATE webhook_endpoints e SET is_active = FALSE, disabled_reason = off.reason, revision = e.revision + 1,
+  UPDATE webhook_endpoints e SET is_active = FALSE, disabled_reason = off.reason, revision = ${int8(revision)},
     updated_at = ${instant(now)}
   FROM unnest(${columns.text(endpoints.map(({ id }) => id))}, ${columns.text(endpoints.map(({ reason }) => reason))}) AS off (id, reason)
   WHERE e.id = off.id AND e.is_active

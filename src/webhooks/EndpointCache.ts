@@ -1,6 +1,7 @@
 /**
  * Caches the endpoints that this node delivers to, with their decrypted secrets. Each lookup names the revision that the claim
- * read, so an edit or a new secret applies to every delivery that is claimed after it.
+ * read, so an edit or a new secret applies to every delivery that is claimed after it. A cached endpoint of any other revision is
+ * read again: its edit may have been lost in a failover.
  */
 import { Context, Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
@@ -40,7 +41,7 @@ const decodeEndpoints = decodeRows(EndpointRow)
 export class EndpointCache extends Context.Service<
   EndpointCache,
   {
-    /** The endpoints with these ids, at these revisions or later. An endpoint deleted since is missing. */
+    /** The endpoints with these ids, as they were at the revisions that the claim read, or are now. An endpoint deleted since is missing. */
     find(revisions: ReadonlyMap<string, number>): Effect.Effect<ReadonlyMap<string, CachedEndpoint>>
   }
 >()("licensing/webhooks/EndpointCache") {
@@ -75,18 +76,19 @@ export class EndpointCache extends Context.Service<
       })
 
       const find = Effect.fn("EndpointCache.find")(function* (revisions: ReadonlyMap<string, number>) {
-        const isCurrent = (id: string) => (cache.get(id)?.revision ?? 0) >= revisions.get(id)!
-        const missing = Array.from(revisions.keys()).filter((id) => !isCurrent(id))
+        const missing = Array.from(revisions.keys()).filter((id) => cache.get(id)?.revision !== revisions.get(id))
         if (missing.length > 0) {
           const rows = yield* decodeEndpoints(sql`
             SELECT id, revision, url, secret_sealed, previous_secret_sealed, previous_secret_until
             FROM webhook_endpoints WHERE id = ANY(${columns.text(missing)})`)
-          for (const row of rows) cache.set(row.id, yield* decrypt(row))
+          const read = yield* Effect.forEach(rows, decrypt)
+          for (const id of missing) cache.delete(id)
+          for (const endpoint of read) cache.set(endpoint.id, endpoint)
         }
         const endpoints = new Map<string, CachedEndpoint>()
         for (const id of revisions.keys()) {
           const endpoint = cache.get(id)
-          if (endpoint === undefined || !isCurrent(id)) continue
+          if (endpoint === undefined) continue
           endpoints.set(id, endpoint)
           // Moves the entry to the end: the first entries are the least recently used.
           cache.delete(id)

@@ -12,7 +12,8 @@ import { limitDefault, type Page, type PageRequest, pageOf } from "../api/Paging
 import { changesOf } from "../events/Changes.ts"
 import { subscriptionsChanged } from "../events/DeliveryQueue.ts"
 import { EventLog } from "../events/EventLog.ts"
-import { columns as arrays, bytes, instant } from "../postgres/Parameters.ts"
+import { columns as arrays, bytes, instant, int8 } from "../postgres/Parameters.ts"
+import { nextRevision } from "../postgres/Revision.ts"
 import { after, decodeRows, equals, transaction } from "../postgres/Sql.ts"
 import { MasterKey } from "../signing/MasterKey.ts"
 import { Addresses } from "./Address.ts"
@@ -147,7 +148,7 @@ export class Webhooks extends Context.Service<
         yield* sql`
           UPDATE webhook_endpoints SET secret_prefix = ${secret_prefix}, secret_sealed = ${bytes(sealed)},
             previous_secret_sealed = ${bytes(previous)}, previous_secret_until = ${instant(until)},
-            revision = revision + 1, updated_at = ${instant(now)}
+            revision = ${int8(yield* nextRevision)}, updated_at = ${instant(now)}
           WHERE id = ${webhook.id}`
         yield* events.append({
           ...eventOf("webhook.secret_rotated", webhook.id),
@@ -166,7 +167,7 @@ export class Webhooks extends Context.Service<
         const now = yield* Clock.currentTimeMillis
         yield* sql`
           UPDATE webhook_endpoints SET name = ${name}, url = ${url}, event_types = ${arrays.text(event_types)},
-            is_active = ${is_active}, revision = revision + 1, updated_at = ${instant(now)}, exhausted_in_a_row = 0,
+            is_active = ${is_active}, revision = ${int8(yield* nextRevision)}, updated_at = ${instant(now)}, exhausted_in_a_row = 0,
             disabled_reason = CASE WHEN ${is_active} THEN NULL ELSE disabled_reason END
           WHERE id = ${before.id}`
         yield* subscriptionsChanged(sql)

@@ -90,9 +90,10 @@ const unknown = (row: StoredUsage): never => violation(`nothing is known of ${sh
 
 const isEvent = ({ event }: StoredUsage): boolean => event !== null
 
-/** A transaction that changes what decisions depend on increments the license's revision once. */
-const checkFence = ({ unfenced }: Stored): void => {
-  if (unfenced.length > 0) violation(`transactions that raise no revision, or too many: ${unfenced.join("; ")}`)
+/** A transaction that changes what decisions depend on gives the license one new revision, which it never had before. */
+const checkFence = ({ repeated, unfenced }: Stored): void => {
+  if (unfenced.length > 0) violation(`transactions that give no revision, or too many: ${unfenced.join("; ")}`)
+  if (repeated.length > 0) violation(`resources that had a revision twice: ${repeated.join(", ")}`)
 }
 
 /** A request for an unknown license is refused with NOT_FOUND and changes nothing. */
@@ -113,7 +114,13 @@ export class Memory {
   private readonly balances = new Map<string, number>()
   private readonly sums = new Map<string, number>()
   private readonly counters = new Map<string, number>()
+  private readonly notices = new Map<string, ReadonlyArray<string>>()
   private sequence = { event: 0, usage: 0 }
+
+  /** What is known so far, for a failover that comes back to it. */
+  copy(): Memory {
+    return Object.assign(new Memory(), structuredClone({ ...this }))
+  }
 
   /** The last sequence numbers that were read. */
   get last() {
@@ -127,6 +134,7 @@ export class Memory {
     })
     by("consumptions", () => checkConsumptions(stored, calls))
     by("fence", () => checkFence(stored))
+    by("notices", () => this.checkNotices(stored))
     by("counters", () => {
       for (const license of stored.licenses.values()) checkLicense(license)
     })
@@ -139,6 +147,18 @@ export class Memory {
       this.checkUsage(stored, calls, outcomes)
     })
     by("kept answers", () => this.checkKept(stored, calls, outcomes))
+  }
+
+  /** Each notice ahead of expiry is given once, until the license is edited. */
+  private checkNotices({ events }: Stored): void {
+    for (const { metadata, resource, type } of events) {
+      if (type === "license.updated" || type === "license.renewed") this.notices.delete(resource)
+      if (type !== "license.expiring") continue
+      const given = this.notices.get(resource) ?? []
+      const notice = `${metadata["days_before"]} days before ${metadata["expires_at"]}`
+      if (given.includes(notice)) violation(`the notice ${notice} of ${resource} was given twice`)
+      this.notices.set(resource, [...given, notice])
+    }
   }
 
   private checkSequences({ events, ledger }: Stored): void {

@@ -83,19 +83,25 @@ export class Cluster {
   private readonly terminate = (pid: number) =>
     Effect.orDie(Effect.asVoid(this.pools.observer`SELECT pg_terminate_backend(${pid}, 5000)`))
 
-  /** Sends all requests at the same time and waits until nothing is under way. */
-  readonly ask = Effect.fnUntraced({ self: this }, function* (calls: ReadonlyArray<Call>, leap: () => void) {
-    this.outcomes = new Map()
-    this.hasFaults = false
-    for (const call of calls) {
-      const node = this.nodes[call.node]!
-      this.asked.set(call.request, { call, node })
-      this.fork(Effect.map(perform(node, call), (outcome) => this.answered(call, outcome)))
+  /**
+   * Sends all requests at the same time and waits until nothing is under way. `failOver` may set the database back while no
+   * transaction is open.
+   */
+  readonly ask = Effect.fnUntraced(
+    { self: this },
+    function* (calls: ReadonlyArray<Call>, leap: () => void, failOver: Effect.Effect<void>) {
+      this.outcomes = new Map()
+      this.hasFaults = false
+      for (const call of calls) {
+        const node = this.nodes[call.node]!
+        this.asked.set(call.request, { call, node })
+        this.fork(Effect.map(perform(node, call), (outcome) => this.answered(call, outcome)))
+      }
+      yield* this.drive(leap, failOver)
+      yield* Effect.forEach(this.abandoned.splice(0), ({ close }) => close)
+      return this.outcomes
     }
-    yield* this.drive(leap)
-    yield* Effect.forEach(this.abandoned.splice(0), ({ close }) => close)
-    return this.outcomes
-  })
+  )
 
   private answered(call: Call, outcome: Outcome): void {
     if (this.asked.delete(call.request)) this.outcomes.set(call.request, outcome)
@@ -103,24 +109,28 @@ export class Cluster {
   }
 
   /** Releases one after the other until all is done. `leap` may change the time while something is under way. */
-  private readonly drive = Effect.fnUntraced({ self: this }, function* (leap: () => void) {
-    const { scheduler } = this
-    const isMoving = () => scheduler.underway > 0 || scheduler.attempts.returning.length > 0 || this.closing > 0
-    for (let turn = 0; turn < turnsMax; turn++) {
-      yield* scheduler.calm
-      if (!isMoving() && scheduler.waiting.length === 0 && this.asked.size === 0) return
-      if (isMoving() && !(yield* this.mayGoOn)) {
-        if (!scheduler.isHolding) yield* scheduler.movement
-      } else if (scheduler.waiting.length > 0) {
-        yield* this.checkSequences
-        if (yield* this.injectNodeFault) continue
-        leap()
-        scheduler.release()
-      } else if (!scheduler.wakeShort())
-        return violation(`requests without an answer: ${Array.from(this.asked.keys())}`)
+  private readonly drive = Effect.fnUntraced(
+    { self: this },
+    function* (leap: () => void, failOver: Effect.Effect<void>) {
+      const { scheduler } = this
+      const isMoving = () => scheduler.underway > 0 || scheduler.attempts.returning.length > 0 || this.closing > 0
+      for (let turn = 0; turn < turnsMax; turn++) {
+        yield* scheduler.calm
+        if (!isMoving() && scheduler.waiting.length === 0 && this.asked.size === 0) return
+        if (isMoving() && !(yield* this.mayGoOn)) {
+          if (!scheduler.isHolding) yield* scheduler.movement
+        } else if (scheduler.waiting.length > 0) {
+          yield* this.checkSequences
+          if (yield* this.injectNodeFault) continue
+          leap()
+          if (!isMoving() && !scheduler.isHolding) yield* failOver
+          scheduler.release()
+        } else if (!scheduler.wakeShort())
+          return violation(`requests without an answer: ${Array.from(this.asked.keys())}`)
+      }
+      violation("the requests do not come to an end")
     }
-    violation("the requests do not come to an end")
-  })
+  )
 
   /** Whether another may be released beside what is under way, or must be because that waits for the locks of held transactions. */
   private readonly mayGoOn = Effect.gen({ self: this }, function* () {

@@ -13,6 +13,8 @@ const lockedOutcomes = [
   "node cut off from the database",
   "node dies",
   "node taken for dead lives on",
+  "failover to a standby that lags, between steps",
+  "failover to a standby that lags, within a step",
   "time leaps between steps",
   "time leaps within a step",
   "clock steps back",

@@ -33,8 +33,8 @@ export const machinesOf = (license: string, count: number): ReadonlyArray<Bindin
 export const keyOf = (license: string, index: number): string => sha256Hex(`key ${index} of ${license}`)
 
 /**
- * Records a row for each change: PostgreSQL's transaction id, the license, by how much its revision
- * increased, and whether decisions depend on the change.
+ * Records each new revision in a table that a failover does not set back, and a row for each change: PostgreSQL's transaction id, the license, whether its revision
+ * changed, and whether decisions depend on the change.
  */
 const changeTriggers = `
   CREATE TABLE IF NOT EXISTS simulation_changes (
@@ -50,9 +50,23 @@ const changeTriggers = `
       ELSE coalesce(after->>'license_id', before->>'license_id') END;
   BEGIN
     INSERT INTO simulation_changes VALUES (pg_current_xact_id()::text, license, TG_TABLE_NAME,
-      coalesce((after->>'revision')::bigint - (before->>'revision')::bigint, 0), after - ignored <> before - ignored);
+      (after->>'revision' <> before->>'revision' IS TRUE)::int, after - ignored <> before - ignored);
     RETURN NULL;
   END $$;
+  CREATE TABLE IF NOT EXISTS simulation_revisions (resource text NOT NULL, revision bigint NOT NULL);
+  CREATE OR REPLACE FUNCTION simulation_revision() RETURNS trigger LANGUAGE plpgsql AS $$
+  DECLARE
+    row jsonb := to_jsonb(NEW);
+  BEGIN
+    INSERT INTO simulation_revisions VALUES (NEW.id, coalesce(row->>'revision', row->>'catalog_revision')::bigint);
+    RETURN NULL;
+  END $$;
+  CREATE OR REPLACE TRIGGER simulation_revision AFTER UPDATE ON licenses
+    FOR EACH ROW WHEN (OLD.revision <> NEW.revision) EXECUTE FUNCTION simulation_revision();
+  CREATE OR REPLACE TRIGGER simulation_revision AFTER UPDATE ON policies
+    FOR EACH ROW WHEN (OLD.revision <> NEW.revision) EXECUTE FUNCTION simulation_revision();
+  CREATE OR REPLACE TRIGGER simulation_revision AFTER UPDATE ON products
+    FOR EACH ROW WHEN (OLD.catalog_revision <> NEW.catalog_revision) EXECUTE FUNCTION simulation_revision();
   CREATE OR REPLACE TRIGGER simulation AFTER UPDATE ON licenses FOR EACH ROW EXECUTE FUNCTION simulation_watch();
   CREATE OR REPLACE TRIGGER simulation AFTER INSERT OR UPDATE ON devices FOR EACH ROW EXECUTE FUNCTION simulation_watch();
   CREATE OR REPLACE TRIGGER simulation AFTER INSERT OR UPDATE ON leases FOR EACH ROW EXECUTE FUNCTION simulation_watch();
@@ -66,7 +80,7 @@ export const installChangeTriggers = Effect.gen(function* () {
   for (const statement of changeTriggers.split(/;\n(?= {2}CREATE|$)/)) yield* sql.unsafe(statement)
 })
 
-const tables = `simulation_changes, idempotent_answers, webhook_deliveries, webhook_endpoints, event_log, usage_ledger,
+const tables = `simulation_changes, simulation_revisions, idempotent_answers, webhook_deliveries, webhook_endpoints, event_log, usage_ledger,
   leases, devices, license_features, license_states, licenses, orders, customers, product_versions, features, policies, products`
 
 /** Empties the database and inserts the initial rows of a plan. */

@@ -130,7 +130,7 @@ const layerOf = (environment: Environment, pool: NodePool) => {
   }
   const actors = LicenseActors.layer.pipe(
     Layer.provide(LockedJournal.layer(environment.scheduler).pipe(Layer.provide(pipelining(journal, true)))),
-    Layer.provide([LicenseStore.layer.pipe(Layer.provide(pipelining("load", false))), LicenseLookups.layer])
+    Layer.provide(Layer.merge(LicenseStore.layer, LicenseLookups.layer).pipe(Layer.provide(pipelining("load", false))))
   )
   const catalog = Layer.mergeAll(Policies.layer, Features.layer, Versions.layer).pipe(
     Layer.provide(Products.layer),

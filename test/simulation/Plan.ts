@@ -73,6 +73,8 @@ export interface Plan {
   readonly ahead: ReadonlyArray<number>
   /** The probability that a command names an unknown license. */
   readonly unknownLicenses: number
+  /** The probability that a step begins with a failover to a standby that lags; a sixth of it per turn within a step. */
+  readonly failovers: number
 }
 
 const rates = [0.01, 0.03, 0.1]
@@ -105,13 +107,17 @@ const listOf = <A>(random: RandomSource, max: number, one: (index: number) => A)
 export const planOf = (random: RandomSource): Plan => {
   const plan = drawn(random)
   const later = random.detached()
-  return withClockSkew(withFewAttempts(plan, later), later)
+  return withFailovers(withClockSkew(withFewAttempts(plan, later), later), later)
 }
+
+const withFailovers = (plan: Plan, random: RandomSource): Plan =>
+  random.chance(0.3) ? { ...plan, failovers: random.pick([0.1, 0.3]) } : plan
 
 /** Clock skew as networks cause it, or a wrong setting. */
 const withClockSkew = (plan: Plan, random: RandomSource): Plan => {
   if (!random.chance(0.3)) return plan
-  const one = () => random.pick([0, 1, 40, 2000, -1, -400, -10_000])
+  // At most 30 seconds from the slowest to the fastest.
+  const one = () => random.pick([0, 1, 40, 2000, 15_000, -1, -400, -15_000])
   return { ...plan, ahead: [0, one(), one()] }
 }
 
@@ -169,6 +175,7 @@ const drawn = (random: RandomSource): Plan => {
     hasVersions: random.chance(0.5),
     attemptsFree: 5,
     ahead: [0, 0, 0],
-    unknownLicenses: 0
+    unknownLicenses: 0,
+    failovers: 0
   }
 }

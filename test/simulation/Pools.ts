@@ -4,6 +4,7 @@ import { SqlClient } from "effect/sql"
 import { Postgres } from "../../src/postgres/Postgres.ts"
 import type { Pools } from "./Cluster.ts"
 import { installChangeTriggers } from "./InitialData.ts"
+import { installStandby } from "./Standby.ts"
 
 const nodesMax = 3
 
@@ -20,7 +21,7 @@ const open = (url: Redacted.Redacted<string>, applicationName: string) =>
 
 export const openPools = Effect.fnUntraced(function* (url: Redacted.Redacted<string>) {
   const observer = Context.get(yield* open(url, "simulator"), SqlClient.SqlClient)
-  yield* Effect.provideService(installChangeTriggers, SqlClient.SqlClient, observer)
+  yield* Effect.provideService(Effect.andThen(installChangeTriggers, installStandby), SqlClient.SqlClient, observer)
   const names = Array.from({ length: nodesMax }, (_, index) => `node${index}`)
   const nodes = yield* Effect.forEach(names, (name) =>
     Effect.map(open(url, name), (pool) => ({

@@ -2,7 +2,7 @@
 import { isDeepStrictEqual } from "node:util"
 import type { LicenseStep } from "./LicenseStep.ts"
 import { leaseEnd } from "./model/Leases.ts"
-import { clockStatus, endLease, isCut, type License, promise, replaced, type Situation } from "./model/Model.ts"
+import { endLease, isCut, type License, promise, replaced, type Situation, statusAt } from "./model/Model.ts"
 import type { Call } from "./Operations.ts"
 import { show, violation } from "./Violation.ts"
 
@@ -36,7 +36,7 @@ export const asHeard = (license: License, stored: License): License => ({
 export const adoptQuiet = (license: License, stored: License, situations: Iterable<Situation>): License => {
   let adopted = license
   for (const { license: seen, policy, now } of situations) {
-    const status = clockStatus(seen, policy, now)
+    const status = statusAt(seen, policy, now)
     if (adopted.status !== stored.status && backByClock(adopted, status) === stored.status) {
       adopted = { ...adopted, status: stored.status }
     }

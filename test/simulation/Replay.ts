@@ -8,11 +8,11 @@ import { isDeepStrictEqual } from "node:util"
 import type { LicenseStep } from "./LicenseStep.ts"
 import {
   type Answer,
-  clockStatus,
   dueTransitions,
   type License,
   type Situation,
   settled,
+  statusAt,
   transitionByTime
 } from "./model/Model.ts"
 import { type Call, operations } from "./Operations.ts"
@@ -91,7 +91,7 @@ export class Replay {
     const subject = event.type === "license.feature_expired" ? event.metadata["feature_id"] : event.resource
     const next: Array<License> = []
     for (const { license, policy, now } of this.situations(this.current, [event.at], event.sequence)) {
-      const returned = { ...license, status: backByClock(license, clockStatus(license, policy, now)) }
+      const returned = { ...license, status: backByClock(license, statusAt(license, policy, now)) }
       for (const from of [license, returned]) {
         const moved = transitionByTime(from, policy, now, `${event.type} ${subject}`)
         if (moved !== undefined) next.push(moved)

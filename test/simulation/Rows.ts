@@ -46,6 +46,8 @@ export interface Stored {
   readonly totals: { readonly [what: string]: number }
   /** Transactions whose changes do not match their revisions. */
   readonly unfenced: ReadonlyArray<string>
+  /** Revisions that were given twice. */
+  readonly repeated: ReadonlyArray<string>
   /** Stored responses by scope. */
   readonly kept: ReadonlySet<string>
 }
@@ -156,19 +158,23 @@ const totalsOf = (sql: SqlClient.SqlClient) => sql<{ readonly [what: string]: nu
 
 const unfencedOf = (sql: SqlClient.SqlClient) => sql<{ readonly wrong: string }>`
   WITH seen AS (DELETE FROM simulation_changes RETURNING *)
-  SELECT license_id || ': ' || string_agg(what, ', ') || ' changed, revision +' || sum(raised) AS wrong
+  SELECT license_id || ': ' || string_agg(what, ', ') || ' changed, revisions: ' || sum(raised) AS wrong
   FROM seen GROUP BY xid, license_id HAVING sum(raised) > 1 OR (bool_or(decisive) AND sum(raised) <> 1)`
+
+const repeatedOf = (sql: SqlClient.SqlClient) => sql<{ readonly resource: string }>`
+  SELECT resource FROM simulation_revisions GROUP BY resource, revision HAVING count(*) > 1`
 
 /** Reads everything while no transaction writes. */
 export const readRows = Effect.fnUntraced(function* (after: { readonly event: number; readonly usage: number }) {
   const sql = yield* SqlClient.SqlClient
-  const [licenses, catalog, [events, ledger], [totals], unfenced, kept] = yield* Effect.all(
+  const [licenses, catalog, [events, ledger], [totals], unfenced, repeated, kept] = yield* Effect.all(
     [
       licensesOf(sql),
       catalogOf(sql),
       newsOf(sql, after),
       totalsOf(sql),
       unfencedOf(sql),
+      repeatedOf(sql),
       sql<{ readonly scope: Uint8Array }>`SELECT scope FROM idempotent_answers ORDER BY scope`
     ],
     { concurrency: "unbounded" }
@@ -180,6 +186,7 @@ export const readRows = Effect.fnUntraced(function* (after: { readonly event: nu
     ledger,
     totals: totals!,
     unfenced: unfenced.map(({ wrong }) => wrong),
+    repeated: repeated.map(({ resource }) => resource),
     kept: new Set(kept.map(({ scope }) => Buffer.from(scope).toString()))
   }
   return stored

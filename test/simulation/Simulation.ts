@@ -15,11 +15,13 @@ import type { CatalogPeriod } from "./LicenseStep.ts"
 import { checkLimits } from "./Limits.ts"
 import { lockedOutcomes } from "./LockedJournal.ts"
 import { type Call, isOfLicense } from "./Operations.ts"
+import type { Outcome } from "./Outcome.ts"
 import { type Operation, type Plan, planOf } from "./Plan.ts"
 import { RandomSource } from "./RandomSource.ts"
 import { Replay } from "./Replay.ts"
 import { readRows, type Stored } from "./Rows.ts"
 import { Scheduler } from "./Scheduler.ts"
+import { promote, replicate } from "./Standby.ts"
 import { Digest, describeStep, type Step } from "./Transcript.ts"
 import { by, show, Violation, violation } from "./Violation.ts"
 
@@ -45,6 +47,8 @@ interface Result {
   readonly failure: string | undefined
 }
 
+const lostInFailover: Outcome = { kind: "unknown", why: "a failover" }
+
 class Run {
   readonly steps: Array<Step> = []
   readonly plan: Plan
@@ -52,7 +56,11 @@ class Run {
   readonly cluster: Cluster
   private readonly clients: Clients
   private readonly random: RandomSource
-  private readonly memory = new Memory()
+  private memory = new Memory()
+  /** Draws what later kinds of faults do, so that the earlier ones stay the same. */
+  private readonly later: RandomSource
+  /** What the standby has received; undefined until the first time. */
+  private standby: { readonly stored: Stored; readonly memory: Memory } | undefined
   readonly coverage: Coverage
   readonly digest = new Digest()
   private stored: Stored
@@ -68,6 +76,7 @@ class Run {
     this.plan = plan
     this.coverage = expectedCoverage()
     this.random = random
+    this.later = random.detached()
     this.stored = stored
     this.clients = new Clients(plan, random.fork())
     ;[this.scheduler, this.cluster] = make(() => this.areFaultsEnabled, this.coverage)
@@ -76,6 +85,10 @@ class Run {
 
   readonly step = Effect.fnUntraced({ self: this }, function* (number: number) {
     const { cluster, random, scheduler, plan } = this
+    if (plan.failovers > 0) {
+      if (yield* this.failOver(plan.failovers)) this.coverage.count("failover to a standby that lags, between steps")
+      else if (this.later.chance(0.4)) yield* this.replicate
+    }
     if (random.chance(plan.leaps.before)) {
       this.leap()
       this.coverage.count("time leaps between steps")
@@ -100,12 +113,37 @@ class Run {
       if (scheduler.isLocking()) this.coverage.count(lockedOutcomes.leaps)
     }
     cluster.isOn = this.areFaultsEnabled
-    step.outcomes = yield* cluster.ask(step.calls, leap)
+    let hasFailedOver = false
+    const failOver = Effect.gen({ self: this }, function* () {
+      if (hasFailedOver || !(yield* this.failOver(plan.failovers / 6))) return
+      hasFailedOver = true
+      cluster.hasFaults = true
+      this.coverage.count("failover to a standby that lags, within a step")
+    }).pipe(Effect.provideService(SqlClient.SqlClient, yield* SqlClient.SqlClient), Effect.orDie)
+    step.outcomes = yield* cluster.ask(step.calls, leap, plan.failovers > 0 ? failOver : Effect.void)
+    // What was answered before may be lost, and what is stored now was perhaps decided after it.
+    if (hasFailedOver) step.outcomes = new Map(step.calls.map(({ request }) => [request, lostInFailover]))
     const stored = yield* readRows(this.memory.last)
     this.digest.add(step, scheduler.trace.slice(step.from), stored)
     this.coverage.countStep(step.calls, step.outcomes)
     this.check(step, stored)
     this.stored = stored
+  })
+
+  /** The standby takes over: the database is as it was at the end of an earlier step. The nodes notice nothing. */
+  private readonly failOver = Effect.fnUntraced({ self: this }, function* (share: number) {
+    if (!this.areFaultsEnabled || this.standby === undefined || !this.later.chance(share)) return false
+    yield* promote
+    this.stored = this.standby.stored
+    this.memory = this.standby.memory.copy()
+    this.scheduler.trace.push("the standby takes over")
+    return true
+  })
+
+  /** The standby receives what is committed. Until the next time it lags. */
+  private readonly replicate = Effect.gen({ self: this }, function* () {
+    yield* replicate
+    this.standby = { stored: this.stored, memory: this.memory.copy() }
   })
 
   /** The times of the nodes' clocks. */

@@ -13,6 +13,7 @@ export type Checker =
   | "sequences"
   | "consumptions"
   | "fence"
+  | "notices"
   | "limits"
   | "counters"
   | "ledger"

@@ -7,13 +7,15 @@ import type { DeviceRecord } from "../../src/licenses/model/LicenseRecords.ts"
 import type { KeyedCommand, RuntimeCommand } from "../../src/licenses/rules/Admission.ts"
 import type { ConsumeCommand } from "../../src/licenses/rules/Consumption.ts"
 import type { LeaseCommand } from "../../src/licenses/rules/Floating.ts"
-import { day, type Rows } from "./Licenses.ts"
+import { day, minute, type Rows } from "./Licenses.ts"
 
 /** A code, and whether it applies to the request. */
 export type RefusalCheck<Command> = readonly [code: Code, stops: (rows: Rows, command: Command, now: number) => boolean]
 
+/** An end that a clock ahead has recorded is kept for a minute. */
 const ended = ({ license, policy }: Rows, now: number) =>
-  license.expires_at !== undefined && now >= license.expires_at + policy.grace_period_days * day
+  license.expires_at !== undefined &&
+  (license.status === "expired" ? now + minute : now) >= license.expires_at + policy.grace_period_days * day
 
 const deviceFor = ({ devices }: Rows, { binding }: RuntimeCommand) =>
   devices.find((device) => device.binding_kind === binding.kind && device.binding_key === binding.key)

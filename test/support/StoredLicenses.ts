@@ -53,7 +53,7 @@ export const makeLicense = Effect.fnUntraced(function* (options: LicenseOptions 
 })
 
 /** What commands need of a stored license. */
-interface StoredLicense {
+export interface StoredLicense {
   readonly license: string
   readonly keyHash: string
 }

@@ -36,13 +36,15 @@ layer(Database.layer, { timeout: 60_000, excludeTestServices: true })("the worke
         yield* untilPasses(1)
         assert.deepStrictEqual(
           (yield* statuses).map(({ name, failures, last_success_at }) => [name, failures, last_success_at]),
-          ["expiry", "lease", "heartbeat"].map((name) => [name, 0, noon])
+          ["expiry", "feature", "lease", "heartbeat"].map((name) => [name, 0, noon])
         )
         const { license: second } = yield* storeOne({ license: { expires_at: noon + 20_000 } })
         yield* TestClock.adjust("20 seconds")
         yield* untilStatus(second, "expired")
         yield* untilPasses(2)
-        const { license: third } = yield* storeOne({ license: { expires_at: noon + minute, status: "grace_period" } })
+        const { license: third } = yield* storeOne({
+          license: { expires_at: noon + 2 * minute, status: "grace_period" }
+        })
         yield* wake("expiry")
         yield* untilStatus(third, "active")
         yield* wake("nobody")
@@ -55,7 +57,7 @@ layer(Database.layer, { timeout: 60_000, excludeTestServices: true })("the worke
       Effect.gen(function* () {
         const scope = yield* Scope.make()
         const { statuses } = yield* Effect.provideService(node, Scope.Scope, scope)
-        assert.lengthOf(yield* statuses, 3)
+        assert.lengthOf(yield* statuses, 4)
         yield* Scope.close(scope, Exit.void)
         assert.deepStrictEqual(yield* statuses, [])
       })

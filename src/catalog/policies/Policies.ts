@@ -10,7 +10,8 @@ import { Identifiers } from "../../api/Identifier.ts"
 import { limitDefault, type Page, type PageRequest, pageOf } from "../../api/Paging.ts"
 import { changesOf } from "../../events/Changes.ts"
 import { EventLog } from "../../events/EventLog.ts"
-import { instant, json } from "../../postgres/Parameters.ts"
+import { instant, int8, json } from "../../postgres/Parameters.ts"
+import { nextRevision } from "../../postgres/Revision.ts"
 import { after, constraints, decodeRows, equals, patched, refuseIfReferenced, transaction } from "../../postgres/Sql.ts"
 import { Products, productNotFound } from "../products/Products.ts"
 import {
@@ -151,7 +152,7 @@ export class Policies extends Context.Service<
         const payloadChanges = payloadFields.some((field) => field in changes) ? 1 : 0
         yield* sql`
           UPDATE policies SET ${sql.update(rowOf(policy))},
-            revision = revision + 1, entitlement_counter = entitlement_counter + ${payloadChanges},
+            revision = ${int8(yield* nextRevision)}, entitlement_counter = entitlement_counter + ${payloadChanges},
             not_due_before = greatest(not_due_before, ${instant(heartbeatsFrom(before, policy, now))})
           WHERE id = ${id}`.pipe(constraints({ policies_code_key: () => duplicateCode(policy.code) }))
         yield* events.append({

@@ -6,7 +6,8 @@ import { Identifiers } from "../../api/Identifier.ts"
 import { limitDefault, type Page, type PageRequest, pageOf } from "../../api/Paging.ts"
 import { changesOf } from "../../events/Changes.ts"
 import { EventLog } from "../../events/EventLog.ts"
-import { instant, json } from "../../postgres/Parameters.ts"
+import { instant, int8, json } from "../../postgres/Parameters.ts"
+import { nextRevision } from "../../postgres/Revision.ts"
 import { after, constraints, decodeRows, equals, patched, refuseIfReferenced, transaction } from "../../postgres/Sql.ts"
 import { Product, type ProductCreate, type ProductUpdate } from "./Product.ts"
 
@@ -34,7 +35,7 @@ export class Products extends Context.Service<
       input: typeof ProductUpdate.Type
     ): Effect.Effect<Product, Refusal<"NOT_FOUND" | "DUPLICATE_CODE">>
     delete(id: string): Effect.Effect<void, Refusal<"NOT_FOUND" | "RESOURCE_IN_USE">>
-    /** Raises `catalog_revision` within the running transaction, so that licenses reload the catalog. Locks the product's row. */
+    /** Changes `catalog_revision` within the running transaction, so that licenses reload the catalog. Locks the product's row. */
     catalogChanged(id: string): Effect.Effect<void, Refusal<"NOT_FOUND">>
   }
 >()("licensing/catalog/products/Products") {
@@ -88,10 +89,10 @@ export class Products extends Context.Service<
         if (Object.keys(changes).length === 0) return before
         const now = yield* Clock.currentTimeMillis
         const product: Product = { ...patched(before, input), updated_at: now }
-        // Signed responses contain the code, so a new one raises the revision: licenses are loaded again.
+        // Signed responses contain the code, so a new one changes the revision: licenses are loaded again.
         yield* sql`
           UPDATE products SET name = ${product.name}, code = ${product.code}, metadata = ${json(product.metadata)},
-            updated_at = ${instant(now)}, catalog_revision = catalog_revision + ${changes["code"] === undefined ? 0 : 1}
+            updated_at = ${instant(now)} ${changes["code"] === undefined ? sql`` : sql`, catalog_revision = ${int8(yield* nextRevision)}`}
           WHERE id = ${id}`.pipe(duplicateCode(product.code))
         yield* events.append({
           event_type: "product.updated",
@@ -123,7 +124,7 @@ export class Products extends Context.Service<
 
       const catalogChanged = Effect.fn("Products.catalogChanged")(function* (id: string) {
         const rows = yield* Effect.orDie(
-          sql`UPDATE products SET catalog_revision = catalog_revision + 1 WHERE id = ${id} RETURNING id`
+          sql`UPDATE products SET catalog_revision = ${int8(yield* nextRevision)} WHERE id = ${id} RETURNING id`
         )
         if (rows.length === 0) return yield* productNotFound(id)
       })

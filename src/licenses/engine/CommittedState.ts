@@ -37,8 +37,9 @@ export interface CachedDevice {
 /** The changes of a committed batch; `PendingChanges` collects them. */
 interface CommittedChanges {
   readonly license: LicenseRecord
-  /** Whether the revision rose. Devices that were only seen do not raise it. */
+  /** Whether there is a new revision. Devices that were only seen do not change it. */
   readonly changed: boolean
+  readonly revision: number
   readonly seen: ReadonlyMap<string, DeviceRecord>
   readonly changedDevices: ReadonlyMap<string, DeviceRecord>
   readonly containersGained: number
@@ -177,8 +178,9 @@ export class CommittedState {
     return accessEndsAt(this.license, this.policy) ?? Number.POSITIVE_INFINITY
   }
 
+  /** True for a license that is stored as expired, too: by the clock of the node that has written that. */
   accessEndsBy(now: number): boolean {
-    return this.accessEndsAt <= now
+    return this.license.status === "expired" || this.accessEndsAt <= now
   }
 
   /** Applies committed changes. */
@@ -192,7 +194,7 @@ export class CommittedState {
     const { not_due_before } = changes.license
     if (not_due_before !== this.license.not_due_before && !this.devicesComplete)
       this.silentFrom = Math.min(this.silentFrom, not_due_before ?? this.silentFrom)
-    this.license = { ...changes.license, revision: this.license.revision + 1 }
+    this.license = { ...changes.license, revision: changes.revision }
     if (changes.assignmentsChanged) this.absorbAssignments(changes)
     if (this.activeContainers !== undefined) this.activeContainers += changes.containersGained
     for (const device of changes.changedDevices.values()) this.putDevice(device)

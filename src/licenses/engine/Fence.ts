@@ -1,21 +1,23 @@
 /**
  * The fence of a group commit: a license is written only if the revisions that its changes were decided on are still
  * current. Licenses are written in the order of their ids, so that two groups never wait for each other. The group's
- * number is written with them and refused if the journal's row already has a later number.
+ * number is written with them and refused if the journal's row already has a later number. All licenses of a group get
+ * its revision, which no license had before.
  */
 import { Effect } from "effect"
 import type { SqlClient, Statement } from "effect/sql"
-import { columns, instant } from "../../postgres/Parameters.ts"
+import { columns, instant, int8 } from "../../postgres/Parameters.ts"
 import { concurrentChange } from "../../postgres/Sql.ts"
 import type { PendingChanges } from "./PendingChanges.ts"
 
 type PendingGroup = ReadonlyArray<PendingChanges>
 
-/** Identifies a group: the journal that commits it, its number in that journal, and when it was formed. */
+/** Identifies a group: the journal that commits it, its number in that journal, when it was formed, and its revision. */
 export interface GroupId {
   readonly journal: string
   readonly number: number
   readonly at: number
+  readonly revision: number
 }
 
 /**
@@ -28,7 +30,7 @@ export const fenceAll = (sql: SqlClient.SqlClient, groupId: GroupId, group: Pend
   const pairs = (of: typeof policies) => sql`unnest(${columns.text(of.map(({ id }) => id))},
     ${columns.int8(of.map(({ revision }) => revision))}) AS seen (id, revision)`
   return sql`
-    WITH written AS (${writeLicenses(sql, group)} RETURNING l.id), numbered AS (${claimNumber(sql, groupId)})
+    WITH written AS (${writeLicenses(sql, groupId, group)} RETURNING l.id), numbered AS (${claimNumber(sql, groupId)})
     SELECT demand((SELECT count(*) FROM written) = ${group.length} AND EXISTS (SELECT FROM numbered)
       AND NOT EXISTS (SELECT FROM ${pairs(policies)}
         WHERE revision IS DISTINCT FROM (SELECT p.revision FROM policies p WHERE p.id = seen.id))
@@ -47,7 +49,7 @@ export const fence = (sql: SqlClient.SqlClient, groupId: GroupId, group: Pending
     AND (SELECT p.catalog_revision FROM products p WHERE p.id = l.product_id) = decided.catalog_revision`
   return Effect.map(
     sql<{ readonly id: string }>`
-      WITH written AS (${writeLicenses(sql, group, seen, holds)} RETURNING l.id), numbered AS (${claimNumber(sql, groupId)}), claimed AS (
+      WITH written AS (${writeLicenses(sql, groupId, group, seen, holds)} RETURNING l.id), numbered AS (${claimNumber(sql, groupId)}), claimed AS (
         SELECT demand(EXISTS (SELECT FROM numbered), ${concurrentChange}, 'the group was given up') AS holds
       ) SELECT written.id FROM written, claimed WHERE claimed.holds`,
     (rows): ReadonlySet<string> => new Set(rows.map((row) => row.id))
@@ -78,6 +80,7 @@ const distinctRevisions = (group: PendingGroup, pairOf: (pending: PendingChanges
  */
 const writeLicenses = (
   sql: SqlClient.SqlClient,
+  { revision }: GroupId,
   group: PendingGroup,
   seen: Statement.Fragment = sql``,
   holds: Statement.Fragment = sql``
@@ -91,7 +94,7 @@ const writeLicenses = (
     UPDATE licenses l SET ${statusChanged ? sql`status = decided.status,` : sql``} active_device_count = decided.active_device_count,
       times_activated = decided.times_activated, times_transferred = decided.times_transferred,
       total_consumptions = decided.total_consumptions, entitlement_counter = decided.entitlement_counter,
-      updated_at = decided.updated_at, revision = l.revision + 1
+      updated_at = decided.updated_at, revision = ${int8(revision)}
     FROM (
       SELECT unnest(${columns.text(licenses.map((license) => license.id))}) AS id,
         unnest(${columns.int8(rows.map(({ base }) => base.license.revision))}) AS revision,

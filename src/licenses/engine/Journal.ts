@@ -11,6 +11,7 @@ import { insertResponses } from "../../auth/idempotency/StoredResponses.ts"
 import { type Entry, EventLog } from "../../events/EventLog.ts"
 import { makeBatcher, type SubmitToBatch } from "../../postgres/Batcher.ts"
 import { Postgres } from "../../postgres/Postgres.ts"
+import { makeRevisions } from "../../postgres/Revision.ts"
 import { isConcurrentChange, isForeignKeyViolation, violates } from "../../postgres/Sql.ts"
 import { retryTransaction } from "../../postgres/Transactions.ts"
 import { journalGroup, journalSeconds } from "../../telemetry/Metrics.ts"
@@ -81,6 +82,7 @@ export class Journal extends Context.Service<
       /** Writes the whole group in one round trip: all of it commits, or nothing is written. */
       const writeAll = Effect.fnUntraced(function* (group: ReadonlyArray<PendingChanges>, groupId: Fence.GroupId) {
         let queued = false
+        for (const pending of group) pending.revision = groupId.revision
         const append = (entries: ReadonlyArray<Entry>) =>
           Effect.map(appendAtOnce(entries), (anyQueued) => {
             queued = anyQueued
@@ -91,6 +93,7 @@ export class Journal extends Context.Service<
 
       /** Within a transaction, writes the changes that are still current and returns the ids of their licenses. */
       const writeFenced = Effect.fnUntraced(function* (group: ReadonlyArray<PendingChanges>, groupId: Fence.GroupId) {
+        for (const pending of group) pending.revision = groupId.revision
         const writtenIds = yield* Fence.fence(sql, groupId, group)
         const rows = rowsOf(
           group.filter((pending) => writtenIds.has(pending.base.license.id)),
@@ -212,12 +215,18 @@ export class Journal extends Context.Service<
   )
 }
 
-/** Numbers the groups of this journal. The journal's name is unique among all nodes. */
+/** Numbers the groups of this journal and draws their revisions. The journal's name is unique among all nodes. */
 const makeGroupIds = Effect.gen(function* () {
   const clock = yield* Clock.Clock
+  const nextRevision = yield* makeRevisions
   const journal = `${yield* Random.nextInt}.${yield* Random.nextInt}`
   let last = 0
-  return (): Fence.GroupId => ({ journal, number: ++last, at: clock.currentTimeMillisUnsafe() })
+  return (): Fence.GroupId => ({
+    journal,
+    number: ++last,
+    at: clock.currentTimeMillisUnsafe(),
+    revision: nextRevision()
+  })
 })
 
 /** Records how many licenses a commit wrote and how long it took. */

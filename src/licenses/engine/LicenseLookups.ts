@@ -1,22 +1,26 @@
 /**
  * Looks up what commands may need beyond the cached state: one device or lease among very many, an event id counted
- * before, a feature, a version. A look-up always follows the load of the state that it completes: a change in between
- * raises a revision, which the fence detects.
+ * before, a feature, a version. A look-up always follows the load of the state that it completes, and reads the
+ * license's revisions in the same snapshot: what was read at others is not used, because a failover could bring the
+ * state's revisions back.
  */
 import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { makeBatcher } from "../../postgres/Batcher.ts"
 import { columns, instant } from "../../postgres/Parameters.ts"
+import { Postgres } from "../../postgres/Postgres.ts"
 import { withoutNulls } from "../../postgres/Sql.ts"
-import type {
-  BindingName,
-  CountedUsage,
-  DeviceRecord,
-  FeatureRecord,
-  LinkKind,
-  LinkRecord,
-  Revisions
-} from "../model/LicenseRecords.ts"
+import type { DeviceRecord, FeatureRecord, LinkKind, LinkRecord, Revisions } from "../model/LicenseRecords.ts"
+import {
+  type DeviceRequest,
+  type LeaseRequest,
+  readCountedUsage,
+  readDevices,
+  readLeases,
+  type UsageRequest,
+  type VersionedDevices,
+  type VersionedUsage
+} from "./BatchedLookups.ts"
 import type { CachedDevice } from "./CommittedState.ts"
 import {
   type CachedDeviceRow,
@@ -29,33 +33,11 @@ import {
   holdsSlot,
   joinDeviceLease,
   type LicenseOwned,
-  licenseDependencies,
   listStatusOf,
   type Nullable,
-  resettableListStatuses,
-  revisionColumns
+  resettableListStatuses
 } from "./LicenseRows.ts"
-
-interface DeviceRequest {
-  readonly licenseId: string
-  readonly binding: BindingName
-}
-
-interface UsageRequest {
-  readonly licenseId: string
-  readonly eventId: string
-}
-
-interface LeaseRequest {
-  readonly licenseId: string
-  readonly tokenHash: string
-}
-
-/** Devices with their leases, and the license's revisions at which they were read. */
-interface VersionedDevices {
-  readonly devices: ReadonlyArray<CachedDevice>
-  readonly revisions: Revisions
-}
+import { inOneSnapshot, revisionsOf } from "./LicenseStore.ts"
 
 /** The requested devices with their live leases, and when the first of the others is due. */
 interface DueDevices {
@@ -63,10 +45,17 @@ interface DueDevices {
   readonly nextDueAt: number
 }
 
+/** The versions of a product's catalog at one revision. */
+interface CatalogVersions {
+  readonly revision: number
+  /** Release instants by version. */
+  readonly versions: ReadonlyMap<string, number>
+}
+
 export interface Lookups {
   /** The device with this binding. */
   device(requested: DeviceRequest): Effect.Effect<VersionedDevices | undefined>
-  countedUsage(requested: UsageRequest): Effect.Effect<CountedUsage | undefined>
+  countedUsage(requested: UsageRequest): Effect.Effect<VersionedUsage | undefined>
   deviceById(licenseId: string, id: string): Effect.Effect<CachedDevice | undefined>
   /** All active devices, without their leases. */
   activeDevices(licenseId: string): Effect.Effect<ReadonlyArray<DeviceRecord>>
@@ -86,8 +75,13 @@ export interface Lookups {
   resettableCount(licenseId: string): Effect.Effect<number>
   feature(featureId: string): Effect.Effect<FeatureRecord | undefined>
   link(kind: LinkKind, id: string): Effect.Effect<LinkRecord | undefined>
-  /** Release instants by version, read at the given catalog revision or a newer one. */
-  versions(productId: string, catalogRevision: number): Effect.Effect<ReadonlyMap<string, number>>
+  /** The catalog at this revision, or else as it is now. */
+  catalog(productId: string, revision: number): Effect.Effect<CatalogVersions>
+  /**
+   * Runs the look-ups that return no revisions, all on one snapshot of the database, and returns the license's
+   * revisions in it.
+   */
+  inOneSnapshot(licenseId: string, lookups: ReadonlyArray<Effect.Effect<unknown>>): Effect.Effect<Revisions | undefined>
 }
 
 export class LicenseLookups extends Context.Service<
@@ -101,6 +95,7 @@ export class LicenseLookups extends Context.Service<
     LicenseLookups,
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
+      const { pipelined } = yield* Postgres
       const limits = { concurrency: 2, batchMax: 256 }
       const { request: device } = yield* makeBatcher({ ...limits, run: readDevices(sql) })
       const { request: leaseByToken } = yield* makeBatcher({ ...limits, run: readLeases(sql) })
@@ -185,16 +180,23 @@ export class LicenseLookups extends Context.Service<
         return row === undefined ? undefined : withoutNulls<LinkRecord>({ ...row, kind })
       }, Effect.orDie)
 
-      const catalogs = new Map<string, { readonly revision: number; readonly versions: ReadonlyMap<string, number> }>()
-      const versions = Effect.fnUntraced(function* (productId: string, catalogRevision: number) {
+      const catalogs = new Map<string, CatalogVersions>()
+      const catalog = Effect.fnUntraced(function* (productId: string, revision: number) {
         const cached = catalogs.get(productId)
-        if (cached?.revision === catalogRevision) return cached.versions
-        const rows = yield* sql<{ readonly version: string; readonly released_at: number }>`
-          SELECT version, released_at FROM product_versions WHERE product_id = ${productId}`
-        const read = new Map(rows.map((row) => [row.version, row.released_at]))
-        catalogs.set(productId, { revision: catalogRevision, versions: read })
+        if (cached?.revision === revision) return cached
+        const rows = yield* sql<VersionRow>`
+          SELECT p.catalog_revision, v.version, v.released_at
+          FROM products p LEFT JOIN product_versions v ON v.product_id = p.id WHERE p.id = ${productId}`
+        const read = catalogOf(rows)
+        catalogs.set(productId, read)
         return read
       }, Effect.orDie)
+
+      const withRevisions = (licenseId: string, lookups: ReadonlyArray<Effect.Effect<unknown>>) =>
+        Effect.map(
+          Effect.all([revisionsOf(sql)([licenseId]), ...lookups], { concurrency: "unbounded" }),
+          ([[revisions]]) => revisions
+        )
 
       const lookups: Lookups = {
         device,
@@ -209,10 +211,12 @@ export class LicenseLookups extends Context.Service<
         resettableCount,
         feature,
         link,
-        versions
+        catalog,
+        inOneSnapshot: (licenseId, lookups) => Effect.orDie(inOneSnapshot(pipelined(withRevisions(licenseId, lookups))))
       }
       const inTransaction: Lookups = {
         ...lookups,
+        inOneSnapshot: withRevisions,
         device: unbatched(readDevices(sql)),
         countedUsage: unbatched(readCountedUsage(sql)),
         leaseByToken: unbatched(readLeases(sql))
@@ -221,6 +225,18 @@ export class LicenseLookups extends Context.Service<
     })
   )
 }
+
+interface VersionRow {
+  readonly catalog_revision: number
+  readonly version: string | null
+  readonly released_at: number | null
+}
+
+/** A product without versions has one row without a version. */
+const catalogOf = (rows: ReadonlyArray<VersionRow>): CatalogVersions => ({
+  revision: rows[0]?.catalog_revision ?? 0,
+  versions: new Map(rows.flatMap((row) => (row.version === null ? [] : [[row.version, row.released_at!] as const])))
+})
 
 const unbatched =
   <Request, Result>(run: (requested: ReadonlyArray<Request>) => Effect.Effect<ReadonlyArray<Result>>) =>
@@ -232,59 +248,3 @@ const linkColumns: { readonly [K in LinkKind]: string } = {
   order: "id, product_id, subscription_id, NULL AS name, NULL AS email FROM orders",
   subscription: "id, product_id, NULL AS subscription_id, NULL AS name, NULL AS email FROM subscriptions"
 }
-
-const readDevices = (sql: SqlClient.SqlClient) =>
-  Effect.fnUntraced(function* (requested: ReadonlyArray<DeviceRequest>) {
-    const rows = yield* sql<VersionedDeviceRow>`
-      SELECT requested.ordinal, ${sql.literal(revisionColumns)}, ${sql.literal(cachedDeviceColumns)}
-      FROM unnest(${columns.text(requested.map(({ licenseId }) => licenseId))}, ${columns.text(requested.map(({ binding }) => binding.kind))},
-        ${columns.text(requested.map(({ binding }) => binding.key))}) WITH ORDINALITY AS requested (license_id, kind, key, ordinal)
-      JOIN devices d ON d.license_id = requested.license_id AND d.binding_kind = requested.kind AND d.binding_key = requested.key
-      JOIN licenses l ON l.id = requested.license_id ${sql.literal(licenseDependencies)} ${sql.literal(joinDeviceLease)}`
-    return versionedDevicesByRequest(requested, rows)
-  }, Effect.orDie)
-
-const readLeases = (sql: SqlClient.SqlClient) =>
-  Effect.fnUntraced(function* (requested: ReadonlyArray<LeaseRequest>) {
-    const rows = yield* sql<VersionedDeviceRow>`
-      SELECT requested.ordinal, ${sql.literal(revisionColumns)}, ${sql.literal(cachedDeviceColumns)}
-      FROM unnest(${columns.text(requested.map(({ licenseId }) => licenseId))},
-        ${columns.bytea(requested.map(({ tokenHash }) => Buffer.from(tokenHash, "hex")))}) WITH ORDINALITY AS requested (license_id, token_hash, ordinal)
-      JOIN leases named ON named.token_hash = requested.token_hash AND named.license_id = requested.license_id
-      JOIN devices d ON d.id = named.device_id
-      JOIN licenses l ON l.id = requested.license_id ${sql.literal(licenseDependencies)}
-      CROSS JOIN LATERAL (
-        SELECT named.* UNION ALL
-        SELECT * FROM leases WHERE device_id = d.id AND status = 'live' AND id <> named.id
-      ) AS e`
-    return versionedDevicesByRequest(requested, rows)
-  }, Effect.orDie)
-
-type VersionedDeviceRow = CachedDeviceRow & Revisions & { readonly ordinal: number }
-
-/** The devices of each request, in the order of the requests. No revisions are read for a device that was not found. */
-const versionedDevicesByRequest = (
-  requested: ReadonlyArray<unknown>,
-  rows: ReadonlyArray<VersionedDeviceRow>
-): ReadonlyArray<VersionedDevices | undefined> => {
-  const rowsByOrdinal = Map.groupBy(rows, ({ ordinal }) => ordinal)
-  return requested.map((_, index) => {
-    const deviceRows = rowsByOrdinal.get(index + 1)
-    if (deviceRows === undefined) return undefined
-    const { license, policy, catalog } = deviceRows[0]!
-    return { devices: deviceRows.map(cachedDeviceOf), revisions: { license, policy, catalog } }
-  })
-}
-
-/** An event id stays used when its feature is deleted: the empty code then matches no request. */
-const readCountedUsage = (sql: SqlClient.SqlClient) =>
-  Effect.fnUntraced(function* (requested: ReadonlyArray<UsageRequest>) {
-    const rows = yield* sql<CountedUsage & { readonly ordinal: number }>`
-      SELECT requested.ordinal, coalesce(f.code, '') AS feature_code, u.amount
-      FROM unnest(${columns.text(requested.map(({ licenseId }) => licenseId))}, ${columns.text(requested.map(({ eventId }) => eventId))})
-        WITH ORDINALITY AS requested (license_id, event_id, ordinal)
-      JOIN usage_ledger u ON u.license_id = requested.license_id AND u.event_id = requested.event_id
-      LEFT JOIN features f ON f.id = u.feature_id`
-    const rowsByOrdinal = new Map(rows.map(({ ordinal, ...row }) => [ordinal, row]))
-    return requested.map((_, index) => rowsByOrdinal.get(index + 1))
-  }, Effect.orDie)

@@ -72,7 +72,7 @@ export class LicenseStore extends Context.Service<
 }
 
 /** Reads everything in one snapshot, so that a newly loaded state needs no check of its revisions. */
-const inOneSnapshot = Effect.provideService(SqlClient.BeginTransaction, "BEGIN ISOLATION LEVEL REPEATABLE READ")
+export const inOneSnapshot = Effect.provideService(SqlClient.BeginTransaction, "BEGIN ISOLATION LEVEL REPEATABLE READ")
 
 const loadAll = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, ids: ReadonlyArray<string>) {
   const idList = columns.text(ids)
@@ -107,7 +107,7 @@ const loadAll = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, ids: Read
   })
 })
 
-const revisionsOf = (sql: SqlClient.SqlClient) =>
+export const revisionsOf = (sql: SqlClient.SqlClient) =>
   Effect.fnUntraced(function* (ids: ReadonlyArray<string>) {
     const rows = yield* sql<Revisions & { readonly id: string }>`
       SELECT l.id, ${sql.literal(revisionColumns)} FROM licenses l ${sql.literal(licenseDependencies)}

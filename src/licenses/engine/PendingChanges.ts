@@ -48,6 +48,8 @@ export class PendingChanges implements LicenseView {
   othersResetAt: number | undefined
   /** Whether license columns beyond state and counters changed. */
   profileChanged = false
+  /** The license's revision after the commit; the journal draws it. */
+  revision = 0
   /** How many more containers hold a slot than before. */
   containersGained = 0
   private readonly counts = new Map<string, CountedUsage>()

@@ -26,8 +26,8 @@ export interface Prefetched {
   /** Devices that are not cached and that a reset would change; 0 if no command asked for it. */
   readonly otherResettable: number
   /**
-   * Whether the state's revisions were current when all of this was read; undefined if they were not read with it, or
-   * nothing was read. Revisions only rise, so look-ups that all read the same ones read one and the same license.
+   * Whether the state's revisions were current when all of this was read; undefined if that was not read with it, or
+   * nothing was read. No revision is given twice, so look-ups that all read the same ones read one and the same license.
    */
   readonly isCurrent?: boolean
 }
@@ -84,41 +84,62 @@ export const missingPrefetch = (
   checkEventIds: boolean
 ): Effect.Effect<Prefetched> | undefined => {
   const found = emptyFound()
-  const fetches: Array<Effect.Effect<void>> = []
-  const readRevisions: Array<Revisions> = []
+  const reads: Reads = { batched: [], inSnapshot: [], revisions: [] }
   const allNeeds: Array<Needs> = []
   for (const { rule, command } of commands) {
     const needs = rule.needs?.(command)
     if (needs === undefined) continue
     allNeeds.push(needs)
-    addFetches(lookups, state, found, needs, checkEventIds, fetches, readRevisions)
+    addFetches(lookups, state, found, needs, checkEventIds, reads)
   }
+  const { batched, inSnapshot } = reads
   if (allNeeds.some(({ activeDevices }) => activeDevices) && !state.devicesComplete) {
-    fetches.push(Effect.map(lookups.activeDevices(state.license.id), (devices) => cacheDevices(state, devices)))
+    inSnapshot.push(Effect.map(lookups.activeDevices(state.license.id), (devices) => cacheDevices(state, devices)))
   }
-  if (allNeeds.some(({ activeContainers }) => activeContainers)) fetches.push(...countContainers(lookups, state))
-  if (!state.heartbeatsReadyAt(now + lookAheadMillis)) fetches.push(cacheSilentDevices(lookups, state, now))
-  fetches.push(...cacheLeases(lookups, state, allNeeds, now))
+  if (allNeeds.some(({ activeContainers }) => activeContainers)) inSnapshot.push(...countContainers(lookups, state))
+  if (!state.heartbeatsReadyAt(now + lookAheadMillis)) inSnapshot.push(cacheSilentDevices(lookups, state, now))
+  inSnapshot.push(...cacheLeases(lookups, state, allNeeds, now))
+  let resettable = 0
+  if (!state.devicesComplete && allNeeds.some((needs) => needs.resettable === true))
+    inSnapshot.push(
+      Effect.map(lookups.resettableCount(state.license.id), (all) => {
+        resettable = all
+      })
+    )
   const needsVersions = allNeeds.some(({ appVersion }) => appVersion !== undefined)
-  const needsOthers = allNeeds.some(({ resettable }) => resettable === true)
-  if (fetches.length === 0 && !needsVersions && !needsOthers) return undefined
+  if (batched.length === 0 && inSnapshot.length === 0 && !needsVersions) return undefined
   return Effect.gen(function* () {
-    // Before the others: if their revisions are current, the catalog was no newer than theirs.
-    if (needsVersions) found.versions = yield* lookups.versions(state.license.product_id, state.catalogRevision)
-    yield* Effect.all(fetches, { concurrency: "unbounded", discard: true })
-    if (!readRevisions.every((revisions) => state.hasRevisions(revisions))) found.isCurrent = false
-    else if (readRevisions.length > 0 && readRevisions.length === fetches.length && !needsOthers) found.isCurrent = true
-    if (needsOthers) found.otherResettable = yield* otherResettable(lookups, state)
+    if (needsVersions) {
+      const { revision, versions } = yield* lookups.catalog(state.license.product_id, state.catalogRevision)
+      found.versions = versions
+      if (revision !== state.catalogRevision) found.isCurrent = false
+    }
+    yield* Effect.all([...batched, ...readSnapshot(lookups, state, reads)], { concurrency: "unbounded", discard: true })
+    const readsAll = batched.length + Math.min(inSnapshot.length, 1)
+    if (!reads.revisions.every((revisions) => revisions !== undefined && state.hasRevisions(revisions)))
+      found.isCurrent = false
+    else if (readsAll > 0 && reads.revisions.length === readsAll) found.isCurrent ??= true
+    // After all other look-ups, because a device that one of them has cached is not among the others any more.
+    if (resettable > 0)
+      found.otherResettable = resettable - Array.from(state.devices.values()).filter(isResettable).length
     return found
   })
 }
 
-/** Counted after all other look-ups, because a device that one of them has cached is not among the others any more. */
-const otherResettable = (lookups: Lookups, state: CommittedState) => {
-  if (state.devicesComplete) return Effect.succeed(0)
-  const cached = Array.from(state.devices.values()).filter(isResettable).length
-  return Effect.map(lookups.resettableCount(state.license.id), (all) => all - cached)
+/** The look-ups of a batch. What they find is cached with the state, so it must have been read at the state's revisions. */
+interface Reads {
+  /** Look-ups that add their revisions to the list below if they find something. */
+  readonly batched: Array<Effect.Effect<void>>
+  /** Look-ups that read no revisions. */
+  readonly inSnapshot: Array<Effect.Effect<void>>
+  /** Undefined: there is no such license. */
+  readonly revisions: Array<Revisions | undefined>
 }
+
+const readSnapshot = (lookups: Lookups, state: CommittedState, { inSnapshot, revisions }: Reads) =>
+  inSnapshot.length === 0
+    ? []
+    : [Effect.map(lookups.inOneSnapshot(state.license.id, inSnapshot), (read) => void revisions.push(read))]
 
 /** Caches devices that hold no seat, or whose lease is looked up separately. */
 const cacheDevices = (state: CommittedState, devices: ReadonlyArray<DeviceRecord>): void => {
@@ -193,32 +214,35 @@ const addFetches = (
   found: Found,
   { binding, deviceId, eventId, leaseToken, featureId, links }: Needs,
   checkEventIds: boolean,
-  fetches: Array<Effect.Effect<void>>,
-  readRevisions: Array<Revisions>
+  reads: Reads
 ): void => {
   const licenseId = state.license.id
-  const fetch = <A>(lookup: Effect.Effect<A | undefined>, onFound: (value: A) => void) =>
-    fetches.push(Effect.map(lookup, (value) => (value === undefined ? undefined : onFound(value))))
+  const fetch = <A>(
+    into: Array<Effect.Effect<void>>,
+    lookup: Effect.Effect<A | undefined>,
+    onFound: (value: A) => void
+  ) => into.push(Effect.map(lookup, (value) => (value === undefined ? undefined : onFound(value))))
   if (binding !== undefined && !state.canResolve(binding))
-    fetch(lookups.device({ licenseId, binding }), ({ revisions, devices }) => {
-      readRevisions.push(revisions)
+    fetch(reads.batched, lookups.device({ licenseId, binding }), ({ revisions, devices }) => {
+      reads.revisions.push(revisions)
       for (const device of devices) state.cacheDevice(device)
     })
   if (deviceId !== undefined && !state.canResolveId(deviceId))
-    fetch(lookups.deviceById(licenseId, deviceId), (device) => state.cacheDevice(device))
+    fetch(reads.inSnapshot, lookups.deviceById(licenseId, deviceId), (device) => state.cacheDevice(device))
   if (eventId !== undefined && checkEventIds) {
-    fetch(lookups.countedUsage({ licenseId, eventId }), (counted) => {
+    fetch(reads.batched, lookups.countedUsage({ licenseId, eventId }), ({ counted, revisions }) => {
+      reads.revisions.push(revisions)
       found.counted.set(eventId, counted)
     })
   }
   if (featureId !== undefined) {
-    fetch(lookups.feature(featureId), (feature) => {
+    fetch(reads.inSnapshot, lookups.feature(featureId), (feature) => {
       found.features.set(featureId, feature)
     })
   }
   if (leaseToken !== undefined && state.leases.byToken(leaseToken) === undefined) {
-    fetch(lookups.leaseByToken({ licenseId, tokenHash: leaseToken }), ({ revisions, devices }) => {
-      readRevisions.push(revisions)
+    fetch(reads.batched, lookups.leaseByToken({ licenseId, tokenHash: leaseToken }), ({ revisions, devices }) => {
+      reads.revisions.push(revisions)
       for (const one of devices) {
         state.cacheDevice(one)
         if (one.lease !== undefined && one.lease.status !== "live") found.endedLeases.set(leaseToken, one.lease)
@@ -229,7 +253,7 @@ const addFetches = (
   for (const kind of linkKinds) {
     const id = links[kind]
     if (id === undefined) continue
-    fetch(lookups.link(kind, id), (link) => {
+    fetch(reads.inSnapshot, lookups.link(kind, id), (link) => {
       found.links = [...found.links, link]
     })
   }

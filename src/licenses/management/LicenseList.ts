@@ -11,6 +11,7 @@ import { equals } from "../../postgres/Sql.ts"
 import { lapsedCount } from "../engine/DeviceStatusSql.ts"
 import { expiredFeatureCount } from "../engine/FeatureExpirySql.ts"
 import { type LoadedLicense, licenseColumns, licenseOf, policyColumns, policyOf } from "../engine/LicenseRows.ts"
+import { clockLagMillisMax } from "../model/ClockLag.ts"
 import type { License, LicenseStatus } from "../model/License.ts"
 import { indexedMatches, matchesPart, sample, search } from "./LicenseSearch.ts"
 import { presentLicense } from "./PresentLicense.ts"
@@ -169,10 +170,14 @@ const candidates = (sql: SqlClient.SqlClient, status: LicenseStatus | undefined,
     : sql`license_states s JOIN licenses l ON l.id = s.license_id AND l.created_at = s.created_at AND s.status = ${status}
         AND ${cursor === undefined ? sql`TRUE` : sql`(s.created_at, s.license_id) < (${instant(cursor.createdAt)}, ${cursor.id})`}`
 
+/** How long a stored state outlasts a clock that is behind: see `statusAt`. */
+const clockLag = (sql: SqlClient.SqlClient) => sql.literal(`interval '${clockLagMillisMax} milliseconds'`)
+
 /** The condition for licenses stored in a state to be listed in it: the clock has not moved them on since. */
 const storedStateCondition = (sql: SqlClient.SqlClient, status: LicenseStatus, nowMillis: number) => {
   const now = instant(nowMillis)
   const graceBegan = sql`${now}::timestamptz - make_interval(days => p.grace_period_days)`
+  const lag = clockLag(sql)
   switch (status) {
     case "suspended":
     case "revoked":
@@ -180,9 +185,9 @@ const storedStateCondition = (sql: SqlClient.SqlClient, status: LicenseStatus, n
     case "active":
       return sql`(l.expires_at IS NULL OR l.expires_at > ${now})`
     case "grace_period":
-      return sql`l.expires_at <= ${now} AND l.expires_at > ${graceBegan}`
+      return sql`l.expires_at <= ${now}::timestamptz + ${lag} AND l.expires_at > ${graceBegan}`
     case "expired":
-      return sql`l.expires_at <= ${graceBegan}`
+      return sql`l.expires_at <= ${graceBegan} + ${lag}`
   }
 }
 
@@ -216,14 +221,15 @@ const movedIntoState = (
     case "active":
       return [
         sql`${of(sql`s.status IN ('grace_period', 'expired')
-          AND CASE WHEN s.status IN ('grace_period', 'expired') THEN ${expiry} END > ${now}`)}
+          AND CASE WHEN s.status IN ('grace_period', 'expired') THEN ${expiry} END > ${now} + ${clockLag(sql)}`)}
           JOIN policies p ON p.id = l.policy_id`
       ]
     case "grace_period":
       return [
         activeUntilNow(sql`${end} > ${graceBegan}`),
         sql`policies p CROSS JOIN LATERAL
-          ${of(sql`${storedAs("expired")} AND ${expiry} <= ${now} AND ${expiry} > ${graceBegan}`)}
+          ${of(sql`${storedAs("expired")} AND ${expiry} <= ${now} + ${clockLag(sql)}
+            AND ${expiry} > ${graceBegan} + ${clockLag(sql)}`)}
           WHERE p.grace_period_days > 0`
       ]
     case "expired":

@@ -2,9 +2,17 @@
  * The expiry of assigned features. An expiry is recorded once: as an event, with a rise of the entitlement version. The
  * expiry of a disabled feature changes nothing that a license shows, so it is not recorded.
  */
+import { clockLagMillisMax } from "./ClockLag.ts"
 import type { Assignment } from "./LicenseRecords.ts"
 
 type Expiring = Pick<Assignment, "enabled" | "expires_at" | "expiry_recorded">
+
+/**
+ * The instant from which the license does not have the feature; infinity = it does not end. An expiry that a clock ahead
+ * of ours recorded is kept.
+ */
+export const featureEndsAt = ({ expires_at, expiry_recorded }: Assignment): number =>
+  expires_at === undefined ? Number.POSITIVE_INFINITY : expires_at - (expiry_recorded ? clockLagMillisMax : 0)
 
 /** The instant from which an expiry has to be recorded; infinity = never. */
 export const expiryDueAt = ({ enabled, expires_at, expiry_recorded }: Expiring): number =>
@@ -39,5 +47,5 @@ export const isExpiryRecorded = (
 }
 
 /** Whether responses list the feature. */
-const isIncluded = ({ enabled, expires_at }: Assignment, now: number): boolean =>
-  enabled && (expires_at === undefined || expires_at > now)
+const isIncluded = (assignment: Assignment, now: number): boolean =>
+  assignment.enabled && featureEndsAt(assignment) > now

@@ -3,6 +3,7 @@
  * limit; a repeated request with the same feature and amount returns the current state.
  */
 import type { NewEvent } from "../../events/EventLog.ts"
+import { featureEndsAt } from "../model/FeatureExpiry.ts"
 import type { Assignment, DeviceRecord, LedgerEntry, LicenseView } from "../model/LicenseRecords.ts"
 import type { Entitlement } from "../model/Payloads.ts"
 import { runtimeNeeds } from "./Activation.ts"
@@ -77,7 +78,7 @@ const usableAssignment = (view: LicenseView, command: ConsumeCommand, now: numbe
     )
   if (!assignment.enabled)
     return reject("FEATURE_DISABLED", "The feature is disabled on this license: ask the vendor to enable it.", detail)
-  if (assignment.expires_at !== undefined && now >= assignment.expires_at) {
+  if (featureEndsAt(assignment) <= now) {
     return reject(
       "FEATURE_EXPIRED",
       "The license's use of this feature has expired: ask the vendor to extend it.",

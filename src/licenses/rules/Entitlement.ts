@@ -1,6 +1,7 @@
 /** The payloads of runtime responses, derived from the state after a decision. */
 import { cacheText, replaceCached } from "../../api/CanonicalJson.ts"
 import { formatTimestamp, latest } from "../../api/Timestamp.ts"
+import { featureEndsAt } from "../model/FeatureExpiry.ts"
 import type { Assignment, CachedViews, DeviceRecord, LeaseRecord, LicenseView } from "../model/LicenseRecords.ts"
 import type { Deactivation, Eligibility, Entitlement, FloatingCheckout, FloatingLease } from "../model/Payloads.ts"
 import { accessEndsAt, entitlementVersionAt, statusAt } from "./Lifecycle.ts"
@@ -53,8 +54,10 @@ const nextFeatureEndsAt = ({ assignments, cachedViews }: LicenseView, now: numbe
   const cached = cachedViews?.features
   if (cached !== undefined && cached.since <= now && now < cached.until) return cached.until
   let next = Number.POSITIVE_INFINITY
-  for (const { enabled, expires_at } of assignments)
-    if (enabled && expires_at !== undefined && expires_at > now) next = Math.min(next, expires_at)
+  for (const assignment of assignments) {
+    const endsAt = featureEndsAt(assignment)
+    if (assignment.enabled && endsAt > now) next = Math.min(next, endsAt)
+  }
   return next
 }
 
@@ -122,11 +125,11 @@ const featuresOf = ({ assignments, cachedViews }: LicenseView, now: number): Ent
   let [since, until] = [Number.NEGATIVE_INFINITY, Number.POSITIVE_INFINITY]
   const features: Array<Entitlement["features"][number]> = []
   for (const assignment of assignments) {
-    const { enabled, expires_at = Number.POSITIVE_INFINITY } = assignment
-    if (!enabled) continue
-    if (expires_at <= now) since = Math.max(since, expires_at)
+    if (!assignment.enabled) continue
+    const endsAt = featureEndsAt(assignment)
+    if (endsAt <= now) since = Math.max(since, endsAt)
     else {
-      until = Math.min(until, expires_at)
+      until = Math.min(until, endsAt)
       features.push(featureOf(assignment))
     }
   }

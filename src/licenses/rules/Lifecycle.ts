@@ -4,6 +4,7 @@
  */
 
 import type { LicenseType } from "../../catalog/policies/Policy.ts"
+import { clockLagMillisMax } from "../model/ClockLag.ts"
 import type { DeviceStatus } from "../model/Device.ts"
 import { dueAt, wholeIntervals } from "../model/Heartbeat.ts"
 import type { LicenseStatus } from "../model/License.ts"
@@ -38,12 +39,18 @@ export const statusByClock = (license: LicenseTerm, policy: PolicyGrace, now: nu
   return now < end ? "grace_period" : "expired"
 }
 
-/** The state of a license at an instant. */
-export const statusAt = (license: LicenseTerm, policy: PolicyGrace, now: number): LicenseStatus =>
-  license.status === "suspended" || license.status === "revoked" ? license.status : statusByClock(license, policy, now)
-
 /** The states that the clock moves a license through, in order. */
 const clockStatuses: ReadonlyArray<LicenseStatus> = ["active", "grace_period", "expired"]
+
+/** The state of a license at an instant. A state that a clock ahead has written goes back only if its end was moved. */
+export const statusAt = (license: LicenseTerm, policy: PolicyGrace, now: number): LicenseStatus => {
+  const { status } = license
+  if (status === "suspended" || status === "revoked") return status
+  const byClock = statusByClock(license, policy, now)
+  if (status === "active" || status === byClock || byClock === "expired") return byClock
+  const ahead = statusByClock(license, policy, now + clockLagMillisMax)
+  return clockStatuses.indexOf(ahead) < clockStatuses.indexOf(status) ? ahead : status
+}
 
 /**
  * The states that the clock has moved a license through since it was last written, in order. Moves back are not

@@ -67,8 +67,10 @@ export const update: Rule<UpdateCommand, LicenseSnapshot, "LICENSE_STATE_CONFLIC
  * A license whose expiry was moved into the future is active again. For one moved into the past, the clock's own steps
  * follow.
  */
-const reactivated = (edited: LicenseRecord, { policy }: LicenseView, now: number) =>
-  edited.status !== "suspended" && statusByClock(edited, policy, now) === "active"
+const reactivated = (edited: LicenseRecord, { license, policy }: LicenseView, now: number) =>
+  edited.expires_at !== license.expires_at &&
+  edited.status !== "suspended" &&
+  statusByClock(edited, policy, now) === "active"
     ? { status: "active" as const }
     : undefined
 

@@ -7,12 +7,14 @@ import { Context, Effect, Layer } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
 import { formatTimestamp } from "../../api/Timestamp.ts"
 import type { NewEvent } from "../../events/EventLog.ts"
-import { columns, instant } from "../../postgres/Parameters.ts"
+import { columns, instant, int8 } from "../../postgres/Parameters.ts"
+import { makeRevisions } from "../../postgres/Revision.ts"
 import { concurrentChange } from "../../postgres/Sql.ts"
+import { clockLagMillisMax } from "../model/ClockLag.ts"
 import type { LicenseStatus } from "../model/License.ts"
 import type { LicenseRecord, PolicyRecord } from "../model/LicenseRecords.ts"
 import { statusEvents } from "../rules/ClockEvents.ts"
-import { statusByClock, statusesPassed } from "../rules/Lifecycle.ts"
+import { statusAt, statusesPassed } from "../rules/Lifecycle.ts"
 import { makePasses } from "./SweepBatches.ts"
 
 /** Days before expiry at which a notice is given, the latest notice first. */
@@ -43,10 +45,11 @@ export class ExpirySweep extends Context.Service<
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const passOf = yield* makePasses("expiry-sweep")
+      const nextRevision = yield* makeRevisions
       const move = passOf<DueLicense>({
         select: (now, limit, lock) => selectOutdated(sql, now, limit, lock),
-        isDue: (row, now) => statusByClock(row, row, now) !== row.status,
-        write: (rows, now) => writeMoves(sql, rows, now),
+        isDue: (row, now) => statusAt(row, row, now) !== row.status,
+        write: (rows, now) => writeMoves(sql, rows, nextRevision(), now),
         eventsOf: (row, now) => statusEvents(row.id, statusesPassed(row, row, now))
       })
       const giveNotices = passOf<Expiring>({
@@ -62,12 +65,13 @@ export class ExpirySweep extends Context.Service<
 }
 
 /**
- * Licenses whose stored state differs from the clock's. This includes moves back, after an edit of the expiry or of the
- * policy's grace.
+ * Licenses whose stored state differs from the clock's (`statusAt`). This includes moves back, after an edit of the
+ * expiry or of the policy's grace.
  */
 const outdatedLicenses = (sql: SqlClient.SqlClient, nowMillis: number, limit: number) => {
   const now = sql`(${instant(nowMillis)} AT TIME ZONE 'UTC')`
   const graceBefore = sql`(${now} - make_interval(days => p.grace_period_days))`
+  const lag = sql.literal(`interval '${clockLagMillisMax} milliseconds'`)
   const inState = (status: LicenseStatus, expires: Statement.Fragment) => sql`
     (SELECT s.license_id FROM license_states s WHERE s.policy_id || ' ' || s.status = p.id || ${` ${status}`}
       AND s.expires_at AT TIME ZONE 'UTC' ${expires} AND s.expires_at IS NOT NULL LIMIT ${limit})`
@@ -75,8 +79,8 @@ const outdatedLicenses = (sql: SqlClient.SqlClient, nowMillis: number, limit: nu
     SELECT due.license_id FROM policies p CROSS JOIN LATERAL (
       ${inState("active", sql`<= ${now}`)} UNION ALL
       ${inState("grace_period", sql`<= ${graceBefore}`)} UNION ALL
-      ${inState("grace_period", sql`> ${now}`)} UNION ALL
-      ${inState("expired", sql`> ${graceBefore}`)}
+      ${inState("grace_period", sql`> ${now} + ${lag}`)} UNION ALL
+      ${inState("expired", sql`> ${graceBefore} + ${lag}`)}
     ) AS due LIMIT ${limit}`
 }
 
@@ -135,10 +139,15 @@ const byId = <Row extends { readonly id: string }>(rows: ReadonlyArray<Row>): Re
  * were active only by such a lease. Leases and devices are looked up license by license: with a plan made while the
  * tables were small, a join would read all live leases and all active devices for each batch.
  */
-const writeMoves = (sql: SqlClient.SqlClient, unordered: ReadonlyArray<DueLicense>, nowMillis: number) => {
+const writeMoves = (
+  sql: SqlClient.SqlClient,
+  unordered: ReadonlyArray<DueLicense>,
+  revision: number,
+  nowMillis: number
+) => {
   const now = instant(nowMillis)
   const rows = byId(unordered)
-  const statuses = rows.map((row) => statusByClock(row, row, nowMillis))
+  const statuses = rows.map((row) => statusAt(row, row, nowMillis))
   const policies = new Map(rows.map((row) => [`${row.policy_id} ${row.policy_revision}`, row]))
   const decided = sql`unnest(${columns.text(rows.map((row) => row.id))}) AS id,
     unnest(${columns.int8(rows.map((row) => row.revision))}) AS revision,
@@ -149,7 +158,7 @@ const writeMoves = (sql: SqlClient.SqlClient, unordered: ReadonlyArray<DueLicens
       sql,
       decided,
       sql`TRUE`,
-      sql`status = decided.status, entitlement_counter = l.entitlement_counter + decided.moves, revision = l.revision + 1`
+      sql`status = decided.status, entitlement_counter = l.entitlement_counter + decided.moves, revision = ${int8(revision)}`
     )}, ended AS (
       UPDATE leases SET status = 'ended', ended_at = ${now} WHERE id = ANY(ARRAY(
         SELECT live.id FROM written JOIN policies p ON p.id = written.policy_id CROSS JOIN LATERAL (

@@ -4,7 +4,8 @@
  */
 import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
-import { columns, instant } from "../../postgres/Parameters.ts"
+import { columns, instant, int8 } from "../../postgres/Parameters.ts"
+import { makeRevisions } from "../../postgres/Revision.ts"
 import { concurrentChange } from "../../postgres/Sql.ts"
 import { expiryIsDue } from "../engine/FeatureExpirySql.ts"
 import type { LicenseOwned } from "../engine/LicenseRows.ts"
@@ -35,6 +36,7 @@ export class FeatureExpirySweep extends Context.Service<
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const passOf = yield* makePasses("feature-expiry-sweep")
+      const nextRevision = yield* makeRevisions
       const pass = passOf<DueLicense>({
         select: Effect.fnUntraced(function* (now, limit, lock) {
           const ids = yield* idsOf(selectLicenses(sql, now, limit))
@@ -43,7 +45,7 @@ export class FeatureExpirySweep extends Context.Service<
           return byLicense(rows)
         }),
         isDue: ({ features }) => features.length > 0,
-        write: (rows, now) => writeExpiries(sql, rows, now),
+        write: (rows, now) => writeExpiries(sql, rows, nextRevision(), now),
         eventsOf: (license) =>
           recordsExpiries(license) ? license.features.map((feature) => featureExpiredEvent(license.id, feature)) : []
       })
@@ -77,12 +79,17 @@ const byLicense = (rows: ReadonlyArray<DueRow>): ReadonlyArray<DueLicense> =>
  * Writes the licenses in the order of their ids, as the Journal does, each with its features. Every row is looked up by
  * its key and written by its address (ctid), so that no plan can read a whole table.
  */
-const writeExpiries = (sql: SqlClient.SqlClient, unordered: ReadonlyArray<DueLicense>, now: number) => {
+const writeExpiries = (
+  sql: SqlClient.SqlClient,
+  unordered: ReadonlyArray<DueLicense>,
+  revision: number,
+  now: number
+) => {
   const rows = unordered.toSorted((a, b) => (a.id < b.id ? -1 : 1))
   const features = rows.flatMap(({ features, id }) => features.map((feature) => ({ ...feature, license_id: id })))
   return sql`
     WITH written AS (
-      UPDATE licenses l SET entitlement_counter = l.entitlement_counter + decided.expired, revision = l.revision + 1
+      UPDATE licenses l SET entitlement_counter = l.entitlement_counter + decided.expired, revision = ${int8(revision)}
       FROM (
         SELECT unnest(${columns.text(rows.map(({ id }) => id))}) AS id,
           unnest(${columns.int8(rows.map(({ revision }) => revision))}) AS revision,

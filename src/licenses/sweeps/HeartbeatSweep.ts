@@ -6,7 +6,8 @@
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { EventLog } from "../../events/EventLog.ts"
-import { columns, instant } from "../../postgres/Parameters.ts"
+import { columns, instant, int8 } from "../../postgres/Parameters.ts"
+import { nextRevision } from "../../postgres/Revision.ts"
 import { emptyBatch, exclusively, untilDone } from "../../workers/Exclusive.ts"
 import { isOverdue } from "../engine/DeviceStatusSql.ts"
 import { deviceDueAt, earliestDueAt, holdsSlot } from "../engine/LicenseRows.ts"
@@ -45,7 +46,7 @@ export class HeartbeatSweep extends Context.Service<
         if (licenses.length === 0) return emptyBatch
         const silent = yield* readSilent(sql, licenses, now)
         yield* writeDevices(sql, silent, now)
-        yield* writeLicenses(sql, licenses, silent, now)
+        yield* writeLicenses(sql, licenses, silent, yield* nextRevision, now)
         const events = silent.map((device) => deviceExpiredEvent(device.license_id, device.id))
         yield* appendRows(clockEvents(events, now))
         return { found: silent.length === devicesMax ? batchSize : candidates.length, done: licenses.length }
@@ -89,18 +90,19 @@ const writeDevices = (sql: SqlClient.SqlClient, silent: ReadonlyArray<Silent>, n
 
 /**
  * A device that is promised its slot later than this check is due after `heartbeat_from`, or its promise lowers it. For
- * that, decisions must know the stored instant: so the revision rises with it.
+ * that, decisions must know the stored instant: so the revision changes with it.
  */
 const writeLicenses = (
   sql: SqlClient.SqlClient,
   licenses: ReadonlyArray<string>,
   silent: ReadonlyArray<Silent>,
+  revision: number,
   now: number
 ) => {
   const expired = Map.groupBy(silent, ({ license_id }) => license_id)
   const due = sql.literal(deviceDueAt)
   return sql`
-    UPDATE licenses l SET active_device_count = l.active_device_count - checked.expired, revision = l.revision + 1,
+    UPDATE licenses l SET active_device_count = l.active_device_count - checked.expired, revision = ${int8(revision)},
       heartbeat_from = least(
         (SELECT min(${due}) FROM devices d WHERE d.license_id = l.id AND ${sql.literal(holdsSlot)}
           AND l.status NOT IN ('suspended', 'revoked') AND (l.expires_at IS NULL

@@ -6,7 +6,8 @@
 import { Clock, Context, Effect, Layer, Option } from "effect"
 import { SqlClient } from "effect/sql"
 import { EventLog } from "../../events/EventLog.ts"
-import { columns, instant } from "../../postgres/Parameters.ts"
+import { columns, instant, int8 } from "../../postgres/Parameters.ts"
+import { nextRevision } from "../../postgres/Revision.ts"
 import { exclusively } from "../../workers/Exclusive.ts"
 import { endsAfter } from "../engine/LicenseRows.ts"
 import type { LeaseRecord, LicenseRecord, PolicyRecord } from "../model/LicenseRecords.ts"
@@ -46,7 +47,7 @@ export class LeaseSweep extends Context.Service<
         const licenses = yield* lockLicenses(sql, Array.from(new Set(candidates.map((lease) => lease.license_id))))
         const leases = licenses.length === 0 ? [] : yield* readDue(sql, candidates, licenses, now)
         const [ended, lapsed] = [true, false].map((cut) => leases.filter((lease) => isCut(lease, now) === cut))
-        if (leases.length > 0) yield* writeEnds(sql, ended!, lapsed!, now)
+        if (leases.length > 0) yield* writeEnds(sql, ended!, lapsed!, yield* nextRevision, now)
         if (licenses.length > 0) yield* postpone(sql, candidates, licenses, now)
         yield* appendRows(
           clockEvents(
@@ -111,6 +112,7 @@ const writeEnds = (
   sql: SqlClient.SqlClient,
   ended: ReadonlyArray<DueLease>,
   lapsed: ReadonlyArray<DueLease>,
+  revision: number,
   nowMillis: number
 ) => {
   const now = instant(nowMillis)
@@ -128,5 +130,5 @@ const writeEnds = (
         status = CASE WHEN written.status = 'ended' AND activated_at IS NULL THEN 'deactivated' ELSE 'expired' END
       FROM written WHERE devices.id = written.device_id AND devices.status = 'active' AND NOT devices.holds_slot
     )
-    UPDATE licenses SET revision = revision + 1 WHERE id IN (SELECT license_id FROM written)`
+    UPDATE licenses SET revision = ${int8(revision)} WHERE id IN (SELECT license_id FROM written)`
 }

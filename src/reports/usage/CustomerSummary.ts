@@ -3,6 +3,7 @@ import { Effect, Schema } from "effect"
 import type { SqlClient } from "effect/sql"
 import { Count } from "../../api/Int64.ts"
 import { Customer } from "../../customers/Customer.ts"
+import { clockLagMillisMax } from "../../licenses/model/ClockLag.ts"
 import { instant } from "../../postgres/Parameters.ts"
 import { decodeRows } from "../../postgres/Sql.ts"
 import type { CustomerSummaryFilter } from "../model/Filter.ts"
@@ -62,16 +63,19 @@ const statusCounts = (sql: SqlClient.SqlClient, table: "orders" | "subscriptions
   decodeStatusCounts(sql`
   SELECT status, count(*) AS count FROM ${sql(table)} WHERE customer_id = ${customerId} GROUP BY status ORDER BY status`)
 
-/** By the status that applies at this time, as everywhere. */
-const licenseStatusCounts = (sql: SqlClient.SqlClient, customerId: string, now: number) =>
-  decodeStatusCounts(sql`
+/** By the status that applies at this time, as everywhere (`statusAt`). */
+const licenseStatusCounts = (sql: SqlClient.SqlClient, customerId: string, now: number) => {
+  const ahead = instant(now + clockLagMillisMax)
+  return decodeStatusCounts(sql`
   SELECT CASE
       WHEN l.status IN ('suspended', 'revoked') THEN l.status
-      WHEN l.expires_at IS NULL OR l.expires_at > ${instant(now)} THEN 'active'
-      WHEN l.expires_at + make_interval(days => p.grace_period_days) > ${instant(now)} THEN 'grace_period'
+      WHEN l.expires_at IS NULL OR l.expires_at > CASE l.status WHEN 'active' THEN ${instant(now)} ELSE ${ahead} END THEN 'active'
+      WHEN l.expires_at + make_interval(days => p.grace_period_days)
+        > CASE l.status WHEN 'expired' THEN ${ahead} ELSE ${instant(now)} END THEN 'grace_period'
       ELSE 'expired'
     END AS status, count(*) AS count
   FROM licenses l JOIN policies p ON p.id = l.policy_id WHERE l.customer_id = ${customerId} GROUP BY 1 ORDER BY 1`)
+}
 
 const currentUse = (sql: SqlClient.SqlClient, customerId: string, now: number) =>
   decodeUse(sql`

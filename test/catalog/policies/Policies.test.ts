@@ -120,23 +120,29 @@ layer(Subject)("Policies", (it) => {
   )
 
   it.effect(
-    "increments the revision with every edit, and the entitlement counter with edits of fields in payloads",
+    "gives every edit a new revision, and increments the entitlement counter with edits of fields in payloads",
     () =>
       Effect.gen(function* () {
         const policies = yield* Policies
         const { id } = yield* makePolicy()
-        const edits: ReadonlyArray<{ input: typeof PolicyUpdate.Type; after: Array<number> }> = [
-          { input: { name: "Renamed", max_activations: 9, allow_vm: false }, after: [2, 0] },
-          { input: { grace_period_days: 5 }, after: [3, 1] },
-          { input: { validation_interval_minutes: 10, max_transfers: 1 }, after: [4, 2] },
-          { input: { license_type: "trial" }, after: [5, 3] },
-          { input: { license_type: "trial", grace_period_days: 5 }, after: [5, 3] }
+        const edits: ReadonlyArray<readonly [typeof PolicyUpdate.Type, number]> = [
+          [{ name: "Renamed", max_activations: 9, allow_vm: false }, 0],
+          [{ grace_period_days: 5 }, 1],
+          [{ validation_interval_minutes: 10, max_transfers: 1 }, 2],
+          [{ license_type: "trial" }, 3]
         ]
+        const revisions = new Set([1])
         assert.deepStrictEqual(yield* counters(id), [1, 0])
-        for (const edit of edits) {
-          yield* policies.update(id, edit.input)
-          assert.deepStrictEqual(yield* counters(id), edit.after)
+        for (const [input, expected] of edits) {
+          yield* policies.update(id, input)
+          const [revision, counter] = yield* counters(id)
+          assert.strictEqual(counter, expected)
+          assert.notInclude(Array.from(revisions), revision)
+          revisions.add(revision!)
         }
+        const before = yield* counters(id)
+        yield* policies.update(id, { license_type: "trial", grace_period_days: 5 })
+        assert.deepStrictEqual(yield* counters(id), before)
       })
   )
 

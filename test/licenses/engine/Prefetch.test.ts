@@ -39,8 +39,10 @@ const confirmed = Effect.fnUntraced(function* (
   {
     asOf = {},
     found = [deskBinding, desktop]
-  }: { asOf?: Partial<Revisions>; found?: ReadonlyArray<typeof deskBinding> } = {}
+  }: { asOf?: Partial<Revisions> | "gone"; found?: ReadonlyArray<typeof deskBinding> } = {}
 ) {
+  const read = typeof asOf === "object" ? { ...currentRevisions, ...asOf } : undefined
+  const revisions = read ?? currentRevisions
   const done: Array<string> = []
   const noted = <A>(name: string, value: A) =>
     Effect.sync(() => {
@@ -54,14 +56,15 @@ const confirmed = Effect.fnUntraced(function* (
         found.includes(binding as typeof deskBinding)
           ? {
               devices: [{ device: deviceOf(binding as typeof deskBinding), lease: undefined }],
-              revisions: { ...currentRevisions, ...asOf }
+              revisions
             }
           : undefined
       ),
-    leaseByToken: () => noted("lease", { devices: [], revisions: { ...currentRevisions, ...asOf } }),
+    leaseByToken: () => noted("lease", { devices: [], revisions }),
     feature: () => noted("feature", undefined),
     resettableCount: () => noted("resettable", 0),
-    versions: () => noted("versions", new Map())
+    catalog: () => noted("catalog", { revision: revisions.catalog, versions: new Map<string, number>() }),
+    inOneSnapshot: (_, inside) => Effect.as(Effect.all(inside), read)
   }
   const commands = needs.map((needed) => ({
     rule: { name: "any", needs: () => needed, decide: undefined as never },
@@ -91,12 +94,32 @@ it.effect.each(["license", "policy", "catalog"] as const)(
 
 it.effect.each([
   ["nothing is looked up", []],
-  ["a look-up does not tell", [{ binding: deskBinding }, { featureId: "feat_1" }]],
-  ["the count of devices to reset comes after it", [{ binding: deskBinding, resettable: true }]]
+  ["only versions are looked up", [{ appVersion: "1.0" }]]
 ] as const)("nothing is confirmed if %s", ([, needs]) =>
   Effect.gen(function* () {
     assert.isUndefined((yield* confirmed(needs)).isCurrent)
   })
+)
+
+const inSnapshot = [{ featureId: "feat_1" }, { resettable: true }]
+
+it.effect("look-ups that read no revisions read them in their snapshot", () =>
+  Effect.gen(function* () {
+    const done = ["feature", "resettable"]
+    assert.deepStrictEqual(yield* confirmed(inSnapshot), { isCurrent: true, done })
+    assert.isFalse((yield* confirmed(inSnapshot, { asOf: { license: 6 } })).isCurrent)
+    assert.isFalse((yield* confirmed(inSnapshot, { asOf: "gone" })).isCurrent)
+  })
+)
+
+it.effect(
+  "versions of another revision of the catalog confirm nothing, even if the license was current after that",
+  () =>
+    Effect.gen(function* () {
+      assert.isFalse((yield* confirmed([{ appVersion: "1.0" }], { asOf: { catalog: 1 } })).isCurrent)
+      const mixed = yield* confirmed([{ appVersion: "1.0" }, { featureId: "feat_1" }], { asOf: { catalog: 1 } })
+      assert.isFalse(mixed.isCurrent)
+    })
 )
 
 it.effect("a missing device confirms nothing", () =>
@@ -110,6 +133,6 @@ it.effect("a missing device confirms nothing", () =>
 it.effect("versions are read before the data that confirms them", () =>
   Effect.gen(function* () {
     const { done, isCurrent } = yield* confirmed([{ binding: deskBinding, appVersion: "1.0" }])
-    assert.deepStrictEqual({ done, isCurrent }, { done: ["versions", "device"], isCurrent: true })
+    assert.deepStrictEqual({ done, isCurrent }, { done: ["catalog", "device"], isCurrent: true })
   })
 )

@@ -30,16 +30,18 @@ layer(Database.layer, { timeout: 60_000, excludeTestServices: true })("notices o
         const { sweeps } = yield* twoNodes
         const license = yield* storeOne({ license: { expires_at: expiry } })
         const noticesByTime: Array<ReadonlyArray<string>> = []
+        const revisions = new Set<number>()
         for (const elapsed of [0, 3 * day - 1, 1, day, 3 * day - 1, 1, 2 * day, day - 1, 1, day]) {
           yield* TestClock.adjust(elapsed)
           const passes = sweeps.map((node) => node.expiry)
           yield* Effect.all([...passes, ...passes], { concurrency: "unbounded" })
           noticesByTime.push(yield* notices(license.license))
+          revisions.add((yield* stored(license.license)).revision)
         }
         const [none, seven, three, one] = [[], [of(7)], [of(7), of(3)], [of(7), of(3), of(1)]]
         assert.deepStrictEqual(noticesByTime, [none, none, seven, seven, seven, three, one, one, one, one])
         assert.deepStrictEqual(yield* eventCounts(license.license), { "license.expired": 1, "license.expiring": 3 })
-        assert.strictEqual((yield* stored(license.license)).revision, 2)
+        assert.strictEqual(revisions.size, 2)
       })
     )
   )

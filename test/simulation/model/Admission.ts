@@ -6,6 +6,7 @@ import {
   type Answer,
   accessEnd,
   type Device,
+  featureEnd,
   isOverdue,
   type License,
   liveLeaseOf,
@@ -78,7 +79,7 @@ export const common = ({ license, policy, now }: Situation, device_id: string) =
 
 export const features = ({ license, catalog, now }: Situation) =>
   Array.from(license.assignments)
-    .filter(([, { enabled, expires }]) => enabled && (expires === null || now < expires))
+    .filter(([, assignment]) => assignment.enabled && now < featureEnd(assignment))
     .map(([id, { expires, max, used }]) => ({
       code: catalog.features.get(id)!,
       enabled: true,
@@ -89,9 +90,10 @@ export const features = ({ license, catalog, now }: Situation) =>
 
 /** When features that are included now expire. */
 const includedEnds = ({ license, now }: Situation): ReadonlyArray<number> =>
-  Array.from(license.assignments.values()).flatMap(({ enabled, expires }) =>
-    enabled && expires !== null && now < expires ? [expires] : []
-  )
+  Array.from(license.assignments.values())
+    .filter(({ enabled, expires }) => enabled && expires !== null)
+    .map(featureEnd)
+    .filter((end) => now < end)
 
 /** Two thirds of the interval if the policy requires heartbeats. */
 const checkInterval = ({ policy }: Situation): number =>

@@ -4,7 +4,7 @@ import type { AssignCommand } from "../../../src/licenses/rules/Assignments.ts"
 import type { UsageResetCommand } from "../../../src/licenses/rules/UsageReset.ts"
 import { accepted, refused } from "./Admission.ts"
 import { given, isRevoked, raised, same } from "./Management.ts"
-import { type Answer, type Assignment, type Entry, replaced, type Situation } from "./Model.ts"
+import { type Answer, type Assignment, type Entry, featureEnd, replaced, type Situation } from "./Model.ts"
 
 const assignmentTold = ({ enabled, max, used }: Assignment) => ({
   enabled,
@@ -80,7 +80,7 @@ const isRecorded = (
 ): boolean => {
   if (expires === null) return false
   if (before?.recorded && before.expires === expires) return true
-  const wasIncluded = before?.enabled === true && (before.expires === null || now < before.expires)
+  const wasIncluded = before?.enabled === true && now < featureEnd(before)
   return now >= expires && !(wasIncluded && enabled)
 }
 

@@ -201,7 +201,8 @@ export const update = (situation: Situation, command: UpdateCommand): Answer => 
   if (members.every((member) => edited[member] === license[member])) return accepted(license, shown(situation, license))
   const code = wrongTerms(policy.license_type, edited)
   if (code !== undefined) return refused(situation, code)
-  const isRevived = edited.status !== "suspended" && clockStatus(edited, policy, now) === "active"
+  const isRevived =
+    edited.expires !== license.expires && edited.status !== "suspended" && clockStatus(edited, policy, now) === "active"
   const isServed = (one: License) => statusAt(one, policy, now) !== "expired" && (one.starts ?? now) <= now
   const isMoved = edited.starts !== license.starts || edited.expires !== license.expires
   const isRefused = isMoved && !(isServed(license) && isServed(edited))

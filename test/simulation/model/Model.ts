@@ -132,6 +132,10 @@ export const minuteMillis = 60_000
 export const replaced = <K, V>(map: ReadonlyMap<K, V>, key: K, value: V): ReadonlyMap<K, V> =>
   new Map(map).set(key, value)
 
+/** When the license loses a feature. A clock behind keeps an expiry that another clock recorded, for a minute. */
+export const featureEnd = ({ expires, recorded }: Assignment): number =>
+  expires === null ? Number.POSITIVE_INFINITY : expires - (recorded ? minuteMillis : 0)
+
 export const accessEnd = ({ expires }: License, { grace_period_days }: Policy): number =>
   expires === null ? Number.POSITIVE_INFINITY : expires + grace_period_days * dayMillis
 
@@ -141,8 +145,18 @@ export const clockStatus = (license: License, policy: Policy, now: number): stri
   return now < accessEnd(license, policy) ? "grace_period" : "expired"
 }
 
-export const statusAt = (license: License, policy: Policy, now: number): string =>
-  license.status === "suspended" || license.status === "revoked" ? license.status : clockStatus(license, policy, now)
+const stages = ["active", "grace_period", "expired"]
+
+/** The earlier one of two stages. */
+const earlier = (one: string, other: string): string => (stages.indexOf(one) < stages.indexOf(other) ? one : other)
+
+/** A stage that was recorded stays, unless its end is now more than a minute away: nodes' clocks differ by less. */
+export const statusAt = (license: License, policy: Policy, now: number): string => {
+  if (!stages.includes(license.status)) return license.status
+  const byClock = clockStatus(license, policy, now)
+  if (earlier(byClock, license.status) !== byClock) return byClock
+  return earlier(license.status, clockStatus(license, policy, now + minuteMillis))
+}
 
 /** The states that a license has passed through by time since its row was written. */
 const passed = (license: License, policy: Policy, now: number): ReadonlyArray<string> => {

@@ -21,6 +21,7 @@ import {
   accessEnd,
   type Device,
   dayMillis,
+  featureEnd,
   type License,
   liveLeaseOf,
   minuteMillis,
@@ -135,7 +136,7 @@ const usageRefusal = (
 ): Code | undefined => {
   if (assignment === undefined) return "FEATURE_NOT_ENTITLED"
   if (!assignment.enabled) return "FEATURE_DISABLED"
-  if (assignment.expires !== null && situation.now >= assignment.expires) return "FEATURE_EXPIRED"
+  if (featureEnd(assignment) <= situation.now) return "FEATURE_EXPIRED"
   const used = assignment.used + use.amount
   if (assignment.max !== null && used > assignment.max) return "USAGE_LIMIT_EXCEEDED"
   return Math.max(used, situation.license.total + use.amount) > Number.MAX_SAFE_INTEGER ? "VALIDATION_ERROR" : undefined
