@@ -175,6 +175,8 @@ export const openSession = Effect.fnUntraced(
   Effect.mapError((error) => (SqlError.isSqlError(error) ? asConnectionError(error) : error))
 )
 
+export type ServerSession = Effect.Success<ReturnType<typeof openSession>>
+
 const reconnectSchedule = Schedule.min([Schedule.exponential("200 millis", 1.5), Schedule.spaced("3 seconds")])
 
 const parseTarget = (url: Redacted.Redacted<string>) =>
