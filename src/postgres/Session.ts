@@ -5,13 +5,17 @@ import type { ErrorFields } from "@effect/sql-pg/PgProtocol"
 import { Effect, Predicate } from "effect"
 import { type SqlConnection, SqlError } from "effect/sql"
 
-const unavailableStates = ["57P01", "57P02", "57P03", "53300"]
+/**
+ * The server is stopping, has crashed, is starting or is full, or it ended the session: its database was dropped, it or its
+ * transaction was idle for too long, or its transaction ran for too long.
+ */
+const unavailableStates = ["57P01", "57P02", "57P03", "53300", "57P04", "57P05", "25P03", "25P04"]
 
 /** The server's fields of an error; none if the driver or the network failed, whose errors have no severity. */
 const serverFieldsOf = ({ reason: { cause } }: SqlError.SqlError): ErrorFields | undefined =>
   Predicate.hasProperty(cause, "severity") ? (cause as ErrorFields) : undefined
 
-/** Errors of a server that is starting, stopping or full, which the driver classifies as unknown, become connection errors. */
+/** Errors of these states, which the driver classifies as unknown, become connection errors. */
 export const asConnectionError = (error: SqlError.SqlError): SqlError.SqlError => {
   const { cause, message = "" } = error.reason
   return unavailableStates.includes(serverFieldsOf(error)?.code ?? "")

@@ -63,6 +63,15 @@ export const isConcurrentChange = (error: unknown): boolean => sqlState(error) =
 /** Whether the server has run out of disk, memory or connections. */
 export const isOutOfResources = (error: unknown): boolean => sqlState(error)?.startsWith("53") === true
 
+/** Whether the server takes no writes: a standby, or a server that the operator made read-only. */
+export const isReadOnly = (error: unknown): boolean => sqlState(error) === "25006"
+
+/** Lock not available, statement canceled, serialization failure, deadlock. */
+const contentionStates = new Set(["55P03", "57014", "40001", "40P01"])
+
+/** Whether a statement failed because of others that run now: it may succeed when it is repeated. */
+export const isContended = (error: unknown): boolean => contentionStates.has(sqlState(error) ?? "")
+
 const serverError = (error: unknown): { readonly constraint?: string; readonly code?: string } | undefined => {
   const reason = (error as { readonly reason?: { readonly cause?: unknown } } | undefined)?.reason
   return reason?.cause as never
