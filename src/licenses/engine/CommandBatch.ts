@@ -77,9 +77,10 @@ export const makeCommandBatches = Effect.gen(function* () {
   const submit = (decided: DecidedBatch, onResult: (outcome: BatchOutcome) => void): void => {
     const { confirmed, pending, state } = decided
     const finish = (isCurrent: boolean): void => onResult(Exit.succeed(isCurrent ? applyCommitted(decided) : "stale"))
+    const refuseLocked = () => onResult(Exit.succeed(decided.results.map(() => Exit.fail(isLocked))))
     if (pending.changed) {
       journal.commit(pending, (exit) => {
-        if (Exit.isSuccess(exit)) finish(exit.value === "committed")
+        if (Exit.isSuccess(exit)) exit.value === "locked" ? refuseLocked() : finish(exit.value === "committed")
         else onResult(Exit.failCause(exit.cause))
       })
       return
@@ -174,6 +175,7 @@ export const makeCommandBatches = Effect.gen(function* () {
     })
     const verdict = yield* journal.locked(license.licenseId, decideLocked)
     if (verdict === "stale") return "stale"
+    if (verdict === "locked") return commands.map((): CommandResult => Exit.fail(isLocked))
     const last = attempted as Attempt
     if (!isDecidedBatch(last)) return last
     return last.pending.changed ? applyCommitted(last) : yield* submitAndWait(last)
@@ -230,5 +232,7 @@ export const makeCommandBatches = Effect.gen(function* () {
 
 const isDecidedBatch = (attempt: Attempt): attempt is DecidedBatch =>
   typeof attempt === "object" && "pending" in attempt
+
+const isLocked = refuse("NOT_READY", "The license is locked by another change: send the request again in a moment.")
 
 const noLicense = (licenseId: string): Refusal => refuseUnknownLicense(licenseId)

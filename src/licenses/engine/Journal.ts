@@ -5,22 +5,26 @@
  * that fails the fence is left out with all its rows, and its actor decides again. Responses leave only after the
  * commit.
  */
-import { Clock, Context, Effect, Exit, Layer, Random, Schedule, Semaphore } from "effect"
+import { Clock, Context, Effect, Exit, FiberSet, Layer, Semaphore } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import { insertResponses } from "../../auth/idempotency/StoredResponses.ts"
 import { type Entry, EventLog } from "../../events/EventLog.ts"
 import { makeBatcher, type SubmitToBatch } from "../../postgres/Batcher.ts"
 import { Postgres } from "../../postgres/Postgres.ts"
-import { isConcurrentChange, isForeignKeyViolation, violates } from "../../postgres/Sql.ts"
-import { retryTransaction } from "../../postgres/Transactions.ts"
+import { isConcurrentChange, isForeignKeyViolation, isLockTimeout, violates } from "../../postgres/Sql.ts"
+import { pauseFor, retryTransaction } from "../../postgres/Transactions.ts"
 import { journalGroup, journalSeconds } from "../../telemetry/Metrics.ts"
 import type { DeviceRecord } from "../model/LicenseRecords.ts"
 import * as Fence from "./Fence.ts"
+import { makeGroupIds, makeKnownOutcomes } from "./GroupOutcome.ts"
 import * as Statements from "./JournalStatements.ts"
 import type { PendingChanges } from "./PendingChanges.ts"
 
-/** `stale`: decided on outdated revisions; nothing was written. */
-export type Verdict = "committed" | "stale"
+/**
+ * Nothing was written unless it is `committed`. `stale`: decided on outdated revisions. `locked`: another transaction holds
+ * the license, or the event counter, for too long.
+ */
+export type Verdict = "committed" | "stale" | "locked"
 
 /** Licenses in one transaction: bounds its duration and the size of its statements. */
 const groupMax = 512
@@ -30,8 +34,17 @@ const groupMax = 512
  */
 const concurrency = 1
 
-const committed = Exit.succeed<Verdict>("committed")
-const stale = Exit.succeed<Verdict>("stale")
+/** How long a license that another transaction holds is tried again. */
+const lockedMillisMax = 2_000
+const lockedRetryMillis = 100
+/** How long `locked` waits for the lock. */
+const lockTimeoutMillis = 2_000
+
+const exits = {
+  committed: Exit.succeed<Verdict>("committed"),
+  stale: Exit.succeed<Verdict>("stale"),
+  locked: Exit.succeed<Verdict>("locked")
+}
 
 type WriteEffect = Effect.Effect<unknown, SqlError.SqlError>
 
@@ -59,6 +72,7 @@ export class Journal extends Context.Service<
       const { inOneWrite, pipelined } = yield* Postgres
       const { appendAtOnce, appendRows, deliveriesQueued } = yield* EventLog
       const nextGroup = yield* makeGroupIds
+      const withKnownOutcome = yield* makeKnownOutcomes
       const measure = yield* makeMeasure
 
       /**
@@ -101,21 +115,6 @@ export class Journal extends Context.Service<
       })
 
       /**
-       * Succeeds if the group is committed, fails if it is not and never will be, and dies if the outcome cannot be
-       * determined.
-       */
-      const withKnownOutcome = (write: (groupId: Fence.GroupId) => WriteEffect, next = nextGroup) =>
-        Effect.suspend(() => {
-          const groupId = next()
-          return Effect.catch(write(groupId), (error) => {
-            if (error.reason._tag !== "ConnectionError") return Effect.fail(error)
-            return Effect.flatMap(wasCommitted(sql, groupId, next), (committed) =>
-              committed ? Effect.sync(() => deliveriesQueued.openUnsafe()) : Effect.fail(error)
-            )
-          })
-        })
-
-      /**
        * Whether the last group had stale changes. While other nodes write the same licenses, the next group will have
        * some, too.
        */
@@ -129,10 +128,31 @@ export class Journal extends Context.Service<
           writtenIds = ids
         }
         const write = (groupId: Fence.GroupId) => pipelined(Effect.map(writeFenced(group, groupId), setWritten))
-        return Effect.map(retryTransaction(withKnownOutcome(write)), () => {
+        return Effect.map(retryTransaction(withKnownOutcome(write, nextGroup)), () => {
           isContested = writtenIds.size < group.length
           return group.map((pending): Verdict => (writtenIds.has(pending.base.license.id) ? "committed" : "stale"))
         })
+      }
+
+      /** Commits the changes that are still current and whose licenses no other transaction holds. */
+      const commitFree = (group: ReadonlyArray<PendingChanges>, next = nextGroup) => {
+        let verdicts: ReadonlyArray<Verdict> = []
+        const write = (groupId: Fence.GroupId) =>
+          pipelined(
+            Effect.gen(function* () {
+              const freeIds = yield* Fence.lockFree(sql, group)
+              const free = group.filter(({ base }) => freeIds.has(base.license.id))
+              const writtenIds = free.length === 0 ? freeIds : yield* writeFenced(free, groupId)
+              verdicts = group.map(({ base: { license } }) =>
+                writtenIds.has(license.id) ? "committed" : freeIds.has(license.id) ? "stale" : "locked"
+              )
+            })
+          )
+        return retryTransaction(withKnownOutcome(write, next)).pipe(
+          Effect.map(() => verdicts),
+          // The event counter is locked, or a row that belongs to a license.
+          Effect.catchIf(isLockTimeout, () => Effect.succeed(group.map((): Verdict => "locked")))
+        )
       }
 
       const commitGroup = (group: ReadonlyArray<PendingChanges>) =>
@@ -140,11 +160,14 @@ export class Journal extends Context.Service<
           // For a single license this saves nothing: the attempt as a whole nearly always succeeds.
           isContested && group.length > 1
             ? commitCurrent(group)
-            : retryTransaction(withKnownOutcome((groupId) => writeAll(group, groupId))).pipe(
+            : retryTransaction(withKnownOutcome((groupId) => writeAll(group, groupId), nextGroup)).pipe(
                 Effect.as(group.map((): Verdict => "committed")),
                 Effect.catchIf(isConcurrentChange, () => commitCurrent(group))
               )
-        ).pipe(measure(group.length))
+        ).pipe(
+          Effect.catchIf(isLockTimeout, () => commitFree(group)),
+          measure(group.length)
+        )
 
       /**
        * Changes that the database refuses must not fail the others of their group: then each license is tried
@@ -152,9 +175,9 @@ export class Journal extends Context.Service<
        */
       const commitAll = (group: ReadonlyArray<PendingChanges>): Effect.Effect<ReadonlyArray<Exit.Exit<Verdict>>> =>
         commitGroup(group).pipe(
-          Effect.map((verdicts) => verdicts.map((verdict) => (verdict === "stale" ? stale : committed))),
+          Effect.map((verdicts) => verdicts.map((verdict) => exits[verdict])),
           Effect.catch((error) => {
-            if (group.length === 1) return Effect.succeed([isOvertaken(error) ? stale : Exit.die(error)])
+            if (group.length === 1) return Effect.succeed([isOvertaken(error) ? exits.stale : Exit.die(error)])
             return violates(error, "usage_ledger_event_id") ? commitWithoutRepeats(group) : commitEach(group)
           })
         )
@@ -171,7 +194,7 @@ export class Journal extends Context.Service<
         if (repeated.size === 0) return yield* commitEach(group)
         const others = group.filter((pending) => !repeated.has(pending.base.license.id))
         const verdicts = (others.length === 0 ? [] : yield* commitAll(others)).values()
-        return group.map((pending) => (repeated.has(pending.base.license.id) ? stale : verdicts.next().value!))
+        return group.map((pending) => (repeated.has(pending.base.license.id) ? exits.stale : verdicts.next().value!))
       })
 
       const nextLocked = yield* makeGroupIds
@@ -184,6 +207,7 @@ export class Journal extends Context.Service<
           pipelined(
             Effect.gen(function* () {
               verdict = "committed"
+              yield* sql`SELECT set_config('lock_timeout', ${String(lockTimeoutMillis)}, true)`
               yield* sql`SELECT FROM licenses WHERE id = ${licenseId} FOR NO KEY UPDATE`
               const pending = yield* decide
               if (pending === undefined) return
@@ -193,11 +217,23 @@ export class Journal extends Context.Service<
           )
         return retryTransaction(withKnownOutcome(write, nextLocked)).pipe(
           Effect.map(() => verdict),
-          Effect.catch((error) => (isOvertaken(error) ? Effect.succeed<Verdict>("stale") : Effect.die(error))),
+          Effect.catch((error) => {
+            if (isLockTimeout(error)) return Effect.succeed<Verdict>("locked")
+            return isOvertaken(error) ? Effect.succeed<Verdict>("stale") : Effect.die(error)
+          }),
           measure(1),
           lock.withPermit
         )
       }
+
+      const nextAlone = yield* makeGroupIds
+      const fork = yield* FiberSet.makeRuntime<never>()
+      const retryLocked = yield* makeLockedRetry((pending: PendingChanges) =>
+        commitFree([pending], nextAlone).pipe(
+          Effect.map(([verdict]) => exits[verdict!]),
+          Effect.catch((error) => Effect.succeed(isOvertaken(error) ? exits.stale : Exit.die(error)))
+        )
+      )
 
       const batcher = yield* makeBatcher({ concurrency, batchMax: groupMax, run: commitAll })
       const recordAllSeen = Effect.fnUntraced(function* (lists: ReadonlyArray<ReadonlyArray<DeviceRecord>>) {
@@ -206,19 +242,15 @@ export class Journal extends Context.Service<
       }, Effect.orDie)
       const { submit: recordSeen } = yield* makeBatcher({ concurrency: 1, batchMax: groupMax, run: recordAllSeen })
       const commit: SubmitToBatch<PendingChanges, Verdict> = (pending, onResult) =>
-        batcher.submit(pending, (exit) => onResult(Exit.isSuccess(exit) ? exit.value : Exit.failCause(exit.cause)))
+        batcher.submit(pending, (exit) => {
+          if (Exit.isFailure(exit)) onResult(Exit.failCause(exit.cause))
+          else if (exit.value !== exits.locked) onResult(exit.value)
+          else fork(Effect.map(retryLocked(pending), onResult))
+        })
       return Journal.of({ commit, locked, recordSeen })
     })
   )
 }
-
-/** Numbers the groups of this journal. The journal's name is unique among all nodes. */
-const makeGroupIds = Effect.gen(function* () {
-  const clock = yield* Clock.Clock
-  const journal = `${yield* Random.nextInt}.${yield* Random.nextInt}`
-  let last = 0
-  return (): Fence.GroupId => ({ journal, number: ++last, at: clock.currentTimeMillisUnsafe() })
-})
 
 /** Records how many licenses a commit wrote and how long it took. */
 const makeMeasure = Effect.contextWith((context: Context.Context<never>) =>
@@ -240,24 +272,28 @@ const makeMeasure = Effect.contextWith((context: Context.Context<never>) =>
 )
 
 /**
+ * Tries a locked license again, alone, while the groups of the other licenses continue. One attempt at a time, and each takes what
+ * is free at once or gives up, so that very many locked licenses occupy one connection.
+ */
+const makeLockedRetry = Effect.fnUntraced(function* (
+  attempt: (pending: PendingChanges) => Effect.Effect<Exit.Exit<Verdict>>
+) {
+  const alone = yield* Semaphore.make(1)
+  return Effect.fnUntraced(function* (pending: PendingChanges) {
+    const until = (yield* Clock.currentTimeMillis) + lockedMillisMax
+    const isOver = Effect.map(Clock.currentTimeMillis, (now) => now >= until)
+    const unlessOver = Effect.flatMap(isOver, (over) => (over ? Effect.succeed(exits.locked) : attempt(pending)))
+    while (true) {
+      yield* pauseFor(lockedRetryMillis)
+      const exit = yield* alone.withPermit(unlessOver)
+      if (exit !== exits.locked || (yield* isOver)) return exit
+    }
+  })
+})
+
+/**
  * A unique row that another node wrote first, or a record that was deleted after it was read: the next decision will
  * see it.
  */
 const isOvertaken = (error: SqlError.SqlError): boolean =>
   error.reason._tag === "UniqueViolation" || isForeignKeyViolation(error)
-
-/**
- * Whether a group was committed whose connection was lost, perhaps during the commit. The journal's row has the group's
- * number or it has not. Statements of the group that the server has not read yet are void from then on.
- */
-const wasCommitted = (sql: SqlClient.SqlClient, groupId: Fence.GroupId, nextGroup: () => Fence.GroupId) =>
-  retryTransaction(
-    sql.withTransaction(
-      Effect.gen(function* () {
-        const [row] = yield* Fence.lockLastGroup(sql, groupId)
-        if (row!.last_group === groupId.number) return true
-        yield* Fence.abandonGroupsBelow(sql, nextGroup())
-        return false
-      })
-    )
-  ).pipe(Effect.retry({ schedule: Schedule.spaced("200 millis"), times: 50 }), Effect.orDie)
