@@ -10,6 +10,7 @@ import type { Code } from "../api/ErrorCode.ts"
 import { type Refusal, refuse } from "../api/Failure.ts"
 import { isContended, isOutOfResources, isReadOnly } from "../postgres/Sql.ts"
 import type { SimilarPath } from "./Routes.ts"
+import { isDeadlinePassed } from "./Deadlines.ts"
 
 /** The refusal of a request that failed outside its operation. */
 export interface Refused {
@@ -58,6 +59,7 @@ export const refusalOf = (cause: Cause.Cause<unknown>, unroutedOf?: () => Unrout
       return badRequest(`The request's ${error.kind.toLowerCase()} is not valid: compare it with /openapi.yaml.`)
     if (SqlError.isSqlError(error) && error.reason._tag === "ConnectionError") return unreachable
     if (isOutOfResources(error)) return exhausted
+    if (isDeadlinePassed(error)) return late
     if (isReadOnly(error)) return readOnly
     if (isContended(error)) return contended
   }
@@ -108,6 +110,10 @@ const readOnly: Refused = {
 }
 const contended: Refused = {
   refusal: unavailable("The database is busy with other changes: send the request again in a moment."),
+  log: "warning"
+}
+const late: Refused = {
+  refusal: unavailable("The request was not handled in time, and nothing was changed: send it again in a moment."),
   log: "warning"
 }
 const stopping: Refused = { refusal: unavailable("The service is stopping: send the request again.") }

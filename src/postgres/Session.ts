@@ -4,6 +4,7 @@ import type { PgConnection } from "@effect/sql-pg/PgConnection"
 import type { ErrorFields } from "@effect/sql-pg/PgProtocol"
 import { Effect, Predicate } from "effect"
 import { type SqlConnection, SqlError } from "effect/sql"
+import { Deadline } from "./Deadline.ts"
 
 /**
  * The server is stopping, has crashed, is starting or is full, or it ended the session: its database was dropped, it or its
@@ -74,16 +75,21 @@ export const isAlive = (connection: SqlConnection.Connection): boolean =>
 // In a failed transaction the server answers COMMIT with ROLLBACK and no error, so a caller that ignored the failed statement
 // would treat the lost change as stored. The driver checks this only in clients that it builds itself, with pools of its own.
 export const commit = (connection: SqlConnection.Connection): Effect.Effect<void, SqlError.SqlError> =>
-  Effect.flatMap(connection.executeRaw("COMMIT", []), (result) =>
-    Predicate.hasProperty(result, "command") && result.command === "COMMIT"
-      ? Effect.void
-      : Effect.fail(
-          new SqlError.SqlError({
-            reason: new SqlError.UnknownError({
-              cause: new Error("COMMIT was answered with ROLLBACK"),
-              message: "The transaction was rolled back: a statement in it had failed",
-              operation: "commit"
-            })
-          })
-        )
-  )
+  Effect.withFiber((fiber) => {
+    const deadline = fiber.getRef(Deadline)
+    if (deadline?.givenUp === true) return Effect.andThen(connection.executeRaw("ROLLBACK", []), rolledBack)
+    if (deadline !== undefined) deadline.committing = true
+    return Effect.flatMap(connection.executeRaw("COMMIT", []), (result) =>
+      Predicate.hasProperty(result, "command") && result.command === "COMMIT" ? Effect.void : rolledBack
+    )
+  })
+
+const rolledBack = Effect.fail(
+  new SqlError.SqlError({
+    reason: new SqlError.UnknownError({
+      cause: new Error("The transaction was not committed"),
+      message: "The transaction was rolled back: a statement in it had failed, or its request was given up",
+      operation: "commit"
+    })
+  })
+)

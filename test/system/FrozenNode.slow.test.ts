@@ -21,6 +21,29 @@ const dataOf = ({ json, status, text }: Answer) => {
   ).data
 }
 
+/** Two products, and four licenses of the first with a metered feature and an active device. */
+const prepare = Effect.fnUntraced(function* (working: Effect.Success<ReturnType<typeof startService>>) {
+  const product = dataOf(yield* working.manage("POST", "/products", { name: "P", code: "p" }))
+  const other = dataOf(yield* working.manage("POST", "/products", { name: "Q", code: "q" }))
+  const policy = dataOf(
+    yield* working.manage("POST", `/products/${product.id}/policies`, {
+      name: "P",
+      code: "p",
+      license_type: "perpetual"
+    })
+  )
+  const feature = dataOf(yield* working.manage("POST", `/products/${product.id}/features`, { name: "F", code: "f" }))
+  const licenses: Array<{ readonly id: string; readonly key: string }> = []
+  for (let index = 0; index < 4; index++) {
+    const body = { product_id: product.id, policy_id: policy.id }
+    const { license, license_key } = dataOf(yield* working.manage("POST", "/licenses", body))
+    yield* working.manage("POST", `/licenses/${license.id}/features`, { feature_id: feature.id })
+    yield* working.call(license_key, "activate", { fingerprint: "m" })
+    licenses.push({ id: license.id, key: license_key })
+  }
+  return { licenses, other, product }
+})
+
 layer(Database.layerUrl, { excludeTestServices: true, timeout: 240_000 })("A frozen node", (it) => {
   it.effect(
     "disturbs others for two seconds at most, and does no harm when it continues",
@@ -29,26 +52,7 @@ layer(Database.layerUrl, { excludeTestServices: true, timeout: 240_000 })("A fro
         const settings = { LICENSING_RATE_RUNTIME: "0", LICENSING_RATE_MANAGEMENT: "0", LICENSING_RATE_ACTIVATION: "0" }
         const [freezing, working] = [yield* startService(settings), yield* startService(settings)]
         const watcher = yield* openSession((yield* Database).url)
-        const product = dataOf(yield* working.manage("POST", "/products", { name: "P", code: "p" }))
-        const other = dataOf(yield* working.manage("POST", "/products", { name: "Q", code: "q" }))
-        const policy = dataOf(
-          yield* working.manage("POST", `/products/${product.id}/policies`, {
-            name: "P",
-            code: "p",
-            license_type: "perpetual"
-          })
-        )
-        const feature = dataOf(
-          yield* working.manage("POST", `/products/${product.id}/features`, { name: "F", code: "f" })
-        )
-        const licenses: Array<{ readonly id: string; readonly key: string }> = []
-        for (let index = 0; index < 4; index++) {
-          const body = { product_id: product.id, policy_id: policy.id }
-          const { license, license_key } = dataOf(yield* working.manage("POST", "/licenses", body))
-          yield* working.manage("POST", `/licenses/${license.id}/features`, { feature_id: feature.id })
-          yield* working.call(license_key, "activate", { fingerprint: "m" })
-          licenses.push({ id: license.id, key: license_key })
-        }
+        const { licenses, other, product } = yield* prepare(working)
         const counted = yield* Ref.make(0)
         let events = 0
         const consume = (service: typeof working, index: number) =>

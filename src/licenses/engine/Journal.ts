@@ -10,21 +10,17 @@ import { SqlClient, type SqlError } from "effect/sql"
 import { insertResponses } from "../../auth/idempotency/StoredResponses.ts"
 import { type Entry, EventLog } from "../../events/EventLog.ts"
 import { makeBatcher, type SubmitToBatch } from "../../postgres/Batcher.ts"
+import { makeLateCheck } from "../../postgres/Deadline.ts"
 import { Postgres } from "../../postgres/Postgres.ts"
 import { isConcurrentChange, isForeignKeyViolation, isLockTimeout, violates } from "../../postgres/Sql.ts"
-import { pauseFor, retryTransaction } from "../../postgres/Transactions.ts"
+import { retryTransaction } from "../../postgres/Transactions.ts"
 import { journalGroup, journalSeconds } from "../../telemetry/Metrics.ts"
 import type { DeviceRecord } from "../model/LicenseRecords.ts"
 import * as Fence from "./Fence.ts"
 import { makeGroupIds, makeKnownOutcomes } from "./GroupOutcome.ts"
 import * as Statements from "./JournalStatements.ts"
 import type { PendingChanges } from "./PendingChanges.ts"
-
-/**
- * Nothing was written unless it is `committed`. `stale`: decided on outdated revisions. `locked`: another transaction holds
- * the license, or the event counter, for too long.
- */
-export type Verdict = "committed" | "stale" | "locked"
+import { exits, type LockedVerdict, makeLockedRetry, type Verdict } from "./Verdict.ts"
 
 /** Licenses in one transaction: bounds its duration and the size of its statements. */
 const groupMax = 512
@@ -34,17 +30,8 @@ const groupMax = 512
  */
 const concurrency = 1
 
-/** How long a license that another transaction holds is tried again. */
-const lockedMillisMax = 2_000
-const lockedRetryMillis = 100
 /** How long `locked` waits for the lock. */
 const lockTimeoutMillis = 2_000
-
-const exits = {
-  committed: Exit.succeed<Verdict>("committed"),
-  stale: Exit.succeed<Verdict>("stale"),
-  locked: Exit.succeed<Verdict>("locked")
-}
 
 type WriteEffect = Effect.Effect<unknown, SqlError.SqlError>
 
@@ -60,7 +47,7 @@ export class Journal extends Context.Service<
      * writes the changes that it returns, if any, before anyone else can change the license. `decide` runs in the
      * transaction that holds the lock, and runs again if the transaction is retried.
      */
-    locked(licenseId: string, decide: Effect.Effect<PendingChanges | undefined>): Effect.Effect<Verdict>
+    locked(licenseId: string, decide: Effect.Effect<PendingChanges | undefined>): Effect.Effect<LockedVerdict>
     /** Records that devices were seen, when nothing else was decided. Needs no fence. */
     readonly recordSeen: SubmitToBatch<ReadonlyArray<DeviceRecord>, void>
   }
@@ -202,7 +189,7 @@ export class Journal extends Context.Service<
       // same license.
       const lock = yield* Semaphore.make(1)
       const locked = (licenseId: string, decide: Effect.Effect<PendingChanges | undefined>) => {
-        let verdict: Verdict = "committed"
+        let verdict: LockedVerdict = "committed"
         const write = (groupId: Fence.GroupId) =>
           pipelined(
             Effect.gen(function* () {
@@ -218,8 +205,8 @@ export class Journal extends Context.Service<
         return retryTransaction(withKnownOutcome(write, nextLocked)).pipe(
           Effect.map(() => verdict),
           Effect.catch((error) => {
-            if (isLockTimeout(error)) return Effect.succeed<Verdict>("locked")
-            return isOvertaken(error) ? Effect.succeed<Verdict>("stale") : Effect.die(error)
+            if (isLockTimeout(error)) return Effect.succeed<LockedVerdict>("locked")
+            return isOvertaken(error) ? Effect.succeed<LockedVerdict>("stale") : Effect.die(error)
           }),
           measure(1),
           lock.withPermit
@@ -227,7 +214,6 @@ export class Journal extends Context.Service<
       }
 
       const nextAlone = yield* makeGroupIds
-      const fork = yield* FiberSet.makeRuntime<never>()
       const retryLocked = yield* makeLockedRetry((pending: PendingChanges) =>
         commitFree([pending], nextAlone).pipe(
           Effect.map(([verdict]) => exits[verdict!]),
@@ -235,22 +221,38 @@ export class Journal extends Context.Service<
         )
       )
 
-      const batcher = yield* makeBatcher({ concurrency, batchMax: groupMax, run: commitAll })
       const recordAllSeen = Effect.fnUntraced(function* (lists: ReadonlyArray<ReadonlyArray<DeviceRecord>>) {
         yield* retryTransaction(Statements.recordSeenDevices(sql, lists.flat()))
         return lists.map(() => undefined)
       }, Effect.orDie)
       const { submit: recordSeen } = yield* makeBatcher({ concurrency: 1, batchMax: groupMax, run: recordAllSeen })
-      const commit: SubmitToBatch<PendingChanges, Verdict> = (pending, onResult) =>
-        batcher.submit(pending, (exit) => {
-          if (Exit.isFailure(exit)) onResult(Exit.failCause(exit.cause))
-          else if (exit.value !== exits.locked) onResult(exit.value)
-          else fork(Effect.map(retryLocked(pending), onResult))
-        })
+      const commit = yield* makeCommitQueue(commitAll, retryLocked)
       return Journal.of({ commit, locked, recordSeen })
     })
   )
 }
+
+/** Groups the changes that wait. Those whose deadline passes in the queue are returned, and locked ones are tried again. */
+const makeCommitQueue = Effect.fnUntraced(function* (
+  commitAll: (group: ReadonlyArray<PendingChanges>) => Effect.Effect<ReadonlyArray<Exit.Exit<Verdict>>>,
+  retryLocked: (pending: PendingChanges) => Effect.Effect<Exit.Exit<Verdict>>
+) {
+  const clock = yield* Clock.Clock
+  const fork = yield* FiberSet.makeRuntime<never>()
+  const isLate = ({ deadline }: PendingChanges) => deadline <= clock.currentTimeMillisUnsafe()
+  const late = { isLate, result: exits.late }
+  const batcher = yield* makeBatcher({ concurrency, batchMax: groupMax, run: commitAll, late })
+  const startLateCheck = yield* makeLateCheck(batcher.dropLate)
+  const commit: SubmitToBatch<PendingChanges, Verdict> = (pending, onResult) => {
+    startLateCheck()
+    batcher.submit(pending, (exit) => {
+      if (Exit.isFailure(exit)) onResult(Exit.failCause(exit.cause))
+      else if (exit.value !== exits.locked) onResult(exit.value)
+      else fork(Effect.map(retryLocked(pending), onResult))
+    })
+  }
+  return commit
+})
 
 /** Records how many licenses a commit wrote and how long it took. */
 const makeMeasure = Effect.contextWith((context: Context.Context<never>) =>
@@ -270,26 +272,6 @@ const makeMeasure = Effect.contextWith((context: Context.Context<never>) =>
         })
   )
 )
-
-/**
- * Tries a locked license again, alone, while the groups of the other licenses continue. One attempt at a time, and each takes what
- * is free at once or gives up, so that very many locked licenses occupy one connection.
- */
-const makeLockedRetry = Effect.fnUntraced(function* (
-  attempt: (pending: PendingChanges) => Effect.Effect<Exit.Exit<Verdict>>
-) {
-  const alone = yield* Semaphore.make(1)
-  return Effect.fnUntraced(function* (pending: PendingChanges) {
-    const until = (yield* Clock.currentTimeMillis) + lockedMillisMax
-    const isOver = Effect.map(Clock.currentTimeMillis, (now) => now >= until)
-    const unlessOver = Effect.flatMap(isOver, (over) => (over ? Effect.succeed(exits.locked) : attempt(pending)))
-    while (true) {
-      yield* pauseFor(lockedRetryMillis)
-      const exit = yield* alone.withPermit(unlessOver)
-      if (exit !== exits.locked || (yield* isOver)) return exit
-    }
-  })
-})
 
 /**
  * A unique row that another node wrote first, or a record that was deleted after it was read: the next decision will

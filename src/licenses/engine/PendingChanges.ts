@@ -47,6 +47,8 @@ export class PendingChanges implements LicenseView {
   othersResetAt: number | undefined
   /** Whether license columns beyond state and counters changed. */
   profileChanged = false
+  /** When the changes are no longer committed, unless their commit has begun. */
+  deadline = Number.POSITIVE_INFINITY
   /** How many more containers hold a slot than before. */
   containersGained = 0
   private readonly counts = new Map<string, CountedUsage>()
