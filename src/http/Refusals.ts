@@ -9,8 +9,8 @@ import { SqlError } from "effect/sql"
 import type { Code } from "../api/ErrorCode.ts"
 import { type Refusal, refuse } from "../api/Failure.ts"
 import { isContended, isOutOfResources, isReadOnly } from "../postgres/Sql.ts"
-import type { SimilarPath } from "./Routes.ts"
 import { isDeadlinePassed } from "./Deadlines.ts"
+import type { SimilarPath } from "./Routes.ts"
 
 /** The refusal of a request that failed outside its operation. */
 export interface Refused {
