@@ -29,6 +29,7 @@ import { Versions } from "./catalog/versions/Versions.ts"
 import { CommerceHttp } from "./commerce/Http.ts"
 import { Orders } from "./commerce/Orders.ts"
 import { Subscriptions } from "./commerce/Subscriptions.ts"
+import { Settings } from "./config/Config.ts"
 import { Customers } from "./customers/Customers.ts"
 import { CustomersHttp } from "./customers/Http.ts"
 import { Devices } from "./devices/Devices.ts"
@@ -37,6 +38,7 @@ import { DocumentsHttp } from "./documents/Publishing.ts"
 import { EventLog } from "./events/EventLog.ts"
 import { Events } from "./events/Events.ts"
 import { EventsHttp } from "./events/Http.ts"
+import { makeDeadlines } from "./http/Deadlines.ts"
 import * as Decoding from "./http/Decoding.ts"
 import { makeFastPath } from "./http/FastPath.ts"
 import * as Intake from "./http/Intake.ts"
@@ -60,6 +62,7 @@ import { MetricsAccess } from "./ops/MetricsAccess.ts"
 import { Exposition } from "./ops/MetricsExposition.ts"
 import { Operations } from "./ops/Operations.ts"
 import { RecentErrors } from "./ops/RecentErrors.ts"
+import { RequestTimeout } from "./postgres/Deadline.ts"
 import { Exports } from "./reports/exports/Exports.ts"
 import { ReportsHttp } from "./reports/Http.ts"
 import { ReportsDatabase } from "./reports/model/ReportsDatabase.ts"
@@ -142,12 +145,18 @@ const serving = Layer.effectDiscard(
     const server = yield* HttpServer.HttpServer
     const shutdown = yield* Shutdown
     const { putInFront } = yield* Listener.Requests
+    const withDeadline = yield* makeDeadlines
     const fastPath = yield* makeFastPath(responses, yield* makeFastOperations)
-    yield* server.serve(middleware(router.asHttpEffect()))
+    yield* server.serve(middleware(withDeadline(router.asHttpEffect())))
     putInFront(fastPath)
     // The finalizer added last runs first: requests are served until the notice period is over.
     yield* Effect.addFinalizer(() => shutdown.announce)
   })
+)
+
+const requestTimeout = Layer.effect(
+  RequestTimeout,
+  Settings.useSync(({ requestTimeoutSeconds }) => requestTimeoutSeconds * 1_000)
 )
 
 /** Serves as soon as it is built. The listener opens last and closes first. */
@@ -156,5 +165,6 @@ export const layer = serving.pipe(
   Layer.provide(routes),
   Layer.provide(Routes.layer),
   Layer.provideMerge(FirstToken.layer),
-  Layer.provide(services)
+  Layer.provide(services),
+  Layer.provide(requestTimeout)
 )

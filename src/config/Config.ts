@@ -118,6 +118,8 @@ const settings = {
     undefined,
     secret((value) => headerText.test(value))
   ),
+  /** A request that is not decided by then is answered with 503. */
+  requestTimeoutSeconds: setting("LICENSING_REQUEST_TIMEOUT_SECONDS", "seconds from 1 to 300", 10, integer(1, 300)),
   /** Requests in any minute, 0 = no limit: per license and address, activations per license, per management token. */
   rateRuntime: setting("LICENSING_RATE_RUNTIME", expectedRate, 3_000, integer(0, rateMax)),
   rateActivation: setting("LICENSING_RATE_ACTIVATION", expectedRate, 120, integer(0, rateMax)),

@@ -10,6 +10,7 @@ import { RequestContext } from "../api/RequestContext.ts"
 import { CurrentActor } from "../auth/CurrentActor.ts"
 import { columns } from "../postgres/Parameters.ts"
 import { concurrentChange } from "../postgres/Sql.ts"
+import { mayNotPause } from "../postgres/Transactions.ts"
 import { deliveryRows, missingDeliveries } from "./DeliveryQueue.ts"
 import type { EventType, ResourceType } from "./EventType.ts"
 
@@ -205,9 +206,10 @@ const changes = (sql: SqlClient.SqlClient, rows: Numbered) => {
     delivery AS (${deliveryRows(sql)})`
 }
 
-// The update returns the counter's row under the lock; `seen` is the same row in the statement's snapshot.
+// The update returns the counter's row under the lock; `seen` is the same row in the statement's snapshot. Every writer of every
+// node waits for the counter, so from here on the transaction may not be idle for long.
 const insert = (sql: SqlClient.SqlClient, rows: Numbered) => sql<Written>`
   WITH ${changes(sql, rows)}
   SELECT counter.base, (SELECT count(*) FROM delivery) AS queued,
-    counter.webhooks_revision = seen.webhooks_revision AS current
+    counter.webhooks_revision = seen.webhooks_revision AS current, ${mayNotPause(sql)}
   FROM counter, event_sequence seen`

@@ -8,7 +8,8 @@ import { HttpApiError } from "effect/http-api"
 import { SqlError } from "effect/sql"
 import type { Code } from "../api/ErrorCode.ts"
 import { type Refusal, refuse } from "../api/Failure.ts"
-import { isOutOfResources } from "../postgres/Sql.ts"
+import { isContended, isOutOfResources, isReadOnly } from "../postgres/Sql.ts"
+import { isDeadlinePassed } from "./Deadlines.ts"
 import type { SimilarPath } from "./Routes.ts"
 
 /** The refusal of a request that failed outside its operation. */
@@ -58,6 +59,9 @@ export const refusalOf = (cause: Cause.Cause<unknown>, unroutedOf?: () => Unrout
       return badRequest(`The request's ${error.kind.toLowerCase()} is not valid: compare it with /openapi.yaml.`)
     if (SqlError.isSqlError(error) && error.reason._tag === "ConnectionError") return unreachable
     if (isOutOfResources(error)) return exhausted
+    if (isDeadlinePassed(error)) return late
+    if (isReadOnly(error)) return readOnly
+    if (isContended(error)) return contended
   }
   return Cause.hasInterruptsOnly(cause) ? stopping : internal
 }
@@ -99,6 +103,18 @@ const unreachable: Refused = {
 const exhausted: Refused = {
   refusal: unavailable("The database has no room left: send the request again in a moment."),
   log: "error"
+}
+const readOnly: Refused = {
+  refusal: unavailable("The database takes no changes now: send the request again in a moment."),
+  log: "warning"
+}
+const contended: Refused = {
+  refusal: unavailable("The database is busy with other changes: send the request again in a moment."),
+  log: "warning"
+}
+const late: Refused = {
+  refusal: unavailable("The request was not handled in time, and nothing was changed: send it again in a moment."),
+  log: "warning"
 }
 const stopping: Refused = { refusal: unavailable("The service is stopping: send the request again.") }
 

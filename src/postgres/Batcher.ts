@@ -8,8 +8,11 @@ import { Effect, Exit, FiberSet } from "effect"
 export type SubmitToBatch<In, Out> = (input: In, onResult: (exit: Exit.Exit<Out>) => void) => void
 
 interface Batcher<In, Out> {
+  /** If it is interrupted before its batch begins, it is taken out of the queue. */
   request(input: In): Effect.Effect<Out>
   readonly submit: SubmitToBatch<In, Out>
+  /** Takes late inputs out of the queue. Returns whether others wait. */
+  dropLate(): boolean
 }
 
 interface PendingInput<In, Out> {
@@ -25,12 +28,26 @@ export const makeBatcher = Effect.fnUntraced(function* <In, Out>(options: {
   readonly concurrency: number
   readonly batchMax: number
   readonly run: (inputs: ReadonlyArray<In>) => Effect.Effect<ReadonlyArray<Out>>
+  /** Inputs that are not worth running any more, and their result. */
+  readonly late?: { readonly isLate: (input: In) => boolean; readonly result: Out }
 }) {
   const fork = yield* FiberSet.makeRuntime<never>()
-  const queue: Array<PendingInput<In, Out>> = []
+  let queue: Array<PendingInput<In, Out>> = []
   let running = 0
 
-  const takeBatch = () => queue.splice(0, options.batchMax)
+  const dropLate = (): boolean => {
+    const { late } = options
+    if (late !== undefined && queue.some(({ input }) => late.isLate(input))) {
+      const dropped = queue.filter(({ input }) => late.isLate(input))
+      queue = queue.filter(({ input }) => !late.isLate(input))
+      for (const { onResult } of dropped) onResult(Exit.succeed(late.result))
+    }
+    return queue.length > 0
+  }
+  const takeBatch = () => {
+    dropLate()
+    return queue.splice(0, options.batchMax)
+  }
   const runBatch = (batch: ReadonlyArray<PendingInput<In, Out>>) =>
     Effect.exit(options.run(batch.map(({ input }) => input)))
   const deliver = (batch: ReadonlyArray<PendingInput<In, Out>>, exit: Exit.Exit<ReadonlyArray<Out>>) => {
@@ -70,6 +87,13 @@ export const makeBatcher = Effect.fnUntraced(function* <In, Out>(options: {
     running++
     fork(runBatches)
   }
-  const batcher: Batcher<In, Out> = { submit, request: (input) => Effect.callback((resume) => submit(input, resume)) }
+  const request = (input: In) =>
+    Effect.callback<Out>((resume) => {
+      submit(input, resume)
+      return Effect.sync(() => {
+        queue = queue.filter(({ onResult }) => onResult !== resume)
+      })
+    })
+  const batcher: Batcher<In, Out> = { submit, request, dropLate }
   return batcher
 })

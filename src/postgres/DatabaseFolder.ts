@@ -4,7 +4,7 @@ import { dirname, join, resolve } from "node:path"
 import { Effect, FileSystem, type PlatformError, Predicate } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { Hex } from "effect/encoding"
-import { DatabaseUnavailable } from "./Postgres.ts"
+import { DatabaseUnavailable, type ServerSession } from "./Postgres.ts"
 import { type Account, checkFolderAccess, programs, run, serverAccount } from "./ServerProcess.ts"
 
 export interface DatabaseFolder {
@@ -125,3 +125,19 @@ const initialise = Effect.fnUntraced(function* (directory: string, initdb: strin
       )
     )
 }, Effect.scoped)
+
+/**
+ * Whether the session's server works in this folder. Its files tell: a copied folder has the process id, port and password of
+ * the original's server, and a server whose folder was moved reports the former path.
+ */
+export const isServedBy = Effect.fnUntraced(function* ({ cluster }: DatabaseFolder, session: ServerSession) {
+  const files = yield* FileSystem.FileSystem
+  const name = `licensing.${Hex.encode(yield* (yield* SecureRandom.SecureRandom).randomBytes(16))}`
+  const path = join(cluster, name)
+  return yield* Effect.acquireUseRelease(
+    files.writeFile(path, new Uint8Array()),
+    // The server resolves the name in its own data directory.
+    () => Effect.map(session.values("SELECT (pg_stat_file($1, true)).size", [name]), ([row]) => row?.[0] != null),
+    () => Effect.orDie(files.remove(path))
+  )
+})

@@ -7,9 +7,9 @@ import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { Context, Deferred, Effect, FileSystem, Layer, Option, Redacted, Ref, Schedule } from "effect"
 import { SecureRandom } from "effect/crypto"
 import type { SqlError } from "effect/sql"
-import { type DatabaseFolder, prepare } from "./DatabaseFolder.ts"
+import { type DatabaseFolder, isServedBy, prepare } from "./DatabaseFolder.ts"
 import { DatabaseUnavailable, openSession } from "./Postgres.ts"
-import { commandLineOf, launch, processEnd, sendSignal } from "./ServerProcess.ts"
+import { commandLineOf, launch, processEnd, sendSignal, worksIn } from "./ServerProcess.ts"
 
 export interface Options {
   /** The service's data folder. The server gets `postgres/`, `postgres.password` and `postgres.log` in it. */
@@ -122,7 +122,7 @@ const findRunningServer = Effect.fnUntraced(function* (options: Options) {
   if (Option.isNone(server) || !(yield* sendSignal(server.value.pid, 0))) return Option.none()
   const url = urlOf(folder, server.value.port)
   const session = yield* Effect.option(openSession(url))
-  if (Option.isNone(session)) return Option.none()
+  if (Option.isNone(session) || !(yield* Effect.orDie(isServedBy(folder, session.value)))) return Option.none()
   const rows = yield* Effect.orDie(session.value.values(`SELECT pg_try_advisory_lock(${ownerLock})`))
   return rows[0]?.[0] === true ? Option.none() : Option.some(url)
 }, Effect.scoped)
@@ -149,22 +149,25 @@ const acquireServer = Effect.fnUntraced(function* (folder: DatabaseFolder, setti
 
 /**
  * The server that still runs on the folder, once it accepts connections. If it does not, it is stopped, but only if its command
- * line shows that it is this folder's server.
+ * line shows that it is this folder's server. A server of another folder is left alone, even if the folder is a copy of that one.
  */
 const takeOver = Effect.fnUntraced(function* (folder: DatabaseFolder) {
   const file = join(folder.cluster, "postmaster.pid")
   const existing = yield* readPostmaster(file)
   if (Option.isNone(existing) || !(yield* sendSignal(existing.value.pid, 0))) return Option.none()
   const server = existing.value
+  // PostgreSQL would mistake the process for a server of this folder.
+  const ignoreProcess = Effect.as(Effect.ignore((yield* FileSystem.FileSystem).remove(file)), Option.none())
   const command = yield* commandLineOf(server.pid)
-  if (command.length > 0 && basename(command[0] ?? "") !== "postgres") {
-    // Process ids are reused, above all in a restarted container: PostgreSQL would mistake another process for a server.
-    yield* Effect.ignore((yield* FileSystem.FileSystem).remove(file))
-    return Option.none()
-  }
+  // Process ids are reused, above all in a restarted container.
+  if (command.length > 0 && basename(command[0] ?? "") !== "postgres") return yield* ignoreProcess
+  const isHere = yield* worksIn(server.pid, folder.cluster)
+  if (isHere === false) return yield* ignoreProcess
   const session = yield* connect(folder, server, processEnd(server.pid))
-  if (Option.isSome(session)) return Option.some({ server, session: session.value })
-  if (command.includes(folder.cluster)) yield* stop(server)
+  if (Option.isSome(session)) {
+    if (yield* Effect.orDie(isServedBy(folder, session.value))) return Option.some({ server, session: session.value })
+    if (isHere === undefined) return yield* ignoreProcess
+  } else if (isHere !== undefined || command.includes(folder.cluster)) yield* stop(server)
   // Two servers on one cluster would destroy it, so the operator decides in case of doubt.
   if (!(yield* sendSignal(server.pid, 0))) return Option.none()
   return yield* unavailable(

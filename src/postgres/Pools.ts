@@ -21,6 +21,18 @@ export interface PoolUse {
 const customPlans = { plan_cache_mode: "force_custom_plan" }
 const customPlanConnectionsMax = 2
 
+// A commit that waits longer is tried in another way, without the row that is locked: see the Journal.
+const commitLockTimeoutMillis = 250
+// Such a transaction takes milliseconds. It also ends if its process stops within a message, which does not count as idle.
+const commitMillisMax = 2_000
+const transactionTimeoutVersion = 17
+
+/** The settings of connections for pipelined transactions, which lock licenses and the event counter. */
+export const commitParameters = (serverVersion: number): Readonly<Record<string, string>> => ({
+  lock_timeout: String(commitLockTimeoutMillis),
+  ...(serverVersion >= transactionTimeoutVersion && { transaction_timeout: String(commitMillisMax) })
+})
+
 const spanAttributes = [["db.system.name", "postgresql"]] as const
 
 /**
@@ -29,14 +41,24 @@ const spanAttributes = [["db.system.name", "postgresql"]] as const
  * abandoned statement could not be cancelled. Only the statements of one pipelined transaction share a connection, from a pool
  * reserved for that.
  */
-export const makeClients = Effect.fnUntraced(function* (config: PgClient.PgPoolConfig, connectionsMax: number) {
+export const makeClients = Effect.fnUntraced(function* (
+  config: PgClient.PgPoolConfig,
+  connectionsMax: number,
+  commitParameters: Readonly<Record<string, string>>
+) {
   const pipelinedMax = Math.ceil(connectionsMax / 4)
   const poolMax = Math.max(1, connectionsMax - pipelinedMax)
   const pool = countUses("statements", poolMax, yield* PgPool.make({ ...config, maxConnections: poolMax }))
   const pipelinedPool = countUses(
     "commits",
     pipelinedMax,
-    yield* PgPool.make({ ...config, multiplex: true, multiplexConcurrency: 1, maxConnections: pipelinedMax })
+    yield* PgPool.make({
+      ...config,
+      startupParameters: { ...config.startupParameters, ...commitParameters },
+      multiplex: true,
+      multiplexConcurrency: 1,
+      maxConnections: pipelinedMax
+    })
   )
   const client = yield* clientOf(pool)
   const run = (sql: string) => (connection: SqlConnection.Connection) => connection.execute(sql, [], undefined)

@@ -8,9 +8,10 @@ import { Context, Duration, Effect, Layer, Predicate, Queue, Redacted, Schedule,
 import { Reactivity } from "effect/reactivity"
 import { SqlClient, SqlError } from "effect/sql"
 import { types } from "./Parameters.ts"
-import { makeClients, type PoolUse } from "./Pools.ts"
+import { commitParameters, makeClients, type PoolUse } from "./Pools.ts"
 import { asConnectionError } from "./Session.ts"
 import { connector, type Target, targetOf } from "./Socket.ts"
+import { holdMillisMax } from "./Transactions.ts"
 
 /** The database cannot serve this process; `message` is one line for the operator. */
 export class DatabaseUnavailable extends Schema.TaggedError<DatabaseUnavailable>()("DatabaseUnavailable", {
@@ -23,6 +24,11 @@ export interface Options {
   readonly maxConnections?: number
   /** The time limit of a statement, 0 = none. Default 30,000. */
   readonly statementTimeoutMillis?: number
+  /**
+   * A transaction that is idle for longer is ended, because its process may be frozen while others wait for its locks. Default
+   * 1,000.
+   */
+  readonly idleInTransactionMillis?: number
   /** The name of the sessions in pg_stat_activity. Default "licensing". */
   readonly applicationName?: string
   /**
@@ -33,9 +39,7 @@ export interface Options {
 }
 
 // If a lock is not granted by then, its holder is stuck. Failing frees our own locks.
-const lockTimeoutMillis = 10_000
-// A transaction that is idle for so long has lost its owner.
-const idleInTransactionMillis = 60_000
+const lockTimeoutMillis = 4_000
 // If the server stays silent for so long beyond a statement's time limit, the connection counts as lost.
 const silenceMillis = 10_000
 
@@ -66,7 +70,7 @@ const settings = (options: Options, target: Target): ClientConfig => {
     startupParameters: {
       statement_timeout: String(statementTimeout),
       lock_timeout: String(lockTimeoutMillis),
-      idle_in_transaction_session_timeout: String(idleInTransactionMillis),
+      idle_in_transaction_session_timeout: String(options.idleInTransactionMillis ?? holdMillisMax),
       timezone: "UTC",
       // With jit on, the server's default, a consumption waits a third of a second for the compiler: up to PostgreSQL 17 a plan
       // that needs a scan has such a high estimated cost that each of its runs is compiled.
@@ -119,9 +123,9 @@ export class Postgres extends Context.Service<
 const makeServices = Effect.fnUntraced(function* (options: Options) {
   const target = yield* parseTarget(options.url)
   const config = settings(options, target)
-  yield* awaitServer(config, target)
+  const version = yield* awaitServer(config, target)
   const { client, pipelined, inOneWrite, customPlanned, pools } = yield* Effect.orDie(
-    makeClients(config, options.maxConnections ?? 16)
+    makeClients(config, options.maxConnections ?? 16, commitParameters(version))
   )
 
   const subscribe = (channel: string) =>
@@ -174,6 +178,8 @@ export const openSession = Effect.fnUntraced(
   },
   Effect.mapError((error) => (SqlError.isSqlError(error) ? asConnectionError(error) : error))
 )
+
+export type ServerSession = Effect.Success<ReturnType<typeof openSession>>
 
 const reconnectSchedule = Schedule.min([Schedule.exponential("200 millis", 1.5), Schedule.spaced("3 seconds")])
 
@@ -231,7 +237,8 @@ const askServer = (config: ClientConfig, { tls }: Target) =>
     )
   })
 
-// A service often starts together with its database, so a refused or lost connection is retried for half a minute.
+// A service often starts together with its database, so a refused or lost connection is retried for half a minute. Returns the
+// server's version.
 const awaitServer = Effect.fnUntraced(function* (config: ClientConfig, target: Target) {
   const rows = yield* askServer(config, target).pipe(
     Effect.retry(($) =>
@@ -261,4 +268,5 @@ const awaitServer = Effect.fnUntraced(function* (config: ClientConfig, target: T
         "Make the database anew with `createdb -E UTF8 -T template0`."
     })
   }
+  return version
 })

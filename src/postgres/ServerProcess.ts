@@ -4,7 +4,7 @@ import { spawn } from "node:child_process"
 import { closeSync, openSync } from "node:fs"
 import { createRequire } from "node:module"
 import { dirname, join } from "node:path"
-import { Deferred, Effect, FileSystem, Schedule } from "effect"
+import { Deferred, Effect, FileSystem, Option, Schedule } from "effect"
 import { DatabaseUnavailable } from "./Postgres.ts"
 
 const unavailable = (message: string) => new DatabaseUnavailable({ message })
@@ -86,6 +86,16 @@ export const commandLineOf = Effect.fnUntraced(function* (pid: number) {
   )
   return parts.filter((word) => word !== "")
 })
+
+/** Whether a process works in a folder, which a server does in its data directory; undefined if the system does not tell. */
+export const worksIn = Effect.fnUntraced(
+  function* (pid: number, folder: string) {
+    const files = yield* FileSystem.FileSystem
+    const [its, ours] = [yield* files.stat(`/proc/${pid}/cwd`), yield* files.stat(folder)]
+    return its.dev === ours.dev && Option.getOrUndefined(its.ino) === Option.getOrUndefined(ours.ino)
+  },
+  Effect.orElseSucceed(() => undefined)
+)
 
 const argumentsOf = ({ code, output }: { readonly code: number; readonly output: string }) =>
   code === 0 ? output.split(" ") : []

@@ -4,14 +4,19 @@ import type { PgConnection } from "@effect/sql-pg/PgConnection"
 import type { ErrorFields } from "@effect/sql-pg/PgProtocol"
 import { Effect, Predicate } from "effect"
 import { type SqlConnection, SqlError } from "effect/sql"
+import { Deadline } from "./Deadline.ts"
 
-const unavailableStates = ["57P01", "57P02", "57P03", "53300"]
+/**
+ * The server is stopping, has crashed, is starting or is full, or it ended the session: its database was dropped, it or its
+ * transaction was idle for too long, or its transaction ran for too long.
+ */
+const unavailableStates = ["57P01", "57P02", "57P03", "53300", "57P04", "57P05", "25P03", "25P04"]
 
 /** The server's fields of an error; none if the driver or the network failed, whose errors have no severity. */
 const serverFieldsOf = ({ reason: { cause } }: SqlError.SqlError): ErrorFields | undefined =>
   Predicate.hasProperty(cause, "severity") ? (cause as ErrorFields) : undefined
 
-/** Errors of a server that is starting, stopping or full, which the driver classifies as unknown, become connection errors. */
+/** Errors of these states, which the driver classifies as unknown, become connection errors. */
 export const asConnectionError = (error: SqlError.SqlError): SqlError.SqlError => {
   const { cause, message = "" } = error.reason
   return unavailableStates.includes(serverFieldsOf(error)?.code ?? "")
@@ -70,16 +75,21 @@ export const isAlive = (connection: SqlConnection.Connection): boolean =>
 // In a failed transaction the server answers COMMIT with ROLLBACK and no error, so a caller that ignored the failed statement
 // would treat the lost change as stored. The driver checks this only in clients that it builds itself, with pools of its own.
 export const commit = (connection: SqlConnection.Connection): Effect.Effect<void, SqlError.SqlError> =>
-  Effect.flatMap(connection.executeRaw("COMMIT", []), (result) =>
-    Predicate.hasProperty(result, "command") && result.command === "COMMIT"
-      ? Effect.void
-      : Effect.fail(
-          new SqlError.SqlError({
-            reason: new SqlError.UnknownError({
-              cause: new Error("COMMIT was answered with ROLLBACK"),
-              message: "The transaction was rolled back: a statement in it had failed",
-              operation: "commit"
-            })
-          })
-        )
-  )
+  Effect.withFiber((fiber) => {
+    const deadline = fiber.getRef(Deadline)
+    if (deadline?.givenUp === true) return Effect.andThen(connection.executeRaw("ROLLBACK", []), rolledBack)
+    if (deadline !== undefined) deadline.committing = true
+    return Effect.flatMap(connection.executeRaw("COMMIT", []), (result) =>
+      Predicate.hasProperty(result, "command") && result.command === "COMMIT" ? Effect.void : rolledBack
+    )
+  })
+
+const rolledBack = Effect.fail(
+  new SqlError.SqlError({
+    reason: new SqlError.UnknownError({
+      cause: new Error("The transaction was not committed"),
+      message: "The transaction was rolled back: a statement in it had failed, or its request was given up",
+      operation: "commit"
+    })
+  })
+)

@@ -1,15 +1,22 @@
 /** SQL helpers shared by all services: transactions, keyset pages, decoding of rows, and constraint violations as refusals. */
-import { Effect, Schema, SchemaAST } from "effect"
+import { Context, Effect, Schema, SchemaAST } from "effect"
 import { type SqlClient, SqlError } from "effect/sql"
 import type { Keyset } from "../api/Paging.ts"
 import { instant } from "./Parameters.ts"
-import { retryTransaction } from "./Transactions.ts"
+import { mayNotPause, retryTransaction } from "./Transactions.ts"
 
 /** Runs a command as one transaction; retries it after a deadlock or serialization failure. Other SQL errors are defects. */
 export const transaction =
   (sql: SqlClient.SqlClient) =>
   <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A, Exclude<E, SqlError.SqlError>, R> =>
-    Effect.catch(retryTransaction(sql.withTransaction(self)), dieOnSqlError)
+    Effect.catch(retryTransaction(sql.withTransaction(withoutPauses(sql, self))), dieOnSqlError)
+
+/** Within the transaction of an Idempotency-Key, which may be idle, a command's own transaction takes locks. */
+const withoutPauses = <A, E, R>(sql: SqlClient.SqlClient, self: Effect.Effect<A, E, R>) =>
+  Effect.withFiber<A, E | SqlError.SqlError, R>((fiber) => {
+    const depth = Context.getOrUndefined(fiber.context, sql.transactionService)?.[1] ?? 0
+    return depth === 0 ? self : Effect.andThen(sql`SELECT ${mayNotPause(sql)}`, self)
+  })
 
 /** A failing statement without a refusal of its own is a defect: answered as INTERNAL_ERROR, logged with its cause. */
 const dieOnSqlError = <E>(error: E): Effect.Effect<never, Exclude<E, SqlError.SqlError>> =>
@@ -62,6 +69,18 @@ export const isConcurrentChange = (error: unknown): boolean => sqlState(error) =
 
 /** Whether the server has run out of disk, memory or connections. */
 export const isOutOfResources = (error: unknown): boolean => sqlState(error)?.startsWith("53") === true
+
+/** Whether a lock was not granted in time, so that another transaction holds a row. */
+export const isLockTimeout = (error: unknown): boolean => sqlState(error) === "55P03"
+
+/** Whether the server takes no writes: a standby, or a server that the operator made read-only. */
+export const isReadOnly = (error: unknown): boolean => sqlState(error) === "25006"
+
+/** Lock not available, statement canceled, serialization failure, deadlock. */
+const contentionStates = new Set(["55P03", "57014", "40001", "40P01"])
+
+/** Whether a statement failed because of others that run now: it may succeed when it is repeated. */
+export const isContended = (error: unknown): boolean => contentionStates.has(sqlState(error) ?? "")
 
 const serverError = (error: unknown): { readonly constraint?: string; readonly code?: string } | undefined => {
   const reason = (error as { readonly reason?: { readonly cause?: unknown } } | undefined)?.reason

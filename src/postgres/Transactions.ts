@@ -1,6 +1,23 @@
 // The retry of transactions of any kind.
 import { Effect, Random, Schedule } from "effect"
-import { SqlError } from "effect/sql"
+import { type SqlClient, SqlError } from "effect/sql"
+
+/**
+ * How long a transaction may be idle while it holds locks that others need. A process that is frozen within a transaction holds
+ * them for this long.
+ */
+export const holdMillisMax = 1_000
+// Longer than a request may take: the transaction of an Idempotency-Key spans its request.
+const pauseInTransactionMillisMax = 60_000
+
+const setIdleMillis = (sql: SqlClient.SqlClient, millis: number) =>
+  sql`set_config('idle_in_transaction_session_timeout', ${String(millis)}, true)`
+
+/** An expression that lets the running transaction be idle for longer, as long as it holds nothing that others wait for. */
+export const mayPause = (sql: SqlClient.SqlClient) => setIdleMillis(sql, pauseInTransactionMillisMax)
+
+/** An expression that ends this, for a transaction that takes locks now. */
+export const mayNotPause = (sql: SqlClient.SqlClient) => setIdleMillis(sql, holdMillisMax)
 
 const retriesMax = 5
 const pauseMillisMax = 20
@@ -19,11 +36,12 @@ export const retryTransaction = <A, E, R>(transaction: Effect.Effect<A, E, R>): 
 const isRetryable = (error: unknown): boolean =>
   SqlError.isSqlError(error) && ["SerializationError", "DeadlockError"].includes(error.reason._tag)
 
-// Of random length, so that two conflicting transactions do not meet again. A system timer, not the service's clock: a stopped
-// clock must not stop a commit.
-const pause = Effect.flatMap(Random.nextIntBetween(1, pauseMillisMax), (millis) =>
+// Of random length, so that two conflicting transactions do not meet again.
+const pause = Effect.flatMap(Random.nextIntBetween(1, pauseMillisMax), (millis) => pauseFor(millis))
+
+/** Waits by a system timer, not the service's clock: a stopped clock must not stop a commit. */
+export const pauseFor = (millis: number): Effect.Effect<void> =>
   Effect.callback<void>((resume) => {
     const timer = setTimeout(() => resume(Effect.void), millis)
     return Effect.sync(() => clearTimeout(timer))
   })
-)

@@ -33,7 +33,11 @@ export class Readiness extends Context.Service<
         return (yield* keyRing.published).some((key) => key.kid === kid)
       })
       const checks = {
-        database: Effect.as(sql`SELECT 1`, true),
+        // A standby, or a database that the operator made read-only, responds and takes no writes.
+        database: Effect.map(
+          sql<{ readonly writable: boolean }>`SELECT NOT current_setting('transaction_read_only')::bool AS writable`,
+          ([row]) => row?.writable === true
+        ),
         migrations: Effect.map(migrations.pending, (pending) => pending === 0),
         signing_key: published,
         workers: Effect.map(statuses, (all) => all.every(({ dead }) => !dead)),

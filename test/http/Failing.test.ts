@@ -1,8 +1,11 @@
 import { assert, layer } from "@effect/vitest"
-import { Cause, Effect, Layer, Logger } from "effect"
+import { Cause, Effect, Layer, Logger, Redacted } from "effect"
 import { SqlClient } from "effect/sql"
-import { DatabaseProxy } from "../support/Database.ts"
+import { inject } from "vitest"
+import { openSession } from "../../src/postgres/Postgres.ts"
+import { Database, DatabaseProxy } from "../support/Database.ts"
 import { assertAnswered, assertRefused } from "../support/Http.ts"
+import { issue } from "../support/IssuedLicenses.ts"
 import { TestServer } from "../support/TestServer.ts"
 
 const records: Array<{ level: string; text: string; cause: string }> = []
@@ -50,6 +53,24 @@ layer(TestServer.layer.pipe(Layer.provide(capturing)))("A defect", (it) => {
       assert.include(error?.cause, "could not extend file")
       assert.deepStrictEqual(others, [])
       yield* client.products.create({ payload: body })
+    })
+  )
+
+  it.effect("of a database that others keep busy or that takes no changes is NOT_READY, and tells nothing of it", () =>
+    Effect.gen(function* () {
+      const { send } = yield* TestServer
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
+        $$BEGIN RAISE EXCEPTION 'refused' USING ERRCODE = NEW.metadata->>'state'; END$$`
+      yield* sql`CREATE TRIGGER refuse BEFORE INSERT ON products FOR EACH ROW EXECUTE FUNCTION refuse()`
+      for (const state of ["55P03", "57014", "25006", "25P03", "25P04", "53300", "57P01", "57P05", "40001", "40P01"]) {
+        const body = { name: "P", code: state.toLowerCase(), metadata: { state } }
+        const answer = yield* send({ method: "POST", path: "/api/v1/products", body })
+        assertRefused(answer, 503, "NOT_READY")
+        assert.strictEqual(answer.headers["retry-after"], "1")
+        assert.notInclude(answer.text, "refused")
+      }
+      yield* sql`DROP TRIGGER refuse ON products`
     })
   )
 
@@ -109,6 +130,41 @@ layer(TestServer.layerOver().pipe(Layer.provideMerge(DatabaseProxy.layer)))("Wit
       const back = server.send({ path: "/readyz" }).pipe(Effect.repeat({ until: ({ status }) => status === 200 }))
       assertAnswered(yield* back, 200)
       assertAnswered(yield* server.send({ path: "/api/v1/products" }), 200)
+    })
+  )
+})
+
+layer(TestServer.layer, { excludeTestServices: true })("While its database takes no changes", (it) => {
+  it.effect("the service is not ready, refuses changes with 503, continues to read, and recovers", () =>
+    Effect.gen(function* () {
+      const { send } = yield* TestServer
+      const { id, license_key } = yield* issue()
+      const activate = send({
+        method: "POST",
+        path: "/api/v1/license/activate",
+        headers: { authorization: `License ${license_key}` },
+        body: { fingerprint: "m" }
+      })
+      const setReadOnly = Effect.fnUntraced(function* (value: string) {
+        const admin = yield* openSession(Redacted.make(inject("database").url))
+        const name = new URL(Redacted.value((yield* Database).url)).pathname.slice(1)
+        yield* admin.values(`ALTER DATABASE ${name} SET default_transaction_read_only = ${value}`)
+        // The setting holds for new connections.
+        yield* admin.values("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1", [name])
+      })
+      yield* setReadOnly("on")
+      const until = (status: number) =>
+        send({ path: "/readyz" }).pipe(Effect.repeat({ until: (answer) => answer.status === status }))
+      assertRefused(yield* until(503), 503, "NOT_READY", "database")
+      const body = { name: "P", code: "read-only" }
+      for (const answer of [yield* send({ method: "POST", path: "/api/v1/products", body }), yield* activate]) {
+        assertRefused(answer, 503, "NOT_READY")
+        assert.strictEqual(answer.headers["retry-after"], "1")
+      }
+      assertAnswered(yield* send({ path: `/api/v1/licenses/${id}` }), 200)
+      yield* setReadOnly("off")
+      assertAnswered(yield* until(200), 200)
+      assertAnswered(yield* activate, 200)
     })
   )
 })

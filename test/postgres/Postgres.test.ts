@@ -23,11 +23,20 @@ layer(Database.layer)("the database client", (it) => {
   it.effect("sets the limits of its sessions", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const [row] =
-        yield* sql`SELECT current_setting('statement_timeout') AS statement, current_setting('TimeZone') AS zone,
-        current_setting('lock_timeout') AS lock, current_setting('application_name') AS name,
-        current_setting('idle_in_transaction_session_timeout') AS idle`
-      assert.deepStrictEqual(row, { statement: "30s", zone: "UTC", lock: "10s", name: "licensing", idle: "1min" })
+      const { pipelined } = yield* Postgres
+      const limits = sql`
+        SELECT current_setting('statement_timeout') AS statement, current_setting('TimeZone') AS zone,
+          current_setting('lock_timeout') AS lock, current_setting('application_name') AS name,
+          current_setting('idle_in_transaction_session_timeout') AS idle,
+          current_setting('transaction_timeout', true) AS transaction`
+      const expected = { statement: "30s", zone: "UTC", lock: "4s", name: "licensing", idle: "1s", transaction: "0" }
+      const [row] = yield* limits
+      // A server before version 17 has no transaction_timeout.
+      const isKnown = row?.["transaction"] !== null
+      assert.deepStrictEqual(row, { ...expected, transaction: isKnown ? "0" : null })
+      // Commits, which lock licenses and the event counter.
+      const [commits] = yield* pipelined(limits)
+      assert.deepStrictEqual(commits, { ...expected, lock: "250ms", transaction: isKnown ? "2s" : null })
     })
   )
 

@@ -1,7 +1,7 @@
 /** Invariants of the rows after every step, and of the answers over time. */
 import { isDeepStrictEqual } from "node:util"
-import { bindingKey } from "../../src/licenses/engine/CommittedState.ts"
 import type { ConsumeCommand } from "../../src/licenses/rules/Consumption.ts"
+import { bindingKey } from "../../src/licenses/state/CommittedState.ts"
 import { addressOf } from "./Cluster.ts"
 import { unknownLicense } from "./InitialData.ts"
 import type { License } from "./model/Model.ts"

@@ -51,7 +51,7 @@ export const layer = (scheduler: Scheduler) =>
           })
           const verdict = yield* Effect.provideService(journal.locked(licenseId, decided), Locking, true)
           const left = licenseId === unknownLicense ? lockedOutcomes.missing : lockedOutcomes.unchanged
-          scheduler.count(isChanged ? lockedOutcomes[verdict] : left)
+          scheduler.count(isChanged && verdict !== "locked" ? lockedOutcomes[verdict] : left)
           return verdict
         })
       })

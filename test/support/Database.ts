@@ -49,6 +49,9 @@ export class DatabaseProxy extends Context.Service<
     /** Closes every connection and refuses new ones. */
     readonly disconnect: Effect.Effect<void>
     readonly reconnect: Effect.Effect<void>
+    /** Holds back all bytes, as a database that hangs. */
+    readonly freeze: Effect.Effect<void>
+    readonly thaw: Effect.Effect<void>
   }
 >()("licensing/test/DatabaseProxy") {
   /** A new database behind the proxy. */
@@ -58,6 +61,7 @@ export class DatabaseProxy extends Context.Service<
       const address = new URL(Redacted.value(url))
       const [host, port] = [address.hostname, Number(address.port)]
       const sockets = new Set<Socket>()
+      let held: Array<() => void> | undefined
       const server = createServer((near) => {
         const far = connect(port, host)
         for (const [socket, other] of [
@@ -70,7 +74,7 @@ export class DatabaseProxy extends Context.Service<
             sockets.delete(socket)
             other.destroy()
           })
-          socket.pipe(other)
+          socket.on("data", (bytes) => (held === undefined ? other.write(bytes) : held.push(() => other.write(bytes))))
         }
       })
       const listen = (at: number) =>
@@ -79,11 +83,19 @@ export class DatabaseProxy extends Context.Service<
         server.close(() => resume(Effect.void))
         for (const socket of sockets) socket.destroy()
       })
+      const thaw = Effect.sync(() => {
+        const writes = held ?? []
+        held = undefined
+        for (const write of writes) write()
+      })
+      const freeze = Effect.sync(() => {
+        held ??= []
+      })
       yield* listen(0)
       yield* Effect.addFinalizer(() => disconnect)
       const own = (server.address() as { port: number }).port
       address.host = `127.0.0.1:${own}`
-      return Context.make(DatabaseProxy, DatabaseProxy.of({ disconnect, reconnect: listen(own) })).pipe(
+      return Context.make(DatabaseProxy, DatabaseProxy.of({ disconnect, reconnect: listen(own), freeze, thaw })).pipe(
         Context.add(Database, Database.of({ url: Redacted.make(address.href) }))
       )
     })

@@ -4,11 +4,11 @@
  */
 import { assert } from "@effect/vitest"
 import type { Code } from "../../src/api/ErrorCode.ts"
-import { isActiveContainer } from "../../src/licenses/engine/CommittedState.ts"
 import { expiredFeatures } from "../../src/licenses/model/FeatureExpiry.ts"
 import type { Changes, LicenseView } from "../../src/licenses/model/LicenseRecords.ts"
 import type { Refused, Rule } from "../../src/licenses/rules/LicenseCommand.ts"
 import { isOverdue, settle } from "../../src/licenses/rules/Lifecycle.ts"
+import { isActiveContainer } from "../../src/licenses/state/CommittedState.ts"
 import { frozen, noon, productCode, type Rows } from "./Licenses.ts"
 import { messageFault } from "./PlainWords.ts"
 

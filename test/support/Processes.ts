@@ -103,6 +103,7 @@ export const startService = Effect.fnUntraced(function* (settings: Record<string
         headers: { authorization: `License ${licenseKey}` },
         body
       }),
+    signal: (name: NodeJS.Signals) => Effect.sync(() => void child.kill(name)),
     /** Kills the process without warning. */
     kill: Effect.callback<void>((resume) => {
       child.once("exit", () => resume(Effect.void))

@@ -1,7 +1,6 @@
 /** Runs the service's rules on fixture records, with the service's own `PendingChanges` and without a database. */
 import type { Code } from "../../../src/api/ErrorCode.ts"
 import { heartbeatDueAt } from "../../../src/catalog/policies/Policy.ts"
-import { CommittedState } from "../../../src/licenses/engine/CommittedState.ts"
 import { PendingChanges } from "../../../src/licenses/engine/PendingChanges.ts"
 import type { DeviceStatus } from "../../../src/licenses/model/Device.ts"
 import type {
@@ -13,6 +12,7 @@ import type {
 } from "../../../src/licenses/model/LicenseRecords.ts"
 import type { Rule } from "../../../src/licenses/rules/LicenseCommand.ts"
 import { settle } from "../../../src/licenses/rules/Lifecycle.ts"
+import { CommittedState } from "../../../src/licenses/state/CommittedState.ts"
 
 export const minute = 60_000
 export const day = 86_400_000

@@ -13,6 +13,7 @@ import { errorEnvelope, isRefusal, noteRefused, refuse } from "../../api/Failure
 import { RequestContext } from "../../api/RequestContext.ts"
 import { StoredResponse, type StoredResponseRow } from "../../api/StoredResponse.ts"
 import { bytesOf } from "../../http/Intake.ts"
+import { mayPause } from "../../postgres/Transactions.ts"
 import { sha256, sha256Hex } from "../../signing/Digest.ts"
 import { MasterKey } from "../../signing/MasterKey.ts"
 import { CurrentActor } from "../CurrentActor.ts"
@@ -60,7 +61,7 @@ export const layer = Layer.effect(
       const isPermanent = Context.get(endpoint.annotations, KeyRequired)
       const scope = yield* scopeOf(key, isPermanent)
       const [lock] = yield* sql<{ readonly acquired: boolean }>`
-        SELECT pg_try_advisory_xact_lock(${lockOf(scope)}::bigint) AS acquired`
+        SELECT pg_try_advisory_xact_lock(${lockOf(scope)}::bigint) AS acquired, ${mayPause(sql)}`
       if (!lock!.acquired) return yield* inProgress
       const body_hash = yield* bodyHash
       const [stored] = yield* findResponse(sql, scope, now)

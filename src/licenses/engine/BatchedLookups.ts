@@ -6,7 +6,7 @@ import { Effect } from "effect"
 import type { SqlClient } from "effect/sql"
 import { columns } from "../../postgres/Parameters.ts"
 import type { BindingName, CountedUsage, Revisions } from "../model/LicenseRecords.ts"
-import type { CachedDevice } from "./CommittedState.ts"
+import type { CachedDevice } from "../state/CommittedState.ts"
 import {
   type CachedDeviceRow,
   cachedDeviceColumns,

@@ -7,7 +7,7 @@
 import { Clock, Context, Effect, Exit, Result } from "effect"
 import { type Refusal, refuse } from "../../api/Failure.ts"
 import { refuseUnknownLicense } from "../model/UnknownLicense.ts"
-import type { CommittedState } from "./CommittedState.ts"
+import type { CommittedState } from "../state/CommittedState.ts"
 import { Journal } from "./Journal.ts"
 import { LicenseLookups, type Lookups } from "./LicenseLookups.ts"
 import { LicenseStore } from "./LicenseStore.ts"
@@ -15,6 +15,7 @@ import { PendingChanges } from "./PendingChanges.ts"
 import {
   type CommandResult,
   decide,
+  giveUpLate,
   isRefused,
   type PendingCommand,
   resultOf,
@@ -36,12 +37,16 @@ export const UnlockedAttempts = Context.Reference("licensing/licenses/engine/Unl
 export interface CachedLicense {
   readonly licenseId: string
   state: CommittedState | undefined
+  /** Whether the running batch has decided changes: then it is not given up, unless the journal returns it. */
+  decided: boolean
 }
 
 type CommandResults = ReadonlyArray<CommandResult>
 
 /** A decided batch, not yet committed or confirmed. */
 interface DecidedBatch {
+  readonly license: CachedLicense
+  readonly commands: ReadonlyArray<PendingCommand>
   readonly state: CommittedState
   readonly pending: PendingChanges
   readonly results: CommandResults
@@ -75,11 +80,16 @@ export const makeCommandBatches = Effect.gen(function* () {
 
   /** Sends a decided batch to the database and reports the outcome to `onResult`. */
   const submit = (decided: DecidedBatch, onResult: (outcome: BatchOutcome) => void): void => {
-    const { confirmed, pending, state } = decided
+    const { commands, confirmed, license, pending, state } = decided
     const finish = (isCurrent: boolean): void => onResult(Exit.succeed(isCurrent ? applyCommitted(decided) : "stale"))
+    const refuseLocked = () => onResult(Exit.succeed(decided.results.map(() => Exit.fail(isLocked))))
+    license.decided = pending.changed
     if (pending.changed) {
+      pending.deadline = commands.find(({ givenUp }) => givenUp !== true)?.deadline ?? pending.deadline
       journal.commit(pending, (exit) => {
-        if (Exit.isSuccess(exit)) finish(exit.value === "committed")
+        license.decided = false
+        if (Exit.isSuccess(exit) && exit.value === "late") giveUpLate(commands, clock.currentTimeMillisUnsafe())
+        if (Exit.isSuccess(exit)) exit.value === "locked" ? refuseLocked() : finish(exit.value === "committed")
         else onResult(Exit.failCause(exit.cause))
       })
       return
@@ -127,6 +137,7 @@ export const makeCommandBatches = Effect.gen(function* () {
     const pending = new PendingChanges(state, prefetched)
     const now = clock.currentTimeMillisUnsafe()
     if (!state.isReadyAt(now)) return "stale"
+    license.decided = true
     const decisions = decide(pending, commands, now)
     if (!checkEventIds && commands.some((command, index) => isRefused(decisions[index]!) && hasEventId(command)))
       return "eventIdsNeeded"
@@ -134,6 +145,8 @@ export const makeCommandBatches = Effect.gen(function* () {
     // Refusals are not stored here, even if an earlier attempt had accepted the command.
     const stored = pending.changed ? commands.filter((_, index) => !isRefused(decisions[index]!)) : []
     return {
+      license,
+      commands,
       state,
       pending,
       results,
@@ -174,6 +187,7 @@ export const makeCommandBatches = Effect.gen(function* () {
     })
     const verdict = yield* journal.locked(license.licenseId, decideLocked)
     if (verdict === "stale") return "stale"
+    if (verdict === "locked") return commands.map((): CommandResult => Exit.fail(isLocked))
     const last = attempted as Attempt
     if (!isDecidedBatch(last)) return last
     return last.pending.changed ? applyCommitted(last) : yield* submitAndWait(last)
@@ -185,6 +199,8 @@ export const makeCommandBatches = Effect.gen(function* () {
     attemptsBefore: number
   ) {
     for (let attempts = attemptsBefore; attempts < attemptsMax; attempts++) {
+      license.decided = false
+      if (commands.every(({ givenUp }) => givenUp)) break
       const results = yield* attempts < unlockedAttempts
         ? attempt(license, commands, attempts > 0)
         : attemptLocked(license, commands)
@@ -214,7 +230,7 @@ export const makeCommandBatches = Effect.gen(function* () {
     const decisions = decide(pending, commands, now)
     if (commands.some((command, index) => isRefused(decisions[index]!) && hasEventId(command))) return false
     const results = commands.map((command, index) => resultOf(command, decisions[index]!))
-    submit({ state, pending, results, stored: noCommands, confirmed: false }, onResult)
+    submit({ license, commands, state, pending, results, stored: noCommands, confirmed: false }, onResult)
     return true
   }
 
@@ -230,5 +246,7 @@ export const makeCommandBatches = Effect.gen(function* () {
 
 const isDecidedBatch = (attempt: Attempt): attempt is DecidedBatch =>
   typeof attempt === "object" && "pending" in attempt
+
+const isLocked = refuse("NOT_READY", "The license is locked by another change: send the request again in a moment.")
 
 const noLicense = (licenseId: string): Refusal => refuseUnknownLicense(licenseId)

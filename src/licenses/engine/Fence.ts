@@ -56,6 +56,15 @@ export const fence = (sql: SqlClient.SqlClient, groupId: GroupId, group: Pending
   )
 }
 
+/** The licenses that no other transaction holds, locked in the order of their ids. */
+export const lockFree = (sql: SqlClient.SqlClient, group: PendingGroup) =>
+  Effect.map(
+    sql<{ readonly id: string }>`
+      SELECT id FROM licenses WHERE id = ANY(${columns.text(group.map(({ base }) => base.license.id))})
+      ORDER BY id FOR NO KEY UPDATE SKIP LOCKED`,
+    (rows): ReadonlySet<string> => new Set(rows.map((row) => row.id))
+  )
+
 const byLicense = (group: PendingGroup): PendingGroup =>
   group.toSorted((a, b) => (a.base.license.id < b.base.license.id ? -1 : 1))
 

@@ -5,23 +5,22 @@
  * that fails the fence is left out with all its rows, and its actor decides again. Responses leave only after the
  * commit.
  */
-import { Clock, Context, Effect, Exit, Layer, Random, Schedule, Semaphore } from "effect"
+import { Clock, Context, Effect, Exit, FiberSet, Layer, Semaphore } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import { insertResponses } from "../../auth/idempotency/StoredResponses.ts"
 import { type Entry, EventLog } from "../../events/EventLog.ts"
 import { makeBatcher, type SubmitToBatch } from "../../postgres/Batcher.ts"
+import { makeLateCheck } from "../../postgres/Deadline.ts"
 import { Postgres } from "../../postgres/Postgres.ts"
-import { makeRevisions } from "../../postgres/Revision.ts"
-import { isConcurrentChange, isForeignKeyViolation, violates } from "../../postgres/Sql.ts"
+import { isConcurrentChange, isForeignKeyViolation, isLockTimeout, violates } from "../../postgres/Sql.ts"
 import { retryTransaction } from "../../postgres/Transactions.ts"
 import { journalGroup, journalSeconds } from "../../telemetry/Metrics.ts"
 import type { DeviceRecord } from "../model/LicenseRecords.ts"
 import * as Fence from "./Fence.ts"
+import { makeGroupIds, makeKnownOutcomes } from "./GroupOutcome.ts"
 import * as Statements from "./JournalStatements.ts"
 import type { PendingChanges } from "./PendingChanges.ts"
-
-/** `stale`: decided on outdated revisions; nothing was written. */
-export type Verdict = "committed" | "stale"
+import { exits, type LockedVerdict, makeLockedRetry, type Verdict } from "./Verdict.ts"
 
 /** Licenses in one transaction: bounds its duration and the size of its statements. */
 const groupMax = 512
@@ -31,8 +30,8 @@ const groupMax = 512
  */
 const concurrency = 1
 
-const committed = Exit.succeed<Verdict>("committed")
-const stale = Exit.succeed<Verdict>("stale")
+/** How long `locked` waits for the lock. */
+const lockTimeoutMillis = 2_000
 
 type WriteEffect = Effect.Effect<unknown, SqlError.SqlError>
 
@@ -48,7 +47,7 @@ export class Journal extends Context.Service<
      * writes the changes that it returns, if any, before anyone else can change the license. `decide` runs in the
      * transaction that holds the lock, and runs again if the transaction is retried.
      */
-    locked(licenseId: string, decide: Effect.Effect<PendingChanges | undefined>): Effect.Effect<Verdict>
+    locked(licenseId: string, decide: Effect.Effect<PendingChanges | undefined>): Effect.Effect<LockedVerdict>
     /** Records that devices were seen, when nothing else was decided. Needs no fence. */
     readonly recordSeen: SubmitToBatch<ReadonlyArray<DeviceRecord>, void>
   }
@@ -60,6 +59,7 @@ export class Journal extends Context.Service<
       const { inOneWrite, pipelined } = yield* Postgres
       const { appendAtOnce, appendRows, deliveriesQueued } = yield* EventLog
       const nextGroup = yield* makeGroupIds
+      const withKnownOutcome = yield* makeKnownOutcomes
       const measure = yield* makeMeasure
 
       /**
@@ -104,21 +104,6 @@ export class Journal extends Context.Service<
       })
 
       /**
-       * Succeeds if the group is committed, fails if it is not and never will be, and dies if the outcome cannot be
-       * determined.
-       */
-      const withKnownOutcome = (write: (groupId: Fence.GroupId) => WriteEffect, next = nextGroup) =>
-        Effect.suspend(() => {
-          const groupId = next()
-          return Effect.catch(write(groupId), (error) => {
-            if (error.reason._tag !== "ConnectionError") return Effect.fail(error)
-            return Effect.flatMap(wasCommitted(sql, groupId, next), (committed) =>
-              committed ? Effect.sync(() => deliveriesQueued.openUnsafe()) : Effect.fail(error)
-            )
-          })
-        })
-
-      /**
        * Whether the last group had stale changes. While other nodes write the same licenses, the next group will have
        * some, too.
        */
@@ -132,10 +117,31 @@ export class Journal extends Context.Service<
           writtenIds = ids
         }
         const write = (groupId: Fence.GroupId) => pipelined(Effect.map(writeFenced(group, groupId), setWritten))
-        return Effect.map(retryTransaction(withKnownOutcome(write)), () => {
+        return Effect.map(retryTransaction(withKnownOutcome(write, nextGroup)), () => {
           isContested = writtenIds.size < group.length
           return group.map((pending): Verdict => (writtenIds.has(pending.base.license.id) ? "committed" : "stale"))
         })
+      }
+
+      /** Commits the changes that are still current and whose licenses no other transaction holds. */
+      const commitFree = (group: ReadonlyArray<PendingChanges>, next = nextGroup) => {
+        let verdicts: ReadonlyArray<Verdict> = []
+        const write = (groupId: Fence.GroupId) =>
+          pipelined(
+            Effect.gen(function* () {
+              const freeIds = yield* Fence.lockFree(sql, group)
+              const free = group.filter(({ base }) => freeIds.has(base.license.id))
+              const writtenIds = free.length === 0 ? freeIds : yield* writeFenced(free, groupId)
+              verdicts = group.map(({ base: { license } }) =>
+                writtenIds.has(license.id) ? "committed" : freeIds.has(license.id) ? "stale" : "locked"
+              )
+            })
+          )
+        return retryTransaction(withKnownOutcome(write, next)).pipe(
+          Effect.map(() => verdicts),
+          // The event counter is locked, or a row that belongs to a license.
+          Effect.catchIf(isLockTimeout, () => Effect.succeed(group.map((): Verdict => "locked")))
+        )
       }
 
       const commitGroup = (group: ReadonlyArray<PendingChanges>) =>
@@ -143,11 +149,14 @@ export class Journal extends Context.Service<
           // For a single license this saves nothing: the attempt as a whole nearly always succeeds.
           isContested && group.length > 1
             ? commitCurrent(group)
-            : retryTransaction(withKnownOutcome((groupId) => writeAll(group, groupId))).pipe(
+            : retryTransaction(withKnownOutcome((groupId) => writeAll(group, groupId), nextGroup)).pipe(
                 Effect.as(group.map((): Verdict => "committed")),
                 Effect.catchIf(isConcurrentChange, () => commitCurrent(group))
               )
-        ).pipe(measure(group.length))
+        ).pipe(
+          Effect.catchIf(isLockTimeout, () => commitFree(group)),
+          measure(group.length)
+        )
 
       /**
        * Changes that the database refuses must not fail the others of their group: then each license is tried
@@ -155,9 +164,9 @@ export class Journal extends Context.Service<
        */
       const commitAll = (group: ReadonlyArray<PendingChanges>): Effect.Effect<ReadonlyArray<Exit.Exit<Verdict>>> =>
         commitGroup(group).pipe(
-          Effect.map((verdicts) => verdicts.map((verdict) => (verdict === "stale" ? stale : committed))),
+          Effect.map((verdicts) => verdicts.map((verdict) => exits[verdict])),
           Effect.catch((error) => {
-            if (group.length === 1) return Effect.succeed([isOvertaken(error) ? stale : Exit.die(error)])
+            if (group.length === 1) return Effect.succeed([isOvertaken(error) ? exits.stale : Exit.die(error)])
             return violates(error, "usage_ledger_event_id") ? commitWithoutRepeats(group) : commitEach(group)
           })
         )
@@ -174,7 +183,7 @@ export class Journal extends Context.Service<
         if (repeated.size === 0) return yield* commitEach(group)
         const others = group.filter((pending) => !repeated.has(pending.base.license.id))
         const verdicts = (others.length === 0 ? [] : yield* commitAll(others)).values()
-        return group.map((pending) => (repeated.has(pending.base.license.id) ? stale : verdicts.next().value!))
+        return group.map((pending) => (repeated.has(pending.base.license.id) ? exits.stale : verdicts.next().value!))
       })
 
       const nextLocked = yield* makeGroupIds
@@ -182,11 +191,12 @@ export class Journal extends Context.Service<
       // same license.
       const lock = yield* Semaphore.make(1)
       const locked = (licenseId: string, decide: Effect.Effect<PendingChanges | undefined>) => {
-        let verdict: Verdict = "committed"
+        let verdict: LockedVerdict = "committed"
         const write = (groupId: Fence.GroupId) =>
           pipelined(
             Effect.gen(function* () {
               verdict = "committed"
+              yield* sql`SELECT set_config('lock_timeout', ${String(lockTimeoutMillis)}, true)`
               yield* sql`SELECT FROM licenses WHERE id = ${licenseId} FOR NO KEY UPDATE`
               const pending = yield* decide
               if (pending === undefined) return
@@ -196,37 +206,54 @@ export class Journal extends Context.Service<
           )
         return retryTransaction(withKnownOutcome(write, nextLocked)).pipe(
           Effect.map(() => verdict),
-          Effect.catch((error) => (isOvertaken(error) ? Effect.succeed<Verdict>("stale") : Effect.die(error))),
+          Effect.catch((error) => {
+            if (isLockTimeout(error)) return Effect.succeed<LockedVerdict>("locked")
+            return isOvertaken(error) ? Effect.succeed<LockedVerdict>("stale") : Effect.die(error)
+          }),
           measure(1),
           lock.withPermit
         )
       }
 
-      const batcher = yield* makeBatcher({ concurrency, batchMax: groupMax, run: commitAll })
+      const nextAlone = yield* makeGroupIds
+      const retryLocked = yield* makeLockedRetry((pending: PendingChanges) =>
+        commitFree([pending], nextAlone).pipe(
+          Effect.map(([verdict]) => exits[verdict!]),
+          Effect.catch((error) => Effect.succeed(isOvertaken(error) ? exits.stale : Exit.die(error)))
+        )
+      )
+
       const recordAllSeen = Effect.fnUntraced(function* (lists: ReadonlyArray<ReadonlyArray<DeviceRecord>>) {
         yield* retryTransaction(Statements.recordSeenDevices(sql, lists.flat()))
         return lists.map(() => undefined)
       }, Effect.orDie)
       const { submit: recordSeen } = yield* makeBatcher({ concurrency: 1, batchMax: groupMax, run: recordAllSeen })
-      const commit: SubmitToBatch<PendingChanges, Verdict> = (pending, onResult) =>
-        batcher.submit(pending, (exit) => onResult(Exit.isSuccess(exit) ? exit.value : Exit.failCause(exit.cause)))
+      const commit = yield* makeCommitQueue(commitAll, retryLocked)
       return Journal.of({ commit, locked, recordSeen })
     })
   )
 }
 
-/** Numbers the groups of this journal and draws their revisions. The journal's name is unique among all nodes. */
-const makeGroupIds = Effect.gen(function* () {
+/** Groups the changes that wait. Those whose deadline passes in the queue are returned, and locked ones are tried again. */
+const makeCommitQueue = Effect.fnUntraced(function* (
+  commitAll: (group: ReadonlyArray<PendingChanges>) => Effect.Effect<ReadonlyArray<Exit.Exit<Verdict>>>,
+  retryLocked: (pending: PendingChanges) => Effect.Effect<Exit.Exit<Verdict>>
+) {
   const clock = yield* Clock.Clock
-  const nextRevision = yield* makeRevisions
-  const journal = `${yield* Random.nextInt}.${yield* Random.nextInt}`
-  let last = 0
-  return (): Fence.GroupId => ({
-    journal,
-    number: ++last,
-    at: clock.currentTimeMillisUnsafe(),
-    revision: nextRevision()
-  })
+  const fork = yield* FiberSet.makeRuntime<never>()
+  const isLate = ({ deadline }: PendingChanges) => deadline <= clock.currentTimeMillisUnsafe()
+  const late = { isLate, result: exits.late }
+  const batcher = yield* makeBatcher({ concurrency, batchMax: groupMax, run: commitAll, late })
+  const startLateCheck = yield* makeLateCheck(batcher.dropLate)
+  const commit: SubmitToBatch<PendingChanges, Verdict> = (pending, onResult) => {
+    startLateCheck()
+    batcher.submit(pending, (exit) => {
+      if (Exit.isFailure(exit)) onResult(Exit.failCause(exit.cause))
+      else if (exit.value !== exits.locked) onResult(exit.value)
+      else fork(Effect.map(retryLocked(pending), onResult))
+    })
+  }
+  return commit
 })
 
 /** Records how many licenses a commit wrote and how long it took. */
@@ -254,19 +281,3 @@ const makeMeasure = Effect.contextWith((context: Context.Context<never>) =>
  */
 const isOvertaken = (error: SqlError.SqlError): boolean =>
   error.reason._tag === "UniqueViolation" || isForeignKeyViolation(error)
-
-/**
- * Whether a group was committed whose connection was lost, perhaps during the commit. The journal's row has the group's
- * number or it has not. Statements of the group that the server has not read yet are void from then on.
- */
-const wasCommitted = (sql: SqlClient.SqlClient, groupId: Fence.GroupId, nextGroup: () => Fence.GroupId) =>
-  retryTransaction(
-    sql.withTransaction(
-      Effect.gen(function* () {
-        const [row] = yield* Fence.lockLastGroup(sql, groupId)
-        if (row!.last_group === groupId.number) return true
-        yield* Fence.abandonGroupsBelow(sql, nextGroup())
-        return false
-      })
-    )
-  ).pipe(Effect.retry({ schedule: Schedule.spaced("200 millis"), times: 50 }), Effect.orDie)

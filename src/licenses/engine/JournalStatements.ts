@@ -117,14 +117,16 @@ const devices = (sql: SqlClient.SqlClient, group: PendingGroup) => {
  */
 const othersReset = (sql: SqlClient.SqlClient, group: PendingGroup) => {
   const rows = group.filter((pending) => pending.othersResetAt !== undefined)
-  return unlessEmpty(
-    rows,
-    () => sql`
+  if (rows.length === 0) return []
+  return [
+    // The transaction's time limit is for groups that take milliseconds. PostgreSQL before 17 has none.
+    sql`SELECT set_config('transaction_timeout', '0', true) WHERE current_setting('transaction_timeout', true) IS NOT NULL`,
+    sql`
       UPDATE devices d SET status = 'reset', holds_slot = false, updated_at = r.at
       FROM unnest(${columns.text(rows.map((pending) => pending.license.id))},
         ${columns.timestamptz(rows.map((pending) => pending.othersResetAt ?? null))}) AS r (license_id, at)
       WHERE d.license_id = r.license_id AND d.listed_as = ANY(${columns.text(resettableListStatuses)})`
-  )
+  ]
 }
 
 /**

@@ -5,15 +5,16 @@
  * An actor costs a map entry: no fiber, no timer. An actor that was not used for a while is evicted; its next command
  * loads the license again.
  */
-import { Clock, Context, Effect, Exit, FiberSet, identity, Layer, Result, Schedule } from "effect"
+import { Clock, Context, Effect, Exit, type Fiber, FiberSet, identity, Layer, Result, Schedule } from "effect"
 import type { Code } from "../../api/ErrorCode.ts"
 import { type Refusal, refuse } from "../../api/Failure.ts"
 import { RequestContext } from "../../api/RequestContext.ts"
 import { StoredResponse } from "../../api/StoredResponse.ts"
 import { CurrentActor } from "../../auth/CurrentActor.ts"
+import { Deadline, makeLateCheck, RequestTimeout } from "../../postgres/Deadline.ts"
 import type { Origin, Rule } from "../rules/LicenseCommand.ts"
 import { type CachedLicense, makeCommandBatches } from "./CommandBatch.ts"
-import { type CommandResult, type PendingCommand, pendingCommand } from "./PendingCommand.ts"
+import { type CommandResult, giveUpLate, isLate, type PendingCommand, pendingCommand } from "./PendingCommand.ts"
 
 /** Commands that may wait for one license. Further ones are answered with 503; the queue never grows without limit. */
 const mailboxMax = 1024
@@ -27,8 +28,13 @@ const idleMillis = 300_000
 interface Actor extends CachedLicense {
   readonly mailbox: Array<PendingCommand>
   running: boolean
+  /** The commands of the running batch, and its fiber if it has one. */
+  batch: ReadonlyArray<PendingCommand>
+  fiber: Fiber.Fiber<void> | undefined
   usedAt: number
 }
+
+const noCommands: ReadonlyArray<PendingCommand> = []
 
 type Asked<A, C extends Code> = Effect.Effect<A, Refusal<C> | Refusal<"NOT_FOUND" | "NOT_READY">>
 
@@ -64,6 +70,7 @@ export class LicenseActors extends Context.Service<
       const batches = yield* makeCommandBatches
       const fork = yield* FiberSet.makeRuntime<never>()
       const clock = yield* Clock.Clock
+      const timeoutMillis = yield* RequestTimeout
       const actors = new Map<string, Actor>()
 
       const deliver = (
@@ -71,7 +78,7 @@ export class LicenseActors extends Context.Service<
         exit: Exit.Exit<ReadonlyArray<CommandResult>>
       ): void => {
         for (const [index, command] of commands.entries()) {
-          command.resume(Exit.isSuccess(exit) ? exit.value[index]! : exit)
+          if (command.givenUp !== true) command.resume(Exit.isSuccess(exit) ? exit.value[index]! : exit)
         }
       }
 
@@ -85,6 +92,9 @@ export class LicenseActors extends Context.Service<
         exit: Exit.Exit<ReadonlyArray<CommandResult>>
       ): void => {
         if (Exit.isFailure(exit)) actor.state = undefined
+        actor.decided = false
+        actor.batch = noCommands
+        actor.fiber = undefined
         if (actor.mailbox.length === 0) {
           actor.usedAt = clock.currentTimeMillisUnsafe()
           actor.running = false
@@ -102,14 +112,15 @@ export class LicenseActors extends Context.Service<
       }
 
       /** Runs a batch that needs look-ups or has to be decided again. */
-      const runBatch = (actor: Actor, commands: ReadonlyArray<PendingCommand>, attempts: number) =>
-        fork(
-          Effect.map(Effect.exit(batches.run(actor, commands, attempts)), (exit) => finishBatch(actor, commands, exit))
-        )
+      const runBatch = (actor: Actor, commands: ReadonlyArray<PendingCommand>, attempts: number): void => {
+        const run = Effect.exit(Effect.interruptible(batches.run(actor, commands, attempts)))
+        actor.fiber = fork(Effect.uninterruptible(Effect.map(run, (exit) => finishBatch(actor, commands, exit))))
+      }
 
       /** Starts a batch of all waiting commands. */
       const start = (actor: Actor): void => {
         const commands = actor.mailbox.splice(0, batchMax)
+        actor.batch = commands
         const started = batches.startFromMemory(actor, commands, (outcome) => {
           if (Exit.isFailure(outcome)) finishBatch(actor, commands, Exit.failCause(outcome.cause))
           else if (outcome.value !== "stale") finishBatch(actor, commands, Exit.succeed(outcome.value))
@@ -136,18 +147,30 @@ export class LicenseActors extends Context.Service<
       const actorOf = (licenseId: string): Actor => {
         const existing = actors.get(licenseId)
         if (existing !== undefined) return existing
-        const actor: Actor = { licenseId, mailbox: [], state: undefined, running: false, usedAt: 0 }
+        const actor: Actor = {
+          licenseId,
+          mailbox: [],
+          state: undefined,
+          decided: false,
+          running: false,
+          batch: noCommands,
+          fiber: undefined,
+          usedAt: 0
+        }
         actors.set(licenseId, actor)
         return actor
       }
 
+      const startLateCheck = yield* makeLateCheck(() => giveUpLateCommands(actors, clock.currentTimeMillisUnsafe()))
       const post = (licenseId: string, command: PendingCommand): void => {
         const actor = actorOf(licenseId)
         if (actor.mailbox.length >= mailboxMax) {
           command.resume(Exit.fail(refuse("NOT_READY", "Too many requests wait for this license: try again.")))
           return
         }
+        command.deadline = clock.currentTimeMillisUnsafe() + timeoutMillis
         actor.mailbox.push(command)
+        startLateCheck()
         if (actor.running) return
         actor.running = true
         scheduled.push(actor)
@@ -175,21 +198,23 @@ export class LicenseActors extends Context.Service<
           const { requestId, clientAddress } = fiber.getRef(RequestContext)
           const origin: Origin = { ...fiber.getRef(CurrentActor), request_id: requestId, ip_address: clientAddress }
           const recorder = fiber.getRef(StoredResponse)
+          const release = decidedByActor(fiber.getRef(Deadline))
           const request = { rule, command, origin, begin }
           if (recorder === undefined) {
             const started: Asked<Started, C> = Effect.callback((resume) =>
               post(licenseId, pendingCommand({ ...request, resume }))
             )
-            return Effect.flatMap(started, finish)
+            return Effect.flatMap(release(started), finish)
           }
           const { committed } = recorder
           const storeResponse = (started: Started) =>
             Effect.flatMap(finish(started), (value) =>
               Effect.map(recorder.rowOf(value), (row) => ({ value, row }))
             ).pipe(Effect.provideContext(fiber.context))
-          return Effect.callback((resume) =>
+          const answered: Asked<A, C> = Effect.callback((resume) =>
             post(licenseId, pendingCommand({ ...request, resume, storeResponse, committed }))
           )
+          return release(answered)
         })
 
       return LicenseActors.of({
@@ -203,4 +228,36 @@ export class LicenseActors extends Context.Service<
       })
     })
   )
+}
+
+/**
+ * Answers commands at their deadline unless their changes are being committed, and takes them out of the queues. Returns whether
+ * others wait.
+ */
+const giveUpLateCommands = (actors: ReadonlyMap<string, Actor>, now: number): boolean => {
+  let waiting = false
+  for (const actor of actors.values()) {
+    if (!actor.running) continue
+    waiting = true
+    // In the order of their deadlines.
+    const first = actor.mailbox.findIndex((command) => !isLate(command, now))
+    giveUpLate(actor.mailbox.splice(0, first === -1 ? actor.mailbox.length : first), now)
+    if (actor.decided || !actor.batch.some((command) => isLate(command, now))) continue
+    giveUpLate(actor.batch, now)
+    if (actor.batch.every(({ givenUp }) => givenUp)) actor.fiber?.interruptUnsafe()
+  }
+  return waiting
+}
+
+/** The actor gives the command up, or reports its outcome; a refused request may be given up again afterwards. */
+const decidedByActor = (deadline: Deadline | undefined) => {
+  if (deadline !== undefined) deadline.committing = true
+  return <A, E, R>(asked: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+    deadline === undefined
+      ? asked
+      : Effect.onError(asked, () =>
+          Effect.sync(() => {
+            deadline.committing = false
+          })
+        )
 }

@@ -11,6 +11,7 @@ import { columns, instant } from "../../postgres/Parameters.ts"
 import { Postgres } from "../../postgres/Postgres.ts"
 import { withoutNulls } from "../../postgres/Sql.ts"
 import type { DeviceRecord, FeatureRecord, LinkKind, LinkRecord, Revisions } from "../model/LicenseRecords.ts"
+import type { CachedDevice } from "../state/CommittedState.ts"
 import {
   type DeviceRequest,
   type LeaseRequest,
@@ -21,7 +22,6 @@ import {
   type VersionedDevices,
   type VersionedUsage
 } from "./BatchedLookups.ts"
-import type { CachedDevice } from "./CommittedState.ts"
 import {
   type CachedDeviceRow,
   cachedDeviceColumns,

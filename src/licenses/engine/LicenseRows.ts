@@ -5,7 +5,7 @@ import { sha256Hex } from "../../signing/Digest.ts"
 import type { DeviceStatus } from "../model/Device.ts"
 import { resettableStatuses } from "../model/DeviceTransitions.ts"
 import type { Assignment, DeviceRecord, LeaseRecord, LicenseRecord, PolicyRecord } from "../model/LicenseRecords.ts"
-import { type CachedDevice, CommittedState } from "./CommittedState.ts"
+import { type CachedDevice, CommittedState } from "../state/CommittedState.ts"
 
 /** A row as SQL returns it: columns without a value are null. */
 export type Nullable<A> = {

@@ -10,7 +10,7 @@ import { makeBatcher, type SubmitToBatch } from "../../postgres/Batcher.ts"
 import { columns } from "../../postgres/Parameters.ts"
 import { Postgres } from "../../postgres/Postgres.ts"
 import type { Assignment, LeaseRecord, Revisions } from "../model/LicenseRecords.ts"
-import type { CommittedState } from "./CommittedState.ts"
+import type { CommittedState } from "../state/CommittedState.ts"
 import {
   committedStateOf,
   type DeviceRow,

@@ -23,9 +23,15 @@ import type {
 import { cachedViewsAfter } from "../rules/Entitlement.ts"
 import type { Origin } from "../rules/LicenseCommand.ts"
 import { isOverdue } from "../rules/Lifecycle.ts"
-import { bindingKey, bindingKeyOf, type CommittedState, isActiveContainer, sortedByCode } from "./CommittedState.ts"
+import {
+  bindingKey,
+  bindingKeyOf,
+  type CommittedState,
+  isActiveContainer,
+  sortedByCode
+} from "../state/CommittedState.ts"
+import { LeaseChanges } from "../state/LiveLeases.ts"
 import { clockOrigin, eventRow, usageRow } from "./EventRows.ts"
-import { LeaseChanges } from "./LiveLeases.ts"
 import type { Prefetched } from "./Prefetch.ts"
 
 export class PendingChanges implements LicenseView {
@@ -50,6 +56,8 @@ export class PendingChanges implements LicenseView {
   profileChanged = false
   /** The license's revision after the commit; the journal draws it. */
   revision = 0
+  /** When the changes are no longer committed, unless their commit has begun. */
+  deadline = Number.POSITIVE_INFINITY
   /** How many more containers hold a slot than before. */
   containersGained = 0
   private readonly counts = new Map<string, CountedUsage>()

@@ -24,6 +24,23 @@ export interface PendingCommand {
    */
   readonly storeResponse?: (started: unknown) => Effect.Effect<RecordedResponse<unknown>>
   readonly committed?: () => void
+  /** When the command is given up unless its decision was submitted; set when it enters the mailbox. */
+  deadline?: number
+  /** Given up: `resume` was called, and nothing is decided for it any more. */
+  givenUp?: boolean
+}
+
+const tooLate = refuse("NOT_READY", "The request was not decided in time, and nothing was changed: send it again.")
+
+export const isLate = ({ deadline = Number.POSITIVE_INFINITY }: PendingCommand, now: number): boolean => deadline <= now
+
+/** Answers the commands whose deadline has passed. */
+export const giveUpLate = (commands: ReadonlyArray<PendingCommand>, now: number): void => {
+  for (const command of commands) {
+    if (command.givenUp === true || !isLate(command, now)) continue
+    command.givenUp = true
+    command.resume(Exit.fail(tooLate))
+  }
 }
 
 export type CommandResult = Exit.Exit<unknown, Refusal>
@@ -66,7 +83,8 @@ export const decide = (
   commands: ReadonlyArray<PendingCommand>,
   now: number
 ): ReadonlyArray<Decision> =>
-  commands.map(({ rule, command, origin }) => {
+  commands.map(({ rule, command, givenUp, origin }) => {
+    if (givenUp === true) return { refusal: tooLate }
     // Before each command, because the previous one may have moved an expiry into the past.
     pending.settle(settle(pending, now), now)
     const outcome = rule.decide(pending, command, now)

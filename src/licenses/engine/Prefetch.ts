@@ -11,7 +11,7 @@ import type {
   Revisions
 } from "../model/LicenseRecords.ts"
 import type { Needs, Rule } from "../rules/LicenseCommand.ts"
-import type { CommittedState } from "./CommittedState.ts"
+import type { CommittedState } from "../state/CommittedState.ts"
 import type { Lookups } from "./LicenseLookups.ts"
 
 /** Data looked up for the commands of a batch, beyond the cached state. */

@@ -8,7 +8,7 @@ import { heartbeatDueAt } from "../../catalog/policies/Policy.ts"
 import { recordedValue } from "../../events/Changes.ts"
 import { EventLog } from "../../events/EventLog.ts"
 import { bytes, instant, json } from "../../postgres/Parameters.ts"
-import { transaction, withoutNulls } from "../../postgres/Sql.ts"
+import { constraints, transaction, withoutNulls } from "../../postgres/Sql.ts"
 import { type LoadedLicense, type Nullable, policyColumns, policyOf } from "../engine/LicenseRows.ts"
 import type { LicenseCreate, LicenseWithKey } from "../model/License.ts"
 import * as LicenseKey from "../model/LicenseKey.ts"
@@ -69,7 +69,10 @@ export class Issuing extends Context.Service<
           created_at: now,
           updated_at: now
         }
-        yield* insert(sql, license)
+        // The policy is locked, and so its product is kept. Orders and subscriptions are never deleted.
+        yield* insert(sql, license).pipe(
+          constraints({ licenses_customer_id_fkey: () => unknownLink("customer_id", license.customer_id) })
+        )
         yield* events.append({
           event_type: "license.created",
           resource_type: "license",
@@ -117,8 +120,11 @@ const readLinks = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, input: 
   if (refusal !== undefined) return yield* refusal
   const [row] = yield* sql<LoadedLicense>`
     SELECT p.id AS policy_id, ${sql.literal(policyColumns)} FROM policies p WHERE p.id = ${input.policy_id} FOR KEY SHARE`
-  return { links: links!, policy: policyOf(row!) }
+  if (row === undefined) return yield* unknownLink("policy_id", input.policy_id)
+  return { links: links!, policy: policyOf(row) }
 })
+
+const unknownLink = (field: string, id = "") => refuseUnknownId(field.slice(0, -"_id".length), id, field)
 
 const refuseUnknownLink = (input: Input, links: Links) => {
   const named = [
@@ -129,9 +135,7 @@ const refuseUnknownLink = (input: Input, links: Links) => {
     ["subscription_id", input.subscription_id, links.subscription]
   ] as const
   const missing = named.find(([, id, existing]) => id !== undefined && existing === null)
-  return missing === undefined
-    ? undefined
-    : refuseUnknownId(missing[0].slice(0, -"_id".length), missing[1]!, missing[0])
+  return missing === undefined ? undefined : unknownLink(missing[0], missing[1])
 }
 
 const refuseMismatchedLink = (input: Input, links: Links) => {

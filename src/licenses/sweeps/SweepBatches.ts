@@ -4,7 +4,7 @@ import { SqlClient, type SqlError, type Statement } from "effect/sql"
 import { EventLog, type EventRow, type NewEvent } from "../../events/EventLog.ts"
 import { columns } from "../../postgres/Parameters.ts"
 import { Postgres } from "../../postgres/Postgres.ts"
-import { isConcurrentChange } from "../../postgres/Sql.ts"
+import { isConcurrentChange, isLockTimeout } from "../../postgres/Sql.ts"
 import { retryTransaction } from "../../postgres/Transactions.ts"
 import { exclusively, makeThrottle, requireExclusive } from "../../workers/Exclusive.ts"
 import { clockOrigin, eventRow } from "../engine/EventRows.ts"
@@ -112,7 +112,10 @@ export const makePasses = Effect.fnUntraced(function* (name: string) {
       for (const batch of distribute(rows)) done += yield* throttle(runUnlocked(batch))
       return done > 0
     }).pipe(
-      Effect.catchIf(isConcurrentChange, () => Effect.map(runLocked, (done) => Option.getOrElse(done, () => 0) > 0)),
+      Effect.catchIf(
+        (error) => isConcurrentChange(error) || isLockTimeout(error),
+        () => Effect.map(runLocked, (done) => Option.getOrElse(done, () => 0) > 0)
+      ),
       // A policy was edited meanwhile: the next pass finds what is left.
       Effect.catchIf(isConcurrentChange, () => Effect.succeed(false))
     )

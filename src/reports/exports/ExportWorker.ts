@@ -7,6 +7,7 @@ import { SqlClient } from "effect/sql"
 import { Settings } from "../../config/Config.ts"
 import { instant } from "../../postgres/Parameters.ts"
 import { transaction } from "../../postgres/Sql.ts"
+import { mayPause } from "../../postgres/Transactions.ts"
 import { sendHeartbeat } from "../../workers/Heartbeat.ts"
 import { ReportsDatabase } from "../model/ReportsDatabase.ts"
 import { PdfPrinting } from "../pdf/PdfPrinting.ts"
@@ -62,6 +63,8 @@ export class ExportWorker extends Context.Service<
       /** Stores a piece. Returns the row if more pieces follow and no other node has taken the export over. */
       const store = (row: ExportRow, piece: Piece) =>
         Effect.gen(function* () {
+          // A pdf is printed within the transaction, which locks only its export.
+          yield* Effect.orDie(sql`SELECT ${mayPause(sql)}`)
           const at = yield* times
           const written = yield* writePiece(sql, row, piece, at)
           yield* sendHeartbeat

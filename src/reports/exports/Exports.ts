@@ -11,6 +11,7 @@ import { CurrentActor } from "../../auth/CurrentActor.ts"
 import { EventLog } from "../../events/EventLog.ts"
 import { bodyRefusal } from "../../http/RequestFaults.ts"
 import { transaction } from "../../postgres/Sql.ts"
+import { mayPause } from "../../postgres/Transactions.ts"
 import { Workers } from "../../workers/Workers.ts"
 import { decodeFilters, type Scope, unsupportedFilter } from "../model/Filter.ts"
 import { ReportsDatabase } from "../model/ReportsDatabase.ts"
@@ -88,6 +89,8 @@ export class Exports extends Context.Service<
         )
 
       const store = Effect.fnUntraced(function* (row: ExportRow, piece: Piece | undefined) {
+        // A pdf is printed within the transaction, which locks only its export until it appends its event.
+        yield* sql`SELECT ${mayPause(sql)}`
         yield* insertExport(sql, row)
         if (piece !== undefined) {
           const times = { now: row.created_at, until: row.created_at }

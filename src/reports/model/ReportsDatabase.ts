@@ -33,6 +33,8 @@ export class ReportsDatabase extends Context.Service<
             url: reportsDatabaseUrl ?? url,
             maxConnections: connectionsMax,
             statementTimeoutMillis,
+            // A report holds no lock, and content may be made between its statements.
+            idleInTransactionMillis: statementTimeoutMillis,
             applicationName: "licensing-reports",
             plannerDefaults: true
           })

@@ -4,11 +4,11 @@
  */
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { CommittedState } from "../../../src/licenses/engine/CommittedState.ts"
 import type { Lookups } from "../../../src/licenses/engine/LicenseLookups.ts"
 import { prefetch } from "../../../src/licenses/engine/Prefetch.ts"
 import type { Revisions } from "../../../src/licenses/model/LicenseRecords.ts"
 import type { Needs } from "../../../src/licenses/rules/LicenseCommand.ts"
+import { CommittedState } from "../../../src/licenses/state/CommittedState.ts"
 import { deviceOf, hardware, noon, rowsOf } from "../../support/Licenses.ts"
 
 const [deskBinding, desktop] = [hardware("desk"), hardware("desktop")]

@@ -1,8 +1,8 @@
 /** With thousands of leases and devices, a batch must not examine those that are not due. */
 import { assert, describe, it } from "@effect/vitest"
 import * as fc from "fast-check"
-import { DueIndex } from "../../../src/licenses/engine/DueIndex.ts"
-import { LeaseChanges, LiveLeases } from "../../../src/licenses/engine/LiveLeases.ts"
+import { DueIndex } from "../../../src/licenses/state/DueIndex.ts"
+import { LeaseChanges, LiveLeases } from "../../../src/licenses/state/LiveLeases.ts"
 import { deviceOf, hardware, leaseOf, minute, noon } from "../../support/Licenses.ts"
 
 interface Entry {

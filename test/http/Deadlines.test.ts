@@ -1,0 +1,111 @@
+/** Requests while the database hangs: they are answered at their deadline, and what was given up is not done later. */
+import { assert, layer } from "@effect/vitest"
+import { Duration, Effect, Fiber, Layer } from "effect"
+import { SqlClient } from "effect/sql"
+import { DatabaseProxy } from "../support/Database.ts"
+import { assertAnswered, assertRefused } from "../support/Http.ts"
+import { makeMetered } from "../support/IssuedLicenses.ts"
+import { TestServer } from "../support/TestServer.ts"
+
+const timeoutMillis = 1_000
+/** The deadline, the interval of the check, and the rest for a busy machine. */
+const answeredMillisMax = timeoutMillis + 500 + 2_000
+
+const Hanging = TestServer.layerOver({ requestTimeoutSeconds: 1 }).pipe(Layer.provideMerge(DatabaseProxy.layer))
+
+layer(Hanging, { excludeTestServices: true, timeout: 120_000 })("While the database hangs", (it) => {
+  const consume = Effect.fnUntraced(function* (licenseKey: string, event_id: string, headers = {}) {
+    const { send } = yield* TestServer
+    const answer = send({
+      method: "POST",
+      path: "/api/v1/license/consume",
+      headers: { authorization: `License ${licenseKey}`, ...headers },
+      body: { fingerprint: "a machine", feature_code: "exports", event_id }
+    })
+    return { event_id, timed: yield* Effect.timed(answer) }
+  })
+
+  it.effect("consumptions are answered in time, and only those are counted that were told so", () =>
+    Effect.gen(function* () {
+      const { freeze, thaw } = yield* DatabaseProxy
+      const sql = yield* SqlClient.SqlClient
+      const licenses = [yield* makeMetered, yield* makeMetered, yield* makeMetered]
+      // A license that no actor has loaded, and a key that was not seen yet.
+      const cold = yield* makeMetered
+      for (const { license_key } of licenses) assertAnswered((yield* consume(license_key, "before")).timed[1], 200)
+      yield* freeze
+      const calls = Array.from({ length: 20 }, (_, index) =>
+        [...licenses, cold].map(({ license_key }) =>
+          consume(license_key, `during-${index}`, index % 3 === 0 ? { "x-framework": "1", expect: "" } : {})
+        )
+      ).flat()
+      let answered = 0
+      let isHanging = true
+      const running = yield* Effect.forkChild(
+        Effect.all(
+          calls.map((call) =>
+            Effect.tap(call, ({ timed: [took, answer] }) =>
+              Effect.sync(() => {
+                if (!isHanging) return
+                answered++
+                assertRefused(answer, 503, "NOT_READY")
+                assert.strictEqual(answer.headers["retry-after"], "1")
+                assert.isBelow(Duration.toMillis(took), answeredMillisMax)
+              })
+            )
+          ),
+          { concurrency: "unbounded" }
+        )
+      )
+      // All but the group that was handed to the database.
+      const { send } = yield* TestServer
+      yield* Effect.repeat(send({ path: "/health" }), { until: () => answered >= calls.length - 3 })
+      yield* thaw
+      isHanging = false
+      const answers = yield* Fiber.join(running)
+      for (const { license_key } of [...licenses, cold])
+        assertAnswered((yield* consume(license_key, "after")).timed[1], 200)
+      const counted = answers.filter(({ timed: [, { status }] }) => status === 200).length
+      const [row] = yield* sql<{ count: number }>`
+        SELECT count(*) AS count FROM usage_ledger WHERE event_id LIKE 'during-%'`
+      assert.strictEqual(row?.count, counted)
+      assert.isAtMost(counted, 3)
+    })
+  )
+
+  it.effect("management requests are answered in time, and nothing of them is done later", () =>
+    Effect.gen(function* () {
+      const { freeze, thaw } = yield* DatabaseProxy
+      const { client, send } = yield* TestServer
+      const { license } = yield* makeMetered
+      yield* freeze
+      const requests = [
+        ...Array.from({ length: 20 }, (_, index) => ({
+          method: "POST",
+          path: "/api/v1/products",
+          body: { name: "P", code: `given-up-${index}` },
+          headers: index % 2 === 0 ? { "idempotency-key": `given-up-${index}` } : {}
+        })),
+        { path: "/api/v1/products" },
+        { method: "POST", path: `/api/v1/licenses/${license.id}/suspend` }
+      ]
+      const answers = yield* Effect.all(
+        requests.slice(0, -1).map((request) => Effect.timed(send(request))),
+        { concurrency: "unbounded" }
+      )
+      for (const [took, answer] of answers) {
+        assertRefused(answer, 503, "NOT_READY")
+        assert.isBelow(Duration.toMillis(took), answeredMillisMax)
+      }
+      yield* thaw
+      yield* Effect.repeat(send({ path: "/readyz" }), { until: ({ status }) => status === 200 })
+      const { items } = yield* client.products.list({ query: { limit: 200 } })
+      assert.deepStrictEqual(
+        items.filter(({ code }) => code.startsWith("given-up")),
+        []
+      )
+      // The same requests succeed now, those with a key, too.
+      for (const request of requests) assert.isBelow((yield* send(request)).status, 300)
+    })
+  )
+})
