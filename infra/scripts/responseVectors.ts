@@ -4,9 +4,9 @@ import { sha256, sha256Hex } from "../../src/signing/Digest.ts"
 import { algorithm, fromSeed, type SigningKey, signSync } from "../../src/signing/SigningKey.ts"
 import type { Rule } from "./verify.ts"
 
-type Members = { readonly [member: string]: Json }
+export type Members = { readonly [member: string]: Json }
 
-interface Case {
+export interface Case {
   readonly name: string
   readonly response: string
   /** Where it differs from the expectation that all vectors share. */
@@ -17,12 +17,12 @@ interface Case {
 }
 
 const keyOf = (label: string): SigningKey => fromSeed(sha256(label))
-const active = keyOf("signing key, active")
-const foreign = keyOf("signing key of another service")
-const base64 = (bytes: Uint8Array): string => Buffer.from(bytes).toString("base64")
+export const active = keyOf("signing key, active")
+export const foreign = keyOf("signing key of another service")
+export const base64 = (bytes: Uint8Array): string => Buffer.from(bytes).toString("base64")
 
 /** What the application of all vectors knows and has sent. */
-const expected = {
+export const expected = {
   kind: "entitlement",
   license_id: "lic_01J0000000000000000000000A",
   product_id: "prod_01J0000000000000000000000A",
@@ -47,17 +47,17 @@ const subject = {
   expires_at: "2031-01-31T00:00:00.000Z",
   nonce: expected.nonce
 }
-const entitlement = {
+export const entitlement = {
   kind: "entitlement",
   ...subject,
   next_check_at: "2030-02-01T12:00:00.000Z",
   features: [{ code: "export", enabled: true, quota: 1000, consumed: 12, remaining: 988 }]
 }
-const offline = { ...entitlement, kind: "offline", offline_expires_at: "2030-02-07T12:00:00.000Z" }
+export const offline = { ...entitlement, kind: "offline", offline_expires_at: "2030-02-07T12:00:00.000Z" }
 const lease = { ...subject, lease_expires_at: "2030-01-31T12:30:00.000Z" }
 const checkout = { kind: "floating_checkout", ...lease, lease_token: `lease_${"A".repeat(43)}`, features: [] }
 
-const refusal = {
+export const refusal = {
   code: "LICENSE_EXPIRED",
   message: "The license has expired: renew it to go on.",
   license_id: expected.license_id,
@@ -81,17 +81,20 @@ const limit = {
   remaining: 988
 }
 
-const meta = JSON.stringify({ request_id: "req_01J0000000000000000000000A", timestamp: "2030-01-31T12:00:00.000Z" })
+export const meta = JSON.stringify({
+  request_id: "req_01J0000000000000000000000A",
+  timestamp: "2030-01-31T12:00:00.000Z"
+})
 
 const signed = (member: "data" | "error", content: Json, key = active): string => {
   const bytes = canonicalize(content)
   const signature = { alg: algorithm, kid: key.kid, value: base64(signSync(key, Buffer.from(bytes))) }
   return `{"${member}":${bytes},"signature":${JSON.stringify(signature)},"meta":${meta}}`
 }
-const data = (content: Json, key?: SigningKey) => signed("data", content, key)
-const error = (content: Json, key?: SigningKey) => signed("error", content, key)
+export const data = (content: Json, key?: SigningKey) => signed("data", content, key)
+export const error = (content: Json, key?: SigningKey) => signed("error", content, key)
 
-const without = (content: Members, member: string): Members =>
+export const without = (content: Members, member: string): Members =>
   Object.fromEntries(Object.entries(content).filter(([name]) => name !== member))
 
 const cases: ReadonlyArray<Case> = [
@@ -265,6 +268,19 @@ const cases: ReadonlyArray<Case> = [
     },
     rule: "times",
     why: "From offline_expires_at on the application must reach the service."
+  },
+  {
+    name: "a clock that is five minutes behind",
+    response: data(entitlement),
+    expected: { clock: { now: "2030-01-31T11:55:00.000Z", highest_issued_at: null } },
+    why: "Five minutes are allowed."
+  },
+  {
+    name: "a clock that is a millisecond more than five minutes behind",
+    response: data(entitlement),
+    expected: { clock: { now: "2030-01-31T11:54:59.999Z", highest_issued_at: null } },
+    rule: "times",
+    why: "Five minutes are allowed, and no more."
   }
 ]
 

@@ -11,6 +11,8 @@ import * as LicenseKey from "../../src/licenses/model/LicenseKey.ts"
 import { sealEnvelope } from "../../src/runtime/OfflineEnvelope.ts"
 import { sha256, sha256Hex } from "../../src/signing/Digest.ts"
 import { algorithm, fromSeed, type SigningKey, signSync } from "../../src/signing/SigningKey.ts"
+import { bindings, webhooks } from "./clientVectors.ts"
+import { hostile } from "./hostileVectors.ts"
 import { responses } from "./responseVectors.ts"
 
 /** Path from the project's folder → content. */
@@ -20,7 +22,10 @@ export const vectorFiles = (): Readonly<Record<string, string>> => ({
   "schema/vectors/license-keys.json": file(licenseKeys()),
   "schema/vectors/tokens.json": file(tokens()),
   "schema/vectors/offline-envelopes.json": file(offlineEnvelopes()),
-  "schema/vectors/responses.json": file(responses())
+  "schema/vectors/responses.json": file(responses()),
+  "schema/vectors/hostile.json": file(hostile()),
+  "schema/vectors/bindings.json": file(bindings()),
+  "schema/vectors/webhooks.json": file(webhooks())
 })
 
 const file = (content: Json): string => `${JSON.stringify(content, null, 2)}\n`

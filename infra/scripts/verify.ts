@@ -2,7 +2,7 @@
  * Verifies signed responses as any client can: with the raw bytes of the response and the published public keys alone. The rules and
  * their order are those of docs/VERIFYING.md. It shares no code with the service, so that it can detect the service's errors.
  */
-import { createHash, createPublicKey, type KeyObject, verify } from "node:crypto"
+import { createDecipheriv, createHash, createPublicKey, hkdfSync, type KeyObject, verify } from "node:crypto"
 
 /** An entry of GET /api/v1/system/public-keys. */
 export interface PublishedKey {
@@ -12,8 +12,8 @@ export interface PublishedKey {
   readonly public_key: string
 }
 
-/** The rules in their order. */
-export type Rule = "signature" | "kid" | "kind" | "license" | "product" | "binding" | "nonce" | "times"
+/** The rules in their order; an offline envelope must open before them. */
+export type Rule = "envelope" | "signature" | "kid" | "kind" | "license" | "product" | "binding" | "nonce" | "times"
 
 /** A response that a client must not believe, by the first rule that it breaks. */
 export class Distrusted extends Error {
@@ -56,22 +56,20 @@ export type Verifier = (body: Buffer) => Record<string, unknown>
 interface Envelope {
   readonly data?: Record<string, unknown>
   readonly error?: Record<string, unknown>
-  readonly signature?: { readonly alg?: string; readonly kid: string; readonly value: string }
+  readonly signature?: { readonly alg?: unknown; readonly kid?: unknown; readonly value?: unknown }
   readonly meta?: { readonly request_id?: unknown; readonly timestamp: string }
 }
 
 /** How far a clock may be behind the highest issued_at. */
 const clockSkewMillisMax = 300_000
+const bodyBytesMax = 1_048_576
+const depthMax = 64
 
 export const judgeOf = (keys: ReadonlyArray<PublishedKey>): Judge => {
   const published = new Map(keys.map((key) => [key.kid, keyObject(key)]))
   return (body, expected = {}) => {
-    const { data, error, signature } = JSON.parse(body.toString()) as Envelope
-    const member = data === undefined ? "error" : "data"
-    const content = data ?? error
-    if (content === undefined || (data !== undefined && error !== undefined))
-      throw new Distrusted("signature", "the response has no data and no error, or both")
-    checkSignature(memberBytes(body, member), signature, published)
+    const { content, member, signature, signed } = trusting("signature", () => partsOf(body))
+    checkSignature(signed, signature, published)
     const check = (rule: Rule, name: string, wanted: unknown) => {
       if (wanted !== undefined && content[name] !== wanted)
         throw new Distrusted(rule, `${name} is ${content[name]} in place of ${wanted}`)
@@ -90,32 +88,94 @@ export const judgeOf = (keys: ReadonlyArray<PublishedKey>): Judge => {
   }
 }
 
+/** The parts of a response that say something; throws if it has not the form of a signed response. */
+const partsOf = (body: Buffer) => {
+  const raw = membersOf(body)
+  const { data, error, signature } = parse(body) as Envelope
+  const member = raw.has("data") ? "data" : "error"
+  const content = member === "data" ? data : error
+  if (raw.has("data") === raw.has("error")) throw new Error("the response has no data and no error, or both")
+  if (!isObject(content) || !isObject(signature)) throw new Error("the response lacks an object")
+  membersOf(raw.get("signature") as Buffer)
+  return { member, content, signed: raw.get(member) as Buffer, signature } as const
+}
+
+const parse = (bytes: Buffer): unknown =>
+  JSON.parse(new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes))
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+
+/** Whatever goes wrong breaks the rule. */
+const trusting = <A>(rule: Rule, read: () => A): A => {
+  try {
+    return read()
+  } catch (problem) {
+    throw new Distrusted(rule, String(problem))
+  }
+}
+
 const checkSignature = (
   bytes: Buffer,
-  signature: Envelope["signature"],
-  published: ReadonlyMap<string, KeyObject>
+  signature: NonNullable<Envelope["signature"]>,
+  published: ReadonlyMap<unknown, KeyObject>
 ): void => {
-  if (signature?.alg !== "Ed25519")
-    throw new Distrusted("signature", `the signature's algorithm is ${signature?.alg}, or there is none`)
+  if (signature.alg !== "Ed25519")
+    throw new Distrusted("signature", `the signature's algorithm is ${signature.alg}, or there is none`)
   const key = published.get(signature.kid)
   if (key === undefined) throw new Distrusted("kid", `the signing key ${signature.kid} is not published`)
-  if (!verify(null, bytes, key, Buffer.from(signature.value, "base64")))
-    throw new Distrusted("signature", "the signature is not valid")
+  const value = trusting("signature", () => fromBase64(signature.value))
+  if (!verify(null, bytes, key, value)) throw new Distrusted("signature", "the signature is not valid")
+}
+
+/** Standard base64 with padding, in its one right form: Buffer takes much more. */
+const fromBase64 = (text: unknown): Buffer => {
+  const bytes = Buffer.from(String(text), "base64")
+  if (bytes.toString("base64") !== text) throw new Error("not written as standard base64")
+  return bytes
 }
 
 const checkTimes = (
   content: Record<string, unknown>,
   { highestIssuedAt, now }: NonNullable<Expected["clock"]>
 ): void => {
-  const issuedAt = Date.parse(String(content["issued_at"]))
-  if (Number.isNaN(issuedAt)) throw new Distrusted("times", "issued_at is no instant")
-  if (now < Math.max(highestIssuedAt, issuedAt) - clockSkewMillisMax)
+  if (now < Math.max(highestIssuedAt, instantOf(content, "issued_at")) - clockSkewMillisMax)
     throw new Distrusted("times", "the clock is more than five minutes behind an instant that the service has signed")
-  for (const end of ["offline_expires_at", "lease_expires_at"]) {
-    if (content["kind"] !== "floating_lease" && end in content && now >= Date.parse(String(content[end])))
-      throw new Distrusted("times", `${end} has passed`)
-  }
+  const end = ends.get(content["kind"])
+  if (end !== undefined && now >= instantOf(content, end)) throw new Distrusted("times", `${end} has passed`)
 }
+
+/** The kinds whose answers end by themselves. The answer to a checkin has an end that has passed. */
+const ends: ReadonlyMap<unknown, string> = new Map([
+  ["offline", "offline_expires_at"],
+  ["floating_checkout", "lease_expires_at"]
+])
+
+const instantOf = (content: Record<string, unknown>, name: string): number => {
+  const instant = typeof content[name] === "string" ? Date.parse(content[name]) : Number.NaN
+  if (Number.isNaN(instant)) throw new Distrusted("times", `${name} is no instant`)
+  return instant
+}
+
+/** Opens an offline envelope, the JSON of its four fields, with the license key as issued, and judges what is in it. */
+export const openOffline =
+  (judge: Judge) =>
+  (licenseKey: string, envelope: Buffer, expected?: Expected): Trusted => {
+    const plaintext = trusting("envelope", () => {
+      membersOf(envelope)
+      const { ciphertext, kid, nonce, salt } = parse(envelope) as Record<string, unknown>
+      const sealed = fromBase64(ciphertext)
+      if (typeof kid !== "string" || salt === "" || sealed.length < 16)
+        throw new Error("a part is missing or too short")
+      const iv = fromBase64(nonce)
+      if (iv.length !== 12) throw new Error("the nonce has not 12 bytes")
+      const key = new Uint8Array(hkdfSync("sha256", licenseKey, fromBase64(salt), "licensing-service/offline/v1", 32))
+      const decipher = createDecipheriv("aes-256-gcm", key, iv, { authTagLength: 16 })
+      decipher.setAAD(Buffer.from(kid)).setAuthTag(sealed.subarray(-16))
+      return Buffer.concat([decipher.update(sealed.subarray(0, -16)), decipher.final()])
+    })
+    return judge(plaintext, expected)
+  }
 
 const sha256Hex = (text: string): string => createHash("sha256").update(text).digest("hex")
 
@@ -143,8 +203,13 @@ const keyObject = ({ algorithm, public_key }: PublishedKey): KeyObject => {
 
 const [quote, backslash, colon, comma, open, close, openArray, closeArray] = Buffer.from('"\\:,{}[]')
 
-/** The bytes of a member of a JSON object, exactly as received. */
-export const memberBytes = (body: Buffer, member: "data" | "error"): Buffer => {
+/**
+ * The bytes of each member of a JSON object, exactly as received. The bytes are those of JSON only if a parser accepts them, too. A
+ * name that is there twice is refused: parsers take the last one, so a forged member could stand for the signed one.
+ */
+const membersOf = (body: Buffer): ReadonlyMap<string, Buffer> => {
+  if (body.length > bodyBytesMax) throw new Error("the body is too large")
+  const members = new Map<string, Buffer>()
   let depth = 0
   let name = ""
   let value = 0
@@ -152,16 +217,26 @@ export const memberBytes = (body: Buffer, member: "data" | "error"): Buffer => {
     const byte = body[at]
     if (byte === quote) {
       const end = stringEnd(body, at)
-      if (depth === 1 && value === 0) name = body.toString("utf8", at + 1, end)
+      if (depth === 1 && value === 0) name = JSON.parse(body.toString("utf8", at, end + 1))
       at = end
-    } else if (byte === open || byte === openArray) depth++
-    else if (depth === 1 && byte === colon) value = at + 1
-    else if (depth === 1 && (byte === comma || byte === close)) {
-      if (name === member) return body.subarray(value, at)
+    } else if (byte === open || byte === openArray) {
+      if (++depth > depthMax) throw new Error("the body is nested too deep")
+    } else if (depth === 1 && byte === colon) value = at + 1
+    else if (depth === 1 && value !== 0 && (byte === comma || byte === close)) {
+      if (members.has(name)) throw new Error(`${name} is there twice`)
+      members.set(name, body.subarray(value, at))
       value = 0
-    } else if (byte === close || byte === closeArray) depth--
+    }
+    if (byte === close || byte === closeArray) depth--
   }
-  throw new Error(`the response has no ${member}`)
+  return members
+}
+
+/** The bytes of a member of a JSON object, exactly as received. */
+export const memberBytes = (body: Buffer, member: "data" | "error"): Buffer => {
+  const bytes = membersOf(body).get(member)
+  if (bytes === undefined) throw new Error(`the response has no ${member}`)
+  return bytes
 }
 
 const stringEnd = (body: Buffer, start: number): number => {

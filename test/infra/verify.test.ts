@@ -1,7 +1,7 @@
 /** The verifier that the tour and the benchmark use, checked against the published vectors. */
 import { readFileSync } from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
-import { Distrusted, type Expected, judgeOf, memberBytes, verifierOf } from "../../infra/scripts/verify.ts"
+import { Distrusted, type Expected, judgeOf, memberBytes, openOffline, verifierOf } from "../../infra/scripts/verify.ts"
 
 const vectors = JSON.parse(readFileSync(new URL("../../schema/vectors/signatures.json", import.meta.url), "utf8"))
 const verify = verifierOf(vectors.keys)
@@ -99,4 +99,43 @@ describe("the judge of responses", () => {
 
   it("tells which rule is broken by its own error", () =>
     void assert.throws(() => judge(Buffer.from('{"error":{},"meta":{}}')), Distrusted))
+})
+
+const hostile = JSON.parse(readFileSync(new URL("../../schema/vectors/hostile.json", import.meta.url), "utf8"))
+const joined = (chunks: ReadonlyArray<{ readonly base64: string; readonly times: number }>): Buffer =>
+  Buffer.concat(
+    chunks.flatMap(({ base64, times }) => Array.from({ length: times }, () => Buffer.from(base64, "base64")))
+  )
+
+describe("hostile input", () => {
+  const judge = judgeOf(hostile.keys)
+  const open = openOffline(judge)
+  const verdictOf = (judged: () => unknown) => {
+    try {
+      judged()
+      return "believe"
+    } catch (error) {
+      return error instanceof Distrusted ? error.rule : String(error)
+    }
+  }
+
+  for (const { body, expected, name, rule, verdict } of hostile.responses) {
+    it(`is judged: ${name}`, () => {
+      const all = expectedOf({ ...hostile.expected, ...expected })
+      assert.strictEqual(
+        verdictOf(() => judge(joined(body), all)),
+        rule ?? verdict
+      )
+    })
+  }
+
+  for (const { envelope, expected, name, rule, verdict } of hostile.envelopes) {
+    it(`is judged as an offline envelope: ${name}`, () => {
+      const all = expectedOf({ ...hostile.expected, ...expected })
+      assert.strictEqual(
+        verdictOf(() => open(hostile.license_key, joined(envelope), all)),
+        rule ?? verdict
+      )
+    })
+  }
 })
