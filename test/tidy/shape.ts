@@ -26,7 +26,7 @@ const isLongest = (what: string, count: number, max: number, unit = "lines") =>
   `${what} has ${count} ${unit}, ${max} are the most`
 
 /** Test folders without a folder of the same name in src. */
-const freeTests = /^test\/(tidy|bench|support|contract|simulation|faults|schema|infra)(\/|\.)/
+const freeTests = /^test\/(tidy|bench|support|contract|simulation|verifying|faults|schema|infra)(\/|\.)/
 
 export const shapeRules: ReadonlyArray<Rule> = [
   {
