@@ -1,9 +1,9 @@
 /** A separate database for each test file, copied from the migrated template and dropped at the end; a connection to it that a test can cut. */
 
 import { connect, createServer, type Socket } from "node:net"
-import { Context, Effect, Layer, Redacted } from "effect"
+import { Context, Deferred, Effect, Fiber, Layer, Redacted } from "effect"
 import { Hex } from "effect/encoding"
-import type { SqlClient } from "effect/sql"
+import { SqlClient, type SqlError } from "effect/sql"
 import { inject } from "vitest"
 import { openSession, Postgres } from "../../src/postgres/Postgres.ts"
 
@@ -101,3 +101,20 @@ export class DatabaseProxy extends Context.Service<
     })
   ).pipe(Layer.provide(Database.layerUrl))
 }
+
+/** Runs a statement that takes a lock, and holds the lock until `release`, longer than the service's own transactions may. */
+export const holdLock = Effect.fnUntraced(function* (
+  lock: (sql: SqlClient.SqlClient) => Effect.Effect<unknown, SqlError.SqlError>
+) {
+  const sql = yield* SqlClient.SqlClient
+  const [locked, released] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+  const holder = yield* sql`SET LOCAL idle_in_transaction_session_timeout = 0`.pipe(
+    Effect.andThen(lock(sql)),
+    Effect.andThen(Deferred.succeed(locked, undefined)),
+    Effect.andThen(Deferred.await(released)),
+    sql.withTransaction,
+    Effect.forkChild
+  )
+  yield* Deferred.await(locked)
+  return { release: Effect.andThen(Deferred.succeed(released, undefined), Fiber.join(holder)) }
+})

@@ -1,9 +1,10 @@
 /** Trouble at one endpoint does not affect the others. */
 import { assert, layer } from "@effect/vitest"
-import { Context, Deferred, Effect, Fiber } from "effect"
+import { Context, Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { EventLog } from "../../src/events/EventLog.ts"
 import { Delivery } from "../../src/webhooks/Delivery.ts"
+import { holdLock } from "../support/Database.ts"
 import {
   deliveriesOf,
   layerWebhooks,
@@ -82,12 +83,10 @@ layer(layerWebhooks(), { timeout: 60_000 })("An endpoint", (it) => {
       yield* Effect.replicateEffect(appendMany, 3)
       const node = yield* makeDeliveryNode
       const { pass } = Context.get(node, Delivery)
-      const [locked, released] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
       // Outcomes cannot be written until this lock is released.
-      const lock = sql`SELECT id FROM webhook_endpoints WHERE id = ${webhook.id} FOR UPDATE`
-      const holdLock = Effect.andThen(Deferred.succeed(locked, undefined), Deferred.await(released))
-      const lockFiber = yield* Effect.forkChild(sql.withTransaction(Effect.andThen(lock, holdLock)))
-      yield* Deferred.await(locked)
+      const { release } = yield* holdLock(
+        (sql) => sql`SELECT id FROM webhook_endpoints WHERE id = ${webhook.id} FOR UPDATE`
+      )
       const countReceived = Effect.andThen(
         sql`SELECT 1`,
         Effect.sync(() => receiver.received.length)
@@ -95,8 +94,7 @@ layer(layerWebhooks(), { timeout: 60_000 })("An endpoint", (it) => {
       const passAndCount = Effect.andThen(pass, countReceived)
       yield* Effect.repeat(passAndCount, { until: (received) => received >= 2_048 })
       const sentWhileLocked = (yield* Effect.replicateEffect(passAndCount, 200)).at(-1)!
-      yield* Deferred.succeed(released, undefined)
-      yield* Fiber.join(lockFiber)
+      yield* release
       assert.isBelow(sentWhileLocked, 2_048 + 512)
       const all = (rows: ReadonlyArray<{ readonly status: string }>) =>
         rows.every(({ status }) => status === "delivered")

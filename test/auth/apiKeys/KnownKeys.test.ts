@@ -1,10 +1,11 @@
 import { assert, layer } from "@effect/vitest"
-import { Clock, Context, Deferred, Effect, Fiber, Layer } from "effect"
+import { Clock, Context, Effect, Fiber, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
 import { ApiKeyCache } from "../../../src/auth/apiKeys/ApiKeyCache.ts"
 import { ApiKeys } from "../../../src/auth/apiKeys/ApiKeys.ts"
 import { authorize, layerNode, layerOneNode, makeApiKey } from "../../support/Authentication.ts"
+import { holdLock } from "../../support/Database.ts"
 import { Foundations } from "../../support/Services.ts"
 
 layer(layerOneNode)("Cached API keys", (it) => {
@@ -80,19 +81,7 @@ const delayedReads = <A, E, R>(body: Effect.Effect<A, E, R>) =>
     )
   })
 
-const blockReads = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
-  const locked = yield* Deferred.make<void>()
-  const released = yield* Deferred.make<void>()
-  const holder = yield* sql`SELECT pg_advisory_xact_lock(42)`.pipe(
-    Effect.andThen(Deferred.succeed(locked, undefined)),
-    Effect.andThen(Deferred.await(released)),
-    sql.withTransaction,
-    Effect.forkChild
-  )
-  yield* Deferred.await(locked)
-  return { release: Effect.andThen(Deferred.succeed(released, undefined), Fiber.join(holder)) }
-})
+const blockReads = holdLock((sql) => sql`SELECT pg_advisory_xact_lock(42)`)
 
 const readsAreWaiting = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient

@@ -1,7 +1,7 @@
 import { assert, layer } from "@effect/vitest"
-import { Deferred, Effect, Fiber } from "effect"
+import { Effect, Fiber } from "effect"
 import { SqlClient } from "effect/sql"
-import { Database } from "../../support/Database.ts"
+import { Database, holdLock } from "../../support/Database.ts"
 import type { Answer, Message } from "../../support/Http.ts"
 import { assertAnswered, assertRefused } from "../../support/Http.ts"
 import { issue } from "../../support/IssuedLicenses.ts"
@@ -37,19 +37,11 @@ const count = (table: string, condition = "TRUE") =>
 /** Locks a table so that its writers wait until the test releases it. */
 const lockTable = Effect.fnUntraced(function* (table: string) {
   const sql = yield* SqlClient.SqlClient
-  const locked = yield* Deferred.make<void>()
-  const released = yield* Deferred.make<void>()
-  const holder = yield* sql`LOCK TABLE ${sql(table)} IN EXCLUSIVE MODE`.pipe(
-    Effect.andThen(Deferred.succeed(locked, undefined)),
-    Effect.andThen(Deferred.await(released)),
-    sql.withTransaction,
-    Effect.forkChild
-  )
-  yield* Deferred.await(locked)
+  const { release } = yield* holdLock((sql) => sql`LOCK TABLE ${sql(table)} IN EXCLUSIVE MODE`)
   const writerWaits = sql`SELECT 1 FROM pg_locks WHERE NOT granted`.pipe(
     Effect.repeat({ until: (rows) => rows.length > 0 })
   )
-  return { writerWaits, release: Effect.andThen(Deferred.succeed(released, undefined), Fiber.join(holder)) }
+  return { writerWaits, release }
 })
 
 layer(TestServer.layer)("A request with an Idempotency-Key", (it) => {

@@ -1,13 +1,13 @@
 /** Sweeps concurrent with actors and with each other: nothing is done twice or missed, and no other work is delayed. */
 import { assert, layer } from "@effect/vitest"
-import { Deferred, Effect, Fiber, Result } from "effect"
-import { SqlClient } from "effect/sql"
+import { Effect, Result } from "effect"
+import { SqlClient, type SqlError } from "effect/sql"
 import { TestClock } from "effect/testing"
 import { formatTimestamp } from "../../../src/api/Timestamp.ts"
 import { activate, check, validate } from "../../../src/licenses/rules/Activation.ts"
 import { checkout } from "../../../src/licenses/rules/Floating.ts"
 import { renew } from "../../../src/licenses/rules/Renewal.ts"
-import { Database } from "../../support/Database.ts"
+import { Database, holdLock } from "../../support/Database.ts"
 import { fromNoon, twoNodes } from "../../support/LicenseNodes.ts"
 import { day, deviceOf, dueAfter, hardware, leaseOf, minute, noon } from "../../support/Licenses.ts"
 import {
@@ -24,20 +24,12 @@ import {
 
 /** Runs an effect while another connection has the lock that a statement takes. */
 const whileLocked = Effect.fnUntraced(function* <A, E, R>(
-  lock: Effect.Effect<unknown, unknown>,
+  lock: Effect.Effect<unknown, SqlError.SqlError>,
   self: Effect.Effect<A, E, R>
 ) {
-  const sql = yield* SqlClient.SqlClient
-  const [locked, released] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
-  const holder = yield* Effect.forkChild(
-    sql.withTransaction(
-      Effect.andThen(lock, Effect.andThen(Deferred.succeed(locked, undefined), Deferred.await(released)))
-    )
-  )
-  yield* Deferred.await(locked)
+  const { release } = yield* holdLock(() => lock)
   const answer = yield* self
-  yield* Deferred.succeed(released, undefined)
-  yield* Fiber.join(holder)
+  yield* release
   return answer
 })
 
