@@ -5,7 +5,9 @@
 import { constants, zstdCompress, zstdDecompress } from "node:zlib"
 import { Effect } from "effect"
 
-const options = { params: { [constants.ZSTD_c_compressionLevel]: 1 } }
+/** Bytes of an output buffer. Each one takes a round trip to the other thread; ledger rows fill one or two. */
+const outputBytes = 131_072
+const options = { chunkSize: outputBytes, params: { [constants.ZSTD_c_compressionLevel]: 1 } }
 
 export const compress = (bytes: Uint8Array): Effect.Effect<Uint8Array> =>
   Effect.callback((resume) => zstdCompress(bytes, options, (error, result) => resume(resultOf(error, result))))

@@ -6,7 +6,7 @@ import { canonicalize, type Json } from "../../api/CanonicalJson.ts"
 
 export type Cell = Json | undefined
 
-const lineEnd = "\r\n"
+export const lineEnd = "\r\n"
 // The first characters of a formula in spreadsheets, also after spaces, and their full-width forms.
 const formula = /^[\s]*[=+\-@\uFF1D\uFF0B\uFF0D\uFF20]|^[\t\r\n]/u
 const needsQuotes = /[",\r\n]/u

@@ -19,6 +19,9 @@ import type { RunningDigest, RunningDigests } from "./RunningDigests.ts"
  */
 const chunkBytes = 260_096
 
+/** Statements with a chunk each that are sent before the first one is answered. */
+const statementsSent = 8
+
 export type Part = "snapshot" | "artifact"
 
 /** The part that is the file of an export: a JSON file is the snapshot itself. */
@@ -86,6 +89,52 @@ export const claimExport = (sql: SqlClient.SqlClient, now: number, until: number
     ([row]) => row
   )
 
+/** A chunk as it is stored. */
+interface StoredChunk {
+  readonly bytes: Uint8Array
+  /** The size before compression; null for the empty chunk, which is not compressed. */
+  readonly plainSize: number | null
+}
+
+/** A piece as it is stored: in compressed chunks. */
+export interface StoredPiece extends Omit<Piece, "csv" | "snapshot"> {
+  readonly artifact: ReadonlyArray<StoredChunk>
+  readonly snapshot: ReadonlyArray<StoredChunk>
+}
+
+/** Compresses a piece. It takes a transaction's time, so it comes before one. */
+export const storedPiece = Effect.fnUntraced(function* ({ csv, snapshot, ...piece }: Piece) {
+  const [artifactChunks, snapshotChunks] = yield* Effect.all([storedChunks(csv), storedChunks(snapshot ?? empty)], {
+    concurrency: 2
+  })
+  // A file chunk without a snapshot chunk of the same ordinal means that the snapshot is restored from the CSV.
+  const missing = snapshot === undefined ? 0 : Math.max(0, artifactChunks.length - snapshotChunks.length)
+  const stored: StoredPiece = {
+    ...piece,
+    artifact: artifactChunks,
+    snapshot: [...snapshotChunks, ...Array.from({ length: missing }, () => emptyChunk)]
+  }
+  return stored
+})
+
+const empty = new Uint8Array()
+const emptyChunk: StoredChunk = { bytes: empty, plainSize: null }
+
+/** Chunks that are compressed at the same time. */
+const compressions = 2
+
+const storedChunks = (bytes: Uint8Array) =>
+  Effect.forEach(
+    chunksOf(bytes),
+    (chunk) => Effect.map(compress(chunk), (bytes): StoredChunk => ({ bytes, plainSize: chunk.length })),
+    { concurrency: compressions }
+  )
+
+const chunksOf = (bytes: Uint8Array): Array<Uint8Array> =>
+  Array.from({ length: Math.ceil(bytes.length / chunkBytes) }, (_, index) =>
+    bytes.subarray(index * chunkBytes, (index + 1) * chunkBytes)
+  )
+
 /**
  * Appends a piece and updates the export's progress. Returns the updated row, or undefined if another node has taken the export
  * over meanwhile: nothing is written then.
@@ -93,21 +142,17 @@ export const claimExport = (sql: SqlClient.SqlClient, now: number, until: number
 export const writePiece = Effect.fnUntraced(function* (
   sql: SqlClient.SqlClient,
   row: ExportRow,
-  piece: Piece,
+  piece: StoredPiece,
   times: { readonly now: number; readonly until: number }
 ) {
-  const artifact = chunksOf(piece.csv)
-  const snapshot = piece.snapshot === undefined ? [] : chunksOf(piece.snapshot)
-  // A file chunk without a snapshot chunk of the same ordinal means that the snapshot is restored from the CSV.
-  while (piece.snapshot !== undefined && snapshot.length < artifact.length) snapshot.push(new Uint8Array())
-  const chunks = Math.max(snapshot.length, artifact.length)
+  const { artifact, snapshot } = piece
   // The next piece need not wait for the disk: if the machine fails, rows and progress are lost together. The commit that completes
   // the export waits for the disk, including all earlier commits.
   if (!piece.last) yield* sql`SET LOCAL synchronous_commit = off`
   const [written] = yield* decodeExports(sql`
     UPDATE report_exports SET collected = ${piece.collected}, rows_done = rows_done + ${piece.rows},
-      chunks_done = chunks_done + ${chunks}, leased_until = ${instant(times.until)}, updated_at = ${instant(times.now)},
-      generated_at = ${instant(row.generated_at)}
+      chunks_done = chunks_done + ${Math.max(snapshot.length, artifact.length)}, leased_until = ${instant(times.until)},
+      updated_at = ${instant(times.now)}, generated_at = ${instant(row.generated_at)}
     WHERE id = ${row.id} AND chunks_done = ${row.chunks_done} AND attempts = ${row.attempts}
     RETURNING ${sql.literal(workColumns)}`)
   if (written === undefined) return undefined
@@ -116,27 +161,19 @@ export const writePiece = Effect.fnUntraced(function* (
   return written
 })
 
-const chunksOf = (bytes: Uint8Array): Array<Uint8Array> =>
-  Array.from({ length: Math.ceil(bytes.length / chunkBytes) }, (_, index) =>
-    bytes.subarray(index * chunkBytes, (index + 1) * chunkBytes)
-  )
-
-/** One chunk per statement: the driver allocates a buffer for the whole statement. Chunks are compressed. */
+/** One chunk per statement: the driver allocates a buffer for the whole statement. All are sent without waiting. */
 const insertChunks = (
   sql: SqlClient.SqlClient,
   { chunks_done, id }: Pick<ExportRow, "chunks_done" | "id">,
   part: Part,
-  chunks: ReadonlyArray<Uint8Array>
+  chunks: ReadonlyArray<StoredChunk>
 ) =>
   Effect.forEach(
     chunks,
-    Effect.fnUntraced(function* (chunk, index) {
-      const [bytes, size] = chunk.length === 0 ? [chunk, null] : [yield* compress(chunk), chunk.length]
-      yield* sql`
-        INSERT INTO report_export_chunks (export_id, part, ordinal, bytes, plain_size)
-        VALUES (${id}, ${part}, ${chunks_done + index}, ${bytes}, ${size})`
-    }),
-    { discard: true }
+    ({ bytes, plainSize }, index) => sql`
+      INSERT INTO report_export_chunks (export_id, part, ordinal, bytes, plain_size)
+      VALUES (${id}, ${part}, ${chunks_done + index}, ${bytes}, ${plainSize})`,
+    { concurrency: statementsSent, discard: true }
   )
 
 /**
@@ -156,7 +193,7 @@ export const completeExport = Effect.fnUntraced(function* (
       : finishDigest(runningDigests.snapshot)
   if (pdf !== undefined) {
     const file = yield* pdf.finish(figures.digest)
-    yield* insertChunks(sql, { ...row, chunks_done: 0 }, "artifact", chunksOf(file))
+    yield* insertChunks(sql, { ...row, chunks_done: 0 }, "artifact", yield* storedChunks(file))
   }
   const fileDigest =
     runningDigests === undefined

@@ -11,8 +11,17 @@ import { mayPause } from "../../postgres/Transactions.ts"
 import { sendHeartbeat } from "../../workers/Heartbeat.ts"
 import { ReportsDatabase } from "../model/ReportsDatabase.ts"
 import { PdfPrinting } from "../pdf/PdfPrinting.ts"
-import { type Piece, wholePiece } from "./ExportContent.ts"
-import { claimExport, completeExport, type ExportRow, failExport, requestSequence, writePiece } from "./ExportStore.ts"
+import { wholePiece } from "./ExportContent.ts"
+import {
+  claimExport,
+  completeExport,
+  type ExportRow,
+  failExport,
+  requestSequence,
+  type StoredPiece,
+  storedPiece,
+  writePiece
+} from "./ExportStore.ts"
 import { makeLedgerPieces } from "./LedgerPieces.ts"
 
 /** Ledger rows of a piece: about 1 MB. */
@@ -61,7 +70,7 @@ export class ExportWorker extends Context.Service<
       })
 
       /** Stores a piece. Returns the row if more pieces follow and no other node has taken the export over. */
-      const store = (row: ExportRow, piece: Piece) =>
+      const store = (row: ExportRow, piece: StoredPiece) =>
         Effect.gen(function* () {
           // A pdf is printed within the transaction, which locks only its export.
           yield* Effect.orDie(sql`SELECT ${mayPause(sql)}`)
@@ -81,7 +90,7 @@ export class ExportWorker extends Context.Service<
 
       const next = (row: ExportRow) =>
         pieceOf(row).pipe(
-          Effect.flatMap(({ piece, row }) => store(row, piece)),
+          Effect.flatMap(({ piece, row }) => Effect.flatMap(storedPiece(piece), (stored) => store(row, stored))),
           Effect.catch(failWith(row))
         )
 
@@ -95,14 +104,18 @@ export class ExportWorker extends Context.Service<
               page,
               (page) => [[page], page.last ? Option.none() : Option.some(page.collected)] as const
             )
-          }).pipe(Stream.buffer({ capacity: 1 }), Stream.mapEffect(write), Stream.buffer({ capacity: 1 }))
+          }).pipe(
+            Stream.buffer({ capacity: 1 }),
+            Stream.mapEffect((page) => Effect.flatMap(write(page), storedPiece)),
+            Stream.buffer({ capacity: 1 })
+          )
         ).pipe(Stream.unwrap)
 
       /** Creates an export to its end, or until another node takes it over. */
       const finish = Effect.fnUntraced(function* (claimed: ExportRow) {
         if (claimed.report_kind !== "usage-ledger") return yield* next(claimed)
         let row = claimed
-        const storeNext = Effect.fnUntraced(function* (piece: Piece) {
+        const storeNext = Effect.fnUntraced(function* (piece: StoredPiece) {
           const written = yield* store(row, piece)
           if (written !== undefined) row = written
           return written !== undefined

@@ -18,7 +18,7 @@ import { ReportsDatabase } from "../model/ReportsDatabase.ts"
 import { checkScope, isTooManyRows } from "../model/RequestChecks.ts"
 import { PdfPrinting } from "../pdf/PdfPrinting.ts"
 import type { ReportExportCreate, ReportExportFormat, StoredExport } from "./Export.ts"
-import { type ExportRequest, type Piece, wholePiece } from "./ExportContent.ts"
+import { type ExportRequest, wholePiece } from "./ExportContent.ts"
 import {
   chunkSizes,
   completeExport,
@@ -27,7 +27,9 @@ import {
   insertExport,
   partOf,
   readChunks,
+  type StoredPiece,
   slicesOf,
+  storedPiece,
   writePiece
 } from "./ExportStore.ts"
 import { makeLedgerPieces } from "./LedgerPieces.ts"
@@ -88,7 +90,7 @@ export class Exports extends Context.Service<
               )
         )
 
-      const store = Effect.fnUntraced(function* (row: ExportRow, piece: Piece | undefined) {
+      const store = Effect.fnUntraced(function* (row: ExportRow, piece: StoredPiece | undefined) {
         // A pdf is printed within the transaction, which locks only its export until it appends its event.
         yield* sql`SELECT ${mayPause(sql)}`
         yield* insertExport(sql, row)
@@ -136,7 +138,7 @@ export class Exports extends Context.Service<
           chunks_done: 0,
           attempts: 0
         }
-        return yield* store(row, piece)
+        return yield* store(row, piece === undefined ? undefined : yield* storedPiece(piece))
       })
 
       const get = Effect.fn("Exports.get")(function* (id: string) {

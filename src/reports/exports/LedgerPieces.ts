@@ -11,8 +11,8 @@ import { csvLine } from "./Csv.ts"
 import type { ExportRequest, Piece } from "./ExportContent.ts"
 import { makeLedgerChanges } from "./LedgerChanges.ts"
 import { makeLedgerLinks, type OwnRow, ownColumns } from "./LedgerLinks.ts"
-import { isReadableFromCsv, ledgerHead, ledgerTail } from "./LedgerSnapshot.ts"
-import { type LedgerRow, ledgerCsv, ledgerFields, ledgerJson } from "./LedgerText.ts"
+import { ledgerHead, ledgerTail } from "./LedgerSnapshot.ts"
+import { isPlainRow, type LedgerRow, ledgerCsv, ledgerFields, ledgerJson } from "./LedgerText.ts"
 import { emptyDigests, extendDigests } from "./RunningDigests.ts"
 
 /** Rows that are formatted without a pause: a millisecond, then requests run. Twice as many exceed V8's young generation. */
@@ -80,10 +80,11 @@ export const makeLedgerPieces = Effect.fnUntraced(function* (
     let isReadable = withCsv && rows.length > 0
     for (let start = 0; start < rows.length; start += groupRows) {
       const group = rows.slice(start, start + groupRows)
-      const [figures, lines] = [ledgerJson(group), withCsv ? ledgerCsv(group) : ""]
+      const arePlain = withCsv && group.every(isPlainRow)
+      const [figures, lines] = [ledgerJson(group), withCsv ? ledgerCsv(group, arePlain) : ""]
       json.push(written > 0 ? `,${figures}` : figures)
       csv.push(lines)
-      isReadable &&= isReadableFromCsv(figures, lines)
+      isReadable &&= arePlain
       written += group.length
       yield* Effect.yieldNow
     }

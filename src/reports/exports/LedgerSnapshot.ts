@@ -29,7 +29,7 @@ const members = ledgerFields
   .map((name, index) => ({ name, index, quote: numbers.includes(name) ? "" : '"' }))
   .toSorted((one, other) => (one.name < other.name ? -1 : 1))
 
-/** The JSON of a CSV line in which nothing is quoted and no formula is disabled. */
+/** The JSON of the CSV line of a plain row. */
 export const snapshotRowOf = (line: string): string => {
   const cells = line.split(",")
   let text = ""
@@ -40,17 +40,6 @@ export const snapshotRowOf = (line: string): string => {
   }
   return `${text}}`
 }
-
-/**
- * Whether the JSON of rows can be restored from their CSV: all is ASCII, no cell is quoted, none has an apostrophe, which disables
- * formulas, nothing is escaped in JSON, and no text is empty, which CSV cannot distinguish from a missing one.
- */
-export const isReadableFromCsv = (json: string, csv: string): boolean =>
-  Buffer.byteLength(json) === json.length &&
-  !csv.includes('"') &&
-  !csv.includes("'") &&
-  !json.includes("\\") &&
-  !json.includes(':""')
 
 /** Bytes that are converted to one string: longer strings stay in memory until a full garbage collection. */
 const textBytes = 16_384

@@ -4,7 +4,7 @@
  * of the schema's encoding.
  */
 import { UsageLedgerRow } from "../model/Report.ts"
-import { csvLine } from "./Csv.ts"
+import { csvLine, lineEnd } from "./Csv.ts"
 
 /** The values of a row, in the order of the schema's fields. The time is formatted, everything else is as in the database. */
 export type LedgerRow = readonly [
@@ -82,4 +82,17 @@ const members = ([
   subscription_id: subscription_id ?? undefined
 })
 
-export const ledgerCsv = (rows: ReadonlyArray<LedgerRow>): string => rows.map(csvLine).join("")
+/** Rows as CSV. Most rows are plain, and joining the values of one takes a third of the time that checking each cell takes. */
+export const ledgerCsv = (rows: ReadonlyArray<LedgerRow>, arePlain = rows.every(isPlainRow)): string =>
+  rows.map(arePlain ? plainLine : csvLine).join("")
+
+const plainLine = (row: LedgerRow): string => `${row.join(",")}${lineEnd}`
+
+/** Printable ASCII that neither CSV nor JSON escapes, and that is no formula. An empty text is not plain. */
+const plainText = /^[A-Za-z0-9_][ !#-+\--[\]-~]*$/
+
+/** Whether a row's CSV contains its texts as they are, so that the row can be restored from it. */
+export const isPlainRow = (row: LedgerRow): boolean => {
+  for (const value of row) if (typeof value === "string" && !plainText.test(value)) return false
+  return true
+}

@@ -1,16 +1,17 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as fc from "fast-check"
 import { formatTimestamp } from "../../../src/api/Timestamp.ts"
+import { LedgerSnapshot, ledgerTail, snapshotRowOf } from "../../../src/reports/exports/LedgerSnapshot.ts"
 import {
-  isReadableFromCsv,
-  LedgerSnapshot,
-  ledgerTail,
-  snapshotRowOf
-} from "../../../src/reports/exports/LedgerSnapshot.ts"
-import { type LedgerRow, ledgerCsv, ledgerFields, ledgerJson } from "../../../src/reports/exports/LedgerText.ts"
+  isPlainRow,
+  type LedgerRow,
+  ledgerCsv,
+  ledgerFields,
+  ledgerJson
+} from "../../../src/reports/exports/LedgerText.ts"
 
 const head = '{"filters":{},"rows":['
-const plain = fc.stringMatching(/^[a-z0-9_ .:/]{1,20}$/)
+const plain = fc.stringMatching(/^[a-z0-9_][a-z0-9_ .:/]{0,19}$/)
 const awkward = fc.oneof(
   fc.string({ unit: "binary-ascii" }),
   fc.constantFrom("=1", "'=1", "a,b", "-5", 'a"b', "a\\b", "a\tb", "one\r\ntwo", "Ωμέγα", "漢字", "")
@@ -54,7 +55,7 @@ describe("The figures of an export of the ledger", () => {
     fc.assert(
       fc.property(row, (row) => {
         const line = ledgerCsv([row])
-        assert.isTrue(isReadableFromCsv(oneJson(row), line))
+        assert.isTrue(isPlainRow(row))
         assert.strictEqual(snapshotRowOf(line.slice(0, -"\r\n".length)), oneJson(row))
       })
     )
@@ -65,7 +66,7 @@ describe("The figures of an export of the ledger", () => {
     fc.assert(
       fc.property(rowOf(fc.oneof({ weight: 9, arbitrary: plain }, awkward)), (row) => {
         const line = ledgerCsv([row])
-        if (!isReadableFromCsv(oneJson(row), line)) unreadable++
+        if (!isPlainRow(row)) unreadable++
         else assert.strictEqual(snapshotRowOf(line.slice(0, -"\r\n".length)), oneJson(row))
       }),
       { numRuns: 1_000 }
