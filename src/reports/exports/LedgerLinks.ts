@@ -42,47 +42,45 @@ type Feature = readonly [id: string, code: string]
 /** Licenses and features in memory, each: 10 MB at most. When more are needed, all are dropped. */
 const linksMax = 50_000
 
-/** Completes rows: all of them have to be read in the snapshot in which the result is read. */
+/** Completes rows, all of which have to be read in the snapshot in which the result is read. */
 export const makeLedgerLinks = () => {
   const licenses = new Map<string, License>()
   const codes = new Map<string, string | null>()
 
+  const lookUp = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, rows: ReadonlyArray<OwnRow>) {
+    const idsIn = (column: typeof licenseAt | typeof featureAt) =>
+      columns.text(Array.from(new Set(rows.map((row) => row[column]))))
+    if (licenses.size + rows.length > linksMax) licenses.clear()
+    if (codes.size + rows.length > linksMax) codes.clear()
+    const found = yield* sql`
+      SELECT id, product_id, customer_id, order_id, subscription_id FROM licenses
+      WHERE id = ANY(${idsIn(licenseAt)})`.values
+    for (const license of found as never as ReadonlyArray<License>) licenses.set(license[0], license)
+    const features = yield* sql`SELECT id, code FROM features WHERE id = ANY(${idsIn(featureAt)})`.values
+    // A feature that is not found has been deleted.
+    for (const row of rows) codes.set(row[featureAt], null)
+    for (const [id, code] of features as never as ReadonlyArray<Feature>) codes.set(id, code)
+  })
+
+  /** False if the license or the feature is not in memory. */
+  const complete = (row: OwnRow): boolean => {
+    const [license, code] = [licenses.get(row[licenseAt]), codes.get(row[featureAt])]
+    if (license === undefined || code === undefined) return false
+    row[occurredAt] = formatTimestamp(Number(row[occurredAt]))
+    row[productAt] = license[1]
+    row[customerAt] = license[2]
+    row[orderAt] = license[3]
+    row[subscriptionAt] = license[4]
+    row[codeAt] = code
+    return true
+  }
+
   return Effect.fnUntraced(function* (sql: SqlClient.SqlClient, rows: ReadonlyArray<OwnRow>) {
-    const licenseIds = unknown(licenses, rows, licenseAt)
-    if (licenseIds.length > 0) {
-      const found = yield* sql`
-        SELECT id, product_id, customer_id, order_id, subscription_id FROM licenses
-        WHERE id = ANY(${columns.text(licenseIds)})`.values
-      for (const license of found as never as ReadonlyArray<License>) licenses.set(license[0], license)
+    const incomplete = rows.filter((row) => !complete(row))
+    if (incomplete.length > 0) {
+      yield* lookUp(sql, incomplete)
+      incomplete.forEach(complete)
     }
-    const featureIds = unknown(codes, rows, featureAt)
-    if (featureIds.length > 0) {
-      const found = yield* sql`SELECT id, code FROM features WHERE id = ANY(${columns.text(featureIds)})`.values
-      // A feature that is not found has been deleted.
-      for (const id of featureIds) codes.set(id, null)
-      for (const [id, code] of found as never as ReadonlyArray<Feature>) codes.set(id, code)
-    }
-    for (const row of rows) complete(row, licenses.get(row[licenseAt])!, codes.get(row[featureAt]) ?? null)
     return rows as ReadonlyArray<LedgerRow>
   })
-}
-
-/** The ids in a column of rows that are not known yet. Makes room for them. */
-const unknown = (known: Map<string, unknown>, rows: ReadonlyArray<OwnRow>, column: 4 | 9): ReadonlyArray<string> => {
-  const ids = new Set<string>()
-  for (const row of rows) if (!known.has(row[column])) ids.add(row[column])
-  if (known.size + ids.size > linksMax) {
-    known.clear()
-    for (const row of rows) ids.add(row[column])
-  }
-  return Array.from(ids)
-}
-
-const complete = (row: OwnRow, license: License, code: string | null): void => {
-  row[occurredAt] = formatTimestamp(Number(row[occurredAt]))
-  row[productAt] = license[1]
-  row[customerAt] = license[2]
-  row[orderAt] = license[3]
-  row[subscriptionAt] = license[4]
-  row[codeAt] = code
 }
