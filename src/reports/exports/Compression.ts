@@ -15,7 +15,7 @@ export const compress = (bytes: Uint8Array): Effect.Effect<Uint8Array> =>
 /** `size`: the size of the result, in bytes. Other results are refused. */
 export const decompress = (bytes: Uint8Array, size: number): Effect.Effect<Uint8Array> =>
   Effect.callback((resume) =>
-    zstdDecompress(bytes, { maxOutputLength: size }, (error, result) =>
+    zstdDecompress(bytes, { chunkSize: Math.max(size, 64), maxOutputLength: size }, (error, result) =>
       resume(
         error === null && result.length !== size
           ? Effect.die(new Error(`A chunk has ${result.length} bytes instead of ${size}`))

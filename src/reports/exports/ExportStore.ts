@@ -13,11 +13,8 @@ import type { Piece } from "./ExportContent.ts"
 import { LedgerSnapshot, ledgerHead } from "./LedgerSnapshot.ts"
 import type { RunningDigest, RunningDigests } from "./RunningDigests.ts"
 
-/**
- * The size of a chunk: large enough for few rows, small enough for many concurrent downloads in memory. A statement with one chunk is
- * a little smaller than 256 KiB, so that the driver's buffer does not double.
- */
-const chunkBytes = 260_096
+/** The size of a chunk before compression: large enough for few rows, small enough for many concurrent downloads in memory. */
+const chunkBytes = 131_072
 
 /** Statements with a chunk each that are sent before the first one is answered. */
 const statementsSent = 8

@@ -76,20 +76,21 @@ export const makeLedgerPieces = Effect.fnUntraced(function* (
 
   const write = Effect.fnUntraced(function* ({ collected, first, last, rows }: Page) {
     const json = first ? [yield* ledgerHead(request)] : []
-    const csv = first && withCsv ? [csvLine(ledgerFields)] : []
+    // Bytes of each group, not one long text: V8 keeps long texts until a full garbage collection.
+    const csv = first && withCsv ? [Buffer.from(csvLine(ledgerFields))] : []
     let isReadable = withCsv && rows.length > 0
     for (let start = 0; start < rows.length; start += groupRows) {
       const group = rows.slice(start, start + groupRows)
       const arePlain = withCsv && group.every(isPlainRow)
       const [figures, lines] = [ledgerJson(group), withCsv ? ledgerCsv(group, arePlain) : ""]
       json.push(written > 0 ? `,${figures}` : figures)
-      csv.push(lines)
+      csv.push(Buffer.from(lines))
       isReadable &&= arePlain
       written += group.length
       yield* Effect.yieldNow
     }
     if (last) json.push(ledgerTail)
-    const file = Buffer.from(csv.join(""))
+    const file = Buffer.concat(csv)
     if (digests !== undefined) digests = extendDigests(digests, json, [file])
     const piece: Piece = {
       snapshot: isReadable ? undefined : Buffer.from(json.join("")),
