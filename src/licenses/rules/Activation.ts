@@ -186,7 +186,7 @@ const seenDevice = (
   }
 }
 
-/** What decisions depend on raises the revision: names, and the due instant if the policy requires heartbeats. */
+/** What decisions depend on changes the revision: names, and the due instant if the policy requires heartbeats. */
 const seenChanges = ({ license, policy }: LicenseView, device: DeviceRecord, seen: DeviceRecord): Changes => {
   if (seen === device) return {}
   const lowered = seen.due_at === undefined ? undefined : boundLoweredTo(license, seen.due_at)
