@@ -41,7 +41,8 @@ const masterKey = Layer.unwrap(
   })
 )
 
-const randomness = Identifiers.layer.pipe(Layer.provideMerge(SecureRandom.layerWebCrypto))
+/** Random ids and secrets. */
+export const randomness = Identifiers.layer.pipe(Layer.provideMerge(SecureRandom.layerWebCrypto))
 
 /** The shared layers over any database and master key. */
 export const over = <A, E, R>(stores: Layer.Layer<A, E, R>) =>

@@ -42,7 +42,8 @@ import { makeDeadlines } from "./http/Deadlines.ts"
 import * as Decoding from "./http/Decoding.ts"
 import { makeFastPath } from "./http/FastPath.ts"
 import * as Intake from "./http/Intake.ts"
-import * as Listener from "./http/Listener.ts"
+import { makeAdmission } from "./http/listener/Admission.ts"
+import * as Listener from "./http/listener/Listener.ts"
 import * as ManagementHttp from "./http/ManagementHttp.ts"
 import { makeResponseMiddleware } from "./http/ResponseMiddleware.ts"
 import { makeResponses } from "./http/Responses.ts"
@@ -144,13 +145,16 @@ const serving = Layer.effectDiscard(
     const router = yield* HttpRouter.HttpRouter
     const server = yield* HttpServer.HttpServer
     const shutdown = yield* Shutdown
-    const { putInFront } = yield* Listener.Requests
+    const { clients, drain, putInFront } = yield* Listener.Requests
+    const { requestsMax, requestsPerAddress: requestsOfClientMax } = yield* Settings
+    const admission = yield* makeAdmission(responses, clients, { requestsMax, requestsOfClientMax })
     const withDeadline = yield* makeDeadlines
     const fastPath = yield* makeFastPath(responses, yield* makeFastOperations)
     yield* server.serve(middleware(withDeadline(router.asHttpEffect())))
     putInFront(fastPath)
-    // The finalizer added last runs first: requests are served until the notice period is over.
-    yield* Effect.addFinalizer(() => shutdown.announce)
+    putInFront(admission)
+    // The finalizer added last runs first: requests are served until the notice period is over and all have their responses.
+    yield* Effect.addFinalizer(() => Effect.andThen(shutdown.announce, drain))
   })
 )
 
@@ -159,7 +163,7 @@ const requestTimeout = Layer.effect(
   Settings.useSync(({ requestTimeoutSeconds }) => requestTimeoutSeconds * 1_000)
 )
 
-/** Serves as soon as it is built. The listener opens last and closes first. */
+/** Serves as soon as it is built. Of all that is built here, the listener stops accepting connections first. */
 export const layer = serving.pipe(
   Layer.provideMerge(Listener.layer),
   Layer.provide(routes),

@@ -7,6 +7,7 @@ import { commands } from "./cli/Commands.ts"
 import { Settings } from "./config/Config.ts"
 import { EventLog } from "./events/EventLog.ts"
 import * as Foundation from "./Foundation.ts"
+import * as Listener from "./http/listener/Listener.ts"
 import * as Server from "./Server.ts"
 import * as Announcement from "./system/Announcement.ts"
 import { Shutdown } from "./system/Shutdown.ts"
@@ -16,18 +17,27 @@ import * as Workers from "./Workers.ts"
 
 const version = "0.1.0"
 
+// A stop that takes longer is aborted: the sender of the signal usually kills the process soon after. Beside the requests in
+// progress, a stop takes a second of notice and the time to write what is buffered.
+const stopMillisBeyondDrain = 4_500
+let stopMillisMax = stopMillisBeyondDrain
+
 const service = Layer.unwrap(
-  Settings.useSync(({ clockOffsetSeconds, logFormat = process.stdout.isTTY ? "pretty" : "json" }) =>
-    Announcement.layer(logFormat).pipe(
+  Settings.useSync(({ clockOffsetSeconds, drainSeconds, logFormat = process.stdout.isTTY ? "pretty" : "json" }) => {
+    stopMillisMax = stopMillisBeyondDrain + drainSeconds * 1_000
+    return Announcement.layer(logFormat).pipe(
       Layer.provide(Server.layer),
       // The server and the workers share one event log, so that new events wake the delivery worker at once.
       Layer.provide(Workers.layer.pipe(Layer.provide(EventLog.layer))),
       Layer.provide(Foundation.layer),
+      // Listens from the beginning, and tells that the service is starting: a database may come later.
+      Layer.provide(Listener.layer),
+      Layer.provide(Foundation.randomness),
       Layer.provide(Shutdown.layer),
       Layer.provide(Logging.layer(logFormat)),
       Layer.provide(RehearsalClock.layer(() => clockOffsetSeconds * 1_000))
     )
-  )
+  })
 ).pipe(Layer.provide(Settings.layer))
 
 const serve = Command.make("serve", {}, () => Layer.launch(service)).pipe(
@@ -53,9 +63,6 @@ const messageOf = (error: unknown): string =>
     : Predicate.hasProperty(error, "message")
       ? String(error.message)
       : String(error)
-
-// A stop that takes longer is aborted: the sender of the signal usually kills the process soon after.
-const stopMillisMax = 9_500
 
 const exitAfterTimeout = () =>
   setTimeout(() => {

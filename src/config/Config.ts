@@ -44,6 +44,9 @@ const expectedDatabase =
 const expectedRate = "a whole number from 0 (no limit) to 10000000"
 const rateMax = 10_000_000
 
+const expectedRequests = "a whole number from 1 to 1000000"
+const requestsMax = 1_000_000
+
 const logFormats = { pretty: "pretty", json: "json" } as const
 const logLevels = {
   trace: "Trace",
@@ -126,6 +129,19 @@ const settings = {
   rateManagement: setting("LICENSING_RATE_MANAGEMENT", expectedRate, 6_000, integer(0, rateMax)),
   /** Failed credentials per address in any minute that get their own refusal; further ones get 429. */
   rateFailures: setting("LICENSING_RATE_FAILURES", expectedRate, 30, integer(0, rateMax)),
+  /** Requests in progress at a time; further ones get 503. */
+  requestsMax: setting("LICENSING_REQUESTS_MAX", expectedRequests, 4_096, integer(1, requestsMax)),
+  /** Of these, the requests of one address. */
+  requestsPerAddress: setting("LICENSING_REQUESTS_PER_ADDRESS", expectedRequests, 1_024, integer(1, requestsMax)),
+  /** Connections of one address, unless it is a trusted proxy's; further ones are closed. */
+  connectionsPerAddress: setting(
+    "LICENSING_CONNECTIONS_PER_ADDRESS",
+    "a whole number from 0 (no limit) to 1000000",
+    2_048,
+    integer(0, requestsMax)
+  ),
+  /** Seconds that a stopping service waits for the requests in progress. */
+  drainSeconds: setting("LICENSING_DRAIN_SECONDS", "a whole number of seconds from 0 to 3600", 5, integer(0, 3_600)),
   /** The OIDC issuer whose tokens the management API accepts; unset: none. */
   oidcIssuer: setting<string | undefined>(
     "LICENSING_OIDC_ISSUER",

@@ -11,12 +11,9 @@ import { forwardedFor } from "./Forwarded.ts"
 
 /** A function from the connection's peer and the request's headers to the client's address, in its canonical form. */
 export const clientAddress = (trusted: ReadonlyArray<IpNetwork.IpNetwork>) => {
-  const isTrusted = (address: string): boolean => {
-    const parsed = NetAddress.ipFromString(address)
-    return Result.isSuccess(parsed) && trusted.some((network) => IpNetwork.contains(network, parsed.success))
-  }
+  const isTrusted = isTrustedBy(trusted)
   return (peer: string | undefined, headers: RequestHead["headers"]): string | undefined => {
-    const nearest = peer === undefined ? undefined : normalize(peer)
+    const nearest = peer === undefined ? undefined : canonicalPeer(peer)
     if (nearest === undefined || trusted.length === 0 || !isTrusted(nearest)) return nearest
     let client = nearest
     for (const hop of hopsOf(headers)) {
@@ -30,6 +27,15 @@ export const clientAddress = (trusted: ReadonlyArray<IpNetwork.IpNetwork>) => {
   }
 }
 
+/** A function that tells whether an address, in its canonical form, is a trusted proxy's. */
+export const isTrustedBy =
+  (trusted: ReadonlyArray<IpNetwork.IpNetwork>) =>
+  (address: string): boolean => {
+    if (trusted.length === 0) return false
+    const parsed = NetAddress.ipFromString(address)
+    return Result.isSuccess(parsed) && trusted.some((network) => IpNetwork.contains(network, parsed.success))
+  }
+
 /** The addresses that proxies forwarded for, the nearest proxy's entry first. */
 const hopsOf = ({ forwarded, "x-forwarded-for": list }: RequestHead["headers"]): Iterable<string> => {
   if (list === undefined) return forwarded === undefined ? [] : forwardedFor(forwarded)
@@ -39,8 +45,8 @@ const hopsOf = ({ forwarded, "x-forwarded-for": list }: RequestHead["headers"]):
     .map((hop) => hop.trim())
 }
 
-/** Converts IPv4-mapped IPv6 addresses of dual-stack sockets to IPv4, and removes the zone of link-local addresses. */
-const normalize = (address: string): string => {
+/** The address of a connection's peer in its canonical form: converts IPv4-mapped IPv6 addresses of dual-stack sockets to IPv4, and removes the zone of link-local addresses. */
+export const canonicalPeer = (address: string): string => {
   const zone = address.indexOf("%")
   const plain = zone === -1 ? address : address.slice(0, zone)
   return plain.startsWith("::ffff:") ? (parsedAddress(plain) ?? plain) : plain

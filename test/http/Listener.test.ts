@@ -6,7 +6,7 @@ import { HttpServer, type HttpServerError, HttpServerRequest, HttpServerResponse
 import { NetAddress } from "effect/net"
 import { Identifiers } from "../../src/api/Identifier.ts"
 import { Settings } from "../../src/config/Config.ts"
-import * as Listener from "../../src/http/Listener.ts"
+import * as Listener from "../../src/http/listener/Listener.ts"
 import { assertRefused, exchange, send } from "../support/Http.ts"
 
 const Basis = Layer.mergeAll(

@@ -1,0 +1,195 @@
+/**
+ * Limits the requests in progress: one of a connection (pipelined ones wait, and the connection is not read meanwhile), some of
+ * a client, some of all clients. A request beyond the limits of a client or of all gets 503 at once. Probes and documents are
+ * counted apart: probes are answered whatever else goes on, and few documents are sent at a time.
+ *
+ * It runs for each request, so that it costs a few look-ups and additions.
+ */
+import type { IncomingMessage, RequestListener, ServerResponse } from "node:http"
+import type { Socket } from "node:net"
+import { Clock, Effect } from "effect"
+import { errorEnvelope, refuse } from "../../api/Failure.ts"
+import type { RequestHead } from "../../api/RequestHead.ts"
+import type { Responses } from "../Responses.ts"
+import { type Client, type Clients, type Connection, connectionOf, type Pool } from "./Connections.ts"
+
+export interface AdmissionLimits {
+  /** Requests in progress, except probes and documents. */
+  readonly requestsMax: number
+  /** Of these, the requests of one client. */
+  readonly requestsOfClientMax: number
+}
+
+// Node parses what it has read at once, up to 64 KiB; each request takes about 4 KB until its turn comes.
+const waitingMax = 10_000
+
+const probePaths = ["/health", "/healthz", "/readyz", "/metrics"]
+// A readiness check takes a statement, a scrape some more.
+const probesMax = 64
+const documentPaths = ["/docs", "/openapi.json", "/openapi.yaml", "/llms.txt", "/llms-full.txt"]
+// The largest is some megabytes: a client that reads slowly holds one for a while.
+const documentsMax = 16
+const documentsOfClientMax = 4
+
+const tooMany = refuse(
+  "NOT_READY",
+  "The service has too many requests in progress: send the request again in a moment."
+)
+
+/** Makes a function that puts the limits in front of a listener. */
+export const makeAdmission = Effect.fnUntraced(function* (
+  responses: Responses,
+  clients: Clients,
+  { requestsMax, requestsOfClientMax }: AdmissionLimits
+) {
+  const clock = yield* Clock.Clock
+  const services = yield* Effect.context<never>()
+  const runSync = Effect.runSyncWith(services)
+  const runFork = Effect.runForkWith(services)
+
+  const requests: Pool = { index: 0, inProgress: 0, max: requestsMax, maxOfClient: requestsOfClientMax }
+  const probes: Pool = { index: 1, inProgress: 0, max: probesMax, maxOfClient: probesMax }
+  const documents: Pool = { index: 2, inProgress: 0, max: documentsMax, maxOfClient: documentsOfClientMax }
+  const pools = new Map([
+    ...probePaths.map((path) => [path, probes] as const),
+    ...documentPaths.map((path) => [path, documents] as const)
+  ])
+  let waiting = 0
+
+  const isFull = (pool: Pool, client: Client): boolean =>
+    pool.inProgress >= pool.max || client.inProgress[pool.index] >= pool.maxOfClient
+
+  /** Handles a request, or refuses it. */
+  const begin = (
+    connection: Connection,
+    request: IncomingMessage,
+    response: ServerResponse,
+    handle: RequestListener
+  ): void => {
+    connection.current = response
+    response.on("close", ended)
+    const pool = poolOf(request.url!)
+    const client = connection.client ?? clientBehindProxy(request)
+    if (isFull(pool, client)) {
+      if (connection.client === undefined) clients.release(client)
+      turnAway(request, response, client)
+      return
+    }
+    pool.inProgress++
+    client.inProgress[pool.index]++
+    connection.currentClient = client
+    connection.currentPool = pool
+    handle(request, response)
+  }
+
+  const poolOf = (url: string): Pool => {
+    // The paths of the API begin with /a.
+    if (url.charCodeAt(1) === 97) return requests
+    const query = url.indexOf("?")
+    return pools.get(query < 0 ? url : url.slice(0, query)) ?? requests
+  }
+
+  const clientBehindProxy = (request: IncomingMessage): Client =>
+    clients.of(responses.addressOf(request.socket.remoteAddress, request.headers as RequestHead["headers"]) ?? "")
+
+  /** A response has been sent, or its connection is closed. */
+  function ended(this: ServerResponse): void {
+    const { req: request } = this
+    const connection = connectionOf(request)
+    if (connection?.current !== this) return
+    const { currentClient: client, currentPool: pool } = connection
+    connection.current = undefined
+    if (client !== undefined && pool !== undefined) {
+      connection.currentClient = undefined
+      connection.currentPool = undefined
+      pool.inProgress--
+      client.inProgress[pool.index]--
+      if (connection.client === undefined) clients.release(client)
+    }
+    // One at a time for each turn of the event loop: other connections come between.
+    if (connection.waiting.length > 0) setImmediate(next, connection, request.socket)
+  }
+
+  const next = (connection: Connection, socket: Socket): void => {
+    if (socket.destroyed) {
+      waiting -= connection.waiting.length
+      connection.waiting.length = 0
+      return
+    }
+    const first = connection.waiting.shift()
+    if (first === undefined) return
+    waiting--
+    if (connection.waiting.length === 0) resume(socket)
+    begin(connection, first.request, first.response, first.handle)
+  }
+
+  const wait = (
+    connection: Connection,
+    request: IncomingMessage,
+    response: ServerResponse,
+    handle: RequestListener
+  ): void => {
+    if (waiting >= waitingMax) return void request.socket.destroy()
+    waiting++
+    connection.waiting.push({ request, response, handle })
+    pause(request.socket)
+  }
+
+  let warnedNanos = -warningNanos
+  const turnAway = (request: IncomingMessage, response: ServerResponse, client: Client): void => {
+    const { method = "", url = "" } = request
+    const startedNanos = clock.monotonicTimeNanosUnsafe()
+    const head: RequestHead = { method, url, headers: request.headers as RequestHead["headers"], source: request }
+    const requestId = runSync(responses.requestId(head.headers))
+    const context = { requestId, clientAddress: client.address, refused: tooMany.code }
+    const now = clock.currentTimeMillisUnsafe()
+    const text = JSON.stringify(errorEnvelope(tooMany, requestId, now))
+    const summary = {
+      method,
+      route: undefined,
+      status: 503,
+      durationNanos: 0n,
+      refused: tooMany.code,
+      actor: undefined
+    }
+    const headers = { "content-type": "application/json", "content-length": String(Buffer.byteLength(text)) }
+    response.writeHead(503, responses.finish(head, { status: 503, headers }, summary, context, now))
+    response.end(method === "HEAD" ? undefined : text)
+    if (startedNanos - warnedNanos < warningNanos) return
+    warnedNanos = startedNanos
+    runFork(Effect.logWarning("Requests are refused: too many are in progress.", { address: client.address }))
+  }
+
+  return (handle: RequestListener): RequestListener =>
+    (request, response) => {
+      const connection = connectionOf(request)
+      if (connection === undefined) return handle(request, response)
+      if (connection.current === undefined && connection.waiting.length === 0)
+        return begin(connection, request, response, handle)
+      wait(connection, request, response, handle)
+    }
+})
+
+const warningNanos = 1_000_000_000n
+
+/** A connection as Node's HTTP server sees it. */
+type HttpSocket = Socket & {
+  _paused?: boolean
+  parser?: { resume(): void } | null
+}
+
+/** Reads no more of a connection. Node's server then stops its parser, too, and does not resume while `_paused` is set. */
+const pause = (socket: HttpSocket): void => {
+  if (socket._paused === true) return
+  socket._paused = true
+  socket.pause()
+}
+
+const resume = (socket: HttpSocket): void => {
+  if (socket._paused !== true) return
+  socket._paused = false
+  // Without a parser the connection is about to be handed back by `UpgradeOffers`: nobody would receive its bytes.
+  if (socket.parser === null || socket.parser === undefined) return
+  socket.parser.resume()
+  socket.resume()
+}

@@ -1,0 +1,110 @@
+/**
+ * The open connections and the clients that hold them. A client is an address; behind a trusted proxy each request names its
+ * own client, so a proxy's connections are not limited.
+ */
+import type { IncomingMessage, ServerResponse } from "node:http"
+import type { Socket } from "node:net"
+
+/** The requests in progress that share limits. */
+export interface Pool {
+  /** The position of its count in `Client.inProgress`. */
+  readonly index: 0 | 1 | 2
+  inProgress: number
+  readonly max: number
+  readonly maxOfClient: number
+}
+
+export interface Client {
+  readonly address: string
+  connections: number
+  /** Requests in progress by pool. */
+  readonly inProgress: [number, number, number]
+}
+
+export interface Waiting {
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+  readonly handle: (request: IncomingMessage, response: ServerResponse) => void
+}
+
+/** The state of one connection. Its requests are handled one after the other. */
+export interface Connection {
+  /** Undefined for a trusted proxy. */
+  readonly client: Client | undefined
+  /** The response to the request in progress, with the counts that it is part of. */
+  current: ServerResponse | undefined
+  currentClient: Client | undefined
+  currentPool: Pool | undefined
+  /** Requests that arrived while another was in progress. */
+  readonly waiting: Array<Waiting>
+}
+
+const property = Symbol("licensing/http/Connections")
+type Taken = { [property]?: Connection }
+
+/** The state of the connection that a request came on. */
+export const connectionOf = ({ socket }: IncomingMessage): Connection | undefined =>
+  (socket as Socket & Taken)[property]
+
+export type Clients = ReturnType<typeof makeClients>
+
+/** The clients that have a connection or a request in progress. */
+export const makeClients = () => {
+  const byAddress = new Map<string, Client>()
+  return {
+    of: (address: string): Client => {
+      const existing = byAddress.get(address)
+      if (existing !== undefined) return existing
+      const client: Client = { address, connections: 0, inProgress: [0, 0, 0] }
+      byAddress.set(address, client)
+      return client
+    },
+    /** Forgets a client that holds nothing. */
+    release: (client: Client): void => {
+      const { address, connections, inProgress } = client
+      if (connections === 0 && inProgress[0] + inProgress[1] + inProgress[2] === 0) byAddress.delete(address)
+    }
+  }
+}
+
+interface Options {
+  readonly clients: Clients
+  /** The address of a peer, undefined for a trusted proxy. */
+  readonly addressOf: (peer: string) => string | undefined
+  /** Connections that one client may hold, 0 = any number. */
+  readonly maxOfClient: number
+}
+
+/** Takes new connections, and closes those that are too many of one client. */
+export const makeConnections = ({ addressOf, clients, maxOfClient }: Options) => {
+  const open = new Set<Socket>()
+
+  const take = (socket: Socket & Taken): void => {
+    // A connection comes again after an offer of an upgrade was ignored.
+    if (socket[property] !== undefined) return
+    const peer = socket.remoteAddress
+    if (peer === undefined) return void socket.destroy()
+    const address = addressOf(peer)
+    const client = address === undefined ? undefined : clients.of(address)
+    if (client !== undefined) {
+      if (maxOfClient !== 0 && client.connections >= maxOfClient) return void socket.destroy()
+      client.connections++
+    }
+    socket[property] = {
+      client,
+      current: undefined,
+      currentClient: undefined,
+      currentPool: undefined,
+      waiting: []
+    }
+    open.add(socket)
+    socket.once("close", () => {
+      open.delete(socket)
+      if (client === undefined) return
+      client.connections--
+      clients.release(client)
+    })
+  }
+
+  return { open, take }
+}
