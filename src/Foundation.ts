@@ -13,9 +13,10 @@ import { KeyRing } from "./signing/KeyRing.ts"
 import { MasterKey } from "./signing/MasterKey.ts"
 
 /** The client of a database, after its schema was migrated to this version. */
-export const databaseAt = (url: Redacted.Redacted<string>) =>
-  Migrations.layer({ url }).pipe(Layer.provideMerge(Postgres.layer({ url })))
+export const databaseAt = (url: Redacted.Redacted<string>, waiting: { readonly waitsForServer?: boolean } = {}) =>
+  Migrations.layer({ url }).pipe(Layer.provideMerge(Postgres.layer({ url, ...waiting })))
 
+// The service waits for its database however long that takes; a command reports after half a minute that there is none.
 const database = (embedded: typeof EmbeddedPostgres.layer) =>
   Layer.unwrap(
     Settings.useSync(({ databaseUrl, dataDir }) =>
@@ -23,7 +24,7 @@ const database = (embedded: typeof EmbeddedPostgres.layer) =>
         ? Layer.unwrap(EmbeddedPostgres.useSync(({ url }) => databaseAt(url))).pipe(
             Layer.provide(embedded({ directory: dataDir }))
           )
-        : databaseAt(databaseUrl)
+        : databaseAt(databaseUrl, { waitsForServer: embedded === EmbeddedPostgres.layer })
     )
   )
 

@@ -13,7 +13,7 @@ import { RequestContext } from "../api/RequestContext.ts"
 import type { RequestHead } from "../api/RequestHead.ts"
 import { bodyBytesMax } from "../api/Requests.ts"
 import { cacheBody, onBody } from "./Intake.ts"
-import { logRefused, refusalOf } from "./Refusals.ts"
+import { hasHostTwice, logRefused, refusalOf } from "./Refusals.ts"
 import type { Responses } from "./Responses.ts"
 
 /** A response's JSON and its length in UTF-8 bytes. Counting the bytes of a long concatenated string would copy it once more. */
@@ -167,9 +167,10 @@ const exitOf = <A, E>(effect: Effect.Effect<A, E>): Exit.Exit<A, E> | undefined 
   Exit.isExit(effect) ? (effect as Exit.Exit<A, E>) : undefined
 
 /** Whether the request has the usual headers of these operations, and none that needs special handling. */
-const isPlain = ({ headers, method }: IncomingMessage): boolean =>
+const isPlain = ({ headers, method, rawHeaders }: IncomingMessage): boolean =>
   method === "POST" &&
   headers.host !== undefined &&
+  !hasHostTwice(rawHeaders) &&
   headers["content-type"] === "application/json" &&
   Number(headers["content-length"]) <= bodyBytesMax &&
   headers["content-encoding"] === undefined &&

@@ -22,13 +22,28 @@ export interface Refused {
 
 /** The fault of a request that is refused before routing, or undefined. */
 export const requestFault = ({ url, headers, source }: HttpServerRequest.HttpServerRequest): Refused | undefined => {
-  if (url.includes("%") && !isDecodable(url))
-    return badRequest("The request target has a malformed percent-encoding: write a percent sign as %25.")
-  // RFC 9112, 3.2: a request without Host is 400; only HTTP/1.0 has no Host header.
-  return headers["host"] === undefined && (source as { readonly httpVersion?: string }).httpVersion !== "1.0"
-    ? badRequest("The request has no Host header: send one.")
+  if (url.includes("%") && !isDecodable(url)) return badRequest("The request target has a malformed percent-encoding.")
+  // RFC 9112, 3.2: a request without Host, or with two, is 400; only HTTP/1.0 has no Host header.
+  const { httpVersion, rawHeaders } = source as { httpVersion?: string; rawHeaders?: ReadonlyArray<string> }
+  if (headers["host"] === undefined)
+    return httpVersion === "1.0" ? undefined : badRequest("The request has no Host header: send one.")
+  return rawHeaders !== undefined && hasHostTwice(rawHeaders)
+    ? badRequest("The request has more than one Host header: send one.")
     : undefined
 }
+
+/** Whether names and values, as they were sent, have a second Host header: Node drops it from the request's headers. */
+export const hasHostTwice = (rawHeaders: ReadonlyArray<string>): boolean => {
+  let similar = 0
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    // Comparing whole names without regard to case would take five times as long, for each request.
+    const name = rawHeaders[index]!
+    if (name.length === 4 && (name.charCodeAt(0) | 0x20) === codeOfH) similar++
+  }
+  return similar > 1 && rawHeaders.filter((name, index) => index % 2 === 0 && name.toLowerCase() === "host").length > 1
+}
+
+const codeOfH = "h".charCodeAt(0)
 
 const badRequest = (message: string): Refused => ({ refusal: refuse("BAD_REQUEST", message) })
 

@@ -36,6 +36,8 @@ export interface Options {
    * other statements are index look-ups. Default false.
    */
   readonly plannerDefaults?: boolean
+  /** Whether a start waits for a server that cannot be reached until it can. Default: half a minute at most. */
+  readonly waitsForServer?: boolean
 }
 
 // If a lock is not granted by then, its holder is stuck. Failing frees our own locks.
@@ -123,7 +125,7 @@ export class Postgres extends Context.Service<
 const makeServices = Effect.fnUntraced(function* (options: Options) {
   const target = yield* parseTarget(options.url)
   const config = settings(options, target)
-  const version = yield* awaitServer(config, target)
+  const version = yield* awaitServer(config, target, options.waitsForServer === true ? "365 days" : "30 seconds")
   const { client, pipelined, inOneWrite, customPlanned, pools } = yield* Effect.orDie(
     makeClients(config, options.maxConnections ?? 16, commitParameters(version))
   )
@@ -237,13 +239,13 @@ const askServer = (config: ClientConfig, { tls }: Target) =>
     )
   })
 
-// A service often starts together with its database, so a refused or lost connection is retried for half a minute. Returns the
+// A service often starts together with its database, so a refused or lost connection is retried. Returns the
 // server's version.
-const awaitServer = Effect.fnUntraced(function* (config: ClientConfig, target: Target) {
+const awaitServer = Effect.fnUntraced(function* (config: ClientConfig, target: Target, longest: Duration.Input) {
   const rows = yield* askServer(config, target).pipe(
     Effect.retry(($) =>
       $(reconnectSchedule).pipe(
-        Schedule.upTo({ duration: "30 seconds" }),
+        Schedule.upTo({ duration: longest }),
         Schedule.while(({ input }) => isTransient(input)),
         Schedule.tap(({ input }) =>
           Effect.logWarning(`PostgreSQL at ${target.name} cannot be reached yet, trying again: ${reasonOf(input)}`)

@@ -55,8 +55,8 @@ export class ProbesApi extends HttpApiGroup.make("probes")
         "getReadiness",
         "Check that the service can handle requests",
         "The readiness probe. It checks the database, the migrations, the signing key, that no worker is dead, and that the " +
-          "service is not stopping. Nothing listens before the service has started. Do not use it as a liveness probe: a " +
-          "restart repairs none of these. The detail of a 503 lists the failed checks."
+          "service is neither starting nor stopping. Do not use it as a liveness probe: a restart repairs none of these. The " +
+          "detail of a 503 lists the failed checks."
       )
     ),
     HttpApiEndpoint.get("metrics", "/metrics", {

@@ -87,6 +87,8 @@ export const startService = Effect.fnUntraced(function* (settings: Record<string
   })
   return {
     written,
+    port,
+    pid: child.pid ?? 0,
     /** One management request. */
     manage: (method: string, path: string, body?: object) =>
       send(port, {

@@ -59,7 +59,9 @@ const codeBans: ReadonlyArray<Ban> = [
     example: "setTimeout(f, 1)",
     exceptions: {
       "src/main.ts": "Cuts off a stop that hangs: by then no fiber may be left that could.",
-      "src/http/Listener.ts": "Closes a socket that never became a request; no fiber is there to wait.",
+      "src/http/listener/Unreadable.ts": "Closes a socket that never became a request; no fiber is there to wait.",
+      "src/http/listener/Draining.ts": "The end of a turn of the event loop, which no clock has a time for.",
+      "src/http/listener/Admission.ts": "The end of a turn of the event loop, which no clock has a time for.",
       "src/signing/SigningThread.ts":
         "The end of a turn of the event loop, which no clock has a time for: a fiber takes longer.",
       "src/postgres/Socket.ts": "A timer of the machine: no rehearsed hour may cut a connection off.",
@@ -73,7 +75,10 @@ const codeBans: ReadonlyArray<Ban> = [
     example: "Effect.runSync(f)",
     exceptions: {
       "src/http/FastPath.ts": "A plain request is an event of the platform, and what is run for it waits for nothing.",
-      "src/http/Listener.ts": "Garbage on a socket is an event of the platform, not a request with a fiber."
+      "src/http/listener/Unreadable.ts": "Garbage on a socket is an event of the platform, not a request with a fiber.",
+      "src/http/listener/Starting.ts": "Before the service has started there is no application to run.",
+      "src/http/listener/Admission.ts":
+        "A request that is turned away is an event of the platform, and waits for nothing."
     }
   },
   {

@@ -20,22 +20,57 @@ const firstRequestMillis = 1_000
 export const drain = Effect.fnUntraced(function* ({ open, seconds, server }: Options) {
   if (!server.listening) return
   const started = yield* Clock.currentTimeMillis
-  // After the event loop has accepted the connections that were waiting; the system would reset these.
-  yield* afterPoll
-  // Node's HTTP server would also close connections at once, without an idle one's request that is being received.
-  NetServer.prototype.close.call(server)
+  yield* stopAccepting(server)
   while (open.size > 0) {
     const elapsed = (yield* Clock.currentTimeMillis) - started
     if (elapsed >= seconds * 1_000) break
-    yield* afterPoll
-    server.closeIdleConnections()
-    if (elapsed >= firstRequestMillis) for (const socket of open) if (socket.bytesRead === 0) socket.destroy()
+    yield* closeIdle(server, open, elapsed >= firstRequestMillis)
     if (open.size > 0) yield* Effect.sleep(checkMillis)
   }
   server.closeAllConnections()
 })
 
-/** Continues when the event loop has received all that had arrived. */
-const afterPoll = Effect.callback<void>((resume) => {
-  setImmediate(() => resume(Effect.void))
-})
+type Listening = Server & { readonly _handle?: { listen?(backlog: number): number } | null }
+
+/**
+ * The system resets connections that are waiting to be accepted when a server closes. So first it is told to let none wait; these
+ * clients try again, and are refused. Then the server accepts those that were waiting already, one in each turn of the event loop.
+ */
+const stopAccepting = (server: Listening): Effect.Effect<void> =>
+  Effect.callback((resume) => {
+    let accepts = true
+    server.on("connection", () => {
+      accepts = true
+    })
+    const close = () => {
+      // The method of the HTTP server would also close connections that are about to receive a request.
+      NetServer.prototype.close.call(server)
+      resume(Effect.void)
+    }
+    const turn = () => {
+      if (!accepts) return close()
+      accepts = false
+      afterTurns(quietTurns, turn)
+    }
+    server._handle?.listen?.(0)
+    turn()
+  })
+
+// The first may end before the event loop has looked for connections.
+const quietTurns = 3
+
+/** Closes what is idle after the event loop has received all that had arrived. */
+const closeIdle = (server: Server, open: ReadonlySet<Socket>, includesUnused: boolean): Effect.Effect<void> =>
+  Effect.callback((resume) => {
+    afterTurns(2, () => {
+      server.closeIdleConnections()
+      if (includesUnused) for (const socket of open) if (socket.bytesRead === 0) socket.destroy()
+      resume(Effect.void)
+    })
+  })
+
+/** Calls back right after the event loop has received what had arrived, `turns` times. */
+const afterTurns = (turns: number, then: () => void): void => {
+  if (turns === 0) then()
+  else setImmediate(afterTurns, turns - 1, then)
+}

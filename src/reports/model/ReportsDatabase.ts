@@ -36,7 +36,8 @@ export class ReportsDatabase extends Context.Service<
             // A report holds no lock, and content may be made between its statements.
             idleInTransactionMillis: statementTimeoutMillis,
             applicationName: "licensing-reports",
-            plannerDefaults: true
+            plannerDefaults: true,
+            waitsForServer: true
           })
         )
       )

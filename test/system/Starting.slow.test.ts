@@ -1,0 +1,89 @@
+/** A process that starts before its database can be reached. */
+import { createServer } from "node:net"
+import { assert, layer } from "@effect/vitest"
+import { Effect, Layer, Redacted } from "effect"
+import { Database, DatabaseProxy } from "../support/Database.ts"
+import { assertAnswered, assertRefused, send } from "../support/Http.ts"
+import { spawnProgram } from "../support/Processes.ts"
+
+const freePort = Effect.callback<number>((resume) => {
+  const server = createServer().listen(0, "127.0.0.1", () => {
+    const address = server.address()
+    const port = typeof address === "object" ? (address?.port ?? 0) : 0
+    server.close(() => resume(Effect.succeed(port)))
+  })
+})
+
+/** Starts the program on the test's database, with its output and its end. */
+const start = Effect.fnUntraced(function* (port: number) {
+  const { url } = yield* Database
+  const { child, written } = yield* Effect.acquireRelease(
+    Effect.sync(() =>
+      spawnProgram(
+        {
+          LICENSING_DATABASE_URL: Redacted.value(url),
+          LICENSING_MASTER_KEY: Buffer.alloc(32, 9).toString("base64"),
+          LICENSING_BOOTSTRAP_TOKEN: "service-token-of-more-than-32-characters",
+          LICENSING_LOG_FORMAT: "json",
+          LICENSING_PORT: String(port)
+        },
+        ["serve"]
+      )
+    ),
+    ({ child }) => Effect.sync(() => child.kill("SIGKILL"))
+  )
+  const ended = Effect.callback<number | null>((resume) => {
+    if (child.exitCode !== null) resume(Effect.succeed(child.exitCode))
+    else child.once("exit", (code) => resume(Effect.succeed(code)))
+  })
+  /** Waits for output. */
+  const wrote = (holds: (out: string) => boolean) =>
+    Effect.callback<void>((resume) => {
+      const look = () => {
+        if (holds(written.out)) resume(Effect.void)
+      }
+      child.stdout.on("data", look)
+      child.once("exit", () => resume(Effect.die(new Error(`The service ended: ${written.out}${written.error}`))))
+      look()
+    })
+  return { child, ended, wrote }
+})
+
+const attempts = (out: string) => out.split("cannot be reached yet").length - 1
+// The pauses between the attempts grow to three seconds: this many take more than half a minute.
+const attemptsInHalfAMinute = 18
+
+const Stores = DatabaseProxy.layer.pipe(Layer.provideMerge(Database.layerUrlEmpty))
+
+layer(Stores, { excludeTestServices: true, timeout: 120_000 })("A service that starts without its database", (it) => {
+  it.effect("is alive and not ready, waits for more than half a minute, and serves when the database is there", () =>
+    Effect.gen(function* () {
+      const wire = yield* DatabaseProxy
+      yield* wire.disconnect
+      const port = yield* freePort
+      const { wrote } = yield* start(port)
+      yield* wrote((out) => attempts(out) >= 1)
+      for (const path of ["/health", "/healthz"]) assertAnswered(yield* send(port, { path }), 200)
+      for (const path of ["/readyz", "/api/v1/products", "/nothing"]) {
+        const answer = yield* send(port, { path })
+        assertRefused(answer, 503, "NOT_READY", "starting")
+        assert.strictEqual(answer.headers["retry-after"], "1")
+      }
+      yield* wrote((out) => attempts(out) >= attemptsInHalfAMinute)
+      yield* wire.reconnect
+      yield* wrote((out) => out.includes("The service is ready."))
+      assertAnswered(yield* send(port, { path: "/readyz" }), 200)
+      assertRefused(yield* send(port, { path: "/api/v1/products" }), 401, "TOKEN_MISSING")
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("ends at once when it is told to, with 0", () =>
+    Effect.gen(function* () {
+      yield* (yield* DatabaseProxy).disconnect
+      const { child, ended, wrote } = yield* start(yield* freePort)
+      yield* wrote((out) => attempts(out) >= 1)
+      child.kill("SIGTERM")
+      assert.strictEqual(yield* ended, 0)
+    }).pipe(Effect.scoped)
+  )
+})
