@@ -1,8 +1,9 @@
-/** Serves the documents over HTTP. Each document is generated once, at its first request. */
+/** Serves the documents over HTTP. Each document is generated and compressed once, at its first request. */
 import { Effect, Layer } from "effect"
-import { HttpRouter, type HttpServerRequest, HttpServerResponse } from "effect/http"
+import { HttpRouter, HttpServerRequest } from "effect/http"
 import { HttpApiScalar } from "effect/http-api"
 import { Settings } from "../config/Config.ts"
+import { type CompressedDocument, compress, respond } from "./CompressedDocument.ts"
 import { publishedApi } from "./Document.ts"
 import { llmsFullText, llmsText, openApiJson, openApiYaml } from "./Documents.ts"
 import { baseUrlPlaceholder } from "./Llms.ts"
@@ -19,50 +20,70 @@ export const DocumentsHttp = Layer.unwrap(
   )
 )
 
-/**
- * The API reference page. Its script is inline and loads nothing from other servers. Script and page take 16 MB of memory, so they
- * are made at the first request.
- */
-const reference = (baseUrl: string | undefined) =>
+const add = (path: `/${string}`, make: Effect.Effect<CompressedDocument, never, HttpServerRequest.HttpServerRequest>) =>
   HttpRouter.use(
     Effect.fnUntraced(function* (router) {
-      const path = "/docs"
-      const scalar = { withDefaultFonts: false, showOperationId: true }
-      const layer = HttpApiScalar.layer(publishedApi(baseUrl), { path, scalar })
-      const page = yield* Effect.cached(Effect.scoped(HttpRouter.toHttpEffect(layer)))
-      yield* router.add("GET", path, Effect.orDie(Effect.flatten(page)))
+      // A client that disconnects while the document is made must not leave it unmade.
+      const made = yield* Effect.cached(Effect.uninterruptible(make))
+      yield* router.add(
+        "GET",
+        path,
+        Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) =>
+          Effect.map(made, (document) => respond(request, document))
+        )
+      )
     })
   )
 
-const response = (text: string, contentType: string) =>
-  HttpServerResponse.text(text, { contentType, headers: { "cache-control": "public, max-age=300" } })
-
-const document = (path: `/${string}`, contentType: string, make: () => string) => {
-  const text = once(make)
-  return HttpRouter.add(
-    "GET",
+const document = (path: `/${string}`, contentType: string, make: () => string) =>
+  add(
     path,
-    Effect.sync(() => response(text(), contentType))
+    Effect.suspend(() => compress(contentType, Buffer.from(make())))
   )
-}
 
-/** Serves a text that contains the service's address: the configured one, otherwise the one that the request was sent to. */
-const textWithAddress = (path: `/${string}`, baseUrl: string | undefined, make: () => string) => {
-  const text = once(make)
-  return HttpRouter.add("GET", path, (request) =>
-    Effect.sync(() =>
-      response(text().replaceAll(baseUrlPlaceholder, baseUrl ?? originOf(request)), "text/plain; charset=utf-8")
+/** The API reference page. Its script is inline and loads nothing from other servers. */
+const reference = (baseUrl: string | undefined) => {
+  const scalar = { withDefaultFonts: false, showOperationId: true }
+  const path = "/docs"
+  const page = Effect.suspend(() =>
+    Effect.flatten(Effect.scoped(HttpRouter.toHttpEffect(HttpApiScalar.layer(publishedApi(baseUrl), { path, scalar }))))
+  )
+  return add(
+    path,
+    Effect.orDie(
+      Effect.flatMap(Effect.scoped(page), ({ body }) =>
+        body._tag === "Uint8Array"
+          ? compress("text/html; charset=utf-8", body.body)
+          : Effect.die("The reference page has no bytes.")
+      )
     )
   )
 }
 
-const once = (make: () => string) => {
-  let text: string | undefined
-  return () => {
-    text ??= make()
-    return text
-  }
-}
+// The address is part of the text; without a configured one clients choose it.
+const addressesMax = 8
+
+/** Serves a text that contains the service's address: the configured one, otherwise the one that the request was sent to. */
+const textWithAddress = (path: `/${string}`, baseUrl: string | undefined, make: () => string) =>
+  HttpRouter.use(
+    Effect.fnUntraced(function* (router) {
+      const byAddress = new Map<string, CompressedDocument>()
+      let template: string | undefined
+      const at = Effect.fnUntraced(function* (address: string) {
+        const existing = byAddress.get(address)
+        if (existing !== undefined) return existing
+        template ??= make()
+        const text = Buffer.from(template.replaceAll(baseUrlPlaceholder, address))
+        const made = yield* compress("text/plain; charset=utf-8", text)
+        if (byAddress.size >= addressesMax) byAddress.delete(byAddress.keys().next().value!)
+        byAddress.set(address, made)
+        return made
+      })
+      yield* router.add("GET", path, (request) =>
+        Effect.map(at(baseUrl ?? originOf(request)), (document) => respond(request, document))
+      )
+    })
+  )
 
 /** The Host header may contain anything; only a valid authority is used. */
 const originOf = ({ headers }: HttpServerRequest.HttpServerRequest): string => {

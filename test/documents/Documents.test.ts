@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
+import { gunzipSync } from "node:zlib"
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect, Exit, Schema } from "effect"
 import type { OpenApi } from "effect/http-api"
@@ -168,6 +169,39 @@ layer(TestServer.layer)("The published documents", (it) => {
         for (const id of operations().keys()) assert.include(text, id)
         const withInvalidHost = yield* server.send({ path, anonymous: true, headers: { host: "a](javascript:x)" } })
         assert.notInclude(withInvalidHost.text, "javascript")
+      }
+    })
+  )
+
+  it.effect("are compressed for clients that accept it, and not sent again to those that have them", () =>
+    Effect.gen(function* () {
+      const { send } = yield* TestServer
+      for (const path of ["/docs", "/openapi.json", "/openapi.yaml", "/llms.txt", "/llms-full.txt"]) {
+        const plain = yield* send({ path, anonymous: true })
+        const compressed = yield* send({ path, anonymous: true, headers: { "accept-encoding": "br;q=1, gzip;q=0.5" } })
+        assert.strictEqual(compressed.headers["content-encoding"], "gzip")
+        assert.isTrue(gunzipSync(compressed.bytes).equals(plain.bytes))
+        assert.isBelow(compressed.bytes.length, plain.bytes.length / 2)
+        assert.notStrictEqual(plain.headers.etag, compressed.headers.etag)
+        for (const refused of ["gzip;q=0", "identity", "br"]) {
+          const { headers } = yield* send({ method: "HEAD", path, headers: { "accept-encoding": refused } })
+          assert.notProperty(headers, "content-encoding")
+          assert.strictEqual(headers["content-length"], String(plain.bytes.length))
+        }
+        for (const { headers } of [plain, compressed]) {
+          assert.strictEqual(headers["cache-control"], "public, max-age=300")
+          assert.include(headers.vary, "Accept-Encoding")
+          const again = yield* send({
+            path,
+            headers: {
+              "if-none-match": `"other", W/${headers.etag}`,
+              "accept-encoding": headers["content-encoding"] ?? ""
+            }
+          })
+          assert.deepStrictEqual([again.status, again.bytes.length], [304, 0])
+          for (const name of ["etag", "content-security-policy", "cache-control", "vary"])
+            assert.strictEqual(again.headers[name], headers[name])
+        }
       }
     })
   )
