@@ -147,7 +147,7 @@ export const makeFastPath = Effect.fnUntraced(function* (
           }
         })
       }
-      onBody(request, onRead, () => {})
+      onBody(request, onRead)
     }
 
   const isDisabled = yield* isObserved

@@ -1,6 +1,7 @@
 /**
- * The server half of `Intake`: checks the size and type of a body and reads it, before the caller is authenticated. The body is
- * read once, here; later readers get the cached bytes.
+ * The server half of `Intake`: checks the size and type of a body before the caller is authenticated. A body with an announced
+ * length is read at its first use, after the caller was authenticated; others are read here, up to the limit. A body is read once;
+ * later readers get the cached bytes.
  */
 import type { IncomingMessage } from "node:http"
 import { ByteSize, Effect, Layer } from "effect"
@@ -39,10 +40,8 @@ const takeBody = <A, E, R>(handler: Effect.Effect<A, E, R>) =>
     if (refusal !== undefined) return Effect.fail(refusal)
     if (!isIncoming(source) || headers["content-length"] === undefined || headers["expect"] !== undefined)
       return Effect.andThen(read(request), handler)
-    return Effect.flatMap(readWhole(source), (bytes) => {
-      replaceReaders(request, bytes)
-      return handler
-    })
+    Object.defineProperty(request, announcedBody, { value: readWhole(source) })
+    return handler
   })
 
 const isIncoming = (source: object): source is IncomingMessage => "rawHeaders" in source
@@ -61,45 +60,34 @@ const unreadable = () => refuse("BAD_REQUEST", "The body could not be read to it
 
 /** The property of a request that holds the bytes of its body. */
 const cachedBody = Symbol("licensing/http/Intake")
+/** The property of a request that reads a body with an announced length. */
+const announcedBody = Symbol("licensing/http/Intake/announced")
 
 /**
  * Reads a body with a known length, which Node enforces. Nearly every body is one chunk that has already arrived, so the overhead
  * of the platform's stream reading is not needed.
  */
-const readWhole = (
-  source: IncomingMessage & { readonly [cachedBody]?: Buffer }
-): Effect.Effect<Buffer, IntakeRefusal> =>
+const readWhole = (source: IncomingMessage & { readonly [cachedBody]?: Buffer }): Effect.Effect<Buffer> =>
   source[cachedBody] === undefined
     ? Effect.callback((resume) => {
-        const stop = onBody(
-          source,
-          (bytes) => resume(Effect.succeed(bytes)),
-          () => resume(Effect.fail(unreadable()))
-        )
+        // If the body will never be complete, the connection is closed, which interrupts the request.
+        const stop = onBody(source, (bytes) => resume(Effect.succeed(bytes)))
         return Effect.sync(stop)
       })
     : Effect.succeed(source[cachedBody])
 
-/** Calls back once: `onRead` with the body, or `onAborted` if it will never be complete. Returns a function that stops listening. */
-export const onBody = (
-  source: IncomingMessage,
-  onRead: (bytes: Buffer) => void,
-  onAborted: () => void
-): (() => void) => {
+/** Calls back with the body, or never if it will not be complete. Returns a function that stops listening. */
+export const onBody = (source: IncomingMessage, onRead: (bytes: Buffer) => void): (() => void) => {
   const chunks: Array<Buffer> = []
   const onData = (chunk: Buffer) => void chunks.push(chunk)
   const stop = () => {
-    source.off("data", onData).off("end", onEnd).off("error", onClosed).off("close", onClosed)
+    source.off("data", onData).off("end", onEnd).off("error", stop).off("close", stop)
   }
   const onEnd = () => {
     stop()
     onRead(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks))
   }
-  const onClosed = () => {
-    stop()
-    onAborted()
-  }
-  source.on("data", onData).on("end", onEnd).on("error", onClosed).on("close", onClosed)
+  source.on("data", onData).on("end", onEnd).on("error", stop).on("close", stop)
   return stop
 }
 
@@ -110,10 +98,17 @@ export const cacheBody = (source: IncomingMessage, bytes: Buffer): void => {
 
 /** The body of a request that `Intake` has admitted. */
 export const bytesOf = (request: HttpServerRequest.HttpServerRequest): Effect.Effect<Buffer> => {
-  const bytes = (request as { readonly [cachedBody]?: Buffer })[cachedBody]
-  return bytes === undefined
+  const { [announcedBody]: announced, [cachedBody]: cached } = request as {
+    readonly [announcedBody]?: Effect.Effect<Buffer>
+    readonly [cachedBody]?: Buffer
+  }
+  if (cached !== undefined) return Effect.succeed(cached)
+  return announced === undefined
     ? Effect.map(Effect.orDie(request.arrayBuffer), (all) => Buffer.from(all))
-    : Effect.succeed(bytes)
+    : Effect.map(announced, (bytes) => {
+        replaceReaders(request, bytes)
+        return bytes
+      })
 }
 
 /**

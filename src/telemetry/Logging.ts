@@ -2,19 +2,32 @@
  * Log records: one line of JSON each, or text for a terminal. A record of a request has its request id. Objects among the parts
  * of a message become members of the record.
  */
-import { Cause, Array as Items, Layer, Logger, Predicate, References } from "effect"
+import { Cause, Clock, Effect, Array as Items, Layer, Logger, Predicate, References } from "effect"
 import { RequestContext } from "../api/RequestContext.ts"
 import { Settings } from "../config/Config.ts"
+import { makeRepeatedFailures } from "./RepeatedFailures.ts"
 
 /** Logs in this format, at the level of the settings or above. */
 export const layer = (format: "pretty" | "json") =>
   Layer.unwrap(
     Settings.useSync(({ logLevel }) =>
       Layer.merge(
-        Logger.layer([format === "json" ? json : Logger.consolePretty()]),
+        layerOf(format === "json" ? json : Logger.consolePretty()),
         Layer.succeed(References.MinimumLogLevel, logLevel)
       )
     )
+  )
+
+/** Writes to a logger, which receives a failure that repeats at most once a second. */
+export const layerOf = (logger: Logger.Logger<unknown, void>) =>
+  Layer.unwrap(
+    Effect.gen(function* () {
+      const { flush, log } = makeRepeatedFailures((options) => logger.log(options))
+      const flushNow = Effect.map(Clock.currentTimeMillis, flush)
+      yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep("1 second"), flushNow)))
+      yield* Effect.addFinalizer(() => Effect.sync(() => flush(Number.POSITIVE_INFINITY)))
+      return Logger.layer([Logger.make(log)])
+    })
   )
 
 /** `{time, level, message, request_id?, …, cause?}` */

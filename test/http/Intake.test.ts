@@ -63,6 +63,22 @@ layer(TestServer.layer)("Sizes", (it) => {
     })
   )
 
+  it.effect("a body is not waited for from a caller whose credential is wrong", () =>
+    Effect.gen(function* () {
+      const server = yield* TestServer
+      for (const [target, authorization, code] of [
+        [path, "Bearer wrong", "TOKEN_MALFORMED"],
+        ["/api/v1/license/validate", "License wrong", "LICENSE_KEY_INVALID"]
+      ] as const) {
+        const answer = yield* server.exchange(
+          `POST ${target} HTTP/1.1\r\nHost: x\r\nAuthorization: ${authorization}\r\nContent-Type: application/json\r\n` +
+            "Content-Length: 200000\r\nConnection: close\r\n\r\n"
+        )
+        assertRefused(answer, 401, code)
+      }
+    })
+  )
+
   it.effect("an operation that takes no body refuses a large one too", () =>
     Effect.gen(function* () {
       const server = yield* TestServer
