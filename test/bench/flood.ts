@@ -1,0 +1,143 @@
+/**
+ * A service under floods from one address: the latency of consumptions at a fixed rate from another address, compared with the
+ * same rate without a flood; the latency of /healthz; the service's memory; and the time from SIGTERM to its end while the flood
+ * continues.
+ *
+ *   npm run bench:flood -- [--seconds 8] [--rate 100] [--floods documents,pipelined,…] [--json] [--assert]
+ *
+ * --assert exits with 1 if the p99 of consumptions is more than three times the p99 without the flood, a probe took more than a
+ * second, the service used more than 500 MB, or it ended more than ten seconds after SIGTERM.
+ */
+import { randomBytes } from "node:crypto"
+import { parseArgs } from "node:util"
+import { Worker } from "node:worker_threads"
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
+import { Effect } from "effect"
+import { Pool } from "undici"
+import { consumedFeature, makeSeats, managementOf, type Seat } from "./Licenses.ts"
+import { peakMegabytes } from "./Processes.ts"
+import { table } from "./Report.ts"
+import { say, startOn } from "./Service.ts"
+import { folder, startPostgres } from "./Sides.ts"
+import { quantile, rounded } from "./Turns.ts"
+
+const { values: flags } = parseArgs({
+  options: {
+    seconds: { type: "string", default: "8" },
+    rate: { type: "string", default: "100" },
+    floods: {
+      type: "string",
+      default: "documents,unread,pipelined,pipelined probes,probes,credentials,bodies,connections"
+    },
+    json: { type: "boolean", default: false },
+    assert: { type: "boolean", default: false }
+  }
+})
+
+const ratioMax = 3
+const probeMillisMax = 1_000
+const megabytesMax = 500
+const stopMillisMax = 10_000
+
+/** All services use one database, which takes only the first token. */
+const token = `bench_${randomBytes(32).toString("base64url")}`
+
+const wait = (millis: number) => new Promise((resolve) => setTimeout(resolve, millis))
+
+let events = 0
+
+/** Consumes at a fixed rate, and probes ten times a second; a response that is late delays no other request. */
+const measure = async (base: string, seats: ReadonlyArray<Seat>, seconds: number) => {
+  const pool = new Pool(base, { connections: 64 })
+  const consumptions: Array<number> = []
+  const probes: Array<number> = []
+  let failed = 0
+  const timed = async (into: Array<number>, send: () => Promise<{ statusCode: number; body: { dump(): unknown } }>) => {
+    const began = performance.now()
+    try {
+      const { statusCode, body } = await send()
+      await body.dump()
+      if (statusCode !== 200) failed++
+    } catch {
+      failed++
+    }
+    into.push(performance.now() - began)
+  }
+  const consume = ({ authorization, fingerprint }: Seat) =>
+    pool.request({
+      method: "POST",
+      path: "/api/v1/license/consume",
+      headers: { authorization, "content-type": "application/json" },
+      body: JSON.stringify({ fingerprint, feature_code: consumedFeature, event_id: `flood-${++events}` })
+    })
+  const pending: Array<Promise<void>> = []
+  const began = performance.now()
+  const total = Number(flags.rate) * seconds
+  for (let index = 0; index < total; index++) {
+    await wait(Math.max(1, began + (index * 1_000) / Number(flags.rate) - performance.now()))
+    pending.push(timed(consumptions, () => consume(seats[index % seats.length]!)))
+    if (index % Math.ceil(Number(flags.rate) / 10) === 0)
+      pending.push(timed(probes, () => pool.request({ method: "GET", path: "/healthz" })))
+  }
+  await Promise.all(pending)
+  await pool.destroy()
+  return { p99: quantile(consumptions, 0.99), probe: Math.max(...probes), failed }
+}
+
+/** The longest delay of the service's event loop since the last call, without what this machine's other work adds. */
+const loopDelayMillis = async (base: string): Promise<number> => {
+  const text = await fetch(`${base}/metrics`).then((response) => response.text())
+  return 1_000 * Number(/^licensing_event_loop_delay_seconds\{stat="max"\} (\S+)$/m.exec(text)?.[1])
+}
+
+const flooded = Effect.fnUntraced(function* (flood: string, url: Parameters<typeof startOn>[0], directory: string) {
+  yield* say(flood)
+  const { base, pid, stop } = yield* startOn(url, directory, { LICENSING_BOOTSTRAP_TOKEN: token })
+  return yield* Effect.promise(async () => {
+    const seconds = Number(flags.seconds)
+    const seats = await makeSeats(await managementOf(base, token), flood.replaceAll(" ", "-"), 50)
+    await measure(base, seats, 3)
+    const quiet = await measure(base, seats, seconds)
+    const worker = new Worker(new URL("floods.ts", import.meta.url), {
+      workerData: { flood, port: Number(new URL(base).port) }
+    })
+    await wait(1_000)
+    await loopDelayMillis(base)
+    const { failed, p99, probe } = await measure(base, seats, seconds)
+    const loop = await loopDelayMillis(base)
+    const megabytes = peakMegabytes(pid)
+    const told = performance.now()
+    await stop()
+    const stopMillis = performance.now() - told
+    worker.postMessage("stop")
+    await new Promise((resolve) => worker.once("exit", resolve))
+    const ratio = p99 / quiet.p99
+    return {
+      flood,
+      quiet_p99_ms: rounded(quiet.p99),
+      p99_ms: rounded(p99),
+      ratio: rounded(ratio),
+      healthz_max_ms: rounded(probe),
+      loop_max_ms: rounded(loop),
+      failed,
+      megabytes,
+      stop_ms: Math.round(stopMillis),
+      holds:
+        ratio <= ratioMax &&
+        probe <= probeMillisMax &&
+        failed === 0 &&
+        megabytes <= megabytesMax &&
+        stopMillis <= stopMillisMax
+    }
+  })
+})
+
+const program = Effect.gen(function* () {
+  const directory = yield* folder
+  const { url } = yield* startPostgres(directory)
+  const rows = yield* Effect.forEach(flags.floods.split(","), (flood) => Effect.scoped(flooded(flood, url, directory)))
+  yield* Effect.sync(() => process.stdout.write(`${flags.json ? JSON.stringify(rows, null, 2) : table(rows)}\n`))
+  if (flags.assert && rows.some(({ holds }) => !holds)) yield* Effect.sync(() => (process.exitCode = 1))
+})
+
+NodeRuntime.runMain(Effect.scoped(program))
