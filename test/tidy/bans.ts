@@ -60,6 +60,7 @@ const codeBans: ReadonlyArray<Ban> = [
     exceptions: {
       "src/main.ts": "Cuts off a stop that hangs: by then no fiber may be left that could.",
       "src/http/listener/Unreadable.ts": "Closes a socket that never became a request; no fiber is there to wait.",
+      "src/documents/CompressedDocument.ts": "The end of a turn of the event loop: a clock would add a millisecond.",
       "src/http/listener/Draining.ts": "The end of a turn of the event loop, which no clock has a time for.",
       "src/http/listener/Admission.ts": "The end of a turn of the event loop, which no clock has a time for.",
       "src/signing/SigningThread.ts":

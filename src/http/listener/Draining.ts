@@ -36,41 +36,58 @@ type Listening = Server & { readonly _handle?: { listen?(backlog: number): numbe
  * The system resets connections that are waiting to be accepted when a server closes. So first it is told to let none wait; these
  * clients try again, and are refused. Then the server accepts those that were waiting already, one in each turn of the event loop.
  */
-const stopAccepting = (server: Listening): Effect.Effect<void> =>
-  Effect.callback((resume) => {
-    let accepts = true
-    server.on("connection", () => {
-      accepts = true
-    })
-    const close = () => {
-      // The method of the HTTP server would also close connections that are about to receive a request.
-      NetServer.prototype.close.call(server)
-      resume(Effect.void)
-    }
-    const turn = () => {
-      if (!accepts) return close()
-      accepts = false
-      afterTurns(quietTurns, turn)
-    }
-    server._handle?.listen?.(0)
-    turn()
-  })
+const stopAccepting = Effect.fnUntraced(function* (server: Listening) {
+  server._handle?.listen?.(0)
+  yield* Effect.timeoutOption(nothingWaits(server), acceptingMax)
+  // The method of the HTTP server would also close connections that are about to receive a request.
+  yield* turns(1, () => NetServer.prototype.close.call(server))
+})
+
+// Clients that try again and again would never let a server close.
+const acceptingMax = "500 millis"
 
 // The first may end before the event loop has looked for connections.
 const quietTurns = 3
 
+/** Waits until some turns of the event loop have accepted no connection. */
+const nothingWaits = (server: Server): Effect.Effect<void> =>
+  Effect.callback((resume) => {
+    let accepted = true
+    const onConnection = () => {
+      accepted = true
+    }
+    server.on("connection", onConnection)
+    const turn = (): void => {
+      if (!accepted) resume(Effect.void)
+      else {
+        accepted = false
+        afterTurns(quietTurns, turn)
+      }
+    }
+    turn()
+    return Effect.sync(() => {
+      accepted = false
+      server.off("connection", onConnection)
+    })
+  })
+
 /** Closes what is idle after the event loop has received all that had arrived. */
 const closeIdle = (server: Server, open: ReadonlySet<Socket>, includesUnused: boolean): Effect.Effect<void> =>
+  turns(2, () => {
+    server.closeIdleConnections()
+    if (includesUnused) for (const socket of open) if (socket.bytesRead === 0) socket.destroy()
+  })
+
+/** Acts right after the event loop has received what had arrived, `count` times. */
+const turns = (count: number, act: () => void): Effect.Effect<void> =>
   Effect.callback((resume) => {
-    afterTurns(2, () => {
-      server.closeIdleConnections()
-      if (includesUnused) for (const socket of open) if (socket.bytesRead === 0) socket.destroy()
+    afterTurns(count, () => {
+      act()
       resume(Effect.void)
     })
   })
 
-/** Calls back right after the event loop has received what had arrived, `turns` times. */
-const afterTurns = (turns: number, then: () => void): void => {
-  if (turns === 0) then()
-  else setImmediate(afterTurns, turns - 1, then)
+const afterTurns = (count: number, then: () => void): void => {
+  if (count === 0) then()
+  else setImmediate(afterTurns, count - 1, then)
 }
