@@ -2,11 +2,11 @@
  * A document as it is sent: made and compressed once, with a tag for caches, and in pieces as fast as the client takes them, so
  * that a request costs about as much as any other, and no copy in memory.
  */
-import { createHash } from "node:crypto"
 import { Readable } from "node:stream"
 import { gzip } from "node:zlib"
 import { Effect } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
+import { sha256Hex } from "../signing/Digest.ts"
 
 interface Encoded {
   readonly bytes: Uint8Array
@@ -25,7 +25,7 @@ export const compress = Effect.fnUntraced(function* (contentType: string, bytes:
   const compressed = yield* Effect.callback<Uint8Array>((resume) => {
     gzip(bytes, (error, result) => resume(error === null ? Effect.succeed(result) : Effect.die(error)))
   })
-  const digest = createHash("sha256").update(bytes).digest("base64url").slice(0, 22)
+  const digest = sha256Hex(bytes).slice(0, 32)
   return {
     contentType,
     plain: { bytes, tag: `"${digest}"` },

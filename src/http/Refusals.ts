@@ -22,7 +22,8 @@ export interface Refused {
 
 /** The fault of a request that is refused before routing, or undefined. */
 export const requestFault = ({ url, headers, source }: HttpServerRequest.HttpServerRequest): Refused | undefined => {
-  if (url.includes("%") && !isDecodable(url)) return badRequest("The request target has a malformed percent-encoding.")
+  if (url.includes("%") && !isDecodable(url))
+    return badRequest("The request target has a malformed percent-encoding: write a percent sign as %25.")
   // RFC 9112, 3.2: a request without Host, or with two, is 400; only HTTP/1.0 has no Host header.
   const { httpVersion, rawHeaders } = source as { httpVersion?: string; rawHeaders?: ReadonlyArray<string> }
   if (headers["host"] === undefined)

@@ -124,7 +124,13 @@ const adapters: Readonly<Record<string, Adapter>> = {
   "src/Foundation.ts": { modules: ["node:path"], why: "names the files of the data folder" },
   "src/api/JsonText.ts": { modules: ["node:buffer"], why: "asks whether bytes are UTF-8 before they are decoded" },
   "src/cli/Listen.ts": { modules: ["node:http"], why: "makes a server for development" },
-  "src/http/Listener.ts": { modules: ["node:http"], why: "makes the server with its limits" },
+  "src/documents/CompressedDocument.ts": {
+    modules: ["node:stream", "node:zlib"],
+    why: "compresses outside of the main thread, and sends pieces"
+  },
+  "src/http/listener/Draining.ts": { modules: ["node:net"], why: "closes the server without its connections" },
+  "src/http/listener/Listener.ts": { modules: ["node:http"], why: "makes the server with its limits" },
+  "src/http/listener/Unreadable.ts": { modules: ["node:http"], why: "responds where there is no request" },
   "src/postgres/DatabaseFolder.ts": { modules: ["node:path"], why: "names the files of the embedded server" },
   "src/postgres/EmbeddedPostgres.ts": { modules: ["node:net", "node:path"], why: "finds a free port" },
   "src/postgres/Migrations.ts": { modules: ["node:crypto", "node:url"], why: "finds its folder, digests its files" },

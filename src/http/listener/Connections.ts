@@ -21,7 +21,7 @@ export interface Client {
   readonly inProgress: [number, number, number]
 }
 
-export interface Waiting {
+interface Waiting {
   readonly request: IncomingMessage
   readonly response: ServerResponse
   readonly handle: (request: IncomingMessage, response: ServerResponse) => void
