@@ -1,0 +1,45 @@
+/** The limits of requests in progress and of connections of one client. */
+import { assert, layer } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { assertAnswered, assertRefused, hold } from "../support/Http.ts"
+import { TestServer } from "../support/TestServer.ts"
+
+layer(TestServer.layerWith({ requestsPerAddress: 2 }), { timeout: 60_000 })("A client", (it) => {
+  it.effect("with too many requests in progress gets 503 for more, but for probes, until one has ended", () =>
+    Effect.gen(function* () {
+      const { adminToken, port, send } = yield* TestServer
+      const body = JSON.stringify({ name: "P", code: "held" })
+      const begun = (code: string) =>
+        hold(
+          port,
+          `POST /api/v1/products HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${adminToken}\r\nConnection: close\r\n` +
+            `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body.replace("held", code).slice(0, 5)}`
+        )
+      const first = yield* begun("helo")
+      yield* begun("held")
+      const refused = send({ path: "/api/v1/products" }).pipe(Effect.repeat({ until: ({ status }) => status === 503 }))
+      const answer = yield* refused
+      assertRefused(answer, 503, "NOT_READY")
+      assert.strictEqual(answer.headers["retry-after"], "1")
+      assertAnswered(yield* send({ path: "/healthz" }), 200)
+      assertAnswered(yield* send({ path: "/readyz" }), 200)
+      yield* first.write(body.replace("held", "helo").slice(5))
+      assert.strictEqual((yield* first.answer).status, 201)
+      assertAnswered(
+        yield* send({ path: "/api/v1/products" }).pipe(Effect.repeat({ until: ({ status }) => status === 200 })),
+        200
+      )
+    })
+  )
+})
+
+layer(TestServer.layerWith({ connectionsPerAddress: 2 }).pipe(Layer.fresh), { timeout: 60_000 })("A client", (it) => {
+  it.effect("with too many connections has further ones closed", () =>
+    Effect.gen(function* () {
+      const { exchange, port } = yield* TestServer
+      yield* hold(port, "GET /healthz HTTP/1.1\r\n")
+      yield* hold(port, "GET /healthz HTTP/1.1\r\n")
+      assert.strictEqual((yield* exchange("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")).text, "")
+    })
+  )
+})
