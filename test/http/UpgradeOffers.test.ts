@@ -71,7 +71,7 @@ layer(TestServer.layer)("Requests of which some offer an upgrade", (it) => {
     })
   )
 
-  it.effect("are answered to a client that ends its half of the connection", () =>
+  it.effect("are answered when one is the last of its connection", () =>
     Effect.gen(function* () {
       const { adminToken, exchange } = yield* TestServer
       const answer = yield* exchange(post(adminToken, offer.replace("Upgrade,", "close, Upgrade,")))
