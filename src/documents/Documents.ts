@@ -6,22 +6,27 @@ import { stringify } from "yaml"
 import { openApiDocument } from "./Document.ts"
 import { baseUrlPlaceholder, llmsFull, llmsIndex } from "./Llms.ts"
 
+type Document = ReturnType<typeof openApiDocument>
+
 /** The OpenAPI document as JSON. */
-export const openApiJson = (baseUrl?: string): string => JSON.stringify(openApiDocument(baseUrl))
+export const openApiJson = (document: Document): string => JSON.stringify(document)
 
 /** The OpenAPI document as YAML. */
-export const openApiYaml = (baseUrl?: string): string =>
-  stringify(openApiDocument(baseUrl), { lineWidth: 0, aliasDuplicateObjects: false })
+export const openApiYaml = (document: Document): string =>
+  stringify(document, { lineWidth: 0, aliasDuplicateObjects: false })
 
-/** The index for language models; without an address it contains a placeholder. */
-export const llmsText = (baseUrl = baseUrlPlaceholder): string => llmsIndex(openApiDocument(), baseUrl)
+/** The index for language models, with a placeholder for the service's address. */
+export const llmsText = (document: Document): string => llmsIndex(document, baseUrlPlaceholder)
 
-/** The full text for language models; without an address it contains a placeholder. */
-export const llmsFullText = (baseUrl = baseUrlPlaceholder): string => llmsFull(openApiDocument(), baseUrl)
+/** The full text for language models, with a placeholder for the service's address. */
+export const llmsFullText = (document: Document): string => llmsFull(document, baseUrlPlaceholder)
 
 /** The committed documents: path from the project's folder → content. */
-export const documentFiles = (): Readonly<Record<string, string>> => ({
-  "schema/openapi.yaml": openApiYaml(),
-  "schema/llms.txt": llmsText(),
-  "schema/llms-full.txt": llmsFullText()
-})
+export const documentFiles = (): Readonly<Record<string, string>> => {
+  const document = openApiDocument()
+  return {
+    "schema/openapi.yaml": openApiYaml(document),
+    "schema/llms.txt": llmsText(document),
+    "schema/llms-full.txt": llmsFullText(document)
+  }
+}

@@ -77,6 +77,7 @@ const codeBans: ReadonlyArray<Ban> = [
     exceptions: {
       "src/http/FastPath.ts": "A plain request is an event of the platform, and what is run for it waits for nothing.",
       "src/http/listener/Unreadable.ts": "Garbage on a socket is an event of the platform, not a request with a fiber.",
+      "src/documents/DocumentsWorker.ts": "A thread of its own has no fiber to start with.",
       "src/http/listener/Starting.ts": "Before the service has started there is no application to run.",
       "src/http/listener/Admission.ts":
         "A request that is turned away is an event of the platform, and waits for nothing."
@@ -128,6 +129,11 @@ const adapters: Readonly<Record<string, Adapter>> = {
     modules: ["node:stream", "node:zlib"],
     why: "compresses outside of the main thread, and sends pieces"
   },
+  "src/documents/DocumentsThread.ts": {
+    modules: ["node:worker_threads"],
+    why: "makes the documents on another thread"
+  },
+  "src/documents/DocumentsWorker.ts": { modules: ["node:worker_threads"], why: "is that thread" },
   "src/http/listener/Draining.ts": { modules: ["node:net"], why: "closes the server without its connections" },
   "src/http/listener/Listener.ts": { modules: ["node:http"], why: "makes the server with its limits" },
   "src/http/listener/Unreadable.ts": { modules: ["node:http"], why: "responds where there is no request" },
