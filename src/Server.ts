@@ -1,7 +1,7 @@
 /** The HTTP service as a list: every slice, the middlewares, the documents, and the listener. */
 import * as NodeDns from "@effect/platform-node/NodeDns"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
-import { Effect, Layer } from "effect"
+import { Clock, Effect, Layer } from "effect"
 import { HttpRouter, HttpServer } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { Api } from "./Api.ts"
@@ -44,6 +44,7 @@ import { makeFastPath } from "./http/FastPath.ts"
 import * as Intake from "./http/Intake.ts"
 import { makeAdmission } from "./http/listener/Admission.ts"
 import * as Listener from "./http/listener/Listener.ts"
+import { makeSlices, pauseBetween } from "./http/listener/Slices.ts"
 import * as ManagementHttp from "./http/ManagementHttp.ts"
 import { makeResponseMiddleware } from "./http/ResponseMiddleware.ts"
 import { makeResponses } from "./http/Responses.ts"
@@ -149,8 +150,11 @@ const serving = Layer.effectDiscard(
     const { requestsMax, requestsPerAddress: requestsOfClientMax } = yield* Settings
     const admission = yield* makeAdmission(responses, clients, { requestsMax, requestsOfClientMax })
     const withDeadline = yield* makeDeadlines
+    const clock = yield* Clock.Clock
+    const slices = makeSlices({ later: pauseBetween(clients), nowNanos: () => clock.monotonicTimeNanosUnsafe() })
     const fastPath = yield* makeFastPath(responses, yield* makeFastOperations)
     yield* server.serve(middleware(withDeadline(router.asHttpEffect())))
+    putInFront(slices)
     putInFront(fastPath)
     putInFront(admission)
     // The finalizer added last runs first: requests are served until the notice period is over and all have their responses.

@@ -43,3 +43,17 @@ layer(TestServer.layerWith({ connectionsPerAddress: 2 }).pipe(Layer.fresh), { ti
     })
   )
 })
+
+layer(TestServer.layer)("A connection", (it) => {
+  it.effect("on which many requests wait is closed after their responses", () =>
+    Effect.gen(function* () {
+      const { exchange } = yield* TestServer
+      const first = yield* exchange("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n".repeat(1_000))
+      assert.strictEqual(first.status, 200)
+      const heads = first.text.split("HTTP/1.1 200 OK").slice(1)
+      assert.strictEqual(heads.length, 16)
+      for (const [index, head] of heads.entries())
+        assert.strictEqual(/connection: close/i.test(head), index === 15, String(index))
+    })
+  )
+})

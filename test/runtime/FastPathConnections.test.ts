@@ -62,22 +62,22 @@ layer(RuntimePaths.layerWith(), { timeout: 60_000 })("A connection", (it) => {
       const { taken } = yield* RuntimePaths
       const key = yield* remembered
       yield* taken
-      const row = Array.from({ length: 40 }, (_, index) =>
+      const row = Array.from({ length: 16 }, (_, index) =>
         request(
           key,
           `m${index}`,
-          [`X-Request-Id: in-a-row-${index}`, ...(index === 39 ? closing : [])],
+          [`X-Request-Id: in-a-row-${index}`, ...(index === 15 ? closing : [])],
           index % 3 === 1 ? "framework" : "fast"
         )
       )
       const text = yield* converse([row.join("")])
-      assert.deepStrictEqual(statuses(text), Array(40).fill(200))
+      assert.deepStrictEqual(statuses(text), Array(16).fill(200))
       assert.deepStrictEqual(
         Array.from(text.matchAll(/x-request-id: (\S+)/gi), ([, id]) => id),
         row.map((_, index) => `in-a-row-${index}`)
       )
       const went = yield* taken
-      assert.strictEqual(went.filter((way) => way === "fast").length, 27)
+      assert.strictEqual(went.filter((way) => way === "fast").length, 11)
     })
   )
 

@@ -63,6 +63,7 @@ const codeBans: ReadonlyArray<Ban> = [
       "src/documents/CompressedDocument.ts": "The end of a turn of the event loop: a clock would add a millisecond.",
       "src/http/listener/Draining.ts": "The end of a turn of the event loop, which no clock has a time for.",
       "src/http/listener/Admission.ts": "The end of a turn of the event loop, which no clock has a time for.",
+      "src/http/listener/Slices.ts": "Which requests are handled first must not depend on a rehearsed hour.",
       "src/signing/SigningThread.ts":
         "The end of a turn of the event loop, which no clock has a time for: a fiber takes longer.",
       "src/postgres/Socket.ts": "A timer of the machine: no rehearsed hour may cut a connection off.",

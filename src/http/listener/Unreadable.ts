@@ -4,6 +4,7 @@ import type { Duplex } from "node:stream"
 import { Clock, Effect } from "effect"
 import { errorEnvelope, type Refusal, refuse } from "../../api/Failure.ts"
 import { Identifiers } from "../../api/Identifier.ts"
+import { isClosing } from "./Connections.ts"
 
 // A socket destroyed at once would reset the connection before the client has read the response.
 const destroyDelayMillis = 500
@@ -26,7 +27,7 @@ export const refuseUnreadable = Effect.fnUntraced(function* (server: Server, hea
   }
   server.on("clientError", (error: NodeJS.ErrnoException, socket: Duplex) => {
     // Bytes after the last request of a connection are ignored (RFC 9112, 9.6); the request itself still gets its response.
-    if (error.code === "HPE_CLOSED_CONNECTION") return
+    if (error.code === "HPE_CLOSED_CONNECTION" || isClosing(socket)) return
     if (mayRespond(socket)) respond(socket, 400, refusalOf(error, headBytesMax))
     else socket.destroy(error)
   })
