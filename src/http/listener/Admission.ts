@@ -26,6 +26,7 @@ const waitingMax = 10_000
 const probePaths = ["/health", "/healthz", "/readyz", "/metrics"]
 // A readiness check takes a statement, a scrape some more.
 const probesMax = 64
+const probesOfClientMax = 16
 const documentPaths = ["/docs", "/openapi.json", "/openapi.yaml", "/llms.txt", "/llms-full.txt"]
 // The largest is some megabytes: a client that reads slowly holds one for a while.
 const documentsMax = 16
@@ -48,7 +49,7 @@ export const makeAdmission = Effect.fnUntraced(function* (
   const runFork = Effect.runForkWith(services)
 
   const requests: Pool = { index: 0, inProgress: 0, max: requestsMax, maxOfClient: requestsOfClientMax }
-  const probes: Pool = { index: 1, inProgress: 0, max: probesMax, maxOfClient: probesMax }
+  const probes: Pool = { index: 1, inProgress: 0, max: probesMax, maxOfClient: probesOfClientMax }
   const documents: Pool = { index: 2, inProgress: 0, max: documentsMax, maxOfClient: documentsOfClientMax }
   const pools = new Map([
     ...probePaths.map((path) => [path, probes] as const),

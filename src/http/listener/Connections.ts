@@ -74,6 +74,8 @@ export const makeClients = () => {
       byAddress.set(address, client)
       return client
     },
+    get: (address: string | undefined): Client | undefined =>
+      address === undefined ? undefined : byAddress.get(address),
     count: (): number => byAddress.size,
     /** Forgets a client that holds nothing. */
     release: (client: Client): void => {
@@ -94,6 +96,7 @@ interface Options {
 /** Takes new connections, and closes those that are too many of one client. */
 export const makeConnections = ({ addressOf, clients, maxOfClient }: Options) => {
   const open = new Set<Socket>()
+  const isFull = ({ connections }: Client): boolean => maxOfClient !== 0 && connections >= maxOfClient
 
   const take = (socket: HttpSocket): void => {
     // A connection comes again, with another parser, after an offer of an upgrade was ignored.
@@ -104,7 +107,7 @@ export const makeConnections = ({ addressOf, clients, maxOfClient }: Options) =>
     const address = addressOf(peer)
     const client = address === undefined ? undefined : clients.of(address)
     if (client !== undefined) {
-      if (maxOfClient !== 0 && client.connections >= maxOfClient) return void socket.destroy()
+      if (isFull(client)) return void socket.destroy()
       client.connections++
     }
     const connection: Connection = {
@@ -126,7 +129,13 @@ export const makeConnections = ({ addressOf, clients, maxOfClient }: Options) =>
     })
   }
 
-  return { open, take }
+  /** Whether a new connection of this peer would be closed. */
+  const refuses = (peer: string): boolean => {
+    const client = clients.get(addressOf(peer))
+    return client !== undefined && isFull(client)
+  }
+
+  return { open, refuses, take }
 }
 
 /** What makes Node's parser fail, so that it leaves the rest of what it has read. */
