@@ -1,6 +1,6 @@
 /**
  * The contract half of request handling: two middlewares around authorization. `Intake` runs before it and checks size and
- * content type for every caller. `Decoding` runs after it and checks the body's content for authorized callers only.
+ * content type for every caller. `Decoding` runs after it: it reads the body and checks its content, for authorized callers only.
  */
 
 import { Context } from "effect"
@@ -10,14 +10,14 @@ import { failures } from "./Failure.ts"
 /** Bytes of the largest request body. */
 export const bodyBytesMax = 262_144
 
-/** Refuses bodies that are too large or of another type, before the caller is authenticated. */
+/** Refuses bodies whose announced size is too large, and those of another type, before the caller is authenticated. */
 export class Intake extends HttpApiMiddleware.Service<Intake>()("licensing/http/Intake", {
   error: failures("BAD_REQUEST", "PAYLOAD_TOO_LARGE", "UNSUPPORTED_MEDIA_TYPE", "INTERNAL_ERROR", "NOT_READY")
 }) {}
 
 /** Maps a faulty body or query to the contract's error for it. */
 export class Decoding extends HttpApiMiddleware.Service<Decoding>()("licensing/http/Decoding", {
-  error: failures("INVALID_JSON", "INVALID_QUERY", "VALIDATION_ERROR", "NOT_FOUND")
+  error: failures("INVALID_JSON", "INVALID_QUERY", "VALIDATION_ERROR", "NOT_FOUND", "BAD_REQUEST", "PAYLOAD_TOO_LARGE")
 }) {}
 
 /** The table of each path parameter's ids, so that an unknown path id is refused before faults in the body. */

@@ -18,7 +18,9 @@ import { isStorable } from "../api/Text.ts"
 import { bytesOf } from "./Intake.ts"
 import { bodyRefusal, queryRefusal, unknownFieldsRefusal } from "./RequestFaults.ts"
 
-type DecodingRefusal = Refusal<"INVALID_JSON" | "INVALID_QUERY" | "VALIDATION_ERROR" | "NOT_FOUND">
+type DecodingRefusal = Refusal<
+  "INVALID_JSON" | "INVALID_QUERY" | "VALIDATION_ERROR" | "NOT_FOUND" | "BAD_REQUEST" | "PAYLOAD_TOO_LARGE"
+>
 
 export const layer: Layer.Layer<Decoding, never, PathIds> = Layer.effect(
   Decoding,
@@ -47,7 +49,7 @@ export const layer: Layer.Layer<Decoding, never, PathIds> = Layer.effect(
         }
       )
       if (takesBody) return Effect.andThen(checkBody, checked)
-      return bodiless.has(endpoint.method) ? checked : Effect.andThen(checkNoFields, checked)
+      return Effect.andThen(bodiless.has(endpoint.method) ? checkSize : checkNoFields, checked)
     }
   })
 )
@@ -55,7 +57,6 @@ export const layer: Layer.Layer<Decoding, never, PathIds> = Layer.effect(
 const invalidJson = ({ message, detail }: JsonFault) =>
   refuse("INVALID_JSON", message, detail, detail === undefined ? undefined : { details: [{ path: detail, message }] })
 
-// `Intake` has read the body.
 const checkBody = Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) =>
   Effect.flatMap(bytesOf(request), (bytes) => {
     const fault = bodyFault(bytes)
@@ -65,6 +66,13 @@ const checkBody = Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) 
 
 /** Methods whose body has no meaning (RFC 9110, sections 9.3.1 and 9.3.5). */
 const bodiless: ReadonlySet<string> = new Set(["GET", "HEAD", "DELETE"])
+
+/** The body is ignored, but one in chunks has no announced size that `Intake` could check. */
+const checkSize = Effect.flatMap(
+  HttpServerRequest.HttpServerRequest,
+  (request): Effect.Effect<unknown, DecodingRefusal> =>
+    request.headers["transfer-encoding"] === undefined ? Effect.void : bytesOf(request)
+)
 
 /** An operation without fields takes no body or an empty object. A field would have no effect, so it is refused. */
 const checkNoFields = Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) => {

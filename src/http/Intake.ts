@@ -1,7 +1,7 @@
 /**
- * The server half of `Intake`: checks the size and type of a body before the caller is authenticated. A body with an announced
- * length is read at its first use, after the caller was authenticated; others are read here, up to the limit. A body is read once;
- * later readers get the cached bytes.
+ * The server half of `Intake`: checks the announced size and the type of a body before the caller is authenticated. The body is
+ * read at its first use, after the caller was authenticated, and up to the limit. It is read once; later readers get the cached
+ * bytes.
  */
 import type { IncomingMessage } from "node:http"
 import { ByteSize, Effect, Layer } from "effect"
@@ -16,6 +16,7 @@ const tooLarge = () =>
     String(bodyBytesMax)
   )
 
+type BodyRefusal = Refusal<"BAD_REQUEST" | "PAYLOAD_TOO_LARGE">
 type IntakeRefusal = Refusal<"BAD_REQUEST" | "PAYLOAD_TOO_LARGE" | "UNSUPPORTED_MEDIA_TYPE">
 
 /** Admits requests whose body is JSON of at most `bodyBytesMax` bytes; operations without a body check its size only. */
@@ -27,8 +28,8 @@ const checkSize = Effect.flatMap(
   HttpServerRequest.HttpServerRequest,
   (request): Effect.Effect<unknown, IntakeRefusal> => {
     if (isTooLarge(request.headers)) return Effect.fail(tooLarge())
-    // A chunked body has no announced length: it is read here, up to the limit.
-    return request.headers["transfer-encoding"] === undefined ? Effect.void : read(request)
+    if (request.headers["transfer-encoding"] !== undefined) announce(request, read(request))
+    return Effect.void
   }
 )
 
@@ -38,9 +39,8 @@ const takeBody = <A, E, R>(handler: Effect.Effect<A, E, R>) =>
     if (isTooLarge(headers)) return Effect.fail(tooLarge())
     const refusal = mediaRefusal(headers)
     if (refusal !== undefined) return Effect.fail(refusal)
-    if (!isIncoming(source) || headers["content-length"] === undefined || headers["expect"] !== undefined)
-      return Effect.andThen(read(request), handler)
-    Object.defineProperty(request, announcedBody, { value: readWhole(source) })
+    const isPlain = isIncoming(source) && headers["content-length"] !== undefined && headers["expect"] === undefined
+    announce(request, isPlain ? readWhole(source) : read(request))
     return handler
   })
 
@@ -48,8 +48,10 @@ const isIncoming = (source: object): source is IncomingMessage => "rawHeaders" i
 
 const isTooLarge = (headers: Headers.Headers) => Number(headers["content-length"]) > bodyBytesMax
 
-const read = (request: HttpServerRequest.HttpServerRequest) =>
+/** Reads a body in chunks, or one whose client waits for a 100 Continue. */
+const read = (request: HttpServerRequest.HttpServerRequest): Effect.Effect<Buffer, BodyRefusal> =>
   request.arrayBuffer.pipe(
+    Effect.map((bytes) => Buffer.from(bytes)),
     Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.bytes(bodyBytesMax)),
     Effect.mapError((error) =>
       error.reason._tag === "RequestParseError" && error.reason.reason === "BodyTooLarge" ? tooLarge() : unreadable()
@@ -60,8 +62,12 @@ const unreadable = () => refuse("BAD_REQUEST", "The body could not be read to it
 
 /** The property of a request that holds the bytes of its body. */
 const cachedBody = Symbol("licensing/http/Intake")
-/** The property of a request that reads a body with an announced length. */
+/** The property of a request that reads its body. */
 const announcedBody = Symbol("licensing/http/Intake/announced")
+
+const announce = (request: HttpServerRequest.HttpServerRequest, body: Effect.Effect<Buffer, BodyRefusal>): void => {
+  Object.defineProperty(request, announcedBody, { value: body })
+}
 
 /**
  * Reads a body with a known length, which Node enforces. Nearly every body is one chunk that has already arrived, so the overhead
@@ -97,9 +103,9 @@ export const cacheBody = (source: IncomingMessage, bytes: Buffer): void => {
 }
 
 /** The body of a request that `Intake` has admitted. */
-export const bytesOf = (request: HttpServerRequest.HttpServerRequest): Effect.Effect<Buffer> => {
+export const bytesOf = (request: HttpServerRequest.HttpServerRequest): Effect.Effect<Buffer, BodyRefusal> => {
   const { [announcedBody]: announced, [cachedBody]: cached } = request as {
-    readonly [announcedBody]?: Effect.Effect<Buffer>
+    readonly [announcedBody]?: Effect.Effect<Buffer, BodyRefusal>
     readonly [cachedBody]?: Buffer
   }
   if (cached !== undefined) return Effect.succeed(cached)

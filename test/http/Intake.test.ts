@@ -36,7 +36,7 @@ layer(TestServer.layer)("Sizes", (it) => {
     })
   )
 
-  it.effect("one byte more is PAYLOAD_TOO_LARGE, with a length and in chunks, to anyone", () =>
+  it.effect("one byte more is PAYLOAD_TOO_LARGE, with a length to anyone, in chunks after the credential", () =>
     Effect.gen(function* () {
       const server = yield* TestServer
       const text = bodyOf(bodyBytesMax + 1, "large")
@@ -48,7 +48,9 @@ layer(TestServer.layer)("Sizes", (it) => {
           "262144"
         )
         const chunks = [text.slice(0, 100_000), text.slice(100_000)]
-        assertRefused(yield* server.send({ method: "POST", path, chunks, anonymous }), 413, "PAYLOAD_TOO_LARGE")
+        const inChunks = yield* server.send({ method: "POST", path, chunks, anonymous })
+        if (anonymous) assertRefused(inChunks, 401, "TOKEN_MISSING")
+        else assertRefused(inChunks, 413, "PAYLOAD_TOO_LARGE")
       }
     })
   )
@@ -70,12 +72,32 @@ layer(TestServer.layer)("Sizes", (it) => {
         [path, "Bearer wrong", "TOKEN_MALFORMED"],
         ["/api/v1/license/validate", "License wrong", "LICENSE_KEY_INVALID"]
       ] as const) {
-        const answer = yield* server.exchange(
-          `POST ${target} HTTP/1.1\r\nHost: x\r\nAuthorization: ${authorization}\r\nContent-Type: application/json\r\n` +
-            "Content-Length: 200000\r\nConnection: close\r\n\r\n"
-        )
-        assertRefused(answer, 401, code)
+        for (const framing of [
+          "Content-Length: 200000",
+          "Content-Length: 200000\r\nExpect: 100-continue",
+          "Transfer-Encoding: chunked",
+          "Transfer-Encoding: chunked\r\nExpect: 100-continue"
+        ]) {
+          const answer = yield* server.exchange(
+            `POST ${target} HTTP/1.1\r\nHost: x\r\nAuthorization: ${authorization}\r\nContent-Type: application/json\r\n` +
+              `${framing}\r\nConnection: close\r\n\r\n`
+          )
+          assertRefused(answer, 401, code)
+        }
       }
+    })
+  )
+
+  it.effect("a client that waits for a 100 Continue gets it once its credential is right", () =>
+    Effect.gen(function* () {
+      const server = yield* TestServer
+      const body = JSON.stringify({ name: "Editor", code: "continued" })
+      const answer = yield* server.exchange(
+        `POST ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${server.adminToken}\r\nExpect: 100-continue\r\n` +
+          `Content-Type: application/json\r\nContent-Length: ${body.length}\r\nConnection: close\r\n\r\n${body}`
+      )
+      assert.strictEqual(answer.status, 100)
+      assert.match(answer.text, /^HTTP\/1\.1 201 /)
     })
   )
 
@@ -195,7 +217,8 @@ layer(TestServer.layer)("Bodies that end early", (it) => {
     Effect.gen(function* () {
       const server = yield* TestServer
       const answer = yield* server.exchange(
-        `POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n`
+        `POST ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${server.adminToken}\r\n` +
+          "Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"
       )
       assert.strictEqual(answer.status, 400)
       assert.strictEqual(answer.error.code, "BAD_REQUEST")

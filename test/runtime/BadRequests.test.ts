@@ -37,7 +37,8 @@ layer(TestServer.layer)("The runtime API", (it) => {
       // The rest never comes: whoever waited for it would not answer.
       assertRefused(yield* exchange(`${head("Content-Length: 10000000")}${begin}`), 413, "PAYLOAD_TOO_LARGE")
       const chunk = begin + "f".repeat(bodyBytesMax)
-      const chunked = `${head("Transfer-Encoding: chunked")}${chunk.length.toString(16)}\r\n${chunk}\r\n`
+      const { license_key } = yield* makeMetered
+      const chunked = `${head("Transfer-Encoding: chunked", `Authorization: License ${license_key}`)}${chunk.length.toString(16)}\r\n${chunk}\r\n`
       assertRefused(yield* exchange(chunked), 413, "PAYLOAD_TOO_LARGE")
     })
   )

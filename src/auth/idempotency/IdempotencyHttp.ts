@@ -90,13 +90,15 @@ export const layer = Layer.effect(
     /** Nearly no request has a key: a request without one continues in the same step. */
     const withKey = (handler: Handler, endpoint: HttpApiEndpoint.Top) => {
       const withoutKey = Context.get(endpoint.annotations, KeyRequired) ? Effect.fail(keyMissing) : handler
-      return Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ headers }): Handler => {
-        const key = headers["idempotency-key"] ?? ""
+      return Effect.flatMap(HttpServerRequest.HttpServerRequest, (request): Handler => {
+        const key = request.headers["idempotency-key"] ?? ""
         if (key === "") return withoutKey
         if (key.length > idempotencyKeyMax) return Effect.fail(keyMalformed)
-        return semaphore
+        const run = semaphore
           .withPermit(sql.withTransaction(once(handler, endpoint, key)))
           .pipe(Effect.catchIf(SqlError.isSqlError, Effect.die))
+        // A body that arrives slowly must not hold a connection.
+        return Effect.andThen(bytesOf(request), run)
       })
     }
 

@@ -1,7 +1,8 @@
 /**
  * Limits the requests in progress: one of a connection (pipelined ones wait, and the connection is not read meanwhile), some of
- * a client, some of all clients. A request beyond the limits of a client or of all gets 503 at once. Probes and documents are
- * counted apart: probes are answered whatever else goes on, and few documents are sent at a time.
+ * a client, some of all clients. A request beyond the limits of a client or of all gets 503 at once. Probes, documents and
+ * large bodies are counted apart: probes are answered whatever else goes on, few documents are sent at a time, and bodies take a
+ * limited part of the memory.
  *
  * It runs for each request, so that it costs a few look-ups and additions.
  */
@@ -31,6 +32,9 @@ const documentPaths = ["/docs", "/openapi.json", "/openapi.yaml", "/llms.txt", "
 // The largest is some megabytes: a client that reads slowly holds one for a while.
 const documentsMax = 16
 const documentsOfClientMax = 4
+// A body has up to 256 KiB: these hold 128 MB.
+const largeMax = 512
+const largeOfClientMax = 128
 
 const tooMany = refuse(
   "NOT_READY",
@@ -51,6 +55,7 @@ export const makeAdmission = Effect.fnUntraced(function* (
   const requests: Pool = { index: 0, inProgress: 0, max: requestsMax, maxOfClient: requestsOfClientMax }
   const probes: Pool = { index: 1, inProgress: 0, max: probesMax, maxOfClient: probesOfClientMax }
   const documents: Pool = { index: 2, inProgress: 0, max: documentsMax, maxOfClient: documentsOfClientMax }
+  const large: Pool = { index: 3, inProgress: 0, max: largeMax, maxOfClient: largeOfClientMax }
   const pools = new Map([
     ...probePaths.map((path) => [path, probes] as const),
     ...documentPaths.map((path) => [path, documents] as const)
@@ -69,7 +74,7 @@ export const makeAdmission = Effect.fnUntraced(function* (
   ): void => {
     connection.current = response
     response.on("close", ended)
-    const pool = poolOf(request.url!)
+    const pool = poolOf(request)
     const client = connection.client ?? clientBehindProxy(request)
     if (isFull(pool, client)) {
       if (connection.client === undefined) clients.release(client)
@@ -83,9 +88,9 @@ export const makeAdmission = Effect.fnUntraced(function* (
     handle(request, response)
   }
 
-  const poolOf = (url: string): Pool => {
+  const poolOf = ({ headers, url = "" }: IncomingMessage): Pool => {
     // The paths of the API begin with /a.
-    if (url.charCodeAt(1) === 97) return requests
+    if (url.charCodeAt(1) === 97) return isLarge(headers) ? large : requests
     const query = url.indexOf("?")
     return pools.get(query < 0 ? url : url.slice(0, query)) ?? requests
   }
@@ -170,6 +175,10 @@ export const makeAdmission = Effect.fnUntraced(function* (
       wait(connection, request, response, handle)
     }
 })
+
+/** Whether the body has 10,000 bytes or more, or may have. */
+const isLarge = (headers: IncomingMessage["headers"]): boolean =>
+  (headers["content-length"] ?? "").length > 4 || headers["transfer-encoding"] !== undefined
 
 const warningNanos = 1_000_000_000n
 

@@ -9,7 +9,7 @@ import type { Duplex } from "node:stream"
 /** The requests in progress that share limits. */
 export interface Pool {
   /** The position of its count in `Client.inProgress`. */
-  readonly index: 0 | 1 | 2
+  readonly index: 0 | 1 | 2 | 3
   inProgress: number
   readonly max: number
   readonly maxOfClient: number
@@ -19,7 +19,7 @@ export interface Client {
   readonly address: string
   connections: number
   /** Requests in progress by pool. */
-  readonly inProgress: [number, number, number]
+  readonly inProgress: [number, number, number, number]
 }
 
 interface Waiting {
@@ -70,7 +70,7 @@ export const makeClients = () => {
     of: (address: string): Client => {
       const existing = byAddress.get(address)
       if (existing !== undefined) return existing
-      const client: Client = { address, connections: 0, inProgress: [0, 0, 0] }
+      const client: Client = { address, connections: 0, inProgress: [0, 0, 0, 0] }
       byAddress.set(address, client)
       return client
     },
@@ -80,7 +80,7 @@ export const makeClients = () => {
     /** Forgets a client that holds nothing. */
     release: (client: Client): void => {
       const { address, connections, inProgress } = client
-      if (connections === 0 && inProgress[0] + inProgress[1] + inProgress[2] === 0) byAddress.delete(address)
+      if (connections === 0 && inProgress.every((count) => count === 0)) byAddress.delete(address)
     }
   }
 }

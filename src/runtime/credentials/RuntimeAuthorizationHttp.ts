@@ -117,8 +117,11 @@ const isStale = (refusal: Refusal): refusal is Refusal<"LICENSE_KEY_INVALID" | "
 
 /** The nonce in the request's body, even if the body is not valid otherwise. */
 const requestedNonce = Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) =>
-  Effect.map(bytesOf(request), (bytes) => {
-    const body = bodyFault(bytes) === undefined ? parseBody(Buffer.from(bytes).toString()) : undefined
-    return body !== undefined && Result.isSuccess(body) ? nonceIn(body.success) : undefined
-  })
+  Effect.map(
+    Effect.orElseSucceed(bytesOf(request), () => Buffer.alloc(0)),
+    (bytes) => {
+      const body = bodyFault(bytes) === undefined ? parseBody(Buffer.from(bytes).toString()) : undefined
+      return body !== undefined && Result.isSuccess(body) ? nonceIn(body.success) : undefined
+    }
+  )
 )
