@@ -158,7 +158,7 @@ const serving = Layer.effectDiscard(
     putInFront(fastPath)
     putInFront(admission)
     // The finalizer added last runs first: requests are served until the notice period is over and all have their responses.
-    yield* Effect.addFinalizer(() => Effect.andThen(shutdown.announce, drain))
+    yield* Effect.addFinalizer(() => Effect.andThen(shutdown.announce, drain(shutdown)))
   })
 )
 

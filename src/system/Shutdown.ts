@@ -14,17 +14,20 @@ export class Shutdown extends Context.Service<
     underway: boolean
     /** Marks the service as stopping, and waits for the notice period. */
     readonly announce: Effect.Effect<void>
+    /** Whether the listener keeps idle connections for the drain time. */
+    readonly keepsIdle: boolean
   }
 >()("licensing/system/Shutdown") {
-  static readonly layer = Layer.sync(Shutdown, () => make(Effect.sleep(noticePeriod)))
+  static readonly layer = Layer.sync(Shutdown, () => make(Effect.sleep(noticePeriod), true))
 
-  /** Without the notice period: tests stop hundreds of services behind no load balancer. */
-  static readonly layerTest = Layer.sync(Shutdown, () => make(Effect.void))
+  /** Without the notice period and without waiting for idle connections: tests stop hundreds of services behind no load balancer. */
+  static readonly layerTest = Layer.sync(Shutdown, () => make(Effect.void, false))
 }
 
-const make = (wait: Effect.Effect<void>): Shutdown["Service"] => {
+const make = (wait: Effect.Effect<void>, keepsIdle: boolean): Shutdown["Service"] => {
   const shutdown: Shutdown["Service"] = Shutdown.of({
     underway: false,
+    keepsIdle,
     announce: Effect.suspend(() => {
       shutdown.underway = true
       return wait

@@ -69,6 +69,8 @@ export const startService = Effect.fnUntraced(function* (settings: Record<string
           LICENSING_BOOTSTRAP_TOKEN: serviceToken,
           LICENSING_LOG_FORMAT: "json",
           LICENSING_WEBHOOK_ALLOW_LOCAL: "true",
+          // Idle connections of the test's own clients would be waited for.
+          LICENSING_DRAIN_SECONDS: "1",
           ...settings
         },
         ["serve"]

@@ -1,8 +1,9 @@
-/** A process that is told to stop under load: every request that reached it has its response. */
+/** A process that is told to stop: the requests on its connections have their responses. */
 import { connect } from "node:net"
 import { assert, layer } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
 import { Database } from "../support/Database.ts"
+import { hold } from "../support/Http.ts"
 import { startService } from "../support/Processes.ts"
 
 interface Asked {
@@ -47,6 +48,15 @@ const asking = (port: number, keeps: boolean, asked: Asked) =>
     open()
   })
 
+const isRefused = (port: number) =>
+  Effect.callback<boolean>((resume) => {
+    const socket = connect(port, "127.0.0.1", () => {
+      socket.destroy()
+      resume(Effect.succeed(false))
+    })
+    socket.on("error", () => resume(Effect.succeed(true)))
+  })
+
 layer(Database.layerUrlEmpty, { excludeTestServices: true, timeout: 120_000 })("A process that is stopped", (it) => {
   for (const keeps of [true, false]) {
     it.effect(`answers all requests that reached it: ${keeps ? "kept connections" : "a connection for each"}`, () =>
@@ -66,6 +76,25 @@ layer(Database.layerUrlEmpty, { excludeTestServices: true, timeout: 120_000 })("
       }).pipe(Effect.scoped)
     )
   }
+
+  it.effect(
+    "answers the next request of an idle connection after it accepts no others, and closes the connection",
+    () =>
+      Effect.gen(function* () {
+        const request = "GET /health HTTP/1.1\r\nHost: x\r\n\r\n"
+        const { manage, port, stop } = yield* startService({ LICENSING_DRAIN_SECONDS: "60" })
+        const idle = yield* hold(port, request)
+        // Then the service has read the first request, too.
+        yield* manage("GET", "/products")
+        const stopped = yield* Effect.forkChild(stop)
+        yield* Effect.repeat(isRefused(port), { until: (refused) => refused })
+        yield* idle.write(request)
+        const { status, text } = yield* idle.answer
+        assert.strictEqual(status, 200)
+        assert.match(text, /HTTP\/1\.1 200 OK[\s\S]*connection: close/i)
+        yield* Fiber.join(stopped)
+      }).pipe(Effect.scoped)
+  )
 
   it.effect("answers a client that has ended its half of the connection", () =>
     Effect.gen(function* () {

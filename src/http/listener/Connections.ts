@@ -101,7 +101,7 @@ export const makeConnections = ({ addressOf, clients, maxOfClient }: Options) =>
   const take = (socket: HttpSocket): void => {
     // A connection comes again, with another parser, after an offer of an upgrade was ignored.
     const existing = socket[property]
-    if (existing !== undefined) return limitPipelined(socket, existing)
+    if (existing !== undefined) return void limitPipelined(socket, existing)
     const peer = socket.remoteAddress
     if (peer === undefined) return void socket.destroy()
     const address = addressOf(peer)

@@ -1,6 +1,7 @@
 /**
- * Closes a server without losing requests: it stops accepting connections, answers what has arrived on those that it has, and
- * closes each once it is idle.
+ * Closes a server without losing requests: it stops accepting connections, and answers what arrives on those that it has. Each
+ * response closes its connection. Those that stay idle are closed at the end: a request sent at that moment is lost, and
+ * HTTP clients send it again.
  */
 import type { Server } from "node:http"
 import { Server as NetServer, type Socket } from "node:net"
@@ -11,22 +12,25 @@ interface Options {
   readonly open: ReadonlySet<Socket>
   /** Seconds until the connections that are left are closed, whatever they do. */
   readonly seconds: number
+  /** Whether idle connections are kept until then; otherwise they are closed at once. */
+  readonly keepsIdle: boolean
 }
 
 const checkMillis = 50
 // A client that has just connected is about to send its request.
 const firstRequestMillis = 1_000
 
-export const drain = Effect.fnUntraced(function* ({ open, seconds, server }: Options) {
+export const drain = Effect.fnUntraced(function* ({ keepsIdle, open, seconds, server }: Options) {
   if (!server.listening) return
   const started = yield* Clock.currentTimeMillis
   yield* stopAccepting(server)
   while (open.size > 0) {
     const elapsed = (yield* Clock.currentTimeMillis) - started
     if (elapsed >= seconds * 1_000) break
-    yield* closeIdle(server, open, elapsed >= firstRequestMillis)
+    if (!keepsIdle) yield* closeIdle(server, open, elapsed >= firstRequestMillis)
     if (open.size > 0) yield* Effect.sleep(checkMillis)
   }
+  yield* closeIdle(server, open, true)
   server.closeAllConnections()
 })
 

@@ -39,8 +39,8 @@ export class Requests extends Context.Service<
     /** Replaces the server's listener with one that wraps it. */
     putInFront(before: (listener: RequestListener) => RequestListener): void
     readonly clients: Clients
-    /** Stops accepting connections, waits for the requests in progress, and closes all connections. */
-    readonly drain: Effect.Effect<void>
+    /** Stops accepting connections, waits for requests on those that are open, and closes them. */
+    drain(options: { readonly keepsIdle: boolean }): Effect.Effect<void>
   }
 >()("licensing/http/Requests") {}
 
@@ -81,7 +81,11 @@ const listen = Effect.fnUntraced(function* (limits: Limits) {
   return Context.make(HttpServer.HttpServer, HttpServer.HttpServer.of({ ...listening, serve })).pipe(
     Context.add(
       Requests,
-      Requests.of({ putInFront: front.put, clients, drain: drain({ server, open, seconds: drainSeconds }) })
+      Requests.of({
+        putInFront: front.put,
+        clients,
+        drain: ({ keepsIdle }) => drain({ server, open, seconds: drainSeconds, keepsIdle })
+      })
     )
   )
 })
