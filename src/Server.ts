@@ -42,9 +42,9 @@ import { makeDeadlines } from "./http/Deadlines.ts"
 import * as Decoding from "./http/Decoding.ts"
 import { makeFastPath } from "./http/FastPath.ts"
 import * as Intake from "./http/Intake.ts"
-import { makeAdmission } from "./http/listener/Admission.ts"
+import { makeFairQueue, pauseBetween } from "./http/listener/FairQueue.ts"
 import * as Listener from "./http/listener/Listener.ts"
-import { makeSlices, pauseBetween } from "./http/listener/Slices.ts"
+import { makeRequestLimits } from "./http/listener/RequestLimits.ts"
 import * as ManagementHttp from "./http/ManagementHttp.ts"
 import { makeResponseMiddleware } from "./http/ResponseMiddleware.ts"
 import { makeResponses } from "./http/Responses.ts"
@@ -148,15 +148,15 @@ const serving = Layer.effectDiscard(
     const shutdown = yield* Shutdown
     const { clients, drain, putInFront } = yield* Listener.Requests
     const { requestsMax, requestsPerAddress: requestsOfClientMax } = yield* Settings
-    const admission = yield* makeAdmission(responses, clients, { requestsMax, requestsOfClientMax })
+    const requestLimits = yield* makeRequestLimits(responses, clients, { requestsMax, requestsOfClientMax })
     const withDeadline = yield* makeDeadlines
     const clock = yield* Clock.Clock
-    const slices = makeSlices({ later: pauseBetween(clients), nowNanos: () => clock.monotonicTimeNanosUnsafe() })
+    const fairQueue = makeFairQueue({ later: pauseBetween(clients), nowNanos: () => clock.monotonicTimeNanosUnsafe() })
     const fastPath = yield* makeFastPath(responses, yield* makeFastOperations)
     yield* server.serve(middleware(withDeadline(router.asHttpEffect())))
-    putInFront(slices)
+    putInFront(fairQueue)
     putInFront(fastPath)
-    putInFront(admission)
+    putInFront(requestLimits)
     // The finalizer added last runs first: requests are served until the notice period is over and all have their responses.
     yield* Effect.addFinalizer(() => Effect.andThen(shutdown.announce, drain(shutdown)))
   })

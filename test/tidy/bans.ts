@@ -62,8 +62,8 @@ const codeBans: ReadonlyArray<Ban> = [
       "src/http/listener/Unreadable.ts": "Closes a socket that never became a request; no fiber is there to wait.",
       "src/documents/CompressedDocument.ts": "The end of a turn of the event loop: a clock would add a millisecond.",
       "src/http/listener/Draining.ts": "The end of a turn of the event loop, which no clock has a time for.",
-      "src/http/listener/Admission.ts": "The end of a turn of the event loop, which no clock has a time for.",
-      "src/http/listener/Slices.ts": "Which requests are handled first must not depend on a rehearsed hour.",
+      "src/http/listener/RequestLimits.ts": "The end of a turn of the event loop, which no clock has a time for.",
+      "src/http/listener/FairQueue.ts": "Which requests are handled first must not depend on a rehearsed hour.",
       "src/signing/SigningThread.ts":
         "The end of a turn of the event loop, which no clock has a time for: a fiber takes longer.",
       "src/postgres/Socket.ts": "A timer of the machine: no rehearsed hour may cut a connection off.",
@@ -80,7 +80,7 @@ const codeBans: ReadonlyArray<Ban> = [
       "src/http/listener/Unreadable.ts": "Garbage on a socket is an event of the platform, not a request with a fiber.",
       "src/documents/DocumentsWorker.ts": "A thread of its own has no fiber to start with.",
       "src/http/listener/Starting.ts": "Before the service has started there is no application to run.",
-      "src/http/listener/Admission.ts":
+      "src/http/listener/RequestLimits.ts":
         "A request that is turned away is an event of the platform, and waits for nothing."
     }
   },

@@ -4,17 +4,17 @@ import type { IncomingMessage, ServerResponse } from "node:http"
 import type { Socket } from "node:net"
 import { assert, describe, it } from "@effect/vitest"
 import { connectionOf, makeClients, makeConnections } from "../../src/http/listener/Connections.ts"
-import { makeSlices } from "../../src/http/listener/Slices.ts"
+import { makeFairQueue } from "../../src/http/listener/FairQueue.ts"
 
-/** Requests that take a millisecond each, and slices that the test starts. */
+/** Requests that take a millisecond each, and rounds that the test starts. */
 const makeListener = () => {
   const clients = makeClients()
   const { take } = makeConnections({ clients, addressOf: (peer) => peer, maxOfClient: 0 })
   const begun: Array<string> = []
   const pending: Array<() => void> = []
   let nanos = 0n
-  const slices = makeSlices({ nowNanos: () => nanos, later: (next) => void pending.push(next) })
-  const listener = slices(({ url }) => {
+  const fairQueue = makeFairQueue({ nowNanos: () => nanos, later: (next) => void pending.push(next) })
+  const listener = fairQueue(({ url }) => {
     begun.push(url!)
     nanos += 1_000_000n
   })
@@ -26,7 +26,7 @@ const makeListener = () => {
     connection.currentClient = connection.client
     listener(request, { destroyed } as ServerResponse)
   }
-  /** Starts the next slice and returns the requests begun since the last. */
+  /** Starts the next round and returns the requests begun since the last. */
   const next = (): ReadonlyArray<string> => {
     pending.shift()?.()
     return begun.splice(0)
@@ -35,7 +35,7 @@ const makeListener = () => {
 }
 
 describe("Requests of the framework path", () => {
-  it("are begun until a slice of time is over, then those of other clients in turn", () => {
+  it("are begun until a round is over, then those of other clients in turn", () => {
     const { ask, begun, next, pending } = makeListener()
     for (let index = 1; index <= 6; index++) ask("192.0.2.1", `flood ${index}`)
     ask("192.0.2.2", "probe")

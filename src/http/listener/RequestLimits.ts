@@ -14,7 +14,7 @@ import type { RequestHead } from "../../api/RequestHead.ts"
 import type { Responses } from "../Responses.ts"
 import { type Client, type Clients, type Connection, connectionOf, type Pool } from "./Connections.ts"
 
-export interface AdmissionLimits {
+export interface Limits {
   /** Requests in progress, except probes and documents. */
   readonly requestsMax: number
   /** Of these, the requests of one client. */
@@ -42,10 +42,10 @@ const tooMany = refuse(
 )
 
 /** Makes a function that puts the limits in front of a listener. */
-export const makeAdmission = Effect.fnUntraced(function* (
+export const makeRequestLimits = Effect.fnUntraced(function* (
   responses: Responses,
   clients: Clients,
-  { requestsMax, requestsOfClientMax }: AdmissionLimits
+  { requestsMax, requestsOfClientMax }: Limits
 ) {
   const clock = yield* Clock.Clock
   const services = yield* Effect.context<never>()

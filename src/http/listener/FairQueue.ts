@@ -1,18 +1,18 @@
 /**
- * Begins the requests of the framework path in short slices of time, those of different clients in turn. So however many of them
- * arrive, requests of the fast path, whose license key is known, wait for one slice at most in each turn of the event loop.
+ * Begins the requests of the framework path in short rounds, those of different clients in turn. So however many of them
+ * arrive, requests of the fast path, whose license key is known, wait for one round at most in each turn of the event loop.
  */
 import type { IncomingMessage, RequestListener, ServerResponse } from "node:http"
 import { type Client, type Clients, connectionOf } from "./Connections.ts"
 
 interface Options {
   readonly nowNanos: () => bigint
-  /** Calls back when the next slice may begin. */
+  /** Calls back when the next round may begin. */
   readonly later: (next: () => void) => void
 }
 
 // Some ten requests.
-const sliceNanos = 2_000_000n
+const roundNanos = 2_000_000n
 const pauseMillis = 2
 
 /** After a pause, in which other requests are handled; if there is only one client, after what has arrived. */
@@ -23,8 +23,8 @@ export const pauseBetween =
     else setImmediate(next)
   }
 
-/** Makes a function that lets the requests of a listener wait for their slice. `Admission` limits how many wait. */
-export const makeSlices = ({ later, nowNanos }: Options) => {
+/** Makes a function that lets the requests of a listener wait for their round. `RequestLimits` limits how many wait. */
+export const makeFairQueue = ({ later, nowNanos }: Options) => {
   /** The clients whose requests wait, the next one first. */
   const queues = new Map<Client, Array<Waiting>>()
   let usedNanos = 0n
@@ -33,18 +33,18 @@ export const makeSlices = ({ later, nowNanos }: Options) => {
   const begin = ({ handle, request, response }: Waiting): void => {
     if (!isScheduled) {
       isScheduled = true
-      later(nextSlice)
+      later(nextRound)
     }
     const began = nowNanos()
     handle(request, response)
     usedNanos += nowNanos() - began
   }
 
-  const nextSlice = (): void => {
+  const nextRound = (): void => {
     isScheduled = false
     usedNanos = 0n
     for (const [client, queue] of queues) {
-      if (usedNanos >= sliceNanos) return
+      if (usedNanos >= roundNanos) return
       // Behind the others; the loop reaches it again.
       queues.delete(client)
       const first = queue.shift()!
@@ -58,7 +58,7 @@ export const makeSlices = ({ later, nowNanos }: Options) => {
     (request, response) => {
       const client = connectionOf(request)?.currentClient
       const waiting = { handle, request, response }
-      if (client === undefined || (queues.size === 0 && usedNanos < sliceNanos)) return begin(waiting)
+      if (client === undefined || (queues.size === 0 && usedNanos < roundNanos)) return begin(waiting)
       const queue = queues.get(client)
       if (queue === undefined) queues.set(client, [waiting])
       else queue.push(waiting)
