@@ -19,6 +19,13 @@ export const mayPause = (sql: SqlClient.SqlClient) => setIdleMillis(sql, pauseIn
 /** An expression that ends this, for a transaction that takes locks now. */
 export const mayNotPause = (sql: SqlClient.SqlClient) => setIdleMillis(sql, holdMillisMax)
 
+/**
+ * Ends the time limit of commits for the running transaction, before it reads or writes very many rows. PostgreSQL before 17 has
+ * no such limit.
+ */
+export const mayTakeLong = (sql: SqlClient.SqlClient) =>
+  sql`SELECT set_config('transaction_timeout', '0', true) WHERE current_setting('transaction_timeout', true) IS NOT NULL`
+
 const retriesMax = 5
 const pauseMillisMax = 20
 

@@ -3,6 +3,7 @@ import { Effect } from "effect"
 import type { SqlClient, SqlError } from "effect/sql"
 import { isUsage } from "../../events/EventLog.ts"
 import { columns } from "../../postgres/Parameters.ts"
+import { mayTakeLong } from "../../postgres/Transactions.ts"
 import type { Assignment, DeviceRecord, LeaseRecord } from "../model/LicenseRecords.ts"
 import { resettableListStatuses } from "./LicenseRows.ts"
 import type { PendingChanges } from "./PendingChanges.ts"
@@ -24,9 +25,20 @@ const unlessEmpty = (rows: ReadonlyArray<unknown>, statement: () => Statement): 
 
 /** The statements for all rows except stored responses and events, in the order in which they must run. */
 export const rowsOf = (sql: SqlClient.SqlClient, group: PendingGroup): ReadonlyArray<Statement> =>
-  [profiles, othersReset, devices, counts, assignments, removedAssignments, leases, seen].flatMap((write) =>
+  [timeLimit, profiles, othersReset, devices, counts, assignments, removedAssignments, leases, seen].flatMap((write) =>
     write(sql, group)
   )
+
+/** Devices and leases that a group may write under the time limit of commits, which is for groups that take milliseconds. */
+const rowsMax = 1_000
+
+/** A revocation or the end of access changes all devices or leases of a license: 30,000 devices took longer than the limit. */
+const timeLimit = (sql: SqlClient.SqlClient, group: PendingGroup): ReadonlyArray<Statement> => {
+  let rows = 0
+  for (const { changedDevices, changedLeases, othersResetAt } of group)
+    rows += changedDevices.size + changedLeases.size + (othersResetAt === undefined ? 0 : rowsMax)
+  return rows < rowsMax ? [] : [mayTakeLong(sql)]
+}
 
 /** The licenses whose changes count an event id that was counted before. */
 export const licensesWithRepeatedEventIds = (sql: SqlClient.SqlClient, group: PendingGroup) => {
@@ -117,16 +129,14 @@ const devices = (sql: SqlClient.SqlClient, group: PendingGroup) => {
  */
 const othersReset = (sql: SqlClient.SqlClient, group: PendingGroup) => {
   const rows = group.filter((pending) => pending.othersResetAt !== undefined)
-  if (rows.length === 0) return []
-  return [
-    // The transaction's time limit is for groups that take milliseconds. PostgreSQL before 17 has none.
-    sql`SELECT set_config('transaction_timeout', '0', true) WHERE current_setting('transaction_timeout', true) IS NOT NULL`,
-    sql`
+  return unlessEmpty(
+    rows,
+    () => sql`
       UPDATE devices d SET status = 'reset', holds_slot = false, updated_at = r.at
       FROM unnest(${columns.text(rows.map((pending) => pending.license.id))},
         ${columns.timestamptz(rows.map((pending) => pending.othersResetAt ?? null))}) AS r (license_id, at)
       WHERE d.license_id = r.license_id AND d.listed_as = ANY(${columns.text(resettableListStatuses)})`
-  ]
+  )
 }
 
 /**

@@ -10,6 +10,7 @@ import { makeBatcher } from "../../postgres/Batcher.ts"
 import { columns, instant } from "../../postgres/Parameters.ts"
 import { Postgres } from "../../postgres/Postgres.ts"
 import { withoutNulls } from "../../postgres/Sql.ts"
+import { mayTakeLong } from "../../postgres/Transactions.ts"
 import type { DeviceRecord, FeatureRecord, LinkKind, LinkRecord, Revisions } from "../model/LicenseRecords.ts"
 import type { CachedDevice } from "../state/CommittedState.ts"
 import {
@@ -194,8 +195,10 @@ export class LicenseLookups extends Context.Service<
 
       const withRevisions = (licenseId: string, lookups: ReadonlyArray<Effect.Effect<unknown>>) =>
         Effect.map(
-          Effect.all([revisionsOf(sql)([licenseId]), ...lookups], { concurrency: "unbounded" }),
-          ([[revisions]]) => revisions
+          Effect.all([Effect.orDie(mayTakeLong(sql)), revisionsOf(sql)([licenseId]), ...lookups], {
+            concurrency: "unbounded"
+          }),
+          ([_, [revisions]]) => revisions
         )
 
       const lookups: Lookups = {

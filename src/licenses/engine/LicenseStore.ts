@@ -9,6 +9,7 @@ import { SqlClient } from "effect/sql"
 import { makeBatcher, type SubmitToBatch } from "../../postgres/Batcher.ts"
 import { columns } from "../../postgres/Parameters.ts"
 import { Postgres } from "../../postgres/Postgres.ts"
+import { mayTakeLong } from "../../postgres/Transactions.ts"
 import type { Assignment, LeaseRecord, Revisions } from "../model/LicenseRecords.ts"
 import type { CommittedState } from "../state/CommittedState.ts"
 import {
@@ -76,8 +77,9 @@ export const inOneSnapshot = Effect.provideService(SqlClient.BeginTransaction, "
 
 const loadAll = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, ids: ReadonlyArray<string>) {
   const idList = columns.text(ids)
-  const [licenses, assignments, devices, leases] = yield* Effect.all(
+  const [_, licenses, assignments, devices, leases] = yield* Effect.all(
     [
+      mayTakeLong(sql),
       sql<LoadedLicense>`
             SELECT ${sql.literal(licenseColumns)}, ${sql.literal(policyColumns)}, products.catalog_revision,
               products.code AS product_code,

@@ -5,7 +5,7 @@ import { EventLog, type EventRow, type NewEvent } from "../../events/EventLog.ts
 import { columns } from "../../postgres/Parameters.ts"
 import { Postgres } from "../../postgres/Postgres.ts"
 import { isConcurrentChange, isLockTimeout } from "../../postgres/Sql.ts"
-import { retryTransaction } from "../../postgres/Transactions.ts"
+import { mayTakeLong, retryTransaction } from "../../postgres/Transactions.ts"
 import { exclusively, makeThrottle, requireExclusive } from "../../workers/Exclusive.ts"
 import { clockOrigin, eventRow } from "../engine/EventRows.ts"
 
@@ -99,7 +99,7 @@ export const makePasses = Effect.fnUntraced(function* (name: string) {
       const append = Effect.map(appendAtOnce(events), (anyQueued) => {
         queued = anyQueued
       })
-      yield* retryTransaction(inOneWrite([requireExclusive(sql, name), write(due, now), append]))
+      yield* retryTransaction(inOneWrite([requireExclusive(sql, name), mayTakeLong(sql), write(due, now), append]))
       if (queued) deliveriesQueued.openUnsafe()
       return due.length
     })
