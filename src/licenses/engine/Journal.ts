@@ -30,8 +30,8 @@ const groupMax = 512
  */
 const concurrency = 1
 
-/** How long `locked` waits for the lock. */
-const lockTimeoutMillis = 2_000
+/** How long `locked` waits for the lock: less than PostgreSQL gives to the whole transaction, whose connection it would end. */
+const lockTimeoutMillis = 1_000
 
 type WriteEffect = Effect.Effect<unknown, SqlError.SqlError>
 
