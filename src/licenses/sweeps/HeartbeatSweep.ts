@@ -90,7 +90,8 @@ const writeDevices = (sql: SqlClient.SqlClient, silent: ReadonlyArray<Silent>, n
 
 /**
  * A device that is promised its slot later than this check is due after `heartbeat_from`, or its promise lowers it. For
- * that, decisions must know the stored instant: so the revision changes with it.
+ * that, decisions must know the stored instant: so the revision changes with it. A device that is due after the end of
+ * access counts until then, because a renewal may move the end.
  */
 const writeLicenses = (
   sql: SqlClient.SqlClient,
@@ -105,7 +106,7 @@ const writeLicenses = (
     UPDATE licenses l SET active_device_count = l.active_device_count - checked.expired, revision = ${int8(revision)},
       heartbeat_from = least(
         (SELECT min(${due}) FROM devices d WHERE d.license_id = l.id AND ${sql.literal(holdsSlot)}
-          AND l.status NOT IN ('suspended', 'revoked') AND (l.expires_at IS NULL
+          AND l.status NOT IN ('suspended', 'revoked') AND (${due} >= ${instant(now)} OR l.expires_at IS NULL
             OR ${due} < l.expires_at + make_interval(days => p.grace_period_days) - interval '1 ms')),
         ${instant(now)}::timestamptz + make_interval(mins => p.validation_interval_minutes, secs => 30))
     FROM unnest(${columns.text(licenses)}, ${columns.int4(licenses.map((id) => expired.get(id)?.length ?? 0))}) AS checked (id, expired),
