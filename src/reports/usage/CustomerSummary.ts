@@ -3,6 +3,7 @@ import { Effect, Schema } from "effect"
 import type { SqlClient } from "effect/sql"
 import { Count } from "../../api/Int64.ts"
 import { Customer } from "../../customers/Customer.ts"
+import { lapsedCount } from "../../licenses/engine/DeviceStatusSql.ts"
 import { clockLagMillisMax } from "../../licenses/model/ClockLag.ts"
 import { instant } from "../../postgres/Parameters.ts"
 import { decodeRows } from "../../postgres/Sql.ts"
@@ -77,9 +78,11 @@ const licenseStatusCounts = (sql: SqlClient.SqlClient, customerId: string, now: 
   FROM licenses l JOIN policies p ON p.id = l.policy_id WHERE l.customer_id = ${customerId} GROUP BY 1 ORDER BY 1`)
 }
 
+/** With the clock applied, as in the lists of devices and leases. */
 const currentUse = (sql: SqlClient.SqlClient, customerId: string, now: number) =>
   decodeUse(sql`
-  SELECT coalesce(sum(l.active_device_count), 0)::bigint AS devices,
-    (SELECT count(*) FROM leases e JOIN licenses o ON o.id = e.license_id
-      WHERE o.customer_id = ${customerId} AND e.status = 'live' AND e.expires_at > ${instant(now)}) AS leases
-  FROM licenses l WHERE l.customer_id = ${customerId}`)
+  SELECT coalesce(sum(l.active_device_count - ${lapsedCount(sql, now)}), 0)::bigint AS devices,
+    (SELECT count(*) FROM leases e JOIN licenses o ON o.id = e.license_id JOIN policies q ON q.id = o.policy_id
+      WHERE o.customer_id = ${customerId} AND e.status = 'live' AND e.expires_at > ${instant(now)}
+        AND (o.expires_at IS NULL OR o.expires_at + make_interval(days => q.grace_period_days) > ${instant(now)})) AS leases
+  FROM licenses l JOIN policies p ON p.id = l.policy_id WHERE l.customer_id = ${customerId}`)

@@ -3,6 +3,7 @@ import { Effect } from "effect"
 import type { SqlClient } from "effect/sql"
 import { Event } from "../../events/Event.ts"
 import { eventColumns } from "../../events/Events.ts"
+import { lapsedCount } from "../../licenses/engine/DeviceStatusSql.ts"
 import { expiredFeatureCount } from "../../licenses/engine/FeatureExpirySql.ts"
 import {
   type LoadedLicense,
@@ -34,20 +35,22 @@ interface Request extends LicenseAuditFilter {
 export const licenseAudit = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, request: Request, now: number) {
   const { license_id, limit } = request
   const period = yield* periodOf(request, now)
-  const [row] = yield* sql<LoadedLicense & { readonly expired_features: number }>`
+  const [row] = yield* sql<LoadedLicense & { readonly lapsed: number; readonly expired_features: number }>`
     SELECT ${sql.literal(licenseColumns)}, ${sql.literal(policyColumns)}, 0::bigint AS catalog_revision,
-      ${expiredFeatureCount(sql, now)} AS expired_features
+      ${lapsedCount(sql, now)} AS lapsed, ${expiredFeatureCount(sql, now)} AS expired_features
     FROM licenses l JOIN policies p ON p.id = l.policy_id WHERE l.id = ${license_id}`
   const features = yield* sql<Nullable<Omit<Assignment, "expiry_recorded">>>`
     SELECT a.feature_id, f.code AS feature_code, f.name AS feature_name, a.enabled, a.max_consumptions,
       a.total_consumptions, a.expires_at, a.metadata, a.created_at, a.updated_at
     FROM license_features a JOIN features f ON f.id = a.feature_id WHERE a.license_id = ${license_id} ORDER BY f.code`
+  const license = licenseOf(row!)
+  const active_device_count = license.active_device_count - row!.lapsed
   const balances = yield* balanceRows(sql, request, Number.MAX_SAFE_INTEGER - 1)
   const events = yield* eventRows(sql, request)
   const pageEvents = events.slice(0, limit)
   const audit: LicenseAudit = {
     period,
-    license: presentLicense(licenseOf(row!), policyOf(row!), row!.expired_features, now),
+    license: presentLicense({ ...license, active_device_count }, policyOf(row!), row!.expired_features, now),
     features: features.map((assignment) => presentAssignment(license_id, assignment)),
     usage: yield* Effect.forEach(balances, balanceOf),
     validations: yield* licenseValidations(sql, request),
