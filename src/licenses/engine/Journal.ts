@@ -224,7 +224,10 @@ export class Journal extends Context.Service<
       )
 
       const recordAllSeen = Effect.fnUntraced(function* (lists: ReadonlyArray<ReadonlyArray<DeviceRecord>>) {
-        yield* retryTransaction(Statements.recordSeenDevices(sql, lists.flat()))
+        const devices = lists.flat()
+        yield* Effect.catchIf(retryTransaction(Statements.recordSeenDevices(sql, devices)), isLockTimeout, () =>
+          retryTransaction(Statements.recordFreeSeenDevices(sql, devices))
+        )
         return lists.map(() => undefined)
       }, Effect.orDie)
       const { submit: recordSeen } = yield* makeBatcher({ concurrency: 1, batchMax: groupMax, run: recordAllSeen })

@@ -150,11 +150,20 @@ const seen = (sql: SqlClient.SqlClient, group: PendingGroup) => {
 
 /**
  * Records devices that were only seen. This raises no revision and no decision depends on it, so this commit alone does
- * not wait for the disk: if the database server fails, the last such records may be missing.
+ * not wait for the disk: if the database server fails, the last such records may be missing. It fails soon if another
+ * transaction holds a device.
  */
 export const recordSeenDevices = (sql: SqlClient.SqlClient, devices: ReadonlyArray<DeviceRecord>) => sql`
-  WITH relaxed AS (SELECT set_config('synchronous_commit', 'off', true))
+  WITH relaxed AS (SELECT set_config('synchronous_commit', 'off', true), set_config('lock_timeout', ${String(seenLockMillisMax)}, true))
   ${updateSeen(sql, devices)}, relaxed WHERE d.id = s.id`
+
+/** As `recordSeenDevices`, without devices that another transaction holds. Locking each device first costs more. */
+export const recordFreeSeenDevices = (sql: SqlClient.SqlClient, devices: ReadonlyArray<DeviceRecord>) => sql`
+  ${updateSeen(sql, devices)}, LATERAL (
+    SELECT ctid AS address FROM devices WHERE id = s.id FOR NO KEY UPDATE SKIP LOCKED
+  ) AS free WHERE d.ctid = free.address`
+
+const seenLockMillisMax = 250
 
 const updateSeen = (sql: SqlClient.SqlClient, rows: ReadonlyArray<DeviceRecord>) => sql`
   UPDATE devices d SET last_seen_at = GREATEST(d.last_seen_at, s.last_seen_at),

@@ -105,6 +105,35 @@ layer(TestServer.layer, { excludeTestServices: true, timeout: 120_000 })(
       })
     )
 
+    it.effect("on one device delays no validation for long, of its license or of another", () =>
+      Effect.gen(function* () {
+        const [locked, other] = [yield* makeMetered, yield* makeMetered]
+        const { send } = yield* TestServer
+        const validate = ({ license_key }: typeof locked) =>
+          Effect.timed(
+            send({
+              method: "POST",
+              path: "/api/v1/license/validate",
+              headers: { authorization: `License ${license_key}` },
+              body: { fingerprint: "a machine" }
+            })
+          )
+        yield* whileLocked(
+          `SELECT FROM devices WHERE license_id = '${locked.license.id}' FOR UPDATE`,
+          Effect.gen(function* () {
+            const answers = yield* Effect.all([validate(locked), validate(other)], { concurrency: 2 })
+            for (const [took, { status, text }] of answers) {
+              assert.strictEqual(status, 200, text)
+              assert.isBelow(Duration.toMillis(took), otherMillisMax)
+            }
+          })
+        )
+        const { json } = yield* send({ path: `/api/v1/licenses/${other.license.id}/devices` })
+        const [device] = (json as { data: ReadonlyArray<{ last_validated_at?: string }> }).data
+        assert.isDefined(device?.last_validated_at)
+      })
+    )
+
     it.effect("on the event counter refuses every change with 503 until it ends", () =>
       Effect.gen(function* () {
         const { client, send } = yield* TestServer
