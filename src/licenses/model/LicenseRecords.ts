@@ -46,7 +46,7 @@ export interface LicenseRecord {
   readonly updated_at: number
 }
 
-/** The revisions that a license's state depends on: its own, its policy's, its product's catalog's. They only rise. */
+/** The revisions that a license's state depends on: its own, its policy's, its product's catalog's. None is given twice. */
 export interface Revisions {
   readonly license: number
   readonly policy: number
