@@ -111,8 +111,16 @@ export const policyDefaults = {
   max_transfers: 0
 } as const
 
-/** Policy fields in the signed payloads: an edit of one raises the entitlement version of every license. */
-export const payloadFields = ["license_type", "grace_period_days", "validation_interval_minutes"] as const
+/**
+ * Policy fields that the signed payloads depend on, next_check_at included: an edit of one raises the entitlement version of every
+ * license.
+ */
+export const payloadFields = [
+  "license_type",
+  "grace_period_days",
+  "validation_interval_minutes",
+  "require_heartbeat"
+] as const
 
 /** The tolerance after the validation interval before a heartbeat is overdue. */
 export const slackMillis = 30_000

@@ -129,7 +129,8 @@ layer(Subject)("Policies", (it) => {
           [{ name: "Renamed", max_activations: 9, allow_vm: false }, 0],
           [{ grace_period_days: 5 }, 1],
           [{ validation_interval_minutes: 10, max_transfers: 1 }, 2],
-          [{ license_type: "trial" }, 3]
+          [{ license_type: "trial" }, 3],
+          [{ require_heartbeat: true }, 4]
         ]
         const revisions = new Set([1])
         assert.deepStrictEqual(yield* counters(id), [1, 0])
