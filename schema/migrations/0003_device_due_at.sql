@@ -16,9 +16,9 @@ ALTER TABLE policies ADD COLUMN not_due_before timestamptz;
 -- No device loses its slot early because of the upgrade. Existing devices have no promise yet; each has a whole interval, and as
 -- long as an offline envelope that was issued before lasts. The day beyond that is for nodes of the previous version, which still
 -- run and store no promises.
-UPDATE policies SET not_due_before = now() + interval '1 day' + greatest(
+UPDATE policies SET not_due_before = current_setting('licensing.migrated_at')::timestamptz + interval '1 day' + greatest(
   make_interval(mins => validation_interval_minutes, secs => 30),
   CASE WHEN allow_offline_activation THEN make_interval(days => offline_grace_days) END
 );
 UPDATE licenses l SET not_due_before = l.starts_at + make_interval(mins => p.validation_interval_minutes, secs => 30)
-FROM policies p WHERE p.id = l.policy_id AND l.starts_at > now();
+FROM policies p WHERE p.id = l.policy_id AND l.starts_at > current_setting('licensing.migrated_at')::timestamptz;
