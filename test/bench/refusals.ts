@@ -13,11 +13,11 @@ import { randomBytes } from "node:crypto"
 import { parseArgs } from "node:util"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Effect, type Redacted } from "effect"
-import { Client } from "undici"
 import * as LicenseKey from "../../src/licenses/model/LicenseKey.ts"
 import { openSession } from "../../src/postgres/Postgres.ts"
 import { cpuSeconds, cpuSecondsOfFamily } from "./Processes.ts"
 import { table } from "./Report.ts"
+import { sendAll } from "./SendAll.ts"
 import { say, startOn } from "./Service.ts"
 import { folder, startPostgres } from "./Sides.ts"
 import { quantile, rounded } from "./Turns.ts"
@@ -31,6 +31,12 @@ const { values: flags } = parseArgs({
     assert: { type: "boolean", default: false }
   }
 })
+
+const sent = {
+  operation: "validate",
+  body: JSON.stringify({ fingerprint: "machine" }),
+  connections: Number(flags.connections)
+}
 
 const perSecondMin = 10_000
 /** A few of the database's background transactions may fall into a measurement. */
@@ -53,47 +59,6 @@ const keys: Record<string, { readonly make: () => string; readonly touches: keyo
 const statisticsDelayMillis = 11_000
 
 const wait = (millis: number) => Effect.promise(() => new Promise((resolve) => setTimeout(resolve, millis)))
-
-interface Refused {
-  readonly statuses: Record<number, number>
-  readonly latencies: ReadonlyArray<number>
-}
-
-const body = JSON.stringify({ fingerprint: "machine" })
-
-const flood = async (base: string, makeKey: () => string, seconds: number): Promise<Refused> => {
-  const clients = Array.from({ length: Number(flags.connections) }, () => new Client(base))
-  const statuses: Record<number, number> = {}
-  const latencies: Array<number> = []
-  const until = performance.now() + seconds * 1000
-  const lane = (client: Client) =>
-    new Promise<void>((resolve, reject) => {
-      const next = () => {
-        const began = performance.now()
-        if (began >= until) return resolve()
-        const headers = { authorization: `License ${makeKey()}`, "content-type": "application/json" }
-        client.dispatch(
-          { method: "POST", path: "/api/v1/license/validate", headers, body },
-          {
-            onRequestStart: () => {},
-            onResponseStart: (_, status) => {
-              statuses[status] = (statuses[status] ?? 0) + 1
-            },
-            onResponseData: () => {},
-            onResponseEnd: () => {
-              latencies.push(performance.now() - began)
-              next()
-            },
-            onResponseError: (_, error) => reject(error)
-          }
-        )
-      }
-      next()
-    })
-  await Promise.all(clients.map(lane))
-  await Promise.all(clients.map((client) => client.close()))
-  return { statuses, latencies }
-}
 
 /** Transactions of a database so far. */
 const transactions = Effect.fnUntraced(function* (url: Redacted.Redacted<string>) {
@@ -119,7 +84,7 @@ const measure = Effect.fnUntraced(function* ({ base, database, limit, pid }: Mea
     const now = { at: performance.now(), count: yield* transactions(database.url) }
     return { now, made: now.count - last.count, seconds: (now.at - last.at) / 1000 }
   })
-  yield* Effect.promise(() => flood(base, wellFormed, 2))
+  yield* Effect.promise(() => sendAll(base, { ...sent, makeKey: wellFormed, seconds: 2 }))
   let { now } = yield* since({ at: 0, count: 0 })
   const idle = yield* since(now)
   now = idle.now
@@ -127,7 +92,7 @@ const measure = Effect.fnUntraced(function* ({ base, database, limit, pid }: Mea
   for (const [kind, { make, touches }] of Object.entries(keys)) {
     yield* say(`${kind}, limit of failures ${limit}`)
     const before = [cpuSeconds(pid), cpuSecondsOfFamily(database.pid)] as const
-    const { latencies, statuses } = yield* Effect.promise(() => flood(base, make, seconds))
+    const { latencies, statuses } = yield* Effect.promise(() => sendAll(base, { ...sent, makeKey: make, seconds }))
     const cpu = [cpuSeconds(pid) - before[0], cpuSecondsOfFamily(database.pid) - before[1]] as const
     const idleUse = yield* since(now)
     now = idleUse.now

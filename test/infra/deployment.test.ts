@@ -111,12 +111,13 @@ describe("The files in infra", () => {
   })
 
   it("give the service more time to stop than it takes", () => {
-    const [stopMillis] = found("src/main.ts", /stopMillisMax = ([\d_]+)/g)
+    const [beyondDrain] = found("src/main.ts", /stopMillisBeyondDrain = ([\d_]+)/g)
+    const [drain] = found("src/config/Config.ts", /"LICENSING_DRAIN_SECONDS", "[^"]*", (\d+)/g)
     const [unit] = found("infra/systemd/licensing.service", /TimeoutStopSec=(\d+)/g)
     const [compose] = found("infra/compose/compose.yaml", /stop_grace_period: (\d+)s\n {2}restart/g)
     const [grace] = found(`${chart}/values.yaml`, /terminationGracePeriodSeconds: (\d+)/g)
     const [preStop] = found(`${chart}/values.yaml`, /preStopSeconds: (\d+)/g)
-    const seconds = Number(stopMillis?.replaceAll("_", "")) / 1_000
+    const seconds = Number(drain) + Number(beyondDrain?.replaceAll("_", "")) / 1_000
     for (const limit of [unit, compose, Number(grace) - Number(preStop)]) assert.isAbove(Number(limit), seconds)
   })
 })

@@ -3,21 +3,18 @@ import { Effect, Schema, Stream } from "effect"
 import type { SqlClient, SqlError } from "effect/sql"
 import { Count } from "../../api/Int64.ts"
 import { Timestamp } from "../../api/Timestamp.ts"
-import { instant, json } from "../../postgres/Parameters.ts"
+import { columns, instant, json } from "../../postgres/Parameters.ts"
 import { decodeRows } from "../../postgres/Sql.ts"
 import { makeDigest } from "../../signing/Digest.ts"
 import type { PdfPrinting } from "../pdf/PdfPrinting.ts"
-import { compress, decompress } from "./Compression.ts"
+import { decompress } from "./Compression.ts"
 import { ReportExport, type StoredExport } from "./Export.ts"
-import type { Piece } from "./ExportContent.ts"
 import { LedgerSnapshot, ledgerHead } from "./LedgerSnapshot.ts"
 import type { RunningDigest, RunningDigests } from "./RunningDigests.ts"
+import { type StoredChunk, type StoredPiece, storedChunks } from "./StoredPiece.ts"
 
-/** The size of a chunk before compression: large enough for few rows, small enough for many concurrent downloads in memory. */
-const chunkBytes = 131_072
-
-/** Statements with a chunk each that are sent before the first one is answered. */
-const statementsSent = 8
+/** Chunks of one statement, at most 1 MiB: the driver allocates a buffer for the whole statement. */
+const chunksAtOnce = 8
 
 export type Part = "snapshot" | "artifact"
 
@@ -86,52 +83,6 @@ export const claimExport = (sql: SqlClient.SqlClient, now: number, until: number
     ([row]) => row
   )
 
-/** A chunk as it is stored. */
-interface StoredChunk {
-  readonly bytes: Uint8Array
-  /** The size before compression; null for the empty chunk, which is not compressed. */
-  readonly plainSize: number | null
-}
-
-/** A piece as it is stored: in compressed chunks. */
-export interface StoredPiece extends Omit<Piece, "csv" | "snapshot"> {
-  readonly artifact: ReadonlyArray<StoredChunk>
-  readonly snapshot: ReadonlyArray<StoredChunk>
-}
-
-/** Compresses a piece. It takes a transaction's time, so it comes before one. */
-export const storedPiece = Effect.fnUntraced(function* ({ csv, snapshot, ...piece }: Piece) {
-  const [artifactChunks, snapshotChunks] = yield* Effect.all([storedChunks(csv), storedChunks(snapshot ?? empty)], {
-    concurrency: 2
-  })
-  // A file chunk without a snapshot chunk of the same ordinal means that the snapshot is restored from the CSV.
-  const missing = snapshot === undefined ? 0 : Math.max(0, artifactChunks.length - snapshotChunks.length)
-  const stored: StoredPiece = {
-    ...piece,
-    artifact: artifactChunks,
-    snapshot: [...snapshotChunks, ...Array.from({ length: missing }, () => emptyChunk)]
-  }
-  return stored
-})
-
-const empty = new Uint8Array()
-const emptyChunk: StoredChunk = { bytes: empty, plainSize: null }
-
-/** Chunks that are compressed at the same time. */
-const compressions = 2
-
-const storedChunks = (bytes: Uint8Array) =>
-  Effect.forEach(
-    chunksOf(bytes),
-    (chunk) => Effect.map(compress(chunk), (bytes): StoredChunk => ({ bytes, plainSize: chunk.length })),
-    { concurrency: compressions }
-  )
-
-const chunksOf = (bytes: Uint8Array): Array<Uint8Array> =>
-  Array.from({ length: Math.ceil(bytes.length / chunkBytes) }, (_, index) =>
-    bytes.subarray(index * chunkBytes, (index + 1) * chunkBytes)
-  )
-
 /**
  * Appends a piece and updates the export's progress. Returns the updated row, or undefined if another node has taken the export
  * over meanwhile: nothing is written then.
@@ -158,7 +109,6 @@ export const writePiece = Effect.fnUntraced(function* (
   return written
 })
 
-/** One chunk per statement: the driver allocates a buffer for the whole statement. All are sent without waiting. */
 const insertChunks = (
   sql: SqlClient.SqlClient,
   { chunks_done, id }: Pick<ExportRow, "chunks_done" | "id">,
@@ -166,11 +116,16 @@ const insertChunks = (
   chunks: ReadonlyArray<StoredChunk>
 ) =>
   Effect.forEach(
-    chunks,
-    ({ bytes, plainSize }, index) => sql`
-      INSERT INTO report_export_chunks (export_id, part, ordinal, bytes, plain_size)
-      VALUES (${id}, ${part}, ${chunks_done + index}, ${bytes}, ${plainSize})`,
-    { concurrency: statementsSent, discard: true }
+    Array.from({ length: Math.ceil(chunks.length / chunksAtOnce) }, (_, index) => index * chunksAtOnce),
+    (start) => {
+      const group = chunks.slice(start, start + chunksAtOnce)
+      return sql`
+        INSERT INTO report_export_chunks (export_id, part, ordinal, bytes, plain_size)
+        SELECT ${id}, ${part}, ${chunks_done + start} + chunk.ordinal - 1, chunk.bytes, chunk.plain_size
+        FROM unnest(${columns.bytea(group.map(({ bytes }) => bytes))}, ${columns.int4(group.map(({ plainSize }) => plainSize))})
+          WITH ORDINALITY AS chunk (bytes, plain_size, ordinal)`
+    },
+    { discard: true }
   )
 
 /**

@@ -12,17 +12,9 @@ import { sendHeartbeat } from "../../workers/Heartbeat.ts"
 import { ReportsDatabase } from "../model/ReportsDatabase.ts"
 import { PdfPrinting } from "../pdf/PdfPrinting.ts"
 import { wholePiece } from "./ExportContent.ts"
-import {
-  claimExport,
-  completeExport,
-  type ExportRow,
-  failExport,
-  requestSequence,
-  type StoredPiece,
-  storedPiece,
-  writePiece
-} from "./ExportStore.ts"
+import { claimExport, completeExport, type ExportRow, failExport, requestSequence, writePiece } from "./ExportStore.ts"
 import { makeLedgerPieces } from "./LedgerPieces.ts"
+import { type StoredPiece, storedPiece } from "./StoredPiece.ts"
 
 /** Ledger rows of a piece: about 1 MB. */
 const pieceRows = 2_000
@@ -72,8 +64,8 @@ export class ExportWorker extends Context.Service<
       /** Stores a piece. Returns the row if more pieces follow and no other node has taken the export over. */
       const store = (row: ExportRow, piece: StoredPiece) =>
         Effect.gen(function* () {
-          // A pdf is printed within the transaction, which locks only its export.
-          yield* Effect.orDie(sql`SELECT ${mayPause(sql)}`)
+          // Digests may be computed and a pdf printed within the last transaction, which locks only its export.
+          if (piece.last) yield* Effect.orDie(sql`SELECT ${mayPause(sql)}`)
           const at = yield* times
           const written = yield* writePiece(sql, row, piece, at)
           yield* sendHeartbeat

@@ -27,12 +27,11 @@ import {
   insertExport,
   partOf,
   readChunks,
-  type StoredPiece,
   slicesOf,
-  storedPiece,
   writePiece
 } from "./ExportStore.ts"
 import { makeLedgerPieces } from "./LedgerPieces.ts"
+import { type StoredPiece, storedPiece } from "./StoredPiece.ts"
 
 /** Rows of an export that is created within the request: a fraction of a second. A row of a PDF takes ten times as long. */
 const immediateRowsMax: { readonly [K in ReportExportFormat]: number } = { json: 2_000, csv: 2_000, pdf: 200 }
