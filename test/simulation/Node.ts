@@ -18,6 +18,7 @@ import { ExpirySweep } from "../../src/licenses/sweeps/ExpirySweep.ts"
 import { FeatureExpirySweep } from "../../src/licenses/sweeps/FeatureExpirySweep.ts"
 import { HeartbeatSweep } from "../../src/licenses/sweeps/HeartbeatSweep.ts"
 import { LeaseSweep } from "../../src/licenses/sweeps/LeaseSweep.ts"
+import { RequestTimeout } from "../../src/postgres/Deadline.ts"
 import { Postgres } from "../../src/postgres/Postgres.ts"
 import * as LockedJournal from "./LockedJournal.ts"
 import { Locking, Passing } from "./LockedJournal.ts"
@@ -129,6 +130,8 @@ const layerOf = (environment: Environment, pool: NodePool) => {
     return Layer.succeed(Postgres, Postgres.of({ pipelined, inOneWrite, listen, notify, customPlanned, pools, url }))
   }
   const actors = LicenseActors.layer.pipe(
+    // Time leaps by days within a step, which no deadline survives.
+    Layer.provide(Layer.succeed(RequestTimeout, Number.POSITIVE_INFINITY)),
     Layer.provide(LockedJournal.layer(environment.scheduler).pipe(Layer.provide(pipelining(journal, true)))),
     Layer.provide(Layer.merge(LicenseStore.layer, LicenseLookups.layer).pipe(Layer.provide(pipelining("load", false))))
   )

@@ -6,7 +6,7 @@ const advice = /: |^(Send|Give) /
 const unclear: ReadonlyArray<RegExp> = [
   /\bcan not\b/i,
   /n't\b/,
-  /\b(e\.g|i\.e|etc)\b/,
+  /\b(e\.g|i\.e|etc)\./i,
   /\bplease\b/i,
   /\b(is|are) none\b/,
   /2\^53/
