@@ -1,5 +1,5 @@
 /**
- * The cost of a signed refusal compared with a signed response: checks of an active license, of a suspended one, and
+ * The cost of a signed refusal compared with a signed response: validations of an active license, of a suspended one, and
  * with the code of another product, in alternating rounds on one service.
  *
  *   npm run bench:signed -- [--seconds 4] [--rounds 3] [--connections 32]
@@ -43,7 +43,7 @@ const program = Effect.gen(function* () {
       const before = cpuSeconds(pid)
       const { latencies, statuses } = yield* Effect.promise(() =>
         sendAll(base, {
-          operation: "check",
+          operation: "validate",
           body: JSON.stringify(body),
           connections: Number(flags.connections),
           makeKey: () => seat.authorization.slice("License ".length),
@@ -59,7 +59,7 @@ const program = Effect.gen(function* () {
     }
   }
   const rows = totals.map(({ cpu, latencies, name }) => ({
-    check: name,
+    validate: name,
     per_second: Math.round(latencies.length / seconds / Number(flags.rounds)),
     p50_ms: rounded(quantile(latencies, 0.5)),
     p99_ms: rounded(quantile(latencies, 0.99)),
