@@ -2,7 +2,6 @@
  * Exports of reports. A small one is created within the request, a large one by a worker. In both cases the figures are of one
  * point in time, and every download returns the same bytes until the export is deleted.
  */
-
 import { Clock, Context, Effect, Layer, Option, type Schema, SchemaIssue, type Stream } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import { type Refusal, refuse, refuseUnknownId } from "../../api/Failure.ts"

@@ -6,13 +6,11 @@ import { Effect } from "effect"
 import type { SqlClient } from "effect/sql"
 import { formatTimestamp } from "../../api/Timestamp.ts"
 import { columns } from "../../postgres/Parameters.ts"
+import { ledgerColumnsWith } from "../usage/UsageLedger.ts"
 import { type LedgerRow, ledgerFields } from "./LedgerText.ts"
 
 /** The columns of a row, with NULL for those that `makeLedgerLinks` fills in. */
-export const ownColumns = `u.sequence, u.occurred_at, u.action, u.event_id, u.license_id, NULL AS product_id, NULL AS customer_id,
-  NULL AS order_id, NULL AS subscription_id, u.feature_id, NULL AS feature_code, u.amount,
-  u.balance_after - CASE WHEN u.action IN ('consume', 'reset') THEN u.amount ELSE 0 END AS balance_before,
-  u.balance_after, u.max_after, u.device_id, u.actor_type, u.actor_id, u.request_id`
+export const ownColumns = ledgerColumnsWith((column) => `NULL AS ${column}`, "NULL")
 
 /** A row as it is read: its time is a number, its links are missing. It becomes a `LedgerRow` in place. */
 export type OwnRow = { -readonly [K in keyof LedgerRow]: K extends "1" ? number | string : LedgerRow[K] }

@@ -9,10 +9,14 @@ import { ledgerCondition, ledgerTables } from "./LedgerRows.ts"
 
 const decodeLedger = decodeRows(UsageLedgerRow)
 
-export const ledgerColumns = `u.sequence, u.occurred_at, u.action, u.event_id, u.license_id, l.product_id, l.customer_id,
-  l.order_id, l.subscription_id, u.feature_id, f.code AS feature_code, u.amount,
+/** The columns of a row, in the order of its fields, given those of its license and its feature. */
+export const ledgerColumnsWith = (license: (column: string) => string, featureCode: string): string =>
+  `u.sequence, u.occurred_at, u.action, u.event_id, u.license_id, ${license("product_id")}, ${license("customer_id")},
+  ${license("order_id")}, ${license("subscription_id")}, u.feature_id, ${featureCode} AS feature_code, u.amount,
   u.balance_after - CASE WHEN u.action IN ('consume', 'reset') THEN u.amount ELSE 0 END AS balance_before,
   u.balance_after, u.max_after, u.device_id, u.actor_type, u.actor_id, u.request_id`
+
+export const ledgerColumns = ledgerColumnsWith((column) => `l.${column}`, "f.code")
 
 export const usageLedger = Effect.fnUntraced(function* (
   sql: SqlClient.SqlClient,
