@@ -4,8 +4,7 @@
  */
 import { Clock, Context, Effect, Layer, Semaphore } from "effect"
 import { SqlClient, type SqlError, type Statement } from "effect/sql"
-import { endsAfter } from "../licenses/engine/LicenseRows.ts"
-import { clockLagMillisMax } from "../licenses/model/ClockLag.ts"
+import { clockLag, endsAfter } from "../licenses/engine/LicenseRows.ts"
 import type { LicenseStatus } from "../licenses/model/License.ts"
 import { instant } from "../postgres/Parameters.ts"
 
@@ -115,7 +114,7 @@ export const clockChanges = (sql: SqlClient.SqlClient, now: number) => {
     SELECT ${was}::text AS was, ${is}::text AS "is", count(*) AS count FROM license_states s
     WHERE s.expires_at IS NOT NULL AND (s.policy_id || ' ' || s.status) = (p.id || ' ' || ${was}) AND ${condition}`
   const at = sql`(${instant(now)} AT TIME ZONE 'UTC')`
-  const lag = sql.literal(`interval '${clockLagMillisMax} milliseconds'`)
+  const lag = sql.literal(clockLag)
   const graceBegan = sql`((${instant(now)} - make_interval(days => p.grace_period_days)) AT TIME ZONE 'UTC')`
   const ranges = [
     range("active", "grace_period", sql`${expiry} <= ${at} AND ${expiry} > ${graceBegan}`),

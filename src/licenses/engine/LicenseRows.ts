@@ -2,6 +2,7 @@
 
 import { withoutNulls } from "../../postgres/Sql.ts"
 import { sha256Hex } from "../../signing/Digest.ts"
+import { clockLagMillisMax } from "../model/ClockLag.ts"
 import type { DeviceStatus } from "../model/Device.ts"
 import { resettableStatuses } from "../model/DeviceTransitions.ts"
 import type { Assignment, DeviceRecord, LeaseRecord, LicenseRecord, PolicyRecord } from "../model/LicenseRecords.ts"
@@ -11,6 +12,9 @@ import { type CachedDevice, CommittedState } from "../state/CommittedState.ts"
 export type Nullable<A> = {
   readonly [K in keyof A]-?: Exclude<A[K], undefined> | (undefined extends A[K] ? null : never)
 }
+
+/** How long a stored state outlasts a clock that is behind (`statusAt`), as an interval of SQL. */
+export const clockLag = `interval '${clockLagMillisMax} milliseconds'`
 
 export interface LicenseOwned {
   readonly license_id: string

@@ -10,8 +10,14 @@ import { Postgres } from "../../postgres/Postgres.ts"
 import { equals } from "../../postgres/Sql.ts"
 import { lapsedCount } from "../engine/DeviceStatusSql.ts"
 import { expiredFeatureCount } from "../engine/FeatureExpirySql.ts"
-import { type LoadedLicense, licenseColumns, licenseOf, policyColumns, policyOf } from "../engine/LicenseRows.ts"
-import { clockLagMillisMax } from "../model/ClockLag.ts"
+import {
+  clockLag,
+  type LoadedLicense,
+  licenseColumns,
+  licenseOf,
+  policyColumns,
+  policyOf
+} from "../engine/LicenseRows.ts"
 import type { License, LicenseStatus } from "../model/License.ts"
 import { indexedMatches, matchesPart, sample, search } from "./LicenseSearch.ts"
 import { presentLicense } from "./PresentLicense.ts"
@@ -170,14 +176,11 @@ const candidates = (sql: SqlClient.SqlClient, status: LicenseStatus | undefined,
     : sql`license_states s JOIN licenses l ON l.id = s.license_id AND l.created_at = s.created_at AND s.status = ${status}
         AND ${cursor === undefined ? sql`TRUE` : sql`(s.created_at, s.license_id) < (${instant(cursor.createdAt)}, ${cursor.id})`}`
 
-/** How long a stored state outlasts a clock that is behind: see `statusAt`. */
-const clockLag = (sql: SqlClient.SqlClient) => sql.literal(`interval '${clockLagMillisMax} milliseconds'`)
-
 /** The condition for licenses stored in a state to be listed in it: the clock has not moved them on since. */
 const storedStateCondition = (sql: SqlClient.SqlClient, status: LicenseStatus, nowMillis: number) => {
   const now = instant(nowMillis)
   const graceBegan = sql`${now}::timestamptz - make_interval(days => p.grace_period_days)`
-  const lag = clockLag(sql)
+  const lag = sql.literal(clockLag)
   switch (status) {
     case "suspended":
     case "revoked":
@@ -221,15 +224,15 @@ const movedIntoState = (
     case "active":
       return [
         sql`${of(sql`s.status IN ('grace_period', 'expired')
-          AND CASE WHEN s.status IN ('grace_period', 'expired') THEN ${expiry} END > ${now} + ${clockLag(sql)}`)}
+          AND CASE WHEN s.status IN ('grace_period', 'expired') THEN ${expiry} END > ${now} + ${sql.literal(clockLag)}`)}
           JOIN policies p ON p.id = l.policy_id`
       ]
     case "grace_period":
       return [
         activeUntilNow(sql`${end} > ${graceBegan}`),
         sql`policies p CROSS JOIN LATERAL
-          ${of(sql`${storedAs("expired")} AND ${expiry} <= ${now} + ${clockLag(sql)}
-            AND ${expiry} > ${graceBegan} + ${clockLag(sql)}`)}
+          ${of(sql`${storedAs("expired")} AND ${expiry} <= ${now} + ${sql.literal(clockLag)}
+            AND ${expiry} > ${graceBegan} + ${sql.literal(clockLag)}`)}
           WHERE p.grace_period_days > 0`
       ]
     case "expired":

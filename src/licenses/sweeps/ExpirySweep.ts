@@ -10,7 +10,7 @@ import type { NewEvent } from "../../events/EventLog.ts"
 import { columns, instant, int8 } from "../../postgres/Parameters.ts"
 import { makeRevisions } from "../../postgres/Revision.ts"
 import { concurrentChange } from "../../postgres/Sql.ts"
-import { clockLagMillisMax } from "../model/ClockLag.ts"
+import { clockLag } from "../engine/LicenseRows.ts"
 import type { LicenseStatus } from "../model/License.ts"
 import type { LicenseRecord, PolicyRecord } from "../model/LicenseRecords.ts"
 import { statusEvents } from "../rules/ClockEvents.ts"
@@ -71,7 +71,7 @@ export class ExpirySweep extends Context.Service<
 const outdatedLicenses = (sql: SqlClient.SqlClient, nowMillis: number, limit: number) => {
   const now = sql`(${instant(nowMillis)} AT TIME ZONE 'UTC')`
   const graceBefore = sql`(${now} - make_interval(days => p.grace_period_days))`
-  const lag = sql.literal(`interval '${clockLagMillisMax} milliseconds'`)
+  const lag = sql.literal(clockLag)
   const inState = (status: LicenseStatus, expires: Statement.Fragment) => sql`
     (SELECT s.license_id FROM license_states s WHERE s.policy_id || ' ' || s.status = p.id || ${` ${status}`}
       AND s.expires_at AT TIME ZONE 'UTC' ${expires} AND s.expires_at IS NOT NULL LIMIT ${limit})`
