@@ -1,6 +1,6 @@
 /**
  * A transaction that lost a conflict retries after a pause that the scheduler does not see, so the scheduler must wait for it. One fiber
- * makes all attempts in turn, so the fiber identifies the attempt, whatever else its node has under way.
+ * makes all attempts in turn, so the fiber identifies the attempt, even if its node runs other tasks.
  */
 import { Effect, type Fiber } from "effect"
 import { SqlError } from "effect/sql"

@@ -1,7 +1,7 @@
 /**
  * Limits the requests in progress: one of a connection (pipelined ones wait, and the connection is not read meanwhile), some of
  * a client, some of all clients. A request beyond the limits of a client or of all gets 503 at once. Probes, documents and
- * large bodies are counted apart: probes are answered whatever else goes on, few documents are sent at a time, and bodies take a
+ * large bodies are counted apart: probes are answered even under load, few documents are sent at a time, and bodies take a
  * limited part of the memory.
  *
  * It runs for each request, so that it costs a few look-ups and additions.
@@ -198,7 +198,7 @@ const pause = (socket: HttpSocket): void => {
 const resume = (socket: HttpSocket): void => {
   if (socket._paused !== true) return
   socket._paused = false
-  // Without a parser the connection is about to be handed back by `UpgradeOffers`: nobody would receive its bytes.
+  // Without a parser the connection is about to be handed back by `UpgradeOffers`: its bytes would be lost.
   if (socket.parser === null || socket.parser === undefined) return
   socket.parser.resume()
   socket.resume()

@@ -203,7 +203,7 @@ const selectNoticesDue = (sql: SqlClient.SqlClient, nowMillis: number, limit: nu
   ${sql.literal(lock ? lockClause : "")}`
 
 /**
- * Raises no revision, because no decision depends on notices; checks separately that nobody else has given the same
+ * Raises no revision, because no decision depends on notices; checks separately that no other node has given the same
  * notice.
  */
 const writeNotices = (sql: SqlClient.SqlClient, unordered: ReadonlyArray<Expiring>, now: number) => {

@@ -40,7 +40,7 @@ export class FeatureExpirySweep extends Context.Service<
       const pass = passOf<DueLicense>({
         select: Effect.fnUntraced(function* (now, limit, lock) {
           const ids = yield* idsOf(selectLicenses(sql, now, limit))
-          // Read after the lock, in a snapshot of its own: nobody changes the features of a locked license.
+          // Read after the lock, in a snapshot of its own: no other transaction changes the features of a locked license.
           const rows = yield* readFeatures(sql, lock ? yield* lockLicenses(sql, ids) : ids, now)
           return byLicense(rows)
         }),

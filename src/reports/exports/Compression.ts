@@ -1,6 +1,6 @@
 /**
- * Zstandard (RFC 8878) for the stored bytes of exports, on threads beside the event loop. Ledger rows become a tenth to a half of
- * their size, which saves the database four times the CPU that compressing takes.
+ * Zstandard (RFC 8878) for the stored bytes of exports, on threads beside the event loop. Storing fewer bytes
+ * saves the database more CPU than compressing takes.
  */
 import { constants, zstdCompress, zstdDecompress } from "node:zlib"
 import { Effect } from "effect"

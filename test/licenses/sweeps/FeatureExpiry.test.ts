@@ -1,4 +1,4 @@
-/** The expiry of features in the database: every read counts it at its instant, and it is recorded once, by whoever comes first. */
+/** The expiry of features in the database: every read counts it at its instant, and it is recorded once, by the first node. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
