@@ -1,7 +1,7 @@
 /** Requests that offer an upgrade, as bytes: each is answered as if it offered none, and so is what comes after it. */
-import { connect } from "node:net"
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
+import { converse, statuses } from "../support/Conversation.ts"
 import { TestServer } from "../support/TestServer.ts"
 
 const offer = "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n"
@@ -19,25 +19,7 @@ const post = (token: string, lines: string, chunked = false): string => {
 
 const get = (lines: string) => `GET /health HTTP/1.1\r\nHost: x\r\n${lines}\r\n`
 
-/** Writes pieces one after the other over one connection, and returns the statuses that came until it was closed. */
-const statusesOf = (pieces: ReadonlyArray<string>) =>
-  Effect.flatMap(TestServer, ({ port }) =>
-    Effect.callback<ReadonlyArray<number>>((resume) => {
-      let received = ""
-      const socket = connect({ port, host: "127.0.0.1", noDelay: true }, () => next(0))
-      const next = (index: number): void => {
-        const piece = pieces[index]
-        if (piece !== undefined) socket.write(piece, () => setImmediate(() => setImmediate(() => next(index + 1))))
-      }
-      socket.on("data", (chunk) => {
-        received += chunk.toString()
-      })
-      socket.on("error", () => {})
-      socket.on("close", () =>
-        resume(Effect.succeed(Array.from(received.matchAll(/HTTP\/1\.1 (\d+)/g), ([, status]) => Number(status))))
-      )
-    })
-  )
+const statusesOf = (pieces: ReadonlyArray<string>) => Effect.map(converse(pieces), statuses)
 
 const requests = Effect.map(TestServer, ({ adminToken }) => [
   post(adminToken, ""),

@@ -1,7 +1,7 @@
 /** Plain requests as bytes: in pieces, in rows, half, and on connections that end. */
-import { connect } from "node:net"
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
+import { converse, statuses } from "../support/Conversation.ts"
 import { contentTypes, type RuntimePath, RuntimePaths, runtimePaths } from "../support/FastPath.ts"
 import { assertRefused, hold } from "../support/Http.ts"
 import { issue } from "../support/IssuedLicenses.ts"
@@ -35,26 +35,6 @@ const request = (
   ].join("\r\n")
 
 const closing = ["Connection: close"]
-
-/** Writes pieces one after the other, each as a packet of its own as far as that can be had, and gives all that came back. */
-const converse = (pieces: ReadonlyArray<string>) =>
-  Effect.flatMap(TestServer, ({ port }) =>
-    Effect.callback<string>((resume) => {
-      let received = ""
-      const socket = connect({ port, host: "127.0.0.1", noDelay: true }, () => next(0))
-      const next = (index: number): void => {
-        const piece = pieces[index]
-        if (piece !== undefined) socket.write(piece, () => setImmediate(() => setImmediate(() => next(index + 1))))
-      }
-      socket.on("data", (chunk) => {
-        received += chunk.toString()
-      })
-      socket.on("error", () => {})
-      socket.on("close", () => resume(Effect.succeed(received)))
-    })
-  )
-
-const statuses = (text: string) => Array.from(text.matchAll(/HTTP\/1\.1 (\d+)/g), ([, status]) => Number(status))
 
 layer(RuntimePaths.layerWith(), { timeout: 60_000 })("A connection", (it) => {
   it.effect("on which requests come in a row answers them in order, whichever way each of them goes", () =>

@@ -57,10 +57,10 @@ export const operatorSettings = Effect.map(Database, ({ url }) => ({
 /** The token of the first API key. */
 const serviceToken = "service-token-of-more-than-32-characters"
 
-/** Starts the service on the test's database and waits until it listens. The scope kills it. */
-export const startService = Effect.fnUntraced(function* (settings: Record<string, string> = {}) {
+/** Starts the service on the test's database, without waiting for it. The scope kills it. */
+export const spawnService = Effect.fnUntraced(function* (settings: Record<string, string>) {
   const { url } = yield* Database
-  const { child, written } = yield* Effect.acquireRelease(
+  return yield* Effect.acquireRelease(
     Effect.sync(() =>
       spawnProgram(
         {
@@ -68,9 +68,6 @@ export const startService = Effect.fnUntraced(function* (settings: Record<string
           LICENSING_MASTER_KEY: Buffer.alloc(32, 9).toString("base64"),
           LICENSING_BOOTSTRAP_TOKEN: serviceToken,
           LICENSING_LOG_FORMAT: "json",
-          LICENSING_WEBHOOK_ALLOW_LOCAL: "true",
-          // Idle connections of the test's own clients would be waited for.
-          LICENSING_DRAIN_SECONDS: "1",
           ...settings
         },
         ["serve"]
@@ -78,6 +75,16 @@ export const startService = Effect.fnUntraced(function* (settings: Record<string
     ),
     ({ child }) => Effect.sync(() => child.kill("SIGKILL"))
   )
+})
+
+/** Starts the service on the test's database and waits until it listens. The scope kills it. */
+export const startService = Effect.fnUntraced(function* (settings: Record<string, string> = {}) {
+  const { child, written } = yield* spawnService({
+    LICENSING_WEBHOOK_ALLOW_LOCAL: "true",
+    // Idle connections of the test's own clients would be waited for.
+    LICENSING_DRAIN_SECONDS: "1",
+    ...settings
+  })
   const port = yield* Effect.callback<number>((resume) => {
     child.stdout.on("data", () => {
       const [, found] = /"api":"http:\/\/127\.0\.0\.1:(\d+)\//.exec(written.out) ?? []

@@ -1,10 +1,10 @@
 /** A process that starts before its database can be reached. */
 import { createServer } from "node:net"
 import { assert, layer } from "@effect/vitest"
-import { Effect, Layer, Redacted } from "effect"
+import { Effect, Layer } from "effect"
 import { Database, DatabaseProxy } from "../support/Database.ts"
 import { assertAnswered, assertRefused, send } from "../support/Http.ts"
-import { spawnProgram } from "../support/Processes.ts"
+import { spawnService } from "../support/Processes.ts"
 
 const freePort = Effect.callback<number>((resume) => {
   const server = createServer().listen(0, "127.0.0.1", () => {
@@ -16,22 +16,7 @@ const freePort = Effect.callback<number>((resume) => {
 
 /** Starts the program on the test's database, with its output and its end. */
 const start = Effect.fnUntraced(function* (port: number) {
-  const { url } = yield* Database
-  const { child, written } = yield* Effect.acquireRelease(
-    Effect.sync(() =>
-      spawnProgram(
-        {
-          LICENSING_DATABASE_URL: Redacted.value(url),
-          LICENSING_MASTER_KEY: Buffer.alloc(32, 9).toString("base64"),
-          LICENSING_BOOTSTRAP_TOKEN: "service-token-of-more-than-32-characters",
-          LICENSING_LOG_FORMAT: "json",
-          LICENSING_PORT: String(port)
-        },
-        ["serve"]
-      )
-    ),
-    ({ child }) => Effect.sync(() => child.kill("SIGKILL"))
-  )
+  const { child, written } = yield* spawnService({ LICENSING_PORT: String(port) })
   const ended = Effect.callback<number | null>((resume) => {
     if (child.exitCode !== null) resume(Effect.succeed(child.exitCode))
     else child.once("exit", (code) => resume(Effect.succeed(code)))
