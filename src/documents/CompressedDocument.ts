@@ -6,6 +6,7 @@ import { Readable } from "node:stream"
 import { gzip } from "node:zlib"
 import { Effect } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
+import { matchesEntityTag } from "../http/EntityTag.ts"
 import { sha256Hex } from "../signing/Digest.ts"
 
 interface Encoded {
@@ -47,7 +48,7 @@ export const respond = (
     etag: tag,
     vary: "Accept-Encoding, Origin"
   }
-  if (matches(headers["if-none-match"], tag)) return HttpServerResponse.empty({ status: 304, headers: common })
+  if (matchesEntityTag(headers["if-none-match"], tag)) return HttpServerResponse.empty({ status: 304, headers: common })
   const ofBody = {
     ...common,
     "content-length": String(bytes.length),
@@ -86,7 +87,3 @@ const acceptsGzip = (accepted = ""): boolean => {
   )
   return (weights.get("gzip") ?? weights.get("*") ?? 0) > 0
 }
-
-/** Whether the value of If-None-Match names the tag. */
-const matches = (known: string | undefined, tag: string): boolean =>
-  known?.split(",").some((part) => part.trim() === "*" || part.trim().replace(/^W\//, "") === tag) ?? false

@@ -10,7 +10,7 @@ import { Clock, Effect } from "effect"
 interface Options {
   readonly server: Server
   readonly open: ReadonlySet<Socket>
-  /** Seconds until the connections that are left are closed, whatever they do. */
+  /** Seconds until all remaining connections are closed. */
   readonly seconds: number
   /** Whether idle connections are kept until then; otherwise they are closed at once. */
   readonly keepsIdle: boolean

@@ -23,7 +23,7 @@ export const ignoreUpgradeOffers = (server: Server): void => {
   })
 }
 
-/** Node's listener of its own connections parses the bytes, and whatever the connection receives after them. */
+/** Node's listener of its own connections parses the bytes, and all that the connection receives after them. */
 const handBack = (server: Server, socket: Connection, bytes: Buffer): void => {
   server.emit("connection", socket as Socket)
   socket.emit("data", bytes)

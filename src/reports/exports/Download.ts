@@ -1,5 +1,6 @@
 /** The file of an export as an HTTP response: its address, byte ranges, ETag and digest (RFC 9110, RFC 9530). */
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
+import { matchesEntityTag } from "../../http/EntityTag.ts"
 import type { ReportExport, StoredExport } from "./Export.ts"
 import type { ExportFile } from "./Exports.ts"
 
@@ -29,7 +30,8 @@ export const download = (file: ExportFile, request: Request): HttpServerResponse
     "accept-ranges": "bytes",
     "content-disposition": `attachment; filename="${report_kind}-${id}.${format}"`
   }
-  if (matchesEtag(request.headers["if-none-match"], etag)) return HttpServerResponse.empty({ status: 304, headers })
+  if (matchesEntityTag(request.headers["if-none-match"], etag))
+    return HttpServerResponse.empty({ status: 304, headers })
   const range = rangeApplies(request.headers["if-range"], etag)
     ? rangeOf(request.headers["range"], size_bytes)
     : undefined
@@ -41,10 +43,6 @@ export const download = (file: ExportFile, request: Request): HttpServerResponse
     headers: range === undefined ? headers : { ...headers, "content-range": `bytes ${from}-${to - 1}/${size_bytes}` }
   })
 }
-
-const matchesEtag = (header: string | undefined, etag: string): boolean =>
-  header !== undefined &&
-  (header.trim() === "*" || header.split(",").some((tag) => tag.trim().replace(/^W\//, "") === etag))
 
 const rangeApplies = (header: string | undefined, etag: string): boolean =>
   header === undefined || header.trim() === etag
