@@ -1,11 +1,10 @@
-/** Sends one runtime request again and again, as fast as a few connections can. */
+/** Sends runtime requests, as fast as a few connections can. */
 import { Client } from "undici"
 
 export interface Sent {
   readonly connections: number
   readonly operation: string
-  readonly body: string
-  readonly makeKey: () => string
+  readonly makeRequest: () => { readonly authorization: string; readonly body: string }
   readonly seconds: number
 }
 
@@ -16,7 +15,7 @@ export interface Answers {
 
 export const sendAll = async (
   base: string,
-  { body, connections, makeKey, operation, seconds }: Sent
+  { connections, makeRequest, operation, seconds }: Sent
 ): Promise<Answers> => {
   const clients = Array.from({ length: connections }, () => new Client(base))
   const statuses: Record<number, number> = {}
@@ -27,7 +26,8 @@ export const sendAll = async (
       const next = () => {
         const began = performance.now()
         if (began >= until) return resolve()
-        const headers = { authorization: `License ${makeKey()}`, "content-type": "application/json" }
+        const { authorization, body } = makeRequest()
+        const headers = { authorization, "content-type": "application/json" }
         client.dispatch(
           { method: "POST", path: `/api/v1/license/${operation}`, headers, body },
           {

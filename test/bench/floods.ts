@@ -1,22 +1,18 @@
-/** A worker thread that floods a service from an address of its own, until it is told to stop. See flood.ts. */
+/** Floods a service from an address of its own, until SIGTERM: `floods.ts <flood> <port>`. See flood.ts. */
 import { connect, type Socket } from "node:net"
-import { parentPort, workerData } from "node:worker_threads"
+import { constants, setPriority } from "node:os"
 
-const { flood, port } = workerData as { readonly flood: string; readonly port: number }
+setPriority(constants.priority.PRIORITY_LOW)
+const [flood = "", port = ""] = process.argv.slice(2)
 
 // Another address than the measuring client's: both have limits of their own.
 const localAddress = "127.0.0.2"
-let stopped = false
-const sockets = new Set<Socket>()
 
 /** Opens a connection, and a new one when it ends. */
 const hold = (use: (socket: Socket) => void): void => {
-  if (stopped) return
-  const socket = connect({ port, host: "127.0.0.1", localAddress, noDelay: true }, () => use(socket))
-  sockets.add(socket)
+  const socket = connect({ port: Number(port), host: "127.0.0.1", localAddress, noDelay: true }, () => use(socket))
   socket.on("error", () => {})
   socket.on("close", () => {
-    sockets.delete(socket)
     setTimeout(hold, 20, use)
   })
 }
@@ -68,8 +64,4 @@ const floods: Record<string, readonly [connections: number, use: (socket: Socket
 const [connections, use] = floods[flood]!
 for (let index = 0; index < connections; index++) hold(use)
 
-parentPort!.on("message", () => {
-  stopped = true
-  for (const socket of sockets) socket.destroy()
-  parentPort!.close()
-})
+process.once("SIGTERM", () => process.exit())

@@ -32,10 +32,14 @@ const { values: flags } = parseArgs({
   }
 })
 
-const sent = {
-  operation: "validate",
-  body: JSON.stringify({ fingerprint: "machine" }),
-  connections: Number(flags.connections)
+/** Validations with keys of one kind. */
+const validations = (makeKey: () => string) => {
+  const body = JSON.stringify({ fingerprint: "machine" })
+  return {
+    operation: "validate",
+    connections: Number(flags.connections),
+    makeRequest: () => ({ authorization: `License ${makeKey()}`, body })
+  }
 }
 
 const perSecondMin = 10_000
@@ -84,7 +88,7 @@ const measure = Effect.fnUntraced(function* ({ base, database, limit, pid }: Mea
     const now = { at: performance.now(), count: yield* transactions(database.url) }
     return { now, made: now.count - last.count, seconds: (now.at - last.at) / 1000 }
   })
-  yield* Effect.promise(() => sendAll(base, { ...sent, makeKey: wellFormed, seconds: 2 }))
+  yield* Effect.promise(() => sendAll(base, { ...validations(wellFormed), seconds: 2 }))
   let { now } = yield* since({ at: 0, count: 0 })
   const idle = yield* since(now)
   now = idle.now
@@ -92,7 +96,7 @@ const measure = Effect.fnUntraced(function* ({ base, database, limit, pid }: Mea
   for (const [kind, { make, touches }] of Object.entries(keys)) {
     yield* say(`${kind}, limit of failures ${limit}`)
     const before = [cpuSeconds(pid), cpuSecondsOfFamily(database.pid)] as const
-    const { latencies, statuses } = yield* Effect.promise(() => sendAll(base, { ...sent, makeKey: make, seconds }))
+    const { latencies, statuses } = yield* Effect.promise(() => sendAll(base, { ...validations(make), seconds }))
     const cpu = [cpuSeconds(pid) - before[0], cpuSecondsOfFamily(database.pid) - before[1]] as const
     const idleUse = yield* since(now)
     now = idleUse.now

@@ -2,12 +2,12 @@
  * The cost of a signed refusal compared with a signed response: validations of an active license, of a suspended one, and
  * with the code of another product, in alternating rounds on one service.
  *
- *   npm run bench:signed -- [--seconds 4] [--rounds 3] [--connections 32]
+ *   npm run bench:signed -- [--seconds 4] [--rounds 3] [--connections 32] [--licenses 100]
  */
 import { parseArgs } from "node:util"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Effect } from "effect"
-import { makeSeats, managementOf } from "./Licenses.ts"
+import { each, makeSeats, managementOf } from "./Licenses.ts"
 import { cpuSeconds } from "./Processes.ts"
 import { table } from "./Report.ts"
 import { sendAll } from "./SendAll.ts"
@@ -19,7 +19,8 @@ const { values: flags } = parseArgs({
   options: {
     seconds: { type: "string", default: "4" },
     rounds: { type: "string", default: "3" },
-    connections: { type: "string", default: "32" }
+    connections: { type: "string", default: "32" },
+    licenses: { type: "string", default: "100" }
   }
 })
 const seconds = Number(flags.seconds)
@@ -29,24 +30,31 @@ const program = Effect.gen(function* () {
   const database = yield* startPostgres(directory)
   const { base, pid, token } = yield* startOn(database.url, directory)
   const management = yield* Effect.promise(() => managementOf(base, token))
-  const [active, suspended] = yield* Effect.promise(() => makeSeats(management, "signed", 2))
-  yield* Effect.promise(() => management.call(`/licenses/${suspended!.id}/suspend`, {}))
-  const plain = { fingerprint: active!.fingerprint }
+  const active = yield* Effect.promise(() => makeSeats(management, "active", Number(flags.licenses)))
+  const suspended = yield* Effect.promise(() => makeSeats(management, "suspended", Number(flags.licenses)))
+  yield* Effect.promise(() =>
+    each(suspended.length, (index) => management.call(`/licenses/${suspended[index]!.id}/suspend`, {}))
+  )
   const requests = {
-    "active: 200": { seat: active!, body: plain, status: 200 },
-    "suspended: 403": { seat: suspended!, body: { fingerprint: suspended!.fingerprint }, status: 403 },
-    "other product: 403": { seat: active!, body: { ...plain, product_code: "another" }, status: 403 }
+    "active: 200": { seats: active, more: {}, status: 200 },
+    "suspended: 403": { seats: suspended, more: {}, status: 403 },
+    "other product: 403": { seats: active, more: { product_code: "another" }, status: 403 }
   }
   const totals = Object.keys(requests).map((name) => ({ name, cpu: 0, latencies: [] as Array<number> }))
   for (let round = 0; round <= Number(flags.rounds); round++) {
-    for (const [index, { body, seat, status }] of Object.values(requests).entries()) {
+    for (const [index, { more, seats, status }] of Object.values(requests).entries()) {
+      const bodies = seats.map(({ fingerprint }) => JSON.stringify({ fingerprint, ...more }))
+      let sent = 0
+      const makeRequest = () => {
+        const index = sent++ % seats.length
+        return { authorization: seats[index]!.authorization, body: bodies[index]! }
+      }
       const before = cpuSeconds(pid)
       const { latencies, statuses } = yield* Effect.promise(() =>
         sendAll(base, {
           operation: "validate",
-          body: JSON.stringify(body),
           connections: Number(flags.connections),
-          makeKey: () => seat.authorization.slice("License ".length),
+          makeRequest,
           seconds
         })
       )
