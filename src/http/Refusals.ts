@@ -8,6 +8,7 @@ import { HttpApiError } from "effect/http-api"
 import { SqlError } from "effect/sql"
 import type { Code } from "../api/ErrorCode.ts"
 import { type Refusal, refuse } from "../api/Failure.ts"
+import { isCommitLost } from "../postgres/Session.ts"
 import { isContended, isOutOfResources, isReadOnly } from "../postgres/Sql.ts"
 import { isDeadlinePassed } from "./Deadlines.ts"
 import type { SimilarPath } from "./Routes.ts"
@@ -73,7 +74,8 @@ export const refusalOf = (cause: Cause.Cause<unknown>, unroutedOf?: () => Unrout
       return error.reason._tag === "RouteNotFound" ? unrouted(unroutedOf?.()) : unreadable
     if (HttpApiError.HttpApiSchemaError.is(error) && isRequestPart(error))
       return badRequest(`The request's ${error.kind.toLowerCase()} is not valid: compare it with /openapi.yaml.`)
-    if (SqlError.isSqlError(error) && error.reason._tag === "ConnectionError") return unreachable
+    if (SqlError.isSqlError(error) && error.reason._tag === "ConnectionError")
+      return isCommitLost(error) ? unknownOutcome : unreachable
     if (isOutOfResources(error)) return exhausted
     if (isDeadlinePassed(error)) return late
     if (isReadOnly(error)) return readOnly
@@ -113,6 +115,12 @@ const unavailable = (message: string): Refusal<Code> => refuse("NOT_READY", mess
 
 const unreachable: Refused = {
   refusal: unavailable("The database cannot be reached: send the request again in a moment."),
+  log: "warning"
+}
+const unknownOutcome: Refused = {
+  refusal: unavailable(
+    "The database was lost at the end of the request, so a change may be stored or not: check it before you send the request again, or repeat it with the same Idempotency-Key."
+  ),
   log: "warning"
 }
 // Nothing was written, so the client can retry. The operator has to act, so it is logged as an error.

@@ -79,17 +79,32 @@ export const commit = (connection: SqlConnection.Connection): Effect.Effect<void
     const deadline = fiber.getRef(Deadline)
     if (deadline?.givenUp === true) return Effect.andThen(connection.executeRaw("ROLLBACK", []), rolledBack)
     if (deadline !== undefined) deadline.committing = true
-    return Effect.flatMap(connection.executeRaw("COMMIT", []), (result) =>
+    const committed = Effect.mapError(connection.executeRaw("COMMIT", []), asCommitError)
+    return Effect.flatMap(committed, (result) =>
       Predicate.hasProperty(result, "command") && result.command === "COMMIT" ? Effect.void : rolledBack
     )
   })
+
+/** If the connection is lost during a COMMIT, the transaction may be committed or not. */
+const asCommitError = (error: SqlError.SqlError): SqlError.SqlError => {
+  const { _tag, cause, message = "" } = error.reason
+  return _tag === "ConnectionError"
+    ? new SqlError.SqlError({ reason: new SqlError.ConnectionError({ cause, message, operation: commitOperation }) })
+    : error
+}
+
+const commitOperation = "commit"
+
+/** Whether a connection was lost during a COMMIT. */
+export const isCommitLost = ({ reason }: SqlError.SqlError): boolean =>
+  reason._tag === "ConnectionError" && reason.operation === commitOperation
 
 const rolledBack = Effect.fail(
   new SqlError.SqlError({
     reason: new SqlError.UnknownError({
       cause: new Error("The transaction was not committed"),
       message: "The transaction was rolled back: a statement in it had failed, or its request was given up",
-      operation: "commit"
+      operation: commitOperation
     })
   })
 )

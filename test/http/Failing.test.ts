@@ -74,6 +74,23 @@ layer(TestServer.layer.pipe(Layer.provide(capturing)))("A defect", (it) => {
     })
   )
 
+  it.effect("of a database that is lost during the commit tells that the change may be stored", () =>
+    Effect.gen(function* () {
+      const { client, send } = yield* TestServer
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`CREATE FUNCTION leave() RETURNS trigger LANGUAGE plpgsql AS
+        $$BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NULL; END$$`
+      yield* sql`CREATE CONSTRAINT TRIGGER leave AFTER INSERT ON products DEFERRABLE INITIALLY DEFERRED
+        FOR EACH ROW EXECUTE FUNCTION leave()`
+      const body = { name: "P", code: "lost" }
+      const answer = yield* send({ method: "POST", path: "/api/v1/products", body })
+      yield* sql`DROP TRIGGER leave ON products`
+      assertRefused(answer, 503, "NOT_READY")
+      assert.include(answer.text, "may be stored or not")
+      yield* client.products.create({ payload: body })
+    })
+  )
+
   it.effect("requests are told with method, route and status, and with nothing that they carry", () =>
     Effect.gen(function* () {
       const server = yield* TestServer
