@@ -2,14 +2,23 @@
  * The OpenAPI document, derived from the contract. This module adds what the derivation lacks: the codes of each status,
  * the headers, an example for each body. It repeats nothing that the contract declares.
  */
-import { type JsonSchema, Schema } from "effect"
+import type { JsonSchema } from "effect"
 import { OpenApi } from "effect/http-api"
 import { Api } from "../Api.ts"
 import { isSignedStatus } from "../api/ErrorCode.ts"
-import { RefusalFacts } from "../api/RefusalFacts.ts"
+import {
+  operationDescription,
+  parameterDescription,
+  successDescription,
+  withFieldDescriptions
+} from "./Descriptions.ts"
+import { withNamedEnvelopes, withoutVariants } from "./Envelopes.ts"
+import { errorSchemas } from "./ErrorSchemas.ts"
 import { exampleBody } from "./Examples.ts"
+import { withLinks } from "./Links.ts"
 import { type Operation, operations } from "./Operations.ts"
 import { nameOf, withOpenResponses, withoutEnvelopes, withPlainValues } from "./Schemas.ts"
+import { webhookEventSchema, webhooks } from "./WebhookOperations.ts"
 
 type Json = JsonSchema.JsonSchema
 type SpecOperation = OpenApi.OpenAPISpecOperation & { [extension: string]: unknown }
@@ -38,7 +47,7 @@ const description = `Issues and manages software licenses, and serves the licens
 
 Management operations take \`Authorization: Bearer <API_TOKEN>\` and the scopes in \`x-required-scopes\`; the scope \`admin\` \
 satisfies all of them. Runtime operations take \`Authorization: License <LICENSE_KEY>\`, and their responses are signed: verify them \
-with the keys of \`listPublicKeys\`. Refusals of a right license key are signed, too. Every refusal is an \`Error\`, whose \`code\` is one of those listed at the operation. Every response has the header \`X-Request-Id\`. It repeats the request's own id, if that has 8 to 64 letters, digits, dashes and underscores.
+with the keys of \`listPublicKeys\`. Refusals of a right license key are signed, too. Every refusal is an \`ErrorResponse\`, whose \`code\` is one of those listed at the operation. Every response has the header \`X-Request-Id\`. It repeats the request's own id, if that has 8 to 64 letters, digits, dashes and underscores.
 
 Clients must ignore unknown fields. Requests with unknown fields are refused.`
 
@@ -58,52 +67,93 @@ export const openApiDocument = (baseUrl?: string): Spec => OpenApi.fromApi(publi
 
 const publish = (spec: Spec): Spec => {
   const byId = operations()
-  const readable = withOpenResponses(withPlainValues(withSignedError(withoutEnvelopes(spec))))
-  const { schemas, securitySchemes } = readable.components
+  const readable = withNamedEnvelopes(withOpenResponses(withPlainValues(withoutVariants(withoutEnvelopes(spec)))))
+  const { schemas } = readable.components
   const resolve = (schema: Json): Json => schemas[nameOf(schema) ?? ""] ?? schema
-  const paths = mapOperations(readable.paths, (operation) =>
-    describe(operation, byId.get(operation.operationId)!, resolve)
+  const paths = mapOperations(readable.paths, (path, method, operation) =>
+    describe({ path, method, operation, ...byId.get(operation.operationId)! }, resolve)
   )
-  const components = { schemas: { ...schemas, Error: errorSchema }, securitySchemes, headers, parameters }
-  return { ...readable, paths, components, tags: orderedTags(spec.tags) }
+  return {
+    ...readable,
+    paths: withLinks(paths, schemas),
+    webhooks,
+    components: {
+      schemas: withFieldDescriptions({ ...schemas, ...errorSchemas, WebhookEvent: webhookEventSchema }),
+      securitySchemes,
+      headers,
+      parameters
+    },
+    tags: orderedTags(spec.tags)
+  } as Spec
+}
+
+const securitySchemes = {
+  ApiToken: { type: "http", scheme: "bearer", description: "An API token, or a JWT of the configured OIDC issuer." },
+  LicenseKey: {
+    type: "apiKey",
+    in: "header",
+    name: "Authorization",
+    description: "The word `License`, a space, and the license key."
+  }
 }
 
 const orderedTags = (tags: Spec["tags"]): Spec["tags"] =>
   tagOrder.flatMap((name) => tags.find((tag) => tag.name === name && tag.description !== undefined) ?? [])
 
-const mapOperations = (paths: Spec["paths"], f: (operation: SpecOperation) => SpecOperation): Spec["paths"] =>
+const mapOperations = (
+  paths: Spec["paths"],
+  f: (path: string, method: string, operation: SpecOperation) => SpecOperation
+): Spec["paths"] =>
   Object.fromEntries(
     Object.entries(paths).map(([path, item]) => [
       path,
-      Object.fromEntries(Object.entries(item).map(([method, operation]) => [method, f(operation as SpecOperation)]))
+      Object.fromEntries(
+        Object.entries(item).map(([method, operation]) => [method, f(path, method, operation as SpecOperation)])
+      )
     ])
   )
 
+interface Located extends Operation {
+  readonly path: string
+  readonly method: string
+  readonly operation: SpecOperation
+}
+
 const describe = (
-  operation: SpecOperation,
-  { id, refusals, idempotencyKey, signsRefusals }: Operation,
+  { id, refusals, idempotencyKey, signsRefusals, path, method, operation }: Located,
   resolve: (schema: Json) => Json
 ): SpecOperation => {
   const errors = [...refusals].map(([status, codes]) => {
-    const schema = signsRefusals && isSignedStatus(status) ? "SignedError" : "Error"
+    const schema = signsRefusals && isSignedStatus(status) ? "SignedErrorResponse" : "ErrorResponse"
     return [status, refusalResponse(status, codes, schema)] as const
   })
   const declared = Object.entries(operation.responses).filter(([status]) => Number(status) < 400)
+  const schemaOf = ({ content }: OpenApi.OpenAPISpecResponses[number]) =>
+    nameOf((content?.["application/json"]?.schema ?? {}) as Json) ?? (content === undefined ? undefined : "File")
   const successes = declared.map(([status, response]) => [
     status,
     {
       ...response,
-      description: operation.summary ?? "",
+      description: successDescription({ path, method, schema: schemaOf(response) }),
       headers: { ...response.headers, ...headersOf("X-Request-Id") }
     }
   ])
   const key = idempotencyKey === "none" ? [] : [{ $ref: `#/components/parameters/${keyParameters[idempotencyKey]}` }]
   // Some operations declare the header themselves, for typed clients: without the filter it would be listed twice.
   const declaredParameters = operation.parameters.filter(({ name }) => name !== "idempotency-key")
-  const parameters = [...declaredParameters.map(parameterOf), ...key] as unknown as SpecOperation["parameters"]
+  const parameters = [
+    ...declaredParameters.map((parameter) => parameterOf(path, parameter)),
+    ...key
+  ] as unknown as SpecOperation["parameters"]
   const { parameters: _, requestBody, responses: __, ...rest } = operation
+  const [success] = declared
+  const description =
+    operation["description"] ??
+    (success && operationDescription({ path, method, schema: schemaOf(success[1]) })) ??
+    operation.summary
   return {
     ...rest,
+    description,
     ...(parameters.length === 0 ? undefined : { parameters }),
     ...(requestBody === undefined ? undefined : { requestBody: withExample(id, requestBody, resolve) }),
     responses: Object.fromEntries([...successes, ...errors])
@@ -120,8 +170,10 @@ const withExample = (id: string, body: OpenApi.OpenAPISpecRequestBody, resolve: 
 }
 
 /** Moves a parameter's description from its schema to the parameter, and describes text with a number format as an integer. */
-const parameterOf = (parameter: OpenApi.OpenAPISpecParameter) => {
-  const { description, ...schema } = parameter.schema as Json & { readonly description?: string }
+const parameterOf = (path: string, parameter: OpenApi.OpenAPISpecParameter) => {
+  const { description = parameterDescription(path, parameter), ...schema } = parameter.schema as Json & {
+    readonly description?: string
+  }
   const { format } = schema
   const isNumber = format === "int32" || format === "int64"
   return {
@@ -131,60 +183,17 @@ const parameterOf = (parameter: OpenApi.OpenAPISpecParameter) => {
   }
 }
 
-const errorSchema: Json = {
-  type: "object",
-  properties: {
-    error: {
-      type: "object",
-      properties: {
-        code: { type: "string" },
-        message: { type: "string", description: "One sentence for people. It may change." },
-        detail: { type: "string", description: "The subject of the code: a field's path, a missing scope, a limit." },
-        details: {
-          type: "array",
-          description:
-            "Each wrong field of a refused body or query: INVALID_JSON, VALIDATION_ERROR, INVALID_QUERY. The first one is in `detail` and `message`, too.",
-          maxItems: 20,
-          items: {
-            type: "object",
-            properties: { path: { type: "string" }, message: { type: "string" } },
-            required: ["path", "message"]
-          }
-        }
-      },
-      required: ["code", "message"]
-    },
-    meta: { $ref: "#/components/schemas/Meta" }
-  },
-  required: ["error", "meta"]
-}
-
-/** The refusal of a runtime operation. It is signed if the license key is right. */
-const withSignedError = (spec: Spec): Spec => {
-  const { error, meta } = errorSchema["properties"] as { readonly error: Json; readonly meta: Json }
-  const facts = Schema.toJsonSchemaDocument(RefusalFacts).schema
-  const properties = { ...(error["properties"] as object), ...(facts["properties"] as object) }
-  const SignedError: Json = {
-    type: "object",
-    description:
-      "A refusal of a runtime operation. If the license key is right, the signature covers the JSON bytes of `error` exactly as sent, and `error` has the facts that explain the refusal. A client ignores a refusal without a valid signature.",
-    properties: { error: { ...error, properties }, signature: { $ref: "#/components/schemas/Signature" }, meta },
-    required: ["error", "meta"]
-  }
-  return { ...spec, components: { ...spec.components, schemas: { ...spec.components.schemas, SignedError } } }
-}
-
-const refusalResponse = (status: number, codes: ReadonlyArray<string>, schema: "Error" | "SignedError") => ({
+const refusalResponse = (
+  status: number,
+  codes: ReadonlyArray<string>,
+  schema: "ErrorResponse" | "SignedErrorResponse"
+) => ({
   description: codes.join(", "),
+  "x-error-codes": codes,
   ...(status in headersByStatus ? { headers: headersOf(...headersByStatus[status]!) } : undefined),
   content: {
     "application/json": {
-      schema: {
-        allOf: [
-          { $ref: `#/components/schemas/${schema}` },
-          { properties: { error: { properties: { code: { enum: [...codes] } } } } }
-        ]
-      }
+      schema: { $ref: `#/components/schemas/${schema}` }
     }
   }
 })

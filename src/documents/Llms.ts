@@ -42,16 +42,14 @@ export const llmsFull = (spec: Spec, baseUrl: string): string =>
       `# ${name}`,
       "",
       ...(description === undefined ? [] : [description, ""]),
-      ...operations.flatMap((operation) => operationText(operation, baseUrl))
+      ...operations.flatMap((operation) => operationText(operation, spec, baseUrl))
     ]),
     "# Schemas",
     "",
-    ...Object.entries(spec.components.schemas).flatMap(([name, schema]) => [
-      `## ${name}`,
-      "",
-      ...schemaLines(schema),
-      ""
-    ])
+    // The introduction describes the envelopes.
+    ...Object.entries(spec.components.schemas).flatMap(([name, schema]) =>
+      dataOf(schema) === undefined ? [`## ${name}`, "", ...schemaLines(schema), ""] : []
+    )
   ].join("\n")
 
 const introduction = (baseUrl: string): ReadonlyArray<string> => [
@@ -96,7 +94,11 @@ const groupsOf = (spec: Spec) => {
 const scopesOf = ({ "x-required-scopes": scopes }: OperationEntry["operation"]) =>
   scopes === undefined ? "" : `; ${scopes.join(", ")}`
 
-const operationText = ({ method, path, operation }: OperationEntry, baseUrl: string): ReadonlyArray<string> => {
+const operationText = (
+  { method, path, operation }: OperationEntry,
+  spec: Spec,
+  baseUrl: string
+): ReadonlyArray<string> => {
   const body = operation.requestBody?.content["application/json"] as { schema: Json; example?: unknown } | undefined
   return [
     `## ${operation.operationId}`,
@@ -107,7 +109,7 @@ const operationText = ({ method, path, operation }: OperationEntry, baseUrl: str
     ...(operation.parameters ?? []).flatMap(parameterLine),
     ...(body === undefined ? [] : [`- Body: ${typeOf(body.schema)}`, ...inlineFields(body.schema)]),
     ...Object.entries(operation.responses).map(
-      ([status, response]) => `- ${status}: ${responseText(Number(status), response)}`
+      ([status, response]) => `- ${status}: ${responseText(Number(status), response, spec)}`
     ),
     ...(body?.example === undefined ? [] : ["", ...curl(method, baseUrl + path, operation, body.example)]),
     ""
@@ -131,12 +133,19 @@ const parameterLine = (parameter: OpenApi.OpenAPISpecParameter & { readonly $ref
   ]
 }
 
-const responseText = (status: number, response: OpenApi.OpenApiSpecResponse): string => {
+const responseText = (status: number, response: OpenApi.OpenApiSpecResponse, spec: Spec): string => {
   if (status >= 400) return response.description
   const schema = response.content?.["application/json"]?.schema as Json | undefined
   if (schema === undefined) return "no body, or a file"
-  const { data } = (schema["properties"] ?? {}) as { readonly data?: Json }
+  const envelope = spec.components.schemas[nameOf(schema) ?? ""] ?? schema
+  const data = dataOf(envelope)
   return data === undefined ? typeOf(schema) : `data: ${typeOf(data)}`
+}
+
+/** The schema of an envelope's data; undefined for other schemas. */
+const dataOf = (schema: Json): Json | undefined => {
+  const { data, meta } = (schema["properties"] ?? {}) as { readonly data?: Json; readonly meta?: Json }
+  return meta === undefined ? undefined : data
 }
 
 const curl = (

@@ -61,7 +61,13 @@ interface Documented {
     }
   >
   readonly requestBody?: { readonly content: Record<string, { readonly schema: Json; readonly example?: unknown }> }
-  readonly responses: Record<string, { readonly content?: Record<string, { readonly schema: Json }> }>
+  readonly responses: Record<
+    string,
+    {
+      readonly content?: Record<string, { readonly schema: Json }>
+      readonly "x-error-codes"?: ReadonlyArray<string>
+    }
+  >
   readonly "x-required-scopes"?: ReadonlyArray<string>
 }
 
@@ -75,17 +81,10 @@ export const resolved = (schema: Json): Json => {
 export const nameOf = (schema: Json): string | undefined =>
   typeof schema["$ref"] === "string" ? schema["$ref"].split("/").at(-1) : undefined
 
-const codesIn = (value: unknown): ReadonlyArray<string> => {
-  if (typeof value !== "object" || value === null) return []
-  const { enum: codes } = value as { readonly enum?: unknown }
-  return [...(Array.isArray(codes) ? (codes as ReadonlyArray<string>) : []), ...Object.values(value).flatMap(codesIn)]
-}
-
 const answersOf = ({ responses }: Documented): Operation["answers"] =>
   new Map(
-    Object.entries(responses).map(([status, { content = {} }]) => {
+    Object.entries(responses).map(([status, { content = {}, "x-error-codes": codes = [] }]) => {
       const schema = content["application/json"]?.schema
-      const codes = Number(status) < 400 ? [] : codesIn(schema)
       return [Number(status), { media: Object.keys(content), schema, codes }]
     })
   )

@@ -8,7 +8,9 @@ import { parse } from "yaml"
 import { statuses } from "../../src/api/ErrorCode.ts"
 import { openApiDocument } from "../../src/documents/Document.ts"
 import { documentFiles } from "../../src/documents/Documents.ts"
+import { fieldDescriptions, parameterDescriptions } from "../../src/documents/FieldDescriptions.ts"
 import { operations } from "../../src/documents/Operations.ts"
+import { eventTypes } from "../../src/events/EventType.ts"
 import { assertRefused } from "../support/Http.ts"
 import { TestServer } from "../support/TestServer.ts"
 
@@ -52,6 +54,60 @@ describe("The OpenAPI document", () => {
 
   it("contains no generated name", () => {
     assert.notMatch(JSON.stringify(document), /Encoded/)
+    for (const name of Object.keys(document.components.schemas)) assert.match(name, /^[A-Z][A-Za-z]+$/)
+  })
+
+  it("names the schema of every response, so that clients have one type for it", () => {
+    for (const { operation } of documented) {
+      for (const [status, { content }] of Object.entries(operation.responses)) {
+        const media = content?.["application/json"]
+        if (media !== undefined) assert.property(media.schema, "$ref", `${operation.operationId} ${status}`)
+      }
+    }
+  })
+
+  it("describes every operation, parameter and field, and each description is used", () => {
+    const used = new Set<string>()
+    for (const { operation } of documented) {
+      assert.isNotEmpty(operation.description, operation.operationId)
+      for (const [status, { description }] of Object.entries(operation.responses))
+        if (Number(status) < 400) assert.notStrictEqual(description, operation.summary, operation.operationId)
+      for (const parameter of operation.parameters ?? []) {
+        if ("$ref" in parameter) continue
+        assert.isNotEmpty(parameter.description, `${operation.operationId} ${parameter.name}`)
+        if (parameter.description === parameterDescriptions[parameter.name]) used.add(`?${parameter.name}`)
+      }
+    }
+    for (const [owner, schema] of Object.entries(document.components.schemas)) {
+      for (const { properties } of objectsWithin(schema)) {
+        if (typeof properties !== "object" || properties === null || "type" in properties) continue
+        for (const [name, field] of Object.entries(properties as Record<string, Record<string, unknown>>)) {
+          assert.isTrue("$ref" in field || typeof field["description"] === "string", `${owner}.${name}`)
+          for (const key of [name, `${owner}.${name}`])
+            if (field["description"] === fieldDescriptions[key]) used.add(key)
+        }
+      }
+    }
+    const all = [...Object.keys(fieldDescriptions), ...Object.keys(parameterDescriptions).map((name) => `?${name}`)]
+    assert.deepStrictEqual(
+      all.filter((name) => !used.has(name)),
+      []
+    )
+  })
+
+  it("has a delivery for every type of event", () => {
+    const { webhooks } = document as unknown as { readonly webhooks: Record<string, unknown> }
+    assert.deepStrictEqual(Object.keys(webhooks), [...eventTypes])
+  })
+
+  it("links every new record to the operations that take its id", () => {
+    const created = documented.filter(({ operation, path }) => "201" in operation.responses && path.endsWith("s"))
+    assert.isAbove(created.length, 10)
+    for (const { operation } of created) {
+      const { links } = operation.responses[201] as unknown as { readonly links?: Record<string, unknown> }
+      if (operation.operationId === "assignLicenseFeature") continue
+      assert.isDefined(links, operation.operationId)
+    }
   })
 
   it("forbids unknown members in requests and allows them in responses", () => {
@@ -127,10 +183,8 @@ describe("The OpenAPI document", () => {
   }
 })
 
-const codesIn = (value: unknown): ReadonlyArray<string> =>
-  objectsWithin(value).flatMap((schema) =>
-    Array.isArray(schema["enum"]) ? (schema["enum"] as ReadonlyArray<string>) : []
-  )
+const codesIn = (response: unknown): ReadonlyArray<string> =>
+  (response as { readonly "x-error-codes"?: ReadonlyArray<string> })["x-error-codes"] ?? []
 
 /** The schemas that a value refers to, directly and indirectly. */
 const referredFrom = (value: unknown): ReadonlyArray<Record<string, unknown>> => {

@@ -1,0 +1,75 @@
+/** Describes what the contract's declarations leave to their names: fields, parameters, successful responses, operations. */
+import type { JsonSchema } from "effect"
+import type { OpenApi } from "effect/http-api"
+import { fieldDescriptions, nounOf, parameterDescriptions } from "./FieldDescriptions.ts"
+import { nameOf } from "./Schemas.ts"
+
+type Json = JsonSchema.JsonSchema
+type Definitions = JsonSchema.Definitions
+
+/** The schemas with a description for each field. */
+export const withFieldDescriptions = (schemas: Definitions): Definitions =>
+  Object.fromEntries(Object.entries(schemas).map(([name, schema]) => [name, described(schema, name) as Json]))
+
+/** `owner`: the name of the schema that the value is part of. */
+const described = (value: unknown, owner: string): unknown => {
+  if (Array.isArray(value)) return value.map((item) => described(item, owner))
+  if (typeof value !== "object" || value === null) return value
+  return Object.fromEntries(
+    Object.entries(value).map(([key, inner]) => [
+      key,
+      key === "properties" ? describedFields(inner as Definitions, owner) : described(inner, owner)
+    ])
+  )
+}
+
+const describedFields = (fields: Definitions, owner: string) =>
+  Object.fromEntries(
+    Object.entries(fields).map(([name, schema]) => {
+      const description = fieldDescriptions[`${owner}.${name}`] ?? fieldDescriptions[name]
+      const isDescribed = "description" in schema || nameOf(schema) !== undefined || description === undefined
+      const inner = described(schema, owner) as Json
+      return [name, isDescribed ? inner : { ...inner, description }]
+    })
+  )
+
+/** The description of a parameter of the operation at a path. */
+export const parameterDescription = (
+  path: string,
+  { in: where, name }: Pick<OpenApi.OpenAPISpecParameter, "in" | "name">
+): string | undefined => {
+  if (where !== "path") return parameterDescriptions[name]
+  const segments = path.split("/")
+  const list = segments[segments.indexOf(`{${name}}`) - 1] ?? ""
+  return `The id of the ${nounOf[list] ?? list}.`
+}
+
+interface Described {
+  readonly method: string
+  readonly path: string
+  /** The name of the schema of the response's body, if there is one. */
+  readonly schema: string | undefined
+}
+
+/** What a successful response contains. */
+export const successDescription = ({ method, path, schema }: Described): string => {
+  if (schema === undefined) return "Done. The response has no body."
+  if (schema.endsWith("List")) return `A page of records, newest first: ${wordsOf(schema.slice(0, -"List".length))}.`
+  const noun = wordsOf(schema.replace(/Response$/, ""))
+  return method === "post" && path.endsWith("s") ? `The new record: ${noun}.` : `The result: ${noun}.`
+}
+
+/** `LicenseFeature` → `license feature`. */
+const wordsOf = (name: string): string =>
+  name
+    .replaceAll(/([a-z0-9])([A-Z])/g, "$1 $2")
+    .toLowerCase()
+    .replaceAll(/\bapi\b/g, "API")
+
+/** The description of an operation that its declaration does not describe: what the list or the record contains. */
+export const operationDescription = ({ method, path, schema }: Described): string | undefined => {
+  if (method !== "get" || schema === undefined) return undefined
+  if (schema.endsWith("List"))
+    return "Returns the newest first. `page_info.next_cursor` is the cursor of the next page, and null on the last one."
+  return path.endsWith("}") ? "Returns the record as it is now, after all changes by time." : undefined
+}

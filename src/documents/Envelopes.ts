@@ -1,0 +1,89 @@
+/**
+ * Names the envelopes of responses, so that generated clients have one type for each: `LicenseResponse` and `LicenseList` for a schema
+ * with a name, otherwise the operation's name.
+ */
+import type { JsonSchema } from "effect"
+import type { OpenApi } from "effect/http-api"
+import { nameOf } from "./Schemas.ts"
+
+type Json = JsonSchema.JsonSchema
+type Spec = OpenApi.OpenAPISpec
+type Response = OpenApi.OpenAPISpecResponses[number]
+
+/** Gives the schema of each successful JSON response a name. */
+export const withNamedEnvelopes = (spec: Spec): Spec => {
+  const named: Record<string, Json> = {}
+
+  const refer = (name: string, schema: Json): Json => {
+    const existing = named[name] ?? spec.components.schemas[name]
+    if (existing !== undefined && JSON.stringify(existing) !== JSON.stringify(schema))
+      throw new Error(`Two different schemas have the name ${name}`)
+    named[name] = schema
+    return { $ref: `#/components/schemas/${name}` }
+  }
+
+  const responseOf = (operationId: string, response: Response): Response => {
+    const media = response.content?.["application/json"]
+    const schema = media?.schema as Json | undefined
+    if (media === undefined || schema === undefined || nameOf(schema) !== undefined) return response
+    const content = {
+      ...response.content,
+      "application/json": { ...media, schema: refer(name(operationId, schema), schema) }
+    }
+    return { ...response, content } as Response
+  }
+
+  const paths = Object.fromEntries(
+    Object.entries(spec.paths).map(([path, item]) => [
+      path,
+      Object.fromEntries(
+        Object.entries(item).map(([method, value]) => {
+          const operation = value as OpenApi.OpenAPISpecOperation
+          const responses = Object.entries(operation.responses).map(([status, response]) => [
+            status,
+            Number(status) < 400 ? responseOf(operation.operationId, response) : response
+          ])
+          return [method, { ...operation, responses: Object.fromEntries(responses) }]
+        })
+      )
+    ])
+  )
+  return {
+    ...spec,
+    paths: paths as Spec["paths"],
+    components: { ...spec.components, schemas: { ...spec.components.schemas, ...named } }
+  }
+}
+
+const name = (operationId: string, schema: Json): string => {
+  const data = (schema["properties"] as Record<string, Json> | undefined)?.["data"] ?? {}
+  const item = nameOf((data["items"] as Json | undefined) ?? {})
+  if (item !== undefined) return `${item}List`
+  return `${nameOf(data) ?? operationId.charAt(0).toUpperCase() + operationId.slice(1)}Response`
+}
+
+/** Refers to a schema by its plain name where the generator has added a number: for a variant with its own default. */
+export const withoutVariants = (spec: Spec): Spec => {
+  const { schemas } = spec.components
+  const variants = Object.keys(schemas).filter((name) => plainNameOf(name) in schemas && plainNameOf(name) !== name)
+  const plain = (value: unknown): unknown => {
+    if (Array.isArray(value)) return value.map(plain)
+    if (typeof value !== "object" || value === null) return value
+    const name = nameOf(value as Json)
+    if (name !== undefined && variants.includes(name)) {
+      const own = Object.entries(schemas[name]!).filter(
+        ([key, inner]) => JSON.stringify(inner) !== JSON.stringify(schemas[plainNameOf(name)]![key])
+      )
+      return { ...value, $ref: `#/components/schemas/${plainNameOf(name)}`, ...Object.fromEntries(own) }
+    }
+    return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, plain(inner)]))
+  }
+  const kept = Object.entries(schemas).filter(([name]) => !variants.includes(name))
+  return {
+    ...spec,
+    paths: plain(spec.paths) as Spec["paths"],
+    components: { ...spec.components, schemas: plain(Object.fromEntries(kept)) as Spec["components"]["schemas"] }
+  }
+}
+
+const plainNameOf = (name: string): string => name.replace(/_\d+$/, "")

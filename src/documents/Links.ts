@@ -1,0 +1,73 @@
+/** Links from the operations that create a record to those that take its id, for tools that call operations in a row. */
+import type { JsonSchema } from "effect"
+import type { OpenApi } from "effect/http-api"
+import { nameOf } from "./Schemas.ts"
+
+type Json = JsonSchema.JsonSchema
+type Paths = OpenApi.OpenAPISpec["paths"]
+
+interface Target {
+  readonly operationId: string
+  /** The path's parameters; the last one takes the id. */
+  readonly parameters: ReadonlyArray<string>
+  /** The path up to the id. */
+  readonly list: string
+}
+
+/** Adds the links to the responses with status 201. */
+export const withLinks = (paths: Paths, schemas: JsonSchema.Definitions): Paths => {
+  const targets = Object.entries(paths).flatMap(([path, item]) => targetsAt(path, Object.values(item)))
+  return Object.fromEntries(
+    Object.entries(paths).map(([path, item]) => [
+      path,
+      Object.fromEntries(
+        Object.entries(item).map(([method, operation]) => {
+          const { responses } = operation as OpenApi.OpenAPISpecOperation
+          const created = responses[201]
+          if (created === undefined) return [method, operation]
+          // Most records have a list of their own beside the one that they are created in: /orders beside /products/{id}/orders.
+          const linked = targets.filter(({ list }) => list === path || list === `/api/v1/${path.split("/").at(-1)}`)
+          const links = linksTo(linked, idPathOf(created, schemas))
+          return [method, { ...operation, responses: { ...responses, 201: { ...created, links } } }]
+        })
+      )
+    ])
+  )
+}
+
+const targetsAt = (path: string, operations: ReadonlyArray<unknown>): ReadonlyArray<Target> => {
+  const [, list] = /^(.*)\/\{\w+\}(?:\/[a-z-]+)*$/.exec(path) ?? []
+  const parameters = Array.from(path.matchAll(/\{(\w+)\}/g), ([, name]) => name!)
+  if (list === undefined) return []
+  return operations.map((operation) => ({
+    list,
+    parameters,
+    operationId: (operation as OpenApi.OpenAPISpecOperation).operationId
+  }))
+}
+
+const linksTo = (targets: ReadonlyArray<Target>, id: string) =>
+  Object.fromEntries(
+    targets.map(({ operationId, parameters }) => [
+      operationId,
+      {
+        operationId,
+        parameters: Object.fromEntries(
+          parameters.map((name, index) => [
+            name,
+            index === parameters.length - 1 ? `$response.body#/data/${id}` : `$request.path.${name}`
+          ])
+        )
+      }
+    ])
+  )
+
+/** Where the id of a new record is in the response's data: some responses have the record beside its secret. */
+const idPathOf = (response: OpenApi.OpenAPISpecResponses[number], schemas: JsonSchema.Definitions): string => {
+  const resolve = (schema: Json): Json => schemas[nameOf(schema) ?? ""] ?? schema
+  const fieldsOf = (schema: Json) => (resolve(schema)["properties"] ?? {}) as Record<string, Json>
+  const fields = fieldsOf(fieldsOf((response.content?.["application/json"]?.schema ?? {}) as Json)["data"] ?? {})
+  if ("id" in fields) return "id"
+  const record = Object.keys(fields).find((name) => "id" in fieldsOf(fields[name]!))
+  return `${record}/id`
+}
