@@ -75,6 +75,7 @@ const publish = (spec: Spec): Spec => {
   )
   return {
     ...readable,
+    info: { ...readable.info, contact: { name: "The operator of this service" } },
     paths: withLinks(paths, schemas),
     webhooks,
     components: {
