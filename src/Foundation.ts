@@ -1,7 +1,7 @@
 /** The layers that both the service and the commands need: the database with its schema, the master key, the signing keys. */
 import { join } from "node:path"
 import * as NodeServices from "@effect/platform-node/NodeServices"
-import { Effect, Layer, type Redacted } from "effect"
+import { Context, Effect, Layer, type Redacted } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { SqlClient } from "effect/sql"
 import { Identifiers } from "./api/Identifier.ts"
@@ -27,6 +27,13 @@ const database = (embedded: typeof EmbeddedPostgres.layer) =>
         : databaseAt(databaseUrl, { waitsForServer: embedded === EmbeddedPostgres.layer })
     )
   )
+
+/** The address of the database of a running service; starts the embedded server if no service runs, while the scope lives. */
+export const databaseUrl = Effect.gen(function* () {
+  const { databaseUrl, dataDir } = yield* Settings
+  if (databaseUrl !== undefined) return databaseUrl
+  return Context.get(yield* Layer.build(EmbeddedPostgres.layerShared({ directory: dataDir })), EmbeddedPostgres).url
+})
 
 /** The file of the master key, if no setting contains the key. */
 export const masterKeyPath = (dataDir: string): string => join(dataDir, "master.key")

@@ -4,7 +4,8 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Cause, Console, Effect, Exit, Layer, Predicate } from "effect"
 import { CliError, Command } from "effect/cli"
 import { commands } from "./cli/Commands.ts"
-import { Settings } from "./config/Config.ts"
+import { CommandEnded } from "./cli/Output.ts"
+import { Settings, unknownSettings } from "./config/Config.ts"
 import { EventLog } from "./events/EventLog.ts"
 import * as Foundation from "./Foundation.ts"
 import * as Listener from "./http/listener/Listener.ts"
@@ -22,6 +23,12 @@ const version = "0.1.0"
 const stopMillisBeyondDrain = 4_500
 let stopMillisMax = stopMillisBeyondDrain
 
+const warnings = Layer.effectDiscard(
+  Effect.flatMap(unknownSettings, (lines) =>
+    Effect.forEach(lines, (line) => Effect.logWarning(line), { discard: true })
+  )
+)
+
 const service = Layer.unwrap(
   Settings.useSync(({ clockOffsetSeconds, drainSeconds, logFormat = process.stdout.isTTY ? "pretty" : "json" }) => {
     stopMillisMax = stopMillisBeyondDrain + drainSeconds * 1_000
@@ -34,6 +41,7 @@ const service = Layer.unwrap(
       Layer.provide(Listener.layer),
       Layer.provide(Foundation.randomness),
       Layer.provide(Shutdown.layer),
+      Layer.provide(warnings),
       Layer.provide(Logging.layer(logFormat)),
       Layer.provide(RehearsalClock.layer(() => clockOffsetSeconds * 1_000))
     )
@@ -41,7 +49,10 @@ const service = Layer.unwrap(
 ).pipe(Layer.provide(Settings.layer))
 
 const serve = Command.make("serve", {}, () => Layer.launch(service)).pipe(
-  Command.withDescription("Serve the API until SIGINT or SIGTERM. Settings come from the environment.")
+  Command.withDescription("Serve the API until SIGINT or SIGTERM. Settings come from the environment."),
+  Command.withExamples([
+    { command: "LICENSING_PORT=8081 licensing serve", description: "README.md lists all settings" }
+  ])
 )
 
 const licensing = Command.make("licensing", {}, () => Layer.launch(service)).pipe(
@@ -54,7 +65,16 @@ const printFailure = (cause: Cause.Cause<unknown>) => {
   if (Cause.hasInterruptsOnly(cause)) return Effect.void
   const error = Cause.squash(cause)
   if (CliError.isCliError(error)) return Effect.void
-  return Console.error(Cause.hasDies(cause) ? Cause.pretty(cause) : messageOf(error))
+  const message = Cause.hasDies(cause) ? Cause.pretty(cause) : messageOf(error)
+  return message === "" ? Effect.void : Console.error(message)
+}
+
+/** 0: done, or a signal, which is the normal end of the service. Otherwise see docs/OPERATIONS.md, "Commands". */
+const exitCodeOf = (exit: Exit.Exit<unknown, unknown>): number => {
+  if (Exit.isSuccess(exit) || Cause.hasInterruptsOnly(exit.cause)) return 0
+  const error = Cause.squash(exit.cause)
+  if (error instanceof CommandEnded) return error.exitCode
+  return CliError.isCliError(error) ? 2 : 1
 }
 
 const messageOf = (error: unknown): string =>
@@ -77,7 +97,6 @@ Command.run(licensing, { version }).pipe(
   Effect.provide(NodeServices.layer),
   NodeRuntime.runMain({
     disableErrorReporting: true,
-    // A signal is the normal end of the service: the exit code is 0.
-    teardown: (exit, onExit) => onExit(Exit.isSuccess(exit) || Cause.hasInterruptsOnly(exit.cause) ? 0 : 1)
+    teardown: (exit, onExit) => onExit(exitCodeOf(exit))
   })
 )

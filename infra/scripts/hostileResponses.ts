@@ -1,5 +1,6 @@
 /** Responses that no service sends, and the rule by which a client refuses each. */
 import { canonicalize, type Json } from "../../src/api/CanonicalJson.ts"
+import type { Rule } from "../../src/cli/VerifyResponse.ts"
 import { sha256Hex } from "../../src/signing/Digest.ts"
 import { algorithm, type SigningKey, signSync } from "../../src/signing/SigningKey.ts"
 import {
@@ -16,7 +17,6 @@ import {
   refusal,
   without
 } from "./responseVectors.ts"
-import type { Rule } from "./verify.ts"
 
 /** Bytes that are repeated, so that a large input has a short vector. */
 type Chunk = readonly [bytes: string | Uint8Array, times: number]

@@ -1,7 +1,7 @@
 /** The tour's HTTP client: sends requests, prints them with their responses, verifies signatures, and throws at the first error. */
 import { randomBytes } from "node:crypto"
 import { isDeepStrictEqual } from "node:util"
-import { Distrusted, type Expected, type Judge, judgeOf, type PublishedKey } from "./verify.ts"
+import { Distrusted, type Expected, type Judge, judgeOf, type PublishedKey } from "../../src/cli/VerifyResponse.ts"
 
 export type JsonObject = Readonly<Record<string, unknown>>
 

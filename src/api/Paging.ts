@@ -7,7 +7,7 @@ import { Effect, Schema, SchemaGetter, SchemaIssue } from "effect"
 /** Rows per page if the request has no limit. */
 export const limitDefault = 50
 /** The largest page: larger limits are clamped (docs/API.md, "Lists"). */
-const limitMax = 200
+export const limitMax = 200
 
 const fault = (message: string) => Effect.fail(new SchemaIssue.InvalidValue({ message }))
 

@@ -1,48 +1,43 @@
 /**
- * The operator's commands, which work while a service is running: through the database, with the service's own settings. Results
- * go to standard output, one per line; hints and warnings go to standard error.
+ * The operator's commands. Those that need the service work while it is running: through the database, with the service's own
+ * settings. Results go to standard output, hints and warnings to standard error (docs/OPERATIONS.md, "Commands").
  */
-import { Effect, Layer, Logger, References } from "effect"
+import { Effect } from "effect"
 import { Command } from "effect/cli"
-import { Identifiers } from "../api/Identifier.ts"
-import { RequestContext } from "../api/RequestContext.ts"
-import { CurrentActor } from "../auth/CurrentActor.ts"
-import { Settings } from "../config/Config.ts"
-import * as Foundation from "../Foundation.ts"
-import * as RehearsalClock from "../telemetry/RehearsalClock.ts"
+import { doctor } from "./Doctor.ts"
 import { listKeys, rotateKey } from "./Keys.ts"
+import {
+  findFlags,
+  findLicenses,
+  licenseFlags,
+  reinstateLicense,
+  resetDevice,
+  resetDeviceFlags,
+  showLicense,
+  suspendLicense
+} from "./Licenses.ts"
 import { listen, listenFlags } from "./Listen.ts"
 import { prepareNextKey, rotateMasterKeys } from "./MasterKeys.ts"
-import { createToken, tokenFlags } from "./Tokens.ts"
+import { migrate, migrateFlags } from "./Migrate.ts"
+import { printOpenApi } from "./OpenApi.ts"
+import { asOperator, settings } from "./Operator.ts"
+import { jsonFlag } from "./Output.ts"
+import { createFlags, createToken, listTokens, revokeFlags, revokeToken } from "./Tokens.ts"
+import { verifyFlags, verifyResponse } from "./Verify.ts"
 
-const logging = Layer.merge(
-  Logger.layer([Logger.withConsoleError(Logger.formatSimple)]),
-  Layer.succeed(References.MinimumLogLevel, "Warn")
-)
-const clock = Layer.unwrap(
-  Settings.useSync(({ clockOffsetSeconds }) => RehearsalClock.layer(() => clockOffsetSeconds * 1_000))
-)
-const settings = Layer.provideMerge(Layer.provideMerge(clock, Settings.layer), logging)
-const foundation = Foundation.layerShared.pipe(Layer.provideMerge(settings))
-
-/** Runs as the operator: events record the command line as their actor, and one request id for the log and the events. */
-const asOperator = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
-  Effect.gen(function* () {
-    const requestId = yield* (yield* Identifiers).make("request")
-    return yield* effect.pipe(
-      Effect.provideService(CurrentActor, { actor_type: "system", actor_id: "cli" }),
-      Effect.provideService(RequestContext, { requestId, clientAddress: undefined })
-    )
-  }).pipe(Effect.provide(foundation))
+const example = (command: string, description: string) =>
+  Command.withExamples([{ command: `licensing ${command}`, description }])
 
 const keys = Command.make("keys").pipe(
   Command.withDescription("The keys that sign responses."),
   Command.withSubcommands([
-    Command.make("list", {}, () => asOperator(listKeys)).pipe(
-      Command.withDescription("List the published signing keys, the active one first.")
+    Command.make("list", jsonFlag, (flags) => asOperator(listKeys(flags))).pipe(
+      Command.withDescription("List the published signing keys, the active one first."),
+      example("keys list --json", "As the API publishes them")
     ),
-    Command.make("rotate", {}, () => asOperator(rotateKey)).pipe(
-      Command.withDescription("Sign with a new key from now on. Every node uses it within a second.")
+    Command.make("rotate", jsonFlag, (flags) => asOperator(rotateKey(flags))).pipe(
+      Command.withDescription("Sign with a new key from now on. Every node uses it within a second."),
+      example("keys rotate", "Prints the new key's id")
     )
   ])
 )
@@ -50,12 +45,13 @@ const keys = Command.make("keys").pipe(
 const masterKey = Command.make("master-key").pipe(
   Command.withDescription("The key that encrypts stored secrets."),
   Command.withSubcommands([
-    Command.make("rotate", {}, () =>
-      Effect.andThen(Effect.provide(prepareNextKey, settings), asOperator(rotateMasterKeys))
+    Command.make("rotate", jsonFlag, (flags) =>
+      Effect.andThen(Effect.provide(prepareNextKey, settings), asOperator(rotateMasterKeys(flags)))
     ).pipe(
       Command.withDescription(
         "Encrypt all secrets with LICENSING_MASTER_KEY_NEXT, which must be set on every node first; if the master key is a file, with a new key file."
-      )
+      ),
+      example("master-key rotate", "The second of the four steps in docs/SECURITY.md")
     )
   ])
 )
@@ -63,8 +59,55 @@ const masterKey = Command.make("master-key").pipe(
 const tokens = Command.make("tokens").pipe(
   Command.withDescription("API tokens."),
   Command.withSubcommands([
-    Command.make("create", tokenFlags, (flags) => asOperator(createToken(flags))).pipe(
-      Command.withDescription("Create an API key and print its token. Use it if all admin tokens are lost.")
+    Command.make("create", createFlags, (flags) => asOperator(createToken(flags))).pipe(
+      Command.withDescription("Create an API key and print its token. Use it if all admin tokens are lost."),
+      Command.withExamples([
+        { command: "licensing tokens create --name rescue", description: "With the scope admin" },
+        {
+          command: "licensing tokens create --name reports --scopes report:read,event:read",
+          description: "With fewer rights"
+        }
+      ])
+    ),
+    Command.make("list", jsonFlag, (flags) => asOperator(listTokens(flags))).pipe(
+      Command.withDescription("List the API keys, the newest first, without their tokens."),
+      example("tokens list", "Id, first characters, state, last use, scopes, name")
+    ),
+    Command.make("revoke", revokeFlags, (flags) => asOperator(revokeToken(flags))).pipe(
+      Command.withDescription("Revoke an API key permanently. Every node refuses its token within a second."),
+      example("tokens revoke key_01JD3QK8Z5YV0W9T4N7R2M6XBC", "After a token has leaked")
+    )
+  ])
+)
+
+const licenses = Command.make("licenses").pipe(
+  Command.withDescription("Licenses: look one up, block it, free a device's slot."),
+  Command.withSubcommands([
+    Command.make("find", findFlags, (flags) => asOperator(findLicenses(flags))).pipe(
+      Command.withDescription("Find licenses by id, by the last four characters of the key, by name or email."),
+      Command.withExamples([
+        { command: "licensing licenses find 7K2Q", description: "By the end of the key" },
+        { command: "licensing licenses find ada@example.com", description: "By a part of the name or email" }
+      ])
+    ),
+    Command.make("show", licenseFlags, (flags) => asOperator(showLicense(flags))).pipe(
+      Command.withDescription("Print a license with its features and devices."),
+      example("licenses show lic_01JD3QK8Z5YV0W9T4N7R2M6XBC", "Dates, counters, quotas, devices")
+    ),
+    Command.make("suspend", licenseFlags, (flags) => asOperator(suspendLicense(flags))).pipe(
+      Command.withDescription("Suspend a license: applications are refused, floating seats end, devices stay."),
+      example("licenses suspend lic_01JD3QK8Z5YV0W9T4N7R2M6XBC", "Takes effect at once on every node")
+    ),
+    Command.make("reinstate", licenseFlags, (flags) => asOperator(reinstateLicense(flags))).pipe(
+      Command.withDescription("Take a suspension back."),
+      example("licenses reinstate lic_01JD3QK8Z5YV0W9T4N7R2M6XBC", "Active, in grace or expired, as the clock says")
+    ),
+    Command.make("reset-device", resetDeviceFlags, (flags) => asOperator(resetDevice(flags))).pipe(
+      Command.withDescription("Free the slot of a device, for example of a lost computer."),
+      example(
+        "licenses reset-device lic_01JD3QK8Z5YV0W9T4N7R2M6XBC dev_01JD3QM2R7N4T9W0VY5Z8KQXBC",
+        "Both ids as `licenses show` prints them"
+      )
     )
   ])
 )
@@ -73,9 +116,59 @@ const webhooks = Command.make("webhooks").pipe(
   Command.withDescription("Tools for developing webhook receivers."),
   Command.withSubcommands([
     Command.make("listen", listenFlags, listen).pipe(
-      Command.withDescription("Receive deliveries on this machine, verify and print them, until SIGINT.")
+      Command.withDescription("Receive deliveries on this machine, verify and print them, until SIGINT."),
+      example("webhooks listen --port 4242 --secret whsec_…", "The service needs LICENSING_WEBHOOK_ALLOW_LOCAL=true")
     )
   ])
 )
 
-export const commands = [keys, masterKey, tokens, webhooks] as const
+const migration = Command.make("migrate", migrateFlags, migrate).pipe(
+  Command.withDescription(
+    "Bring the database to the schema of this version, and end. Every start of a node does it, too."
+  ),
+  Command.withExamples([
+    { command: "licensing migrate", description: "Before the nodes of the new version start" },
+    { command: "licensing migrate --check", description: "Exit code 1 if migrations are missing" }
+  ])
+)
+
+const examination = Command.make("doctor", jsonFlag, doctor).pipe(
+  Command.withDescription(
+    "Check settings, database, keys, workers, disk and clock, and say what to do. Exit code 0: all ok, 1: warnings, 2: failures."
+  ),
+  example("doctor", "With the settings and the user of the service")
+)
+
+const verification = Command.make("verify", verifyFlags, verifyResponse).pipe(
+  Command.withDescription(
+    "Verify a saved response or offline envelope as an application must. Exit code 0: genuine, 1: not, 2: it cannot be told."
+  ),
+  Command.withExamples([
+    {
+      command: "licensing verify response.json --keys keys.json --product-code editor --fingerprint ada-laptop",
+      description: "The body byte for byte, as `curl -o response.json` saves it"
+    },
+    {
+      command: "licensing verify envelope.json --keys keys.json --license-key-file key.txt",
+      description: "An offline envelope"
+    }
+  ])
+)
+
+const contract = Command.make("openapi", jsonFlag, printOpenApi).pipe(
+  Command.withDescription("Print the OpenAPI document of this version as YAML."),
+  example("openapi --json > openapi.json", "As JSON")
+)
+
+/** All of them but `serve`, in the order of the help. */
+export const commands = [
+  migration,
+  examination,
+  tokens,
+  keys,
+  masterKey,
+  licenses,
+  verification,
+  contract,
+  webhooks
+] as const

@@ -1,21 +1,28 @@
 /** The commands for signing keys. A rotation writes to the database, where the serving nodes read it. */
-import { Console, Effect } from "effect"
+import { Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { formatTimestamp } from "../api/Timestamp.ts"
 import { EventLog } from "../events/EventLog.ts"
 import { transaction } from "../postgres/Sql.ts"
 import { KeyRing } from "../signing/KeyRing.ts"
+import { PublicKey } from "../signing/PublicKey.ts"
+import { print } from "./Output.ts"
+
+const encode = Schema.encodeSync(Schema.Array(PublicKey))
+
+interface Flags {
+  readonly json: boolean
+}
 
 /** Prints `<kid> <status> <created_at>` for each key. */
-export const listKeys = Effect.gen(function* () {
+export const listKeys = Effect.fnUntraced(function* ({ json }: Flags) {
   const keys = yield* (yield* KeyRing).published
-  yield* Effect.forEach(keys, ({ created_at, kid, status }) =>
-    Console.log(`${kid} ${status.padEnd(7)} ${formatTimestamp(created_at)}`)
-  )
+  const lines = keys.map(({ created_at, kid, status }) => `${kid} ${status.padEnd(7)} ${formatTimestamp(created_at)}`)
+  yield* print(json, encode(keys), lines)
 })
 
 /** Creates a new active key and prints its kid. */
-export const rotateKey = Effect.gen(function* () {
+export const rotateKey = Effect.fnUntraced(function* ({ json }: Flags) {
   const keyRing = yield* KeyRing
   const events = yield* EventLog
   const rotate = Effect.gen(function* () {
@@ -27,7 +34,8 @@ export const rotateKey = Effect.gen(function* () {
       resource_id: kid,
       metadata: { kid, retired_kid: before?.kid ?? null }
     })
-    return kid
+    return { kid, retired_kid: before?.kid ?? null }
   })
-  yield* Console.log(yield* transaction(yield* SqlClient.SqlClient)(rotate))
-}).pipe(Effect.provide(EventLog.layer))
+  const rotated = yield* transaction(yield* SqlClient.SqlClient)(rotate)
+  yield* print(json, rotated, [rotated.kid])
+}, Effect.provide(EventLog.layer))

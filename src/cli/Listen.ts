@@ -16,18 +16,26 @@ export const listenFlags = {
   secret: Flag.Redacted("secret").pipe(
     Flag.withDescription("The endpoint's secret. Without it deliveries are printed but not verified."),
     Flag.optional
+  ),
+  json: Flag.Boolean("json").pipe(
+    Flag.withDescription("Print one line of JSON for each delivery."),
+    Flag.withDefault(false),
+    Flag.withoutNegation
   )
 }
 
 interface Flags {
   readonly port: number
   readonly secret: Option.Option<Redacted.Redacted<string>>
+  readonly json: boolean
 }
 
 /** Listens until interrupted. The response to an invalid delivery is 400, so that the sender retries. */
-export const listen = Effect.fnUntraced(function* ({ port, secret }: Flags) {
+export const listen = Effect.fnUntraced(function* ({ json, port, secret }: Flags) {
   const { address } = yield* HttpServer.HttpServer.pipe(
-    Effect.tap((server) => server.serve(Option.isSome(secret) ? verify(Redacted.value(secret.value)) : print)),
+    Effect.tap((server) =>
+      server.serve(Option.isSome(secret) ? verify(Redacted.value(secret.value), json) : print(json))
+    ),
     Effect.provide(yield* Layer.build(server(port)))
   )
   const url = NetAddress.isInetAddress(address) ? `http://127.0.0.1:${address.port}/` : ""
@@ -47,25 +55,31 @@ const readRequest = Effect.gen(function* () {
   return { headers: request.headers, body, text: new TextDecoder().decode(body) }
 })
 
-const print = Effect.gen(function* () {
-  const { headers, text } = yield* readRequest
-  yield* Console.log(
-    `${headers["x-service-event-type"] ?? "no delivery"} ${headers["x-service-delivery-id"] ?? ""}\n${text}\n`
-  )
-  return HttpServerResponse.empty({ status: 204 })
-})
+/** As text, or as one line of JSON. */
+const show = (json: boolean, delivery: Readonly<Record<string, unknown>>, text: string) =>
+  Console.log(json ? JSON.stringify(delivery) : `${text}\n`)
 
-const verify = (secret: string) =>
+const print = (json: boolean) =>
+  Effect.gen(function* () {
+    const { headers, text } = yield* readRequest
+    const [type, id] = [headers["x-service-event-type"], headers["x-service-delivery-id"]]
+    yield* show(json, { type, delivery_id: id, body: text }, `${type ?? "no delivery"} ${id ?? ""}\n${text}`)
+    return HttpServerResponse.empty({ status: 204 })
+  })
+
+const verify = (secret: string, json: boolean) =>
   Effect.gen(function* () {
     const { body, headers, text } = yield* readRequest
     const nowSeconds = (yield* Clock.currentTimeMillis) / 1_000
     const result = verifyWebhook({ secret, headers, body, nowSeconds })
     if (!result.valid) {
-      yield* Console.log(
-        `REFUSED, ${result.reason}: ${headers["x-service-delivery-id"] ?? "no delivery id"}\n${text}\n`
-      )
+      const id = headers["x-service-delivery-id"]
+      const refused = { verified: false, reason: result.reason, delivery_id: id, body: text }
+      yield* show(json, refused, `REFUSED, ${result.reason}: ${id ?? "no delivery id"}\n${text}`)
       return HttpServerResponse.empty({ status: 400 })
     }
-    yield* Console.log(`verified ${result.type} ${result.deliveryId}\n${JSON.stringify(result.event, null, 2)}\n`)
+    const { deliveryId, event, type } = result
+    const verified = { verified: true, type, delivery_id: deliveryId, event }
+    yield* show(json, verified, `verified ${type} ${deliveryId}\n${JSON.stringify(event, null, 2)}`)
     return HttpServerResponse.empty({ status: 204 })
   })

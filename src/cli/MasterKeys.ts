@@ -10,6 +10,7 @@ import { masterKeyPath } from "../Foundation.ts"
 import { idOfKey, MasterKey } from "../signing/MasterKey.ts"
 import { MasterKeyUnusable, nextPath, promote, readOrCreate } from "../signing/MasterKeyFile.ts"
 import { rotateMasterKey } from "../signing/MasterKeyRotation.ts"
+import { print } from "./Output.ts"
 
 /** Ensures that there is a next key, before anything is decrypted with both. */
 export const prepareNextKey = Effect.gen(function* () {
@@ -33,19 +34,22 @@ export const prepareNextKey = Effect.gen(function* () {
 }).pipe(Effect.provide(SecureRandom.layerWebCrypto))
 
 /** Encrypts all secrets with the next key, and prints the remaining steps. */
-export const rotateMasterKeys = Effect.gen(function* () {
+export const rotateMasterKeys = Effect.fnUntraced(function* ({ json }: { readonly json: boolean }) {
   const { dataDir, masterKeyNext } = yield* Settings
   const path = masterKeyPath(dataDir)
   const layer =
     masterKeyNext === undefined ? MasterKey.layerFromFile(nextPath(path)) : MasterKey.layerFromKey(masterKeyNext)
   const to = Context.get(yield* Layer.build(Layer.fresh(layer)), MasterKey)
   const { keyId, moved } = yield* rotateMasterKey(yield* MasterKey, to)
-  for (const { column, table, values } of moved) yield* Console.log(`${table}.${column} ${values}`)
-  yield* Console.log(`master key ${keyId}`)
+  const counts = moved.map(({ column, table, values }) => ({ column: `${table}.${column}`, values }))
+  yield* print(json, { master_key_id: keyId, encrypted: counts }, [
+    ...counts.map(({ column, values }) => `${column} ${values}`),
+    `master key ${keyId}`
+  ])
   if (masterKeyNext !== undefined) return yield* Console.error(lastStep)
   const retired = yield* promote(path, idOfKey(yield* readOrCreate(path, false)))
   yield* Console.error(`The new key is in ${path}: keep a copy of it. Earlier backups need ${retired}.`)
-}).pipe(Effect.scoped)
+}, Effect.scoped)
 
 const lastStep =
   "All secrets are encrypted with the new key. Now start each node with LICENSING_MASTER_KEY set to it and without " +

@@ -1,11 +1,15 @@
-/** The command that creates API tokens: an operator who has lost all tokens regains access with it. */
+/** The commands for API tokens: an operator who has lost all tokens regains access with `create`. */
 import { Console, Effect, Layer, Schema } from "effect"
-import { Flag } from "effect/cli"
+import { Argument, Flag } from "effect/cli"
+import { limitMax } from "../api/Paging.ts"
 import { Name } from "../api/Text.ts"
+import { formatTimestamp } from "../api/Timestamp.ts"
+import { ApiKey } from "../auth/apiKeys/ApiKey.ts"
 import { ApiKeyCache } from "../auth/apiKeys/ApiKeyCache.ts"
 import { ApiKeys } from "../auth/apiKeys/ApiKeys.ts"
 import { ManagementScope } from "../auth/Scope.ts"
 import { EventLog } from "../events/EventLog.ts"
+import { aligned, jsonFlag, print } from "./Output.ts"
 
 const isScope = Schema.is(ManagementScope)
 
@@ -16,22 +20,59 @@ const Scopes = Schema.String.check(
   )
 )
 
-export const tokenFlags = {
+export const createFlags = {
   name: Flag.String("name").pipe(Flag.withDescription("The key's name."), Flag.withSchema(Name)),
   scopes: Flag.String("scopes").pipe(
     Flag.withDescription("The key's scopes, separated by commas; admin allows everything."),
     Flag.withDefault("admin"),
     Flag.withSchema(Scopes)
-  )
+  ),
+  ...jsonFlag
 }
 
-/** Creates an API key. Standard output contains only its token. */
-export const createToken = Effect.fnUntraced(
-  function* ({ name, scopes }: { readonly name: string; readonly scopes: string }) {
-    const keys = yield* ApiKeys
-    const { api_key, token } = yield* keys.create({ name, scopes: scopes.split(",").filter(isScope) })
-    yield* Console.log(token)
-    yield* Console.error(`The API key ${api_key.id} may do: ${api_key.scopes.join(", ")}. Its token is shown only now.`)
-  },
-  Effect.provide(ApiKeys.layer.pipe(Layer.provide([ApiKeyCache.layer, EventLog.layer])))
-)
+export const revokeFlags = {
+  id: Argument.String("id").pipe(Argument.withDescription("The API key's id, as `tokens list` shows it.")),
+  ...jsonFlag
+}
+
+const encode = Schema.encodeSync(ApiKey)
+const services = ApiKeys.layer.pipe(Layer.provide([ApiKeyCache.layer, EventLog.layer]))
+
+interface CreateFlags {
+  readonly name: string
+  readonly scopes: string
+  readonly json: boolean
+}
+
+/** Creates an API key. As text, standard output contains only its token. */
+export const createToken = Effect.fnUntraced(function* ({ name, scopes, json }: CreateFlags) {
+  const keys = yield* ApiKeys
+  const { api_key, token } = yield* keys.create({ name, scopes: scopes.split(",").filter(isScope) })
+  yield* print(json, { api_key: encode(api_key), token }, [token])
+  yield* Console.error(`The API key ${api_key.id} may do: ${api_key.scopes.join(", ")}. Its token is shown only now.`)
+}, Effect.provide(services))
+
+/** Prints the API keys that are not revoked, the newest first. */
+export const listTokens = Effect.fnUntraced(function* ({ json }: { readonly json: boolean }) {
+  const { items, next } = yield* (yield* ApiKeys).list({ limit: limitMax })
+  const rows = items.map(({ id, key_prefix, is_active, last_used_at, name, scopes }) => [
+    id,
+    `${key_prefix}…`,
+    is_active ? "active" : "inactive",
+    last_used_at === undefined ? "never used" : `used ${formatTimestamp(last_used_at)}`,
+    scopes.join(","),
+    name
+  ])
+  yield* print(
+    json,
+    items.map((key) => encode(key)),
+    aligned(rows)
+  )
+  if (next !== undefined) yield* Console.error(`Only the newest ${limitMax} are shown: the API lists all.`)
+}, Effect.provide(services))
+
+/** Revokes an API key permanently: every node refuses its token within a second. */
+export const revokeToken = Effect.fnUntraced(function* ({ id, json }: { readonly id: string; readonly json: boolean }) {
+  yield* (yield* ApiKeys).delete(id)
+  yield* print(json, { id, revoked: true }, [`${id} revoked`])
+}, Effect.provide(services))

@@ -16,12 +16,14 @@ import {
   oneOf,
   origins,
   publicAddress,
+  replicaAddress,
   retryDelays,
   type Setting,
   secret,
   setting,
   text
 } from "./Setting.ts"
+import { unknownAmong } from "./UnknownSettings.ts"
 
 /** The settings are invalid; one line per invalid setting. */
 class SettingsRefused extends Schema.TaggedError<SettingsRefused>()("SettingsRefused", {
@@ -37,9 +39,10 @@ const headerText = /^[!-~]+$/
 // Ten years: far enough to see every expiry, near enough for four-digit years.
 const clockOffsetMax = 315_360_000
 
-const expectedDatabase =
+const expectedReplica =
   "a URL like postgres://user:password@host/name, with an sslmode, if it has one, of disable, allow, prefer, require, " +
   "verify-ca or verify-full"
+const expectedDatabase = `${expectedReplica}; several hosts, separated by commas, need target_session_attrs=read-write`
 
 const expectedRate = "a whole number from 0 (no limit) to 10000000"
 const rateMax = 10_000_000
@@ -73,9 +76,9 @@ const settings = {
   /** A replica of the database that reports read from; unset: the database itself. */
   reportsDatabaseUrl: setting<Redacted.Redacted<string> | undefined>(
     "LICENSING_REPORTS_DATABASE_URL",
-    expectedDatabase,
+    expectedReplica,
     undefined,
-    secret(databaseAddress)
+    secret(replicaAddress)
   ),
   /** The folder of the embedded database and of the generated master key. */
   dataDir: setting("LICENSING_DATA_DIR", "a folder", "./data", text),
@@ -228,6 +231,9 @@ const settings = {
   sweepSeconds: setting("LICENSING_SWEEP_SECONDS", "a whole number of seconds from 1 to 86400", 60, integer(1, 86_400))
 }
 
+/** One line for each LICENSING_ variable that is not a setting: it is ignored, and often a misspelled name. */
+export const unknownSettings = unknownAmong(Object.values(settings).map(({ name }) => name))
+
 type Values = { readonly [K in keyof typeof settings]: (typeof settings)[K] extends Setting<infer A> ? A : never }
 
 const readEach = Effect.partition(Object.entries<Setting<unknown>>(settings), ([key, { name, config, expected }]) =>
@@ -241,7 +247,8 @@ const read = Effect.gen(function* () {
   const [valid, invalid] = yield* readEach
   const values = Object.fromEntries(valid) as unknown as Values
   const lines = [...invalid, ...(invalid.length === 0 ? contradictions(values) : missingKey(values))]
-  return lines.length === 0 ? values : yield* new SettingsRefused({ lines })
+  // A missing setting may be one with a misspelled name.
+  return lines.length === 0 ? values : yield* new SettingsRefused({ lines: [...lines, ...(yield* unknownSettings)] })
 })
 
 /** Errors of combinations of settings that are each valid. */

@@ -5,6 +5,7 @@
 import { Config, Effect, Redacted, Result, Schema, SchemaGetter, SchemaIssue } from "effect"
 import { IpNetwork, NetAddress } from "effect/net"
 import { networkFromString } from "../api/Network.ts"
+import { addressOf } from "../postgres/Address.ts"
 
 export interface Setting<A> {
   readonly name: string
@@ -100,11 +101,19 @@ export const publicAddress: Decode<string> = (value) => {
 /** libpq's words. `allow` is taken as `prefer`, and `verify-ca` as `verify-full`. */
 const sslmodes = ["disable", "allow", "prefer", "require", "verify-ca", "verify-full"]
 
+/** The database, which must take writes. */
 export const databaseAddress = (value: string): boolean => {
-  const parsed = URL.parse(value)
-  if (parsed === null || !["postgres:", "postgresql:"].includes(parsed.protocol)) return false
+  const { hosts, wanted = "any" } = replicaAddress(value) ? (addressOf(value) ?? { hosts: [] }) : { hosts: [] }
+  // Of several hosts, one that takes no writes could be the first.
+  return ["read-write", "primary"].includes(wanted) ? hosts.length > 0 : hosts.length === 1 && wanted === "any"
+}
+
+/** The database or a replica. */
+export const replicaAddress = (value: string): boolean => {
+  const [host] = addressOf(value)?.hosts ?? []
+  if (host === undefined) return false
   // With two of them, two readers of the address could choose differently.
-  const [sslmode = "disable", ...others] = parsed.searchParams.getAll("sslmode")
+  const [sslmode = "disable", ...others] = new URL(host.url).searchParams.getAll("sslmode")
   return sslmodes.includes(sslmode) && others.length === 0
 }
 

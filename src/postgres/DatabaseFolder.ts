@@ -73,6 +73,9 @@ const makeFolder: (
   }
 )
 
+/** Whether a data folder has a database. Makes nothing. */
+export const hasDatabase = (path: string) => isInitialised(join(resolve(path), "postgres"))
+
 const isInitialised = (cluster: string) =>
   Effect.flatMap(FileSystem.FileSystem, (files) => files.exists(join(cluster, "PG_VERSION")))
 

@@ -6,6 +6,7 @@ import { fileURLToPath } from "node:url"
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { Clock, Context, Effect, FileSystem, Layer, Predicate, type Redacted, Result, Schema } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
+import { shownOnScreen } from "../telemetry/Screen.ts"
 import { instant } from "./Parameters.ts"
 import { type DatabaseUnavailable, openSession } from "./Postgres.ts"
 
@@ -83,17 +84,41 @@ export const run = Effect.fn("Migrations.run")(
       yield* session.values(`SELECT pg_advisory_lock(${migrationLock})`)
     }
     yield* session.values(migrationsTable)
-    const rows = yield* session.values("SELECT id, name, checksum FROM schema_migrations ORDER BY id")
-    const applied = rows.map(([id, name, checksum]) => ({ id, name, checksum }) as Applied)
-    const missing = yield* hasReplacedMigrations(migrations, applied)
-      ? upgradeReplacedMigrations(migrations, applied)
-      : Effect.fromResult(compare(migrations, applied))
-    for (const migration of missing) yield* apply(session, migration)
+    const applied = yield* readApplied(session)
+    const missing = yield* missingFrom(migrations, applied)
+    const isEmpty = applied.length === 0
+    for (const migration of missing) yield* apply(session, migration, isEmpty)
+    if (isEmpty) yield* shownOnScreen(Effect.logInfo(`Created the tables, by ${missing.length} migrations.`))
     return missing.map(({ name }) => name)
   },
   Effect.scoped,
   Effect.catchTag("SqlError", (error) => refuse(`The database cannot be migrated: ${serverMessage(error)}`))
 )
+
+/** The names of the folder's migrations that the database lacks. Changes nothing. */
+export const pendingNames = Effect.fn("Migrations.pendingNames")(
+  function* (options: Options) {
+    const migrations = yield* read(options.folder ?? ownFolder)
+    const session = yield* openSession(options.url)
+    const [[exists]] = (yield* session.values("SELECT to_regclass('schema_migrations') IS NOT NULL")) as [[boolean]]
+    const missing = yield* missingFrom(migrations, exists ? yield* readApplied(session) : [])
+    return missing.map(({ name }) => name)
+  },
+  Effect.scoped,
+  Effect.catchTag("SqlError", (error) =>
+    refuse(`The migrations of the database cannot be read: ${serverMessage(error)}`)
+  )
+)
+
+const readApplied = (session: Session) =>
+  Effect.map(session.values("SELECT id, name, checksum FROM schema_migrations ORDER BY id"), (rows) =>
+    rows.map(([id, name, checksum]) => ({ id, name, checksum }) as Applied)
+  )
+
+const missingFrom = (migrations: ReadonlyArray<Migration>, applied: ReadonlyArray<Applied>) =>
+  hasReplacedMigrations(migrations, applied)
+    ? upgradeReplacedMigrations(migrations, applied)
+    : Effect.fromResult(compare(migrations, applied))
 
 const migrationsTable = `CREATE TABLE IF NOT EXISTS schema_migrations (
   id int4 PRIMARY KEY, name text NOT NULL, checksum text NOT NULL, applied_at timestamptz NOT NULL)`
@@ -168,7 +193,11 @@ const compare = (
   return Result.succeed(migrations.slice(applied.length))
 }
 
-const apply = Effect.fnUntraced(function* (session: Session, { checksum, id, name, text }: Migration) {
+const apply = Effect.fnUntraced(function* (
+  session: Session,
+  { checksum, id, name, text }: Migration,
+  isFirstStart: boolean
+) {
   const now = yield* Clock.currentTimeMillis
   yield* session.values("BEGIN")
   // Migrations take the time from the service's clock, as everything stored does.
@@ -186,7 +215,8 @@ const apply = Effect.fnUntraced(function* (session: Session, { checksum, id, nam
     instant(now)
   ])
   yield* session.values("COMMIT")
-  yield* Effect.logInfo(`Applied the migration ${name}.`)
+  // On tables with rows a migration may take long, and the records show its progress.
+  yield* (isFirstStart ? Effect.logDebug : Effect.logInfo)(`Applied the migration ${name}.`)
 })
 
 type Session = Effect.Success<ReturnType<typeof openSession>>

@@ -5,6 +5,7 @@ import type * as PgConnection from "@effect/sql-pg/PgConnection"
 import * as PgPool from "@effect/sql-pg/PgPool"
 import { Effect, Exit, Fiber } from "effect"
 import { SqlClient, type SqlConnection, SqlError } from "effect/sql"
+import type { ConnectionOptions } from "./Hosts.ts"
 import { asConnectionError, commit, isAlive, Session } from "./Session.ts"
 
 /** How a pool of connections is used at this moment. */
@@ -42,23 +43,24 @@ const spanAttributes = [["db.system.name", "postgresql"]] as const
  * reserved for that.
  */
 export const makeClients = Effect.fnUntraced(function* (
-  config: PgClient.PgPoolConfig,
+  configure: (more: ConnectionOptions) => PgClient.PgPoolConfig,
   connectionsMax: number,
   commitParameters: Readonly<Record<string, string>>
 ) {
   const pipelinedMax = Math.ceil(connectionsMax / 4)
   const poolMax = Math.max(1, connectionsMax - pipelinedMax)
-  const pool = countUses("statements", poolMax, yield* PgPool.make({ ...config, maxConnections: poolMax }))
+  const pool = countUses("statements", poolMax, yield* PgPool.make(configure({ maxConnections: poolMax })))
   const pipelinedPool = countUses(
     "commits",
     pipelinedMax,
-    yield* PgPool.make({
-      ...config,
-      startupParameters: { ...config.startupParameters, ...commitParameters },
-      multiplex: true,
-      multiplexConcurrency: 1,
-      maxConnections: pipelinedMax
-    })
+    yield* PgPool.make(
+      configure({
+        startupParameters: commitParameters,
+        multiplex: true,
+        multiplexConcurrency: 1,
+        maxConnections: pipelinedMax
+      })
+    )
   )
   const client = yield* clientOf(pool)
   const run = (sql: string) => (connection: SqlConnection.Connection) => connection.execute(sql, [], undefined)
@@ -96,11 +98,10 @@ export const makeClients = Effect.fnUntraced(function* (
     Effect.scoped,
     Effect.uninterruptible
   )
-  const startupParameters = { ...config.startupParameters, ...customPlans }
   const customPlanPool = countUses(
     "lists",
     customPlanConnectionsMax,
-    yield* PgPool.make({ ...config, startupParameters, maxConnections: customPlanConnectionsMax })
+    yield* PgPool.make(configure({ startupParameters: customPlans, maxConnections: customPlanConnectionsMax }))
   )
   return {
     client,

@@ -1,16 +1,15 @@
 // The database client: `SqlClient`, and the service `Postgres` for what SqlClient does not offer. What must stay true: a lost
-// connection fails its statements at once and is replaced; every limit is set; and only this file, Pools.ts, Session.ts and
-// Parameters.ts depend on the driver.
-import type { Duplex } from "node:stream"
-import type * as PgClient from "@effect/sql-pg/PgClient"
+// connection fails its statements at once and is replaced; every limit is set; and only this file, Hosts.ts, Pools.ts, Session.ts
+// and Parameters.ts depend on the driver.
 import * as PgConnection from "@effect/sql-pg/PgConnection"
-import { Context, Duration, Effect, Layer, Predicate, Queue, Redacted, Schedule, Schema, Stream } from "effect"
+import { Context, Duration, Effect, Layer, Queue, Redacted, Schedule, Schema, Stream } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { SqlClient, SqlError } from "effect/sql"
+import { addressOf } from "./Address.ts"
+import { type ConnectionOptions, type Hosts, isTransient, makeHosts, reasonOf } from "./Hosts.ts"
 import { types } from "./Parameters.ts"
 import { commitParameters, makeClients, type PoolUse } from "./Pools.ts"
 import { asConnectionError } from "./Session.ts"
-import { connector, type Target, targetOf } from "./Socket.ts"
 import { holdMillisMax } from "./Transactions.ts"
 
 /** The database cannot serve this process; `message` is one line for the operator. */
@@ -57,33 +56,26 @@ const lookupPlanning = {
   plan_cache_mode: "force_generic_plan"
 }
 
-interface ClientConfig extends PgClient.PgPoolConfig {
-  readonly stream: () => Duplex
-}
+const connectionOptions = (options: Options): ConnectionOptions => ({
+  // Socket.ts ends a connection attempt that gets no answer.
+  connectTimeout: Duration.infinity,
+  applicationName: options.applicationName ?? "licensing",
+  startupParameters: {
+    statement_timeout: String(statementTimeoutOf(options)),
+    lock_timeout: String(lockTimeoutMillis),
+    idle_in_transaction_session_timeout: String(options.idleInTransactionMillis ?? holdMillisMax),
+    timezone: "UTC",
+    // With jit on, the server's default, a consumption waits a third of a second for the compiler: up to PostgreSQL 17 a plan
+    // that needs a scan has such a high estimated cost that each of its runs is compiled.
+    jit: "off",
+    ...(options.plannerDefaults === true ? { plan_cache_mode: "force_custom_plan" } : lookupPlanning)
+  },
+  types,
+  idleTimeout: "5 minutes",
+  preparedStatementCacheSize: 256
+})
 
-const settings = (options: Options, target: Target): ClientConfig => {
-  const statementTimeout = options.statementTimeoutMillis ?? 30_000
-  return {
-    url: options.url,
-    stream: connector(target, statementTimeout === 0 ? 0 : statementTimeout + silenceMillis),
-    // Socket.ts ends a connection attempt that gets no answer.
-    connectTimeout: Duration.infinity,
-    applicationName: options.applicationName ?? "licensing",
-    startupParameters: {
-      statement_timeout: String(statementTimeout),
-      lock_timeout: String(lockTimeoutMillis),
-      idle_in_transaction_session_timeout: String(options.idleInTransactionMillis ?? holdMillisMax),
-      timezone: "UTC",
-      // With jit on, the server's default, a consumption waits a third of a second for the compiler: up to PostgreSQL 17 a plan
-      // that needs a scan has such a high estimated cost that each of its runs is compiled.
-      jit: "off",
-      ...(options.plannerDefaults === true ? { plan_cache_mode: "force_custom_plan" } : lookupPlanning)
-    },
-    types,
-    idleTimeout: "5 minutes",
-    preparedStatementCacheSize: 256
-  }
-}
+const statementTimeoutOf = ({ statementTimeoutMillis = 30_000 }: Options): number => statementTimeoutMillis
 
 /** "Subscribed" comes first and again after every lost connection: notifications in between are missed. */
 export type Listening = { readonly _tag: "Subscribed" } | { readonly _tag: "Notified"; readonly payload: string }
@@ -123,15 +115,19 @@ export class Postgres extends Context.Service<
 }
 
 const makeServices = Effect.fnUntraced(function* (options: Options) {
-  const target = yield* parseTarget(options.url)
-  const config = settings(options, target)
-  const version = yield* awaitServer(config, target, options.waitsForServer === true ? "365 days" : "30 seconds")
+  const address = yield* parseAddress(options.url)
+  const common = connectionOptions(options)
+  const statementTimeout = statementTimeoutOf(options)
+  const hosts = makeHosts(address, common, statementTimeout === 0 ? 0 : statementTimeout + silenceMillis)
+  const version = yield* awaitServer(hosts, address.name, options.waitsForServer === true ? "365 days" : "30 seconds")
+  if (hosts.isFollowed) yield* Effect.forkScoped(hosts.follow)
+  const configure = configureFor(hosts, common)
   const { client, pipelined, inOneWrite, customPlanned, pools } = yield* Effect.orDie(
-    makeClients(config, options.maxConnections ?? 16, commitParameters(version))
+    makeClients(configure, options.maxConnections ?? 16, commitParameters(version))
   )
 
   const subscribe = (channel: string) =>
-    PgConnection.make(config).pipe(
+    PgConnection.make(configure()).pipe(
       Effect.flatMap((connection) => connection.listen(channel)),
       Effect.map((queue) =>
         Stream.concat(
@@ -156,21 +152,38 @@ const makeServices = Effect.fnUntraced(function* (options: Options) {
   ).pipe(Context.add(SqlClient.SqlClient, client))
 })
 
+/** Adds options to those of all connections. Each new connection reads the URL again, because the host may change. */
+const configureFor =
+  (hosts: Hosts, common: ConnectionOptions) =>
+  (more: ConnectionOptions = {}): ConnectionOptions & Pick<PgConnection.Config, "url" | "stream"> => ({
+    ...common,
+    ...more,
+    startupParameters: { ...common.startupParameters, ...more.startupParameters },
+    stream: hosts.stream,
+    get url() {
+      return hosts.url()
+    }
+  })
+
+/** Opens a connection outside any pool. It has no limits. */
+export const openConnection = Effect.fnUntraced(
+  function* (url: Redacted.Redacted<string>, applicationName = "licensing") {
+    const common = { connectTimeout: Duration.infinity, applicationName, types }
+    const hosts = makeHosts(yield* parseAddress(url), common, 0)
+    if (hosts.isFollowed) yield* hosts.choose
+    const connection = yield* PgConnection.make(configureFor(hosts, common)())
+    return yield* connection.pin
+  },
+  Effect.mapError((error) => (SqlError.isSqlError(error) ? asConnectionError(error) : error))
+)
+
 /**
- * Opens a connection outside any pool, for what lasts as long as a connection does: a session's lock, a probe. `lost` waits
- * until the server or the network has closed it.
+ * The same for what lasts as long as a connection does: a session's lock, a probe. `lost` waits until the server or the network
+ * has closed it. A standby refuses it.
  */
 export const openSession = Effect.fnUntraced(
   function* (url: Redacted.Redacted<string>) {
-    const target = yield* parseTarget(url)
-    const connection = yield* PgConnection.make({
-      url,
-      stream: connector(target, 0),
-      connectTimeout: Duration.infinity,
-      applicationName: "licensing",
-      types
-    })
-    const session = yield* connection.pin
+    const session = yield* openConnection(url)
     // The driver reports a connection's end only to its listeners.
     const notifications = yield* session.listen("licensing_session")
     return {
@@ -185,88 +198,44 @@ export type ServerSession = Effect.Success<ReturnType<typeof openSession>>
 
 const reconnectSchedule = Schedule.min([Schedule.exponential("200 millis", 1.5), Schedule.spaced("3 seconds")])
 
-const parseTarget = (url: Redacted.Redacted<string>) =>
-  Effect.try({
-    try: () => targetOf(new URL(Redacted.value(url))),
-    catch: () =>
-      new DatabaseUnavailable({ message: "The database address is no URL like postgres://user:password@host/name." })
+const parseAddress = (url: Redacted.Redacted<string>) =>
+  Effect.suspend(() => {
+    const address = addressOf(Redacted.value(url))
+    return address === undefined
+      ? new DatabaseUnavailable({ message: "The database address is no URL like postgres://user:password@host/name." })
+      : Effect.succeed(address)
   })
-
-/** The innermost message: the driver's own messages say no more than "Failed to connect". */
-const reasonOf = ({ reason }: SqlError.SqlError): string =>
-  Predicate.hasProperty(reason.cause, "message") && reason.cause.message
-    ? String(reason.cause.message)
-    : (reason.message ?? reason._tag)
 
 const versionMin = 15
 const encodingNeeded = "UTF8"
 
-/** Whether a server's first bytes are PostgreSQL's: S, N or an error to a request for TLS, else a message of the startup. */
-const isPostgres = (bytes: Uint8Array, tls: boolean): boolean => {
-  const first = String.fromCharCode(bytes[0] ?? 0)
-  return tls ? first === "E" || (bytes.length === 1 && "SN".includes(first)) : "REvN".includes(first)
-}
-const notPostgres = new SqlError.SqlError({
-  reason: new SqlError.UnknownError({ cause: new Error("The server that answers there is no PostgreSQL") })
-})
-
-const networkError = /^(EAI_AGAIN|E(?!PROTO$)[A-Z0-9]+)$/
-
-/** Whether the same address may work later: nothing listens there, or the server is starting, stopping or full. */
-const isTransient = ({ reason: { _tag, cause, message } }: SqlError.SqlError): boolean =>
-  _tag === "ConnectionError" &&
-  (Predicate.hasProperty(cause, "severity") ||
-    (Predicate.hasProperty(cause, "code") && networkError.test(String(cause.code))) ||
-    message === "PgConnection: Connection closed during startup")
-
-/** Asks a server what it is. Others may send anything and then nothing, so they are known by their first bytes. */
-const askServer = (config: ClientConfig, { tls }: Target) =>
-  Effect.suspend(() => {
-    let foreign = false
-    const stream = () =>
-      config.stream().once("data", function (this: Duplex, bytes: Uint8Array) {
-        foreign = !isPostgres(bytes, tls)
-        if (foreign) this.destroy()
-      })
-    return PgConnection.make({ ...config, stream }).pipe(
-      Effect.flatMap((connection) =>
-        connection.queryValues(
-          "SELECT current_setting('server_version_num')::int4 / 10000, current_setting('server_encoding')"
-        )
-      ),
-      Effect.scoped,
-      Effect.mapError((error) => (foreign ? notPostgres : asConnectionError(error)))
-    )
-  })
-
 // A service often starts together with its database, so a refused or lost connection is retried. Returns the
 // server's version.
-const awaitServer = Effect.fnUntraced(function* (config: ClientConfig, target: Target, longest: Duration.Input) {
-  const rows = yield* askServer(config, target).pipe(
+const awaitServer = Effect.fnUntraced(function* (hosts: Hosts, name: string, longest: Duration.Input) {
+  const { encoding, version } = yield* hosts.choose.pipe(
     Effect.retry(($) =>
       $(reconnectSchedule).pipe(
         Schedule.upTo({ duration: longest }),
         Schedule.while(({ input }) => isTransient(input)),
         Schedule.tap(({ input }) =>
-          Effect.logWarning(`PostgreSQL at ${target.name} cannot be reached yet, trying again: ${reasonOf(input)}`)
+          Effect.logWarning(`PostgreSQL at ${name} cannot be reached yet, trying again: ${reasonOf(input)}`)
         )
       )
     ),
     Effect.mapError(
-      (error) => new DatabaseUnavailable({ message: `PostgreSQL at ${target.name} cannot be used: ${reasonOf(error)}` })
+      (error) => new DatabaseUnavailable({ message: `PostgreSQL at ${name} cannot be used: ${reasonOf(error)}` })
     )
   )
-  const [version, encoding] = [Number(rows[0]?.[0]), String(rows[0]?.[1])]
   if (!(version >= versionMin)) {
     return yield* new DatabaseUnavailable({
-      message: `PostgreSQL at ${target.name} has version ${version}; version ${versionMin} or newer is needed.`
+      message: `PostgreSQL at ${name} has version ${version}; version ${versionMin} or newer is needed.`
     })
   }
   // In any other encoding a name with letters that it lacks could not be stored.
   if (encoding !== encodingNeeded) {
     return yield* new DatabaseUnavailable({
       message:
-        `PostgreSQL at ${target.name} has the encoding ${encoding}; the service needs ${encodingNeeded}. ` +
+        `PostgreSQL at ${name} has the encoding ${encoding}; the service needs ${encodingNeeded}. ` +
         "Make the database anew with `createdb -E UTF8 -T template0`."
     })
   }

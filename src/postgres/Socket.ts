@@ -3,23 +3,7 @@
 // only connections without unacknowledged bytes.
 import { connect, type OnReadOpts, type Socket } from "node:net"
 import { Duplex } from "node:stream"
-
-/** The server of a PostgreSQL URL. `name` is for messages: it contains no credentials. */
-export interface Target {
-  readonly host: string
-  readonly port: number
-  readonly name: string
-  /** Whether the connection is encrypted. If so, the server's certificate is always verified. */
-  readonly tls: boolean
-}
-
-export const targetOf = (url: URL): Target => {
-  const host = url.searchParams.get("host") ?? (decodeURIComponent(url.hostname).replace(/^\[|\]$/g, "") || "localhost")
-  const port = Number(url.searchParams.get("port") ?? (url.port || "5432"))
-  const database = url.searchParams.get("dbname") ?? decodeURIComponent(url.pathname.slice(1))
-  const tls = (url.searchParams.get("sslmode") ?? "disable") !== "disable"
-  return { host, port, name: `${host}:${port}/${database}`, tls }
-}
+import type { Target } from "./Address.ts"
 
 const tickMillisMax = 5_000
 // Idle connections are probed after this time, so that a dead one is removed before a statement is sent on it.
@@ -31,38 +15,48 @@ const readBytes = 16_384
 // From opening to the server's first byte.
 const connectMillisMax = 5_000
 
+export interface ConnectorOptions {
+  /** Default: five seconds. */
+  readonly connectMillis?: number
+  /** Receives each socket, for an owner that may have to end it. */
+  readonly opened?: (socket: Socket) => void
+}
+
 /**
  * Opens sockets to a target. A socket is destroyed if it receives no byte within `connectMillis` of opening, or if it has sent
  * bytes and receives none for `silenceMillis` (0: no limit). That fails the statements waiting on it. Each received byte restarts
  * the count, so a long result is not cut off.
  */
-export const connector = (target: Target, silenceMillis: number, connectMillis?: number) => (): Duplex => {
-  const reading = target.tls ? {} : { onread: intoOneBuffer((bytes) => socket.emit("data", bytes)) }
-  const socket: Socket = target.host.startsWith("/")
-    ? connect({ path: `${target.host}/.s.PGSQL.${target.port}`, ...reading })
-    : connect({
-        host: target.host,
-        port: target.port,
-        noDelay: true,
-        keepAlive: true,
-        keepAliveInitialDelay: keepAliveMillis,
-        ...reading
-      })
-  // A system timer: the driver's `connectTimeout` runs on the service's clock, which a test advances by hours at once.
-  const connectTimer = setTimeout(
-    () => socket.destroy(timedOut("The server does not answer")),
-    connectMillis ?? connectMillisMax
-  )
-  socket.once("data", () => clearTimeout(connectTimer))
-  socket.once("close", () => clearTimeout(connectTimer))
-  if (silenceMillis > 0) destroyWhenSilent(socket, silenceMillis)
-  if (!target.tls) return socket
-  // TLS takes over a socket's handle, and then the socket emits no events for the bytes. Over a stream the socket itself sends
-  // and receives. The stream must end with the socket.
-  const stream = Duplex.from({ readable: socket, writable: socket })
-  socket.once("close", () => stream.destroy())
-  return stream
-}
+export const connector =
+  (target: Target, silenceMillis: number, options: ConnectorOptions = {}) =>
+  (): Duplex => {
+    const reading = target.tls ? {} : { onread: intoOneBuffer((bytes) => socket.emit("data", bytes)) }
+    const socket: Socket = target.host.startsWith("/")
+      ? connect({ path: `${target.host}/.s.PGSQL.${target.port}`, ...reading })
+      : connect({
+          host: target.host,
+          port: target.port,
+          noDelay: true,
+          keepAlive: true,
+          keepAliveInitialDelay: keepAliveMillis,
+          ...reading
+        })
+    // A system timer: the driver's `connectTimeout` runs on the service's clock, which a test advances by hours at once.
+    const connectTimer = setTimeout(
+      () => socket.destroy(timedOut("The server does not answer")),
+      options.connectMillis ?? connectMillisMax
+    )
+    socket.once("data", () => clearTimeout(connectTimer))
+    socket.once("close", () => clearTimeout(connectTimer))
+    if (silenceMillis > 0) destroyWhenSilent(socket, silenceMillis)
+    options.opened?.(socket)
+    if (!target.tls) return socket
+    // TLS takes over a socket's handle, and then the socket emits no events for the bytes. Over a stream the socket itself sends
+    // and receives. The stream must end with the socket.
+    const stream = Duplex.from({ readable: socket, writable: socket })
+    socket.once("close", () => stream.destroy())
+    return stream
+  }
 
 /** With the code that the system gives to a connection without an answer. */
 const timedOut = (message: string) => Object.assign(new Error(message), { code: "ETIMEDOUT" })

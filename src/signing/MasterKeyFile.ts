@@ -6,6 +6,7 @@
 import { Effect, FileSystem, Option, Path, type PlatformError, Result, Schema } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { Base64 } from "effect/encoding"
+import { shownOnScreen } from "../telemetry/Screen.ts"
 import * as SecretBox from "./SecretBox.ts"
 
 /** The configured master key or its file cannot be used; the message says what to do. */
@@ -116,7 +117,9 @@ const create = Effect.fnUntraced(function* (path: string) {
     Effect.catchReason("PlatformError", "AlreadyExists", () => Effect.succeed(false))
   )
   yield* syncFolder(path)
-  if (isCreated) yield* Effect.logWarning(`Made a new master key in ${path}: keep a copy of it in a safe place.`)
+  if (isCreated) {
+    yield* shownOnScreen(Effect.logWarning(`Made a new master key in ${path}: keep a copy of it in a safe place.`))
+  }
 }, Effect.scoped)
 
 // The directory entry must survive a power failure too, or the next start would find no key. Windows cannot do this.

@@ -7,7 +7,7 @@ import { Console, Effect, Layer, Option, Redacted } from "effect"
 import { HttpServer } from "effect/http"
 import { NetAddress } from "effect/net"
 import { Settings } from "../config/Config.ts"
-import { targetOf } from "../postgres/Socket.ts"
+import { addressOf } from "../postgres/Address.ts"
 import { FirstToken } from "./FirstToken.ts"
 
 /** Announces that the service listens: as text, or as a log record. */
@@ -17,12 +17,22 @@ export const layer = (format: "pretty" | "json") =>
       const facts = yield* collect
       const { unused } = yield* FirstToken
       if (format === "json") yield* Effect.logInfo("The service is ready.", facts)
-      else yield* Console.log(["The licensing service is ready.", ...lines(facts), ""].join("\n"))
-      if (Option.isSome(unused))
-        yield* Console.log(`Admin token, shown until it is used: ${Redacted.value(unused.value)}`)
-      if (format === "pretty") yield* Console.log(`Try: curl -H "Authorization: Bearer $TOKEN" ${facts.api}/products\n`)
+      else yield* Console.log(["", "The licensing service is ready.", "", ...lines(facts), ""].join("\n"))
+      if (Option.isNone(unused)) return
+      yield* Console.log(`Admin token, shown until it is used: ${Redacted.value(unused.value)}`)
+      if (format === "pretty") yield* Console.log(firstSteps(facts.api))
     })
   )
+
+const firstSteps = (api: string) => `
+Next, in another terminal (README.md, "First requests", goes on from there):
+
+  TOKEN=...    # the admin token: store it
+  curl -H "Authorization: Bearer $TOKEN" -H "Content-Type: application/json" \\
+    ${api}/products -d '{"name": "Editor", "code": "editor"}'
+
+"npx node src/main.ts doctor" checks this installation. Ctrl-C stops the service.
+`
 
 const collect = Effect.gen(function* () {
   const settings = yield* Settings
@@ -32,7 +42,7 @@ const collect = Effect.gen(function* () {
   const database =
     settings.databaseUrl === undefined
       ? `embedded PostgreSQL in ${data}`
-      : `PostgreSQL at ${targetOf(new URL(Redacted.value(settings.databaseUrl))).name}`
+      : `PostgreSQL at ${addressOf(Redacted.value(settings.databaseUrl))?.name}`
   return {
     api: `${origin}/api/v1`,
     reference: `${origin}/docs`,

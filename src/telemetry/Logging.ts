@@ -6,15 +6,13 @@ import { Cause, Clock, Effect, Array as Items, Layer, Logger, Predicate, Referen
 import { RequestContext } from "../api/RequestContext.ts"
 import { Settings } from "../config/Config.ts"
 import { makeRepeatedFailures } from "./RepeatedFailures.ts"
+import { ShownOnScreen } from "./Screen.ts"
 
 /** Logs in this format, at the level of the settings or above. */
 export const layer = (format: "pretty" | "json") =>
   Layer.unwrap(
     Settings.useSync(({ logLevel }) =>
-      Layer.merge(
-        layerOf(format === "json" ? json : Logger.consolePretty()),
-        Layer.succeed(References.MinimumLogLevel, logLevel)
-      )
+      Layer.merge(layerOf(format === "json" ? json : pretty), Layer.succeed(References.MinimumLogLevel, logLevel))
     )
   )
 
@@ -45,6 +43,11 @@ const json: Logger.Logger<unknown, void> = Logger.withConsoleLog(
       ...(cause.reasons.length === 0 ? undefined : { cause: Cause.pretty(cause) })
     })
   })
+)
+
+const consolePretty = Logger.consolePretty()
+const pretty: Logger.Logger<unknown, void> = Logger.make((options) =>
+  options.fiber.getRef(ShownOnScreen) ? undefined : consolePretty.log(options)
 )
 
 const noRequest = RequestContext.defaultValue().requestId

@@ -3,7 +3,8 @@ import type { Duplex } from "node:stream"
 import { connect, createServer as createTlsServer } from "node:tls"
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { connector, targetOf } from "../../src/postgres/Socket.ts"
+import { targetOf } from "../../src/postgres/Address.ts"
+import { connector } from "../../src/postgres/Socket.ts"
 import { certificate, privateKey } from "../support/Http.ts"
 
 const target = (address: string) => targetOf(new URL(address))
@@ -43,7 +44,7 @@ it.live("gives up on a server that becomes silent while a request is unanswered"
 it.live("gives up on a server that accepts a connection and sends nothing", () =>
   Effect.gen(function* () {
     const muteServer = yield* startServer(() => {})
-    assert.strictEqual(yield* endOf(connector(muteServer, 0, 20)()), "The server does not answer")
+    assert.strictEqual(yield* endOf(connector(muteServer, 0, { connectMillis: 20 })()), "The server does not answer")
   }).pipe(Effect.scoped)
 )
 

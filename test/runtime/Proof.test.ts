@@ -1,8 +1,8 @@
 /** What proves a runtime answer: its kind, product, binding and nonce under the signature, also of refusals. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import { type Expected, judgeOf, memberBytes, type PublishedKey } from "../../infra/scripts/verify.ts"
 import { canonicalize, type Json } from "../../src/api/CanonicalJson.ts"
+import { type Expected, judgeOf, memberBytes, type PublishedKey } from "../../src/cli/VerifyResponse.ts"
 import { sha256Hex } from "../../src/signing/Digest.ts"
 import { contentTypes, type RuntimePath, RuntimePaths, runtimePaths } from "../support/FastPath.ts"
 import { type Answer, assertAnswered, assertRefused } from "../support/Http.ts"

@@ -1,7 +1,14 @@
 /** The verifier that the tour and the benchmark use, checked against the published vectors. */
 import { readFileSync } from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
-import { Distrusted, type Expected, judgeOf, memberBytes, openOffline, verifierOf } from "../../infra/scripts/verify.ts"
+import {
+  Distrusted,
+  type Expected,
+  judgeOf,
+  memberBytes,
+  openOffline,
+  verifierOf
+} from "../../src/cli/VerifyResponse.ts"
 
 const vectors = JSON.parse(readFileSync(new URL("../../schema/vectors/signatures.json", import.meta.url), "utf8"))
 const verify = verifierOf(vectors.keys)

@@ -1,0 +1,45 @@
+/**
+ * What commands print. Results go to standard output: text for people, or one JSON value with `--json`, with the names and formats
+ * of the API. Hints and failures go to standard error.
+ */
+import { Console, Data, Effect } from "effect"
+import { Flag } from "effect/cli"
+
+export const jsonFlag = {
+  json: Flag.Boolean("json").pipe(
+    Flag.withDescription("Print JSON in place of text."),
+    Flag.withDefault(false),
+    Flag.withoutNegation
+  )
+}
+
+export const print = (asJson: boolean, value: unknown, lines: ReadonlyArray<string>): Effect.Effect<void> => {
+  if (asJson) return Console.log(JSON.stringify(value, null, 2))
+  return lines.length === 0 ? Effect.void : Console.log(lines.map(withoutControls).join("\n"))
+}
+
+/** Names come from customers: none may move a terminal's cursor or change its title. */
+const withoutControls = (line: string): string => line.replace(/\p{Cc}/gu, "\u{FFFD}")
+
+/**
+ * Ends a command with an exit code. 1: the command failed, or its answer is no. 2: it was called wrongly, or a question has no
+ * answer. `message` is one line for standard error; none if everything is printed already.
+ */
+export class CommandEnded extends Data.TaggedError("CommandEnded")<{
+  readonly exitCode: 1 | 2
+  readonly message: string
+}> {}
+
+/** Rows as columns of equal width. */
+export const aligned = (rows: ReadonlyArray<ReadonlyArray<string>>): ReadonlyArray<string> => {
+  const widths = rows.reduce<ReadonlyArray<number>>(
+    (widest, row) => row.map((cell, column) => Math.max(cell.length, widest[column] ?? 0)),
+    []
+  )
+  return rows.map((row) =>
+    row
+      .map((cell, column) => cell.padEnd(widths[column]!))
+      .join("  ")
+      .trimEnd()
+  )
+}
