@@ -1,10 +1,10 @@
 /** The command line: builds the layers from the settings, and runs the service until a signal, or one command. */
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
-import { Cause, Console, Effect, Exit, Layer, Predicate } from "effect"
+import { Cause, Console, Effect, Layer, Predicate } from "effect"
 import { CliError, Command } from "effect/cli"
 import { commands } from "./cli/Commands.ts"
-import { CommandEnded } from "./cli/Output.ts"
+import { exitCodeOf } from "./cli/Output.ts"
 import { Settings, unknownSettings } from "./config/Config.ts"
 import { EventLog } from "./events/EventLog.ts"
 import * as Foundation from "./Foundation.ts"
@@ -67,14 +67,6 @@ const printFailure = (cause: Cause.Cause<unknown>) => {
   if (CliError.isCliError(error)) return Effect.void
   const message = Cause.hasDies(cause) ? Cause.pretty(cause) : messageOf(error)
   return message === "" ? Effect.void : Console.error(message)
-}
-
-/** 0: done, or a signal, which is the normal end of the service. Otherwise see docs/OPERATIONS.md, "Commands". */
-const exitCodeOf = (exit: Exit.Exit<unknown, unknown>): number => {
-  if (Exit.isSuccess(exit) || Cause.hasInterruptsOnly(exit.cause)) return 0
-  const error = Cause.squash(exit.cause)
-  if (error instanceof CommandEnded) return error.exitCode
-  return CliError.isCliError(error) ? 2 : 1
 }
 
 const messageOf = (error: unknown): string =>

@@ -2,8 +2,8 @@
  * What commands print. Results go to standard output: text for people, or one JSON value with `--json`, with the names and formats
  * of the API. Hints and failures go to standard error.
  */
-import { Console, Data, Effect } from "effect"
-import { Flag } from "effect/cli"
+import { Cause, Console, Data, Effect, Exit } from "effect"
+import { CliError, Flag } from "effect/cli"
 
 export const jsonFlag = {
   json: Flag.Boolean("json").pipe(
@@ -29,6 +29,14 @@ export class CommandEnded extends Data.TaggedError("CommandEnded")<{
   readonly exitCode: 1 | 2
   readonly message: string
 }> {}
+
+/** 0: done, or a signal, which is the normal end of the service. Wrong arguments are 2, other failures 1. */
+export const exitCodeOf = (exit: Exit.Exit<unknown, unknown>): number => {
+  if (Exit.isSuccess(exit) || Cause.hasInterruptsOnly(exit.cause)) return 0
+  const error = Cause.squash(exit.cause)
+  if (error instanceof CommandEnded) return error.exitCode
+  return CliError.isCliError(error) ? 2 : 1
+}
 
 /** Rows as columns of equal width. */
 export const aligned = (rows: ReadonlyArray<ReadonlyArray<string>>): ReadonlyArray<string> => {

@@ -4,6 +4,7 @@ import type { Socket } from "node:net"
 import { Duplex } from "node:stream"
 import type * as PgClient from "@effect/sql-pg/PgClient"
 import * as PgConnection from "@effect/sql-pg/PgConnection"
+import type { ErrorFields } from "@effect/sql-pg/PgProtocol"
 import { Effect, Predicate, Redacted, Schedule } from "effect"
 import { SqlError } from "effect/sql"
 import type { Address, Host, WantedServer } from "./Address.ts"
@@ -175,10 +176,13 @@ const unfitness: Record<WantedServer, (isReadOnly: boolean, isStandby: boolean) 
 
 const networkError = /^(EAI_AGAIN|E(?!PROTO$)[A-Z0-9]+)$/
 
+/** A pooler in front of the server does not know the parameters that the service sends when it connects. */
+const protocolViolation = "08P01"
+
 /** Whether the same address may work later: nothing listens there, or the server is starting, stopping or full. */
 export const isTransient = ({ reason: { _tag, cause, message } }: SqlError.SqlError): boolean =>
   _tag === "ConnectionError" &&
-  (Predicate.hasProperty(cause, "severity") ||
+  ((Predicate.hasProperty(cause, "severity") && (cause as ErrorFields).code !== protocolViolation) ||
     (Predicate.hasProperty(cause, "code") && networkError.test(String(cause.code))) ||
     message === "PgConnection: Connection closed during startup")
 

@@ -165,10 +165,10 @@ const configureFor =
     }
   })
 
-/** Opens a connection outside any pool. It has no limits. */
+/** Opens a connection outside any pool. It has no limits but those in its options. */
 export const openConnection = Effect.fnUntraced(
-  function* (url: Redacted.Redacted<string>, applicationName = "licensing") {
-    const common = { connectTimeout: Duration.infinity, applicationName, types }
+  function* (url: Redacted.Redacted<string>, options: ConnectionOptions = {}) {
+    const common = { connectTimeout: Duration.infinity, applicationName: "licensing", types, ...options }
     const hosts = makeHosts(yield* parseAddress(url), common, 0)
     if (hosts.isFollowed) yield* hosts.choose
     const connection = yield* PgConnection.make(configureFor(hosts, common)())

@@ -84,6 +84,18 @@ layer(Layer.empty, { excludeTestServices: true })("A start", (it) => {
     )
   }
 
+  it.effect("stops at a pooler that refuses the parameters of the connection", () =>
+    Effect.gen(function* () {
+      const fields = "SFATAL\0VFATAL\0C08P01\0Munsupported startup parameter: statement_timeout\0\0"
+      const length = Buffer.alloc(4)
+      length.writeInt32BE(fields.length + 4)
+      const { port, seen } = yield* serving(answering(`E${length.toString("latin1")}${fields}`))
+      const message = yield* refusal(`postgres://user:secret@127.0.0.1:${port}/x`)
+      assert.include(message, "cannot be used: unsupported startup parameter: statement_timeout")
+      assert.strictEqual(seen.connections, 1)
+    }).pipe(Effect.scoped)
+  )
+
   it.effect("tries again where a connection is refused, or ends without an answer", () =>
     Effect.gen(function* () {
       const address = new URL(inject("database").url)

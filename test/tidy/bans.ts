@@ -48,6 +48,7 @@ const codeBans: ReadonlyArray<Ban> = [
     where: inSrc,
     example: "try { f() } catch {}",
     exceptions: {
+      "src/cli/VerifyResponse.ts": "Does what a client does, without anything of the service.",
       "src/http/Refusals.ts": "Whether an address can be decoded, decodeURIComponent tells by throwing.",
       "src/postgres/ServerProcess.ts": "That a process is gone, process.kill tells by throwing."
     }
@@ -126,6 +127,8 @@ const adapters: Readonly<Record<string, Adapter>> = {
   "src/Foundation.ts": { modules: ["node:path"], why: "names the files of the data folder" },
   "src/api/JsonText.ts": { modules: ["node:buffer"], why: "asks whether bytes are UTF-8 before they are decoded" },
   "src/cli/Listen.ts": { modules: ["node:http"], why: "makes a server for development" },
+  "src/cli/VerifyResponse.ts": { modules: ["node:crypto"], why: "does what a client does, who has no Effect" },
+  "src/cli/doctor/MachineChecks.ts": { modules: ["node:fs", "node:path"], why: "asks for the free space of a disk" },
   "src/documents/CompressedDocument.ts": {
     modules: ["node:stream", "node:zlib"],
     why: "compresses outside of the main thread, and sends pieces"
@@ -140,6 +143,7 @@ const adapters: Readonly<Record<string, Adapter>> = {
   "src/http/listener/Unreadable.ts": { modules: ["node:http"], why: "responds where there is no request" },
   "src/postgres/DatabaseFolder.ts": { modules: ["node:path"], why: "names the files of the embedded server" },
   "src/postgres/EmbeddedPostgres.ts": { modules: ["node:net", "node:path"], why: "finds a free port" },
+  "src/postgres/Hosts.ts": { modules: ["node:stream"], why: "gives the driver a stream that fails" },
   "src/postgres/Migrations.ts": { modules: ["node:crypto", "node:url"], why: "finds its folder, digests its files" },
   "src/postgres/ServerProcess.ts": {
     modules: ["node:child_process", "node:fs", "node:module", "node:path"],

@@ -15,8 +15,11 @@ export interface Database {
 }
 
 export const openDatabase = Effect.fnUntraced(function* (url: Redacted.Redacted<string>) {
-  const session = yield* openConnection(url, "licensing-doctor")
-  yield* session.query("SET statement_timeout = 5000", [], false)
+  const session = yield* openConnection(url, {
+    applicationName: "licensing-doctor",
+    // As a node does: a pooler between would refuse it.
+    startupParameters: { statement_timeout: "5000" }
+  })
   const rows: Database["rows"] = (sql, parameters = []) =>
     Effect.map(session.queryValues(`SELECT to_jsonb(answer) FROM (${sql}) AS answer`, parameters, false), (answers) =>
       answers.map(([answer]) => answer as never)

@@ -1,0 +1,28 @@
+/** Commands in this process: parsed and run as by the program, without its start. */
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import { ConfigProvider, Console, Effect } from "effect"
+import { Command } from "effect/cli"
+import { commands } from "../../src/cli/Commands.ts"
+import { exitCodeOf } from "../../src/cli/Output.ts"
+
+const licensing = Command.make("licensing").pipe(Command.withSubcommands(commands))
+const run = Command.runWith(licensing, { version: "0.0.0" })
+
+/** What a command prints, and its exit code. The environment holds these variables only. */
+export const runLine = Effect.fnUntraced(function* (
+  environment: Record<string, string>,
+  ...args: ReadonlyArray<string>
+) {
+  const [out, error]: [Array<string>, Array<string>] = [[], []]
+  const console: Console.Console = {
+    ...globalThis.console,
+    log: (...parts) => void out.push(parts.join(" ")),
+    error: (...parts) => void error.push(parts.join(" "))
+  }
+  const exit = yield* Effect.exit(run(args)).pipe(
+    Effect.provideService(Console.Console, console),
+    Effect.provideService(ConfigProvider.ConfigProvider, ConfigProvider.fromEnvRecord(environment)),
+    Effect.provide(NodeServices.layer)
+  )
+  return { code: exitCodeOf(exit), out: out.join("\n"), error: error.join("\n"), exit }
+})
