@@ -98,11 +98,9 @@ export const makeHosts = (address: Address, options: ConnectionOptions, silenceM
     const former = current
     yield* choose.pipe(
       Effect.tapError((error) =>
-        former === undefined
-          ? Effect.void
-          : Effect.logWarning(`No host of ${address.name} can be used, trying again: ${reasonOf(error)}`)
+        Effect.logWarning(`No host of ${address.name} can be used, trying again: ${reasonOf(error)}`)
       ),
-      Effect.retry(Schedule.spaced(chooseEvery)),
+      Effect.catch(() => Effect.retry(choose, Schedule.spaced(chooseEvery))),
       Effect.orDie
     )
     if (current !== former) yield* Effect.logInfo(`The database is used at ${current?.name} from now on.`)

@@ -99,7 +99,7 @@ layer(Subject, { timeout: 60_000 })("`licensing tokens create`", (it) => {
           ["--name", "x", "--scopes", "everything"],
           ["--name", "", "--scopes", "admin"]
         ]) {
-          assert.strictEqual((yield* command("tokens", "create", ...args)).code, 1, args.join(" "))
+          assert.strictEqual((yield* command("tokens", "create", ...args)).code, 2, args.join(" "))
         }
         assert.lengthOf(yield* sql`SELECT id FROM api_keys`, before.length)
       }),

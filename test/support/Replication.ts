@@ -59,7 +59,7 @@ const copyCluster = Effect.fnUntraced(function* (folder: DatabaseFolder, url: Re
   const files = yield* FileSystem.FileSystem
   const cluster = `${folder.cluster}-standby`
   const primary = yield* openConnection(url)
-  yield* primary.queryValues("SELECT pg_backup_start('standby', true)")
+  yield* primary.queryValues("SELECT pg_backup_start('standby', true)::text")
   const copied = yield* run("/bin/cp", ["-a", folder.cluster, cluster])
   if (copied.code !== 0) return yield* Effect.die(new Error(copied.output))
   const [[label]] = (yield* primary.queryValues("SELECT labelfile FROM pg_backup_stop(false)")) as [[string]]

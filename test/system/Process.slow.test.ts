@@ -75,6 +75,8 @@ layer(Database.layerUrlEmpty, { excludeTestServices: true })("The first start", 
           /^LICENSING_HOST and LICENSING_PORT cannot be listened on: .*EADDRINUSE.*\n$/
         )
         assert.notInclude(failed.written.out, "lsm_")
+        assert.match(failed.written.out, /"message":"Created the tables, by \d+ migrations\."/)
+        assert.notInclude(failed.written.out, "Applied the migration")
 
         const first = yield* started(settings)
         const [, token] = yield* first.wrote(/^Admin token, shown until it is used: (lsm_\S+)$/m)
@@ -92,6 +94,27 @@ layer(Database.layerUrlEmpty, { excludeTestServices: true })("The first start", 
         assert.strictEqual(yield* second.exit, 0)
         assert.include(second.written.out, "The licensing service is ready.")
         assert.notInclude(second.written.out, "Admin token")
+      }).pipe(Effect.scoped),
+    minute
+  )
+})
+
+layer(Database.layerUrlEmpty, { excludeTestServices: true })("On a terminal", (it) => {
+  it.effect(
+    "the first start prints one screen with the token once, and warns of a misspelled setting",
+    () =>
+      Effect.gen(function* () {
+        const settings = { ...(yield* onDatabase), LICENSING_LOG_FORMAT: "pretty", LICENSING_PROT: "1" }
+        const service = yield* start(settings, "serve")
+        const [, token] = yield* service.wrote(/^Admin token, shown until it is used: (lsm_\S+)$/m)
+        yield* service.wrote(/Ctrl-C stops the service\.\n/)
+        service.child.kill("SIGTERM")
+        assert.strictEqual(yield* service.exit, 0)
+        const [warning, ...screen] = service.written.out.split("\n")
+        assert.match(warning!, /LICENSING_PROT is not a setting and is ignored: did you mean LICENSING_PORT\?/)
+        assert.isAtMost(screen.length, 20, service.written.out)
+        assert.notInclude(service.written.out, "migration")
+        assert.strictEqual(service.written.out.split(token!).length, 2)
       }).pipe(Effect.scoped),
     minute
   )
