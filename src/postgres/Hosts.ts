@@ -12,7 +12,7 @@ import { asConnectionError } from "./Session.ts"
 import { connector } from "./Socket.ts"
 
 /** What a server says of itself. */
-export interface ServerFacts {
+interface ServerFacts {
   readonly version: number
   readonly encoding: string
 }

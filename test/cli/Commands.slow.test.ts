@@ -2,9 +2,10 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
 import { SqlClient } from "effect/sql"
+import { operatorSettings } from "../support/CommandLine.ts"
 import { Database } from "../support/Database.ts"
 import { assertAnswered, assertRefused } from "../support/Http.ts"
-import { type CommandResult, operatorSettings, runCommand } from "../support/Processes.ts"
+import { type CommandResult, runCommand } from "../support/Processes.ts"
 import { masterKey, TestServer } from "../support/TestServer.ts"
 
 /** Allows for other tests on a busy machine. */

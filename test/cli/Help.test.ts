@@ -61,7 +61,13 @@ describe("the program", () => {
 
   it.effect("exits with 2 if it is called wrongly", () =>
     Effect.gen(function* () {
-      for (const args of [["keys"], ["keys", "lost"], ["licenses", "show"], ["migrate", "--now"], ["doctor", "again"]]) {
+      for (const args of [
+        ["keys"],
+        ["keys", "lost"],
+        ["licenses", "show"],
+        ["migrate", "--now"],
+        ["doctor", "again"]
+      ]) {
         assert.strictEqual((yield* runLine({}, ...args)).code, 2, args.join(" "))
       }
     })

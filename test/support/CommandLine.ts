@@ -1,12 +1,22 @@
 /** Commands in this process: parsed and run as by the program, without its start. */
 import * as NodeServices from "@effect/platform-node/NodeServices"
-import { ConfigProvider, Console, Effect } from "effect"
+import { ConfigProvider, Console, Effect, Redacted } from "effect"
 import { Command } from "effect/cli"
 import { commands } from "../../src/cli/Commands.ts"
 import { exitCodeOf } from "../../src/cli/Output.ts"
+import { Database } from "./Database.ts"
+import { masterKey } from "./TestServer.ts"
+
+export type LineResult = Effect.Success<ReturnType<typeof runLine>>
 
 const licensing = Command.make("licensing").pipe(Command.withSubcommands(commands))
 const run = Command.runWith(licensing, { version: "0.0.0" })
+
+/** The settings for commands on the database and the secrets of a `TestServer`. */
+export const operatorSettings = Effect.map(Database, ({ url }) => ({
+  LICENSING_DATABASE_URL: Redacted.value(url),
+  LICENSING_MASTER_KEY: Redacted.value(masterKey)
+}))
 
 /** What a command prints, and its exit code. The environment holds these variables only. */
 export const runLine = Effect.fnUntraced(function* (
@@ -24,5 +34,5 @@ export const runLine = Effect.fnUntraced(function* (
     Effect.provideService(ConfigProvider.ConfigProvider, ConfigProvider.fromEnvRecord(environment)),
     Effect.provide(NodeServices.layer)
   )
-  return { code: exitCodeOf(exit), out: out.join("\n"), error: error.join("\n"), exit }
+  return { code: exitCodeOf(exit), out: out.join("\n"), error: error.join("\n") }
 })

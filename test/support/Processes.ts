@@ -5,7 +5,6 @@ import { Effect, Redacted } from "effect"
 import type { Account } from "../../src/postgres/ServerProcess.ts"
 import { Database } from "./Database.ts"
 import { send } from "./Http.ts"
-import { masterKey } from "./TestServer.ts"
 
 const main = fileURLToPath(new URL("../../src/main.ts", import.meta.url))
 
@@ -47,12 +46,6 @@ export const runCommandAs = (
     child.on("close", (code) => resume(Effect.succeed({ code, ...written })))
     return Effect.sync(() => child.kill("SIGKILL"))
   })
-
-/** The settings for commands on the database and the secrets of a `TestServer`. */
-export const operatorSettings = Effect.map(Database, ({ url }) => ({
-  LICENSING_DATABASE_URL: Redacted.value(url),
-  LICENSING_MASTER_KEY: Redacted.value(masterKey)
-}))
 
 /** The token of the first API key. */
 const serviceToken = "service-token-of-more-than-32-characters"

@@ -43,7 +43,7 @@ export const checkSettings = Effect.gen(function* () {
   return findings.length === 0 ? [ok("settings", "All settings are valid")] : findings
 })
 
-export const isLoopback = (host: string): boolean => /^(localhost|127\.\d+\.\d+\.\d+|::1)$/.test(host)
+const isLoopback = (host: string): boolean => /^(localhost|127\.\d+\.\d+\.\d+|::1)$/.test(host)
 
 /** What the settings tell about a proxy or balancer in front. */
 export const checkClientAddress = Effect.gen(function* () {
