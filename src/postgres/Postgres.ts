@@ -183,7 +183,7 @@ export const openConnection = Effect.fnUntraced(
  */
 export const openSession = Effect.fnUntraced(
   function* (url: Redacted.Redacted<string>) {
-    const session = yield* openConnection(url)
+    const session = yield* openConnection(url, { applicationName: "licensing-session" })
     // The driver reports a connection's end only to its listeners.
     const notifications = yield* session.listen("licensing_session")
     return {

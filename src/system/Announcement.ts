@@ -53,7 +53,15 @@ const collect = Effect.gen(function* () {
 })
 
 const lines = (facts: { readonly [name: string]: string }) =>
-  Object.entries(facts).map(([name, value]) => `  ${name.replace("_", " ").padEnd(12)}${value}`)
+  Object.entries(facts).map(([name, value]) => `  ${(labels[name] ?? name).padEnd(13)}${value}`)
+
+const labels: { readonly [name: string]: string } = {
+  api: "API",
+  reference: "Reference",
+  database: "Database",
+  master_key: "Master key",
+  clock: "Clock"
+}
 
 /** The address to call; a server that listens on all addresses is called at localhost. */
 const originOf = (address: NetAddress.SocketAddress): string => {

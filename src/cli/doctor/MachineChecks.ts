@@ -89,11 +89,11 @@ export const checkPort = Effect.gen(function* () {
   ]
 })
 
-/** Whether nothing listens: the innermost cause has the system's code. */
+/** Whether nothing listens: some inner cause has the system's code, or on Deno the system's words. */
 const isRefused = (error: unknown): boolean => {
   for (let cause = error; typeof cause === "object" && cause !== null; ) {
-    const { code, reason, cause: inner } = cause as { code?: unknown; reason?: unknown; cause?: unknown }
-    if (code === "ECONNREFUSED") return true
+    const { cause: inner, code, message, reason } = cause as Readonly<Record<string, unknown>>
+    if (code === "ECONNREFUSED" || /connection refused/i.test(String(message))) return true
     cause = reason ?? inner
   }
   return false
