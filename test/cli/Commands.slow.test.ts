@@ -9,7 +9,7 @@ import { type CommandResult, runCommand } from "../support/Processes.ts"
 import { masterKey, TestServer } from "../support/TestServer.ts"
 
 /** Allows for other tests on a busy machine. */
-const minute = 60_000
+const minute = 180_000
 
 const Subject = TestServer.layerOver().pipe(Layer.provideMerge(Database.layerUrl))
 
