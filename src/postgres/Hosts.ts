@@ -82,7 +82,8 @@ export const makeHosts = (address: Address, options: ConnectionOptions, silenceM
       }
       failures.push([host, asked.failure])
     }
-    if (isFollowed) use(undefined)
+    // A host that is merely silent may be busy: it keeps its connections until another one fits.
+    if (isFollowed && !failures.some(([host, error]) => host === former && isSilent(error))) use(undefined)
     return yield* failureOf(failures)
   })
 
@@ -171,6 +172,9 @@ const unfitness: Record<WantedServer, (isReadOnly: boolean, isStandby: boolean) 
   primary: (_, isStandby) => (isStandby ? "it is a standby" : undefined),
   standby: (_, isStandby) => (isStandby ? undefined : "it is the primary")
 }
+
+const isSilent = ({ reason: { cause } }: SqlError.SqlError): boolean =>
+  Predicate.hasProperty(cause, "code") && cause.code === "ETIMEDOUT"
 
 const networkError = /^(EAI_AGAIN|E(?!PROTO$)[A-Z0-9]+)$/
 

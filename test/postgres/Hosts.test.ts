@@ -13,13 +13,15 @@ const isOne = Effect.map(
 const succeeds = (effect: Effect.Effect<unknown, unknown, SqlClient.SqlClient>) =>
   Effect.exit(effect).pipe(Effect.repeat({ until: Exit.isSuccess }))
 
+const wanting = (server: string, text: string) =>
+  Redacted.make(`${text}${text.includes("?") ? "&" : "?"}target_session_attrs=${server}`)
+
 /** The proxy, then a port that refuses connections, then the server itself. */
 const severalHosts = Effect.map(Database, ({ url }) => {
   const proxied = new URL(Redacted.value(url))
   const direct = new URL(inject("database").url)
   const hosts = `${proxied.host},127.0.0.1:1,${direct.host}`
-  const text = Redacted.value(url).replace(proxied.host, hosts)
-  return Redacted.make(`${text}${text.includes("?") ? "&" : "?"}target_session_attrs=read-write`)
+  return wanting("read-write", Redacted.value(url).replace(proxied.host, hosts))
 })
 
 const connect = (url: Redacted.Redacted<string>) =>
@@ -44,6 +46,27 @@ layer(DatabaseProxy.layer, { excludeTestServices: true, timeout: 60_000 })("an a
       const session = yield* openConnection(url)
       assert.deepStrictEqual(yield* session.queryValues("SELECT 1"), [[1]])
       yield* reconnect
+    })
+  )
+
+  it.effect("ends no connection to a host that is only silent for a while", () =>
+    Effect.gen(function* () {
+      const { freeze, thaw } = yield* DatabaseProxy
+      const { url: proxied } = yield* Database
+      const silent = yield* Deferred.make<void>()
+      const logger = Logger.make(({ message }) => {
+        if (/can be used, trying again: The server (stopped answering|does not answer)$/.test(String(message)))
+          Deferred.doneUnsafe(silent, Effect.void)
+      })
+      const url = wanting("primary", Redacted.value(proxied))
+      const sql = yield* Effect.provide(connect(url), Logger.layer([logger]))
+      const using = Effect.provideService(SqlClient.SqlClient, sql)
+      yield* isOne.pipe(using)
+      yield* freeze
+      const waiting = yield* Effect.forkChild(isOne.pipe(using), { startImmediately: true })
+      yield* Deferred.await(silent)
+      yield* thaw
+      yield* Fiber.join(waiting)
     })
   )
 
