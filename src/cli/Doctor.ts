@@ -102,19 +102,24 @@ const checkContents = Effect.fnUntraced(function* (database: Database, url: Reda
   const findings = [...server, ...(yield* Effect.all(checks)).flat()]
   // A new database has no tables yet.
   if (!findings.some(({ check, status }) => check === "migrations" && status === "ok")) return findings
-  const given = yield* Settings
-  const secrets = Effect.scoped(
-    Effect.flatMap(Layer.build(masterKeyLayer(given).pipe(Layer.provide(SecureRandom.layerWebCrypto))), (built) =>
-      Effect.provideContext(checkMasterKey(database), built)
-    )
-  )
   const later = [
-    orFinding("master key")(secrets),
-    orFinding("signing keys")(checkSigningKey(database)),
+    checkSecrets(database),
     orFinding("workers")(checkWork(database)),
     orFinding("client address")(checkRecordedAddresses(database))
   ]
   return [...findings, ...(yield* Effect.all(later)).flat()]
+})
+
+const checkSecrets = Effect.fnUntraced(function* (database: Database) {
+  const given = yield* Settings
+  const signing = yield* orFinding("signing keys")(checkSigningKey(database))
+  // Before the first start there is no file, and nothing that it would have to open.
+  if (given.masterKey === undefined && !signing.every(isOk)) return signing
+  const opening = Effect.flatMap(
+    Layer.build(Layer.provide(masterKeyLayer(given), SecureRandom.layerWebCrypto)),
+    (masterKey) => Effect.provideContext(checkMasterKey(database), masterKey)
+  )
+  return [...(yield* orFinding("master key")(Effect.scoped(opening))), ...signing]
 })
 
 /** The address without credentials. */

@@ -2,6 +2,7 @@
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem, Layer } from "effect"
+import { Hex } from "effect/encoding"
 import { SqlClient } from "effect/sql"
 import { Postgres } from "../../src/postgres/Postgres.ts"
 import { type LineResult, operatorSettings, runLine } from "../support/CommandLine.ts"
@@ -82,6 +83,26 @@ layer(subject, { excludeTestServices: true, timeout: 60_000 })("an installation"
       const printed = JSON.stringify([empty, healthy, other, proxied])
       assert.notInclude(printed, settings.LICENSING_MASTER_KEY)
       assert.notInclude(printed, new URL(settings.LICENSING_DATABASE_URL).password)
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("is examined by an ordinary role, which must own the tables", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const settings = { ...(yield* operatorSettings), LICENSING_PORT: "0" }
+      const address = new URL(settings.LICENSING_DATABASE_URL)
+      const role = `licensing_test_${Hex.random(12)}`
+      yield* Effect.acquireRelease(sql.unsafe(`CREATE ROLE ${role} LOGIN PASSWORD 'chosen'`), () =>
+        Effect.orDie(sql.unsafe(`DROP ROLE ${role}`))
+      )
+      address.username = role
+      address.password = "chosen"
+      const asRole = { ...settings, LICENSING_DATABASE_URL: address.href }
+      const report = reportOf(yield* runLine(asRole, "doctor", "--json"))
+      assert.strictEqual(statusOf(report, "rights"), "fail")
+      const unchecked = report.checks.filter(({ message }) => message.startsWith("It could not be checked"))
+      assert.deepStrictEqual(unchecked, [])
+      for (const name of ["database", "connection", "clock"]) assert.strictEqual(statusOf(report, name), "ok", name)
     }).pipe(Effect.scoped)
   )
 

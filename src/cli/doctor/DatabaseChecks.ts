@@ -73,7 +73,9 @@ export const checkConnections = Effect.fnUntraced(function* ({ row }: Database) 
   const { limit, max, used } = yield* row<{ max: number; used: number; limit: number }>(`
     SELECT current_setting('max_connections')::int4 - current_setting('superuser_reserved_connections')::int4
         - coalesce(current_setting('reserved_connections', TRUE)::int4, 0) AS max,
-      (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()) AS used,
+      -- The kind of other roles' sessions is hidden from ordinary roles.
+      (SELECT count(*) FROM pg_stat_activity WHERE coalesce(backend_type, 'client backend') = 'client backend'
+        AND datname IS NOT NULL AND pid <> pg_backend_pid()) AS used,
       (SELECT min(CASE WHEN most < 0 THEN 1000000 ELSE most END) FROM (
         SELECT rolconnlimit AS most FROM pg_roles WHERE rolname = current_user
         UNION ALL SELECT datconnlimit FROM pg_database WHERE datname = current_database()) AS limits) AS limit`)
