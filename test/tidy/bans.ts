@@ -153,7 +153,7 @@ const adapters: Readonly<Record<string, Adapter>> = {
     modules: ["node:net", "node:stream"],
     why: "is the driver's socket, and the stream under TLS"
   },
-  "src/reports/exports/Compression.ts": { modules: ["node:zlib"], why: "Zstandard, on threads beside the event loop" },
+  "src/reports/exports/Compression.ts": { modules: ["node:zlib"], why: "Zstandard" },
   "src/signing/Digest.ts": { modules: ["node:crypto"], why: "SHA-256 at once, without a promise" },
   "src/signing/Hmac.ts": { modules: ["node:crypto"], why: "HMAC-SHA256" },
   "src/signing/SecretBox.ts": { modules: ["node:crypto"], why: "AES-256-GCM" },

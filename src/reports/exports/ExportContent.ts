@@ -21,8 +21,8 @@ import { emptyDigests, extendDigests, type RunningDigests } from "./RunningDiges
 
 /** A piece of an export. The concatenated texts of all pieces are the whole. */
 export interface Piece {
-  /** The figures as canonical JSON, in UTF-8; undefined if they can be restored from the CSV and need not be stored. */
-  readonly snapshot: Uint8Array | undefined
+  /** The figures as canonical JSON, in UTF-8. */
+  readonly snapshot: Uint8Array
   /** The same as CSV; empty for other formats. */
   readonly csv: Uint8Array
   /** The digests of all pieces up to this one, if known. */
@@ -61,7 +61,7 @@ export const wholePiece = Effect.fnUntraced(function* (
   const piece: Piece = {
     snapshot,
     csv,
-    digests: extendDigests(emptyDigests, [snapshot], [csv]),
+    digests: extendDigests(emptyDigests, snapshot, csv),
     rows: table.rows.length,
     collected: 0,
     last: true

@@ -113,20 +113,23 @@ const insertChunks = (
   sql: SqlClient.SqlClient,
   { chunks_done, id }: Pick<ExportRow, "chunks_done" | "id">,
   part: Part,
-  chunks: ReadonlyArray<StoredChunk>
-) =>
-  Effect.forEach(
-    Array.from({ length: Math.ceil(chunks.length / chunksAtOnce) }, (_, index) => index * chunksAtOnce),
+  chunks: ReadonlyArray<StoredChunk | undefined>
+) => {
+  const present = chunks.flatMap((chunk, index) =>
+    chunk === undefined ? [] : { ...chunk, ordinal: chunks_done + index }
+  )
+  return Effect.forEach(
+    Array.from({ length: Math.ceil(present.length / chunksAtOnce) }, (_, index) => index * chunksAtOnce),
     (start) => {
-      const group = chunks.slice(start, start + chunksAtOnce)
+      const group = present.slice(start, start + chunksAtOnce)
       return sql`
         INSERT INTO report_export_chunks (export_id, part, ordinal, bytes, plain_size)
-        SELECT ${id}, ${part}, ${chunks_done + start} + chunk.ordinal - 1, chunk.bytes, chunk.plain_size
-        FROM unnest(${columns.bytea(group.map(({ bytes }) => bytes))}, ${columns.int4(group.map(({ plainSize }) => plainSize))})
-          WITH ORDINALITY AS chunk (bytes, plain_size, ordinal)`
+        SELECT ${id}, ${part}, chunk.* FROM unnest(${columns.int4(group.map(({ ordinal }) => ordinal))},
+          ${columns.bytea(group.map(({ bytes }) => bytes))}, ${columns.int4(group.map(({ plainSize }) => plainSize))}) AS chunk`
     },
     { discard: true }
   )
+}
 
 /**
  * Completes an export after its last piece, and creates its PDF if requested. Unknown digests are computed over the stored bytes.

@@ -29,7 +29,7 @@ import {
   slicesOf,
   writePiece
 } from "./ExportStore.ts"
-import { makeLedgerPieces } from "./LedgerPieces.ts"
+import { ledgerStart, makeLedgerPieces } from "./LedgerPieces.ts"
 import { type StoredPiece, storedPiece } from "./StoredPiece.ts"
 
 /** Rows of an export that is created within the request: a fraction of a second. A row of a PDF takes ten times as long. */
@@ -73,9 +73,9 @@ export class Exports extends Context.Service<
       const wake = Option.match(workers, { onNone: () => Effect.void, onSome: ({ wake }) => wake(exportWorker) })
 
       const smallLedger = Effect.fnUntraced(function* (request: ExportRequest, rowsMax: number) {
-        const { read, write } = yield* makeLedgerPieces(request)
-        const page = yield* read(reports.sql, { collected: 0, first: true, limit: rowsMax })
-        return page.last ? yield* write(page) : undefined
+        const pieceFrom = yield* makeLedgerPieces(request)
+        const piece = yield* pieceFrom(reports.sql, ledgerStart, rowsMax)
+        return piece.last ? piece : undefined
       })
 
       /** The whole content if it is small enough to create within the request. */
@@ -83,7 +83,7 @@ export class Exports extends Context.Service<
         reports.snapshot(
           request.report_kind === "usage-ledger"
             ? smallLedger(request, rowsMax)
-            : wholePiece(reports.sql, request, rowsMax).pipe(
+            : Effect.flatMap(wholePiece(reports.sql, request, rowsMax), storedPiece).pipe(
                 Effect.catch((refusal) => (isTooManyRows(refusal) ? Effect.succeed(undefined) : Effect.fail(refusal)))
               )
         )
@@ -136,7 +136,7 @@ export class Exports extends Context.Service<
           chunks_done: 0,
           attempts: 0
         }
-        return yield* store(row, piece === undefined ? undefined : yield* storedPiece(piece))
+        return yield* store(row, piece)
       })
 
       const get = Effect.fn("Exports.get")(function* (id: string) {

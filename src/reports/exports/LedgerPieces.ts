@@ -1,63 +1,70 @@
 /**
- * An export of the ledger, piece by piece: reads a page of rows and formats it as JSON and CSV. Reading and formatting are separate
- * steps, so that the next page can be read meanwhile.
+ * An export of the ledger, piece by piece: reads rows, formats them as JSON and CSV, and compresses them. Each page of rows is
+ * formatted as soon as it is read, and little is kept of it: decision 0027 has the measurements.
  */
-import { Effect } from "effect"
+import { Effect, Option, Stream } from "effect"
 import type { SqlClient } from "effect/sql"
 import { columns } from "../../postgres/Parameters.ts"
 import { decodeFilters, type UsageLedgerFilter } from "../model/Filter.ts"
 import { ledgerCondition, ledgerTables } from "../usage/LedgerRows.ts"
 import { csvLine } from "./Csv.ts"
-import type { ExportRequest, Piece } from "./ExportContent.ts"
+import type { ExportRequest } from "./ExportContent.ts"
 import { makeLedgerChanges } from "./LedgerChanges.ts"
 import { makeLedgerLinks, type OwnRow, ownColumns } from "./LedgerLinks.ts"
 import { ledgerHead, ledgerTail } from "./LedgerSnapshot.ts"
 import { isPlainRow, type LedgerRow, ledgerCsv, ledgerFields, ledgerJson } from "./LedgerText.ts"
-import { emptyDigests, extendDigests } from "./RunningDigests.ts"
+import { emptyDigests, extendDigests, type RunningDigests } from "./RunningDigests.ts"
+import { type StoredChunk, type StoredPiece, storedChunk } from "./StoredPiece.ts"
 
-/** Rows that are formatted without a pause: a millisecond, then requests run. Twice as many exceed V8's young generation. */
+/** Rows that are read by one statement. Of fewer, the statements cost more; more live too long for V8's young generation. */
+const readRows = 1_000
+/** Rows that are formatted without a pause and stored as one chunk: a millisecond, then requests run. */
 const groupRows = 200
 
-/** The rows read for a piece. */
+/** The rows of one statement. */
 interface Page {
   readonly rows: ReadonlyArray<LedgerRow>
   /** The sequence number of the last row. */
   readonly collected: number
   /** Whether no rows follow. */
   readonly last: boolean
-  readonly first: boolean
 }
 
-interface PageRequest {
+/** Where a piece begins. */
+export interface LedgerPosition {
+  /** The sequence number of the last row before it. */
   readonly collected: number
-  readonly first: boolean
-  readonly limit: number
+  /** The number of rows before it. */
+  readonly rows: number
+  readonly isFirst: boolean
+  /** The digests of all before it, if known. */
+  readonly digests: RunningDigests | undefined
 }
 
-interface ResumePoint {
-  /**
-   * The sequence number of the event of the request: rows show the links of their licenses at that time. Without it, all rows must be
-   * read in one snapshot.
-   */
-  readonly since?: number | undefined
-  /** The number of rows in earlier pieces, and the sequence number of the last one. */
-  readonly rows?: number
-  readonly collected?: number
-}
+export const ledgerStart: LedgerPosition = { collected: 0, rows: 0, isFirst: true, digests: emptyDigests }
 
-export const makeLedgerPieces = Effect.fnUntraced(function* (
-  request: ExportRequest,
-  { collected = 0, rows = 0, since }: ResumePoint = {}
-) {
+/** The position after a piece. */
+export const positionAfter = ({ rows }: LedgerPosition, piece: StoredPiece): LedgerPosition => ({
+  collected: piece.collected,
+  rows: rows + piece.rows,
+  isFirst: false,
+  digests: piece.digests
+})
+
+/**
+ * Returns the function that makes a piece of at most `rowsMax` rows, in one snapshot of the database. `since`: the sequence number
+ * of the event of the request: rows show the links of their licenses at that time. Without it, all rows must be read in one
+ * snapshot.
+ */
+export const makeLedgerPieces = Effect.fnUntraced(function* (request: ExportRequest, since?: number) {
   const filter = yield* Effect.orDie(decodeFilters("usage-ledger", request.filters))
+  const head = yield* ledgerHead(request)
   const { before, follow } = makeLedgerChanges(since)
   const withLinks = makeLedgerLinks()
   const withCsv = request.format === "csv"
-  let written = rows
-  let digests = collected === 0 ? emptyDigests : undefined
 
-  const read = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, { collected, first, limit }: PageRequest) {
-    yield* follow(sql)
+  const read = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, collected: number, rowsMax: number) {
+    const limit = Math.min(rowsMax, readRows)
     const own = (yield* sql`
       SELECT ${sql.literal(ownColumns)} FROM ${tables(sql, filter)}
       WHERE ${matching(sql, filter, Array.from(before.keys()))}
@@ -68,43 +75,67 @@ export const makeLedgerPieces = Effect.fnUntraced(function* (
       rows:
         before.size === 0 ? rows : rows.map((row) => asRequested(row, before)).filter((row) => matches(row, filter)),
       collected: rows.at(-1)?.[0] ?? collected,
-      last: rows.length < limit,
-      first
+      last: rows.length < limit
     }
     return page
   })
 
-  const write = Effect.fnUntraced(function* ({ collected, first, last, rows }: Page) {
-    const json = first ? [yield* ledgerHead(request)] : []
-    // Bytes of each group, not one long text: V8 keeps long texts until a full garbage collection.
-    const csv = first && withCsv ? [Buffer.from(csvLine(ledgerFields))] : []
-    let isReadable = withCsv && rows.length > 0
-    for (let start = 0; start < rows.length; start += groupRows) {
-      const group = rows.slice(start, start + groupRows)
-      const arePlain = withCsv && group.every(isPlainRow)
-      const [figures, lines] = [ledgerJson(group), withCsv ? ledgerCsv(group, arePlain) : ""]
-      json.push(written > 0 ? `,${figures}` : figures)
-      csv.push(Buffer.from(lines))
-      isReadable &&= arePlain
-      written += group.length
+  /** The pages of a piece. While one is formatted, the next one is read. */
+  const pages = (sql: SqlClient.SqlClient, from: LedgerPosition, rowsMax: number) =>
+    Stream.paginate({ collected: from.collected, rowsMax }, ({ collected, rowsMax }) =>
+      Effect.map(read(sql, collected, rowsMax), (page) => {
+        const next = { collected: page.collected, rowsMax: rowsMax - readRows }
+        return [[page], page.last || next.rowsMax <= 0 ? Option.none<typeof next>() : Option.some(next)] as const
+      })
+    ).pipe(Stream.buffer({ capacity: 1 }))
+
+  /** Adds some rows to a piece. The JSON is not stored if it can be restored from the CSV. */
+  const add = (piece: PieceInProgress, rows: ReadonlyArray<LedgerRow>, last: boolean) => {
+    const { digests, isFirst, rows: rowsBefore } = piece.position
+    const arePlain = withCsv && rows.every(isPlainRow)
+    const comma = rowsBefore > 0 && rows.length > 0 ? "," : ""
+    const figures = `${isFirst ? head : ""}${comma}${ledgerJson(rows)}${last ? ledgerTail : ""}`
+    const lines = Buffer.from(withCsv ? `${isFirst ? csvLine(ledgerFields) : ""}${ledgerCsv(rows, arePlain)}` : "")
+    // Without rows there is no file chunk at whose position the tail would be restored.
+    const isReadable = arePlain && (rows.length > 0 || !last)
+    piece.artifact.push(storedChunk(lines))
+    piece.snapshot.push(isReadable ? undefined : storedChunk(Buffer.from(figures)))
+    piece.position = {
+      collected: piece.position.collected,
+      rows: rowsBefore + rows.length,
+      isFirst: false,
+      digests: digests && extendDigests(digests, figures, lines)
+    }
+  }
+
+  const addPage = Effect.fnUntraced(function* (piece: PieceInProgress, { collected, last, rows }: Page) {
+    for (let start = 0; start === 0 || start < rows.length; start += groupRows) {
+      const end = start + groupRows
+      add(piece, rows.slice(start, end), last && end >= rows.length)
       yield* Effect.yieldNow
     }
-    if (last) json.push(ledgerTail)
-    const file = Buffer.concat(csv)
-    if (digests !== undefined) digests = extendDigests(digests, json, [file])
-    const piece: Piece = {
-      snapshot: isReadable ? undefined : Buffer.from(json.join("")),
-      csv: file,
-      digests,
-      rows: rows.length,
-      collected,
-      last
-    }
-    return piece
+    piece.position = { ...piece.position, collected }
+    piece.last = last
   })
 
-  return { read, write }
+  return Effect.fnUntraced(function* (sql: SqlClient.SqlClient, from: LedgerPosition, rowsMax: number) {
+    yield* follow(sql)
+    const piece: PieceInProgress = { artifact: [], snapshot: [], position: from, last: false }
+    yield* Stream.runForEach(pages(sql, from, rowsMax), (page) => addPage(piece, page))
+    const { artifact, last, position, snapshot } = piece
+    const { collected, digests } = position
+    const stored: StoredPiece = { artifact, snapshot, digests, rows: position.rows - from.rows, collected, last }
+    return stored
+  })
 })
+
+interface PieceInProgress {
+  readonly artifact: Array<StoredChunk | undefined>
+  readonly snapshot: Array<StoredChunk | undefined>
+  /** Where the piece ends so far. */
+  position: LedgerPosition
+  last: boolean
+}
 
 const [licenseAt, customerAt, featureAt, codeAt] = (
   ["license_id", "customer_id", "feature_id", "feature_code"] as const

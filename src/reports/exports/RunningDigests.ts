@@ -20,16 +20,16 @@ const empty: RunningDigest = { digest: makeDigest(), size: 0 }
 /** The digests before the first piece. */
 export const emptyDigests: RunningDigests = { snapshot: empty, artifact: empty }
 
-/** The digests after one more piece: of its snapshot and its file, each given in parts. */
-export const extendDigests = (digests: RunningDigests, snapshot: Parts, csv: Parts): RunningDigests => ({
+/** The digests after more bytes of the snapshot and the file. */
+export const extendDigests = (digests: RunningDigests, snapshot: Content, csv: Content): RunningDigests => ({
   snapshot: extend(digests.snapshot, snapshot),
   artifact: extend(digests.artifact, csv)
 })
 
-type Parts = ReadonlyArray<Uint8Array | string>
+type Content = Uint8Array | string
 
-const extend = ({ digest, size }: RunningDigest, parts: Parts): RunningDigest => {
+const extend = ({ digest, size }: RunningDigest, content: Content): RunningDigest => {
   const extended = digest.copy()
-  for (const part of parts) extended.update(part)
-  return { digest: extended, size: parts.reduce((sum, part) => sum + Buffer.byteLength(part), size) }
+  extended.update(content)
+  return { digest: extended, size: size + Buffer.byteLength(content) }
 }

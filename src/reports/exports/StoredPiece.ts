@@ -3,49 +3,40 @@ import { Effect } from "effect"
 import { compress } from "./Compression.ts"
 import type { Piece } from "./ExportContent.ts"
 
-/** The size of a chunk before compression: large enough for few rows, small enough for many concurrent downloads in memory. */
+/** The size of a chunk before compression: small enough for many concurrent downloads in memory. */
 const chunkBytes = 131_072
 
 /** A chunk as it is stored. */
 export interface StoredChunk {
   readonly bytes: Uint8Array
-  /** The size before compression; null for the empty chunk, which is not compressed. */
-  readonly plainSize: number | null
+  /** The size before compression. */
+  readonly plainSize: number
 }
 
 /** A piece as it is stored: in compressed chunks. */
 export interface StoredPiece extends Omit<Piece, "csv" | "snapshot"> {
-  readonly artifact: ReadonlyArray<StoredChunk>
-  readonly snapshot: ReadonlyArray<StoredChunk>
+  readonly artifact: ReadonlyArray<StoredChunk | undefined>
+  /** A missing chunk of a ledger export is restored from the file chunk at the same position. */
+  readonly snapshot: ReadonlyArray<StoredChunk | undefined>
 }
 
 /** Compresses a piece. It takes a transaction's time, so it comes before one. */
 export const storedPiece = Effect.fnUntraced(function* ({ csv, snapshot, ...piece }: Piece) {
-  const [artifactChunks, snapshotChunks] = yield* Effect.all([storedChunks(csv), storedChunks(snapshot ?? empty)], {
-    concurrency: 2
-  })
-  // A file chunk without a snapshot chunk of the same ordinal means that the snapshot is restored from the CSV.
-  const missing = snapshot === undefined ? 0 : Math.max(0, artifactChunks.length - snapshotChunks.length)
   const stored: StoredPiece = {
     ...piece,
-    artifact: artifactChunks,
-    snapshot: [...snapshotChunks, ...Array.from({ length: missing }, () => emptyChunk)]
+    artifact: yield* storedChunks(csv),
+    snapshot: yield* storedChunks(snapshot)
   }
   return stored
 })
 
-const empty = new Uint8Array()
-const emptyChunk: StoredChunk = { bytes: empty, plainSize: null }
-
-/** Chunks that are compressed at the same time. */
-const compressions = 2
-
+/** Requests run between two chunks. */
 export const storedChunks = (bytes: Uint8Array) =>
-  Effect.forEach(
-    chunksOf(bytes),
-    (chunk) => Effect.map(compress(chunk), (bytes): StoredChunk => ({ bytes, plainSize: chunk.length })),
-    { concurrency: compressions }
-  )
+  Effect.forEach(chunksOf(bytes), (chunk) => Effect.map(Effect.yieldNow, () => storedChunk(chunk)))
+
+/** Nothing is stored of no bytes. */
+export const storedChunk = (bytes: Uint8Array): StoredChunk | undefined =>
+  bytes.length === 0 ? undefined : { bytes: compress(bytes), plainSize: bytes.length }
 
 const chunksOf = (bytes: Uint8Array): Array<Uint8Array> =>
   Array.from({ length: Math.ceil(bytes.length / chunkBytes) }, (_, index) =>

@@ -6,7 +6,7 @@ import { canonicalize, type Json } from "../../../src/api/CanonicalJson.ts"
 import { formatTimestamp } from "../../../src/api/Timestamp.ts"
 import { columns } from "../../../src/postgres/Parameters.ts"
 import { csvLine } from "../../../src/reports/exports/Csv.ts"
-import { makeLedgerPieces } from "../../../src/reports/exports/LedgerPieces.ts"
+import { ledgerStart, makeLedgerPieces, positionAfter } from "../../../src/reports/exports/LedgerPieces.ts"
 import { type LedgerRow, ledgerCsv, ledgerFields, ledgerJson } from "../../../src/reports/exports/LedgerText.ts"
 import { ledgerColumns } from "../../../src/reports/usage/UsageLedger.ts"
 import { sha256Hex } from "../../../src/signing/Digest.ts"
@@ -261,19 +261,22 @@ layer(TestServer.layer)("A change while an export of the ledger runs", (it) => {
         yield* sql<{ sequence: number }>`SELECT sequence FROM events WHERE resource_id = ${created.id}`
       ]
       const request = { ...created, generated_at: created.created_at, ledger_last: ledgerLast!.last }
-      const { read } = yield* makeLedgerPieces(request, { since: since!.sequence })
+      const pieceFrom = yield* makeLedgerPieces(request, since!.sequence)
       const changes = [
         Effect.void,
         client.licenses.transfer({ params: { id: license.id }, payload: { customer_id: "" } }),
         client.features.update({ params: { id: expected[0]![9] }, payload: { code: "renamed" } })
       ]
-      const rows: Array<LedgerRow> = []
+      let position = ledgerStart
       for (const change of changes) {
         yield* change
-        const page = yield* read(sql, { collected: rows.at(-1)?.[0] ?? 0, first: rows.length === 0, limit: 10 })
-        rows.push(...page.rows)
+        position = positionAfter(position, yield* pieceFrom(sql, position, 10))
       }
-      assert.deepStrictEqual(rows, expected)
+      assert.deepInclude(position, { rows: 30, collected: expected.at(-1)![0] })
+      assert.strictEqual(
+        position.digests?.artifact.digest.hex(),
+        sha256Hex(csvLine(ledgerFields) + ledgerCsv(expected))
+      )
     })
   )
 })

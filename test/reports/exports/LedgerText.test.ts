@@ -30,6 +30,7 @@ const text = fc.oneof(
     "😀"
   )
 )
+const id = fc.stringMatching(/^[a-z0-9][A-Za-z0-9._-]{0,40}$/)
 const count = fc.oneof(fc.constant(0), fc.nat(), fc.constant(Number.MAX_SAFE_INTEGER))
 const optional = <A>(arbitrary: fc.Arbitrary<A>) => fc.option(arbitrary, { nil: null })
 
@@ -41,13 +42,13 @@ const row: fc.Arbitrary<NullableRow<UsageLedgerRow>> = fc.record({
     .map((at) => at.getTime()),
   action: fc.constantFrom("consume", "reset", "top_up", "set_limit"),
   event_id: optional(text),
-  license_id: text,
-  product_id: text,
-  customer_id: optional(text),
-  order_id: optional(text),
-  subscription_id: optional(text),
-  feature_id: text,
-  feature_code: optional(text),
+  license_id: id,
+  product_id: id,
+  customer_id: optional(id),
+  order_id: optional(id),
+  subscription_id: optional(id),
+  feature_id: id,
+  feature_code: optional(id),
   amount: fc.oneof(count, fc.maxSafeInteger()),
   balance_before: count,
   balance_after: count,
