@@ -46,6 +46,7 @@ import { makeFairQueue, pauseBetween } from "./http/listener/FairQueue.ts"
 import * as Listener from "./http/listener/Listener.ts"
 import { makeRequestLimits } from "./http/listener/RequestLimits.ts"
 import * as ManagementHttp from "./http/ManagementHttp.ts"
+import { makeRequestTraces } from "./http/RequestTraces.ts"
 import { makeResponseMiddleware } from "./http/ResponseMiddleware.ts"
 import { makeResponses } from "./http/Responses.ts"
 import { Routes } from "./http/Routes.ts"
@@ -156,6 +157,7 @@ const serving = Layer.effectDiscard(
     yield* server.serve(middleware(withDeadline(router.asHttpEffect())))
     putInFront(fairQueue)
     putInFront(fastPath)
+    putInFront(yield* makeRequestTraces)
     putInFront(requestLimits)
     // The finalizer added last runs first: requests are served until the notice period is over and all have their responses.
     yield* Effect.addFinalizer(() => Effect.andThen(shutdown.announce, drain(shutdown)))

@@ -13,7 +13,9 @@ import * as Server from "./Server.ts"
 import * as Announcement from "./system/Announcement.ts"
 import { Shutdown } from "./system/Shutdown.ts"
 import * as Logging from "./telemetry/Logging.ts"
+import * as Problems from "./telemetry/Problems.ts"
 import * as RehearsalClock from "./telemetry/RehearsalClock.ts"
+import * as Telemetry from "./telemetry/Telemetry.ts"
 import * as Workers from "./Workers.ts"
 
 const version = "0.1.0"
@@ -42,7 +44,9 @@ const service = Layer.unwrap(
       Layer.provide(Foundation.randomness),
       Layer.provide(Shutdown.layer),
       Layer.provide(warnings),
+      Layer.provide(Problems.layerLogged),
       Layer.provide(Logging.layer(logFormat)),
+      Layer.provide(Telemetry.layer(version)),
       Layer.provide(RehearsalClock.layer(() => clockOffsetSeconds * 1_000))
     )
   })

@@ -25,7 +25,7 @@ export interface Start {
   /** The arguments after the program's name. */
   readonly args: ReadonlyArray<string>
   readonly runtime?: Runtime
-  /** The settings. LICENSING_ variables of this process's environment are not inherited. */
+  /** The settings. LICENSING_ and OTEL_ variables of this process's environment are not inherited. */
   readonly settings: (port: number) => Record<string, string>
   /** The file for the process's output. */
   readonly log: string
@@ -66,7 +66,7 @@ export const start = async ({ args, folder = root, log, runtime = "node", settin
 }
 
 const inherited = () =>
-  Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("LICENSING_")))
+  Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(LICENSING|OTEL)_/.test(name)))
 
 const freePort = async (): Promise<number> => {
   const probe = createServer().listen(0, "127.0.0.1")

@@ -2,7 +2,7 @@
  * Facts about the current request, for envelopes, events and logs. The server's outermost middleware sets it once;
  * outside a request the default applies.
  */
-import { Context } from "effect"
+import { Context, type Tracer } from "effect"
 import type { Code } from "./ErrorCode.ts"
 
 /** The state of one rate limit that counts the request. */
@@ -41,6 +41,8 @@ export interface RequestContext {
   actor?: string
   /** Set once the license key of a runtime call has been found. */
   runtimeCall?: RuntimeCall
+  /** The span of a sampled request. */
+  span?: Tracer.Span
 }
 
 export const RequestContext = Context.Reference<RequestContext>("licensing/api/RequestContext", {

@@ -8,7 +8,6 @@ import { ConfigProvider, Context, Effect, Layer, type Redacted, Schema } from "e
 import type { IpNetwork } from "effect/net"
 import {
   databaseAddress,
-  faultyEntryOf,
   flag,
   integer,
   issuerAddress,
@@ -16,6 +15,7 @@ import {
   oneOf,
   origins,
   publicAddress,
+  readEach,
   replicaAddress,
   retryDelays,
   type Setting,
@@ -23,6 +23,7 @@ import {
   setting,
   text
 } from "./Setting.ts"
+import { readTelemetrySettings, type TelemetrySettings } from "./TelemetrySettings.ts"
 import { unknownAmong } from "./UnknownSettings.ts"
 
 /** The settings are invalid; one line per invalid setting. */
@@ -234,19 +235,17 @@ const settings = {
 /** One line for each LICENSING_ variable that is not a setting: it is ignored, and often a misspelled name. */
 export const unknownSettings = unknownAmong(Object.values(settings).map(({ name }) => name))
 
-type Values = { readonly [K in keyof typeof settings]: (typeof settings)[K] extends Setting<infer A> ? A : never }
-
-const readEach = Effect.partition(Object.entries<Setting<unknown>>(settings), ([key, { name, config, expected }]) =>
-  Effect.mapBoth(config, {
-    onSuccess: (value) => [key, value] as const,
-    onFailure: (error) => `${name} must be ${expected}${faultyEntryOf(error)}.`
-  })
-)
+type Values = { readonly [K in keyof typeof settings]: (typeof settings)[K] extends Setting<infer A> ? A : never } & {
+  /** Undefined if nothing is exported. */
+  readonly telemetry: TelemetrySettings | undefined
+}
 
 const read = Effect.gen(function* () {
-  const [valid, invalid] = yield* readEach
-  const values = Object.fromEntries(valid) as unknown as Values
-  const lines = [...invalid, ...(invalid.length === 0 ? contradictions(values) : missingKey(values))]
+  const { lines: invalid, values: valid } = yield* readEach(settings)
+  const telemetry = yield* readTelemetrySettings
+  const values = { ...valid, telemetry: telemetry.settings } as unknown as Values
+  const contradicting = invalid.length === 0 ? contradictions(values) : missingKey(values)
+  const lines = [...invalid, ...contradicting, ...telemetry.lines]
   // A missing setting may be one with a misspelled name.
   return lines.length === 0 ? values : yield* new SettingsRefused({ lines: [...lines, ...(yield* unknownSettings)] })
 })

@@ -32,6 +32,18 @@ export const setting = <A>(
   config: Config.schema(textTo(decode), name).pipe(Config.withDefault(unset as never)) as Config.Config<A>
 })
 
+/** The values of all valid settings by their keys, and a line for each invalid one. */
+export const readEach = (settings: { readonly [key: string]: Setting<unknown> }) =>
+  Effect.map(
+    Effect.partition(Object.entries(settings), ([key, { name, config, expected }]) =>
+      Effect.mapBoth(config, {
+        onSuccess: (value) => [key, value] as const,
+        onFailure: (error) => `${name} must be ${expected}${faultyEntryOf(error)}.`
+      })
+    ),
+    ([valid, lines]) => ({ values: Object.fromEntries(valid) as Record<string, unknown>, lines })
+  )
+
 const textTo = <A>(decode: Decode<A>) =>
   Schema.String.pipe(
     Schema.decodeTo(
@@ -56,6 +68,15 @@ export const secret =
   (isValid: (value: string) => boolean): Decode<Redacted.Redacted<string>> =>
   (value) =>
     isValid(value) ? Redacted.make(value) : undefined
+
+export const exactly =
+  <const A extends string>(...values: ReadonlyArray<A>): Decode<A> =>
+  (value) =>
+    values.find((each) => each === value)
+
+/** A number from 0 to 1. */
+export const fraction: Decode<number> = (value) =>
+  /^\d*\.?\d+$/.test(value) && Number(value) <= 1 ? Number(value) : undefined
 
 export const integer =
   (minimum: number, maximum: number): Decode<number> =>
@@ -82,7 +103,7 @@ const listOf = <A>(decode: Decode<A>): Decode<ReadonlyArray<A>> => {
 const messages = SchemaIssue.makeFormatterStandardSchemaV1()
 
 /** The end of the line about an invalid setting: the faulty entry of a list, otherwise nothing. */
-export const faultyEntryOf = ({ cause }: Config.ConfigError): string =>
+const faultyEntryOf = ({ cause }: Config.ConfigError): string =>
   Schema.isSchemaError(cause) ? (messages(cause.issue).issues[0]?.message ?? "") : ""
 
 const url =

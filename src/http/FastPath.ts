@@ -6,7 +6,7 @@
  * What must stay true: a response is the same on both paths.
  */
 import type { IncomingMessage, RequestListener, ServerResponse } from "node:http"
-import { Cause, Clock, Effect, Exit, FiberSet, LogLevel, Option, Result, Tracer } from "effect"
+import { Cause, Clock, Effect, Exit, FiberSet, LogLevel, Option, Result } from "effect"
 import { type Code, statuses } from "../api/ErrorCode.ts"
 import { errorEnvelope, type Refusal } from "../api/Failure.ts"
 import { RequestContext } from "../api/RequestContext.ts"
@@ -121,7 +121,8 @@ export const makeFastPath = Effect.fnUntraced(function* (
   ): Exchange => {
     const requestId = runSync(responses.requestId(head.headers))
     const clientAddress = responses.addressOf(request.socket.remoteAddress, head.headers)
-    return { response, head, route: head.url, startedNanos, context: { requestId, clientAddress } }
+    const context = responses.contextOf(requestId, clientAddress, request)
+    return { response, head, route: head.url, startedNanos, context }
   }
 
   const listenerBefore =
@@ -150,7 +151,7 @@ export const makeFastPath = Effect.fnUntraced(function* (
       onBody(request, onRead)
     }
 
-  const isDisabled = yield* isObserved
+  const isDisabled = yield* isDebugging
   return (framework: RequestListener): RequestListener => (isDisabled ? framework : listenerBefore(framework))
 })
 
@@ -176,9 +177,7 @@ const isPlain = ({ headers, method, rawHeaders }: IncomingMessage): boolean =>
   headers["content-encoding"] === undefined &&
   headers.expect === undefined
 
-/** Only the framework path makes spans and log records of single requests. */
-const isObserved = Effect.withFiber<boolean>((fiber) => {
-  const tracer = fiber.getRef(Tracer.Tracer)
-  const isDebugging = !LogLevel.isGreaterThan(fiber.cache.minimumLogLevel, "Debug")
-  return Effect.succeed(tracer !== Tracer.nativeTracer || isDebugging)
-})
+/** Only the framework path makes log records of single requests. */
+const isDebugging = Effect.withFiber<boolean>((fiber) =>
+  Effect.succeed(!LogLevel.isGreaterThan(fiber.cache.minimumLogLevel, "Debug"))
+)

@@ -25,7 +25,8 @@ export const makeResponseMiddleware = Effect.fnUntraced(function* (responses: Re
     Clock.clockWith((clock) => {
       const started = clock.monotonicTimeNanosUnsafe()
       const peer = Option.getOrUndefined(request.remoteAddress)
-      const context: RequestContext = { requestId, clientAddress: responses.addressOf(peer, request.headers) }
+      const clientAddress = responses.addressOf(peer, request.headers)
+      const context = responses.contextOf(requestId, clientAddress, request.source)
       // Runs where the fiber's context has the route that the router found.
       const finish = (response: Response) =>
         Effect.withFiber<Response>((fiber) => {
@@ -62,7 +63,8 @@ export const makeResponseMiddleware = Effect.fnUntraced(function* (responses: Re
           : preflight !== undefined
             ? finish(preflight)
             : Effect.matchCauseEffect(application, { onSuccess: finish, onFailure: fail })
-      return Effect.provideService(response, RequestContext, context)
+      const inContext = Effect.provideService(response, RequestContext, context)
+      return context.span === undefined ? inContext : Effect.withParentSpan(inContext, context.span)
     })
 
   return (application: Application): Application =>

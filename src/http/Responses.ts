@@ -11,9 +11,11 @@ import { Settings } from "../config/Config.ts"
 import { RecentErrors } from "../ops/RecentErrors.ts"
 import { Shutdown } from "../system/Shutdown.ts"
 import { LoadStatistics } from "../telemetry/LoadStatistics.ts"
+import { Traces } from "../telemetry/Traces.ts"
 import { clientAddress } from "./ClientAddress.ts"
 import { makeCors } from "./Cors.ts"
 import { makeRequestMetrics, type ResponseSummary } from "./RequestMetrics.ts"
+import { requestSpan } from "./RequestTraces.ts"
 import { type BareResponse, makeResponseHeaders } from "./ResponseHeaders.ts"
 
 /** A well-formed X-Request-Id of the caller; the response repeats it. */
@@ -29,6 +31,7 @@ export const makeResponses = Effect.gen(function* () {
   const refusals = yield* Refusals
   const count = yield* makeRequestMetrics
   const load = yield* LoadStatistics
+  const traces = yield* Traces
   const cors = makeCors(corsOrigins)
   const headersOf = makeResponseHeaders(baseUrl, cors)
 
@@ -36,6 +39,16 @@ export const makeResponses = Effect.gen(function* () {
     cors,
     /** From the connection's peer and the request's headers. */
     addressOf: clientAddress(trustedProxies),
+    /** The context of a request. `source` is the request of the platform. */
+    contextOf: (requestId: string, clientAddress: string | undefined, source: object): RequestContext => {
+      const context: RequestContext = { requestId, clientAddress }
+      if (traces === undefined) return context
+      const span = requestSpan(source)
+      if (span === undefined) return context
+      traces.nameRequest(span, requestId)
+      context.span = span
+      return context
+    },
     /** The id of a request with these headers. The effect is synchronous. */
     requestId: ({ "x-request-id": inbound }: RequestHead["headers"]): Effect.Effect<string> =>
       inbound !== undefined && inboundId.test(inbound) ? Effect.succeed(inbound) : identifiers.make("request"),
@@ -49,6 +62,7 @@ export const makeResponses = Effect.gen(function* () {
     ) => {
       count(summary)
       load.requests++
+      if (context.span !== undefined) traces?.endRequest(context.span, summary)
       const { actor: _, refused, ...rest } = summary
       if (refused !== undefined) {
         errors.note({ ...rest, refused, request_id: context.requestId, occurred_at: nowMillis })

@@ -17,6 +17,7 @@ import { instant } from "../postgres/Parameters.ts"
 import { Postgres } from "../postgres/Postgres.ts"
 import { decodeRows } from "../postgres/Sql.ts"
 import { dayRowsMax } from "../reports/usage/UsageRollup.ts"
+import { MetricsExport } from "../telemetry/Exports.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 import { Workers } from "../workers/Workers.ts"
 import { OpsCounts } from "./Counts.ts"
@@ -37,11 +38,10 @@ export class Exposition extends Context.Service<
         yield* workerNumbers(context),
         yield* databaseNumbers(context)
       ]
-      return Exposition.of({
-        text: Effect.map(Effect.all(updates, { concurrency: "unbounded", discard: true }), () =>
-          PrometheusMetrics.formatUnsafe(context)
-        )
-      })
+      const refresh = Effect.all(updates, { concurrency: "unbounded", discard: true })
+      const exportMetrics = yield* MetricsExport
+      if (exportMetrics !== undefined) yield* exportMetrics(refresh)
+      return Exposition.of({ text: Effect.map(refresh, () => PrometheusMetrics.formatUnsafe(context)) })
     })
   )
 }

@@ -2,10 +2,18 @@
  * Turns many small requests into few large statements: while one batch runs, the next one is collected. A single request is sent
  * at once. Under load a batch contains all requests that arrived meanwhile, so the cost per request falls as load rises.
  */
-import { Effect, Exit, FiberSet } from "effect"
+import { type Context, Effect, Exit, FiberSet, Tracer } from "effect"
+import { sampledSpan } from "../telemetry/Traces.ts"
 
-/** For callers outside a fiber: `onResult` is called once, never before this returns, and must not throw. */
-export type SubmitToBatch<In, Out> = (input: In, onResult: (exit: Exit.Exit<Out>) => void) => void
+/**
+ * For callers outside a fiber: `onResult` is called once, never before this returns, and must not throw. `spans` are the sampled
+ * spans that wait for the batch.
+ */
+export type SubmitToBatch<In, Out> = (
+  input: In,
+  onResult: (exit: Exit.Exit<Out>) => void,
+  spans?: ReadonlyArray<Tracer.Span>
+) => void
 
 interface Batcher<In, Out> {
   /** If it is interrupted before its batch begins, it is taken out of the queue. */
@@ -18,6 +26,25 @@ interface Batcher<In, Out> {
 interface PendingInput<In, Out> {
   readonly input: In
   readonly onResult: (exit: Exit.Exit<Out>) => void
+  readonly spans: ReadonlyArray<Tracer.Span> | undefined
+}
+
+/** OpenTelemetry's default limit. */
+const linksMax = 128
+
+/**
+ * Runs a batch in a span of its own if sampled requests wait for it: below the span of the first of them, and linked to all. The
+ * others get a link to the batch, so that each trace leads to it.
+ */
+const inBatchSpan = <A>(name: string, batch: ReadonlyArray<PendingInput<never, never>>, run: Effect.Effect<A>) => {
+  if (!batch.some(({ spans }) => spans !== undefined)) return run
+  const spans = batch.flatMap(({ spans = [] }) => spans).slice(0, linksMax)
+  const links = spans.map((span) => ({ span, attributes: {} }))
+  const attributes = { "licensing.batch.size": batch.length }
+  return Effect.useSpan(name, { parent: spans[0]!, links, attributes }, (span) => {
+    for (const other of spans.slice(1)) other.addLinks([{ span, attributes: {} }])
+    return Effect.provideService(run, Tracer.ParentSpan, span)
+  })
 }
 
 /**
@@ -25,6 +52,8 @@ interface PendingInput<In, Out> {
  * `batchMax` inputs. A defect of a batch is the defect of every request in it.
  */
 export const makeBatcher = Effect.fnUntraced(function* <In, Out>(options: {
+  /** The name of a batch's span. */
+  readonly name: string
   readonly concurrency: number
   readonly batchMax: number
   readonly run: (inputs: ReadonlyArray<In>) => Effect.Effect<ReadonlyArray<Out>>
@@ -49,7 +78,7 @@ export const makeBatcher = Effect.fnUntraced(function* <In, Out>(options: {
     return queue.splice(0, options.batchMax)
   }
   const runBatch = (batch: ReadonlyArray<PendingInput<In, Out>>) =>
-    Effect.exit(options.run(batch.map(({ input }) => input)))
+    Effect.exit(inBatchSpan(options.name, batch as never, options.run(batch.map(({ input }) => input))))
   const deliver = (batch: ReadonlyArray<PendingInput<In, Out>>, exit: Exit.Exit<ReadonlyArray<Out>>) => {
     for (const [index, { onResult }] of batch.entries()) {
       onResult(Exit.isSuccess(exit) ? Exit.succeed(exit.value[index] as Out) : Exit.failCause(exit.cause))
@@ -81,19 +110,26 @@ export const makeBatcher = Effect.fnUntraced(function* <In, Out>(options: {
     running--
   })
 
-  const submit: SubmitToBatch<In, Out> = (input, onResult) => {
-    queue.push({ input, onResult })
+  const submit: SubmitToBatch<In, Out> = (input, onResult, spans) => {
+    queue.push({ input, onResult, spans })
     if (running === options.concurrency) return
     running++
     fork(runBatches)
   }
   const request = (input: In) =>
-    Effect.callback<Out>((resume) => {
-      submit(input, resume)
-      return Effect.sync(() => {
-        queue = queue.filter(({ onResult }) => onResult !== resume)
+    Effect.withFiber<Out>(({ context }) =>
+      Effect.callback<Out>((resume) => {
+        submit(input, resume, sampledSpans(context))
+        return Effect.sync(() => {
+          queue = queue.filter(({ onResult }) => onResult !== resume)
+        })
       })
-    })
+    )
   const batcher: Batcher<In, Out> = { submit, request, dropLate }
   return batcher
 })
+
+const sampledSpans = (context: Context.Context<never>): ReadonlyArray<Tracer.Span> | undefined => {
+  const span = sampledSpan(context)
+  return span && [span]
+}

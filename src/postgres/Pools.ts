@@ -3,7 +3,7 @@
 import * as PgClient from "@effect/sql-pg/PgClient"
 import type * as PgConnection from "@effect/sql-pg/PgConnection"
 import * as PgPool from "@effect/sql-pg/PgPool"
-import { Effect, Exit, Fiber } from "effect"
+import { Effect, Exit, Fiber, Redacted } from "effect"
 import { SqlClient, type SqlConnection, SqlError } from "effect/sql"
 import type { ConnectionOptions } from "./Hosts.ts"
 import { asConnectionError, commit, isAlive, Session } from "./Session.ts"
@@ -34,7 +34,16 @@ export const commitParameters = (serverVersion: number): Readonly<Record<string,
   ...(serverVersion >= transactionTimeoutVersion && { transaction_timeout: String(commitMillisMax) })
 })
 
-const spanAttributes = [["db.system.name", "postgresql"]] as const
+type SpanAttributes = ReadonlyArray<readonly [name: string, value: string]>
+
+/** The attributes of OpenTelemetry's spans of statements. */
+const spanAttributesOf = ({ url }: PgClient.PgPoolConfig): SpanAttributes => {
+  const database = url && URL.parse(Redacted.value(url))?.pathname.slice(1)
+  return [
+    ["db.system.name", "postgresql"],
+    ...(database ? [["db.namespace", decodeURIComponent(database)] as const] : [])
+  ]
+}
 
 /**
  * The clients of one database, and the use of their pools. A connection serves one borrower at a time. Sharing one between
@@ -62,7 +71,8 @@ export const makeClients = Effect.fnUntraced(function* (
       })
     )
   )
-  const client = yield* clientOf(pool)
+  const spanAttributes = spanAttributesOf(config)
+  const client = yield* clientOf(pool, spanAttributes)
   const run = (sql: string) => (connection: SqlConnection.Connection) => connection.execute(sql, [], undefined)
   const cleanup = (sql: string) => (connection: SqlConnection.Connection) =>
     isAlive(connection) ? run(sql)(connection) : Effect.void
@@ -107,7 +117,7 @@ export const makeClients = Effect.fnUntraced(function* (
     client,
     pipelined,
     inOneWrite,
-    customPlanned: yield* clientOf(customPlanPool),
+    customPlanned: yield* clientOf(customPlanPool, spanAttributes),
     pools: [pool.used, pipelinedPool.used, customPlanPool.used]
   }
 })
@@ -117,7 +127,7 @@ const toSession = Effect.mapBoth({
   onFailure: asConnectionError
 })
 
-const clientOf = (pool: ReturnType<typeof countUses>) =>
+const clientOf = (pool: ReturnType<typeof countUses>, spanAttributes: SpanAttributes) =>
   SqlClient.make({
     acquirer: toSession(pool.get),
     transactionAcquirer: toSession(pool.reserve),

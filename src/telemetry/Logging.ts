@@ -1,10 +1,11 @@
 /**
- * Log records: one line of JSON each, or text for a terminal. A record of a request has its request id. Objects among the parts
- * of a message become members of the record.
+ * Log records: one line of JSON each, or text for a terminal. A record of a request has its request id, and of a sampled one its
+ * trace id.
  */
-import { Cause, Clock, Effect, Array as Items, Layer, Logger, Predicate, References } from "effect"
-import { RequestContext } from "../api/RequestContext.ts"
+import { Clock, Effect, Layer, Logger, References } from "effect"
 import { Settings } from "../config/Config.ts"
+import { LogExport } from "./Exports.ts"
+import { logRecordOf } from "./LogRecord.ts"
 import { makeRepeatedFailures } from "./RepeatedFailures.ts"
 import { ShownOnScreen } from "./Screen.ts"
 
@@ -16,11 +17,15 @@ export const layer = (format: "pretty" | "json") =>
     )
   )
 
-/** Writes to a logger, which receives a failure that repeats at most once a second. */
+/** Writes to a logger, and exports if telemetry is on. Both receive a failure that repeats at most once a second. */
 export const layerOf = (logger: Logger.Logger<unknown, void>) =>
   Layer.unwrap(
     Effect.gen(function* () {
-      const { flush, log } = makeRepeatedFailures((options) => logger.log(options))
+      const exported = yield* LogExport
+      const { flush, log } = makeRepeatedFailures((options) => {
+        logger.log(options)
+        exported?.log(options)
+      })
       const flushNow = Effect.map(Clock.currentTimeMillis, flush)
       yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep("1 second"), flushNow)))
       yield* Effect.addFinalizer(() => Effect.sync(() => flush(Number.POSITIVE_INFINITY)))
@@ -28,19 +33,17 @@ export const layerOf = (logger: Logger.Logger<unknown, void>) =>
     })
   )
 
-/** `{time, level, message, request_id?, …, cause?}` */
+/** `{time, level, message, trace_id?, span_id?, request_id?, …, cause?}` */
 const json: Logger.Logger<unknown, void> = Logger.withConsoleLog(
-  Logger.make(({ message, logLevel, cause, date, fiber }) => {
-    const parts = Items.ensure(message)
-    const { requestId } = fiber.getRef(RequestContext)
+  Logger.make((options) => {
+    const { cause, facts, message, span } = logRecordOf(options)
     return JSON.stringify({
-      time: date.toISOString(),
-      level: logLevel.toLowerCase(),
-      message: parts.filter((part) => !Predicate.isObject(part)).join(" "),
-      ...(requestId === noRequest ? undefined : { request_id: requestId }),
-      ...fiber.getRef(References.CurrentLogAnnotations),
-      ...Object.assign({}, ...parts.filter(Predicate.isObject)),
-      ...(cause.reasons.length === 0 ? undefined : { cause: Cause.pretty(cause) })
+      time: options.date.toISOString(),
+      level: options.logLevel.toLowerCase(),
+      message,
+      ...(span === undefined ? undefined : { trace_id: span.traceId, span_id: span.spanId }),
+      ...facts,
+      ...(cause === undefined ? undefined : { cause })
     })
   })
 )
@@ -49,5 +52,3 @@ const consolePretty = Logger.consolePretty()
 const pretty: Logger.Logger<unknown, void> = Logger.make((options) =>
   options.fiber.getRef(ShownOnScreen) ? undefined : consolePretty.log(options)
 )
-
-const noRequest = RequestContext.defaultValue().requestId

@@ -95,6 +95,12 @@ export const deliveriesPending = gauge("licensing_webhook_deliveries_pending", "
 export const deliveries = gauge("licensing_webhook_deliveries_24h", "Webhook attempts of the last 24 hours by result.")
 export const eventSequence = gauge("licensing_event_sequence", "Sequence number of the newest event.")()
 
+/** Label signal: traces, metrics, logs. */
+export const telemetryFailures = counter(
+  "licensing_telemetry_failures_total",
+  "Failed exports of telemetry, by signal."
+)
+
 /** Label stat: p50, p99, max. */
 export const eventLoopDelay = gauge(
   "licensing_event_loop_delay_seconds",

@@ -13,8 +13,10 @@ import { makeBatcher } from "../postgres/Batcher.ts"
 import { nextRevision } from "../postgres/Revision.ts"
 import { retryTransaction } from "../postgres/Transactions.ts"
 import { LoadStatistics, makeUtilization } from "../telemetry/LoadStatistics.ts"
+import { Traces } from "../telemetry/Traces.ts"
 import { ConcurrencyLimits } from "./ConcurrencyLimits.ts"
 import * as Rows from "./DeliveryRows.ts"
+import { inDeliverySpan } from "./DeliverySpan.ts"
 import { type CachedEndpoint, EndpointCache } from "./EndpointCache.ts"
 import { bodyOf, deliveryId, headersOf } from "./Message.ts"
 import { delayAfter, retryAfterMillis } from "./RetrySchedule.ts"
@@ -154,6 +156,7 @@ const keyOf = ({ endpoint_id, sequence }: ClaimedDelivery) => `${endpoint_id} ${
 const makeAttempt = Effect.gen(function* () {
   const sender = yield* Sender
   const { webhookRetrySeconds } = yield* Settings
+  const traces = yield* Traces
 
   return Effect.fn("Delivery.attempt")(function* (
     event: Rows.ClaimedEvent,
@@ -165,7 +168,18 @@ const makeAttempt = Effect.gen(function* () {
     const id = deliveryId(endpoint_id, sequence)
     const keys = endpoint.keysAt(now)
     const headers = headersOf(event, id, body, keys, Math.floor(now / 1_000))
-    const sent = keys.length === 0 ? unsigned : sender.post(endpoint.url, headers, body)
+    const { event_type: eventType, metadata } = event
+    const facts = {
+      requestId: metadata["request_id"],
+      url: endpoint.url,
+      endpointId: endpoint_id,
+      eventType,
+      sequence,
+      attempts
+    }
+    const post = (context: { readonly [name: string]: string }) =>
+      sender.post(endpoint.url, { ...headers, ...context }, body)
+    const sent = keys.length === 0 ? unsigned : inDeliverySpan(traces, facts, post)
     const result = yield* Effect.result<EndpointResponse, { readonly reason: string }, never>(sent)
     const ended_at = yield* Clock.currentTimeMillis
     const { failure, gone, wait } = classify(result, ended_at)
@@ -263,6 +277,10 @@ const makeOutcomeRecorder = Effect.gen(function* () {
       Effect.provideService(CurrentActor, { actor_type: "system", actor_id: "webhook-delivery" })
     )
 
-  return (yield* makeBatcher<Rows.Outcome, undefined>({ concurrency: 1, batchMax: outcomesMax, run: writeWithRetry }))
-    .request
+  return (yield* makeBatcher<Rows.Outcome, undefined>({
+    name: "webhooks.record_outcomes",
+    concurrency: 1,
+    batchMax: outcomesMax,
+    run: writeWithRetry
+  })).request
 })

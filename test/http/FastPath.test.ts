@@ -1,6 +1,6 @@
 /** Which requests the fast path handles, which it leaves to the framework path, and that every request gets one answer. */
 import { assert, layer } from "@effect/vitest"
-import { Cause, Deferred, Effect, Exit, Fiber, References, Tracer } from "effect"
+import { Cause, Deferred, Effect, Exit, Fiber, References } from "effect"
 import { type Refusal, refuse } from "../../src/api/Failure.ts"
 import { type AdmittedRequest, type Body, bodyOf, type FastOperation, type Outcome } from "../../src/http/FastPath.ts"
 import {
@@ -111,11 +111,8 @@ layer(captureLogs, { excludeTestServices: true })("A request", (it) => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("that is traced or logged takes the framework path", () =>
+  it.effect("that is logged takes the framework path", () =>
     Effect.gen(function* () {
-      const tracer = Tracer.make({ span: (options) => new Tracer.NativeSpan(options) })
-      const traced = yield* serveFastPath().pipe(Effect.provideService(Tracer.Tracer, tracer))
-      assert.strictEqual((yield* asking(traced.port)).text, `framework ${body}`)
       for (const [level, way] of [
         ["All", "framework"],
         ["Trace", "framework"],

@@ -165,6 +165,7 @@ let requests = 0
 const answersInto = (counted: Array<ResponseSummary>) =>
   ({
     addressOf: (peer: string | undefined) => peer,
+    contextOf: (requestId: string, clientAddress: string | undefined): RequestContext => ({ requestId, clientAddress }),
     requestId: ({ "x-request-id": inbound }: { readonly "x-request-id"?: string }) =>
       Effect.succeed(inbound ?? `request-${++requests}`),
     finish: (

@@ -76,6 +76,7 @@ const makeKeys = Effect.gen(function* () {
 
   // Many tokens in one statement: a client that guesses thousands of tokens a second must not load the database.
   const { request: read } = yield* makeBatcher({
+    name: "api_keys.read",
     concurrency: 2,
     batchMax: 256,
     run: Effect.fnUntraced(function* (hashes: ReadonlyArray<string>) {

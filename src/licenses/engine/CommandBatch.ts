@@ -6,6 +6,7 @@
 
 import { Clock, Context, Effect, Exit, Result } from "effect"
 import { type Refusal, refuse } from "../../api/Failure.ts"
+import type { Revisions } from "../model/LicenseRecords.ts"
 import { refuseUnknownLicense } from "../model/UnknownLicense.ts"
 import type { CommittedState } from "../state/CommittedState.ts"
 import { Journal } from "./Journal.ts"
@@ -19,9 +20,11 @@ import {
   isRefused,
   type PendingCommand,
   resultOf,
+  spansOf,
   storeResponses
 } from "./PendingCommand.ts"
 import { hasEventId, missingPrefetch, nothingPrefetched, prefetch } from "./Prefetch.ts"
+import type { Verdict } from "./Verdict.ts"
 
 /** Attempts at a batch whose license other nodes keep changing. */
 const attemptsMax = 8
@@ -83,15 +86,17 @@ export const makeCommandBatches = Effect.gen(function* () {
     const { commands, confirmed, license, pending, state } = decided
     const finish = (isCurrent: boolean): void => onResult(Exit.succeed(isCurrent ? applyCommitted(decided) : "stale"))
     const refuseLocked = () => onResult(Exit.succeed(decided.results.map(() => Exit.fail(isLocked))))
+    const spans = spansOf(commands)
     license.decided = pending.changed
     if (pending.changed) {
       pending.deadline = commands.find(({ givenUp }) => givenUp !== true)?.deadline ?? pending.deadline
-      journal.commit(pending, (exit) => {
+      const onVerdict = (exit: Exit.Exit<Verdict>): void => {
         license.decided = false
         if (Exit.isSuccess(exit) && exit.value === "late") giveUpLate(commands, clock.currentTimeMillisUnsafe())
         if (Exit.isSuccess(exit)) exit.value === "locked" ? refuseLocked() : finish(exit.value === "committed")
         else onResult(Exit.failCause(exit.cause))
-      })
+      }
+      journal.commit(pending, onVerdict, spans)
       return
     }
     let isCurrent = true
@@ -108,12 +113,13 @@ export const makeCommandBatches = Effect.gen(function* () {
       else onResult(failure)
     }
     if (!confirmed) {
-      store.revisions(state.license.id, (exit) => {
+      const onRevisions = (exit: Exit.Exit<Revisions | undefined>): void => {
         if (Exit.isSuccess(exit)) isCurrent = exit.value !== undefined && state.hasRevisions(exit.value)
         onPartDone(exit)
-      })
+      }
+      store.revisions(state.license.id, onRevisions, spans)
     }
-    if (pending.seen.size > 0) journal.recordSeen(Array.from(pending.seen.values()), onPartDone)
+    if (pending.seen.size > 0) journal.recordSeen(Array.from(pending.seen.values()), onPartDone, spans)
   }
 
   const withoutLock = { load: store.load, lookups: lookups as Lookups }

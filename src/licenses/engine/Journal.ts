@@ -230,7 +230,12 @@ export class Journal extends Context.Service<
         )
         return lists.map(() => undefined)
       }, Effect.orDie)
-      const { submit: recordSeen } = yield* makeBatcher({ concurrency: 1, batchMax: groupMax, run: recordAllSeen })
+      const { submit: recordSeen } = yield* makeBatcher({
+        name: "journal.record_seen",
+        concurrency: 1,
+        batchMax: groupMax,
+        run: recordAllSeen
+      })
       const commit = yield* makeCommitQueue(commitAll, retryLocked)
       return Journal.of({ commit, locked, recordSeen })
     })
@@ -246,15 +251,16 @@ const makeCommitQueue = Effect.fnUntraced(function* (
   const fork = yield* FiberSet.makeRuntime<never>()
   const isLate = ({ deadline }: PendingChanges) => deadline <= clock.currentTimeMillisUnsafe()
   const late = { isLate, result: exits.late }
-  const batcher = yield* makeBatcher({ concurrency, batchMax: groupMax, run: commitAll, late })
+  const batcher = yield* makeBatcher({ name: "journal.commit", concurrency, batchMax: groupMax, run: commitAll, late })
   const startLateCheck = yield* makeLateCheck(batcher.dropLate)
-  const commit: SubmitToBatch<PendingChanges, Verdict> = (pending, onResult) => {
+  const commit: SubmitToBatch<PendingChanges, Verdict> = (pending, onResult, spans) => {
     startLateCheck()
-    batcher.submit(pending, (exit) => {
+    const onExit = (exit: Exit.Exit<Exit.Exit<Verdict>>): void => {
       if (Exit.isFailure(exit)) onResult(Exit.failCause(exit.cause))
       else if (exit.value !== exits.locked) onResult(exit.value)
       else fork(Effect.map(retryLocked(pending), onResult))
-    })
+    }
+    batcher.submit(pending, onExit, spans)
   }
   return commit
 })

@@ -12,9 +12,18 @@ import { RequestContext } from "../../api/RequestContext.ts"
 import { StoredResponse } from "../../api/StoredResponse.ts"
 import { CurrentActor } from "../../auth/CurrentActor.ts"
 import { Deadline, makeLateCheck, RequestTimeout } from "../../postgres/Deadline.ts"
+import { sampledSpan, Traces } from "../../telemetry/Traces.ts"
 import type { Origin, Rule } from "../rules/LicenseCommand.ts"
 import { type CachedLicense, makeCommandBatches } from "./CommandBatch.ts"
-import { type CommandResult, giveUpLate, isLate, type PendingCommand, pendingCommand } from "./PendingCommand.ts"
+import {
+  type CommandResult,
+  giveUpLate,
+  inFirstSpan,
+  isLate,
+  type PendingCommand,
+  pendingCommand,
+  tracedCommand
+} from "./PendingCommand.ts"
 
 /** Commands that may wait for one license. Further ones are answered with 503; the queue never grows without limit. */
 const mailboxMax = 1024
@@ -71,6 +80,7 @@ export class LicenseActors extends Context.Service<
       const fork = yield* FiberSet.makeRuntime<never>()
       const clock = yield* Clock.Clock
       const timeoutMillis = yield* RequestTimeout
+      const traces = yield* Traces
       const actors = new Map<string, Actor>()
 
       const deliver = (
@@ -113,7 +123,7 @@ export class LicenseActors extends Context.Service<
 
       /** Runs a batch that needs look-ups or has to be decided again. */
       const runBatch = (actor: Actor, commands: ReadonlyArray<PendingCommand>, attempts: number): void => {
-        const run = Effect.exit(Effect.interruptible(batches.run(actor, commands, attempts)))
+        const run = Effect.exit(Effect.interruptible(inFirstSpan(commands, batches.run(actor, commands, attempts))))
         actor.fiber = fork(Effect.uninterruptible(Effect.map(run, (exit) => finishBatch(actor, commands, exit))))
       }
 
@@ -162,7 +172,10 @@ export class LicenseActors extends Context.Service<
       }
 
       const startLateCheck = yield* makeLateCheck(() => giveUpLateCommands(actors, clock.currentTimeMillisUnsafe()))
-      const post = (licenseId: string, command: PendingCommand): void => {
+      const post = (licenseId: string, posted: PendingCommand): void => {
+        const { span } = posted
+        const command =
+          span === undefined || traces === undefined ? posted : tracedCommand(traces, licenseId, posted, span)
         const actor = actorOf(licenseId)
         if (actor.mailbox.length >= mailboxMax) {
           command.resume(Exit.fail(refuse("NOT_READY", "Too many requests wait for this license: try again.")))
@@ -199,7 +212,7 @@ export class LicenseActors extends Context.Service<
           const origin: Origin = { ...fiber.getRef(CurrentActor), request_id: requestId, ip_address: clientAddress }
           const recorder = fiber.getRef(StoredResponse)
           const release = decidedByActor(fiber.getRef(Deadline))
-          const request = { rule, command, origin, begin }
+          const request = { rule, command, origin, begin, span: sampledSpan(fiber.context) }
           if (recorder === undefined) {
             const started: Asked<Started, C> = Effect.callback((resume) =>
               post(licenseId, pendingCommand({ ...request, resume }))

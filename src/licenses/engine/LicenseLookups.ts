@@ -98,9 +98,13 @@ export class LicenseLookups extends Context.Service<
       const sql = yield* SqlClient.SqlClient
       const { pipelined } = yield* Postgres
       const limits = { concurrency: 2, batchMax: 256 }
-      const { request: device } = yield* makeBatcher({ ...limits, run: readDevices(sql) })
-      const { request: leaseByToken } = yield* makeBatcher({ ...limits, run: readLeases(sql) })
-      const { request: countedUsage } = yield* makeBatcher({ ...limits, run: readCountedUsage(sql) })
+      const { request: device } = yield* makeBatcher({ name: "devices.find", ...limits, run: readDevices(sql) })
+      const { request: leaseByToken } = yield* makeBatcher({ name: "leases.find", ...limits, run: readLeases(sql) })
+      const { request: countedUsage } = yield* makeBatcher({
+        name: "usage.find",
+        ...limits,
+        run: readCountedUsage(sql)
+      })
 
       const deviceById = Effect.fnUntraced(function* (licenseId: string, id: string) {
         const [row] = yield* sql<CachedDeviceRow>`

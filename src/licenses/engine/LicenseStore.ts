@@ -51,6 +51,7 @@ export class LicenseStore extends Context.Service<
       const { pipelined } = yield* Postgres
       const concurrency = 1
       const load = yield* makeBatcher({
+        name: "licenses.load",
         concurrency,
         batchMax,
         run: (ids: ReadonlyArray<string>) => Effect.orDie(inOneSnapshot(pipelined(loadAll(sql, ids))))
@@ -59,8 +60,13 @@ export class LicenseStore extends Context.Service<
         Effect.map(Effect.orDie(loadAll(sql, [licenseId])), ([state]) => state)
       const revisionsInTransaction = (licenseId: string) =>
         Effect.map(revisionsOf(sql)([licenseId]), ([revisions]) => revisions)
-      const { submit: revisions } = yield* makeBatcher({ concurrency, batchMax, run: revisionsOf(sql) })
-      const licenseIdOf = yield* makeBatcher({ concurrency, batchMax, run: licenseIdsOf(sql) })
+      const { submit: revisions } = yield* makeBatcher({
+        name: "licenses.revisions",
+        concurrency,
+        batchMax,
+        run: revisionsOf(sql)
+      })
+      const licenseIdOf = yield* makeBatcher({ name: "licenses.find", concurrency, batchMax, run: licenseIdsOf(sql) })
       return LicenseStore.of({
         load: load.request,
         loadInTransaction,

@@ -2,10 +2,11 @@
  * Commands in an actor's mailbox, and how they are decided: one after another, each on the state after the clock and
  * the earlier commands were applied.
  */
-import { Effect, Exit } from "effect"
+import { Effect, Exit, type Tracer } from "effect"
 import type { Code } from "../../api/ErrorCode.ts"
 import { type Refusal, refuse } from "../../api/Failure.ts"
 import type { StoredResponseRow } from "../../api/StoredResponse.ts"
+import type { Traces } from "../../telemetry/Traces.ts"
 import type { LicenseView } from "../model/LicenseRecords.ts"
 import type { Origin, Refused, Rule } from "../rules/LicenseCommand.ts"
 import { settle } from "../rules/Lifecycle.ts"
@@ -26,6 +27,8 @@ export interface PendingCommand {
   readonly committed?: () => void
   /** When the command is given up unless its decision was submitted; set when it enters the mailbox. */
   deadline?: number
+  /** Of a sampled request: its span, in the mailbox that of the command. */
+  readonly span?: Tracer.Span | undefined
   /** Given up: `resume` was called, and nothing is decided for it any more. */
   givenUp?: boolean
 }
@@ -58,6 +61,8 @@ type TypedCommand<Command, Reply, C extends Code, Started, A> = {
   readonly command: Command
   readonly origin: Origin
   readonly begin: (reply: Reply) => Started
+  /** The span of a sampled request. */
+  readonly span: Tracer.Span | undefined
 } & (
   | { readonly resume: Resume<Started, C>; readonly storeResponse?: never }
   | {
@@ -74,6 +79,36 @@ type TypedCommand<Command, Reply, C extends Code, Started, A> = {
 export const pendingCommand = <Command, Reply, C extends Code, Started, A>(
   command: TypedCommand<Command, Reply, C, Started, A>
 ): PendingCommand => command as unknown as PendingCommand
+
+/** Makes a span of a sampled request's command: from the mailbox to its result. */
+export const tracedCommand = (
+  traces: Traces,
+  licenseId: string,
+  command: PendingCommand,
+  parent: Tracer.Span
+): PendingCommand => {
+  const span = traces.startBelow(parent, `license ${command.rule.name}`, { "licensing.license.id": licenseId })
+  const resume = (result: CommandResult): void => {
+    traces.end(span, result)
+    command.resume(result)
+  }
+  return { ...command, span, resume }
+}
+
+/** The spans of the commands of sampled requests; undefined if there are none. */
+export const spansOf = (commands: ReadonlyArray<PendingCommand>): ReadonlyArray<Tracer.Span> | undefined =>
+  commands.some(({ span }) => span !== undefined)
+    ? commands.flatMap(({ span }) => (span === undefined ? [] : [span]))
+    : undefined
+
+/** Runs the work of a batch below the span of its first sampled request, if it has one. */
+export const inFirstSpan = <A, E>(
+  commands: ReadonlyArray<PendingCommand>,
+  run: Effect.Effect<A, E>
+): Effect.Effect<A, E> => {
+  const span = commands.find((command) => command.span !== undefined)?.span
+  return span === undefined ? run : Effect.withParentSpan(run, span)
+}
 
 /** The decision on a command: a refusal, or the rule's reply. */
 export type Decision = { readonly refusal: Refusal } | { readonly reply: unknown }
