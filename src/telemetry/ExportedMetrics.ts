@@ -11,8 +11,8 @@ import { Effect, FiberSet } from "effect"
 import type { TelemetrySettings } from "../config/TelemetrySettings.ts"
 import type { ExportMetrics } from "./Exports.ts"
 
-/** The last export must fit into the time of a stop. */
-const stopTime = "1 second"
+/** The last exports, one signal after another, must fit into the time of a stop. */
+const stopTime = "700 millis"
 
 export const makeExportMetrics =
   (

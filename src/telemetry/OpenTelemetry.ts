@@ -28,8 +28,8 @@ import { makeTraces } from "./RecordedTraces.ts"
 import { makeRequestSampling, samplerOf } from "./RequestSampling.ts"
 import { Traces } from "./Traces.ts"
 
-/** The last export must fit into the time of a stop. */
-const stopTime = "1 second"
+/** The last exports, one signal after another, must fit into the time of a stop. */
+const stopTime = "700 millis"
 
 /** Exports the signals of the settings until the scope ends. */
 export const layer = (settings: TelemetrySettings, version: string) =>

@@ -30,7 +30,7 @@ describe("Telemetry settings", () => {
     Effect.gen(function* () {
       const telemetry = yield* read(on)
       assert.deepStrictEqual(telemetry, {
-        protocols: new Map(signals.map((signal) => [signal, "http/protobuf"])),
+        protocols: new Map(signals.map((signal) => [signal, "http/protobuf" as const])),
         sampler: "parentbased_always_on",
         samplerRatio: 1,
         propagators: ["tracecontext", "baggage"],

@@ -18,7 +18,7 @@ layer(Subject(), { excludeTestServices: true })("Metrics", (it) => {
       const requests = yield* until(() =>
         metrics
           .get("licensing_http_requests_total")
-          ?.points.find(({ attributes }) => attributes["route"] === "/api/v1/products")
+          ?.points.find(({ attributes: { method, route } }) => method === "GET" && route === "/api/v1/products")
       )
       assert.deepStrictEqual(requests.attributes, { method: "GET", route: "/api/v1/products", status: "200" })
       assert.isAbove(requests.value, 0)
@@ -55,10 +55,10 @@ for (const protocol of ["http/protobuf", "http/json"]) {
       Effect.gen(function* () {
         const { exports, logs, metrics, resource, spans, until } = yield* TelemetryReceiver
         yield* requestProducts
-        yield* until(() => (spans.length > 0 && logs.length > 0 && metrics.size > 0 ? true : undefined))
-        const span = spans.find(({ kind }) => kind === "SERVER")
-        assert.strictEqual(span?.name, "GET /api/v1/products")
-        assert.strictEqual(logs[0]!.traceId, span?.traceId)
+        const span = yield* until(() => spans.find(({ kind }) => kind === "SERVER"))
+        assert.strictEqual(span.name, "GET /api/v1/products")
+        yield* until(() => logs.find(({ traceId }) => traceId === span.traceId))
+        yield* until(() => (metrics.size > 0 ? metrics : undefined))
         assert.deepStrictEqual([...new Set(exports.map(({ path }) => path))].toSorted(), [
           "/v1/logs",
           "/v1/metrics",

@@ -69,7 +69,9 @@ layer(Subject({ OTEL_TRACES_SAMPLER: "always_on" }), { excludeTestServices: true
       )
       assert.strictEqual(unknown.name, "GET")
       assert.notProperty(unknown.attributes, "url.path")
-      yield* abandon("POST /api/v1/license/check HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{")
+      const { license_key } = yield* issue()
+      const head = `POST /api/v1/license/check HTTP/1.1\r\nHost: x\r\nAuthorization: License ${license_key}\r\n`
+      yield* abandon(`${head}Content-Type: application/json\r\nContent-Length: 9\r\n\r\n{`)
       yield* until(() => spans.find(({ attributes }) => attributes["error.type"] === "client_disconnected"))
     })
   )
