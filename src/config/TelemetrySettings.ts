@@ -10,7 +10,7 @@ export type Signal = (typeof signals)[number]
 
 export type OtlpProtocol = "http/protobuf" | "http/json"
 
-export const propagators = ["tracecontext", "baggage", "b3", "b3multi", "jaeger"] as const
+const propagators = ["tracecontext", "baggage", "b3", "b3multi", "jaeger"] as const
 export type Propagator = (typeof propagators)[number]
 
 export type SamplerName = (typeof samplers)[number]

@@ -90,6 +90,14 @@ layer(Subject, { timeout: "3 minutes", excludeTestServices: true })("Exported te
     if (body !== undefined) yield* ask(operation, { ...right, headers: {}, body: { ...body, unknown: 1 } })
   })
 
+  /** The same with an active device whose fingerprint is unique. */
+  const withFingerprint = Effect.fnUntraced(function* (fixture: Fixture) {
+    const { data } = yield* Conversation
+    const fingerprint = `Zebulon-${++made}-Quux`
+    yield* data("activateLicense", { authorization: `License ${fixture.licenseKey}`, body: { fingerprint } })
+    return { ...fixture, fingerprint }
+  })
+
   /** Secrets where they do not belong: in paths, in queries, and in rows that PostgreSQL's messages quote. */
   const misplace = Effect.fnUntraced(function* (fixture: Fixture) {
     const sql = yield* SqlClient.SqlClient
@@ -126,11 +134,12 @@ layer(Subject, { timeout: "3 minutes", excludeTestServices: true })("Exported te
         const { secret } = yield* client.webhooks.create({ payload: { name: "W", url } })
         keep([adminToken, secret, "of-the-receiver"])
         const { exports, logs, metrics, spans, until } = yield* TelemetryReceiver
-        let fixture = yield* make
+        const bound = Effect.flatMap(make, withFingerprint)
+        let fixture = yield* bound
         for (const operation of operations) {
           keep([fixture.licenseKey, fixture.leaseToken])
           yield* exercise(operation, fixture)
-          if (isEnd(operation)) fixture = yield* make
+          if (isEnd(operation)) fixture = yield* bound
         }
         yield* misplace(fixture)
         yield* until(() => spans.find(({ attributes }) => attributes["http.response.status_code"] === 500))

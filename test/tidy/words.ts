@@ -63,7 +63,7 @@ export const wordRules: ReadonlyArray<Rule> = [
     name: "Versions are pinned exactly",
     find: ({ texts }) =>
       versionsOf(texts.get("package.json"))
-        .filter(([, version]) => !/^\d+\.\d+\.\d+(-[\w.]+)?$/.test(version))
+        .filter(([, version]) => !/^(npm:[@\w./-]+@)?\d+\.\d+\.\d+(-[\w.]+)?$/.test(version))
         .map(([name, version]) => ({ path: "package.json", line: 1, what: `${name} ${version}` })),
     example: { "package.json": `{"dependencies": {"effect": "^4.1.0"}}` }
   }

@@ -30,6 +30,8 @@ const groupMax = 512
  */
 const concurrency = 1
 
+const seenBatches = { name: "journal.record_seen", concurrency: 1, batchMax: groupMax }
+
 /** How long `locked` waits for the lock: less than PostgreSQL gives to the whole transaction, whose connection it would end. */
 const lockTimeoutMillis = 1_000
 
@@ -230,12 +232,7 @@ export class Journal extends Context.Service<
         )
         return lists.map(() => undefined)
       }, Effect.orDie)
-      const { submit: recordSeen } = yield* makeBatcher({
-        name: "journal.record_seen",
-        concurrency: 1,
-        batchMax: groupMax,
-        run: recordAllSeen
-      })
+      const { submit: recordSeen } = yield* makeBatcher({ ...seenBatches, run: recordAllSeen })
       const commit = yield* makeCommitQueue(commitAll, retryLocked)
       return Journal.of({ commit, locked, recordSeen })
     })
