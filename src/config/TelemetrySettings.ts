@@ -61,7 +61,7 @@ const endpoint = (name: string) =>
     return parsed !== null && ["http:", "https:"].includes(parsed.protocol) ? value : undefined
   })
 
-// The packages for grpc are as large as all others together, and every collector takes HTTP.
+// The packages for grpc bring an HTTP/2 client of their own, and every collector takes HTTP.
 const protocol = (name: string) =>
   orUnset<OtlpProtocol>(
     name,
