@@ -33,15 +33,21 @@ interface PendingInput<In, Out> {
 const linksMax = 128
 
 /**
- * Runs a batch in a span of its own if sampled requests wait for it: below the span of the first of them, and linked to all. The
- * others get a link to the batch, so that each trace leads to it.
+ * Runs a batch in a span of its own if sampled requests wait for it: below the span of the first of them. A linked one is linked
+ * with all, in both directions, so that each trace leads to it. Reads are not linked: each
+ * validation would carry four links.
  */
-const inBatchSpan = <A>(name: string, batch: ReadonlyArray<PendingInput<never, never>>, run: Effect.Effect<A>) => {
-  if (!batch.some(({ spans }) => spans !== undefined)) return run
-  const spans = batch.flatMap(({ spans = [] }) => spans).slice(0, linksMax)
+const inBatchSpan = <A>(
+  { isLinked = false, name }: { readonly isLinked?: boolean; readonly name: string },
+  batch: ReadonlyArray<PendingInput<never, never>>,
+  run: Effect.Effect<A>
+) => {
+  const parent = batch.find(({ spans }) => spans !== undefined)?.spans?.[0]
+  if (parent === undefined) return run
+  const spans = isLinked ? batch.flatMap(({ spans = [] }) => spans).slice(0, linksMax) : []
   const links = spans.map((span) => ({ span, attributes: {} }))
   const attributes = { "licensing.batch.size": batch.length }
-  return Effect.useSpan(name, { parent: spans[0]!, links, attributes }, (span) => {
+  return Effect.useSpan(name, { parent, links, attributes }, (span) => {
     for (const other of spans.slice(1)) other.addLinks([{ span, attributes: {} }])
     return Effect.provideService(run, Tracer.ParentSpan, span)
   })
@@ -54,6 +60,8 @@ const inBatchSpan = <A>(name: string, batch: ReadonlyArray<PendingInput<never, n
 export const makeBatcher = Effect.fnUntraced(function* <In, Out>(options: {
   /** The name of a batch's span. */
   readonly name: string
+  /** Whether that span is linked with all sampled requests in the batch. */
+  readonly isLinked?: boolean
   readonly concurrency: number
   readonly batchMax: number
   readonly run: (inputs: ReadonlyArray<In>) => Effect.Effect<ReadonlyArray<Out>>
@@ -78,7 +86,7 @@ export const makeBatcher = Effect.fnUntraced(function* <In, Out>(options: {
     return queue.splice(0, options.batchMax)
   }
   const runBatch = (batch: ReadonlyArray<PendingInput<In, Out>>) =>
-    Effect.exit(inBatchSpan(options.name, batch as never, options.run(batch.map(({ input }) => input))))
+    Effect.exit(inBatchSpan(options, batch as never, options.run(batch.map(({ input }) => input))))
   const deliver = (batch: ReadonlyArray<PendingInput<In, Out>>, exit: Exit.Exit<ReadonlyArray<Out>>) => {
     for (const [index, { onResult }] of batch.entries()) {
       onResult(Exit.isSuccess(exit) ? Exit.succeed(exit.value[index] as Out) : Exit.failCause(exit.cause))

@@ -27,7 +27,7 @@ export const makeTraces = (tracer: Tracer.Tracer, sampling: RequestSampling, clo
       })
     )
   const end: Traces["end"] = (span, exit) => span.end(clock.currentTimeNanosUnsafe(), exit)
-  const named = new Map<string, Tracer.ExternalSpan>()
+  const named = new Map<string, SpanContext>()
 
   return {
     startRequest: ({ headers, method = "", url = "" }) => {
@@ -36,9 +36,9 @@ export const makeTraces = (tracer: Tracer.Tracer, sampling: RequestSampling, clo
       const sampled = sampling.ofRequest(headers, name)
       return sampled && start(name, "server", sampled.remote && externalSpan(sampled.remote))
     },
-    nameRequest: ({ spanId, traceId }, requestId) => {
+    nameRequest: (span, requestId) => {
       if (named.size >= namedMax) named.delete(named.keys().next().value!)
-      named.set(requestId, makeExternalSpan({ traceId, spanId, traceFlags: 1 }))
+      named.set(requestId, otelSpanOf(span).spanContext())
     },
     endRequest: (span, response) => {
       describeResponse(otelSpanOf(span), response)
@@ -59,7 +59,7 @@ export const makeTraces = (tracer: Tracer.Tracer, sampling: RequestSampling, clo
       const { requestId } = delivery
       const cause = typeof requestId === "string" ? named.get(requestId) : undefined
       if (cause === undefined && sampling.ofDelivery("POST") === undefined) return undefined
-      const span = start("POST", "client", cause)
+      const span = start("POST", "client", cause && externalSpan(cause))
       otelSpanOf(span).setAttributes(deliveryAttributes(delivery))
       return span
     },

@@ -30,6 +30,7 @@ const groupMax = 512
  */
 const concurrency = 1
 
+const commitBatches = { name: "journal.commit", isLinked: true, concurrency, batchMax: groupMax }
 const seenBatches = { name: "journal.record_seen", concurrency: 1, batchMax: groupMax }
 
 /** How long `locked` waits for the lock: less than PostgreSQL gives to the whole transaction, whose connection it would end. */
@@ -248,7 +249,7 @@ const makeCommitQueue = Effect.fnUntraced(function* (
   const fork = yield* FiberSet.makeRuntime<never>()
   const isLate = ({ deadline }: PendingChanges) => deadline <= clock.currentTimeMillisUnsafe()
   const late = { isLate, result: exits.late }
-  const batcher = yield* makeBatcher({ name: "journal.commit", concurrency, batchMax: groupMax, run: commitAll, late })
+  const batcher = yield* makeBatcher({ ...commitBatches, run: commitAll, late })
   const startLateCheck = yield* makeLateCheck(batcher.dropLate)
   const commit: SubmitToBatch<PendingChanges, Verdict> = (pending, onResult, spans) => {
     startLateCheck()
