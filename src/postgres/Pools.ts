@@ -71,7 +71,7 @@ export const makeClients = Effect.fnUntraced(function* (
       })
     )
   )
-  const spanAttributes = spanAttributesOf(config)
+  const spanAttributes = spanAttributesOf(configure({}))
   const client = yield* clientOf(pool, spanAttributes)
   const run = (sql: string) => (connection: SqlConnection.Connection) => connection.execute(sql, [], undefined)
   const cleanup = (sql: string) => (connection: SqlConnection.Connection) =>
