@@ -4,16 +4,16 @@
  */
 import { statuses } from "../../src/api/ErrorCode.ts"
 import { isUsage } from "../../src/events/EventLog.ts"
+import * as DeviceActions from "../../src/licenses/changes/DeviceActions.ts"
+import { rotateKey } from "../../src/licenses/changes/KeyRotation.ts"
+import { renew } from "../../src/licenses/changes/Renewal.ts"
+import { transfer } from "../../src/licenses/changes/Transfer.ts"
+import { update } from "../../src/licenses/changes/Update.ts"
 import type { LicenseStatus } from "../../src/licenses/model/License.ts"
 import type { DeviceRecord } from "../../src/licenses/model/LicenseRecords.ts"
 import * as Activation from "../../src/licenses/rules/Activation.ts"
-import * as DeviceActions from "../../src/licenses/rules/DeviceActions.ts"
 import * as Floating from "../../src/licenses/rules/Floating.ts"
-import { rotateKey } from "../../src/licenses/rules/KeyRotation.ts"
 import * as Lifecycle from "../../src/licenses/rules/Lifecycle.ts"
-import { renew } from "../../src/licenses/rules/Renewal.ts"
-import { transfer } from "../../src/licenses/rules/Transfer.ts"
-import { update } from "../../src/licenses/rules/Update.ts"
 import { page, type Table } from "./states/Page.ts"
 import {
   bindingOf,

@@ -1,13 +1,18 @@
 /** Random requests and commands, alone and in sequences, for the random licenses of `LicenseArbitraries`. */
 import * as fc from "fast-check"
 import type { Code } from "../../src/api/ErrorCode.ts"
+import { assign, unassign } from "../../src/licenses/changes/Assignments.ts"
+import { blacklist, type DeviceCommand, reset, unblacklist } from "../../src/licenses/changes/DeviceActions.ts"
+import { type RotateKeyCommand, rotateKey } from "../../src/licenses/changes/KeyRotation.ts"
+import { type RenewCommand, renew } from "../../src/licenses/changes/Renewal.ts"
+import { type TransferCommand, transfer } from "../../src/licenses/changes/Transfer.ts"
+import { type UpdateCommand, update } from "../../src/licenses/changes/Update.ts"
+import { resetUsage, type UsageResetCommand } from "../../src/licenses/changes/UsageReset.ts"
 import type { Binding } from "../../src/licenses/model/Binding.ts"
 import type { LicenseView } from "../../src/licenses/model/LicenseRecords.ts"
 import { type ActivateCommand, activate, check, deactivate, validate } from "../../src/licenses/rules/Activation.ts"
 import type { RuntimeCommand } from "../../src/licenses/rules/Admission.ts"
-import { assign, unassign } from "../../src/licenses/rules/Assignments.ts"
 import { type ConsumeCommand, consume } from "../../src/licenses/rules/Consumption.ts"
-import { blacklist, type DeviceCommand, reset, unblacklist } from "../../src/licenses/rules/DeviceActions.ts"
 import {
   type CheckoutCommand,
   checkin,
@@ -15,14 +20,9 @@ import {
   heartbeat,
   type LeaseCommand
 } from "../../src/licenses/rules/Floating.ts"
-import { type RotateKeyCommand, rotateKey } from "../../src/licenses/rules/KeyRotation.ts"
 import type { Rule } from "../../src/licenses/rules/LicenseCommand.ts"
 import { reinstate, revoke, suspend } from "../../src/licenses/rules/Lifecycle.ts"
 import { issueOffline } from "../../src/licenses/rules/Offline.ts"
-import { type RenewCommand, renew } from "../../src/licenses/rules/Renewal.ts"
-import { type TransferCommand, transfer } from "../../src/licenses/rules/Transfer.ts"
-import { type UpdateCommand, update } from "../../src/licenses/rules/Update.ts"
-import { resetUsage, type UsageResetCommand } from "../../src/licenses/rules/UsageReset.ts"
 import { sha256Hex } from "../../src/signing/Digest.ts"
 import { bindings, featureCodes, formerToken, mostly } from "./LicenseArbitraries.ts"
 import { activationOf, day, deviceOf, frozen, keyHash, leaseOf, minute, noon, second } from "./Licenses.ts"

@@ -156,7 +156,7 @@ export const importRules: ReadonlyArray<Rule> = [
   importRule(
     "License rules decide without Effect, clock or storage",
     ({ path }, { target, typeOnly }) =>
-      path.startsWith("src/licenses/rules/") && !typeOnly && /^(effect|@effect|node:)/.test(target),
+      /^src\/licenses\/(rules|changes)\//.test(path) && !typeOnly && /^(effect|@effect|node:)/.test(target),
     { example: { "src/licenses/rules/Refund.ts": `import { Effect } from "effect"` } }
   ),
   importRule(

@@ -1,9 +1,9 @@
 /** Licenses with more devices than an actor caches: operations on all of them, and on an uncached one. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
+import { blacklist, reset, unblacklist } from "../../../src/licenses/changes/DeviceActions.ts"
+import { transfer } from "../../../src/licenses/changes/Transfer.ts"
 import { activate, check, validate } from "../../../src/licenses/rules/Activation.ts"
-import { blacklist, reset, unblacklist } from "../../../src/licenses/rules/DeviceActions.ts"
-import { transfer } from "../../../src/licenses/rules/Transfer.ts"
 import { Database } from "../../support/Database.ts"
 import { makeNode } from "../../support/LicenseNodes.ts"
 import {

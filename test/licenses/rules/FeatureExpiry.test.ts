@@ -1,12 +1,12 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as fc from "fast-check"
 import type { NewEvent } from "../../../src/events/EventLog.ts"
+import { type AssignCommand, assign, unassign } from "../../../src/licenses/changes/Assignments.ts"
+import { renew } from "../../../src/licenses/changes/Renewal.ts"
 import { expiredFeatures } from "../../../src/licenses/model/FeatureExpiry.ts"
 import type { Assignment } from "../../../src/licenses/model/LicenseRecords.ts"
 import { validate } from "../../../src/licenses/rules/Activation.ts"
-import { type AssignCommand, assign, unassign } from "../../../src/licenses/rules/Assignments.ts"
 import { entitlementVersionAt, revoke, settle, suspend } from "../../../src/licenses/rules/Lifecycle.ts"
-import { renew } from "../../../src/licenses/rules/Renewal.ts"
 import { allowed, applied, eventTypes, perform, settled, viewOf } from "../../support/LicenseRules.ts"
 import {
   assignmentOf,

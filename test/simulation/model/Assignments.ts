@@ -1,7 +1,7 @@
 /** The expected results of management commands on the features of a license. */
 import { canonicalize } from "../../../src/api/CanonicalJson.ts"
-import type { AssignCommand } from "../../../src/licenses/rules/Assignments.ts"
-import type { UsageResetCommand } from "../../../src/licenses/rules/UsageReset.ts"
+import type { AssignCommand } from "../../../src/licenses/changes/Assignments.ts"
+import type { UsageResetCommand } from "../../../src/licenses/changes/UsageReset.ts"
 import { accepted, refused } from "./Admission.ts"
 import { given, isRevoked, raised, same } from "./Management.ts"
 import { type Answer, type Assignment, type Entry, featureEnd, replaced, type Situation } from "./Model.ts"

@@ -1,11 +1,11 @@
 /** The expected results of management commands. */
 import { canonicalize } from "../../../src/api/CanonicalJson.ts"
 import type { Code } from "../../../src/api/ErrorCode.ts"
-import type { DeviceCommand } from "../../../src/licenses/rules/DeviceActions.ts"
-import type { RotateKeyCommand } from "../../../src/licenses/rules/KeyRotation.ts"
-import type { RenewCommand } from "../../../src/licenses/rules/Renewal.ts"
-import type { TransferCommand } from "../../../src/licenses/rules/Transfer.ts"
-import type { UpdateCommand } from "../../../src/licenses/rules/Update.ts"
+import type { DeviceCommand } from "../../../src/licenses/changes/DeviceActions.ts"
+import type { RotateKeyCommand } from "../../../src/licenses/changes/KeyRotation.ts"
+import type { RenewCommand } from "../../../src/licenses/changes/Renewal.ts"
+import type { TransferCommand } from "../../../src/licenses/changes/Transfer.ts"
+import type { UpdateCommand } from "../../../src/licenses/changes/Update.ts"
 import { accepted, refused } from "./Admission.ts"
 import {
   type Answer,

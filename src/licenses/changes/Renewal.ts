@@ -9,10 +9,10 @@ import type { NewEvent } from "../../events/EventLog.ts"
 import { wholeIntervals } from "../model/Heartbeat.ts"
 import type { LicenseRenew, LicenseStatus } from "../model/License.ts"
 import { type LicenseSnapshot, type LicenseView, snapshot } from "../model/LicenseRecords.ts"
-import { accept, type Refused, type Rule, reject } from "./LicenseCommand.ts"
-import { statusAt } from "./Lifecycle.ts"
+import { accept, type Refused, type Rule, reject } from "../rules/LicenseCommand.ts"
+import { statusAt } from "../rules/Lifecycle.ts"
+import { refuseTerms, renewable } from "../rules/Terms.ts"
 import { type Links, refuseLinks } from "./Linkage.ts"
-import { refuseTerms, renewable } from "./Terms.ts"
 
 export type RenewCommand = typeof LicenseRenew.Type
 

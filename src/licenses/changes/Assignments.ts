@@ -6,8 +6,8 @@ import type { NewEvent } from "../../events/EventLog.ts"
 import { isExpiryRecorded } from "../model/FeatureExpiry.ts"
 import type { LicenseFeature } from "../model/License.ts"
 import type { Assignment, LedgerEntry, LicenseView } from "../model/LicenseRecords.ts"
-import { accept, type Refused, type Rule, reject } from "./LicenseCommand.ts"
-import { statusAt } from "./Lifecycle.ts"
+import { accept, type Refused, type Rule, reject } from "../rules/LicenseCommand.ts"
+import { statusAt } from "../rules/Lifecycle.ts"
 
 /** Absent fields keep their value; null removes it. */
 export interface AssignCommand {

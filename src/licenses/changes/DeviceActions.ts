@@ -8,8 +8,8 @@ import type { EventType } from "../../events/EventType.ts"
 import type { Device, DeviceStatus } from "../model/Device.ts"
 import { deviceTransitions } from "../model/DeviceTransitions.ts"
 import type { Changes, DeviceRecord, LeaseStatus, LicenseView } from "../model/LicenseRecords.ts"
+import { accept, type Rule, reject } from "../rules/LicenseCommand.ts"
 import { refuseRevoked } from "./Assignments.ts"
-import { accept, type Rule, reject } from "./LicenseCommand.ts"
 
 export interface DeviceCommand {
   readonly device_id: string

@@ -16,11 +16,11 @@ import {
   type PolicyRecord,
   snapshot
 } from "../model/LicenseRecords.ts"
+import { accept, type Refused, type Rule, reject } from "../rules/LicenseCommand.ts"
+import { endAll } from "../rules/Lifecycle.ts"
 import { refuseRevoked } from "./Assignments.ts"
 import { resetDevice } from "./DeviceActions.ts"
 import { keyRotatedEvent, type RotateKeyCommand } from "./KeyRotation.ts"
-import { accept, type Refused, type Rule, reject } from "./LicenseCommand.ts"
-import { endAll } from "./Lifecycle.ts"
 
 export interface TransferCommand extends Omit<typeof LicenseTransfer.Type, "rotate_key"> {
   /** What is stored of the new key, if the transfer ends the old one. */

@@ -4,7 +4,7 @@
  */
 
 import type { LinkRecord } from "../model/LicenseRecords.ts"
-import { type Refused, reject } from "./LicenseCommand.ts"
+import { type Refused, reject } from "../rules/LicenseCommand.ts"
 
 /** The records that a request names; undefined for those that it omits. */
 export interface Links {

@@ -6,8 +6,8 @@
 
 import type { NewEvent } from "../../events/EventLog.ts"
 import { type LicenseRecord, type LicenseSnapshot, snapshot } from "../model/LicenseRecords.ts"
+import { accept, type Rule } from "../rules/LicenseCommand.ts"
 import { refuseRevoked } from "./Assignments.ts"
-import { accept, type Rule } from "./LicenseCommand.ts"
 
 export type RotateKeyCommand = Pick<LicenseRecord, "key_hash" | "license_key_prefix" | "license_key_last4">
 

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
+import { rotateKey } from "../../../src/licenses/changes/KeyRotation.ts"
 import { activate, validate } from "../../../src/licenses/rules/Activation.ts"
-import { rotateKey } from "../../../src/licenses/rules/KeyRotation.ts"
 import { sha256Hex } from "../../../src/signing/Digest.ts"
 import { allowed, refusedWith } from "../../support/LicenseRules.ts"
 import { activationOf, day, deviceOf, hardware, noon, requestOf, rowsOf } from "../../support/Licenses.ts"

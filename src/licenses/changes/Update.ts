@@ -10,10 +10,10 @@ import {
   type PolicyRecord,
   snapshot
 } from "../model/LicenseRecords.ts"
+import { accept, type Rule } from "../rules/LicenseCommand.ts"
+import { statusAt, statusByClock } from "../rules/Lifecycle.ts"
+import { refuseTerms } from "../rules/Terms.ts"
 import { refuseRevoked } from "./Assignments.ts"
-import { accept, type Rule } from "./LicenseCommand.ts"
-import { statusAt, statusByClock } from "./Lifecycle.ts"
-import { refuseTerms } from "./Terms.ts"
 
 export type UpdateCommand = typeof LicenseUpdate.Type
 

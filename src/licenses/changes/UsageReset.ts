@@ -5,8 +5,8 @@
 import { changesOf } from "../../events/Changes.ts"
 import type { LicenseFeature, LicenseUsageReset } from "../model/License.ts"
 import type { Assignment, LedgerEntry, LicenseView } from "../model/LicenseRecords.ts"
+import { accept, type Refused, type Rule, reject } from "../rules/LicenseCommand.ts"
 import { featureOf, refuseRevoked } from "./Assignments.ts"
-import { accept, type Refused, type Rule, reject } from "./LicenseCommand.ts"
 
 export type UsageResetCommand = typeof LicenseUsageReset.Type
 
