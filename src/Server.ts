@@ -22,6 +22,7 @@ import { Features } from "./catalog/features/Features.ts"
 import { FeaturesHttp } from "./catalog/features/Http.ts"
 import { PoliciesHttp } from "./catalog/policies/Http.ts"
 import { Policies } from "./catalog/policies/Policies.ts"
+import { PolicyFeatures } from "./catalog/policies/PolicyFeatures.ts"
 import { ProductsHttp } from "./catalog/products/Http.ts"
 import { Products } from "./catalog/products/Products.ts"
 import { VersionsHttp } from "./catalog/versions/Http.ts"
@@ -90,7 +91,7 @@ import { Webhooks } from "./webhooks/Webhooks.ts"
 const slices = Layer.mergeAll(
   RuntimeHttp.pipe(Layer.provide(Runtime.layer)),
   ProductsHttp,
-  PoliciesHttp.pipe(Layer.provide(Policies.layer)),
+  PoliciesHttp.pipe(Layer.provide(Layer.merge(Policies.layer, PolicyFeatures.layer))),
   FeaturesHttp.pipe(Layer.provide(Features.layer)),
   CustomersHttp.pipe(Layer.provide(Customers.layer)),
   ApiKeysHttp,

@@ -10,6 +10,7 @@ type Json = JsonSchema.JsonSchema
 const bodies: { readonly [operationId: string]: unknown } = {
   updateProduct: { name: "Editor Pro" },
   updatePolicy: { grace_period_days: 14 },
+  setPolicyFeature: { max_consumptions: 1000, expires_after_days: 365 },
   updateFeature: { name: "Export to PDF" },
   updateCustomer: { email: "ada@example.com" },
   updateApiKey: { is_active: false },

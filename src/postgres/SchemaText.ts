@@ -17,7 +17,7 @@ interface Group {
 const resources: ReadonlyArray<Group> = [
   { title: "Products", objects: ["products"] },
   { title: "Policies", objects: ["policies"] },
-  { title: "Features", objects: ["features"] },
+  { title: "Features", objects: ["features", "policy_features"] },
   { title: "Versions", objects: ["product_versions"] },
   { title: "Customers", objects: ["customers"] },
   { title: "Subscriptions and orders", objects: ["subscriptions", "orders"] },

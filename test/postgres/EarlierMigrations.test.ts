@@ -86,7 +86,8 @@ layer(Layer.mergeAll(NodeServices.layer, Database.layer, layerQuiet), { timeout:
           { id: 2, name: "0002_unused_token.sql" },
           { id: 3, name: "0003_device_due_at.sql" },
           { id: 4, name: "0004_feature_expiry.sql" },
-          { id: 7, name: "0007_compressed_chunks.sql" }
+          { id: 7, name: "0007_compressed_chunks.sql" },
+          { id: 10, name: "0010_limits_and_terms.sql" }
         ])
 
         const license = yield* client.licenses.get({ params: { id: "lic_active" } })
@@ -140,7 +141,8 @@ layer(Layer.mergeAll(NodeServices.layer, Database.layer, layerQuiet), { timeout:
           "0002_unused_token.sql",
           "0003_device_due_at.sql",
           "0004_feature_expiry.sql",
-          "0007_compressed_chunks.sql"
+          "0007_compressed_chunks.sql",
+          "0010_limits_and_terms.sql"
         ])
       })
     )

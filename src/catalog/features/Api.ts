@@ -56,7 +56,7 @@ export class FeaturesApi extends HttpApiGroup.make("features")
       operation({
         id: "deleteFeature",
         summary: "Delete a feature",
-        description: "Refused while it is assigned to a license.",
+        description: "Refused while it is assigned to a license or comes with a policy.",
         scopes: ["product:write"]
       })
     )

@@ -121,7 +121,11 @@ export class Features extends Context.Service<
         yield* products.catalogChanged(feature.product_id)
         yield* sql`DELETE FROM features WHERE id = ${id}`.pipe(
           refuseIfReferenced(() =>
-            refuse("RESOURCE_IN_USE", "The feature is assigned to licenses: remove it from them first.", "id")
+            refuse(
+              "RESOURCE_IN_USE",
+              "The feature is assigned to licenses or comes with a policy: remove it from them first.",
+              "id"
+            )
           )
         )
         yield* events.append({

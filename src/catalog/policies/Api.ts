@@ -8,9 +8,56 @@ import { Decoding, PathTables } from "../../api/Requests.ts"
 import { Idempotency } from "../../auth/idempotency/Idempotency.ts"
 import { ManagementAuthorization, operation } from "../../auth/Management.ts"
 import { LicenseType, Policy, PolicyCreate, PolicyUpdate } from "./Policy.ts"
+import { PolicyFeature, PolicyFeatureSet } from "./PolicyFeature.ts"
 
 const params = { id: Schema.String }
 const ofProduct = { id: "products" }
+
+const featureParams = { id: Schema.String, feature_id: Schema.String }
+
+/** The features that licenses get with the policy. */
+const features = [
+  HttpApiEndpoint.get("listFeatures", "/policies/:id/features", {
+    params,
+    query: pageQuery,
+    success: Paged(PolicyFeature),
+    error: failures("NOT_FOUND")
+  }).annotateMerge(
+    operation({
+      id: "listPolicyFeatures",
+      summary: "List the features that come with a policy",
+      scopes: ["product:read"]
+    })
+  ),
+  HttpApiEndpoint.put("setFeature", "/policies/:id/features/:feature_id", {
+    params: featureParams,
+    payload: PolicyFeatureSet,
+    success: Data(PolicyFeature),
+    error: failures("NOT_FOUND", "LINKAGE_MISMATCH")
+  })
+    .annotateMerge(
+      operation({
+        id: "setPolicyFeature",
+        summary: "Let a feature come with a policy",
+        description:
+          "Replaces all that the policy says of the feature. Licenses that are created with the policy or moved to it from now on get the feature; existing ones stay as they are.",
+        scopes: ["product:write"]
+      })
+    )
+    .annotate(PathTables, { id: "policies", feature_id: "features" }),
+  HttpApiEndpoint.delete("removeFeature", "/policies/:id/features/:feature_id", {
+    params: featureParams,
+    success: HttpApiSchema.NoContent,
+    error: failures("NOT_FOUND")
+  }).annotateMerge(
+    operation({
+      id: "removePolicyFeature",
+      summary: "Remove a feature from a policy",
+      description: "Licenses that have the feature keep it.",
+      scopes: ["product:write"]
+    })
+  )
+] as const
 
 export class PoliciesApi extends HttpApiGroup.make("policies")
   .add(
@@ -49,7 +96,7 @@ export class PoliciesApi extends HttpApiGroup.make("policies")
         id: "updatePolicy",
         summary: "Update a policy",
         description:
-          "Applies to the policy's licenses at once. A lowered limit deactivates no device. license_type cannot be changed while licenses use the policy.",
+          "Applies to the policy's licenses at once. A lowered limit deactivates no device. license_type cannot be changed while licenses use the policy. duration_days changes no expiry that is set.",
         scopes: ["product:write"]
       })
     ),
@@ -64,7 +111,8 @@ export class PoliciesApi extends HttpApiGroup.make("policies")
         description: "Refused while licenses use it.",
         scopes: ["product:write"]
       })
-    )
+    ),
+    ...features
   )
   .middleware(Decoding)
   .middleware(Idempotency)

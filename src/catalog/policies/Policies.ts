@@ -52,6 +52,9 @@ const editable = [
   "allow_vm",
   "allow_container",
   "max_transfers",
+  "allow_transfer",
+  "duration_days",
+  "duration_starts",
   "metadata"
 ] as const
 
@@ -63,11 +66,11 @@ export class Policies extends Context.Service<
     create(
       productId: string,
       input: typeof PolicyCreate.Type
-    ): Effect.Effect<Policy, Refusal<"NOT_FOUND" | "DUPLICATE_CODE">>
+    ): Effect.Effect<Policy, Refusal<"NOT_FOUND" | "DUPLICATE_CODE" | "VALIDATION_ERROR">>
     update(
       id: string,
       input: typeof PolicyUpdate.Type
-    ): Effect.Effect<Policy, Refusal<"NOT_FOUND" | "DUPLICATE_CODE" | "RESOURCE_IN_USE">>
+    ): Effect.Effect<Policy, Refusal<"NOT_FOUND" | "DUPLICATE_CODE" | "RESOURCE_IN_USE" | "VALIDATION_ERROR">>
     delete(id: string): Effect.Effect<void, Refusal<"NOT_FOUND" | "RESOURCE_IN_USE">>
   }
 >()("licensing/catalog/policies/Policies") {
@@ -116,6 +119,7 @@ export class Policies extends Context.Service<
           created_at: now,
           updated_at: now
         }
+        yield* refuseUselessTerm(policy)
         yield* sql`INSERT INTO policies ${sql.insert({ ...rowOf(policy), id, product_id: productId, created_at: instant(now) })}`.pipe(
           constraints({
             policies_code_key: () => duplicateCode(policy.code),
@@ -149,6 +153,7 @@ export class Policies extends Context.Service<
         const changes = changesOf(before, policy, editable)
         if (Object.keys(changes).length === 0) return before
         if ("license_type" in changes) yield* refuseWhileUsed(id)
+        yield* refuseUselessTerm(policy)
         const payloadChanges = payloadFields.some((field) => field in changes) ? 1 : 0
         yield* sql`
           UPDATE policies SET ${sql.update(rowOf(policy))},
@@ -187,6 +192,12 @@ export class Policies extends Context.Service<
     })
   )
 }
+
+/** A term would end a perpetual license. */
+const refuseUselessTerm = ({ duration_days, license_type }: Policy) =>
+  license_type === "perpetual" && duration_days !== undefined
+    ? refuse("VALIDATION_ERROR", "A perpetual license does not expire: leave out duration_days.", "duration_days")
+    : Effect.void
 
 /**
  * Before this instant no device of the policy's licenses is due, because of the edit: heartbeats were switched on, or a

@@ -18,8 +18,13 @@ export type LicenseType = typeof LicenseType.Type
 
 /** Days: at most a hundred years, so that every sum of instants stays within the calendar. */
 const Days = Int32(0, 36_500)
+/** The days of a term. */
+const TermDays = Int32(1, 36_500)
 /** Minutes: at most a year. */
 const Minutes = Int32(1, 525_600)
+
+/** From when on the days of a term count. */
+const DurationStart = Schema.Literals(["creation", "first_activation"]).annotate({ identifier: "DurationStart" })
 
 /** The numbers and switches of a policy, with their defaults in a create request. */
 const rules = {
@@ -38,14 +43,23 @@ const rules = {
   offline_grace_days: Days.annotate({ description: "Days that an offline envelope is valid.", default: 7 }),
   allow_vm: Schema.Boolean.annotate({ default: true }),
   allow_container: Schema.Boolean.annotate({ default: true }),
-  max_transfers: Int32(0).annotate({ description: "Changes of ownership; 0 = unlimited.", default: 0 })
+  max_transfers: Int32(0).annotate({ description: "Changes of ownership; 0 = unlimited.", default: 0 }),
+  allow_transfer: Schema.Boolean.annotate({ description: "False = licenses cannot change owners.", default: true }),
+  duration_starts: DurationStart.annotate({
+    description: "What the days of duration_days begin with. The first activation may also be a floating checkout.",
+    default: "creation"
+  })
 }
 
-const limits = {
+/** Fields that a policy may lack. */
+const optional = {
   max_floating_users: Int32(0).annotate({ description: "Floating seats; absent or 0 = floating is off." }),
   max_container_instances: Int32(0).annotate({
     description:
       "Container instances that may be active at once; 0 = unlimited; absent = they count against max_activations."
+  }),
+  duration_days: TermDays.annotate({
+    description: "Days after which a license expires that is created without expires_at; absent = it has no such term."
   })
 }
 
@@ -56,8 +70,9 @@ export const Policy = Schema.Struct({
   code: Schema.String,
   license_type: LicenseType,
   ...rules,
-  max_floating_users: Schema.optionalKey(limits.max_floating_users),
-  max_container_instances: Schema.optionalKey(limits.max_container_instances),
+  max_floating_users: Schema.optionalKey(optional.max_floating_users),
+  max_container_instances: Schema.optionalKey(optional.max_container_instances),
+  duration_days: Schema.optionalKey(optional.duration_days),
   metadata: Metadata,
   created_at: Timestamp,
   updated_at: Timestamp
@@ -74,7 +89,9 @@ const optionalRules = {
   offline_grace_days: Schema.optionalKey(rules.offline_grace_days),
   allow_vm: Schema.optionalKey(rules.allow_vm),
   allow_container: Schema.optionalKey(rules.allow_container),
-  max_transfers: Schema.optionalKey(rules.max_transfers)
+  max_transfers: Schema.optionalKey(rules.max_transfers),
+  allow_transfer: Schema.optionalKey(rules.allow_transfer),
+  duration_starts: Schema.optionalKey(rules.duration_starts)
 }
 
 export const PolicyCreate = Schema.Struct({
@@ -82,8 +99,9 @@ export const PolicyCreate = Schema.Struct({
   code: Code,
   license_type: LicenseType,
   ...optionalRules,
-  max_floating_users: Schema.optionalKey(limits.max_floating_users),
-  max_container_instances: Schema.optionalKey(limits.max_container_instances),
+  max_floating_users: Schema.optionalKey(optional.max_floating_users),
+  max_container_instances: Schema.optionalKey(optional.max_container_instances),
+  duration_days: Schema.optionalKey(optional.duration_days),
   metadata: Schema.optionalKey(Metadata)
 }).annotate({ identifier: "PolicyCreateRequest" })
 
@@ -92,10 +110,20 @@ export const PolicyUpdate = Schema.Struct({
   code: Schema.optionalKey(Code),
   license_type: Schema.optionalKey(LicenseType),
   ...optionalRules,
-  max_floating_users: Schema.optionalKey(Schema.NullOr(limits.max_floating_users)),
-  max_container_instances: Schema.optionalKey(Schema.NullOr(limits.max_container_instances)),
+  max_floating_users: Schema.optionalKey(Schema.NullOr(optional.max_floating_users)),
+  max_container_instances: Schema.optionalKey(Schema.NullOr(optional.max_container_instances)),
+  duration_days: Schema.optionalKey(Schema.NullOr(optional.duration_days)),
   metadata: Schema.optionalKey(Metadata)
 }).annotate({ identifier: "PolicyUpdateRequest" })
+
+/** The limits of a policy that one license can override. */
+export const licenseLimits = {
+  max_activations: rules.max_activations,
+  max_container_instances: optional.max_container_instances,
+  max_floating_users: optional.max_floating_users,
+  max_transfers: rules.max_transfers,
+  offline_grace_days: rules.offline_grace_days
+}
 
 /** The values of fields that a create request leaves out. */
 export const policyDefaults = {
@@ -108,7 +136,9 @@ export const policyDefaults = {
   offline_grace_days: 7,
   allow_vm: true,
   allow_container: true,
-  max_transfers: 0
+  max_transfers: 0,
+  allow_transfer: true,
+  duration_starts: "creation"
 } as const
 
 /**

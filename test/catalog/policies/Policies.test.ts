@@ -49,6 +49,8 @@ layer(Subject)("Policies", (it) => {
         allow_vm: true,
         allow_container: true,
         max_transfers: 0,
+        allow_transfer: true,
+        duration_starts: "creation",
         metadata: {},
         created_at: now,
         updated_at: now
@@ -84,6 +86,9 @@ layer(Subject)("Policies", (it) => {
         allow_vm: false,
         allow_container: false,
         max_transfers: 2,
+        allow_transfer: false,
+        duration_days: 14,
+        duration_starts: "first_activation",
         metadata: { tier: "gold", seats: [1, 2] }
       } as const
       const { id } = yield* policies.create(product_id, input)
