@@ -47,6 +47,7 @@ const eventActions: { readonly [K in EventType]: EventAction } = {
   "license.revoked": succeeded("license.revoke"),
   "license.renewed": succeeded("license.renew"),
   "license.transferred": succeeded("license.transfer"),
+  "license.policy_changed": succeeded("license.change_policy"),
   "license.key_rotated": succeeded("license.rotate_key"),
   "license.feature_assigned": succeeded("license.assign_feature"),
   "license.feature_removed": succeeded("license.remove_feature", 204),

@@ -26,6 +26,7 @@ export const eventTypes = [
   "license.revoked",
   "license.renewed",
   "license.transferred",
+  "license.policy_changed",
   "license.key_rotated",
   "license.feature_assigned",
   "license.feature_removed",

@@ -14,6 +14,7 @@ import {
   LicenseCreate,
   LicenseFeature,
   LicenseFeatureAssign,
+  LicensePolicyChange,
   LicenseRenew,
   LicenseStatus,
   LicenseTransfer,
@@ -85,13 +86,27 @@ const ownershipAndUsage = [
     params,
     payload: LicenseTransfer,
     success: Data(Schema.Union([License, LicenseWithKey])),
-    error: failures("NOT_FOUND", "LICENSE_STATE_CONFLICT", "TRANSFER_LIMIT_REACHED")
+    error: failures("NOT_FOUND", "LICENSE_STATE_CONFLICT", "TRANSFER_NOT_ALLOWED", "TRANSFER_LIMIT_REACHED")
   }).annotateMerge(
     operation({
       id: "transferLicense",
       summary: "Transfer a license",
       description:
         "Counts as a transfer if the owner changes. For another customer_id, a name and an e-mail that are not given become that customer's, and what that customer lacks is cleared. reset_devices frees every slot and seat. With rotate_key: true the old key stops working at once, and the response is {license, license_key}: the new key is shown only here.",
+      scopes: ["license:write"]
+    })
+  ),
+  HttpApiEndpoint.post("changePolicy", "/licenses/:id/policy", {
+    params,
+    payload: LicensePolicyChange,
+    success: Data(License),
+    error: failures("NOT_FOUND", "LICENSE_STATE_CONFLICT", "LINKAGE_MISMATCH", "EXPIRY_NOT_IN_FUTURE")
+  }).annotateMerge(
+    operation({
+      id: "changeLicensePolicy",
+      summary: "Move a license to another policy",
+      description:
+        "The policy must be one of the license's product. Devices and leases stay; those beyond a lower limit stay until they end. A policy of another license type needs what creating a license with it needs. The new policy's features replace those that came with the old one; features assigned by hand stay.",
       scopes: ["license:write"]
     })
   ),
@@ -144,7 +159,8 @@ export class LicensesApi extends HttpApiGroup.make("licenses")
       operation({
         id: "createLicense",
         summary: "Issue a license",
-        description: "The response contains the full license key, which is shown only here.",
+        description:
+          "The response contains the full license key, which is shown only here. The license gets the features that come with its policy.",
         scopes: ["license:write"]
       })
     ),
@@ -158,7 +174,15 @@ export class LicensesApi extends HttpApiGroup.make("licenses")
       payload: LicenseUpdate,
       success: Data(License),
       error: failures("NOT_FOUND", "LICENSE_STATE_CONFLICT")
-    }).annotateMerge(operation({ id: "updateLicense", summary: "Update a license", scopes: ["license:write"] })),
+    }).annotateMerge(
+      operation({
+        id: "updateLicense",
+        summary: "Update a license",
+        description:
+          "A limit replaces the policy's for this license; null takes the policy's again. A lowered limit ends nothing.",
+        scopes: ["license:write"]
+      })
+    ),
     transition("suspend", "Suspend a license", "Floating leases end, devices stay. Suspending again changes nothing."),
     transition("reinstate", "Reinstate a license", "A suspended license gets the state that its dates give."),
     transition("revoke", "Revoke a license", "Permanent: devices are deactivated, leases end."),

@@ -22,6 +22,7 @@ export const LicensesHttp = HttpApiBuilder.group(
       revoke: ({ params }) => licenses.revoke(params.id),
       renew: ({ params, payload }) => licenses.renew(params.id, payload),
       transfer: ({ params, payload }) => licenses.transfer(params.id, payload),
+      changePolicy: ({ params, payload }) => licenses.changePolicy(params.id, payload),
       rotateKey: ({ params }) => licenses.rotateKey(params.id),
       resetUsage: ({ params, payload }) => licenses.resetUsage(params.id, payload),
       listLeases: ({ params, query }) => leases.list(params.id, query),

@@ -4,6 +4,7 @@ import type { Code } from "../../src/api/ErrorCode.ts"
 import { assign, unassign } from "../../src/licenses/changes/Assignments.ts"
 import { blacklist, type DeviceCommand, reset, unblacklist } from "../../src/licenses/changes/DeviceActions.ts"
 import { type RotateKeyCommand, rotateKey } from "../../src/licenses/changes/KeyRotation.ts"
+import { changePolicy, type PolicyChangeCommand } from "../../src/licenses/changes/PolicyChange.ts"
 import { type RenewCommand, renew } from "../../src/licenses/changes/Renewal.ts"
 import { type TransferCommand, transfer } from "../../src/licenses/changes/Transfer.ts"
 import { type UpdateCommand, update } from "../../src/licenses/changes/Update.ts"
@@ -115,6 +116,11 @@ const edits: fc.Arbitrary<UpdateCommand> = fc.record(
     starts_at: fc.constantFrom(null, noon + minute),
     expires_at: fc.constantFrom(null, noon - day, noon + day, noon + 90 * day),
     maintenance_expires_at: fc.constantFrom(null, noon + day),
+    max_activations: fc.constantFrom(null, 0, 1, 4),
+    max_container_instances: fc.constantFrom(null, 0, 1),
+    max_floating_users: fc.constantFrom(null, 0, 1, 4),
+    max_transfers: fc.constantFrom(null, 0, 1),
+    offline_grace_days: fc.constantFrom(null, 0, 30),
     metadata: fc.constantFrom({}, { note: "edited" })
   },
   { requiredKeys: [] }
@@ -144,6 +150,15 @@ const transfers: fc.Arbitrary<TransferCommand> = fc.record(
     reset_devices: fc.boolean()
   },
   { requiredKeys: [] }
+)
+
+const policyChanges: fc.Arbitrary<PolicyChangeCommand> = fc.record(
+  {
+    policy_id: fc.constantFrom("pol_1", "pol_2", "pol_2", "pol_3", "pol_foreign", "pol_unheard-of"),
+    expires_at: fc.constantFrom(noon - day, noon + day, noon + 90 * day),
+    keep_features: fc.boolean()
+  },
+  { requiredKeys: ["policy_id"] }
 )
 
 const usageResets: fc.Arbitrary<UsageResetCommand> = fc
@@ -181,7 +196,7 @@ export interface Step {
 
 const steps = <Command, Reply, C extends Code>(
   weight: number,
-  { name, decide }: Rule<Command, Reply, C>,
+  { name, decide, endsBatch }: Rule<Command, Reply, C>,
   commands: fc.Arbitrary<Command>
 ) => ({
   weight,
@@ -189,7 +204,11 @@ const steps = <Command, Reply, C extends Code>(
     ([wait, command]): Step => ({
       wait,
       command,
-      rule: { name, decide: (view, _, now) => decide(view, frozen(command), now) }
+      rule: {
+        name,
+        endsBatch: () => endsBatch?.(command) === true,
+        decide: (view, _, now) => decide(view, frozen(command), now)
+      }
     })
   )
 })
@@ -220,6 +239,7 @@ export const anyStep: fc.Arbitrary<Step> = fc.oneof(
   steps(3, update, edits),
   steps(3, renew, renewals),
   steps(3, transfer, transfers),
+  steps(3, changePolicy, policyChanges),
   steps(3, resetUsage, usageResets),
   steps(1, rotateKey, rotations),
   steps(2, reset, deviceCommands(bindings)),

@@ -2,6 +2,7 @@
 
 import { Effect } from "effect"
 import * as fc from "fast-check"
+import { isRefusal } from "../../src/api/Failure.ts"
 import type { PolicyCreate } from "../../src/catalog/policies/Policy.ts"
 import type { LicenseCreate } from "../../src/licenses/model/License.ts"
 import { TestServer } from "./TestServer.ts"
@@ -40,6 +41,10 @@ export const issue = Effect.fnUntraced(function* (
     runtime: (yield* connect({ licenseKey: license_key })).runtime
   }
 })
+
+/** The code of a refused request of the typed client. */
+export const codeOf = <R>(request: Effect.Effect<unknown, unknown, R>) =>
+  Effect.map(Effect.flip(request), (error) => (isRefusal(error) ? error.code : error))
 
 let keys = 0
 

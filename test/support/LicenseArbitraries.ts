@@ -11,7 +11,8 @@ import type {
   LedgerEntry,
   LicenseRecord,
   LinkRecord,
-  PolicyRecord
+  PolicyRecord,
+  TargetPolicy
 } from "../../src/licenses/model/LicenseRecords.ts"
 import { sha256Hex } from "../../src/signing/Digest.ts"
 import {
@@ -57,6 +58,9 @@ const policies: fc.Arbitrary<Partial<PolicyRecord>> = fc.record({
   allow_vm: mostly(true, false),
   allow_container: mostly(true, false),
   max_transfers: fc.constantFrom(0, 1, 2),
+  allow_transfer: mostly(true, false),
+  duration_days: fc.constantFrom(undefined, undefined, 1, 30),
+  duration_starts: fc.constantFrom("creation", "first_activation"),
   max_floating_users: fc.constantFrom(undefined, 0, 1, 2, 3, 3),
   allow_offline_activation: mostly(true, false),
   entitlement_counter: fc.constantFrom(0, 2)
@@ -81,6 +85,12 @@ const licenses = fc.record({
   status: mostly<LicenseRecord["status"]>("active", "suspended", "revoked", "grace_period", "expired"),
   starts_at: mostly<number | undefined>(undefined, noon - 1, noon, noon + 1),
   maintenance_expires_at: fc.constantFrom(undefined, noon - day, noon - day - 1),
+  max_activations: mostly<number | undefined>(undefined, 0, 1, 4),
+  max_container_instances: mostly<number | undefined>(undefined, 0, 1),
+  max_floating_users: mostly<number | undefined>(undefined, 0, 1, 4),
+  max_transfers: mostly<number | undefined>(undefined, 0, 1),
+  offline_grace_days: mostly<number | undefined>(undefined, 0, 30),
+  term_days: mostly<number | undefined>(undefined, 1, 30),
   entitlement_counter: fc.integer({ min: 1, max: 9 })
 })
 
@@ -117,7 +127,8 @@ const assignmentSpecs: fc.Arbitrary<Partial<Assignment>> = fc.record({
   enabled: mostly(true, false),
   max_consumptions: fc.constantFrom(undefined, 0, 5, 10, 100),
   total_consumptions: mostly(3, 0, 4, 5, 12, Number.MAX_SAFE_INTEGER - 1),
-  expires_at: mostly<number | undefined>(undefined, noon - 1, noon, noon + 1)
+  expires_at: mostly<number | undefined>(undefined, noon - 1, noon, noon + 1),
+  from_policy: fc.boolean()
 })
 
 /** Earlier usage, under event ids that random requests repeat. */
@@ -184,10 +195,53 @@ const linkable: ReadonlyArray<LinkRecord> = [
   { kind: "subscription", id: "sub_2", product_id: "prod_1" }
 ]
 
+/** The features of a policy that a license may move to, by code. */
+const policyFeatures = fc.dictionary(
+  fc.constantFrom(...featureCodes),
+  fc.record(
+    {
+      enabled: fc.boolean(),
+      max_consumptions: fc.constantFrom(0, 5, 10),
+      expires_after_days: fc.constantFrom(1, 30),
+      metadata: fc.constantFrom({}, { note: "from the policy" })
+    },
+    { requiredKeys: ["enabled", "metadata"] }
+  ),
+  { noNullPrototype: true }
+)
+
+const targetPolicies = fc
+  .tuple(policies, mostly<number | undefined>(undefined, noon - 1, noon + day))
+  .map(([policy, not_due_before]) => ({ ...policy, not_due_before }))
+
+const targets = fc.tuple(...[1, 2, 3].map(() => fc.tuple(targetPolicies, policyFeatures)))
+
+const targetsFrom = (
+  current: Partial<PolicyRecord>,
+  given: ReadonlyArray<readonly [Partial<PolicyRecord>, object]>
+) => {
+  const targetOf = (id: string, product_id: string, policy: Partial<PolicyRecord>, features: object): TargetPolicy => ({
+    policy: { ...rowsOf({ policy }).policy, id },
+    product_id,
+    features: Object.entries(features).map(([code, feature]) => {
+      const { id: feature_id, name: feature_name } = featureOf(code)
+      return { feature_id, feature_code: code, feature_name, ...feature }
+    })
+  })
+  const [own, second, third] = given
+  return [
+    targetOf("pol_1", "prod_1", current, own?.[1] ?? {}),
+    targetOf("pol_2", "prod_1", ...second!),
+    targetOf("pol_3", "prod_1", ...third!),
+    targetOf("pol_foreign", "prod_2", current, {})
+  ]
+}
+
 /** A license with all its records and consistent counters. */
 export const rows: fc.Arbitrary<Rows> = fc
   .record({
     policy: policies,
+    targets,
     license: licenses,
     expiry: expiries,
     devices: fc.tuple(...bindings.map(() => fc.option(devices))),
@@ -211,6 +265,7 @@ export const rows: fc.Arbitrary<Rows> = fc
       license: {
         ...license,
         expires_at: expiresAt(expiry, policy.grace_period_days ?? 0),
+        term_days: expiry === "never" ? license.term_days : undefined,
         total_consumptions: Math.min(total, Number.MAX_SAFE_INTEGER)
       },
       assignments: assignments.toReversed(),
@@ -219,6 +274,7 @@ export const rows: fc.Arbitrary<Rows> = fc
       ledger: given.ledger,
       features: [...featureCodes.map((code) => featureOf(code)), featureOf("foreign", { product_id: "prod_2" })],
       versions: given.versions,
-      links: linkable
+      links: linkable,
+      targets: targetsFrom(policy, given.targets)
     })
   })

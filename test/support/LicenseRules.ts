@@ -6,6 +6,7 @@ import { assert } from "@effect/vitest"
 import type { Code } from "../../src/api/ErrorCode.ts"
 import { expiredFeatures } from "../../src/licenses/model/FeatureExpiry.ts"
 import type { Changes, LicenseView } from "../../src/licenses/model/LicenseRecords.ts"
+import { limitsOf } from "../../src/licenses/model/Limits.ts"
 import type { Refused, Rule } from "../../src/licenses/rules/LicenseCommand.ts"
 import { isOverdue, settle } from "../../src/licenses/rules/Lifecycle.ts"
 import { isActiveContainer } from "../../src/licenses/state/CommittedState.ts"
@@ -19,6 +20,7 @@ export const viewOf = (rows: Rows): LicenseView =>
   frozen({
     license: rows.license,
     policy: rows.policy,
+    limits: limitsOf(rows.license, rows.policy),
     productCode,
     assignments: rows.assignments.toSorted((a, b) => (a.feature_code < b.feature_code ? -1 : 1)),
     assignmentByCode: (code) => rows.assignments.find(({ feature_code }) => feature_code === code),
@@ -45,6 +47,7 @@ export const viewOf = (rows: Rows): LicenseView =>
     version: (version) => ({ enforced: Object.keys(rows.versions).length > 0, released_at: rows.versions[version] }),
     feature: (wanted) => rows.features.find(({ id }) => id === wanted),
     link: (kind, wanted) => rows.links.find((link) => link.kind === kind && link.id === wanted),
+    targetPolicy: (wanted) => rows.targets.find(({ policy }) => policy.id === wanted),
     otherResettable: rows.otherResettable
   } satisfies LicenseView)
 
@@ -60,6 +63,7 @@ export const applied = (rows: Rows, changes: Changes): Rows => {
   const seen = changes.seen === undefined ? [] : [changes.seen]
   return frozen({
     ...rows,
+    policy: changes.policy ?? rows.policy,
     license: { ...license, entitlement_counter: license.entitlement_counter + (changes.entitlement === true ? 1 : 0) },
     assignments: upserted(rows.assignments, changes.assignments ?? [], ({ feature_id }) => feature_id).filter(
       ({ feature_id }) => !changes.removedAssignments?.includes(feature_id)

@@ -13,7 +13,8 @@ import type {
   LedgerEntry,
   LicenseRecord,
   LinkRecord,
-  PolicyRecord
+  PolicyRecord,
+  TargetPolicy
 } from "../../src/licenses/model/LicenseRecords.ts"
 import type { ActivateCommand } from "../../src/licenses/rules/Activation.ts"
 import type { RuntimeCommand } from "../../src/licenses/rules/Admission.ts"
@@ -40,6 +41,8 @@ export interface Rows {
   readonly versions: { readonly [version: string]: number }
   /** Customers, orders and subscriptions that a command may link to. */
   readonly links: ReadonlyArray<LinkRecord>
+  /** Policies that the license may move to. */
+  readonly targets: ReadonlyArray<TargetPolicy>
   /** How many resettable devices are not among these records. */
   readonly otherResettable: number
 }
@@ -98,6 +101,8 @@ const policyDefaults: PolicyRecord = {
   allow_vm: true,
   allow_container: true,
   max_transfers: 0,
+  allow_transfer: true,
+  duration_starts: "creation",
   revision: 1,
   entitlement_counter: 0
 }
@@ -112,6 +117,7 @@ export const rowsOf = ({ license, policy, ...rest }: RowsInput = {}): Rows => {
     events: [],
     versions: {},
     links: [],
+    targets: [],
     otherResettable: 0,
     features: assignments.map(({ feature_code }) => featureOf(feature_code)),
     ...rest,
@@ -141,6 +147,7 @@ export const assignmentOf = (code: string, given: Partial<Assignment> = {}): Ass
     enabled: true,
     total_consumptions: 0,
     expiry_recorded: false,
+    from_policy: false,
     metadata: {},
     created_at: noon - 90 * day,
     updated_at: noon - 90 * day,

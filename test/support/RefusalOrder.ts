@@ -4,6 +4,7 @@
  */
 import type { Code } from "../../src/api/ErrorCode.ts"
 import type { DeviceRecord } from "../../src/licenses/model/LicenseRecords.ts"
+import { limitsOf } from "../../src/licenses/model/Limits.ts"
 import type { KeyedCommand, RuntimeCommand } from "../../src/licenses/rules/Admission.ts"
 import type { ConsumeCommand } from "../../src/licenses/rules/Consumption.ts"
 import type { LeaseCommand } from "../../src/licenses/rules/Floating.ts"
@@ -115,14 +116,17 @@ const offlineOff: RefusalCheck<RuntimeCommand> = [
   "OFFLINE_NOT_ALLOWED",
   ({ policy }) => !policy.allow_offline_activation
 ]
-const floatingOff: RefusalCheck<RuntimeCommand> = ["FLOATING_NOT_ENABLED", ({ policy }) => !policy.max_floating_users]
+const floatingOff: RefusalCheck<RuntimeCommand> = [
+  "FLOATING_NOT_ENABLED",
+  ({ license, policy }) => !limitsOf(license, policy).max_floating_users
+]
 
 const seat: RefusalCheck<RuntimeCommand> = [
   "FLOATING_LIMIT_REACHED",
   (rows, command, now) => {
     const taken = rows.leases.filter(({ status, expires_at }) => status === "live" && expires_at > now)
     const own = taken.some(({ device_id }) => device_id === deviceFor(rows, command)?.id)
-    return !own && taken.length >= (rows.policy.max_floating_users ?? 0)
+    return !own && taken.length >= (limitsOf(rows.license, rows.policy).max_floating_users ?? 0)
   }
 ]
 
@@ -147,7 +151,7 @@ const isTooLate = (rows: Rows, command: LeaseCommand, now: number) => {
     now - (lease?.ended_at ?? lease?.expires_at ?? 0) >= day ||
     device?.status === "reset" ||
     taken.some(({ device_id }) => device_id === device?.id) ||
-    taken.length >= (rows.policy.max_floating_users ?? 0)
+    taken.length >= (limitsOf(rows.license, rows.policy).max_floating_users ?? 0)
   )
 }
 
@@ -164,7 +168,7 @@ const slot: ReadonlyArray<RefusalCheck<RuntimeCommand>> = [
   [
     "CONTAINER_LIMIT_REACHED",
     (rows, command, now) => {
-      const limit = rows.policy.max_container_instances ?? 0
+      const limit = limitsOf(rows.license, rows.policy).max_container_instances ?? 0
       return (
         command.binding.is_container &&
         limit > 0 &&
@@ -176,7 +180,7 @@ const slot: ReadonlyArray<RefusalCheck<RuntimeCommand>> = [
   [
     "ACTIVATION_LIMIT_REACHED",
     (rows, command, now) => {
-      const { max_activations, max_container_instances } = rows.policy
+      const { max_activations, max_container_instances } = limitsOf(rows.license, rows.policy)
       const apart = max_container_instances !== undefined
       if (max_activations === 0 || (apart && command.binding.is_container) || holdsSlot(rows, command, now))
         return false

@@ -36,6 +36,8 @@ const policy: PolicyRecord = {
   allow_vm: true,
   allow_container: true,
   max_transfers: 0,
+  allow_transfer: true,
+  duration_starts: "creation",
   revision: 1,
   entitlement_counter: 0
 }
@@ -143,6 +145,7 @@ export const decide = (fixture: Fixture, { rule, command, at = noon }: Execution
     features: new Map(),
     versions: undefined,
     endedLeases: new Map(lease === undefined || isLive ? [] : [[lease.token_hash, lease]]),
+    policies: new Map(),
     links: [],
     otherResettable: 0
   })

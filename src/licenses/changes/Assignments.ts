@@ -57,14 +57,17 @@ export const assign: Rule<AssignCommand, LicenseFeature, "LICENSE_STATE_CONFLICT
         total_consumptions: before?.total_consumptions ?? 0,
         expires_at,
         expiry_recorded: isExpiryRecorded(before, { enabled, expires_at }, now),
+        from_policy: false,
         metadata: command.metadata ?? before?.metadata ?? {},
         created_at: before?.created_at ?? now,
         updated_at: now
       }
-      const changes = changesOf<Partial<Assignment>>(before ?? {}, assignment, [
+      // That it came with the policy is told only where that changes.
+      const changes = changesOf<Partial<Assignment>>(before ?? { from_policy: false }, assignment, [
         "enabled",
         "max_consumptions",
         "expires_at",
+        "from_policy",
         "metadata"
       ])
       const reply = (after: LicenseView) => featureOf(after, assignment)
@@ -108,7 +111,7 @@ export const unassign: Rule<{ readonly feature_id: string }, void, "LICENSE_STAT
 }
 
 /** The ledger entry of a new maximum; without a maximum the feature is unlimited. */
-const limitEntry = ({ feature_id, max_consumptions, total_consumptions }: Assignment): LedgerEntry => ({
+export const limitEntry = ({ feature_id, max_consumptions, total_consumptions }: Assignment): LedgerEntry => ({
   feature_id,
   action: "set_limit",
   amount: max_consumptions ?? 0,
@@ -119,7 +122,7 @@ const limitEntry = ({ feature_id, max_consumptions, total_consumptions }: Assign
 /**
  * The ledger entry of a removed assignment. Its count is lost: if the feature is assigned again, it starts from zero.
  */
-const removalEntry = ({ feature_id, total_consumptions }: Assignment): LedgerEntry => ({
+export const removalEntry = ({ feature_id, total_consumptions }: Assignment): LedgerEntry => ({
   feature_id,
   action: "reset",
   amount: -total_consumptions,
@@ -145,6 +148,7 @@ export const presentAssignment = (
     feature_name: assignment.feature_name as string,
     enabled: assignment.enabled as boolean,
     total_consumptions,
+    from_policy: assignment.from_policy as boolean,
     metadata: assignment.metadata ?? {},
     ...(max_consumptions == null
       ? undefined

@@ -1,6 +1,7 @@
 /**
  * Renews a license (docs/API.md, "Renewal, transfer, usage reset, key rotation"). A renewal never shortens the license.
- * Days are added to the stored expiry if it is in the future, otherwise to now. The order or subscription that paid for
+ * Days are added to the stored expiry if it is in the future, otherwise to now; to the end of a pending term, which begins
+ * with the renewal. The order or subscription that paid for
  * the renewal is checked and recorded in the event; the license keeps its own links.
  */
 import { unknownId } from "../../api/Failure.ts"
@@ -11,7 +12,7 @@ import type { LicenseRenew, LicenseStatus } from "../model/License.ts"
 import { type LicenseSnapshot, type LicenseView, snapshot } from "../model/LicenseRecords.ts"
 import { accept, type Refused, type Rule, reject } from "../rules/LicenseCommand.ts"
 import { statusAt } from "../rules/Lifecycle.ts"
-import { refuseTerms, renewable } from "../rules/Terms.ts"
+import { pendingTermEndsAt, refuseTerms, renewable } from "../rules/Terms.ts"
 import { type Links, refuseLinks } from "./Linkage.ts"
 
 export type RenewCommand = typeof LicenseRenew.Type
@@ -65,6 +66,7 @@ export const renew: Rule<RenewCommand, LicenseSnapshot, RenewCode> = {
       {
         license: {
           expires_at,
+          term_days: undefined,
           status,
           ...(from === "expired" ? wholeIntervals(license, policy, license.starts_at, now) : undefined),
           updated_at: now
@@ -91,8 +93,9 @@ const linksOf = (view: LicenseView, { order_id, subscription_id }: RenewCommand)
 const refuseUnknown = (field: string, id: string): Refused<"NOT_FOUND"> =>
   reject("NOT_FOUND", unknownId(field.slice(0, -"_id".length), id), { detail: field })
 
-const expiryOf = ({ license }: LicenseView, { expires_at, extend_by_days = 0 }: RenewCommand, now: number): number =>
-  expires_at ?? Math.max(license.expires_at ?? now, now) + extend_by_days * dayMillis
+const expiryOf = (view: LicenseView, { expires_at, extend_by_days = 0 }: RenewCommand, now: number): number =>
+  expires_at ??
+  Math.max(view.license.expires_at ?? pendingTermEndsAt(view, now) ?? now, now) + extend_by_days * dayMillis
 
 const refuseExpiry = ({ license, policy }: LicenseView, command: RenewCommand, expires_at: number, now: number) => {
   if (expires_at <= now) {

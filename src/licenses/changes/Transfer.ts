@@ -13,9 +13,9 @@ import {
   type LicenseRecord,
   type LicenseSnapshot,
   type LicenseView,
-  type PolicyRecord,
   snapshot
 } from "../model/LicenseRecords.ts"
+import type { Limits } from "../model/Limits.ts"
 import { accept, type Refused, type Rule, reject } from "../rules/LicenseCommand.ts"
 import { endAll } from "../rules/Lifecycle.ts"
 import { refuseRevoked } from "./Assignments.ts"
@@ -27,7 +27,7 @@ export interface TransferCommand extends Omit<typeof LicenseTransfer.Type, "rota
   readonly newKey?: RotateKeyCommand | undefined
 }
 
-type TransferCode = "LICENSE_STATE_CONFLICT" | "NOT_FOUND" | "TRANSFER_LIMIT_REACHED"
+type TransferCode = "LICENSE_STATE_CONFLICT" | "NOT_FOUND" | "TRANSFER_NOT_ALLOWED" | "TRANSFER_LIMIT_REACHED"
 
 const ownerFields = ["customer_id", "customer_email", "customer_name"] as const
 
@@ -46,11 +46,18 @@ export const transfer: Rule<TransferCommand, LicenseSnapshot, TransferCode> = {
     const owner = ownerAfter(view, command)
     const changes = changesOf<Partial<LicenseRecord>>(license, owner, ownerFields)
     const ownerChanges = Object.keys(changes).length > 0
-    if (ownerChanges && isExhausted(license, view.policy)) {
+    if (ownerChanges && !view.policy.allow_transfer) {
+      return reject(
+        "TRANSFER_NOT_ALLOWED",
+        "The policy of the license does not allow transfers: set its allow_transfer, or move the license to another policy.",
+        { detail: "allow_transfer" }
+      )
+    }
+    if (ownerChanges && isExhausted(license, view.limits)) {
       return reject(
         "TRANSFER_LIMIT_REACHED",
-        "The license was transferred as often as its policy allows: raise max_transfers of the policy to transfer it again.",
-        { detail: String(view.policy.max_transfers) }
+        "The license was transferred as often as it may be: raise max_transfers of the license or its policy to transfer it again.",
+        { detail: String(view.limits.max_transfers) }
       )
     }
     const reset = command.reset_devices === true ? resetAll(view, now) : noReset
@@ -114,7 +121,7 @@ const ownerAfter = (view: LicenseView, command: TransferCommand) => {
 }
 
 /** 0 = unlimited. */
-const isExhausted = ({ times_transferred }: LicenseRecord, { max_transfers }: PolicyRecord): boolean =>
+const isExhausted = ({ times_transferred }: LicenseRecord, { max_transfers }: Limits): boolean =>
   max_transfers > 0 && times_transferred >= max_transfers
 
 interface Reset {

@@ -1,4 +1,4 @@
-/** Edits a license: its dates, its customer's name and e-mail, its metadata. */
+/** Edits a license: its dates, its limits, its customer's name and e-mail, its metadata. */
 import { changesOf } from "../../events/Changes.ts"
 import { patched } from "../../postgres/Sql.ts"
 import { wholeIntervals } from "../model/Heartbeat.ts"
@@ -10,12 +10,23 @@ import {
   type PolicyRecord,
   snapshot
 } from "../model/LicenseRecords.ts"
+import { limitNames } from "../model/Limits.ts"
 import { accept, type Rule } from "../rules/LicenseCommand.ts"
 import { statusAt, statusByClock } from "../rules/Lifecycle.ts"
 import { refuseTerms } from "../rules/Terms.ts"
 import { refuseRevoked } from "./Assignments.ts"
 
 export type UpdateCommand = typeof LicenseUpdate.Type
+
+const fields = [
+  "customer_email",
+  "customer_name",
+  "starts_at",
+  "expires_at",
+  "maintenance_expires_at",
+  ...limitNames,
+  "metadata"
+] as const
 
 /** The editable fields that signed payloads depend on: changing one raises the entitlement version. */
 const signedFields = ["expires_at", "maintenance_expires_at"] as const
@@ -24,18 +35,12 @@ export const update: Rule<UpdateCommand, LicenseSnapshot, "LICENSE_STATE_CONFLIC
   name: "update",
   // An expiry moved into the past ends all leases before the next command of the same batch is decided.
   needs: ({ expires_at }) => ({ allLeases: typeof expires_at === "number" }),
+  // A license of very many devices counts its containers only once their number is limited.
+  endsBatch: ({ max_container_instances }) => max_container_instances !== undefined,
   decide: (view, command, now) => {
     const revoked = refuseRevoked(view, now)
     if (revoked !== undefined) return revoked
-    const edited = patched<LicenseRecord>(view.license, command)
-    const fields = [
-      "customer_email",
-      "customer_name",
-      "starts_at",
-      "expires_at",
-      "maintenance_expires_at",
-      "metadata"
-    ] as const
+    const edited = editedBy(view.license, command)
     const changes = changesOf(view.license, edited, fields)
     if (Object.keys(changes).length === 0) return accept({}, snapshot)
     const refused = refuseTerms(view.policy.license_type, edited)
@@ -44,6 +49,7 @@ export const update: Rule<UpdateCommand, LicenseSnapshot, "LICENSE_STATE_CONFLIC
       {
         license: {
           ...Object.fromEntries(fields.map((field) => [field, edited[field]])),
+          term_days: edited.term_days,
           ...reactivated(edited, view, now),
           ...servedAnew(edited, view, now),
           updated_at: now
@@ -61,6 +67,12 @@ export const update: Rule<UpdateCommand, LicenseSnapshot, "LICENSE_STATE_CONFLIC
       snapshot
     )
   }
+}
+
+/** An expiry that is given takes the place of a pending term. */
+const editedBy = (license: LicenseRecord, command: UpdateCommand): LicenseRecord => {
+  const edited = patched<LicenseRecord>(license, command)
+  return edited.expires_at === undefined ? edited : { ...edited, term_days: undefined }
 }
 
 /**

@@ -75,8 +75,9 @@ export const makeCommandBatches = Effect.gen(function* () {
   const unlockedAttempts = yield* UnlockedAttempts
 
   /** The decision is committed or confirmed: updates the cached state. */
-  const applyCommitted = ({ state, pending, results, stored }: DecidedBatch): CommandResults => {
+  const applyCommitted = ({ license, state, pending, results, stored }: DecidedBatch): CommandResults => {
     state.absorb(pending)
+    if (pending.movesPolicy) license.state = undefined
     for (const command of stored) command.committed?.()
     return results
   }

@@ -25,7 +25,10 @@ export interface GroupId {
  * of a group are few, so they are checked once each.
  */
 export const fenceAll = (sql: SqlClient.SqlClient, groupId: GroupId, group: PendingGroup) => {
-  const policies = distinctRevisions(group, ({ policy }) => [policy.id, policy.revision])
+  const policies = [
+    ...distinctRevisions(group, ({ base: { policy } }) => [policy.id, policy.revision]),
+    ...distinctRevisions(group.filter(isMove), ({ policy }) => [policy.id, policy.revision])
+  ]
   const products = distinctRevisions(group, ({ base }) => [base.license.product_id, base.catalogRevision])
   const pairs = (of: typeof policies) => sql`unnest(${columns.text(of.map(({ id }) => id))},
     ${columns.int8(of.map(({ revision }) => revision))}) AS seen (id, revision)`
@@ -42,11 +45,12 @@ export const fenceAll = (sql: SqlClient.SqlClient, groupId: GroupId, group: Pend
 /** A fence for each license: outdated licenses are left out. Returns the ids of the licenses that were written. */
 export const fence = (sql: SqlClient.SqlClient, groupId: GroupId, group: PendingGroup) => {
   const seen = sql`,
-    unnest(${columns.int8(byLicense(group).map(({ policy }) => policy.revision))}) AS policy_revision,
-    unnest(${columns.int8(byLicense(group).map(({ base }) => base.catalogRevision))}) AS catalog_revision`
+    unnest(${columns.int8(byLicense(group).map(({ base }) => base.policy.revision))}) AS policy_revision,
+    unnest(${columns.int8(byLicense(group).map(({ base }) => base.catalogRevision))}) AS catalog_revision${targets(sql, group)}`
   const holds = sql`
     AND (SELECT p.revision FROM policies p WHERE p.id = l.policy_id) = decided.policy_revision
-    AND (SELECT p.catalog_revision FROM products p WHERE p.id = l.product_id) = decided.catalog_revision`
+    AND (SELECT p.catalog_revision FROM products p WHERE p.id = l.product_id) = decided.catalog_revision
+    ${group.some(isMove) ? sql`AND (decided.target_id IS NULL OR (SELECT p.revision FROM policies p WHERE p.id = decided.target_id) = decided.target_revision)` : sql``}`
   return Effect.map(
     sql<{ readonly id: string }>`
       WITH written AS (${writeLicenses(sql, groupId, group, seen, holds)} RETURNING l.id), numbered AS (${claimNumber(sql, groupId)}), claimed AS (
@@ -54,6 +58,17 @@ export const fence = (sql: SqlClient.SqlClient, groupId: GroupId, group: Pending
       ) SELECT written.id FROM written, claimed WHERE claimed.holds`,
     (rows): ReadonlySet<string> => new Set(rows.map((row) => row.id))
   )
+}
+
+/** Whether the license moves to another policy. Then the fence also checks the revision of that policy. */
+const isMove = ({ base, policy }: PendingChanges): boolean => policy !== base.policy
+
+/** The policies that licenses of the group move to. */
+const targets = (sql: SqlClient.SqlClient, group: PendingGroup) => {
+  if (!group.some(isMove)) return sql``
+  const moved = byLicense(group).map((pending) => (isMove(pending) ? pending.policy : undefined))
+  return sql`, unnest(${columns.text(moved.map((policy) => policy?.id ?? null))}) AS target_id,
+    unnest(${columns.int8(moved.map((policy) => policy?.revision ?? null))}) AS target_revision`
 }
 
 /** The licenses that no other transaction holds, locked in the order of their ids. */

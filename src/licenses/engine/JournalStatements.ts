@@ -4,7 +4,8 @@ import type { SqlClient, SqlError } from "effect/sql"
 import { isUsage } from "../../events/EventLog.ts"
 import { columns } from "../../postgres/Parameters.ts"
 import { mayTakeLong } from "../../postgres/Transactions.ts"
-import type { Assignment, DeviceRecord, LeaseRecord } from "../model/LicenseRecords.ts"
+import type { Assignment, DeviceRecord, LeaseRecord, LicenseRecord } from "../model/LicenseRecords.ts"
+import { writeAssignments } from "./AssignmentRows.ts"
 import { resettableListStatuses } from "./LicenseRows.ts"
 import type { PendingChanges } from "./PendingChanges.ts"
 
@@ -57,27 +58,35 @@ export const licensesWithRepeatedEventIds = (sql: SqlClient.SqlClient, group: Pe
 /** License columns that few commands change. The fence has already checked and locked the rows. */
 const profiles = (sql: SqlClient.SqlClient, group: PendingGroup) => {
   const rows = group.filter((pending) => pending.profileChanged).map((pending) => pending.license)
+  const text = (column: keyof LicenseRecord) =>
+    columns.text(rows.map((row) => (row[column] as string | undefined) ?? null))
+  const instants = (column: keyof LicenseRecord) =>
+    columns.timestamptz(rows.map((row) => (row[column] as number | undefined) ?? null))
+  const integers = (column: keyof LicenseRecord) =>
+    columns.int4(rows.map((row) => (row[column] as number | undefined) ?? null))
   return unlessEmpty(
     rows,
     () => sql`
-      UPDATE licenses l SET customer_id = p.customer_id, order_id = p.order_id, subscription_id = p.subscription_id,
-        key_hash = decode(p.key_hash, 'hex'), license_key_prefix = p.license_key_prefix, license_key_last4 = p.license_key_last4,
-        customer_email = p.customer_email, customer_name = p.customer_name, starts_at = p.starts_at, expires_at = p.expires_at,
-        maintenance_expires_at = p.maintenance_expires_at, activation_limit_recorded_at = p.activation_limit_recorded_at,
-        metadata = p.metadata, not_due_before = p.not_due_before, heartbeat_from = p.heartbeat_from
+      UPDATE licenses l SET policy_id = p.policy_id, customer_id = p.customer_id, order_id = p.order_id,
+        subscription_id = p.subscription_id, key_hash = decode(p.key_hash, 'hex'), license_key_prefix = p.license_key_prefix,
+        license_key_last4 = p.license_key_last4, customer_email = p.customer_email, customer_name = p.customer_name,
+        starts_at = p.starts_at, expires_at = p.expires_at, maintenance_expires_at = p.maintenance_expires_at,
+        activation_limit_recorded_at = p.activation_limit_recorded_at, metadata = p.metadata,
+        not_due_before = p.not_due_before, heartbeat_from = p.heartbeat_from, max_activations = p.max_activations,
+        max_container_instances = p.max_container_instances, max_floating_users = p.max_floating_users,
+        max_transfers = p.max_transfers, offline_grace_days = p.offline_grace_days, term_days = p.term_days
       FROM unnest(
-        ${columns.text(rows.map((row) => row.id))}, ${columns.text(rows.map((row) => row.customer_id ?? null))},
-        ${columns.text(rows.map((row) => row.order_id ?? null))}, ${columns.text(rows.map((row) => row.subscription_id ?? null))},
-        ${columns.text(rows.map((row) => row.key_hash))}, ${columns.text(rows.map((row) => row.license_key_prefix))},
-        ${columns.text(rows.map((row) => row.license_key_last4))}, ${columns.text(rows.map((row) => row.customer_email ?? null))},
-        ${columns.text(rows.map((row) => row.customer_name ?? null))}, ${columns.timestamptz(rows.map((row) => row.starts_at ?? null))},
-        ${columns.timestamptz(rows.map((row) => row.expires_at ?? null))},
-        ${columns.timestamptz(rows.map((row) => row.maintenance_expires_at ?? null))},
-        ${columns.timestamptz(rows.map((row) => row.activation_limit_recorded_at ?? null))}, ${columns.jsonb(rows.map((row) => row.metadata))},
-        ${columns.timestamptz(rows.map((row) => row.not_due_before ?? null))}, ${columns.timestamptz(rows.map((row) => row.heartbeat_from ?? null))}
-      ) AS p (id, customer_id, order_id, subscription_id, key_hash, license_key_prefix, license_key_last4, customer_email,
-        customer_name, starts_at, expires_at, maintenance_expires_at, activation_limit_recorded_at, metadata, not_due_before,
-        heartbeat_from)
+        ${text("id")}, ${text("policy_id")}, ${text("customer_id")}, ${text("order_id")}, ${text("subscription_id")},
+        ${text("key_hash")}, ${text("license_key_prefix")}, ${text("license_key_last4")}, ${text("customer_email")},
+        ${text("customer_name")}, ${instants("starts_at")}, ${instants("expires_at")}, ${instants("maintenance_expires_at")},
+        ${instants("activation_limit_recorded_at")}, ${columns.jsonb(rows.map((row) => row.metadata))},
+        ${instants("not_due_before")}, ${instants("heartbeat_from")}, ${integers("max_activations")},
+        ${integers("max_container_instances")}, ${integers("max_floating_users")}, ${integers("max_transfers")},
+        ${integers("offline_grace_days")}, ${integers("term_days")}
+      ) AS p (id, policy_id, customer_id, order_id, subscription_id, key_hash, license_key_prefix, license_key_last4,
+        customer_email, customer_name, starts_at, expires_at, maintenance_expires_at, activation_limit_recorded_at,
+        metadata, not_due_before, heartbeat_from, max_activations, max_container_instances, max_floating_users,
+        max_transfers, offline_grace_days, term_days)
       WHERE l.id = p.id`
   )
 }
@@ -183,6 +192,7 @@ const isOnlyCountChanged = ({ base }: PendingChanges, changed: Assignment): bool
     committed.max_consumptions === changed.max_consumptions &&
     committed.expires_at === changed.expires_at &&
     committed.expiry_recorded === changed.expiry_recorded &&
+    committed.from_policy === changed.from_policy &&
     committed.metadata === changed.metadata
   )
 }
@@ -213,24 +223,7 @@ const counts = (sql: SqlClient.SqlClient, group: PendingGroup) => {
 
 const assignments = (sql: SqlClient.SqlClient, group: PendingGroup) => {
   const rows = changedAssignments(group, false)
-  return unlessEmpty(
-    rows,
-    () => sql`
-      INSERT INTO license_features (license_id, feature_id, enabled, max_consumptions, total_consumptions, expires_at,
-        expiry_recorded, metadata, created_at, updated_at)
-      SELECT unnest(${columns.text(rows.map((row) => row.license_id))}),
-        unnest(${columns.text(rows.map((row) => row.feature_id))}), unnest(${columns.bool(rows.map((row) => row.enabled))}),
-        unnest(${columns.int8(rows.map((row) => row.max_consumptions ?? null))}),
-        unnest(${columns.int8(rows.map((row) => row.total_consumptions))}),
-        unnest(${columns.timestamptz(rows.map((row) => row.expires_at ?? null))}),
-        unnest(${columns.bool(rows.map((row) => row.expiry_recorded))}),
-        unnest(${columns.jsonb(rows.map((row) => row.metadata))}),
-        unnest(${columns.timestamptz(rows.map((row) => row.created_at))}),
-        unnest(${columns.timestamptz(rows.map((row) => row.updated_at))})
-      ON CONFLICT (license_id, feature_id) DO UPDATE SET enabled = excluded.enabled, max_consumptions = excluded.max_consumptions,
-        total_consumptions = excluded.total_consumptions, expires_at = excluded.expires_at,
-        expiry_recorded = excluded.expiry_recorded, metadata = excluded.metadata, updated_at = excluded.updated_at`
-  )
+  return unlessEmpty(rows, () => writeAssignments(sql, rows))
 }
 
 const removedAssignments = (sql: SqlClient.SqlClient, group: PendingGroup) => {

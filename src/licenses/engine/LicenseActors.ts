@@ -129,7 +129,7 @@ export class LicenseActors extends Context.Service<
 
       /** Starts a batch of all waiting commands. */
       const start = (actor: Actor): void => {
-        const commands = actor.mailbox.splice(0, batchMax)
+        const commands = actor.mailbox.splice(0, batchLengthOf(actor.mailbox))
         actor.batch = commands
         const started = batches.startFromMemory(actor, commands, (outcome) => {
           if (Exit.isFailure(outcome)) finishBatch(actor, commands, Exit.failCause(outcome.cause))
@@ -241,6 +241,16 @@ export class LicenseActors extends Context.Service<
       })
     })
   )
+}
+
+/** All waiting commands, or those up to the first one that ends its batch. */
+const batchLengthOf = (mailbox: ReadonlyArray<PendingCommand>): number => {
+  const length = Math.min(mailbox.length, batchMax)
+  for (let index = 0; index < length - 1; index++) {
+    const { command, rule } = mailbox[index]!
+    if (rule.endsBatch?.(command) === true) return index + 1
+  }
+  return length
 }
 
 /**

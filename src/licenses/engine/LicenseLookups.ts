@@ -11,7 +11,14 @@ import { columns, instant } from "../../postgres/Parameters.ts"
 import { Postgres } from "../../postgres/Postgres.ts"
 import { withoutNulls } from "../../postgres/Sql.ts"
 import { mayTakeLong } from "../../postgres/Transactions.ts"
-import type { DeviceRecord, FeatureRecord, LinkKind, LinkRecord, Revisions } from "../model/LicenseRecords.ts"
+import type {
+  DeviceRecord,
+  FeatureRecord,
+  LinkKind,
+  LinkRecord,
+  Revisions,
+  TargetPolicy
+} from "../model/LicenseRecords.ts"
 import type { CachedDevice } from "../state/CommittedState.ts"
 import {
   type DeviceRequest,
@@ -39,6 +46,7 @@ import {
   resettableListStatuses
 } from "./LicenseRows.ts"
 import { inOneSnapshot, revisionsOf } from "./LicenseStore.ts"
+import { readTargetPolicy } from "./TargetPolicies.ts"
 
 /** The requested devices with their live leases, and when the first of the others is due. */
 interface DueDevices {
@@ -75,6 +83,7 @@ export interface Lookups {
   /** The number of devices in a state that a reset changes. */
   resettableCount(licenseId: string): Effect.Effect<number>
   feature(featureId: string): Effect.Effect<FeatureRecord | undefined>
+  targetPolicy(policyId: string): Effect.Effect<TargetPolicy | undefined>
   link(kind: LinkKind, id: string): Effect.Effect<LinkRecord | undefined>
   /** The catalog at this revision, or else as it is now. */
   catalog(productId: string, revision: number): Effect.Effect<CatalogVersions>
@@ -217,6 +226,7 @@ export class LicenseLookups extends Context.Service<
         liveLeaseCount,
         resettableCount,
         feature,
+        targetPolicy: (policyId) => Effect.orDie(readTargetPolicy(sql, policyId)),
         link,
         catalog,
         inOneSnapshot: (licenseId, lookups) => Effect.orDie(inOneSnapshot(pipelined(withRevisions(licenseId, lookups))))

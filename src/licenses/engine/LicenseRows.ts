@@ -6,6 +6,7 @@ import { clockLagMillisMax } from "../model/ClockLag.ts"
 import type { DeviceStatus } from "../model/Device.ts"
 import { resettableStatuses } from "../model/DeviceTransitions.ts"
 import type { Assignment, DeviceRecord, LeaseRecord, LicenseRecord, PolicyRecord } from "../model/LicenseRecords.ts"
+import type { Limits } from "../model/Limits.ts"
 import { type CachedDevice, CommittedState } from "../state/CommittedState.ts"
 
 /** A row as SQL returns it: columns without a value are null. */
@@ -33,12 +34,26 @@ export const licenseColumns = `l.id, l.product_id, l.policy_id, l.customer_id, l
   encode(l.key_hash, 'hex') AS key_hash, l.license_key_prefix, l.license_key_last4, l.status, l.customer_email, l.customer_name,
   l.starts_at, l.expires_at, l.maintenance_expires_at, l.active_device_count, l.times_activated, l.times_transferred,
   l.total_consumptions, l.entitlement_counter, l.activation_limit_recorded_at, l.metadata, l.not_due_before, l.heartbeat_from,
+  l.max_activations, l.max_container_instances, l.max_floating_users, l.max_transfers, l.offline_grace_days, l.term_days,
   l.revision, l.created_at, l.updated_at`
 
-/** Columns of the same row as the license's. Some names have a prefix because both tables have an id and a revision. */
-export const policyColumns = `p.license_type, p.max_activations, p.max_floating_users, p.max_container_instances,
+/** License columns that every commit writes; the others are written only when a command changes one. */
+export const hotColumns: ReadonlySet<string> = new Set([
+  "status",
+  "active_device_count",
+  "times_activated",
+  "times_transferred",
+  "total_consumptions",
+  "entitlement_counter",
+  "updated_at"
+])
+
+/** Columns of the same row as the license's. Names that both tables have begin with `policy_`. */
+export const policyColumns = `p.license_type, p.max_activations AS policy_max_activations,
+  p.max_floating_users AS policy_max_floating_users, p.max_container_instances AS policy_max_container_instances,
   p.floating_timeout_minutes, p.grace_period_days, p.validation_interval_minutes, p.require_heartbeat,
-  p.allow_offline_activation, p.offline_grace_days, p.allow_vm, p.allow_container, p.max_transfers,
+  p.allow_offline_activation, p.offline_grace_days AS policy_offline_grace_days, p.allow_vm, p.allow_container,
+  p.max_transfers AS policy_max_transfers, p.allow_transfer, p.duration_days, p.duration_starts,
   p.not_due_before AS policy_not_due_before, p.revision AS policy_revision, p.entitlement_counter AS policy_entitlement_counter`
 
 export const deviceColumns = `d.license_id, d.id, d.binding_kind, d.binding_key, d.fingerprint, d.hostname, d.os, d.ip_address,
@@ -69,13 +84,15 @@ export const licenseDependencies = "JOIN policies p ON p.id = l.policy_id JOIN p
 
 export const revisionColumns = "l.revision AS license, p.revision AS policy, products.catalog_revision AS catalog"
 
-type PolicyRow = Nullable<Omit<PolicyRecord, "id" | "not_due_before" | "revision" | "entitlement_counter">>
+type PrefixedColumn = keyof Limits | "not_due_before" | "revision" | "entitlement_counter"
+
+/** A policy, under the names of `policyColumns`. */
+export type PolicyRow = { readonly policy_id: string } & Nullable<Omit<PolicyRecord, "id" | PrefixedColumn>> & {
+    readonly [K in PrefixedColumn as `policy_${K}`]-?: Nullable<PolicyRecord>[K]
+  }
 
 export type LoadedLicense = Nullable<LicenseRecord> &
   PolicyRow & {
-    readonly policy_not_due_before: number | null
-    readonly policy_revision: number
-    readonly policy_entitlement_counter: number
     readonly catalog_revision: number
     readonly product_code: string
     readonly has_many_devices: boolean
@@ -109,27 +126,36 @@ export const licenseOf = (row: Nullable<LicenseRecord>): LicenseRecord =>
     metadata: row.metadata,
     not_due_before: row.not_due_before,
     heartbeat_from: row.heartbeat_from,
+    max_activations: row.max_activations,
+    max_container_instances: row.max_container_instances,
+    max_floating_users: row.max_floating_users,
+    max_transfers: row.max_transfers,
+    offline_grace_days: row.offline_grace_days,
+    term_days: row.term_days,
     revision: row.revision,
     created_at: row.created_at,
     updated_at: row.updated_at
   })
 
-export const policyOf = (row: LoadedLicense): PolicyRecord =>
+export const policyOf = (row: PolicyRow): PolicyRecord =>
   withoutNulls<PolicyRecord>({
     id: row.policy_id,
     license_type: row.license_type,
-    max_activations: row.max_activations,
-    max_floating_users: row.max_floating_users,
-    max_container_instances: row.max_container_instances,
+    max_activations: row.policy_max_activations,
+    max_floating_users: row.policy_max_floating_users,
+    max_container_instances: row.policy_max_container_instances,
     floating_timeout_minutes: row.floating_timeout_minutes,
     grace_period_days: row.grace_period_days,
     validation_interval_minutes: row.validation_interval_minutes,
     require_heartbeat: row.require_heartbeat,
     allow_offline_activation: row.allow_offline_activation,
-    offline_grace_days: row.offline_grace_days,
+    offline_grace_days: row.policy_offline_grace_days,
     allow_vm: row.allow_vm,
     allow_container: row.allow_container,
-    max_transfers: row.max_transfers,
+    max_transfers: row.policy_max_transfers,
+    allow_transfer: row.allow_transfer,
+    duration_days: row.duration_days,
+    duration_starts: row.duration_starts,
     not_due_before: row.policy_not_due_before,
     revision: row.policy_revision,
     entitlement_counter: row.policy_entitlement_counter
@@ -230,6 +256,7 @@ const assignmentOf = (row: Nullable<Assignment>): Assignment =>
     total_consumptions: row.total_consumptions,
     expires_at: row.expires_at,
     expiry_recorded: row.expiry_recorded,
+    from_policy: row.from_policy,
     metadata: row.metadata,
     created_at: row.created_at,
     updated_at: row.updated_at

@@ -18,8 +18,10 @@ import type {
   LinkKind,
   LinkRecord,
   PolicyRecord,
+  TargetPolicy,
   VersionRecord
 } from "../model/LicenseRecords.ts"
+import { type Limits, limitsOf } from "../model/Limits.ts"
 import { cachedViewsAfter } from "../rules/Entitlement.ts"
 import type { Origin } from "../rules/LicenseCommand.ts"
 import { isOverdue } from "../rules/Lifecycle.ts"
@@ -32,11 +34,14 @@ import {
 } from "../state/CommittedState.ts"
 import { LeaseChanges } from "../state/LiveLeases.ts"
 import { clockOrigin, eventRow, usageRow } from "./EventRows.ts"
+import { hotColumns } from "./LicenseRows.ts"
 import type { Prefetched } from "./Prefetch.ts"
 
 export class PendingChanges implements LicenseView {
   license: LicenseRecord
-  readonly policy: PolicyRecord
+  /** Not the one of the committed state if the license moves to another policy. */
+  policy: PolicyRecord
+  limits: Limits
   readonly productCode: string
   readonly base: CommittedState
   readonly prefetched: Prefetched
@@ -71,6 +76,7 @@ export class PendingChanges implements LicenseView {
     this.base = base
     this.license = base.license
     this.policy = base.policy
+    this.limits = base.limits
     this.productCode = base.productCode
     this.cachedViews = base.cachedViews
     this.prefetched = prefetched
@@ -79,6 +85,11 @@ export class PendingChanges implements LicenseView {
 
   /** Whether a decision has to be committed under the fence. Changes by the clock alone do not: they can wait. */
   changed = false
+
+  /** Whether the license moves to another policy. Its cached state cannot follow. */
+  get movesPolicy(): boolean {
+    return this.policy !== this.base.policy
+  }
 
   get assignmentsChanged(): boolean {
     return this.changedAssignments.size > 0 || this.removedAssignments.size > 0
@@ -199,6 +210,10 @@ export class PendingChanges implements LicenseView {
     return this.prefetched.links.find((link) => link.kind === kind && link.id === id)
   }
 
+  targetPolicy(id: string): TargetPolicy | undefined {
+    return this.prefetched.policies.get(id)
+  }
+
   get otherResettable(): number {
     return this.othersResetAt === undefined ? this.prefetched.otherResettable : 0
   }
@@ -222,6 +237,7 @@ export class PendingChanges implements LicenseView {
   }
 
   private applyAll(changes: Changes, origin: Origin, now: number): void {
+    if (changes.policy !== undefined) this.policy = changes.policy
     if (changes.license !== undefined || changes.entitlement === true) {
       this.license = {
         ...this.license,
@@ -230,7 +246,10 @@ export class PendingChanges implements LicenseView {
           (changes.license?.entitlement_counter ?? this.license.entitlement_counter) +
           (changes.entitlement === true ? 1 : 0)
       }
-      this.profileChanged ||= Object.keys(changes.license ?? {}).some((column) => !hotColumns.has(column))
+      if (Object.keys(changes.license ?? {}).some((column) => !hotColumns.has(column))) {
+        this.profileChanged = true
+        this.limits = limitsOf(this.license, this.policy)
+      }
     }
     for (const device of changes.devices ?? []) {
       const key = bindingKeyOf(device)
@@ -277,14 +296,3 @@ const changesAnything = (changes: Changes): boolean => {
   for (const part of Object.values(changes)) if (!Array.isArray(part) || part.length > 0) return true
   return false
 }
-
-/** License columns that every commit writes; the others are written only when a command changes one. */
-const hotColumns = new Set([
-  "status",
-  "active_device_count",
-  "times_activated",
-  "times_transferred",
-  "total_consumptions",
-  "entitlement_counter",
-  "updated_at"
-])

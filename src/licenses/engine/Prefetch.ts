@@ -8,7 +8,8 @@ import type {
   FeatureRecord,
   LeaseRecord,
   LinkRecord,
-  Revisions
+  Revisions,
+  TargetPolicy
 } from "../model/LicenseRecords.ts"
 import type { Needs, Rule } from "../rules/LicenseCommand.ts"
 import type { CommittedState } from "../state/CommittedState.ts"
@@ -18,6 +19,7 @@ import type { Lookups } from "./LicenseLookups.ts"
 export interface Prefetched {
   readonly counted: ReadonlyMap<string, CountedUsage>
   readonly features: ReadonlyMap<string, FeatureRecord>
+  readonly policies: ReadonlyMap<string, TargetPolicy>
   /** Undefined if no command named a version. */
   readonly versions: ReadonlyMap<string, number> | undefined
   /** Leases that are no longer live, by token hash. */
@@ -35,6 +37,7 @@ export interface Prefetched {
 interface Found extends Prefetched {
   readonly counted: Map<string, CountedUsage>
   readonly features: Map<string, FeatureRecord>
+  readonly policies: Map<string, TargetPolicy>
   versions: Prefetched["versions"]
   readonly endedLeases: Map<string, LeaseRecord>
   links: Prefetched["links"]
@@ -45,6 +48,7 @@ interface Found extends Prefetched {
 const emptyFound = (): Found => ({
   counted: new Map(),
   features: new Map(),
+  policies: new Map(),
   versions: undefined,
   endedLeases: new Map(),
   links: [],
@@ -148,7 +152,7 @@ const cacheDevices = (state: CommittedState, devices: ReadonlyArray<DeviceRecord
 
 /** Counted once; from then on the state keeps count of what is decided. */
 const countContainers = (lookups: Lookups, state: CommittedState) =>
-  state.policy.max_container_instances === undefined || state.activeContainers !== undefined
+  state.limits.max_container_instances === undefined || state.activeContainers !== undefined
     ? []
     : [
         Effect.map(lookups.activeContainerCount(state.license.id), (count) => {
@@ -212,7 +216,7 @@ const addFetches = (
   lookups: Lookups,
   state: CommittedState,
   found: Found,
-  { binding, deviceId, eventId, leaseToken, featureId, links }: Needs,
+  { binding, deviceId, eventId, leaseToken, featureId, policyId, links }: Needs,
   checkEventIds: boolean,
   reads: Reads
 ): void => {
@@ -238,6 +242,11 @@ const addFetches = (
   if (featureId !== undefined) {
     fetch(reads.inSnapshot, lookups.feature(featureId), (feature) => {
       found.features.set(featureId, feature)
+    })
+  }
+  if (policyId !== undefined) {
+    fetch(reads.inSnapshot, lookups.targetPolicy(policyId), (target) => {
+      found.policies.set(policyId, target)
     })
   }
   if (leaseToken !== undefined && state.leases.byToken(leaseToken) === undefined) {

@@ -1,31 +1,102 @@
-/** Issues licenses: checks their links, generates the key, and returns it once. */
+/**
+ * Issues licenses: reads what a request names, generates the key, and returns it once. A license is drafted, then written;
+ * many can be drafted and written in one transaction.
+ */
 import { Clock, Context, Effect, Layer } from "effect"
 import { SecureRandom } from "effect/crypto"
-import { SqlClient } from "effect/sql"
+import { SqlClient, type SqlError } from "effect/sql"
 import { type Refusal, refuse, refuseUnknownId } from "../../api/Failure.ts"
 import { Identifiers } from "../../api/Identifier.ts"
-import { heartbeatDueAt } from "../../catalog/policies/Policy.ts"
-import { recordedValue } from "../../events/Changes.ts"
 import { EventLog } from "../../events/EventLog.ts"
-import { bytes, instant, json } from "../../postgres/Parameters.ts"
+import { columns } from "../../postgres/Parameters.ts"
 import { constraints, transaction, withoutNulls } from "../../postgres/Sql.ts"
-import { refuseLinks } from "../changes/Linkage.ts"
-import { type LoadedLicense, type Nullable, policyColumns, policyOf } from "../engine/LicenseRows.ts"
-import type { LicenseCreate, LicenseWithKey } from "../model/License.ts"
+import { type NewLicense, type NewLicenseInput, newLicense } from "../changes/NewLicense.ts"
+import { writeAssignments } from "../engine/AssignmentRows.ts"
+import { readTargetPolicy } from "../engine/TargetPolicies.ts"
+import type { LicenseWithKey } from "../model/License.ts"
 import * as LicenseKey from "../model/LicenseKey.ts"
-import type { LicenseRecord, LinkKind, LinkRecord } from "../model/LicenseRecords.ts"
-import type { Refused } from "../rules/LicenseCommand.ts"
-import { refusePast, refuseTerms } from "../rules/Terms.ts"
+import type { FeatureRecord, LicenseRecord, LinkKind, LinkRecord, PolicyRecord } from "../model/LicenseRecords.ts"
 import { presentLicense } from "./PresentLicense.ts"
 
-type Input = typeof LicenseCreate.Type
 type Refusals = Refusal<"NOT_FOUND" | "LINKAGE_MISMATCH" | "VALIDATION_ERROR" | "EXPIRY_NOT_IN_FUTURE">
 
-/** The records that the ids in a create request name; null if there is no such row. */
-interface Links {
+/** A license that is decided and not yet written. */
+interface Draft extends NewLicense {
+  readonly policy: PolicyRecord
+  readonly license_key: string
+}
+
+export class Issuing extends Context.Service<
+  Issuing,
+  {
+    /** Issues a license. The response is the only place where the full key ever appears. */
+    create(input: NewLicenseInput): Effect.Effect<typeof LicenseWithKey.Type, Refusals>
+  }
+>()("licensing/licenses/management/Issuing") {
+  static readonly layer = Layer.effect(
+    Issuing,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { draft, write } = yield* makeDrafts
+      const create = Effect.fn("Issuing.create")(function* (input: NewLicenseInput) {
+        const drafted = yield* draft(input)
+        yield* write([drafted])
+        return yield* presentDraft(drafted)
+      }, transaction(sql))
+      return Issuing.of({ create })
+    })
+  )
+}
+
+/**
+ * `draft` reads and decides; it writes nothing, and locks the policy and the named features until the transaction ends.
+ * `write` writes licenses with their features and events. Both run within the caller's transaction; `write` takes the event
+ * counter's lock, so it is called once and last.
+ */
+const makeDrafts = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const ids = yield* Identifiers
+  const events = yield* EventLog
+  const random = yield* SecureRandom.SecureRandom
+
+  const draft = Effect.fnUntraced(function* (
+    input: NewLicenseInput
+  ): Effect.fn.Return<Draft, Refusals | SqlError.SqlError> {
+    const { target, ...named } = yield* readNamed(sql, input)
+    const license_key = yield* Effect.provideService(LicenseKey.generate, SecureRandom.SecureRandom, random)
+    const key = {
+      key_hash: LicenseKey.hashHex(license_key),
+      license_key_prefix: LicenseKey.prefix(license_key),
+      license_key_last4: LicenseKey.last4(license_key)
+    }
+    const now = yield* Clock.currentTimeMillis
+    const decided = newLicense(input, { target, ...named, id: yield* ids.make("license"), key }, now)
+    if (!decided.accepted) return yield* refuse(decided.code, decided.message, decided.detail)
+    return { ...decided, policy: target.policy, license_key }
+  })
+
+  const write = Effect.fnUntraced(function* (drafts: ReadonlyArray<Draft>) {
+    // Orders and subscriptions are never deleted. A policy, and so its product, and features are locked.
+    yield* insertLicenses(
+      sql,
+      drafts.map(({ license }) => license)
+    ).pipe(constraints({ licenses_customer_id_fkey: () => unknownLink("customer_id", drafts[0]?.license.customer_id) }))
+    const assignments = drafts.flatMap(({ assignments, license }) =>
+      assignments.map((assignment) => ({ ...assignment, license_id: license.id }))
+    )
+    if (assignments.length > 0) yield* writeAssignments(sql, assignments)
+    yield* events.append(...drafts.map(({ event }) => event))
+  })
+
+  return { draft, write }
+})
+
+const presentDraft = ({ license, license_key, policy }: Draft) =>
+  Effect.map(Clock.currentTimeMillis, (now) => ({ license: presentLicense(license, policy, 0, now), license_key }))
+
+/** The records that the ids in a request name; null if there is no such row. */
+interface NamedRows {
   readonly product: string | null
-  readonly policy: string | null
-  readonly policy_product: string | null
   readonly customer: string | null
   readonly order: string | null
   readonly order_product: string | null
@@ -34,148 +105,61 @@ interface Links {
   readonly subscription_product: string | null
 }
 
-export class Issuing extends Context.Service<
-  Issuing,
-  {
-    /** Issues a license. The response is the only place where the full key ever appears. */
-    create(input: Input): Effect.Effect<typeof LicenseWithKey.Type, Refusals>
-  }
->()("licensing/licenses/management/Issuing") {
-  static readonly layer = Layer.effect(
-    Issuing,
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const ids = yield* Identifiers
-      const events = yield* EventLog
-      const random = yield* SecureRandom.SecureRandom
-
-      const create = Effect.fn("Issuing.create")(function* (input: Input) {
-        const { links, policy } = yield* readLinks(sql, input)
-        const now = yield* Clock.currentTimeMillis
-        const refused = refuseTerms(policy.license_type, input) ?? refusePast(input, now)
-        if (refused !== undefined) return yield* asRefusal(refused)
-        const key = yield* Effect.provideService(LicenseKey.generate, SecureRandom.SecureRandom, random)
-        const subscription_id = input.subscription_id ?? links.order_subscription ?? undefined
-        const license: LicenseRecord = {
-          metadata: {},
-          ...input,
-          ...(subscription_id === undefined ? undefined : { subscription_id }),
-          ...initialState,
-          id: yield* ids.make("license"),
-          key_hash: LicenseKey.hashHex(key),
-          license_key_prefix: LicenseKey.prefix(key),
-          license_key_last4: LicenseKey.last4(key),
-          heartbeat_from: heartbeatDueAt(policy, now),
-          created_at: now,
-          updated_at: now
-        }
-        // The policy is locked, and so its product is kept. Orders and subscriptions are never deleted.
-        yield* insert(sql, license).pipe(
-          constraints({ licenses_customer_id_fkey: () => unknownLink("customer_id", license.customer_id) })
-        )
-        yield* events.append({
-          event_type: "license.created",
-          resource_type: "license",
-          resource_id: license.id,
-          metadata: createdMetadata(license, policy.license_type)
-        })
-        return { license: presentLicense(license, policy, 0, now), license_key: key }
-      }, transaction(sql))
-
-      return Issuing.of({ create })
-    })
-  )
-}
-
-/** The state and counters of a new license. */
-const initialState = {
-  status: "active",
-  active_device_count: 0,
-  times_activated: 0,
-  times_transferred: 0,
-  total_consumptions: 0,
-  entitlement_counter: 1,
-  revision: 1
-} as const
-
-const asRefusal = <C extends "VALIDATION_ERROR" | "EXPIRY_NOT_IN_FUTURE" | "LINKAGE_MISMATCH">({
-  code,
-  message,
-  detail
-}: Refused<C>) => refuse(code, message, detail)
-
-/** Reads the records that the request links to and checks them (docs/API.md, "Orders and subscriptions": linkage rules 1 to 3). */
-const readLinks = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, input: Input) {
-  const [links] = yield* sql<Links>`
+const readNamed = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, input: NewLicenseInput) {
+  const [rows] = yield* sql<NamedRows>`
     SELECT (SELECT id FROM products WHERE id = ${input.product_id}) AS product,
-      (SELECT id FROM policies WHERE id = ${input.policy_id}) AS policy,
-      (SELECT product_id FROM policies WHERE id = ${input.policy_id}) AS policy_product,
       (SELECT id FROM customers WHERE id = ${input.customer_id ?? null}) AS customer,
       (SELECT id FROM orders WHERE id = ${input.order_id ?? null}) AS order,
       (SELECT product_id FROM orders WHERE id = ${input.order_id ?? null}) AS order_product,
       (SELECT subscription_id FROM orders WHERE id = ${input.order_id ?? null}) AS order_subscription,
       (SELECT id FROM subscriptions WHERE id = ${input.subscription_id ?? null}) AS subscription,
       (SELECT product_id FROM subscriptions WHERE id = ${input.subscription_id ?? null}) AS subscription_product`
-  const refusal = refuseUnknownLink(input, links!) ?? refuseMismatchedLink(input, links!)
-  if (refusal !== undefined) return yield* refusal
-  const [row] = yield* sql<LoadedLicense>`
-    SELECT p.id AS policy_id, ${sql.literal(policyColumns)} FROM policies p WHERE p.id = ${input.policy_id} FOR KEY SHARE`
-  if (row === undefined) return yield* unknownLink("policy_id", input.policy_id)
-  return { links: links!, policy: policyOf(row) }
+  const named = rows!
+  if (named.product === null) return yield* unknownLink("product_id", input.product_id)
+  const target = yield* readTargetPolicy(sql, input.policy_id, true)
+  if (target === undefined) return yield* unknownLink("policy_id", input.policy_id)
+  for (const kind of ["customer", "order", "subscription"] as const) {
+    const id = input[`${kind}_id`]
+    if (id !== undefined && named[kind] === null) return yield* unknownLink(`${kind}_id`, id)
+  }
+  const links = {
+    order: linkRecord("order", named.order, named.order_product, named.order_subscription),
+    subscription: linkRecord("subscription", named.subscription, named.subscription_product, null)
+  }
+  return { target, links, features: yield* readFeatures(sql, input) }
 })
 
 const unknownLink = (field: string, id = "") => refuseUnknownId(field.slice(0, -"_id".length), id, field)
 
-const refuseUnknownLink = (input: Input, links: Links) => {
-  const named = [
-    ["product_id", input.product_id, links.product],
-    ["policy_id", input.policy_id, links.policy],
-    ["customer_id", input.customer_id, links.customer],
-    ["order_id", input.order_id, links.order],
-    ["subscription_id", input.subscription_id, links.subscription]
-  ] as const
-  const missing = named.find(([, id, existing]) => id !== undefined && existing === null)
-  return missing === undefined ? undefined : unknownLink(missing[0], missing[1])
-}
-
-const refuseMismatchedLink = (input: Input, links: Links) => {
-  if (links.policy_product !== input.product_id) {
-    return refuse(
-      "LINKAGE_MISMATCH",
-      "The policy belongs to another product than the license: use a policy of the license's product.",
-      "policy_id"
-    )
-  }
-  const refused = refuseLinks(input.product_id, {
-    order: linkRecord("order", links.order, links.order_product, links.order_subscription),
-    subscription: linkRecord("subscription", links.subscription, links.subscription_product, null)
-  })
-  return refused === undefined ? undefined : asRefusal(refused)
-}
-
 const linkRecord = (kind: LinkKind, id: string | null, product_id: string | null, subscription_id: string | null) =>
   id === null ? undefined : withoutNulls<LinkRecord>({ kind, id, product_id, subscription_id, name: null, email: null })
 
-const createdMetadata = (license: LicenseRecord, license_type: string) => ({
-  product_id: license.product_id,
-  policy_id: license.policy_id,
-  license_type,
-  ...Object.fromEntries(
-    (
-      ["customer_id", "order_id", "subscription_id", "starts_at", "expires_at", "maintenance_expires_at"] as const
-    ).flatMap((field) => (license[field] === undefined ? [] : [[field, recordedValue(field, license[field])]]))
-  )
+const readFeatures = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, { features = [] }: NewLicenseInput) {
+  if (features.length === 0) return new Map<string, FeatureRecord>()
+  const rows = yield* sql<FeatureRecord>`
+    SELECT id, product_id, code, name FROM features
+    WHERE id = ANY(${columns.text(features.map(({ feature_id }) => feature_id))}) ORDER BY id FOR KEY SHARE`
+  return new Map(rows.map((row) => [row.id, row]))
 })
 
-const insert = (sql: SqlClient.SqlClient, license: LicenseRecord) => {
-  const row = license as Nullable<LicenseRecord>
+const insertLicenses = (sql: SqlClient.SqlClient, rows: ReadonlyArray<LicenseRecord>) => {
+  const text = (column: keyof LicenseRecord) =>
+    sql`unnest(${columns.text(rows.map((row) => (row[column] as string | undefined) ?? null))})`
+  const instants = (column: keyof LicenseRecord) =>
+    sql`unnest(${columns.timestamptz(rows.map((row) => (row[column] as number | undefined) ?? null))})`
+  const integers = (column: keyof LicenseRecord) =>
+    sql`unnest(${columns.int4(rows.map((row) => (row[column] as number | undefined) ?? null))})`
   return sql`
     INSERT INTO licenses (id, product_id, policy_id, customer_id, order_id, subscription_id, key_hash, license_key_prefix,
-      license_key_last4, status, customer_email, customer_name, starts_at, expires_at, maintenance_expires_at, metadata,
+      license_key_last4, status, customer_email, customer_name, starts_at, expires_at, maintenance_expires_at,
+      max_activations, max_container_instances, max_floating_users, max_transfers, offline_grace_days, term_days, metadata,
       heartbeat_from, created_at, updated_at)
-    VALUES (${row.id}, ${row.product_id}, ${row.policy_id}, ${row.customer_id}, ${row.order_id}, ${row.subscription_id},
-      ${bytes(Buffer.from(row.key_hash, "hex"))}, ${row.license_key_prefix}, ${row.license_key_last4}, ${row.status},
-      ${row.customer_email}, ${row.customer_name}, ${instant(row.starts_at ?? null)}, ${instant(row.expires_at ?? null)},
-      ${instant(row.maintenance_expires_at ?? null)}, ${json(row.metadata)},
-      ${instant(row.heartbeat_from)}, ${instant(row.created_at)}, ${instant(row.updated_at)})`
+    SELECT ${text("id")}, ${text("product_id")}, ${text("policy_id")}, ${text("customer_id")}, ${text("order_id")},
+      ${text("subscription_id")}, decode(${text("key_hash")}, 'hex'), ${text("license_key_prefix")},
+      ${text("license_key_last4")}, ${text("status")}, ${text("customer_email")}, ${text("customer_name")},
+      ${instants("starts_at")}, ${instants("expires_at")}, ${instants("maintenance_expires_at")},
+      ${integers("max_activations")}, ${integers("max_container_instances")}, ${integers("max_floating_users")},
+      ${integers("max_transfers")}, ${integers("offline_grace_days")}, ${integers("term_days")},
+      unnest(${columns.jsonb(rows.map((row) => row.metadata))}), ${instants("heartbeat_from")}, ${instants("created_at")},
+      ${instants("updated_at")}`
 }

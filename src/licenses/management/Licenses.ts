@@ -9,6 +9,7 @@ import { limitDefault, type Page, type PageRequest } from "../../api/Paging.ts"
 import { after } from "../../postgres/Sql.ts"
 import * as Assignments from "../changes/Assignments.ts"
 import { rotateKey } from "../changes/KeyRotation.ts"
+import { changePolicy, type PolicyChangeCommand } from "../changes/PolicyChange.ts"
 import { type RenewCommand, renew } from "../changes/Renewal.ts"
 import { transfer } from "../changes/Transfer.ts"
 import { type UpdateCommand, update } from "../changes/Update.ts"
@@ -47,7 +48,12 @@ export class Licenses extends Context.Service<
     transfer(
       id: string,
       input: typeof LicenseTransfer.Type
-    ): Changed<"TRANSFER_LIMIT_REACHED", License | typeof LicenseWithKey.Type>
+    ): Changed<"TRANSFER_NOT_ALLOWED" | "TRANSFER_LIMIT_REACHED", License | typeof LicenseWithKey.Type>
+    /** Moves the license to another policy of its product. */
+    changePolicy(
+      id: string,
+      input: PolicyChangeCommand
+    ): Changed<"LINKAGE_MISMATCH" | "EXPIRY_NOT_IN_FUTURE" | "VALIDATION_ERROR">
     /**
      * Replaces the license's key. The response is the only place where the new key ever appears; the old one ends at
      * once.
@@ -79,7 +85,7 @@ export class Licenses extends Context.Service<
         const rows = yield* Effect.orDie(sql<AssignmentRow & { readonly id: string }>`
           SELECT * FROM (
             SELECT a.license_id, a.feature_id, a.feature_id AS id, f.code AS feature_code, f.name AS feature_name, a.enabled,
-              a.max_consumptions, a.total_consumptions, a.expires_at, a.metadata, a.created_at, a.updated_at
+              a.max_consumptions, a.total_consumptions, a.expires_at, a.from_policy, a.metadata, a.created_at, a.updated_at
             FROM license_features a JOIN features f ON f.id = a.feature_id WHERE a.license_id = ${id}
           ) AS assignment WHERE ${after(sql, cursor)} ORDER BY created_at DESC, id DESC LIMIT ${limit + 1}`)
         return assignmentPage(rows, limit)
@@ -121,6 +127,7 @@ export class Licenses extends Context.Service<
         revoke: (id) => actors.askWith(id, Lifecycle.revoke, undefined, identity, present),
         renew: (id, input) => actors.askWith(id, renew, input, identity, present),
         transfer: transferTo,
+        changePolicy: (id, input) => actors.askWith(id, changePolicy, input, identity, present),
         rotateKey: rotate,
         features,
         assign: (id, input) => actors.ask(id, Assignments.assign, input),

@@ -6,6 +6,7 @@
 import { expiredFeatures } from "../model/FeatureExpiry.ts"
 import type { License } from "../model/License.ts"
 import type { LicenseRecord, LicenseSnapshot, PolicyRecord } from "../model/LicenseRecords.ts"
+import { type Limits, limitNames, limitsOf } from "../model/Limits.ts"
 import { entitlementVersionAt, statusAt } from "../rules/Lifecycle.ts"
 
 /** `expiredFeatures`: how many have expired without a record. */
@@ -16,14 +17,20 @@ export const presentLicense = (
   now: number
 ): License => {
   const { key_hash: _, revision: __, entitlement_counter: ___, activation_limit_recorded_at: ____, ...shown } = license
-  const { not_due_before: _____, heartbeat_from: ______, ...record } = shown
+  const { not_due_before: _____, heartbeat_from: ______, term_days: _______, ...record } = shown
   const present = Object.fromEntries(Object.entries(record).filter(([, value]) => value !== undefined))
   return {
     ...(present as unknown as License),
+    limits: shownLimits(limitsOf(license, policy)),
     status: statusAt(license, policy, now),
     entitlement_version: entitlementVersionAt(license, policy, expiredFeatures, now)
   }
 }
+
+const shownLimits = (limits: Limits) =>
+  Object.fromEntries(
+    limitNames.flatMap((name) => (limits[name] === undefined ? [] : [[name, limits[name]]]))
+  ) as unknown as License["limits"]
 
 export const presentSnapshot = ({ assignments, license, policy }: LicenseSnapshot, now: number): License =>
   presentLicense(license, policy, expiredFeatures(assignments, now).length, now)

@@ -4,11 +4,41 @@ import { Count, Int32, PositiveCount } from "../../api/Int64.ts"
 import { Metadata } from "../../api/Metadata.ts"
 import { Email, Name, Reference, Text } from "../../api/Text.ts"
 import { Timestamp } from "../../api/Timestamp.ts"
+import { licenseLimits } from "../../catalog/policies/Policy.ts"
+import { policyFeaturesMax } from "../../catalog/policies/PolicyFeature.ts"
 
 export const LicenseStatus = Schema.Literals(["active", "suspended", "expired", "revoked", "grace_period"]).annotate({
   identifier: "LicenseStatus"
 })
 export type LicenseStatus = typeof LicenseStatus.Type
+
+/** The limits that hold for a license. */
+const Limits = Schema.Struct({
+  ...licenseLimits,
+  max_container_instances: Schema.optionalKey(licenseLimits.max_container_instances),
+  max_floating_users: Schema.optionalKey(licenseLimits.max_floating_users)
+}).annotate({
+  identifier: "LicenseLimits",
+  description: "The limits that hold: the license's own where it has them, else its policy's."
+})
+
+/** The limits of one license in its response. */
+const ownLimits = {
+  max_activations: Schema.optionalKey(licenseLimits.max_activations),
+  max_container_instances: Schema.optionalKey(licenseLimits.max_container_instances),
+  max_floating_users: Schema.optionalKey(licenseLimits.max_floating_users),
+  max_transfers: Schema.optionalKey(licenseLimits.max_transfers),
+  offline_grace_days: Schema.optionalKey(licenseLimits.offline_grace_days)
+}
+
+/** The limits of one license in a request. */
+const givenLimits = {
+  max_activations: Schema.optionalKey(Schema.NullOr(licenseLimits.max_activations)),
+  max_container_instances: Schema.optionalKey(Schema.NullOr(licenseLimits.max_container_instances)),
+  max_floating_users: Schema.optionalKey(Schema.NullOr(licenseLimits.max_floating_users)),
+  max_transfers: Schema.optionalKey(Schema.NullOr(licenseLimits.max_transfers)),
+  offline_grace_days: Schema.optionalKey(Schema.NullOr(licenseLimits.offline_grace_days))
+}
 
 export const License = Schema.Struct({
   id: Schema.String,
@@ -32,7 +62,9 @@ export const License = Schema.Struct({
   customer_name: Schema.optionalKey(Schema.String),
   starts_at: Schema.optionalKey(Timestamp),
   expires_at: Schema.optionalKey(Timestamp),
-  maintenance_expires_at: Schema.optionalKey(Timestamp)
+  maintenance_expires_at: Schema.optionalKey(Timestamp),
+  ...ownLimits,
+  limits: Limits
 }).annotate({ identifier: "License" })
 export type License = typeof License.Type
 
@@ -41,6 +73,14 @@ export const LicenseWithKey = Schema.Struct({
   license: License,
   license_key: Schema.String.annotate({ description: "The full key. It is shown only here: store it." })
 }).annotate({ identifier: "LicenseWithKey" })
+
+export const LicenseFeatureAssign = Schema.Struct({
+  feature_id: Reference,
+  enabled: Schema.optionalKey(Schema.Boolean),
+  max_consumptions: Schema.optionalKey(Schema.NullOr(Count)),
+  expires_at: Schema.optionalKey(Schema.NullOr(Timestamp)),
+  metadata: Schema.optionalKey(Metadata)
+}).annotate({ identifier: "LicenseFeatureAssignRequest" })
 
 export const LicenseCreate = Schema.Struct({
   product_id: Reference,
@@ -53,8 +93,20 @@ export const LicenseCreate = Schema.Struct({
   starts_at: Schema.optionalKey(Timestamp),
   expires_at: Schema.optionalKey(Timestamp),
   maintenance_expires_at: Schema.optionalKey(Timestamp),
+  ...givenLimits,
+  features: Schema.optionalKey(
+    Schema.Array(LicenseFeatureAssign).check(Schema.isMaxLength(policyFeaturesMax)).annotate({
+      description:
+        "Features in addition to those that come with the policy. Of a feature that comes with the policy, the given fields replace the policy's."
+    })
+  ),
   metadata: Schema.optionalKey(Metadata)
-}).annotate({ identifier: "LicenseCreateRequest" })
+})
+  .annotate({
+    description:
+      "A limit that is absent or null is the policy's. Without expires_at the policy's duration_days sets it, if the policy has one."
+  })
+  .annotate({ identifier: "LicenseCreateRequest" })
 
 export const LicenseUpdate = Schema.Struct({
   customer_email: Schema.optionalKey(Schema.NullOr(Email)),
@@ -62,8 +114,20 @@ export const LicenseUpdate = Schema.Struct({
   starts_at: Schema.optionalKey(Schema.NullOr(Timestamp)),
   expires_at: Schema.optionalKey(Schema.NullOr(Timestamp)),
   maintenance_expires_at: Schema.optionalKey(Schema.NullOr(Timestamp)),
+  ...givenLimits,
   metadata: Schema.optionalKey(Metadata)
 }).annotate({ identifier: "LicenseUpdateRequest" })
+
+export const LicensePolicyChange = Schema.Struct({
+  policy_id: Reference,
+  expires_at: Schema.optionalKey(Timestamp),
+  keep_features: Schema.optionalKey(
+    Schema.Boolean.annotate({
+      description: "True keeps the features that came with the old policy, and adds those of the new one.",
+      default: false
+    })
+  )
+}).annotate({ identifier: "LicensePolicyChangeRequest" })
 
 /** Checks that exactly one of two fields is given. */
 const exactlyOne = <A extends string, B extends string>(one: A, other: B) =>
@@ -120,20 +184,15 @@ export const LicenseFeature = Schema.Struct({
   feature_name: Schema.String,
   enabled: Schema.Boolean,
   total_consumptions: Count,
+  from_policy: Schema.Boolean.annotate({
+    description: "Whether it came with the policy; false once it was assigned by hand."
+  }),
   metadata: Metadata,
   max_consumptions: Schema.optionalKey(Count),
   remaining: Schema.optionalKey(Count),
   expires_at: Schema.optionalKey(Timestamp)
 }).annotate({ identifier: "LicenseFeature" })
 export type LicenseFeature = typeof LicenseFeature.Type
-
-export const LicenseFeatureAssign = Schema.Struct({
-  feature_id: Reference,
-  enabled: Schema.optionalKey(Schema.Boolean),
-  max_consumptions: Schema.optionalKey(Schema.NullOr(Count)),
-  expires_at: Schema.optionalKey(Schema.NullOr(Timestamp)),
-  metadata: Schema.optionalKey(Metadata)
-}).annotate({ identifier: "LicenseFeatureAssignRequest" })
 
 export const LicenseUsageReset = Schema.Struct({
   feature_id: Schema.optionalKey(Reference),

@@ -4,13 +4,15 @@
  * only `PendingChanges` applies decisions.
  */
 import type { Metadata } from "../../api/Metadata.ts"
-import type { LicenseType } from "../../catalog/policies/Policy.ts"
+import type { LicenseType, Policy } from "../../catalog/policies/Policy.ts"
+import type { PolicyFeatureRecord } from "../../catalog/policies/PolicyFeature.ts"
 import type { NewEvent } from "../../events/EventLog.ts"
 import type { DeviceBindingKind, DeviceStatus } from "./Device.ts"
 import type { LicenseStatus } from "./License.ts"
+import type { Limits, OwnLimits } from "./Limits.ts"
 import type { Entitlement } from "./Payloads.ts"
 
-export interface LicenseRecord {
+export interface LicenseRecord extends OwnLimits {
   readonly id: string
   readonly product_id: string
   readonly policy_id: string
@@ -28,6 +30,8 @@ export interface LicenseRecord {
   readonly starts_at?: number | undefined
   readonly expires_at?: number | undefined
   readonly maintenance_expires_at?: number | undefined
+  /** The days of a term that begins with the first use; present until then. */
+  readonly term_days?: number | undefined
   readonly active_device_count: number
   readonly times_activated: number
   readonly times_transferred: number
@@ -54,21 +58,19 @@ export interface Revisions {
 }
 
 /** The license's policy, with the revision that the fence checks. */
-export interface PolicyRecord {
+export interface PolicyRecord extends Limits {
   readonly id: string
   readonly license_type: LicenseType
-  readonly max_activations: number
-  readonly max_floating_users?: number | undefined
-  readonly max_container_instances?: number | undefined
+  readonly duration_days?: number | undefined
+  readonly duration_starts: Policy["duration_starts"]
   readonly floating_timeout_minutes: number
   readonly grace_period_days: number
   readonly validation_interval_minutes: number
   readonly require_heartbeat: boolean
   readonly allow_offline_activation: boolean
-  readonly offline_grace_days: number
   readonly allow_vm: boolean
   readonly allow_container: boolean
-  readonly max_transfers: number
+  readonly allow_transfer: boolean
   /** No device is due before this instant, because heartbeats were switched on. */
   readonly not_due_before?: number | undefined
   readonly revision: number
@@ -85,6 +87,8 @@ export interface Assignment {
   readonly expires_at?: number | undefined
   /** Whether the expiry has been recorded, or needs no record. */
   readonly expiry_recorded: boolean
+  /** Whether it came with the policy and was not assigned by hand since. */
+  readonly from_policy: boolean
   readonly metadata: Metadata
   readonly created_at: number
   readonly updated_at: number
@@ -167,6 +171,13 @@ export interface FeatureRecord {
   readonly name: string
 }
 
+/** A policy that a license may move to, with the features that come with it. */
+export interface TargetPolicy {
+  readonly policy: PolicyRecord
+  readonly product_id: string
+  readonly features: ReadonlyArray<PolicyFeatureRecord>
+}
+
 export type LinkKind = "customer" | "order" | "subscription"
 
 /** A record that a command links to. */
@@ -211,6 +222,8 @@ export interface CachedViews {
 export interface LicenseView {
   readonly license: LicenseRecord
   readonly policy: PolicyRecord
+  /** The limits that hold for the license. */
+  readonly limits: Limits
   /** The code of the license's product. */
   readonly productCode: string
   /** Sorted by feature code. */
@@ -234,10 +247,7 @@ export interface LicenseView {
    * declares `allLeases` in `needs`, or once the license's access has ended.
    */
   readonly liveLeases: Iterable<LeaseRecord>
-  /**
-   * The number of these leases; after the clock was applied, the number of taken seats. Available only if declared in
-   * `needs`.
-   */
+  /** The number of these leases, and so of taken seats. Available only if declared in `needs`. */
   readonly liveLeaseCount: number
   /** The live lease of a device; there is at most one. */
   liveLeaseOf(deviceId: string): LeaseRecord | undefined
@@ -250,6 +260,7 @@ export interface LicenseView {
   version(appVersion: string): VersionRecord
   feature(featureId: string): FeatureRecord | undefined
   link(kind: LinkKind, id: string): LinkRecord | undefined
+  targetPolicy(id: string): TargetPolicy | undefined
   /** How many devices that are not cached a reset would change. */
   readonly otherResettable: number
 }
@@ -272,6 +283,8 @@ export interface Changes {
   readonly license?: Partial<LicenseRecord>
   /** Whether the published entitlement version rises by one. */
   readonly entitlement?: boolean
+  /** The policy that the license has from now on. */
+  readonly policy?: PolicyRecord
   readonly devices?: ReadonlyArray<DeviceRecord>
   /** Whether all devices that are not cached are reset, too. */
   readonly othersReset?: boolean

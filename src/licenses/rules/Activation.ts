@@ -1,10 +1,10 @@
 /** Binding devices to a license: activate, validate, check, deactivate (docs/API.md, "Devices"). */
 import type { NewEvent } from "../../events/EventLog.ts"
-import type { Binding } from "../model/Binding.ts"
 import { isRenamed, namesOf } from "../model/DeviceNames.ts"
 import { boundLoweredTo, dueAfterContact } from "../model/Heartbeat.ts"
 import type { Changes, DeviceRecord, LicenseView } from "../model/LicenseRecords.ts"
 import type { Deactivation, Entitlement } from "../model/Payloads.ts"
+import { type LimitCode, refuseFull } from "./ActivationLimits.ts"
 import {
   type ActiveDeviceCode,
   type AdmissionCode,
@@ -18,7 +18,8 @@ import {
 } from "./Admission.ts"
 import { deactivationOf, entitlementOf } from "./Entitlement.ts"
 import { explain } from "./Explanation.ts"
-import { accept, type Needs, type Refused, type Rule, reject } from "./LicenseCommand.ts"
+import { accept, type Needs, type Rule, reject } from "./LicenseCommand.ts"
+import { beginTerm } from "./Terms.ts"
 
 /** A device's "last seen" is written at most this often, so that a busy client does not cause a write per call. */
 const seenEveryMillis = 1000
@@ -32,8 +33,6 @@ export const runtimeNeeds = ({ binding }: RuntimeCommand): Needs => ({
 export interface ActivateCommand extends RuntimeCommand {
   readonly newDeviceId: string
 }
-
-type LimitCode = "ACTIVATION_LIMIT_REACHED" | "CONTAINER_LIMIT_REACHED"
 
 export const activate: Rule<ActivateCommand, Entitlement, AdmissionCode | LimitCode> = {
   name: "activate",
@@ -50,21 +49,25 @@ export const activate: Rule<ActivateCommand, Entitlement, AdmissionCode | LimitC
     const refused = refuseFull(view, command.binding, now)
     if (refused !== undefined) return refused
     const activated = activatedDevice(view, device, command, now)
+    const begun = beginTerm(view, now)
     return accept(
       {
         license: {
           active_device_count: view.license.active_device_count + 1,
           times_activated: view.license.times_activated + 1,
           ...boundLoweredTo(view.license, activated.due_at),
+          ...begun?.license,
           updated_at: now
         },
+        entitlement: begun !== undefined,
         devices: [activated],
         events: [
           deviceEvent(view, "license.activated", activated, {
             ...command.binding.redacted(),
             binding_kind: activated.binding_kind,
             status: { old: device?.status ?? null, new: "active" }
-          })
+          }),
+          ...(begun === undefined ? [] : [begun.event])
         ]
       },
       (after) => entitlementOf(after, activated, now, eligibility)
@@ -99,70 +102,6 @@ const activatedDevice = (
     updated_at: now
   }
 }
-
-/** Containers have their own limit if the policy sets one; otherwise they count with all devices. 0 = unlimited. */
-const refuseFull = (view: LicenseView, binding: Binding, now: number): Refused<LimitCode> | undefined => {
-  const { max_activations, max_container_instances } = view.policy
-  if (binding.is_container && max_container_instances !== undefined) {
-    if (max_container_instances === 0) return undefined
-    return view.activeContainers < max_container_instances
-      ? undefined
-      : refuseLimit(
-          view,
-          "CONTAINER_LIMIT_REACHED",
-          `All container instances of the license are in use (${max_container_instances} of ${max_container_instances}): deactivate one first.`,
-          max_container_instances,
-          view.activeContainers,
-          now
-        )
-  }
-  if (max_activations === 0) return undefined
-  const inContainers = max_container_instances === undefined ? 0 : view.activeContainers
-  const used = view.license.active_device_count - inContainers
-  return used < max_activations
-    ? undefined
-    : refuseLimit(
-        view,
-        "ACTIVATION_LIMIT_REACHED",
-        `All activations of the license are in use (${max_activations} of ${max_activations}): deactivate a device first.`,
-        max_activations,
-        used,
-        now
-      )
-}
-
-const refuseLimit = (
-  view: LicenseView,
-  code: LimitCode,
-  message: string,
-  limit: number,
-  used: number,
-  now: number
-): Refused<LimitCode> =>
-  reject(code, message, {
-    detail: String(limit),
-    facts: { max: limit, used },
-    ...(wasLimitRecorded(view, now) ? undefined : { recorded: limitRecord(view, code, limit, now) })
-  })
-
-/** At most one event in this time for each license: a client may retry without end. */
-const limitRecordMillis = 3_600_000
-
-/** An instant in the future was stored before a clock was set back. */
-const wasLimitRecorded = ({ license: { activation_limit_recorded_at: last } }: LicenseView, now: number): boolean =>
-  last !== undefined && Math.abs(now - last) < limitRecordMillis
-
-const limitRecord = ({ license }: LicenseView, code: LimitCode, limit: number, now: number): Changes => ({
-  license: { activation_limit_recorded_at: now },
-  events: [
-    {
-      event_type: "license.activation_limit_reached",
-      resource_type: "license",
-      resource_id: license.id,
-      metadata: { code, limit }
-    }
-  ]
-})
 
 /** The device after an answer to it, which promises it a whole interval; the same record if there is nothing to write. */
 const seenDevice = (

@@ -23,6 +23,8 @@ export interface Needs {
   readonly leaseToken?: string
   /** A feature of the license's product that may not be assigned yet. */
   readonly featureId?: string
+  /** A policy that the license may move to. */
+  readonly policyId?: string
   readonly appVersion?: string | undefined
   /** How many containers hold a slot, if the policy limits them. */
   readonly activeContainers?: boolean
@@ -62,6 +64,8 @@ export interface Rule<Command, Reply, C extends Code> {
   /** The verb, as spans and metrics name it. */
   readonly name: string
   readonly needs?: (command: Command) => Needs
+  /** Whether later commands need data that is fetched only after this command is committed. */
+  readonly endsBatch?: (command: Command) => boolean
   readonly decide: (view: LicenseView, command: Command, now: number) => Outcome<Reply, C>
   /** For a rule whose refusals are signed: the facts about the license that each of them contains. */
   readonly explain?: (view: LicenseView, now: number) => RefusalFacts

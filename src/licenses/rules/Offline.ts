@@ -74,9 +74,9 @@ const refuseSeatHolder = reject(
   "A floating seat ends without a heartbeat: activate the device first."
 )
 
-/** The end of offline use: after the policy's days, never past the end of access. */
-const offlineEndsAt = ({ license, policy }: LicenseView, now: number): number =>
-  Math.min(now + policy.offline_grace_days * dayMillis, accessEndsAt(license, policy) ?? Number.POSITIVE_INFINITY)
+/** The end of offline use: after the days that hold for the license, never past the end of access. */
+const offlineEndsAt = ({ license, limits, policy }: LicenseView, now: number): number =>
+  Math.min(now + limits.offline_grace_days * dayMillis, accessEndsAt(license, policy) ?? Number.POSITIVE_INFINITY)
 
 /** The device keeps its slot as long as the envelope lasts. */
 const keptUntil = (device: DeviceRecord, offlineEnd: number): DeviceRecord => {

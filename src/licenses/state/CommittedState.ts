@@ -15,6 +15,7 @@ import type {
   PolicyRecord,
   Revisions
 } from "../model/LicenseRecords.ts"
+import { type Limits, limitsOf } from "../model/Limits.ts"
 import { accessEndsAt } from "../rules/Lifecycle.ts"
 import { DueIndex } from "./DueIndex.ts"
 import { LiveLeases } from "./LiveLeases.ts"
@@ -37,6 +38,7 @@ export interface CachedDevice {
 /** The changes of a committed batch; `PendingChanges` collects them. */
 interface CommittedChanges {
   readonly license: LicenseRecord
+  readonly limits: Limits
   /** Whether there is a new revision. Devices that were only seen do not change it. */
   readonly changed: boolean
   readonly revision: number
@@ -54,6 +56,8 @@ interface CommittedChanges {
 export class CommittedState {
   license: LicenseRecord
   readonly policy: PolicyRecord
+  /** The limits that hold, resolved once. */
+  limits: Limits
   readonly productCode: string
   readonly catalogRevision: number
   /** By feature code, in its order. */
@@ -96,6 +100,7 @@ export class CommittedState {
   }) {
     this.license = loaded.license
     this.policy = loaded.policy
+    this.limits = limitsOf(loaded.license, loaded.policy)
     this.productCode = loaded.productCode
     this.catalogRevision = loaded.catalogRevision
     this.assignments = sortedByCode(loaded.assignments)
@@ -195,6 +200,7 @@ export class CommittedState {
     if (not_due_before !== this.license.not_due_before && !this.devicesComplete)
       this.silentFrom = Math.min(this.silentFrom, not_due_before ?? this.silentFrom)
     this.license = { ...changes.license, revision: changes.revision }
+    this.limits = changes.limits
     if (changes.assignmentsChanged) this.absorbAssignments(changes)
     if (this.activeContainers !== undefined) this.activeContainers += changes.containersGained
     for (const device of changes.changedDevices.values()) this.putDevice(device)

@@ -41,7 +41,7 @@ export const licenseAudit = Effect.fnUntraced(function* (sql: SqlClient.SqlClien
     FROM licenses l JOIN policies p ON p.id = l.policy_id WHERE l.id = ${license_id}`
   const features = yield* sql<Nullable<Omit<Assignment, "expiry_recorded">>>`
     SELECT a.feature_id, f.code AS feature_code, f.name AS feature_name, a.enabled, a.max_consumptions,
-      a.total_consumptions, a.expires_at, a.metadata, a.created_at, a.updated_at
+      a.total_consumptions, a.expires_at, a.from_policy, a.metadata, a.created_at, a.updated_at
     FROM license_features a JOIN features f ON f.id = a.feature_id WHERE a.license_id = ${license_id} ORDER BY f.code`
   const license = licenseOf(row!)
   const active_device_count = license.active_device_count - row!.lapsed

@@ -34,6 +34,7 @@ describe("assign", () => {
       feature_name: "The feature api",
       enabled: true,
       total_consumptions: 0,
+      from_policy: false,
       metadata: {}
     })
     assert.isTrue(changes.entitlement)

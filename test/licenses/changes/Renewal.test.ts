@@ -5,8 +5,9 @@ import { formatTimestamp } from "../../../src/api/Timestamp.ts"
 import { type RenewCommand, renew } from "../../../src/licenses/changes/Renewal.ts"
 import { LicenseRenew, type LicenseStatus } from "../../../src/licenses/model/License.ts"
 import type { LinkRecord } from "../../../src/licenses/model/LicenseRecords.ts"
+import { pendingTermEndsAt } from "../../../src/licenses/rules/Terms.ts"
 import { rows as anyRows } from "../../support/LicenseArbitraries.ts"
-import { allowed, perform, refusedWith } from "../../support/LicenseRules.ts"
+import { allowed, perform, refusedWith, viewOf } from "../../support/LicenseRules.ts"
 import { day, noon, type Rows, type RowsInput, rowsOf } from "../../support/Licenses.ts"
 
 const graceDays = 3
@@ -214,7 +215,8 @@ describe("renew", () => {
       fc.property(anyRows, fc.integer({ min: 1, max: 4000 }), (rows, extend_by_days) => {
         const { before, after, refused } = perform(rows, renew, { extend_by_days }, noon)
         if (refused !== undefined) return
-        const { status, expires_at = 0 } = before.license
+        const pending = pendingTermEndsAt(viewOf(before), noon)
+        const { status, expires_at = pending ?? 0 } = before.license
         assert.strictEqual(after.license.expires_at, Math.max(expires_at, noon) + extend_by_days * day)
         assert.strictEqual(after.license.status, status === "suspended" ? "suspended" : "active")
       })

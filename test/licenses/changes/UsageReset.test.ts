@@ -62,6 +62,7 @@ describe("a usage reset", () => {
         feature_code: "api",
         feature_name: "The feature api",
         enabled: true,
+        from_policy: false,
         metadata: {},
         max_consumptions,
         total_consumptions,

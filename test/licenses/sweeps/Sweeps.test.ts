@@ -44,6 +44,7 @@ const nothing: Prefetched = {
   features: new Map(),
   versions: undefined,
   endedLeases: new Map(),
+  policies: new Map(),
   links: [],
   otherResettable: 0
 }

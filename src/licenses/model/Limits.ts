@@ -1,0 +1,36 @@
+/** The limits that hold for a license: its own where it has them, else its policy's. */
+
+/** The limits that a license may have of its own. */
+export const limitNames = [
+  "max_activations",
+  "max_container_instances",
+  "max_floating_users",
+  "max_transfers",
+  "offline_grace_days"
+] as const
+
+/** The limits of a policy, or those that hold for a license. */
+export interface Limits {
+  readonly max_activations: number
+  readonly max_container_instances?: number | undefined
+  readonly max_floating_users?: number | undefined
+  readonly max_transfers: number
+  readonly offline_grace_days: number
+}
+
+export type LimitName = (typeof limitNames)[number]
+
+/** The limits of one license; absent = the policy's. */
+export type OwnLimits = { readonly [K in LimitName]?: Limits[K] | undefined }
+
+/** Most licenses have no limits of their own: then the result is the policy itself, which costs no memory. */
+export const limitsOf = (own: OwnLimits, policy: Limits): Limits =>
+  limitNames.every((name) => own[name] === undefined)
+    ? policy
+    : {
+        max_activations: own.max_activations ?? policy.max_activations,
+        max_container_instances: own.max_container_instances ?? policy.max_container_instances,
+        max_floating_users: own.max_floating_users ?? policy.max_floating_users,
+        max_transfers: own.max_transfers ?? policy.max_transfers,
+        offline_grace_days: own.offline_grace_days ?? policy.offline_grace_days
+      }
