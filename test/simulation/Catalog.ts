@@ -1,12 +1,14 @@
 /** Replays policies, features and versions from their events. */
 import { isDeepStrictEqual } from "node:util"
+import { canonicalize } from "../../src/api/CanonicalJson.ts"
 import { parseTimestamp } from "../../src/api/Timestamp.ts"
 import { payloadFields } from "../../src/catalog/policies/Policy.ts"
 import { product } from "./InitialData.ts"
 import type { CatalogPeriod } from "./LicenseStep.ts"
 import type { Catalog, Policy } from "./model/Model.ts"
 import { intervalEnd, replaced } from "./model/Model.ts"
-import { type Call, isOfLicense } from "./Operations.ts"
+import type { PolicyFeature } from "./model/Moves.ts"
+import { type Call, isOfLicense, type PolicyFeatureCommand } from "./Operations.ts"
 import type { Stored, StoredEvent } from "./Rows.ts"
 import type { Step } from "./Transcript.ts"
 import { show, violation } from "./Violation.ts"
@@ -22,9 +24,40 @@ const floorAfter = (before: Policy, after: Policy, now: number): number | null =
   return Math.max(before.floor ?? 0, intervalEnd(after, now), longest)
 }
 
+/** What an event says of a policy's feature. */
+const saidFeature = (said: unknown): PolicyFeature => {
+  const { enabled, expires_after_days, max_consumptions, metadata } = said as { readonly [member: string]: never }
+  return {
+    enabled: enabled!,
+    max: max_consumptions ?? null,
+    days: expires_after_days ?? null,
+    metadata: canonicalize(metadata!)
+  }
+}
+
+const editFeatures = (
+  { features, id: policy }: Policy,
+  changes: Changes,
+  codes: Catalog["features"]
+): Policy["features"] => {
+  const edited = new Map(features)
+  for (const [field, { old, new: next }] of Object.entries(changes)) {
+    if (!field.startsWith("features.")) continue
+    const [id] = Array.from(codes).find(([, code]) => `features.${code}` === field) ?? []
+    if (id === undefined) throw violation(`an event names ${field} of ${policy}, which is no feature`)
+    const was = edited.get(id)
+    if (!isDeepStrictEqual(was, old === null ? undefined : saidFeature(old)))
+      violation(`an event says that ${field} of ${policy} was ${show(old)}, it was ${show(was)}`)
+    if (next === null) edited.delete(id)
+    else edited.set(id, saidFeature(next))
+  }
+  return edited
+}
+
 const editPolicy = (policy: Policy, changes: Changes, floorOf: (after: Policy) => number | null): Policy => {
   const edited: Record<string, unknown> = { ...policy }
   for (const [field, { old, new: next }] of Object.entries(changes)) {
+    if (field.startsWith("features.")) continue
     if (edited[field] !== old)
       violation(`an event says that ${field} of ${policy.id} was ${old}, it was ${edited[field]}`)
     edited[field] = next
@@ -57,7 +90,8 @@ export const catalogAfter = (
       const at = (after: Policy) =>
         nows.find((now) => floorAfter(policy, after, now) === stored.policies.get(resource)!.floor) ?? event.at
       const edited = editPolicy(policy, changes, (after) => floorAfter(policy, after, at(after)))
-      return { ...catalog, policies: replaced(catalog.policies, resource, edited) }
+      const features = editFeatures(policy, changes, catalog.features)
+      return { ...catalog, policies: replaced(catalog.policies, resource, { ...edited, features }) }
     }
     case "feature.created":
       return { ...catalog, features: replaced(catalog.features, resource, said("code")) }
@@ -104,9 +138,13 @@ export const checkCatalogRequests = (
 /** Whether the catalog is as an edit requested; an edit without a change leaves no event. */
 const holds = ({ command, subject, operation }: Call, { features, policies }: Catalog): boolean => {
   if (operation === "edit feature") return features.get(subject) === (command as { readonly code: string }).code
+  if (operation === "set policy feature") return hasFeature(policies.get(subject), command as PolicyFeatureCommand)
   const policy = policies.get(subject) as Readonly<Record<string, unknown>> | undefined
   return (
     operation !== "edit policy" ||
     Object.entries(command as object).every(([field, value]) => policy?.[field] === value)
   )
 }
+
+const hasFeature = (policy: Policy | undefined, { feature_id, ...given }: PolicyFeatureCommand): boolean =>
+  isDeepStrictEqual(policy?.features.get(feature_id), saidFeature({ enabled: true, metadata: {}, ...given }))

@@ -152,7 +152,7 @@ export class Memory {
   /** Each notice ahead of expiry is given once, until the license is edited. */
   private checkNotices({ events }: Stored): void {
     for (const { metadata, resource, type } of events) {
-      if (type === "license.updated" || type === "license.renewed") this.notices.delete(resource)
+      if (["license.updated", "license.renewed", "license.policy_changed"].includes(type)) this.notices.delete(resource)
       if (type !== "license.expiring") continue
       const given = this.notices.get(resource) ?? []
       const notice = `${metadata["days_before"]} days before ${metadata["expires_at"]}`
@@ -199,9 +199,13 @@ export class Memory {
     }
   }
 
-  /** The two counters whose sum is published never decrease. */
+  /** Neither the counter of a policy nor the sum of it and a license's, which is published, ever decreases. */
   private checkCounters({ catalog, licenses }: Stored): void {
-    for (const { id, version } of [...licenses.values(), ...catalog.policies.values()]) {
+    const published = Array.from(licenses.values(), ({ id, policy, version }) => ({
+      id,
+      version: version + catalog.policies.get(policy)!.version
+    }))
+    for (const { id, version } of [...published, ...catalog.policies.values()]) {
       const before = this.counters.get(id) ?? 0
       if (version < before) violation(`the entitlement counter of ${id} fell from ${before} to ${version}`)
       this.counters.set(id, version)

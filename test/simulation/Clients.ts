@@ -3,8 +3,11 @@ import type { Binding } from "../../src/licenses/model/Binding.ts"
 import { sha256Hex } from "../../src/signing/Digest.ts"
 import { keyOf, licenseId, machinesOf, unknownLicense } from "./InitialData.ts"
 import { productCode } from "./model/Admission.ts"
+import { limitsFor } from "./model/Limits.ts"
 import { accessEnd, dayMillis, type License, liveLeases, minuteMillis } from "./model/Model.ts"
+import { foreignPolicy } from "./model/Moves.ts"
 import { type Call, isOfLicense } from "./Operations.ts"
+import { ownLimits, policyEdit, policyFeature } from "./Operators.ts"
 import type { Operation, Plan } from "./Plan.ts"
 import type { RandomSource } from "./RandomSource.ts"
 import type { Stored } from "./Rows.ts"
@@ -15,6 +18,8 @@ const historyMax = 40
 const unknown = "unheard-of"
 const ofDevices: ReadonlySet<Operation> = new Set(["validate", "check", "consume", "offline", "deactivate"])
 const ofLeases: ReadonlySet<Operation> = new Set(["heartbeat", "checkin"])
+/** Policies that a license cannot move to. */
+const strayPolicies = [foreignPolicy, unknown]
 const otherCodes = ["api", "export", "extra", "more", "other", "spare"]
 
 export class Clients {
@@ -66,7 +71,7 @@ export class Clients {
 
   /** The operation, or mostly its precondition: a license without a device first gets one, a license without a lease a lease. */
   private firstOf(operation: Operation, license: License, { catalog }: Stored): Operation {
-    const hasSeats = (catalog.policies.get(license.policy)!.max_floating_users ?? 0) > 0
+    const hasSeats = (limitsFor(license, catalog.policies.get(license.policy)!).max_floating_users ?? 0) > 0
     if (license.active === 0 && ofDevices.has(operation) && this.random.chance(0.6)) return "activate"
     const isSeatless = ofLeases.has(operation) && hasSeats && liveLeases(license).length === 0
     return isSeatless && this.random.chance(0.6) ? "checkout" : operation
@@ -88,7 +93,10 @@ export class Clients {
   private draw(operation: Operation, license: License, stored: Stored, now: number): readonly [string, unknown] {
     switch (operation) {
       case "edit policy":
-        return [this.random.pick(this.plan.policies).id, this.policyEdit()]
+        return [this.random.pick(this.plan.policies).id, policyEdit(this.random)]
+      case "set policy feature":
+      case "delete policy feature":
+        return [this.random.pick(this.plan.policies).id, policyFeature(this.random, operation, this.feature(stored))]
       case "edit feature":
         return [this.feature(stored), { code: this.random.pick(otherCodes), name: `name ${this.random.between(1, 3)}` }]
       case "create feature":
@@ -163,6 +171,12 @@ export class Clients {
           reset_devices: random.chance(0.4),
           ...(random.chance(0.2) && { newKey: this.rotation(license) })
         }
+      case "change policy":
+        return {
+          policy_id: random.pick(random.chance(0.1) ? strayPolicies : this.plan.policies.map(({ id }) => id)),
+          ...(random.chance(0.6) && { expires_at: random.pick([dates[0]!, ...dates.slice(2)]) }),
+          ...(random.chance(0.3) && { keep_features: random.chance(0.7) })
+        }
       case "reset usage":
         return this.usageReset(stored)
       case "rotate key":
@@ -183,7 +197,8 @@ export class Clients {
           ...(random.chance(0.2) && { starts_at: random.pick([null, now - dayMillis, now + minuteMillis]) }),
           ...(random.chance(0.5) && { expires_at: random.pick([null, ...dates, license.expires ?? now]) }),
           ...(random.chance(0.1) && { maintenance_expires_at: random.pick([null, ...dates]) }),
-          ...(random.chance(0.2) && { metadata: random.pick([{}, { note: "edited" }]) })
+          ...(random.chance(0.2) && { metadata: random.pick([{}, { note: "edited" }]) }),
+          ...ownLimits(random)
         }
       default:
         return undefined
@@ -247,24 +262,6 @@ export class Clients {
   private rotation(license: License) {
     const key_hash = keyOf(license.id, ++this.made)
     return { key_hash, license_key_prefix: "LK-11111", license_key_last4: String(this.made).padStart(4, "0").slice(-4) }
-  }
-
-  private policyEdit() {
-    const { random } = this
-    const edits = {
-      max_activations: random.pick([0, 1, 2, 3]),
-      max_floating_users: random.pick([null, 0, 1, 2, 3]),
-      max_container_instances: random.pick([null, 0, 1, 2]),
-      floating_timeout_minutes: random.pick([1, 30]),
-      grace_period_days: random.pick([0, 3]),
-      validation_interval_minutes: random.pick([10, 1440]),
-      require_heartbeat: random.chance(0.5),
-      allow_offline_activation: random.chance(0.7),
-      allow_vm: random.chance(0.7),
-      allow_container: random.chance(0.7),
-      max_transfers: random.pick([0, 1, 3])
-    }
-    return Object.fromEntries(Object.entries(edits).filter(() => random.chance(0.2)))
   }
 
   /** The time after a jump: some way ahead, next to an instant at which something ends, or slightly back. */

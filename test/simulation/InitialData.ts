@@ -6,7 +6,8 @@ import { instant, json } from "../../src/postgres/Parameters.ts"
 import { sha256Hex } from "../../src/signing/Digest.ts"
 import { container, hardware } from "../support/Licenses.ts"
 import { customers } from "./model/Management.ts"
-import { dayMillis } from "./model/Model.ts"
+import { dayMillis, type Policy } from "./model/Model.ts"
+import { foreignPolicy } from "./model/Moves.ts"
 import type { Plan } from "./Plan.ts"
 import type { RandomSource } from "./RandomSource.ts"
 
@@ -81,7 +82,7 @@ export const installChangeTriggers = Effect.gen(function* () {
 })
 
 const tables = `simulation_changes, simulation_revisions, idempotent_answers, webhook_deliveries, webhook_endpoints, event_log, usage_ledger,
-  leases, devices, license_features, license_states, licenses, orders, customers, product_versions, features, policies, products`
+  policy_features, leases, devices, license_features, license_states, licenses, orders, customers, product_versions, features, policies, products`
 
 /** Empties the database and inserts the initial rows of a plan. */
 export const insertInitialData = Effect.fnUntraced(function* (plan: Plan, random: RandomSource) {
@@ -96,8 +97,9 @@ export const insertInitialData = Effect.fnUntraced(function* (plan: Plan, random
     VALUES ('wh_all', 'W', 'https://example.com', '{}', true, 'whsec_', '', ${at}, ${at})`
   for (const id of [product, "prod_foreign"])
     yield* sql`INSERT INTO products ${sql.insert({ id, name: id, code: id, ...dated })}`
-  for (const { version: _, floor: __, ...policy } of plan.policies) {
-    const row = { ...policy, product_id: product, name: policy.id, code: policy.id, ...dated }
+  for (const { version: _, floor: __, features: ___, ...policy } of [...plan.policies, foreignPolicyOf(plan)]) {
+    const product_id = policy.id === foreignPolicy ? "prod_foreign" : product
+    const row = { ...policy, product_id, name: policy.id, code: policy.id, ...dated }
     yield* sql`INSERT INTO policies ${sql.insert(row)}`
   }
   const { updated_at: _, ...made } = dated
@@ -105,6 +107,11 @@ export const insertInitialData = Effect.fnUntraced(function* (plan: Plan, random
     const product_id = id === "feat_foreign" ? "prod_foreign" : product
     yield* sql`INSERT INTO features ${sql.insert({ id, product_id, name: code, code, ...made })}`
   }
+  for (const { features, id: policy_id } of plan.policies)
+    for (const [feature_id, { days, enabled, max }] of features) {
+      const granted = { policy_id, feature_id, enabled, max_consumptions: max, expires_after_days: days, ...dated }
+      yield* sql`INSERT INTO policy_features ${sql.insert(granted)}`
+    }
   for (const [id, customer] of Object.entries(customers))
     yield* sql`INSERT INTO customers ${sql.insert({ id, ...customer, code: id, ...dated })}`
   for (const [id, product_id] of [
@@ -129,6 +136,8 @@ export const insertInitialData = Effect.fnUntraced(function* (plan: Plan, random
   yield* sql`DELETE FROM simulation_changes`
 })
 
+const foreignPolicyOf = ({ policies }: Plan): Policy => ({ ...policies[0]!, id: foreignPolicy })
+
 const makeLicense = Effect.fnUntraced(function* (plan: Plan, index: number, random: RandomSource) {
   const sql = yield* SqlClient.SqlClient
   const { others, policy: policyIndex } = plan.licenses[index]!
@@ -137,6 +146,7 @@ const makeLicense = Effect.fnUntraced(function* (plan: Plan, index: number, rand
   const isPerpetual = policy.license_type === "perpetual"
   const ends = random.pick([0.02, 8, 30, 365])
   const at = instant(startTime - 30 * dayMillis)
+  const isPending = policy.duration_days !== null && policy.duration_starts === "first_activation" && random.chance(0.5)
   const row = {
     id,
     product_id: product,
@@ -146,8 +156,11 @@ const makeLicense = Effect.fnUntraced(function* (plan: Plan, index: number, rand
     license_key_last4: "0000",
     status: "active",
     starts_at: instant(random.chance(0.1) ? startTime + 60_000 : null),
-    expires_at: instant(isPerpetual ? null : startTime + ends * dayMillis),
+    expires_at: instant(isPerpetual || isPending ? null : startTime + ends * dayMillis),
     maintenance_expires_at: instant(isPerpetual && random.chance(0.5) ? startTime + ends * dayMillis : null),
+    term_days: isPending ? policy.duration_days : null,
+    max_activations: random.pick([null, null, null, 0, 2]),
+    max_floating_users: random.pick([null, null, null, 2]),
     metadata: json({}),
     created_at: at,
     updated_at: at
@@ -155,7 +168,14 @@ const makeLicense = Effect.fnUntraced(function* (plan: Plan, index: number, rand
   yield* sql`INSERT INTO licenses ${sql.insert(row)}`
   for (const feature_id of ["feat_a", "feat_b"]) {
     const max_consumptions = random.pick([null, 5, 20, 100])
-    const assigned = { license_id: id, feature_id, enabled: true, max_consumptions, metadata: json({}) }
+    const assigned = {
+      license_id: id,
+      feature_id,
+      enabled: true,
+      max_consumptions,
+      from_policy: random.chance(0.5),
+      metadata: json({})
+    }
     yield* sql`INSERT INTO license_features ${sql.insert({ ...assigned, created_at: at, updated_at: at })}`
   }
   // More devices than a node keeps in memory.

@@ -7,6 +7,7 @@ import { SqlClient, type SqlConnection, type SqlError } from "effect/sql"
 import { Identifiers } from "../../src/api/Identifier.ts"
 import { Features } from "../../src/catalog/features/Features.ts"
 import { Policies } from "../../src/catalog/policies/Policies.ts"
+import { PolicyFeatures } from "../../src/catalog/policies/PolicyFeatures.ts"
 import { Products } from "../../src/catalog/products/Products.ts"
 import { Versions } from "../../src/catalog/versions/Versions.ts"
 import { EventLog } from "../../src/events/EventLog.ts"
@@ -34,6 +35,7 @@ export interface NodePool {
 export type Services =
   | LicenseActors
   | Policies
+  | PolicyFeatures
   | Features
   | Versions
   | ExpirySweep
@@ -135,7 +137,7 @@ const layerOf = (environment: Environment, pool: NodePool) => {
     Layer.provide(LockedJournal.layer(environment.scheduler).pipe(Layer.provide(pipelining(journal, true)))),
     Layer.provide(Layer.merge(LicenseStore.layer, LicenseLookups.layer).pipe(Layer.provide(pipelining("load", false))))
   )
-  const catalog = Layer.mergeAll(Policies.layer, Features.layer, Versions.layer).pipe(
+  const catalog = Layer.mergeAll(Policies.layer, PolicyFeatures.layer, Features.layer, Versions.layer).pipe(
     Layer.provide(Products.layer),
     Layer.provide(identifiersOf(pool.name))
   )

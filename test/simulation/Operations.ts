@@ -3,10 +3,13 @@ import { Clock, Effect, identity } from "effect"
 import type { Code } from "../../src/api/ErrorCode.ts"
 import { Features } from "../../src/catalog/features/Features.ts"
 import { Policies } from "../../src/catalog/policies/Policies.ts"
+import type { PolicyFeatureSet } from "../../src/catalog/policies/PolicyFeature.ts"
+import { PolicyFeatures } from "../../src/catalog/policies/PolicyFeatures.ts"
 import { Versions } from "../../src/catalog/versions/Versions.ts"
 import { assign, unassign } from "../../src/licenses/changes/Assignments.ts"
 import { blacklist, reset, unblacklist } from "../../src/licenses/changes/DeviceActions.ts"
 import { rotateKey } from "../../src/licenses/changes/KeyRotation.ts"
+import { changePolicy } from "../../src/licenses/changes/PolicyChange.ts"
 import { renew } from "../../src/licenses/changes/Renewal.ts"
 import { transfer } from "../../src/licenses/changes/Transfer.ts"
 import { update } from "../../src/licenses/changes/Update.ts"
@@ -29,6 +32,7 @@ import * as Assignments from "./model/Assignments.ts"
 import * as Seats from "./model/Leases.ts"
 import * as Management from "./model/Management.ts"
 import type { Answer, Situation } from "./model/Model.ts"
+import * as Moves from "./model/Moves.ts"
 import * as Runtime from "./model/Runtime.ts"
 import type { Services } from "./Node.ts"
 import type { Operation } from "./Plan.ts"
@@ -48,6 +52,9 @@ export interface Call {
   /** The Idempotency-Key under which its answer is stored. */
   readonly scope: string | undefined
 }
+
+/** A request about a feature that comes with a policy. */
+export type PolicyFeatureCommand = typeof PolicyFeatureSet.Type & { readonly feature_id: string }
 
 interface OperationCase {
   readonly ask: (call: Call) => Effect.Effect<unknown, unknown, Services>
@@ -83,6 +90,7 @@ export const operations: { readonly [operation in Operation]: OperationCase } = 
   revoke: ofLicense(Lifecycle.revoke, Management.revoke, shown),
   renew: ofLicense(renew, Management.renew, shown),
   transfer: ofLicense(transfer, Management.transfer, shown),
+  "change policy": ofLicense(changePolicy, Moves.changePolicy, shown),
   "reset usage": ofLicense(resetUsage, Assignments.resetUsage),
   "rotate key": ofLicense(rotateKey, Management.rotateKey, shown),
   assign: ofLicense(assign, Assignments.assign),
@@ -93,6 +101,16 @@ export const operations: { readonly [operation in Operation]: OperationCase } = 
   update: ofLicense(update, Management.update, shown),
   "edit policy": {
     ask: ({ subject, command }) => Policies.use((policies) => policies.update(subject, command as never))
+  },
+  "set policy feature": {
+    ask: ({ subject, command }) => {
+      const { feature_id, ...input } = command as PolicyFeatureCommand
+      return PolicyFeatures.use((features) => features.set(subject, feature_id, input))
+    }
+  },
+  "delete policy feature": {
+    ask: ({ subject, command }) =>
+      PolicyFeatures.use((features) => features.delete(subject, (command as PolicyFeatureCommand).feature_id))
   },
   "edit feature": {
     ask: ({ subject, command }) => Features.use((features) => features.update(subject, command as never))

@@ -23,6 +23,7 @@ const weights = {
   revoke: 0.5,
   renew: 3,
   transfer: 2,
+  "change policy": 3,
   "reset usage": 4,
   "rotate key": 1.5,
   assign: 4,
@@ -32,6 +33,8 @@ const weights = {
   unblacklist: 3,
   update: 3,
   "edit policy": 2,
+  "set policy feature": 1.5,
+  "delete policy feature": 0.5,
   "edit feature": 1,
   "create feature": 1.5,
   "delete feature": 1.5,
@@ -82,9 +85,27 @@ const rates = [0.01, 0.03, 0.1]
 /** A rate, or zero. */
 const rateOrZero = (random: RandomSource, share = 0.5): number => (random.chance(share) ? random.pick(rates) : 0)
 
-const policyOf = (random: RandomSource, index: number): Policy => ({
-  id: `pol_${index}`,
-  license_type: random.pick(["subscription", "time_limited", "trial", "perpetual", "consumption"]),
+/** The features of the initial data that come with a policy. */
+const policyFeaturesOf = (random: RandomSource): Policy["features"] =>
+  new Map(
+    ["feat_a", "feat_b", "feat_c"].flatMap((id) => {
+      const max = random.pick([null, 5, 20])
+      const days = random.pick([null, null, 1])
+      return random.chance(0.5) ? [[id, { enabled: random.chance(0.8), max, days, metadata: "{}" }] as const] : []
+    })
+  )
+
+const policyOf = (random: RandomSource, index: number): Policy => {
+  const license_type = random.pick(["subscription", "time_limited", "trial", "perpetual", "consumption"])
+  return { ...rulesOf(random), id: `pol_${index}`, license_type, ...termOf(random, license_type) }
+}
+
+const termOf = (random: RandomSource, type: string): Pick<Policy, "duration_days" | "duration_starts"> => ({
+  duration_days: type === "perpetual" ? null : random.pick([null, 1, 30]),
+  duration_starts: random.pick(["creation", "first_activation", "first_activation"])
+})
+
+const rulesOf = (random: RandomSource): Omit<Policy, "id" | "license_type" | "duration_days" | "duration_starts"> => ({
   max_activations: random.pick([0, 1, 1, 2, 3]),
   max_floating_users: random.pick([null, 1, 1, 2, 3]),
   max_container_instances: random.pick([null, null, 0, 1, 2]),
@@ -97,6 +118,8 @@ const policyOf = (random: RandomSource, index: number): Policy => ({
   allow_vm: random.chance(0.8),
   allow_container: random.chance(0.8),
   max_transfers: random.pick([0, 0, 2]),
+  allow_transfer: random.chance(0.8),
+  features: policyFeaturesOf(random),
   floor: null,
   version: 0
 })
@@ -139,7 +162,7 @@ const withFewAttempts = (plan: Plan, random: RandomSource): Plan => {
 }
 
 const drawn = (random: RandomSource): Plan => {
-  const policies = listOf(random, 2, (index) => policyOf(random, index))
+  const policies = listOf(random, 3, (index) => policyOf(random, index))
   const operations = Object.entries(weights).map(([operation, weight]) => [
     operation,
     weight * random.pick([0, 1, 1, 1, 4])

@@ -3,6 +3,7 @@ import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { canonicalize } from "../../src/api/CanonicalJson.ts"
 import type { Assignment, Catalog, Device, Lease, License, Policy } from "./model/Model.ts"
+import type { PolicyFeature } from "./model/Moves.ts"
 
 export interface StoredEvent {
   readonly sequence: number
@@ -58,7 +59,8 @@ const licensesOf = Effect.fnUntraced(function* (sql: SqlClient.SqlClient) {
     [
       sql<License & { readonly metadata: never }>`
         SELECT id, policy_id AS policy, encode(key_hash, 'hex') AS key, status, starts_at AS starts, expires_at AS expires,
-          maintenance_expires_at AS maintenance, customer_id, customer_email, customer_name, metadata,
+          maintenance_expires_at AS maintenance, term_days AS term, max_activations, max_container_instances,
+          max_floating_users, max_transfers, offline_grace_days, customer_id, customer_email, customer_name, metadata,
           active_device_count AS active, times_activated AS activations, times_transferred AS transfers,
           total_consumptions AS total, not_due_before AS floor, entitlement_counter AS version,
           activation_limit_recorded_at AS limited
@@ -72,7 +74,7 @@ const licensesOf = Effect.fnUntraced(function* (sql: SqlClient.SqlClient) {
         FROM leases ORDER BY id`,
       sql<Owned<Assignment & { readonly metadata: never }>>`
         SELECT license_id AS license, feature_id AS key, enabled, max_consumptions AS max, total_consumptions AS used,
-          expires_at AS expires, expiry_recorded AS recorded, metadata FROM license_features ORDER BY feature_id`,
+          expires_at AS expires, expiry_recorded AS recorded, from_policy AS granted, metadata FROM license_features ORDER BY feature_id`,
       sql<Owned<{ readonly feature: string; readonly amount: number }>>`
         SELECT license_id AS license, event_id AS key, feature_id AS feature, amount FROM usage_ledger
         WHERE event_id IS NOT NULL ORDER BY sequence`
@@ -102,12 +104,16 @@ const licensesOf = Effect.fnUntraced(function* (sql: SqlClient.SqlClient) {
 })
 
 const catalogOf = Effect.fnUntraced(function* (sql: SqlClient.SqlClient) {
-  const [policies, features, versions] = yield* Effect.all(
+  const [policies, granted, features, versions] = yield* Effect.all(
     [
-      sql<Policy>`
+      sql<Omit<Policy, "features">>`
         SELECT id, license_type, max_activations, max_floating_users, max_container_instances, floating_timeout_minutes,
           grace_period_days, validation_interval_minutes, require_heartbeat, allow_offline_activation, offline_grace_days,
-          allow_vm, allow_container, max_transfers, not_due_before AS floor, entitlement_counter AS version FROM policies ORDER BY id`,
+          allow_vm, allow_container, max_transfers, allow_transfer, duration_days, duration_starts, not_due_before AS floor, entitlement_counter AS version FROM policies
+        WHERE product_id = 'prod_own' ORDER BY id`,
+      sql<Omit<PolicyFeature, "metadata"> & { readonly policy: string; readonly id: string; readonly metadata: never }>`
+        SELECT policy_id AS policy, feature_id AS id, enabled, max_consumptions AS max, expires_after_days AS days, metadata
+        FROM policy_features ORDER BY policy_id, feature_id`,
       sql<{ readonly id: string; readonly code: string }>`
         SELECT id, code FROM features WHERE product_id = 'prod_own' ORDER BY id`,
       sql<{ readonly id: string; readonly version: string; readonly released_at: number }>`
@@ -115,8 +121,14 @@ const catalogOf = Effect.fnUntraced(function* (sql: SqlClient.SqlClient) {
     ],
     { concurrency: "unbounded" }
   )
+  const featuresOf = (of: string): Policy["features"] =>
+    new Map(
+      granted.flatMap(({ id, policy, metadata, ...feature }) =>
+        policy === of ? [[id, { ...feature, metadata: canonicalize(metadata) }] as const] : []
+      )
+    )
   const catalog: Catalog = {
-    policies: new Map(policies.map((policy) => [policy.id, policy])),
+    policies: new Map(policies.map((policy) => [policy.id, { ...policy, features: featuresOf(policy.id) }])),
     features: new Map(features.map(({ id, code }) => [id, code])),
     versions: new Map(versions.map(({ version, released_at }) => [version, released_at]))
   }

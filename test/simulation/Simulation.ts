@@ -190,7 +190,7 @@ class Run {
     this.memory.check(stored, step)
     by("history", () => checkStray(step, stored))
     const periods = by("catalog", () => this.periods(stored, step.nows))
-    by("limits", () => checkLimits(this.stored, stored, periods))
+    by("limits", () => checkLimits(this.stored, stored, periods, step.calls))
     by("catalog", () => {
       checkCatalogRows(stored, periods)
       checkCatalogRequests(step, stored, periods)

@@ -14,6 +14,7 @@ const tables = [
   "products",
   "policies",
   "features",
+  "policy_features",
   "product_versions",
   "customers",
   "subscriptions",

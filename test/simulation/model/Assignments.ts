@@ -6,11 +6,12 @@ import { accepted, refused } from "./Admission.ts"
 import { given, isRevoked, raised, same } from "./Management.ts"
 import { type Answer, type Assignment, type Entry, featureEnd, replaced, type Situation } from "./Model.ts"
 
-const assignmentTold = ({ enabled, max, used }: Assignment) => ({
+const assignmentTold = ({ enabled, granted, max, used }: Assignment) => ({
   enabled,
   total_consumptions: used,
   max_consumptions: max ?? undefined,
-  remaining: max === null ? undefined : Math.max(0, max - used)
+  remaining: max === null ? undefined : Math.max(0, max - used),
+  from_policy: granted
 })
 
 export const resetUsage = (situation: Situation, command: UsageResetCommand): Answer => {
@@ -59,6 +60,7 @@ export const assign = (situation: Situation, command: AssignCommand): Answer => 
     used: before?.used ?? 0,
     expires,
     recorded: isRecorded(situation, before, enabled, expires),
+    granted: false,
     metadata: command.metadata === undefined ? (before?.metadata ?? "{}") : canonicalize(command.metadata)
   }
   const reply = assignmentTold(assignment)

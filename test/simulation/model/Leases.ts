@@ -3,6 +3,7 @@ import type { Code } from "../../../src/api/ErrorCode.ts"
 import { formatTimestamp } from "../../../src/api/Timestamp.ts"
 import type { CheckoutCommand, LeaseCommand } from "../../../src/licenses/rules/Floating.ts"
 import { accepted, admission, bindingOf, common, deviceOf, features, refused, standing } from "./Admission.ts"
+import { begun, limitsFor } from "./Limits.ts"
 import {
   type Answer,
   accessEnd,
@@ -22,7 +23,7 @@ export const leaseEnd = ({ license, policy, now }: Situation): number =>
 
 export const checkout = (situation: Situation, command: CheckoutCommand): Answer => {
   const { license, policy } = situation
-  const seats = policy.max_floating_users ?? 0
+  const seats = limitsFor(license, policy).max_floating_users ?? 0
   const code = admission(situation, command, seats === 0 ? "FLOATING_NOT_ENABLED" : undefined)
   if (code !== undefined) return refused(situation, code)
   const known = deviceOf(situation, command)
@@ -40,20 +41,21 @@ export const checkout = (situation: Situation, command: CheckoutCommand): Answer
   }
   const superseded =
     held === undefined ? license.leases : replaced(license.leases, held[0], { ...held[1], status: "superseded" })
-  const ends = leaseEnd(situation)
+  const { left, used } = begun(situation)
+  const ends = leaseEnd(used)
   const lease = { id: command.newLeaseId, device: device.id, status: "live", ends }
   const after = {
-    ...license,
+    ...used.license,
     devices: replaced(license.devices, bindingOf(command), device),
     leases: replaced(superseded, command.tokenHash, lease)
   }
   const reply = {
-    ...common(situation, device.id),
-    features: features(situation),
+    ...common(used, device.id),
+    features: features(used),
     lease_token: command.leaseToken,
     lease_expires_at: formatTimestamp(ends)
   }
-  return accepted(after, reply, "lease.checked_out")
+  return accepted(after, reply, "lease.checked_out", ...left)
 }
 
 const leaseRefusal = (situation: Situation, command: LeaseCommand): Code | undefined => {
@@ -82,7 +84,7 @@ const comeBack = (situation: Situation, token: string): Answer => {
   const { license, policy, now } = situation
   const lease = license.leases.get(token)!
   const [key, device] = deviceById(license, lease.device)!
-  const isFull = liveLeases(license).length >= (policy.max_floating_users ?? 0)
+  const isFull = liveLeases(license).length >= (limitsFor(license, policy).max_floating_users ?? 0)
   const isGone = now - lease.ends >= dayMillis || device.status === "reset"
   if (isFull || isGone || liveLeaseOf(license, device.id) !== undefined) return refused(situation, "LEASE_EXPIRED")
   const ends = leaseEnd(situation)

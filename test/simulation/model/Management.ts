@@ -7,6 +7,7 @@ import type { RenewCommand } from "../../../src/licenses/changes/Renewal.ts"
 import type { TransferCommand } from "../../../src/licenses/changes/Transfer.ts"
 import type { UpdateCommand } from "../../../src/licenses/changes/Update.ts"
 import { accepted, refused } from "./Admission.ts"
+import { limitsFor, termEnd } from "./Limits.ts"
 import {
   type Answer,
   clockStatus,
@@ -31,13 +32,15 @@ export const customers: { readonly [id: string]: { readonly name: string; readon
   cust_b: { name: "Company B", email: null }
 }
 
-const shown = ({ policy, now }: Situation, license: License) => ({
+export const shown = ({ policy, now }: Situation, license: License) => ({
   status: statusAt(license, policy, now),
   entitlement_version: publishedVersion(license, policy, now),
   active_device_count: license.active,
   times_activated: license.activations,
   times_transferred: license.transfers,
   total_consumptions: license.total,
+  policy_id: license.policy,
+  limits: Object.fromEntries(Object.entries(limitsFor(license, policy)).filter(([, limit]) => limit !== null)),
   expires_at: license.expires ?? undefined,
   customer_id: license.customer_id ?? undefined,
   customer_name: license.customer_name ?? undefined
@@ -91,14 +94,14 @@ export const renew = (situation: Situation, command: RenewCommand): Answer => {
   }
   if (command.order_id === "ord_foreign") return refused(situation, "LINKAGE_MISMATCH")
   if (command.order_id !== undefined && command.order_id !== "ord_own") return refused(situation, "NOT_FOUND")
-  const basis = Math.max(license.expires ?? now, now)
+  const basis = Math.max(license.expires ?? termEnd(situation) ?? now, now)
   const expires = command.expires_at ?? basis + (command.extend_by_days ?? 0) * dayMillis
   if (expires <= now) return refused(situation, "EXPIRY_NOT_IN_FUTURE")
   if (license.expires !== null && expires <= license.expires) return refused(situation, "RENEWAL_NOT_LATER")
   if (license.starts !== null && license.starts >= expires) return refused(situation, "VALIDATION_ERROR")
   const isRevived = statusAt(license, policy, now) === "expired"
   const floor = isRevived ? servedAgain(license, policy, license.starts, now) : license.floor
-  const after = raised({ ...license, status, expires, floor })
+  const after = raised({ ...license, status, expires, term: null, floor })
   return accepted(after, shown(situation, after), "license.renewed")
 }
 
@@ -126,7 +129,9 @@ export const transfer = (situation: Situation, command: TransferCommand): Answer
   const customer_name = command.customer_name ?? (isAnother ? customer.name : license.customer_name)
   const owner = { customer_id: customer_id || null, customer_email, customer_name }
   const moves = (["customer_id", "customer_email", "customer_name"] as const).some((one) => owner[one] !== license[one])
-  if (moves && policy.max_transfers > 0 && license.transfers >= policy.max_transfers) {
+  if (moves && !policy.allow_transfer) return refused(situation, "TRANSFER_NOT_ALLOWED")
+  const { max_transfers } = limitsFor(license, policy)
+  if (moves && max_transfers > 0 && license.transfers >= max_transfers) {
     return refused(situation, "TRANSFER_LIMIT_REACHED")
   }
   const resets = reset_devices && Array.from(license.devices.values()).some(({ status }) => resettable.includes(status))
@@ -175,16 +180,30 @@ export const blacklist = deviceAction("blacklist", "device.blacklisted", "blackl
 export const unblacklist = deviceAction("unblacklist", "device.unblacklisted", "ended")
 
 /** The dates that a license of this type may have. */
-const wrongTerms = (type: string, { expires, starts, maintenance }: License): Code | undefined => {
+export const wrongTerms = (type: string, { expires, starts, maintenance, term }: License): Code | undefined => {
   const isPerpetual = type === "perpetual"
   const needsEnd = ["time_limited", "subscription", "trial"].includes(type)
   const isWrong =
     (isPerpetual && expires !== null) ||
     (!isPerpetual && maintenance !== null) ||
-    (needsEnd && expires === null) ||
+    (needsEnd && expires === null && term === null) ||
     (starts !== null && expires !== null && starts >= expires)
   return isWrong ? "VALIDATION_ERROR" : undefined
 }
+
+/** What an edit records. */
+const recorded = [
+  "customer_name",
+  "starts",
+  "expires",
+  "maintenance",
+  "max_activations",
+  "max_container_instances",
+  "max_floating_users",
+  "max_transfers",
+  "offline_grace_days",
+  "metadata"
+] as const
 
 export const update = (situation: Situation, command: UpdateCommand): Answer => {
   const { license, policy, now } = situation
@@ -195,10 +214,16 @@ export const update = (situation: Situation, command: UpdateCommand): Answer => 
     starts: given(command.starts_at, license.starts),
     expires: given(command.expires_at, license.expires),
     maintenance: given(command.maintenance_expires_at, license.maintenance),
+    max_activations: given(command.max_activations, license.max_activations),
+    max_container_instances: given(command.max_container_instances, license.max_container_instances),
+    max_floating_users: given(command.max_floating_users, license.max_floating_users),
+    max_transfers: given(command.max_transfers, license.max_transfers),
+    offline_grace_days: given(command.offline_grace_days, license.offline_grace_days),
+    term: typeof command.expires_at === "number" ? null : license.term,
     metadata: command.metadata === undefined ? license.metadata : canonicalize(command.metadata)
   }
-  const members = ["customer_name", "starts", "expires", "maintenance", "metadata"] as const
-  if (members.every((member) => edited[member] === license[member])) return accepted(license, shown(situation, license))
+  if (recorded.every((member) => edited[member] === license[member]))
+    return accepted(license, shown(situation, license))
   const code = wrongTerms(policy.license_type, edited)
   if (code !== undefined) return refused(situation, code)
   const isRevived =

@@ -3,6 +3,8 @@
  * docs/STATES.md, not from the rules, and kept simple: a license is a few maps, a change makes a copy.
  */
 import type { Code } from "../../../src/api/ErrorCode.ts"
+import type { OwnLimits } from "./Limits.ts"
+import type { PolicyFeature } from "./Moves.ts"
 
 export interface Policy {
   readonly id: string
@@ -19,6 +21,11 @@ export interface Policy {
   readonly allow_vm: boolean
   readonly allow_container: boolean
   readonly max_transfers: number
+  readonly allow_transfer: boolean
+  readonly duration_days: number | null
+  readonly duration_starts: string
+  /** What licenses get with the policy, by feature id. */
+  readonly features: ReadonlyMap<string, PolicyFeature>
   /** No device is due before this instant. */
   readonly floor: number | null
   /** The policy's share of the entitlement version. */
@@ -61,10 +68,12 @@ export interface Assignment {
   readonly expires: number | null
   /** Whether the expiry was recorded, or needs no record. */
   readonly recorded: boolean
+  /** Whether it came with the policy. */
+  readonly granted: boolean
   readonly metadata: string
 }
 
-export interface License {
+export interface License extends OwnLimits {
   readonly id: string
   readonly policy: string
   readonly key: string
@@ -72,6 +81,8 @@ export interface License {
   readonly starts: number | null
   readonly expires: number | null
   readonly maintenance: number | null
+  /** The days of a term that begins with the first use. */
+  readonly term: number | null
   readonly customer_id: string | null
   readonly customer_email: string | null
   readonly customer_name: string | null

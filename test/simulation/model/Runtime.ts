@@ -15,6 +15,7 @@ import {
   refused,
   standing
 } from "./Admission.ts"
+import { begun, limitsFor } from "./Limits.ts"
 import {
   type Answer,
   type Assignment,
@@ -34,7 +35,7 @@ const slots = ({ devices }: License, kind?: Device["kind"]): number =>
   Array.from(devices.values()).filter((device) => device.slot && (kind === undefined || device.kind === kind)).length
 
 const fullFor = ({ license, policy }: Situation, { binding }: RuntimeCommand): Code | undefined => {
-  const { max_activations, max_container_instances } = policy
+  const { max_activations, max_container_instances } = limitsFor(license, policy)
   const isApart = max_container_instances !== null
   if (isApart && binding.is_container) {
     const isFull = max_container_instances > 0 && slots(license, "container") >= max_container_instances
@@ -62,13 +63,14 @@ export const activate = (situation: Situation, command: ActivateCommand): Answer
     due: promise(policy, known?.offline ?? null, now),
     offline: known?.offline ?? null
   }
+  const { left, used } = begun(situation)
   const after = {
-    ...license,
+    ...used.license,
     active: license.active + 1,
     activations: license.activations + 1,
     devices: replaced(license.devices, bindingOf(command), device)
   }
-  return accepted(after, entitlement({ ...situation, license: after }, device.id), "license.activated")
+  return accepted(after, entitlement({ ...situation, license: after }, device.id), "license.activated", ...left)
 }
 
 /** At most one event an hour for each license. */
@@ -121,7 +123,7 @@ export const issueOffline = (situation: Situation, command: RuntimeCommand): Ans
   const code = admission(situation, command, off) ?? inactive(situation, device)
   if (code !== undefined) return refused(situation, code)
   if (!device!.slot) return refused(situation, "DEVICE_NOT_ACTIVE")
-  const until = Math.min(now + policy.offline_grace_days * dayMillis, accessEnd(license, policy))
+  const until = Math.min(now + limitsFor(license, policy).offline_grace_days * dayMillis, accessEnd(license, policy))
   const reply = { ...entitlement(situation, device!.id), offline_expires_at: formatTimestamp(until) }
   const offline = Math.max(until, device!.offline ?? 0)
   const kept = { ...device!, offline, due: Math.max(device!.due ?? 0, offline + 30_000) }

@@ -1,0 +1,47 @@
+/** What operators ask for: edits of policies and of their features, and limits of single licenses. */
+import type { Operation } from "./Plan.ts"
+import type { RandomSource } from "./RandomSource.ts"
+
+/** Limits of one license, in an edit. */
+export const ownLimits = (random: RandomSource) => {
+  const limits = {
+    max_activations: random.pick([null, 0, 1, 3]),
+    max_container_instances: random.pick([null, 0, 1]),
+    max_floating_users: random.pick([null, 0, 1, 3]),
+    max_transfers: random.pick([null, 0, 3]),
+    offline_grace_days: random.pick([null, 1])
+  }
+  return Object.fromEntries(Object.entries(limits).filter(() => random.chance(0.15)))
+}
+
+export const policyEdit = (random: RandomSource) => {
+  const edits = {
+    max_activations: random.pick([0, 1, 2, 3]),
+    max_floating_users: random.pick([null, 0, 1, 2, 3]),
+    max_container_instances: random.pick([null, 0, 1, 2]),
+    floating_timeout_minutes: random.pick([1, 30]),
+    grace_period_days: random.pick([0, 3]),
+    validation_interval_minutes: random.pick([10, 1440]),
+    require_heartbeat: random.chance(0.5),
+    allow_offline_activation: random.chance(0.7),
+    allow_vm: random.chance(0.7),
+    allow_container: random.chance(0.7),
+    max_transfers: random.pick([0, 1, 3]),
+    allow_transfer: random.chance(0.8),
+    duration_days: random.pick([null, 1, 30]),
+    duration_starts: random.pick(["creation", "first_activation"])
+  }
+  return Object.fromEntries(Object.entries(edits).filter(() => random.chance(0.2)))
+}
+
+/** A request about a feature that comes with a policy. `named` is mostly its feature. */
+export const policyFeature = (random: RandomSource, operation: Operation, named: string) => {
+  const feature_id = random.chance(0.05) ? "feat_foreign" : named
+  if (operation === "delete policy feature") return { feature_id }
+  return {
+    feature_id,
+    ...(random.chance(0.3) && { enabled: random.chance(0.7) }),
+    ...(random.chance(0.5) && { max_consumptions: random.pick([0, 5, 20]) }),
+    ...(random.chance(0.3) && { expires_after_days: random.pick([1, 30]) })
+  }
+}

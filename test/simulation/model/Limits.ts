@@ -1,0 +1,37 @@
+/** The limits that hold for a license, and its term, written from docs/API.md. */
+import { type Answer, dayMillis, type Policy, type Situation } from "./Model.ts"
+
+export interface Limits {
+  readonly max_activations: number
+  readonly max_container_instances: number | null
+  readonly max_floating_users: number | null
+  readonly max_transfers: number
+  readonly offline_grace_days: number
+}
+
+/** Null = the policy's. */
+export type OwnLimits = { readonly [K in keyof Limits]: number | null }
+
+/** A license's own limit takes the place of its policy's. */
+export const limitsFor = (own: OwnLimits, policy: Policy): Limits => ({
+  max_activations: own.max_activations ?? policy.max_activations,
+  max_container_instances: own.max_container_instances ?? policy.max_container_instances,
+  max_floating_users: own.max_floating_users ?? policy.max_floating_users,
+  max_transfers: own.max_transfers ?? policy.max_transfers,
+  offline_grace_days: own.offline_grace_days ?? policy.offline_grace_days
+})
+
+/** When a pending term would end if it began now. The policy's days count, if it still has such a term. */
+export const termEnd = ({ license, policy, now }: Situation): number | null => {
+  if (license.term === null) return null
+  const days = policy.duration_starts === "first_activation" ? policy.duration_days : null
+  return now + (days ?? license.term) * dayMillis
+}
+
+/** The situation after the first use of a license, and the events that it leaves. */
+export const begun = (situation: Situation): { readonly used: Situation; readonly left: Answer["events"] } => {
+  const expires = termEnd(situation)
+  if (expires === null) return { used: situation, left: [] }
+  const license = { ...situation.license, expires, term: null, version: situation.license.version + 1 }
+  return { used: { ...situation, license }, left: ["license.updated"] }
+}

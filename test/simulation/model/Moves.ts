@@ -1,0 +1,100 @@
+/** The expected result of moving a license to another policy. */
+import type { PolicyChangeCommand } from "../../../src/licenses/changes/PolicyChange.ts"
+import { accepted, refused } from "./Admission.ts"
+import { isRevoked, shown, wrongTerms } from "./Management.ts"
+import {
+  type Answer,
+  type Assignment,
+  clockStatus,
+  dayMillis,
+  type Entry,
+  intervalEnd,
+  type License,
+  liveLeases,
+  type Policy,
+  type Situation,
+  servedAgain,
+  statusAt
+} from "./Model.ts"
+
+export interface PolicyFeature {
+  readonly enabled: boolean
+  readonly max: number | null
+  /** Days after which it expires. */
+  readonly days: number | null
+  readonly metadata: string
+}
+
+/** The policy of another product. */
+export const foreignPolicy = "pol_foreign"
+
+const datesAfter = ({ license, policy, now }: Situation, target: Policy, given: number | undefined): License => {
+  if (given === undefined && target.license_type === policy.license_type) return license
+  const plain = { ...license, term: null, expires: given ?? null }
+  const dated = target.license_type === policy.license_type ? plain : { ...plain, maintenance: null }
+  if (given !== undefined || target.duration_days === null) return dated
+  const isUsed = license.activations > 0 || liveLeases(license).length > 0
+  return target.duration_starts === "first_activation" && !isUsed
+    ? { ...dated, term: target.duration_days }
+    : { ...dated, expires: Math.max(now, license.starts ?? now) + target.duration_days * dayMillis }
+}
+
+/** The features of the new policy take the place of those that came with the old one. */
+const featuresAfter = ({ license, now }: Situation, target: Policy, keep: boolean) => {
+  const assignments = new Map(license.assignments)
+  const ledger: Array<Entry> = []
+  for (const [feature, { days, enabled, max, metadata }] of target.features) {
+    const before = license.assignments.get(feature)
+    if (before !== undefined && (keep || !before.granted)) continue
+    const used = before?.used ?? 0
+    const expires = days === null ? null : now + days * dayMillis
+    const granted: Assignment = { enabled, max, used, expires, recorded: false, granted: true, metadata }
+    assignments.set(feature, granted)
+    if (before !== undefined && before.max !== max)
+      ledger.push({ feature, action: "set_limit", amount: max ?? 0, balance: used, max })
+  }
+  for (const [feature, { granted, used }] of license.assignments) {
+    if (keep || !granted || target.features.has(feature)) continue
+    assignments.delete(feature)
+    if (used > 0) ledger.push({ feature, action: "reset", amount: -used, balance: 0, max: null })
+  }
+  return { assignments, ledger }
+}
+
+/** No device is due before it was promised, and heartbeats that are switched on count from now. */
+const floorAfter = ({ license, policy, now }: Situation, moved: License, target: Policy): number | null => {
+  const isSwitchedOn = target.require_heartbeat && !policy.require_heartbeat
+  const floors = [license.floor, policy.floor, isSwitchedOn ? intervalEnd(target, now) : null]
+  const known = floors.filter((floor) => floor !== null)
+  const floor = known.length === 0 ? null : Math.max(...known)
+  const isServedAgain = statusAt(license, policy, now) === "expired" && statusAt(moved, target, now) !== "expired"
+  return isServedAgain ? servedAgain({ ...moved, floor }, target, moved.starts, now) : floor
+}
+
+export const changePolicy = (situation: Situation, command: PolicyChangeCommand): Answer => {
+  const { catalog, license, now, policy } = situation
+  if (isRevoked(situation)) return refused(situation, "LICENSE_STATE_CONFLICT")
+  if (command.policy_id === foreignPolicy) return refused(situation, "LINKAGE_MISMATCH")
+  const target = catalog.policies.get(command.policy_id)
+  if (target === undefined) return refused(situation, "NOT_FOUND")
+  const dated = datesAfter(situation, target, command.expires_at)
+  const wrong = wrongTerms(target.license_type, dated)
+  if (wrong !== undefined) return refused(situation, wrong)
+  if (command.expires_at !== undefined && command.expires_at <= now) return refused(situation, "EXPIRY_NOT_IN_FUTURE")
+  const isSame = target.id === policy.id
+  if (isSame && dated.expires === license.expires) return accepted(license, shown(situation, license))
+  const { assignments, ledger } = isSame
+    ? { assignments: license.assignments, ledger: [] }
+    : featuresAfter(situation, target, command.keep_features === true)
+  const moved: License = {
+    ...dated,
+    policy: target.id,
+    assignments,
+    version: license.version + policy.version + 1 - target.version
+  }
+  const isActive = moved.status !== "suspended" && clockStatus(moved, target, now) === "active"
+  const floor = floorAfter(situation, moved, target)
+  const after = { ...moved, floor, status: isActive ? "active" : moved.status }
+  const reply = shown({ ...situation, policy: target }, after)
+  return { ...accepted(after, reply, "license.policy_changed"), ledger }
+}
