@@ -42,9 +42,14 @@ CREATE TABLE policies (
   created_at timestamp with time zone NOT NULL,
   updated_at timestamp with time zone NOT NULL,
   not_due_before timestamp with time zone,
+  allow_transfer boolean DEFAULT true NOT NULL,
+  duration_days integer,
+  duration_starts text DEFAULT 'creation'::text NOT NULL,
   CONSTRAINT policies_pkey PRIMARY KEY (id),
   CONSTRAINT policies_product_id_fkey FOREIGN KEY (product_id) REFERENCES products(id),
   CONSTRAINT policies_code_key UNIQUE (product_id, code),
+  CONSTRAINT policies_duration_days_check CHECK ((duration_days >= 1)),
+  CONSTRAINT policies_duration_starts_check CHECK ((duration_starts = ANY (ARRAY['creation'::text, 'first_activation'::text]))),
   CONSTRAINT policies_floating_timeout_minutes_check CHECK ((floating_timeout_minutes >= 1)),
   CONSTRAINT policies_grace_period_days_check CHECK ((grace_period_days >= 0)),
   CONSTRAINT policies_license_type_check CHECK ((license_type = ANY (ARRAY['perpetual'::text, 'time_limited'::text, 'subscription'::text, 'trial'::text, 'consumption'::text]))),
@@ -73,6 +78,25 @@ CREATE TABLE features (
 );
 COMMENT ON TABLE features IS 'A row is a feature of a product that can be assigned to licenses.';
 CREATE INDEX features_page ON features USING btree (product_id, created_at DESC, id DESC);
+
+CREATE TABLE policy_features (
+  policy_id text NOT NULL,
+  feature_id text NOT NULL,
+  enabled boolean NOT NULL,
+  max_consumptions bigint,
+  expires_after_days integer,
+  metadata jsonb NOT NULL,
+  created_at timestamp with time zone NOT NULL,
+  updated_at timestamp with time zone NOT NULL,
+  CONSTRAINT policy_features_pkey PRIMARY KEY (policy_id, feature_id),
+  CONSTRAINT policy_features_feature_id_fkey FOREIGN KEY (feature_id) REFERENCES features(id),
+  CONSTRAINT policy_features_policy_id_fkey FOREIGN KEY (policy_id) REFERENCES policies(id) ON DELETE CASCADE,
+  CONSTRAINT policy_features_expires_after_days_check CHECK ((expires_after_days >= 1)),
+  CONSTRAINT policy_features_max_consumptions_check CHECK ((max_consumptions >= 0))
+);
+COMMENT ON TABLE policy_features IS 'A row is a feature that licenses get with their policy.';
+CREATE INDEX policy_features_feature ON policy_features USING btree (feature_id);
+CREATE INDEX policy_features_page ON policy_features USING btree (policy_id, created_at DESC, feature_id DESC);
 
 -- Versions
 
@@ -232,6 +256,12 @@ CREATE TABLE licenses (
   heartbeat_from timestamp with time zone,
   not_due_before timestamp with time zone,
   activation_limit_recorded_at timestamp with time zone,
+  max_activations integer,
+  max_container_instances integer,
+  max_floating_users integer,
+  max_transfers integer,
+  offline_grace_days integer,
+  term_days integer,
   CONSTRAINT licenses_pkey PRIMARY KEY (id),
   CONSTRAINT licenses_customer_id_fkey FOREIGN KEY (customer_id) REFERENCES customers(id),
   CONSTRAINT licenses_order_id_fkey FOREIGN KEY (order_id) REFERENCES orders(id),
@@ -240,6 +270,7 @@ CREATE TABLE licenses (
   CONSTRAINT licenses_subscription_id_fkey FOREIGN KEY (subscription_id) REFERENCES subscriptions(id),
   CONSTRAINT licenses_active_device_count_check CHECK ((active_device_count >= 0)),
   CONSTRAINT licenses_key_hash_key UNIQUE (key_hash),
+  CONSTRAINT licenses_limits_check CHECK (((max_activations >= 0) AND (max_container_instances >= 0) AND (max_floating_users >= 0) AND (max_transfers >= 0) AND (offline_grace_days >= 0) AND (term_days >= 1))),
   CONSTRAINT licenses_status_check CHECK ((status = ANY (ARRAY['active'::text, 'suspended'::text, 'expired'::text, 'revoked'::text, 'grace_period'::text])))
 ) WITH (fillfactor=80);
 COMMENT ON TABLE licenses IS 'A row is a license, with its counters and its last written state.';
@@ -266,6 +297,7 @@ CREATE TABLE license_features (
   created_at timestamp with time zone NOT NULL,
   updated_at timestamp with time zone NOT NULL,
   expiry_recorded boolean DEFAULT false NOT NULL,
+  from_policy boolean DEFAULT false NOT NULL,
   CONSTRAINT license_features_pkey PRIMARY KEY (license_id, feature_id),
   CONSTRAINT license_features_feature_id_fkey FOREIGN KEY (feature_id) REFERENCES features(id),
   CONSTRAINT license_features_license_id_fkey FOREIGN KEY (license_id) REFERENCES licenses(id),

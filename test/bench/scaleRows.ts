@@ -131,6 +131,12 @@ const catalog = (sizes: Sizes): ReadonlyArray<Statement> => [
      FROM generate_series(1, ${soldOf(sizes) * perProduct}) n`
   ],
   [
+    "policy_features",
+    `INSERT INTO policy_features (policy_id, feature_id, enabled, max_consumptions, metadata, created_at, updated_at)
+     SELECT p.id, f.id, true, 1000, ${metadata}, f.created_at, f.created_at
+     FROM policies p JOIN features f ON f.product_id = p.product_id`
+  ],
+  [
     "product_versions",
     `INSERT INTO product_versions (id, product_id, version, released_at, metadata, created_at, updated_at)
      SELECT ${id("ver", "n")}, ${id("prod", `n % ${sizes.products} + 1`)}, '1.' || n, t, ${metadata}, t, t

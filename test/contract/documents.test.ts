@@ -64,7 +64,10 @@ describe("Operations", () => {
 })
 
 /** Requests that must precede the example. */
-const before: { readonly [operationId: string]: string } = { unblacklistDevice: "blacklistDevice" }
+const before: { readonly [operationId: string]: string } = {
+  unblacklistDevice: "blacklistDevice",
+  removePolicyFeature: "setPolicyFeature"
+}
 
 /** A request that must succeed, on new resources. */
 const rightRequest = Effect.fnUntraced(function* (operation: Operation) {
@@ -77,7 +80,10 @@ const rightRequest = Effect.fnUntraced(function* (operation: Operation) {
     fixture = { ...fixture, ids: { ...fixture.ids, [param.kind]: yield* another(param.kind, fixture) } }
   }
   const first = before[operation.id]
-  if (first !== undefined) yield* data(first, requestOf(operationOf(first), fixture))
+  if (first !== undefined) {
+    const body = bodyOf(operationOf(first), fixture)
+    yield* data(first, { ...requestOf(operationOf(first), fixture), ...(body === undefined ? undefined : { body }) })
+  }
   const request = requestOf(operation, fixture)
   return operation.body === undefined ? request : { ...request, body: bodyOf(operation, fixture) }
 })

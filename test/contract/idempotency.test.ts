@@ -17,7 +17,8 @@ const changing = operations.filter(({ credential, method }) => method !== "GET" 
 /** Requests that an operation needs first, beyond the fixtures. */
 const before: { readonly [id: string]: ReadonlyArray<string> } = {
   reinstateLicense: ["suspendLicense"],
-  unblacklistDevice: ["blacklistDevice"]
+  unblacklistDevice: ["blacklistDevice"],
+  removePolicyFeature: ["setPolicyFeature"]
 }
 
 layer(Subject, { timeout: "2 minutes" })("Every changing management operation", (it) => {
@@ -46,7 +47,8 @@ layer(Subject, { timeout: "2 minutes" })("Every changing management operation", 
           const fixture = yield* idsFor(operation, yield* make)
           for (const id of before[operation.id] ?? []) {
             const first = operations.find((candidate) => candidate.id === id)!
-            yield* data(id, requestOf(first, fixture))
+            const body = bodyOf(first, fixture)
+            yield* data(id, { ...requestOf(first, fixture), ...(body === undefined ? undefined : { body }) })
           }
           const body = bodyOf(operation, fixture)
           const request = {

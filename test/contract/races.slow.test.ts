@@ -137,6 +137,45 @@ const races: Record<string, Race> = {
         create: post("/licenses", { product_id, policy_id })
       }))
     ),
+  "a policy and a move to it": (make) =>
+    Effect.gen(function* () {
+      const productId = yield* product(make)
+      const license = yield* licenseOf(make, productId, yield* policy(make, productId))
+      return Effect.map(policy(make, productId), (policy_id) => ({
+        remove: deleteOf(`/policies/${policy_id}`),
+        create: post(`/licenses/${license.id}/policy`, { policy_id })
+      }))
+    }),
+  "a policy and its feature": (make) =>
+    Effect.gen(function* () {
+      const productId = yield* product(make)
+      const { id: feature_id } = yield* make(`/products/${productId}/features`, feature)
+      return Effect.map(policy(make, productId), (policy_id) => ({
+        remove: deleteOf(`/policies/${policy_id}`),
+        create: put(`/policies/${policy_id}/features/${feature_id}`, {})
+      }))
+    }),
+  "a feature and the policy that it comes with": (make) =>
+    Effect.gen(function* () {
+      const productId = yield* product(make)
+      const policyId = yield* policy(make, productId)
+      return Effect.map(make(`/products/${productId}/features`, feature), ({ id }) => ({
+        remove: deleteOf(`/features/${id}`),
+        create: put(`/policies/${policyId}/features/${id}`, {})
+      }))
+    }),
+  "a feature and a license that is created with it": (make) =>
+    Effect.gen(function* () {
+      const product_id = yield* product(make)
+      const policy_id = yield* policy(make, product_id)
+      return Effect.gen(function* () {
+        const { id } = yield* make(`/products/${product_id}/features`, feature)
+        return {
+          remove: deleteOf(`/features/${id}`),
+          create: post("/licenses", { product_id, policy_id, features: [{ feature_id: id }] })
+        }
+      })
+    }),
   "a customer and a license": ofCustomer((customer_id, product_id, policy_id) =>
     post("/licenses", { product_id, policy_id, customer_id })
   ),
@@ -197,6 +236,8 @@ const races: Record<string, Race> = {
 
 /** Both may succeed: the delete takes the value with it, or the other does not depend on the deleted record. */
 const independent = [
+  // Deleting a policy takes its features with it.
+  "a policy and its feature",
   "a customer and a custom field's value",
   "a license's feature and its consumption",
   "a webhook and an event for it"
