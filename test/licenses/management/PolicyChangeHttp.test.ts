@@ -143,31 +143,4 @@ layer(TestServer.layer)("A change of policy over HTTP", (it) => {
       assertRefused(yield* post("transfer", { customer_name: "Bob" }), 403, "TRANSFER_NOT_ALLOWED", "allow_transfer")
     })
   )
-
-  it.effect("follows other commands of the same license that arrive with it", () =>
-    Effect.gen(function* () {
-      const { client } = yield* TestServer
-      const { id, license_key, policy_id, runtime } = yield* movable(
-        { max_activations: 0 },
-        { max_activations: 0, max_container_instances: 1 }
-      )
-      assert.isDefined(license_key)
-      // More devices than are loaded with a license, so that containers are counted only once they are limited.
-      yield* Effect.forEach(
-        Array.from({ length: 70 }, (_, index) => index),
-        (index) => runtime.activate({ payload: { is_container: true, pod_name: `pod ${index}` } }),
-        { concurrency: 10 }
-      )
-      const activate = (name: string) => runtime.activate({ payload: { is_container: true, pod_name: name } })
-      const codes = yield* Effect.all(
-        [
-          client.licenses.changePolicy({ params: { id }, payload: { policy_id } }),
-          ...["X", "Y", "Z"].map((name) => Effect.exit(activate(name)))
-        ],
-        { concurrency: "unbounded" }
-      )
-      assert.strictEqual(codes.length, 4)
-      assert.strictEqual(yield* codeOf(activate("last")), "CONTAINER_LIMIT_REACHED")
-    })
-  )
 })

@@ -1,0 +1,67 @@
+/** Commands that wait behind a move or a new limit of the same license are decided on what holds after it. */
+import { assert, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { SqlClient } from "effect/sql"
+import { changePolicy } from "../../../src/licenses/changes/PolicyChange.ts"
+import { update } from "../../../src/licenses/changes/Update.ts"
+import { activate, validate } from "../../../src/licenses/rules/Activation.ts"
+import { Database } from "../../support/Database.ts"
+import { makeNode } from "../../support/LicenseNodes.ts"
+import { container } from "../../support/Licenses.ts"
+import { makeLicense, requestOf, type StoredLicense, stored } from "../../support/StoredLicenses.ts"
+
+const podOf = (license: StoredLicense, name: string) => ({ ...requestOf(license, name), binding: container(name) })
+
+/** A license with more containers than are loaded with it, and a policy that allows one. */
+const makeCrowded = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const license = yield* makeLicense({ max_activations: 0 })
+  const target = `${license.policy}_strict`
+  yield* sql`
+    INSERT INTO policies SELECT (jsonb_populate_record(p, jsonb_build_object('id', ${target}::text, 'code', 'strict',
+      'max_container_instances', 1, 'entitlement_counter', 4, 'revision', 77))).* FROM policies p WHERE id = ${license.policy}`
+  yield* sql`
+    INSERT INTO devices (id, license_id, binding_kind, binding_key, is_vm, is_container, status, holds_slot, activated_at,
+      first_seen_at, last_seen_at, metadata, created_at, updated_at)
+    SELECT ${license.license} || '_' || n, ${license.license}, 'container', 'pod ' || n, false, true, 'active', true, at, at, at,
+      '{}', at, at FROM generate_series(1, 70) AS n, LATERAL (SELECT timestamptz '1970-01-01Z' AS at) AS made`
+  yield* sql`UPDATE licenses SET active_device_count = 70, revision = revision + 1 WHERE id = ${license.license}`
+  return { ...license, target }
+})
+
+layer(Database.layer, { timeout: 60_000 })("A command behind a change of the same license", (it) => {
+  it.effect("finds the limits of the new policy, for devices that are not cached, too", () =>
+    Effect.gen(function* () {
+      const node = yield* makeNode
+      const license = yield* makeCrowded
+      yield* node.ask(license.license, activate, podOf(license, "before"))
+      const [moved, refused] = yield* Effect.all(
+        [
+          node.ask(license.license, changePolicy, { policy_id: license.target }),
+          Effect.flip(node.ask(license.license, activate, podOf(license, "after")))
+        ],
+        { concurrency: "unbounded" }
+      )
+      assert.strictEqual(moved.policy.id, license.target)
+      assert.strictEqual(refused.code, "CONTAINER_LIMIT_REACHED")
+      // The published version is the sum of both counters: it was 1 and is 2.
+      assert.strictEqual((yield* stored(license.license)).version, -2)
+      const { entitlement_version, policy_id } = yield* node.ask(license.license, validate, podOf(license, "before"))
+      assert.deepStrictEqual([entitlement_version, policy_id], [2, license.target])
+    })
+  )
+
+  it.effect("finds a limit that was set on the license", () =>
+    Effect.gen(function* () {
+      const node = yield* makeNode
+      const license = yield* makeCrowded
+      const pod = (name: string) => node.ask(license.license, activate, podOf(license, name))
+      const limited = (max_container_instances: number | null) =>
+        node.ask(license.license, update, { max_container_instances })
+      const [, refused] = yield* Effect.all([limited(70), Effect.flip(pod("one"))], { concurrency: "unbounded" })
+      assert.strictEqual(refused.code, "CONTAINER_LIMIT_REACHED")
+      yield* Effect.all([limited(71), pod("two")], { concurrency: "unbounded" })
+      yield* Effect.all([limited(null), pod("three")], { concurrency: "unbounded" })
+    })
+  )
+})
