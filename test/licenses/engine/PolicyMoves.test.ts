@@ -1,9 +1,14 @@
 /** Commands that wait behind a move or a new limit of the same license are decided on what holds after it. */
 import { assert, layer } from "@effect/vitest"
-import { Effect } from "effect"
+import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
+import { EventLog } from "../../../src/events/EventLog.ts"
 import { changePolicy } from "../../../src/licenses/changes/PolicyChange.ts"
 import { update } from "../../../src/licenses/changes/Update.ts"
+import { Journal } from "../../../src/licenses/engine/Journal.ts"
+import { LicenseActors } from "../../../src/licenses/engine/LicenseActors.ts"
+import { LicenseLookups } from "../../../src/licenses/engine/LicenseLookups.ts"
+import { LicenseStore } from "../../../src/licenses/engine/LicenseStore.ts"
 import { activate, validate } from "../../../src/licenses/rules/Activation.ts"
 import { Database } from "../../support/Database.ts"
 import { makeNode } from "../../support/LicenseNodes.ts"
@@ -27,6 +32,64 @@ const makeCrowded = Effect.gen(function* () {
       '{}', at, at FROM generate_series(1, 70) AS n, LATERAL (SELECT timestamptz '1970-01-01Z' AS at) AS made`
   yield* sql`UPDATE licenses SET active_device_count = 70, revision = revision + 1 WHERE id = ${license.license}`
   return { ...license, target }
+})
+
+/** A node on which `edit` is committed right after it has read the policy that a license moves to, the first time. */
+const nodeWith = (edit: Effect.Effect<unknown, unknown, SqlClient.SqlClient>) => {
+  let reads = 0
+  const edited = Layer.effect(
+    LicenseLookups,
+    Effect.gen(function* () {
+      const real = yield* LicenseLookups
+      const context = yield* Effect.context<SqlClient.SqlClient>()
+      const editOnce = Effect.suspend(() =>
+        ++reads > 1 ? Effect.void : Effect.orDie(Effect.provideContext(edit, context))
+      )
+      return LicenseLookups.of({ ...real, targetPolicy: (id) => Effect.tap(real.targetPolicy(id), () => editOnce) })
+    })
+  ).pipe(Layer.provide(LicenseLookups.layer))
+  const layerNode = LicenseActors.layer.pipe(
+    Layer.provide(Journal.layer),
+    Layer.provide([LicenseStore.layer, edited, EventLog.layer])
+  )
+  return Effect.map(Layer.build(Layer.fresh(layerNode)), (node) => ({
+    node: Context.get(node, LicenseActors),
+    reads: () => reads
+  }))
+}
+
+layer(Database.layer, { timeout: 60_000 })("A move whose target is edited meanwhile", (it) => {
+  it.effect("is decided again on the policy as it is", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const license = yield* makeCrowded
+      yield* sql`
+        INSERT INTO policy_features (policy_id, feature_id, enabled, max_consumptions, metadata, created_at, updated_at)
+        SELECT ${license.target}, ${license.feature}, true, 1, '{}', created_at, created_at FROM policies WHERE id = ${license.target}`
+      yield* sql`UPDATE license_features SET from_policy = true WHERE license_id = ${license.license}`
+      const { node, reads } = yield* nodeWith(
+        Effect.gen(function* () {
+          yield* sql`UPDATE policy_features SET max_consumptions = 2 WHERE policy_id = ${license.target}`
+          yield* sql`UPDATE policies SET revision = 78 WHERE id = ${license.target}`
+        })
+      )
+      const { assignments } = yield* node.ask(license.license, changePolicy, { policy_id: license.target })
+      assert.deepStrictEqual([reads(), assignments[0]?.max_consumptions], [2, 2])
+      const [row] = yield* sql<{ max_consumptions: number; from_policy: boolean }>`
+        SELECT max_consumptions, from_policy FROM license_features WHERE license_id = ${license.license}`
+      assert.deepStrictEqual(row, { max_consumptions: 2, from_policy: true })
+    })
+  )
+
+  it.effect("is refused if the policy is deleted meanwhile", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const license = yield* makeCrowded
+      const { node } = yield* nodeWith(sql`DELETE FROM policies WHERE id = ${license.target}`)
+      const refused = yield* Effect.flip(node.ask(license.license, changePolicy, { policy_id: license.target }))
+      assert.deepInclude(refused, { code: "NOT_FOUND", detail: "policy_id" })
+    })
+  )
 })
 
 layer(Database.layer, { timeout: 60_000 })("A command behind a change of the same license", (it) => {
