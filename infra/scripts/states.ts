@@ -6,6 +6,7 @@ import { statuses } from "../../src/api/ErrorCode.ts"
 import { isUsage } from "../../src/events/EventLog.ts"
 import * as DeviceActions from "../../src/licenses/changes/DeviceActions.ts"
 import { rotateKey } from "../../src/licenses/changes/KeyRotation.ts"
+import { changePolicy } from "../../src/licenses/changes/PolicyChange.ts"
 import { renew } from "../../src/licenses/changes/Renewal.ts"
 import { transfer } from "../../src/licenses/changes/Transfer.ts"
 import { update } from "../../src/licenses/changes/Update.ts"
@@ -29,6 +30,7 @@ import {
   minute,
   noon,
   type Outcome,
+  otherPolicy,
   tokenHash
 } from "./states/Records.ts"
 
@@ -51,6 +53,7 @@ const licenseCommands: Commands = {
   revoke: { rule: Lifecycle.revoke },
   renew: { rule: renew, command: { extend_by_days: 30 } },
   transfer: { rule: transfer, command: { customer_name: "Ada" } },
+  "change policy": { rule: changePolicy, command: { policy_id: otherPolicy } },
   edit: { rule: update, command: { customer_name: "Ada" } },
   "rotate-key": { rule: rotateKey, command: rotation }
 }

@@ -125,6 +125,9 @@ export interface Outcome {
 
 const origin = { actor_type: "system", actor_id: "", request_id: "", ip_address: undefined } as const
 
+/** A policy with the same rules, to which licenses can move. */
+export const otherPolicy = "pol_2"
+
 export const decide = (fixture: Fixture, { rule, command, at = noon }: Execution): Outcome => {
   const { lease, devices = [] } = fixture
   const isLive = lease?.status === "live"
@@ -145,7 +148,9 @@ export const decide = (fixture: Fixture, { rule, command, at = noon }: Execution
     features: new Map(),
     versions: undefined,
     endedLeases: new Map(lease === undefined || isLive ? [] : [[lease.token_hash, lease]]),
-    policies: new Map(),
+    policies: new Map([
+      [otherPolicy, { policy: { ...policy, id: otherPolicy }, product_id: license.product_id, features: [] }]
+    ]),
     links: [],
     otherResettable: 0
   })
