@@ -1,5 +1,5 @@
 /** The operations of a node: for each the production code that runs it and the model's expected answer. */
-import { Clock, Effect, identity } from "effect"
+import { Clock, Effect, identity, Semaphore } from "effect"
 import type { Code } from "../../src/api/ErrorCode.ts"
 import { Features } from "../../src/catalog/features/Features.ts"
 import { Policies } from "../../src/catalog/policies/Policies.ts"
@@ -75,6 +75,14 @@ const ofLicense = <Command, Reply, C extends Code>(
   expected: expected as never
 })
 
+const edits = Semaphore.makeUnsafe(1)
+
+/**
+ * An edit of the catalog. Edits of one step follow each other: which of two waits for the other's row, and which of two codes is
+ * refused, would otherwise depend on the speed of the database.
+ */
+const inTurn = (ask: OperationCase["ask"]): OperationCase => ({ ask: (call) => edits.withPermit(ask(call)) })
+
 export const operations: { readonly [operation in Operation]: OperationCase } = {
   activate: ofLicense(Activation.activate, Runtime.activate),
   validate: ofLicense(Activation.validate, Runtime.validate),
@@ -99,26 +107,23 @@ export const operations: { readonly [operation in Operation]: OperationCase } = 
   blacklist: ofLicense(blacklist, Management.blacklist),
   unblacklist: ofLicense(unblacklist, Management.unblacklist),
   update: ofLicense(update, Management.update, shown),
-  "edit policy": {
-    ask: ({ subject, command }) => Policies.use((policies) => policies.update(subject, command as never))
-  },
-  "set policy feature": {
-    ask: ({ subject, command }) => {
-      const { feature_id, ...input } = command as PolicyFeatureCommand
-      return PolicyFeatures.use((features) => features.set(subject, feature_id, input))
-    }
-  },
-  "delete policy feature": {
-    ask: ({ subject, command }) =>
-      PolicyFeatures.use((features) => features.delete(subject, (command as PolicyFeatureCommand).feature_id))
-  },
-  "edit feature": {
-    ask: ({ subject, command }) => Features.use((features) => features.update(subject, command as never))
-  },
-  "create feature": { ask: ({ command }) => Features.use((features) => features.create(product, command as never)) },
-  "delete feature": { ask: ({ subject }) => Features.use((features) => features.delete(subject)) },
-  "create version": { ask: ({ command }) => Versions.use((versions) => versions.create(product, command as never)) },
-  "delete version": { ask: ({ subject }) => Versions.use((versions) => versions.delete(product, subject)) },
+  "edit policy": inTurn(({ subject, command }) =>
+    Policies.use((policies) => policies.update(subject, command as never))
+  ),
+  "set policy feature": inTurn(({ subject, command }) => {
+    const { feature_id, ...input } = command as PolicyFeatureCommand
+    return PolicyFeatures.use((features) => features.set(subject, feature_id, input))
+  }),
+  "delete policy feature": inTurn(({ subject, command }) =>
+    PolicyFeatures.use((features) => features.delete(subject, (command as PolicyFeatureCommand).feature_id))
+  ),
+  "edit feature": inTurn(({ subject, command }) =>
+    Features.use((features) => features.update(subject, command as never))
+  ),
+  "create feature": inTurn(({ command }) => Features.use((features) => features.create(product, command as never))),
+  "delete feature": inTurn(({ subject }) => Features.use((features) => features.delete(subject))),
+  "create version": inTurn(({ command }) => Versions.use((versions) => versions.create(product, command as never))),
+  "delete version": inTurn(({ subject }) => Versions.use((versions) => versions.delete(product, subject))),
   "sweep expiry": {
     ask: () =>
       Effect.andThen(
