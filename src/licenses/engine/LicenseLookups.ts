@@ -109,11 +109,7 @@ export class LicenseLookups extends Context.Service<
       const limits = { concurrency: 2, batchMax: 256 }
       const { request: device } = yield* makeBatcher({ name: "devices.find", ...limits, run: readDevices(sql) })
       const { request: leaseByToken } = yield* makeBatcher({ name: "leases.find", ...limits, run: readLeases(sql) })
-      const { request: countedUsage } = yield* makeBatcher({
-        name: "usage.find",
-        ...limits,
-        run: readCountedUsage(sql)
-      })
+      const usage = yield* makeBatcher({ name: "usage.find", ...limits, run: readCountedUsage(sql) })
 
       const deviceById = Effect.fnUntraced(function* (licenseId: string, id: string) {
         const [row] = yield* sql<CachedDeviceRow>`
@@ -216,7 +212,7 @@ export class LicenseLookups extends Context.Service<
 
       const lookups: Lookups = {
         device,
-        countedUsage,
+        countedUsage: usage.request,
         deviceById,
         activeDevices,
         activeContainerCount,
