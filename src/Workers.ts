@@ -6,6 +6,7 @@ import { Refusals } from "./activities/Refusals.ts"
 import { ActivityRetention } from "./activities/Retention.ts"
 import { ResponseRetention } from "./auth/idempotency/ResponseRetention.ts"
 import { Settings } from "./config/Config.ts"
+import { Partitions } from "./events/partitions/Partitions.ts"
 import { JournalRetention } from "./licenses/engine/JournalRetention.ts"
 import { ExpirySweep } from "./licenses/sweeps/ExpirySweep.ts"
 import { FeatureExpirySweep } from "./licenses/sweeps/FeatureExpirySweep.ts"
@@ -48,6 +49,7 @@ const supervised = Layer.effectDiscard(
     yield* Effect.forkScoped(refusals.passWhenLarge(wake("refusals")))
     yield* supervise({ name: "validations", every: "5 seconds", pass: (yield* Validations).pass })
     yield* supervise({ name: "event-spans", every: "10 seconds", pass: (yield* EventTimeIndex).pass })
+    yield* supervise({ name: "partitions", every: "1 minute", pass: (yield* Partitions).pass })
     yield* supervise({ name: "activity-retention", every: "1 hour", pass: (yield* ActivityRetention).pass })
     yield* supervise({ name: "counts", every: "1 minute", pass: (yield* OpsCounts).count })
     yield* supervise({ name: "clock-check", every: "1 minute", pass: (yield* ClockCheck).pass })
@@ -84,6 +86,7 @@ export const layer = supervised.pipe(
     HeartbeatSweep.layer,
     activities,
     JournalRetention.layer,
+    Partitions.layer,
     ClockCheck.layer,
     operations,
     webhooks

@@ -22,7 +22,12 @@ import {
   scanResultOf
 } from "./FeedScan.ts"
 
-const table = { name: "events", sequenceColumn: "sequence", columns: eventColumns }
+const table = {
+  name: "events",
+  sequenceColumn: "sequence",
+  columns: eventColumns,
+  rowWith: (number: string) => `event_numbered(${number})`
+}
 
 const actorTypes: { readonly [K in ActivitySource]: ReadonlyArray<Activity["actor_type"]> } = {
   runtime: ["license"],

@@ -12,6 +12,8 @@ export interface Table {
   readonly name: string
   readonly sequenceColumn: string
   readonly columns: string
+  /** The row with a number, as a table expression. */
+  readonly rowWith: (number: string) => string
 }
 
 /** Rows by the value of an indexed column. */
@@ -78,7 +80,7 @@ export const candidates = (sql: SqlClient.SqlClient, table: Table, { lookups, ra
     lookup.fewValues === true
       ? sql`
         CROSS JOIN LATERAL (${rows(range, lookup)}) AS numbers (number)
-        CROSS JOIN LATERAL (SELECT ${selected} FROM ${name} WHERE ${number} = numbers.number LIMIT 1) AS matching`
+        CROSS JOIN LATERAL (SELECT ${selected} FROM ${sql.literal(table.rowWith("numbers.number"))} LIMIT 1) AS matching`
       : sql`CROSS JOIN LATERAL (${rows(range, lookup)}) AS matching`
   const selects = parts.map(({ lookup, range }, index) =>
     lookup === undefined

@@ -17,7 +17,12 @@ import {
 
 const refusalColumns =
   "activity_sequence, occurred_at, action, license_id, device_id, feature_code, code, status_code, request_id, ip_address"
-const table = { name: "refusals", sequenceColumn: "activity_sequence", columns: refusalColumns }
+const table = {
+  name: "refusals",
+  sequenceColumn: "activity_sequence",
+  columns: refusalColumns,
+  rowWith: (number: string) => `refusals WHERE activity_sequence = ${number}`
+}
 
 const licenseColumns = ["product_id", "customer_id", "order_id", "subscription_id"] as const
 

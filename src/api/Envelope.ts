@@ -19,45 +19,55 @@ export const Data = <S extends Schema.Constraint>(schema: S) =>
 
 /** `{data: T[], page_info: {next_cursor: string | null}, meta}` */
 export const Paged = <S extends Schema.Constraint>(schema: S) =>
-  pagedWith<S, Keyset>(
-    schema,
-    Schema.NullOr(Schema.String),
-    (page) => nextCursorOf(page as Page<unknown>),
-    (cursor) => (cursor === null ? undefined : keysetOf(cursor as string))
-  )
+  pagedWith<S, Keyset>(schema, {
+    pageInfo: Schema.Struct({ next_cursor: Schema.NullOr(Schema.String) }),
+    encode: (page) => ({ next_cursor: nextCursorOf(page as Page<unknown>) }),
+    decode: ({ next_cursor }) => (next_cursor === null ? {} : { next: keysetOf(next_cursor as string)! })
+  })
 
-/** `{data: T[], page_info: {next_cursor: int64 | null}, meta}`, for lists by sequence number. */
+const number = Schema.Number.check(Schema.isInt()).annotate({ format: "int64" })
+
+/** `{data: T[], page_info: {next_cursor: int64 | null, removed_to?: int64}, meta}`, for lists by sequence number. */
 export const PagedBySequence = <S extends Schema.Constraint>(schema: S) =>
-  pagedWith<S, number>(
-    schema,
-    Schema.NullOr(Schema.Number.check(Schema.isInt()).annotate({ format: "int64" })),
-    (page) => page.next ?? null,
-    (cursor) => (cursor === null ? undefined : (cursor as number))
-  )
+  pagedWith<S, number>(schema, {
+    pageInfo: Schema.Struct({
+      next_cursor: Schema.NullOr(number),
+      removed_to: Schema.optionalKey(
+        number.annotate({
+          description: "On the last page, if retention has removed rows: rows up to this number may be missing."
+        })
+      )
+    }),
+    encode: ({ next, removedTo }) => ({
+      next_cursor: next ?? null,
+      ...(removedTo === undefined ? undefined : { removed_to: removedTo })
+    }),
+    decode: ({ next_cursor, removed_to }) => ({
+      ...(next_cursor === null ? undefined : { next: next_cursor as number }),
+      ...(removed_to === undefined ? undefined : { removedTo: removed_to as number })
+    })
+  })
+
+type PageInfo = { readonly next_cursor: unknown; readonly removed_to?: unknown }
 
 const pagedWith = <S extends Schema.Constraint, C>(
   schema: S,
-  cursor: Schema.Codec<string | null> | Schema.Codec<number | null>,
-  encodeNext: (page: Page<S["Type"], C>) => unknown,
-  decodeNext: (cursor: unknown) => C | undefined
+  info: {
+    readonly pageInfo: Schema.Codec<PageInfo>
+    readonly encode: (page: Page<S["Type"], C>) => PageInfo
+    readonly decode: (info: PageInfo) => Omit<Page<S["Type"], C>, "items">
+  }
 ) =>
-  Schema.Struct({ data: Schema.Array(schema), page_info: Schema.Struct({ next_cursor: cursor }), meta: Meta }).pipe(
+  Schema.Struct({ data: Schema.Array(schema), page_info: info.pageInfo, meta: Meta }).pipe(
     Schema.decodeTo(
       Schema.declare((value): value is Page<S["Type"], C> => typeof value === "object" && value !== null),
       {
         decode: SchemaGetter.transform((envelope) => {
-          const { data, page_info } = envelope as unknown as {
-            data: ReadonlyArray<S["Type"]>
-            page_info: { next_cursor: unknown }
-          }
-          const next = decodeNext(page_info.next_cursor)
-          return next === undefined ? { items: data } : { items: data, next }
+          const { data, page_info } = envelope as unknown as { data: ReadonlyArray<S["Type"]>; page_info: PageInfo }
+          return { items: data, ...info.decode(page_info) }
         }),
         encode: SchemaGetter.transformEffect((page: Page<S["Type"], C>) =>
-          Effect.map(
-            currentMeta,
-            (meta) => ({ data: page.items, page_info: { next_cursor: encodeNext(page) }, meta }) as never
-          )
+          Effect.map(currentMeta, (meta) => ({ data: page.items, page_info: info.encode(page), meta }) as never)
         )
       }
     )

@@ -80,6 +80,8 @@ export interface PageRequest {
 export interface Page<A, C = Keyset> {
   readonly items: ReadonlyArray<A>
   readonly next?: C
+  /** On the last page of a list by sequence number: the number up to which rows were removed by retention. */
+  readonly removedTo?: number
 }
 
 /** Makes a page from up to `limit + 1` rows: the extra row only shows that there is a next page. */

@@ -228,6 +228,22 @@ const settings = {
     400,
     integer(1, 3_650)
   ),
+  /** Days after which events leave the database by whole partitions; 0 = never. Consumptions stay as long as the ledger. */
+  eventRetentionDays: setting(
+    "LICENSING_EVENT_RETENTION_DAYS",
+    "a whole number of days from 0 (kept forever) to 36500",
+    0,
+    integer(0, 36_500)
+  ),
+  /** The same for the rows of the usage ledger. */
+  ledgerRetentionDays: setting(
+    "LICENSING_LEDGER_RETENTION_DAYS",
+    "a whole number of days from 0 (kept forever) to 36500",
+    0,
+    integer(0, 36_500)
+  ),
+  /** Whether partitions past their retention are dropped; otherwise they stay as tables that the service does not read. */
+  retentionDrop: setting<boolean>("LICENSING_RETENTION_DROP", "true or false", false, flag),
   /** Seconds between two sweeps for expired licenses, leases and devices. */
   sweepSeconds: setting("LICENSING_SWEEP_SECONDS", "a whole number of seconds from 1 to 86400", 60, integer(1, 86_400))
 }

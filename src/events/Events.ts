@@ -7,6 +7,7 @@ import { SqlClient } from "effect/sql"
 import { limitDefault, type Page } from "../api/Paging.ts"
 import { decodeRows, equals } from "../postgres/Sql.ts"
 import { type AuditActorType, Event } from "./Event.ts"
+import { removedEvents } from "./partitions/Removed.ts"
 
 /** The columns of the view `events` that an event has. */
 export const eventColumns = Object.keys(Event.fields).join(", ")
@@ -47,7 +48,7 @@ export class Events extends Context.Service<
        */
       const newestByIndex = (filter: EventFilter) => sql`
         SELECT event.* FROM (${newest("sequence", filter)}) AS numbers CROSS JOIN LATERAL (
-          SELECT ${sql.literal(eventColumns)} FROM events WHERE events.sequence = numbers.sequence LIMIT 1
+          SELECT ${sql.literal(eventColumns)} FROM event_numbered(numbers.sequence) LIMIT 1
         ) AS event
         ORDER BY numbers.sequence DESC`
 
@@ -61,7 +62,9 @@ export class Events extends Context.Service<
         const rows = yield* decodeEvents(hasFewValues ? newestByIndex(query) : newest(eventColumns, query))
         const items = rows.slice(0, limit)
         const last = items.at(-1)
-        return rows.length > limit && last !== undefined ? { items, next: last.sequence } : { items }
+        if (rows.length > limit && last !== undefined) return { items, next: last.sequence }
+        const removedTo = yield* removedEvents(sql)
+        return removedTo === undefined ? { items } : { items, removedTo }
       }, Effect.orDie)
 
       return Events.of({ list })

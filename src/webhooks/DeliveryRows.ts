@@ -68,7 +68,7 @@ export const claim = (
     ) AS event_of CROSS JOIN LATERAL (
       -- OFFSET stops the planner from reversing the join: it would read all events when it estimates few.
       SELECT sequence, event_type, actor_type, actor_id, resource_type, resource_id, metadata, created_at
-      FROM events WHERE events.sequence = event_of.sequence OFFSET 0
+      FROM event_numbered(event_of.sequence) OFFSET 0
     ) AS event
     ORDER BY event.sequence`
 }

@@ -3,9 +3,14 @@
  * a worker it has no effect.
  */
 import { Context, Effect } from "effect"
+import { pauseFor } from "../postgres/Transactions.ts"
 
 export const Heartbeat = Context.Reference<Effect.Effect<void>>("licensing/workers/Heartbeat", {
   defaultValue: () => Effect.void
 })
 
 export const sendHeartbeat: Effect.Effect<void> = Effect.flatMap(Heartbeat, (send) => send)
+
+/** Runs a statement that may take hours and blocks nobody; sends a heartbeat every minute meanwhile. */
+export const patiently = <A, E, R>(statement: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.raceFirst(statement, Effect.forever(Effect.andThen(pauseFor(60_000), sendHeartbeat)))

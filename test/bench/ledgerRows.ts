@@ -27,14 +27,13 @@ export const fillLedger = Effect.fnUntraced(function* ({ values }: Session, rows
   yield* values("SET session_replication_role = replica")
   yield* values("SET maintenance_work_mem = '256MB'")
   // The table contains only these rows: reports are counted.
-  yield* values("TRUNCATE usage_ledger")
+  yield* values("TRUNCATE usage_ledger, usage_event_ids")
   yield* values("UPDATE event_sequence SET ledger_last = 0")
   const indexes = [
-    "usage_ledger_event_id",
     "usage_ledger_license",
     "usage_ledger_time",
-    "usage_ledger_event",
-    "usage_ledger_license_event"
+    "usage_ledger_from_1_event",
+    "usage_ledger_from_1_license_event"
   ]
   const definitions = yield* values(
     `SELECT indexdef FROM pg_indexes WHERE indexname IN (${indexes.map((name) => `'${name}'`).join(", ")})`
@@ -56,7 +55,8 @@ export const fillLedger = Effect.fnUntraced(function* ({ values }: Session, rows
         (hashint8extended(n, 21) & 2147483647) % ${licenses} + 1 AS number) drawn
       JOIN licenses l ON l.id = 'lic_' || upper(lpad(to_hex(number), 26, '0'))
       JOIN (SELECT DISTINCT ON (product_id) product_id, id, code FROM features ORDER BY product_id, id) f ON f.product_id = l.product_id`)
-  for (const [definition] of definitions) yield* values(String(definition))
+  for (const [definition] of definitions) yield* values(String(definition).replace(" ON ONLY ", " ON "))
+  yield* values(`SELECT copy_event_ids(0, ${rows})`)
   yield* values(`UPDATE event_sequence SET ledger_last = ${rows}, last = last + ${rows}`)
   yield* values("SET session_replication_role = origin")
   yield* values("VACUUM (ANALYZE) usage_ledger")

@@ -68,7 +68,7 @@ export const fill = Effect.fnUntraced(function* (
   for (const [table, statement] of statements(sizes)) {
     const indexes = yield* dropIndexes(values, table)
     yield* values(statement)
-    for (const index of indexes) yield* values(index)
+    for (const index of indexes) yield* values(index.replace(" ON ONLY ", " ON "))
     const [row] = yield* values(`SELECT count(*)::int4 FROM ${table}`)
     yield* say(`${table}: ${row?.[0]} rows`)
   }
@@ -76,6 +76,7 @@ export const fill = Effect.fnUntraced(function* (
   yield* values(`UPDATE event_sequence SET last = last + ${sizes.events}, refusals_last = ${sizes.others},
     ledger_last = (SELECT count(*) FROM usage_ledger)`)
   yield* values("UPDATE usage_rollup_progress SET sequence = (SELECT count(*) FROM usage_ledger)")
+  yield* values("SELECT copy_event_ids(0, ledger_last) FROM event_sequence")
   yield* values("SET session_replication_role = origin")
   yield* values("VACUUM (ANALYZE)")
 })

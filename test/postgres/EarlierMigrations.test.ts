@@ -87,6 +87,7 @@ layer(Layer.mergeAll(NodeServices.layer, Database.layer, layerQuiet), { timeout:
           { id: 3, name: "0003_device_due_at.sql" },
           { id: 4, name: "0004_feature_expiry.sql" },
           { id: 7, name: "0007_compressed_chunks.sql" },
+          { id: 8, name: "0008_partitions.sql" },
           { id: 10, name: "0010_limits_and_terms.sql" }
         ])
 
@@ -142,6 +143,7 @@ layer(Layer.mergeAll(NodeServices.layer, Database.layer, layerQuiet), { timeout:
           "0003_device_due_at.sql",
           "0004_feature_expiry.sql",
           "0007_compressed_chunks.sql",
+          "0008_partitions.sql",
           "0010_limits_and_terms.sql"
         ])
       })

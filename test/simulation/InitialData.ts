@@ -50,7 +50,8 @@ const changeTriggers = `
     license text := CASE TG_TABLE_NAME WHEN 'licenses' THEN after->>'id'
       ELSE coalesce(after->>'license_id', before->>'license_id') END;
   BEGIN
-    INSERT INTO simulation_changes VALUES (pg_current_xact_id()::text, license, TG_TABLE_NAME,
+    INSERT INTO simulation_changes VALUES (pg_current_xact_id()::text, license,
+      regexp_replace(TG_TABLE_NAME, '_from_\\d+$', ''),
       (after->>'revision' <> before->>'revision' IS TRUE)::int, after - ignored <> before - ignored);
     RETURN NULL;
   END $$;
@@ -81,7 +82,7 @@ export const installChangeTriggers = Effect.gen(function* () {
   for (const statement of changeTriggers.split(/;\n(?= {2}CREATE|$)/)) yield* sql.unsafe(statement)
 })
 
-const tables = `simulation_changes, simulation_revisions, idempotent_answers, webhook_deliveries, webhook_endpoints, event_log, usage_ledger,
+const tables = `simulation_changes, simulation_revisions, idempotent_answers, webhook_deliveries, webhook_endpoints, event_log, usage_ledger, usage_event_ids,
   policy_features, leases, devices, license_features, license_states, licenses, orders, customers, product_versions, features, policies, products`
 
 /** Empties the database and inserts the initial rows of a plan. */

@@ -25,6 +25,7 @@ const tables = [
   "devices",
   "leases",
   "usage_ledger",
+  "usage_event_ids",
   "event_log",
   "webhook_deliveries",
   "idempotent_answers"

@@ -89,12 +89,13 @@ const versionedDevicesByRequest = (
 export const readCountedUsage = (sql: SqlClient.SqlClient) =>
   Effect.fnUntraced(function* (requested: ReadonlyArray<UsageRequest>) {
     const rows = yield* sql<CountedUsage & Revisions & { readonly ordinal: number }>`
-      SELECT requested.ordinal, ${sql.literal(revisionColumns)}, coalesce(f.code, '') AS feature_code, u.amount
+      SELECT requested.ordinal, ${sql.literal(revisionColumns)}, used.amount,
+        coalesce((SELECT f.code FROM features f WHERE f.product_id = l.product_id
+          AND hashtextextended(f.id, 0) = used.feature_digest LIMIT 1), '') AS feature_code
       FROM unnest(${columns.text(requested.map(({ licenseId }) => licenseId))}, ${columns.text(requested.map(({ eventId }) => eventId))})
         WITH ORDINALITY AS requested (license_id, event_id, ordinal)
-      JOIN usage_ledger u ON u.license_id = requested.license_id AND u.event_id = requested.event_id
-      JOIN licenses l ON l.id = u.license_id ${sql.literal(licenseDependencies)}
-      LEFT JOIN features f ON f.id = u.feature_id`
+      CROSS JOIN LATERAL counted_event(requested.license_id, requested.event_id) AS used
+      JOIN licenses l ON l.id = requested.license_id ${sql.literal(licenseDependencies)}`
     const rowsByOrdinal = new Map(
       rows.map(({ ordinal, feature_code, amount, ...revisions }) => [
         ordinal,

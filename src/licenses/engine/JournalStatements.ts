@@ -48,9 +48,9 @@ export const licensesWithRepeatedEventIds = (sql: SqlClient.SqlClient, group: Pe
   )
   return Effect.map(
     sql<{ readonly license_id: string }>`
-      SELECT DISTINCT license_id FROM usage_ledger JOIN unnest(
+      SELECT DISTINCT license_id FROM unnest(
         ${columns.text(rows.map((row) => row.license_id))}, ${columns.text(rows.map((row) => row.event_id ?? null))}
-      ) AS drafted (license_id, event_id) USING (license_id, event_id)`,
+      ) AS drafted (license_id, event_id) CROSS JOIN LATERAL counted_event(license_id, event_id) AS used`,
     (repeated): ReadonlySet<string> => new Set(repeated.map((row) => row.license_id))
   )
 }

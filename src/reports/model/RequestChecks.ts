@@ -1,7 +1,10 @@
 /** Checks a request before the report is read: missing records, periods that end before they begin. */
-import { Effect } from "effect"
+import { Effect, Schema } from "effect"
 import type { SqlClient } from "effect/sql"
 import { isRefusal, type Refusal, refuse, refuseUnknownId } from "../../api/Failure.ts"
+import { Timestamp } from "../../api/Timestamp.ts"
+import { ledgerRemovedAt } from "../../events/partitions/Removed.ts"
+import { decodeRows } from "../../postgres/Sql.ts"
 import type { Period, Scope } from "./Filter.ts"
 
 /** Why a report is refused. */
@@ -37,6 +40,15 @@ export const periodOf = ({ from, to }: Period, now: number) => {
   const end = to ?? Math.max(now, from ?? now)
   return Effect.succeed(from === undefined ? { to: end } : { from, to: end })
 }
+
+const decodeRemoved = decodeRows(Schema.Struct({ at: Schema.optionalKey(Timestamp) }))
+
+/** The same with the time until which the ledger's rows were removed, if the period begins before. */
+export const ledgerPeriodOf = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, period: Period, now: number) {
+  const shown = yield* periodOf(period, now)
+  const [removed] = yield* decodeRemoved(sql`SELECT nullif(${ledgerRemovedAt(sql)}, '-infinity') AS at`)
+  return removed?.at === undefined || removed.at < (period.from ?? 0) ? shown : { ...shown, removed_until: removed.at }
+})
 
 export const sumTooLarge = refuse(
   "INVALID_QUERY",

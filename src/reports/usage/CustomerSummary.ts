@@ -9,7 +9,7 @@ import { instant } from "../../postgres/Parameters.ts"
 import { decodeRows } from "../../postgres/Sql.ts"
 import type { CustomerSummaryFilter } from "../model/Filter.ts"
 import type { CustomerSummary } from "../model/Report.ts"
-import { periodOf } from "../model/RequestChecks.ts"
+import { ledgerPeriodOf } from "../model/RequestChecks.ts"
 import { usageSummary } from "./UsageSummary.ts"
 import { customerValidations } from "./ValidationCounts.ts"
 
@@ -27,7 +27,7 @@ export const customerSummary = Effect.fnUntraced(function* (
   rowsMax: number
 ) {
   const { customer_id } = filter
-  const period = yield* periodOf(filter, now)
+  const period = yield* ledgerPeriodOf(sql, filter, now)
   const [customer] = yield* decodeCustomers(sql`
     SELECT id, name, code, metadata, created_at, updated_at, email FROM customers WHERE id = ${customer_id}`)
   const licenses = yield* licenseStatusCounts(sql, customer_id, now)

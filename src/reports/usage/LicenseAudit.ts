@@ -20,7 +20,7 @@ import { instant } from "../../postgres/Parameters.ts"
 import { decodeRows } from "../../postgres/Sql.ts"
 import type { LicenseAuditFilter } from "../model/Filter.ts"
 import type { LicenseAudit } from "../model/Report.ts"
-import { periodOf } from "../model/RequestChecks.ts"
+import { ledgerPeriodOf } from "../model/RequestChecks.ts"
 import { balanceOf, balanceRows } from "./LedgerRows.ts"
 import { licenseValidations } from "./ValidationCounts.ts"
 
@@ -34,7 +34,7 @@ interface Request extends LicenseAuditFilter {
 /** Reads the audit of an existing license. */
 export const licenseAudit = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, request: Request, now: number) {
   const { license_id, limit } = request
-  const period = yield* periodOf(request, now)
+  const period = yield* ledgerPeriodOf(sql, request, now)
   const [row] = yield* sql<LoadedLicense & { readonly lapsed: number; readonly expired_features: number }>`
     SELECT ${sql.literal(licenseColumns)}, ${sql.literal(policyColumns)}, 0::bigint AS catalog_revision,
       ${lapsedCount(sql, now)} AS lapsed, ${expiredFeatureCount(sql, now)} AS expired_features

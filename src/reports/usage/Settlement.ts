@@ -10,7 +10,7 @@ import { Subscription } from "../../commerce/Subscription.ts"
 import { decodeRows } from "../../postgres/Sql.ts"
 import type { Period, SettlementFilter } from "../model/Filter.ts"
 import type { SubscriptionSettlement } from "../model/Report.ts"
-import { periodOf, tooManyRows } from "../model/RequestChecks.ts"
+import { ledgerPeriodOf, tooManyRows } from "../model/RequestChecks.ts"
 import { balanceOf, balanceRows, ledgerCondition, ledgerTables, Sums, sums, totalOf, usageOf } from "./LedgerRows.ts"
 
 const decodeOrders = decodeRows(Order)
@@ -25,7 +25,7 @@ export const settlement = Effect.fnUntraced(function* (
 ) {
   const { order, subscription } = yield* settledRecords(sql, filter)
   const requested = yield* settledPeriod(filter, order, subscription)
-  const period = yield* periodOf(requested, now)
+  const period = yield* ledgerPeriodOf(sql, requested, now)
   const scope = order === undefined ? { subscription_id: subscription!.id } : { order_id: order.id }
   const balances = yield* balanceRows(sql, { ...scope, ...requested }, rowsMax)
   if (balances.length > rowsMax) return yield* tooManyRows(rowsMax)

@@ -2,6 +2,7 @@
 import { Effect } from "effect"
 import type { SqlClient } from "effect/sql"
 import type { Page } from "../../api/Paging.ts"
+import { removedLedgerRows } from "../../events/partitions/Removed.ts"
 import { decodeRows } from "../../postgres/Sql.ts"
 import type { UsageLedgerFilter } from "../model/Filter.ts"
 import { UsageLedgerRow } from "../model/Report.ts"
@@ -30,7 +31,11 @@ export const usageLedger = Effect.fnUntraced(function* (
     ORDER BY u.sequence DESC LIMIT ${limit + 1}`)
   const items = rows.slice(0, limit)
   const last = items.at(-1)
-  const page: Page<UsageLedgerRow, number> =
-    rows.length > limit && last !== undefined ? { items, next: last.sequence } : { items }
+  const removedTo = rows.length > limit ? undefined : yield* removedLedgerRows(sql)
+  const page: Page<UsageLedgerRow, number> = {
+    items,
+    ...(rows.length > limit && last !== undefined ? { next: last.sequence } : undefined),
+    ...(removedTo === undefined ? undefined : { removedTo })
+  }
   return page
 })

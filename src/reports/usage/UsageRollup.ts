@@ -6,15 +6,20 @@
  */
 import { Clock, Context, Effect, Layer, Option } from "effect"
 import { SqlClient } from "effect/sql"
+import { ledgerRemovedAt } from "../../events/partitions/Removed.ts"
 import { instant } from "../../postgres/Parameters.ts"
+import { Postgres } from "../../postgres/Postgres.ts"
 import { exclusively } from "../../workers/Exclusive.ts"
+import { patiently } from "../../workers/Heartbeat.ts"
 import { ledgerTablesWithoutLicenses, productWithoutLicenses, startOf, sums } from "./LedgerRows.ts"
 
 /** Rows that one transaction scans: some tens of milliseconds. */
 const scanRowsMax = 50_000
-/** Rows of a day that one statement sums: 2.3 s were measured for 411,000. Days with more rows are read from the ledger. */
-export const dayRowsMax = 2_000_000
-const limits = { scanRowsMax, dayRowsMax }
+/** Rows of a day that are summed at all. Days with more rows are read from the ledger. */
+export const dayRowsMax = 200_000_000
+/** Rows of a day that a statement sums within its time limit: 2.3 s were measured for 411,000. */
+const quickRowsMax = 2_000_000
+const limits = { scanRowsMax, dayRowsMax, quickRowsMax }
 
 const dayMillis = 86_400_000
 /** The delay until a day counts as over by the clocks of all nodes, and until a day with late rows is summed again. */
@@ -33,18 +38,30 @@ export class UsageRollup extends Context.Service<
 
   /** With other limits than the defaults. */
   static layerWith(given: Partial<typeof limits>) {
-    const { dayRowsMax, scanRowsMax } = { ...limits, ...given }
+    const { dayRowsMax, quickRowsMax, scanRowsMax } = { ...limits, ...given }
     return Layer.effect(
       UsageRollup,
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
-        const exclusive = exclusively(sql, "usage-rollup")
+        const { url } = yield* Postgres
+        const exclusive = (client: SqlClient.SqlClient) => exclusively(client, "usage-rollup")
+        const rollUp = (client: SqlClient.SqlClient) => exclusive(client)(rollUpDay(client, dayRowsMax))
+
+        /** The same on a connection without a time limit. */
+        const rollUpLong = Effect.scoped(
+          Effect.flatMap(
+            Layer.build(Layer.fresh(Postgres.layer({ url, maxConnections: 1, statementTimeoutMillis: 0 }))),
+            (context) => patiently(rollUp(Context.get(context, SqlClient.SqlClient)))
+          )
+        )
 
         const step = Effect.gen(function* () {
-          const scanned = yield* exclusive(scanLedger(sql, scanRowsMax))
+          const scanned = yield* exclusive(sql)(scanLedger(sql, scanRowsMax))
           // Until the scan is complete, a day may get more rows and would have to be summed again.
           if (Option.isNone(scanned) || scanned.value === scanRowsMax) return Option.isSome(scanned)
-          return Option.contains(yield* exclusive(rollUpDay(sql, dayRowsMax)), true)
+          const pending = yield* pendingDay(sql, dayRowsMax)
+          if (pending === undefined) return false
+          return Option.contains(yield* pending.rows > quickRowsMax ? rollUpLong : rollUp(sql), true)
         })
         const pass = Effect.gen(function* () {
           while (yield* step);
@@ -77,14 +94,23 @@ const scanLedger = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, scanRo
   return scan?.rows ?? 0
 })
 
-/** Sums the newest day that is over and not summed yet. False if there is none. */
-const rollUpDay = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, dayRowsMax: number) {
+/**
+ * The newest day that is over and not summed yet, and its number of rows. A day with removed rows keeps its sums, also if a late
+ * row follows.
+ */
+const pendingDay = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, dayRowsMax: number) {
   const settledBefore = (yield* Clock.currentTimeMillis) - settleMillis
-  const [pending] = yield* sql<{ readonly day: number }>`
-    SELECT day FROM usage_rollup_days
+  const [pending] = yield* sql<{ readonly day: number; readonly rows: number }>`
+    SELECT day, ledger_rows AS rows FROM usage_rollup_days
     WHERE rolled_rows <> ledger_rows AND ledger_rows <= ${dayRowsMax} AND day <= ${instant(settledBefore - dayMillis)}
-      AND (rolled_rows = 0 OR seen_at <= ${instant(settledBefore)})
+      AND (rolled_rows = 0 OR seen_at <= ${instant(settledBefore)}) AND day > ${ledgerRemovedAt(sql)}
     ORDER BY day DESC LIMIT 1`
+  return pending
+})
+
+/** Sums a pending day. False if there is none. */
+const rollUpDay = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, dayRowsMax: number) {
+  const pending = yield* pendingDay(sql, dayRowsMax)
   if (pending === undefined) return false
   const from = instant(pending.day)
   const to = instant(pending.day + dayMillis)

@@ -7,6 +7,7 @@ import { Effect, Schema } from "effect"
 import type { SqlClient } from "effect/sql"
 import { Count } from "../../api/Int64.ts"
 import { Timestamp } from "../../api/Timestamp.ts"
+import { ledgerRemovedAt } from "../../events/partitions/Removed.ts"
 import { instant } from "../../postgres/Parameters.ts"
 import { decodeRows } from "../../postgres/Sql.ts"
 import type { Grouping, UsageSummaryFilter } from "../model/Filter.ts"
@@ -68,7 +69,7 @@ const incompleteDays = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, { 
   const before = (column: string) => (Number.isFinite(to) ? sql`${sql.literal(column)} < ${instant(to)}` : sql`TRUE`)
   const rows = yield* decodeDays(sql`
     SELECT day FROM usage_rollup_days
-    WHERE rolled_rows <> ledger_rows AND day > ${instant(from - dayMillis)} AND ${before("day")}
+    WHERE rolled_rows <> ledger_rows AND day > ${instant(from - dayMillis)} AND ${before("day")} AND day > ${ledgerRemovedAt(sql)}
     UNION
     SELECT ${sql.literal(startOf("day", "occurred_at"))} FROM usage_ledger
     WHERE sequence > ${progress.sequence} AND occurred_at >= ${instant(from)} AND ${before("occurred_at")}`)

@@ -7,7 +7,7 @@ import { Timestamp } from "../../api/Timestamp.ts"
 import { decodeRows, equals } from "../../postgres/Sql.ts"
 import type { Grouping, UsageSummaryFilter } from "../model/Filter.ts"
 import { groupFields, type UsageSummary, type UsageSummaryRow } from "../model/Report.ts"
-import { periodOf, tooManyRows } from "../model/RequestChecks.ts"
+import { ledgerPeriodOf, tooManyRows } from "../model/RequestChecks.ts"
 import {
   ledgerCondition,
   ledgerTables,
@@ -56,7 +56,7 @@ export const usageSummary = Effect.fnUntraced(function* (
 ) {
   const { group_by = ["feature_code"], bucket, tz = "UTC" } = filter
   const from = filter.from ?? Math.min(filter.to ?? now, now) - daysDefault * dayMillis
-  const period = yield* periodOf({ ...filter, from }, now)
+  const period = yield* ledgerPeriodOf(sql, { ...filter, from }, now)
   if (filter.tz !== undefined) yield* unknownZone(sql`SELECT date_trunc('day', to_timestamp(0), ${tz}::text)`)
   const rows = yield* summaryRows(sql, { ...filter, group_by, from }, rowsMax)
   if (rows.length > rowsMax) return yield* tooManyRows(rowsMax)
