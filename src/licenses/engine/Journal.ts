@@ -12,7 +12,7 @@ import { type Entry, EventLog } from "../../events/EventLog.ts"
 import { makeBatcher, type SubmitToBatch } from "../../postgres/Batcher.ts"
 import { makeLateCheck } from "../../postgres/Deadline.ts"
 import { Postgres } from "../../postgres/Postgres.ts"
-import { isConcurrentChange, isForeignKeyViolation, isLockTimeout, violates } from "../../postgres/Sql.ts"
+import { isConcurrentChange, isForeignKeyViolation, isLockTimeout } from "../../postgres/Sql.ts"
 import { retryTransaction } from "../../postgres/Transactions.ts"
 import { journalGroup, journalSeconds } from "../../telemetry/Metrics.ts"
 import type { DeviceRecord } from "../model/LicenseRecords.ts"
@@ -170,7 +170,7 @@ export class Journal extends Context.Service<
           Effect.map((verdicts) => verdicts.map((verdict) => exits[verdict])),
           Effect.catch((error) => {
             if (group.length === 1) return Effect.succeed([isOvertaken(error) ? exits.stale : Exit.die(error)])
-            return violates(error, "usage_ledger_event_id") ? commitWithoutRepeats(group) : commitEach(group)
+            return Statements.repeatsEventId(error) ? commitWithoutRepeats(group) : commitEach(group)
           })
         )
 

@@ -3,6 +3,7 @@ import { Effect } from "effect"
 import type { SqlClient, SqlError } from "effect/sql"
 import { isUsage } from "../../events/EventLog.ts"
 import { columns } from "../../postgres/Parameters.ts"
+import { violates } from "../../postgres/Sql.ts"
 import { mayTakeLong } from "../../postgres/Transactions.ts"
 import type { Assignment, DeviceRecord, LeaseRecord, LicenseRecord } from "../model/LicenseRecords.ts"
 import { writeAssignments } from "./AssignmentRows.ts"
@@ -40,6 +41,10 @@ const timeLimit = (sql: SqlClient.SqlClient, group: PendingGroup): ReadonlyArray
     rows += changedDevices.size + changedLeases.size + (othersResetAt === undefined ? 0 : rowsMax)
   return rows < rowsMax ? [] : [mayTakeLong(sql)]
 }
+
+/** Whether a license has used an event id before. The second index exists while event ids of earlier rows are being copied. */
+export const repeatsEventId = (error: unknown): boolean =>
+  violates(error, "usage_ledger_event_id") || violates(error, "usage_ledger_from_1_event_id")
 
 /** The licenses whose changes count an event id that was counted before. */
 export const licensesWithRepeatedEventIds = (sql: SqlClient.SqlClient, group: PendingGroup) => {

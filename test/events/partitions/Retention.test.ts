@@ -19,7 +19,7 @@ import { appendEvents, appendUses, partitionsOf } from "../../support/Partitions
 import { makeLicense } from "../../support/StoredLicenses.ts"
 
 const dayMillis = 86_400_000
-const days = 100
+const days = 40
 const sizes = { rowsMax: 2_000, rowsMin: 2_000 }
 const settings = { eventRetentionDays: days, ledgerRetentionDays: days }
 
@@ -67,14 +67,14 @@ layer(Subject, { timeout: 60_000, excludeTestServices: true })("partitions past 
       const license = yield* makeLicense({ max_consumptions: 1_000 })
       yield* node.ask(license.license, activate, { ...consumption(license, "", 0), newDeviceId: "dev_1" })
       yield* node.ask(license.license, consume, consumption(license, "first", 7))
-      // A year of consumptions, one an hour: the last two thousand and some are younger than the retention.
+      // Consumptions of 111 days: the last three thousand and some are younger than the retention.
       const [counter] = yield* sql<{ readonly last: number }>`SELECT last FROM event_sequence`
-      const start = now - 333 * dayMillis
+      const start = now - 111 * dayMillis
       yield* sql`UPDATE usage_ledger SET occurred_at = to_timestamp(${start / 1_000}::float8)`
       yield* sql`UPDATE event_log SET created_at = to_timestamp(${start / 1_000}::float8)`
       const used = counter!.last
       for (let uses = 0; uses < 8_000; uses += 1_000) {
-        yield* appendUses(license, uses === 0 ? 1_000 - used : 1_000, start + (uses + 1_000) * 3_600_000)
+        yield* appendUses(license, uses === 0 ? 1_000 - used : 1_000, start + (uses + 1_000) * 1_200_000)
         yield* pass
       }
       yield* appendEvents(1_000, now)
@@ -130,9 +130,9 @@ layer(Subject, { timeout: 60_000, excludeTestServices: true })("partitions past 
 
       // Feeds end where rows were removed, and say so.
       const events = yield* Events
-      assert.deepStrictEqual(yield* events.list({ cursor: 3_000 }), { items: [], removedTo: 4_000 })
-      const page = yield* events.list({ cursor: 4_003, limit: 10 })
-      assert.deepStrictEqual([page.items.map(({ sequence }) => sequence), page.removedTo], [[4_002, 4_001], 4_000])
+      assert.deepStrictEqual(yield* events.list({ cursor: 3_000 }), { items: [], removedTo: 4_001 })
+      const page = yield* events.list({ cursor: 4_004, limit: 10 })
+      assert.deepStrictEqual([page.items.map(({ sequence }) => sequence), page.removedTo], [[4_003, 4_002], 4_001])
       const { snapshot, sql: reports } = yield* ReportsDatabase
       const ledger = yield* snapshot(usageLedger(reports, {}, { limit: 10, cursor: 4_002 }))
       assert.deepStrictEqual([ledger.items.map(({ sequence }) => sequence), ledger.removedTo], [[4_001], 4_000])
