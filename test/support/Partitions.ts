@@ -29,7 +29,7 @@ export const partitionsOf = Effect.fnUntraced(function* (parent: "event_log" | "
 })
 
 /**
- * Appends consumptions of a license, one in twenty minutes, with the event ids `use-<number of the row>`. The last one
+ * Appends consumptions of a license, one in two minutes, with the event ids `use-<number of the row>`. The last one
  * happens at an instant.
  */
 export const appendUses = Effect.fnUntraced(function* (
@@ -46,7 +46,7 @@ export const appendUses = Effect.fnUntraced(function* (
     INSERT INTO usage_ledger (sequence, license_id, feature_id, action, event_id, amount, balance_after, device_id, actor_type,
       actor_id, request_id, occurred_at, event_sequence, event_feature_code)
     SELECT ledger_base + n, ${license.license}, ${license.feature}, 'consume', 'use-' || ledger_base + n, 1, n, 'dev_1', 'license',
-      ${license.license}, 'req_test', ${instant(lastAt)}::timestamptz - (${uses}::int4 - n) * interval '20 minutes', base + n, 'export'
+      ${license.license}, 'req_test', ${instant(lastAt)}::timestamptz - (${uses}::int4 - n) * interval '2 minutes', base + n, 'export'
     FROM counter, generate_series(1, ${uses}::int4) AS n`
 })
 
