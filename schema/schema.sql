@@ -496,7 +496,7 @@ CREATE TABLE event_log (
   created_at timestamp with time zone NOT NULL,
   CONSTRAINT events_pkey PRIMARY KEY (sequence),
   CONSTRAINT events_actor_type_check CHECK ((actor_type = ANY (ARRAY['api_key'::text, 'license'::text, 'oidc_subject'::text, 'system'::text])))
-);
+) PARTITION BY RANGE (sequence);
 COMMENT ON TABLE event_log IS 'A row is an event that is not a row of usage_ledger.';
 CREATE INDEX events_actor_type ON event_log USING btree (actor_type, sequence DESC) WITH (deduplicate_items=off);
 CREATE INDEX events_of_license ON event_log USING btree (((metadata ->> 'license_id'::text)), sequence DESC) WITH (deduplicate_items=off) WHERE (resource_type = ANY (ARRAY['device'::text, 'lease'::text]));
@@ -524,12 +524,9 @@ CREATE TABLE usage_ledger (
   CONSTRAINT usage_ledger_pkey PRIMARY KEY (sequence),
   CONSTRAINT usage_ledger_action_check CHECK ((action = ANY (ARRAY['consume'::text, 'reset'::text, 'top_up'::text, 'set_limit'::text]))),
   CONSTRAINT usage_ledger_event_check CHECK (((event_sequence IS NULL) OR ((action = 'consume'::text) AND (actor_type = 'license'::text) AND (event_feature_code IS NOT NULL) AND (event_id IS NOT NULL) AND (device_id IS NOT NULL))))
-);
+) PARTITION BY RANGE (sequence);
 COMMENT ON TABLE usage_ledger IS 'A row is a change of what a license has consumed of a feature or may consume; a consumption is at the same time its event.';
-CREATE UNIQUE INDEX usage_ledger_event ON usage_ledger USING btree (event_sequence) WITH (deduplicate_items=off) WHERE (event_sequence IS NOT NULL);
-CREATE UNIQUE INDEX usage_ledger_event_id ON usage_ledger USING btree (license_id, event_id) WHERE (event_id IS NOT NULL);
 CREATE INDEX usage_ledger_license ON usage_ledger USING btree (license_id, sequence) WITH (deduplicate_items=off);
-CREATE UNIQUE INDEX usage_ledger_license_event ON usage_ledger USING btree (license_id, event_sequence) WITH (deduplicate_items=off) WHERE (event_sequence IS NOT NULL);
 CREATE INDEX usage_ledger_time ON usage_ledger USING brin (occurred_at) WITH (pages_per_range='32', autosummarize='on');
 
 CREATE VIEW events AS
@@ -565,6 +562,145 @@ CREATE VIEW events AS
            FROM usage_ledger) event
   WHERE (sequence IS NOT NULL);
 COMMENT ON VIEW events IS 'A row is an event: all of event_log, and the consumptions of usage_ledger.';
+
+-- Partitions of events and usage ledger
+
+CREATE TABLE sequence_partitions (
+  name text NOT NULL,
+  parent text NOT NULL,
+  first_sequence bigint NOT NULL,
+  end_sequence bigint,
+  first_event bigint,
+  planned_end bigint,
+  detached_at timestamp with time zone,
+  newest_at timestamp with time zone,
+  CONSTRAINT sequence_partitions_pkey PRIMARY KEY (name),
+  CONSTRAINT sequence_partitions_first_key UNIQUE (parent, first_sequence),
+  CONSTRAINT sequence_partitions_parent_check CHECK ((parent = ANY (ARRAY['event_log'::text, 'usage_ledger'::text])))
+);
+COMMENT ON TABLE sequence_partitions IS 'A row is a partition of event_log or usage_ledger; detached ones keep their row.';
+CREATE INDEX sequence_partitions_event ON sequence_partitions USING btree (parent, first_event);
+
+CREATE FUNCTION make_partition(parent text, name text)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+BEGIN
+  EXECUTE format('CREATE TABLE %I (LIKE %I INCLUDING DEFAULTS INCLUDING CONSTRAINTS INCLUDING INDEXES)', name, parent);
+  IF parent = 'usage_ledger' THEN
+    EXECUTE format('CREATE UNIQUE INDEX %I ON %I (event_sequence) WITH (deduplicate_items = off) WHERE event_sequence IS NOT NULL',
+      name || '_event', name);
+    EXECUTE format('CREATE UNIQUE INDEX %I ON %I (license_id, event_sequence) WITH (deduplicate_items = off) '
+      'WHERE event_sequence IS NOT NULL', name || '_license_event', name);
+  END IF;
+END $function$;
+
+CREATE FUNCTION event_numbered(number bigint)
+ RETURNS SETOF events
+ LANGUAGE sql
+ STABLE
+AS $function$
+  SELECT event.sequence, event.event_type, event.actor_type, event.actor_id, event.resource_type, event.resource_id,
+    event.ip_address, event.metadata, event.created_at
+  FROM (
+    SELECT (SELECT p.first_sequence FROM sequence_partitions p
+        WHERE p.parent = 'usage_ledger' AND p.first_event <= number ORDER BY p.first_event DESC LIMIT 1) AS first,
+      (SELECT p.first_sequence FROM sequence_partitions p
+        WHERE p.parent = 'usage_ledger' AND p.first_event > number ORDER BY p.first_event LIMIT 1) AS beyond
+    OFFSET 0
+  ) AS ledger CROSS JOIN LATERAL (
+    SELECT l.sequence, l.event_type, l.actor_type, l.actor_id, l.resource_type, l.resource_id, l.ip_address, l.metadata,
+      l.created_at
+    FROM event_log l WHERE l.sequence = number
+    UNION ALL
+    SELECT u.event_sequence, 'usage.consumed', 'license', u.actor_id, 'license', u.license_id, u.event_ip_address,
+      jsonb_strip_nulls(jsonb_build_object('feature_id', u.feature_id, 'feature_code', u.event_feature_code, 'amount', u.amount,
+        'event_id', u.event_id, 'balance_after', u.balance_after, 'max_after', u.max_after, 'device_id', u.device_id,
+        'request_id', u.request_id)),
+      u.occurred_at
+    FROM usage_ledger u
+    WHERE u.event_sequence = number AND u.sequence >= ledger.first
+      AND u.sequence < coalesce(ledger.beyond, 9223372036854775807)
+  ) AS event
+$function$;
+
+-- Event ids of consumptions
+
+CREATE TABLE usage_event_ids (
+  event_digest bigint NOT NULL,
+  feature_digest bigint NOT NULL,
+  amount bigint NOT NULL,
+  license_digest integer NOT NULL,
+  event_digest_rest integer NOT NULL,
+  CONSTRAINT usage_ledger_event_id PRIMARY KEY (license_digest, event_digest_rest, event_digest)
+);
+COMMENT ON TABLE usage_event_ids IS 'A row is an event id that a license has used, with what was counted under it; rows are never deleted.';
+
+CREATE VIEW earlier_event_ids AS
+ SELECT NULL::bigint AS sequence,
+    NULL::text AS license_id,
+    NULL::text AS event_id,
+    NULL::text AS feature_id,
+    NULL::bigint AS amount
+  WHERE false;
+COMMENT ON VIEW earlier_event_ids IS 'A row is an event id that is not in usage_event_ids yet.';
+
+CREATE TABLE event_id_copy (
+  "only" boolean DEFAULT true NOT NULL,
+  copied bigint NOT NULL,
+  until bigint NOT NULL,
+  CONSTRAINT event_id_copy_pkey PRIMARY KEY ("only"),
+  CONSTRAINT event_id_copy_only_check CHECK ("only")
+);
+COMMENT ON TABLE event_id_copy IS 'The only row, if any, is up to which ledger row event ids were copied to usage_event_ids, and up to which they must be.';
+
+CREATE FUNCTION copy_event_ids(after bigint, until bigint)
+ RETURNS void
+ LANGUAGE sql
+AS $function$
+  INSERT INTO usage_event_ids (event_digest, feature_digest, amount, license_digest, event_digest_rest)
+  SELECT hashtextextended(event_id, hashtext(license_id)), hashtextextended(feature_id, 0), amount, hashtext(license_id),
+    hashtext(event_id)
+  FROM usage_ledger WHERE sequence > after AND sequence <= until AND event_id IS NOT NULL
+  ORDER BY 4, 5, 1
+  ON CONFLICT DO NOTHING
+$function$;
+
+CREATE FUNCTION counted_event(license text, event text)
+ RETURNS TABLE(feature_digest bigint, amount bigint)
+ LANGUAGE sql
+ STABLE
+AS $function$
+  SELECT used.feature_digest, used.amount FROM usage_event_ids used
+  WHERE used.license_digest = hashtext(license) AND used.event_digest_rest = hashtext(event)
+    AND used.event_digest = hashtextextended(event, hashtext(license))
+  UNION ALL
+  SELECT hashtextextended(earlier.feature_id, 0), earlier.amount FROM earlier_event_ids earlier
+  WHERE earlier.license_id = license AND earlier.event_id = event
+  LIMIT 1
+$function$;
+
+CREATE FUNCTION keep_event_ids()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+BEGIN
+  IF EXISTS (
+    SELECT FROM added CROSS JOIN LATERAL (
+      SELECT FROM earlier_event_ids earlier WHERE earlier.license_id = added.license_id AND earlier.event_id = added.event_id
+        AND earlier.sequence < added.sequence LIMIT 1
+    ) AS earlier
+  ) THEN
+    RAISE unique_violation USING CONSTRAINT = 'usage_ledger_event_id', TABLE = 'usage_event_ids',
+      MESSAGE = 'the license has used the event id before';
+  END IF;
+  INSERT INTO usage_event_ids (event_digest, feature_digest, amount, license_digest, event_digest_rest)
+  SELECT hashtextextended(event_id, hashtext(license_id)), hashtextextended(feature_id, 0), amount, hashtext(license_id),
+    hashtext(event_id)
+  FROM added WHERE event_id IS NOT NULL;
+  RETURN NULL;
+END $function$;
+CREATE TRIGGER usage_ledger_event_ids AFTER INSERT ON usage_ledger REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION keep_event_ids();
 
 -- Usage sums
 

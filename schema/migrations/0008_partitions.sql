@@ -91,6 +91,7 @@ CREATE TABLE sequence_partitions (
   CONSTRAINT sequence_partitions_first_key UNIQUE (parent, first_sequence)
 );
 COMMENT ON TABLE sequence_partitions IS 'A row is a partition of event_log or usage_ledger; detached ones keep their row.';
+CREATE INDEX sequence_partitions_event ON sequence_partitions (parent, first_event);
 INSERT INTO sequence_partitions (name, parent, first_sequence, first_event)
 VALUES ('event_log_from_1', 'event_log', 1, 1), ('usage_ledger_from_1', 'usage_ledger', 1, 1);
 
@@ -113,9 +114,9 @@ CREATE FUNCTION event_numbered(number bigint) RETURNS SETOF events LANGUAGE sql 
     event.ip_address, event.metadata, event.created_at
   FROM (
     SELECT (SELECT p.first_sequence FROM sequence_partitions p
-        WHERE p.parent = 'usage_ledger' AND p.first_event <= number ORDER BY p.first_sequence DESC LIMIT 1) AS first,
+        WHERE p.parent = 'usage_ledger' AND p.first_event <= number ORDER BY p.first_event DESC LIMIT 1) AS first,
       (SELECT p.first_sequence FROM sequence_partitions p
-        WHERE p.parent = 'usage_ledger' AND p.first_event > number ORDER BY p.first_sequence LIMIT 1) AS beyond
+        WHERE p.parent = 'usage_ledger' AND p.first_event > number ORDER BY p.first_event LIMIT 1) AS beyond
     OFFSET 0
   ) AS ledger CROSS JOIN LATERAL (
     SELECT l.sequence, l.event_type, l.actor_type, l.actor_id, l.resource_type, l.resource_id, l.ip_address, l.metadata,

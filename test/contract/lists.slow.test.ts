@@ -6,6 +6,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { openSession } from "../../src/postgres/Postgres.ts"
+import { recordFirstEvents, split } from "../bench/scalePartitions.ts"
 import { fill, hotProduct, idOf, meteredFeature, type Sizes, timedPolicy } from "../bench/scaleRows.ts"
 import { Database } from "../support/Database.ts"
 import { TestServer } from "../support/TestServer.ts"
@@ -26,11 +27,17 @@ const sizes: Sizes = {
 
 /** No sweep runs meanwhile: its events would appear in the feed. */
 const settings = { rateFailures: 0, rateManagement: 0, rateRuntime: 0, rateActivation: 0, sweepSeconds: 86_400 }
-/** The service starts before the rows are inserted, because it makes its first API key in an empty database. */
+/**
+ * The service starts before the rows are inserted, because it makes its first API key in an empty database. Events and
+ * ledger have many partitions.
+ */
 const Filled = Layer.effectDiscard(
   Effect.gen(function* () {
     const { url } = yield* Database
-    yield* fill(yield* openSession(url), sizes)
+    const session = yield* openSession(url)
+    yield* split(session, 12, { events: sizes.events, ledger: sizes.events * 0.45 })
+    yield* fill(session, sizes)
+    yield* recordFirstEvents(session)
   })
 )
 const Subject = Layer.merge(Conversation.layer, Filled).pipe(
