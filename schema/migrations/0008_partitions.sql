@@ -2,6 +2,9 @@
 -- detaching a partition, and so that no index grows without limit. No row is read or moved: each existing table becomes the only
 -- partition, for all numbers. A worker gives it an end later, without blocking writers.
 
+-- For this lock, which blocks no reader or writer, PostgreSQL ends an automatic VACUUM of the tables.
+LOCK TABLE usage_ledger, event_log IN SHARE UPDATE EXCLUSIVE MODE;
+
 -- Readers and writers wait for this transaction from here on; it takes milliseconds. If a long report holds a table, the lock is
 -- given up after a moment and tried again, so that writers do not queue behind it.
 DO $lock$

@@ -28,6 +28,7 @@ export const copyEventIds = Effect.fnUntraced(function* (session: PartitionSessi
 const finish = (session: PartitionSession) =>
   inShortLocks(
     session,
+    "usage_ledger_from_1",
     Effect.forEach(
       [
         `CREATE OR REPLACE VIEW earlier_event_ids AS SELECT NULL::bigint AS sequence, NULL::text AS license_id,

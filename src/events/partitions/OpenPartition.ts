@@ -54,8 +54,16 @@ export const extend = Effect.fnUntraced(function* (
   if (rows <= scanMax) return yield* close(session, parent, open, Math.max(open.first, open.last + 1) + size)
   const end = yield* plannedEnd(session, parent, open, Math.max(size, Math.ceil(rows / 8), marginMin))
   if (end === undefined) return
-  yield* patiently(session.values(`ALTER TABLE ${open.name} VALIDATE CONSTRAINT ${open.name}_end`))
+  yield* validate(session, open.name)
   yield* close(session, parent, open, end)
+})
+
+/** Reads all rows. Waits for a VACUUM of the partition; nobody waits for this statement. */
+const validate = Effect.fnUntraced(function* ({ values }: PartitionSession, name: string) {
+  yield* values("BEGIN")
+  yield* values("SELECT set_config('lock_timeout', '0', true)")
+  yield* patiently(values(`ALTER TABLE ${name} VALIDATE CONSTRAINT ${name}_end`))
+  yield* values("COMMIT")
 })
 
 /** The end below which a constraint keeps the rows; undefined if the table was locked by others. */
@@ -72,11 +80,11 @@ const plannedEnd = Effect.fnUntraced(function* (
     if (planned - last > margin / 4) return planned
     // A node has stopped before it came to the end, long ago.
     const drop = values(`ALTER TABLE ${name} DROP CONSTRAINT ${name}_end`)
-    if (!(yield* inShortLocks(session, Effect.andThen(drop, plan(null))))) return undefined
+    if (!(yield* inShortLocks(session, name, Effect.andThen(drop, plan(null))))) return undefined
   }
   const end = last + margin
   const add = values(`ALTER TABLE ${name} ADD CONSTRAINT ${name}_end CHECK (sequence < ${end}) NOT VALID`)
-  return (yield* inShortLocks(session, Effect.andThen(add, plan(end)))) ? end : undefined
+  return (yield* inShortLocks(session, name, Effect.andThen(add, plan(end)))) ? end : undefined
 })
 
 /** Ends the open partition, and attaches the next one. Nobody sees the table without it. */
@@ -86,6 +94,7 @@ const close = Effect.fnUntraced(function* (session: PartitionSession, parent: Pa
   const from = open.first === 1 ? "MINVALUE" : String(open.first)
   yield* inShortLocks(
     session,
+    open.name,
     Effect.forEach(
       [
         `SELECT make_partition('${parent.name}', '${next}')`,

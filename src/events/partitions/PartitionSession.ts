@@ -12,6 +12,7 @@ import { sendHeartbeat } from "../../workers/Heartbeat.ts"
 
 /** Commits wait 250 ms for a lock before they are tried in another way. */
 const lockTimeoutMillis = 100
+const reserveTimeoutMillis = 5_000
 const attemptsMax = 3
 const pauseMillis = 1_000
 
@@ -34,14 +35,24 @@ export const withPartitionSession = Effect.fnUntraced(function* <A, E, R>(
   )
 })
 
-/** Runs a transaction. Returns false if others hold the table during all attempts: then the next pass tries again. */
+/**
+ * Runs a transaction that needs a partition for itself. Returns false if others hold it during all attempts: then the next pass
+ * tries again. It first takes a lock that blocks no reader or writer, for which PostgreSQL ends an automatic VACUUM of the
+ * partition after a second. (A VACUUM that prevents wraparound is not ended.)
+ */
 export const inShortLocks = Effect.fnUntraced(function* <R>(
   { values }: PartitionSession,
+  partition: string,
   transaction: Effect.Effect<unknown, SqlError.SqlError, R>
 ) {
+  const reserve = Effect.gen(function* () {
+    yield* values("SELECT set_config('lock_timeout', $1, true)", [String(reserveTimeoutMillis)])
+    yield* values(`LOCK TABLE ${partition} IN SHARE UPDATE EXCLUSIVE MODE`)
+    yield* values("SELECT set_config('lock_timeout', $1, true)", [String(lockTimeoutMillis)])
+  })
   for (let attempt = 1; attempt <= attemptsMax; attempt++) {
     yield* values("BEGIN")
-    const isDone = yield* transaction.pipe(
+    const isDone = yield* Effect.andThen(reserve, transaction).pipe(
       Effect.andThen(values("COMMIT")),
       Effect.as(true),
       Effect.tapError(() => values("ROLLBACK")),

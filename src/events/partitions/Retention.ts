@@ -61,7 +61,7 @@ export const detachOld = Effect.fnUntraced(function* (session: PartitionSession,
         before
       )
     })
-    if (!(yield* inShortLocks(session, detach)) || !isDetached) return
+    if (!(yield* inShortLocks(session, name, detach)) || !isDetached) return
     yield* Effect.logInfo("Detached a partition that is past its retention.", { partition: name })
   }
 })
