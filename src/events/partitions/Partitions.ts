@@ -8,7 +8,7 @@ import { extend, openLimits, type Parent } from "./OpenPartition.ts"
 import { type PartitionSession, withPartitionSession } from "./PartitionSession.ts"
 import { detachOld, dropDetached } from "./Retention.ts"
 
-/** Numbers in a partition: fewer make many partitions, which each list has to open. 2^26 ledger rows take about 25 GB. */
+/** Numbers in a partition: fewer make many partitions, which each list has to open. 2^26 ledger rows take 33 GB. */
 const rowsMax = 67_108_864
 const rowsMin = 65_536
 const limits = { rowsMax, rowsMin, ...openLimits }
