@@ -63,6 +63,9 @@ const logLevels = {
   none: "None"
 } as const
 
+const retentionDays = (name: `LICENSING_${string}`) =>
+  setting(name, "a whole number of days from 0 (kept forever) to 36500", 0, integer(0, 36_500))
+
 const settings = {
   /** The address and port that the API listens on. */
   host: setting("LICENSING_HOST", "an address or a host name to listen on", "127.0.0.1", text),
@@ -229,19 +232,9 @@ const settings = {
     integer(1, 3_650)
   ),
   /** Days after which events leave the database by whole partitions; 0 = never. Consumptions stay as long as the ledger. */
-  eventRetentionDays: setting(
-    "LICENSING_EVENT_RETENTION_DAYS",
-    "a whole number of days from 0 (kept forever) to 36500",
-    0,
-    integer(0, 36_500)
-  ),
+  eventRetentionDays: retentionDays("LICENSING_EVENT_RETENTION_DAYS"),
   /** The same for the rows of the usage ledger. */
-  ledgerRetentionDays: setting(
-    "LICENSING_LEDGER_RETENTION_DAYS",
-    "a whole number of days from 0 (kept forever) to 36500",
-    0,
-    integer(0, 36_500)
-  ),
+  ledgerRetentionDays: retentionDays("LICENSING_LEDGER_RETENTION_DAYS"),
   /** Whether partitions past their retention are dropped; otherwise they stay as tables that the service does not read. */
   retentionDrop: setting<boolean>("LICENSING_RETENTION_DROP", "true or false", false, flag),
   /** Seconds between two sweeps for expired licenses, leases and devices. */

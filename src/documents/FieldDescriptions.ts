@@ -139,6 +139,8 @@ export const fieldDescriptions: { readonly [field: string]: string } = {
   quota: "The maximum; absent: unlimited.",
   released_at: "When the version was released.",
   remaining: "What is left of the quota; absent: unlimited.",
+  removed_until:
+    "The time of the newest usage in the period that retention has removed. Only summaries by whole hours or days of UTC still have it.",
   request_id: "The id of the request, also in the log.",
   reset: "How many were reset.",
   reset_devices: "Whether devices lose their slots and leases end.",

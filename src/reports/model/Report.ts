@@ -17,13 +17,7 @@ const int64 = (description: string) => Schema.Number.check(Schema.isInt()).annot
 const ReportPeriod = Schema.Struct({
   from: Schema.optionalKey(Timestamp.annotate({ description: "Absent: from the beginning." })),
   to: Timestamp,
-  removed_until: Schema.optionalKey(
-    Timestamp.annotate({
-      description:
-        "Only if the period begins before: the usage ledger's rows up to this time were removed by retention. Whole hours and " +
-        "days of UTC are complete in a usage summary by them; other figures lack the usage of that time."
-    })
-  )
+  removed_until: Schema.optionalKey(Timestamp)
 }).annotate({ identifier: "ReportPeriod", description: "From `from` (inclusive) to `to` (exclusive)." })
 
 const usage = {
