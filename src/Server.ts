@@ -27,6 +27,7 @@ import { ProductsHttp } from "./catalog/products/Http.ts"
 import { Products } from "./catalog/products/Products.ts"
 import { VersionsHttp } from "./catalog/versions/Http.ts"
 import { Versions } from "./catalog/versions/Versions.ts"
+import * as Cluster from "./cluster/Cluster.ts"
 import { CommerceHttp } from "./commerce/Http.ts"
 import { Orders } from "./commerce/Orders.ts"
 import { Subscriptions } from "./commerce/Subscriptions.ts"
@@ -118,7 +119,7 @@ const middlewares = Layer.mergeAll(
 )
 
 /** The services that several slices share. */
-const services = Layer.mergeAll(
+const shared = Layer.mergeAll(
   ApiKeys.layer,
   Products.layer,
   LicenseActors.layer,
@@ -134,6 +135,9 @@ const services = Layer.mergeAll(
   Layer.provideMerge(RecentErrors.layer),
   Layer.provideMerge(OpsCounts.layer)
 )
+
+/** The cluster, if the settings name one, takes commands over once the services work. */
+const services = Layer.provideMerge(Cluster.layer, shared)
 
 const routes = Layer.merge(HttpApiBuilder.layer(Api), DocumentsHttp).pipe(
   Layer.provide(slices),

@@ -11,7 +11,9 @@ import {
   flag,
   integer,
   issuerAddress,
+  type NodeAddress,
   networks,
+  nodeAddress,
   oneOf,
   origins,
   publicAddress,
@@ -149,6 +151,22 @@ const settings = {
   ),
   /** Seconds that a stopping service waits for the requests in progress. */
   drainSeconds: setting("LICENSING_DRAIN_SECONDS", "a whole number of seconds from 0 to 3600", 5, integer(0, 3_600)),
+  /** Whether this node takes part in a cluster, in which each license has a node that decides its commands. */
+  cluster: setting<boolean>("LICENSING_CLUSTER", "true or false", false, flag),
+  /** Where this node listens for other nodes. */
+  clusterListen: setting<NodeAddress | undefined>(
+    "LICENSING_CLUSTER_LISTEN",
+    "an address and a port of their own, as 0.0.0.0:8081",
+    undefined,
+    nodeAddress
+  ),
+  /** What other nodes dial to reach this one. */
+  clusterAddress: setting<NodeAddress | undefined>(
+    "LICENSING_CLUSTER_ADDRESS",
+    "this node's own host name or address and its port, as 10.0.0.5:8081",
+    undefined,
+    nodeAddress
+  ),
   /** The OIDC issuer whose tokens the management API accepts; unset: none. */
   oidcIssuer: setting<string | undefined>(
     "LICENSING_OIDC_ISSUER",
@@ -269,6 +287,19 @@ const contradictions = (values: Values): ReadonlyArray<string> => [
     : []),
   ...(values.oidcIssuer === undefined && values.oidcAudience !== undefined
     ? ["LICENSING_OIDC_ISSUER must be set together with LICENSING_OIDC_AUDIENCE: the address of the issuer."]
+    : []),
+  ...(values.cluster ? missingForCluster(values) : [])
+]
+
+const missingForCluster = ({ clusterAddress, clusterListen, databaseUrl }: Values): ReadonlyArray<string> => [
+  ...(databaseUrl === undefined
+    ? ["LICENSING_DATABASE_URL must be set together with LICENSING_CLUSTER: the database that all nodes share."]
+    : []),
+  ...(clusterListen === undefined
+    ? ["LICENSING_CLUSTER_LISTEN must be set together with LICENSING_CLUSTER: where this node listens for other nodes."]
+    : []),
+  ...(clusterAddress === undefined
+    ? ["LICENSING_CLUSTER_ADDRESS must be set together with LICENSING_CLUSTER: what other nodes dial."]
     : [])
 ]
 

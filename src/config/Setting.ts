@@ -119,6 +119,19 @@ export const publicAddress: Decode<string> = (value) => {
   return plain ? parsed.href.replace(/\/+$/, "") : undefined
 }
 
+export interface NodeAddress {
+  readonly host: string
+  readonly port: number
+}
+
+/** A host and a port. An IPv6 address is in brackets. */
+export const nodeAddress: Decode<NodeAddress> = (value) => {
+  const [, bracketed, plain, digits] = /^(?:\[([0-9A-Fa-f:.]+)\]|([^\s:/[\]]+)):(\d{1,5})$/.exec(value) ?? []
+  const port = Number(digits)
+  const host = bracketed ?? plain
+  return host !== undefined && port >= 1 && port <= 65_535 ? { host, port } : undefined
+}
+
 /** libpq's words. `allow` is taken as `prefer`, and `verify-ca` as `verify-full`. */
 const sslmodes = ["disable", "allow", "prefer", "require", "verify-ca", "verify-full"]
 

@@ -56,6 +56,7 @@ const resources: ReadonlyArray<Group> = [
   { title: "Idempotency", objects: ["idempotent_answers"] },
   { title: "Signing keys", objects: ["signing_keys"] },
   { title: "Journal", objects: ["journals", "demand"] },
+  { title: "Cluster", objects: ["cluster_runners"] },
   { title: "Migrations", objects: ["schema_migrations"] }
 ]
 

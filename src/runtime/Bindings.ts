@@ -2,11 +2,10 @@
 import { canonicalize } from "../api/CanonicalJson.ts"
 import { type Refusal, refuse } from "../api/Failure.ts"
 import type { Binding } from "../licenses/model/Binding.ts"
-import { redacted, sha256Hex } from "../signing/Digest.ts"
+import { digestsOf } from "../licenses/model/BindingDigests.ts"
+import { sha256Hex } from "../signing/Digest.ts"
 import type { BindingRequest } from "./Requests.ts"
 
-/** The members that identify a machine or instance: an event contains a digest of each. */
-const identifyingMembers = ["fingerprint", "hostname", "container_id", "cluster_id", "namespace", "pod_name"] as const
 const containerIds = ["cluster_id", "namespace", "pod_name", "container_id"] as const
 
 const missingContainer = refuse(
@@ -43,7 +42,7 @@ export const bindingOf = (
     ip_address,
     // Functions, because only a new device needs the hash and only events use the digests: computing them takes microseconds.
     hash: () => sha256Hex(key),
-    redacted: () => digests(request)
+    redacted: () => digestsOf(request)
   }
 }
 
@@ -52,8 +51,3 @@ const containerKey = (request: BindingRequest): string | undefined => {
   const ids = Object.fromEntries(containerIds.flatMap((id) => (request[id] === undefined ? [] : [[id, request[id]]])))
   return Object.keys(ids).length === 0 ? undefined : sha256Hex(canonicalize(ids))
 }
-
-const digests = (request: BindingRequest) =>
-  Object.fromEntries(
-    identifyingMembers.flatMap((member) => (request[member] === undefined ? [] : [[member, redacted(request[member])]]))
-  )

@@ -85,6 +85,7 @@ export const makeFastOperations = Effect.gen(function* () {
         origin: { actor_type: "license", actor_id: licenseId, request_id: requestId, ip_address: clientAddress },
         begin: (payload) => signer.begin(payloadOf(payload, request.nonce)),
         span: context.span,
+        signs: request,
         resume: (reply) => {
           if (Exit.isSuccess(reply)) reply.value((exit) => respond(Exit.map(exit, answerOf)))
           else {

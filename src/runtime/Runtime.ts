@@ -55,7 +55,7 @@ export class Runtime extends Context.Service<
       const methodOf = <Request extends RuntimeRequest, Command, Payload, C extends Code>(
         { rule, commandOf, onSuccess }: Operation<Request, Command, Payload, C>,
         ask = (credential: Credential, command: Command, request: Request): ActorResponse<C> =>
-          actors.askWith(credential.licenseId, rule, command, beginWith(request), respond)
+          actors.askWith(credential.licenseId, rule, command, beginWith(request), respond, request)
       ) => {
         const afterSuccess = (credential: Credential) => (response: HttpServerResponse.HttpServerResponse) => {
           onSuccess?.(credential)

@@ -1,5 +1,5 @@
-/** HMAC-SHA256, the signature of webhook deliveries. */
-import { createHmac, createSecretKey, type KeyObject } from "node:crypto"
+/** HMAC-SHA256, the signature of webhook deliveries, and the derivation of secrets by it. */
+import { createHmac, createSecretKey, hkdfSync, type KeyObject } from "node:crypto"
 
 /** A prepared key. */
 export type HmacKey = KeyObject
@@ -13,3 +13,7 @@ export const hmacSha256 = (key: HmacKey, ...parts: ReadonlyArray<Uint8Array | st
   for (const part of parts) hmac.update(part)
   return hmac.digest()
 }
+
+/** 32 bytes derived from a key for one purpose (HKDF-SHA256, RFC 5869). */
+export const deriveSecret = (key: Uint8Array, purpose: string): Buffer =>
+  Buffer.from(hkdfSync("sha256", key, Buffer.alloc(0), purpose, 32))

@@ -10,6 +10,7 @@
 import { Context, Effect, type FileSystem, Layer, Option, type Path, Redacted, Schema } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { sha256 } from "./Digest.ts"
+import { deriveSecret } from "./Hmac.ts"
 import { decodeKey, type MasterKeyUnusable, readAll, readOrCreate } from "./MasterKeyFile.ts"
 import * as SecretBox from "./SecretBox.ts"
 
@@ -17,6 +18,11 @@ import * as SecretBox from "./SecretBox.ts"
 export class MasterKeyMismatch extends Schema.TaggedError<MasterKeyMismatch>()("MasterKeyMismatch", {
   message: Schema.String
 }) {}
+
+export interface DerivedSecret {
+  readonly keyId: string
+  readonly secret: Uint8Array
+}
 
 export class MasterKey extends Context.Service<
   MasterKey,
@@ -27,6 +33,8 @@ export class MasterKey extends Context.Service<
     open(sealed: Uint8Array, aad: string): Effect.Effect<Uint8Array, MasterKeyMismatch>
     /** From now on seals with the key that has sealed this value. */
     sealUnderKeyOf(sealed: Uint8Array, aad: string): Effect.Effect<void, MasterKeyMismatch>
+    /** A secret for one purpose, derived from the key that seals now, or from the key with this id if it is known. */
+    derive(purpose: string, keyId?: string): DerivedSecret | undefined
   }
 >()("licensing/signing/MasterKey") {
   /** From the settings: base64 of 32 bytes each. The second key is the one that a rotation changes to. */
@@ -151,7 +159,12 @@ const make = Effect.fnUntraced(function* (
     yield* Effect.logInfo(`New secrets are encrypted with the master key ${key.id} from now on.`)
   })
 
-  return MasterKey.of({ seal, open, sealUnderKeyOf })
+  const derive = (purpose: string, keyId = sealing.id): DerivedSecret | undefined => {
+    const key = keysById.get(keyId)?.key
+    return key === undefined ? undefined : { keyId, secret: deriveSecret(key, `licensing ${purpose}`) }
+  }
+
+  return MasterKey.of({ seal, open, sealUnderKeyOf, derive })
 })
 
 const decodeSetting = (key: Redacted.Redacted<string>, name: string): Effect.Effect<Uint8Array, MasterKeyUnusable> =>

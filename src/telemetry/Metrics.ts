@@ -59,6 +59,18 @@ export const journalSeconds = histogram(
   commitSeconds
 )()
 
+/** Label outcome: answered by the owner, returned by it undecided, late (the owner did not answer), lost (its connection broke). */
+export const handedOver = counter(
+  "licensing_cluster_handed_over_total",
+  "Commands handed over to the node that owns their license."
+)
+export const takenOver = counter(
+  "licensing_cluster_taken_over_total",
+  "Commands of other nodes that this node received as the owner of their license."
+)
+/** Label state: known (of the cluster, without this one), connected (of these). */
+export const clusterNodes = gauge("licensing_cluster_peers", "Other nodes of the cluster.")
+
 /** 1 if the metrics from the database are current, 0 if the query failed. */
 export const databaseUp = gauge("licensing_database_up", "Whether the database answered the scrape.")()
 /** Labels pool and state: in_use, waiting (requests for a connection), max. */

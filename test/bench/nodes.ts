@@ -4,7 +4,10 @@
  * turns.
  *
  *   npm run bench:nodes -- [--nodes 2] [--clients 16] [--licenses 100] [--verb consume|activate|validate|lease]
- *                          [--rounds 4] [--seconds 5] [--json]
+ *                          [--rounds 4] [--seconds 5] [--cluster] [--haproxy] [--json]
+ *
+ * --cluster lets the nodes hand commands to the owner of each license; one node alone is then a further node without it. --haproxy
+ * adds the real HAProxy with infra/balancers/haproxy.cfg in front of two nodes (`apt-get install haproxy`).
  *
  * --clients is the connections for each node; one node alone gets those of all. Clients send again after each response.
  * CPU is the sum over all nodes, for each request. Exits with 1 if a request was refused or failed, or a count differs
@@ -16,7 +19,8 @@ import { parseArgs } from "node:util"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Effect } from "effect"
 import { openSession } from "../../src/postgres/Postgres.ts"
-import { type Management, makeSeats, managementOf, type Seat } from "./Licenses.ts"
+import { freePort, startHaproxy } from "./Balancer.ts"
+import { makeSeats, managementOf, type Seat } from "./Licenses.ts"
 import { type LoadTarget, type Measured, openLoad, operations } from "./Load.ts"
 import { compareCounts, compareSequences } from "./nodesCounts.ts"
 import { cpuSeconds, cpuSecondsOfFamily } from "./Processes.ts"
@@ -33,6 +37,8 @@ const { values: flags } = parseArgs({
     verb: { type: "string", default: "consume" },
     rounds: { type: "string", default: "4" },
     seconds: { type: "string", default: "5" },
+    cluster: { type: "boolean", default: false },
+    haproxy: { type: "boolean", default: false },
     json: { type: "boolean", default: false }
   }
 })
@@ -59,18 +65,23 @@ const shuffled = (seats: ReadonlyArray<Seat>): Array<Seat> => {
 }
 const shuffledCopies = (seats: ReadonlyArray<Seat>) => Array.from({ length: walks }, () => shuffled(seats)).flat()
 
+interface Places {
+  readonly alone: string
+  readonly bases: ReadonlyArray<string>
+  /** HAProxy, if it was asked for. */
+  readonly balancer: string | undefined
+}
+
 /** Which service is asked for which licenses. */
-const distributions: Record<
-  string,
-  (bases: ReadonlyArray<string>, seats: ReadonlyArray<Seat>) => ReadonlyArray<LoadTarget>
-> = {
-  "one node": ([base], seats) => [{ base: base!, seats: shuffledCopies(seats) }],
-  "any node": (bases, seats) => bases.map((base) => ({ base, seats: shuffledCopies(seats) })),
-  "its own node": (bases, seats) =>
+const distributions: Record<string, (places: Places, seats: ReadonlyArray<Seat>) => ReadonlyArray<LoadTarget>> = {
+  "one node": ({ alone }, seats) => [{ base: alone, seats: shuffledCopies(seats) }],
+  "any node": ({ bases }, seats) => bases.map((base) => ({ base, seats: shuffledCopies(seats) })),
+  "its own node": ({ bases }, seats) =>
     bases.map((base, node) => ({
       base,
       seats: shuffledCopies(seats.filter((_, index) => index % bases.length === node))
-    }))
+    })),
+  HAProxy: ({ balancer }, seats) => (balancer === undefined ? [] : [{ base: balancer, seats: shuffledCopies(seats) }])
 }
 
 interface Service {
@@ -78,19 +89,32 @@ interface Service {
   readonly pid: number
 }
 
+const clusterSettings = Effect.fnUntraced(function* () {
+  const address = `127.0.0.1:${yield* Effect.promise(freePort)}`
+  return { LICENSING_CLUSTER: "true", LICENSING_CLUSTER_LISTEN: address, LICENSING_CLUSTER_ADDRESS: address }
+})
+
 const startMeasured = Effect.gen(function* () {
   const directory = yield* folder
   const postgres = yield* startPostgres(directory)
   const services: Array<Service> = []
+  const proxied = flags.haproxy ? { LICENSING_TRUSTED_PROXIES: "127.0.0.1/32" } : {}
   const first = yield* startOn(postgres.url, directory)
-  services.push(first)
-  while (services.length < nodes) services.push(yield* startOn(postgres.url, directory))
+  if (!flags.cluster) services.push(first)
+  while (services.length < nodes) {
+    const settings = { ...proxied, ...(flags.cluster ? yield* clusterSettings() : {}) }
+    services.push(yield* startOn(postgres.url, directory, settings))
+  }
+  const bases = services.map(({ base }) => base)
+  const haproxy = flags.haproxy ? yield* startHaproxy(bases) : undefined
   const management = yield* Effect.promise(() => managementOf(first.base, first.token))
+  const processes = [...new Set([first, ...services])]
   const used = () => ({
-    nodes: services.reduce((sum, { pid }) => sum + cpuSeconds(pid), 0),
+    nodes: processes.reduce((sum, { pid }) => sum + cpuSeconds(pid), 0),
     postgres: cpuSecondsOfFamily(postgres.pid)
   })
-  return { management, services, session: yield* openSession(postgres.url), used }
+  const places: Places = { alone: first.base, bases, balancer: haproxy }
+  return { management, places, session: yield* openSession(postgres.url), used }
 })
 
 type Turn = Measured & { readonly nodes: number; readonly postgres: number }
@@ -103,22 +127,14 @@ interface Load {
   readonly turns: Array<Turn>
 }
 
-const openLoads = (
-  { verify }: Management,
-  services: ReadonlyArray<Service>,
-  seatsByLoad: ReadonlyArray<ReadonlyArray<Seat>>
-): ReadonlyArray<Load> => {
-  const bases = services.map(({ base }) => base)
-  return seatsByLoad.flatMap((seats) =>
-    Object.entries(distributions)
-      // A license that is alone is at a node of its own when it is at one.
-      .filter(([name]) => name !== "its own node" || seats.length >= nodes)
-      .map(([sent_to, placesOf]) => {
-        const load = openLoad({ places: placesOf(bases, seats), operation, connections, verify })
-        return { licenses: seats.length, sent_to, ...load, turns: [] }
-      })
-  )
-}
+/** Which load is run: each has its own licenses, so that none finds what another one left in the nodes' memory. */
+const plannedLoads = [1, Number(flags.licenses)].flatMap((size) =>
+  Object.entries(distributions)
+    // A license that is alone is at a node of its own when it is at one.
+    .filter(([name]) => size >= nodes || (name !== "its own node" && name !== "HAProxy"))
+    .filter(([name]) => flags.haproxy || name !== "HAProxy")
+    .map(([sent_to, placesOf]) => ({ licenses: size, sent_to, placesOf }))
+)
 
 const rowOf = ({ licenses, sent_to, turns }: Load) => {
   const middle = (pick: (turn: Turn) => number) => median(turns.map(pick))
@@ -144,17 +160,19 @@ const rowOf = ({ licenses, sent_to, turns }: Load) => {
 }
 
 const program = Effect.gen(function* () {
-  const { management, services, session, used } = yield* startMeasured
-  const sizes = [1, Number(flags.licenses)]
-  const seatsByLoad: Array<Array<Seat>> = []
-  for (const size of sizes) {
-    yield* say(`making ${size} licenses`)
-    const run = `nodes-${size}-${randomUUID().slice(0, 8)}`
-    seatsByLoad.push(yield* Effect.promise(() => makeSeats(management, run, size, connections)))
+  const { management, places, session, used } = yield* startMeasured
+  const seats: Array<Seat> = []
+  const loads: Array<Load> = []
+  for (const { licenses, placesOf, sent_to } of plannedLoads) {
+    yield* say(`making ${licenses} licenses for ${sent_to}`)
+    const run = `nodes-${licenses}-${randomUUID().slice(0, 8)}`
+    const own = yield* Effect.promise(() => makeSeats(management, run, licenses, connections))
+    seats.push(...own)
+    const load = openLoad({ places: placesOf(places, own), operation, connections, verify: management.verify })
+    loads.push({ licenses, sent_to, ...load, turns: [] })
   }
   // A server that has run for a while reuses old WAL segments; a new one would create each while commits wait.
   yield* session.values("CHECKPOINT")
-  const loads = openLoads(management, services, seatsByLoad)
   let failed = 0
   for (const { run } of loads) failed += (yield* Effect.promise(() => run(warmupSeconds))).failed
   for (let round = 1; round <= Number(flags.rounds); round++) {
@@ -172,7 +190,7 @@ const program = Effect.gen(function* () {
   for (const { close } of loads) yield* Effect.promise(close)
   const rows = loads.map(rowOf)
   const checks = [
-    ...(yield* compareCounts(session, operation, seatsByLoad.flat())),
+    ...(yield* compareCounts(session, operation, seats)),
     ...(yield* compareSequences(session)),
     { check: "refused or failed", told: 0, found: failed, holds: failed === 0 }
   ]

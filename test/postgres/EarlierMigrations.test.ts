@@ -88,6 +88,7 @@ layer(Layer.mergeAll(NodeServices.layer, Database.layer, layerQuiet), { timeout:
           { id: 4, name: "0004_feature_expiry.sql" },
           { id: 7, name: "0007_compressed_chunks.sql" },
           { id: 8, name: "0008_partitions.sql" },
+          { id: 9, name: "0009_cluster.sql" },
           { id: 10, name: "0010_limits_and_terms.sql" }
         ])
 
@@ -144,6 +145,7 @@ layer(Layer.mergeAll(NodeServices.layer, Database.layer, layerQuiet), { timeout:
           "0004_feature_expiry.sql",
           "0007_compressed_chunks.sql",
           "0008_partitions.sql",
+          "0009_cluster.sql",
           "0010_limits_and_terms.sql"
         ])
       })

@@ -129,6 +129,7 @@ const adapters: Readonly<Record<string, Adapter>> = {
   "src/cli/Listen.ts": { modules: ["node:http"], why: "makes a server for development" },
   "src/cli/VerifyResponse.ts": { modules: ["node:crypto"], why: "does what a client does, who has no Effect" },
   "src/cli/doctor/MachineChecks.ts": { modules: ["node:fs", "node:path"], why: "asks for the free space of a disk" },
+  "src/cluster/Link.ts": { modules: ["node:tls"], why: "connects nodes by a pre-shared key" },
   "src/documents/CompressedDocument.ts": {
     modules: ["node:stream", "node:zlib"],
     why: "compresses outside of the main thread, and sends pieces"
@@ -155,7 +156,7 @@ const adapters: Readonly<Record<string, Adapter>> = {
   },
   "src/reports/exports/Compression.ts": { modules: ["node:zlib"], why: "Zstandard" },
   "src/signing/Digest.ts": { modules: ["node:crypto"], why: "SHA-256 at once, without a promise" },
-  "src/signing/Hmac.ts": { modules: ["node:crypto"], why: "HMAC-SHA256" },
+  "src/signing/Hmac.ts": { modules: ["node:crypto"], why: "HMAC-SHA256 and HKDF" },
   "src/signing/SecretBox.ts": { modules: ["node:crypto"], why: "AES-256-GCM" },
   "src/signing/SigningKey.ts": { modules: ["node:crypto"], why: "Ed25519 keys" },
   "src/signing/SigningThread.ts": { modules: ["node:crypto", "node:worker_threads"], why: "signs on other threads" },

@@ -40,6 +40,8 @@ export const UnlockedAttempts = Context.Reference("licensing/licenses/engine/Unl
 export interface CachedLicense {
   readonly licenseId: string
   state: CommittedState | undefined
+  /** When a decision on the cached state was last found outdated, because another node has changed the license. */
+  overtakenAt: number
   /** Whether the running batch has decided changes: then it is not given up, unless the journal returns it. */
   decided: boolean
 }
@@ -145,6 +147,7 @@ export const makeCommandBatches = Effect.gen(function* () {
     const now = clock.currentTimeMillisUnsafe()
     if (!state.isReadyAt(now)) return "stale"
     license.decided = true
+    pending.term = journal.term.current
     const decisions = decide(pending, commands, now)
     if (!checkEventIds && commands.some((command, index) => isRefused(decisions[index]!) && hasEventId(command)))
       return "eventIdsNeeded"
@@ -211,8 +214,10 @@ export const makeCommandBatches = Effect.gen(function* () {
       const results = yield* attempts < unlockedAttempts
         ? attempt(license, commands, attempts > 0)
         : attemptLocked(license, commands)
-      if (results === "stale") license.state = undefined
-      else if (results !== "eventIdsNeeded") return results
+      if (results === "stale") {
+        license.state = undefined
+        license.overtakenAt = clock.currentTimeMillisUnsafe()
+      } else if (results !== "eventIdsNeeded") return results
     }
     return commands.map(
       (): CommandResult =>
@@ -234,6 +239,7 @@ export const makeCommandBatches = Effect.gen(function* () {
     if (state === undefined || commands.some(({ storeResponse }) => storeResponse !== undefined)) return false
     if (missingPrefetch(lookups, state, commands, now, false) !== undefined) return false
     const pending = new PendingChanges(state, nothingPrefetched)
+    pending.term = journal.term.current
     const decisions = decide(pending, commands, now)
     if (commands.some((command, index) => isRefused(decisions[index]!) && hasEventId(command))) return false
     const results = commands.map((command, index) => resultOf(command, decisions[index]!))

@@ -12,8 +12,9 @@ import type { PendingChanges } from "./PendingChanges.ts"
 
 type PendingGroup = ReadonlyArray<PendingChanges>
 
-/** Identifies a group: the journal that commits it, its number in that journal, when it was formed, and its revision. */
+/** Identifies a group: the node's term, the journal that commits it, its number in that journal, when it was formed, its revision. */
 export interface GroupId {
+  readonly term: string
   readonly journal: string
   readonly number: number
   readonly at: number
@@ -138,13 +139,24 @@ const claimNumber = (sql: SqlClient.SqlClient, { journal, number, at }: GroupId)
   ON CONFLICT (id) DO UPDATE SET last_group = excluded.last_group, written_at = excluded.written_at
   WHERE journals.last_group < excluded.last_group RETURNING id`
 
-/** The number of the last group that the journal has committed. Waits for a writer of the row, and locks the row. */
-export const lockLastGroup = (sql: SqlClient.SqlClient, { journal, at }: GroupId) => sql<{
-  readonly last_group: number
-}>`
-  INSERT INTO journals (id, last_group, written_at) VALUES (${journal}, 0, ${instant(at)})
-  ON CONFLICT (id) DO UPDATE SET last_group = journals.last_group RETURNING last_group`
+/** Added to the last number of a journal that was retired: no group has a higher one, and what was committed stays known. */
+const retired = 2 ** 52
+
+/** Whether the group was the last that its journal committed. Waits for a writer of the journal's row, and locks the row. */
+export const wasLastGroup = (sql: SqlClient.SqlClient, { journal, number, at }: GroupId) =>
+  Effect.map(
+    sql<{ readonly last_group: number }>`
+      INSERT INTO journals (id, last_group, written_at) VALUES (${journal}, 0, ${instant(at)})
+      ON CONFLICT (id) DO UPDATE SET last_group = journals.last_group RETURNING last_group`,
+    ([row]) => row!.last_group % retired === number
+  )
 
 /** From now on no group of this journal with a lower number can commit. */
-export const abandonGroupsBelow = (sql: SqlClient.SqlClient, { journal, number }: GroupId) => sql`
-  UPDATE journals SET last_group = ${number} WHERE id = ${journal}`
+export const abandonGroupsBelow = (sql: SqlClient.SqlClient, journal: string, number: number) => sql`
+  UPDATE journals SET last_group = ${number} WHERE id = ${journal} AND last_group < ${number}`
+
+/** From now on no group of this journal can commit. Waits for one that is being committed. */
+export const retireJournal = (sql: SqlClient.SqlClient, journal: string, at: number) => sql`
+  INSERT INTO journals (id, last_group, written_at) VALUES (${journal}, ${retired}, ${instant(at)})
+  ON CONFLICT (id) DO UPDATE SET last_group = journals.last_group + ${retired}, written_at = excluded.written_at
+  WHERE journals.last_group < ${retired}`

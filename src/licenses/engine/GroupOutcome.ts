@@ -1,21 +1,22 @@
-/** Numbers the groups of a journal, and finds out whether a group was committed whose connection was lost. */
-import { Clock, Effect, Random, Schedule } from "effect"
+/** Numbers the groups of a journal, finds out whether a group was committed whose connection was lost, and retires a term. */
+import { Clock, Effect, Schedule } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import { EventLog } from "../../events/EventLog.ts"
 import { makeRevisions } from "../../postgres/Revision.ts"
 import { retryTransaction } from "../../postgres/Transactions.ts"
 import * as Fence from "./Fence.ts"
+import { type JournalKind, journalKinds, type Term } from "./Term.ts"
 
 type WriteEffect = Effect.Effect<unknown, SqlError.SqlError>
 
-/** Numbers the groups of this journal and draws their revisions. The journal's name is unique among all nodes. */
-export const makeGroupIds = Effect.gen(function* () {
+/** Numbers the groups of a journal of this node and draws their revisions. The term is unique among all nodes. */
+export const makeGroupIds = Effect.fnUntraced(function* (term: Term, kind: JournalKind) {
   const clock = yield* Clock.Clock
   const nextRevision = yield* makeRevisions
-  const journal = `${yield* Random.nextInt}.${yield* Random.nextInt}`
   let last = 0
   return (): Fence.GroupId => ({
-    journal,
+    term: term.current,
+    journal: `${term.current}${kind}`,
     number: ++last,
     at: clock.currentTimeMillisUnsafe(),
     revision: nextRevision()
@@ -49,10 +50,28 @@ const wasCommitted = (sql: SqlClient.SqlClient, groupId: Fence.GroupId, nextGrou
   retryTransaction(
     sql.withTransaction(
       Effect.gen(function* () {
-        const [row] = yield* Fence.lockLastGroup(sql, groupId)
-        if (row!.last_group === groupId.number) return true
-        yield* Fence.abandonGroupsBelow(sql, nextGroup())
-        return false
+        const committed = yield* Fence.wasLastGroup(sql, groupId)
+        if (!committed) yield* Fence.abandonGroupsBelow(sql, groupId.journal, nextGroup().number)
+        return committed
       })
     )
   ).pipe(Effect.retry({ schedule: Schedule.spaced("200 millis"), times: 50 }), Effect.orDie)
+
+/**
+ * Retires a term: what was committed in it can be read when this returns, and nothing more of it will be. Each journal's row is
+ * locked alone, because a group that holds one may wait for another.
+ */
+export const makeRetire = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const clock = yield* Clock.Clock
+  return (term: string): Effect.Effect<void> =>
+    Effect.forEach(
+      journalKinds,
+      (kind) =>
+        Effect.suspend(() => Fence.retireJournal(sql, `${term}${kind}`, clock.currentTimeMillisUnsafe())).pipe(
+          Effect.retry({ schedule: Schedule.spaced("100 millis") }),
+          Effect.orDie
+        ),
+      { discard: true }
+    )
+})

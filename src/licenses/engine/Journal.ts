@@ -17,9 +17,10 @@ import { retryTransaction } from "../../postgres/Transactions.ts"
 import { journalGroup, journalSeconds } from "../../telemetry/Metrics.ts"
 import type { DeviceRecord } from "../model/LicenseRecords.ts"
 import * as Fence from "./Fence.ts"
-import { makeGroupIds, makeKnownOutcomes } from "./GroupOutcome.ts"
+import { makeGroupIds, makeKnownOutcomes, makeRetire } from "./GroupOutcome.ts"
 import * as Statements from "./JournalStatements.ts"
 import type { PendingChanges } from "./PendingChanges.ts"
+import { changesOfEarlierTerm, isOfTerm, makeTerm, renewingTerm, type Term } from "./Term.ts"
 import { exits, type LockedVerdict, makeLockedRetry, type Verdict } from "./Verdict.ts"
 
 /** Licenses in one transaction: bounds its duration and the size of its statements. */
@@ -53,6 +54,9 @@ export class Journal extends Context.Service<
     locked(licenseId: string, decide: Effect.Effect<PendingChanges | undefined>): Effect.Effect<LockedVerdict>
     /** Records that devices were seen, when nothing else was decided. Needs no fence. */
     readonly recordSeen: SubmitToBatch<ReadonlyArray<DeviceRecord>, void>
+    readonly term: Term
+    /** Ends the term of any node: when this returns, what it committed can be read, and nothing more of it will be. */
+    retire(term: string): Effect.Effect<void>
   }
 >()("licensing/licenses/engine/Journal") {
   static readonly layer = Layer.effect(
@@ -61,7 +65,9 @@ export class Journal extends Context.Service<
       const sql = yield* SqlClient.SqlClient
       const { inOneWrite, pipelined } = yield* Postgres
       const { appendAtOnce, appendRows, deliveriesQueued } = yield* EventLog
-      const nextGroup = yield* makeGroupIds
+      const term = yield* makeTerm
+      const ofTerm = renewingTerm(term)
+      const nextGroup = yield* makeGroupIds(term, "")
       const withKnownOutcome = yield* makeKnownOutcomes
       const measure = yield* makeMeasure
 
@@ -84,6 +90,7 @@ export class Journal extends Context.Service<
 
       /** Writes the whole group in one round trip: all of it commits, or nothing is written. */
       const writeAll = Effect.fnUntraced(function* (group: ReadonlyArray<PendingChanges>, groupId: Fence.GroupId) {
+        if (!group.every(isOfTerm(groupId))) return yield* Effect.fail(changesOfEarlierTerm)
         let queued = false
         for (const pending of group) pending.revision = groupId.revision
         const append = (entries: ReadonlyArray<Entry>) =>
@@ -95,7 +102,9 @@ export class Journal extends Context.Service<
       })
 
       /** Within a transaction, writes the changes that are still current and returns the ids of their licenses. */
-      const writeFenced = Effect.fnUntraced(function* (group: ReadonlyArray<PendingChanges>, groupId: Fence.GroupId) {
+      const writeFenced = Effect.fnUntraced(function* (all: ReadonlyArray<PendingChanges>, groupId: Fence.GroupId) {
+        const group = all.filter(isOfTerm(groupId))
+        if (group.length === 0) return noLicenses
         for (const pending of group) pending.revision = groupId.revision
         const writtenIds = yield* Fence.fence(sql, groupId, group)
         const rows = rowsOf(
@@ -119,7 +128,7 @@ export class Journal extends Context.Service<
         const setWritten = (ids: ReadonlySet<string>) => {
           writtenIds = ids
         }
-        const write = (groupId: Fence.GroupId) => pipelined(Effect.map(writeFenced(group, groupId), setWritten))
+        const write = ofTerm((groupId) => pipelined(Effect.map(writeFenced(group, groupId), setWritten)))
         return Effect.map(retryTransaction(withKnownOutcome(write, nextGroup)), () => {
           isContested = writtenIds.size < group.length
           return group.map((pending): Verdict => (writtenIds.has(pending.base.license.id) ? "committed" : "stale"))
@@ -129,7 +138,7 @@ export class Journal extends Context.Service<
       /** Commits the changes that are still current and whose licenses no other transaction holds. */
       const commitFree = (group: ReadonlyArray<PendingChanges>, next = nextGroup) => {
         let verdicts: ReadonlyArray<Verdict> = []
-        const write = (groupId: Fence.GroupId) =>
+        const write = ofTerm((groupId) =>
           pipelined(
             Effect.gen(function* () {
               const freeIds = yield* Fence.lockFree(sql, group)
@@ -140,6 +149,7 @@ export class Journal extends Context.Service<
               )
             })
           )
+        )
         return retryTransaction(withKnownOutcome(write, next)).pipe(
           Effect.map(() => verdicts),
           // The event counter is locked, or a row that belongs to a license.
@@ -169,6 +179,8 @@ export class Journal extends Context.Service<
         commitGroup(group).pipe(
           Effect.map((verdicts) => verdicts.map((verdict) => exits[verdict])),
           Effect.catch((error) => {
+            // The number was refused, so nothing was written: the term was retired.
+            if (isConcurrentChange(error)) return Effect.succeed(group.map(() => exits.stale))
             if (group.length === 1) return Effect.succeed([isOvertaken(error) ? exits.stale : Exit.die(error)])
             return Statements.repeatsEventId(error) ? commitWithoutRepeats(group) : commitEach(group)
           })
@@ -189,13 +201,13 @@ export class Journal extends Context.Service<
         return group.map((pending) => (repeated.has(pending.base.license.id) ? exits.stale : verdicts.next().value!))
       })
 
-      const nextLocked = yield* makeGroupIds
+      const nextLocked = yield* makeGroupIds(term, ".locked")
       // One at a time, because their numbers must rise as well, and because they block every group that includes the
       // same license.
       const lock = yield* Semaphore.make(1)
       const locked = (licenseId: string, decide: Effect.Effect<PendingChanges | undefined>) => {
         let verdict: LockedVerdict = "committed"
-        const write = (groupId: Fence.GroupId) =>
+        const write = ofTerm((groupId) =>
           pipelined(
             Effect.gen(function* () {
               verdict = "committed"
@@ -207,6 +219,7 @@ export class Journal extends Context.Service<
               verdict = writtenIds.size === 0 ? "stale" : "committed"
             })
           )
+        )
         return retryTransaction(withKnownOutcome(write, nextLocked)).pipe(
           Effect.map(() => verdict),
           Effect.catch((error) => {
@@ -218,7 +231,7 @@ export class Journal extends Context.Service<
         )
       }
 
-      const nextAlone = yield* makeGroupIds
+      const nextAlone = yield* makeGroupIds(term, ".alone")
       const retryLocked = yield* makeLockedRetry((pending: PendingChanges) =>
         commitFree([pending], nextAlone).pipe(
           Effect.map(([verdict]) => exits[verdict!]),
@@ -235,7 +248,7 @@ export class Journal extends Context.Service<
       }, Effect.orDie)
       const { submit: recordSeen } = yield* makeBatcher({ ...seenBatches, run: recordAllSeen })
       const commit = yield* makeCommitQueue(commitAll, retryLocked)
-      return Journal.of({ commit, locked, recordSeen })
+      return Journal.of({ commit, locked, recordSeen, term, retire: yield* makeRetire })
     })
   )
 }
@@ -283,8 +296,10 @@ const makeMeasure = Effect.contextWith((context: Context.Context<never>) =>
 )
 
 /**
- * A unique row that another node wrote first, or a record that was deleted after it was read: the next decision will
- * see it.
+ * A unique row that another node wrote first, a record that was deleted after it was read, or a term that was retired: the next
+ * decision will see it.
  */
 const isOvertaken = (error: SqlError.SqlError): boolean =>
-  error.reason._tag === "UniqueViolation" || isForeignKeyViolation(error)
+  error.reason._tag === "UniqueViolation" || isForeignKeyViolation(error) || isConcurrentChange(error)
+
+const noLicenses: ReadonlySet<string> = new Set()

@@ -22,6 +22,7 @@ import {
   isLate,
   type PendingCommand,
   pendingCommand,
+  type Signs,
   tracedCommand
 } from "./PendingCommand.ts"
 
@@ -45,6 +46,8 @@ interface Actor extends CachedLicense {
 
 const noCommands: ReadonlyArray<PendingCommand> = []
 
+type HandOver = (licenseId: string, command: PendingCommand) => boolean
+
 type Asked<A, C extends Code> = Effect.Effect<A, Refusal<C> | Refusal<"NOT_FOUND" | "NOT_READY">>
 
 export class LicenseActors extends Context.Service<
@@ -65,10 +68,17 @@ export class LicenseActors extends Context.Service<
       rule: Rule<Command, Reply, C>,
       command: NoInfer<Command>,
       begin: (reply: Reply) => Started,
-      finish: (started: Started) => Effect.Effect<A>
+      finish: (started: Started) => Effect.Effect<A>,
+      signs?: Signs
     ): Asked<A, C>
     /** The same for callers outside a fiber: puts a command into the license's mailbox. */
     post(licenseId: string, command: PendingCommand): void
+    /** Has this node decide the command, whoever owns the license. */
+    postHere(licenseId: string, command: PendingCommand): void
+    /** From now on `post` offers the commands whose replies are signed to this function first; true: it takes care of the command. */
+    handOverWith(handOver: HandOver): void
+    /** When another node was last found to have changed a license that is in memory. */
+    overtakenAt(licenseId: string): number
     /** Actors in memory and commands waiting, for metrics. */
     readonly load: Effect.Effect<{ readonly actors: number; readonly waiting: number }>
   }
@@ -136,6 +146,7 @@ export class LicenseActors extends Context.Service<
           else if (outcome.value !== "stale") finishBatch(actor, commands, Exit.succeed(outcome.value))
           else {
             actor.state = undefined
+            actor.overtakenAt = clock.currentTimeMillisUnsafe()
             runBatch(actor, commands, 1)
           }
         })
@@ -165,14 +176,15 @@ export class LicenseActors extends Context.Service<
           running: false,
           batch: noCommands,
           fiber: undefined,
-          usedAt: 0
+          usedAt: 0,
+          overtakenAt: Number.NEGATIVE_INFINITY
         }
         actors.set(licenseId, actor)
         return actor
       }
 
       const startLateCheck = yield* makeLateCheck(() => giveUpLateCommands(actors, clock.currentTimeMillisUnsafe()))
-      const post = (licenseId: string, posted: PendingCommand): void => {
+      const postHere = (licenseId: string, posted: PendingCommand): void => {
         const { span } = posted
         const command =
           span === undefined || traces === undefined ? posted : tracedCommand(traces, licenseId, posted, span)
@@ -181,13 +193,19 @@ export class LicenseActors extends Context.Service<
           command.resume(Exit.fail(refuse("NOT_READY", "Too many requests wait for this license: try again.")))
           return
         }
-        command.deadline = clock.currentTimeMillisUnsafe() + timeoutMillis
+        command.deadline ??= clock.currentTimeMillisUnsafe() + timeoutMillis
         actor.mailbox.push(command)
         startLateCheck()
         if (actor.running) return
         actor.running = true
         scheduled.push(actor)
         if (scheduled.length === 1) fork(startScheduled)
+      }
+
+      let handOver: HandOver | undefined
+      const post = (licenseId: string, command: PendingCommand): void => {
+        if (handOver === undefined || command.signs === undefined || !handOver(licenseId, command))
+          postHere(licenseId, command)
       }
 
       const evictIdle = Effect.sync(() => {
@@ -205,7 +223,8 @@ export class LicenseActors extends Context.Service<
         rule: Rule<Command, Reply, C>,
         command: Command,
         begin: (reply: Reply) => Started,
-        finish: (started: Started) => Effect.Effect<A>
+        finish: (started: Started) => Effect.Effect<A>,
+        signs?: Signs
       ) =>
         Effect.withFiber((fiber): Asked<A, C> => {
           const { requestId, clientAddress } = fiber.getRef(RequestContext)
@@ -215,7 +234,7 @@ export class LicenseActors extends Context.Service<
           const request = { rule, command, origin, begin, span: sampledSpan(fiber.context) }
           if (recorder === undefined) {
             const started: Asked<Started, C> = Effect.callback((resume) =>
-              post(licenseId, pendingCommand({ ...request, resume }))
+              post(licenseId, pendingCommand({ ...request, resume, signs }))
             )
             return Effect.flatMap(release(started), finish)
           }
@@ -232,6 +251,11 @@ export class LicenseActors extends Context.Service<
 
       return LicenseActors.of({
         post,
+        postHere,
+        handOverWith: (given) => {
+          handOver = given
+        },
+        overtakenAt: (licenseId) => actors.get(licenseId)?.overtakenAt ?? Number.NEGATIVE_INFINITY,
         ask: (licenseId, rule, command) => askWith(licenseId, rule, command, identity, Effect.succeed),
         askWith,
         load: Effect.sync(() => ({

@@ -25,12 +25,18 @@ export interface PendingCommand {
    */
   readonly storeResponse?: (started: unknown) => Effect.Effect<RecordedResponse<unknown>>
   readonly committed?: () => void
+  /** Set if `begin` signs the reply with this nonce: then another node may decide the command and sign its reply. */
+  readonly signs?: Signs | undefined
   /** When the command is given up unless its decision was submitted; set when it enters the mailbox. */
   deadline?: number
   /** Of a sampled request: its span, in the mailbox that of the command. */
   readonly span?: Tracer.Span | undefined
   /** Given up: `resume` was called, and nothing is decided for it any more. */
   givenUp?: boolean
+}
+
+export interface Signs {
+  readonly nonce?: string
 }
 
 const tooLate = refuse("NOT_READY", "The request was not decided in time, and nothing was changed: send it again.")
@@ -63,6 +69,7 @@ type TypedCommand<Command, Reply, C extends Code, Started, A> = {
   readonly begin: (reply: Reply) => Started
   /** The span of a sampled request. */
   readonly span: Tracer.Span | undefined
+  readonly signs?: Signs | undefined
 } & (
   | { readonly resume: Resume<Started, C>; readonly storeResponse?: never }
   | {

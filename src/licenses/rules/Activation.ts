@@ -11,6 +11,7 @@ import {
   activeDevice,
   activeDeviceOnly,
   admit,
+  isDoneAlready,
   isRefused,
   type RuntimeCommand,
   refuseBlacklisted,
@@ -187,6 +188,9 @@ export const deactivate: Rule<
         "DEVICE_NOT_FOUND",
         "This device is not known to the license: send the binding that it was activated with."
       )
+    const isReleased = device.status === "deactivated" || (device.status === "active" && !device.holds_slot)
+    if (isReleased && isDoneAlready(command, device.updated_at, now))
+      return accept({}, (after) => deactivationOf(after, device, now))
     if (device.status !== "active" || !device.holds_slot) {
       return reject("DEVICE_STATE_CONFLICT", notActivated(device), {
         detail: device.status

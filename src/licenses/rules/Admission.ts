@@ -22,7 +22,16 @@ export interface KeyedCommand {
   readonly keyHash: string
   /** The product that the application belongs to, if the request names it. */
   readonly productCode?: string | undefined
+  /** Whether another node may have executed this command a moment ago, without telling its outcome. */
+  readonly isRepeated?: boolean
 }
+
+/** Longer than a command may be on its way, and than clocks of nodes may differ. */
+const repeatedMillisMax = 60_000
+
+/** Whether what the command asks for was done when it was executed for the first time. */
+export const isDoneAlready = ({ isRepeated }: KeyedCommand, doneAt: number | undefined, now: number): boolean =>
+  isRepeated === true && doneAt !== undefined && Math.abs(now - doneAt) < repeatedMillisMax
 
 /** A runtime command of a machine or container instance. */
 export interface RuntimeCommand extends KeyedCommand {

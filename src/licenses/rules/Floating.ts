@@ -14,6 +14,7 @@ import {
   admit,
   blacklisted,
   type DeviceAccessCode,
+  isDoneAlready,
   isRefused,
   type KeyedCommand,
   type RuntimeCommand,
@@ -47,6 +48,9 @@ export const checkout: Rule<
     const admitted = admit(view, command, now, refuseWithoutSeats)
     if (isRefused(admitted)) return admitted
     const current = admitted.device === undefined ? undefined : view.liveLeaseOf(admitted.device.id)
+    // A token is random: this is the same command for the second time.
+    if (current?.token_hash === command.tokenHash)
+      return accept({}, (after) => checkoutOf(after, current, command.leaseToken, now, admitted.eligibility))
     if (current === undefined && view.liveLeaseCount >= seatsOf(view))
       return refuseFull(seatsOf(view), view.liveLeaseCount)
     const device = seatHolder(admitted.device, command, now)
@@ -225,6 +229,8 @@ export const checkin: Rule<LeaseCommand, FloatingLease, LeaseCode> = {
   decide: (view, command, now) => {
     const lease = findLease(view, command, now)
     if (isRefused(lease)) return lease
+    if (lease.status === "checked_in" && isDoneAlready(command, lease.ended_at, now))
+      return accept({}, (after) => leaseOf(after, lease, now))
     if (leaseStatusAt(lease, now) !== "live") return refuseEnded(lease, now)
     const returned: LeaseRecord = { ...lease, status: "checked_in", ended_at: now }
     const device = view.deviceById(lease.device_id)

@@ -1,0 +1,135 @@
+/** This node as an owner: decides the commands that other nodes hand over, and sends their outcomes. */
+import { Cause, Effect, Exit, FiberSet, Option, Result, Schedule } from "effect"
+import { Journal } from "../licenses/engine/Journal.ts"
+import { LicenseActors } from "../licenses/engine/LicenseActors.ts"
+import type { PendingCommand } from "../licenses/engine/PendingCommand.ts"
+import { payloadOf } from "../signing/SignedAnswers.ts"
+import { type PendingSignature, Signer } from "../signing/Signer.ts"
+import { takenOver } from "../telemetry/Metrics.ts"
+import { fromWire, refusalToWire } from "./Commands.ts"
+import type { Link } from "./Link.ts"
+import { type FromOwner, type HandedOver, type Outcome, type ToOwner, wireVersion } from "./Wire.ts"
+
+/** How long a stopping node waits for the commands that it has taken over. */
+const drainChecks = 20
+const drainInterval = "50 millis"
+
+interface Asker {
+  readonly link: Link<FromOwner>
+  outcomes: Array<Outcome>
+}
+
+interface Taken {
+  readonly asker: Asker
+  readonly id: number
+  readonly command: PendingCommand
+}
+
+export const makeOwner = Effect.gen(function* () {
+  const actors = yield* LicenseActors
+  const { retire, term } = yield* Journal
+  const signer = yield* Signer
+  const context = yield* Effect.context<never>()
+  const fork = yield* FiberSet.makeRuntime<never>()
+  const counter = takenOver()
+  const askers = new Set<Asker>()
+  /** Commands in mailboxes and batches. */
+  const taken = new Set<Taken>()
+  let isLeaving = false
+
+  const reply = (asker: Asker, outcome: Outcome): void => {
+    if (asker.outcomes.push(outcome) === 1) fork(sendOutcomes(asker))
+  }
+
+  const take = (asker: Asker, message: HandedOver): void => {
+    const [id, , licenseId, , , , nonce] = message
+    const received = fromWire(message)
+    if (received === undefined) return reply(asker, [id, "undecided"])
+    const command: PendingCommand = {
+      ...received,
+      begin: (payload) => signer.begin(payloadOf(payload, nonce ?? undefined)),
+      resume: (result) => {
+        taken.delete(entry)
+        if (Exit.isSuccess(result)) {
+          const onSignature = result.value as PendingSignature
+          onSignature((exit) =>
+            reply(
+              asker,
+              Exit.isSuccess(exit)
+                ? [id, "signed", exit.value.bytes, exit.value.signature.kid, exit.value.signature.value]
+                : [id, "undecided"]
+            )
+          )
+          return
+        }
+        const refusal = Cause.findErrorOption(result.cause)
+        reply(asker, Option.isSome(refusal) ? [id, "refused", refusalToWire(refusal.value)] : [id, "undecided"])
+      }
+    }
+    const entry: Taken = { asker, id, command }
+    taken.add(entry)
+    actors.postHere(licenseId, command)
+  }
+
+  const receive = (asker: Asker, text: string): void => {
+    const parsed = Result.try(() => JSON.parse(text) as ToOwner)
+    if (Result.isFailure(parsed)) return asker.link.close()
+    const { commands, term: named } = parsed.success
+    counter.updateUnsafe(commands.length, context)
+    if (isLeaving || named !== term.current) for (const [id] of commands) reply(asker, [id, "undecided"])
+    else for (const message of commands) take(asker, message)
+  }
+
+  /**
+   * Gives all commands back that were taken over in the retired term. They are told to be undecided only after every journal of that
+   * term is retired: until then a group of it could still commit.
+   */
+  const giveBack = (retired: string): void => {
+    const given = Array.from(taken)
+    taken.clear()
+    for (const { command } of given) command.givenUp = true
+    for (const { link } of askers) link.send({ term: term.current })
+    fork(
+      Effect.map(retire(retired), () => {
+        for (const { asker, id } of given) reply(asker, [id, "undecided"])
+      })
+    )
+  }
+  term.onRenewed.add(giveBack)
+
+  const leave = Effect.gen(function* () {
+    isLeaving = true
+    term.onRenewed.delete(giveBack)
+    for (const { link } of askers) link.send({ term: "" })
+    yield* Effect.repeat(
+      Effect.sync(() => taken.size),
+      {
+        until: (size) => size === 0,
+        times: drainChecks,
+        schedule: Schedule.spaced(drainInterval)
+      }
+    )
+  })
+
+  return {
+    leave,
+    /** What to do with a link that another node has opened. */
+    accept: (link: Link<FromOwner>) => {
+      const asker: Asker = { link, outcomes: [] }
+      askers.add(asker)
+      link.send({ version: wireVersion, term: isLeaving ? "" : term.current })
+      return { onText: (text: string) => receive(asker, text), onClose: () => void askers.delete(asker) }
+    }
+  }
+})
+
+/** Waits one turn of the event loop, so that all outcomes of the same turn share a frame. */
+const sendOutcomes = (asker: Asker) =>
+  Effect.andThen(
+    Effect.yieldNow,
+    Effect.sync(() => {
+      const { outcomes } = asker
+      asker.outcomes = []
+      asker.link.send({ outcomes })
+    })
+  )

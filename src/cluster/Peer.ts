@@ -1,0 +1,209 @@
+/**
+ * Another node as the owner of licenses: hands commands over to it and passes their outcomes on. What must stay true: a command that
+ * was sent is decided here only after the term that it was sent for is retired in the database, or the owner gave it back. So the
+ * owner cannot execute it afterwards, however late it is.
+ */
+import { Clock, Effect, Exit, Result } from "effect"
+import { refuse } from "../api/Failure.ts"
+import type { NodeAddress } from "../config/Setting.ts"
+import type { Journal } from "../licenses/engine/Journal.ts"
+import type { LicenseActors } from "../licenses/engine/LicenseActors.ts"
+import type { PendingCommand } from "../licenses/engine/PendingCommand.ts"
+import type { MasterKey } from "../signing/MasterKey.ts"
+import { algorithm } from "../signing/SigningKey.ts"
+import { handedOver } from "../telemetry/Metrics.ts"
+import { refusalFromWire, repeated, toWire } from "./Commands.ts"
+import { dial, type Link } from "./Link.ts"
+import { type FromOwner, type HandedOver, type Outcome, type ToOwner, wireVersion } from "./Wire.ts"
+
+/** Commands that wait for one owner. Further ones are decided here. */
+const waitingMax = 4_096
+/** Bytes that the owner has not read yet; beyond it commands are decided here. */
+const backlogMax = 4 * 1024 * 1024
+const checkMillis = 50
+/** An owner is late if two checks in a row find a command that waits for so long: a node that was frozen itself reads first. */
+const lateMillis = 200
+const redialPause = "500 millis"
+
+export interface Peer {
+  /** False: this node has to decide the command itself. */
+  handOver(licenseId: string, command: PendingCommand): boolean
+  isReady(): boolean
+}
+
+interface Sent {
+  readonly licenseId: string
+  readonly command: PendingCommand
+  /** Undefined until it is sent. */
+  term: string | undefined
+  sentMillis: number
+}
+
+export interface PeerNeeds {
+  readonly actors: LicenseActors["Service"]
+  readonly journal: Journal["Service"]
+  readonly masterKey: MasterKey["Service"]
+  readonly timeoutMillis: number
+  /** Runs fibers that outlive the peer: commands may still wait for it. */
+  readonly fork: (effect: Effect.Effect<void>) => unknown
+}
+
+const counters = {
+  answered: handedOver({ outcome: "answered" }),
+  returned: handedOver({ outcome: "returned" }),
+  late: handedOver({ outcome: "late" }),
+  lost: handedOver({ outcome: "lost" })
+}
+
+/** Connects to the node and stays connected until the scope ends. */
+export const makePeer = Effect.fnUntraced(function* (address: NodeAddress, needs: PeerNeeds) {
+  const { actors, fork, journal, masterKey, timeoutMillis } = needs
+  const clock = yield* Clock.Clock
+  const context = yield* Effect.context<never>()
+  const nowMillis = () => Number(clock.monotonicTimeNanosUnsafe() / 1_000_000n)
+  const waiting = new Map<number, Sent>()
+  let nextId = 0
+  let outbox: Array<HandedOver> = []
+  let link: Link<ToOwner> | undefined
+  /** The owner's term; undefined while nothing may be handed over. */
+  let term: string | undefined
+  let isRetiring = false
+  let isChecking = false
+  let isClosed = false
+
+  const decideAgain = ({ command, licenseId }: Sent) => actors.postHere(licenseId, repeated(command))
+
+  const settle = (outcome: Outcome): void => {
+    const [id, kind] = outcome
+    const sent = waiting.get(id)
+    // Given up meanwhile.
+    if (sent === undefined) return
+    waiting.delete(id)
+    counters[kind === "undecided" ? "returned" : "answered"].updateUnsafe(1, context)
+    if (kind === "undecided") decideAgain(sent)
+    else if (kind === "refused") sent.command.resume(Exit.fail(refusalFromWire(outcome[2])))
+    else {
+      const [, , bytes, kid, value] = outcome
+      const signed = Exit.succeed({ bytes, signature: { alg: algorithm, kid, value } })
+      sent.command.resume(Exit.succeed((onSignature: (exit: typeof signed) => void) => onSignature(signed)))
+    }
+  }
+
+  /** Takes back what was not sent yet: this node decides it as if it had never been handed over. */
+  const takeBackUnsent = () => {
+    for (const [id] of outbox) {
+      const { command, licenseId } = waiting.get(id)!
+      waiting.delete(id)
+      actors.postHere(licenseId, command)
+    }
+    outbox = []
+  }
+
+  /** Ends the terms of all commands that wait, and then decides those whose outcome has not arrived. */
+  const giveUp = (counter: typeof counters.late): void => {
+    term = undefined
+    takeBackUnsent()
+    if (isRetiring) return
+    isRetiring = true
+    const retireAll = Effect.forEach(new Set(Array.from(waiting.values(), (sent) => sent.term!)), journal.retire, {
+      discard: true
+    })
+    fork(
+      Effect.map(retireAll, () => {
+        isRetiring = false
+        const left = Array.from(waiting.values())
+        waiting.clear()
+        counter.updateUnsafe(left.length, context)
+        link?.close()
+        for (const sent of left) decideAgain(sent)
+      })
+    )
+  }
+
+  /** While the database cannot be reached no term can be retired: then commands are answered at their deadline. */
+  const answerExpired = (now: number): void => {
+    for (const [id, { command, sentMillis, term }] of waiting) {
+      if (term === undefined || now - sentMillis < timeoutMillis) return
+      waiting.delete(id)
+      command.resume(Exit.fail(unknownOutcome))
+    }
+  }
+
+  const check = Effect.gen(function* () {
+    let wasLate = false
+    while (waiting.size > 0) {
+      yield* Effect.sleep(checkMillis)
+      const now = nowMillis()
+      const [oldest] = waiting.values()
+      const isLate = oldest?.term !== undefined && now - oldest.sentMillis >= lateMillis
+      if (isLate && wasLate && !isRetiring) giveUp(counters.late)
+      wasLate = isLate
+      answerExpired(now)
+    }
+    isChecking = false
+  })
+
+  /** Waits one turn of the event loop, so that all commands of the same turn share a frame. */
+  const sendOutbox = Effect.andThen(
+    Effect.yieldNow,
+    Effect.sync(() => {
+      if (outbox.length === 0) return
+      if (link === undefined || term === undefined) return takeBackUnsent()
+      const now = nowMillis()
+      for (const [id] of outbox) {
+        const sent = waiting.get(id)!
+        sent.term = term
+        sent.sentMillis = now
+      }
+      link.send({ term, commands: outbox })
+      outbox = []
+      if (isChecking) return
+      isChecking = true
+      fork(check)
+    })
+  )
+
+  const handOver: Peer["handOver"] = (licenseId, command) => {
+    if (term === undefined || waiting.size >= waitingMax || link!.backlog() > backlogMax) return false
+    const id = nextId++
+    waiting.set(id, { licenseId, command, term: undefined, sentMillis: 0 })
+    outbox.push(toWire(id, licenseId, command))
+    if (outbox.length === 1) fork(sendOutbox)
+    return true
+  }
+
+  const open = (): void => {
+    if (isClosed) return
+    let isSameVersion = false
+    const opened = dial(address, masterKey, {
+      onText: (text) => {
+        const parsed = Result.try(() => JSON.parse(text) as FromOwner)
+        if (Result.isFailure(parsed)) return opened.close()
+        const { outcomes, term: named, version } = parsed.success
+        if (version !== undefined) isSameVersion = version === wireVersion
+        if (named !== undefined && isSameVersion && !isRetiring) term = named === "" ? undefined : named
+        for (const outcome of outcomes ?? []) settle(outcome)
+      },
+      onClose: () => {
+        link = undefined
+        if (waiting.size > 0) giveUp(counters.lost)
+        term = undefined
+        if (!isClosed) fork(Effect.andThen(Effect.sleep(redialPause), Effect.sync(open)))
+      }
+    })
+    link = opened
+  }
+  open()
+  yield* Effect.addFinalizer(() =>
+    Effect.sync(() => {
+      isClosed = true
+      link?.close()
+    })
+  )
+  return { handOver, isReady: () => term !== undefined } satisfies Peer
+})
+
+const unknownOutcome = refuse(
+  "NOT_READY",
+  "The database did not answer in time, so it is not known whether the request was carried out: send it again."
+)
