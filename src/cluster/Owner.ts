@@ -44,7 +44,10 @@ export const makeOwner = Effect.gen(function* () {
   const take = (asker: Asker, message: HandedOver): void => {
     const [id, , licenseId, , , , nonce] = message
     const received = fromWire(message)
-    if (received === undefined) return reply(asker, [id, "undecided"])
+    if (received === undefined) {
+      reply(asker, [id, "undecided"])
+      return
+    }
     const command: PendingCommand = {
       ...received,
       begin: (payload) => signer.begin(payloadOf(payload, nonce ?? undefined)),
@@ -73,11 +76,14 @@ export const makeOwner = Effect.gen(function* () {
 
   const receive = (asker: Asker, text: string): void => {
     const parsed = Result.try(() => JSON.parse(text) as ToOwner)
-    if (Result.isFailure(parsed)) return asker.link.close()
+    if (Result.isFailure(parsed)) {
+      asker.link.close()
+      return
+    }
     const { commands, term: named } = parsed.success
     counter.updateUnsafe(commands.length, context)
-    if (isLeaving || named !== term.current) for (const [id] of commands) reply(asker, [id, "undecided"])
-    else for (const message of commands) take(asker, message)
+    const isTaken = !isLeaving && named === term.current
+    for (const message of commands) isTaken ? take(asker, message) : reply(asker, [message[0], "undecided"])
   }
 
   /**
@@ -99,7 +105,6 @@ export const makeOwner = Effect.gen(function* () {
 
   const leave = Effect.gen(function* () {
     isLeaving = true
-    term.onRenewed.delete(giveBack)
     for (const { link } of askers) link.send({ term: "" })
     yield* Effect.repeat(
       Effect.sync(() => taken.size),

@@ -148,7 +148,10 @@ export const makePeer = Effect.fnUntraced(function* (address: NodeAddress, needs
     Effect.yieldNow,
     Effect.sync(() => {
       if (outbox.length === 0) return
-      if (link === undefined || term === undefined) return takeBackUnsent()
+      if (link === undefined || term === undefined) {
+        takeBackUnsent()
+        return
+      }
       const now = nowMillis()
       for (const [id] of outbox) {
         const sent = waiting.get(id)!
@@ -178,7 +181,10 @@ export const makePeer = Effect.fnUntraced(function* (address: NodeAddress, needs
     const opened = dial(address, masterKey, {
       onText: (text) => {
         const parsed = Result.try(() => JSON.parse(text) as FromOwner)
-        if (Result.isFailure(parsed)) return opened.close()
+        if (Result.isFailure(parsed)) {
+          opened.close()
+          return
+        }
         const { outcomes, term: named, version } = parsed.success
         if (version !== undefined) isSameVersion = version === wireVersion
         if (named !== undefined && isSameVersion && !isRetiring) term = named === "" ? undefined : named

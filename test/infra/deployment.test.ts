@@ -125,7 +125,9 @@ describe("The files in infra", () => {
 describe("The chart", () => {
   it("takes every setting, and no other", () => {
     const { secrets, settings: plain } = valuesSchema.properties
-    const ofChart = ["LICENSING_HOST", "LICENSING_PORT", "LICENSING_DATA_DIR"]
+    const ofCluster = ["LICENSING_CLUSTER", "LICENSING_CLUSTER_ADDRESS", "LICENSING_CLUSTER_LISTEN"]
+    const ofChart = ["LICENSING_HOST", "LICENSING_PORT", "LICENSING_DATA_DIR", ...ofCluster]
+    assert.deepStrictEqual(settingsIn(read(`${chart}/templates/_helpers.tpl`)), [...ofCluster, "LICENSING_PORT"])
     const names = [secrets, plain].flatMap((section) => settingsIn(Object.keys(section?.properties ?? {}).join()))
     assert.deepStrictEqual([...names, ...ofChart].toSorted(), settings)
   })

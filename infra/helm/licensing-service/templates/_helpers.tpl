@@ -37,6 +37,19 @@ envFrom:
 env:
   - name: LICENSING_PORT
     value: {{ .Values.port | quote }}
+  {{- if .Values.cluster.enabled }}
+  - name: POD_IP
+    valueFrom:
+      fieldRef:
+        fieldPath: status.podIP
+  - name: LICENSING_CLUSTER
+    value: "true"
+  - name: LICENSING_CLUSTER_LISTEN
+    value: "0.0.0.0:{{ .Values.cluster.port }}"
+  # Other pods read this address from the database.
+  - name: LICENSING_CLUSTER_ADDRESS
+    value: "$(POD_IP):{{ .Values.cluster.port }}"
+  {{- end }}
   {{- range $name, $value := .Values.settings }}
   - name: {{ $name }}
     value: {{ $value | quote }}
