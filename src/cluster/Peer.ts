@@ -169,6 +169,7 @@ export const makePeer = Effect.fnUntraced(function* (address: NodeAddress, needs
   const handOver: Peer["handOver"] = (licenseId, command) => {
     if (term === undefined || waiting.size >= waitingMax || link!.backlog() > backlogMax) return false
     const id = nextId++
+    command.deadline = clock.currentTimeMillisUnsafe() + timeoutMillis
     waiting.set(id, { licenseId, command, term: undefined, sentMillis: 0 })
     outbox.push(toWire(id, licenseId, command))
     if (outbox.length === 1) fork(sendOutbox)

@@ -5,6 +5,7 @@ import { isRefusal } from "../../src/api/Failure.ts"
 import { RequestContext } from "../../src/api/RequestContext.ts"
 import { StoredResponse, type StoredResponseRow } from "../../src/api/StoredResponse.ts"
 import { type Actor, CurrentActor } from "../../src/auth/CurrentActor.ts"
+import { retireJournal } from "../../src/licenses/engine/Fence.ts"
 import { lockedOutcomes } from "./LockedJournal.ts"
 import { makeNode, type Node, type NodePool } from "./Node.ts"
 import { type Call, operations } from "./Operations.ts"
@@ -123,7 +124,7 @@ export class Cluster {
           yield* this.checkSequences
           if (yield* this.injectNodeFault) continue
           leap()
-          if (!isMoving() && !scheduler.isHolding) yield* failOver
+          if (!isMoving() && !scheduler.isHolding) yield* Effect.andThen(failOver, this.retireTerms)
           scheduler.release()
         } else if (!scheduler.wakeShort())
           return violation(`requests without an answer: ${Array.from(this.asked.keys())}`)
@@ -131,6 +132,19 @@ export class Cluster {
       violation("the requests do not come to an end")
     }
   )
+
+  /** Another node retires the terms of all nodes: each decides again what it has not committed. No transaction is open. */
+  private readonly retireTerms = Effect.suspend(() => {
+    if (this.plan.retired === 0 || !this.isOn || !this.random.chance(this.plan.retired)) return Effect.void
+    this.scheduler.trace.push("all terms are retired")
+    this.scheduler.count("term retired by another node")
+    const journals = this.pools.observer<{ readonly id: string }>`SELECT id FROM journals ORDER BY id`
+    return Effect.orDie(
+      Effect.flatMap(journals, (rows) =>
+        Effect.forEach(rows, ({ id }) => retireJournal(this.pools.observer, id, this.scheduler.now), { discard: true })
+      )
+    )
+  })
 
   /** Whether another may be released beside what is under way, or must be because that waits for the locks of held transactions. */
   private readonly mayGoOn = Effect.gen({ self: this }, function* () {

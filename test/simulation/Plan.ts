@@ -78,6 +78,8 @@ export interface Plan {
   readonly unknownLicenses: number
   /** The probability that a step begins with a failover to a standby that lags; a sixth of it per turn within a step. */
   readonly failovers: number
+  /** The probability per turn, while no transaction is open, that the terms of all nodes are retired. */
+  readonly retired: number
 }
 
 const rates = [0.01, 0.03, 0.1]
@@ -130,8 +132,11 @@ const listOf = <A>(random: RandomSource, max: number, one: (index: number) => A)
 export const planOf = (random: RandomSource): Plan => {
   const plan = drawn(random)
   const later = random.detached()
-  return withFailovers(withClockSkew(withFewAttempts(plan, later), later), later)
+  return withRetiredTerms(withFailovers(withClockSkew(withFewAttempts(plan, later), later), later), later)
 }
+
+const withRetiredTerms = (plan: Plan, random: RandomSource): Plan =>
+  random.chance(0.3) ? { ...plan, retired: random.pick([0.01, 0.05]) } : plan
 
 const withFailovers = (plan: Plan, random: RandomSource): Plan =>
   random.chance(0.3) ? { ...plan, failovers: random.pick([0.1, 0.3]) } : plan
@@ -199,6 +204,7 @@ const drawn = (random: RandomSource): Plan => {
     attemptsFree: 5,
     ahead: [0, 0, 0],
     unknownLicenses: 0,
-    failovers: 0
+    failovers: 0,
+    retired: 0
   }
 }

@@ -27,7 +27,7 @@ export const makeNode = Effect.map(Layer.build(Layer.fresh(layerNode)), (node) =
       CurrentActor,
       (actor): Actor => (rule.name === "consume" ? { actor_type: "license", actor_id: license } : actor)
     )
-  return { ...actors, ask }
+  return { ...actors, ask, journal: Context.get(node, Journal) }
 })
 
 const layerSweeps = Layer.mergeAll(
