@@ -68,8 +68,8 @@ export const listen = (
     socket.on("error", () => {})
     receive(socket, onLink(linkOver(socket)))
   })
-  // A caller without the key; its connection is closed already.
-  server.on("tlsClientError", () => {})
+  // A caller without the key, or one that does not complete its handshake.
+  server.on("tlsClientError", (_, socket) => void socket.destroy())
   const opened = Effect.callback<void, Error>((resume) => {
     server.once("error", (error) => resume(Effect.fail(error)))
     server.listen(port, host, () => resume(Effect.void))

@@ -23,7 +23,11 @@ const backlogMax = 4 * 1024 * 1024
 const checkMillis = 50
 /** An owner is late if two checks in a row find a command that waits for so long: a node that was frozen itself reads first. */
 const lateMillis = 200
-const redialPause = "500 millis"
+/** The pause before a node is dialed again; doubled each time it lets commands wait, so that an overloaded owner is left alone. */
+const redialMillisMin = 500
+const redialMillisMax = 32_000
+/** Answers in a row after which the pause is short again. */
+const recoveredAfter = 10_000
 
 export interface Peer {
   /** False: this node has to decide the command itself. */
@@ -70,6 +74,8 @@ export const makePeer = Effect.fnUntraced(function* (address: NodeAddress, needs
   let isRetiring = false
   let isChecking = false
   let isClosed = false
+  let redialMillis = redialMillisMin
+  let answeredInRow = 0
 
   const decideAgain = ({ command, licenseId }: Sent) => actors.postHere(licenseId, repeated(command))
 
@@ -79,6 +85,7 @@ export const makePeer = Effect.fnUntraced(function* (address: NodeAddress, needs
     // Given up meanwhile.
     if (sent === undefined) return
     waiting.delete(id)
+    if (++answeredInRow === recoveredAfter) redialMillis = redialMillisMin
     counters[kind === "undecided" ? "returned" : "answered"].updateUnsafe(1, context)
     if (kind === "undecided") decideAgain(sent)
     else if (kind === "refused") sent.command.resume(Exit.fail(refusalFromWire(outcome[2])))
@@ -105,6 +112,8 @@ export const makePeer = Effect.fnUntraced(function* (address: NodeAddress, needs
     takeBackUnsent()
     if (isRetiring) return
     isRetiring = true
+    answeredInRow = 0
+    redialMillis = Math.min(2 * redialMillis, redialMillisMax)
     const retireAll = Effect.forEach(new Set(Array.from(waiting.values(), (sent) => sent.term!)), journal.retire, {
       discard: true
     })
@@ -195,7 +204,7 @@ export const makePeer = Effect.fnUntraced(function* (address: NodeAddress, needs
         link = undefined
         if (waiting.size > 0) giveUp(counters.lost)
         term = undefined
-        if (!isClosed) fork(Effect.andThen(Effect.sleep(redialPause), Effect.sync(open)))
+        if (!isClosed) fork(Effect.andThen(Effect.sleep(redialMillis), Effect.sync(open)))
       }
     })
     link = opened

@@ -159,6 +159,12 @@ const rowOf = ({ licenses, sent_to, turns }: Load) => {
   }
 }
 
+/** What a node says of the commands that it handed over or took over. */
+const handedOver = async (base: string): Promise<string> => {
+  const text = await (await fetch(`${base}/metrics`)).text()
+  return text.split("\n").filter((line) => line.startsWith("licensing_cluster_")).join("\n")
+}
+
 const program = Effect.gen(function* () {
   const { management, places, session, used } = yield* startMeasured
   const seats: Array<Seat> = []
@@ -187,6 +193,7 @@ const program = Effect.gen(function* () {
       if (failure !== undefined) yield* say(`  ${measured.failed} failed, the first: ${failure.slice(0, 300)}`)
     }
   }
+  if (flags.cluster) for (const base of places.bases) yield* say(yield* Effect.promise(() => handedOver(base)))
   for (const { close } of loads) yield* Effect.promise(close)
   const rows = loads.map(rowOf)
   const checks = [
