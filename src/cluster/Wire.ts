@@ -40,7 +40,7 @@ export interface FromOwner {
 
 const headerBytes = 4
 /** Bounds the memory for one frame; thousands of commands fit. */
-export const frameBytesMax = 16 * 1024 * 1024
+const frameBytesMax = 16 * 1024 * 1024
 
 export const encodeFrame = (message: ToOwner | FromOwner): Buffer => {
   const text = JSON.stringify(message)

@@ -6,6 +6,7 @@
  */
 import { ConfigProvider, Context, Effect, Layer, type Redacted, Schema } from "effect"
 import type { IpNetwork } from "effect/net"
+import { contradictions, missingKey } from "./Contradictions.ts"
 import {
   databaseAddress,
   flag,
@@ -276,40 +277,6 @@ const read = Effect.gen(function* () {
   // A missing setting may be one with a misspelled name.
   return lines.length === 0 ? values : yield* new SettingsRefused({ lines: [...lines, ...(yield* unknownSettings)] })
 })
-
-/** Errors of combinations of settings that are each valid. */
-const contradictions = (values: Values): ReadonlyArray<string> => [
-  ...missingKey(values),
-  ...(values.oidcIssuer !== undefined && values.oidcAudience === undefined
-    ? [
-        "LICENSING_OIDC_AUDIENCE must be set together with LICENSING_OIDC_ISSUER: the audience that tokens are made for."
-      ]
-    : []),
-  ...(values.oidcIssuer === undefined && values.oidcAudience !== undefined
-    ? ["LICENSING_OIDC_ISSUER must be set together with LICENSING_OIDC_AUDIENCE: the address of the issuer."]
-    : []),
-  ...(values.cluster ? missingForCluster(values) : [])
-]
-
-const missingForCluster = ({ clusterAddress, clusterListen, databaseUrl }: Values): ReadonlyArray<string> => [
-  ...(databaseUrl === undefined
-    ? ["LICENSING_DATABASE_URL must be set together with LICENSING_CLUSTER: the database that all nodes share."]
-    : []),
-  ...(clusterListen === undefined
-    ? ["LICENSING_CLUSTER_LISTEN must be set together with LICENSING_CLUSTER: where this node listens for other nodes."]
-    : []),
-  ...(clusterAddress === undefined
-    ? ["LICENSING_CLUSTER_ADDRESS must be set together with LICENSING_CLUSTER: what other nodes dial."]
-    : [])
-]
-
-// A key generated in a container's data folder would be lost with the container, while the external database remains.
-const missingKey = (values: Values): ReadonlyArray<string> =>
-  "masterKey" in values && values.masterKey === undefined && values.databaseUrl !== undefined
-    ? [
-        "LICENSING_MASTER_KEY must be set together with LICENSING_DATABASE_URL: base64 of exactly 32 bytes, as `openssl rand -base64 32` makes it."
-      ]
-    : []
 
 export class Settings extends Context.Service<Settings, Values>()("licensing/config/Settings") {
   /** From the ConfigProvider, by default the environment. Fails with all invalid settings at once. */

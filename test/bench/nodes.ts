@@ -162,7 +162,10 @@ const rowOf = ({ licenses, sent_to, turns }: Load) => {
 /** What a node says of the commands that it handed over or took over. */
 const handedOver = async (base: string): Promise<string> => {
   const text = await (await fetch(`${base}/metrics`)).text()
-  return text.split("\n").filter((line) => line.startsWith("licensing_cluster_")).join("\n")
+  return text
+    .split("\n")
+    .filter((line) => line.startsWith("licensing_cluster_"))
+    .join("\n")
 }
 
 const program = Effect.gen(function* () {

@@ -8,8 +8,8 @@ import { awaitMetric, awaitPeers, makeRelay, metric, type Service, startNode } f
 import { Database } from "../support/Database.ts"
 import type { Answer } from "../support/Http.ts"
 
-/** A node decides by itself after 250 ms; the rest is for a busy machine. */
-const answerMillisMax = 1_000
+/** A node decides by itself after 250 ms; the rest is for a busy machine. A command that nobody decides takes ten seconds. */
+const answerMillisMax = 9_000
 
 const answered = 'licensing_cluster_handed_over_total{outcome="answered"}'
 const late = 'licensing_cluster_handed_over_total{outcome="late"}'
@@ -56,7 +56,9 @@ const consume = (node: Service, license: License) =>
 
 /** A license that the first node hands over to the second one, because both use it. */
 const handedOverFrom = Effect.fnUntraced(function* (asker: Service, owner: Service, licenses: ReadonlyArray<License>) {
-  for (const license of licenses) {
+  // On a busy machine an owner may be late several times.
+  for (const license of Array.from({ length: 20 }, () => licenses).flat()) {
+    yield* awaitPeers(asker, 1)
     for (let turn = 0; turn < 4; turn++) for (const node of [owner, asker]) dataOf(yield* consume(node, license))
     const before = yield* metric(asker, answered)
     dataOf(yield* consume(asker, license))
@@ -82,11 +84,12 @@ layer(Database.layerUrl, { excludeTestServices: true, timeout: 60_000 })("Owners
   it.effect("a command that reaches a frozen owner late has no effect after another node decided it", () =>
     Effect.gen(function* () {
       const [asker, owner] = yield* twoNodes
-      const license = yield* handedOverFrom(asker, owner, yield* makeLicenses(asker, 16))
+      const license = yield* handedOverFrom(asker, owner, yield* makeLicenses(asker, 8))
       const taken = yield* metric(owner, "licensing_cluster_taken_over_total")
+      const lateBefore = yield* metric(asker, late)
       yield* owner.signal("SIGSTOP")
       yield* inTime(use(asker, license, "activate", { fingerprint: "x" }))
-      assert.strictEqual(yield* metric(asker, late), 1)
+      assert.isAbove(yield* metric(asker, late), lateBefore)
       yield* inTime(use(asker, license, "deactivate", { fingerprint: "x" }))
       yield* owner.signal("SIGCONT")
       // It reads the activation now. Its own next command comes after it in the license's mailbox.
@@ -113,7 +116,7 @@ layer(Database.layerUrl, { excludeTestServices: true, timeout: 60_000 })("Owners
   it.effect("a deactivation and a return of a seat whose owner dies before it tells their outcome succeed", () =>
     Effect.gen(function* () {
       const [asker, owner] = yield* twoNodes
-      const license = yield* handedOverFrom(asker, owner, yield* makeLicenses(asker, 16))
+      const license = yield* handedOverFrom(asker, owner, yield* makeLicenses(asker, 8))
       const seat = dataOf<{ lease_token: string }>(
         yield* use(asker, license, "floating/checkout", { fingerprint: "s" })
       )
@@ -135,7 +138,7 @@ layer(Database.layerUrl, { excludeTestServices: true, timeout: 60_000 })("Owners
       const relays = [yield* makeRelay, yield* makeRelay] as const
       const [asker, owner] = [yield* startNode(relays[0]), yield* startNode(relays[1])]
       for (const node of [asker, owner]) yield* awaitPeers(node, 1)
-      const license = yield* handedOverFrom(asker, owner, yield* makeLicenses(asker, 16))
+      const license = yield* handedOverFrom(asker, owner, yield* makeLicenses(asker, 8))
       for (const relay of relays) yield* relay.silence
       for (let turn = 0; turn < 20; turn++)
         yield* Effect.all([inTime(consume(asker, license)), inTime(consume(owner, license))], { concurrency: 2 })
@@ -145,83 +148,86 @@ layer(Database.layerUrl, { excludeTestServices: true, timeout: 60_000 })("Owners
     })
   )
 
-  it.effect("nothing is lost, counted twice or beyond a limit while nodes join, leave, freeze and die", () =>
-    Effect.gen(function* () {
-      const nodes: Array<Service> = [...(yield* twoNodes), yield* startNode()]
-      for (const node of nodes) yield* awaitPeers(node, 2)
-      const licenses = yield* makeLicenses(nodes[0]!, 6)
-      const [limited] = yield* makeLicenses(nodes[0]!, 1, 200)
-      const told = new Map<string, { counted: number; unsure: number }>()
-      const isDown = new Set<Service>()
-      let slowest = 0
-      let answers = 0
-      let awaited: { readonly answers: number; readonly latch: Latch.Latch } | undefined
-      let limitedCounted = 0
-      let limitedUnsure = 0
-      /** Sends one request after another to any node that is up. */
-      const client = (lane: number) =>
-        Effect.gen(function* () {
-          const all = [...licenses, limited!]
-          const license = all[events % all.length]!
-          const up = nodes.filter((node) => !isDown.has(node))
-          const node = up[(events + lane) % up.length]!
-          const [took, exit] = yield* Effect.timed(Effect.exit(consume(node, license)))
-          const tally = told.get(license.id) ?? { counted: 0, unsure: 0 }
-          told.set(license.id, tally)
-          if (exit._tag === "Failure") tally.unsure++
-          else if (exit.value.status === 200) tally.counted++
-          else if (license === limited)
-            assert.strictEqual(exit.value.error.code, "USAGE_LIMIT_EXCEEDED", exit.value.text)
-          else assert.strictEqual(exit.value.status, 503, exit.value.text)
-          // Requests at a node that fails meanwhile take as long as it fails.
-          if (++answers === awaited?.answers) awaited.latch.openUnsafe()
-          if (!isDown.has(node)) slowest = Math.max(slowest, Duration.toMillis(took))
-        })
-      const load = yield* Effect.forkChild(
-        Effect.all(
-          Array.from({ length: 12 }, (_, lane) => Effect.forever(client(lane))),
-          { concurrency: "unbounded" }
+  it.effect(
+    "nothing is lost, counted twice or beyond a limit while nodes join, leave, freeze and die",
+    () =>
+      Effect.gen(function* () {
+        const nodes: Array<Service> = [...(yield* twoNodes), yield* startNode()]
+        for (const node of nodes) yield* awaitPeers(node, 2)
+        const licenses = yield* makeLicenses(nodes[0]!, 6)
+        const [limited] = yield* makeLicenses(nodes[0]!, 1, 200)
+        const told = new Map<string, { counted: number; unsure: number }>()
+        const isDown = new Set<Service>()
+        const [first, second, third] = nodes as [Service, Service, Service]
+        const takeDown = (node: Service, how: Effect.Effect<void>) =>
+          Effect.suspend(() => {
+            faults++
+            isDown.add(node)
+            return how
+          })
+        let slowest = 0
+        let answers = 0
+        let faults = 0
+        let awaited: { readonly answers: number; readonly latch: Latch.Latch } | undefined
+        /** Sends one request after another to any node that is up. */
+        const client = (lane: number) =>
+          Effect.gen(function* () {
+            const all = [...licenses, limited!]
+            const license = all[events % all.length]!
+            const up = nodes.filter((node) => !isDown.has(node))
+            const node = up[(events + lane) % up.length]!
+            const faultsBefore = faults
+            const [took, exit] = yield* Effect.timed(Effect.exit(consume(node, license)))
+            const tally = told.get(license.id) ?? { counted: 0, unsure: 0 }
+            told.set(license.id, tally)
+            if (exit._tag === "Failure") tally.unsure++
+            else if (exit.value.status === 200) tally.counted++
+            else if (license === limited)
+              assert.strictEqual(exit.value.error.code, "USAGE_LIMIT_EXCEEDED", exit.value.text)
+            else assert.strictEqual(exit.value.status, 503, exit.value.text)
+            if (++answers === awaited?.answers) awaited.latch.openUnsafe()
+            // A request at a node that freezes takes as long as that.
+            if (faultsBefore === faults || node === first) slowest = Math.max(slowest, Duration.toMillis(took))
+          })
+        const load = yield* Effect.forkChild(
+          Effect.all(
+            Array.from({ length: 12 }, (_, lane) => Effect.forever(client(lane))),
+            { concurrency: "unbounded" }
+          )
         )
-      )
-      /** Waits until so many further requests were answered. */
-      const during = Effect.fnUntraced(function* (count: number) {
-        awaited = { answers: answers + count, latch: Latch.makeUnsafe(false) }
-        yield* awaited.latch.await
-      })
-      yield* during(300)
-      const [first, second, third] = nodes as [Service, Service, Service]
-      isDown.add(second)
-      yield* second.signal("SIGSTOP")
-      yield* during(500)
-      yield* second.signal("SIGCONT")
-      isDown.delete(second)
-      yield* during(500)
-      isDown.add(third)
-      yield* third.kill
-      yield* during(500)
-      const fourth = yield* startNode()
-      nodes.push(fourth)
-      yield* during(500)
-      isDown.add(second)
-      yield* second.stop
-      yield* during(500)
-      yield* Fiber.interrupt(load)
-      assert.isAbove(yield* metric(first, answered), 0)
-      for (const node of [first, fourth]) yield* node.stop
-      limitedCounted = told.get(limited!.id)!.counted
-      limitedUnsure = told.get(limited!.id)!.unsure
-      assert.isAtMost(limitedCounted, 200)
-      assert.isAtLeast(limitedCounted + limitedUnsure + 12, 200)
-      assert.isBelow(slowest, 2 * answerMillisMax)
-      const found = yield* assertCounted([...licenses, limited!])
-      for (const { id } of [...licenses, limited!]) {
-        const { counted, unsure } = told.get(id)!
-        // The last request of each client was interrupted without an answer.
-        assert.isAtLeast(found.get(id)!, counted)
-        assert.isAtMost(found.get(id)!, counted + unsure + 12)
-      }
-      assert.isAtMost(found.get(limited!.id)!, 200)
-    })
+        /** Waits until so many further requests were answered. */
+        const during = Effect.fnUntraced(function* (count: number) {
+          awaited = { answers: answers + count, latch: Latch.makeUnsafe(false) }
+          yield* awaited.latch.await
+        })
+        yield* during(300)
+        yield* takeDown(second, second.signal("SIGSTOP"))
+        yield* during(500)
+        yield* second.signal("SIGCONT")
+        faults++
+        isDown.delete(second)
+        yield* during(500)
+        yield* takeDown(third, third.kill)
+        yield* during(500)
+        const fourth = yield* startNode()
+        nodes.push(fourth)
+        yield* during(500)
+        yield* takeDown(second, second.stop)
+        yield* during(500)
+        yield* Fiber.interrupt(load)
+        assert.isAbove(yield* metric(first, answered), 0)
+        for (const node of [first, fourth]) yield* node.stop
+        assert.isBelow(slowest, answerMillisMax)
+        const found = yield* assertCounted([...licenses, limited!])
+        for (const { id } of [...licenses, limited!]) {
+          const { counted, unsure } = told.get(id)!
+          // The last request of each client was interrupted without an answer.
+          assert.isAtLeast(found.get(id)!, counted)
+          assert.isAtMost(found.get(id)!, counted + unsure + 12)
+        }
+        assert.strictEqual(found.get(limited!.id), 200)
+      }),
+    240_000
   )
 
   it.effect("the port between nodes refuses whoever lacks the master key", () =>
@@ -251,7 +257,7 @@ layer(Database.layerUrl, { excludeTestServices: true, timeout: 60_000 })("Owners
       assert.notInclude(yield* ended(() => plain({ host: "127.0.0.1", port })), hello)
       assert.strictEqual(yield* ended(() => secure({ host: "127.0.0.1", port, rejectUnauthorized: false })), "")
       for (const identity of ["", "00000000"]) assert.strictEqual(yield* ended(wrong(identity)), "")
-      assert.strictEqual((yield* node.manage("GET", "/me")).status, 200)
+      assert.strictEqual((yield* node.manage("GET", "/products")).status, 200)
     })
   )
 })

@@ -5,7 +5,7 @@ import { send } from "./Http.ts"
 import { startService } from "./Processes.ts"
 
 /** A port that was free a moment ago. */
-export const freePort = Effect.callback<number>((resume) => {
+const freePort = Effect.callback<number>((resume) => {
   const server = createServer().listen(0, "127.0.0.1", () => {
     const { port } = server.address() as { readonly port: number }
     server.close(() => resume(Effect.succeed(port)))

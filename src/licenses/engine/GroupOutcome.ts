@@ -9,18 +9,21 @@ import { type JournalKind, journalKinds, type Term } from "./Term.ts"
 
 type WriteEffect = Effect.Effect<unknown, SqlError.SqlError>
 
-/** Numbers the groups of a journal of this node and draws their revisions. The term is unique among all nodes. */
-export const makeGroupIds = Effect.fnUntraced(function* (term: Term, kind: JournalKind) {
+/** Numbers the groups of each journal of this node and draws their revisions. The term is unique among all nodes. */
+export const makeGroupIds = Effect.fnUntraced(function* (term: Term) {
   const clock = yield* Clock.Clock
   const nextRevision = yield* makeRevisions
-  let last = 0
-  return (): Fence.GroupId => ({
-    term: term.current,
-    journal: `${term.current}${kind}`,
-    number: ++last,
-    at: clock.currentTimeMillisUnsafe(),
-    revision: nextRevision()
-  })
+  const numbered = (kind: JournalKind) => {
+    let last = 0
+    return (): Fence.GroupId => ({
+      term: term.current,
+      journal: `${term.current}${kind}`,
+      number: ++last,
+      at: clock.currentTimeMillisUnsafe(),
+      revision: nextRevision()
+    })
+  }
+  return { nextGroup: numbered(""), nextLocked: numbered(".locked"), nextAlone: numbered(".alone") }
 })
 
 /**

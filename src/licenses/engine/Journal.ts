@@ -67,7 +67,7 @@ export class Journal extends Context.Service<
       const { appendAtOnce, appendRows, deliveriesQueued } = yield* EventLog
       const term = yield* makeTerm
       const ofTerm = renewingTerm(term)
-      const nextGroup = yield* makeGroupIds(term, "")
+      const { nextAlone, nextGroup, nextLocked } = yield* makeGroupIds(term)
       const withKnownOutcome = yield* makeKnownOutcomes
       const measure = yield* makeMeasure
 
@@ -201,7 +201,6 @@ export class Journal extends Context.Service<
         return group.map((pending) => (repeated.has(pending.base.license.id) ? exits.stale : verdicts.next().value!))
       })
 
-      const nextLocked = yield* makeGroupIds(term, ".locked")
       // One at a time, because their numbers must rise as well, and because they block every group that includes the
       // same license.
       const lock = yield* Semaphore.make(1)
@@ -231,7 +230,6 @@ export class Journal extends Context.Service<
         )
       }
 
-      const nextAlone = yield* makeGroupIds(term, ".alone")
       const retryLocked = yield* makeLockedRetry((pending: PendingChanges) =>
         commitFree([pending], nextAlone).pipe(
           Effect.map(([verdict]) => exits[verdict!]),

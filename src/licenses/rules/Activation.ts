@@ -188,13 +188,10 @@ export const deactivate: Rule<
         "DEVICE_NOT_FOUND",
         "This device is not known to the license: send the binding that it was activated with."
       )
-    const isReleased = device.status === "deactivated" || (device.status === "active" && !device.holds_slot)
-    if (isReleased && isDoneAlready(command, device.updated_at, now))
+    if (!device.holds_slot && isDoneAlready(command, device.updated_at, now))
       return accept({}, (after) => deactivationOf(after, device, now))
     if (device.status !== "active" || !device.holds_slot) {
-      return reject("DEVICE_STATE_CONFLICT", notActivated(device), {
-        detail: device.status
-      })
+      return reject("DEVICE_STATE_CONFLICT", notActivated(device), { detail: device.status })
     }
     // A device that also holds a floating seat stays active by it, and no longer has an activation that could lapse.
     const holdsSeat = view.liveLeaseOf(device.id) !== undefined
