@@ -136,7 +136,7 @@ export const planOf = (random: RandomSource): Plan => {
 }
 
 const withRetiredTerms = (plan: Plan, random: RandomSource): Plan =>
-  random.chance(0.3) ? { ...plan, retired: random.pick([0.01, 0.05]) } : plan
+  plan.failovers === 0 && random.chance(0.4) ? { ...plan, retired: random.pick([0.01, 0.05]) } : plan
 
 const withFailovers = (plan: Plan, random: RandomSource): Plan =>
   random.chance(0.3) ? { ...plan, failovers: random.pick([0.1, 0.3]) } : plan
