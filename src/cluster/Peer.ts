@@ -23,11 +23,10 @@ const backlogMax = 4 * 1024 * 1024
 const checkMillis = 50
 /** An owner is late if two checks in a row find a command that waits for so long: a node that was frozen itself reads first. */
 const lateMillis = 200
-/** The pause before a node is dialed again; doubled each time it lets commands wait, so that an overloaded owner is left alone. */
+/** The pause before a node is dialed again: doubled if it lets commands wait again soon, so that an overloaded owner is left alone. */
 const redialMillisMin = 500
-const redialMillisMax = 32_000
-/** Answers in a row after which the pause is short again. */
-const recoveredAfter = 10_000
+const redialMillisMax = 8_000
+const soonMillis = 10_000
 
 export interface Peer {
   /** False: this node has to decide the command itself. */
@@ -75,7 +74,7 @@ export const makePeer = Effect.fnUntraced(function* (address: NodeAddress, needs
   let isChecking = false
   let isClosed = false
   let redialMillis = redialMillisMin
-  let answeredInRow = 0
+  let readyMillis = 0
 
   const decideAgain = ({ command, licenseId }: Sent) => actors.postHere(licenseId, repeated(command))
 
@@ -85,7 +84,6 @@ export const makePeer = Effect.fnUntraced(function* (address: NodeAddress, needs
     // Given up meanwhile.
     if (sent === undefined) return
     waiting.delete(id)
-    if (++answeredInRow === recoveredAfter) redialMillis = redialMillisMin
     counters[kind === "undecided" ? "returned" : "answered"].updateUnsafe(1, context)
     if (kind === "undecided") decideAgain(sent)
     else if (kind === "refused") sent.command.resume(Exit.fail(refusalFromWire(outcome[2])))
@@ -112,8 +110,8 @@ export const makePeer = Effect.fnUntraced(function* (address: NodeAddress, needs
     takeBackUnsent()
     if (isRetiring) return
     isRetiring = true
-    answeredInRow = 0
-    redialMillis = Math.min(2 * redialMillis, redialMillisMax)
+    redialMillis =
+      nowMillis() - readyMillis > soonMillis ? redialMillisMin : Math.min(2 * redialMillis, redialMillisMax)
     const retireAll = Effect.forEach(new Set(Array.from(waiting.values(), (sent) => sent.term!)), journal.retire, {
       discard: true
     })
@@ -196,7 +194,10 @@ export const makePeer = Effect.fnUntraced(function* (address: NodeAddress, needs
           return
         }
         const { outcomes, term: named, version } = parsed.success
-        if (version !== undefined) isSameVersion = version === wireVersion
+        if (version !== undefined) {
+          isSameVersion = version === wireVersion
+          readyMillis = nowMillis()
+        }
         if (named !== undefined && isSameVersion && !isRetiring) term = named === "" ? undefined : named
         for (const outcome of outcomes ?? []) settle(outcome)
       },
