@@ -127,6 +127,9 @@ describe("Settings", () => {
       "https://issuer.example.com/?a=1",
       "https://u:p@x.example"
     ],
+    LICENSING_CLUSTER: ["yes"],
+    LICENSING_CLUSTER_LISTEN: ["8081", "host", "host:0", "host:65536"],
+    LICENSING_CLUSTER_ADDRESS: ["fd00::1:8081", "http://host:1", "host:1/", ":1"],
     LICENSING_CORS_ORIGINS: ["*", "null", "console.example.com", "https://a.example.com/", "https://a.example.com,"]
   }
   for (const [name, values] of Object.entries(wrong)) {
@@ -151,6 +154,25 @@ describe("Settings", () => {
         const settings = yield* read({ LICENSING_OIDC_ISSUER: local, LICENSING_OIDC_AUDIENCE: "licenses" })
         assert.strictEqual(settings.oidcIssuer, local)
       }
+    })
+  )
+
+  it.effect("a node of a cluster needs a database, a port and an address", () =>
+    Effect.gen(function* () {
+      const { lines } = yield* Effect.flip(read({ LICENSING_CLUSTER: "true" }))
+      assert.deepStrictEqual(
+        lines.map((line) => line.split(" ")[0]),
+        ["LICENSING_DATABASE_URL", "LICENSING_CLUSTER_LISTEN", "LICENSING_CLUSTER_ADDRESS"]
+      )
+      const settings = yield* read({
+        LICENSING_CLUSTER: "true",
+        LICENSING_CLUSTER_LISTEN: "[::]:8081",
+        LICENSING_CLUSTER_ADDRESS: "node-1.internal:8081",
+        LICENSING_DATABASE_URL: "postgres://u:p@db/licensing",
+        LICENSING_MASTER_KEY: masterKey
+      })
+      assert.deepStrictEqual(settings.clusterListen, { host: "::", port: 8081 })
+      assert.deepStrictEqual(settings.clusterAddress, { host: "node-1.internal", port: 8081 })
     })
   )
 
