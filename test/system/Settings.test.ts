@@ -157,25 +157,6 @@ describe("Settings", () => {
     })
   )
 
-  it.effect("a node of a cluster needs a database, a port and an address", () =>
-    Effect.gen(function* () {
-      const { lines } = yield* Effect.flip(read({ LICENSING_CLUSTER: "true" }))
-      assert.deepStrictEqual(
-        lines.map((line) => line.split(" ")[0]),
-        ["LICENSING_DATABASE_URL", "LICENSING_CLUSTER_LISTEN", "LICENSING_CLUSTER_ADDRESS"]
-      )
-      const settings = yield* read({
-        LICENSING_CLUSTER: "true",
-        LICENSING_CLUSTER_LISTEN: "[::]:8081",
-        LICENSING_CLUSTER_ADDRESS: "node-1.internal:8081",
-        LICENSING_DATABASE_URL: "postgres://u:p@db/licensing",
-        LICENSING_MASTER_KEY: masterKey
-      })
-      assert.deepStrictEqual(settings.clusterListen, { host: "::", port: 8081 })
-      assert.deepStrictEqual(settings.clusterAddress, { host: "node-1.internal", port: 8081 })
-    })
-  )
-
   it.effect("all invalid values are reported at once", () =>
     Effect.gen(function* () {
       const { lines } = yield* Effect.flip(
@@ -213,6 +194,27 @@ describe("an invalid list", () => {
         const { lines } = yield* Effect.flip(read({ [name]: value }))
         assert.isTrue(lines[0]!.endsWith(`; "${entry}" is not.`), lines[0])
       }
+    })
+  )
+})
+
+describe("The settings of a cluster", () => {
+  it.effect("a node of a cluster needs a database, a port and an address", () =>
+    Effect.gen(function* () {
+      const { lines } = yield* Effect.flip(read({ LICENSING_CLUSTER: "true" }))
+      assert.deepStrictEqual(
+        lines.map((line) => line.split(" ")[0]),
+        ["LICENSING_DATABASE_URL", "LICENSING_CLUSTER_LISTEN", "LICENSING_CLUSTER_ADDRESS"]
+      )
+      const settings = yield* read({
+        LICENSING_CLUSTER: "true",
+        LICENSING_CLUSTER_LISTEN: "[::]:8081",
+        LICENSING_CLUSTER_ADDRESS: "node-1.internal:8081",
+        LICENSING_DATABASE_URL: "postgres://u:p@db/licensing",
+        LICENSING_MASTER_KEY: masterKey
+      })
+      assert.deepStrictEqual(settings.clusterListen, { host: "::", port: 8081 })
+      assert.deepStrictEqual(settings.clusterAddress, { host: "node-1.internal", port: 8081 })
     })
   )
 })
