@@ -127,9 +127,6 @@ describe("Settings", () => {
       "https://issuer.example.com/?a=1",
       "https://u:p@x.example"
     ],
-    LICENSING_CLUSTER: ["yes"],
-    LICENSING_CLUSTER_LISTEN: ["8081", "host", "host:0", "host:65536"],
-    LICENSING_CLUSTER_ADDRESS: ["fd00::1:8081", "http://host:1", "host:1/", ":1"],
     LICENSING_CORS_ORIGINS: ["*", "null", "console.example.com", "https://a.example.com/", "https://a.example.com,"]
   }
   for (const [name, values] of Object.entries(wrong)) {
@@ -199,6 +196,22 @@ describe("an invalid list", () => {
 })
 
 describe("The settings of a cluster", () => {
+  const wrong: Record<string, ReadonlyArray<string>> = {
+    LICENSING_CLUSTER: ["yes"],
+    LICENSING_CLUSTER_LISTEN: ["8081", "host", "host:0", "host:65536"],
+    LICENSING_CLUSTER_ADDRESS: ["fd00::1:8081", "http://host:1", "host:1/", ":1"]
+  }
+  for (const [name, values] of Object.entries(wrong)) {
+    it.effect(`an invalid ${name} is reported in one line`, () =>
+      Effect.forEach(values, (value) =>
+        Effect.map(Effect.flip(read({ [name]: value })), ({ lines }) => {
+          assert.strictEqual(lines.length, 1, value)
+          assert.match(lines[0]!, new RegExp(`^${name} must be .*\\.$`))
+        })
+      )
+    )
+  }
+
   it.effect("a node of a cluster needs a database, a port and an address", () =>
     Effect.gen(function* () {
       const { lines } = yield* Effect.flip(read({ LICENSING_CLUSTER: "true" }))
