@@ -67,6 +67,7 @@ layer(Database.layer, { timeout: 60_000 })("a retired term", (it) => {
         command: consumption(license, "given up"),
         origin: { actor_type: "license", actor_id: license.license, request_id: "req_1", ip_address: undefined },
         begin: (reply) => reply,
+        span: undefined,
         resume: (exit) => void outcomes.push(Exit.isSuccess(exit))
       })
       node.journal.term.onRenewed.add(() => {
