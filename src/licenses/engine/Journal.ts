@@ -12,7 +12,7 @@ import { type Entry, EventLog } from "../../events/EventLog.ts"
 import { makeBatcher, type SubmitToBatch } from "../../postgres/Batcher.ts"
 import { makeLateCheck } from "../../postgres/Deadline.ts"
 import { Postgres } from "../../postgres/Postgres.ts"
-import { isConcurrentChange, isForeignKeyViolation, isLockTimeout } from "../../postgres/Sql.ts"
+import { isConcurrentChange, isLockTimeout } from "../../postgres/Sql.ts"
 import { retryTransaction } from "../../postgres/Transactions.ts"
 import { journalGroup, journalSeconds } from "../../telemetry/Metrics.ts"
 import type { DeviceRecord } from "../model/LicenseRecords.ts"
@@ -21,7 +21,7 @@ import { makeGroupIds, makeKnownOutcomes, makeRetire } from "./GroupOutcome.ts"
 import * as Statements from "./JournalStatements.ts"
 import type { PendingChanges } from "./PendingChanges.ts"
 import { changesOfEarlierTerm, isOfTerm, makeTerm, renewingTerm, type Term } from "./Term.ts"
-import { exits, type LockedVerdict, makeLockedRetry, type Verdict } from "./Verdict.ts"
+import { exits, isOvertaken, type LockedVerdict, makeLockedRetry, type Verdict } from "./Verdict.ts"
 
 /** Licenses in one transaction: bounds its duration and the size of its statements. */
 const groupMax = 512
@@ -292,12 +292,5 @@ const makeMeasure = Effect.contextWith((context: Context.Context<never>) =>
         })
   )
 )
-
-/**
- * A unique row that another node wrote first, a record that was deleted after it was read, or a term that was retired: the next
- * decision will see it.
- */
-const isOvertaken = (error: SqlError.SqlError): boolean =>
-  error.reason._tag === "UniqueViolation" || isForeignKeyViolation(error) || isConcurrentChange(error)
 
 const noLicenses: ReadonlySet<string> = new Set()

@@ -1,5 +1,7 @@
 /** What became of the changes of a license, and the retry of those whose license is locked. */
 import { Clock, Effect, Exit, Semaphore } from "effect"
+import type { SqlError } from "effect/sql"
+import { isConcurrentChange, isForeignKeyViolation } from "../../postgres/Sql.ts"
 import { pauseFor } from "../../postgres/Transactions.ts"
 import type { PendingChanges } from "./PendingChanges.ts"
 
@@ -42,3 +44,10 @@ export const makeLockedRetry = Effect.fnUntraced(function* (
     }
   })
 })
+
+/**
+ * A unique row that another node wrote first, a record that was deleted after it was read, or a term that was retired: the next
+ * decision will see it.
+ */
+export const isOvertaken = (error: SqlError.SqlError): boolean =>
+  error.reason._tag === "UniqueViolation" || isForeignKeyViolation(error) || isConcurrentChange(error)
