@@ -1,7 +1,7 @@
 /**
  * Several nodes, one owner per license: a node that does not own a license hands its commands over to the node that does, which has
  * the license in memory. Only an optimization: any node can decide any command at any time, and the fence of the journal keeps that
- * correct (docs/decisions/0024-license-owners.md).
+ * correct (docs/decisions/0028-license-owners.md).
  */
 import { Clock, Effect, Exit, FiberSet, Layer, Schedule, Schema, Scope } from "effect"
 import { Settings } from "../config/Config.ts"

@@ -4,8 +4,8 @@
  */
 import { Clock, Context, Effect, Layer, Semaphore } from "effect"
 import { SqlClient, type SqlError, type Statement } from "effect/sql"
-import { clockLag, endsAfter } from "../licenses/engine/LicenseRows.ts"
 import type { LicenseStatus } from "../licenses/model/License.ts"
+import { clockLag, endsAfter } from "../licenses/rows/LicenseRows.ts"
 import { instant } from "../postgres/Parameters.ts"
 
 /** Three passes of the worker, so that a reader waits for a count only if no worker runs. */

@@ -6,7 +6,6 @@ import { Effect } from "effect"
 import type { SqlClient } from "effect/sql"
 import { columns } from "../../postgres/Parameters.ts"
 import type { BindingName, CountedUsage, Revisions } from "../model/LicenseRecords.ts"
-import type { CachedDevice } from "../state/CommittedState.ts"
 import {
   type CachedDeviceRow,
   cachedDeviceColumns,
@@ -14,7 +13,8 @@ import {
   joinDeviceLease,
   licenseDependencies,
   revisionColumns
-} from "./LicenseRows.ts"
+} from "../rows/LicenseRows.ts"
+import type { CachedDevice } from "../state/CommittedState.ts"
 
 export interface DeviceRequest {
   readonly licenseId: string

@@ -6,8 +6,8 @@ import { columns } from "../../postgres/Parameters.ts"
 import { violates } from "../../postgres/Sql.ts"
 import { mayTakeLong } from "../../postgres/Transactions.ts"
 import type { Assignment, DeviceRecord, LeaseRecord, LicenseRecord } from "../model/LicenseRecords.ts"
-import { writeAssignments } from "./AssignmentRows.ts"
-import { resettableListStatuses } from "./LicenseRows.ts"
+import { writeAssignments } from "../rows/AssignmentRows.ts"
+import { resettableListStatuses } from "../rows/LicenseRows.ts"
 import type { PendingChanges } from "./PendingChanges.ts"
 
 type PendingGroup = ReadonlyArray<PendingChanges>

@@ -16,6 +16,7 @@ import { sampledSpan, Traces } from "../../telemetry/Traces.ts"
 import type { Origin, Rule } from "../rules/LicenseCommand.ts"
 import { type CachedLicense, makeCommandBatches } from "./CommandBatch.ts"
 import {
+  batchLengthOf,
   type CommandResult,
   giveUpLate,
   inFirstSpan,
@@ -28,8 +29,6 @@ import {
 
 /** Commands that may wait for one license. Further ones are answered with 503; the queue never grows without limit. */
 const mailboxMax = 1024
-/** Commands decided in one batch: bounds its commit. */
-const batchMax = 256
 /** Actors in memory. The least recently used ones beyond this are evicted periodically. */
 const actorsMax = 20_000
 /** An actor unused for this long is evicted. */
@@ -265,16 +264,6 @@ export class LicenseActors extends Context.Service<
       })
     })
   )
-}
-
-/** All waiting commands, or those up to the first one that ends its batch. */
-const batchLengthOf = (mailbox: ReadonlyArray<PendingCommand>): number => {
-  const length = Math.min(mailbox.length, batchMax)
-  for (let index = 0; index < length - 1; index++) {
-    const { command, rule } = mailbox[index]!
-    if (rule.endsBatch?.(command) === true) return index + 1
-  }
-  return length
 }
 
 /**

@@ -19,17 +19,6 @@ import type {
   Revisions,
   TargetPolicy
 } from "../model/LicenseRecords.ts"
-import type { CachedDevice } from "../state/CommittedState.ts"
-import {
-  type DeviceRequest,
-  type LeaseRequest,
-  readCountedUsage,
-  readDevices,
-  readLeases,
-  type UsageRequest,
-  type VersionedDevices,
-  type VersionedUsage
-} from "./BatchedLookups.ts"
 import {
   type CachedDeviceRow,
   cachedDeviceColumns,
@@ -44,9 +33,20 @@ import {
   listStatusOf,
   type Nullable,
   resettableListStatuses
-} from "./LicenseRows.ts"
+} from "../rows/LicenseRows.ts"
+import { readTargetPolicy } from "../rows/TargetPolicies.ts"
+import type { CachedDevice } from "../state/CommittedState.ts"
+import {
+  type DeviceRequest,
+  type LeaseRequest,
+  readCountedUsage,
+  readDevices,
+  readLeases,
+  type UsageRequest,
+  type VersionedDevices,
+  type VersionedUsage
+} from "./BatchedLookups.ts"
 import { inOneSnapshot, revisionsOf } from "./LicenseStore.ts"
-import { readTargetPolicy } from "./TargetPolicies.ts"
 
 /** The requested devices with their live leases, and when the first of the others is due. */
 interface DueDevices {

@@ -11,7 +11,6 @@ import { columns } from "../../postgres/Parameters.ts"
 import { Postgres } from "../../postgres/Postgres.ts"
 import { mayTakeLong } from "../../postgres/Transactions.ts"
 import type { Assignment, LeaseRecord, Revisions } from "../model/LicenseRecords.ts"
-import type { CommittedState } from "../state/CommittedState.ts"
 import {
   committedStateOf,
   type DeviceRow,
@@ -26,7 +25,8 @@ import {
   type Nullable,
   policyColumns,
   revisionColumns
-} from "./LicenseRows.ts"
+} from "../rows/LicenseRows.ts"
+import type { CommittedState } from "../state/CommittedState.ts"
 
 /** Licenses in one statement. */
 const batchMax = 256

@@ -22,6 +22,8 @@ import type {
   VersionRecord
 } from "../model/LicenseRecords.ts"
 import { type Limits, limitsOf } from "../model/Limits.ts"
+import { clockOrigin, eventRow, usageRow } from "../rows/EventRows.ts"
+import { hotColumns } from "../rows/LicenseRows.ts"
 import { cachedViewsAfter } from "../rules/Entitlement.ts"
 import type { Origin } from "../rules/LicenseCommand.ts"
 import { isOverdue } from "../rules/Lifecycle.ts"
@@ -33,8 +35,6 @@ import {
   sortedByCode
 } from "../state/CommittedState.ts"
 import { LeaseChanges } from "../state/LiveLeases.ts"
-import { clockOrigin, eventRow, usageRow } from "./EventRows.ts"
-import { hotColumns } from "./LicenseRows.ts"
 import type { Prefetched } from "./Prefetch.ts"
 
 export class PendingChanges implements LicenseView {

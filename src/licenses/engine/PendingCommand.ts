@@ -170,3 +170,16 @@ export const storeResponses = Effect.fnUntraced(function* (
   }
   return results
 })
+
+/** Commands decided in one batch: bounds its commit. */
+const batchMax = 256
+
+/** All waiting commands, or those up to the first one that ends its batch. */
+export const batchLengthOf = (mailbox: ReadonlyArray<PendingCommand>): number => {
+  const length = Math.min(mailbox.length, batchMax)
+  for (let index = 0; index < length - 1; index++) {
+    const { command, rule } = mailbox[index]!
+    if (rule.endsBatch?.(command) === true) return index + 1
+  }
+  return length
+}

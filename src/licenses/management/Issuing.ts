@@ -11,11 +11,11 @@ import { EventLog } from "../../events/EventLog.ts"
 import { columns } from "../../postgres/Parameters.ts"
 import { constraints, transaction, withoutNulls } from "../../postgres/Sql.ts"
 import { type NewLicense, type NewLicenseInput, newLicense } from "../changes/NewLicense.ts"
-import { writeAssignments } from "../engine/AssignmentRows.ts"
-import { readTargetPolicy } from "../engine/TargetPolicies.ts"
 import type { LicenseWithKey } from "../model/License.ts"
 import * as LicenseKey from "../model/LicenseKey.ts"
 import type { FeatureRecord, LicenseRecord, LinkKind, LinkRecord, PolicyRecord } from "../model/LicenseRecords.ts"
+import { writeAssignments } from "../rows/AssignmentRows.ts"
+import { readTargetPolicy } from "../rows/TargetPolicies.ts"
 import { presentLicense } from "./PresentLicense.ts"
 
 type Refusals = Refusal<"NOT_FOUND" | "LINKAGE_MISMATCH" | "VALIDATION_ERROR" | "EXPIRY_NOT_IN_FUTURE">

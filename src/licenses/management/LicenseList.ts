@@ -8,8 +8,9 @@ import { limitDefault, type Page, type PageRequest } from "../../api/Paging.ts"
 import { instant } from "../../postgres/Parameters.ts"
 import { Postgres } from "../../postgres/Postgres.ts"
 import { equals } from "../../postgres/Sql.ts"
-import { lapsedCount } from "../engine/DeviceStatusSql.ts"
-import { expiredFeatureCount } from "../engine/FeatureExpirySql.ts"
+import type { License, LicenseStatus } from "../model/License.ts"
+import { lapsedCount } from "../rows/DeviceStatusSql.ts"
+import { expiredFeatureCount } from "../rows/FeatureExpirySql.ts"
 import {
   clockLag,
   type LoadedLicense,
@@ -17,8 +18,7 @@ import {
   licenseOf,
   policyColumns,
   policyOf
-} from "../engine/LicenseRows.ts"
-import type { License, LicenseStatus } from "../model/License.ts"
+} from "../rows/LicenseRows.ts"
 import { indexedMatches, matchesPart, sample, search } from "./LicenseSearch.ts"
 import { presentLicense } from "./PresentLicense.ts"
 

@@ -7,7 +7,7 @@ import { Postgres } from "../../postgres/Postgres.ts"
 import { isConcurrentChange, isLockTimeout } from "../../postgres/Sql.ts"
 import { mayTakeLong, retryTransaction } from "../../postgres/Transactions.ts"
 import { exclusively, makeThrottle, requireExclusive } from "../../workers/Exclusive.ts"
-import { clockOrigin, eventRow } from "../engine/EventRows.ts"
+import { clockOrigin, eventRow } from "../rows/EventRows.ts"
 
 /**
  * Locks licenses in the order of their ids, as the Journal does, and returns those that were free. A locked license is

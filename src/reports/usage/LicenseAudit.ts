@@ -4,8 +4,10 @@ import type { SqlClient } from "effect/sql"
 import { Event } from "../../events/Event.ts"
 import { eventColumns } from "../../events/Events.ts"
 import { presentAssignment } from "../../licenses/changes/Assignments.ts"
-import { lapsedCount } from "../../licenses/engine/DeviceStatusSql.ts"
-import { expiredFeatureCount } from "../../licenses/engine/FeatureExpirySql.ts"
+import { presentLicense } from "../../licenses/management/PresentLicense.ts"
+import type { Assignment } from "../../licenses/model/LicenseRecords.ts"
+import { lapsedCount } from "../../licenses/rows/DeviceStatusSql.ts"
+import { expiredFeatureCount } from "../../licenses/rows/FeatureExpirySql.ts"
 import {
   type LoadedLicense,
   licenseColumns,
@@ -13,9 +15,7 @@ import {
   type Nullable,
   policyColumns,
   policyOf
-} from "../../licenses/engine/LicenseRows.ts"
-import { presentLicense } from "../../licenses/management/PresentLicense.ts"
-import type { Assignment } from "../../licenses/model/LicenseRecords.ts"
+} from "../../licenses/rows/LicenseRows.ts"
 import { instant } from "../../postgres/Parameters.ts"
 import { decodeRows } from "../../postgres/Sql.ts"
 import type { LicenseAuditFilter } from "../model/Filter.ts"
