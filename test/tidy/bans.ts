@@ -10,6 +10,8 @@ interface Ban {
 }
 
 const inSrc = isUnder("src")
+/** The application kit runs in applications without Effect: in promises, with errors that are thrown. */
+const inEffect = (path: string) => inSrc(path) && !isUnder("src/kit")(path)
 const inTest = (path: string) =>
   path.startsWith("test/") && !path.startsWith("test/bench/") && !path.startsWith("test/tidy")
 
@@ -26,13 +28,19 @@ const codeBans: ReadonlyArray<Ban> = [
     mention: /^(Date\.now|new Date\(\)|performance\.now|Date\(\)|process\.hrtime.*|DateTime\.nowUnsafe)$/,
     where: inSrc,
     example: "const now = Date.now()",
-    exceptions: { "src/webhooks/VerifyWebhook.ts": "Runs at receivers, who have no Effect." }
+    exceptions: {
+      "src/kit/Platform.ts": "Runs in applications, which have no Effect; it is the default that they may replace.",
+      "src/webhooks/VerifyWebhook.ts": "Runs at receivers, who have no Effect."
+    }
   },
   {
     name: "Randomness comes from SecureRandom",
     mention: /^(Math\.random|crypto\.(randomUUID|getRandomValues)|randomUUID\(\)|randomBytes\(\))$/,
     where: inSrc,
-    example: "const id = Math.random()"
+    example: "const id = Math.random()",
+    exceptions: {
+      "src/kit/Platform.ts": "Runs in applications, which have no Effect; it is the default that they may replace."
+    }
   },
   { name: "Nothing is printed past the logger", mention: /^console\./, where: inSrc, example: "console.log(1)" },
   {
@@ -41,11 +49,11 @@ const codeBans: ReadonlyArray<Ban> = [
     where: (path) => inSrc(path) && path !== "src/main.ts" && path !== "src/config/Config.ts",
     example: "const port = process.env.PORT"
   },
-  { name: "Effects, not promises", mention: /^(async|await)$/, where: inSrc, example: "const f = async () => 1" },
+  { name: "Effects, not promises", mention: /^(async|await)$/, where: inEffect, example: "const f = async () => 1" },
   {
     name: "Errors are values: no try and catch",
     mention: /^try$/,
-    where: inSrc,
+    where: inEffect,
     example: "try { f() } catch {}",
     exceptions: {
       "src/cli/VerifyResponse.ts": "Does what a client does, without anything of the service.",
@@ -59,6 +67,7 @@ const codeBans: ReadonlyArray<Ban> = [
     where: inSrc,
     example: "setTimeout(f, 1)",
     exceptions: {
+      "src/kit/Platform.ts": "Runs in applications, which have no Effect; it is the default that they may replace.",
       "src/main.ts": "Cuts off a stop that hangs: by then no fiber may be left that could.",
       "src/http/listener/Unreadable.ts": "Closes a socket that never became a request; no fiber is there to wait.",
       "src/documents/CompressedDocument.ts": "The end of a turn of the event loop: a clock would add a millisecond.",

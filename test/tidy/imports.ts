@@ -140,6 +140,11 @@ export const importRules: ReadonlyArray<Rule> = [
     ({ path }, { target }) => inSrc(path) && path !== "src/Server.ts" && isHttpHalf(target),
     { example: { "src/orders/Orders.ts": `import { OrdersHttp } from "./Http.ts"` } }
   ),
+  importRule(
+    "The application kit imports nothing but its own folder",
+    ({ path }, { target }) => path.startsWith("src/kit/") && dirname(target) !== "src/kit",
+    { example: { "src/kit/Judge.ts": `import type { Code } from "../api/ErrorCode.ts"` } }
+  ),
   importRule("Nothing imports main.ts", (_, { target }) => target === "src/main.ts", {
     example: { "src/Server.ts": `import "./main.ts"` }
   }),

@@ -1,0 +1,183 @@
+/** Sends runtime requests and judges the answers. It changes no state but the keys that the service publishes. */
+import { type BindingHash, bindingHashOf } from "./BindingHash.ts"
+import type { Reason } from "./Decisions.ts"
+import { Distrusted, type Expected, type Judge, judgeOf, type Rule, type Trusted, type TrustedKey } from "./Judge.ts"
+import type { Identity } from "./Memory.ts"
+import { openEnvelope } from "./OfflineEnvelope.ts"
+import type { Binding, Refusal } from "./Payloads.ts"
+import type { Platform } from "./Platform.ts"
+import { membersOf, objectOf, toBase64 } from "./ResponseText.ts"
+import { keysIn } from "./StoredText.ts"
+import { exchange, type Received } from "./Transport.ts"
+
+/** Each operation's path and the kind of what answers it. */
+const operations = {
+  activate: ["activate", "entitlement"],
+  validate: ["validate", "entitlement"],
+  check: ["check", "entitlement"],
+  consume: ["consume", "entitlement"],
+  deactivate: ["deactivate", "deactivation"],
+  offline: ["offline", "offline"],
+  checkout: ["floating/checkout", "floating_checkout"],
+  heartbeat: ["floating/heartbeat", "floating_lease"],
+  checkin: ["floating/checkin", "floating_lease"]
+} as const
+
+export type Operation = keyof typeof operations
+
+/** A believed success, a believed refusal, or neither: then the service was not reached, whatever came. */
+export type Answer =
+  | { readonly outcome: "granted"; readonly content: Trusted["content"]; readonly text: string }
+  | { readonly outcome: "refused"; readonly refusal: Refusal; readonly text: string }
+  | {
+      readonly outcome: "missed"
+      readonly reason: Reason
+      readonly rule?: Rule
+      readonly retryAfterMillis: number
+    }
+
+export interface ConversationOptions {
+  readonly baseUrl: string
+  readonly productCode: string
+  readonly keys: ReadonlyArray<TrustedKey>
+  readonly binding: Binding
+  readonly appVersion?: string | undefined
+  readonly timeoutMillis: number
+  readonly trustPublishedKeys: boolean
+  readonly platform: Platform
+}
+
+/** How often the published keys are fetched because a response names an unknown one. */
+const fetchKeysMillisMin = 600_000
+
+export class Conversation {
+  readonly #options: ConversationOptions
+  #judge: Judge
+  #keysFetchedAt = Number.NEGATIVE_INFINITY
+  #bindingHash: Promise<BindingHash> | undefined
+  publishedKeys: ReadonlyArray<TrustedKey> = []
+
+  constructor(options: ConversationOptions) {
+    this.#options = options
+    this.#judge = judgeOf(options.keys)
+  }
+
+  get judge(): Judge {
+    return this.#judge
+  }
+
+  trust(published: ReadonlyArray<TrustedKey>): void {
+    if (!this.#options.trustPublishedKeys) return
+    this.publishedKeys = published
+    // A key that is built in is never replaced.
+    this.#judge = judgeOf([...published, ...this.#options.keys])
+  }
+
+  /** What is expected of every response, whoever asked. */
+  async own(): Promise<Expected> {
+    this.#bindingHash ??= bindingHashOf(this.#options.binding)
+    return { product_code: this.#options.productCode, binding: await this.#bindingHash }
+  }
+
+  async ask(operation: Operation, more: object, identity: Identity, highestIssuedAt: number): Promise<Answer> {
+    const { appVersion, baseUrl, binding, platform, productCode, timeoutMillis } = this.#options
+    const [path, kind] = operations[operation]
+    const nonce = toBase64(platform.randomBytes(16))
+    const isOfLease = operation === "heartbeat" || operation === "checkin"
+    const machine = isOfLease ? undefined : { ...binding, app_version: appVersion }
+    const received = await exchange(platform, {
+      url: `${baseUrl.replace(/\/+$/, "")}/api/v1/license/${path}`,
+      body: JSON.stringify({ ...machine, ...more, nonce, product_code: productCode }),
+      authorization: `License ${identity.licenseKey}`,
+      timeoutMillis
+    })
+    if (received === undefined) return missed("NOT_REACHED")
+    const expected = { ...(await this.own()), ...idsOf(identity), kind, nonce }
+    return this.#believing(received, async () => {
+      const clock = { now: platform.now(), highestIssuedAt }
+      return operation === "offline"
+        ? this.#offlineAnswer(received.text, identity.licenseKey, { ...expected, clock })
+        : answerOf(received.text, await this.#judge(received.text, { ...expected, clock }))
+    })
+  }
+
+  /** The answer of an offline file, which has no nonce. */
+  async read(envelope: string, identity: Identity, highestIssuedAt: number): Promise<Answer> {
+    const clock = { now: this.#options.platform.now(), highestIssuedAt }
+    const expected = { ...(await this.own()), ...idsOf(identity), kind: "offline", clock }
+    return this.#believing(undefined, () => this.#opened(envelope, identity.licenseKey, expected))
+  }
+
+  /** The envelope is signed, and so is what is in it. */
+  async #offlineAnswer(text: string, licenseKey: string, expected: Expected): Promise<Answer> {
+    const outer = await this.#judge(text)
+    if (outer.member === "error") return answerOf(text, await this.#judge(text, expected))
+    return this.#opened(membersOf(text).get("data") ?? "", licenseKey, expected)
+  }
+
+  async #opened(envelope: string, licenseKey: string, expected: Expected): Promise<Answer> {
+    const text = await openEnvelope(licenseKey, envelope)
+    return answerOf(text, await this.#judge(text, expected))
+  }
+
+  async #believing(received: Received | undefined, judged: () => Promise<Answer>): Promise<Answer> {
+    try {
+      return await judged().catch(async (problem) => {
+        if (problem instanceof Distrusted && problem.rule === "kid" && (await this.#fetchKeys())) return judged()
+        throw problem
+      })
+    } catch (problem) {
+      if (!(problem instanceof Distrusted)) throw problem
+      if (problem.rule === "times") return missed("CLOCK_WRONG", "times")
+      const isKeyRefused = received?.status === 401 && problem.rule === "signature"
+      const code = isKeyRefused ? unsignedCode(received.text) : undefined
+      return missed(code ?? "NOT_REACHED", code === undefined ? problem.rule : undefined, received?.retryAfterMillis)
+    }
+  }
+
+  /** Only over TLS, or on this machine, does the connection vouch for the keys. */
+  async #fetchKeys(): Promise<boolean> {
+    const { baseUrl, platform, timeoutMillis, trustPublishedKeys } = this.#options
+    const isSafe = /^(https:|http:\/\/(localhost|127\.0\.0\.1|\[::1\])([:/]|$))/.test(baseUrl)
+    const now = platform.now()
+    if (!trustPublishedKeys || !isSafe || Math.abs(now - this.#keysFetchedAt) < fetchKeysMillisMin) return false
+    this.#keysFetchedAt = now
+    const url = `${baseUrl.replace(/\/+$/, "")}/api/v1/system/public-keys`
+    const received = await exchange(platform, { url, timeoutMillis })
+    if (received?.status !== 200) return false
+    try {
+      this.trust(keysIn(objectOf(received.text)["data"]))
+      return true
+    } catch {
+      return false
+    }
+  }
+}
+
+const idsOf = ({ licenseId, productId }: Identity) => ({ license_id: licenseId, product_id: productId })
+
+const answerOf = (text: string, { content, member }: Trusted): Answer =>
+  member === "data"
+    ? { outcome: "granted", content, text }
+    : {
+        outcome: "refused",
+        refusal: { ...content, code: String(content["code"]), message: String(content["message"]) },
+        text
+      }
+
+export const missed = (reason: Reason, rule?: Rule, retryAfterMillis = 0): Answer => ({
+  outcome: "missed",
+  reason,
+  ...(rule && { rule }),
+  retryAfterMillis
+})
+
+/** The code of an unsigned 401: only these two ask the user for something. */
+const unsignedCode = (text: string): Reason | undefined => {
+  try {
+    const { code } = objectOf(membersOf(text).get("error") ?? "")
+    return code === "LICENSE_KEY_INVALID" || code === "LICENSE_KEY_MISSING" ? code : undefined
+  } catch {
+    return undefined
+  }
+}

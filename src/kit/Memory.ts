@@ -1,0 +1,159 @@
+/** What the kit believes, and the text that the application's store keeps of it. */
+import { type Reason, ruleOf } from "./Decisions.ts"
+import { clockSkewMillisMax, type Judge, type Trusted, type TrustedKey } from "./Judge.ts"
+import type { Refusal } from "./Payloads.ts"
+import { instantOf } from "./ResponseText.ts"
+import { type Slot, type Stored, slots } from "./StoredText.ts"
+import type { Holding, Known } from "./Verdict.ts"
+
+/** The license that requests are made for. Ids are unknown until the first believed response. */
+export interface Identity {
+  readonly licenseKey: string
+  readonly licenseId?: string | undefined
+  readonly productId?: string | undefined
+}
+
+/** The slot and the kind of what each response grants. */
+const slotOfKind: ReadonlyMap<unknown, Slot> = new Map([
+  ["entitlement", "entitlement"],
+  ["offline", "offline"],
+  ["floating_checkout", "checkout"],
+  ["floating_lease", "lease"]
+])
+
+const kindOfSlot = new Map([...slotOfKind].map(([kind, slot]) => [slot, String(kind)]))
+
+export class Memory {
+  identity: Identity | undefined
+  holding: Holding | undefined
+  highestIssuedAt = Number.NEGATIVE_INFINITY
+  dueAt = Number.POSITIVE_INFINITY
+  publishedKeys: ReadonlyArray<TrustedKey> = []
+  missed: Reason | undefined
+  isClockAhead = false
+  isStoreFailed = false
+  #responses = new Map<Slot, { readonly text: string; readonly content: Trusted["content"] }>()
+
+  /** Believes of a stored text what keeps the rules: signature, kid, kind, license, product and binding. Times are the verdict's. */
+  static async load(stored: Stored, judge: Judge, expected: Parameters<Judge>[1]): Promise<Memory> {
+    const memory = new Memory()
+    const { holding, license_id, license_key, product_id } = stored
+    memory.holding = holding
+    if (license_key !== undefined) {
+      memory.identity = { licenseKey: license_key, licenseId: license_id, productId: product_id }
+    }
+    memory.publishedKeys = stored.published_keys ?? []
+    memory.see(stored.highest_issued_at)
+    for (const slot of slots) {
+      const text = stored.responses[slot]
+      const kind = kindOfSlot.get(slot)
+      const trusted = text && (await judge(text, { ...expected, kind, license_id, product_id }).catch(() => undefined))
+      if (trusted && (trusted.member === "error") === (slot === "refusal")) {
+        memory.#responses.set(slot, { text, content: trusted.content })
+        memory.see(trusted.content["issued_at"])
+      }
+    }
+    memory.dueAt = holding === undefined ? memory.dueAt : holding === "seat" ? 0 : instantOf(stored.due_at) || 0
+    return memory
+  }
+
+  get known(): Known {
+    const content = (slot: Slot) => this.#responses.get(slot)?.content as never
+    const { highestIssuedAt, holding, isClockAhead, isStoreFailed, missed } = this
+    return {
+      ...{ highestIssuedAt, holding, isClockAhead, isStoreFailed, missed },
+      entitlement: content("entitlement"),
+      offline: content("offline"),
+      checkout: content("checkout"),
+      lease: content("lease"),
+      refusal: content("refusal")
+    }
+  }
+
+  /** Believes a grant. `holding` is what it gives; absent, it is only news of what is held. */
+  grant(text: string, content: Trusted["content"], now: number, holding?: Holding): void {
+    const { identity } = this
+    if (identity !== undefined) {
+      const { license_id, product_id } = content
+      this.identity = { ...identity, licenseId: String(license_id), productId: String(product_id) }
+    }
+    this.see(content["issued_at"])
+    this.#responses.delete("refusal")
+    this.isClockAhead = now - instantOf(content["issued_at"]) > clockSkewMillisMax
+    const slot = slotOfKind.get(content["kind"])
+    if (holding !== undefined && holding !== this.holding) this.#forgetGrants()
+    this.holding = holding ?? this.holding
+    // An entitlement to the holder of a seat outlasts the seat: the seat alone decides.
+    const isOfSeat = slot === "checkout" || slot === "lease"
+    if (slot === undefined || isOfSeat !== (this.holding === "seat")) return
+    if (slot === "checkout") this.#responses.delete("lease")
+    this.#responses.set(slot, { text, content })
+  }
+
+  /** An offline file that a person gives was issued before: it changes neither the clock nor a newer refusal. */
+  grantFromFile(text: string, content: Trusted["content"]): void {
+    const { isClockAhead } = this
+    const refusal = this.#responses.get("refusal")
+    this.grant(text, content, 0, "device")
+    this.isClockAhead = isClockAhead
+    if (refusal !== undefined && instantOf(refusal.content["issued_at"]) > instantOf(content["issued_at"])) {
+      this.#responses.set("refusal", refusal)
+      this.#forgetGrants()
+    }
+  }
+
+  /** Believes a refusal. What it ends is forgotten, so that removing the refusal from the store gives nothing back. */
+  refuse(text: string, refusal: Refusal): void {
+    this.see(refusal.issued_at)
+    const { reach } = ruleOf(refusal.code)
+    const isOfHolding = { activation: this.holding === "device", seat: this.holding === "seat" }
+    if (reach === "request" || (reach !== "license" && !isOfHolding[reach])) return
+    this.#forgetGrants()
+    this.#responses.set("refusal", { text, content: { ...refusal } })
+  }
+
+  /** The activation or the seat was given back. */
+  release(): void {
+    this.#forgetGrants()
+    this.holding = undefined
+    this.dueAt = Number.POSITIVE_INFINITY
+  }
+
+  /** Begins with another license. */
+  enter(licenseKey: string): void {
+    this.release()
+    this.#responses.clear()
+    this.identity = { licenseKey }
+  }
+
+  get leaseToken(): unknown {
+    return this.#responses.get("checkout")?.content["lease_token"]
+  }
+
+  toStored(): Stored {
+    const { dueAt, highestIssuedAt, holding, identity, publishedKeys } = this
+    return {
+      license_key: identity?.licenseKey,
+      license_id: identity?.licenseId,
+      product_id: identity?.productId,
+      holding,
+      highest_issued_at: isoOf(highestIssuedAt),
+      due_at: isoOf(dueAt),
+      published_keys: publishedKeys,
+      responses: Object.fromEntries([...this.#responses].map(([slot, { text }]) => [slot, text]))
+    }
+  }
+
+  /** Only a response that was believed gets here, so its instant is one. */
+  see(issuedAt: unknown): void {
+    const instant = instantOf(issuedAt)
+    if (instant > this.highestIssuedAt) this.highestIssuedAt = instant
+  }
+
+  #forgetGrants(): void {
+    for (const slot of slots) if (slot !== "refusal") this.#responses.delete(slot)
+  }
+}
+
+const isoOf = (millis: number): string | undefined =>
+  Number.isFinite(millis) ? new Date(Math.trunc(millis)).toISOString() : undefined

@@ -1,0 +1,124 @@
+/**
+ * The signed payloads as they are sent: instants are text. Written out here, because the kit imports nothing of the service; a test
+ * compares them with the contract, so that a renamed field does not compile.
+ */
+
+export type LicenseStatus = "active" | "suspended" | "expired" | "revoked" | "grace_period"
+
+export interface FeatureEntitlement {
+  readonly code: string
+  readonly enabled: boolean
+  readonly quota?: number
+  readonly consumed?: number
+  readonly remaining?: number
+  /** From then on the feature is not included. */
+  readonly expires_at?: string
+}
+
+export interface VersionEligibility {
+  readonly app_version: string
+  readonly is_entitled: boolean
+  readonly enforced: boolean
+  readonly released_at?: string
+  readonly eligible_through?: string
+}
+
+interface Payload<Kind extends string> {
+  readonly kind: Kind
+  readonly license_id: string
+  readonly product_id: string
+  readonly product_code: string
+  readonly policy_id: string
+  readonly status: LicenseStatus
+  readonly license_type: "perpetual" | "time_limited" | "subscription" | "trial" | "consumption"
+  readonly entitlement_version: number
+  readonly issued_at: string
+  readonly device_id: string
+  readonly binding_kind: "hardware" | "container"
+  readonly binding_hash: string
+  readonly expires_at?: string
+  /** expires_at and the policy's grace after it: the license is served until then. */
+  readonly access_ends_at?: string
+  readonly nonce?: string
+}
+
+export interface Entitlement extends Payload<"entitlement"> {
+  readonly next_check_at: string
+  readonly features: ReadonlyArray<FeatureEntitlement>
+  readonly version_eligibility?: VersionEligibility
+}
+
+export interface OfflineEntitlement extends Payload<"offline"> {
+  readonly next_check_at: string
+  readonly features: ReadonlyArray<FeatureEntitlement>
+  readonly version_eligibility?: VersionEligibility
+  /** Until when the application may run without contacting the service. */
+  readonly offline_expires_at: string
+}
+
+export interface FloatingCheckout extends Payload<"floating_checkout"> {
+  readonly lease_token: string
+  readonly lease_expires_at: string
+  readonly features: ReadonlyArray<FeatureEntitlement>
+  readonly version_eligibility?: VersionEligibility
+}
+
+export interface FloatingLease extends Payload<"floating_lease"> {
+  readonly lease_expires_at: string
+  /** True if the lease had lapsed and this heartbeat took a free seat again. */
+  readonly renewed?: boolean
+  readonly features?: ReadonlyArray<FeatureEntitlement>
+  readonly version_eligibility?: VersionEligibility
+}
+
+export interface Deactivation extends Payload<"deactivation"> {}
+
+export interface OfflineEnvelope {
+  readonly kid: string
+  readonly salt: string
+  readonly nonce: string
+  readonly ciphertext: string
+}
+
+/** The signed part of a refusal: what an application can show. */
+export interface Refusal {
+  readonly code: string
+  readonly message: string
+  readonly detail?: string
+  readonly license_id?: string
+  readonly product_id?: string
+  readonly issued_at?: string
+  readonly status?: string
+  readonly starts_at?: string
+  readonly expires_at?: string
+  readonly access_ends_at?: string
+  readonly eligible_through?: string
+  readonly quota?: number
+  readonly consumed?: number
+  readonly remaining?: number
+  readonly max?: number
+  readonly used?: number
+  readonly retry_after_seconds?: number
+}
+
+/** What the request says of the machine or container. */
+export interface Binding {
+  /** Identifies the machine; required unless is_container is true. */
+  readonly fingerprint?: string
+  readonly hostname?: string
+  readonly os?: string
+  readonly is_vm?: boolean
+  readonly is_container?: boolean
+  readonly container_id?: string
+  readonly cluster_id?: string
+  readonly namespace?: string
+  readonly pod_name?: string
+}
+
+export interface Consumption {
+  readonly feature_code: string
+  /** The application's id of this use: the same id is counted once, so a repetition is safe. */
+  readonly event_id: string
+  /** 1 unless given. */
+  readonly amount?: number
+}

@@ -1,0 +1,108 @@
+/** When the service is asked next: heartbeats at a third of the seat's term, validations at next_check_at, retries later and later. */
+import type { Answer, Operation } from "./Conversation.ts"
+import type { Memory } from "./Memory.ts"
+import type { Platform } from "./Platform.ts"
+import { instantOf, type JsonObject } from "./ResponseText.ts"
+
+/** Timers stand still while a machine sleeps, so none is longer than this: then the clock is read again. */
+const tickMillisMax = 60_000
+const tickMillisMin = 1_000
+const waitMillisMin = 5_000
+const retryMillisMin = 10_000
+const retryMillisMax = 3_600_000
+/** Retries of many machines are spread by this part of their wait. */
+const spread = 0.2
+
+/** Operations that show until when the application may go on. */
+const keeping: ReadonlySet<Operation> = new Set(["activate", "validate", "checkout", "heartbeat"])
+
+export class Schedule {
+  readonly #platform: Platform
+  readonly #memory: Memory
+  readonly #keep: () => Promise<void>
+  readonly #ticked: () => void
+  #isStarted = false
+  #keeping: Promise<void> | undefined
+  #cancel: (() => void) | undefined
+  #failures = 0
+
+  constructor(platform: Platform, memory: Memory, keep: () => Promise<void>, ticked: () => void) {
+    this.#platform = platform
+    this.#memory = memory
+    this.#keep = keep
+    this.#ticked = ticked
+  }
+
+  start(): void {
+    if (this.#isStarted) return
+    this.#isStarted = true
+    void this.#tick()
+  }
+
+  stop(): void {
+    this.#isStarted = false
+    this.#cancel?.()
+  }
+
+  async wake(): Promise<void> {
+    const { dueAt, holding } = this.#memory
+    if (this.#keeping === undefined && holding !== undefined && this.#platform.now() >= dueAt) {
+      this.#keeping = this.#keep().finally(() => {
+        this.#keeping = undefined
+      })
+    }
+    await this.#keeping
+    this.#ticked()
+    this.#arm()
+  }
+
+  /** Plans the next request after an answer. */
+  settle(operation: Operation, answer: Answer): void {
+    if (!keeping.has(operation)) return
+    const isGranted = answer.outcome === "granted"
+    this.#failures = isGranted ? 0 : this.#failures + 1
+    this.#memory.dueAt = this.#platform.now() + (isGranted ? waitOf(answer.content) : this.#retryWait(answer))
+    this.#arm()
+  }
+
+  #retryWait(answer: Answer): number {
+    if (answer.outcome === "refused" && answer.refusal.code === "LICENSE_REVOKED") return Number.POSITIVE_INFINITY
+    const { checkout, lease } = this.#memory.known
+    const seat = lease ?? checkout
+    const most = seat === undefined ? retryMillisMax : Math.max(waitOf({ ...seat }), waitMillisMin)
+    const backoff = Math.min(retryMillisMin * 2 ** Math.min(this.#failures - 1, 20), most)
+    const [random = 0] = this.#platform.randomBytes(1)
+    const asked =
+      answer.outcome === "missed"
+        ? answer.retryAfterMillis
+        : answer.outcome === "refused"
+          ? Number(answer.refusal.retry_after_seconds ?? 0) * 1000
+          : 0
+    return Math.max(asked, backoff * (1 - (spread * random) / 255))
+  }
+
+  #arm(): void {
+    this.#cancel?.()
+    this.#cancel = undefined
+    if (!this.#isStarted) return
+    const wait = this.#memory.dueAt - this.#platform.now()
+    const bounded = Math.min(Math.max(wait, tickMillisMin), tickMillisMax)
+    this.#cancel = this.#platform.after(bounded, () => void this.#tick())
+  }
+
+  async #tick(): Promise<void> {
+    try {
+      await this.wake()
+    } finally {
+      this.#arm()
+    }
+  }
+}
+
+/** By the service's own instants, because this machine's clock may differ. */
+const waitOf = (content: JsonObject): number => {
+  const issued = instantOf(content["issued_at"])
+  const leaseEnd = instantOf(content["lease_expires_at"])
+  const wait = Number.isNaN(leaseEnd) ? instantOf(content["next_check_at"]) - issued : (leaseEnd - issued) / 3
+  return Math.max(Number.isNaN(wait) ? retryMillisMax : wait, waitMillisMin)
+}

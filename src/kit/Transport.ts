@@ -1,0 +1,73 @@
+/** Sends one request with a time limit and a size limit. */
+import type { KitResponse, Platform } from "./Platform.ts"
+import { bodyBytesMax, textOf } from "./ResponseText.ts"
+
+export interface Message {
+  readonly url: string
+  /** Absent: a GET. */
+  readonly body?: string
+  readonly authorization?: string
+  readonly timeoutMillis: number
+}
+
+export interface Received {
+  readonly status: number
+  readonly text: string
+  readonly retryAfterMillis: number
+}
+
+/** The response, whatever its status; undefined if none came in time, or it is too large or not UTF-8. */
+export const exchange = async (
+  platform: Platform,
+  { authorization, body, timeoutMillis, url }: Message
+): Promise<Received | undefined> => {
+  const abort = new AbortController()
+  const cancel = platform.after(timeoutMillis, () => abort.abort())
+  try {
+    const response = await platform.fetch(url, {
+      method: body === undefined ? "GET" : "POST",
+      headers: {
+        ...(body === undefined ? undefined : { "content-type": "application/json" }),
+        ...(authorization === undefined ? undefined : { authorization })
+      },
+      ...(body === undefined ? undefined : { body }),
+      // A redirect must not carry the license key to another host.
+      redirect: "manual",
+      signal: abort.signal
+    })
+    return { status: response.status, text: await textIn(response), retryAfterMillis: retryAfterOf(response) }
+  } catch {
+    return undefined
+  } finally {
+    cancel()
+  }
+}
+
+const textIn = async ({ body }: KitResponse): Promise<string> => {
+  const chunks: Array<Uint8Array> = []
+  let length = 0
+  const reader = body?.getReader()
+  for (let chunk = await reader?.read(); chunk?.done === false; chunk = await reader?.read()) {
+    const value = chunk.value ?? new Uint8Array()
+    length += value.length
+    if (length > bodyBytesMax) {
+      await reader?.cancel()
+      throw new Error("too large")
+    }
+    chunks.push(value)
+  }
+  const bytes = new Uint8Array(length)
+  let at = 0
+  for (const chunk of chunks) {
+    bytes.set(chunk, at)
+    at += chunk.length
+  }
+  return textOf(bytes)
+}
+
+const retryAfterMillisMax = 3_600_000
+
+const retryAfterOf = ({ headers }: KitResponse): number => {
+  const seconds = headers.get("retry-after") ?? ""
+  return /^\d{1,9}$/.test(seconds) ? Math.min(Number(seconds) * 1000, retryAfterMillisMax) : 0
+}
