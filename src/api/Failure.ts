@@ -33,6 +33,8 @@ interface Fields {
   readonly isRecorded?: boolean
   /** In a client: the signature over the canonical JSON of the response's `error`. */
   readonly signature?: Signature
+  /** In a client: the bytes of `error` as received, which the signature covers. */
+  readonly bytes?: Uint8Array
 }
 
 class RefusalOf<C extends Code> extends Data.TaggedError("Refusal")<Fields> {
@@ -54,7 +56,7 @@ export const refuse = <const C extends Code>(
   code: C,
   message: string,
   detail?: string,
-  more?: Pick<RefusalOf<C>, "details" | "facts" | "isRecorded" | "signature">
+  more?: Pick<RefusalOf<C>, "bytes" | "details" | "facts" | "isRecorded" | "signature">
 ): Refusal<C> =>
   new RefusalOf<C>({ code, message, ...(detail === undefined ? undefined : { detail }), ...more }) as Refusal<C>
 

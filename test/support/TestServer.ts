@@ -8,7 +8,6 @@
 import { Context, Effect, Layer, Redacted } from "effect"
 import { FetchHttpClient, HttpServer } from "effect/http"
 import { NetAddress } from "effect/net"
-import { Client } from "../../src/Client.ts"
 import { Settings } from "../../src/config/Config.ts"
 import { databaseAt, over } from "../../src/Foundation.ts"
 import * as Server from "../../src/Server.ts"
@@ -17,6 +16,7 @@ import { MasterKey } from "../../src/signing/MasterKey.ts"
 import { Shutdown } from "../../src/system/Shutdown.ts"
 import * as RehearsalClock from "../../src/telemetry/RehearsalClock.ts"
 import { Database } from "./Database.ts"
+import { type Credentials, type GroupedClient, groupedClient } from "./GroupedClient.ts"
 import { type Answer, abandon, exchange, type Message, send } from "./Http.ts"
 
 const adminToken = "test-admin-token-of-more-than-32-characters"
@@ -27,12 +27,6 @@ const unlimited = { rateRuntime: 0, rateActivation: 0, rateManagement: 0, rateFa
 /** The master key, unless the settings name another. */
 export const masterKey = Redacted.make(Buffer.alloc(32, 7).toString("base64"))
 
-/** The credentials of a client: a management token, a license key, or none. */
-export interface Credentials {
-  readonly token?: string
-  readonly licenseKey?: string
-}
-
 export class TestServer extends Context.Service<
   TestServer,
   {
@@ -42,9 +36,9 @@ export class TestServer extends Context.Service<
     /** The token of the first API key, which has the scope `admin`. */
     readonly adminToken: string
     /** A typed client with these credentials. */
-    connect(credentials: Credentials): Effect.Effect<Client["Service"]>
+    connect(credentials: Credentials): Effect.Effect<GroupedClient>
     /** A typed client with the admin token. */
-    readonly client: Client["Service"]
+    readonly client: GroupedClient
     /** Sends one request, with the admin token unless it has an `authorization` header or is `anonymous`. */
     send(message: Message & { readonly anonymous?: boolean }): Effect.Effect<Answer>
     /** Writes bytes to a new connection and returns its only answer. */
@@ -82,18 +76,8 @@ export class TestServer extends Context.Service<
         const { address } = yield* HttpServer.HttpServer
         const port = NetAddress.isInetAddress(address) ? address.port : 0
         const baseUrl = `http://127.0.0.1:${port}`
-        const connect = ({ token = "", licenseKey = "" }: Credentials) =>
-          Client.pipe(
-            Effect.provide(
-              Client.layer({ baseUrl }).pipe(
-                Layer.provide([
-                  Client.withToken(Redacted.make(token)),
-                  Client.withLicenseKey(Redacted.make(licenseKey)),
-                  FetchHttpClient.layer
-                ])
-              )
-            )
-          )
+        const connect = (credentials: Credentials) =>
+          groupedClient(baseUrl, credentials).pipe(Effect.provide(FetchHttpClient.layer))
         return TestServer.of({
           baseUrl,
           port,

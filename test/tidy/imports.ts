@@ -22,7 +22,7 @@ const importRule = (
 
 /** The contract: all files that a client needs. */
 const contractRoots = ({ sources }: Project) =>
-  [...sources.keys()].filter((path) => path === "src/Client.ts" || (inSrc(path) && basename(path) === "Api.ts"))
+  [...sources.keys()].filter((path) => isUnder("src/client")(path) || (inSrc(path) && basename(path) === "Api.ts"))
 
 const contractPackages = /^effect(\/(http|http-api|schema|encoding|net))?$/
 
