@@ -12,7 +12,8 @@ export interface Documents {
   readonly templates: ReadonlyMap<string, string>
 }
 
-const workerScript = new URL("./DocumentsWorker.ts", import.meta.url)
+// The file's own extension: the package has JavaScript.
+const workerScript = new URL(`./DocumentsWorker${import.meta.url.slice(-3)}`, import.meta.url)
 
 // It needs about half.
 const resourceLimits = { maxOldGenerationSizeMb: 256 }

@@ -23,7 +23,8 @@ export interface Batch {
   readonly texts: ReadonlyArray<string>
 }
 
-const workerScript = new URL("./SigningWorker.ts", import.meta.url)
+// The file's own extension: the package has JavaScript.
+const workerScript = new URL(`./SigningWorker${import.meta.url.slice(-3)}`, import.meta.url)
 
 /** Far more texts than are signed during the commit of a batch of commands. */
 const inFlightMax = 1024

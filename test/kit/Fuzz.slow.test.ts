@@ -4,7 +4,7 @@
  */
 import { isDeepStrictEqual } from "node:util"
 import { assert, describe, it } from "@effect/vitest"
-import { memberBytes } from "../../infra/scripts/verify.ts"
+import { memberBytes } from "../../src/cli/VerifyResponse.ts"
 import { Distrusted, judgeOf, partsOf } from "../../src/kit/Judge.ts"
 import { licenseKeyOf } from "../../src/kit/LicenseKeyText.ts"
 import { openEnvelope } from "../../src/kit/OfflineEnvelope.ts"

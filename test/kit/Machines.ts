@@ -12,7 +12,7 @@ interface Timer {
   readonly callback: () => void
 }
 
-export class Machine {
+class Machine {
   /** How far this machine's clock is from the test's. */
   offsetMillis = 0
   isOnline = true

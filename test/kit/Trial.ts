@@ -12,7 +12,7 @@ export interface TrialResult {
   readonly words: ReadonlyArray<string>
 }
 
-export const trial = async (input: TrialInput): Promise<TrialResult> => ({
+const trial = async (input: TrialInput): Promise<TrialResult> => ({
   verdicts: await verdictsOf(input.vectors),
   words: await scenario(input.scenario)
 })
