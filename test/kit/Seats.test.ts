@@ -81,6 +81,7 @@ layer(TestServer.layer, { timeout: 60_000 })("A seat of the application kit", (i
       const { kit, license, machine, pass } = yield* licensed(seats(1))
       yield* done(kit.checkout(license.license_key))
       expectVerdict(yield* done(kit.validate()), "run LICENSED")
+      assert.deepStrictEqual(Object.keys(JSON.parse(machine.stored ?? "").responses), ["checkout"])
       const again = yield* done(machine.open())
       expectVerdict(again.verdict, "run LICENSED")
       again.start()
