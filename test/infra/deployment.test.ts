@@ -82,7 +82,7 @@ describe("The files in infra", () => {
     assert.deepStrictEqual([appVersion, chartVersion], [version, version])
     assert.deepStrictEqual(found("infra/Dockerfile", /image\.version="(.*?)"/g), [version])
     assert.deepStrictEqual(found("infra/compose/compose.yaml", /licensing-service:([\d.]+)/g), [version])
-    assert.deepStrictEqual(found("infra/Dockerfile", /^FROM node:([\d.]+)/gm), [manifest.dependencies.node])
+    assert.deepStrictEqual(found("infra/Dockerfile", /^FROM node:([\d.]+)/gm), [manifest.devDependencies.node])
   })
 
   it("use the service's port", () => {
