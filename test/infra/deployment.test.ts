@@ -17,7 +17,7 @@ const files = readdirSync(`${root}/infra`, { recursive: true, encoding: "utf8" }
 const manifest = JSON.parse(read("package.json")) as {
   readonly version: string
   readonly scripts: { readonly start: string }
-  readonly dependencies: { readonly node: string }
+  readonly devDependencies: { readonly node: string }
 }
 const settingsIn = (text: string) => [...new Set(text.match(/LICENSING_[A-Z_]+/g) ?? [])].toSorted()
 const settings = settingsIn(Array.from(read("src/config/Config.ts").matchAll(/"(LICENSING_\w+)"/g), String).join())
