@@ -6,6 +6,7 @@ import { HttpApi, OpenApi } from "effect/http-api"
 import { ActivitiesApi } from "./activities/Api.ts"
 import { Intake } from "./api/Requests.ts"
 import { ApiKeysApi } from "./auth/apiKeys/Api.ts"
+import { MeApi } from "./auth/me/Api.ts"
 import { CustomFieldsApi } from "./catalog/customFields/Api.ts"
 import { FeaturesApi } from "./catalog/features/Api.ts"
 import { PoliciesApi } from "./catalog/policies/Api.ts"
@@ -29,6 +30,7 @@ export class Api extends HttpApi.make("licensing")
   .add(FeaturesApi)
   .add(CustomersApi)
   .add(ApiKeysApi)
+  .add(MeApi)
   .add(EventsApi)
   .add(OpsApi)
   .add(ActivitiesApi)

@@ -13,6 +13,7 @@ import { ApiKeyCache } from "./auth/apiKeys/ApiKeyCache.ts"
 import { ApiKeys } from "./auth/apiKeys/ApiKeys.ts"
 import { ApiKeysHttp } from "./auth/apiKeys/Http.ts"
 import * as Idempotency from "./auth/idempotency/IdempotencyHttp.ts"
+import { MeHttp } from "./auth/me/Http.ts"
 import { Oidc } from "./auth/oidc/Oidc.ts"
 import { RateLimits } from "./auth/rateLimits/RateLimits.ts"
 import { CustomFields } from "./catalog/customFields/CustomFields.ts"
@@ -96,6 +97,7 @@ const slices = Layer.mergeAll(
   FeaturesHttp.pipe(Layer.provide(Features.layer)),
   CustomersHttp.pipe(Layer.provide(Customers.layer)),
   ApiKeysHttp,
+  MeHttp,
   EventsHttp.pipe(Layer.provide(Events.layer)),
   OpsHttp.pipe(Layer.provide([Operations.layer, DeliveryHealth.layer])),
   ActivitiesHttp.pipe(Layer.provide(Activities.layer), Layer.provide(ReportsDatabase.layer)),

@@ -8,11 +8,18 @@ export interface Actor {
   readonly actor_id: string
 }
 
-/** The actor of a management credential, and its scopes. */
+/** Who a management credential stands for, and what it may do. */
 export interface Principal {
-  readonly actor: Actor
+  readonly actor: Actor & { readonly actor_type: "api_key" | "oidc_subject" }
+  readonly name: string
   readonly scopes: ReadonlySet<ManagementScope>
+  readonly expires_at: number | undefined
 }
+
+/** The credential of a management request. Authorization provides it to the operation. */
+export class CurrentPrincipal extends Context.Service<CurrentPrincipal, Principal>()(
+  "licensing/auth/CurrentPrincipal"
+) {}
 
 export const CurrentActor = Context.Reference<Actor>("licensing/auth/CurrentActor", {
   defaultValue: () => ({ actor_type: "system", actor_id: "service" })

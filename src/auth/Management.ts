@@ -5,19 +5,22 @@
 import { Context } from "effect"
 import { HttpApiMiddleware, HttpApiSecurity, OpenApi } from "effect/http-api"
 import { failures } from "../api/Failure.ts"
+import type { CurrentPrincipal } from "./CurrentActor.ts"
 import type { ManagementScope } from "./Scope.ts"
 
-export class RequiredScopes extends Context.Service<
-  RequiredScopes,
-  readonly [ManagementScope, ...ReadonlyArray<ManagementScope>]
->()("licensing/auth/RequiredScopes") {}
+export class RequiredScopes extends Context.Service<RequiredScopes, ReadonlyArray<ManagementScope>>()(
+  "licensing/auth/RequiredScopes"
+) {}
 
-/** Describes a management operation: its operationId, a one-line summary, and its scopes, all of which are required. */
+/**
+ * Describes a management operation: its operationId, a one-line summary, and its scopes, all of which are required. Without scopes
+ * any valid token is enough.
+ */
 export const operation = (options: {
   readonly id: string
   readonly summary: string
   readonly description?: string
-  readonly scopes: readonly [ManagementScope, ...ReadonlyArray<ManagementScope>]
+  readonly scopes: ReadonlyArray<ManagementScope>
 }) =>
   Context.make(RequiredScopes, options.scopes).pipe(
     Context.add(OpenApi.Identifier, options.id),
@@ -29,21 +32,21 @@ export const operation = (options: {
   )
 
 /** Admits a request with `Authorization: Bearer <API_TOKEN>` whose scopes suffice (docs/API.md, "Credentials"). */
-export class ManagementAuthorization extends HttpApiMiddleware.Service<ManagementAuthorization>()(
-  "licensing/auth/ManagementAuthorization",
-  {
-    requiredForClient: true,
-    security: { ApiToken: HttpApiSecurity.bearer },
-    error: failures(
-      "TOKEN_MISSING",
-      "TOKEN_MALFORMED",
-      "TOKEN_INVALID",
-      "TOKEN_EXPIRED",
-      "TOKEN_INACTIVE",
-      "TOKEN_ADDRESS_BLOCKED",
-      "TOKEN_SCOPE_DENIED",
-      "RATE_LIMITED",
-      "NOT_READY"
-    )
-  }
-) {}
+export class ManagementAuthorization extends HttpApiMiddleware.Service<
+  ManagementAuthorization,
+  { provides: CurrentPrincipal }
+>()("licensing/auth/ManagementAuthorization", {
+  requiredForClient: true,
+  security: { ApiToken: HttpApiSecurity.bearer },
+  error: failures(
+    "TOKEN_MISSING",
+    "TOKEN_MALFORMED",
+    "TOKEN_INVALID",
+    "TOKEN_EXPIRED",
+    "TOKEN_INACTIVE",
+    "TOKEN_ADDRESS_BLOCKED",
+    "TOKEN_SCOPE_DENIED",
+    "RATE_LIMITED",
+    "NOT_READY"
+  )
+}) {}

@@ -44,6 +44,7 @@ export const operations = {
   getApiKey: ["api-keys", "get"],
   updateApiKey: ["api-keys", "update"],
   deleteApiKey: ["api-keys", "delete"],
+  getMe: ["me", "get"],
   listEvents: ["events", "list"],
   getWebhookHealth: ["ops", "webhookHealth"],
   getOpsSummary: ["ops", "summary"],

@@ -92,7 +92,7 @@ const groupsOf = (spec: Spec) => {
 }
 
 const scopesOf = ({ "x-required-scopes": scopes }: OperationEntry["operation"]) =>
-  scopes === undefined ? "" : `; ${scopes.join(", ")}`
+  scopes === undefined ? "" : `; ${scopes.length === 0 ? "any scope" : scopes.join(", ")}`
 
 const operationText = (
   { method, path, operation }: OperationEntry,

@@ -4,6 +4,7 @@ import { HttpApi, type HttpApiEndpoint, OpenApi } from "effect/http-api"
 import { Api } from "../Api.ts"
 import { type Code, statuses } from "../api/ErrorCode.ts"
 import { Idempotency, KeyRequired } from "../auth/idempotency/Idempotency.ts"
+import { RequiredScopes } from "../auth/Management.ts"
 import { RuntimeAuthorization } from "../runtime/credentials/RuntimeAuthorization.ts"
 
 export interface Operation {
@@ -60,6 +61,8 @@ const isPossible = (
       return endpoint.method !== "GET"
     case "INVALID_QUERY":
       return endpoint.query !== undefined || endpoint.method === "GET"
+    case "TOKEN_SCOPE_DENIED":
+      return Context.getOrElse(endpoint.annotations, RequiredScopes, () => ["admin"] as const).length > 0
     case "NOT_FOUND":
       return endpoint.params !== undefined
     case "IDEMPOTENCY_KEY_REQUIRED":

@@ -15,7 +15,7 @@ import { type Refusal, refuse } from "../api/Failure.ts"
 import { RequestContext } from "../api/RequestContext.ts"
 import { authorizationHeader } from "../auth/AuthorizationHeader.ts"
 import { ApiKeyCache, type CachedApiKey } from "../auth/apiKeys/ApiKeyCache.ts"
-import { CurrentActor, type Principal } from "../auth/CurrentActor.ts"
+import { CurrentActor, CurrentPrincipal, type Principal } from "../auth/CurrentActor.ts"
 import { ManagementAuthorization, RequiredScopes } from "../auth/Management.ts"
 import { Oidc } from "../auth/oidc/Oidc.ts"
 import { RateLimits } from "../auth/rateLimits/RateLimits.ts"
@@ -38,7 +38,9 @@ export const layer = Layer.effect(
       const refusal = refusalOf(key, yield* Clock.currentTimeMillis, (yield* RequestContext).clientAddress)
       if (refusal !== undefined) return yield* refusal
       yield* keys.used(key.id)
-      return { actor: { actor_type: "api_key", actor_id: key.id }, scopes: key.scopes } satisfies Principal as Principal
+      const { name, scopes, expires_at } = key
+      const actor = { actor_type: "api_key", actor_id: key.id } as const
+      return { actor, name, scopes, expires_at } satisfies Principal as Principal
     })
 
     const authenticate = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest) {
@@ -55,9 +57,10 @@ export const layer = Layer.effect(
     })
 
     const authorize = Effect.fnUntraced(function* (endpoint: HttpApiEndpoint.Top) {
-      const { actor, scopes } = yield* authenticate(yield* HttpServerRequest.HttpServerRequest).pipe(
+      const principal = yield* authenticate(yield* HttpServerRequest.HttpServerRequest).pipe(
         Effect.tapError((refusal) => (isFailed(refusal) ? limits.failure : Effect.void))
       )
+      const { actor, scopes } = principal
       const context = yield* RequestContext
       context.actor = actor.actor_id
       yield* limits.management(`${actor.actor_type} ${actor.actor_id}`)
@@ -65,7 +68,7 @@ export const layer = Layer.effect(
         Context.getOption(endpoint.annotations, RequiredScopes),
         () => ["admin"] as const
       )
-      if (scopes.has("admin") || required.every((scope) => scopes.has(scope))) return actor
+      if (scopes.has("admin") || required.every((scope) => scopes.has(scope))) return principal
       const needed = required.join(", ")
       return yield* refuse(
         "TOKEN_SCOPE_DENIED",
@@ -76,7 +79,12 @@ export const layer = Layer.effect(
 
     return ManagementAuthorization.of({
       ApiToken: (handler, { endpoint }) =>
-        Effect.flatMap(authorize(endpoint), (actor) => Effect.provideService(handler, CurrentActor, actor))
+        Effect.flatMap(authorize(endpoint), (principal) =>
+          Effect.provideContext(
+            handler,
+            Context.make(CurrentActor, principal.actor).pipe(Context.add(CurrentPrincipal, principal))
+          )
+        )
     })
   })
 )

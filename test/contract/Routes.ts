@@ -3,7 +3,7 @@
  * what the document publishes must both equal this table.
  */
 
-/** `license`: the license's key; `public`: anyone; else all scopes that a management token needs. */
+/** `license`: the license's key; `public`: anyone; else all scopes that a management token needs, none if it is empty. */
 export const routes: { readonly [route: string]: string } = {
   "POST /api/v1/license/activate": "license",
   "POST /api/v1/license/validate": "license",
@@ -58,6 +58,7 @@ export const routes: { readonly [route: string]: string } = {
   "DELETE /api/v1/customers/{id}": "license:write",
   "GET /api/v1/customers/{id}/custom-fields": "license:read",
   "PUT /api/v1/customers/{id}/custom-fields/{field_id}": "license:write",
+  "GET /api/v1/me": "",
   "GET /api/v1/api-keys": "admin",
   "POST /api/v1/api-keys": "admin",
   "GET /api/v1/api-keys/{id}": "admin",

@@ -6,7 +6,7 @@ import { bodyOf, type Fixture, Fixtures, layerContract, requestOf } from "./Fixt
 import { type Operation, operations } from "./Surface.ts"
 
 /** Codes that every operation of this kind can answer with. */
-const codesOf = ({ body, credential, keyRequired, method, params, query }: Operation): ReadonlyArray<string> => [
+const codesOf = ({ body, credential, keyRequired, method, params, query, scopes }: Operation): ReadonlyArray<string> => [
   "INTERNAL_ERROR",
   "NOT_READY",
   "BAD_REQUEST",
@@ -19,7 +19,7 @@ const codesOf = ({ body, credential, keyRequired, method, params, query }: Opera
         "TOKEN_EXPIRED",
         "TOKEN_INACTIVE",
         "TOKEN_ADDRESS_BLOCKED",
-        "TOKEN_SCOPE_DENIED"
+        ...(scopes.length === 0 ? [] : ["TOKEN_SCOPE_DENIED"])
       ]
     : []),
   ...(credential === "license key" ? ["LICENSE_KEY_MISSING", "LICENSE_KEY_INVALID"] : []),

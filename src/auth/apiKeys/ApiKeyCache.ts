@@ -17,6 +17,7 @@ import type { ManagementScope } from "../Scope.ts"
 /** The parts of a key that authorization checks. Revoked keys are not cached. */
 export interface CachedApiKey {
   readonly id: string
+  readonly name: string
   readonly scopes: ReadonlySet<ManagementScope>
   /** Empty = any address. */
   readonly networks: ReadonlyArray<IpNetwork.IpNetwork>
@@ -57,6 +58,7 @@ const hex = (hash: Uint8Array) => Buffer.from(hash).toString("hex")
 interface Row {
   readonly hash: string
   readonly id: string
+  readonly name: string
   readonly scopes: ReadonlyArray<ManagementScope>
   readonly allowed_cidrs: ReadonlyArray<string>
   readonly is_active: boolean
@@ -65,6 +67,7 @@ interface Row {
 
 const cachedKeyOf = (row: Row): CachedApiKey => ({
   id: row.id,
+  name: row.name,
   scopes: new Set(row.scopes),
   networks: row.allowed_cidrs.map((cidr) => Result.getOrThrow(networkFromString(cidr))),
   is_active: row.is_active,
@@ -82,7 +85,7 @@ const makeKeys = Effect.gen(function* () {
     run: Effect.fnUntraced(function* (hashes: ReadonlyArray<string>) {
       const readAt = yield* Clock.monotonicTimeNanos
       const rows = yield* sql<Row>`
-        SELECT encode(token_hash, 'hex') AS hash, id, scopes, allowed_cidrs, is_active, expires_at FROM api_keys
+        SELECT encode(token_hash, 'hex') AS hash, id, name, scopes, allowed_cidrs, is_active, expires_at FROM api_keys
         WHERE token_hash = ANY(${columns.bytea(hashes.map((hash) => Buffer.from(hash, "hex")))}) AND revoked_at IS NULL`
       const keys = new Map(rows.map((row) => [row.hash, cachedKeyOf(row)]))
       return hashes.map((hash) => ({ readAt, key: Option.fromUndefinedOr(keys.get(hash)) }))

@@ -108,8 +108,20 @@ const principalOf = (payload: JWTPayload, scopeClaim: string): Effect.Effect<Pri
   // Only ID tokens have these two claims. They identify a user and grant no access (OpenID Connect Core, 3.3.2.11).
   const isIdToken = at_hash !== undefined || c_hash !== undefined
   if (!isSubject || isBound || isIdToken) return Effect.fail(invalid)
-  return Effect.succeed({ actor: { actor_type: "oidc_subject", actor_id: sub }, scopes: scopesOf(payload[scopeClaim]) })
+  return Effect.succeed({
+    actor: { actor_type: "oidc_subject", actor_id: sub },
+    name: nameOf(payload) ?? sub,
+    scopes: scopesOf(payload[scopeClaim]),
+    expires_at: payload.exp === undefined ? undefined : payload.exp * 1_000
+  })
 }
+
+/** The name that the issuer gives the subject (OpenID Connect Core, section 5.1), as far as it fits on a page. */
+const nameOf = ({ name, preferred_username }: JWTPayload): string | undefined =>
+  [name, preferred_username]
+    .flatMap((claim) => (typeof claim === "string" && claim !== "" ? [claim] : []))[0]
+    ?.slice(0, subjectMax)
+    .toWellFormed()
 
 /** The scopes that this service knows, from a space-separated text (RFC 8693, section 4.2) or an array. */
 const scopesOf = (claim: unknown): ReadonlySet<ManagementScope> => {
