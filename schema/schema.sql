@@ -114,85 +114,9 @@ CREATE TABLE product_versions (
 );
 COMMENT ON TABLE product_versions IS 'A row is a released version of a product.';
 CREATE INDEX product_versions_page ON product_versions USING btree (product_id, created_at DESC, id DESC);
+CREATE INDEX product_versions_released_page ON product_versions USING btree (product_id, released_at, id);
 
 -- Customers
-
-CREATE TABLE customers (
-  id text NOT NULL,
-  name text NOT NULL,
-  code text NOT NULL,
-  email text,
-  metadata jsonb NOT NULL,
-  created_at timestamp with time zone NOT NULL,
-  updated_at timestamp with time zone NOT NULL,
-  CONSTRAINT customers_pkey PRIMARY KEY (id),
-  CONSTRAINT customers_code_key UNIQUE (code)
-);
-COMMENT ON TABLE customers IS 'A row is a customer that licenses, orders and subscriptions can name.';
-CREATE INDEX customers_email_page ON customers USING btree (email, created_at DESC, id DESC) WHERE (email IS NOT NULL);
-CREATE INDEX customers_page ON customers USING btree (created_at DESC, id DESC);
-
--- Subscriptions and orders
-
-CREATE TABLE subscriptions (
-  id text NOT NULL,
-  product_id text NOT NULL,
-  customer_id text,
-  external_system text NOT NULL,
-  external_id text NOT NULL,
-  status text NOT NULL,
-  current_period_start timestamp with time zone NOT NULL,
-  current_period_end timestamp with time zone NOT NULL,
-  cancel_at_period_end boolean NOT NULL,
-  canceled_at timestamp with time zone,
-  metadata jsonb NOT NULL,
-  created_at timestamp with time zone NOT NULL,
-  updated_at timestamp with time zone NOT NULL,
-  CONSTRAINT subscriptions_pkey PRIMARY KEY (id),
-  CONSTRAINT subscriptions_customer_id_fkey FOREIGN KEY (customer_id) REFERENCES customers(id),
-  CONSTRAINT subscriptions_product_id_fkey FOREIGN KEY (product_id) REFERENCES products(id),
-  CONSTRAINT subscriptions_check CHECK ((current_period_end > current_period_start)),
-  CONSTRAINT subscriptions_check1 CHECK (((canceled_at IS NULL) OR (status = 'canceled'::text))),
-  CONSTRAINT subscriptions_external_key UNIQUE (product_id, external_system, external_id),
-  CONSTRAINT subscriptions_status_check CHECK ((status = ANY (ARRAY['trialing'::text, 'active'::text, 'past_due'::text, 'paused'::text, 'canceled'::text])))
-);
-COMMENT ON TABLE subscriptions IS 'A row is a subscription of an external commerce system.';
-CREATE INDEX subscriptions_customer_page ON subscriptions USING btree (customer_id, created_at DESC, id DESC) WHERE (customer_id IS NOT NULL);
-CREATE INDEX subscriptions_external_page ON subscriptions USING btree (product_id, external_id, created_at DESC, id DESC);
-CREATE INDEX subscriptions_page ON subscriptions USING btree (product_id, created_at DESC, id DESC);
-CREATE INDEX subscriptions_status_page ON subscriptions USING btree (product_id, status, created_at DESC, id DESC);
-CREATE INDEX subscriptions_system_page ON subscriptions USING btree (product_id, external_system, created_at DESC, id DESC);
-
-CREATE TABLE orders (
-  id text NOT NULL,
-  product_id text NOT NULL,
-  customer_id text,
-  subscription_id text,
-  external_system text NOT NULL,
-  external_id text NOT NULL,
-  status text NOT NULL,
-  period_start timestamp with time zone,
-  period_end timestamp with time zone,
-  metadata jsonb NOT NULL,
-  created_at timestamp with time zone NOT NULL,
-  updated_at timestamp with time zone NOT NULL,
-  CONSTRAINT orders_pkey PRIMARY KEY (id),
-  CONSTRAINT orders_customer_id_fkey FOREIGN KEY (customer_id) REFERENCES customers(id),
-  CONSTRAINT orders_product_id_fkey FOREIGN KEY (product_id) REFERENCES products(id),
-  CONSTRAINT orders_subscription_id_fkey FOREIGN KEY (subscription_id) REFERENCES subscriptions(id),
-  CONSTRAINT orders_check CHECK (((period_start IS NULL) = (period_end IS NULL))),
-  CONSTRAINT orders_external_key UNIQUE (product_id, external_system, external_id),
-  CONSTRAINT orders_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'paid'::text, 'fulfilled'::text, 'canceled'::text, 'refunded'::text])))
-);
-COMMENT ON TABLE orders IS 'A row is an order of an external commerce system.';
-CREATE INDEX orders_customer_page ON orders USING btree (customer_id, created_at DESC, id DESC) WHERE (customer_id IS NOT NULL);
-CREATE INDEX orders_external_page ON orders USING btree (product_id, external_id, created_at DESC, id DESC);
-CREATE INDEX orders_page ON orders USING btree (product_id, created_at DESC, id DESC);
-CREATE INDEX orders_status_page ON orders USING btree (product_id, status, created_at DESC, id DESC);
-CREATE INDEX orders_subscription_page ON orders USING btree (subscription_id, created_at DESC, id DESC) WHERE (subscription_id IS NOT NULL);
-CREATE INDEX orders_system_page ON orders USING btree (product_id, external_system, created_at DESC, id DESC);
-
--- Licenses
 
 CREATE FUNCTION search_text(customer_name text, customer_email text)
  RETURNS text
@@ -225,6 +149,89 @@ AS $function$
   ), '')::tsquery
   FROM generate_series(1, length(part), 4) AS n
 $function$;
+
+CREATE TABLE customers (
+  id text NOT NULL,
+  name text NOT NULL,
+  code text NOT NULL,
+  email text,
+  metadata jsonb NOT NULL,
+  created_at timestamp with time zone NOT NULL,
+  updated_at timestamp with time zone NOT NULL,
+  CONSTRAINT customers_pkey PRIMARY KEY (id),
+  CONSTRAINT customers_code_key UNIQUE (code)
+);
+COMMENT ON TABLE customers IS 'A row is a customer that licenses, orders and subscriptions can name.';
+CREATE INDEX customers_address_page ON customers USING btree (lower(email), created_at DESC, id DESC) WHERE (email IS NOT NULL);
+CREATE INDEX customers_metadata ON customers USING gin (metadata jsonb_path_ops) WITH (fastupdate=off) WHERE (metadata <> '{}'::jsonb);
+CREATE INDEX customers_name_page ON customers USING btree (name, id);
+CREATE INDEX customers_page ON customers USING btree (created_at DESC, id DESC);
+CREATE INDEX customers_search ON customers USING gin (search_grams(search_text(name, email))) WITH (fastupdate=off);
+
+-- Subscriptions and orders
+
+CREATE TABLE subscriptions (
+  id text NOT NULL,
+  product_id text NOT NULL,
+  customer_id text,
+  external_system text NOT NULL,
+  external_id text NOT NULL,
+  status text NOT NULL,
+  current_period_start timestamp with time zone NOT NULL,
+  current_period_end timestamp with time zone NOT NULL,
+  cancel_at_period_end boolean NOT NULL,
+  canceled_at timestamp with time zone,
+  metadata jsonb NOT NULL,
+  created_at timestamp with time zone NOT NULL,
+  updated_at timestamp with time zone NOT NULL,
+  CONSTRAINT subscriptions_pkey PRIMARY KEY (id),
+  CONSTRAINT subscriptions_customer_id_fkey FOREIGN KEY (customer_id) REFERENCES customers(id),
+  CONSTRAINT subscriptions_product_id_fkey FOREIGN KEY (product_id) REFERENCES products(id),
+  CONSTRAINT subscriptions_check CHECK ((current_period_end > current_period_start)),
+  CONSTRAINT subscriptions_check1 CHECK (((canceled_at IS NULL) OR (status = 'canceled'::text))),
+  CONSTRAINT subscriptions_external_key UNIQUE (product_id, external_system, external_id),
+  CONSTRAINT subscriptions_status_check CHECK ((status = ANY (ARRAY['trialing'::text, 'active'::text, 'past_due'::text, 'paused'::text, 'canceled'::text])))
+);
+COMMENT ON TABLE subscriptions IS 'A row is a subscription of an external commerce system.';
+CREATE INDEX subscriptions_customer_page ON subscriptions USING btree (customer_id, created_at DESC, id DESC) WHERE (customer_id IS NOT NULL);
+CREATE INDEX subscriptions_end_page ON subscriptions USING btree (product_id, current_period_end, id);
+CREATE INDEX subscriptions_external_id ON subscriptions USING btree (external_id, created_at DESC, id DESC);
+CREATE INDEX subscriptions_external_page ON subscriptions USING btree (product_id, external_id, created_at DESC, id DESC);
+CREATE INDEX subscriptions_page ON subscriptions USING btree (product_id, created_at DESC, id DESC);
+CREATE INDEX subscriptions_status_page ON subscriptions USING btree (product_id, status, created_at DESC, id DESC);
+CREATE INDEX subscriptions_system_page ON subscriptions USING btree (product_id, external_system, created_at DESC, id DESC);
+
+CREATE TABLE orders (
+  id text NOT NULL,
+  product_id text NOT NULL,
+  customer_id text,
+  subscription_id text,
+  external_system text NOT NULL,
+  external_id text NOT NULL,
+  status text NOT NULL,
+  period_start timestamp with time zone,
+  period_end timestamp with time zone,
+  metadata jsonb NOT NULL,
+  created_at timestamp with time zone NOT NULL,
+  updated_at timestamp with time zone NOT NULL,
+  CONSTRAINT orders_pkey PRIMARY KEY (id),
+  CONSTRAINT orders_customer_id_fkey FOREIGN KEY (customer_id) REFERENCES customers(id),
+  CONSTRAINT orders_product_id_fkey FOREIGN KEY (product_id) REFERENCES products(id),
+  CONSTRAINT orders_subscription_id_fkey FOREIGN KEY (subscription_id) REFERENCES subscriptions(id),
+  CONSTRAINT orders_check CHECK (((period_start IS NULL) = (period_end IS NULL))),
+  CONSTRAINT orders_external_key UNIQUE (product_id, external_system, external_id),
+  CONSTRAINT orders_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'paid'::text, 'fulfilled'::text, 'canceled'::text, 'refunded'::text])))
+);
+COMMENT ON TABLE orders IS 'A row is an order of an external commerce system.';
+CREATE INDEX orders_customer_page ON orders USING btree (customer_id, created_at DESC, id DESC) WHERE (customer_id IS NOT NULL);
+CREATE INDEX orders_external_id ON orders USING btree (external_id, created_at DESC, id DESC);
+CREATE INDEX orders_external_page ON orders USING btree (product_id, external_id, created_at DESC, id DESC);
+CREATE INDEX orders_page ON orders USING btree (product_id, created_at DESC, id DESC);
+CREATE INDEX orders_status_page ON orders USING btree (product_id, status, created_at DESC, id DESC);
+CREATE INDEX orders_subscription_page ON orders USING btree (subscription_id, created_at DESC, id DESC) WHERE (subscription_id IS NOT NULL);
+CREATE INDEX orders_system_page ON orders USING btree (product_id, external_system, created_at DESC, id DESC);
+
+-- Licenses
 
 CREATE TABLE licenses (
   id text NOT NULL,
@@ -277,8 +284,10 @@ COMMENT ON TABLE licenses IS 'A row is a license, with its counters and its last
 ALTER TABLE licenses ALTER COLUMN created_at SET (n_distinct=1);
 CREATE INDEX licenses_customer_page ON licenses USING btree (customer_id, created_at DESC, id DESC) WHERE (customer_id IS NOT NULL);
 CREATE INDEX licenses_expiry ON licenses USING btree (expires_at, id) WHERE (expires_at IS NOT NULL);
+CREATE INDEX licenses_expiry_page ON licenses USING btree (COALESCE(expires_at, 'infinity'::timestamp with time zone), id);
 CREATE INDEX licenses_heartbeat ON licenses USING btree (((policy_id || ''::text)), COALESCE(heartbeat_from, created_at));
 CREATE INDEX licenses_last4_page ON licenses USING btree (license_key_last4, created_at DESC, id DESC);
+CREATE INDEX licenses_metadata ON licenses USING gin (metadata jsonb_path_ops) WITH (fastupdate=off) WHERE (metadata <> '{}'::jsonb);
 CREATE INDEX licenses_order_page ON licenses USING btree (order_id, created_at DESC, id DESC) WHERE (order_id IS NOT NULL);
 CREATE INDEX licenses_page ON licenses USING btree (created_at DESC, id DESC);
 CREATE INDEX licenses_policy_page ON licenses USING btree (policy_id, created_at DESC, id DESC);
@@ -410,6 +419,14 @@ CREATE INDEX custom_field_values_license_page ON custom_field_values USING btree
 
 -- Devices
 
+CREATE FUNCTION fingerprint_hash(fingerprint text)
+ RETURNS bytea
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE STRICT
+AS $function$
+  SELECT sha256(convert_to(fingerprint, 'UTF8'))
+$function$;
+
 CREATE TABLE devices (
   id text NOT NULL,
   license_id text NOT NULL,
@@ -444,6 +461,11 @@ CREATE TABLE devices (
 ) WITH (fillfactor=80);
 COMMENT ON TABLE devices IS 'A row is a device or container that has used a license.';
 CREATE UNIQUE INDEX devices_binding_key ON devices USING btree (license_id, binding_kind, binding_key);
+CREATE INDEX devices_container_page ON devices USING btree (created_at DESC, id DESC) WHERE (binding_kind = 'container'::text);
+CREATE INDEX devices_created_page ON devices USING btree (created_at DESC, id DESC);
+CREATE INDEX devices_ended_page ON devices USING btree (listed_as, created_at DESC, id DESC) WHERE (listed_as <> 'either'::text);
+CREATE INDEX devices_fingerprint_page ON devices USING btree (fingerprint_hash(fingerprint), created_at DESC, id DESC) WHERE (fingerprint IS NOT NULL);
+CREATE INDEX devices_hostname_page ON devices USING btree (lower(hostname), created_at DESC, id DESC) WHERE (hostname IS NOT NULL);
 CREATE INDEX devices_listed_page ON devices USING btree (license_id, listed_as, holds_slot, created_at DESC, id DESC);
 CREATE INDEX devices_page ON devices USING btree (license_id, created_at DESC, id DESC);
 

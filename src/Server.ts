@@ -58,6 +58,7 @@ import { LicenseActors } from "./licenses/engine/LicenseActors.ts"
 import { LicenseLookups } from "./licenses/engine/LicenseLookups.ts"
 import { LicenseStore } from "./licenses/engine/LicenseStore.ts"
 import { LicensesHttp } from "./licenses/Http.ts"
+import { ExpandedLicenses } from "./licenses/management/ExpandedLicenses.ts"
 import { Issuing } from "./licenses/management/Issuing.ts"
 import { Leases } from "./licenses/management/Leases.ts"
 import { LicenseList } from "./licenses/management/LicenseList.ts"
@@ -103,7 +104,11 @@ const slices = Layer.mergeAll(
   ActivitiesHttp.pipe(Layer.provide(Activities.layer), Layer.provide(ReportsDatabase.layer)),
   ReportsHttp.pipe(Layer.provide([Reports.layer, Exports.layer]), Layer.provide(ReportsDatabase.layer)),
   WebhooksHttp.pipe(Layer.provide(Webhooks.layer), Layer.provide(Addresses.layer), Layer.provide(NodeDns.layer)),
-  LicensesHttp.pipe(Layer.provide([Licenses.layer, Issuing.layer, Leases.layer]), Layer.provide(LicenseList.layer)),
+  LicensesHttp.pipe(
+    Layer.provide([ExpandedLicenses.layer, Issuing.layer, Leases.layer]),
+    Layer.provide([Licenses.layer, Policies.layer, Customers.layer]),
+    Layer.provide(LicenseList.layer)
+  ),
   DevicesHttp.pipe(Layer.provide(Devices.layer)),
   CommerceHttp.pipe(Layer.provide([Orders.layer, Subscriptions.layer])),
   CustomFieldsHttp.pipe(Layer.provide([CustomFields.layer, CustomFieldValues.layer])),

@@ -4,7 +4,7 @@
  */
 import { Effect, Schema, SchemaGetter } from "effect"
 import { currentMeta, Meta } from "./Meta.ts"
-import { type Keyset, keysetOf, nextCursorOf, type Page } from "./Paging.ts"
+import { type Keyset, keysetOf, nextCursorOf, type Page, type Total } from "./Paging.ts"
 
 /** `{data, meta}` */
 export const Data = <S extends Schema.Constraint>(schema: S) =>
@@ -17,12 +17,31 @@ export const Data = <S extends Schema.Constraint>(schema: S) =>
     })
   )
 
-/** `{data: T[], page_info: {next_cursor: string | null}, meta}` */
+/** What `page_info` also has if the request has include_total=true. */
+const total = {
+  total: Schema.optionalKey(
+    Schema.Number.check(Schema.isInt()).annotate({
+      format: "int32",
+      description: "With include_total=true: how many records match."
+    })
+  ),
+  total_is_capped: Schema.optionalKey(
+    Schema.Boolean.annotate({ description: "Whether more records match than total says." })
+  )
+}
+
+/** `{data: T[], page_info: {next_cursor: string | null, total?, total_is_capped?}, meta}` */
 export const Paged = <S extends Schema.Constraint>(schema: S) =>
   pagedWith<S, Keyset>(schema, {
-    pageInfo: Schema.Struct({ next_cursor: Schema.NullOr(Schema.String) }),
-    encode: (page) => ({ next_cursor: nextCursorOf(page as Page<unknown>) }),
-    decode: ({ next_cursor }) => (next_cursor === null ? {} : { next: keysetOf(next_cursor as string)! })
+    pageInfo: Schema.Struct({ next_cursor: Schema.NullOr(Schema.String), ...total }),
+    encode: (page) => {
+      const { items: _, next: __, ...counted } = page
+      return { next_cursor: nextCursorOf(page as Page<unknown>), ...counted }
+    },
+    decode: ({ next_cursor, ...counted }) => ({
+      ...(next_cursor === null ? undefined : { next: keysetOf(next_cursor as string)! }),
+      ...(counted as Partial<Total>)
+    })
   })
 
 const number = Schema.Number.check(Schema.isInt()).annotate({ format: "int64" })

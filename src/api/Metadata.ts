@@ -50,3 +50,35 @@ export const Metadata = Schema.Record(Schema.String, Schema.Json)
     })
   )
   .annotate({ identifier: "Metadata" })
+
+/** Metadata filters in one query. */
+const filtersMax = 10
+
+/** Query parameters `metadata[key]=value`: only records whose metadata has these values. */
+export interface MetadataFilter {
+  readonly [parameter: `metadata[${string}]`]: string
+}
+
+/** The query of a list that takes `metadata[key]=value` besides its other parameters. */
+export const withMetadataFilter = <const S extends Schema.Struct<Schema.Struct.Fields>>(query: S) =>
+  Schema.StructWithRest(query, [
+    Schema.Record(
+      Schema.TemplateLiteral(["metadata[", Schema.String, "]"]),
+      Schema.String.check(
+        Schema.makeFilter((text) => isStorable(text) || "Expected text without NUL characters and lone surrogates")
+      )
+    )
+  ]).check(
+    Schema.makeFilter((parameters: object) => {
+      const names = Object.keys(parameters).filter(isMetadataParameter)
+      const unstorable = names.find((name) => !isStorable(name))
+      if (unstorable !== undefined)
+        return { path: [unstorable], issue: "Expected a key without NUL characters and lone surrogates" }
+      return names.length > filtersMax
+        ? { path: [names[filtersMax]!], issue: `Expected at most ${filtersMax} keys` }
+        : undefined
+    })
+  )
+
+/** Whether a query parameter filters by metadata. */
+export const isMetadataParameter = (name: string): boolean => name.startsWith("metadata[") && name.endsWith("]")

@@ -1,8 +1,9 @@
 /**
- * Lists: newest first, split into pages by an opaque keyset cursor over (created_at, id), so that a client that reads all
- * pages gets every row exactly once while rows are inserted. `limit` defaults to 50; above 200 it is clamped, below 1 refused.
+ * Lists: newest first or in another sort, split into pages by an opaque keyset cursor over the sort's field and the id, so that a
+ * client that reads all pages gets every row exactly once while rows are inserted. `limit` defaults to 50; above 200 it is clamped, below 1 refused.
  */
 import { Effect, Schema, SchemaGetter, SchemaIssue } from "effect"
+import { Timestamp } from "./Timestamp.ts"
 
 /** Rows per page if the request has no limit. */
 export const limitDefault = 50
@@ -26,32 +27,55 @@ export const Limit = Schema.String.annotate({
   })
 )
 
+/** The fields that a list can be sorted by, each with its type. Each has an index. */
+export interface Sorts {
+  readonly created_at: "instant"
+  readonly [field: string]: "instant" | "text"
+}
+
+/** A field of a list, descending after a minus sign. */
+export type SortOf<S extends Sorts> = `${"" | "-"}${keyof S & string}`
+
+/** The sort of a list without `sort`. */
+export const newestFirst = "-created_at"
+
 /** A position in a list: the row after which the next page begins. */
 export interface Keyset {
-  readonly createdAt: number
+  readonly sort: string
+  /** The row's field by which the list is sorted: milliseconds of an instant, `infinity` where a row has none, or text. */
+  readonly value: string
   readonly id: string
 }
 
-const encodeKeyset = ({ createdAt, id }: Keyset): string => Buffer.from(`${createdAt}.${id}`).toString("base64url")
+const encodeKeyset = ({ id, sort, value }: Keyset): string =>
+  Buffer.from(sort === newestFirst ? `${value}.${id}` : `${sort} ${id} ${value}`).toString("base64url")
 
 const decodeKeyset = (text: string): Keyset | undefined => {
-  const parts = /^(\d{1,15})\.([A-Za-z0-9_-]{1,64})$/.exec(Buffer.from(text, "base64url").toString())
-  return parts === null ? undefined : { createdAt: Number(parts[1]), id: parts[2]! }
+  const plain = Buffer.from(text, "base64url").toString()
+  const newest = /^(\d{1,15})\.([A-Za-z0-9_-]{1,64})$/.exec(plain)
+  if (newest !== null) return { sort: newestFirst, value: newest[1]!, id: newest[2]! }
+  const sorted = /^(-?[a-z_]{1,64}) ([A-Za-z0-9_-]{1,64}) ([^\0]{0,1000})$/su.exec(plain)
+  return sorted === null || sorted[1] === newestFirst
+    ? undefined
+    : { sort: sorted[1]!, id: sorted[2]!, value: sorted[3]! }
 }
 
 /** The `cursor` query parameter of keyset lists. */
-const Cursor = Schema.String.annotate({ description: "The next_cursor of the page before." }).pipe(
-  Schema.decodeTo(
-    Schema.declare((value): value is Keyset => typeof value === "object" && value !== null),
-    {
-      decode: SchemaGetter.transformEffect((text: string) => {
-        const keyset = decodeKeyset(text)
-        return keyset === undefined ? fault("Expected the next_cursor of an earlier response") : Effect.succeed(keyset)
-      }),
-      encode: SchemaGetter.transform(encodeKeyset)
-    }
+const cursorOf = (isTaken: (keyset: Keyset) => boolean) =>
+  Schema.String.annotate({ description: "The next_cursor of the page before." }).pipe(
+    Schema.decodeTo(
+      Schema.declare((value): value is Keyset => typeof value === "object" && value !== null),
+      {
+        decode: SchemaGetter.transformEffect((text: string) => {
+          const keyset = decodeKeyset(text)
+          return keyset === undefined || !isTaken(keyset)
+            ? fault("Expected the next_cursor of an earlier response")
+            : Effect.succeed(keyset)
+        }),
+        encode: SchemaGetter.transform(encodeKeyset)
+      }
+    )
   )
-)
 
 /** The `cursor` query parameter of sequence lists: rows with lower sequence numbers follow (docs/API.md, "Lists"). */
 export const SequenceCursor = Schema.String.annotate({
@@ -68,16 +92,66 @@ export const SequenceCursor = Schema.String.annotate({
   })
 )
 
-/** Query parameters of every keyset list. */
-export const pageQuery = { limit: Schema.optionalKey(Limit), cursor: Schema.optionalKey(Cursor) }
+/** Query parameters of lists of a few rows. */
+export const pageQuery = {
+  limit: Schema.optionalKey(Limit),
+  cursor: Schema.optionalKey(cursorOf(({ sort }) => sort === newestFirst))
+}
+
+/** The query parameters of a list: its page, its sort, the time of creation, whether it is counted, and its own filters. */
+const listFields = <const S extends Sorts, F extends Schema.Struct.Fields>(sorts: S, filters: F) => ({
+  limit: Schema.optionalKey(Limit),
+  cursor: Schema.optionalKey(cursorOf(() => true)),
+  sort: Schema.optionalKey(
+    Schema.Literals(Object.keys(sorts).flatMap((field) => [field, `-${field}`]) as ReadonlyArray<SortOf<S>>)
+  ),
+  created_after: Schema.optionalKey(Timestamp),
+  created_before: Schema.optionalKey(Timestamp),
+  include_total: Schema.optionalKey(Schema.Literals(["true", "false"])),
+  ...filters
+})
+
+/** The query of a list. A cursor of another sort is refused. */
+export const listQuery = <const S extends Sorts, F extends Schema.Struct.Fields>(sorts: S, filters: F) =>
+  Schema.Struct(listFields(sorts, filters)).check(Schema.makeFilter(cursorFault(sorts)))
+
+/** The fault of a cursor that does not belong to the list's sort. */
+const cursorFault =
+  (sorts: Sorts) =>
+  ({ cursor, sort = newestFirst }: { readonly cursor?: Keyset; readonly sort?: string }) => {
+    if (cursor === undefined) return undefined
+    const isInstant = sorts[fieldOf(sort)] === "instant"
+    const fits = cursor.sort === sort && (!isInstant || /^(-?\d{1,15}|infinity)$/.test(cursor.value))
+    const issue = "Expected the next_cursor of an earlier response with the same sort"
+    return fits ? undefined : { path: ["cursor"], issue }
+  }
+
+/** The field of a sort. */
+export const fieldOf = (sort: string): string => sort.replace("-", "")
 
 export interface PageRequest {
   readonly limit?: number
   readonly cursor?: Keyset
 }
 
+export interface ListRequest extends PageRequest {
+  readonly sort?: string
+  readonly created_after?: number
+  readonly created_before?: number
+  readonly include_total?: "true" | "false"
+}
+
+/** Rows that are counted for `include_total`. */
+export const totalMax = 10_000
+
+/** The number of rows of a list; if it is capped, there are more. */
+export interface Total {
+  readonly total: number
+  readonly total_is_capped: boolean
+}
+
 /** A page of a list; `next` is absent on the last one. */
-export interface Page<A, C = Keyset> {
+export interface Page<A, C = Keyset> extends Partial<Total> {
   readonly items: ReadonlyArray<A>
   readonly next?: C
   /** On the last page of a list by sequence number: the number up to which rows were removed by retention. */
@@ -87,13 +161,14 @@ export interface Page<A, C = Keyset> {
 /** Makes a page from up to `limit + 1` rows: the extra row only shows that there is a next page. */
 export const pageOf = <A extends { readonly id: string; readonly created_at: number }>(
   rows: ReadonlyArray<A>,
-  limit: number
+  limit: number,
+  sort: string = newestFirst
 ): Page<A> => {
   const items = rows.slice(0, limit)
   const last = items.at(-1)
-  return rows.length > limit && last !== undefined
-    ? { items, next: { createdAt: last.created_at, id: last.id } }
-    : { items }
+  if (rows.length <= limit || last === undefined) return { items }
+  const value = (last as Record<string, unknown>)[fieldOf(sort)]
+  return { items, next: { sort, value: value === undefined ? "infinity" : String(value), id: last.id } }
 }
 
 export const nextCursorOf = (page: Page<unknown>): string | null =>

@@ -3,12 +3,18 @@ import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Data, Paged } from "../api/Envelope.ts"
 import { failures } from "../api/Failure.ts"
-import { pageQuery } from "../api/Paging.ts"
+import { listQuery } from "../api/Paging.ts"
 import { Decoding, PathTables } from "../api/Requests.ts"
 import { Idempotency } from "../auth/idempotency/Idempotency.ts"
 import { ManagementAuthorization, operation } from "../auth/Management.ts"
-import { Order, OrderCreate, OrderStatus, OrderUpdate } from "./Order.ts"
-import { Subscription, SubscriptionCreate, SubscriptionStatus, SubscriptionUpdate } from "./Subscription.ts"
+import { Order, OrderCreate, OrderStatus, OrderUpdate, orderSorts } from "./Order.ts"
+import {
+  Subscription,
+  SubscriptionCreate,
+  SubscriptionStatus,
+  SubscriptionUpdate,
+  subscriptionSorts
+} from "./Subscription.ts"
 
 const params = { id: Schema.String }
 const text = Schema.optionalKey(Schema.String)
@@ -16,14 +22,13 @@ const text = Schema.optionalKey(Schema.String)
 const orders = [
   HttpApiEndpoint.get("listOrders", "/products/:id/orders", {
     params,
-    query: {
-      ...pageQuery,
+    query: listQuery(orderSorts, {
       external_system: text,
       external_id: text,
       status: Schema.optionalKey(OrderStatus),
       customer_id: text,
       subscription_id: text
-    },
+    }),
     success: Paged(Order),
     error: failures("NOT_FOUND")
   })
@@ -57,13 +62,12 @@ const orders = [
 const subscriptions = [
   HttpApiEndpoint.get("listSubscriptions", "/products/:id/subscriptions", {
     params,
-    query: {
-      ...pageQuery,
+    query: listQuery(subscriptionSorts, {
       external_system: text,
       external_id: text,
       status: Schema.optionalKey(SubscriptionStatus),
       customer_id: text
-    },
+    }),
     success: Paged(Subscription),
     error: failures("NOT_FOUND")
   })

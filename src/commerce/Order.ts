@@ -29,6 +29,8 @@ export type Order = typeof Order.Type
 
 const bothEnds = "Only together with the other end of the period."
 
+export const orderSorts = { created_at: "instant" } as const
+
 export const OrderCreate = Schema.Struct({
   external_system: External,
   external_id: External,

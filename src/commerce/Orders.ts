@@ -6,13 +6,14 @@ import { Clock, Context, Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { type Refusal, refuse, refuseUnknownId } from "../api/Failure.ts"
 import { Identifiers } from "../api/Identifier.ts"
-import { limitDefault, type Page, type PageRequest, pageOf } from "../api/Paging.ts"
+import type { ListRequest, Page } from "../api/Paging.ts"
 import { Products, productNotFound } from "../catalog/products/Products.ts"
 import { changesOf } from "../events/Changes.ts"
 import { EventLog } from "../events/EventLog.ts"
+import { readPage } from "../postgres/Pages.ts"
 import { instant, json } from "../postgres/Parameters.ts"
-import { after, constraints, decodeRows, equals, patched, transaction } from "../postgres/Sql.ts"
-import { Order, type OrderCreate, type OrderStatus, type OrderUpdate } from "./Order.ts"
+import { constraints, decodeRows, equals, patched, transaction } from "../postgres/Sql.ts"
+import { Order, type OrderCreate, type OrderStatus, type OrderUpdate, orderSorts } from "./Order.ts"
 
 const decodeOrders = decodeRows(Order)
 const decodeSubscriptions = decodeRows(Schema.Struct({ product_id: Schema.String }))
@@ -31,7 +32,7 @@ const constrained = ({ product_id, customer_id, external_id }: Order) =>
       )
   })
 
-interface OrderFilter extends PageRequest {
+interface OrderFilter extends ListRequest {
   readonly external_system?: string
   readonly external_id?: string
   readonly status?: OrderStatus
@@ -73,22 +74,16 @@ export class Orders extends Context.Service<
 
       const list = Effect.fn("Orders.list")(
         function* (productId: string, filter: OrderFilter) {
-          const {
-            limit = limitDefault,
-            cursor,
-            external_system,
-            external_id,
-            status,
-            customer_id,
-            subscription_id
-          } = filter
-          const rows = yield* decodeOrders(sql`
-          SELECT ${columns} FROM orders
-          WHERE product_id = ${productId} AND ${after(sql, cursor)}
-            AND ${equals(sql, { external_system, external_id, status, customer_id, subscription_id })}
-          ORDER BY created_at DESC, id DESC LIMIT ${limit + 1}`)
-          if (rows.length === 0) yield* products.get(productId)
-          return pageOf(rows, limit)
+          const { external_system, external_id, status, customer_id, subscription_id } = filter
+          const page = yield* readPage(sql, filter, {
+            columns,
+            table: "orders",
+            where: sql`product_id = ${productId} AND ${equals(sql, { external_system, external_id, status, customer_id, subscription_id })}`,
+            sorts: orderSorts,
+            decode: decodeOrders
+          })
+          if (page.items.length === 0) yield* products.get(productId)
+          return page
         },
         Effect.catchTag("SqlError", Effect.die)
       )

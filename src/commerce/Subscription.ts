@@ -30,6 +30,8 @@ export const Subscription = Schema.Struct({
 }).annotate({ identifier: "Subscription" })
 export type Subscription = typeof Subscription.Type
 
+export const subscriptionSorts = { created_at: "instant", current_period_end: "instant" } as const
+
 export const SubscriptionCreate = Schema.Struct({
   external_system: External,
   external_id: External,

@@ -6,17 +6,19 @@ import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { type Refusal, refuse, refuseUnknownId } from "../api/Failure.ts"
 import { Identifiers } from "../api/Identifier.ts"
-import { limitDefault, type Page, type PageRequest, pageOf } from "../api/Paging.ts"
+import type { ListRequest, Page } from "../api/Paging.ts"
 import { Products, productNotFound } from "../catalog/products/Products.ts"
 import { changesOf } from "../events/Changes.ts"
 import { EventLog } from "../events/EventLog.ts"
+import { readPage } from "../postgres/Pages.ts"
 import { instant, json } from "../postgres/Parameters.ts"
-import { after, constraints, decodeRows, equals, patched, transaction } from "../postgres/Sql.ts"
+import { constraints, decodeRows, equals, patched, transaction } from "../postgres/Sql.ts"
 import {
   Subscription,
   type SubscriptionCreate,
   type SubscriptionStatus,
-  type SubscriptionUpdate
+  type SubscriptionUpdate,
+  subscriptionSorts
 } from "./Subscription.ts"
 
 const decodeSubscriptions = decodeRows(Subscription)
@@ -35,7 +37,7 @@ const constrained = ({ product_id, customer_id, external_id }: Subscription) =>
       )
   })
 
-interface SubscriptionFilter extends PageRequest {
+interface SubscriptionFilter extends ListRequest {
   readonly external_system?: string
   readonly external_id?: string
   readonly status?: SubscriptionStatus
@@ -77,14 +79,16 @@ export class Subscriptions extends Context.Service<
 
       const list = Effect.fn("Subscriptions.list")(
         function* (productId: string, filter: SubscriptionFilter) {
-          const { limit = limitDefault, cursor, external_system, external_id, status, customer_id } = filter
-          const rows = yield* decodeSubscriptions(sql`
-          SELECT ${columns} FROM subscriptions
-          WHERE product_id = ${productId} AND ${after(sql, cursor)}
-            AND ${equals(sql, { external_system, external_id, status, customer_id })}
-          ORDER BY created_at DESC, id DESC LIMIT ${limit + 1}`)
-          if (rows.length === 0) yield* products.get(productId)
-          return pageOf(rows, limit)
+          const { external_system, external_id, status, customer_id } = filter
+          const page = yield* readPage(sql, filter, {
+            columns,
+            table: "subscriptions",
+            where: sql`product_id = ${productId} AND ${equals(sql, { external_system, external_id, status, customer_id })}`,
+            sorts: subscriptionSorts,
+            decode: decodeSubscriptions
+          })
+          if (page.items.length === 0) yield* products.get(productId)
+          return page
         },
         Effect.catchTag("SqlError", Effect.die)
       )

@@ -3,18 +3,24 @@ import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Data, Paged } from "../api/Envelope.ts"
 import { failures } from "../api/Failure.ts"
-import { pageQuery } from "../api/Paging.ts"
+import { withMetadataFilter } from "../api/Metadata.ts"
+import { listQuery } from "../api/Paging.ts"
 import { Decoding, PathTables } from "../api/Requests.ts"
 import { Idempotency } from "../auth/idempotency/Idempotency.ts"
 import { ManagementAuthorization, operation } from "../auth/Management.ts"
-import { Customer, CustomerCreate, CustomerUpdate } from "./Customer.ts"
+import { Customer, CustomerCreate, CustomerUpdate, customerSorts } from "./Customer.ts"
 
 const params = { id: Schema.String }
 
 export class CustomersApi extends HttpApiGroup.make("customers")
   .add(
     HttpApiEndpoint.get("list", "/customers", {
-      query: { ...pageQuery, code: Schema.optionalKey(Schema.String), email: Schema.optionalKey(Schema.String) },
+      query: withMetadataFilter(
+        listQuery(customerSorts, {
+          code: Schema.optionalKey(Schema.String),
+          email: Schema.optionalKey(Schema.String)
+        })
+      ),
       success: Paged(Customer)
     }).annotateMerge(operation({ id: "listCustomers", summary: "List customers", scopes: ["license:read"] })),
     HttpApiEndpoint.post("create", "/customers", {

@@ -15,6 +15,8 @@ export const Customer = Schema.Struct({
 }).annotate({ identifier: "Customer" })
 export type Customer = typeof Customer.Type
 
+export const customerSorts = { created_at: "instant", code: "text", name: "text" } as const
+
 export const CustomerCreate = Schema.Struct({
   name: Name,
   code: Code,

@@ -3,12 +3,15 @@ import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { type Refusal, refuse, refuseUnknownId } from "../api/Failure.ts"
 import { Identifiers } from "../api/Identifier.ts"
-import { limitDefault, type Page, type PageRequest, pageOf } from "../api/Paging.ts"
+import type { MetadataFilter } from "../api/Metadata.ts"
+import type { ListRequest, Page } from "../api/Paging.ts"
 import { changesOf } from "../events/Changes.ts"
 import { EventLog } from "../events/EventLog.ts"
-import { instant, json } from "../postgres/Parameters.ts"
-import { after, constraints, decodeRows, equals, patched, refuseIfReferenced, transaction } from "../postgres/Sql.ts"
-import { Customer, type CustomerCreate, type CustomerUpdate } from "./Customer.ts"
+import { metadataMatches } from "../postgres/MetadataFilter.ts"
+import { readPage } from "../postgres/Pages.ts"
+import { columns as arrays, instant, json } from "../postgres/Parameters.ts"
+import { constraints, decodeRows, equals, patched, refuseIfReferenced, transaction } from "../postgres/Sql.ts"
+import { Customer, type CustomerCreate, type CustomerUpdate, customerSorts } from "./Customer.ts"
 
 const decodeCustomers = decodeRows(Customer)
 
@@ -19,7 +22,7 @@ const duplicateCode = (code: string) =>
       refuse("DUPLICATE_CODE", `Another customer has the code ${code}: choose a different one.`, "code")
   })
 
-interface CustomerFilter extends PageRequest {
+interface CustomerFilter extends ListRequest, MetadataFilter {
   readonly code?: string
   readonly email?: string
 }
@@ -28,6 +31,8 @@ export class Customers extends Context.Service<
   Customers,
   {
     list(filter: CustomerFilter): Effect.Effect<Page<Customer>>
+    /** The customers with these ids, in any order. */
+    many(ids: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<Customer>>
     get(id: string): Effect.Effect<Customer, Refusal<"NOT_FOUND">>
     create(input: typeof CustomerCreate.Type): Effect.Effect<Customer, Refusal<"DUPLICATE_CODE">>
     update(
@@ -46,16 +51,22 @@ export class Customers extends Context.Service<
       const columns = sql.literal("id, name, code, metadata, created_at, updated_at, email")
       const inTransaction = transaction(sql)
 
-      const list = Effect.fn("Customers.list")(function* ({
-        limit = limitDefault,
-        cursor,
-        code,
-        email
-      }: CustomerFilter) {
-        const rows = yield* decodeCustomers(sql`
-          SELECT ${columns} FROM customers WHERE ${after(sql, cursor)} AND ${equals(sql, { code, email })}
-          ORDER BY created_at DESC, id DESC LIMIT ${limit + 1}`)
-        return pageOf(rows, limit)
+      const list = Effect.fn("Customers.list")(function* (filter: CustomerFilter) {
+        const { code, email } = filter
+        const hasEmail = email === undefined ? sql`TRUE` : sql`lower(email) = lower(${email})`
+        const matches = metadataMatches(sql, "metadata", filter)
+        return yield* readPage(sql, filter, {
+          columns,
+          table: "customers",
+          where: sql`${equals(sql, { code })} AND ${hasEmail}`,
+          match: matches && { matches, indexed: matches },
+          sorts: customerSorts,
+          decode: decodeCustomers
+        })
+      }, Effect.orDie)
+
+      const many = Effect.fn("Customers.many")(function* (ids: ReadonlyArray<string>) {
+        return yield* decodeCustomers(sql`SELECT ${columns} FROM customers WHERE id = ANY(${arrays.text(ids)})`)
       }, Effect.orDie)
 
       const get = Effect.fn("Customers.get")(function* (id: string) {
@@ -123,7 +134,7 @@ export class Customers extends Context.Service<
         })
       }, inTransaction)
 
-      return Customers.of({ list, get, create, update, delete: remove })
+      return Customers.of({ list, many, get, create, update, delete: remove })
     })
   )
 }

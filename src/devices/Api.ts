@@ -3,11 +3,11 @@ import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { Data, Paged } from "../api/Envelope.ts"
 import { failures } from "../api/Failure.ts"
-import { pageQuery } from "../api/Paging.ts"
+import { listQuery } from "../api/Paging.ts"
 import { Decoding, PathTables } from "../api/Requests.ts"
 import { Idempotency } from "../auth/idempotency/Idempotency.ts"
 import { ManagementAuthorization, operation } from "../auth/Management.ts"
-import { Device, DeviceBindingKind, DeviceStatus } from "../licenses/model/Device.ts"
+import { Device, DeviceBindingKind, DeviceStatus, deviceSorts } from "../licenses/model/Device.ts"
 
 const params = { id: Schema.String, device_id: Schema.String }
 
@@ -22,11 +22,10 @@ export class DevicesApi extends HttpApiGroup.make("devices")
   .add(
     HttpApiEndpoint.get("list", "/licenses/:id/devices", {
       params: { id: Schema.String },
-      query: {
-        ...pageQuery,
+      query: listQuery(deviceSorts, {
         status: Schema.optionalKey(DeviceStatus),
         binding_kind: Schema.optionalKey(DeviceBindingKind)
-      },
+      }),
       success: Paged(Device),
       error: failures("NOT_FOUND")
     }).annotateMerge(operation({ id: "listDevices", summary: "List a license's devices", scopes: ["license:read"] })),

@@ -6,19 +6,29 @@
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
 import { type Refusal, refuseUnknownId } from "../api/Failure.ts"
-import { limitDefault, type Page, type PageRequest, pageOf } from "../api/Paging.ts"
+import { type ListRequest, limitDefault, type Page, pageOf, totalMax } from "../api/Paging.ts"
 import { blacklist, reset, unblacklist } from "../licenses/changes/DeviceActions.ts"
 import { LicenseActors } from "../licenses/engine/LicenseActors.ts"
-import type { Device, DeviceBindingKind, DeviceStatus } from "../licenses/model/Device.ts"
+import { type Device, type DeviceBindingKind, type DeviceStatus, deviceSorts } from "../licenses/model/Device.ts"
 import { refuseUnknownLicense } from "../licenses/model/UnknownLicense.ts"
-import { clockChangesOf, mayHaveChanged, statusNow } from "../licenses/rows/DeviceStatusSql.ts"
+import { type ClockChanges, clockChangesOf, mayHaveChanged, statusNow } from "../licenses/rows/DeviceStatusSql.ts"
 import { listStatusOf } from "../licenses/rows/LicenseRows.ts"
+import { createdWithin, sortedBy, totalOf } from "../postgres/Pages.ts"
 import { Postgres } from "../postgres/Postgres.ts"
-import { after, equals, withoutNulls } from "../postgres/Sql.ts"
+import { equals, withoutNulls } from "../postgres/Sql.ts"
 
-interface DeviceFilter extends PageRequest {
+interface DeviceFilter extends ListRequest {
   readonly status?: DeviceStatus
   readonly binding_kind?: DeviceBindingKind
+}
+
+interface Selection {
+  readonly licenseId: string
+  readonly clockChanges: ClockChanges
+  readonly now: number
+  readonly condition: Statement.Fragment
+  /** The order and the number of rows. */
+  readonly first: Statement.Fragment
 }
 
 type Changed = Effect.Effect<
@@ -46,7 +56,6 @@ export class Devices extends Context.Service<
         sql.literal(`d.id, d.license_id, d.binding_kind, d.binding_key, d.is_vm, d.is_container, d.first_seen_at,
         d.last_seen_at, d.metadata, d.created_at, d.updated_at, d.fingerprint, d.hostname, d.os, d.ip_address, d.container_id,
         d.cluster_id, d.namespace, d.pod_name, d.last_validated_at`)
-      const order = sql.literal("ORDER BY d.created_at DESC, d.id DESC")
       const ofLicense = sql.literal("JOIN licenses l ON l.id = d.license_id JOIN policies p ON p.id = l.policy_id")
 
       const readClockChanges = Effect.fnUntraced(function* (licenseId: string, now: number) {
@@ -59,53 +68,61 @@ export class Devices extends Context.Service<
       const selectWithStatusNow = (
         storedCondition: Statement.Fragment,
         condition: Statement.Fragment,
-        count: number,
+        first: Statement.Fragment,
         now: number
       ) => {
         const presented = sql`CROSS JOIN LATERAL (SELECT ${statusNow(sql, now)} AS status) AS presented`
         return sql`
           SELECT ${columns}, presented.status FROM (SELECT * FROM devices d WHERE ${storedCondition}) AS d ${ofLicense} ${presented}
-          WHERE ${condition} ${order} LIMIT ${count}`
+          WHERE ${condition} ${first}`
       }
 
-      const list = Effect.fn("Devices.list")(function* (
-        licenseId: string,
-        { limit = limitDefault, cursor, ...filter }: DeviceFilter
-      ) {
-        const { status, binding_kind } = filter
-        const now = yield* Clock.currentTimeMillis
-        const clockChanges = yield* readClockChanges(licenseId, now)
-        const count = limit + 1
+      /** The first devices of a license, in order, that match `condition` and have the status. */
+      const select = (
+        { clockChanges, condition, first, licenseId, now }: Selection,
+        { binding_kind, status }: DeviceFilter
+      ) => {
         // The index on the binding kind finds few containers among thousands of machines.
-        const storedCondition = sql`license_id = ${licenseId} AND ${after(sql, cursor)} AND ${equals(sql, { binding_kind })}`
-        const both = (first: Statement.Fragment, second: Statement.Fragment) =>
-          sql`SELECT * FROM ((${first}) UNION ALL (${second})) AS d ${order} LIMIT ${count}`
+        const storedCondition = sql`d.license_id = ${licenseId} AND ${condition} AND ${equals(sql, { binding_kind })}`
+        const both = (one: Statement.Fragment, other: Statement.Fragment) =>
+          sql`SELECT * FROM ((${one}) UNION ALL (${other})) AS d ${first}`
         const inStoredStatus = (status: DeviceStatus, render = withStoredStatus) => {
-          const [first, second] = storedStatusConditions(sql, licenseId, status).map((condition) =>
+          const [one, other] = storedStatusConditions(sql, licenseId, status).map((condition) =>
             render(sql`${storedCondition} AND ${condition}`)
           )
-          return second === undefined ? first! : both(first!, second)
+          return other === undefined ? one! : both(one!, other)
         }
         const withStoredStatus = (from: Statement.Fragment) =>
-          sql`SELECT ${columns}, d.status FROM devices d WHERE ${from} ${order} LIMIT ${count}`
+          sql`SELECT ${columns}, d.status FROM devices d WHERE ${from} ${first}`
         const withCurrentStatus = (condition: Statement.Fragment) => (from: Statement.Fragment) =>
-          selectWithStatusNow(from, condition, count, now)
+          selectWithStatusNow(from, condition, first, now)
         const isStoredCurrent = !clockChanges.silent && !clockChanges.seat_ended
-        const select = () => {
-          if (status === undefined)
-            return isStoredCurrent ? withStoredStatus(storedCondition) : withCurrentStatus(sql`TRUE`)(storedCondition)
-          if (isStoredCurrent || status === "reset" || status === "blacklisted") return inStoredStatus(status)
-          const hasStatus = withCurrentStatus(sql`presented.status = ${status}`)
-          if (status === "active") return inStoredStatus("active", hasStatus)
-          const changedOnly = (from: Statement.Fragment) =>
-            hasStatus(sql`${from} AND ${mayHaveChanged(sql, licenseId, clockChanges, now)}`)
-          return both(inStoredStatus(status), inStoredStatus("active", changedOnly))
-        }
-        const rows = yield* Effect.orDie(customPlanned<Device>`${select()}`)
-        return pageOf(
-          rows.map((row) => withoutNulls<Device>(row)),
-          limit
+        if (status === undefined)
+          return isStoredCurrent ? withStoredStatus(storedCondition) : withCurrentStatus(sql`TRUE`)(storedCondition)
+        if (isStoredCurrent || status === "reset" || status === "blacklisted") return inStoredStatus(status)
+        const hasStatus = withCurrentStatus(sql`presented.status = ${status}`)
+        if (status === "active") return inStoredStatus("active", hasStatus)
+        const changedOnly = (from: Statement.Fragment) =>
+          hasStatus(sql`${from} AND ${mayHaveChanged(sql, licenseId, clockChanges, now)}`)
+        return both(inStoredStatus(status), inStoredStatus("active", changedOnly))
+      }
+
+      const list = Effect.fn("Devices.list")(function* (licenseId: string, filter: DeviceFilter) {
+        const { limit = limitDefault, sort } = filter
+        const now = yield* Clock.currentTimeMillis
+        const clockChanges = yield* readClockChanges(licenseId, now)
+        const { isAfter, order } = sortedBy(sql, filter, deviceSorts, (field) => `d.${field}`)
+        const created = createdWithin(sql, filter, "d.created_at")
+        const chosen = { clockChanges, licenseId, now }
+        const first = sql`${order} LIMIT ${limit + 1}`
+        const rows = yield* Effect.orDie(
+          customPlanned<Device>`${select({ ...chosen, condition: sql`${created} AND ${isAfter}`, first }, filter)}`
         )
+        const devices = rows.map((row) => withoutNulls<Device>(row))
+        const page: Page<Device> = pageOf(devices, limit, sort)
+        if (filter.include_total !== "true") return page
+        const all = select({ ...chosen, condition: created, first: sql`LIMIT ${totalMax + 1}` }, filter)
+        return { ...page, ...(yield* Effect.orDie(totalOf(customPlanned, [sql`SELECT FROM (${all}) AS listed`]))) }
       })
 
       const get = Effect.fn("Devices.get")(function* (licenseId: string, id: string) {

@@ -121,7 +121,7 @@ interface Located extends Operation {
 }
 
 const describe = (
-  { id, refusals, idempotencyKey, signsRefusals, path, method, operation }: Located,
+  { id, refusals, idempotencyKey, signsRefusals, takesMetadata, path, method, operation }: Located,
   resolve: (schema: Json) => Json
 ): SpecOperation => {
   const errors = [...refusals].map(([status, codes]) => {
@@ -144,6 +144,7 @@ const describe = (
   const declaredParameters = operation.parameters.filter(({ name }) => name !== "idempotency-key")
   const parameters = [
     ...declaredParameters.map((parameter) => parameterOf(path, parameter)),
+    ...(takesMetadata ? [{ $ref: "#/components/parameters/MetadataFilter" }] : []),
     ...key
   ] as unknown as SpecOperation["parameters"]
   const { parameters: _, requestBody, responses: __, ...rest } = operation
@@ -240,4 +241,17 @@ const keyParameter = (required: boolean) => ({
   schema: { type: "string", minLength: 1, maxLength: 255 }
 })
 
-const parameters = { IdempotencyKey: keyParameter(false), RequiredIdempotencyKey: keyParameter(true) }
+const parameters = {
+  IdempotencyKey: keyParameter(false),
+  RequiredIdempotencyKey: keyParameter(true),
+  MetadataFilter: {
+    name: "metadata",
+    in: "query",
+    required: false,
+    style: "deepObject",
+    explode: true,
+    description:
+      "`metadata[key]=value`: only records whose metadata has this value, at most 10 keys. Text also stands for the number, or true or false, that is written like it.",
+    schema: { type: "object", additionalProperties: { type: "string" } }
+  }
+}

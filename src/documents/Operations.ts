@@ -14,6 +14,8 @@ export interface Operation {
   /** Every code of its possible refusals, by status. */
   readonly refusals: ReadonlyMap<number, ReadonlyArray<Code>>
   readonly idempotencyKey: "none" | "optional" | "required"
+  /** Whether its query takes `metadata[key]=value`. */
+  readonly takesMetadata: boolean
   /** Whether refusals are signed, once the credential is found right. */
   readonly signsRefusals: boolean
 }
@@ -30,7 +32,9 @@ export const operations = (): ReadonlyMap<string, Operation> => {
       const possible = [...all].filter((code) => declared.has(code) || isPossible(code, endpoint, idempotencyKey))
       const id = Context.getOrElse(endpoint.annotations, OpenApi.Identifier, () => endpoint.identifier)
       const signsRefusals = ([...endpoint.middlewares] as ReadonlyArray<unknown>).includes(RuntimeAuthorization)
-      list.push({ id, endpoint, idempotencyKey, signsRefusals, refusals: byStatus(possible) })
+      const query = endpoint.query === undefined ? undefined : SchemaAST.toEncoded(endpoint.query.ast)
+      const takesMetadata = query?._tag === "Objects" && query.indexSignatures.length > 0
+      list.push({ id, endpoint, idempotencyKey, signsRefusals, takesMetadata, refusals: byStatus(possible) })
     }
   })
   return new Map(list.map((operation) => [operation.id, operation]))

@@ -12,6 +12,7 @@ import { HttpRouter, HttpServerRequest } from "effect/http"
 import { type HttpApiEndpoint, HttpApiError, type HttpApiGroup } from "effect/http-api"
 import { type Refusal, refuse } from "../api/Failure.ts"
 import { bodyFault, type JsonFault, parseBody } from "../api/JsonText.ts"
+import { isMetadataParameter } from "../api/Metadata.ts"
 import { PathIds } from "../api/PathIds.ts"
 import { Decoding, PathTables } from "../api/Requests.ts"
 import { isStorable } from "../api/Text.ts"
@@ -30,7 +31,8 @@ export const layer: Layer.Layer<Decoding, never, PathIds> = Layer.effect(
       const takesBody = endpoint.payload.size > 0
       const tables = tablesOf(endpoint, group)
       const parameters = queryNames(endpoint)
-      const query = queryFaults(endpoint, parameters)
+      const isKnown = knownNames(endpoint, parameters)
+      const query = queryFaults(endpoint, parameters, isKnown)
       const decoded = Effect.catch(handler, (error: unknown) =>
         HttpApiError.HttpApiSchemaError.is(error)
           ? Effect.flatMap(refusalOf(error, tables, query), Effect.fail)
@@ -40,7 +42,7 @@ export const layer: Layer.Layer<Decoding, never, PathIds> = Layer.effect(
         (fiber) => {
           const context = fiber.context as Context.Context<HttpRouter.Provided>
           const { url } = Context.getUnsafe(context, HttpServerRequest.HttpServerRequest)
-          if (endpoint.method === "GET" && unknownNames(url, parameters).length > 0)
+          if (endpoint.method === "GET" && unknownNames(url, isKnown).length > 0)
             return Effect.flatMap(query, Effect.fail)
           const refusal =
             unstorableParameter(Context.getUnsafe(context, HttpServerRequest.ParsedSearchParams), parameters) ??
@@ -129,6 +131,13 @@ const queryNames = (endpoint: HttpApiEndpoint.Top): ReadonlyArray<string> => {
   return ast?._tag === "Objects" ? ast.propertySignatures.map(({ name }) => String(name)) : []
 }
 
+/** Whether an endpoint takes a query parameter, by its name. */
+const knownNames = (endpoint: HttpApiEndpoint.Top, parameters: ReadonlyArray<string>) => {
+  const ast = endpoint.query === undefined ? undefined : SchemaAST.toEncoded(endpoint.query.ast)
+  const takesMetadata = ast?._tag === "Objects" && ast.indexSignatures.length > 0
+  return (name: string): boolean => parameters.includes(name) || (takesMetadata && isMetadataParameter(name))
+}
+
 type QueryFaults = Effect.Effect<
   Refusal<"INVALID_QUERY">,
   never,
@@ -136,24 +145,26 @@ type QueryFaults = Effect.Effect<
 >
 
 /** The refusal of a faulty query. The framework stops at a query's first fault, so the query is decoded once more. */
-const queryFaults = (endpoint: HttpApiEndpoint.Top, parameters: ReadonlyArray<string>): QueryFaults => {
+const queryFaults = (
+  endpoint: HttpApiEndpoint.Top,
+  parameters: ReadonlyArray<string>,
+  isKnown: (name: string) => boolean
+): QueryFaults => {
   const schema = (endpoint.query ?? Schema.Struct({})) as Schema.Codec<unknown, unknown>
   const decode = Schema.decodeUnknownEffect(Schema.toCodecArrayFromSingle(schema), { errors: "all" })
   return Effect.gen(function* () {
     const { url } = yield* HttpServerRequest.HttpServerRequest
     const query = yield* HttpServerRequest.ParsedSearchParams
-    const unknown = endpoint.method === "GET" ? unknownNames(url, parameters) : []
+    const unknown = endpoint.method === "GET" ? unknownNames(url, isKnown) : []
     const issue = yield* Effect.match(decode(query), { onSuccess: () => undefined, onFailure: ({ issue }) => issue })
     return queryRefusal(unknown, parameters, issue, query)
   })
 }
 
 /** Reads the names from the request target: as a member of an object, `__proto__` would not be found. */
-const unknownNames = (url: string, parameters: ReadonlyArray<string>): ReadonlyArray<string> => {
+const unknownNames = (url: string, isKnown: (name: string) => boolean): ReadonlyArray<string> => {
   const begin = url.indexOf("?")
-  return begin === -1
-    ? []
-    : [...new URLSearchParams(url.slice(begin + 1)).keys()].filter((name) => !parameters.includes(name))
+  return begin === -1 ? [] : [...new URLSearchParams(url.slice(begin + 1)).keys()].filter((name) => !isKnown(name))
 }
 
 const pathIdRefusal = (params: { readonly [param: string]: string | undefined }) => {

@@ -3,11 +3,13 @@ import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Data, Paged } from "../api/Envelope.ts"
 import { failures } from "../api/Failure.ts"
-import { pageQuery } from "../api/Paging.ts"
+import { withMetadataFilter } from "../api/Metadata.ts"
+import { listQuery, pageQuery } from "../api/Paging.ts"
 import { Decoding, PathTables } from "../api/Requests.ts"
 import { Timestamp } from "../api/Timestamp.ts"
 import { Idempotency, idempotencyKeyMax, KeyRequired } from "../auth/idempotency/Idempotency.ts"
 import { ManagementAuthorization, operation } from "../auth/Management.ts"
+import { Expand } from "./model/Expand.ts"
 import { Lease } from "./model/Lease.ts"
 import {
   License,
@@ -20,7 +22,8 @@ import {
   LicenseTransfer,
   LicenseUpdate,
   LicenseUsageReset,
-  LicenseWithKey
+  LicenseWithKey,
+  licenseSorts
 } from "./model/License.ts"
 
 const params = { id: Schema.String }
@@ -37,7 +40,8 @@ const licenseFilters = {
   expires_before: Schema.optionalKey(Timestamp),
   expires_after: Schema.optionalKey(Timestamp),
   license_key_last4: text,
-  q: Schema.optionalKey(Schema.String.annotate({ description: "A part of the customer's name or e-mail." }))
+  q: Schema.optionalKey(Schema.String.annotate({ description: "A part of the customer's name or e-mail." })),
+  expand: Schema.optionalKey(Expand)
 }
 
 const transition = (verb: "suspend" | "reinstate" | "revoke", summary: string, description: string) =>
@@ -148,7 +152,7 @@ const ownershipAndUsage = [
 export class LicensesApi extends HttpApiGroup.make("licenses")
   .add(
     HttpApiEndpoint.get("list", "/licenses", {
-      query: { ...pageQuery, ...licenseFilters },
+      query: withMetadataFilter(listQuery(licenseSorts, licenseFilters)),
       success: Paged(License)
     }).annotateMerge(operation({ id: "listLicenses", summary: "List licenses", scopes: ["license:read"] })),
     HttpApiEndpoint.post("create", "/licenses", {

@@ -1,6 +1,7 @@
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { Api } from "../Api.ts"
+import { ExpandedLicenses } from "./management/ExpandedLicenses.ts"
 import { Issuing } from "./management/Issuing.ts"
 import { Leases } from "./management/Leases.ts"
 import { Licenses } from "./management/Licenses.ts"
@@ -10,10 +11,11 @@ export const LicensesHttp = HttpApiBuilder.group(
   "licenses",
   Effect.fn(function* (handlers) {
     const licenses = yield* Licenses
+    const expanded = yield* ExpandedLicenses
     const issuing = yield* Issuing
     const leases = yield* Leases
     return handlers.handleAll({
-      list: ({ query }) => licenses.list(query),
+      list: ({ query }) => expanded.list(query),
       create: ({ payload }) => issuing.create(payload),
       get: ({ params }) => licenses.get(params.id),
       update: ({ params, payload }) => licenses.update(params.id, payload),

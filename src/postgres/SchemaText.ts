@@ -19,15 +19,15 @@ const resources: ReadonlyArray<Group> = [
   { title: "Policies", objects: ["policies"] },
   { title: "Features", objects: ["features", "policy_features"] },
   { title: "Versions", objects: ["product_versions"] },
-  { title: "Customers", objects: ["customers"] },
+  { title: "Customers", objects: ["search_text", "search_grams", "search_query", "customers"] },
   { title: "Subscriptions and orders", objects: ["subscriptions", "orders"] },
   {
     title: "Licenses",
-    objects: ["search_text", "search_grams", "search_query", "licenses", "license_features"]
+    objects: ["licenses", "license_features"]
   },
   { title: "License states", objects: ["license_notice", "license_states", "keep_license_state"] },
   { title: "Custom fields", objects: ["custom_field_definitions", "custom_field_values"] },
-  { title: "Devices", objects: ["devices"] },
+  { title: "Devices", objects: ["fingerprint_hash", "devices"] },
   { title: "Leases", objects: ["leases"] },
   { title: "Events and usage ledger", objects: ["event_sequence", "event_log", "usage_ledger", "events"] },
   {

@@ -24,7 +24,7 @@ const dieOnSqlError = <E>(error: E): Effect.Effect<never, Exclude<E, SqlError.Sq
 
 /** The condition of a keyset page: rows that come after the cursor in (created_at, id) descending. */
 export const after = (sql: SqlClient.SqlClient, cursor: Keyset | undefined) =>
-  cursor === undefined ? sql`TRUE` : sql`(created_at, id) < (${instant(cursor.createdAt)}, ${cursor.id})`
+  cursor === undefined ? sql`TRUE` : sql`(created_at, id) < (${instant(Number(cursor.value))}, ${cursor.id})`
 
 /** One equality for each filter that is given. */
 export const equals = (sql: SqlClient.SqlClient, filters: { readonly [column: string]: string | undefined }) =>

@@ -3,18 +3,24 @@ import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Data, Paged } from "../api/Envelope.ts"
 import { failures } from "../api/Failure.ts"
-import { pageQuery } from "../api/Paging.ts"
+import { listQuery } from "../api/Paging.ts"
 import { Decoding, PathTables } from "../api/Requests.ts"
 import { Idempotency } from "../auth/idempotency/Idempotency.ts"
 import { ManagementAuthorization, operation } from "../auth/Management.ts"
-import { WebhookEndpoint, WebhookEndpointCreate, WebhookEndpointUpdate, WebhookEndpointWithSecret } from "./Webhook.ts"
+import {
+  WebhookEndpoint,
+  WebhookEndpointCreate,
+  WebhookEndpointUpdate,
+  WebhookEndpointWithSecret,
+  webhookSorts
+} from "./Webhook.ts"
 
 const params = { id: Schema.String }
 
 export class WebhooksApi extends HttpApiGroup.make("webhooks")
   .add(
     HttpApiEndpoint.get("list", "/webhooks", {
-      query: { ...pageQuery, is_active: Schema.optionalKey(Schema.Literals(["true", "false"])) },
+      query: listQuery(webhookSorts, { is_active: Schema.optionalKey(Schema.Literals(["true", "false"])) }),
       success: Paged(WebhookEndpoint)
     }).annotateMerge(operation({ id: "listWebhooks", summary: "List webhook endpoints", scopes: ["webhook:write"] })),
     HttpApiEndpoint.post("create", "/webhooks", {

@@ -46,6 +46,8 @@ export const WebhookEndpoint = Schema.Struct({
 }).annotate({ identifier: "WebhookEndpoint" })
 export type WebhookEndpoint = typeof WebhookEndpoint.Type
 
+export const webhookSorts = { created_at: "instant" } as const
+
 export const WebhookEndpointCreate = Schema.Struct({
   name: Name,
   url: Url,

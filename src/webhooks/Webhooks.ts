@@ -8,13 +8,14 @@ import { SecureRandom } from "effect/crypto"
 import { SqlClient } from "effect/sql"
 import { type Refusal, refuse, refuseUnknownId } from "../api/Failure.ts"
 import { Identifiers } from "../api/Identifier.ts"
-import { limitDefault, type Page, type PageRequest, pageOf } from "../api/Paging.ts"
+import type { ListRequest, Page } from "../api/Paging.ts"
 import { changesOf } from "../events/Changes.ts"
 import { subscriptionsChanged } from "../events/DeliveryQueue.ts"
 import { EventLog } from "../events/EventLog.ts"
+import { readPage } from "../postgres/Pages.ts"
 import { columns as arrays, bytes, instant, int8 } from "../postgres/Parameters.ts"
 import { nextRevision } from "../postgres/Revision.ts"
-import { after, decodeRows, equals, transaction } from "../postgres/Sql.ts"
+import { decodeRows, equals, transaction } from "../postgres/Sql.ts"
 import { MasterKey } from "../signing/MasterKey.ts"
 import { Addresses } from "./Address.ts"
 import * as Secret from "./Secret.ts"
@@ -22,7 +23,8 @@ import {
   WebhookEndpoint,
   type WebhookEndpointCreate,
   type WebhookEndpointUpdate,
-  type WebhookEndpointWithSecret
+  type WebhookEndpointWithSecret,
+  webhookSorts
 } from "./Webhook.ts"
 
 /** How long the previous secret also signs. */
@@ -42,7 +44,7 @@ const twoSecrets = refuse(
 type Create = typeof WebhookEndpointCreate.Type
 type Update = typeof WebhookEndpointUpdate.Type
 
-interface WebhookFilter extends PageRequest {
+interface WebhookFilter extends ListRequest {
   readonly is_active?: "true" | "false"
 }
 
@@ -86,11 +88,15 @@ export class Webhooks extends Context.Service<
           )
         )
 
-      const list = Effect.fn("Webhooks.list")(function* ({ limit = limitDefault, cursor, is_active }: WebhookFilter) {
-        const rows = yield* decodeWebhooks(sql`
-          SELECT ${columns} FROM webhook_endpoints WHERE ${after(sql, cursor)} AND ${equals(sql, { is_active })}
-          ORDER BY created_at DESC, id DESC LIMIT ${limit + 1}`)
-        return pageOf(rows, limit)
+      const list = Effect.fn("Webhooks.list")(function* (filter: WebhookFilter) {
+        const { is_active } = filter
+        return yield* readPage(sql, filter, {
+          columns,
+          table: "webhook_endpoints",
+          where: equals(sql, { is_active }),
+          sorts: webhookSorts,
+          decode: decodeWebhooks
+        })
       }, Effect.orDie)
 
       const get = Effect.fn("Webhooks.get")(function* (id: string) {

@@ -81,7 +81,13 @@ const filterValues = ({ licenses, orders }: Sample, one: One): Readonly<Record<s
   expires_before: () => days(-360),
   expires_after: () => days(725),
   license_key_last4: () => one(licenses)["license_key_last4"]!,
-  q: () => one(licenses)["customer_name"]!.split(" ")[1]!
+  q: () => one(licenses)["customer_name"]!.split(" ")[1]!,
+  created_after: () => days(-30),
+  created_before: () => days(-700),
+  expand: () => "product,policy,customer",
+  sort: () => one(["created_at", "expires_at", "-expires_at"]),
+  include_total: () => "true",
+  "metadata[plan]": () => one(["basic", "partner"])
 })
 
 /** Rows of a page: few enough that both databases fill it, so that the search is measured and not the output. */
@@ -91,7 +97,9 @@ const states = ["active", "grace_period", "expired", "suspended", "revoked"]
 
 const lists = (sample: Sample, one: One, asked: Make): ReadonlyArray<TurnSide> => {
   const values = filterValues(sample, one)
-  const parameters = contract.find(({ id }) => id === "listLicenses")!.query.map(({ name }) => name)
+  const parameters = contract
+    .find(({ id }) => id === "listLicenses")!
+    .query.map(({ name }) => (name === "metadata" ? "metadata[plan]" : name))
   const filters = parameters.filter((name) => !["limit", "cursor", "status"].includes(name))
   const missing = filters.filter((name) => !(name in values))
   if (missing.length > 0) throw new Error(`scaleRequests.ts has no values for ${missing.join(", ")}`)
@@ -111,6 +119,8 @@ const lists = (sample: Sample, one: One, asked: Make): ReadonlyArray<TurnSide> =
     asked("list customers by email", () => ({
       path: `/customers?limit=${limit}&email=${one(sample.customers)["email"]}`
     })),
+    asked("list customers by name", () => ({ path: `/customers?limit=${limit}&sort=name` })),
+    asked("list customers by metadata", () => ({ path: `/customers?limit=${limit}&metadata[seats]=7` })),
     asked("list orders by external_id", () => ({
       path: `/products/${hotProduct}/orders?limit=${limit}&external_id=${one(sample.orders)["external_id"]}`
     })),

@@ -35,6 +35,9 @@ export const meteredFeature = "feat_00000000000000000000000001"
 /** The id of the n-th row of a kind, from 1: in the order of creation, like those of the service. */
 export const idOf = (prefix: string, n: number): string => `${prefix}_${n.toString(16).toUpperCase().padStart(26, "0")}`
 
+/** Most records have the plan basic, a few partner; the seats are rare, some records have none. */
+const described = `jsonb_build_object('origin', 'import', 'plan', CASE WHEN n % 500 = 0 THEN 'partner' ELSE 'basic' END,
+  'seats', n % 5000)`
 const metadata = `'{"origin": "import"}'::jsonb`
 const words = (text: string) =>
   `ARRAY[${text
@@ -157,7 +160,7 @@ const commerce = ({ customers, others }: Sizes): ReadonlyArray<Statement> => [
   [
     "customers",
     `INSERT INTO customers (id, name, code, email, metadata, created_at, updated_at)
-     SELECT ${id("cust", "n")}, first_name || ' ' || last_name, 'customer-' || n, ${address("n")}, ${metadata}, t, t
+     SELECT ${id("cust", "n")}, first_name || ' ' || last_name, 'customer-' || n, ${address("n")}, ${described}, t, t
      FROM generate_series(1, ${customers}) n, ${personal("n")}, LATERAL (SELECT ${created("n", customers)} AS t) at`
   ],
   [
@@ -200,7 +203,7 @@ const licenses = (sizes: Sizes): ReadonlyArray<Statement> => [
        CASE WHEN n % 100 = 7 THEN 'suspended' WHEN n % 100 = 8 THEN 'revoked' WHEN ${expired} THEN 'expired' ELSE 'active' END,
        ${address("customer")}, first_name || ' ' || last_name,
        expires_at, CASE WHEN n % 100 = 8 THEN 0 ELSE least(2, ceil((${sizes.devices}::numeric - n + 1) / ${sizes.licenses})) END, 2, 0,
-       ${metadata}, t, t
+       ${described}, t, t
      FROM generate_series(1, ${sizes.licenses}) n,
        LATERAL (SELECT n % ${sizes.customers} + 1 AS customer) owner, ${personal("customer")},
        LATERAL (SELECT CASE WHEN n % 4 = 3 THEN n % ${soldOf(sizes)} + 1 ELSE 1 END AS product, ${chance("n", 1)} % 4 AS kind) of,

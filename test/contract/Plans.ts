@@ -150,7 +150,9 @@ const literal = (parameter: unknown): string => {
   if (parameter === null || parameter === undefined) return "NULL"
   if (typeof parameter === "object" && "value" in parameter) {
     const { value } = parameter as { readonly value: unknown }
+    if (Array.isArray(value) && value.length === 0) return "'{}'"
     if (Array.isArray(value)) return `ARRAY[${value.map(literal).join(", ")}]`
+    if (typeof value === "object" && value !== null) return literal(JSON.stringify(value))
     return typeof value === "number" && value > 1e11 ? literal(new Date(value).toISOString()) : literal(value)
   }
   if (typeof parameter === "number" || typeof parameter === "boolean") return String(parameter)

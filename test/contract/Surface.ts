@@ -81,6 +81,13 @@ export const resolved = (schema: Json): Json => {
 export const nameOf = (schema: Json): string | undefined =>
   typeof schema["$ref"] === "string" ? schema["$ref"].split("/").at(-1) : undefined
 
+type Parameter = NonNullable<Documented["parameters"]>[number]
+
+const parameterOf = (parameter: Parameter): Parameter => {
+  const { parameters } = document.components as unknown as { readonly parameters: Record<string, Parameter> }
+  return parameter.$ref === undefined ? parameter : parameters[parameter.$ref.split("/").at(-1)!]!
+}
+
 const answersOf = ({ responses }: Documented): Operation["answers"] =>
   new Map(
     Object.entries(responses).map(([status, { content = {}, "x-error-codes": codes = [] }]) => {
@@ -113,7 +120,7 @@ const reflected = (): ReadonlyArray<Operation> => {
         scopes: Option.getOrElse(Context.getOption(annotations, RequiredScopes), () => [] as ReadonlyArray<string>),
         publishedScopes: documented["x-required-scopes"] ?? [],
         params: [...path.matchAll(/([\w-]+)\/\{(\w+)\}/g)].map(([, kind, name]) => ({ kind: kind!, name: name! })),
-        query: parameters.filter((parameter) => parameter.in === "query"),
+        query: parameters.map(parameterOf).filter((parameter) => parameter.in === "query"),
         body: body?.schema,
         example: body?.example,
         takesKey: parameters.some(({ $ref }) => $ref?.endsWith("IdempotencyKey") === true),

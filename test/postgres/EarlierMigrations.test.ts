@@ -89,7 +89,8 @@ layer(Layer.mergeAll(NodeServices.layer, Database.layer, layerQuiet), { timeout:
           { id: 7, name: "0007_compressed_chunks.sql" },
           { id: 8, name: "0008_partitions.sql" },
           { id: 9, name: "0009_cluster.sql" },
-          { id: 10, name: "0010_limits_and_terms.sql" }
+          { id: 10, name: "0010_limits_and_terms.sql" },
+          { id: 11, name: "0011_lists.sql" }
         ])
 
         const license = yield* client.licenses.get({ params: { id: "lic_active" } })
@@ -146,7 +147,8 @@ layer(Layer.mergeAll(NodeServices.layer, Database.layer, layerQuiet), { timeout:
           "0007_compressed_chunks.sql",
           "0008_partitions.sql",
           "0009_cluster.sql",
-          "0010_limits_and_terms.sql"
+          "0010_limits_and_terms.sql",
+          "0011_lists.sql"
         ])
       })
     )

@@ -3,18 +3,18 @@ import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Data, Paged } from "../../api/Envelope.ts"
 import { failures } from "../../api/Failure.ts"
-import { pageQuery } from "../../api/Paging.ts"
+import { listQuery } from "../../api/Paging.ts"
 import { Decoding, PathTables } from "../../api/Requests.ts"
 import { Idempotency } from "../idempotency/Idempotency.ts"
 import { ManagementAuthorization, operation } from "../Management.ts"
-import { ApiKey, ApiKeyCreate, ApiKeyUpdate, ApiKeyWithToken } from "./ApiKey.ts"
+import { ApiKey, ApiKeyCreate, ApiKeyUpdate, ApiKeyWithToken, apiKeySorts } from "./ApiKey.ts"
 
 const params = { id: Schema.String }
 
 export class ApiKeysApi extends HttpApiGroup.make("api-keys")
   .add(
     HttpApiEndpoint.get("list", "/api-keys", {
-      query: { ...pageQuery, is_active: Schema.optionalKey(Schema.Literals(["true", "false"])) },
+      query: listQuery(apiKeySorts, { is_active: Schema.optionalKey(Schema.Literals(["true", "false"])) }),
       success: Paged(ApiKey)
     }).annotateMerge(operation({ id: "listApiKeys", summary: "List API keys", scopes: ["admin"] })),
     HttpApiEndpoint.post("create", "/api-keys", {

@@ -38,6 +38,8 @@ export const ApiKey = Schema.Struct({
 }).annotate({ identifier: "ApiKey" })
 export type ApiKey = typeof ApiKey.Type
 
+export const apiKeySorts = { created_at: "instant" } as const
+
 export const ApiKeyCreate = Schema.Struct({
   name: Name,
   scopes: Schema.optionalKey(Scopes.annotate({ default: ["admin"] })),

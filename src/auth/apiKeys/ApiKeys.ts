@@ -7,14 +7,15 @@ import { SecureRandom } from "effect/crypto"
 import { SqlClient } from "effect/sql"
 import { type Refusal, refuseUnknownId } from "../../api/Failure.ts"
 import { Identifiers } from "../../api/Identifier.ts"
-import { limitDefault, type Page, type PageRequest, pageOf } from "../../api/Paging.ts"
+import type { ListRequest, Page } from "../../api/Paging.ts"
 import { changesOf } from "../../events/Changes.ts"
 import { EventLog } from "../../events/EventLog.ts"
+import { readPage } from "../../postgres/Pages.ts"
 import { columns as arrays, bytes, instant } from "../../postgres/Parameters.ts"
-import { after, equals, type NullableRow, patched, transaction, withoutNulls } from "../../postgres/Sql.ts"
+import { equals, type NullableRow, patched, transaction, withoutNulls } from "../../postgres/Sql.ts"
 import { MasterKey } from "../../signing/MasterKey.ts"
 import * as Tokens from "../Tokens.ts"
-import type { ApiKey, ApiKeyCreate, ApiKeyUpdate, ApiKeyWithToken } from "./ApiKey.ts"
+import { type ApiKey, type ApiKeyCreate, type ApiKeyUpdate, type ApiKeyWithToken, apiKeySorts } from "./ApiKey.ts"
 import { ApiKeyCache } from "./ApiKeyCache.ts"
 
 // A sealed token opens for its own row only.
@@ -23,7 +24,7 @@ const bootstrapToken = (token: string) => Redacted.make(token, { label: "bootstr
 
 const notFound = (id: string) => refuseUnknownId("API key", id)
 
-interface ApiKeyFilter extends PageRequest {
+interface ApiKeyFilter extends ListRequest {
   readonly is_active?: "true" | "false"
 }
 
@@ -59,12 +60,15 @@ export class ApiKeys extends Context.Service<
       const inTransaction = transaction(sql)
       const generate = Effect.provideService(Tokens.generate, SecureRandom.SecureRandom, random)
 
-      const list = Effect.fn("ApiKeys.list")(function* ({ limit = limitDefault, cursor, is_active }: ApiKeyFilter) {
-        const rows = yield* sql<NullableRow<ApiKey>>`
-          SELECT ${columns} FROM api_keys
-          WHERE revoked_at IS NULL AND ${after(sql, cursor)} AND ${equals(sql, { is_active })}
-          ORDER BY created_at DESC, id DESC LIMIT ${limit + 1}`
-        return pageOf(rows.map(withoutNulls<ApiKey>), limit)
+      const list = Effect.fn("ApiKeys.list")(function* (filter: ApiKeyFilter) {
+        const { is_active } = filter
+        return yield* readPage(sql, filter, {
+          columns,
+          table: "api_keys",
+          where: sql`revoked_at IS NULL AND ${equals(sql, { is_active })}`,
+          sorts: apiKeySorts,
+          decode: (rows) => Effect.map(rows, (keys) => keys.map((key) => withoutNulls(key as NullableRow<ApiKey>)))
+        })
       }, Effect.orDie)
 
       const get = Effect.fn("ApiKeys.get")(function* (id: string) {

@@ -3,7 +3,7 @@ import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Data, Paged } from "../../api/Envelope.ts"
 import { failures } from "../../api/Failure.ts"
-import { pageQuery } from "../../api/Paging.ts"
+import { listQuery, pageQuery } from "../../api/Paging.ts"
 import { Decoding, PathTables } from "../../api/Requests.ts"
 import { Idempotency } from "../../auth/idempotency/Idempotency.ts"
 import { ManagementAuthorization, operation } from "../../auth/Management.ts"
@@ -14,7 +14,8 @@ import {
   CustomFieldUpdate,
   CustomFieldValue,
   CustomFieldValueSet,
-  CustomFieldValueType
+  CustomFieldValueType,
+  definitionSorts
 } from "./CustomField.ts"
 
 const ofResource = { id: Schema.String }
@@ -24,12 +25,11 @@ const text = Schema.optionalKey(Schema.String)
 const definitions = [
   HttpApiEndpoint.get("list", "/products/:id/custom-fields", {
     params: ofResource,
-    query: {
-      ...pageQuery,
+    query: listQuery(definitionSorts, {
       code: text,
       resource_type: Schema.optionalKey(CustomFieldResourceType),
       value_type: Schema.optionalKey(CustomFieldValueType)
-    },
+    }),
     success: Paged(CustomFieldDefinition),
     error: failures("NOT_FOUND")
   }).annotateMerge(

@@ -46,6 +46,8 @@ export const CustomFieldDefinition = Schema.Struct({
 }).annotate({ identifier: "CustomFieldDefinition" })
 export type CustomFieldDefinition = typeof CustomFieldDefinition.Type
 
+export const definitionSorts = { created_at: "instant" } as const
+
 export const CustomFieldCreate = Schema.Struct({
   resource_type: CustomFieldResourceType,
   code: Code,

@@ -6,18 +6,20 @@ import { Clock, Context, Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { type Refusal, refuse, refuseUnknownId } from "../../api/Failure.ts"
 import { Identifiers } from "../../api/Identifier.ts"
-import { limitDefault, type Page, type PageRequest, pageOf } from "../../api/Paging.ts"
+import type { ListRequest, Page } from "../../api/Paging.ts"
 import { changesOf } from "../../events/Changes.ts"
 import { EventLog } from "../../events/EventLog.ts"
+import { readPage } from "../../postgres/Pages.ts"
 import { columns as arrays, instant, json } from "../../postgres/Parameters.ts"
-import { after, constraints, decodeRows, equals, patched, refuseIfReferenced, transaction } from "../../postgres/Sql.ts"
+import { constraints, decodeRows, equals, patched, refuseIfReferenced, transaction } from "../../postgres/Sql.ts"
 import { Products, productNotFound } from "../products/Products.ts"
 import {
   type CustomFieldCreate,
   CustomFieldDefinition,
   type CustomFieldResourceType,
   type CustomFieldUpdate,
-  type CustomFieldValueType
+  type CustomFieldValueType,
+  definitionSorts
 } from "./CustomField.ts"
 
 const decodeDefinitions = decodeRows(CustomFieldDefinition)
@@ -31,7 +33,7 @@ const duplicateCode = (code: string) =>
     "code"
   )
 
-interface CustomFieldFilter extends PageRequest {
+interface CustomFieldFilter extends ListRequest {
   readonly code?: string
   readonly resource_type?: CustomFieldResourceType
   readonly value_type?: CustomFieldValueType
@@ -71,13 +73,16 @@ export class CustomFields extends Context.Service<
 
       const list = Effect.fn("CustomFields.list")(
         function* (productId: string, filter: CustomFieldFilter) {
-          const { limit = limitDefault, cursor, code, resource_type, value_type } = filter
-          const rows = yield* decodeDefinitions(sql`
-          SELECT ${columns} FROM custom_field_definitions
-          WHERE product_id = ${productId} AND ${after(sql, cursor)} AND ${equals(sql, { code, resource_type, value_type })}
-          ORDER BY created_at DESC, id DESC LIMIT ${limit + 1}`)
-          if (rows.length === 0) yield* products.get(productId)
-          return pageOf(rows, limit)
+          const { code, resource_type, value_type } = filter
+          const page = yield* readPage(sql, filter, {
+            columns,
+            table: "custom_field_definitions",
+            where: sql`product_id = ${productId} AND ${equals(sql, { code, resource_type, value_type })}`,
+            sorts: definitionSorts,
+            decode: decodeDefinitions
+          })
+          if (page.items.length === 0) yield* products.get(productId)
+          return page
         },
         Effect.catchTag("SqlError", Effect.die)
       )

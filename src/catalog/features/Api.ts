@@ -3,11 +3,11 @@ import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Data, Paged } from "../../api/Envelope.ts"
 import { failures } from "../../api/Failure.ts"
-import { pageQuery } from "../../api/Paging.ts"
+import { listQuery } from "../../api/Paging.ts"
 import { Decoding, PathTables } from "../../api/Requests.ts"
 import { Idempotency } from "../../auth/idempotency/Idempotency.ts"
 import { ManagementAuthorization, operation } from "../../auth/Management.ts"
-import { Feature, FeatureCreate, FeatureUpdate } from "./Feature.ts"
+import { Feature, FeatureCreate, FeatureUpdate, featureSorts } from "./Feature.ts"
 
 const params = { id: Schema.String }
 const ofProduct = { id: "products" }
@@ -16,7 +16,7 @@ export class FeaturesApi extends HttpApiGroup.make("features")
   .add(
     HttpApiEndpoint.get("list", "/products/:id/features", {
       params,
-      query: { ...pageQuery, code: Schema.optionalKey(Schema.String) },
+      query: listQuery(featureSorts, { code: Schema.optionalKey(Schema.String) }),
       success: Paged(Feature),
       error: failures("NOT_FOUND")
     })

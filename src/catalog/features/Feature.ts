@@ -14,6 +14,8 @@ export const Feature = Schema.Struct({
 }).annotate({ identifier: "Feature" })
 export type Feature = typeof Feature.Type
 
+export const featureSorts = { created_at: "instant", code: "text" } as const
+
 export const FeatureCreate = Schema.Struct({
   name: Name,
   code: Code,

@@ -6,13 +6,14 @@ import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { type Refusal, refuse, refuseUnknownId } from "../../api/Failure.ts"
 import { Identifiers } from "../../api/Identifier.ts"
-import { limitDefault, type Page, type PageRequest, pageOf } from "../../api/Paging.ts"
+import type { ListRequest, Page } from "../../api/Paging.ts"
 import { changesOf } from "../../events/Changes.ts"
 import { EventLog } from "../../events/EventLog.ts"
+import { readPage } from "../../postgres/Pages.ts"
 import { instant, json } from "../../postgres/Parameters.ts"
-import { after, constraints, decodeRows, equals, patched, refuseIfReferenced, transaction } from "../../postgres/Sql.ts"
+import { constraints, decodeRows, equals, patched, refuseIfReferenced, transaction } from "../../postgres/Sql.ts"
 import { Products } from "../products/Products.ts"
-import { Feature, type FeatureCreate, type FeatureUpdate } from "./Feature.ts"
+import { Feature, type FeatureCreate, type FeatureUpdate, featureSorts } from "./Feature.ts"
 
 const decodeFeatures = decodeRows(Feature)
 
@@ -23,7 +24,7 @@ const duplicateCode = (code: string) =>
       refuse("DUPLICATE_CODE", `Another feature of the product has the code ${code}: choose a different one.`, "code")
   })
 
-interface FeatureFilter extends PageRequest {
+interface FeatureFilter extends ListRequest {
   readonly code?: string
 }
 
@@ -55,13 +56,16 @@ export class Features extends Context.Service<
 
       const list = Effect.fn("Features.list")(
         function* (productId: string, filter: FeatureFilter) {
-          const { limit = limitDefault, cursor, code } = filter
-          const rows = yield* decodeFeatures(sql`
-          SELECT ${columns} FROM features
-          WHERE product_id = ${productId} AND ${after(sql, cursor)} AND ${equals(sql, { code })}
-          ORDER BY created_at DESC, id DESC LIMIT ${limit + 1}`)
-          if (rows.length === 0) yield* products.get(productId)
-          return pageOf(rows, limit)
+          const { code } = filter
+          const page = yield* readPage(sql, filter, {
+            columns,
+            table: "features",
+            where: sql`product_id = ${productId} AND ${equals(sql, { code })}`,
+            sorts: featureSorts,
+            decode: decodeFeatures
+          })
+          if (page.items.length === 0) yield* products.get(productId)
+          return page
         },
         Effect.catchTag("SqlError", Effect.die)
       )

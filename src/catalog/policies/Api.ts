@@ -3,11 +3,11 @@ import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Data, Paged } from "../../api/Envelope.ts"
 import { failures } from "../../api/Failure.ts"
-import { pageQuery } from "../../api/Paging.ts"
+import { listQuery, pageQuery } from "../../api/Paging.ts"
 import { Decoding, PathTables } from "../../api/Requests.ts"
 import { Idempotency } from "../../auth/idempotency/Idempotency.ts"
 import { ManagementAuthorization, operation } from "../../auth/Management.ts"
-import { LicenseType, Policy, PolicyCreate, PolicyUpdate } from "./Policy.ts"
+import { LicenseType, Policy, PolicyCreate, PolicyUpdate, policySorts } from "./Policy.ts"
 import { PolicyFeature, PolicyFeatureSet } from "./PolicyFeature.ts"
 
 const params = { id: Schema.String }
@@ -63,11 +63,10 @@ export class PoliciesApi extends HttpApiGroup.make("policies")
   .add(
     HttpApiEndpoint.get("list", "/products/:id/policies", {
       params,
-      query: {
-        ...pageQuery,
+      query: listQuery(policySorts, {
         code: Schema.optionalKey(Schema.String),
         license_type: Schema.optionalKey(LicenseType)
-      },
+      }),
       success: Paged(Policy),
       error: failures("NOT_FOUND")
     })

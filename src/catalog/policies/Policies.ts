@@ -7,12 +7,13 @@ import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { type Refusal, refuse, refuseUnknownId } from "../../api/Failure.ts"
 import { Identifiers } from "../../api/Identifier.ts"
-import { limitDefault, type Page, type PageRequest, pageOf } from "../../api/Paging.ts"
+import type { ListRequest, Page } from "../../api/Paging.ts"
 import { changesOf } from "../../events/Changes.ts"
 import { EventLog } from "../../events/EventLog.ts"
-import { instant, int8, json } from "../../postgres/Parameters.ts"
+import { readPage } from "../../postgres/Pages.ts"
+import { columns as arrays, instant, int8, json } from "../../postgres/Parameters.ts"
 import { nextRevision } from "../../postgres/Revision.ts"
-import { after, constraints, decodeRows, equals, patched, refuseIfReferenced, transaction } from "../../postgres/Sql.ts"
+import { constraints, decodeRows, equals, patched, refuseIfReferenced, transaction } from "../../postgres/Sql.ts"
 import { Products, productNotFound } from "../products/Products.ts"
 import {
   heartbeatDueAt,
@@ -21,7 +22,8 @@ import {
   type PolicyCreate,
   type PolicyUpdate,
   payloadFields,
-  policyDefaults
+  policyDefaults,
+  policySorts
 } from "./Policy.ts"
 
 const decodePolicies = decodeRows(Policy)
@@ -30,7 +32,7 @@ const notFound = (id: string) => refuseUnknownId("policy", id)
 const duplicateCode = (code: string) =>
   refuse("DUPLICATE_CODE", `Another policy of the product has the code ${code}: choose a different one.`, "code")
 
-interface PolicyFilter extends PageRequest {
+interface PolicyFilter extends ListRequest {
   readonly code?: string
   readonly license_type?: LicenseType
 }
@@ -62,6 +64,8 @@ export class Policies extends Context.Service<
   Policies,
   {
     list(productId: string, filter: PolicyFilter): Effect.Effect<Page<Policy>, Refusal<"NOT_FOUND">>
+    /** The policies with these ids, in any order. */
+    many(ids: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<Policy>>
     get(id: string): Effect.Effect<Policy, Refusal<"NOT_FOUND">>
     create(
       productId: string,
@@ -86,16 +90,23 @@ export class Policies extends Context.Service<
 
       const list = Effect.fn("Policies.list")(
         function* (productId: string, filter: PolicyFilter) {
-          const { limit = limitDefault, cursor, code, license_type } = filter
-          const rows = yield* decodePolicies(sql`
-          SELECT ${columns} FROM policies
-          WHERE product_id = ${productId} AND ${after(sql, cursor)} AND ${equals(sql, { code, license_type })}
-          ORDER BY created_at DESC, id DESC LIMIT ${limit + 1}`)
-          if (rows.length === 0) yield* products.get(productId)
-          return pageOf(rows, limit)
+          const { code, license_type } = filter
+          const page = yield* readPage(sql, filter, {
+            columns,
+            table: "policies",
+            where: sql`product_id = ${productId} AND ${equals(sql, { code, license_type })}`,
+            sorts: policySorts,
+            decode: decodePolicies
+          })
+          if (page.items.length === 0) yield* products.get(productId)
+          return page
         },
         Effect.catchTag("SqlError", Effect.die)
       )
+
+      const many = Effect.fn("Policies.many")(function* (ids: ReadonlyArray<string>) {
+        return yield* decodePolicies(sql`SELECT ${columns} FROM policies WHERE id = ANY(${arrays.text(ids)})`)
+      }, Effect.orDie)
 
       const get = Effect.fn("Policies.get")(function* (id: string) {
         const [policy] = yield* Effect.orDie(decodePolicies(sql`SELECT ${columns} FROM policies WHERE id = ${id}`))
@@ -188,7 +199,7 @@ export class Policies extends Context.Service<
         })
       }, inTransaction)
 
-      return Policies.of({ list, get, create, update, delete: remove })
+      return Policies.of({ list, many, get, create, update, delete: remove })
     })
   )
 }

@@ -94,6 +94,8 @@ const optionalRules = {
   duration_starts: Schema.optionalKey(rules.duration_starts)
 }
 
+export const policySorts = { created_at: "instant", code: "text" } as const
+
 export const PolicyCreate = Schema.Struct({
   name: Name,
   code: Code,

@@ -5,7 +5,7 @@
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { type Refusal, refuse, refuseUnknownId } from "../../api/Failure.ts"
-import { limitDefault, type Page, type PageRequest } from "../../api/Paging.ts"
+import { limitDefault, newestFirst, type Page, type PageRequest } from "../../api/Paging.ts"
 import { changesOf } from "../../events/Changes.ts"
 import { EventLog } from "../../events/EventLog.ts"
 import { instant, int8, json } from "../../postgres/Parameters.ts"
@@ -49,7 +49,7 @@ export class PolicyFeatures extends Context.Service<
           const items = rows.slice(0, limit)
           const last = items.at(-1)
           return rows.length > limit && last !== undefined
-            ? { items, next: { createdAt: last.created_at, id: last.feature_id } }
+            ? { items, next: { sort: newestFirst, value: String(last.created_at), id: last.feature_id } }
             : { items }
         },
         Effect.catchTag("SqlError", Effect.die)

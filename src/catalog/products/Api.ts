@@ -3,18 +3,18 @@ import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Data, Paged } from "../../api/Envelope.ts"
 import { failures } from "../../api/Failure.ts"
-import { pageQuery } from "../../api/Paging.ts"
+import { listQuery } from "../../api/Paging.ts"
 import { Decoding, PathTables } from "../../api/Requests.ts"
 import { Idempotency } from "../../auth/idempotency/Idempotency.ts"
 import { ManagementAuthorization, operation } from "../../auth/Management.ts"
-import { Product, ProductCreate, ProductUpdate } from "./Product.ts"
+import { Product, ProductCreate, ProductUpdate, productSorts } from "./Product.ts"
 
 const params = { id: Schema.String }
 
 export class ProductsApi extends HttpApiGroup.make("products")
   .add(
     HttpApiEndpoint.get("list", "/products", {
-      query: { ...pageQuery, code: Schema.optionalKey(Schema.String) },
+      query: listQuery(productSorts, { code: Schema.optionalKey(Schema.String) }),
       success: Paged(Product)
     }).annotateMerge(operation({ id: "listProducts", summary: "List products", scopes: ["product:read"] })),
     HttpApiEndpoint.post("create", "/products", {

@@ -14,6 +14,8 @@ export const Product = Schema.Struct({
 }).annotate({ identifier: "Product" })
 export type Product = typeof Product.Type
 
+export const productSorts = { created_at: "instant", code: "text" } as const
+
 export const ProductCreate = Schema.Struct({
   name: Name,
   code: Code,

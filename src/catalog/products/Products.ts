@@ -3,13 +3,14 @@ import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { type Refusal, refuse, refuseUnknownId } from "../../api/Failure.ts"
 import { Identifiers } from "../../api/Identifier.ts"
-import { limitDefault, type Page, type PageRequest, pageOf } from "../../api/Paging.ts"
+import type { ListRequest, Page } from "../../api/Paging.ts"
 import { changesOf } from "../../events/Changes.ts"
 import { EventLog } from "../../events/EventLog.ts"
-import { instant, int8, json } from "../../postgres/Parameters.ts"
+import { readPage } from "../../postgres/Pages.ts"
+import { columns as arrays, instant, int8, json } from "../../postgres/Parameters.ts"
 import { nextRevision } from "../../postgres/Revision.ts"
-import { after, constraints, decodeRows, equals, patched, refuseIfReferenced, transaction } from "../../postgres/Sql.ts"
-import { Product, type ProductCreate, type ProductUpdate } from "./Product.ts"
+import { constraints, decodeRows, equals, patched, refuseIfReferenced, transaction } from "../../postgres/Sql.ts"
+import { Product, type ProductCreate, type ProductUpdate, productSorts } from "./Product.ts"
 
 const decodeProducts = decodeRows(Product)
 
@@ -20,7 +21,7 @@ const duplicateCode = (code: string) =>
       refuse("DUPLICATE_CODE", `Another product has the code ${code}: choose a different one.`, "code")
   })
 
-interface ProductFilter extends PageRequest {
+interface ProductFilter extends ListRequest {
   readonly code?: string
 }
 
@@ -28,6 +29,8 @@ export class Products extends Context.Service<
   Products,
   {
     list(filter: ProductFilter): Effect.Effect<Page<Product>>
+    /** The products with these ids, in any order. */
+    many(ids: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<Product>>
     get(id: string): Effect.Effect<Product, Refusal<"NOT_FOUND">>
     create(input: typeof ProductCreate.Type): Effect.Effect<Product, Refusal<"DUPLICATE_CODE">>
     update(
@@ -48,11 +51,19 @@ export class Products extends Context.Service<
       const columns = sql.literal("id, name, code, metadata, created_at, updated_at")
       const inTransaction = transaction(sql)
 
-      const list = Effect.fn("Products.list")(function* ({ limit = limitDefault, cursor, code }: ProductFilter) {
-        const rows = yield* decodeProducts(sql`
-          SELECT ${columns} FROM products WHERE ${after(sql, cursor)} AND ${equals(sql, { code })}
-          ORDER BY created_at DESC, id DESC LIMIT ${limit + 1}`)
-        return pageOf(rows, limit)
+      const list = Effect.fn("Products.list")(function* (filter: ProductFilter) {
+        const { code } = filter
+        return yield* readPage(sql, filter, {
+          columns,
+          table: "products",
+          where: equals(sql, { code }),
+          sorts: productSorts,
+          decode: decodeProducts
+        })
+      }, Effect.orDie)
+
+      const many = Effect.fn("Products.many")(function* (ids: ReadonlyArray<string>) {
+        return yield* decodeProducts(sql`SELECT ${columns} FROM products WHERE id = ANY(${arrays.text(ids)})`)
       }, Effect.orDie)
 
       const get = Effect.fn("Products.get")(function* (id: string) {
@@ -129,7 +140,7 @@ export class Products extends Context.Service<
         if (rows.length === 0) return yield* productNotFound(id)
       })
 
-      return Products.of({ list, get, create, update, delete: remove, catalogChanged })
+      return Products.of({ list, many, get, create, update, delete: remove, catalogChanged })
     })
   )
 }

@@ -3,11 +3,11 @@ import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Data, Paged } from "../../api/Envelope.ts"
 import { failures } from "../../api/Failure.ts"
-import { pageQuery } from "../../api/Paging.ts"
+import { listQuery } from "../../api/Paging.ts"
 import { Decoding, PathTables } from "../../api/Requests.ts"
 import { Idempotency } from "../../auth/idempotency/Idempotency.ts"
 import { ManagementAuthorization, operation } from "../../auth/Management.ts"
-import { ProductVersion, ProductVersionCreate } from "./ProductVersion.ts"
+import { ProductVersion, ProductVersionCreate, versionSorts } from "./ProductVersion.ts"
 
 const ofProduct = { id: Schema.String }
 const params = { ...ofProduct, version_id: Schema.String }
@@ -16,7 +16,7 @@ export class VersionsApi extends HttpApiGroup.make("versions")
   .add(
     HttpApiEndpoint.get("list", "/products/:id/versions", {
       params: ofProduct,
-      query: { ...pageQuery, version: Schema.optionalKey(Schema.String) },
+      query: listQuery(versionSorts, { version: Schema.optionalKey(Schema.String) }),
       success: Paged(ProductVersion),
       error: failures("NOT_FOUND")
     }).annotateMerge(

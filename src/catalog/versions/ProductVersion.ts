@@ -15,6 +15,8 @@ export const ProductVersion = Schema.Struct({
 }).annotate({ identifier: "ProductVersion" })
 export type ProductVersion = typeof ProductVersion.Type
 
+export const versionSorts = { created_at: "instant", released_at: "instant" } as const
+
 export const ProductVersionCreate = Schema.Struct({
   version: Text(255)
     .check(isMinCharacters(1))

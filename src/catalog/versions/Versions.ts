@@ -6,19 +6,20 @@ import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { type Refusal, refuse, refuseUnknownId } from "../../api/Failure.ts"
 import { Identifiers } from "../../api/Identifier.ts"
-import { limitDefault, type Page, type PageRequest, pageOf } from "../../api/Paging.ts"
+import type { ListRequest, Page } from "../../api/Paging.ts"
 import { formatTimestamp } from "../../api/Timestamp.ts"
 import { EventLog } from "../../events/EventLog.ts"
+import { readPage } from "../../postgres/Pages.ts"
 import { instant, json } from "../../postgres/Parameters.ts"
-import { after, constraints, decodeRows, equals, transaction } from "../../postgres/Sql.ts"
+import { constraints, decodeRows, equals, transaction } from "../../postgres/Sql.ts"
 import { Products } from "../products/Products.ts"
-import { ProductVersion, type ProductVersionCreate } from "./ProductVersion.ts"
+import { ProductVersion, type ProductVersionCreate, versionSorts } from "./ProductVersion.ts"
 
 const decodeVersions = decodeRows(ProductVersion)
 
 const notFound = (id: string) => refuseUnknownId("version of the product", id, "version_id")
 
-interface VersionFilter extends PageRequest {
+interface VersionFilter extends ListRequest {
   readonly version?: string
 }
 
@@ -46,13 +47,16 @@ export class Versions extends Context.Service<
 
       const list = Effect.fn("Versions.list")(
         function* (productId: string, filter: VersionFilter) {
-          const { limit = limitDefault, cursor, version } = filter
-          const rows = yield* decodeVersions(sql`
-          SELECT ${columns} FROM product_versions
-          WHERE product_id = ${productId} AND ${after(sql, cursor)} AND ${equals(sql, { version })}
-          ORDER BY created_at DESC, id DESC LIMIT ${limit + 1}`)
-          if (rows.length === 0) yield* products.get(productId)
-          return pageOf(rows, limit)
+          const { version } = filter
+          const page = yield* readPage(sql, filter, {
+            columns,
+            table: "product_versions",
+            where: sql`product_id = ${productId} AND ${equals(sql, { version })}`,
+            sorts: versionSorts,
+            decode: decodeVersions
+          })
+          if (page.items.length === 0) yield* products.get(productId)
+          return page
         },
         Effect.catchTag("SqlError", Effect.die)
       )

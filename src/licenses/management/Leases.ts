@@ -6,7 +6,7 @@
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import type { Refusal } from "../../api/Failure.ts"
-import { limitDefault, type Page, type PageRequest } from "../../api/Paging.ts"
+import { limitDefault, newestFirst, type Page, type PageRequest } from "../../api/Paging.ts"
 import { instant } from "../../postgres/Parameters.ts"
 import type { Lease } from "../model/Lease.ts"
 import { refuseUnknownLicense } from "../model/UnknownLicense.ts"
@@ -33,7 +33,7 @@ export class Leases extends Context.Service<
         const after =
           cursor === undefined
             ? sql`TRUE`
-            : sql`(e.checked_out_at, e.id) < (${instant(cursor.createdAt)}, ${cursor.id})`
+            : sql`(e.checked_out_at, e.id) < (${instant(Number(cursor.value))}, ${cursor.id})`
         const rows = yield* Effect.orDie(sql<Lease>`
           SELECT e.id, e.license_id, e.device_id, e.status, e.checked_out_at, e.heartbeat_at, e.expires_at
           FROM leases e JOIN licenses l ON l.id = e.license_id JOIN policies p ON p.id = l.policy_id
@@ -43,7 +43,7 @@ export class Leases extends Context.Service<
         const items = rows.slice(0, limit)
         const last = items.at(-1)
         return rows.length > limit && last !== undefined
-          ? { items, next: { createdAt: last.checked_out_at, id: last.id } }
+          ? { items, next: { sort: newestFirst, value: String(last.checked_out_at), id: last.id } }
           : { items }
       })
 

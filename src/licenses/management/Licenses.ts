@@ -5,7 +5,7 @@ import { SecureRandom } from "effect/crypto"
 import { SqlClient } from "effect/sql"
 import type { Code } from "../../api/ErrorCode.ts"
 import type { Refusal } from "../../api/Failure.ts"
-import { limitDefault, type Page, type PageRequest } from "../../api/Paging.ts"
+import { limitDefault, newestFirst, type Page, type PageRequest } from "../../api/Paging.ts"
 import { after } from "../../postgres/Sql.ts"
 import * as Assignments from "../changes/Assignments.ts"
 import { rotateKey } from "../changes/KeyRotation.ts"
@@ -148,6 +148,6 @@ const assignmentPage = (rows: ReadonlyArray<AssignmentRow>, limit: number): Page
   const last = items.at(-1)
   const page = items.map((row) => Assignments.presentAssignment(row.license_id, row))
   return rows.length > limit && last !== undefined
-    ? { items: page, next: { createdAt: last.created_at, id: last.feature_id } }
+    ? { items: page, next: { sort: newestFirst, value: String(last.created_at), id: last.feature_id } }
     : { items: page }
 }

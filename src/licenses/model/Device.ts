@@ -37,3 +37,5 @@ export const Device = Schema.Struct({
   last_validated_at: Schema.optionalKey(Timestamp)
 }).annotate({ identifier: "Device" })
 export type Device = typeof Device.Type
+
+export const deviceSorts = { created_at: "instant" } as const

@@ -4,8 +4,10 @@ import { Count, Int32, PositiveCount } from "../../api/Int64.ts"
 import { Metadata } from "../../api/Metadata.ts"
 import { Email, Name, Reference, Text } from "../../api/Text.ts"
 import { Timestamp } from "../../api/Timestamp.ts"
-import { licenseLimits } from "../../catalog/policies/Policy.ts"
+import { licenseLimits, Policy } from "../../catalog/policies/Policy.ts"
 import { policyFeaturesMax } from "../../catalog/policies/PolicyFeature.ts"
+import { Product } from "../../catalog/products/Product.ts"
+import { Customer } from "../../customers/Customer.ts"
 
 export const LicenseStatus = Schema.Literals(["active", "suspended", "expired", "revoked", "grace_period"]).annotate({
   identifier: "LicenseStatus"
@@ -64,9 +66,18 @@ export const License = Schema.Struct({
   expires_at: Schema.optionalKey(Timestamp),
   maintenance_expires_at: Schema.optionalKey(Timestamp),
   ...ownLimits,
-  limits: Limits
+  limits: Limits,
+  expanded: Schema.optionalKey(
+    Schema.Struct({
+      product: Schema.optionalKey(Product),
+      policy: Schema.optionalKey(Policy),
+      customer: Schema.optionalKey(Customer)
+    }).annotate({ description: "With expand: the records that the license names." })
+  )
 }).annotate({ identifier: "License" })
 export type License = typeof License.Type
+
+export const licenseSorts = { created_at: "instant", expires_at: "instant" } as const
 
 /** The response of a create or a key rotation: the only place where the full key appears. */
 export const LicenseWithKey = Schema.Struct({

@@ -5,8 +5,8 @@ import { SqlClient } from "effect/sql"
 import { Policies } from "../../../src/catalog/policies/Policies.ts"
 import { Products } from "../../../src/catalog/products/Products.ts"
 import { LicenseList } from "../../../src/licenses/management/LicenseList.ts"
-import { search } from "../../../src/licenses/management/LicenseSearch.ts"
 import { instant } from "../../../src/postgres/Parameters.ts"
+import { search } from "../../../src/postgres/Search.ts"
 import { Foundations, insertLicense, makePolicy } from "../../support/Services.ts"
 
 const people: ReadonlyArray<readonly [name: string | null, email: string | null]> = [
@@ -109,7 +109,7 @@ describe("A search", () => {
       })
     const rows = yield* search<Row, never>({
       rowsMin: 51,
-      sample: Effect.succeed({ sampled: seen, matching }),
+      sample: { sampled: seen, matching },
       isScanned: ({ walked }) => walked,
       scan: () => step("walk", found),
       lookUp: step("index", [])

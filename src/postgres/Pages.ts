@@ -1,0 +1,119 @@
+/** Keyset pages in SQL: a list's position, order and filters by creation, and its total. */
+import { Effect } from "effect"
+import type { SqlClient, Statement } from "effect/sql"
+import {
+  fieldOf,
+  type Keyset,
+  type ListRequest,
+  limitDefault,
+  newestFirst,
+  type Page,
+  pageOf,
+  type Sorts,
+  type Total,
+  totalMax
+} from "../api/Paging.ts"
+import { instant } from "./Parameters.ts"
+import { indexedMatches, isCommon, type Match, sampleOf, search } from "./Search.ts"
+
+/** The instant of a cursor; of a row without one the latest. */
+const instantOf = (sql: SqlClient.SqlClient, { value }: Keyset) =>
+  value === "infinity" ? sql.literal("'infinity'::timestamptz") : sql`${instant(Number(value))}`
+
+interface Sorted {
+  /** The condition for rows after the cursor. */
+  readonly isAfter: Statement.Fragment
+  readonly order: Statement.Fragment
+}
+
+/** The order of a list, and the place of a request's page in it. `column` writes a field that is not a column of its own. */
+export const sortedBy = (
+  sql: SqlClient.SqlClient,
+  { cursor, sort = newestFirst }: ListRequest,
+  sorts: Sorts,
+  column: (field: string) => string = (field) => field
+): Sorted => {
+  const field = fieldOf(sort)
+  const [by, id] = [sql.literal(column(field)), sql.literal(column("id"))]
+  const descending = sort.startsWith("-")
+  const direction = sql.literal(descending ? "DESC" : "ASC")
+  const order = sql`ORDER BY ${by} ${direction}, ${id} ${direction}`
+  if (cursor === undefined) return { isAfter: sql`TRUE`, order }
+  const value = sorts[field] === "instant" ? instantOf(sql, cursor) : sql`${cursor.value}`
+  return { isAfter: sql`(${by}, ${id}) ${sql.literal(descending ? "<" : ">")} (${value}, ${cursor.id})`, order }
+}
+
+/** The filters by the time of creation. */
+export const createdWithin = (
+  sql: SqlClient.SqlClient,
+  { created_after, created_before }: ListRequest,
+  column = "created_at"
+): Statement.Fragment =>
+  sql.and([
+    created_after === undefined ? sql`TRUE` : sql`${sql.literal(column)} > ${instant(created_after)}`,
+    created_before === undefined ? sql`TRUE` : sql`${sql.literal(column)} < ${instant(created_before)}`
+  ])
+
+interface List<A, E> {
+  readonly columns: Statement.Fragment
+  /** The table's name. */
+  readonly table: string
+  /** The conditions of the list and its filters. */
+  readonly where: Statement.Fragment
+  /** A filter that is searched. */
+  readonly match?: Match | undefined
+  readonly sorts: Sorts
+  readonly decode: (rows: Statement.Statement<object>) => Effect.Effect<ReadonlyArray<A>, E>
+}
+
+/** A page of a list, with the total if the request asks for it. */
+export const readPage = Effect.fnUntraced(function* <A extends { readonly id: string; readonly created_at: number }, E>(
+  sql: SqlClient.SqlClient,
+  request: ListRequest,
+  { columns, decode, match, sorts, table, where }: List<A, E>
+) {
+  const from = sql.literal(table)
+  const { limit = limitDefault, sort } = request
+  const { isAfter, order } = sortedBy(sql, request, sorts)
+  const matching = sql`${where} AND ${createdWithin(sql, request)}`
+  const fits = sql`${matching} AND ${isAfter}`
+  const read = (part: Statement.Fragment, condition: Statement.Fragment) =>
+    decode(sql`SELECT ${columns} FROM ${part} WHERE ${condition} ${order} LIMIT ${limit + 1}`)
+  const counted = Effect.fnUntraced(function* (
+    rows: ReadonlyArray<A>,
+    part: Statement.Fragment,
+    condition: Statement.Fragment
+  ) {
+    const page: Page<A> = pageOf(rows, limit, sort)
+    if (request.include_total !== "true") return page
+    return { ...page, ...(yield* totalOf(sql, [sql`SELECT FROM ${part} WHERE ${condition}`])) }
+  })
+  if (match === undefined) return yield* counted(yield* read(from, fits), from, matching)
+  const sample = yield* sampleOf(sql, table, from, match)
+  const found = sql`${indexedMatches(sql, from, match)} AS found`
+  const first = (width: number) => sql`(SELECT * FROM ${from} WHERE ${fits} ${order} LIMIT ${width}) AS first`
+  const rows = yield* search({
+    rowsMin: limit + 1,
+    sample,
+    isScanned: () => true,
+    scan: (width) => read(first(width), match.matches),
+    lookUp: read(found, fits)
+  })
+  return yield* isCommon(sample)
+    ? counted(rows, from, sql`${matching} AND ${match.matches}`)
+    : counted(rows, found, matching)
+})
+
+/** The number of rows of some statements together. No more rows are read than the total may count. */
+export const totalOf = (sql: SqlClient.SqlClient, statements: ReadonlyArray<Statement.Fragment>) =>
+  Effect.map(
+    sql<{ readonly found: number }>`
+      SELECT count(*)::int4 AS found FROM (${sql.join(
+        " UNION ALL ",
+        false
+      )(statements.map((statement) => sql`(${statement} LIMIT ${totalMax + 1})`))}) AS matching`,
+    ([row]): Total => {
+      const found = row?.found ?? 0
+      return { total: Math.min(found, totalMax), total_is_capped: found > totalMax }
+    }
+  )
