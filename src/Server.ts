@@ -35,6 +35,7 @@ import { Subscriptions } from "./commerce/Subscriptions.ts"
 import { Settings } from "./config/Config.ts"
 import { Customers } from "./customers/Customers.ts"
 import { CustomersHttp } from "./customers/Http.ts"
+import { AllDevices } from "./devices/AllDevices.ts"
 import { Devices } from "./devices/Devices.ts"
 import { DevicesHttp } from "./devices/Http.ts"
 import { DocumentsHttp } from "./documents/Publishing.ts"
@@ -109,7 +110,7 @@ const slices = Layer.mergeAll(
     Layer.provide([Licenses.layer, Policies.layer, Customers.layer]),
     Layer.provide(LicenseList.layer)
   ),
-  DevicesHttp.pipe(Layer.provide(Devices.layer)),
+  DevicesHttp.pipe(Layer.provide([Devices.layer, AllDevices.layer])),
   CommerceHttp.pipe(Layer.provide([Orders.layer, Subscriptions.layer])),
   CustomFieldsHttp.pipe(Layer.provide([CustomFields.layer, CustomFieldValues.layer])),
   VersionsHttp.pipe(Layer.provide(Versions.layer)),

@@ -79,6 +79,7 @@ export const operations = {
   listLicenseFeatures: ["licenses", "listFeatures"],
   assignLicenseFeature: ["licenses", "assignFeature"],
   removeLicenseFeature: ["licenses", "removeFeature"],
+  listAllDevices: ["devices", "listAll"],
   listDevices: ["devices", "list"],
   getDevice: ["devices", "get"],
   resetDevice: ["devices", "reset"],

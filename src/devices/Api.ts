@@ -5,10 +5,12 @@ import { Data, Paged } from "../api/Envelope.ts"
 import { failures } from "../api/Failure.ts"
 import { listQuery } from "../api/Paging.ts"
 import { Decoding, PathTables } from "../api/Requests.ts"
+import { Timestamp } from "../api/Timestamp.ts"
 import { Idempotency } from "../auth/idempotency/Idempotency.ts"
 import { ManagementAuthorization, operation } from "../auth/Management.ts"
 import { Device, DeviceBindingKind, DeviceStatus, deviceSorts } from "../licenses/model/Device.ts"
 
+const text = Schema.optionalKey(Schema.String)
 const params = { id: Schema.String, device_id: Schema.String }
 
 const action = (verb: "reset" | "blacklist" | "unblacklist", summary: string, description: string) =>
@@ -18,8 +20,31 @@ const action = (verb: "reset" | "blacklist" | "unblacklist", summary: string, de
     error: failures("NOT_FOUND", "LICENSE_STATE_CONFLICT", "DEVICE_STATE_CONFLICT")
   }).annotateMerge(operation({ id: `${verb}Device`, summary, description, scopes: ["device:write"] }))
 
+const all = HttpApiEndpoint.get("listAll", "/devices", {
+  query: listQuery(deviceSorts, {
+    license_id: text,
+    product_id: text,
+    status: Schema.optionalKey(DeviceStatus),
+    binding_kind: Schema.optionalKey(DeviceBindingKind),
+    hostname: text,
+    fingerprint: text,
+    last_seen_after: Schema.optionalKey(Timestamp),
+    last_seen_before: Schema.optionalKey(Timestamp)
+  }),
+  success: Paged(Device)
+}).annotateMerge(
+  operation({
+    id: "listAllDevices",
+    summary: "List the devices of all licenses",
+    description:
+      "With last_seen_after, last_seen_before, or a status other than reset and blacklisted, a page before the last may have fewer rows than limit, even none: continue until next_cursor is null.",
+    scopes: ["license:read"]
+  })
+)
+
 export class DevicesApi extends HttpApiGroup.make("devices")
   .add(
+    all,
     HttpApiEndpoint.get("list", "/licenses/:id/devices", {
       params: { id: Schema.String },
       query: listQuery(deviceSorts, {

@@ -16,6 +16,7 @@ import { listStatusOf } from "../licenses/rows/LicenseRows.ts"
 import { createdWithin, sortedBy, totalOf } from "../postgres/Pages.ts"
 import { Postgres } from "../postgres/Postgres.ts"
 import { equals, withoutNulls } from "../postgres/Sql.ts"
+import { deviceColumns } from "./DeviceColumns.ts"
 
 interface DeviceFilter extends ListRequest {
   readonly status?: DeviceStatus
@@ -52,10 +53,7 @@ export class Devices extends Context.Service<
       const sql = yield* SqlClient.SqlClient
       const { customPlanned } = yield* Postgres
       const actors = yield* LicenseActors
-      const columns =
-        sql.literal(`d.id, d.license_id, d.binding_kind, d.binding_key, d.is_vm, d.is_container, d.first_seen_at,
-        d.last_seen_at, d.metadata, d.created_at, d.updated_at, d.fingerprint, d.hostname, d.os, d.ip_address, d.container_id,
-        d.cluster_id, d.namespace, d.pod_name, d.last_validated_at`)
+      const columns = sql.literal(deviceColumns)
       const ofLicense = sql.literal("JOIN licenses l ON l.id = d.license_id JOIN policies p ON p.id = l.policy_id")
 
       const readClockChanges = Effect.fnUntraced(function* (licenseId: string, now: number) {

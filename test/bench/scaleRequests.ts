@@ -116,6 +116,12 @@ const lists = (sample: Sample, one: One, asked: Make): ReadonlyArray<TurnSide> =
     asked("list devices of a license", () => ({
       path: `/licenses/${one(sample.licenses)["id"]}/devices?limit=${limit}`
     })),
+    asked("list all devices", () => ({ path: `/devices?limit=${limit}` })),
+    asked("list all devices by hostname", () => ({ path: `/devices?limit=${limit}&hostname=host-700` })),
+    asked("list all devices by fingerprint", () => ({
+      path: `/devices?limit=${limit}&fingerprint=${one(sample.licenses)["fingerprint"]}`
+    })),
+    asked("list all devices by status", () => ({ path: `/devices?limit=${limit}&status=deactivated` })),
     asked("list customers by email", () => ({
       path: `/customers?limit=${limit}&email=${one(sample.customers)["email"]}`
     })),

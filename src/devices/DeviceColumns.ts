@@ -1,0 +1,4 @@
+/** The columns of a device `d` that responses contain, except its status, which depends on the clock. */
+export const deviceColumns = `d.id, d.license_id, d.binding_kind, d.binding_key, d.is_vm, d.is_container, d.first_seen_at,
+  d.last_seen_at, d.metadata, d.created_at, d.updated_at, d.fingerprint, d.hostname, d.os, d.ip_address, d.container_id,
+  d.cluster_id, d.namespace, d.pod_name, d.last_validated_at`
