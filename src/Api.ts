@@ -20,6 +20,7 @@ import { LicensesApi } from "./licenses/Api.ts"
 import { OpsApi } from "./ops/Api.ts"
 import { ReportsApi } from "./reports/Api.ts"
 import { RuntimeApi } from "./runtime/Api.ts"
+import { SearchApi } from "./search/Api.ts"
 import { ProbesApi, SystemApi } from "./system/Api.ts"
 import { WebhooksApi } from "./webhooks/Api.ts"
 
@@ -37,6 +38,7 @@ export class Api extends HttpApi.make("licensing")
   .add(ReportsApi)
   .add(WebhooksApi)
   .add(LicensesApi)
+  .add(SearchApi)
   .add(DevicesApi)
   .add(CommerceApi)
   .add(CustomFieldsApi)

@@ -2,7 +2,7 @@
 import * as NodeDns from "@effect/platform-node/NodeDns"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Clock, Effect, Layer } from "effect"
-import { HttpRouter, HttpServer } from "effect/http"
+import { HttpRouter, HttpServer, UrlParams } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { Api } from "./Api.ts"
 import { Activities } from "./activities/Activities.ts"
@@ -81,6 +81,8 @@ import { makeFastOperations } from "./runtime/FastOperations.ts"
 import { RuntimeHttp } from "./runtime/Http.ts"
 import { Runtime } from "./runtime/Runtime.ts"
 import { Validations } from "./runtime/Validations.ts"
+import { SearchHttp } from "./search/Http.ts"
+import { Searches } from "./search/Searches.ts"
 import { Signer } from "./signing/Signer.ts"
 import { FirstToken } from "./system/FirstToken.ts"
 import { ProbesHttp, SystemHttp } from "./system/Http.ts"
@@ -109,6 +111,10 @@ const slices = Layer.mergeAll(
     Layer.provide([ExpandedLicenses.layer, Issuing.layer, Leases.layer]),
     Layer.provide([Licenses.layer, Policies.layer, Customers.layer]),
     Layer.provide(LicenseList.layer)
+  ),
+  SearchHttp.pipe(
+    Layer.provide(Searches.layer),
+    Layer.provide([LicenseList.layer, Customers.layer, AllDevices.layer, Orders.layer, Subscriptions.layer])
   ),
   DevicesHttp.pipe(Layer.provide([Devices.layer, AllDevices.layer])),
   CommerceHttp.pipe(Layer.provide([Orders.layer, Subscriptions.layer])),
@@ -167,7 +173,9 @@ const serving = Layer.effectDiscard(
     const clock = yield* Clock.Clock
     const fairQueue = makeFairQueue({ later: pauseBetween(clients), nowNanos: () => clock.monotonicTimeNanosUnsafe() })
     const fastPath = yield* makeFastPath(responses, yield* makeFastOperations)
-    yield* server.serve(middleware(withDeadline(router.asHttpEffect())))
+    yield* server
+      .serve(middleware(withDeadline(router.asHttpEffect())))
+      .pipe(Effect.updateService(UrlParams.CurrentRedactedNames, (names) => [...names, ...secretParameters]))
     putInFront(fairQueue)
     putInFront(fastPath)
     putInFront(yield* makeRequestTraces)
@@ -176,6 +184,9 @@ const serving = Layer.effectDiscard(
     yield* Effect.addFinalizer(() => Effect.andThen(shutdown.announce, drain(shutdown)))
   })
 )
+
+/** Query parameters that may be a license key or identify a machine: no span contains them. */
+const secretParameters = ["q", "fingerprint"]
 
 const requestTimeout = Layer.effect(
   RequestTimeout,

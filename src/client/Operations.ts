@@ -79,6 +79,7 @@ export const operations = {
   listLicenseFeatures: ["licenses", "listFeatures"],
   assignLicenseFeature: ["licenses", "assignFeature"],
   removeLicenseFeature: ["licenses", "removeFeature"],
+  search: ["search", "search"],
   listAllDevices: ["devices", "listAll"],
   listDevices: ["devices", "list"],
   getDevice: ["devices", "get"],

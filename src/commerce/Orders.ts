@@ -57,6 +57,8 @@ export class Orders extends Context.Service<
   Orders,
   {
     list(productId: string, filter: OrderFilter): Effect.Effect<Page<Order>, Refusal<"NOT_FOUND">>
+    /** The newest orders with this id in any other system and for any product. */
+    byExternalId(externalId: string, limit: number): Effect.Effect<ReadonlyArray<Order>>
     get(id: string): Effect.Effect<Order, Refusal<"NOT_FOUND">>
     create(productId: string, input: typeof OrderCreate.Type): Effect.Effect<Order, WriteRefusal>
     update(id: string, input: typeof OrderUpdate.Type): Effect.Effect<Order, WriteRefusal>
@@ -87,6 +89,12 @@ export class Orders extends Context.Service<
         },
         Effect.catchTag("SqlError", Effect.die)
       )
+
+      const byExternalId = Effect.fn("Orders.byExternalId")(function* (externalId: string, limit: number) {
+        return yield* decodeOrders(sql`
+          SELECT ${columns} FROM orders WHERE external_id = ${externalId}
+          ORDER BY created_at DESC, id DESC LIMIT ${limit}`)
+      }, Effect.orDie)
 
       const get = Effect.fn("Orders.get")(function* (id: string) {
         const [order] = yield* Effect.orDie(decodeOrders(sql`SELECT ${columns} FROM orders WHERE id = ${id}`))
@@ -153,7 +161,7 @@ export class Orders extends Context.Service<
         return order
       }, inTransaction)
 
-      return Orders.of({ list, get, create, update })
+      return Orders.of({ list, byExternalId, get, create, update })
     })
   )
 }

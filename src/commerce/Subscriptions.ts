@@ -62,6 +62,8 @@ export class Subscriptions extends Context.Service<
   Subscriptions,
   {
     list(productId: string, filter: SubscriptionFilter): Effect.Effect<Page<Subscription>, Refusal<"NOT_FOUND">>
+    /** The newest subscriptions with this id in any other system and for any product. */
+    byExternalId(externalId: string, limit: number): Effect.Effect<ReadonlyArray<Subscription>>
     get(id: string): Effect.Effect<Subscription, Refusal<"NOT_FOUND">>
     create(productId: string, input: typeof SubscriptionCreate.Type): Effect.Effect<Subscription, WriteRefusal>
     update(id: string, input: typeof SubscriptionUpdate.Type): Effect.Effect<Subscription, WriteRefusal>
@@ -92,6 +94,12 @@ export class Subscriptions extends Context.Service<
         },
         Effect.catchTag("SqlError", Effect.die)
       )
+
+      const byExternalId = Effect.fn("Subscriptions.byExternalId")(function* (externalId: string, limit: number) {
+        return yield* decodeSubscriptions(sql`
+          SELECT ${columns} FROM subscriptions WHERE external_id = ${externalId}
+          ORDER BY created_at DESC, id DESC LIMIT ${limit}`)
+      }, Effect.orDie)
 
       const get = Effect.fn("Subscriptions.get")(function* (id: string) {
         const [subscription] = yield* Effect.orDie(
@@ -160,7 +168,7 @@ export class Subscriptions extends Context.Service<
         return subscription
       }, inTransaction)
 
-      return Subscriptions.of({ list, get, create, update })
+      return Subscriptions.of({ list, byExternalId, get, create, update })
     })
   )
 }

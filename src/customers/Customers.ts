@@ -31,6 +31,8 @@ export class Customers extends Context.Service<
   Customers,
   {
     list(filter: CustomerFilter): Effect.Effect<Page<Customer>>
+    /** Customers by a part of their name or address, or by their whole code. */
+    search(text: string, limit: number): Effect.Effect<ReadonlyArray<Customer>>
     /** The customers with these ids, in any order. */
     many(ids: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<Customer>>
     get(id: string): Effect.Effect<Customer, Refusal<"NOT_FOUND">>
@@ -63,6 +65,18 @@ export class Customers extends Context.Service<
           sorts: customerSorts,
           decode: decodeCustomers
         })
+      }, Effect.orDie)
+
+      const search = Effect.fn("Customers.search")(function* (text: string, limit: number) {
+        const match = {
+          matches: sql`strpos(search_text(name, email), lower(${text})) > 0`,
+          indexed: sql`search_grams(search_text(name, email)) @@ search_query(lower(${text}))`
+        }
+        const source = { columns, table: "customers", sorts: customerSorts, decode: decodeCustomers }
+        const named = yield* readPage(sql, { limit }, { ...source, where: sql`TRUE`, match })
+        const coded = yield* readPage(sql, { limit: 1 }, { ...source, where: equals(sql, { code: text }) })
+        const found = new Map([...coded.items, ...named.items].map((customer) => [customer.id, customer]))
+        return [...found.values()].slice(0, limit)
       }, Effect.orDie)
 
       const many = Effect.fn("Customers.many")(function* (ids: ReadonlyArray<string>) {
@@ -134,7 +148,7 @@ export class Customers extends Context.Service<
         })
       }, inTransaction)
 
-      return Customers.of({ list, many, get, create, update, delete: remove })
+      return Customers.of({ list, search, many, get, create, update, delete: remove })
     })
   )
 }

@@ -116,6 +116,10 @@ const lists = (sample: Sample, one: One, asked: Make): ReadonlyArray<TurnSide> =
     asked("list devices of a license", () => ({
       path: `/licenses/${one(sample.licenses)["id"]}/devices?limit=${limit}`
     })),
+    asked("search by key", () => ({ path: `/search?q=${one(sample.licenses)["key"]}` })),
+    asked("search by fingerprint", () => ({ path: `/search?q=${one(sample.licenses)["fingerprint"]}` })),
+    asked("search by name", () => ({ path: `/search?q=${one(sample.licenses)["customer_name"]!.split(" ")[1]}` })),
+    asked("search by a text without a match", () => ({ path: "/search?q=nobody" })),
     asked("list all devices", () => ({ path: `/devices?limit=${limit}` })),
     asked("list all devices by hostname", () => ({ path: `/devices?limit=${limit}&hostname=host-700` })),
     asked("list all devices by fingerprint", () => ({

@@ -155,11 +155,14 @@ const asked: { readonly [operationId: string]: ReadonlyArray<string> } = {
 }
 
 /** The required query parameters, with existing values. */
-export const queryOf = ({ id, query }: Operation, { ids }: Fixture): { readonly [name: string]: string } => {
+export const queryOf = (
+  { id, query }: Operation,
+  { ids, licenseKey }: Fixture
+): { readonly [name: string]: string } => {
   const names = [...query.filter(({ required }) => required).map(({ name }) => name), ...(asked[id] ?? [])]
   return Object.fromEntries(
     names.map((name) => {
-      const value = ids[`${name.replace(/_id$/, "")}s`]
+      const value = name === "q" ? licenseKey : ids[`${name.replace(/_id$/, "")}s`]
       assert.isDefined(value, `Fixtures.ts knows no value of ${name}, which ${id} needs in its query`)
       return [name, value]
     })

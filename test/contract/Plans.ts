@@ -152,6 +152,7 @@ const literal = (parameter: unknown): string => {
     const { value } = parameter as { readonly value: unknown }
     if (Array.isArray(value) && value.length === 0) return "'{}'"
     if (Array.isArray(value)) return `ARRAY[${value.map(literal).join(", ")}]`
+    if (value instanceof Uint8Array) return literal(`\\x${Buffer.from(value).toString("hex")}`)
     if (typeof value === "object" && value !== null) return literal(JSON.stringify(value))
     return typeof value === "number" && value > 1e11 ? literal(new Date(value).toISOString()) : literal(value)
   }

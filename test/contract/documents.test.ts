@@ -6,7 +6,15 @@ import { bodyOf, type Fixture, Fixtures, layerContract, requestOf } from "./Fixt
 import { type Operation, operations } from "./Surface.ts"
 
 /** Codes that every operation of this kind can answer with. */
-const codesOf = ({ body, credential, keyRequired, method, params, query, scopes }: Operation): ReadonlyArray<string> => [
+const codesOf = ({
+  body,
+  credential,
+  keyRequired,
+  method,
+  params,
+  query,
+  scopes
+}: Operation): ReadonlyArray<string> => [
   "INTERNAL_ERROR",
   "NOT_READY",
   "BAD_REQUEST",

@@ -180,6 +180,40 @@ layer(Subject, { timeout: "1 minute" })("Lists", (it) => {
     )
   }
 
+  it.effect("search is served by indexes for any text", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { ask } = yield* Conversation
+      const tables = yield* sql<{ readonly name: string; readonly rows: number }>`
+        SELECT relname AS name, reltuples::int4 AS rows FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace`
+      const rowsOf = new Map(tables.map(({ name, rows }) => [name, rows]))
+      const texts = [
+        "maria",
+        "zx",
+        "e",
+        "nobody at all",
+        "host-700",
+        "fp-7-0",
+        "order_700",
+        "sub_700",
+        "customer-700",
+        "ABCD"
+      ]
+      for (const text of texts) {
+        const { answer, statements } = yield* capture(ask(operationOf("search"), { query: `?q=${encodeURIComponent(text)}` }))
+        assert.strictEqual(answer.status, 200, answer.text)
+        for (const statement of statements) {
+          const planning = planningsOf(statement)[0]!
+          assert.deepStrictEqual(
+            faultsOf(yield* scansOf(statement, planning), rowsOf, false),
+            [],
+            `${text}: ${statement.text}`
+          )
+        }
+      }
+    })
+  )
+
   const fixture = { ids, licenseKey: "", fingerprint: "walk", featureCode: "", leaseToken: "" }
 
   it.effect("have 50 rows on a page by default, and at most 200", () =>

@@ -8,7 +8,7 @@ import type { MetadataFilter } from "../../api/Metadata.ts"
 import { type ListRequest, limitDefault, type Page, pageOf } from "../../api/Paging.ts"
 import { metadataMatches } from "../../postgres/MetadataFilter.ts"
 import { createdWithin, sortedBy, totalOf } from "../../postgres/Pages.ts"
-import { instant } from "../../postgres/Parameters.ts"
+import { columns as arrays, instant } from "../../postgres/Parameters.ts"
 import { Postgres } from "../../postgres/Postgres.ts"
 import { indexedMatches, isCommon, type Match, sampleOf, search } from "../../postgres/Search.ts"
 import { equals } from "../../postgres/Sql.ts"
@@ -37,6 +37,8 @@ export class LicenseList extends Context.Service<
   {
     page(filter: LicenseFilter): Effect.Effect<Page<License>>
     find(id: string): Effect.Effect<License | undefined>
+    /** The licenses with these ids, in the order of the ids. */
+    many(ids: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<License>>
   }
 >()("licensing/licenses/management/LicenseList") {
   static readonly layer = Layer.effect(
@@ -116,7 +118,15 @@ export class LicenseList extends Context.Service<
         return row && presentRow(row, now)
       }, Effect.orDie)
 
-      return LicenseList.of({ page, find })
+      const many = Effect.fn("LicenseList.many")(function* (ids: ReadonlyArray<string>) {
+        const now = yield* Clock.currentTimeMillis
+        const rows = yield* sql<StoredLicense>`
+          SELECT ${columns(now)} FROM licenses l ${sql.literal(ofPolicy)} WHERE l.id = ANY(${arrays.text(ids)})`
+        const byId = new Map(rows.map((row) => [row.id, presentRow(row, now)]))
+        return ids.flatMap((id) => byId.get(id) ?? [])
+      }, Effect.orDie)
+
+      return LicenseList.of({ page, find, many })
     })
   )
 }

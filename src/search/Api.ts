@@ -1,0 +1,21 @@
+/** The search over all records: what a back office types into its one search field. */
+import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import { Data } from "../api/Envelope.ts"
+import { Decoding } from "../api/Requests.ts"
+import { ManagementAuthorization, operation } from "../auth/Management.ts"
+import { SearchResults, SearchText } from "./SearchResults.ts"
+
+export class SearchApi extends HttpApiGroup.make("search")
+  .add(
+    HttpApiEndpoint.get("search", "/search", { query: { q: SearchText }, success: Data(SearchResults) }).annotateMerge(
+      operation({
+        id: "search",
+        summary: "Search licenses, customers, devices, orders and subscriptions",
+        description: "Returns at most 20 records of each kind, the newest first. A license key finds its license only.",
+        scopes: ["license:read"]
+      })
+    )
+  )
+  .middleware(Decoding)
+  .middleware(ManagementAuthorization)
+  .annotate(OpenApi.Title, "licenses") {}

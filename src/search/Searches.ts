@@ -1,0 +1,111 @@
+/**
+ * The search over all records. Each kind is found by indexes of its own, at the same time. License keys and fingerprints are
+ * compared by their digests, so no statement contains them; a text that is a license key is compared with nothing else.
+ */
+import { Context, Effect, Layer, Option } from "effect"
+import { SqlClient, type Statement } from "effect/sql"
+import { Orders } from "../commerce/Orders.ts"
+import { Subscriptions } from "../commerce/Subscriptions.ts"
+import { Customers } from "../customers/Customers.ts"
+import { AllDevices } from "../devices/AllDevices.ts"
+import { LicenseList } from "../licenses/management/LicenseList.ts"
+import * as LicenseKey from "../licenses/model/LicenseKey.ts"
+import { columns as arrays, bytes } from "../postgres/Parameters.ts"
+import { sha256 } from "../signing/Digest.ts"
+import type { SearchResults } from "./SearchResults.ts"
+
+/** Records of each kind. */
+const foundMax = 20
+
+export class Searches extends Context.Service<
+  Searches,
+  {
+    search(text: string): Effect.Effect<SearchResults>
+  }
+>()("licensing/search/Searches") {
+  static readonly layer = Layer.effect(
+    Searches,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const list = yield* LicenseList
+      const customers = yield* Customers
+      const all = yield* AllDevices
+      const orders = yield* Orders
+      const subscriptions = yield* Subscriptions
+
+      const idsOf = (condition: Statement.Fragment) =>
+        Effect.map(
+          sql<{ readonly id: string }>`
+            SELECT id FROM licenses WHERE ${condition} ORDER BY created_at DESC, id DESC LIMIT ${foundMax}`,
+          (rows) => rows.map(({ id }) => id)
+        )
+
+      /** The newest licenses of some records, by the column that names them. */
+      const idsOfRecords = (column: string, records: ReadonlyArray<{ readonly id: string }>) =>
+        records.length === 0
+          ? Effect.succeed([])
+          : Effect.map(
+              sql<{ readonly id: string }>`
+                SELECT found.id FROM unnest(${arrays.text(records.map(({ id }) => id))}::text[]) AS record (id), LATERAL (
+                  SELECT id, created_at FROM licenses WHERE ${sql(column)} = record.id
+                  ORDER BY created_at DESC, id DESC LIMIT ${foundMax}
+                ) AS found ORDER BY found.created_at DESC, found.id DESC LIMIT ${foundMax}`,
+              (rows) => rows.map(({ id }) => id)
+            )
+
+      const devicesOf = Effect.fnUntraced(function* (text: string) {
+        const found = yield* Effect.all(
+          [all.list({ fingerprint: text, limit: foundMax }), all.list({ hostname: text, limit: foundMax })],
+          { concurrency: 2 }
+        )
+        return distinct(found.flatMap(({ items }) => items))
+      })
+
+      const byText = Effect.fnUntraced(function* (text: string, keyed: ReadonlyArray<string>) {
+        const isLast4 = /^[0-9A-Za-z]{4}$/.test(text)
+        const found = yield* Effect.all(
+          {
+            last4: isLast4 ? idsOf(sql`license_key_last4 = ${text.toUpperCase()}`) : Effect.succeed([]),
+            named: list.page({ q: text, limit: foundMax }),
+            customers: customers.search(text, foundMax),
+            devices: devicesOf(text),
+            orders: orders.byExternalId(text, foundMax),
+            subscriptions: subscriptions.byExternalId(text, foundMax)
+          },
+          { concurrency: "unbounded" }
+        )
+        const linked = yield* Effect.all(
+          [
+            idsOfRecords("customer_id", found.customers),
+            idsOfRecords("order_id", found.orders),
+            idsOfRecords("subscription_id", found.subscriptions)
+          ],
+          { concurrency: "unbounded" }
+        )
+        const { last4, named, ...others } = found
+        const ids = [
+          ...keyed,
+          ...last4,
+          ...found.devices.map(({ license_id }) => license_id),
+          ...named.items.map(({ id }) => id),
+          ...linked.flat()
+        ]
+        return { ...others, licenses: yield* list.many([...new Set(ids)].slice(0, foundMax)) }
+      })
+
+      const search = Effect.fn("Searches.search")(function* (text: string) {
+        const plain = text.trim()
+        const key = LicenseKey.parse(plain)
+        const hash = Option.isSome(key) ? LicenseKey.hash(key.value) : sha256(plain)
+        const keyed = yield* idsOf(sql`key_hash = ${bytes(hash)}`)
+        if (Option.isNone(key)) return yield* byText(plain, keyed)
+        return { licenses: yield* list.many(keyed), customers: [], devices: [], orders: [], subscriptions: [] }
+      }, Effect.orDie)
+
+      return Searches.of({ search })
+    })
+  )
+}
+
+const distinct = <A extends { readonly id: string }>(records: ReadonlyArray<A>): ReadonlyArray<A> =>
+  [...new Map(records.map((record) => [record.id, record])).values()].slice(0, foundMax)
