@@ -54,6 +54,7 @@ import { makeRequestTraces } from "./http/RequestTraces.ts"
 import { makeResponseMiddleware } from "./http/ResponseMiddleware.ts"
 import { makeResponses } from "./http/Responses.ts"
 import { Routes } from "./http/Routes.ts"
+import { Diagnoses } from "./licenses/diagnosis/Diagnoses.ts"
 import { Journal } from "./licenses/engine/Journal.ts"
 import { LicenseActors } from "./licenses/engine/LicenseActors.ts"
 import { LicenseLookups } from "./licenses/engine/LicenseLookups.ts"
@@ -108,7 +109,7 @@ const slices = Layer.mergeAll(
   ReportsHttp.pipe(Layer.provide([Reports.layer, Exports.layer]), Layer.provide(ReportsDatabase.layer)),
   WebhooksHttp.pipe(Layer.provide(Webhooks.layer), Layer.provide(Addresses.layer), Layer.provide(NodeDns.layer)),
   LicensesHttp.pipe(
-    Layer.provide([ExpandedLicenses.layer, Issuing.layer, Leases.layer]),
+    Layer.provide([ExpandedLicenses.layer, Diagnoses.layer, Issuing.layer, Leases.layer]),
     Layer.provide([Licenses.layer, Policies.layer, Customers.layer]),
     Layer.provide(LicenseList.layer)
   ),

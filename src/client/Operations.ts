@@ -76,6 +76,7 @@ export const operations = {
   rotateLicenseKey: ["licenses", "rotateKey"],
   resetLicenseUsage: ["licenses", "resetUsage"],
   listLicenseLeases: ["licenses", "listLeases"],
+  diagnoseLicense: ["licenses", "diagnose"],
   listLicenseFeatures: ["licenses", "listFeatures"],
   assignLicenseFeature: ["licenses", "assignFeature"],
   removeLicenseFeature: ["licenses", "removeFeature"],

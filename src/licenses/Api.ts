@@ -9,6 +9,7 @@ import { Decoding, PathTables } from "../api/Requests.ts"
 import { Timestamp } from "../api/Timestamp.ts"
 import { Idempotency, idempotencyKeyMax, KeyRequired } from "../auth/idempotency/Idempotency.ts"
 import { ManagementAuthorization, operation } from "../auth/Management.ts"
+import { LicenseDiagnose, LicenseDiagnosis } from "./diagnosis/Diagnosis.ts"
 import { Expand } from "./model/Expand.ts"
 import { Lease } from "./model/Lease.ts"
 import {
@@ -149,6 +150,21 @@ const ownershipAndUsage = [
   )
 ] as const
 
+const diagnosis = HttpApiEndpoint.post("diagnose", "/licenses/:id/diagnose", {
+  params,
+  payload: LicenseDiagnose,
+  success: Data(LicenseDiagnosis),
+  error: failures("NOT_FOUND", "VALIDATION_ERROR")
+}).annotateMerge(
+  operation({
+    id: "diagnoseLicense",
+    summary: "Diagnose why a license is accepted or refused",
+    description:
+      "Returns what validate would decide about a machine or container instance, and a consumption about a feature, with the result of every check, also of those after the first failure. Changes nothing and counts nothing.",
+    scopes: ["license:read"]
+  })
+)
+
 export class LicensesApi extends HttpApiGroup.make("licenses")
   .add(
     HttpApiEndpoint.get("list", "/licenses", {
@@ -191,6 +207,7 @@ export class LicensesApi extends HttpApiGroup.make("licenses")
     transition("reinstate", "Reinstate a license", "A suspended license gets the state that its dates give."),
     transition("revoke", "Revoke a license", "Permanent: devices are deactivated, leases end."),
     ...ownershipAndUsage,
+    diagnosis,
     HttpApiEndpoint.get("listFeatures", "/licenses/:id/features", {
       params,
       query: pageQuery,

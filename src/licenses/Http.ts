@@ -1,6 +1,7 @@
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { Api } from "../Api.ts"
+import { Diagnoses } from "./diagnosis/Diagnoses.ts"
 import { ExpandedLicenses } from "./management/ExpandedLicenses.ts"
 import { Issuing } from "./management/Issuing.ts"
 import { Leases } from "./management/Leases.ts"
@@ -12,6 +13,7 @@ export const LicensesHttp = HttpApiBuilder.group(
   Effect.fn(function* (handlers) {
     const licenses = yield* Licenses
     const expanded = yield* ExpandedLicenses
+    const diagnoses = yield* Diagnoses
     const issuing = yield* Issuing
     const leases = yield* Leases
     return handlers.handleAll({
@@ -27,6 +29,7 @@ export const LicensesHttp = HttpApiBuilder.group(
       changePolicy: ({ params, payload }) => licenses.changePolicy(params.id, payload),
       rotateKey: ({ params }) => licenses.rotateKey(params.id),
       resetUsage: ({ params, payload }) => licenses.resetUsage(params.id, payload),
+      diagnose: ({ params, payload }) => diagnoses.diagnose(params.id, payload),
       listLeases: ({ params, query }) => leases.list(params.id, query),
       listFeatures: ({ params, query }) => licenses.features(params.id, query),
       assignFeature: ({ params, payload }) => licenses.assign(params.id, payload),

@@ -22,8 +22,8 @@ const common = {
   )
 }
 
-const binding = {
-  ...common,
+/** What identifies a machine or container instance, and its application's version. */
+export const machineFields = {
   fingerprint: Schema.optionalKey(
     Text(512).check(isMinCharacters(1)).annotate({
       description: "Identifies the machine; required unless is_container is true. At most 512 characters."
@@ -39,6 +39,8 @@ const binding = {
   pod_name: optionalText(255),
   app_version: optionalText(255)
 }
+
+const binding = { ...common, ...machineFields }
 
 export const BindingRequest = Schema.Struct(binding).annotate({
   identifier: "RuntimeBindingRequest",

@@ -83,6 +83,7 @@ export const routes: { readonly [route: string]: string } = {
   "GET /api/v1/licenses/{id}/custom-fields": "license:read",
   "PUT /api/v1/licenses/{id}/custom-fields/{field_id}": "license:write",
   "GET /api/v1/licenses/{id}/leases": "license:read",
+  "POST /api/v1/licenses/{id}/diagnose": "license:read",
   "GET /api/v1/search": "license:read",
   "GET /api/v1/devices": "license:read",
   "GET /api/v1/licenses/{id}/devices": "license:read",

@@ -200,7 +200,9 @@ layer(Subject, { timeout: "1 minute" })("Lists", (it) => {
         "ABCD"
       ]
       for (const text of texts) {
-        const { answer, statements } = yield* capture(ask(operationOf("search"), { query: `?q=${encodeURIComponent(text)}` }))
+        const { answer, statements } = yield* capture(
+          ask(operationOf("search"), { query: `?q=${encodeURIComponent(text)}` })
+        )
         assert.strictEqual(answer.status, 200, answer.text)
         for (const statement of statements) {
           const planning = planningsOf(statement)[0]!

@@ -105,15 +105,18 @@ export const refuseLicense = (
     case "expired":
       return reject("LICENSE_EXPIRED", expiredMessage(policy.license_type))
   }
-  if (license.starts_at !== undefined && now < license.starts_at) {
-    return reject(
-      "LICENSE_NOT_STARTED",
-      `The license starts at ${formatTimestamp(license.starts_at)}: try again from then on.`,
-      { facts: { retry_after_seconds: Math.ceil((license.starts_at - now) / 1000) } }
-    )
-  }
-  return undefined
+  return refuseStart(view, now)
 }
+
+/** Checks that the license has started. */
+export const refuseStart = ({ license }: LicenseView, now: number): Refused<"LICENSE_NOT_STARTED"> | undefined =>
+  license.starts_at !== undefined && now < license.starts_at
+    ? reject(
+        "LICENSE_NOT_STARTED",
+        `The license starts at ${formatTimestamp(license.starts_at)}: try again from then on.`,
+        { facts: { retry_after_seconds: Math.ceil((license.starts_at - now) / 1000) } }
+      )
+    : undefined
 
 /** Licenses of the types consumption and perpetual cannot be renewed. */
 const expiredMessage = (type: LicenseType): string => {
@@ -154,25 +157,38 @@ export const admit = <C extends Code = never>(
   const refused = refuseAccess(view, command, now)
   if (refused !== undefined) return refused
   const { binding } = command
-  if (binding.is_vm && !view.policy.allow_vm)
-    return reject(
-      "VM_NOT_ALLOWED",
-      "The license cannot be used in a virtual machine: use another machine, or ask the vendor to allow it.",
-      { detail: "is_vm" }
-    )
-  if (binding.is_container && !view.policy.allow_container) {
-    return reject(
-      "CONTAINER_NOT_ALLOWED",
-      "The license cannot be used in a container: use it outside of one, or ask the vendor to allow it.",
-      { detail: "is_container" }
-    )
-  }
+  const unsuitable = refuseVirtualMachine(view, binding) ?? refuseContainer(view, binding)
+  if (unsuitable !== undefined) return unsuitable
   const disabled = switchedOff?.(view)
   if (disabled !== undefined) return disabled
   const eligibility = gateVersion(view, binding.app_version)
   if (eligibility !== undefined && "accepted" in eligibility) return eligibility
   return { device: view.device(binding), eligibility }
 }
+
+export const refuseVirtualMachine = (
+  { policy }: LicenseView,
+  { is_vm }: Binding
+): Refused<"VM_NOT_ALLOWED"> | undefined =>
+  is_vm && !policy.allow_vm
+    ? reject(
+        "VM_NOT_ALLOWED",
+        "The license cannot be used in a virtual machine: use another machine, or ask the vendor to allow it.",
+        { detail: "is_vm" }
+      )
+    : undefined
+
+export const refuseContainer = (
+  { policy }: LicenseView,
+  { is_container }: Binding
+): Refused<"CONTAINER_NOT_ALLOWED"> | undefined =>
+  is_container && !policy.allow_container
+    ? reject(
+        "CONTAINER_NOT_ALLOWED",
+        "The license cannot be used in a container: use it outside of one, or ask the vendor to allow it.",
+        { detail: "is_container" }
+      )
+    : undefined
 
 export type ActiveDeviceCode = "DEVICE_NOT_FOUND" | "DEVICE_NOT_ACTIVE" | "HEARTBEAT_OVERDUE"
 

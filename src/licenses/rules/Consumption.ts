@@ -69,38 +69,11 @@ export const consume: Rule<ConsumeCommand, Entitlement, AdmissionCode | UsageCod
 /** The operation's own checks: the feature, then the quota. */
 const usableAssignment = (view: LicenseView, command: ConsumeCommand, now: number): Assignment | Refused<UsageCode> => {
   const assignment = view.assignmentByCode(command.feature_code)
-  const detail = { detail: "feature_code" }
-  if (assignment === undefined)
-    return reject(
-      "FEATURE_NOT_ENTITLED",
-      "The license does not include this feature: ask the vendor to add it.",
-      detail
-    )
-  if (!assignment.enabled)
-    return reject("FEATURE_DISABLED", "The feature is disabled on this license: ask the vendor to enable it.", detail)
-  if (featureEndsAt(assignment) <= now) {
-    return reject(
-      "FEATURE_EXPIRED",
-      "The license's use of this feature has expired: ask the vendor to extend it.",
-      detail
-    )
-  }
+  if (assignment === undefined) return notEntitled
+  const refused =
+    refuseDisabled(assignment) ?? refuseEnded(assignment, now) ?? refuseExceeding(assignment, command.amount)
+  if (refused !== undefined) return refused
   const used = assignment.total_consumptions + command.amount
-  const quota = assignment.max_consumptions
-  if (quota !== undefined && used > quota) {
-    return reject(
-      "USAGE_LIMIT_EXCEEDED",
-      `The amount does not fit: ${Math.max(0, quota - assignment.total_consumptions)} of ${quota} are left. Use less, or ask the vendor for more.`,
-      {
-        detail: String(Math.max(0, quota - assignment.total_consumptions)),
-        facts: {
-          quota,
-          consumed: assignment.total_consumptions,
-          remaining: Math.max(0, quota - assignment.total_consumptions)
-        }
-      }
-    )
-  }
   if (Math.max(used, view.license.total_consumptions + command.amount) > Number.MAX_SAFE_INTEGER) {
     return reject(
       "VALIDATION_ERROR",
@@ -109,6 +82,39 @@ const usableAssignment = (view: LicenseView, command: ConsumeCommand, now: numbe
     )
   }
   return assignment
+}
+
+export const notEntitled = reject(
+  "FEATURE_NOT_ENTITLED",
+  "The license does not include this feature: ask the vendor to add it.",
+  { detail: "feature_code" }
+)
+
+const disabled = reject("FEATURE_DISABLED", "The feature is disabled on this license: ask the vendor to enable it.", {
+  detail: "feature_code"
+})
+
+export const refuseDisabled = ({ enabled }: Assignment): Refused<"FEATURE_DISABLED"> | undefined =>
+  enabled ? undefined : disabled
+
+export const refuseEnded = (assignment: Assignment, now: number): Refused<"FEATURE_EXPIRED"> | undefined =>
+  featureEndsAt(assignment) <= now
+    ? reject("FEATURE_EXPIRED", "The license's use of this feature has expired: ask the vendor to extend it.", {
+        detail: "feature_code"
+      })
+    : undefined
+
+export const refuseExceeding = (
+  { max_consumptions: quota, total_consumptions: consumed }: Assignment,
+  amount: number
+): Refused<"USAGE_LIMIT_EXCEEDED"> | undefined => {
+  if (quota === undefined || consumed + amount <= quota) return undefined
+  const remaining = Math.max(0, quota - consumed)
+  return reject(
+    "USAGE_LIMIT_EXCEEDED",
+    `The amount does not fit: ${remaining} of ${quota} are left. Use less, or ask the vendor for more.`,
+    { detail: String(remaining), facts: { quota, consumed, remaining } }
+  )
 }
 
 /** The ledger row, which is also the event `usage.consumed`. */
