@@ -4,7 +4,6 @@
  * correct (docs/decisions/0028-license-owners.md).
  */
 import { Clock, Effect, Exit, FiberSet, Layer, Schedule, Schema, Scope } from "effect"
-import { Settings } from "../config/Config.ts"
 import type { NodeAddress } from "../config/Setting.ts"
 import { Journal } from "../licenses/engine/Journal.ts"
 import { LicenseActors } from "../licenses/engine/LicenseActors.ts"
@@ -89,11 +88,6 @@ const start = Effect.fnUntraced(function* (listenAt: NodeAddress, address: NodeA
   yield* Effect.forkScoped(Effect.repeat(observe, Schedule.spaced("1 second")))
 })
 
-/** Takes part in the cluster if the settings say so. */
-export const layer = Layer.unwrap(
-  Settings.useSync(({ cluster, clusterAddress, clusterListen }) =>
-    cluster && clusterAddress !== undefined && clusterListen !== undefined
-      ? Layer.effectDiscard(start(clusterListen, clusterAddress)).pipe(Layer.provide(storage))
-      : Layer.empty
-  )
-)
+/** Takes part in the cluster: listens at the first address, and tells other nodes the second one. */
+export const layerAt = (listenAt: NodeAddress, address: NodeAddress) =>
+  Layer.effectDiscard(start(listenAt, address)).pipe(Layer.provide(storage))

@@ -1,4 +1,4 @@
-/** The program with and without an endpoint: which modules it loads, and what it exports before it stops. */
+/** The program with and without telemetry and a cluster: which modules it loads, and what it exports before it stops. */
 import { fileURLToPath } from "node:url"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
@@ -16,7 +16,7 @@ const packagesIn = (printed: string) => [
 const seeingModules = { NODE_OPTIONS: `--import=${modulesSeen}` }
 
 layer(Layer.merge(Database.layerUrl, TelemetryReceiver.layer), { excludeTestServices: true })("The program", (it) => {
-  it.effect("without an endpoint loads no module of OpenTelemetry", () =>
+  it.effect("without an endpoint or a cluster loads no module of OpenTelemetry or of the cluster", () =>
     Effect.gen(function* () {
       const settings = { ...seeingModules, OTEL_TRACES_SAMPLER: "always_on", OTEL_EXPORTER_OTLP_PROTOCOL: "grpc" }
       const { manage, stop, written } = yield* startService(settings)
@@ -24,6 +24,7 @@ layer(Layer.merge(Database.layerUrl, TelemetryReceiver.layer), { excludeTestServ
       yield* stop
       assert.include(written.error, "/src/main.ts")
       assert.deepStrictEqual(packagesIn(written.error), [])
+      assert.notMatch(written.error, /\/effect\/\w+\/cluster\/|\/src\/cluster\/Cluster\.ts/)
     }).pipe(Effect.scoped)
   )
 
