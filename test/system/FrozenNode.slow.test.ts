@@ -57,19 +57,22 @@ layer(Database.layerUrl, { excludeTestServices: true, timeout: 240_000 })("A fro
         let events = 0
         const consume = (service: typeof working, index: number) =>
           Effect.tap(
-            service.call(licenses[index]!.key, "consume", {
-              fingerprint: "m",
-              feature_code: "f",
-              event_id: `${++events}`
-            }),
+            Effect.suspend(() =>
+              service.call(licenses[index]!.key, "consume", {
+                fingerprint: "m",
+                feature_code: "f",
+                event_id: `${++events}`
+              })
+            ),
             ({ status, text }) => {
               assert.include([200, 503], status, text)
               return Ref.update(counted, (count) => count + (status === 200 ? 1 : 0))
             }
           )
         const rename = (service: typeof working, id: string) =>
-          Effect.tap(service.manage("PATCH", `/products/${id}`, { name: `P ${++events}` }), ({ status, text }) =>
-            Effect.sync(() => assert.include([200, 503], status, text))
+          Effect.tap(
+            Effect.suspend(() => service.manage("PATCH", `/products/${id}`, { name: `P ${++events}` })),
+            ({ status, text }) => Effect.sync(() => assert.include([200, 503], status, text))
           )
         const load = yield* Effect.forkChild(
           Effect.all(
