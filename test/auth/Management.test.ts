@@ -33,6 +33,9 @@ const operations: ReadonlyArray<Operation> = Object.entries(OpenApi.fromApi(Api)
   })
 )
 
+/** For operations that any token may call: a key needs a scope. */
+const anyScope: ManagementScope = "event:read"
+
 const withoutIds = (path: string) => path.replaceAll(/\{\w+\}/g, "none")
 
 layer(TestServer.layer)("Required scopes", (it) => {
@@ -82,7 +85,7 @@ layer(TestServer.layer)("Required scopes", (it) => {
       const { client, send } = yield* TestServer
       for (const { method, path, required } of operations) {
         const { api_key, token } = yield* client["api-keys"].create({
-          payload: { name: "just enough", scopes: required }
+          payload: { name: "just enough", scopes: required.length === 0 ? [anyScope] : required }
         })
         const headers = { authorization: `Bearer ${token}` }
         const body = method === "POST" || method === "PATCH" || method === "PUT" ? { body: "no JSON" } : {}
