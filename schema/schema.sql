@@ -681,7 +681,7 @@ CREATE FUNCTION copy_event_ids(after bigint, until bigint)
  LANGUAGE sql
 AS $function$
   INSERT INTO usage_event_ids (event_digest, feature_digest, amount, license_digest, event_digest_rest)
-  SELECT hashtextextended(event_id, hashtext(license_id)), hashtextextended(feature_id, 0), amount, hashtext(license_id),
+  SELECT hashtextextended(event_id, hashtextextended(license_id, 0)), hashtextextended(feature_id, 0), amount, hashtext(license_id),
     hashtext(event_id)
   FROM usage_ledger WHERE sequence > after AND sequence <= until AND event_id IS NOT NULL
   ORDER BY 4, 5, 1
@@ -695,7 +695,7 @@ CREATE FUNCTION counted_event(license text, event text)
 AS $function$
   SELECT used.feature_digest, used.amount FROM usage_event_ids used
   WHERE used.license_digest = hashtext(license) AND used.event_digest_rest = hashtext(event)
-    AND used.event_digest = hashtextextended(event, hashtext(license))
+    AND used.event_digest = hashtextextended(event, hashtextextended(license, 0))
   UNION ALL
   SELECT hashtextextended(earlier.feature_id, 0), earlier.amount FROM earlier_event_ids earlier
   WHERE earlier.license_id = license AND earlier.event_id = event
@@ -717,7 +717,7 @@ BEGIN
       MESSAGE = 'the license has used the event id before';
   END IF;
   INSERT INTO usage_event_ids (event_digest, feature_digest, amount, license_digest, event_digest_rest)
-  SELECT hashtextextended(event_id, hashtext(license_id)), hashtextextended(feature_id, 0), amount, hashtext(license_id),
+  SELECT hashtextextended(event_id, hashtextextended(license_id, 0)), hashtextextended(feature_id, 0), amount, hashtext(license_id),
     hashtext(event_id)
   FROM added WHERE event_id IS NOT NULL;
   RETURN NULL;

@@ -139,7 +139,7 @@ $$;
 
 -- Event ids are unique per license for ever, also after the partition with their row is gone, and a unique index of a partitioned
 -- table cannot guarantee that. So this table has all of them, as digests: of the license 32 bits, which keep the ids of a license
--- together in the index, and of the event id 96 bits. The digests are those by which PostgreSQL places rows in hash partitions,
+-- together in the index, and of the event id 96 bits, 64 of which depend on the license, too. The digests are those by which PostgreSQL places rows in hash partitions,
 -- so they are the same in all versions.
 CREATE TABLE usage_event_ids (
   event_digest bigint NOT NULL,
@@ -168,7 +168,7 @@ COMMENT ON TABLE event_id_copy IS 'The only row, if any, is up to which ledger r
 -- Copies event ids of ledger rows with numbers above `after` up to `until`.
 CREATE FUNCTION copy_event_ids(after bigint, until bigint) RETURNS void LANGUAGE sql AS $$
   INSERT INTO usage_event_ids (event_digest, feature_digest, amount, license_digest, event_digest_rest)
-  SELECT hashtextextended(event_id, hashtext(license_id)), hashtextextended(feature_id, 0), amount, hashtext(license_id),
+  SELECT hashtextextended(event_id, hashtextextended(license_id, 0)), hashtextextended(feature_id, 0), amount, hashtext(license_id),
     hashtext(event_id)
   FROM usage_ledger WHERE sequence > after AND sequence <= until AND event_id IS NOT NULL
   ORDER BY 4, 5, 1
@@ -180,7 +180,7 @@ CREATE FUNCTION counted_event(license text, event text) RETURNS TABLE (feature_d
   LANGUAGE sql STABLE AS $$
   SELECT used.feature_digest, used.amount FROM usage_event_ids used
   WHERE used.license_digest = hashtext(license) AND used.event_digest_rest = hashtext(event)
-    AND used.event_digest = hashtextextended(event, hashtext(license))
+    AND used.event_digest = hashtextextended(event, hashtextextended(license, 0))
   UNION ALL
   SELECT hashtextextended(earlier.feature_id, 0), earlier.amount FROM earlier_event_ids earlier
   WHERE earlier.license_id = license AND earlier.event_id = event
@@ -200,7 +200,7 @@ BEGIN
       MESSAGE = 'the license has used the event id before';
   END IF;
   INSERT INTO usage_event_ids (event_digest, feature_digest, amount, license_digest, event_digest_rest)
-  SELECT hashtextextended(event_id, hashtext(license_id)), hashtextextended(feature_id, 0), amount, hashtext(license_id),
+  SELECT hashtextextended(event_id, hashtextextended(license_id, 0)), hashtextextended(feature_id, 0), amount, hashtext(license_id),
     hashtext(event_id)
   FROM added WHERE event_id IS NOT NULL;
   RETURN NULL;

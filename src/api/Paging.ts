@@ -121,10 +121,15 @@ const cursorFault =
   ({ cursor, sort = newestFirst }: { readonly cursor?: Keyset; readonly sort?: string }) => {
     if (cursor === undefined) return undefined
     const isInstant = sorts[fieldOf(sort)] === "instant"
-    const fits = cursor.sort === sort && (!isInstant || /^(-?\d{1,15}|infinity)$/.test(cursor.value))
+    const fits = cursor.sort === sort && (!isInstant || cursor.value === "infinity" || isInstantText(cursor.value))
     const issue = "Expected the next_cursor of an earlier response with the same sort"
     return fits ? undefined : { path: ["cursor"], issue }
   }
+
+/** The year 0. PostgreSQL refuses an instant that is much earlier. */
+const earliestMillis = -62_167_219_200_000
+
+const isInstantText = (text: string): boolean => /^-?\d{1,15}$/.test(text) && Number(text) >= earliestMillis
 
 /** The field of a sort. */
 export const fieldOf = (sort: string): string => sort.replace("-", "")

@@ -100,7 +100,10 @@ const licenses = Command.make("licenses").pipe(
     ),
     Command.make("reinstate", licenseFlags, (flags) => asOperator(reinstateLicense(flags))).pipe(
       Command.withDescription("Take a suspension back."),
-      example("licenses reinstate lic_01JD3QK8Z5YV0W9T4N7R2M6XBC", "Active, in grace or expired, as the clock says")
+      example(
+        "licenses reinstate lic_01JD3QK8Z5YV0W9T4N7R2M6XBC",
+        "The state is then active, grace_period or expired, by its dates"
+      )
     ),
     Command.make("reset-device", resetDeviceFlags, (flags) => asOperator(resetDevice(flags))).pipe(
       Command.withDescription("Free the slot of a device, for example of a lost computer."),
@@ -141,7 +144,7 @@ const examination = Command.make("doctor", jsonFlag, doctor).pipe(
 
 const verification = Command.make("verify", verifyFlags, verifyResponse).pipe(
   Command.withDescription(
-    "Verify a saved response or offline envelope as an application must. Exit code 0: genuine, 1: not, 2: it cannot be told."
+    "Verify a saved response or offline envelope as an application must. Exit code 0: genuine, 1: not, 2: it cannot be checked."
   ),
   Command.withExamples([
     {

@@ -65,7 +65,7 @@ const findDatabase = Effect.gen(function* () {
     return yield* Effect.fail(
       warn(
         "database",
-        `There is none in ${given.dataDir} yet`,
+        `There is no database in ${given.dataDir} yet`,
         "`serve` creates it; see that LICENSING_DATA_DIR is right."
       )
     )

@@ -15,7 +15,7 @@ import { CommandEnded, jsonFlag, print } from "./Output.ts"
 
 export const migrateFlags = {
   check: Flag.Boolean("check").pipe(
-    Flag.withDescription("Apply nothing: exit with 1 if migrations are missing, with 2 if that cannot be told."),
+    Flag.withDescription("Apply nothing: exit with 1 if migrations are missing, with 2 if that cannot be checked."),
     Flag.withDefault(false),
     Flag.withoutNegation
   ),

@@ -2,7 +2,7 @@
  * The command that verifies a saved response or offline envelope, by the rules of docs/VERIFYING.md in their order. It needs no
  * service and no settings: support checks with it what a customer sends in.
  */
-import { Clock, Config, Effect, FileSystem, Option, Path, Schema, Stdio, Stream } from "effect"
+import { Clock, Config, Effect, FileSystem, Option, Path, Result, Schema, Stdio, Stream } from "effect"
 import { Argument, Flag } from "effect/cli"
 import { canonicalize } from "../api/CanonicalJson.ts"
 import { parseTimestamp } from "../api/Timestamp.ts"
@@ -49,7 +49,7 @@ type Flags = { readonly [K in Texts]: Option.Option<string> } & {
 
 const unanswered = (message: string) => new CommandEnded({ exitCode: 2, message })
 
-/** Prints whether the response is genuine. Exit code 0: it is; 1: it breaks a rule; 2: that cannot be told. */
+/** Prints whether the response is genuine. Exit code 0: it is; 1: it breaks a rule; 2: it cannot be checked. */
 export const verifyResponse = Effect.fnUntraced(function* (flags: Flags) {
   const keys = yield* readKeys(yield* readInput(flags.keys))
   const body = Buffer.from(yield* readInput(flags.file))
@@ -71,11 +71,13 @@ export const verifyResponse = Effect.fnUntraced(function* (flags: Flags) {
     return yield* new CommandEnded({ exitCode: 1, message: "" })
   }
   const { content, member } = judged.success
-  const unchecked = uncheckedRules(expected)
-  yield* print(flags.json, { genuine: true, member, unchecked_rules: unchecked, content }, [
+  // The token of a seat is a credential.
+  const shown = "lease_token" in content ? { ...content, lease_token: "(not shown)" } : content
+  const unchecked = uncheckedRules(member, expected)
+  yield* print(flags.json, { genuine: true, member, unchecked_rules: unchecked, content: shown }, [
     `genuine: ${member === "data" ? `a response of the kind ${content["kind"]}` : `a refusal, ${content["code"]}`}`,
     ...(unchecked.length === 0 ? [] : [`not checked, because nothing was given to compare: ${unchecked.join(", ")}`]),
-    ...JSON.stringify(content, null, 2).split("\n")
+    ...JSON.stringify(shown, null, 2).split("\n")
   ])
 })
 
@@ -146,9 +148,17 @@ const bindingOf = ({ clusterId, containerId, fingerprint, namespace, podName }: 
   return given.length === 0 ? undefined : { kind: "container", key: sha256Hex(canonicalize(Object.fromEntries(given))) }
 }
 
-const isOffline = (body: Buffer): boolean => body.includes('"ciphertext"')
+const isOffline = (body: Buffer): boolean => {
+  const { data, ...envelope } = parsed(body)
+  return "ciphertext" in envelope || (typeof data === "object" && data !== null && "ciphertext" in data)
+}
 
-/** An envelope that came in a response is signed twice: outside by this response, and inside for good. */
+const parsed = (body: Buffer): { readonly [member: string]: unknown } => {
+  const value = Result.getOrUndefined(Result.try(() => JSON.parse(body.toString()) as unknown))
+  return typeof value === "object" && value !== null ? { ...value } : {}
+}
+
+/** An envelope that came in a response is signed twice: the response is signed, and so is the encrypted payload. */
 const judge = (keys: ReadonlyArray<PublishedKey>, body: Buffer, licenseKey: string | undefined, expected: Expected) => {
   const believe = judgeOf(keys)
   if (licenseKey === undefined || !isOffline(body)) return believe(body, expected)
@@ -157,11 +167,12 @@ const judge = (keys: ReadonlyArray<PublishedKey>, body: Buffer, licenseKey: stri
   return openOffline(believe)(licenseKey, memberBytes(body, "data"), expected)
 }
 
-const uncheckedRules = (expected: Expected): ReadonlyArray<string> =>
+/** A refusal names the license and the product's id, but no kind, product code or binding. */
+const uncheckedRules = (member: "data" | "error", expected: Expected): ReadonlyArray<string> =>
   [
-    ["kind", expected.kind],
+    ["kind", member === "data" ? expected.kind : undefined],
     ["license", expected.license_id],
-    ["product", expected.product_code ?? expected.product_id],
-    ["binding", expected.binding],
+    ["product", (member === "data" ? expected.product_code : undefined) ?? expected.product_id],
+    ["binding", member === "data" ? expected.binding : undefined],
     ["nonce", expected.nonce]
   ].flatMap(([rule, given]) => (given === undefined ? [String(rule)] : []))

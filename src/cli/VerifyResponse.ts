@@ -106,7 +106,7 @@ const parse = (bytes: Buffer): unknown =>
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
-/** Whatever goes wrong breaks the rule. */
+/** Any error counts as a breach of the rule. */
 const trusting = <A>(rule: Rule, read: () => A): A => {
   try {
     return read()

@@ -1,5 +1,5 @@
 /**
- * Variables that look like settings and are none. Most are misspelled names, whose values would be ignored silently. Only names
+ * Variables that look like settings but are not. Most are misspelled names, whose values would be ignored silently. Only names
  * with the prefix of this service are looked at: `OTEL_` and others belong to other programs.
  */
 import { ConfigProvider, Effect } from "effect"

@@ -54,7 +54,7 @@ interface Described {
 /** What a successful response contains. */
 export const successDescription = ({ method, path, schema }: Described): string => {
   if (schema === undefined) return "Done. The response has no body."
-  if (schema.endsWith("List")) return `A page of records, newest first: ${wordsOf(schema.slice(0, -"List".length))}.`
+  if (schema.endsWith("List")) return `A page of records: ${wordsOf(schema.slice(0, -"List".length))}.`
   const noun = wordsOf(schema.replace(/Response$/, ""))
   return method === "post" && path.endsWith("s") ? `The new record: ${noun}.` : `The result: ${noun}.`
 }
@@ -70,6 +70,6 @@ const wordsOf = (name: string): string =>
 export const operationDescription = ({ method, path, schema }: Described): string | undefined => {
   if (method !== "get" || schema === undefined) return undefined
   if (schema.endsWith("List"))
-    return "Returns the newest first. `page_info.next_cursor` is the cursor of the next page, and null on the last one."
+    return "Returns the newest first unless `sort` says otherwise. `page_info.next_cursor` is the cursor of the next page, and null on the last one."
   return path.endsWith("}") ? "Returns the record as it is now, after all changes by time." : undefined
 }

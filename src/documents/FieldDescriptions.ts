@@ -9,7 +9,7 @@ export const fieldDescriptions: { readonly [field: string]: string } = {
   active: "How many are active.",
   active_device_count: "The devices that take a slot.",
   active_devices: "The active devices of all the customer's licenses.",
-  actor_id: "The id of the API key, license, OIDC subject or worker that caused it.",
+  actor_id: "The id of the API key, license, OIDC subject, worker or command that caused it.",
   alg: "The algorithm.",
   allow_container: "Whether containers may use the license.",
   allow_offline_activation: "Whether offline envelopes are issued.",
@@ -60,7 +60,7 @@ export const fieldDescriptions: { readonly [field: string]: string } = {
   entitlement_version: "Raised by one with each change of what the license grants.",
   enum_options: "The allowed values of an enum field.",
   enum_value: "The value of an enum field.",
-  event_id: "The application's id of a consumption, unique within the license for ever.",
+  event_id: "The application's id of a consumption, unique within the license permanently.",
   event_type: "What happened, such as license.created.",
   event_types: "The types that are delivered, patterns such as license.* included; empty: all.",
   expired: "How many have expired.",
@@ -94,7 +94,7 @@ export const fieldDescriptions: { readonly [field: string]: string } = {
   last_failure_at: "When an attempt last failed.",
   last_seen_at: "When the device was last used.",
   last_success_at: "When an attempt last succeeded.",
-  last_used_at: "When the token was last used, to the minute.",
+  last_used_at: "When the token was last used.",
   last_validated_at: "When the device was last validated.",
   lease_expires_at: "When the seat is free again unless a heartbeat extends the lease.",
   leases: "The floating leases.",
@@ -108,9 +108,6 @@ export const fieldDescriptions: { readonly [field: string]: string } = {
   max_activations: "Devices that may be active at the same time; 0: unlimited.",
   max_after: "The maximum after the change; absent: unlimited.",
   max_consumptions: "The quota; absent: unlimited.",
-  max_container_instances:
-    "Container instances that may be active at the same time; 0: unlimited. Absent: max_activations holds.",
-  max_floating_users: "Seats that may be taken at the same time; absent or 0: no floating seats.",
   max_transfers: "Changes of the owner; 0: unlimited.",
   metadata: "Details, such as changed fields with their old and new values.",
   method: "The HTTP method.",
@@ -180,13 +177,37 @@ export const fieldDescriptions: { readonly [field: string]: string } = {
   webhook_id: "The id of the webhook endpoint.",
   workers: "Whether the background workers run.",
   "ApiKey.expires_at": "When the token stops working; absent: never.",
+  "ApiKeyUpdateRequest.expires_at": "When the token stops working; null: never. Absent: unchanged.",
   "FeatureEntitlement.expires_at": "When the feature ends; absent: with the license.",
   "License.expires_at": "When the license expires; absent: never, or its term has not begun.",
   "License.total_consumptions": "The amount consumed over the license's life, which no reset lowers.",
+  "LicenseCreateRequest.expires_at": "When the license expires; absent: as the policy's term says, or never.",
+  "LicenseCreateRequest.max_container_instances":
+    "Container instances that may be active; absent or null: the policy's.",
+  "LicenseCreateRequest.max_floating_users": "Seats that may be taken at the same time; absent or null: the policy's.",
   "LicenseFeature.expires_at": "When the feature ends; absent: with the license.",
+  "LicenseFeatureAssignRequest.expires_at": "When the feature ends; absent: unchanged, or with the license.",
+  "LicenseFeatureAssignRequest.max_consumptions": "The quota; absent: unchanged, or unlimited for a new feature.",
+  "LicensePolicyChangeRequest.expires_at": "The new expiry; absent: unchanged, or as the term of the new policy says.",
+  "LicenseRenewRequest.expires_at": "The new expiry; absent: extend_by_days gives it.",
+  "LicenseUpdateRequest.expires_at": "The new expiry; absent: unchanged.",
+  "LicenseUpdateRequest.max_container_instances":
+    "Container instances that may be active; null: the policy's. Absent: unchanged.",
+  "LicenseUpdateRequest.max_floating_users":
+    "Seats that may be taken at the same time; null: the policy's. Absent: unchanged.",
   "LicenseUsageResetRequest.max_consumptions": "The new quota.",
   "LicenseUsageResetRequest.total_consumptions": "The new value of the counter.",
-  "WebhookEndpoint.is_active": "Whether events are delivered to it."
+  "Liveness.status": "Always ok.",
+  "OpsError.code": "The code of the refusal, or INTERNAL_ERROR.",
+  "PolicyUpdateRequest.max_container_instances":
+    "Container instances that may be active; null: max_activations holds. Absent: unchanged.",
+  "PolicyUpdateRequest.max_floating_users":
+    "Seats that may be taken at the same time; null: no floating seats. Absent: unchanged.",
+  "Readiness.status": "ready, or the response is 503.",
+  "WebhookEndpoint.is_active": "Whether events are delivered to it.",
+  "WorkerState.last_failure_at": "When a pass last failed.",
+  "WorkerState.last_success_at": "When a pass last succeeded.",
+  "WorkerState.name": "The name of the worker."
 }
 
 /** Filters and other query parameters, by name. */
@@ -220,6 +241,7 @@ export const parameterDescriptions: { readonly [name: string]: string } = {
   order_id: "Only what is linked to this order.",
   policy_id: "Only licenses of this policy.",
   product_id: "Only what belongs to this product.",
+  q: "Only licenses with this text in the customer's name or email.",
   request_id: "Only what this request caused.",
   resource_id: "Only events of this record.",
   resource_type: "Only records of this kind.",

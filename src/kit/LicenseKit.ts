@@ -115,7 +115,7 @@ export class LicenseKit {
     return this.#use("consume", consumption)
   }
 
-  /** Gets an offline envelope for this machine, and goes by it from now on. */
+  /** Gets an offline envelope for this machine, and uses it from now on. */
   issueOffline(): Promise<Outcome<OfflineEntitlement>> {
     return this.#use("offline", {})
   }

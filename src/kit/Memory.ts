@@ -70,7 +70,7 @@ export class Memory {
     }
   }
 
-  /** Believes a grant. `holding` is what it gives; absent, it is only news of what is held. */
+  /** Believes a grant. `holding` is what it gives; if absent, the response only updates what is held. */
   grant(text: string, content: Trusted["content"], now: number, holding?: Holding): void {
     const { identity } = this
     if (identity !== undefined) {

@@ -24,7 +24,7 @@ export interface Stored {
 const textMax = 16_777_216
 const publishedKeysMax = 64
 
-/** What of a stored text has the right form. Never throws. */
+/** The valid parts of a stored text. Never throws. */
 export const storedOf = (text: string | null | undefined): Stored => {
   const stored = objectIn(text)
   const responses = isObject(stored["responses"]) ? stored["responses"] : {}

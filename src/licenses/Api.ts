@@ -6,6 +6,7 @@ import { failures } from "../api/Failure.ts"
 import { withMetadataFilter } from "../api/Metadata.ts"
 import { listQuery, pageQuery } from "../api/Paging.ts"
 import { Decoding, PathTables } from "../api/Requests.ts"
+import { Text } from "../api/Text.ts"
 import { Timestamp } from "../api/Timestamp.ts"
 import { Idempotency, idempotencyKeyMax, KeyRequired } from "../auth/idempotency/Idempotency.ts"
 import { ManagementAuthorization, operation } from "../auth/Management.ts"
@@ -41,7 +42,7 @@ const licenseFilters = {
   expires_before: Schema.optionalKey(Timestamp),
   expires_after: Schema.optionalKey(Timestamp),
   license_key_last4: text,
-  q: Schema.optionalKey(Schema.String.annotate({ description: "A part of the customer's name or e-mail." })),
+  q: Schema.optionalKey(Text(512)),
   expand: Schema.optionalKey(Expand)
 }
 

@@ -28,7 +28,7 @@ export interface Address {
 
 const shape = /^(postgres(?:ql)?:\/\/(?:[^/?#]*@)?)([^/?#@]*)(.*)$/
 
-/** The parts of an address; undefined if it is none. */
+/** The parts of an address; undefined if the text is not a valid one. */
 export const addressOf = (text: string): Address | undefined => {
   const [, credentials = "", hosts = "", rest = ""] = shape.exec(text) ?? []
   const names = hosts.split(",")

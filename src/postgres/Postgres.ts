@@ -236,7 +236,7 @@ const awaitServer = Effect.fnUntraced(function* (hosts: Hosts, name: string, lon
     return yield* new DatabaseUnavailable({
       message:
         `PostgreSQL at ${name} has the encoding ${encoding}; the service needs ${encodingNeeded}. ` +
-        "Make the database anew with `createdb -E UTF8 -T template0`."
+        "Create the database again with `createdb -E UTF8 -T template0`."
     })
   }
   return version

@@ -11,7 +11,8 @@ export class SearchApi extends HttpApiGroup.make("search")
       operation({
         id: "search",
         summary: "Search licenses, customers, devices, orders and subscriptions",
-        description: "Returns at most 20 records of each kind, the newest first. A license key finds its license only.",
+        description:
+          "Returns at most 20 records of each kind, the closest matches first. A license key finds its license only.",
         scopes: ["license:read"]
       })
     )

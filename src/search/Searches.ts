@@ -1,6 +1,6 @@
 /**
  * The search over all records. Each kind is found by indexes of its own, at the same time. License keys and fingerprints are
- * compared by their digests, so no statement contains them; a text that is a license key is compared with nothing else.
+ * compared by their digests. A valid license key is compared with nothing else; any other text is also a parameter of the other searches.
  */
 import { Context, Effect, Layer, Option } from "effect"
 import { SqlClient, type Statement } from "effect/sql"

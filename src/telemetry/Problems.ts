@@ -1,5 +1,5 @@
 /**
- * What the SDK reports about itself, such as an export that failed. It is logged as a warning; a problem that repeats is told
+ * What the SDK reports about itself, such as an export that failed. It is logged as a warning; a problem that repeats is logged
  * once and counted (`RepeatedFailures`).
  */
 import { Context, Effect, Layer, Queue } from "effect"

@@ -28,7 +28,9 @@ export const orFinding =
   (check: string) =>
   <E, R>(findings: Effect.Effect<ReadonlyArray<Finding>, E, R>): Effect.Effect<ReadonlyArray<Finding>, never, R> =>
     Effect.catch(findings, (error) =>
-      Effect.succeed([fail(check, `It could not be checked: ${messageOf(error)}`, "Solve that, and run doctor again.")])
+      Effect.succeed([
+        fail(check, `It could not be checked: ${messageOf(error)}`, "Fix this problem and run doctor again.")
+      ])
     )
 
 /** The innermost message, without a full stop. */

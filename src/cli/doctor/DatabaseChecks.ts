@@ -31,7 +31,7 @@ export const checkServer = Effect.fnUntraced(function* ({ row }: Database, name:
       fail(
         check,
         `${found} has the encoding ${server.encoding}`,
-        "Make the database anew with `createdb -E UTF8 -T template0`."
+        "Create the database again with `createdb -E UTF8 -T template0`."
       )
     ]
   }

@@ -19,7 +19,7 @@ interface Sealed {
   readonly count: number
 }
 
-/** One value of each column for each key that has sealed any: whoever opens it opens the others. */
+/** One value of each column for each key that encrypted any: a key that decrypts it also decrypts the others. */
 const samplesOf = ({ rows }: Database, { column, id, table, where }: SealedColumn) =>
   rows<Sealed & Row>(`
     SELECT replace(sample.id::text, '\\x', '') AS id, encode(sample.sealed, 'base64') AS sealed, sample.count FROM (
@@ -44,7 +44,7 @@ export const checkMasterKey = Effect.fnUntraced(function* (database: Database) {
         fail(
           check,
           `${count} values of ${column.table}.${column.column} do not open: ${messageOf(opened.failure)}`,
-          "Start the service with the key that sealed them; docs/OPERATIONS.md says what to do if it is lost."
+          "Start the service with the key that encrypted them; docs/OPERATIONS.md says what to do if it is lost."
         )
       )
     }
@@ -55,7 +55,7 @@ export const checkMasterKey = Effect.fnUntraced(function* (database: Database) {
     return [
       warn(
         check,
-        `Secrets are sealed with ${keyIds.size} keys: a rotation is not complete`,
+        `Secrets are encrypted with ${keyIds.size} keys: a rotation is not complete`,
         "Run `master-key rotate` again."
       )
     ]

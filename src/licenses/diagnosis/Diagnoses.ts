@@ -24,7 +24,7 @@ export class Diagnoses extends Context.Service<
           id,
           { amount = 1, app_version, feature_code, ...machine }
         ) {
-          const isNamed = machine.fingerprint !== undefined || machine.is_container === true
+          const isNamed = Object.values(machine).some((value) => value !== undefined)
           const binding = isNamed ? bindingOf(machine, undefined) : undefined
           if (binding !== undefined && isRefusal(binding)) return yield* binding
           return yield* actors.ask(id, diagnose, { binding, app_version, feature_code, amount })

@@ -275,9 +275,10 @@ const giveUpLateCommands = (actors: ReadonlyMap<string, Actor>, now: number): bo
   for (const actor of actors.values()) {
     if (!actor.running) continue
     waiting = true
-    // In the order of their deadlines.
-    const first = actor.mailbox.findIndex((command) => !isLate(command, now))
-    giveUpLate(actor.mailbox.splice(0, first === -1 ? actor.mailbox.length : first), now)
+    // Not only at the front: a command that another node gave back has its old deadline.
+    const late = actor.mailbox.filter((command) => isLate(command, now))
+    for (const command of late) actor.mailbox.splice(actor.mailbox.indexOf(command), 1)
+    giveUpLate(late, now)
     if (actor.decided || !actor.batch.some((command) => isLate(command, now))) continue
     giveUpLate(actor.batch, now)
     if (actor.batch.every(({ givenUp }) => givenUp)) actor.fiber?.interruptUnsafe()

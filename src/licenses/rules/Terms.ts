@@ -71,7 +71,8 @@ export const termOf = (
  * licenses have no such term any more, those that the license was created with.
  */
 export const pendingTermEndsAt = ({ license, policy }: LicenseView, now: number): number | undefined => {
-  if (license.term_days === undefined) return undefined
+  // A node of the previous version may have set an expiry without ending the term.
+  if (license.term_days === undefined || license.expires_at !== undefined) return undefined
   const days = policy.duration_starts === "first_activation" ? policy.duration_days : undefined
   return now + (days ?? license.term_days) * dayMillis
 }

@@ -114,6 +114,26 @@ describe("partitions", () => {
     }).pipe(withWorker(validating))
   )
 
+  it.live("keep the event ids of two licenses apart whose digests are equal", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const [pair] = yield* sql<{ readonly one: string; readonly other: string }>`
+        SELECT min(id) AS one, max(id) AS other FROM (SELECT 'lic_' || n AS id FROM generate_series(1, 300000) n) AS ids
+        GROUP BY hashtext(id) HAVING count(*) > 1 LIMIT 1`
+      const { one, other } = pair!
+      const consume = (licenseId: string, sequence: number, amount: number) => sql`
+        INSERT INTO usage_ledger (sequence, license_id, feature_id, action, event_id, amount, balance_after, actor_type,
+          actor_id, request_id, occurred_at)
+        VALUES (${sequence}, ${licenseId}, 'feat_1', 'consume', 'the same', ${amount}, 5, 'license', 'lic', 'req', now())`
+      yield* consume(one, 1, 5)
+      assert.deepStrictEqual(yield* sql`SELECT amount FROM counted_event(${other}, 'the same')`, [])
+      yield* consume(other, 2, 7)
+      assert.deepStrictEqual(yield* sql`SELECT amount FROM counted_event(${other}, 'the same')`, [{ amount: 7 }])
+      const error = yield* Effect.flip(consume(one, 3, 5))
+      assert.strictEqual(error.reason._tag, "UniqueViolation")
+    }).pipe(withWorker(sizes))
+  )
+
   // A node stopped after it added the constraint. Writers must not meet the end.
   for (const { left, what, end } of [
     { what: "continue where a node has stopped", left: 900, end: 900 },
