@@ -17,11 +17,18 @@ import { errorSchemas } from "./ErrorSchemas.ts"
 import { exampleBody } from "./Examples.ts"
 import { withLinks } from "./Links.ts"
 import { type Operation, operations } from "./Operations.ts"
-import { nameOf, withOpenResponses, withoutEnvelopes, withPlainValues } from "./Schemas.ts"
+import {
+  type LocatedOperation,
+  mapOperations,
+  nameOf,
+  type SpecOperation,
+  withOpenResponses,
+  withoutEnvelopes,
+  withPlainValues
+} from "./Schemas.ts"
 import { webhookEventSchema, webhooks } from "./WebhookOperations.ts"
 
 type Json = JsonSchema.JsonSchema
-type SpecOperation = OpenApi.OpenAPISpecOperation & { [extension: string]: unknown }
 type Spec = OpenApi.OpenAPISpec
 
 /** The tags of operation groups in the contract's order. */
@@ -70,8 +77,8 @@ const publish = (spec: Spec): Spec => {
   const readable = withNamedEnvelopes(withOpenResponses(withPlainValues(withoutVariants(withoutEnvelopes(spec)))))
   const { schemas } = readable.components
   const resolve = (schema: Json): Json => schemas[nameOf(schema) ?? ""] ?? schema
-  const paths = mapOperations(readable.paths, (path, method, operation) =>
-    describe({ path, method, operation, ...byId.get(operation.operationId)! }, resolve)
+  const paths = mapOperations(readable.paths, (located) =>
+    describe({ ...located, ...byId.get(located.operation.operationId)! }, resolve)
   )
   return {
     ...readable,
@@ -101,27 +108,10 @@ const securitySchemes = {
 const orderedTags = (tags: Spec["tags"]): Spec["tags"] =>
   tagOrder.flatMap((name) => tags.find((tag) => tag.name === name && tag.description !== undefined) ?? [])
 
-const mapOperations = (
-  paths: Spec["paths"],
-  f: (path: string, method: string, operation: SpecOperation) => SpecOperation
-): Spec["paths"] =>
-  Object.fromEntries(
-    Object.entries(paths).map(([path, item]) => [
-      path,
-      Object.fromEntries(
-        Object.entries(item).map(([method, operation]) => [method, f(path, method, operation as SpecOperation)])
-      )
-    ])
-  )
-
-interface Located extends Operation {
-  readonly path: string
-  readonly method: string
-  readonly operation: SpecOperation
-}
+interface DescribedOperation extends Operation, LocatedOperation {}
 
 const describe = (
-  { id, refusals, idempotencyKey, signsRefusals, takesMetadata, path, method, operation }: Located,
+  { id, refusals, idempotencyKey, signsRefusals, takesMetadata, path, method, operation }: DescribedOperation,
   resolve: (schema: Json) => Json
 ): SpecOperation => {
   const errors = [...refusals].map(([status, codes]) => {

@@ -4,7 +4,7 @@
  */
 import type { JsonSchema } from "effect"
 import type { OpenApi } from "effect/http-api"
-import { nameOf } from "./Schemas.ts"
+import { mapOperations, nameOf, transformed } from "./Schemas.ts"
 
 type Json = JsonSchema.JsonSchema
 type Spec = OpenApi.OpenAPISpec
@@ -33,24 +33,16 @@ export const withNamedEnvelopes = (spec: Spec): Spec => {
     return { ...response, content } as Response
   }
 
-  const paths = Object.fromEntries(
-    Object.entries(spec.paths).map(([path, item]) => [
-      path,
-      Object.fromEntries(
-        Object.entries(item).map(([method, value]) => {
-          const operation = value as OpenApi.OpenAPISpecOperation
-          const responses = Object.entries(operation.responses).map(([status, response]) => [
-            status,
-            Number(status) < 400 ? responseOf(operation.operationId, response) : response
-          ])
-          return [method, { ...operation, responses: Object.fromEntries(responses) }]
-        })
-      )
+  const paths = mapOperations(spec.paths, ({ operation }) => {
+    const responses = Object.entries(operation.responses).map(([status, response]) => [
+      status,
+      Number(status) < 400 ? responseOf(operation.operationId, response) : response
     ])
-  )
+    return { ...operation, responses: Object.fromEntries(responses) }
+  })
   return {
     ...spec,
-    paths: paths as Spec["paths"],
+    paths,
     components: { ...spec.components, schemas: { ...spec.components.schemas, ...named } }
   }
 }
@@ -66,18 +58,15 @@ const name = (operationId: string, schema: Json): string => {
 export const withoutVariants = (spec: Spec): Spec => {
   const { schemas } = spec.components
   const variants = Object.keys(schemas).filter((name) => plainNameOf(name) in schemas && plainNameOf(name) !== name)
-  const plain = (value: unknown): unknown => {
-    if (Array.isArray(value)) return value.map(plain)
-    if (typeof value !== "object" || value === null) return value
-    const name = nameOf(value as Json)
-    if (name !== undefined && variants.includes(name)) {
+  const plain = (value: unknown): unknown =>
+    transformed(value, (schema) => {
+      const name = nameOf(schema)
+      if (name === undefined || !variants.includes(name)) return undefined
       const own = Object.entries(schemas[name]!).filter(
         ([key, inner]) => JSON.stringify(inner) !== JSON.stringify(schemas[plainNameOf(name)]![key])
       )
-      return { ...value, $ref: `#/components/schemas/${plainNameOf(name)}`, ...Object.fromEntries(own) }
-    }
-    return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, plain(inner)]))
-  }
+      return { ...schema, $ref: `#/components/schemas/${plainNameOf(name)}`, ...Object.fromEntries(own) }
+    })
   const kept = Object.entries(schemas).filter(([name]) => !variants.includes(name))
   return {
     ...spec,

@@ -1,7 +1,7 @@
 /** Links from the operations that create a record to those that take its id, for tools that call operations in a row. */
 import type { JsonSchema } from "effect"
 import type { OpenApi } from "effect/http-api"
-import { nameOf } from "./Schemas.ts"
+import { mapOperations, nameOf } from "./Schemas.ts"
 
 type Json = JsonSchema.JsonSchema
 type Paths = OpenApi.OpenAPISpec["paths"]
@@ -17,22 +17,15 @@ interface Target {
 /** Adds the links to the responses with status 201. */
 export const withLinks = (paths: Paths, schemas: JsonSchema.Definitions): Paths => {
   const targets = Object.entries(paths).flatMap(([path, item]) => targetsAt(path, Object.values(item)))
-  return Object.fromEntries(
-    Object.entries(paths).map(([path, item]) => [
-      path,
-      Object.fromEntries(
-        Object.entries(item).map(([method, operation]) => {
-          const { responses } = operation as OpenApi.OpenAPISpecOperation
-          const created = responses[201]
-          if (created === undefined) return [method, operation]
-          // Most records have a list of their own beside the one that they are created in: /orders beside /products/{id}/orders.
-          const linked = targets.filter(({ list }) => list === path || list === `/api/v1/${path.split("/").at(-1)}`)
-          const links = linksTo(linked, idPathOf(created, schemas))
-          return [method, { ...operation, responses: { ...responses, 201: { ...created, links } } }]
-        })
-      )
-    ])
-  )
+  return mapOperations(paths, ({ path, operation }) => {
+    const { responses } = operation
+    const created = responses[201]
+    if (created === undefined) return operation
+    // Most records have a list of their own beside the one that they are created in: /orders beside /products/{id}/orders.
+    const linked = targets.filter(({ list }) => list === path || list === `/api/v1/${path.split("/").at(-1)}`)
+    const links = linksTo(linked, idPathOf(created, schemas))
+    return { ...operation, responses: { ...responses, 201: { ...created, links } } }
+  })
 }
 
 const targetsAt = (path: string, operations: ReadonlyArray<unknown>): ReadonlyArray<Target> => {

@@ -47,18 +47,12 @@ export const withOpenResponses = (spec: Spec): Spec => {
       const { additionalProperties: _, ...rest } = schema
       return open(rest) as Json
     })
-  const paths = Object.entries(spec.paths).map(([path, item]) => [
-    path,
-    Object.fromEntries(
-      Object.entries(item).map(([method, operation]) => [
-        method,
-        { ...operation, responses: open(responsesOf(operation)) }
-      ])
-    )
-  ])
   return {
     ...spec,
-    paths: Object.fromEntries(paths),
+    paths: mapOperations(spec.paths, ({ operation }) => ({
+      ...operation,
+      responses: open(operation.responses) as SpecOperation["responses"]
+    })),
     components: {
       ...spec.components,
       schemas: Object.fromEntries(
@@ -71,7 +65,6 @@ export const withOpenResponses = (spec: Spec): Spec => {
   }
 }
 
-const responsesOf = (operation: unknown) => (operation as OpenApi.OpenAPISpecOperation).responses
 const bodiesOf = ({ paths }: Spec): unknown =>
   Object.values(paths).flatMap((item) =>
     Object.values(item).map((operation) => (operation as OpenApi.OpenAPISpecOperation).requestBody)
@@ -106,8 +99,33 @@ const isUnbounded = ({ minimum }: Json) => minimum === -Number.MAX_SAFE_INTEGER
 
 const unbounded = ({ minimum: _, maximum: __, ...rest }: Json): Json => rest
 
+export type SpecOperation = OpenApi.OpenAPISpecOperation & { [extension: string]: unknown }
+
+export interface LocatedOperation {
+  readonly path: string
+  readonly method: string
+  readonly operation: SpecOperation
+}
+
+/** The paths with each operation replaced. */
+export const mapOperations = (
+  paths: Spec["paths"],
+  f: (located: LocatedOperation) => OpenApi.OpenAPISpecOperation
+): Spec["paths"] =>
+  Object.fromEntries(
+    Object.entries(paths).map(([path, item]) => [
+      path,
+      Object.fromEntries(
+        Object.entries(item).map(([method, operation]) => [
+          method,
+          f({ path, method, operation: operation as SpecOperation })
+        ])
+      )
+    ])
+  )
+
 /** A copy in which `f` replaces objects; objects for which it returns undefined are traversed. */
-const transformed = (value: unknown, f: (schema: Json) => Json | undefined): unknown => {
+export const transformed = (value: unknown, f: (schema: Json) => Json | undefined): unknown => {
   if (Array.isArray(value)) return value.map((item) => transformed(item, f))
   if (typeof value !== "object" || value === null) return value
   return (
