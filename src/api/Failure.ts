@@ -41,7 +41,7 @@ class RefusalOf<C extends Code> extends Data.TaggedError("Refusal")<Fields> {
   declare readonly code: C
 
   constructor(fields: Fields & { readonly code: C }) {
-    // A refusal is expected, and nobody reads its stack, which costs 10 microseconds.
+    // A refusal is expected, so its stack is not used. Recording one costs 10 microseconds.
     const { stackTraceLimit } = Error
     Error.stackTraceLimit = 0
     super(fields)

@@ -1,6 +1,6 @@
 /**
- * Connections between nodes: TLS 1.2 with a pre-shared key that is derived from the master key, so that both sides prove that they
- * have it and nobody else reads or writes a byte. There is no certificate, and nothing is parsed before the handshake is complete.
+ * Connections between nodes: TLS 1.2 with a pre-shared key that is derived from the master key. Both sides prove that they have it,
+ * and no other process can read or write a byte. There is no certificate, and nothing is parsed before the handshake is complete.
  * During a rotation of the master key a node accepts both keys, and dials with the one that encrypts.
  */
 import { connect, createServer, type TLSSocket } from "node:tls"
@@ -28,7 +28,7 @@ export interface Link<Out extends ToOwner | FromOwner> {
 interface LinkEvents {
   /** The text of a frame. */
   onText(text: string): void
-  /** Called once, whoever closes. */
+  /** Called once, also if the other node closes the connection. */
   onClose(): void
 }
 

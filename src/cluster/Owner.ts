@@ -87,7 +87,7 @@ export const makeOwner = Effect.gen(function* () {
   }
 
   /**
-   * Gives all commands back that were taken over in the retired term. They are told to be undecided only after every journal of that
+   * Gives all commands back that were taken over in the retired term. The other node learns it only after every journal of that
    * term is retired: until then a group of it could still commit.
    */
   const giveBack = (retired: string): void => {

@@ -73,7 +73,7 @@ export class Conversation {
     this.#judge = judgeOf([...published, ...this.#options.keys])
   }
 
-  /** What is expected of every response, whoever asked. */
+  /** What is expected of every response, for all operations. */
   async own(): Promise<Expected> {
     this.#bindingHash ??= bindingHashOf(this.#options.binding)
     return { product_code: this.#options.productCode, binding: await this.#bindingHash }

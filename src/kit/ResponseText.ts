@@ -16,7 +16,7 @@ export const textOf = (bytes: Uint8Array): string => {
 
 /**
  * The text of each member of a JSON object, as received. A name that occurs twice is refused: parsers take one of the two, so a
- * forged member could stand beside the signed one.
+ * forged member could hide the signed one.
  */
 export const membersOf = (text: string): ReadonlyMap<string, string> => {
   if (text.length > bodyBytesMax) throw new Error("too large")

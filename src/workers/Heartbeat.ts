@@ -11,6 +11,6 @@ export const Heartbeat = Context.Reference<Effect.Effect<void>>("licensing/worke
 
 export const sendHeartbeat: Effect.Effect<void> = Effect.flatMap(Heartbeat, (send) => send)
 
-/** Runs a statement that may take hours and blocks nobody; sends a heartbeat every minute meanwhile. */
+/** Runs a statement that may take hours and takes no lock that others need; sends a heartbeat every minute meanwhile. */
 export const patiently = <A, E, R>(statement: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.raceFirst(statement, Effect.forever(Effect.andThen(pauseFor(60_000), sendHeartbeat)))

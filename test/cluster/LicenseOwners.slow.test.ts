@@ -8,7 +8,7 @@ import { awaitMetric, awaitPeers, makeRelay, metric, type Service, startNode } f
 import { Database } from "../support/Database.ts"
 import type { Answer } from "../support/Http.ts"
 
-/** A node decides by itself after 250 ms; the rest is for a busy machine. A command that nobody decides takes ten seconds. */
+/** A node decides by itself after 250 ms; the rest is for a busy machine. A command that no node decides takes ten seconds. */
 const answerMillisMax = 9_000
 
 const answered = 'licensing_cluster_handed_over_total{outcome="answered"}'

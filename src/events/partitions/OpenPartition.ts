@@ -58,7 +58,7 @@ export const extend = Effect.fnUntraced(function* (
   yield* close(session, parent, open, end)
 })
 
-/** Reads all rows. Waits for a VACUUM of the partition; nobody waits for this statement. */
+/** Reads all rows. Waits for a VACUUM of the partition, and blocks no other statement. */
 const validate = Effect.fnUntraced(function* ({ values }: PartitionSession, name: string) {
   yield* values("BEGIN")
   yield* values("SELECT set_config('lock_timeout', '0', true)")

@@ -37,7 +37,7 @@ export const drain = Effect.fnUntraced(function* ({ keepsIdle, open, seconds, se
 type Listening = Server & { readonly _handle?: { listen?(backlog: number): number } | null }
 
 /**
- * The system resets connections that are waiting to be accepted when a server closes. So first it is told to let none wait; these
+ * The system resets connections that are waiting to be accepted when a server closes. So first its backlog is set to 0; later
  * clients try again, and are refused. Then the server accepts those that were waiting already, one in each turn of the event loop.
  */
 const stopAccepting = Effect.fnUntraced(function* (server: Listening) {

@@ -62,7 +62,7 @@ export const assign: Rule<AssignCommand, LicenseFeature, "LICENSE_STATE_CONFLICT
         created_at: before?.created_at ?? now,
         updated_at: now
       }
-      // That it came with the policy is told only where that changes.
+      // The event names `from_policy` only if it changes.
       const changes = changesOf<Partial<Assignment>>(before ?? { from_policy: false }, assignment, [
         "enabled",
         "max_consumptions",

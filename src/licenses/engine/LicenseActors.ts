@@ -72,7 +72,7 @@ export class LicenseActors extends Context.Service<
     ): Asked<A, C>
     /** The same for callers outside a fiber: puts a command into the license's mailbox. */
     post(licenseId: string, command: PendingCommand): void
-    /** Has this node decide the command, whoever owns the license. */
+    /** Decides the command on this node, also if another node owns the license. */
     postHere(licenseId: string, command: PendingCommand): void
     /** From now on `post` offers the commands whose replies are signed to this function first; true: it takes care of the command. */
     handOverWith(handOver: HandOver): void
