@@ -46,7 +46,7 @@ import { makeDeadlines } from "./http/Deadlines.ts"
 import * as Decoding from "./http/Decoding.ts"
 import { makeFastPath } from "./http/FastPath.ts"
 import * as Intake from "./http/Intake.ts"
-import { makeFairQueue, pauseBetween } from "./http/listener/FairQueue.ts"
+import { inFairTurns, makeFairQueue, pauseBetween } from "./http/listener/FairQueue.ts"
 import * as Listener from "./http/listener/Listener.ts"
 import { makeRequestLimits } from "./http/listener/RequestLimits.ts"
 import * as ManagementHttp from "./http/ManagementHttp.ts"
@@ -169,15 +169,23 @@ const serving = Layer.effectDiscard(
     const shutdown = yield* Shutdown
     const { clients, drain, putInFront } = yield* Listener.Requests
     const { requestsMax, requestsPerAddress: requestsOfClientMax } = yield* Settings
-    const requestLimits = yield* makeRequestLimits(responses, clients, { requestsMax, requestsOfClientMax })
-    const withDeadline = yield* makeDeadlines
     const clock = yield* Clock.Clock
-    const fairQueue = makeFairQueue({ later: pauseBetween(clients), nowNanos: () => clock.monotonicTimeNanosUnsafe() })
+    const queueOf = (roundMillis: number, pauseMillis: number) =>
+      makeFairQueue({
+        nowNanos: () => clock.monotonicTimeNanosUnsafe(),
+        roundNanos: BigInt(roundMillis) * 1_000_000n,
+        later: pauseBetween(clients, pauseMillis)
+      })
+    // Ten requests a millisecond. Those without a credential get a fifth of the main thread while other clients are connected.
+    const queues = { requests: queueOf(2, 2), others: queueOf(1, 4) }
+    const limits = { requestsMax, requestsOfClientMax }
+    const requestLimits = yield* makeRequestLimits(responses, clients, limits, queues)
+    const withDeadline = yield* makeDeadlines
     const fastPath = yield* makeFastPath(responses, yield* makeFastOperations)
     yield* server
       .serve(middleware(withDeadline(router.asHttpEffect())))
       .pipe(Effect.updateService(UrlParams.CurrentRedactedNames, (names) => [...names, ...secretParameters]))
-    putInFront(fairQueue)
+    putInFront(inFairTurns)
     putInFront(fastPath)
     putInFront(yield* makeRequestTraces)
     putInFront(requestLimits)

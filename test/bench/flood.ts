@@ -101,6 +101,7 @@ const flooded = Effect.fnUntraced(function* (flood: string, url: Parameters<type
     await fetch(`${base}/docs`).then((response) => response.arrayBuffer())
     const quiet = await measure(base, seats, seconds)
     const flooder = spawn(process.execPath, ["test/bench/floods.ts", flood, new URL(base).port], { stdio: "inherit" })
+    const exited = new Promise((resolve) => flooder.once("exit", resolve))
     await wait(1_000)
     await loopDelayMillis(base)
     const { failed, p99, probe } = await measure(base, seats, seconds)
@@ -109,8 +110,9 @@ const flooded = Effect.fnUntraced(function* (flood: string, url: Parameters<type
     const told = performance.now()
     await stop()
     const stopMillis = performance.now() - told
+    if (flooder.exitCode !== null) throw new Error(`The flood "${flood}" ended by itself.`)
     flooder.kill()
-    await new Promise((resolve) => flooder.once("exit", resolve))
+    await exited
     const ratio = p99 / quiet.p99
     return {
       flood,

@@ -64,4 +64,6 @@ const floods: Record<string, readonly [connections: number, use: (socket: Socket
 const [connections, use] = floods[flood]!
 for (let index = 0; index < connections; index++) hold(use)
 
+// Connections that are not read do not keep a process alive.
+setInterval(() => {}, 60_000)
 process.once("SIGTERM", () => process.exit())

@@ -3,8 +3,8 @@ import { EventEmitter } from "node:events"
 import type { IncomingMessage, ServerResponse } from "node:http"
 import type { Socket } from "node:net"
 import { assert, describe, it } from "@effect/vitest"
-import { connectionOf, makeClients, makeConnections } from "../../src/http/listener/Connections.ts"
-import { makeFairQueue } from "../../src/http/listener/FairQueue.ts"
+import { connectionOf, makeClients, makeConnections, type Pool } from "../../src/http/listener/Connections.ts"
+import { inFairTurns, makeFairQueue } from "../../src/http/listener/FairQueue.ts"
 
 /** Requests that take a millisecond each, and rounds that the test starts. */
 const makeListener = () => {
@@ -13,8 +13,13 @@ const makeListener = () => {
   const begun: Array<string> = []
   const pending: Array<() => void> = []
   let nanos = 0n
-  const fairQueue = makeFairQueue({ nowNanos: () => nanos, later: (next) => void pending.push(next) })
-  const listener = fairQueue(({ url }) => {
+  const queue = makeFairQueue({
+    nowNanos: () => nanos,
+    roundNanos: 2_000_000n,
+    later: (next) => void pending.push(next)
+  })
+  const pool: Pool = { index: 0, inProgress: 0, max: 10, maxOfClient: 10, queue }
+  const listener = inFairTurns(({ url }) => {
     begun.push(url!)
     nanos += 1_000_000n
   })
@@ -24,6 +29,7 @@ const makeListener = () => {
     const request = { socket, url } as IncomingMessage
     const connection = connectionOf(request)!
     connection.currentClient = connection.client
+    connection.currentPool = pool
     listener(request, { destroyed } as ServerResponse)
   }
   /** Starts the next round and returns the requests begun since the last. */

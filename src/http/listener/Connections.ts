@@ -13,7 +13,11 @@ export interface Pool {
   inProgress: number
   readonly max: number
   readonly maxOfClient: number
+  readonly queue: Queue
 }
+
+/** Calls `begin` when it is the client's turn; not if the client has disconnected by then. */
+export type Queue = (client: Client, response: ServerResponse, begin: () => void) => void
 
 export interface Client {
   readonly address: string

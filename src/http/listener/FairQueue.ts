@@ -1,42 +1,40 @@
 /**
- * Begins the requests of the framework path in short rounds, those of different clients in turn. So however many of them
- * arrive, requests of the fast path, whose license key is known, wait for one round at most in each turn of the event loop.
+ * Begins requests in short rounds, those of different clients in turn. So however many of them arrive, requests of the fast
+ * path, whose license key is known, wait for one round at most in each turn of the event loop.
  */
-import type { IncomingMessage, RequestListener, ServerResponse } from "node:http"
-import { type Client, type Clients, connectionOf } from "./Connections.ts"
+import type { RequestListener, ServerResponse } from "node:http"
+import { type Client, type Clients, connectionOf, type Queue } from "./Connections.ts"
 
 interface Options {
   readonly nowNanos: () => bigint
+  /** What the requests of one round may take. */
+  readonly roundNanos: bigint
   /** Calls back when the next round may begin. */
   readonly later: (next: () => void) => void
 }
 
-// Some ten requests.
-const roundNanos = 2_000_000n
-const pauseMillis = 2
-
 /** After a pause, in which other requests are handled; if there is only one client, after what has arrived. */
 export const pauseBetween =
-  (clients: Clients): Options["later"] =>
+  (clients: Clients, pauseMillis: number): Options["later"] =>
   (next) => {
     if (clients.count() > 1) setTimeout(next, pauseMillis)
     else setImmediate(next)
   }
 
-/** Makes a function that lets the requests of a listener wait for their round. `RequestLimits` limits how many wait. */
-export const makeFairQueue = ({ later, nowNanos }: Options) => {
+/** `RequestLimits` limits how many requests wait. */
+export const makeFairQueue = ({ later, nowNanos, roundNanos }: Options): Queue => {
   /** The clients whose requests wait, the next one first. */
   const queues = new Map<Client, Array<Waiting>>()
   let usedNanos = 0n
   let isScheduled = false
 
-  const begin = ({ handle, request, response }: Waiting): void => {
+  const run = (begin: () => void): void => {
     if (!isScheduled) {
       isScheduled = true
       later(nextRound)
     }
     const began = nowNanos()
-    handle(request, response)
+    begin()
     usedNanos += nowNanos() - began
   }
 
@@ -47,26 +45,32 @@ export const makeFairQueue = ({ later, nowNanos }: Options) => {
       if (usedNanos >= roundNanos) return
       // Behind the others; the loop reaches it again.
       queues.delete(client)
-      const first = queue.shift()!
+      const { begin, response } = queue.shift()!
       if (queue.length > 0) queues.set(client, queue)
-      // Of a client that has disconnected, nothing is begun.
-      if (!first.response.destroyed) begin(first)
+      if (!response.destroyed) run(begin)
     }
   }
 
-  return (handle: RequestListener): RequestListener =>
-    (request, response) => {
-      const client = connectionOf(request)?.currentClient
-      const waiting = { handle, request, response }
-      if (client === undefined || (queues.size === 0 && usedNanos < roundNanos)) return begin(waiting)
-      const queue = queues.get(client)
-      if (queue === undefined) queues.set(client, [waiting])
-      else queue.push(waiting)
-    }
+  return (client, response, begin) => {
+    if (queues.size === 0 && usedNanos < roundNanos) return run(begin)
+    const queue = queues.get(client)
+    if (queue === undefined) queues.set(client, [{ response, begin }])
+    else queue.push({ response, begin })
+  }
 }
 
+/** Lets the requests of a listener wait in the queue of their pool. */
+export const inFairTurns =
+  (handle: RequestListener): RequestListener =>
+  (request, response) => {
+    const connection = connectionOf(request)
+    const client = connection?.currentClient
+    const pool = connection?.currentPool
+    if (client === undefined || pool === undefined) handle(request, response)
+    else pool.queue(client, response, () => handle(request, response))
+  }
+
 interface Waiting {
-  readonly handle: RequestListener
-  readonly request: IncomingMessage
   readonly response: ServerResponse
+  readonly begin: () => void
 }

@@ -1,6 +1,6 @@
 /**
  * Limits the requests in progress: one of a connection (pipelined ones wait, and the connection is not read meanwhile), some of
- * a client, some of all clients. A request beyond the limits of a client or of all gets 503 at once. Probes, documents and
+ * a client, some of all clients. A request beyond the limits of a client or of all gets 503 in its turn. Probes, documents and
  * large bodies are counted apart: probes are answered even under load, few documents are sent at a time, and bodies take a
  * limited part of the memory.
  *
@@ -12,7 +12,7 @@ import { Clock, Effect } from "effect"
 import { errorEnvelope, refuse } from "../../api/Failure.ts"
 import type { RequestHead } from "../../api/RequestHead.ts"
 import type { Responses } from "../Responses.ts"
-import { type Client, type Clients, type Connection, connectionOf, type Pool } from "./Connections.ts"
+import { type Client, type Clients, type Connection, connectionOf, type Pool, type Queue } from "./Connections.ts"
 
 export interface Limits {
   /** Requests in progress, except probes and documents. */
@@ -41,21 +41,35 @@ const tooMany = refuse(
   "The service has too many requests in progress: send the request again in a moment."
 )
 
+/** Where the requests of the framework path wait for their turn. */
+interface Queues {
+  readonly requests: Queue
+  /** Probes, documents and refusals, which need no credential. */
+  readonly others: Queue
+}
+
 /** Makes a function that puts the limits in front of a listener. */
 export const makeRequestLimits = Effect.fnUntraced(function* (
   responses: Responses,
   clients: Clients,
-  { requestsMax, requestsOfClientMax }: Limits
+  { requestsMax, requestsOfClientMax }: Limits,
+  { others, requests: queue }: Queues
 ) {
   const clock = yield* Clock.Clock
   const services = yield* Effect.context<never>()
   const runSync = Effect.runSyncWith(services)
   const runFork = Effect.runForkWith(services)
 
-  const requests: Pool = { index: 0, inProgress: 0, max: requestsMax, maxOfClient: requestsOfClientMax }
-  const probes: Pool = { index: 1, inProgress: 0, max: probesMax, maxOfClient: probesOfClientMax }
-  const documents: Pool = { index: 2, inProgress: 0, max: documentsMax, maxOfClient: documentsOfClientMax }
-  const large: Pool = { index: 3, inProgress: 0, max: largeMax, maxOfClient: largeOfClientMax }
+  const requests: Pool = { index: 0, inProgress: 0, max: requestsMax, maxOfClient: requestsOfClientMax, queue }
+  const probes: Pool = { index: 1, inProgress: 0, max: probesMax, maxOfClient: probesOfClientMax, queue: others }
+  const documents: Pool = {
+    index: 2,
+    inProgress: 0,
+    max: documentsMax,
+    maxOfClient: documentsOfClientMax,
+    queue: others
+  }
+  const large: Pool = { index: 3, inProgress: 0, max: largeMax, maxOfClient: largeOfClientMax, queue }
   const pools = new Map([
     ...probePaths.map((path) => [path, probes] as const),
     ...documentPaths.map((path) => [path, documents] as const)
@@ -78,7 +92,7 @@ export const makeRequestLimits = Effect.fnUntraced(function* (
     const client = connection.client ?? clientBehindProxy(request)
     if (isFull(pool, client)) {
       if (connection.client === undefined) clients.release(client)
-      turnAway(request, response, client)
+      others(client, response, () => turnAway(request, response, client))
       return
     }
     pool.inProgress++
