@@ -64,6 +64,20 @@ export const fence = (sql: SqlClient.SqlClient, groupId: GroupId, group: Pending
 /** Whether the license moves to another policy. Then the fence also checks the revision of that policy. */
 const isMove = ({ base, policy }: PendingChanges): boolean => policy !== base.policy
 
+/**
+ * Locks the policies that licenses of the group move to, before the fence reads their revisions: an edit or a deletion that runs
+ * at the same moment comes before the fence, which then refuses the move, or waits for the commit and finds the license.
+ */
+export const lockTargets = (
+  sql: SqlClient.SqlClient,
+  group: PendingGroup
+): ReadonlyArray<Statement.Statement<object>> => {
+  const moved = group.filter(isMove)
+  if (moved.length === 0) return []
+  const ids = columns.text(moved.map(({ policy }) => policy.id))
+  return [sql`SELECT FROM policies WHERE id = ANY(${ids}) ORDER BY id FOR KEY SHARE`]
+}
+
 /** The policies that licenses of the group move to. */
 const targets = (sql: SqlClient.SqlClient, group: PendingGroup) => {
   if (!group.some(isMove)) return sql``

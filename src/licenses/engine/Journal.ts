@@ -97,7 +97,8 @@ export class Journal extends Context.Service<
           Effect.map(appendAtOnce(entries), (anyQueued) => {
             queued = anyQueued
           })
-        yield* inOneWrite([Fence.fenceAll(sql, groupId, group), ...rowsOf(group, append)])
+        const fenced = [...Fence.lockTargets(sql, group), Fence.fenceAll(sql, groupId, group)]
+        yield* inOneWrite([...fenced, ...rowsOf(group, append)])
         if (queued) deliveriesQueued.openUnsafe()
       })
 
@@ -106,6 +107,7 @@ export class Journal extends Context.Service<
         const group = all.filter(isOfTerm(groupId))
         if (group.length === 0) return noLicenses
         for (const pending of group) pending.revision = groupId.revision
+        yield* Effect.all(Fence.lockTargets(sql, group), { discard: true })
         const writtenIds = yield* Fence.fence(sql, groupId, group)
         const rows = rowsOf(
           group.filter((pending) => writtenIds.has(pending.base.license.id)),

@@ -1,6 +1,6 @@
 /** Commands that wait behind a move or a new limit of the same license are decided on what holds after it. */
 import { assert, layer } from "@effect/vitest"
-import { Context, Effect, Layer } from "effect"
+import { Context, Effect, Fiber, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { EventLog } from "../../../src/events/EventLog.ts"
 import { changePolicy } from "../../../src/licenses/changes/PolicyChange.ts"
@@ -10,6 +10,7 @@ import { LicenseActors } from "../../../src/licenses/engine/LicenseActors.ts"
 import { LicenseLookups } from "../../../src/licenses/engine/LicenseLookups.ts"
 import { LicenseStore } from "../../../src/licenses/engine/LicenseStore.ts"
 import { activate, validate } from "../../../src/licenses/rules/Activation.ts"
+import { openSession } from "../../../src/postgres/Postgres.ts"
 import { Database } from "../../support/Database.ts"
 import { makeNode } from "../../support/LicenseNodes.ts"
 import { container } from "../../support/Licenses.ts"
@@ -88,6 +89,32 @@ layer(Database.layer, { timeout: 60_000 })("A move whose target is edited meanwh
       const { node } = yield* nodeWith(sql`DELETE FROM policies WHERE id = ${license.target}`)
       const refused = yield* Effect.flip(node.ask(license.license, changePolicy, { policy_id: license.target }))
       assert.deepInclude(refused, { code: "NOT_FOUND", detail: "policy_id" })
+    })
+  )
+})
+
+layer(Database.layer, { timeout: 60_000, excludeTestServices: true })("A move whose target is being edited", (it) => {
+  it.effect("waits for the edit, and is decided again on what it has changed", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const node = yield* makeNode
+      const license = yield* makeCrowded
+      const { values } = yield* openSession((yield* Database).url)
+      yield* values("BEGIN")
+      yield* values(`UPDATE policies SET license_type = 'subscription', revision = 78 WHERE id = '${license.target}'`)
+      // As an edit locks it: the deletion of a policy must see the licenses that move to it.
+      yield* values(`SELECT FROM policies WHERE id = '${license.target}' FOR UPDATE`)
+      const moved = yield* Effect.forkChild(
+        Effect.flip(node.ask(license.license, changePolicy, { policy_id: license.target })),
+        { startImmediately: true }
+      )
+      const blocked = sql`SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`
+      yield* Effect.repeat(blocked, { until: (rows) => rows.length > 0 })
+      yield* values("COMMIT")
+      // A subscription needs an expiry, and the license has none.
+      assert.deepInclude(yield* Fiber.join(moved), { code: "VALIDATION_ERROR", detail: "expires_at" })
+      const [row] = yield* sql<{ policy_id: string }>`SELECT policy_id FROM licenses WHERE id = ${license.license}`
+      assert.strictEqual(row?.policy_id, license.policy)
     })
   )
 })
