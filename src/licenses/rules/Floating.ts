@@ -58,7 +58,7 @@ export const checkout: Rule<
     const lease = newLease(view, device, command, begun, now)
     return accept(
       {
-        ...(begun === undefined ? undefined : { license: begun.license, entitlement: true }),
+        ...termChanges(begun),
         devices: [device],
         leases: current === undefined ? [lease] : [{ ...current, status: "superseded", ended_at: now }, lease],
         events: [
@@ -130,8 +130,12 @@ const seatedAgain = (device: DeviceRecord, now: number): DeviceRecord => ({
 const activationBeside = ({ activated_at, holds_slot, status }: DeviceRecord): number | undefined =>
   holds_slot || status === "expired" ? activated_at : undefined
 
+/** What a seat changes in a license whose pending term begins with it. */
+const termChanges = (begun: BegunTerm | undefined) =>
+  begun === undefined ? undefined : { license: begun.license, entitlement: true }
+
 const newLease = (
-  { license, policy }: LicenseView,
+  view: LicenseView,
   device: DeviceRecord,
   command: CheckoutCommand,
   begun: BegunTerm | undefined,
@@ -143,8 +147,12 @@ const newLease = (
   status: "live",
   checked_out_at: now,
   heartbeat_at: now,
-  expires_at: endsAt({ license: begun === undefined ? license : { ...license, ...begun.license }, policy }, now)
+  expires_at: endOfNewLease(view, begun, now)
 })
+
+/** The end of a lease with which the license's pending term may begin. */
+const endOfNewLease = ({ license, policy }: LicenseView, begun: BegunTerm | undefined, now: number): number =>
+  endsAt({ license: begun === undefined ? license : { ...license, ...begun.license }, policy }, now)
 
 /** The end of a lease that starts or is extended now: after the policy's timeout, never past the end of access. */
 const endsAt = ({ license, policy }: Pick<LicenseView, "license" | "policy">, now: number): number =>
@@ -197,18 +205,23 @@ const renewLapsed = (view: LicenseView, lease: LeaseRecord, now: number) => {
     return refuseLapsed("The lease has lapsed and its device has checked out again since: use the new token.")
   if (view.liveLeaseCount - view.lapsed(now).length >= seatsOf(view))
     return refuseLapsed("The lease has lapsed and all floating seats are taken: check out again later.")
+  const begun = beginTerm(view, now)
   const renewed: LeaseRecord = {
     ...lease,
     status: "live",
     heartbeat_at: now,
-    expires_at: endsAt(view, now),
+    expires_at: endOfNewLease(view, begun, now),
     ended_at: undefined
   }
   return accept(
     {
+      ...termChanges(begun),
       leases: [renewed],
       devices: [seatedAgain(device, now)],
-      events: [leaseEvent(view, "lease.checked_out", renewed, { binding_kind: device.binding_kind, renewed: true })]
+      events: [
+        leaseEvent(view, "lease.checked_out", renewed, { binding_kind: device.binding_kind, renewed: true }),
+        ...(begun === undefined ? [] : [begun.event])
+      ]
     },
     (after) => ({ ...extendedLeaseOf(after, renewed, now), renewed: true })
   )

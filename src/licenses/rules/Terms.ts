@@ -83,7 +83,7 @@ export interface BegunTerm {
   readonly event: NewEvent
 }
 
-/** The first activation or checkout of a license begins its pending term. */
+/** The first activation of a license, or its first seat, begins its pending term. */
 export const beginTerm = (view: LicenseView, now: number): BegunTerm | undefined => {
   const expires_at = pendingTermEndsAt(view, now)
   if (expires_at === undefined) return undefined

@@ -2,11 +2,20 @@ import { assert, describe, it } from "@effect/vitest"
 import { renew } from "../../../src/licenses/changes/Renewal.ts"
 import { update } from "../../../src/licenses/changes/Update.ts"
 import { activate, deactivate } from "../../../src/licenses/rules/Activation.ts"
-import { checkout } from "../../../src/licenses/rules/Floating.ts"
+import { checkout, heartbeat } from "../../../src/licenses/rules/Floating.ts"
 import { termOf } from "../../../src/licenses/rules/Terms.ts"
 import { sha256Hex } from "../../../src/signing/Digest.ts"
-import { allowed, eventTypes, refusedWith } from "../../support/LicenseRules.ts"
-import { activationOf, day, hardware, noon, type RowsInput, requestOf, rowsOf } from "../../support/Licenses.ts"
+import { allowed, eventTypes, refusedWith, settled } from "../../support/LicenseRules.ts"
+import {
+  activationOf,
+  day,
+  hardware,
+  keyHash,
+  noon,
+  type RowsInput,
+  requestOf,
+  rowsOf
+} from "../../support/Licenses.ts"
 
 const pendingTerm = (rows: RowsInput = {}) =>
   rowsOf({
@@ -46,6 +55,17 @@ describe("a pending term", () => {
       for (const { expires_at } of after.leases) assert.strictEqual(expires_at, noon + 30 * day)
     })
   }
+
+  it("begins with the heartbeat that takes a lapsed lease's seat again", () => {
+    const pending = pendingTerm({ policy: { floating_timeout_minutes: 30 } })
+    const taken = allowed(rowsOf({ policy: { floating_timeout_minutes: 30 } }), checkout, checkoutOf("A")).after
+    const lapsed = settled({ ...taken, license: pending.license, policy: pending.policy }, noon + day / 2)
+    const late = allowed(lapsed, heartbeat, { keyHash, tokenHash: sha256Hex("A") }, noon + day / 2)
+    assert.deepInclude(late.after.license, { expires_at: noon + 30.5 * day, term_days: undefined })
+    assert.strictEqual(late.after.license.entitlement_counter, lapsed.license.entitlement_counter + 1)
+    assert.deepInclude(late.reply, { renewed: true, expires_at: "2030-02-15T00:00:00.000Z" })
+    assert.deepStrictEqual(eventTypes(late.changes), ["lease.checked_out", "license.updated"])
+  })
 
   it("begins once", () => {
     const { after } = allowed(pendingTerm(), activate, activationOf(hardware("A")))

@@ -87,16 +87,17 @@ const comeBack = (situation: Situation, token: string): Answer => {
   const isFull = liveLeases(license).length >= (limitsFor(license, policy).max_floating_users ?? 0)
   const isGone = now - lease.ends >= dayMillis || device.status === "reset"
   if (isFull || isGone || liveLeaseOf(license, device.id) !== undefined) return refused(situation, "LEASE_EXPIRED")
-  const ends = leaseEnd(situation)
+  const { left, used } = begun(situation)
+  const ends = leaseEnd(used)
   const keepsActivation = device.slot || device.status === "expired"
   const seated = { ...device, status: "active", activated: keepsActivation ? device.activated : null }
   const after = {
-    ...license,
+    ...used.license,
     devices: replaced(license.devices, key, seated),
     leases: replaced(license.leases, token, { ...lease, status: "live", ends })
   }
-  const told = { ...common(situation, lease.device), lease_expires_at: formatTimestamp(ends), renewed: true }
-  return accepted(after, { ...told, features: features(situation) }, "lease.checked_out")
+  const told = { ...common(used, lease.device), lease_expires_at: formatTimestamp(ends), renewed: true }
+  return accepted(after, { ...told, features: features(used) }, "lease.checked_out", ...left)
 }
 
 export const checkin = (situation: Situation, command: LeaseCommand): Answer => {
