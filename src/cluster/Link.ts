@@ -7,7 +7,7 @@ import { connect, createServer, type TLSSocket } from "node:tls"
 import { Effect, type Scope } from "effect"
 import type { NodeAddress } from "../config/Setting.ts"
 import type { MasterKey } from "../signing/MasterKey.ts"
-import { encodeFrame, type FromOwner, frameReader, type ToOwner } from "./Wire.ts"
+import { encodeFrames, type FromOwner, frameReader, type ToOwner } from "./Wire.ts"
 
 /** With forward secrecy: who learns the master key later cannot read what was recorded. */
 const tls = { ciphers: "ECDHE-PSK-CHACHA20-POLY1305", minVersion: "TLSv1.2", maxVersion: "TLSv1.2" } as const
@@ -33,7 +33,9 @@ interface LinkEvents {
 }
 
 const linkOver = <Out extends ToOwner | FromOwner>(socket: TLSSocket): Link<Out> => ({
-  send: (message) => void socket.write(encodeFrame(message)),
+  send: (message) => {
+    for (const frame of encodeFrames(message)) socket.write(frame)
+  },
   close: () => void socket.destroy(),
   backlog: () => socket.writableLength
 })

@@ -42,13 +42,26 @@ const headerBytes = 4
 /** Bounds the memory for one frame; thousands of commands fit. */
 const frameBytesMax = 16 * 1024 * 1024
 
-export const encodeFrame = (message: ToOwner | FromOwner): Buffer => {
+/** A message as frames: one, unless it is too large, then those of its halves. Fails if a single command or outcome is too large. */
+export const encodeFrames = (message: ToOwner | FromOwner): ReadonlyArray<Buffer> => {
   const text = JSON.stringify(message)
   const length = Buffer.byteLength(text)
   const frame = Buffer.allocUnsafe(headerBytes + length)
   frame.writeUInt32BE(length, 0)
   frame.write(text, headerBytes)
-  return frame
+  if (length > frameBytesMax) return halvesOf(message).flatMap(encodeFrames)
+  return [frame]
+}
+
+const halvesOf = (message: ToOwner | FromOwner): ReadonlyArray<ToOwner | FromOwner> => {
+  const name = "commands" in message ? "commands" : "outcomes"
+  const all: ReadonlyArray<unknown> = ("commands" in message ? message.commands : message.outcomes) ?? []
+  if (all.length < 2) throw new RangeError("A command or an outcome is larger than a frame.")
+  const half = all.length >>> 1
+  return [
+    { ...message, [name]: all.slice(0, half) },
+    { ...message, [name]: all.slice(half) }
+  ]
 }
 
 /** Collects bytes and passes each complete frame's text on. Returns false if the bytes are no frames. */
@@ -58,7 +71,9 @@ export const frameReader = (onText: (text: string) => void): ((bytes: Buffer) =>
   return (bytes) => {
     chunks.push(bytes)
     length += bytes.length
-    while (length >= headerBytes) {
+  /** What arrives is joined only when there is a header or a frame: joining each piece of a large frame took seconds. */
+  let needed = headerBytes
+    while (length >= needed) {
       const all = chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, length)
       chunks = [all]
       const size = all.readUInt32BE(0)
@@ -67,8 +82,10 @@ export const frameReader = (onText: (text: string) => void): ((bytes: Buffer) =>
       if (length < end) return true
       chunks = length === end ? [] : [all.subarray(end)]
       length -= end
+      needed = end
       onText(all.toString("utf8", headerBytes, end))
     }
     return true
+      needed = headerBytes
   }
 }
