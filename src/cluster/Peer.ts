@@ -80,6 +80,8 @@ export const makePeer = Effect.fnUntraced(function* (address: NodeAddress, needs
 
   const settle = (outcome: Outcome): void => {
     const [id, kind] = outcome
+  /** When the last outcome arrived that the owner's database has confirmed. */
+  let decidedMillis = 0
     const sent = waiting.get(id)
     // Given up meanwhile.
     if (sent === undefined) return
@@ -90,6 +92,7 @@ export const makePeer = Effect.fnUntraced(function* (address: NodeAddress, needs
     else {
       const [, , bytes, kid, value] = outcome
       const signed = Exit.succeed({ bytes, signature: { alg: algorithm, kid, value } })
+    if (kind === "signed" || (kind === "refused" && outcome[2].code !== "NOT_READY")) decidedMillis = nowMillis()
       sent.command.resume(Exit.succeed((onSignature: (exit: typeof signed) => void) => onSignature(signed)))
     }
   }
@@ -142,7 +145,7 @@ export const makePeer = Effect.fnUntraced(function* (address: NodeAddress, needs
       yield* Effect.sleep(checkMillis)
       const now = nowMillis()
       const [oldest] = waiting.values()
-      const isLate = oldest?.term !== undefined && now - oldest.sentMillis >= lateMillis
+      const isLate = oldest?.term !== undefined && now - Math.max(oldest.sentMillis, decidedMillis) >= lateMillis
       if (isLate && wasLate && !isRetiring) giveUp(counters.late)
       wasLate = isLate
       answerExpired(now)

@@ -1,16 +1,9 @@
 /** Services that form a cluster, and the network between them, which a test cuts. */
 import { createServer, connect as dial, type Server, type Socket } from "node:net"
 import { Effect } from "effect"
+import { freePort } from "./FreePort.ts"
 import { send } from "./Http.ts"
 import { startService } from "./Processes.ts"
-
-/** A port that was free a moment ago. */
-const freePort = Effect.callback<number>((resume) => {
-  const server = createServer().listen(0, "127.0.0.1", () => {
-    const { port } = server.address() as { readonly port: number }
-    server.close(() => resume(Effect.succeed(port)))
-  })
-})
 
 export type Service = Effect.Success<ReturnType<typeof startService>>
 
