@@ -10,6 +10,7 @@ import { LicenseActors } from "../licenses/engine/LicenseActors.ts"
 import { RequestTimeout } from "../postgres/Deadline.ts"
 import { MasterKey } from "../signing/MasterKey.ts"
 import { clusterNodes } from "../telemetry/Metrics.ts"
+import { Traces } from "../telemetry/Traces.ts"
 import { listen } from "./Link.ts"
 import { join, keyOf, shardOf, storage } from "./Membership.ts"
 import { makeOwner } from "./Owner.ts"
@@ -44,6 +45,7 @@ const start = Effect.fnUntraced(function* (listenAt: NodeAddress, address: NodeA
     journal: yield* Journal,
     masterKey,
     timeoutMillis: yield* RequestTimeout,
+    traces: yield* Traces,
     fork: yield* FiberSet.makeRuntime<never>()
   }
   const scope = yield* Effect.scope

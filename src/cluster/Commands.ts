@@ -9,6 +9,7 @@ import { consume } from "../licenses/rules/Consumption.ts"
 import { checkin, checkout, heartbeat } from "../licenses/rules/Floating.ts"
 import type { Rule } from "../licenses/rules/LicenseCommand.ts"
 import { sha256Hex } from "../signing/Digest.ts"
+import type { HandedSpan } from "../telemetry/Traces.ts"
 import type { HandedOver, RefusalParts } from "./Wire.ts"
 
 type AnyRule = Rule<unknown, unknown, Code>
@@ -24,14 +25,20 @@ const rules: ReadonlyMap<string, AnyRule> = new Map(
   ])
 )
 
-export const toWire = (id: number, licenseId: string, { command, origin, rule, signs }: PendingCommand): HandedOver => [
+export const toWire = (
+  id: number,
+  licenseId: string,
+  { command, origin, rule, signs }: PendingCommand,
+  span: HandedSpan | null
+): HandedOver => [
   id,
   rule.name,
   licenseId,
   command,
   origin.request_id,
   origin.ip_address ?? null,
-  signs?.nonce ?? null
+  signs?.nonce ?? null,
+  span
 ]
 
 /** The command to decide again, after the owner may have executed it. */

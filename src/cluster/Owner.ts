@@ -4,8 +4,9 @@ import { Journal } from "../licenses/engine/Journal.ts"
 import { LicenseActors } from "../licenses/engine/LicenseActors.ts"
 import type { PendingCommand } from "../licenses/engine/PendingCommand.ts"
 import { payloadOf } from "../signing/SignedAnswers.ts"
-import { type PendingSignature, Signer } from "../signing/Signer.ts"
+import { type PendingSignature, type Signed, Signer } from "../signing/Signer.ts"
 import { takenOver } from "../telemetry/Metrics.ts"
+import { Traces } from "../telemetry/Traces.ts"
 import { fromWire, refusalToWire } from "./Commands.ts"
 import type { Link } from "./Link.ts"
 import { type FromOwner, type HandedOver, type Outcome, type ToOwner, wireVersion } from "./Wire.ts"
@@ -20,9 +21,9 @@ interface Asker {
 }
 
 interface Taken {
-  readonly asker: Asker
-  readonly id: number
   readonly command: PendingCommand
+  /** Tells the other node that the command has no outcome. */
+  readonly giveBack: () => void
 }
 
 export const makeOwner = Effect.gen(function* () {
@@ -32,6 +33,7 @@ export const makeOwner = Effect.gen(function* () {
   const context = yield* Effect.context<never>()
   const fork = yield* FiberSet.makeRuntime<never>()
   const counter = takenOver()
+  const traces = yield* Traces
   const askers = new Set<Asker>()
   /** Commands in mailboxes and batches. */
   const taken = new Set<Taken>()
@@ -42,34 +44,33 @@ export const makeOwner = Effect.gen(function* () {
   }
 
   const take = (asker: Asker, message: HandedOver): void => {
-    const [id, , licenseId, , , , nonce] = message
+    const [id, operation, licenseId, , requestId, , nonce, from] = message
     const received = fromWire(message)
     if (received === undefined) {
       reply(asker, [id, "undecided"])
       return
     }
+    const span = from === null ? undefined : traces?.startHandedOver(from, operation, requestId)
+    const finish = (outcome: Outcome, exit: Exit.Exit<unknown, unknown>): void => {
+      if (span !== undefined) traces?.end(span, exit)
+      reply(asker, outcome)
+    }
     const command: PendingCommand = {
       ...received,
+      span,
       begin: (payload) => signer.begin(payloadOf(payload, nonce ?? undefined)),
       resume: (result) => {
         taken.delete(entry)
         if (Exit.isSuccess(result)) {
           const onSignature = result.value as PendingSignature
-          onSignature((exit) =>
-            reply(
-              asker,
-              Exit.isSuccess(exit)
-                ? [id, "signed", exit.value.bytes, exit.value.signature.kid, exit.value.signature.value]
-                : [id, "undecided"]
-            )
-          )
+          onSignature((exit) => finish(signedOutcome(id, exit), exit))
           return
         }
         const refusal = Cause.findErrorOption(result.cause)
-        reply(asker, Option.isSome(refusal) ? [id, "refused", refusalToWire(refusal.value)] : [id, "undecided"])
+        finish(Option.isSome(refusal) ? [id, "refused", refusalToWire(refusal.value)] : [id, "undecided"], result)
       }
     }
-    const entry: Taken = { asker, id, command }
+    const entry: Taken = { command, giveBack: () => finish([id, "undecided"], Exit.void) }
     taken.add(entry)
     actors.postHere(licenseId, command)
   }
@@ -97,7 +98,7 @@ export const makeOwner = Effect.gen(function* () {
     for (const { link } of askers) link.send({ term: term.current })
     fork(
       Effect.map(retire(retired), () => {
-        for (const { asker, id } of given) reply(asker, [id, "undecided"])
+        for (const { giveBack } of given) giveBack()
       })
     )
   }
@@ -127,6 +128,11 @@ export const makeOwner = Effect.gen(function* () {
     }
   }
 })
+
+const signedOutcome = (id: number, exit: Exit.Exit<Signed>): Outcome =>
+  Exit.isSuccess(exit)
+    ? [id, "signed", exit.value.bytes, exit.value.signature.kid, exit.value.signature.value]
+    : [id, "undecided"]
 
 /** Waits one turn of the event loop, so that all outcomes of the same turn share a frame. */
 const sendOutcomes = (asker: Asker) =>

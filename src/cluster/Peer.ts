@@ -12,6 +12,7 @@ import type { PendingCommand } from "../licenses/engine/PendingCommand.ts"
 import type { MasterKey } from "../signing/MasterKey.ts"
 import { algorithm } from "../signing/SigningKey.ts"
 import { handedOver } from "../telemetry/Metrics.ts"
+import type { Traces } from "../telemetry/Traces.ts"
 import { refusalFromWire, repeated, toWire } from "./Commands.ts"
 import { dial, type Link } from "./Link.ts"
 import { type FromOwner, type HandedOver, type Outcome, type ToOwner, wireVersion } from "./Wire.ts"
@@ -21,7 +22,10 @@ const waitingMax = 4_096
 /** Bytes that the owner has not read yet; beyond it commands are decided here. */
 const backlogMax = 4 * 1024 * 1024
 const checkMillis = 50
-/** An owner is late if two checks in a row find a command that waits for so long: a node that was frozen itself reads first. */
+/**
+ * An owner is late if a command waits for so long and the owner has decided no other command in that time: then one that waits is
+ * held up by its license, and the owner answers it. Two checks in a row must find that: a node that was frozen itself reads first.
+ */
 const lateMillis = 200
 /** The pause before a node is dialed again: doubled if it lets commands wait again soon, so that an overloaded owner is left alone. */
 const redialMillisMin = 500
@@ -47,6 +51,7 @@ export interface PeerNeeds {
   readonly journal: Journal["Service"]
   readonly masterKey: MasterKey["Service"]
   readonly timeoutMillis: number
+  readonly traces: Traces | undefined
   /** Runs fibers that outlive the peer: commands may still wait for it. */
   readonly fork: (effect: Effect.Effect<void>) => unknown
 }
@@ -60,7 +65,7 @@ const counters = {
 
 /** Connects to the node and stays connected until the scope ends. */
 export const makePeer = Effect.fnUntraced(function* (address: NodeAddress, needs: PeerNeeds) {
-  const { actors, fork, journal, masterKey, timeoutMillis } = needs
+  const { actors, fork, journal, masterKey, timeoutMillis, traces } = needs
   const clock = yield* Clock.Clock
   const context = yield* Effect.context<never>()
   const nowMillis = () => Number(clock.monotonicTimeNanosUnsafe() / 1_000_000n)
@@ -75,24 +80,24 @@ export const makePeer = Effect.fnUntraced(function* (address: NodeAddress, needs
   let isClosed = false
   let redialMillis = redialMillisMin
   let readyMillis = 0
+  /** When the last outcome arrived that the owner's database has confirmed. */
+  let decidedMillis = 0
 
   const decideAgain = ({ command, licenseId }: Sent) => actors.postHere(licenseId, repeated(command))
 
   const settle = (outcome: Outcome): void => {
     const [id, kind] = outcome
-  /** When the last outcome arrived that the owner's database has confirmed. */
-  let decidedMillis = 0
     const sent = waiting.get(id)
     // Given up meanwhile.
     if (sent === undefined) return
     waiting.delete(id)
     counters[kind === "undecided" ? "returned" : "answered"].updateUnsafe(1, context)
+    if (kind === "signed" || (kind === "refused" && outcome[2].code !== "NOT_READY")) decidedMillis = nowMillis()
     if (kind === "undecided") decideAgain(sent)
     else if (kind === "refused") sent.command.resume(Exit.fail(refusalFromWire(outcome[2])))
     else {
       const [, , bytes, kid, value] = outcome
       const signed = Exit.succeed({ bytes, signature: { alg: algorithm, kid, value } })
-    if (kind === "signed" || (kind === "refused" && outcome[2].code !== "NOT_READY")) decidedMillis = nowMillis()
       sent.command.resume(Exit.succeed((onSignature: (exit: typeof signed) => void) => onSignature(signed)))
     }
   }
@@ -181,7 +186,8 @@ export const makePeer = Effect.fnUntraced(function* (address: NodeAddress, needs
     const id = nextId++
     command.deadline = clock.currentTimeMillisUnsafe() + timeoutMillis
     waiting.set(id, { licenseId, command, term: undefined, sentMillis: 0 })
-    outbox.push(toWire(id, licenseId, command))
+    const { span } = command
+    outbox.push(toWire(id, licenseId, command, span === undefined ? null : (traces?.handOver(span) ?? null)))
     if (outbox.length === 1) fork(sendOutbox)
     return true
   }

@@ -3,8 +3,9 @@
  * command changes: nodes of different versions hand nothing over to each other.
  */
 import type { Refusal } from "../api/Failure.ts"
+import type { HandedSpan } from "../telemetry/Traces.ts"
 
-export const wireVersion = 1
+export const wireVersion = 2
 
 /** A command with the request that it comes from. `null`: none. */
 export type HandedOver = readonly [
@@ -14,7 +15,9 @@ export type HandedOver = readonly [
   command: unknown,
   requestId: string,
   clientAddress: string | null,
-  nonce: string | null
+  nonce: string | null,
+  /** Of a sampled request. */
+  span: HandedSpan | null
 ]
 
 /** To the owner: commands to decide in its given term, and in no other. */
@@ -40,16 +43,16 @@ export interface FromOwner {
 
 const headerBytes = 4
 /** Bounds the memory for one frame; thousands of commands fit. */
-const frameBytesMax = 16 * 1024 * 1024
+export const frameBytesMax = 16 * 1024 * 1024
 
 /** A message as frames: one, unless it is too large, then those of its halves. Fails if a single command or outcome is too large. */
 export const encodeFrames = (message: ToOwner | FromOwner): ReadonlyArray<Buffer> => {
   const text = JSON.stringify(message)
   const length = Buffer.byteLength(text)
+  if (length > frameBytesMax) return halvesOf(message).flatMap(encodeFrames)
   const frame = Buffer.allocUnsafe(headerBytes + length)
   frame.writeUInt32BE(length, 0)
   frame.write(text, headerBytes)
-  if (length > frameBytesMax) return halvesOf(message).flatMap(encodeFrames)
   return [frame]
 }
 
@@ -68,24 +71,24 @@ const halvesOf = (message: ToOwner | FromOwner): ReadonlyArray<ToOwner | FromOwn
 export const frameReader = (onText: (text: string) => void): ((bytes: Buffer) => boolean) => {
   let chunks: Array<Buffer> = []
   let length = 0
+  /** What arrives is joined only when there is a header or a frame: joining each piece of a large frame took seconds. */
+  let needed = headerBytes
   return (bytes) => {
     chunks.push(bytes)
     length += bytes.length
-  /** What arrives is joined only when there is a header or a frame: joining each piece of a large frame took seconds. */
-  let needed = headerBytes
     while (length >= needed) {
       const all = chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, length)
       chunks = [all]
       const size = all.readUInt32BE(0)
       if (size > frameBytesMax) return false
       const end = headerBytes + size
+      needed = end
       if (length < end) return true
       chunks = length === end ? [] : [all.subarray(end)]
       length -= end
-      needed = end
+      needed = headerBytes
       onText(all.toString("utf8", headerBytes, end))
     }
     return true
-      needed = headerBytes
   }
 }

@@ -1,13 +1,26 @@
 /** The recorded traces: requests and deliveries, with the names of OpenTelemetry's stable conventions for HTTP. */
 import { makeExternalSpan } from "@effect/opentelemetry/OtelTracer"
-import { type Attributes, type Span as OtelSpan, type SpanContext, SpanStatusCode } from "@opentelemetry/api"
+import {
+  type Attributes,
+  defaultTextMapGetter,
+  defaultTextMapSetter,
+  type Span as OtelSpan,
+  ROOT_CONTEXT,
+  type SpanContext,
+  SpanStatusCode,
+  trace
+} from "@opentelemetry/api"
+import { W3CTraceContextPropagator } from "@opentelemetry/core"
 import { type Clock, Context, Exit, Option, type Tracer } from "effect"
 import { otelSpanOf, withoutTexts } from "./RecordedSpans.ts"
 import type { RequestSampling } from "./RequestSampling.ts"
-import type { TracedDelivery, TracedResponse, Traces } from "./Traces.ts"
+import type { HandedSpan, TracedDelivery, TracedResponse, Traces } from "./Traces.ts"
 
 const probePaths = new Set(["/health", "/healthz", "/readyz", "/metrics"])
 const methods = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"])
+
+/** Between the nodes of a cluster, whatever the settings name for callers and receivers. */
+const betweenNodes = new W3CTraceContextPropagator()
 
 // Requests whose deliveries continue their traces. A first attempt follows within a second.
 const namedMax = 16_384
@@ -28,6 +41,10 @@ export const makeTraces = (tracer: Tracer.Tracer, sampling: RequestSampling, clo
     )
   const end: Traces["end"] = (span, exit) => span.end(clock.currentTimeNanosUnsafe(), exit)
   const named = new Map<string, SpanContext>()
+  const nameRequest: Traces["nameRequest"] = (span, requestId) => {
+    if (named.size >= namedMax) named.delete(named.keys().next().value!)
+    named.set(requestId, otelSpanOf(span).spanContext())
+  }
 
   return {
     startRequest: ({ headers, method = "", url = "" }) => {
@@ -36,10 +53,7 @@ export const makeTraces = (tracer: Tracer.Tracer, sampling: RequestSampling, clo
       const sampled = sampling.ofRequest(headers, name)
       return sampled && start(name, "server", sampled.remote && externalSpan(sampled.remote))
     },
-    nameRequest: (span, requestId) => {
-      if (named.size >= namedMax) named.delete(named.keys().next().value!)
-      named.set(requestId, otelSpanOf(span).spanContext())
-    },
+    nameRequest,
     endRequest: (span, response) => {
       describeResponse(otelSpanOf(span), response)
       end(span, Exit.void)
@@ -52,6 +66,18 @@ export const makeTraces = (tracer: Tracer.Tracer, sampling: RequestSampling, clo
     startBelow: (parent, name, attributes) => {
       const span = start(name, "internal", parent)
       otelSpanOf(span).setAttributes(attributes)
+      return span
+    },
+    handOver: (span) => {
+      const handed: HandedSpan = {}
+      const context = trace.setSpanContext(ROOT_CONTEXT, otelSpanOf(span).spanContext())
+      betweenNodes.inject(context, handed, defaultTextMapSetter)
+      return handed
+    },
+    startHandedOver: (from, operation, requestId) => {
+      const remote = trace.getSpanContext(betweenNodes.extract(ROOT_CONTEXT, from, defaultTextMapGetter))
+      const span = start(`handed over ${operation}`, "server", remote && externalSpan(remote))
+      nameRequest(span, requestId)
       return span
     },
     end,

@@ -14,6 +14,12 @@ export interface TracedRequest {
   readonly headers: IncomingHttpHeaders
 }
 
+/** A span for another node: headers of the W3C Trace Context. */
+export interface HandedSpan {
+  readonly traceparent?: string
+  readonly tracestate?: string
+}
+
 /** What is known of a request when its response is sent. `route` is the template: a path as sent may contain anything. */
 export interface TracedResponse {
   readonly method: string
@@ -43,6 +49,10 @@ export interface Traces {
   readonly abandonRequest: (span: Tracer.Span) => void
   /** Starts a span below a sampled one. */
   readonly startBelow: (parent: Tracer.Span, name: string, attributes: Readonly<Record<string, string>>) => Tracer.Span
+  /** What another node needs to continue the trace of a sampled request. */
+  readonly handOver: (span: Tracer.Span) => HandedSpan
+  /** Starts the span of a command that another node has handed over. The deliveries of its events continue the trace, too. */
+  readonly startHandedOver: (from: HandedSpan, operation: string, requestId: string) => Tracer.Span
   readonly end: (span: Tracer.Span, exit: Exit.Exit<unknown, unknown>) => void
   /** Starts the span of a delivery attempt: in the trace of the request that caused it if known, otherwise if it is sampled. */
   readonly startDelivery: (delivery: TracedDelivery) => Tracer.Span | undefined

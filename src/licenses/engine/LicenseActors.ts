@@ -24,7 +24,7 @@ import {
   type PendingCommand,
   pendingCommand,
   type Signs,
-  tracedCommand
+  traceCommand
 } from "./PendingCommand.ts"
 
 /** Commands that may wait for one license. Further ones are answered with 503; the queue never grows without limit. */
@@ -183,10 +183,9 @@ export class LicenseActors extends Context.Service<
       }
 
       const startLateCheck = yield* makeLateCheck(() => giveUpLateCommands(actors, clock.currentTimeMillisUnsafe()))
-      const postHere = (licenseId: string, posted: PendingCommand): void => {
-        const { span } = posted
-        const command =
-          span === undefined || traces === undefined ? posted : tracedCommand(traces, licenseId, posted, span)
+      const postHere = (licenseId: string, command: PendingCommand): void => {
+        const { span } = command
+        if (span !== undefined && traces !== undefined) traceCommand(traces, licenseId, command, span)
         const actor = actorOf(licenseId)
         if (actor.mailbox.length >= mailboxMax) {
           command.resume(Exit.fail(refuse("NOT_READY", "Too many requests wait for this license: try again.")))

@@ -17,7 +17,7 @@ export interface PendingCommand {
   readonly command: unknown
   readonly origin: Origin
   /** Receives the result once; must not throw. */
-  readonly resume: (result: CommandResult) => void
+  resume: (result: CommandResult) => void
   readonly begin: (reply: unknown) => unknown
   /**
    * For a request with an Idempotency-Key: produces the response before the commit, so that it is stored in the same
@@ -30,7 +30,7 @@ export interface PendingCommand {
   /** When the command is given up unless its decision was submitted; set when it enters the mailbox. */
   deadline?: number
   /** Of a sampled request: its span, in the mailbox that of the command. */
-  readonly span?: Tracer.Span | undefined
+  span?: Tracer.Span | undefined
   /** Given up: `resume` was called, and nothing is decided for it any more. */
   givenUp?: boolean
 }
@@ -87,19 +87,18 @@ export const pendingCommand = <Command, Reply, C extends Code, Started, A>(
   command: TypedCommand<Command, Reply, C, Started, A>
 ): PendingCommand => command as unknown as PendingCommand
 
-/** Makes a span of a sampled request's command: from the mailbox to its result. */
-export const tracedCommand = (
-  traces: Traces,
-  licenseId: string,
-  command: PendingCommand,
-  parent: Tracer.Span
-): PendingCommand => {
+/**
+ * Gives a sampled request's command a span: from the mailbox to its result. The command stays the same object, because who posted
+ * it may give it up.
+ */
+export const traceCommand = (traces: Traces, licenseId: string, command: PendingCommand, parent: Tracer.Span): void => {
   const span = traces.startBelow(parent, `license ${command.rule.name}`, { "licensing.license.id": licenseId })
-  const resume = (result: CommandResult): void => {
+  const { resume } = command
+  command.span = span
+  command.resume = (result) => {
     traces.end(span, result)
-    command.resume(result)
+    resume(result)
   }
-  return { ...command, span, resume }
 }
 
 /** The spans of the commands of sampled requests; undefined if there are none. */

@@ -1,10 +1,11 @@
 /** A node whose term another node retires: nothing that it decided before is committed, and it continues in a new term. */
 import { assert, layer } from "@effect/vitest"
-import { Effect, Exit } from "effect"
+import { Effect, Exit, type Tracer } from "effect"
 import { SqlClient } from "effect/sql"
 import { type PendingCommand, pendingCommand } from "../../../src/licenses/engine/PendingCommand.ts"
 import { activate } from "../../../src/licenses/rules/Activation.ts"
 import { consume } from "../../../src/licenses/rules/Consumption.ts"
+import { Traces } from "../../../src/telemetry/Traces.ts"
 import { Database } from "../../support/Database.ts"
 import { makeNode } from "../../support/LicenseNodes.ts"
 import { hardware } from "../../support/Licenses.ts"
@@ -55,9 +56,9 @@ layer(Database.layer, { timeout: 60_000 })("a retired term", (it) => {
     })
   )
 
-  it.effect("takes the commands with it that are given up when it ends", () =>
+  const givenUpAtItsEnd = (traces: Traces | undefined, span: Tracer.Span | undefined) =>
     Effect.gen(function* () {
-      const [node, other] = [yield* makeNode, yield* makeNode]
+      const [node, other] = [yield* Effect.provideService(makeNode, Traces, traces), yield* makeNode]
       const license = yield* makeLicense()
       yield* node.ask(license.license, activate, activation(license))
       yield* other.journal.retire(node.journal.term.current)
@@ -67,7 +68,7 @@ layer(Database.layer, { timeout: 60_000 })("a retired term", (it) => {
         command: consumption(license, "given up"),
         origin: { actor_type: "license", actor_id: license.license, request_id: "req_1", ip_address: undefined },
         begin: (reply) => reply,
-        span: undefined,
+        span,
         resume: (exit) => void outcomes.push(Exit.isSuccess(exit))
       })
       node.journal.term.onRenewed.add(() => {
@@ -77,6 +78,15 @@ layer(Database.layer, { timeout: 60_000 })("a retired term", (it) => {
       yield* node.ask(license.license, consume, consumption(license, "own"))
       assert.deepStrictEqual(outcomes, [])
       assert.strictEqual(yield* consumed(license.license), 1)
+    })
+
+  it.effect("takes the commands with it that are given up when it ends", () => givenUpAtItsEnd(undefined, undefined))
+
+  it.effect("takes those of sampled requests with it, too", () =>
+    Effect.gen(function* () {
+      const span = yield* Effect.makeSpan("a request")
+      const traces = { startBelow: () => span, end: () => {} } as unknown as Traces
+      yield* givenUpAtItsEnd(traces, span)
     })
   )
 
