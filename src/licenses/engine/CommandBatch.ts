@@ -40,10 +40,18 @@ export const UnlockedAttempts = Context.Reference("licensing/licenses/engine/Unl
 export interface CachedLicense {
   readonly licenseId: string
   state: CommittedState | undefined
-  /** When a decision on the cached state was last found outdated, because another node has changed the license. */
+  /** The revision of the last cached state that was found outdated, until the license is loaded again. */
+  outdatedRevision: number | undefined
+  /** When the license was last found to have been changed by others than its actor. */
   overtakenAt: number
   /** Whether the running batch has decided changes: then it is not given up, unless the journal returns it. */
   decided: boolean
+}
+
+/** Drops the cached state. Its license may be unchanged: edits of its policy or its product's catalog make it outdated, too. */
+export const dropOutdated = (license: CachedLicense): void => {
+  license.outdatedRevision ??= license.state?.license.revision
+  license.state = undefined
 }
 
 type CommandResults = ReadonlyArray<CommandResult>
@@ -141,6 +149,10 @@ export const makeCommandBatches = Effect.gen(function* () {
     license.state ??= yield* load(license.licenseId)
     const state = license.state
     if (state === undefined) return commands.map((): CommandResult => Exit.fail(noLicense(license.licenseId)))
+    if (license.outdatedRevision !== undefined) {
+      if (license.outdatedRevision !== state.license.revision) license.overtakenAt = clock.currentTimeMillisUnsafe()
+      license.outdatedRevision = undefined
+    }
     const prefetched = yield* prefetch(lookups, state, commands, clock.currentTimeMillisUnsafe(), checkEventIds)
     if (prefetched.isCurrent === false) return "stale"
     const pending = new PendingChanges(state, prefetched)
@@ -214,10 +226,8 @@ export const makeCommandBatches = Effect.gen(function* () {
       const results = yield* attempts < unlockedAttempts
         ? attempt(license, commands, attempts > 0)
         : attemptLocked(license, commands)
-      if (results === "stale") {
-        license.state = undefined
-        license.overtakenAt = clock.currentTimeMillisUnsafe()
-      } else if (results !== "eventIdsNeeded") return results
+      if (results === "stale") dropOutdated(license)
+      else if (results !== "eventIdsNeeded") return results
     }
     return commands.map(
       (): CommandResult =>

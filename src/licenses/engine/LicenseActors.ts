@@ -14,7 +14,7 @@ import { CurrentActor } from "../../auth/CurrentActor.ts"
 import { Deadline, makeLateCheck, RequestTimeout } from "../../postgres/Deadline.ts"
 import { sampledSpan, Traces } from "../../telemetry/Traces.ts"
 import type { Origin, Rule } from "../rules/LicenseCommand.ts"
-import { type CachedLicense, makeCommandBatches } from "./CommandBatch.ts"
+import { type CachedLicense, dropOutdated, makeCommandBatches } from "./CommandBatch.ts"
 import {
   batchLengthOf,
   type CommandResult,
@@ -76,7 +76,7 @@ export class LicenseActors extends Context.Service<
     postHere(licenseId: string, command: PendingCommand): void
     /** From now on `post` offers the commands whose replies are signed to this function first; true: it takes care of the command. */
     handOverWith(handOver: HandOver): void
-    /** When another node was last found to have changed a license that is in memory. */
+    /** When a license in memory was last found to have been changed by others than its actor, nearly always by another node. */
     overtakenAt(licenseId: string): number
     /** Actors in memory and commands waiting, for metrics. */
     readonly load: Effect.Effect<{ readonly actors: number; readonly waiting: number }>
@@ -144,8 +144,7 @@ export class LicenseActors extends Context.Service<
           if (Exit.isFailure(outcome)) finishBatch(actor, commands, Exit.failCause(outcome.cause))
           else if (outcome.value !== "stale") finishBatch(actor, commands, Exit.succeed(outcome.value))
           else {
-            actor.state = undefined
-            actor.overtakenAt = clock.currentTimeMillisUnsafe()
+            dropOutdated(actor)
             runBatch(actor, commands, 1)
           }
         })
@@ -176,6 +175,7 @@ export class LicenseActors extends Context.Service<
           batch: noCommands,
           fiber: undefined,
           usedAt: 0,
+          outdatedRevision: undefined,
           overtakenAt: Number.NEGATIVE_INFINITY
         }
         actors.set(licenseId, actor)
