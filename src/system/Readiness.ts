@@ -2,7 +2,7 @@
 import { Context, Effect, Layer, Option } from "effect"
 import { SqlClient } from "effect/sql"
 import { type Refusal, refuse } from "../api/Failure.ts"
-import { Migrations } from "../postgres/Migrations.ts"
+import { Migrations } from "../postgres/migrations/Migrations.ts"
 import { KeyRing } from "../signing/KeyRing.ts"
 import { Workers } from "../workers/Workers.ts"
 import type { Readiness as Report } from "./Api.ts"

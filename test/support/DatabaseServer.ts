@@ -8,7 +8,7 @@ import { Clock, Config, Context, Effect, Exit, FileSystem, Layer, Option, Redact
 import { Hex } from "effect/encoding"
 import type { TestProject } from "vitest/node"
 import { EmbeddedPostgres } from "../../src/postgres/EmbeddedPostgres.ts"
-import { run } from "../../src/postgres/Migrations.ts"
+import { run } from "../../src/postgres/migrations/Migrations.ts"
 import { openSession } from "../../src/postgres/Postgres.ts"
 
 declare module "vitest" {

@@ -154,13 +154,17 @@ const adapters: Readonly<Record<string, Adapter>> = {
   "src/postgres/DatabaseFolder.ts": { modules: ["node:path"], why: "names the files of the embedded server" },
   "src/postgres/EmbeddedPostgres.ts": { modules: ["node:net", "node:path"], why: "finds a free port" },
   "src/postgres/Hosts.ts": { modules: ["node:stream"], why: "gives the driver a stream that fails" },
-  "src/postgres/Migrations.ts": { modules: ["node:crypto", "node:url"], why: "finds its folder, digests its files" },
   "src/postgres/ServerProcess.ts": {
     modules: ["node:child_process", "node:fs", "node:module", "node:path"],
     why: "starts the server detached, its output in a file"
   },
   "src/postgres/Socket.ts": {
     modules: ["node:net", "node:stream"],
+  "src/postgres/migrations/Migrations.ts": {
+    modules: ["node:crypto", "node:url"],
+    why: "finds its folder, digests its files"
+  },
+  "src/postgres/migrations/Steps.ts": { modules: ["node:crypto"], why: "makes a tag that no text contains" },
     why: "is the driver's socket, and the stream under TLS"
   },
   "src/reports/exports/Compression.ts": { modules: ["node:zlib"], why: "Zstandard" },

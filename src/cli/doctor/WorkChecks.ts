@@ -2,7 +2,7 @@
 import { Clock, Effect, type Redacted } from "effect"
 import { SqlError } from "effect/sql"
 import { Settings } from "../../config/Config.ts"
-import { pendingNames } from "../../postgres/Migrations.ts"
+import { pendingNames } from "../../postgres/migrations/Migrations.ts"
 import { dayRowsMax } from "../../reports/usage/UsageRollup.ts"
 import { type Finding, fail, messageOf, ok, warn } from "./Check.ts"
 import type { Database } from "./Database.ts"

@@ -2,9 +2,9 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, FileSystem, Layer } from "effect"
 import { SqlClient } from "effect/sql"
-import { Migrations, run } from "../../src/postgres/Migrations.ts"
-import { Postgres } from "../../src/postgres/Postgres.ts"
-import { Database } from "../support/Database.ts"
+import { Migrations, run } from "../../../src/postgres/migrations/Migrations.ts"
+import { Postgres } from "../../../src/postgres/Postgres.ts"
+import { Database } from "../../support/Database.ts"
 
 /** A folder with the given migrations. */
 const folderOf = Effect.fnUntraced(function* (migrations: Readonly<Record<string, string>>) {

@@ -1,14 +1,17 @@
 // Migrates the database to the schema of this version of the code. What must stay true: a migration runs exactly once, in one
-// transaction, also if many nodes start together; a migration that has run never changes; and the code never starts on an
-// unknown schema.
+// transaction or in steps that each run once, also if many nodes start together; a migration that has run never changes; and the
+// code never starts on an unknown schema.
 import { createHash } from "node:crypto"
 import { fileURLToPath } from "node:url"
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { Clock, Context, Effect, FileSystem, Layer, Predicate, type Redacted, Result, Schema } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
-import { shownOnScreen } from "../telemetry/Screen.ts"
-import { instant } from "./Parameters.ts"
-import { type DatabaseUnavailable, openSession } from "./Postgres.ts"
+import { shownOnScreen } from "../../telemetry/Screen.ts"
+import { instant } from "../Parameters.ts"
+import { type DatabaseUnavailable, openSession, type ServerSession } from "../Postgres.ts"
+import { isContended } from "../Sql.ts"
+import { pauseFor } from "../Transactions.ts"
+import { applySteps, dropProgress, executeAll } from "./Steps.ts"
 
 /** The schema and this version of the code are incompatible; `message` is one line for the operator. */
 export class MigrationRefused extends Schema.TaggedError<MigrationRefused>()("MigrationRefused", {
@@ -19,6 +22,8 @@ export interface Options {
   readonly url: Redacted.Redacted<string>
   /** Default: schema/migrations of this project. */
   readonly folder?: string
+  /** Default: schema/upgrades of this project. */
+  readonly upgrades?: string
 }
 
 export class Migrations extends Context.Service<
@@ -38,7 +43,7 @@ export class Migrations extends Context.Service<
 const make = Effect.fnUntraced(function* (options: Options) {
   const sql = yield* SqlClient.SqlClient
   yield* run(options)
-  const migrations = yield* read(options.folder ?? ownFolder)
+  const migrations = yield* read(options)
   const pending = Effect.gen(function* () {
     const applied = yield* sql<{ id: number }>`SELECT id FROM schema_migrations`.pipe(
       Effect.catchReason("SqlError", "SqlSyntaxError", () => Effect.succeed([]))
@@ -48,12 +53,15 @@ const make = Effect.fnUntraced(function* (options: Options) {
   return Migrations.of({ pending })
 })
 
-const ownFolder = fileURLToPath(new URL("../../schema/migrations", import.meta.url))
+const ownFolder = fileURLToPath(new URL("../../../schema/migrations", import.meta.url))
+const ownUpgrades = fileURLToPath(new URL("../../../schema/upgrades", import.meta.url))
 
 interface Migration {
   readonly id: number
   readonly name: string
   readonly text: string
+  /** How a database with earlier migrations gets the same schema, without blocking its writers. */
+  readonly steps: string | undefined
   /** SHA-256 of the text, hexadecimal. */
   readonly checksum: string
 }
@@ -69,36 +77,60 @@ const refuse = (message: string) => new MigrationRefused({ message })
 // The lock under which one node migrates at a time; the number is arbitrary. It belongs to the session, so a crash frees it.
 const migrationLock = 7_210_665_121
 
+const lockRetryMillis = 200
+/** Long enough for a node that waits for the lock in a statement to get it. */
+const restartPauseMillis = 2_000
+
 /** Applies the folder's missing migrations in order and returns their names. */
 export const run = Effect.fn("Migrations.run")(
   function* (options: Options) {
-    const migrations = yield* read(options.folder ?? ownFolder)
+    const migrations = yield* read(options)
     // A session of its own: a migration may take long, and the time limits of the service's statements must not apply.
     const session = yield* openSession(options.url)
     yield* session.values(
       "SELECT set_config(name, '0', false) FROM unnest(ARRAY['statement_timeout', 'lock_timeout']) AS name"
     )
-    const [[isFree]] = (yield* session.values(`SELECT pg_try_advisory_lock(${migrationLock})`)) as [[boolean]]
-    if (!isFree) {
-      yield* Effect.logInfo("Another node is migrating the database; waiting for it.")
-      yield* session.values(`SELECT pg_advisory_lock(${migrationLock})`)
-    }
-    yield* session.values(migrationsTable)
-    const applied = yield* readApplied(session)
-    const missing = yield* missingFrom(migrations, applied)
-    const isEmpty = applied.length === 0
-    for (const migration of missing) yield* apply(session, migration, isEmpty)
-    if (isEmpty) yield* shownOnScreen(Effect.logInfo(`Created the tables, by ${missing.length} migrations.`))
-    return missing.map(({ name }) => name)
+    const done: Array<string> = []
+    const applyMissing = Effect.gen(function* () {
+      yield* session.values(migrationsTable)
+      const applied = yield* readApplied(session)
+      const isEmpty = applied.length === 0
+      for (const migration of yield* missingFrom(migrations, applied)) {
+        yield* apply(session, migration, isEmpty)
+        done.push(migration.name)
+      }
+      if (isEmpty) yield* shownOnScreen(Effect.logInfo(`Created the tables, by ${done.length} migrations.`))
+    })
+    // An index that is built concurrently waits for every statement that began before. A node of an earlier version waits for
+    // the lock within a statement: a deadlock, unless it gets the lock.
+    yield* Effect.retry(underLock(session, applyMissing), {
+      while: (error) => (isContended(error) ? Effect.as(pauseFor(restartPauseMillis), true) : false)
+    })
+    return done
   },
   Effect.scoped,
   Effect.catchTag("SqlError", (error) => refuse(`The database cannot be migrated: ${serverMessage(error)}`))
 )
 
+/** Asks for the lock again and again, because a statement that waits for it would hold up an index that is built concurrently. */
+const underLock = Effect.fnUntraced(function* <A, E, R>(session: ServerSession, effect: Effect.Effect<A, E, R>) {
+  const tryLock = Effect.map(
+    session.values(`SELECT pg_try_advisory_lock(${migrationLock})`),
+    ([row]) => row?.[0] === true
+  )
+  if (!(yield* tryLock)) {
+    yield* Effect.logInfo("Another node is migrating the database; waiting for it.")
+    while (!(yield* tryLock)) yield* pauseFor(lockRetryMillis)
+  }
+  const unlock = session.values(`SELECT pg_advisory_unlock(${migrationLock})`)
+  // After any other error the session ends.
+  return yield* Effect.tapError(effect, (error) => (isContended(error) ? unlock : Effect.void))
+})
+
 /** The names of the folder's migrations that the database lacks. Changes nothing. */
 export const pendingNames = Effect.fn("Migrations.pendingNames")(
   function* (options: Options) {
-    const migrations = yield* read(options.folder ?? ownFolder)
+    const migrations = yield* read(options)
     const session = yield* openSession(options.url)
     const [[exists]] = (yield* session.values("SELECT to_regclass('schema_migrations') IS NOT NULL")) as [[boolean]]
     const missing = yield* missingFrom(migrations, exists ? yield* readApplied(session) : [])
@@ -110,7 +142,7 @@ export const pendingNames = Effect.fn("Migrations.pendingNames")(
   )
 )
 
-const readApplied = (session: Session) =>
+const readApplied = (session: ServerSession) =>
   Effect.map(session.values("SELECT id, name, checksum FROM schema_migrations ORDER BY id"), (rows) =>
     rows.map(([id, name, checksum]) => ({ id, name, checksum }) as Applied)
   )
@@ -127,8 +159,9 @@ const fileName = /^(\d{4})_[a-z0-9_]+\.sql$/
 
 /** The folder's migrations in the order of their numbers. */
 const read = Effect.fnUntraced(
-  function* (folder: string) {
+  function* ({ folder = ownFolder, upgrades = ownUpgrades }: Options) {
     const files = yield* FileSystem.FileSystem
+    const inSteps = new Set(yield* files.readDirectory(upgrades))
     const names = (yield* files.readDirectory(folder)).filter((name) => name.endsWith(".sql")).sort()
     const migrations: Array<Migration> = []
     for (const name of names) {
@@ -138,7 +171,8 @@ const read = Effect.fnUntraced(
       }
       // A checkout may have changed the line ends. That does not change the migration.
       const text = (yield* files.readFileString(`${folder}/${name}`)).replaceAll("\r\n", "\n")
-      migrations.push({ id, name, text, checksum: createHash("sha256").update(text).digest("hex") })
+      const steps = inSteps.has(name) ? yield* files.readFileString(`${upgrades}/${name}`) : undefined
+      migrations.push({ id, name, text, steps, checksum: createHash("sha256").update(text).digest("hex") })
     }
     return migrations
   },
@@ -151,7 +185,7 @@ const hasReplacedMigrations = ([initial]: ReadonlyArray<Migration>, [first]: Rea
 
 /** SHA-256 over the names and checksums of the 17 migrations that 0001_initial.sql replaces. */
 const replacedDigest = "98042d23bfd9a9806d93f0ed61fca243b16beb5a3595c6b03baccf52c95dd246"
-const earlierUpgrade = fileURLToPath(new URL("../../schema/upgrades/before_0001.sql", import.meta.url))
+const earlierUpgrade = `${ownUpgrades}/before_0001.sql`
 
 /** The first migration then upgrades the earlier schema instead of creating it, and replaces the records. */
 const upgradeReplacedMigrations = Effect.fnUntraced(
@@ -193,21 +227,22 @@ const compare = (
   return Result.succeed(migrations.slice(applied.length))
 }
 
-const apply = Effect.fnUntraced(function* (
-  session: Session,
-  { checksum, id, name, text }: Migration,
-  isFirstStart: boolean
-) {
+const apply = Effect.fnUntraced(function* (session: ServerSession, migration: Migration, isFirstStart: boolean) {
+  const { checksum, id, name, steps, text } = migration
   const now = yield* Clock.currentTimeMillis
+  const isInSteps = steps !== undefined && !isFirstStart
+  const fails = (what: string) => (error: SqlError.SqlError) =>
+    refuse(`${name} fails, ${what}: ${serverMessage(error)}`)
+  if (isInSteps) {
+    yield* applySteps(session, { id, name, steps, now }).pipe(
+      Effect.mapError((error) =>
+        isContended(error) ? error : fails("and the steps before stay applied; the next start continues")(error)
+      )
+    )
+  }
   yield* session.values("BEGIN")
-  // Migrations take the time from the service's clock, as everything stored does.
-  yield* session.values("SELECT set_config('licensing.migrated_at', $1::timestamptz::text, true)", [instant(now)])
-  // The driver sends one statement at a time. With EXECUTE the server splits the text, so no quotes are parsed here. A tag made
-  // of the text's own checksum cannot occur in the text.
-  const tag = `$m${checksum}$`
-  yield* session
-    .values(`DO $do${checksum}$BEGIN EXECUTE ${tag}${text}${tag}; END$do${checksum}$`)
-    .pipe(Effect.mapError((error) => refuse(`${name} fails, and nothing of it is applied: ${serverMessage(error)}`)))
+  if (isInSteps) yield* dropProgress(session)
+  else yield* Effect.mapError(executeAll(session, text, now), fails("and nothing of it is applied"))
   yield* session.values("INSERT INTO schema_migrations (id, name, checksum, applied_at) VALUES ($1, $2, $3, $4)", [
     id,
     name,
@@ -218,8 +253,6 @@ const apply = Effect.fnUntraced(function* (
   // On tables with rows a migration may take long, and the records show its progress.
   yield* (isFirstStart ? Effect.logDebug : Effect.logInfo)(`Applied the migration ${name}.`)
 })
-
-type Session = Effect.Success<ReturnType<typeof openSession>>
 
 const serverMessage = ({ reason }: SqlError.SqlError): string =>
   Predicate.hasProperty(reason.cause, "message") ? String(reason.cause.message) : (reason.message ?? reason._tag)
