@@ -10,11 +10,13 @@ export interface SealedColumn {
   readonly id: string
   /** The boolean column that is true for sealed rows; absent if all rows are sealed. */
   readonly where?: string
+  /** In a table that may have very many rows: the indexed column by which the newest rows are found. */
+  readonly newestBy?: string
 }
 
 export const sealedColumns: ReadonlyArray<SealedColumn> = [
   { table: "signing_keys", column: "private_key_sealed", id: "kid" },
-  { table: "idempotent_answers", column: "body", id: "scope", where: "sealed" },
+  { table: "idempotent_answers", column: "body", id: "scope", where: "sealed", newestBy: "expires_at" },
   { table: "api_keys", column: "token_sealed", id: "id" },
   { table: "webhook_endpoints", column: "secret_sealed", id: "id" },
   { table: "webhook_endpoints", column: "previous_secret_sealed", id: "id" }

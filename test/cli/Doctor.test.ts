@@ -76,6 +76,15 @@ layer(subject, { excludeTestServices: true, timeout: 60_000 })("an installation"
       assert.deepStrictEqual([statusOf(ahead, "clock"), statusOf(ahead, "settings")], ["ok", "warn"])
 
       const sql = yield* SqlClient.SqlClient
+      // Of the stored responses, which may be very many, it looks at the newest.
+      yield* sql`
+        INSERT INTO idempotent_answers (scope, body_hash, status, body, sealed, expires_at, created_at)
+        SELECT sha256(n::text::bytea), '', 200, 'x', n = 0, now() + n * interval '1 minute' + interval '1 hour', now()
+        FROM generate_series(0, 1000) AS n`
+      assert.strictEqual(statusOf(yield* doctor(), "master key"), "ok")
+      yield* sql`UPDATE idempotent_answers SET expires_at = now() + interval '7 days' WHERE sealed`
+      assert.strictEqual(statusOf(yield* doctor(), "master key"), "fail")
+      yield* sql`DELETE FROM idempotent_answers`
       yield* sql`INSERT INTO schema_migrations VALUES (9999, '9999_later.sql', 'x', now())`
       assert.strictEqual(statusOf(yield* doctor(), "migrations"), "fail")
       assert.strictEqual((yield* migrate("--check")).code, 2)

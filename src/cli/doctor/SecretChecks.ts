@@ -19,13 +19,21 @@ interface Sealed {
   readonly count: number
 }
 
+/** Of a table that may have very many rows, so many of the newest are looked at. */
+const newestMax = 1_000
+
 /** One value of each column for each key that encrypted any: a key that decrypts it also decrypts the others. */
-const samplesOf = ({ rows }: Database, { column, id, table, where }: SealedColumn) =>
-  rows<Sealed & Row>(`
+const samplesOf = ({ rows }: Database, { column, id, newestBy, table, where }: SealedColumn) => {
+  const from =
+    newestBy === undefined
+      ? table
+      : `(SELECT * FROM ${table} WHERE ${newestBy} IS NOT NULL ORDER BY ${newestBy} DESC LIMIT ${newestMax}) AS newest`
+  return rows<Sealed & Row>(`
     SELECT replace(sample.id::text, '\\x', '') AS id, encode(sample.sealed, 'base64') AS sealed, sample.count FROM (
       SELECT DISTINCT ON (substr(${column}, 1, 5)) ${id} AS id, ${column} AS sealed,
         count(*) OVER (PARTITION BY substr(${column}, 1, 5)) AS count
-      FROM ${table} WHERE length(${column}) > 0 AND ${where ?? "TRUE"}) AS sample`)
+      FROM ${from} WHERE length(${column}) > 0 AND ${where ?? "TRUE"}) AS sample`)
+}
 
 export const checkMasterKey = Effect.fnUntraced(function* (database: Database) {
   const check = "master key"
