@@ -1,4 +1,4 @@
-/** What a search over all records finds: at most twenty of each kind. */
+/** What a search over all records finds: at most twenty records in all. */
 import { Schema } from "effect"
 import { Text } from "../api/Text.ts"
 import { Order } from "../commerce/Order.ts"

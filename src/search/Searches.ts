@@ -14,7 +14,7 @@ import { columns as arrays, bytes } from "../postgres/Parameters.ts"
 import { sha256 } from "../signing/Digest.ts"
 import type { SearchResults } from "./SearchResults.ts"
 
-/** Records of each kind. */
+/** Records of all kinds together. */
 const foundMax = 20
 
 export class Searches extends Context.Service<
@@ -90,7 +90,7 @@ export class Searches extends Context.Service<
           ...named.items.map(({ id }) => id),
           ...linked.flat()
         ]
-        return { ...others, licenses: yield* list.many([...new Set(ids)].slice(0, foundMax)) }
+        return shared({ licenses: yield* list.many([...new Set(ids)].slice(0, foundMax)), ...others })
       })
 
       const search = Effect.fn("Searches.search")(function* (text: string) {
@@ -105,6 +105,18 @@ export class Searches extends Context.Service<
       return Searches.of({ search })
     })
   )
+}
+
+/** The results within the limit: each kind gets the same number of places, and those that it does not need go to the others. */
+const shared = (found: SearchResults): SearchResults => {
+  let left = foundMax
+  const kinds = Object.entries(found).toSorted(([, one], [, other]) => one.length - other.length)
+  const kept = kinds.map(([kind, records], index) => {
+    const places = Math.min(records.length, Math.ceil(left / (kinds.length - index)))
+    left -= places
+    return [kind, records.slice(0, places)]
+  })
+  return { ...found, ...Object.fromEntries(kept) }
 }
 
 const distinct = <A extends { readonly id: string }>(records: ReadonlyArray<A>): ReadonlyArray<A> =>

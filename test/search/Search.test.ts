@@ -82,13 +82,22 @@ layer(TestServer.layer)("A search", (it) => {
     })
   )
 
-  it.effect("returns at most twenty records of a kind", () =>
+  it.effect("returns at most twenty records, and kinds with many share the places that others do not need", () =>
     Effect.gen(function* () {
       const { client } = yield* TestServer
+      const [{ id: product_id } = { id: "" }] = (yield* client.products.list({ query: { code: "p" } })).items
+      const [{ id: policy_id } = { id: "" }] = (yield* client.policies.list({ params: { id: product_id }, query: {} }))
+        .items
       for (let index = 0; index < 22; index++) {
         yield* client.customers.create({ payload: { name: `Twin ${index}`, code: `twin-${index}` } })
       }
-      assert.strictEqual((yield* search("twin")).customers.length, 20)
+      const counts = Effect.map(search("twin"), ({ customers, licenses }) => [customers.length, licenses.length])
+      assert.deepStrictEqual(yield* counts, [20, 0])
+      const named = client.licenses.create({ payload: { product_id, policy_id, customer_name: "Twin" } })
+      yield* Effect.replicateEffect(named, 3)
+      assert.deepStrictEqual(yield* counts, [17, 3])
+      yield* Effect.replicateEffect(named, 20)
+      assert.deepStrictEqual(yield* counts, [10, 10])
     })
   )
 
