@@ -2,6 +2,7 @@
 import { Duration, Effect } from "effect"
 import { HttpRouter, type HttpServerRequest } from "effect/http"
 import { Settings } from "../config/Config.ts"
+import { withoutDeadline } from "../postgres/Deadline.ts"
 import { type CompressedDocument, compress, respond } from "./CompressedDocument.ts"
 import { makeDocuments } from "./DocumentsThread.ts"
 import { baseUrlPlaceholder } from "./Llms.ts"
@@ -14,7 +15,8 @@ export const DocumentsHttp = HttpRouter.use(
       Effect.uninterruptible(makeDocuments(baseUrl)),
       Duration.infinity
     )
-    const documents = Effect.tapCause(made, () => forget)
+    // On a busy machine the first request waits for longer than requests may take.
+    const documents = withoutDeadline(Effect.tapCause(made, () => forget))
     for (const path of ["/docs", "/openapi.json", "/openapi.yaml"] as const) {
       yield* router.add("GET", path, (request) =>
         Effect.map(documents, ({ byPath }) => respond(request, byPath.get(path)!))

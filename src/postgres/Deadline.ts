@@ -8,7 +8,7 @@ import { Context, Effect, FiberSet } from "effect"
 export const RequestTimeout = Context.Reference("licensing/postgres/RequestTimeout", { defaultValue: () => 10_000 })
 
 export interface Deadline {
-  /** A commit, or a license's actor, decides the outcome now. */
+  /** A commit, or a license's actor, decides the outcome now, or something else that ends by itself. */
   committing: boolean
   /** The request was answered with 503: nothing of it may be committed any more. */
   givenUp: boolean
@@ -18,6 +18,22 @@ export interface Deadline {
 export const Deadline = Context.Reference<Deadline | undefined>("licensing/postgres/Deadline", {
   defaultValue: () => undefined
 })
+
+/** Runs a part of a request that has a limit of its own: meanwhile the request is not given up. */
+export const withoutDeadline = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.withFiber((fiber) => {
+    const deadline = fiber.getRef(Deadline)
+    if (deadline === undefined) return effect
+    const set = (committing: boolean) =>
+      Effect.sync(() => {
+        deadline.committing = committing
+      })
+    return Effect.acquireUseRelease(
+      set(true),
+      () => effect,
+      () => set(false)
+    )
+  })
 
 /** How often late requests are looked for. A request is answered at most this long after its deadline. */
 const checkIntervalMillis = 500

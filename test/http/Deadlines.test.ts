@@ -1,7 +1,11 @@
 /** Requests while the database hangs: they are answered at their deadline, and what was given up is not done later. */
-import { assert, layer } from "@effect/vitest"
-import { Duration, Effect, Fiber, Layer } from "effect"
+import { assert, it, layer } from "@effect/vitest"
+import { Duration, Effect, Fiber, Latch, Layer } from "effect"
+import { HttpServerRequest } from "effect/http"
 import { SqlClient } from "effect/sql"
+import { TestClock } from "effect/testing"
+import { isDeadlinePassed, makeDeadlines } from "../../src/http/Deadlines.ts"
+import { withoutDeadline } from "../../src/postgres/Deadline.ts"
 import { DatabaseProxy } from "../support/Database.ts"
 import { assertAnswered, assertRefused } from "../support/Http.ts"
 import { makeMetered } from "../support/IssuedLicenses.ts"
@@ -109,3 +113,34 @@ layer(Hanging, { excludeTestServices: true, timeout: 120_000 })("While the datab
     })
   )
 })
+
+it.effect(
+  "A request is not given up while it waits for something that has a limit of its own, as a document that is made",
+  () =>
+    Effect.gen(function* () {
+      const underDeadline = yield* makeDeadlines
+      const made = Latch.makeUnsafe(false)
+      const request = HttpServerRequest.fromWeb(new Request("http://localhost/openapi.json"))
+      const handled = <A>(handler: Effect.Effect<A>) =>
+        Effect.forkChild(
+          Effect.exit(Effect.provideService(underDeadline(handler), HttpServerRequest.HttpServerRequest, request)),
+          { startImmediately: true }
+        )
+      const [document, other, after] = [
+        yield* handled(withoutDeadline(Effect.as(made.await, "made"))),
+        yield* handled(made.await),
+        yield* handled(Effect.andThen(withoutDeadline(made.await), Effect.never))
+      ]
+      yield* TestClock.adjust("1 minute")
+      const passed = yield* Fiber.join(other)
+      assert.isTrue(
+        passed._tag === "Failure" &&
+          passed.cause.reasons.some((one) => one._tag === "Die" && isDeadlinePassed(one.defect))
+      )
+      yield* made.open
+      const exit = yield* Fiber.join(document)
+      assert.isTrue(exit._tag === "Success" && exit.value === "made")
+      yield* TestClock.adjust("1 second")
+      assert.strictEqual((yield* Fiber.join(after))._tag, "Failure")
+    })
+)
