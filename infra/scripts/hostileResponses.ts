@@ -1,6 +1,6 @@
 /** Responses that no service sends, and the rule by which a client refuses each. */
 import { canonicalize, type Json } from "../../src/api/CanonicalJson.ts"
-import type { Rule } from "../../src/cli/VerifyResponse.ts"
+import type { Rule } from "../../src/kit/Judge.ts"
 import { sha256Hex } from "../../src/signing/Digest.ts"
 import { algorithm, type SigningKey, signSync } from "../../src/signing/SigningKey.ts"
 import {

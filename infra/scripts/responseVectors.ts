@@ -1,6 +1,6 @@
 /** The vectors of `schema/vectors/responses.json`: whole responses, and which of them a client believes by docs/VERIFYING.md. */
 import { canonicalize, type Json } from "../../src/api/CanonicalJson.ts"
-import type { Rule } from "../../src/cli/VerifyResponse.ts"
+import type { Rule } from "../../src/kit/Judge.ts"
 import { sha256, sha256Hex } from "../../src/signing/Digest.ts"
 import { algorithm, fromSeed, type SigningKey, signSync } from "../../src/signing/SigningKey.ts"
 

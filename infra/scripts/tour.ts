@@ -12,6 +12,7 @@ import { chmodSync, mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { parseArgs } from "node:util"
+import { bindingHashOf } from "../../src/kit/BindingHash.ts"
 import { type Runtime, startService } from "./service.ts"
 import { type JsonObject, TourClient } from "./tourClient.ts"
 
@@ -152,7 +153,7 @@ const tour = async (base: string, token: string) => {
     license_id: id,
     product_id: String(product["id"]),
     product_code: String(product["code"]),
-    binding: { kind: "hardware", key: laptop.fingerprint }
+    binding: await bindingHashOf(laptop)
   })
   const before = await use(app)
   await suspendAndReturn(vendor, app, id, before)

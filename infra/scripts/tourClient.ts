@@ -1,7 +1,11 @@
 /** The tour's HTTP client: sends requests, prints them with their responses, verifies signatures, and throws at the first error. */
 import { randomBytes } from "node:crypto"
 import { isDeepStrictEqual } from "node:util"
-import { Distrusted, type Expected, type Judge, judgeOf, type PublishedKey } from "../../src/cli/VerifyResponse.ts"
+import { Distrusted, type Expected, type Judge, judgeOf, type TrustedKey } from "../../src/kit/Judge.ts"
+
+interface PublishedKey extends TrustedKey {
+  readonly algorithm: string
+}
 
 export type JsonObject = Readonly<Record<string, unknown>>
 
@@ -95,7 +99,7 @@ export class TourClient {
   async refused(title: string, operation: string, body: object, status: number, code: string): Promise<void> {
     const { expected, response } = await this.#ask(title, operation, body)
     this.expect("the status code", response.status, status)
-    const error = this.#believe(response.bytes, expected)
+    const error = await this.#believe(response.bytes, expected)
     this.expect("the error code", error["code"], code)
     this.expect("that the error says what to do", typeof error["message"], "string")
   }
@@ -108,10 +112,10 @@ export class TourClient {
     return { response, expected: { ...known, nonce, clock: { now: Date.now(), highestIssuedAt } } }
   }
 
-  #believe(bytes: Buffer, expected: Expected): JsonObject {
-    const { content } = this.#state.judge(bytes, expected)
-    this.#expectDistrust("altered bytes", alteredLicense(bytes), expected, "signature")
-    this.#expectDistrust("an earlier request's nonce", bytes, { ...expected, nonce: "another nonce" }, "nonce")
+  async #believe(bytes: Buffer, expected: Expected): Promise<JsonObject> {
+    const { content } = await this.#state.judge(bytes.toString(), expected)
+    await this.#expectDistrust("altered bytes", alteredLicense(bytes), expected, "signature")
+    await this.#expectDistrust("an earlier request's nonce", bytes, { ...expected, nonce: "another nonce" }, "nonce")
     const issuedAt = Date.parse(String(content["issued_at"]))
     this.#state.highestIssuedAt = Math.max(this.#state.highestIssuedAt, issuedAt)
     this.#state.verified++
@@ -119,10 +123,10 @@ export class TourClient {
     return content
   }
 
-  #expectDistrust(what: string, bytes: Buffer, expected: Expected, rule: string): void {
+  async #expectDistrust(what: string, bytes: Buffer, expected: Expected, rule: string): Promise<void> {
     let broken = "none"
     try {
-      this.#state.judge(bytes, expected)
+      await this.#state.judge(bytes.toString(), expected)
     } catch (error) {
       if (!(error instanceof Distrusted)) throw error
       broken = error.rule

@@ -4,12 +4,13 @@
  */
 import { Clock, Config, Effect, FileSystem, Option, Path, Result, Schema, Stdio, Stream } from "effect"
 import { Argument, Flag } from "effect/cli"
-import { canonicalize } from "../api/CanonicalJson.ts"
 import { parseTimestamp } from "../api/Timestamp.ts"
+import { type BindingHash, bindingHashOf } from "../kit/BindingHash.ts"
+import { Distrusted, type Expected, judgeOf, type Rule, type TrustedKey } from "../kit/Judge.ts"
+import { openEnvelope } from "../kit/OfflineEnvelope.ts"
+import { membersOf, textOf } from "../kit/ResponseText.ts"
 import * as LicenseKey from "../licenses/model/LicenseKey.ts"
-import { sha256Hex } from "../signing/Digest.ts"
 import { CommandEnded, jsonFlag, print } from "./Output.ts"
-import { Distrusted, type Expected, judgeOf, memberBytes, openOffline, type PublishedKey } from "./VerifyResponse.ts"
 
 const kinds = ["entitlement", "deactivation", "offline", "floating_checkout", "floating_lease"] as const
 
@@ -60,13 +61,12 @@ export const verifyResponse = Effect.fnUntraced(function* (flags: Flags) {
   if (isOffline(body) && licenseKey === undefined) {
     return yield* unanswered("This is an offline envelope: give --license-key-file to open it.")
   }
-  const judged = yield* Effect.result(
-    Effect.try({ try: () => judge(keys, body, licenseKey, expected), catch: (error) => error })
-  )
+  const judged = yield* Effect.result(judge(keys, body, licenseKey, expected))
   if (judged._tag === "Failure") {
     const { failure } = judged
     if (!(failure instanceof Distrusted)) return yield* unanswered(`The response cannot be checked: ${failure}`)
-    const { message, rule } = failure
+    const { rule } = failure
+    const message = breaches[rule]
     yield* print(flags.json, { genuine: false, rule, message }, [`not genuine: it breaks the rule ${rule}: ${message}`])
     return yield* new CommandEnded({ exitCode: 1, message: "" })
   }
@@ -95,13 +95,15 @@ const readInput = Effect.fnUntraced(function* (name: string) {
   )
 })
 
-const Keys = Schema.Array(Schema.Struct({ kid: Schema.String, algorithm: Schema.String, public_key: Schema.String }))
+const Keys = Schema.Array(
+  Schema.Struct({ kid: Schema.String, algorithm: Schema.Literal("Ed25519"), public_key: Schema.String })
+)
 /** The keys alone, or the response that they came in. */
 const SavedKeys = Schema.fromJsonString(Schema.Union([Keys, Schema.Struct({ data: Keys })]))
 
 const readKeys = (bytes: Uint8Array) =>
   Schema.decodeUnknownEffect(SavedKeys)(new TextDecoder().decode(bytes)).pipe(
-    Effect.map((saved): ReadonlyArray<PublishedKey> => ("data" in saved ? saved.data : saved)),
+    Effect.map((saved): ReadonlyArray<TrustedKey> => ("data" in saved ? saved.data : saved)),
     Effect.mapError(() => unanswered("--keys must be a file saved from GET /api/v1/system/public-keys."))
   )
 
@@ -117,7 +119,7 @@ const expectedOf = Effect.fnUntraced(function* (flags: Flags) {
     yield* instantOf("now", flags.now),
     yield* instantOf("highest-issued-at", flags.highestIssuedAt)
   ]
-  const binding = bindingOf(flags)
+  const binding = yield* bindingOf(flags)
   const given = {
     kind: Option.getOrUndefined(flags.kind),
     license_id: Option.getOrUndefined(flags.licenseId),
@@ -141,11 +143,18 @@ const instantOf = (name: string, given: Option.Option<string>) =>
       : Effect.succeed(instant)
   })
 
-const bindingOf = ({ clusterId, containerId, fingerprint, namespace, podName }: Flags): Expected["binding"] => {
-  if (Option.isSome(fingerprint)) return { kind: "hardware", key: fingerprint.value }
-  const ids = { cluster_id: clusterId, namespace, pod_name: podName, container_id: containerId }
-  const given = Object.entries(ids).flatMap(([name, id]) => (Option.isSome(id) ? [[name, id.value] as const] : []))
-  return given.length === 0 ? undefined : { kind: "container", key: sha256Hex(canonicalize(Object.fromEntries(given))) }
+const bindingOf = ({
+  clusterId,
+  containerId,
+  fingerprint,
+  namespace,
+  podName
+}: Flags): Effect.Effect<BindingHash | undefined> => {
+  const named = { fingerprint, cluster_id: clusterId, namespace, pod_name: podName, container_id: containerId }
+  const given = Object.entries(named).flatMap(([name, id]) => (Option.isSome(id) ? [[name, id.value] as const] : []))
+  if (given.length === 0) return Effect.succeed(undefined)
+  const is_container = Option.isNone(fingerprint)
+  return Effect.promise(() => bindingHashOf({ ...Object.fromEntries(given), is_container }))
 }
 
 const isOffline = (body: Buffer): boolean => {
@@ -159,12 +168,38 @@ const parsed = (body: Buffer): { readonly [member: string]: unknown } => {
 }
 
 /** An envelope that came in a response is signed twice: the response is signed, and so is the encrypted payload. */
-const judge = (keys: ReadonlyArray<PublishedKey>, body: Buffer, licenseKey: string | undefined, expected: Expected) => {
-  const believe = judgeOf(keys)
-  if (licenseKey === undefined || !isOffline(body)) return believe(body, expected)
-  if (!body.includes('"signature"')) return openOffline(believe)(licenseKey, body, expected)
-  believe(body)
-  return openOffline(believe)(licenseKey, memberBytes(body, "data"), expected)
+const judge = Effect.fnUntraced(function* (
+  keys: ReadonlyArray<TrustedKey>,
+  body: Buffer,
+  licenseKey: string | undefined,
+  expected: Expected
+) {
+  const judgeText = judgeOf(keys)
+  const believe = (text: string, expected?: Expected) => attempt(() => judgeText(text, expected))
+  const open = (key: string, envelope: string) => attempt(() => openEnvelope(key, envelope))
+  // What is no text has not the form of a signed response.
+  const text = yield* Effect.mapError(
+    Effect.fromResult(Result.try(() => textOf(body))),
+    () => new Distrusted("signature")
+  )
+  if (licenseKey === undefined || !isOffline(body)) return yield* believe(text, expected)
+  if (!body.includes('"signature"')) return yield* believe(yield* open(licenseKey, text), expected)
+  yield* believe(text)
+  return yield* believe(yield* open(licenseKey, membersOf(text).get("data") ?? ""), expected)
+})
+
+const attempt = <A>(judged: () => Promise<A>) => Effect.tryPromise({ try: judged, catch: (error) => error })
+
+const breaches: { readonly [rule in Rule]: string } = {
+  envelope: "the license key does not open it",
+  signature: "it has not the form of a signed response, or its signature does not fit its bytes",
+  kid: "none of the keys is the one that it is signed with",
+  kind: "it is of another kind",
+  license: "it is about another license",
+  product: "it is about another product",
+  binding: "it is for another machine or container",
+  nonce: "it answers another request",
+  times: "it has ended, its times are malformed, or the clock is more than five minutes behind them"
 }
 
 /** A refusal names the license and the product's id, but no kind, product code or binding. */

@@ -3,7 +3,7 @@
  * API.
  */
 import { Pool } from "undici"
-import { type PublishedKey, type Verifier, verifierOf } from "../../src/cli/VerifyResponse.ts"
+import { type PublishedKey, type Verifier, verifierOf } from "../support/Verifier.ts"
 import { connect } from "./Connect.ts"
 
 /** A license as its application knows it, and the totals of its responses so far. */

@@ -4,7 +4,7 @@
  * it saves is available to the service.
  */
 import { Client } from "undici"
-import type { Verifier } from "../../src/cli/VerifyResponse.ts"
+import type { Verifier } from "../support/Verifier.ts"
 import { connect } from "./Connect.ts"
 import { consumedFeature, type Seat } from "./Licenses.ts"
 

@@ -4,12 +4,12 @@
  */
 import { isDeepStrictEqual } from "node:util"
 import { assert, describe, it } from "@effect/vitest"
-import { memberBytes } from "../../src/cli/VerifyResponse.ts"
 import { Distrusted, judgeOf, partsOf } from "../../src/kit/Judge.ts"
 import { licenseKeyOf } from "../../src/kit/LicenseKeyText.ts"
 import { openEnvelope } from "../../src/kit/OfflineEnvelope.ts"
 import { fromBase64, instantOf, toBase64 } from "../../src/kit/ResponseText.ts"
 import { storedOf } from "../../src/kit/StoredText.ts"
+import { memberBytes } from "../support/Verifier.ts"
 import { vectors } from "./Vectors.ts"
 
 const seed = Number(process.env["KIT_FUZZ_SEED"] ?? 20300131)

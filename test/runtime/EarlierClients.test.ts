@@ -3,13 +3,14 @@ import { createHash } from "node:crypto"
 import { readFileSync } from "node:fs"
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import { judgeOf, type PublishedKey, verifierOf } from "../../src/cli/VerifyResponse.ts"
+import { judgeOf } from "../../src/kit/Judge.ts"
 import { operations } from "../contract/Surface.ts"
 import { type EarlierPayload, openEnvelope, readPayload, readRefusal } from "../support/EarlierClient.ts"
 import { contentTypes, RuntimePaths, runtimePaths } from "../support/FastPath.ts"
 import { assertAnswered } from "../support/Http.ts"
 import { issue } from "../support/IssuedLicenses.ts"
 import { TestServer } from "../support/TestServer.ts"
+import { type PublishedKey, verifierOf } from "../support/Verifier.ts"
 
 const read = (name: string) => readFileSync(new URL(`../../schema/vectors/${name}.json`, import.meta.url))
 const meta = { request_id: "req_1", timestamp: "2030-01-31T12:00:00.000Z" }
@@ -28,7 +29,7 @@ describe("the vectors of before", () => {
     assert.strictEqual(createHash("sha256").update(read(name)).digest("hex"), digest)
   })
 
-  it("are believed, signed or sealed, by the verifier of now and by the client of before", () => {
+  it("are believed, signed or sealed, by the verifier of now and by the client of before", async () => {
     const signatures = JSON.parse(read("signatures").toString())
     for (const { canonical, data, name, signature } of signatures.valid) {
       const body = `{"data":${canonical},"signature":${JSON.stringify(signature)},"meta":${JSON.stringify(meta)}}`
@@ -39,7 +40,7 @@ describe("the vectors of before", () => {
     for (const { envelope, license_key } of sealed.valid) {
       const body = openEnvelope(license_key, envelope)
       const data = readPayload("offline", sealed.keys, body)
-      assert.deepStrictEqual(judgeOf(sealed.keys)(Buffer.from(body)).content, data)
+      assert.deepStrictEqual((await judgeOf(sealed.keys)(body)).content, data)
     }
   })
 })

@@ -2,19 +2,20 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { canonicalize, type Json } from "../../src/api/CanonicalJson.ts"
-import { type Expected, judgeOf, memberBytes, type PublishedKey } from "../../src/cli/VerifyResponse.ts"
+import { type Expected, judgeOf } from "../../src/kit/Judge.ts"
 import { sha256Hex } from "../../src/signing/Digest.ts"
 import { contentTypes, type RuntimePath, RuntimePaths, runtimePaths } from "../support/FastPath.ts"
 import { type Answer, assertAnswered, assertRefused } from "../support/Http.ts"
 import { issue } from "../support/IssuedLicenses.ts"
 import { TestServer } from "../support/TestServer.ts"
+import { memberBytes } from "../support/Verifier.ts"
 
 const machine = { fingerprint: "m" }
 
 /** A runtime client of a license, and the judge that a client would be. */
 const calling = Effect.fnUntraced(function* (license: { readonly license_key: string }, path: RuntimePath) {
   const { client, send } = yield* TestServer
-  const judge = judgeOf((yield* client.system.listPublicKeys()).items as ReadonlyArray<PublishedKey>)
+  const believed = judgeOf((yield* client.system.listPublicKeys()).items)
   const call = (operation: string, body: unknown) =>
     send({
       method: "POST",
@@ -22,7 +23,12 @@ const calling = Effect.fnUntraced(function* (license: { readonly license_key: st
       headers: { authorization: `License ${license.license_key}`, "content-type": contentTypes[path] },
       body
     })
-  return { call, judge: (answer: Answer, expected?: Expected) => judge(Buffer.from(answer.bytes), expected).content }
+  const judge = (answer: Answer, expected?: Expected) =>
+    Effect.map(
+      Effect.promise(() => believed(answer.text, expected)),
+      ({ content }) => content
+    )
+  return { call, judge }
 })
 
 const refusal = (answer: Answer) => answer.error as unknown as Record<string, unknown>
@@ -42,9 +48,9 @@ layer(RuntimePaths.layerWith({ rateActivation: 1000 }), { timeout: 60_000 })("A 
           const nonce = `nonce ~${++asked}`
           const answer = yield* call(operation, { ...body, nonce, product_code: code })
           assertAnswered(answer, 200)
-          const binding = { kind: "hardware" as const, key: "m" }
+          const binding = { kind: "hardware", hash: sha256Hex("m") }
           const expected = { kind, license_id: license.id, product_id: license.product_id, product_code: code, binding }
-          const content = judge(answer, { ...expected, nonce })
+          const content = yield* judge(answer, { ...expected, nonce })
           assert.strictEqual(content["policy_id"], policy_id)
           assert.strictEqual(content["binding_hash"], sha256Hex("m"))
           return content
@@ -78,9 +84,9 @@ layer(RuntimePaths.layerWith({ rateActivation: 1000 }), { timeout: 60_000 })("A 
           ["floating/checkin", { lease_token: "none", ...wrong }]
         ] as const
         const refuseAll = Effect.forEach(operations, ([operation, body]) =>
-          Effect.map(call(operation, { ...body, nonce: operation }), (answer) => {
+          Effect.flatMap(call(operation, { ...body, nonce: operation }), (answer) => {
             assertRefused(answer, 403, "PRODUCT_MISMATCH", "product_code")
-            judge(answer, { license_id: license.id, product_id: license.product_id, nonce: operation })
+            return judge(answer, { license_id: license.id, product_id: license.product_id, nonce: operation })
           })
         )
         yield* refuseAll
@@ -116,7 +122,7 @@ layer(RuntimePaths.layerWith({ rateActivation: 1000 }), { timeout: 60_000 })("A 
           const answer = yield* call(operation, { ...body, nonce: "n" })
           assertRefused(answer, status, code)
           const { license_id, product_id } = { license_id: license.id, product_id: license.product_id }
-          const error = judge(answer, { license_id, product_id, nonce: "n" })
+          const error = yield* judge(answer, { license_id, product_id, nonce: "n" })
           assert.strictEqual(memberBytes(Buffer.from(answer.bytes), "error").toString(), canonicalize(error as Json))
           return error
         })
@@ -162,7 +168,7 @@ layer(RuntimePaths.layerWith({ rateActivation: 1000 }), { timeout: 60_000 })("A 
         const { call, judge } = yield* calling(license, path)
         const answer = yield* call("activate", machine)
         assertRefused(answer, 403, "LICENSE_NOT_STARTED")
-        const { retry_after_seconds, starts_at: start } = judge(answer)
+        const { retry_after_seconds, starts_at: start } = yield* judge(answer)
         assert.strictEqual(start, new Date(starts_at).toISOString())
         assert.isAtMost(Number(retry_after_seconds), 60)
         assert.isAtLeast(Number(retry_after_seconds), 1)
@@ -189,7 +195,7 @@ layer(RuntimePaths.layerWith({ rateActivation: 1000 }), { timeout: 60_000 })("A 
         for (const [body, status, code, nonce] of cases) {
           const answer = yield* call("check", body)
           assertRefused(answer, status, code)
-          const error = judge(answer, { license_id: license.id, product_id: license.product_id })
+          const error = yield* judge(answer, { license_id: license.id, product_id: license.product_id })
           assert.strictEqual(error["nonce"], nonce, body)
         }
         const longest = ` ${"~".repeat(127)}`

@@ -56,7 +56,6 @@ const codeBans: ReadonlyArray<Ban> = [
     where: inEffect,
     example: "try { f() } catch {}",
     exceptions: {
-      "src/cli/VerifyResponse.ts": "Does what a client does, without anything of the service.",
       "src/http/Refusals.ts": "Whether an address can be decoded, decodeURIComponent tells by throwing.",
       "src/postgres/ServerProcess.ts": "That a process is gone, process.kill tells by throwing."
     }
@@ -136,7 +135,6 @@ const adapters: Readonly<Record<string, Adapter>> = {
   "src/Foundation.ts": { modules: ["node:path"], why: "names the files of the data folder" },
   "src/api/JsonText.ts": { modules: ["node:buffer"], why: "asks whether bytes are UTF-8 before they are decoded" },
   "src/cli/Listen.ts": { modules: ["node:http"], why: "makes a server for development" },
-  "src/cli/VerifyResponse.ts": { modules: ["node:crypto"], why: "does what a client does, who has no Effect" },
   "src/cli/doctor/MachineChecks.ts": { modules: ["node:fs", "node:path"], why: "asks for the free space of a disk" },
   "src/cluster/Link.ts": { modules: ["node:tls"], why: "connects nodes by a pre-shared key" },
   "src/documents/CompressedDocument.ts": {
@@ -160,13 +158,13 @@ const adapters: Readonly<Record<string, Adapter>> = {
   },
   "src/postgres/Socket.ts": {
     modules: ["node:net", "node:stream"],
+    why: "is the driver's socket, and the stream under TLS"
+  },
   "src/postgres/migrations/Migrations.ts": {
     modules: ["node:crypto", "node:url"],
     why: "finds its folder, digests its files"
   },
   "src/postgres/migrations/Steps.ts": { modules: ["node:crypto"], why: "makes a tag that no text contains" },
-    why: "is the driver's socket, and the stream under TLS"
-  },
   "src/reports/exports/Compression.ts": { modules: ["node:zlib"], why: "Zstandard" },
   "src/signing/Digest.ts": { modules: ["node:crypto"], why: "SHA-256 at once, without a promise" },
   "src/signing/Hmac.ts": { modules: ["node:crypto"], why: "HMAC-SHA256 and HKDF" },
