@@ -22,4 +22,6 @@ export interface LicenseStep {
   readonly outcomes: ReadonlyMap<string, Outcome>
   /** Whether requests may have been refused because of contention. */
   readonly isContended: boolean
+  /** The last validation of each device, by binding, that a failover has lost: nodes may remember it. */
+  readonly remembered: ReadonlyMap<string, number>
 }

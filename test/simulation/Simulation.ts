@@ -14,6 +14,7 @@ import { insertInitialData, startTime } from "./InitialData.ts"
 import type { CatalogPeriod } from "./LicenseStep.ts"
 import { checkLimits } from "./Limits.ts"
 import { lockedOutcomes } from "./LockedJournal.ts"
+import { LostValidations } from "./LostValidations.ts"
 import { type Call, isOfLicense } from "./Operations.ts"
 import type { Outcome } from "./Outcome.ts"
 import { type Operation, type Plan, planOf } from "./Plan.ts"
@@ -59,6 +60,7 @@ class Run {
   private memory = new Memory()
   /** Draws what later kinds of faults do, so that the earlier ones stay the same. */
   private readonly later: RandomSource
+  private readonly lost = new LostValidations()
   /** What the standby has received; undefined until the first time. */
   private standby: { readonly stored: Stored; readonly memory: Memory } | undefined
   readonly coverage: Coverage
@@ -122,6 +124,7 @@ class Run {
     }).pipe(Effect.provideService(SqlClient.SqlClient, yield* SqlClient.SqlClient), Effect.orDie)
     step.outcomes = yield* cluster.ask(step.calls, leap, plan.failovers > 0 ? failOver : Effect.void)
     // What was answered before may be lost, and what is stored now was perhaps decided after it.
+    if (hasFailedOver) this.lost.addRequested(step)
     if (hasFailedOver) step.outcomes = new Map(step.calls.map(({ request }) => [request, lostInFailover]))
     const stored = yield* readRows(this.memory.last)
     this.digest.add(step, scheduler.trace.slice(step.from), stored)
@@ -134,6 +137,7 @@ class Run {
   private readonly failOver = Effect.fnUntraced({ self: this }, function* (share: number) {
     if (!this.areFaultsEnabled || this.standby === undefined || !this.later.chance(share)) return false
     yield* promote
+    this.lost.addStored(this.stored)
     this.stored = this.standby.stored
     this.memory = this.standby.memory.copy()
     this.scheduler.trace.push("the standby takes over")
@@ -199,7 +203,16 @@ class Run {
       const mine = calls.filter((call) => isOfLicense(call) && call.subject === before.id)
       const others = calls.length - calls.filter(isOfLicense).length
       const isContended = mine.length + others > 1
-      const licenseStep = { before, stored, periods, nows: step.nows, calls: mine, outcomes, isContended }
+      const licenseStep = {
+        before,
+        stored,
+        periods,
+        nows: step.nows,
+        calls: mine,
+        outcomes,
+        isContended,
+        remembered: this.lost.of(before.id)
+      }
       by("history", () => new Replay(licenseStep).run())
     }
   }
