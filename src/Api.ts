@@ -22,6 +22,7 @@ import { ReportsApi } from "./reports/Api.ts"
 import { RuntimeApi } from "./runtime/Api.ts"
 import { SearchApi } from "./search/Api.ts"
 import { ProbesApi, SystemApi } from "./system/Api.ts"
+import { version } from "./Version.ts"
 import { WebhooksApi } from "./webhooks/Api.ts"
 
 export class Api extends HttpApi.make("licensing")
@@ -49,4 +50,4 @@ export class Api extends HttpApi.make("licensing")
   .add(ProbesApi)
   .annotate(HttpApi.PayloadParseOptions, { onExcessProperty: "error", errors: "all" })
   .annotate(OpenApi.Title, "Licensing Service")
-  .annotate(OpenApi.Version, "0.1.0") {}
+  .annotate(OpenApi.Version, version) {}

@@ -16,9 +16,8 @@ import * as Logging from "./telemetry/Logging.ts"
 import * as Problems from "./telemetry/Problems.ts"
 import * as RehearsalClock from "./telemetry/RehearsalClock.ts"
 import * as Telemetry from "./telemetry/Telemetry.ts"
+import { version } from "./Version.ts"
 import * as Workers from "./Workers.ts"
-
-const version = "0.1.0"
 
 // A stop that takes longer is aborted: the sender of the signal usually kills the process soon after. Beside the requests in
 // progress, a stop takes a second of notice and the time to write what is buffered.

@@ -18,6 +18,7 @@ import {
 } from "./Licenses.ts"
 import { listen, listenFlags } from "./Listen.ts"
 import { prepareNextKey, rotateMasterKeys } from "./MasterKeys.ts"
+import { mcp, mcpFlags } from "./Mcp.ts"
 import { migrate, migrateFlags } from "./Migrate.ts"
 import { printOpenApi } from "./OpenApi.ts"
 import { asOperator, settings } from "./Operator.ts"
@@ -163,6 +164,19 @@ const contract = Command.make("openapi", jsonFlag, printOpenApi).pipe(
   example("openapi --json > openapi.json", "As JSON")
 )
 
+const assistant = Command.make("mcp", mcpFlags, mcp).pipe(
+  Command.withDescription(
+    "Serve the management operations to an assistant, over standard input and output (Model Context Protocol). LICENSING_TOKEN holds an API token: its scopes decide which operations are offered."
+  ),
+  Command.withExamples([
+    {
+      command: "licensing mcp --url https://licenses.example.com --groups licenses,customers",
+      description: "As the assistant starts it, with LICENSING_TOKEN in its environment"
+    },
+    { command: "licensing mcp --read-only --json", description: "The operations of a server that can change nothing" }
+  ])
+)
+
 /** All of them but `serve`, in the order of the help. */
 export const commands = [
   migration,
@@ -173,5 +187,6 @@ export const commands = [
   licenses,
   verification,
   contract,
-  webhooks
+  webhooks,
+  assistant
 ] as const

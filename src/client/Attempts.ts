@@ -79,8 +79,8 @@ const retryAfterMillis = (text: string | undefined, now: number): number => {
   return Number.isNaN(wait) ? 0 : Math.max(wait, 0)
 }
 
-/** 128 random bits. */
-const newKey = Effect.map(Effect.all([part(), part(), part(), part()]), (parts) => `client-${parts.join("")}`)
+/** An Idempotency-Key of 128 random bits. */
+export const newKey = Effect.map(Effect.all([part(), part(), part(), part()]), (parts) => `client-${parts.join("")}`)
 
 function part() {
   return Effect.map(Random.next, (number) =>

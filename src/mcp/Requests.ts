@@ -1,0 +1,121 @@
+/** Calls the service for a tool. */
+import { Data, Effect, Predicate, type Redacted } from "effect"
+import { HttpClient, HttpClientRequest, type HttpClientResponse } from "effect/http"
+import { newKey } from "../client/Attempts.ts"
+import type { ContractOperation } from "./Contract.ts"
+
+export interface Service {
+  /** Without a slash at the end. */
+  readonly url: string
+  readonly token: Redacted.Redacted<string>
+}
+
+/** What a tool gives back: the JSON of `data`, or a sentence. */
+export interface Answer {
+  readonly isError: boolean
+  readonly text: string
+}
+
+/** A model reads no more at a time. */
+const answerCharactersMax = 100_000
+const timeout = "30 seconds"
+/** Of what is safe to repeat: reads, and changes with an Idempotency-Key. */
+const retries = 2
+
+/** The `data` of a response; a failure says what to do. */
+export const callOperation = Effect.fnUntraced(
+  function* (service: Service, operation: ContractOperation, input: Readonly<Record<string, unknown>>) {
+    const client = yield* HttpClient.HttpClient
+    const isRepeatable = operation.method === "GET" || operation.takesIdempotencyKey
+    const sending = isRepeatable ? HttpClient.retryTransient(client, { times: retries }) : client
+    const response = yield* sending.execute(yield* requestOf(service, operation, input))
+    return answerOf(response, yield* response.text)
+  },
+  (calling, { url }) =>
+    calling.pipe(
+      Effect.timeoutOrElse({
+        duration: timeout,
+        orElse: () => Effect.succeed(failed(`The service at ${url} did not answer within ${timeout}.`))
+      }),
+      // The cause may contain the request with its token.
+      Effect.catch(() => Effect.succeed(failed(`The service at ${url} cannot be reached.`)))
+    )
+)
+
+/** The service cannot be used; `message` is one line for the operator. */
+export class ServiceUnusable extends Data.TaggedError("ServiceUnusable")<{ readonly message: string }> {}
+
+/** A JSON body that the start needs. */
+export const getJson = Effect.fnUntraced(
+  function* ({ token, url }: Service, path: string) {
+    const client = HttpClient.retryTransient(yield* HttpClient.HttpClient, { times: retries })
+    const request = HttpClientRequest.get(`${url}${path}`).pipe(HttpClientRequest.bearerToken(token))
+    const response = yield* client.execute(request)
+    if (response.status === 200) return yield* response.json
+    const { text } = answerOf(response, yield* response.text)
+    return yield* new ServiceUnusable({ message: `${url}${path}: ${text}` })
+  },
+  (getting, { url }) =>
+    Effect.catchTag(getting, "HttpClientError", () =>
+      Effect.fail(
+        new ServiceUnusable({ message: `The service at ${url} cannot be reached, or is no licensing service.` })
+      )
+    )
+)
+
+const failed = (text: string): Answer => ({ isError: true, text })
+
+const requestOf = Effect.fnUntraced(function* (
+  { token, url }: Service,
+  operation: ContractOperation,
+  input: Readonly<Record<string, unknown>>
+) {
+  const path = operation.path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(String(input[name] ?? "")))
+  const queries = operation.parameters.filter((parameter) => parameter.in === "query")
+  const request = HttpClientRequest.make(operation.method as "POST")(`${url}${path}`).pipe(
+    HttpClientRequest.setUrlParams(queries.flatMap(({ name }) => pairs(name, input[name]))),
+    HttpClientRequest.bearerToken(token),
+    HttpClientRequest.acceptJson
+  )
+  const keyed = operation.takesIdempotencyKey
+    ? HttpClientRequest.setHeader(request, "idempotency-key", yield* newKey)
+    : request
+  return operation.body === undefined ? keyed : HttpClientRequest.bodyJsonUnsafe(keyed, input.body ?? {})
+})
+
+/** Filters by metadata are objects: `metadata[key]=value`. */
+const pairs = (name: string, value: unknown): ReadonlyArray<readonly [string, string]> => {
+  if (value === undefined || value === null) return []
+  if (Predicate.isObject(value)) {
+    return Object.entries(value).map(([key, inner]) => [`${name}[${key}]`, String(inner)])
+  }
+  return [[name, String(value)]]
+}
+
+const answerOf = ({ headers, status }: HttpClientResponse.HttpClientResponse, text: string): Answer => {
+  if (status === 204) return { isError: false, text: "Done." }
+  const envelope = headers["content-type"]?.startsWith("application/json") ? parse(text) : undefined
+  if (envelope === undefined) return failed(`The service answered with status ${status}, and without JSON.`)
+  const { data, error } = envelope
+  if (error !== undefined) return failed(`${error.code}: ${error.message}${detailOf(error.detail)}`)
+  const answer = JSON.stringify(data)
+  return answer.length <= answerCharactersMax
+    ? { isError: false, text: answer }
+    : failed(`The answer has ${answer.length} characters, more than ${answerCharactersMax}: ask for fewer with limit.`)
+}
+
+interface Envelope {
+  readonly data?: unknown
+  readonly error?: { readonly code: string; readonly message: string; readonly detail?: string }
+}
+
+const parse = (text: string): Envelope | undefined => {
+  try {
+    const value: unknown = JSON.parse(text)
+    return Predicate.isObject(value) ? (value as Envelope) : undefined
+  } catch {
+    return undefined
+  }
+}
+
+const detailOf = (detail: string | undefined): string => (detail === undefined ? "" : ` (${detail})`)
