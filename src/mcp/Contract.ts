@@ -2,7 +2,7 @@
 import { Predicate } from "effect"
 import type { JsonSchema } from "effect/JsonSchema"
 
-export interface Parameter {
+interface Parameter {
   readonly name: string
   readonly in: "path" | "query"
   readonly description: string | undefined

@@ -1,5 +1,5 @@
 /** Calls the service for a tool. */
-import { Data, Effect, Predicate, type Redacted } from "effect"
+import { Data, Effect, Predicate, type Redacted, Result } from "effect"
 import { HttpClient, HttpClientRequest, type HttpClientResponse } from "effect/http"
 import { newKey } from "../client/Attempts.ts"
 import type { ContractOperation } from "./Contract.ts"
@@ -10,7 +10,7 @@ export interface Service {
   readonly token: Redacted.Redacted<string>
 }
 
-/** What a tool gives back: the JSON of `data`, or a sentence. */
+/** What a tool gives back: the JSON of `data`, for lists of `data` and `page_info`, or a sentence. */
 export interface Answer {
   readonly isError: boolean
   readonly text: string
@@ -96,9 +96,9 @@ const answerOf = ({ headers, status }: HttpClientResponse.HttpClientResponse, te
   if (status === 204) return { isError: false, text: "Done." }
   const envelope = headers["content-type"]?.startsWith("application/json") ? parse(text) : undefined
   if (envelope === undefined) return failed(`The service answered with status ${status}, and without JSON.`)
-  const { data, error } = envelope
+  const { data, error, page_info } = envelope
   if (error !== undefined) return failed(`${error.code}: ${error.message}${detailOf(error.detail)}`)
-  const answer = JSON.stringify(data)
+  const answer = JSON.stringify(page_info === undefined ? data : { data, page_info })
   return answer.length <= answerCharactersMax
     ? { isError: false, text: answer }
     : failed(`The answer has ${answer.length} characters, more than ${answerCharactersMax}: ask for fewer with limit.`)
@@ -106,16 +106,14 @@ const answerOf = ({ headers, status }: HttpClientResponse.HttpClientResponse, te
 
 interface Envelope {
   readonly data?: unknown
+  /** Of lists. */
+  readonly page_info?: unknown
   readonly error?: { readonly code: string; readonly message: string; readonly detail?: string }
 }
 
 const parse = (text: string): Envelope | undefined => {
-  try {
-    const value: unknown = JSON.parse(text)
-    return Predicate.isObject(value) ? (value as Envelope) : undefined
-  } catch {
-    return undefined
-  }
+  const parsed = Result.try(() => JSON.parse(text) as unknown)
+  return Result.isSuccess(parsed) && Predicate.isObject(parsed.success) ? (parsed.success as Envelope) : undefined
 }
 
 const detailOf = (detail: string | undefined): string => (detail === undefined ? "" : ` (${detail})`)

@@ -20,7 +20,7 @@ export const isOffered =
     (scopes.includes("admin") || operation.scopes.every((scope) => scopes.includes(scope)))
 
 /** The scopes that end with `:read` allow no change; operations of administrators need another sign. */
-export const changesNothing = ({ method, scopes }: ContractOperation): boolean =>
+const changesNothing = ({ method, scopes }: ContractOperation): boolean =>
   method === "GET" || (scopes.length > 0 && scopes.every((scope) => scope.endsWith(":read")))
 
 /** What a tool may do, for a client that asks before it calls one (the specification's tool annotations). */

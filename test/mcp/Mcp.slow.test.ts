@@ -52,9 +52,9 @@ layer(TestServer.layerOver().pipe(Layer.provideMerge(Database.layerUrl)), { time
         const { license, license_key } = yield* data("createLicense", { body })
         assert.isString(license_key)
 
-        const { items } = yield* data("listLicenses", { metadata: { crm: "a/b&c" }, limit: 5 })
+        const found = yield* data("listLicenses", { metadata: { crm: "a/b&c" }, limit: 5 })
         assert.deepStrictEqual(
-          items.map(({ id }: { readonly id: string }) => id),
+          found.data.map(({ id }: { readonly id: string }) => id),
           [license.id]
         )
         const diagnosed = yield* data("diagnoseLicense", { id: license.id, body: { fingerprint: "a laptop" } })
@@ -113,8 +113,8 @@ layer(TestServer.layerOver().pipe(Layer.provideMerge(Database.layerUrl)), { time
         const { adminToken, baseUrl } = yield* TestServer
         const environment = { LICENSING_URL: baseUrl, LICENSING_TOKEN: adminToken }
         const missing = yield* runLine({ LICENSING_URL: baseUrl }, "mcp")
-      assert.strictEqual(missing.code, 2)
-      const wrong = yield* runLine({ ...environment, LICENSING_TOKEN: "lsk_wrong" }, "mcp")
+        assert.strictEqual(missing.code, 2)
+        const wrong = yield* runLine({ ...environment, LICENSING_TOKEN: "lsk_wrong" }, "mcp")
         assert.strictEqual(wrong.code, 1)
         assert.notInclude(wrong.out + wrong.error, "lsk_wrong")
         const elsewhere = yield* runLine({ ...environment, LICENSING_URL: "http://127.0.0.1:1" }, "mcp")
