@@ -45,6 +45,7 @@ CREATE TABLE policies (
   allow_transfer boolean DEFAULT true NOT NULL,
   duration_days integer,
   duration_starts text DEFAULT 'creation'::text NOT NULL,
+  public_trial boolean DEFAULT false NOT NULL,
   CONSTRAINT policies_pkey PRIMARY KEY (id),
   CONSTRAINT policies_product_id_fkey FOREIGN KEY (product_id) REFERENCES products(id),
   CONSTRAINT policies_code_key UNIQUE (product_id, code),
@@ -58,6 +59,7 @@ CREATE TABLE policies (
   CONSTRAINT policies_max_floating_users_check CHECK ((max_floating_users >= 0)),
   CONSTRAINT policies_max_transfers_check CHECK ((max_transfers >= 0)),
   CONSTRAINT policies_offline_grace_days_check CHECK ((offline_grace_days >= 0)),
+  CONSTRAINT policies_public_trial_check CHECK (((NOT public_trial) OR (license_type = 'trial'::text))),
   CONSTRAINT policies_validation_interval_minutes_check CHECK ((validation_interval_minutes >= 1))
 );
 COMMENT ON TABLE policies IS 'A row is a set of rules that a product''s licenses follow: type, limits, grace and offline use.';
@@ -317,6 +319,25 @@ COMMENT ON TABLE license_features IS 'A row assigns a feature to a license, with
 CREATE INDEX license_features_expiry ON license_features USING btree ((expires_at AT TIME ZONE 'UTC'::text)) WHERE (enabled AND (NOT expiry_recorded) AND (expires_at IS NOT NULL));
 CREATE INDEX license_features_feature ON license_features USING btree (feature_id);
 CREATE INDEX license_features_license_expiry ON license_features USING btree (license_id, expires_at) WHERE (enabled AND (NOT expiry_recorded) AND (expires_at IS NOT NULL));
+
+CREATE TABLE vendor_key_use (
+  "only" boolean DEFAULT true NOT NULL,
+  known boolean NOT NULL,
+  CONSTRAINT vendor_key_use_pkey PRIMARY KEY ("only"),
+  CONSTRAINT vendor_key_use_only_check CHECK ("only")
+);
+COMMENT ON TABLE vendor_key_use IS 'Its only row, if there is one, says that licenses may have keys that the vendor chose.';
+
+CREATE TABLE public_trials (
+  product_id text NOT NULL,
+  binding_kind text NOT NULL,
+  binding_hash bytea NOT NULL,
+  license_id text NOT NULL,
+  created_at timestamp with time zone NOT NULL,
+  CONSTRAINT public_trials_pkey PRIMARY KEY (product_id, binding_kind, binding_hash),
+  CONSTRAINT public_trials_product_id_fkey FOREIGN KEY (product_id) REFERENCES products(id) ON DELETE CASCADE
+);
+COMMENT ON TABLE public_trials IS 'A row is a device that has used its trial of a product. It stays when the trial''s license is gone.';
 
 -- License states
 

@@ -60,6 +60,7 @@ import { LicenseActors } from "./licenses/engine/LicenseActors.ts"
 import { LicenseLookups } from "./licenses/engine/LicenseLookups.ts"
 import { LicenseStore } from "./licenses/engine/LicenseStore.ts"
 import { LicensesHttp } from "./licenses/Http.ts"
+import { VendorKeys } from "./licenses/keys/VendorKeys.ts"
 import { ExpandedLicenses } from "./licenses/management/ExpandedLicenses.ts"
 import { Issuing } from "./licenses/management/Issuing.ts"
 import { Leases } from "./licenses/management/Leases.ts"
@@ -142,7 +143,7 @@ const shared = Layer.mergeAll(
   Signer.layer
 ).pipe(
   Layer.provideMerge(RateLimits.layer),
-  Layer.provideMerge([Journal.layer, LicenseStore.layer, LicenseLookups.layer]),
+  Layer.provideMerge([Journal.layer, LicenseStore.layer, LicenseLookups.layer, VendorKeys.layer]),
   Layer.provideMerge(Refusals.layer),
   Layer.provideMerge(Validations.layer),
   Layer.provideMerge(ApiKeyCache.layer),

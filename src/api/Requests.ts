@@ -7,8 +7,13 @@ import { Context } from "effect"
 import { HttpApiMiddleware } from "effect/http-api"
 import { failures } from "./Failure.ts"
 
-/** Bytes of the largest request body. */
+/** Bytes of the largest request body, unless an operation declares another number. */
 export const bodyBytesMax = 262_144
+
+/** Bytes of the largest body of an operation. */
+export const BodyBytesMax = Context.Reference<number>("licensing/api/BodyBytesMax", {
+  defaultValue: () => bodyBytesMax
+})
 
 /** Refuses bodies whose announced size is too large, and those of another type, before the caller is authenticated. */
 export class Intake extends HttpApiMiddleware.Service<Intake>()("licensing/http/Intake", {

@@ -46,6 +46,9 @@ export const Code = Schema.String.check(
 /** A nonce: 1 to 128 printable ASCII characters, spaces too. */
 export const noncePattern = /^[\x20-\x7e]{1,128}$/u
 
+/** A license key that a vendor chooses. */
+export const licenseKeyPattern = /^[\x21-\x7e]{8,255}$/u
+
 /** An id in a request. The look-up decides whether it exists, so any short text is accepted. */
 export const Reference = Text(64).check(isMinCharacters(1))
 

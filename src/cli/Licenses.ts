@@ -56,7 +56,7 @@ const encodeFeature = Schema.encodeSync(LicenseFeature)
 const encodeDevice = Schema.encodeSync(Device)
 
 const isId = (text: string) => text.startsWith("lic_")
-const isLast4 = (text: string) => /^[0-9A-HJKMNP-TV-Z]{4}$/i.test(text)
+const isLast4 = (text: string) => /^[\x21-\x7e]{4}$/.test(text)
 
 interface FindFlags {
   readonly text: string
@@ -73,14 +73,18 @@ export const findLicenses = Effect.fnUntraced(function* ({ json, limit, text }: 
     })
   }
   const licenses = yield* Licenses
-  const byLast4 = isLast4(text) ? (yield* licenses.list({ license_key_last4: text.toUpperCase(), limit })).items : []
+  // Generated keys have capitals only; the case of a vendor key matters.
+  const endings = isLast4(text) ? [...new Set([text, text.toUpperCase()])] : []
+  const byLast4 = yield* Effect.forEach(endings, (license_key_last4) => licenses.list({ license_key_last4, limit }))
   const others = isId(text)
     ? yield* Effect.orElseSucceed(
         Effect.map(licenses.get(text), (license) => [license]),
         () => []
       )
     : (yield* licenses.list({ q: text, limit })).items
-  const found = [...new Map([...byLast4, ...others].map((license) => [license.id, license])).values()].slice(0, limit)
+  const found = [
+    ...new Map([...byLast4.flatMap(({ items }) => items), ...others].map((license) => [license.id, license])).values()
+  ].slice(0, limit)
   yield* print(
     json,
     found.map((license) => encodeLicense(license)),

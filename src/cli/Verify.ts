@@ -109,7 +109,7 @@ const readKeys = (bytes: Uint8Array) =>
 
 /** An envelope is encrypted with the key in the form in which it was issued. */
 const readLicenseKey = (bytes: Uint8Array) =>
-  Option.match(LicenseKey.parse(new TextDecoder().decode(bytes).trim()), {
+  Option.match(LicenseKey.read(new TextDecoder().decode(bytes).trim()), {
     onNone: () => unanswered("--license-key-file must be a file with nothing but a license key."),
     onSome: (key) => Effect.succeed<string>(key)
   })

@@ -65,6 +65,7 @@ export const operations = {
   deleteWebhook: ["webhooks", "delete"],
   listLicenses: ["licenses", "list"],
   createLicense: ["licenses", "create"],
+  createLicenseBatch: ["licenses", "createBatch"],
   getLicense: ["licenses", "get"],
   updateLicense: ["licenses", "update"],
   suspendLicense: ["licenses", "suspend"],

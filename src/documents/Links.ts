@@ -23,6 +23,7 @@ export const withLinks = (paths: Paths, schemas: JsonSchema.Definitions): Paths 
     if (created === undefined) return operation
     // Most records have a list of their own beside the one that they are created in: /orders beside /products/{id}/orders.
     const linked = targets.filter(({ list }) => list === path || list === `/api/v1/${path.split("/").at(-1)}`)
+    if (linked.length === 0) return operation
     const links = linksTo(linked, idPathOf(created, schemas))
     return { ...operation, responses: { ...responses, 201: { ...created, links } } }
   })

@@ -4,57 +4,54 @@
  * bytes.
  */
 import type { IncomingMessage } from "node:http"
-import { ByteSize, Effect, Layer } from "effect"
+import { ByteSize, Context, Effect, Layer } from "effect"
 import { type Headers, HttpIncomingMessage, HttpServerRequest } from "effect/http"
 import { type Refusal, refuse } from "../api/Failure.ts"
-import { bodyBytesMax, Intake } from "../api/Requests.ts"
+import { BodyBytesMax, Intake } from "../api/Requests.ts"
 
-const tooLarge = () =>
-  refuse(
-    "PAYLOAD_TOO_LARGE",
-    `The body is larger than ${bodyBytesMax} bytes: send a smaller one.`,
-    String(bodyBytesMax)
-  )
+const tooLarge = (bytesMax: number) =>
+  refuse("PAYLOAD_TOO_LARGE", `The body is larger than ${bytesMax} bytes: send a smaller one.`, String(bytesMax))
 
 type BodyRefusal = Refusal<"BAD_REQUEST" | "PAYLOAD_TOO_LARGE">
 type IntakeRefusal = Refusal<"BAD_REQUEST" | "PAYLOAD_TOO_LARGE" | "UNSUPPORTED_MEDIA_TYPE">
 
-/** Admits requests whose body is JSON of at most `bodyBytesMax` bytes; operations without a body check its size only. */
-export const layer: Layer.Layer<Intake> = Layer.succeed(Intake, (handler, { endpoint }) =>
-  endpoint.payload.size > 0 ? takeBody(handler) : Effect.andThen(checkSize, handler)
-)
+/** Admits requests whose body is JSON of at most the operation's `BodyBytesMax`; operations without a body check its size only. */
+export const layer: Layer.Layer<Intake> = Layer.succeed(Intake, (handler, { endpoint }) => {
+  const bytesMax = Context.get(endpoint.annotations, BodyBytesMax)
+  return endpoint.payload.size > 0 ? takeBody(handler, bytesMax) : Effect.andThen(checkSize(bytesMax), handler)
+})
 
-const checkSize = Effect.flatMap(
-  HttpServerRequest.HttpServerRequest,
-  (request): Effect.Effect<unknown, IntakeRefusal> => {
-    if (isTooLarge(request.headers)) return Effect.fail(tooLarge())
-    if (request.headers["transfer-encoding"] !== undefined) announce(request, read(request))
+const checkSize = (bytesMax: number) =>
+  Effect.flatMap(HttpServerRequest.HttpServerRequest, (request): Effect.Effect<unknown, IntakeRefusal> => {
+    if (isTooLarge(request.headers, bytesMax)) return Effect.fail(tooLarge(bytesMax))
+    if (request.headers["transfer-encoding"] !== undefined) announce(request, read(request, bytesMax))
     return Effect.void
-  }
-)
+  })
 
-const takeBody = <A, E, R>(handler: Effect.Effect<A, E, R>) =>
+const takeBody = <A, E, R>(handler: Effect.Effect<A, E, R>, bytesMax: number) =>
   Effect.flatMap(HttpServerRequest.HttpServerRequest, (request): Effect.Effect<A, E | IntakeRefusal, R> => {
     const { headers, source } = request
-    if (isTooLarge(headers)) return Effect.fail(tooLarge())
+    if (isTooLarge(headers, bytesMax)) return Effect.fail(tooLarge(bytesMax))
     const refusal = mediaRefusal(headers)
     if (refusal !== undefined) return Effect.fail(refusal)
     const isPlain = isIncoming(source) && headers["content-length"] !== undefined && headers["expect"] === undefined
-    announce(request, isPlain ? readWhole(source) : read(request))
+    announce(request, isPlain ? readWhole(source) : read(request, bytesMax))
     return handler
   })
 
 const isIncoming = (source: object): source is IncomingMessage => "rawHeaders" in source
 
-const isTooLarge = (headers: Headers.Headers) => Number(headers["content-length"]) > bodyBytesMax
+const isTooLarge = (headers: Headers.Headers, bytesMax: number) => Number(headers["content-length"]) > bytesMax
 
 /** Reads a body in chunks, or one whose client waits for a 100 Continue. */
-const read = (request: HttpServerRequest.HttpServerRequest): Effect.Effect<Buffer, BodyRefusal> =>
+const read = (request: HttpServerRequest.HttpServerRequest, bytesMax: number): Effect.Effect<Buffer, BodyRefusal> =>
   request.arrayBuffer.pipe(
     Effect.map((bytes) => Buffer.from(bytes)),
-    Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.bytes(bodyBytesMax)),
+    Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.bytes(bytesMax)),
     Effect.mapError((error) =>
-      error.reason._tag === "RequestParseError" && error.reason.reason === "BodyTooLarge" ? tooLarge() : unreadable()
+      error.reason._tag === "RequestParseError" && error.reason.reason === "BodyTooLarge"
+        ? tooLarge(bytesMax)
+        : unreadable()
     )
   )
 

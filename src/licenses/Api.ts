@@ -5,7 +5,7 @@ import { Data, Paged } from "../api/Envelope.ts"
 import { failures } from "../api/Failure.ts"
 import { withMetadataFilter } from "../api/Metadata.ts"
 import { listQuery, pageQuery } from "../api/Paging.ts"
-import { Decoding, PathTables } from "../api/Requests.ts"
+import { BodyBytesMax, Decoding, PathTables } from "../api/Requests.ts"
 import { Text } from "../api/Text.ts"
 import { Timestamp } from "../api/Timestamp.ts"
 import { Idempotency, idempotencyKeyMax, KeyRequired } from "../auth/idempotency/Idempotency.ts"
@@ -15,12 +15,14 @@ import { Expand } from "./model/Expand.ts"
 import { Lease } from "./model/Lease.ts"
 import {
   License,
+  LicenseBatch,
   LicenseCreate,
   LicenseFeature,
   LicenseFeatureAssign,
   LicensePolicyChange,
   LicenseRenew,
   LicenseStatus,
+  LicensesWithKeys,
   LicenseTransfer,
   LicenseUpdate,
   LicenseUsageReset,
@@ -151,6 +153,39 @@ const ownershipAndUsage = [
   )
 ] as const
 
+const issuingRefusals = ["NOT_FOUND", "LINKAGE_MISMATCH", "EXPIRY_NOT_IN_FUTURE", "DUPLICATE_LICENSE_KEY"] as const
+
+const issuing = [
+  HttpApiEndpoint.post("create", "/licenses", {
+    payload: LicenseCreate,
+    success: Data(LicenseWithKey).pipe(HttpApiSchema.status(201)),
+    error: failures(...issuingRefusals)
+  }).annotateMerge(
+    operation({
+      id: "createLicense",
+      summary: "Issue a license",
+      description:
+        "The response contains the full license key, which is shown only here. The license gets the features that come with its policy.",
+      scopes: ["license:write"]
+    })
+  ),
+  HttpApiEndpoint.post("createBatch", "/licenses/batch", {
+    payload: LicenseBatch,
+    success: Data(LicensesWithKeys).pipe(HttpApiSchema.status(201)),
+    error: failures(...issuingRefusals)
+  })
+    .annotateMerge(
+      operation({
+        id: "createLicenseBatch",
+        summary: "Issue up to 1,000 licenses",
+        description:
+          "Issues all licenses of the body or none. A refusal names the index of the first license that was refused, as licenses[700].license_key. The response contains the full keys, which are shown only here. The body has at most 4 MiB.",
+        scopes: ["license:write"]
+      })
+    )
+    .annotate(BodyBytesMax, 4_194_304)
+] as const
+
 const diagnosis = HttpApiEndpoint.post("diagnose", "/licenses/:id/diagnose", {
   params,
   payload: LicenseDiagnose,
@@ -172,19 +207,7 @@ export class LicensesApi extends HttpApiGroup.make("licenses")
       query: withMetadataFilter(listQuery(licenseSorts, licenseFilters)),
       success: Paged(License)
     }).annotateMerge(operation({ id: "listLicenses", summary: "List licenses", scopes: ["license:read"] })),
-    HttpApiEndpoint.post("create", "/licenses", {
-      payload: LicenseCreate,
-      success: Data(LicenseWithKey).pipe(HttpApiSchema.status(201)),
-      error: failures("NOT_FOUND", "LINKAGE_MISMATCH", "EXPIRY_NOT_IN_FUTURE")
-    }).annotateMerge(
-      operation({
-        id: "createLicense",
-        summary: "Issue a license",
-        description:
-          "The response contains the full license key, which is shown only here. The license gets the features that come with its policy.",
-        scopes: ["license:write"]
-      })
-    ),
+    ...issuing,
     HttpApiEndpoint.get("get", "/licenses/:id", {
       params,
       success: Data(License),

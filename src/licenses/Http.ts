@@ -19,6 +19,7 @@ export const LicensesHttp = HttpApiBuilder.group(
     return handlers.handleAll({
       list: ({ query }) => expanded.list(query),
       create: ({ payload }) => issuing.create(payload),
+      createBatch: ({ payload }) => issuing.createBatch(payload.licenses),
       get: ({ params }) => licenses.get(params.id),
       update: ({ params, payload }) => licenses.update(params.id, payload),
       suspend: ({ params }) => licenses.suspend(params.id),

@@ -23,7 +23,7 @@ const resources: ReadonlyArray<Group> = [
   { title: "Subscriptions and orders", objects: ["subscriptions", "orders"] },
   {
     title: "Licenses",
-    objects: ["licenses", "license_features"]
+    objects: ["licenses", "license_features", "vendor_key_use", "public_trials"]
   },
   { title: "License states", objects: ["license_notice", "license_states", "keep_license_state"] },
   { title: "Custom fields", objects: ["custom_field_definitions", "custom_field_values"] },

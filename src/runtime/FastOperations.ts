@@ -118,7 +118,7 @@ export const makeFastOperations = Effect.gen(function* () {
 
     return {
       admit: (head) => {
-        const presented = presentedKey(head)
+        const presented = presentedKey(head, licenseIds)
         if (presented === "missing" || presented === "invalid") return undefined
         const licenseId = licenseIds.cached(presented.keyHash)
         return licenseId === undefined ? undefined : admitted({ ...presented, licenseId })

@@ -1,6 +1,7 @@
 /**
  * The search over all records. Each kind is found by indexes of its own, at the same time. License keys and fingerprints are
- * compared by their digests. A valid license key is compared with nothing else; any other text is also a parameter of the other searches.
+ * compared by their digests. A generated license key is compared with nothing else; any other text is also a parameter of the other
+ * searches.
  */
 import { Context, Effect, Layer, Option } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
@@ -53,6 +54,19 @@ export class Searches extends Context.Service<
               (rows) => rows.map(({ id }) => id)
             )
 
+      /** Generated keys have capitals only; the case of a vendor key matters. */
+      const idsOfLast4 = (text: string) =>
+        Effect.map(
+          Effect.forEach(
+            [...new Set([text, text.toUpperCase()])],
+            (last4) => idsOf(sql`license_key_last4 = ${last4}`),
+            {
+              concurrency: 2
+            }
+          ),
+          (found) => found.flat()
+        )
+
       const devicesOf = Effect.fnUntraced(function* (text: string) {
         const found = yield* Effect.all(
           [all.list({ fingerprint: text, limit: foundMax }), all.list({ hostname: text, limit: foundMax })],
@@ -62,10 +76,10 @@ export class Searches extends Context.Service<
       })
 
       const byText = Effect.fnUntraced(function* (text: string, keyed: ReadonlyArray<string>) {
-        const isLast4 = /^[0-9A-Za-z]{4}$/.test(text)
+        const isLast4 = /^[\x21-\x7e]{4}$/.test(text)
         const found = yield* Effect.all(
           {
-            last4: isLast4 ? idsOf(sql`license_key_last4 = ${text.toUpperCase()}`) : Effect.succeed([]),
+            last4: isLast4 ? idsOfLast4(text) : Effect.succeed([]),
             named: list.page({ q: text, limit: foundMax }),
             customers: customers.search(text, foundMax),
             devices: devicesOf(text),

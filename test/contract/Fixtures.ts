@@ -55,7 +55,13 @@ export class Fixtures extends Context.Service<
       })
 
       const makeCatalog = Effect.gen(function* () {
-        let fixture: Fixture = { ids: {}, licenseKey: "", fingerprint: serial(), featureCode: "", leaseToken: "" }
+        let fixture: Fixture = {
+          ids: {},
+          licenseKey: "",
+          fingerprint: serial(),
+          featureCode: "",
+          leaseToken: ""
+        }
         for (const kind of catalogKinds) {
           fixture = { ...fixture, ids: { ...fixture.ids, [kind]: yield* another(kind, fixture) } }
         }
@@ -181,13 +187,14 @@ export const requestOf = (operation: Operation, fixture: Fixture): Request => ({
 const added: { readonly [operationId: string]: object } = {
   // The policy has a license type that can be renewed.
   createLicense: { expires_at: "2999-01-01T00:00:00Z" },
+  createLicenseBatch: { licenses: [{ product_id: "", policy_id: "", expires_at: "2999-01-01T00:00:00Z" }] },
   // Nothing must be sent by tests.
   createWebhook: { is_active: false }
 }
 
 /** A valid body: the document's example with existing ids. */
 export const bodyOf = ({ example, id }: Operation, { ids, featureCode, fingerprint, leaseToken }: Fixture): unknown => {
-  if (typeof example !== "object" || example === null) return undefined
+  if (!isObject(example)) return undefined
   const existing: { readonly [field: string]: unknown } = {
     product_id: ids["products"],
     policy_id: ids["policies"],
@@ -200,9 +207,16 @@ export const bodyOf = ({ example, id }: Operation, { ids, featureCode, fingerpri
     fingerprint: id === "checkoutFloatingLicense" ? `${fingerprint} floating` : fingerprint,
     lease_token: leaseToken
   }
-  const fields = Object.entries({ ...example, ...added[id] }).map(([field, value]) => [
-    field,
-    unique.includes(field) ? `${field}-${serial()}` : (existing[field] ?? value)
-  ])
-  return Object.fromEntries(fields)
+  const withExisting = (body: object): object =>
+    Object.fromEntries(
+      Object.entries(body).map(([field, value]) => [
+        field,
+        unique.includes(field) ? `${field}-${serial()}` : (existing[field] ?? inItems(value))
+      ])
+    )
+  const inItems = (value: unknown): unknown =>
+    Array.isArray(value) ? value.map((item) => (isObject(item) ? withExisting(item) : item)) : value
+  return withExisting({ ...example, ...added[id] })
 }
+
+const isObject = (value: unknown): value is object => typeof value === "object" && value !== null

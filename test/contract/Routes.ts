@@ -67,6 +67,7 @@ export const routes: { readonly [route: string]: string } = {
 
   "GET /api/v1/licenses": "license:read",
   "POST /api/v1/licenses": "license:write",
+  "POST /api/v1/licenses/batch": "license:write",
   "GET /api/v1/licenses/{id}": "license:read",
   "PATCH /api/v1/licenses/{id}": "license:write",
   "POST /api/v1/licenses/{id}/suspend": "license:write",

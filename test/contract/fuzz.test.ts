@@ -67,6 +67,8 @@ layer(Subject, { timeout: "1 minute" })("A path", (it) => {
 
 layer(Subject, { timeout: "1 minute" })("A request", (it) => {
   const changing = operations.filter(({ method, credential }) => method !== "GET" && credential !== "none")
+  /** Bytes that operations take beyond the limit of all others. */
+  const bytesMax: { readonly [id: string]: number } = { createLicenseBatch: 4_194_304 }
   for (const operation of changing) {
     it.effect(`of ${operation.id} is refused for its size, its type, or an invalid Idempotency-Key`, () =>
       Effect.gen(function* () {
@@ -78,7 +80,8 @@ layer(Subject, { timeout: "1 minute" })("A request", (it) => {
           request: { ...request, ...body, ...more, headers: { ...request.headers, ...more.headers } },
           refused: { status, code }
         })
-        const cases = [refuse("too large", { body: `{"a":"${"x".repeat(262_144)}"}` }, 413, "PAYLOAD_TOO_LARGE")]
+        const large = `{"a":"${"x".repeat(bytesMax[operation.id] ?? 262_144)}"}`
+        const cases = [refuse("too large", { body: large }, 413, "PAYLOAD_TOO_LARGE")]
         const typed = [
           refuse("another type", { headers: { "content-type": "text/plain" } }, 415, "UNSUPPORTED_MEDIA_TYPE"),
           refuse("another encoding", { headers: { "content-encoding": "gzip" } }, 415, "UNSUPPORTED_MEDIA_TYPE")

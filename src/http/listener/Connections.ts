@@ -9,7 +9,7 @@ import type { Duplex } from "node:stream"
 /** The requests in progress that share limits. */
 export interface Pool {
   /** The position of its count in `Client.inProgress`. */
-  readonly index: 0 | 1 | 2 | 3
+  readonly index: 0 | 1 | 2 | 3 | 4
   inProgress: number
   readonly max: number
   readonly maxOfClient: number
@@ -23,7 +23,7 @@ export interface Client {
   readonly address: string
   connections: number
   /** Requests in progress by pool. */
-  readonly inProgress: [number, number, number, number]
+  readonly inProgress: [number, number, number, number, number]
 }
 
 interface Waiting {
@@ -74,7 +74,7 @@ export const makeClients = () => {
     of: (address: string): Client => {
       const existing = byAddress.get(address)
       if (existing !== undefined) return existing
-      const client: Client = { address, connections: 0, inProgress: [0, 0, 0, 0] }
+      const client: Client = { address, connections: 0, inProgress: [0, 0, 0, 0, 0] }
       byAddress.set(address, client)
       return client
     },

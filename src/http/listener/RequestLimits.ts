@@ -35,6 +35,10 @@ const documentsOfClientMax = 4
 // A body has up to 256 KiB: these hold 128 MB.
 const largeMax = 512
 const largeOfClientMax = 128
+const batchPath = "/api/v1/licenses/batch"
+// A body has up to 4 MiB: these hold 64 MB.
+const batchesMax = 16
+const batchesOfClientMax = 4
 
 const tooMany = refuse(
   "NOT_READY",
@@ -70,6 +74,7 @@ export const makeRequestLimits = Effect.fnUntraced(function* (
     queue: others
   }
   const large: Pool = { index: 3, inProgress: 0, max: largeMax, maxOfClient: largeOfClientMax, queue }
+  const batches: Pool = { index: 4, inProgress: 0, max: batchesMax, maxOfClient: batchesOfClientMax, queue }
   const pools = new Map([
     ...probePaths.map((path) => [path, probes] as const),
     ...documentPaths.map((path) => [path, documents] as const)
@@ -104,7 +109,7 @@ export const makeRequestLimits = Effect.fnUntraced(function* (
 
   const poolOf = ({ headers, url = "" }: IncomingMessage): Pool => {
     // The paths of the API begin with /a.
-    if (url.charCodeAt(1) === 97) return isLarge(headers) ? large : requests
+    if (url.charCodeAt(1) === 97) return isLarge(headers) ? (url.startsWith(batchPath) ? batches : large) : requests
     const query = url.indexOf("?")
     return pools.get(query < 0 ? url : url.slice(0, query)) ?? requests
   }

@@ -50,7 +50,7 @@ export const newLicense = (
   if (refused !== undefined) return refused
   const assignments = assignmentsOf(input, basis, now)
   if ("accepted" in assignments) return assignments
-  const { features: _, ...given } = dated
+  const { features: _, license_key: __, ...given } = dated
   const license = withoutNulls<LicenseRecord>({
     metadata: {},
     ...given,

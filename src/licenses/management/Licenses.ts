@@ -94,11 +94,7 @@ export class Licenses extends Context.Service<
       const newKey = Effect.map(
         Effect.provideService(LicenseKey.generate, SecureRandom.SecureRandom, random),
         (license_key) => ({
-          stored: {
-            key_hash: LicenseKey.hashHex(license_key),
-            license_key_prefix: LicenseKey.prefix(license_key),
-            license_key_last4: LicenseKey.last4(license_key)
-          },
+          stored: LicenseKey.stored(license_key),
           presentWithKey: (rotated: LicenseSnapshot) =>
             Effect.map(present(rotated), (license) => ({ license, license_key }))
         })

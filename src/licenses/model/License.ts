@@ -2,7 +2,7 @@
 import { Schema } from "effect"
 import { Count, Int32, PositiveCount } from "../../api/Int64.ts"
 import { Metadata } from "../../api/Metadata.ts"
-import { Email, Name, Reference, Text } from "../../api/Text.ts"
+import { Email, licenseKeyPattern, Name, Reference, Text } from "../../api/Text.ts"
 import { Timestamp } from "../../api/Timestamp.ts"
 import { licenseLimits, Policy } from "../../catalog/policies/Policy.ts"
 import { policyFeaturesMax } from "../../catalog/policies/PolicyFeature.ts"
@@ -96,6 +96,14 @@ export const LicenseFeatureAssign = Schema.Struct({
 export const LicenseCreate = Schema.Struct({
   product_id: Reference,
   policy_id: Reference,
+  license_key: Schema.optionalKey(
+    Schema.String.check(
+      Schema.isPattern(licenseKeyPattern, { message: "Expected 8 to 255 printable ASCII characters without spaces" })
+    ).annotate({
+      description:
+        "The license's key, if it has one already: 8 to 255 printable ASCII characters without spaces, unique, compared exactly. Without it a key is generated."
+    })
+  ),
   customer_id: Schema.optionalKey(Reference),
   order_id: Schema.optionalKey(Reference),
   subscription_id: Schema.optionalKey(Reference),
@@ -118,6 +126,19 @@ export const LicenseCreate = Schema.Struct({
       "A limit that is absent or null is the policy's. Without expires_at the policy's duration_days sets it, if the policy has one."
   })
   .annotate({ identifier: "LicenseCreateRequest" })
+
+/** Licenses in one request. */
+export const batchLicensesMax = 1_000
+
+export const LicenseBatch = Schema.Struct({
+  licenses: Schema.Array(LicenseCreate)
+    .check(Schema.isMinLength(1), Schema.isMaxLength(batchLicensesMax))
+    .annotate({ description: "All are issued, or none." })
+}).annotate({ identifier: "LicenseBatchRequest" })
+
+export const LicensesWithKeys = Schema.Struct({
+  licenses: Schema.Array(LicenseWithKey).annotate({ description: "In the order of the request." })
+}).annotate({ identifier: "LicensesWithKeys" })
 
 export const LicenseUpdate = Schema.Struct({
   customer_email: Schema.optionalKey(Schema.NullOr(Email)),

@@ -1,6 +1,6 @@
 /**
- * License keys: `LK-` and six groups of five Crockford base32 characters, 28 of them random (140 bits), 2 of them a
- * check.
+ * License keys. A generated key is `LK-` and six groups of five Crockford base32 characters, 28 of them random (140 bits),
+ * 2 of them a check. A vendor key is any other text that the vendor chose for a license.
  *
  * The check is a Reed-Solomon code over GF(32): two keys always differ in at least three characters. So every one or
  * two wrong characters and every swap of two characters are always detected, any other error with a probability of
@@ -8,9 +8,13 @@
  */
 import { Effect, Option, Schema } from "effect"
 import { SecureRandom } from "effect/crypto"
+import { licenseKeyPattern } from "../../api/Text.ts"
 import { sha256, sha256Hex } from "../../signing/Digest.ts"
 
-/** A license key in its canonical form, as issued: upper case, with dashes, without aliases, with a correct check. */
+/**
+ * A license key as issued. A generated one is in its canonical form: upper case, with dashes, without aliases, with a correct
+ * check.
+ */
 export const LicenseKey = Schema.String.pipe(Schema.brand("LicenseKey"))
 export type LicenseKey = typeof LicenseKey.Type
 
@@ -38,31 +42,52 @@ export const generate: Effect.Effect<LicenseKey, never, SecureRandom.SecureRando
 )
 
 /**
- * The canonical form of a key that a client sent. Case, dashes and spaces do not matter; O reads as 0, I and L as 1 (in
+ * The canonical form of a generated key that a client sent. Case, dashes and spaces do not matter; O reads as 0, I and L as 1 (in
  * the prefix too). None if the shape or the check is wrong. Costs less than a microsecond and never hashes.
  */
-export const parse = (text: string): Option.Option<LicenseKey> => {
-  if (text.length > textMax) return Option.none()
+export const parse = (text: string): Option.Option<LicenseKey> =>
+  readSymbols(text) && isCodeword(parsed) ? Option.some(format(parsed)) : Option.none()
+
+/** Whether a text can be a vendor key. Text of the shape of a generated key is one, or is mistyped: it is no vendor key. */
+export const isVendorKey = (text: string): text is LicenseKey => licenseKeyPattern.test(text) && !readSymbols(text)
+
+/** The key of either kind that a text stands for, as it was issued; None if no license can have it. */
+export const read = (text: string): Option.Option<LicenseKey> =>
+  Option.orElse(parse(text), () => (isVendorKey(text) ? Option.some(text) : Option.none()))
+
+/** What is stored of a key. */
+export const stored = (key: LicenseKey) => ({
+  key_hash: hashHex(key),
+  license_key_prefix: prefix(key),
+  license_key_last4: last4(key)
+})
+
+/** Reads the symbols of a text into `parsed`. Whether it has the shape of a generated key, with any check. */
+const readSymbols = (text: string): boolean => {
+  if (text.length > textMax) return false
   let count = -prefixSymbols.length
   for (let index = 0; index < text.length; index++) {
     const symbol = values[text.charCodeAt(index)] ?? invalid
     if (symbol === separator) continue
-    if (symbol === invalid || count === length) return Option.none()
+    if (symbol === invalid || count === length) return false
     if (count >= 0) parsed[count] = symbol
-    else if (symbol !== prefixSymbols[count + prefixSymbols.length]) return Option.none()
+    else if (symbol !== prefixSymbols[count + prefixSymbols.length]) return false
     count++
   }
-  return count === length && isCodeword(parsed) ? Option.some(format(parsed)) : Option.none()
+  return count === length
 }
 
-/** The stored form of a key, and its look-up key: SHA-256 over the canonical form, 32 bytes. */
+/** The stored form of a key, and its look-up key: SHA-256 over the key as issued, 32 bytes. */
 export const hash = (key: LicenseKey): Uint8Array => sha256(key)
 
 /** The hash as 64 lower-case hex digits, for use as a key in memory. */
 export const hashHex = (key: LicenseKey): string => sha256Hex(key)
 
-/** `license_key_prefix`: "LK-" and the first five characters. */
-export const prefix = (key: LicenseKey): string => key.slice(0, 8)
+/**
+ * `license_key_prefix`: the first eight characters, of a generated key "LK-" and five more. Of a short vendor key fewer, so that
+ * prefix and last four characters leave eight unknown where there are that many.
+ */
+export const prefix = (key: LicenseKey): string => key.slice(0, Math.min(8, Math.max(0, key.length - 12)))
 
 /** `license_key_last4`: the last four characters. */
 export const last4 = (key: LicenseKey): string => key.slice(-4)

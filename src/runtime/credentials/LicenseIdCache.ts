@@ -7,6 +7,7 @@ import type { Refusal } from "../../api/Failure.ts"
 import { RateLimits } from "../../auth/rateLimits/RateLimits.ts"
 import { makeRecencyCache } from "../../auth/rateLimits/RecencyCache.ts"
 import { LicenseStore } from "../../licenses/engine/LicenseStore.ts"
+import { VendorKeys } from "../../licenses/keys/VendorKeys.ts"
 import { unknownKey } from "./RuntimeAuthorization.ts"
 
 /** Key hashes in the cache. */
@@ -20,6 +21,8 @@ export class LicenseIdCache extends Context.Service<
     /** Reads from the database which license has this key now, and updates the cache. */
     find(keyHash: string): Effect.Effect<string | undefined>
     forget(keyHash: string): void
+    /** Whether text that is no generated key has to be looked up. */
+    mayBeVendorKeys(): boolean
     /** Counts a failed credential, and refuses it. */
     readonly refuseKey: Effect.Effect<never, Refusal<"LICENSE_KEY_INVALID" | "RATE_LIMITED">>
   }
@@ -29,6 +32,7 @@ export class LicenseIdCache extends Context.Service<
     Effect.gen(function* () {
       const store = yield* LicenseStore
       const limits = yield* RateLimits
+      const vendorKeys = yield* VendorKeys
       const cache = makeRecencyCache<string>(cachedMax)
       return LicenseIdCache.of({
         cached: cache.get,
@@ -37,6 +41,7 @@ export class LicenseIdCache extends Context.Service<
             Effect.sync(() => (licenseId === undefined ? cache.delete(keyHash) : cache.set(keyHash, licenseId)))
           ),
         forget: cache.delete,
+        mayBeVendorKeys: vendorKeys.mayExist,
         refuseKey: Effect.andThen(limits.failure, Effect.fail(unknownKey))
       })
     })

@@ -9,7 +9,7 @@ export class LicenseCredential extends Context.Service<
   LicenseCredential,
   {
     readonly licenseId: string
-    /** SHA-256 of the key in its canonical form, as lower-case hex. */
+    /** SHA-256 of the key as it was issued, as lower-case hex. */
     readonly keyHash: string
     /** The key as it was issued: offline envelopes are encrypted with it. */
     readonly licenseKey: () => Redacted.Redacted<LicenseKey>

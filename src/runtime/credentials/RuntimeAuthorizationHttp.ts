@@ -1,6 +1,6 @@
 /**
- * Authorizes a runtime request by its license key. A mistyped key fails its checksum and touches no storage; a well-formed key is
- * looked up by its hash, once per node. The cache only selects the license's actor. The actor compares the hash with the
+ * Authorizes a runtime request by its license key. A mistyped key fails its check and touches no storage; neither does other text
+ * while there are no vendor keys. A well-formed key is looked up by its hash, once per node. The cache only selects the license's actor. The actor compares the hash with the
  * current one, so it refuses a rotated or foreign key even if the cache is stale. A refusal is signed once an actor has found the
  * key right; for the fault of a body, which needs no actor otherwise, one is asked.
  */
@@ -87,7 +87,7 @@ export const layer = Layer.effect(
 
     const authorize = (handler: Handler, endpoint: HttpApiEndpoint.Top) =>
       Effect.flatMap(HttpServerRequest.HttpServerRequest, (request): Admitted => {
-        const presented = presentedKey(request)
+        const presented = presentedKey(request, licenseIds)
         if (presented === "missing") return Effect.fail(missing)
         if (presented === "invalid") return licenseIds.refuseKey
         const { keyHash } = presented

@@ -1,0 +1,68 @@
+/** When a node looks up text that is no generated key. */
+import { assert, layer } from "@effect/vitest"
+import { Context, Effect, Fiber, Layer } from "effect"
+import { SqlClient } from "effect/sql"
+import { TestClock } from "effect/testing"
+import { VendorKeys } from "../../../src/licenses/keys/VendorKeys.ts"
+import { holdLock } from "../../support/Database.ts"
+import { Foundations } from "../../support/Services.ts"
+
+/** A node of its own. */
+const makeNode = Effect.map(Layer.build(Layer.fresh(VendorKeys.layer)), (context) => Context.get(context, VendorKeys))
+
+/** Runs until the condition holds, while statements of the node arrive. */
+const until = (condition: () => boolean) =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) => Effect.repeat(sql`SELECT 1`, { until: condition }))
+
+const blockReads = holdLock((sql) => sql`LOCK TABLE vendor_key_use IN ACCESS EXCLUSIVE MODE`)
+
+const waitingReads = Effect.flatMap(SqlClient.SqlClient, (sql) =>
+  Effect.repeat(sql`SELECT 1 FROM pg_locks WHERE NOT granted`, { until: (rows) => rows.length > 0 })
+)
+
+layer(Foundations, { timeout: 60_000 })("A node", (it) => {
+  it.effect(
+    "looks nothing up for a second after it read that there are no vendor keys, and until the next such read",
+    () =>
+      Effect.gen(function* () {
+        const node = yield* makeNode
+        assert.isFalse(node.mayExist())
+        const { release } = yield* blockReads
+        yield* TestClock.adjust("500 millis")
+        yield* waitingReads
+        yield* TestClock.adjust("499 millis")
+        assert.isFalse(node.mayExist())
+        yield* TestClock.adjust("1 millis")
+        assert.isTrue(node.mayExist())
+        yield* release
+        // The blocked read began half a second ago: what it says holds for the other half.
+        yield* TestClock.adjust("500 millis")
+        yield* until(() => !node.mayExist())
+      })
+  )
+
+  it.effect(
+    "looks up from the announcement on; a node that has not heard of it does so before the announcement ends",
+    () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const [node, other] = [yield* makeNode, yield* makeNode]
+        const { release } = yield* blockReads
+        const announced = yield* Effect.forkChild(node.announce, { startImmediately: true })
+        yield* waitingReads
+        assert.isFalse(node.mayExist())
+        yield* release
+        yield* until(node.mayExist)
+        // The pause is of real time: the clock of this test stands still.
+        assert.isFalse(other.mayExist())
+        assert.deepStrictEqual(yield* sql`SELECT known FROM vendor_key_use`, [{ known: false }])
+        yield* TestClock.adjust("500 millis")
+        yield* until(other.mayExist)
+        yield* Fiber.join(announced)
+        assert.deepStrictEqual(yield* sql`SELECT known FROM vendor_key_use`, [{ known: true }])
+        // Later announcements find it made, and a new node knows at once.
+        yield* other.announce
+        assert.isTrue((yield* makeNode).mayExist())
+      })
+  )
+})
