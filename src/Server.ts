@@ -82,6 +82,7 @@ import * as RuntimeAuthorization from "./runtime/credentials/RuntimeAuthorizatio
 import { makeFastOperations } from "./runtime/FastOperations.ts"
 import { RuntimeHttp } from "./runtime/Http.ts"
 import { Runtime } from "./runtime/Runtime.ts"
+import { Trials } from "./runtime/Trials.ts"
 import { Validations } from "./runtime/Validations.ts"
 import { SearchHttp } from "./search/Http.ts"
 import { Searches } from "./search/Searches.ts"
@@ -97,7 +98,7 @@ import { Webhooks } from "./webhooks/Webhooks.ts"
 
 /** One line per slice, in the order of the published tags. */
 const slices = Layer.mergeAll(
-  RuntimeHttp.pipe(Layer.provide(Runtime.layer)),
+  RuntimeHttp.pipe(Layer.provide([Runtime.layer, Trials.layer])),
   ProductsHttp,
   PoliciesHttp.pipe(Layer.provide(Layer.merge(Policies.layer, PolicyFeatures.layer))),
   FeaturesHttp.pipe(Layer.provide(Features.layer)),

@@ -16,6 +16,7 @@ export const operations = {
   checkoutFloatingLicense: ["runtime", "checkout"],
   heartbeatFloatingLicense: ["runtime", "heartbeat"],
   checkinFloatingLicense: ["runtime", "checkin"],
+  startTrial: ["runtime", "trial"],
   listProducts: ["products", "list"],
   createProduct: ["products", "create"],
   getProduct: ["products", "get"],

@@ -8,6 +8,11 @@ type Json = JsonSchema.JsonSchema
 
 /** Bodies that cannot be derived from the schema: all fields are optional, or some exclude each other. */
 const bodies: { readonly [operationId: string]: unknown } = {
+  startTrial: {
+    product_code: "editor",
+    policy_code: "trial",
+    binding: { fingerprint: "4c4c4544-0042-3510-8056-b4c04f4d3332" }
+  },
   updateProduct: { name: "Editor Pro" },
   updatePolicy: { grace_period_days: 14 },
   setPolicyFeature: { max_consumptions: 1000, expires_after_days: 365 },

@@ -8,10 +8,11 @@ import {
   EntitlementPayload,
   FloatingCheckoutPayload,
   FloatingLeasePayload,
-  OfflineEnvelopePayload
+  OfflineEnvelopePayload,
+  TrialPayload
 } from "../licenses/model/Payloads.ts"
 import { IsActivation, operation, RuntimeAuthorization } from "./credentials/RuntimeAuthorization.ts"
-import { BindingRequest, ConsumeRequest, LeaseRequest } from "./Requests.ts"
+import { BindingRequest, ConsumeRequest, LeaseRequest, TrialRequest } from "./Requests.ts"
 
 const accessRefusals = [
   "PRODUCT_MISMATCH",
@@ -31,6 +32,32 @@ const admissionRefusals = [
 ] as const
 
 const leaseRefusals = ["LEASE_NOT_FOUND", "LEASE_NOT_ACTIVE"] as const
+
+/** Needs no license key: it is the operation that gives one. */
+const trial = HttpApiEndpoint.post("trial", "/license/trial", {
+  payload: TrialRequest,
+  success: Signed(TrialPayload),
+  error: failures(
+    "NOT_FOUND",
+    "TRIAL_NOT_ALLOWED",
+    "TRIAL_ALREADY_USED",
+    "VM_NOT_ALLOWED",
+    "CONTAINER_NOT_ALLOWED",
+    "VERSION_UNKNOWN",
+    "VERSION_NOT_ENTITLED",
+    "VALIDATION_ERROR",
+    "RATE_LIMITED"
+  )
+})
+  .annotateMerge(
+    operation({
+      id: "startTrial",
+      summary: "Start a trial without a license key",
+      description:
+        "Issues a trial license and activates the device on it. A device gets one trial of a product, once. The signed response contains the license key, which is shown only here."
+    })
+  )
+  .middleware(Decoding)
 
 export class RuntimeApi extends HttpApiGroup.make("runtime")
   .add(
@@ -158,6 +185,7 @@ export class RuntimeApi extends HttpApiGroup.make("runtime")
   )
   .middleware(Decoding)
   .middleware(RuntimeAuthorization)
+  .add(trial)
   .annotate(
     OpenApi.Description,
     "What licensed applications call, with their license key. Every response is signed."

@@ -4,7 +4,7 @@ import { type Refusal, refuse } from "../api/Failure.ts"
 import type { Binding } from "../licenses/model/Binding.ts"
 import { digestsOf } from "../licenses/model/BindingDigests.ts"
 import { sha256Hex } from "../signing/Digest.ts"
-import type { BindingRequest } from "./Requests.ts"
+import type { MachineRequest } from "./Requests.ts"
 
 const containerIds = ["cluster_id", "namespace", "pod_name", "container_id"] as const
 
@@ -20,7 +20,7 @@ const missingFingerprint = refuse(
 )
 
 export const bindingOf = (
-  request: BindingRequest,
+  request: MachineRequest,
   ip_address: string | undefined
 ): Binding | Refusal<"VALIDATION_ERROR"> => {
   const key = request.is_container === true ? containerKey(request) : request.fingerprint
@@ -47,7 +47,7 @@ export const bindingOf = (
 }
 
 /** SHA-256 over the canonical JSON of the given ids, so that a client may send them in any order. */
-const containerKey = (request: BindingRequest): string | undefined => {
+const containerKey = (request: MachineRequest): string | undefined => {
   const ids = Object.fromEntries(containerIds.flatMap((id) => (request[id] === undefined ? [] : [[id, request[id]]])))
   return Object.keys(ids).length === 0 ? undefined : sha256Hex(canonicalize(ids))
 }

@@ -4,12 +4,14 @@ import { Api } from "../Api.ts"
 
 import { LicenseCredential } from "./credentials/RuntimeAuthorization.ts"
 import { Runtime } from "./Runtime.ts"
+import { Trials } from "./Trials.ts"
 
 export const RuntimeHttp = HttpApiBuilder.group(
   Api,
   "runtime",
   Effect.fn(function* (handlers) {
     const runtime = yield* Runtime
+    const trials = yield* Trials
     return handlers.handleAll({
       activate: ({ payload }) => Effect.flatMap(LicenseCredential, (license) => runtime.activate(license, payload)),
       validate: ({ payload }) => Effect.flatMap(LicenseCredential, (license) => runtime.validate(license, payload)),
@@ -19,6 +21,7 @@ export const RuntimeHttp = HttpApiBuilder.group(
       offline: ({ payload }) => Effect.flatMap(LicenseCredential, (license) => runtime.offline(license, payload)),
       checkout: ({ payload }) => Effect.flatMap(LicenseCredential, (license) => runtime.checkout(license, payload)),
       heartbeat: ({ payload }) => Effect.flatMap(LicenseCredential, (license) => runtime.heartbeat(license, payload)),
+      trial: ({ payload }) => trials.start(payload),
       checkin: ({ payload }) => Effect.flatMap(LicenseCredential, (license) => runtime.checkin(license, payload))
     })
   })

@@ -49,6 +49,18 @@ export const BindingRequest = Schema.Struct(binding).annotate({
 })
 export type BindingRequest = typeof BindingRequest.Type
 
+export const TrialRequest = Schema.Struct({
+  nonce: common.nonce,
+  product_code: Text(64).check(isMinCharacters(1)).annotate({ description: "The code of the application's product." }),
+  policy_code: Text(64)
+    .check(isMinCharacters(1))
+    .annotate({ description: "The code of a policy of the product that has public trials." }),
+  binding: Schema.Struct(machineFields).annotate({
+    description: "The machine or container instance, as in an activation."
+  })
+}).annotate({ identifier: "TrialRequest" })
+export type TrialRequest = typeof TrialRequest.Type
+
 export const LeaseRequest = Schema.Struct({
   ...common,
   lease_token: Text(255).check(isMinCharacters(1)).annotate({ description: "The token from the checkout's response." })
@@ -64,6 +76,9 @@ export const ConsumeRequest = Schema.Struct({
   amount: Schema.optionalKey(PositiveCount.annotate({ description: "The amount used; 1 by default.", default: 1 }))
 }).annotate({ identifier: "ConsumeRequest" })
 export type ConsumeRequest = typeof ConsumeRequest.Type
+
+/** What identifies a machine, in requests of all kinds. */
+export type MachineRequest = TrialRequest["binding"]
 
 /** What the runtime reads of any request. */
 export type RuntimeRequest = Pick<LeaseRequest, "nonce" | "product_code">

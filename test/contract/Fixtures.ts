@@ -18,6 +18,9 @@ export interface Fixture {
   readonly licenseKey: string
   readonly fingerprint: string
   readonly featureCode: string
+  readonly productCode: string
+  /** Of a policy with public trials. */
+  readonly trialPolicyCode: string
   readonly leaseToken: string
 }
 
@@ -60,15 +63,28 @@ export class Fixtures extends Context.Service<
           licenseKey: "",
           fingerprint: serial(),
           featureCode: "",
+          productCode: "",
+          trialPolicyCode: "",
           leaseToken: ""
         }
         for (const kind of catalogKinds) {
           fixture = { ...fixture, ids: { ...fixture.ids, [kind]: yield* another(kind, fixture) } }
         }
-        const { code } = yield* data<{ readonly code: string }>("getFeature", {
-          params: { id: fixture.ids["features"]! }
-        })
-        return { ...fixture, featureCode: code }
+        const codeOf = (operationId: string, kind: string) =>
+          Effect.map(
+            data<{ readonly code: string }>(operationId, { params: { id: fixture.ids[kind]! } }),
+            ({ code }) => code
+          )
+        const trial = { license_type: "trial", duration_days: 14, public_trial: true }
+        const { code: trialPolicyCode } = (yield* create("createPolicy", fixture, trial)) as unknown as {
+          readonly code: string
+        }
+        return {
+          ...fixture,
+          featureCode: yield* codeOf("getFeature", "features"),
+          productCode: yield* codeOf("getProduct", "products"),
+          trialPolicyCode
+        }
       })
 
       const makeLicense = Effect.fnUntraced(function* (catalog: Fixture) {
@@ -193,7 +209,10 @@ const added: { readonly [operationId: string]: object } = {
 }
 
 /** A valid body: the document's example with existing ids. */
-export const bodyOf = ({ example, id }: Operation, { ids, featureCode, fingerprint, leaseToken }: Fixture): unknown => {
+export const bodyOf = (
+  { example, id }: Operation,
+  { ids, featureCode, fingerprint, leaseToken, productCode, trialPolicyCode }: Fixture
+): unknown => {
   if (!isObject(example)) return undefined
   const existing: { readonly [field: string]: unknown } = {
     product_id: ids["products"],
@@ -204,6 +223,10 @@ export const bodyOf = ({ example, id }: Operation, { ids, featureCode, fingerpri
     subscription_id: ids["subscriptions"],
     license_id: ids["licenses"],
     feature_code: featureCode,
+    product_code: productCode,
+    policy_code: trialPolicyCode,
+    // A device gets one trial.
+    binding: { fingerprint: `${fingerprint} ${serial()}` },
     fingerprint: id === "checkoutFloatingLicense" ? `${fingerprint} floating` : fingerprint,
     lease_token: leaseToken
   }

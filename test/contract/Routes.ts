@@ -14,6 +14,7 @@ export const routes: { readonly [route: string]: string } = {
   "POST /api/v1/license/floating/checkout": "license",
   "POST /api/v1/license/floating/heartbeat": "license",
   "POST /api/v1/license/floating/checkin": "license",
+  "POST /api/v1/license/trial": "public",
 
   "GET /api/v1/products": "product:read",
   "POST /api/v1/products": "product:write",

@@ -216,7 +216,15 @@ layer(Subject, { timeout: "1 minute" })("Lists", (it) => {
     })
   )
 
-  const fixture = { ids, licenseKey: "", fingerprint: "walk", featureCode: "", leaseToken: "" }
+  const fixture = {
+    ids,
+    licenseKey: "",
+    fingerprint: "walk",
+    featureCode: "",
+    productCode: "",
+    trialPolicyCode: "",
+    leaseToken: ""
+  }
 
   it.effect("have 50 rows on a page by default, and at most 200", () =>
     Effect.gen(function* () {

@@ -26,6 +26,8 @@ export class RateLimits extends Context.Service<
     runtime(call: RuntimeRequest, request: RequestContext, nowMillis: number): Refusal<"RATE_LIMITED"> | undefined
     /** Counts a management request of an API key or OIDC subject. */
     management(actorId: string): Limited
+    /** Counts a trial that is started without a license key, by address, within the limit of activations. */
+    readonly trial: Limited
     /** Counts a failed credential. Fails if there were too many; otherwise the caller sends the credential's own refusal. */
     readonly failure: Limited
   }
@@ -36,6 +38,7 @@ export class RateLimits extends Context.Service<
       const runtime = makeLimit("runtime", rateRuntime)
       const activation = makeLimit("activation", rateActivation)
       const management = makeLimit("management", rateManagement)
+      const trial = makeLimit("trial", rateActivation)
       const failures = makeLimit("failures", rateFailures)
       return RateLimits.of({
         runtime: ({ licenseId, isActivation }, request, now) => {
@@ -43,6 +46,7 @@ export class RateLimits extends Context.Service<
           return refusal ?? (isActivation ? activation(request, now, licenseId) : undefined)
         },
         management: (actorId) => countWith((request, now) => management(request, now, actorId)),
+        trial: countWith((request, now) => trial(request, now, networkOf(request.clientAddress))),
         failure:
           rateFailures === 0
             ? Effect.void
@@ -71,6 +75,7 @@ const counted = {
   runtime: "requests",
   activation: "activations",
   management: "requests",
+  trial: "trials",
   failures: "failed credentials"
 }
 

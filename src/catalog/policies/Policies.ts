@@ -57,6 +57,7 @@ const editable = [
   "allow_transfer",
   "duration_days",
   "duration_starts",
+  "public_trial",
   "metadata"
 ] as const
 
@@ -131,6 +132,7 @@ export class Policies extends Context.Service<
           updated_at: now
         }
         yield* refuseUselessTerm(policy)
+        yield* refuseUnfitTrial(policy)
         yield* sql`INSERT INTO policies ${sql.insert({ ...rowOf(policy), id, product_id: productId, created_at: instant(now) })}`.pipe(
           constraints({
             policies_code_key: () => duplicateCode(policy.code),
@@ -165,6 +167,7 @@ export class Policies extends Context.Service<
         if (Object.keys(changes).length === 0) return before
         if ("license_type" in changes) yield* refuseWhileUsed(id)
         yield* refuseUselessTerm(policy)
+        yield* refuseUnfitTrial(policy)
         const payloadChanges = payloadFields.some((field) => field in changes) ? 1 : 0
         yield* sql`
           UPDATE policies SET ${sql.update(rowOf(policy))},
@@ -209,6 +212,25 @@ const refuseUselessTerm = ({ duration_days, license_type }: Policy) =>
   license_type === "perpetual" && duration_days !== undefined
     ? refuse("VALIDATION_ERROR", "A perpetual license does not expire: leave out duration_days.", "duration_days")
     : Effect.void
+
+/** A public trial gets its expiry from the policy. */
+const refuseUnfitTrial = ({ duration_days, license_type, public_trial }: Policy) => {
+  if (!public_trial) return Effect.void
+  if (license_type !== "trial") {
+    return refuse(
+      "VALIDATION_ERROR",
+      "Only a policy of the type trial has public trials: leave out public_trial.",
+      "public_trial"
+    )
+  }
+  return duration_days === undefined
+    ? refuse(
+        "VALIDATION_ERROR",
+        "A public trial ends after the policy's duration_days: add duration_days.",
+        "duration_days"
+      )
+    : Effect.void
+}
 
 /**
  * Before this instant no device of the policy's licenses is due, because of the edit: heartbeats were switched on, or a

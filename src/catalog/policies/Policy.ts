@@ -48,6 +48,11 @@ const rules = {
   duration_starts: DurationStart.annotate({
     description: "What the days of duration_days begin with. The first activation may also be a floating checkout.",
     default: "creation"
+  }),
+  public_trial: Schema.Boolean.annotate({
+    description:
+      "Whether applications may start trials of the policy without a license key. Only for the type trial, with duration_days.",
+    default: false
   })
 }
 
@@ -91,7 +96,8 @@ const optionalRules = {
   allow_container: Schema.optionalKey(rules.allow_container),
   max_transfers: Schema.optionalKey(rules.max_transfers),
   allow_transfer: Schema.optionalKey(rules.allow_transfer),
-  duration_starts: Schema.optionalKey(rules.duration_starts)
+  duration_starts: Schema.optionalKey(rules.duration_starts),
+  public_trial: Schema.optionalKey(rules.public_trial)
 }
 
 export const policySorts = { created_at: "instant", code: "text" } as const
@@ -140,7 +146,8 @@ export const policyDefaults = {
   allow_container: true,
   max_transfers: 0,
   allow_transfer: true,
-  duration_starts: "creation"
+  duration_starts: "creation",
+  public_trial: false
 } as const
 
 /**

@@ -27,8 +27,8 @@ const unlessEmpty = (rows: ReadonlyArray<unknown>, statement: () => Statement): 
 
 /** The statements for all rows except stored responses and events, in the order in which they must run. */
 export const rowsOf = (sql: SqlClient.SqlClient, group: PendingGroup): ReadonlyArray<Statement> =>
-  [timeLimit, profiles, othersReset, devices, counts, assignments, removedAssignments, leases, seen].flatMap((write) =>
-    write(sql, group)
+  [timeLimit, profiles, othersReset, deviceRows, counts, assignments, removedAssignments, leases, seen].flatMap(
+    (write) => write(sql, group)
   )
 
 /** Devices and leases that a group may write under the time limit of commits, which is for groups that take milliseconds. */
@@ -106,7 +106,7 @@ const withNewPromise = ({ base }: PendingChanges, key: string, device: DeviceRec
  * What is known of a device's last contact never goes back: another node may have stored a later one, which raises no
  * revision if the policy requires no heartbeats.
  */
-const devices = (sql: SqlClient.SqlClient, group: PendingGroup) => {
+export const deviceRows = (sql: SqlClient.SqlClient, group: PendingGroup) => {
   const rows: ReadonlyArray<Owned<DeviceRecord>> = owned(group, (pending) =>
     Array.from(pending.changedDevices, ([key, device]) => withNewPromise(pending, key, device))
   )
@@ -139,7 +139,7 @@ const devices = (sql: SqlClient.SqlClient, group: PendingGroup) => {
 
 /**
  * Resets the devices that are not cached in one statement: 100,000 took 1.8 s and no memory here. It runs before
- * `devices`, whose decisions on cached devices take precedence.
+ * `deviceRows`, whose decisions on cached devices take precedence.
  */
 const othersReset = (sql: SqlClient.SqlClient, group: PendingGroup) => {
   const rows = group.filter((pending) => pending.othersResetAt !== undefined)

@@ -58,6 +58,12 @@ export const EntitlementPayload = Schema.Struct({ ...commonOf("entitlement"), ..
   identifier: "Entitlement"
 })
 
+export const TrialPayload = Schema.Struct({
+  ...commonOf("entitlement"),
+  ...entitlement,
+  license_key: Schema.String.annotate({ description: "The trial's license key. It is shown only here: store it." })
+}).annotate({ identifier: "TrialEntitlement" })
+
 export const DeactivationPayload = Schema.Struct(commonOf("deactivation")).annotate({ identifier: "Deactivation" })
 
 const leaseEnd = Timestamp.annotate({ description: "When the seat becomes free unless a heartbeat comes first." })

@@ -9,6 +9,7 @@ const runtimePaths: { readonly [id: string]: string } = {
   consume: "consume",
   deactivate: "deactivate",
   offline: "offline",
+  trial: "trial",
   floating: "floating/checkout"
 }
 

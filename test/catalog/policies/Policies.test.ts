@@ -51,6 +51,7 @@ layer(Subject)("Policies", (it) => {
         max_transfers: 0,
         allow_transfer: true,
         duration_starts: "creation",
+        public_trial: false,
         metadata: {},
         created_at: now,
         updated_at: now
@@ -89,6 +90,7 @@ layer(Subject)("Policies", (it) => {
         allow_transfer: false,
         duration_days: 14,
         duration_starts: "first_activation",
+        public_trial: true,
         metadata: { tier: "gold", seats: [1, 2] }
       } as const
       const { id } = yield* policies.create(product_id, input)
