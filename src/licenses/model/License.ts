@@ -128,7 +128,7 @@ export const LicenseCreate = Schema.Struct({
   .annotate({ identifier: "LicenseCreateRequest" })
 
 /** Licenses in one request. */
-export const batchLicensesMax = 1_000
+const batchLicensesMax = 1_000
 
 export const LicenseBatch = Schema.Struct({
   licenses: Schema.Array(LicenseCreate)
