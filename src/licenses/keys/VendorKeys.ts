@@ -11,13 +11,12 @@ import { Clock, Context, Duration, Effect, Layer, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import { refuse } from "../../api/Failure.ts"
 import { makeBatcher } from "../../postgres/Batcher.ts"
-import { pauseFor } from "../../postgres/Transactions.ts"
 
 /** Half as long as a read is trusted, so that one late read costs no look-up. */
 const readEvery = "500 millis"
 const trustedNanos = Duration.toNanosUnsafe("1 second")
 /** Longer than any read is trusted, with a margin for timers. */
-const announcedMillis = 1_250
+const announcedFor = "1250 millis"
 /** Requests that wait for the same announcement. */
 const waitingMax = 1_000
 
@@ -58,7 +57,7 @@ export class VendorKeys extends Context.Service<
         if ((yield* row)?.known === true) return
         yield* sql`INSERT INTO vendor_key_use (known) VALUES (false) ON CONFLICT DO NOTHING`
         exist = true
-        yield* pauseFor(announcedMillis)
+        yield* Effect.sleep(announcedFor)
         yield* sql`UPDATE vendor_key_use SET known = true WHERE NOT known`
       })
       // In a fiber of its own: the transaction of a request with an Idempotency-Key must not contain the announcement.
