@@ -1,7 +1,7 @@
 /**
  * The cost of refusing wrong license keys, sent as fast as a few connections can: text that is not a key, keys with a
  * wrong checksum, and well-formed keys of no license. Each with the limit of failed credentials off, when every refusal
- * states its reason, and on, when nearly all are answered 429.
+ * states its reason, and on, when nearly all are answered 429. At the end text again, while a license has a vendor key.
  *
  *   npm run bench:refusals -- [--seconds 8] [--connections 64] [--limits off,on] [--json] [--assert]
  *
@@ -50,7 +50,7 @@ const wellFormed = () => LicenseKey.fromBytes(randomBytes(28))
 
 const keys: Record<string, { readonly make: () => string; readonly touches: keyof typeof transactionsPerRefusalMax }> =
   {
-    "no key": { make: () => wellFormed().slice(0, -7), touches: "never" },
+    "no key": { make: () => text(), touches: "never" },
     // The last character is half of the checksum.
     "wrong check": {
       make: () => wellFormed().replace(/.$/, (last) => (last === "0" ? "1" : "0")),
@@ -80,7 +80,9 @@ interface Measured {
   readonly database: { readonly url: Redacted.Redacted<string>; readonly pid: number }
 }
 
-const measure = Effect.fnUntraced(function* ({ base, database, limit, pid }: Measured) {
+type Kinds = typeof keys
+
+const measure = Effect.fnUntraced(function* ({ base, database, limit, pid }: Measured, kinds: Kinds) {
   const seconds = Number(flags.seconds)
   /** Transactions since the previous call, and seconds. */
   const since = Effect.fnUntraced(function* (last: { readonly at: number; readonly count: number }) {
@@ -93,7 +95,7 @@ const measure = Effect.fnUntraced(function* ({ base, database, limit, pid }: Mea
   const idle = yield* since(now)
   now = idle.now
   const rows = []
-  for (const [kind, { make, touches }] of Object.entries(keys)) {
+  for (const [kind, { make, touches }] of Object.entries(kinds)) {
     yield* say(`${kind}, limit of failures ${limit}`)
     const before = [cpuSeconds(pid), cpuSecondsOfFamily(database.pid)] as const
     const { latencies, statuses } = yield* Effect.promise(() => sendAll(base, { ...validations(make), seconds }))
@@ -124,18 +126,45 @@ const measure = Effect.fnUntraced(function* ({ base, database, limit, pid }: Mea
   return rows
 })
 
+const text = () => wellFormed().slice(0, -7)
+
+/** The first of the services stores it, and all take it. */
+const LICENSING_BOOTSTRAP_TOKEN = `bench_${randomBytes(32).toString("base64url")}`
+
+/** Issues a license with a vendor key. */
+const issueVendorKey = (base: string) =>
+  Effect.promise(async () => {
+    const create = async (path: string, body: object): Promise<{ readonly id: string }> => {
+      const headers = { authorization: `Bearer ${LICENSING_BOOTSTRAP_TOKEN}`, "content-type": "application/json" }
+      const response = await fetch(`${base}/api/v1${path}`, { method: "POST", headers, body: JSON.stringify(body) })
+      return ((await response.json()) as { readonly data: { readonly id: string } }).data
+    }
+    const { id: product_id } = await create("/products", { name: "P", code: "refusals" })
+    const policy = { name: "P", code: "p", license_type: "perpetual" }
+    const { id: policy_id } = await create(`/products/${product_id}/policies`, policy)
+    await create("/licenses", { product_id, policy_id, license_key: "a-key-of-the-vendor" })
+  })
+
 const program = Effect.gen(function* () {
   const directory = yield* folder
   const database = yield* startPostgres(directory)
   const limits = Object.entries({ off: "0", on: "30" }).filter(([limit]) => flags.limits.split(",").includes(limit))
   const measured = yield* Effect.forEach(limits, ([limit, LICENSING_RATE_FAILURES]) =>
     Effect.scoped(
-      Effect.flatMap(startOn(database.url, directory, { LICENSING_RATE_FAILURES }), ({ base, pid }) =>
-        measure({ limit, base, pid, database })
+      Effect.flatMap(startOn(database.url, directory, { LICENSING_RATE_FAILURES, LICENSING_BOOTSTRAP_TOKEN }), ({ base, pid }) =>
+        measure({ limit, base, pid, database }, keys)
       )
     )
   )
-  const rows = measured.flat()
+  const withVendorKeys = Effect.flatMap(
+    startOn(database.url, directory, { LICENSING_RATE_FAILURES: "0", LICENSING_BOOTSTRAP_TOKEN }),
+    ({ base, pid }) =>
+      Effect.andThen(
+        issueVendorKey(base),
+        measure({ limit: "off", base, pid, database }, { "no key, vendor keys": { make: text, touches: "batched" } })
+      )
+  )
+  const rows = [...measured.flat(), ...(yield* Effect.scoped(withVendorKeys))]
   yield* Effect.sync(() => process.stdout.write(`${flags.json ? JSON.stringify(rows, null, 2) : table(rows)}\n`))
   if (flags.assert && rows.some(({ holds }) => !holds)) yield* Effect.sync(() => (process.exitCode = 1))
 })
