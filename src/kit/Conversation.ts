@@ -12,6 +12,7 @@ import { exchange, type Received } from "./Transport.ts"
 
 /** Each operation's path and the kind of what answers it. */
 const operations = {
+  trial: ["trial", "entitlement"],
   activate: ["activate", "entitlement"],
   validate: ["validate", "entitlement"],
   check: ["check", "entitlement"],
@@ -79,26 +80,40 @@ export class Conversation {
     return { product_code: this.#options.productCode, binding: await this.#bindingHash }
   }
 
-  async ask(operation: Operation, more: object, identity: Identity, highestIssuedAt: number): Promise<Answer> {
-    const { appVersion, baseUrl, binding, platform, productCode, timeoutMillis } = this.#options
+  ask(operation: Operation, more: object, identity: Identity, highestIssuedAt: number): Promise<Answer> {
+    const isOfLease = operation === "heartbeat" || operation === "checkin"
+    const machine = isOfLease ? undefined : this.#machine
+    return this.#send(operation, { ...machine, ...more }, highestIssuedAt, identity)
+  }
+
+  /** The one request without a license key. */
+  askTrial(policyCode: string, highestIssuedAt: number): Promise<Answer> {
+    return this.#send("trial", { policy_code: policyCode, binding: this.#machine }, highestIssuedAt)
+  }
+
+  get #machine() {
+    return { ...this.#options.binding, app_version: this.#options.appVersion }
+  }
+
+  async #send(operation: Operation, body: object, highestIssuedAt: number, identity?: Identity): Promise<Answer> {
+    const { baseUrl, platform, productCode, timeoutMillis } = this.#options
     const [path, kind] = operations[operation]
     const nonce = toBase64(platform.randomBytes(16))
-    const isOfLease = operation === "heartbeat" || operation === "checkin"
-    const machine = isOfLease ? undefined : { ...binding, app_version: appVersion }
     const received = await exchange(platform, {
       url: `${baseUrl.replace(/\/+$/, "")}/api/v1/license/${path}`,
-      body: JSON.stringify({ ...machine, ...more, nonce, product_code: productCode }),
-      authorization: `License ${identity.licenseKey}`,
+      body: JSON.stringify({ ...body, nonce, product_code: productCode }),
+      ...(identity && { authorization: `License ${identity.licenseKey}` }),
       timeoutMillis
     })
     if (received === undefined) return missed("NOT_REACHED")
-    const expected = { ...(await this.own()), ...idsOf(identity), kind, nonce }
-    return this.#believing(received, async () => {
+    const expected = { ...(await this.own()), ...(identity && idsOf(identity)), kind, nonce }
+    const judged = async () => {
       const clock = { now: platform.now(), highestIssuedAt }
       return operation === "offline"
-        ? this.#offlineAnswer(received.text, identity.licenseKey, { ...expected, clock })
+        ? this.#offlineAnswer(received.text, identity?.licenseKey ?? "", { ...expected, clock })
         : answerOf(received.text, await this.#judge(received.text, { ...expected, clock }))
-    })
+    }
+    return this.#believing(received, judged, identity === undefined ? isTrialCode : isKeyCode)
   }
 
   /** The answer of an offline file, which has no nonce. */
@@ -120,7 +135,11 @@ export class Conversation {
     return answerOf(text, await this.#judge(text, expected))
   }
 
-  async #believing(received: Received | undefined, judged: () => Promise<Answer>): Promise<Answer> {
+  async #believing(
+    received: Received | undefined,
+    judged: () => Promise<Answer>,
+    isUnsigned: IsUnsigned = () => false
+  ): Promise<Answer> {
     try {
       return await judged().catch(async (problem) => {
         if (problem instanceof Distrusted && problem.rule === "kid" && (await this.#fetchKeys())) return judged()
@@ -129,9 +148,13 @@ export class Conversation {
     } catch (problem) {
       if (!(problem instanceof Distrusted)) throw problem
       if (problem.rule === "times") return missed("CLOCK_WRONG", "times")
-      const isKeyRefused = received?.status === 401 && problem.rule === "signature"
-      const code = isKeyRefused ? unsignedCode(received.text) : undefined
-      return missed(code ?? "NOT_REACHED", code === undefined ? problem.rule : undefined, received?.retryAfterMillis)
+      const code = problem.rule === "signature" && received ? codeOf(received.text) : undefined
+      const reason = code !== undefined && isUnsigned(code, received?.status) ? code : undefined
+      return missed(
+        reason ?? "NOT_REACHED",
+        reason === undefined ? problem.rule : undefined,
+        received?.retryAfterMillis
+      )
     }
   }
 
@@ -172,11 +195,20 @@ export const missed = (reason: Reason, rule?: Rule, retryAfterMillis = 0): Answe
   retryAfterMillis
 })
 
-/** The code of an unsigned 401: only these two ask the user for something. */
-const unsignedCode = (text: string): Reason | undefined => {
+/** Whether a code is told to the application although its response is not signed. */
+type IsUnsigned = (code: string, status: number | undefined) => boolean
+
+/** Only these two ask the user for something. */
+const isKeyCode: IsUnsigned = (code, status) =>
+  status === 401 && (code === "LICENSE_KEY_INVALID" || code === "LICENSE_KEY_MISSING")
+
+/** A trial that is refused takes nothing away. */
+const isTrialCode: IsUnsigned = (_, status) => status === 403
+
+const codeOf = (text: string): Reason | undefined => {
   try {
     const { code } = objectOf(membersOf(text).get("error") ?? "")
-    return code === "LICENSE_KEY_INVALID" || code === "LICENSE_KEY_MISSING" ? code : undefined
+    return typeof code === "string" ? code : undefined
   } catch {
     return undefined
   }

@@ -87,3 +87,7 @@ export const ruleOf = (code: string): Rule => codes.get(code) ?? unknownCode
 const severities: { readonly [Name in Decision]: number } = { run: 0, warn: 1, ask: 2, stop: 3 }
 
 export const isStricter = (one: Decision, other: Decision): boolean => severities[one] > severities[other]
+
+/** Whether a code says that there is nothing to give back. */
+export const isNothingHeld = (code: string): boolean =>
+  code === "DEVICE_STATE_CONFLICT" || code === "DEVICE_NOT_FOUND" || code.startsWith("LEASE_")

@@ -6,7 +6,7 @@
  * of the service.
  */
 import { type Answer, Conversation, missed, type Operation } from "./Conversation.ts"
-import { isStricter, ruleOf } from "./Decisions.ts"
+import { isNothingHeld, isStricter, ruleOf } from "./Decisions.ts"
 import type { KitOptions } from "./KitOptions.ts"
 import { licenseKeyOf } from "./LicenseKeyText.ts"
 import { Memory } from "./Memory.ts"
@@ -95,6 +95,14 @@ export class LicenseKit {
     return this.#enter("activate", "device", licenseKey)
   }
 
+  /** Starts this machine's one trial of the product under this policy, without a license key. */
+  async startTrial(policyCode: string): Promise<Outcome<Entitlement>> {
+    const number = ++this.#asked
+    const answer = await this.#conversation.askTrial(policyCode, this.#memory.highestIssuedAt)
+    const key = answer.outcome === "granted" ? String(answer.content["license_key"]) : ""
+    return this.#enterWith("activate", "device", key, number, answer)
+  }
+
   /** Takes a floating seat with the license key, or again with the stored one. No activation is needed. */
   checkout(licenseKey?: string): Promise<Outcome<FloatingCheckout>> {
     return this.#enter("checkout", "seat", licenseKey)
@@ -181,9 +189,20 @@ export class LicenseKit {
     if (identity.licenseKey === memory.identity?.licenseKey) {
       return this.#settle(operation, number, answer, answer.outcome === "granted" ? holding : undefined)
     }
-    // Another license than before: until it is granted the one before stays.
+    return this.#enterWith(operation, holding, identity.licenseKey, number, answer)
+  }
+
+  /** Another license than before: until it is granted the one before stays. */
+  async #enterWith<Data>(
+    operation: Operation,
+    holding: Holding,
+    licenseKey: string,
+    number: number,
+    answer: Answer
+  ): Promise<Outcome<Data>> {
+    const memory = this.#memory
     if (answer.outcome === "granted") {
-      memory.enter(identity.licenseKey)
+      memory.enter(licenseKey)
       return this.#settle(operation, number, answer, holding)
     }
     if (memory.holding === undefined) memory.missed = reasonOf(answer)
@@ -279,7 +298,3 @@ export class LicenseKit {
     return outcomeOf(answer, this.verdict)
   }
 }
-
-/** The codes that say that there is nothing to give back. */
-const isNothingHeld = (code: string): boolean =>
-  code === "DEVICE_STATE_CONFLICT" || code === "DEVICE_NOT_FOUND" || code.startsWith("LEASE_")
