@@ -16,6 +16,12 @@ const setIdleMillis = (sql: SqlClient.SqlClient, millis: number) =>
 /** An expression that lets the running transaction be idle for longer, as long as it holds nothing that others wait for. */
 export const mayPause = (sql: SqlClient.SqlClient) => setIdleMillis(sql, pauseInTransactionMillisMax)
 
+/**
+ * An expression that lets the running transaction be idle for ten seconds, although it holds locks: for one that computes much
+ * between its statements, on a node that has little time.
+ */
+export const mayCompute = (sql: SqlClient.SqlClient) => setIdleMillis(sql, 10_000)
+
 /** An expression that ends this, for a transaction that takes locks now. */
 export const mayNotPause = (sql: SqlClient.SqlClient) => setIdleMillis(sql, holdMillisMax)
 

@@ -151,8 +151,9 @@ const program = Effect.gen(function* () {
   const limits = Object.entries({ off: "0", on: "30" }).filter(([limit]) => flags.limits.split(",").includes(limit))
   const measured = yield* Effect.forEach(limits, ([limit, LICENSING_RATE_FAILURES]) =>
     Effect.scoped(
-      Effect.flatMap(startOn(database.url, directory, { LICENSING_RATE_FAILURES, LICENSING_BOOTSTRAP_TOKEN }), ({ base, pid }) =>
-        measure({ limit, base, pid, database }, keys)
+      Effect.flatMap(
+        startOn(database.url, directory, { LICENSING_RATE_FAILURES, LICENSING_BOOTSTRAP_TOKEN }),
+        ({ base, pid }) => measure({ limit, base, pid, database }, keys)
       )
     )
   )
