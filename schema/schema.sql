@@ -293,6 +293,7 @@ CREATE INDEX licenses_metadata ON licenses USING gin (metadata jsonb_path_ops) W
 CREATE INDEX licenses_order_page ON licenses USING btree (order_id, created_at DESC, id DESC) WHERE (order_id IS NOT NULL);
 CREATE INDEX licenses_page ON licenses USING btree (created_at DESC, id DESC);
 CREATE INDEX licenses_policy_page ON licenses USING btree (policy_id, created_at DESC, id DESC);
+CREATE INDEX licenses_product_customer ON licenses USING btree (product_id, customer_id, created_at DESC, id DESC) WHERE (customer_id IS NOT NULL);
 CREATE INDEX licenses_product_page ON licenses USING btree (product_id, created_at DESC, id DESC);
 CREATE INDEX licenses_search ON licenses USING gin (search_grams(search_text(customer_name, customer_email))) WITH (fastupdate=off);
 CREATE INDEX licenses_subscription_page ON licenses USING btree (subscription_id, created_at DESC, id DESC) WHERE (subscription_id IS NOT NULL);
@@ -857,6 +858,7 @@ CREATE TABLE report_exports (
   leased_until timestamp with time zone,
   created_at timestamp with time zone NOT NULL,
   updated_at timestamp with time zone NOT NULL,
+  product_ids text[],
   CONSTRAINT report_exports_pkey PRIMARY KEY (id),
   CONSTRAINT report_exports_format_check CHECK ((format = ANY (ARRAY['json'::text, 'csv'::text, 'pdf'::text]))),
   CONSTRAINT report_exports_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'processing'::text, 'completed'::text, 'failed'::text])))
@@ -952,7 +954,10 @@ CREATE TABLE api_keys (
   created_at timestamp with time zone NOT NULL,
   is_bootstrap boolean DEFAULT false NOT NULL,
   token_sealed bytea,
+  product_ids text[],
+  limited_scopes text[],
   CONSTRAINT api_keys_pkey PRIMARY KEY (id),
+  CONSTRAINT api_keys_product_ids_check CHECK ((((product_ids IS NULL) = (limited_scopes IS NULL)) AND ((product_ids IS NULL) OR ((cardinality(product_ids) >= 1) AND (cardinality(product_ids) <= 100) AND (scopes = '{}'::text[]) AND (NOT ('admin'::text = ANY (limited_scopes))) AND (NOT is_bootstrap))))),
   CONSTRAINT api_keys_token_hash_key UNIQUE (token_hash),
   CONSTRAINT api_keys_token_sealed_check CHECK (((token_sealed IS NULL) OR is_bootstrap))
 );

@@ -5,6 +5,7 @@
 import { Context, Effect, Layer } from "effect"
 import { type Refusal, refuse } from "../api/Failure.ts"
 import { limitDefault, type Page } from "../api/Paging.ts"
+import { CurrentProducts } from "../auth/CurrentActor.ts"
 import { ReportsDatabase } from "../reports/model/ReportsDatabase.ts"
 import type { Activity, ActivityFilter } from "./Activity.ts"
 import { scanEvents } from "./EventScan.ts"
@@ -35,6 +36,7 @@ export class Activities extends Context.Service<
       const { snapshot, sql } = yield* ReportsDatabase
 
       const scan = Effect.fnUntraced(function* (filter: ActivityFilter, limit: number, cursor: number | undefined) {
+        const products = yield* CurrentProducts
         const resourceIds = yield* resourceIdsOf(sql, filter)
         const ranges = yield* sequenceRanges(sql, scanPeriod(filter))
         const items: Array<Activity> = []
@@ -43,7 +45,15 @@ export class Activities extends Context.Service<
           // The extra row only shows that there is a next page.
           const missing = limit + 1 - items.length
           // The first scan is short: most filters match most rows.
-          const query = { filter, resourceIds, ranges, below, limit: missing, rowsMax: scans === 0 ? missing : rowsMax }
+          const query = {
+            filter,
+            products,
+            resourceIds,
+            ranges,
+            below,
+            limit: missing,
+            rowsMax: scans === 0 ? missing : rowsMax
+          }
           const events = yield* scanEvents(sql, query)
           const refusals = yield* scanRefusals(sql, query)
           const floor = Math.max(events.floor, refusals.floor)

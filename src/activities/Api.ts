@@ -26,7 +26,8 @@ export class ActivitiesApi extends HttpApiGroup.make("activities")
         description:
           "All changes and all refused runtime calls, newest first. A refusal appears about a second after its response. " +
           "A page before the last may have fewer rows than limit, even none: continue until next_cursor is null.",
-        scopes: ["report:read"]
+        scopes: ["report:read"],
+        reach: "rows"
       })
     )
   )

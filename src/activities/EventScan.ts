@@ -5,8 +5,10 @@
 import { Effect, Schema, Struct } from "effect"
 import type { SqlClient } from "effect/sql"
 import { Count, PositiveCount } from "../api/Int64.ts"
+import type { ProductIds } from "../auth/CurrentActor.ts"
 import { eventColumns } from "../events/Events.ts"
 import { type EventType, eventTypes } from "../events/EventType.ts"
+import { isEventOf } from "../events/OwnEvents.ts"
 import { columns, instant } from "../postgres/Parameters.ts"
 import { decodeRows, equals } from "../postgres/Sql.ts"
 import { eventActionOf, matchingTypes, resultOf } from "./Action.ts"
@@ -69,7 +71,7 @@ const lastEventBelow = (sql: SqlClient.SqlClient, below: number) =>
 /** The newest events below a number that match the filter, out of at most `rowsMax` rows. */
 export const scanEvents = Effect.fnUntraced(function* (
   sql: SqlClient.SqlClient,
-  { below, filter, limit, ranges, resourceIds, rowsMax }: FeedQuery
+  { below, filter, limit, products, ranges, resourceIds, rowsMax }: FeedQuery
 ) {
   const types = matchingTypes(filter)
   if (types?.length === 0 || resourceIds?.length === 0) return scanFinished
@@ -81,7 +83,7 @@ export const scanEvents = Effect.fnUntraced(function* (
     SELECT scanned.floor + ${refusalsBefore(sql, "scanned.floor")} AS floor, matching.*
     FROM scanned LEFT JOIN LATERAL (
       SELECT event_sequence + ${refusalsBefore(sql, "event_sequence")} AS sequence, event.* FROM (
-        SELECT * FROM (${joined(sql)}) AS joined
+        SELECT * FROM (${joined(sql, products)}) AS joined
         WHERE ${matches(sql, filter, types)} AND (scanned.floor IS NULL OR event_sequence >= scanned.floor)
         ORDER BY event_sequence DESC LIMIT ${limit}
       ) AS event
@@ -133,7 +135,10 @@ const subscriptions = resourceColumn("subscription_id", { order: "orders" })
 const features = resourceColumn("code", { feature: "features" })
 
 /** Candidates joined with their licenses and resources. LATERAL and LIMIT force the planner to one lookup by key for each row. */
-const joined = (sql: SqlClient.SqlClient) =>
+const joined = (sql: SqlClient.SqlClient, productIds: ProductIds) => sql`
+  ${joinedEvents(sql)} WHERE ${productIds === undefined ? sql`TRUE` : isEventOf(sql, "c", productIds)}`
+
+const joinedEvents = (sql: SqlClient.SqlClient) =>
   sql.literal(`
   SELECT c.sequence AS event_sequence, c.event_type, c.actor_type, c.actor_id, c.created_at AS occurred_at, c.ip_address,
     c.metadata ->> 'code' AS code, nullif(c.metadata ->> 'request_id', 'req_none') AS request_id, subject.license_id,

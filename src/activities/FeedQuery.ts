@@ -1,9 +1,11 @@
 /** The query of one step through the feed. */
+import type { ProductIds } from "../auth/CurrentActor.ts"
 import type { ActivityFilter } from "./Activity.ts"
 import type { SequenceRange } from "./ScanRange.ts"
 
 export interface FeedQuery {
   readonly filter: ActivityFilter
+  readonly products: ProductIds
   /** The resource ids of events that match the filter, where they are few. */
   readonly resourceIds: ReadonlyArray<string> | undefined
   /** The ranges that contain the events of the filter's period. */

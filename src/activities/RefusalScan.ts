@@ -1,6 +1,7 @@
 /** Scans the refused runtime calls of the feed. */
 import { Effect, Schema, Struct } from "effect"
 import type { SqlClient } from "effect/sql"
+import { ownedBy } from "../auth/productLimits/OwnedRows.ts"
 import { instant } from "../postgres/Parameters.ts"
 import { decodeRows, equals } from "../postgres/Sql.ts"
 import { Activity, type ActivityFilter } from "./Activity.ts"
@@ -35,7 +36,7 @@ const decodeRefusals = decodeRows(RefusalRow)
 /** The newest refusals below a number that match the filter, out of at most `rowsMax` rows. */
 export const scanRefusals = Effect.fnUntraced(function* (
   sql: SqlClient.SqlClient,
-  { below, filter, limit, resourceIds, rowsMax }: FeedQuery
+  { below, filter, limit, products, resourceIds, rowsMax }: FeedQuery
 ) {
   const { result_class = "refused", source = "runtime" } = filter
   if (result_class !== "refused" || source !== "runtime" || resourceIds?.length === 0) return scanFinished
@@ -46,7 +47,7 @@ export const scanRefusals = Effect.fnUntraced(function* (
     SELECT scanned.floor, matching.*
     FROM scanned LEFT JOIN LATERAL (
       SELECT * FROM (${joined(sql)}) AS joined
-      WHERE ${matches(sql, filter)} AND (scanned.floor IS NULL OR sequence >= scanned.floor)
+      WHERE ${matches(sql, filter)} AND ${ownedBy(sql, "licenses", "joined", products)} AND (scanned.floor IS NULL OR sequence >= scanned.floor)
       ORDER BY sequence DESC LIMIT ${limit}
     ) AS matching ON TRUE
     ORDER BY matching.sequence DESC`

@@ -3,8 +3,8 @@
  * content type for every caller. `Decoding` runs after it: it reads the body and checks its content, for authorized callers only.
  */
 
-import { Context } from "effect"
-import { HttpApiMiddleware } from "effect/http-api"
+import { Context, Option } from "effect"
+import { type HttpApiEndpoint, type HttpApiGroup, HttpApiMiddleware } from "effect/http-api"
 import { failures } from "./Failure.ts"
 
 /** Bytes of the largest request body, unless an operation declares another number. */
@@ -29,3 +29,15 @@ export class Decoding extends HttpApiMiddleware.Service<Decoding>()("licensing/h
 export class PathTables extends Context.Service<PathTables, { readonly [param: string]: string }>()(
   "licensing/api/PathTables"
 ) {}
+
+/** The tables of the ids in an endpoint's path, in the order of their declaration. */
+export const pathTablesOf = (
+  endpoint: HttpApiEndpoint.Top,
+  group: HttpApiGroup.Top
+): ReadonlyArray<readonly [param: string, table: string]> => {
+  const tables = Option.orElse(Context.getOption(endpoint.annotations, PathTables), () =>
+    Context.getOption(group.annotations, PathTables)
+  )
+  const params = endpoint.path.split("/").filter((segment) => segment.startsWith(":"))
+  return Object.entries(Option.getOrElse(tables, () => ({}))).filter(([param]) => params.includes(`:${param}`))
+}

@@ -14,7 +14,11 @@ export interface Principal {
   readonly name: string
   readonly scopes: ReadonlySet<ManagementScope>
   readonly expires_at: number | undefined
+  readonly product_ids: ProductIds
 }
+
+/** The products that a token is for; undefined: all. */
+export type ProductIds = ReadonlyArray<string> | undefined
 
 /** The credential of a management request. Authorization provides it to the operation. */
 export class CurrentPrincipal extends Context.Service<CurrentPrincipal, Principal>()(
@@ -23,4 +27,12 @@ export class CurrentPrincipal extends Context.Service<CurrentPrincipal, Principa
 
 export const CurrentActor = Context.Reference<Actor>("licensing/auth/CurrentActor", {
   defaultValue: () => ({ actor_type: "system", actor_id: "service" })
+})
+
+/**
+ * The products of the request's token. An operation that reaches `rows` answers only with what belongs to them. Work
+ * without a request is for all products.
+ */
+export const CurrentProducts = Context.Reference<ProductIds>("licensing/auth/CurrentProducts", {
+  defaultValue: () => undefined
 })

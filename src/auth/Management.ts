@@ -13,6 +13,22 @@ export class RequiredScopes extends Context.Service<RequiredScopes, ReadonlyArra
 ) {}
 
 /**
+ * What a token for some products reaches of an operation:
+ * - `path`, unless declared otherwise: the records that the path names, if they belong to its products. Without such a
+ *   record it is `nothing`.
+ * - `body`: the records that the body names.
+ * - `rows`: the service itself narrows what it reads and writes, by `CurrentProducts`.
+ * - `all`: the operation is about no product.
+ * - `forbidden`: nothing, 403. `nothing`: the same as 404.
+ * Ids in bodies are checked with each of them (`ProductGuard`).
+ */
+export type ProductReach = "path" | "body" | "rows" | "all" | "forbidden" | "nothing"
+
+export const ProductReach = Context.Reference<ProductReach>("licensing/auth/ProductReach", {
+  defaultValue: () => "path"
+})
+
+/**
  * Describes a management operation: its operationId, a one-line summary, and its scopes, all of which are required. Without scopes
  * any valid token is enough.
  */
@@ -21,8 +37,10 @@ export const operation = (options: {
   readonly summary: string
   readonly description?: string
   readonly scopes: ReadonlyArray<ManagementScope>
+  readonly reach?: ProductReach
 }) =>
   Context.make(RequiredScopes, options.scopes).pipe(
+    Context.add(ProductReach, options.reach ?? "path"),
     Context.add(OpenApi.Identifier, options.id),
     Context.add(OpenApi.Summary, options.summary),
     Context.add(OpenApi.Override, {
@@ -46,6 +64,9 @@ export class ManagementAuthorization extends HttpApiMiddleware.Service<
     "TOKEN_INACTIVE",
     "TOKEN_ADDRESS_BLOCKED",
     "TOKEN_SCOPE_DENIED",
+    "NOT_FOUND",
+    "BAD_REQUEST",
+    "PAYLOAD_TOO_LARGE",
     "RATE_LIMITED",
     "NOT_READY"
   )

@@ -67,6 +67,11 @@ const tokens = Command.make("tokens").pipe(
         {
           command: "licensing tokens create --name reports --scopes report:read,event:read",
           description: "With fewer rights"
+        },
+        {
+          command:
+            "licensing tokens create --name shop --scopes license:read --product prod_01JD3QK8Z5YV0W9T4N7R2M6XBC",
+          description: "For one product"
         }
       ])
     ),

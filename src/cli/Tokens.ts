@@ -27,6 +27,12 @@ export const createFlags = {
     Flag.withDefault("admin"),
     Flag.withSchema(Scopes)
   ),
+  product: Flag.String("product").pipe(
+    Flag.withDescription(
+      "The id of a product that the key is for, once for each. Without it the key is for all products."
+    ),
+    Flag.atLeast(0)
+  ),
   ...jsonFlag
 }
 
@@ -41,26 +47,34 @@ const services = ApiKeys.layer.pipe(Layer.provide([ApiKeyCache.layer, EventLog.l
 interface CreateFlags {
   readonly name: string
   readonly scopes: string
+  readonly product: ReadonlyArray<string>
   readonly json: boolean
 }
 
 /** Creates an API key. As text, standard output contains only its token. */
-export const createToken = Effect.fnUntraced(function* ({ name, scopes, json }: CreateFlags) {
+export const createToken = Effect.fnUntraced(function* ({ name, product, scopes, json }: CreateFlags) {
   const keys = yield* ApiKeys
-  const { api_key, token } = yield* keys.create({ name, scopes: scopes.split(",").filter(isScope) })
+  const { api_key, token } = yield* keys.create({
+    name,
+    scopes: scopes.split(",").filter(isScope),
+    ...(product.length === 0 ? undefined : { product_ids: [...new Set(product)] })
+  })
   yield* print(json, { api_key: encode(api_key), token }, [token])
-  yield* Console.error(`The API key ${api_key.id} may do: ${api_key.scopes.join(", ")}. Its token is shown only now.`)
+  const products = api_key.product_ids === undefined ? "" : `, for ${api_key.product_ids.join(", ")} only`
+  yield* Console.error(
+    `The API key ${api_key.id} may do: ${api_key.scopes.join(", ")}${products}. Its token is shown only now.`
+  )
 }, Effect.provide(services))
 
 /** Prints the API keys that are not revoked, the newest first. */
 export const listTokens = Effect.fnUntraced(function* ({ json }: { readonly json: boolean }) {
   const { items, next } = yield* (yield* ApiKeys).list({ limit: limitMax })
-  const rows = items.map(({ id, key_prefix, is_active, last_used_at, name, scopes }) => [
+  const rows = items.map(({ id, key_prefix, is_active, last_used_at, name, product_ids, scopes }) => [
     id,
     `${key_prefix}…`,
     is_active ? "active" : "inactive",
     last_used_at === undefined ? "never used" : `used ${formatTimestamp(last_used_at)}`,
-    scopes.join(","),
+    [scopes.join(","), ...(product_ids ?? [])].join(" "),
     name
   ])
   yield* print(

@@ -7,6 +7,8 @@ import { SqlClient } from "effect/sql"
 import { type Refusal, refuse, refuseUnknownId } from "../api/Failure.ts"
 import { Identifiers } from "../api/Identifier.ts"
 import type { ListRequest, Page } from "../api/Paging.ts"
+import { CurrentProducts } from "../auth/CurrentActor.ts"
+import { ownedBy } from "../auth/productLimits/OwnedRows.ts"
 import { Products, productNotFound } from "../catalog/products/Products.ts"
 import { changesOf } from "../events/Changes.ts"
 import { EventLog } from "../events/EventLog.ts"
@@ -57,7 +59,7 @@ export class Orders extends Context.Service<
   Orders,
   {
     list(productId: string, filter: OrderFilter): Effect.Effect<Page<Order>, Refusal<"NOT_FOUND">>
-    /** The newest orders with this id in any other system and for any product. */
+    /** The newest orders with this id in any other system and for any product of the token. */
     byExternalId(externalId: string, limit: number): Effect.Effect<ReadonlyArray<Order>>
     get(id: string): Effect.Effect<Order, Refusal<"NOT_FOUND">>
     create(productId: string, input: typeof OrderCreate.Type): Effect.Effect<Order, WriteRefusal>
@@ -92,7 +94,7 @@ export class Orders extends Context.Service<
 
       const byExternalId = Effect.fn("Orders.byExternalId")(function* (externalId: string, limit: number) {
         return yield* decodeOrders(sql`
-          SELECT ${columns} FROM orders WHERE external_id = ${externalId}
+          SELECT ${columns} FROM orders WHERE external_id = ${externalId} AND ${ownedBy(sql, "orders", "orders", yield* CurrentProducts)}
           ORDER BY created_at DESC, id DESC LIMIT ${limit}`)
       }, Effect.orDie)
 

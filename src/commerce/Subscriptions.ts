@@ -7,6 +7,8 @@ import { SqlClient } from "effect/sql"
 import { type Refusal, refuse, refuseUnknownId } from "../api/Failure.ts"
 import { Identifiers } from "../api/Identifier.ts"
 import type { ListRequest, Page } from "../api/Paging.ts"
+import { CurrentProducts } from "../auth/CurrentActor.ts"
+import { ownedBy } from "../auth/productLimits/OwnedRows.ts"
 import { Products, productNotFound } from "../catalog/products/Products.ts"
 import { changesOf } from "../events/Changes.ts"
 import { EventLog } from "../events/EventLog.ts"
@@ -62,7 +64,7 @@ export class Subscriptions extends Context.Service<
   Subscriptions,
   {
     list(productId: string, filter: SubscriptionFilter): Effect.Effect<Page<Subscription>, Refusal<"NOT_FOUND">>
-    /** The newest subscriptions with this id in any other system and for any product. */
+    /** The newest subscriptions with this id in any other system and for any product of the token. */
     byExternalId(externalId: string, limit: number): Effect.Effect<ReadonlyArray<Subscription>>
     get(id: string): Effect.Effect<Subscription, Refusal<"NOT_FOUND">>
     create(productId: string, input: typeof SubscriptionCreate.Type): Effect.Effect<Subscription, WriteRefusal>
@@ -97,7 +99,7 @@ export class Subscriptions extends Context.Service<
 
       const byExternalId = Effect.fn("Subscriptions.byExternalId")(function* (externalId: string, limit: number) {
         return yield* decodeSubscriptions(sql`
-          SELECT ${columns} FROM subscriptions WHERE external_id = ${externalId}
+          SELECT ${columns} FROM subscriptions WHERE external_id = ${externalId} AND ${ownedBy(sql, "subscriptions", "subscriptions", yield* CurrentProducts)}
           ORDER BY created_at DESC, id DESC LIMIT ${limit}`)
       }, Effect.orDie)
 

@@ -260,11 +260,8 @@ const settings = {
   sweepSeconds: setting("LICENSING_SWEEP_SECONDS", "a whole number of seconds from 1 to 86400", 60, integer(1, 86_400))
 }
 
-/** Variables that only commands read. */
-const ofCommands = ["LICENSING_URL", "LICENSING_TOKEN"]
-
 /** One line for each LICENSING_ variable that is not a setting: it is ignored, and often a misspelled name. */
-export const unknownSettings = unknownAmong([...Object.values(settings).map(({ name }) => name), ...ofCommands])
+export const unknownSettings = unknownAmong(Object.values(settings).map(({ name }) => name))
 
 type Values = { readonly [K in keyof typeof settings]: (typeof settings)[K] extends Setting<infer A> ? A : never } & {
   /** Undefined if nothing is exported. */

@@ -5,6 +5,8 @@
 import { ConfigProvider, Effect } from "effect"
 
 const prefix = "LICENSING"
+/** Variables that only commands read. */
+const ofCommands = ["LICENSING_URL", "LICENSING_TOKEN"]
 /** Names that differ in more places are not similar. */
 const editsMax = 6
 
@@ -12,7 +14,8 @@ const editsMax = 6
 export const unknownAmong = (known: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<string>> =>
   Effect.map(
     ConfigProvider.ConfigProvider.use((provider) => namesUnder(provider, [prefix])),
-    (names) => names.filter((name) => !known.includes(name)).map((name) => lineAbout(name, known))
+    (names) =>
+      names.filter((name) => !known.includes(name) && !ofCommands.includes(name)).map((name) => lineAbout(name, known))
   )
 
 /** The names of all variables below a path of the provider, which splits names at each underscore. */

@@ -22,12 +22,16 @@ export class CustomersApi extends HttpApiGroup.make("customers")
         })
       ),
       success: Paged(Customer)
-    }).annotateMerge(operation({ id: "listCustomers", summary: "List customers", scopes: ["license:read"] })),
+    }).annotateMerge(
+      operation({ id: "listCustomers", summary: "List customers", scopes: ["license:read"], reach: "rows" })
+    ),
     HttpApiEndpoint.post("create", "/customers", {
       payload: CustomerCreate,
       success: Data(Customer).pipe(HttpApiSchema.status(201)),
       error: failures("DUPLICATE_CODE")
-    }).annotateMerge(operation({ id: "createCustomer", summary: "Create a customer", scopes: ["license:write"] })),
+    }).annotateMerge(
+      operation({ id: "createCustomer", summary: "Create a customer", scopes: ["license:write"], reach: "forbidden" })
+    ),
     HttpApiEndpoint.get("get", "/customers/:id", {
       params,
       success: Data(Customer),

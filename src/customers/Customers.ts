@@ -12,6 +12,7 @@ import { readPage } from "../postgres/Pages.ts"
 import { columns as arrays, instant, json } from "../postgres/Parameters.ts"
 import { constraints, decodeRows, equals, patched, refuseIfReferenced, transaction } from "../postgres/Sql.ts"
 import { Customer, type CustomerCreate, type CustomerUpdate, customerSorts } from "./Customer.ts"
+import { ownCustomers } from "./OwnCustomers.ts"
 
 const decodeCustomers = decodeRows(Customer)
 
@@ -62,6 +63,7 @@ export class Customers extends Context.Service<
           table: "customers",
           where: sql`${equals(sql, { code })} AND ${hasEmail}`,
           match: matches && { matches, indexed: matches },
+          part: yield* ownCustomers(sql),
           sorts: customerSorts,
           decode: decodeCustomers
         })
@@ -72,7 +74,8 @@ export class Customers extends Context.Service<
           matches: sql`strpos(search_text(name, email), lower(${text})) > 0`,
           indexed: sql`search_grams(search_text(name, email)) @@ search_query(lower(${text}))`
         }
-        const source = { columns, table: "customers", sorts: customerSorts, decode: decodeCustomers }
+        const part = yield* ownCustomers(sql)
+        const source = { columns, table: "customers", part, sorts: customerSorts, decode: decodeCustomers }
         const named = yield* readPage(sql, { limit }, { ...source, where: sql`TRUE`, match })
         const coded = yield* readPage(sql, { limit: 1 }, { ...source, where: equals(sql, { code: text }) })
         const found = new Map([...coded.items, ...named.items].map((customer) => [customer.id, customer]))

@@ -1,15 +1,18 @@
 /**
  * The devices of all licenses, newest first or oldest first. A state by the clock and the time of the last use have no index:
  * validations write them, and an index would slow each validation down. So a page with such a filter reads a bounded number of
- * devices in the list's order, and may return fewer rows than its limit.
+ * devices in the list's order, and may return fewer rows than its limit. So does a page for a token of some products: a device
+ * has no product of its own.
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
-import { fieldOf, type ListRequest, limitDefault, newestFirst, type Page } from "../api/Paging.ts"
+import { type ListRequest, limitDefault, newestFirst, type Page } from "../api/Paging.ts"
+import { CurrentProducts } from "../auth/CurrentActor.ts"
+import { ownedBy } from "../auth/productLimits/OwnedRows.ts"
 import { type Device, type DeviceBindingKind, type DeviceStatus, deviceSorts } from "../licenses/model/Device.ts"
 import { statusNow } from "../licenses/rows/DeviceStatusSql.ts"
 import { listStatusOf } from "../licenses/rows/LicenseRows.ts"
-import { createdWithin, sortedBy, totalOf } from "../postgres/Pages.ts"
+import { createdWithin, pageOfWindow, sortedBy, totalOf } from "../postgres/Pages.ts"
 import { bytes, instant } from "../postgres/Parameters.ts"
 import { Postgres } from "../postgres/Postgres.ts"
 import { equals, type NullableRow, withoutNulls } from "../postgres/Sql.ts"
@@ -48,20 +51,36 @@ export class AllDevices extends Context.Service<
         ${devices} JOIN licenses l ON l.id = d.license_id JOIN policies p ON p.id = l.policy_id
         CROSS JOIN LATERAL (SELECT ${statusNow(sql, now)} AS status) AS presented`
 
+      /** Whether the license or product of a filter belongs to the products. */
+      const isOwn = Effect.fnUntraced(function* (
+        { license_id, product_id }: AllDevicesFilter,
+        products: ReadonlyArray<string>
+      ) {
+        if (product_id !== undefined && !products.includes(product_id)) return false
+        if (license_id === undefined) return true
+        const found = yield* sql`
+          SELECT FROM licenses l WHERE id = ${license_id} AND ${ownedBy(sql, "licenses", "l", products)}`
+        return found.length > 0
+      })
+
       const list = Effect.fn("AllDevices.list")(function* (filter: AllDevicesFilter) {
         const { limit = limitDefault, sort = newestFirst } = filter
+        const products = yield* CurrentProducts
+        if (products !== undefined && !(yield* isOwn(filter, products))) return { items: [] }
         const now = yield* Clock.currentTimeMillis
         const { isAfter, order } = sortedBy(sql, filter, deviceSorts, (field) => `d.${field}`)
-        const width = hasUnindexed(filter) ? readMax : limit + 1
+        const isWindow = products !== undefined || hasUnindexed(filter)
+        const width = isWindow ? readMax : limit + 1
         const from = filter.product_id === undefined ? "devices d" : "devices d JOIN licenses l ON l.id = d.license_id"
         const part = (condition: Statement.Fragment, first: Statement.Fragment) => sql`
           (SELECT d.* FROM ${sql.literal(from)} WHERE ${indexed(sql, filter)} AND ${condition} ${first}) AS d`
         const rows = yield* customPlanned<Row>`
-          SELECT ${columns}, presented.status, (${unindexed(sql, filter)}) AS matches
+          SELECT ${columns}, presented.status, (${unindexed(sql, filter)} AND ${ownedBy(sql, "licenses", "l", products)}) AS matches
           FROM ${presented(part(isAfter, sql`${order} LIMIT ${width}`), now)} ${order}`
-        const page = pageIn(rows, { limit, sort, width })
+        const window = pageOfWindow(rows, (index) => rows[index]!.matches === true, { limit, sort, width })
+        const page: Page<Device> = { ...window, items: window.items.map(deviceOf) }
         // Without an index the count would read all devices.
-        if (filter.include_total !== "true" || hasUnindexed(filter)) return page
+        if (filter.include_total !== "true" || isWindow) return page
         return { ...page, ...(yield* totalOf(customPlanned, [sql`SELECT FROM ${part(sql`TRUE`, sql``)}`])) }
       }, Effect.orDie)
 
@@ -70,21 +89,9 @@ export class AllDevices extends Context.Service<
   )
 }
 
-type Row = NullableRow<Device> & { readonly matches: boolean }
+type Row = NullableRow<Device> & { readonly id: string; readonly matches: boolean }
 
-/** The matches among the rows that were read; the next page begins after the last one that was returned or read. */
-const pageIn = (
-  rows: ReadonlyArray<Row>,
-  { limit, sort, width }: { readonly limit: number; readonly sort: string; readonly width: number }
-): Page<Device> => {
-  const matches = rows.filter(({ matches }) => matches)
-  const items = matches
-    .slice(0, limit)
-    .map(({ matches: _, ...row }) => withoutNulls<Device>(row as NullableRow<Device>))
-  const last = matches.length > limit ? items.at(-1) : rows.length === width ? rows.at(-1) : undefined
-  if (last === undefined) return { items }
-  return { items, next: { sort, value: String(last[fieldOf(sort) as "created_at"]), id: last.id! } }
-}
+const deviceOf = ({ matches: _, ...row }: Row): Device => withoutNulls<Device>(row as NullableRow<Device>)
 
 /** States that only a request changes, so that an index finds them. */
 const isRecorded = (status: DeviceStatus | undefined) => status === "reset" || status === "blacklisted"

@@ -38,7 +38,8 @@ const all = HttpApiEndpoint.get("listAll", "/devices", {
     summary: "List the devices of all licenses",
     description:
       "With last_seen_after, last_seen_before, or a status other than reset and blacklisted, a page before the last may have fewer rows than limit, even none: continue until next_cursor is null.",
-    scopes: ["license:read"]
+    scopes: ["license:read"],
+    reach: "rows"
   })
 )
 

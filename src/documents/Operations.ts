@@ -4,7 +4,7 @@ import { HttpApi, type HttpApiEndpoint, OpenApi } from "effect/http-api"
 import { Api } from "../Api.ts"
 import { type Code, statuses } from "../api/ErrorCode.ts"
 import { Idempotency, KeyRequired } from "../auth/idempotency/Idempotency.ts"
-import { RequiredScopes } from "../auth/Management.ts"
+import { ProductReach, RequiredScopes } from "../auth/Management.ts"
 import { RuntimeAuthorization } from "../runtime/credentials/RuntimeAuthorization.ts"
 
 export interface Operation {
@@ -68,7 +68,7 @@ const isPossible = (
     case "TOKEN_SCOPE_DENIED":
       return Context.getOrElse(endpoint.annotations, RequiredScopes, () => ["admin"] as const).length > 0
     case "NOT_FOUND":
-      return endpoint.params !== undefined
+      return endpoint.params !== undefined || isUnreached(endpoint)
     case "IDEMPOTENCY_KEY_REQUIRED":
       return idempotencyKey === "required"
     case "IDEMPOTENCY_IN_PROGRESS":
@@ -78,6 +78,11 @@ const isPossible = (
       return true
   }
 }
+
+/** Whether a token for some products reaches nothing of an operation without an id in its path. It never has admin. */
+const isUnreached = ({ annotations }: HttpApiEndpoint.Top): boolean =>
+  Context.get(annotations, ProductReach) === "path" &&
+  !Context.getOrElse(annotations, RequiredScopes, () => ["admin"] as const).includes("admin")
 
 /** The codes that an error schema allows at `error.code`. */
 const codesOf = ({ ast }: { readonly ast: SchemaAST.AST }): ReadonlyArray<Code> => {

@@ -25,7 +25,8 @@ export class EventsApi extends HttpApiGroup.make("events")
         id: "listEvents",
         summary: "List events",
         description: "The audit history of all changes with their actors, newest first.",
-        scopes: ["event:read"]
+        scopes: ["event:read"],
+        reach: "rows"
       })
     )
   )

@@ -7,14 +7,14 @@
  * A path id or query parameter may be any text. Text that PostgreSQL cannot store is refused here, so that no statement
  * contains it.
  */
-import { Context, Effect, Layer, Option, Result, Schema, SchemaAST } from "effect"
+import { Context, Effect, Layer, Result, Schema, SchemaAST } from "effect"
 import { HttpRouter, HttpServerRequest } from "effect/http"
-import { type HttpApiEndpoint, HttpApiError, type HttpApiGroup } from "effect/http-api"
+import { type HttpApiEndpoint, HttpApiError } from "effect/http-api"
 import { type Refusal, refuse } from "../api/Failure.ts"
 import { bodyFault, type JsonFault, parseBody } from "../api/JsonText.ts"
 import { isMetadataParameter } from "../api/Metadata.ts"
 import { PathIds } from "../api/PathIds.ts"
-import { Decoding, PathTables } from "../api/Requests.ts"
+import { Decoding, pathTablesOf } from "../api/Requests.ts"
 import { isStorable } from "../api/Text.ts"
 import { bytesOf } from "./Intake.ts"
 import { bodyRefusal, queryRefusal, unknownFieldsRefusal } from "./RequestFaults.ts"
@@ -29,7 +29,7 @@ export const layer: Layer.Layer<Decoding, never, PathIds> = Layer.effect(
     const refusalOf = yield* makeRefusalOf
     return (handler, { endpoint, group }) => {
       const takesBody = endpoint.payload.size > 0
-      const tables = tablesOf(endpoint, group)
+      const tables = pathTablesOf(endpoint, group)
       const parameters = queryNames(endpoint)
       const isKnown = knownNames(endpoint, parameters)
       const query = queryFaults(endpoint, parameters, isKnown)
@@ -117,14 +117,6 @@ const makeRefusalOf = Effect.gen(function* () {
 })
 
 type Tables = ReadonlyArray<readonly [param: string, table: string]>
-
-const tablesOf = (endpoint: HttpApiEndpoint.Top, group: HttpApiGroup.Top): Tables => {
-  const tables = Option.orElse(Context.getOption(endpoint.annotations, PathTables), () =>
-    Context.getOption(group.annotations, PathTables)
-  )
-  const params = endpoint.path.split("/").filter((segment) => segment.startsWith(":"))
-  return Object.entries(Option.getOrElse(tables, () => ({}))).filter(([param]) => params.includes(`:${param}`))
-}
 
 const queryNames = (endpoint: HttpApiEndpoint.Top): ReadonlyArray<string> => {
   const ast = endpoint.query === undefined ? undefined : SchemaAST.toEncoded(endpoint.query.ast)

@@ -1,5 +1,6 @@
 /**
- * Authorizes a management request: checks the token, then the client's address, then the scopes.
+ * Authorizes a management request: checks the token, then the client's address, then the scopes, then what a token for
+ * some products reaches.
  *
  * What must stay true: a key's revocation, deactivation or changed scope takes effect on every node within a second of its
  * commit (`ApiKeyCache` uses rows read less than 500 ms before the request came), and every refusal has its own
@@ -15,12 +16,13 @@ import { type Refusal, refuse } from "../api/Failure.ts"
 import { RequestContext } from "../api/RequestContext.ts"
 import { authorizationHeader } from "../auth/AuthorizationHeader.ts"
 import { ApiKeyCache, type CachedApiKey } from "../auth/apiKeys/ApiKeyCache.ts"
-import { CurrentActor, CurrentPrincipal, type Principal } from "../auth/CurrentActor.ts"
+import { CurrentActor, CurrentPrincipal, CurrentProducts, type Principal } from "../auth/CurrentActor.ts"
 import { ManagementAuthorization, RequiredScopes } from "../auth/Management.ts"
 import { Oidc } from "../auth/oidc/Oidc.ts"
 import { RateLimits } from "../auth/rateLimits/RateLimits.ts"
 import * as Tokens from "../auth/Tokens.ts"
 import { sha256 } from "../signing/Digest.ts"
+import { makeProductGuard } from "./ProductGuard.ts"
 
 export const layer = Layer.effect(
   ManagementAuthorization,
@@ -28,6 +30,7 @@ export const layer = Layer.effect(
     const keys = yield* ApiKeyCache
     const oidc = yield* Oidc
     const limits = yield* RateLimits
+    const guard = yield* makeProductGuard
 
     const ofKey = Effect.fnUntraced(function* (hash: Uint8Array) {
       const found = yield* keys.find(hash)
@@ -38,9 +41,9 @@ export const layer = Layer.effect(
       const refusal = refusalOf(key, yield* Clock.currentTimeMillis, (yield* RequestContext).clientAddress)
       if (refusal !== undefined) return yield* refusal
       yield* keys.used(key.id)
-      const { name, scopes, expires_at } = key
+      const { name, scopes, expires_at, product_ids } = key
       const actor = { actor_type: "api_key", actor_id: key.id } as const
-      return { actor, name, scopes, expires_at } satisfies Principal as Principal
+      return { actor, name, scopes, expires_at, product_ids } satisfies Principal as Principal
     })
 
     const authenticate = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest) {
@@ -78,13 +81,14 @@ export const layer = Layer.effect(
     }, Effect.tapError(challenge))
 
     return ManagementAuthorization.of({
-      ApiToken: (handler, { endpoint }) =>
-        Effect.flatMap(authorize(endpoint), (principal) =>
-          Effect.provideContext(
-            handler,
-            Context.make(CurrentActor, principal.actor).pipe(Context.add(CurrentPrincipal, principal))
-          )
-        )
+      ApiToken: (handler, { endpoint, group }) =>
+        Effect.flatMap(authorize(endpoint), (principal) => {
+          const { actor, product_ids } = principal
+          const context = Context.make(CurrentActor, actor).pipe(Context.add(CurrentPrincipal, principal))
+          if (product_ids === undefined) return Effect.provideContext(handler, context)
+          const limited = Effect.provideContext(handler, Context.add(context, CurrentProducts, product_ids))
+          return Effect.andThen(Effect.tapError(guard(endpoint, group, product_ids), challenge), limited)
+        })
     })
   })
 )
@@ -124,10 +128,10 @@ const admits = ({ networks }: CachedApiKey, address: string | undefined): boolea
 
 /** Sets the WWW-Authenticate header of a refusal (RFC 6750, section 3). */
 const challenge = ({ code, detail }: Refusal) => {
-  if (code === "RATE_LIMITED" || code === "NOT_READY") return Effect.void
+  if (statuses[code] !== 401 && code !== "TOKEN_SCOPE_DENIED") return Effect.void
   const error =
     code === "TOKEN_SCOPE_DENIED"
-      ? `, error="insufficient_scope", scope="${detail?.replaceAll(",", "")}"`
+      ? `, error="insufficient_scope"${detail === "product_ids" ? "" : `, scope="${detail?.replaceAll(",", "")}"`}`
       : code === "TOKEN_MISSING"
         ? ""
         : ', error="invalid_token"'

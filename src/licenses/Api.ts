@@ -166,7 +166,8 @@ const issuing = [
       summary: "Issue a license",
       description:
         "The response contains the full license key, which is shown only here. The license gets the features that come with its policy.",
-      scopes: ["license:write"]
+      scopes: ["license:write"],
+      reach: "body"
     })
   ),
   HttpApiEndpoint.post("createBatch", "/licenses/batch", {
@@ -180,7 +181,8 @@ const issuing = [
         summary: "Issue up to 1,000 licenses",
         description:
           "Issues all licenses of the body or none. A refusal names the index of the first license that was refused, as licenses[700].license_key. The response contains the full keys, which are shown only here. The body has at most 4 MiB.",
-        scopes: ["license:write"]
+        scopes: ["license:write"],
+        reach: "body"
       })
     )
     .annotate(BodyBytesMax, 4_194_304)
@@ -206,7 +208,9 @@ export class LicensesApi extends HttpApiGroup.make("licenses")
     HttpApiEndpoint.get("list", "/licenses", {
       query: withMetadataFilter(listQuery(licenseSorts, licenseFilters)),
       success: Paged(License)
-    }).annotateMerge(operation({ id: "listLicenses", summary: "List licenses", scopes: ["license:read"] })),
+    }).annotateMerge(
+      operation({ id: "listLicenses", summary: "List licenses", scopes: ["license:read"], reach: "rows" })
+    ),
     ...issuing,
     HttpApiEndpoint.get("get", "/licenses/:id", {
       params,

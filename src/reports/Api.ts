@@ -4,7 +4,7 @@ import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/ht
 import { Data, PagedBySequence } from "../api/Envelope.ts"
 import { failures } from "../api/Failure.ts"
 import { Limit, SequenceCursor } from "../api/Paging.ts"
-import { Decoding } from "../api/Requests.ts"
+import { Decoding, PathTables } from "../api/Requests.ts"
 import { Idempotency } from "../auth/idempotency/Idempotency.ts"
 import { ManagementAuthorization, operation } from "../auth/Management.ts"
 import { ReportExport, ReportExportCreate } from "./exports/Export.ts"
@@ -32,7 +32,8 @@ export class ReportsApi extends HttpApiGroup.make("reports")
         description:
           "The default period is the last 30 days. Usage belongs to the customer, order and subscription that its " +
           "license is linked to now. More than 10,000 rows are refused.",
-        scopes
+        scopes,
+        reach: "rows"
       })
     ),
     HttpApiEndpoint.get("usageLedger", "/reports/usage-ledger", {
@@ -44,7 +45,8 @@ export class ReportsApi extends HttpApiGroup.make("reports")
         id: "listUsageLedger",
         summary: "List all changes of counters",
         description: "The newest first. A row's balance_after is the balance_before of the assignment's next row.",
-        scopes
+        scopes,
+        reach: "rows"
       })
     ),
     HttpApiEndpoint.get("licenseAudit", "/reports/license-audit", {
@@ -56,7 +58,8 @@ export class ReportsApi extends HttpApiGroup.make("reports")
         id: "getLicenseAudit",
         summary: "Get the audit of a license",
         description: "cursor and limit select a page of its events. bucket (default 1d) groups its validations.",
-        scopes
+        scopes,
+        reach: "rows"
       })
     ),
     HttpApiEndpoint.get("customerSummary", "/reports/customer-summary", {
@@ -64,7 +67,12 @@ export class ReportsApi extends HttpApiGroup.make("reports")
       success: Data(CustomerSummary),
       error
     }).annotateMerge(
-      operation({ id: "getCustomerSummary", summary: "Summarize a customer's licenses and usage", scopes })
+      operation({
+        id: "getCustomerSummary",
+        summary: "Summarize a customer's licenses and usage",
+        scopes,
+        reach: "rows"
+      })
     ),
     HttpApiEndpoint.get("settlement", "/reports/subscription-settlement", {
       query: filterFields["subscription-settlement"],
@@ -77,7 +85,8 @@ export class ReportsApi extends HttpApiGroup.make("reports")
         description:
           "Requires subscription_id or order_id, or both if the order belongs to the subscription. The default period is the " +
           "order's, else the subscription's current one.",
-        scopes
+        scopes,
+        reach: "rows"
       })
     )
   )
@@ -92,7 +101,8 @@ export class ReportsApi extends HttpApiGroup.make("reports")
         summary: "Export a report",
         description:
           "A small export is completed at once. A large one is pending: poll it until its status is completed or failed.",
-        scopes: exportScopes
+        scopes: exportScopes,
+        reach: "rows"
       })
     ),
     HttpApiEndpoint.get("getExport", "/reports/exports/:id", {
@@ -118,4 +128,5 @@ export class ReportsApi extends HttpApiGroup.make("reports")
   .middleware(Decoding)
   .middleware(Idempotency)
   .middleware(ManagementAuthorization)
+  .annotate(PathTables, { id: "report_exports" })
   .annotate(OpenApi.Title, "ops") {}

@@ -2,9 +2,11 @@
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { limitDefault, type Page } from "../api/Paging.ts"
+import { CurrentProducts } from "../auth/CurrentActor.ts"
 import type {
   CustomerSummaryFilter,
   LicenseAuditFilter,
+  OfToken,
   SettlementFilter,
   UsageLedgerFilter,
   UsageSummaryFilter
@@ -49,31 +51,37 @@ export class Reports extends Context.Service<
       const primary = yield* SqlClient.SqlClient
       const { snapshot, sql } = yield* ReportsDatabase
 
+      /** What the token of the request reaches. */
+      const ofToken = Effect.map(CurrentProducts, (products): OfToken => (products === undefined ? {} : { products }))
+
       return Reports.of({
-        usageSummary: Effect.fn("Reports.usageSummary")(function* (filter: UsageSummaryFilter) {
+        usageSummary: Effect.fn("Reports.usageSummary")(function* (query: UsageSummaryFilter) {
+          const filter = { ...query, ...(yield* ofToken) }
           yield* checkScope(primary, filter)
           return yield* snapshot(usageSummary(sql, filter, yield* Clock.currentTimeMillis, rowsMax))
         }),
         usageLedger: Effect.fn("Reports.usageLedger")(function* ({
           limit = limitDefault,
           cursor,
-          ...filter
+          ...query
         }: UsageLedgerFilter & SequencePage) {
+          const filter = { ...query, ...(yield* ofToken) }
           yield* periodOf(filter, yield* Clock.currentTimeMillis)
           yield* checkScope(primary, filter)
           return yield* snapshot(usageLedger(sql, filter, cursor === undefined ? { limit } : { limit, cursor }))
         }),
         licenseAudit: Effect.fn("Reports.licenseAudit")(function* (filter: LicenseAuditFilter & SequencePage) {
-          yield* checkScope(primary, { license_id: filter.license_id })
+          yield* checkScope(primary, { license_id: filter.license_id, ...(yield* ofToken) })
           return yield* snapshot(licenseAudit(sql, { limit: limitDefault, ...filter }, yield* Clock.currentTimeMillis))
         }),
-        customerSummary: Effect.fn("Reports.customerSummary")(function* (filter: CustomerSummaryFilter) {
-          yield* checkScope(primary, { customer_id: filter.customer_id })
+        customerSummary: Effect.fn("Reports.customerSummary")(function* (query: CustomerSummaryFilter) {
+          const filter = { ...query, ...(yield* ofToken) }
+          yield* checkScope(primary, { customer_id: filter.customer_id, ...(yield* ofToken) })
           return yield* snapshot(customerSummary(sql, filter, yield* Clock.currentTimeMillis, rowsMax))
         }),
         settlement: Effect.fn("Reports.settlement")(function* (filter: SettlementFilter) {
           const { from: _, to: __, ...scope } = filter
-          yield* checkScope(primary, scope)
+          yield* checkScope(primary, { ...scope, ...(yield* ofToken) })
           return yield* snapshot(settlement(sql, filter, yield* Clock.currentTimeMillis, rowsMax))
         })
       })

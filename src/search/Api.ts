@@ -13,7 +13,8 @@ export class SearchApi extends HttpApiGroup.make("search")
         summary: "Search licenses, customers, devices, orders and subscriptions",
         description:
           "Returns at most 20 records in all, of each kind the closest matches first. If several kinds have many, they share the places. A license key finds its license only.",
-        scopes: ["license:read"]
+        scopes: ["license:read"],
+        reach: "rows"
       })
     )
   )

@@ -5,6 +5,8 @@
  */
 import { Context, Effect, Layer, Option } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
+import { CurrentProducts } from "../auth/CurrentActor.ts"
+import { ownedBy } from "../auth/productLimits/OwnedRows.ts"
 import { Orders } from "../commerce/Orders.ts"
 import { Subscriptions } from "../commerce/Subscriptions.ts"
 import { Customers } from "../customers/Customers.ts"
@@ -34,25 +36,29 @@ export class Searches extends Context.Service<
       const orders = yield* Orders
       const subscriptions = yield* Subscriptions
 
-      const idsOf = (condition: Statement.Fragment) =>
-        Effect.map(
-          sql<{ readonly id: string }>`
-            SELECT id FROM licenses WHERE ${condition} ORDER BY created_at DESC, id DESC LIMIT ${foundMax}`,
-          (rows) => rows.map(({ id }) => id)
-        )
+      /** The condition for licenses that the token of the request reaches. */
+      const areOwn = Effect.map(CurrentProducts, (products) => ownedBy(sql, "licenses", "licenses", products))
+
+      const idsOf = Effect.fnUntraced(function* (condition: Statement.Fragment) {
+        const rows = yield* sql<{ readonly id: string }>`
+          SELECT id FROM licenses WHERE ${condition} AND ${yield* areOwn}
+          ORDER BY created_at DESC, id DESC LIMIT ${foundMax}`
+        return rows.map(({ id }) => id)
+      })
 
       /** The newest licenses of some records, by the column that names them. */
-      const idsOfRecords = (column: string, records: ReadonlyArray<{ readonly id: string }>) =>
-        records.length === 0
-          ? Effect.succeed([])
-          : Effect.map(
-              sql<{ readonly id: string }>`
-                SELECT found.id FROM unnest(${arrays.text(records.map(({ id }) => id))}::text[]) AS record (id), LATERAL (
-                  SELECT id, created_at FROM licenses WHERE ${sql(column)} = record.id
-                  ORDER BY created_at DESC, id DESC LIMIT ${foundMax}
-                ) AS found ORDER BY found.created_at DESC, found.id DESC LIMIT ${foundMax}`,
-              (rows) => rows.map(({ id }) => id)
-            )
+      const idsOfRecords = Effect.fnUntraced(function* (
+        column: string,
+        records: ReadonlyArray<{ readonly id: string }>
+      ) {
+        if (records.length === 0) return []
+        const rows = yield* sql<{ readonly id: string }>`
+          SELECT found.id FROM unnest(${arrays.text(records.map(({ id }) => id))}::text[]) AS record (id), LATERAL (
+            SELECT id, created_at FROM licenses WHERE ${sql(column)} = record.id AND ${yield* areOwn}
+            ORDER BY created_at DESC, id DESC LIMIT ${foundMax}
+          ) AS found ORDER BY found.created_at DESC, found.id DESC LIMIT ${foundMax}`
+        return rows.map(({ id }) => id)
+      })
 
       /** Generated keys have capitals only; the case of a vendor key matters. */
       const idsOfLast4 = (text: string) =>

@@ -28,6 +28,25 @@ layer(TestServer.layer, { timeout: 60_000 })("`licensing tokens`", (it) => {
       assert.match(text, new RegExp(`^${api_key.id}  ${token.slice(0, 12)}…  active  .*  admin  reports$`, "m"))
       assert.notInclude(listed.out + text, token)
 
+      const { client } = yield* TestServer
+      const { id } = yield* client.products.create({ payload: { name: "Product", code: "product" } })
+      const limited = yield* tokens("create", "--name", "shop", "--scopes", "product:read", "--product", id, "--json")
+      assert.deepStrictEqual(JSON.parse(limited.out).api_key.product_ids, [id])
+      assert.include(limited.error, `for ${id} only`)
+      assert.match((yield* tokens("list")).out, new RegExp(`product:read ${id}  shop$`, "m"))
+      const unknown = yield* runLine(
+        settings,
+        "tokens",
+        "create",
+        "--name",
+        "a",
+        "--scopes",
+        "product:read",
+        "--product",
+        "b"
+      )
+      assert.strictEqual(unknown.code, 1)
+
       assert.strictEqual((yield* tokens("revoke", api_key.id)).out, `${api_key.id} revoked`)
       yield* Effect.repeat(call, { until: ({ status }) => status !== 200 })
       assertRefused(yield* call, 401, "TOKEN_INVALID")

@@ -3,93 +3,14 @@
  * rows and not on the table. The statements are those that the service runs for requests over HTTP.
  */
 import { assert, layer } from "@effect/vitest"
-import { Effect, Layer } from "effect"
-import { SqlClient } from "effect/sql"
-import { totalMax } from "../../src/api/Paging.ts"
-import { openSession } from "../../src/postgres/Postgres.ts"
-import { recordFirstEvents, split } from "../bench/scalePartitions.ts"
-import { fill, hotProduct, idOf, meteredFeature, type Sizes, timedPolicy } from "../bench/scaleRows.ts"
-import { Database } from "../support/Database.ts"
+import { Effect } from "effect"
+import { timedPolicy } from "../bench/scaleRows.ts"
 import { TestServer } from "../support/TestServer.ts"
 import { Conversation, operationOf } from "./Conversation.ts"
-import { queriesOf } from "./FilterValues.ts"
 import { bodyOf } from "./Fixtures.ts"
-import { capture, layerCapturing, planningsOf, type Scan, scansOf } from "./Plans.ts"
+import { countRows, faultsOf, ids, layerManyRows, lists, manyMin, readWithEveryFilter, sizes } from "./ManyRows.ts"
+import { capture, planningsOf, scansOf } from "./Plans.ts"
 import { type Operation, operations } from "./Surface.ts"
-
-const sizes: Sizes = {
-  products: 20_000,
-  licenses: 20_000,
-  customers: 20_000,
-  devices: 40_000,
-  events: 60_000,
-  others: 20_000,
-  crowd: 20_000
-}
-
-/** No sweep runs meanwhile: its events would appear in the feed. */
-const settings = { rateFailures: 0, rateManagement: 0, rateRuntime: 0, rateActivation: 0, sweepSeconds: 86_400 }
-/**
- * The service starts before the rows are inserted, because it makes its first API key in an empty database. Events and
- * ledger have many partitions.
- */
-const Filled = Layer.effectDiscard(
-  Effect.gen(function* () {
-    const { url } = yield* Database
-    const session = yield* openSession(url)
-    yield* split(session, 12, { events: sizes.events, ledger: sizes.events * 0.45 })
-    yield* fill(session, sizes)
-    yield* recordFirstEvents(session)
-  })
-)
-const Subject = Layer.merge(Conversation.layer, Filled).pipe(
-  Layer.provideMerge(TestServer.layerOver(settings)),
-  Layer.provideMerge(layerCapturing),
-  Layer.provideMerge(Database.layerUrl)
-)
-
-/** Tables with fewer rows may be read in any way. */
-const smallMax = 100
-/** The most rows that a page of 200 may read from all tables: few compared with all rows. */
-const rowsMax = 5_000
-/** The most rows that a total may read: each one that it counts, with its policy or its state. */
-const countedMax = 2 * totalMax + 100
-/** Changes by time are searched per policy; there are far fewer policies than licenses. */
-const readWhole = new Set(["policies"])
-/** A list of fewer rows proves nothing. */
-const manyMin = 1_000
-
-/** Reports aggregate all rows, over other connections. */
-const lists = operations.filter(
-  ({ path, query }) => query.some(({ name }) => name === "limit") && !path.startsWith("/api/v1/reports/")
-)
-
-/** The resources in paths and bodies, which have many rows of every kind. */
-const ids: { readonly [kind: string]: string } = {
-  products: hotProduct,
-  policies: timedPolicy,
-  features: meteredFeature,
-  licenses: idOf("lic", 1),
-  customers: idOf("cust", 1)
-}
-
-/** The faults of a page's plan. */
-const faultsOf = (
-  scans: ReadonlyArray<Scan>,
-  rowsOf: ReadonlyMap<string, number>,
-  counts: boolean
-): ReadonlyArray<string> => {
-  const whole = scans.filter(
-    ({ table, type }) => type === "Seq Scan" && !counts && rowsOf.get(table)! > smallMax && !readWhole.has(table)
-  )
-  const rows = scans.reduce((sum, scan) => sum + scan.rows, 0)
-  return [
-    ...whole.map(({ table }) => `reads all of ${table}`),
-    ...(rows > (counts ? countedMax : rowsMax)
-      ? [`reads ${rows} rows: ${scans.map((scan) => `${scan.rows} by ${scan.index ?? scan.type}`).join(", ")}`]
-      : [])
-  ]
-}
 
 interface Page {
   readonly data: ReadonlyArray<{
@@ -138,40 +59,13 @@ const keysOf = (rows: Page["data"]) =>
 const makerOf = ({ path }: Operation) =>
   operations.find((operation) => operation.path === path && operation.method === "POST") ?? operationOf("createProduct")
 
-layer(Subject, { timeout: "1 minute" })("Lists", (it) => {
+layer(layerManyRows, { timeout: "1 minute" })("Lists", (it) => {
   for (const operation of lists) {
     it.effect(
       `${operation.id} is served by indexes with every filter`,
       () =>
         Effect.gen(function* () {
-          const sql = yield* SqlClient.SqlClient
-          const { ask } = yield* Conversation
-          const tables = yield* sql<{ readonly name: string; readonly rows: number }>`
-          SELECT relname AS name, reltuples::int4 AS rows FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace`
-          const rowsOf = new Map(tables.map(({ name, rows }) => [name, rows]))
-          const params = Object.fromEntries(operation.params.map(({ kind, name }) => [name, ids[kind]!]))
-          const complaints: Array<string> = []
-          const read = new Set<string>()
-          for (const query of queriesOf(operation)) {
-            const first = `?limit=200${query}`
-            const { answer, statements } = yield* capture(ask(operation, { params, query: first }))
-            assert.strictEqual(answer.status, 200, `${operation.id}: ${answer.text.slice(0, 300)}`)
-            const { next_cursor } = (answer.json as { readonly page_info: { readonly next_cursor: unknown } }).page_info
-            const second =
-              next_cursor === null
-                ? []
-                : (yield* capture(ask(operation, { params, query: `${first}&cursor=${next_cursor}` }))).statements
-            // A feed runs the same statement again for each page.
-            const each = new Map([...statements, ...second].map((statement) => [statement.text, statement]))
-            for (const statement of each.values()) {
-              for (const planning of planningsOf(statement)) {
-                const scans = yield* scansOf(statement, planning)
-                for (const { table } of scans) read.add(table)
-                const faults = faultsOf(scans, rowsOf, query === "&include_total=true")
-                complaints.push(...faults.map((fault) => `${query}: ${planning.name} it ${fault}`))
-              }
-            }
-          }
+          const { complaints, read, rowsOf } = yield* readWithEveryFilter(operation)
           assert.deepStrictEqual(complaints, [])
           const most = Math.max(...[...read].map((table) => rowsOf.get(table)!))
           assert.isAtLeast(most, manyMin, `give scaleRows.ts rows for this list, which reads ${[...read].join(", ")}`)
@@ -182,11 +76,8 @@ layer(Subject, { timeout: "1 minute" })("Lists", (it) => {
 
   it.effect("search is served by indexes for any text", () =>
     Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
       const { ask } = yield* Conversation
-      const tables = yield* sql<{ readonly name: string; readonly rows: number }>`
-        SELECT relname AS name, reltuples::int4 AS rows FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace`
-      const rowsOf = new Map(tables.map(({ name, rows }) => [name, rows]))
+      const rowsOf = yield* countRows
       const texts = [
         "maria",
         "zx",

@@ -19,12 +19,14 @@ export class ApiKeysApi extends HttpApiGroup.make("api-keys")
     }).annotateMerge(operation({ id: "listApiKeys", summary: "List API keys", scopes: ["admin"] })),
     HttpApiEndpoint.post("create", "/api-keys", {
       payload: ApiKeyCreate,
-      success: Data(ApiKeyWithToken).pipe(HttpApiSchema.status(201))
+      success: Data(ApiKeyWithToken).pipe(HttpApiSchema.status(201)),
+      error: failures("NOT_FOUND", "VALIDATION_ERROR")
     }).annotateMerge(
       operation({
         id: "createApiKey",
         summary: "Create an API key",
-        description: "The response contains the token. It is never shown again.",
+        description:
+          "The response contains the token. It is never shown again. With product_ids the token reaches only what belongs to these products.",
         scopes: ["admin"]
       })
     ),
@@ -37,7 +39,7 @@ export class ApiKeysApi extends HttpApiGroup.make("api-keys")
       params,
       payload: ApiKeyUpdate,
       success: Data(ApiKey),
-      error: failures("NOT_FOUND")
+      error: failures("NOT_FOUND", "VALIDATION_ERROR")
     }).annotateMerge(
       operation({
         id: "updateApiKey",

@@ -25,12 +25,24 @@ const AllowedCidrs = Schema.Array(Cidr)
   .check(Schema.isMaxLength(cidrsMax, { expected: `at most ${cidrsMax} networks` }))
   .annotate({ description: "Networks that the key may be used from; empty = any." })
 
+const productsMax = 100
+const ProductIds = Schema.Array(Text(64).check(Schema.isMinLength(1, { expected: "the id of a product" }))).check(
+  Schema.isUnique({ expected: "each product once" }),
+  Schema.isMinLength(1, { expected: "at least 1 product" }),
+  Schema.isMaxLength(productsMax, { expected: `at most ${productsMax} products` })
+)
+
 export const ApiKey = Schema.Struct({
   id: Schema.String,
   name: Schema.String,
   key_prefix: Schema.String.annotate({ description: "The token's first 12 characters." }),
   scopes: Schema.Array(ManagementScope),
   allowed_cidrs: Schema.Array(Schema.String),
+  product_ids: Schema.optionalKey(
+    Schema.Array(Schema.String).annotate({
+      description: "The products that the key is for; absent: all. A product that was deleted stays in the list."
+    })
+  ),
   is_active: Schema.Boolean,
   created_at: Timestamp,
   expires_at: Schema.optionalKey(Timestamp),
@@ -44,6 +56,11 @@ export const ApiKeyCreate = Schema.Struct({
   name: Name,
   scopes: Schema.optionalKey(Scopes.annotate({ default: ["admin"] })),
   allowed_cidrs: Schema.optionalKey(AllowedCidrs),
+  product_ids: Schema.optionalKey(
+    ProductIds.annotate({
+      description: "Limits the key to what belongs to these products. Not together with the scope admin."
+    })
+  ),
   expires_at: Schema.optionalKey(Timestamp)
 }).annotate({ identifier: "ApiKeyCreateRequest" })
 
@@ -51,6 +68,9 @@ export const ApiKeyUpdate = Schema.Struct({
   name: Schema.optionalKey(Name),
   scopes: Schema.optionalKey(Scopes),
   allowed_cidrs: Schema.optionalKey(AllowedCidrs),
+  product_ids: Schema.optionalKey(
+    Schema.NullOr(ProductIds).annotate({ description: "The products that the key is for; null: all." })
+  ),
   is_active: Schema.optionalKey(Schema.Boolean),
   expires_at: Schema.optionalKey(Schema.NullOr(Timestamp))
 }).annotate({ identifier: "ApiKeyUpdateRequest" })

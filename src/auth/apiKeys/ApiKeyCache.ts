@@ -12,6 +12,7 @@ import { networkFromString } from "../../api/Network.ts"
 import { makeBatcher } from "../../postgres/Batcher.ts"
 import { columns } from "../../postgres/Parameters.ts"
 import { retryTransaction } from "../../postgres/Transactions.ts"
+import type { ProductIds } from "../CurrentActor.ts"
 import type { ManagementScope } from "../Scope.ts"
 
 /** The parts of a key that authorization checks. Revoked keys are not cached. */
@@ -23,6 +24,7 @@ export interface CachedApiKey {
   readonly networks: ReadonlyArray<IpNetwork.IpNetwork>
   readonly is_active: boolean
   readonly expires_at: number | undefined
+  readonly product_ids: ProductIds
 }
 
 export class ApiKeyCache extends Context.Service<
@@ -63,6 +65,7 @@ interface Row {
   readonly allowed_cidrs: ReadonlyArray<string>
   readonly is_active: boolean
   readonly expires_at: number | null
+  readonly product_ids: ReadonlyArray<string> | null
 }
 
 const cachedKeyOf = (row: Row): CachedApiKey => ({
@@ -71,7 +74,8 @@ const cachedKeyOf = (row: Row): CachedApiKey => ({
   scopes: new Set(row.scopes),
   networks: row.allowed_cidrs.map((cidr) => Result.getOrThrow(networkFromString(cidr))),
   is_active: row.is_active,
-  expires_at: row.expires_at ?? undefined
+  expires_at: row.expires_at ?? undefined,
+  product_ids: row.product_ids ?? undefined
 })
 
 const makeKeys = Effect.gen(function* () {
@@ -85,7 +89,9 @@ const makeKeys = Effect.gen(function* () {
     run: Effect.fnUntraced(function* (hashes: ReadonlyArray<string>) {
       const readAt = yield* Clock.monotonicTimeNanos
       const rows = yield* sql<Row>`
-        SELECT encode(token_hash, 'hex') AS hash, id, name, scopes, allowed_cidrs, is_active, expires_at FROM api_keys
+        SELECT encode(token_hash, 'hex') AS hash, id, name, coalesce(limited_scopes, scopes) AS scopes, allowed_cidrs,
+          is_active, expires_at, product_ids
+        FROM api_keys
         WHERE token_hash = ANY(${columns.bytea(hashes.map((hash) => Buffer.from(hash, "hex")))}) AND revoked_at IS NULL`
       const keys = new Map(rows.map((row) => [row.hash, cachedKeyOf(row)]))
       return hashes.map((hash) => ({ readAt, key: Option.fromUndefinedOr(keys.get(hash)) }))

@@ -5,7 +5,7 @@
 import { Clock, Context, Effect, Layer, Option, Redacted } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { SqlClient } from "effect/sql"
-import { type Refusal, refuseUnknownId } from "../../api/Failure.ts"
+import { type Refusal, refuse, refuseUnknownId } from "../../api/Failure.ts"
 import { Identifiers } from "../../api/Identifier.ts"
 import type { ListRequest, Page } from "../../api/Paging.ts"
 import { changesOf } from "../../events/Changes.ts"
@@ -24,6 +24,19 @@ const bootstrapToken = (token: string) => Redacted.make(token, { label: "bootstr
 
 const notFound = (id: string) => refuseUnknownId("API key", id)
 
+const adminOfProducts = refuse(
+  "VALIDATION_ERROR",
+  "The scope admin reaches everything, so it cannot be limited to some products: leave out product_ids, or give other scopes.",
+  "product_ids"
+)
+
+type WriteRefusal = Refusal<"NOT_FOUND" | "VALIDATION_ERROR">
+
+const isAdminOfProducts = ({ product_ids, scopes }: Pick<ApiKey, "product_ids" | "scopes">): boolean =>
+  product_ids !== undefined && scopes.includes("admin")
+
+const editable = ["name", "scopes", "allowed_cidrs", "product_ids", "is_active", "expires_at"] as const
+
 interface ApiKeyFilter extends ListRequest {
   readonly is_active?: "true" | "false"
 }
@@ -33,8 +46,8 @@ export class ApiKeys extends Context.Service<
   {
     list(filter: ApiKeyFilter): Effect.Effect<Page<ApiKey>>
     get(id: string): Effect.Effect<ApiKey, Refusal<"NOT_FOUND">>
-    create(input: typeof ApiKeyCreate.Type): Effect.Effect<ApiKeyWithToken>
-    update(id: string, input: typeof ApiKeyUpdate.Type): Effect.Effect<ApiKey, Refusal<"NOT_FOUND">>
+    create(input: typeof ApiKeyCreate.Type): Effect.Effect<ApiKeyWithToken, WriteRefusal>
+    update(id: string, input: typeof ApiKeyUpdate.Type): Effect.Effect<ApiKey, WriteRefusal>
     /** Revokes the key permanently. */
     delete(id: string): Effect.Effect<void, Refusal<"NOT_FOUND">>
     /**
@@ -54,8 +67,14 @@ export class ApiKeys extends Context.Service<
       const events = yield* EventLog
       const cache = yield* ApiKeyCache
       const masterKey = yield* MasterKey
+      /** The values of scopes, limited_scopes and product_ids. */
+      const storedScopes = ({ product_ids, scopes }: ApiKey) =>
+        product_ids === undefined
+          ? sql`${arrays.text(scopes)}, NULL, NULL`
+          : sql`'{}', ${arrays.text(scopes)}, ${arrays.text(product_ids)}`
       const columns = sql.literal(
-        "id, name, key_prefix, scopes, allowed_cidrs, is_active, created_at, expires_at, last_used_at"
+        `id, name, key_prefix, coalesce(limited_scopes, scopes) AS scopes, allowed_cidrs, product_ids, is_active, created_at,
+          expires_at, last_used_at`
       )
       const inTransaction = transaction(sql)
       const generate = Effect.provideService(Tokens.generate, SecureRandom.SecureRandom, random)
@@ -87,6 +106,15 @@ export class ApiKeys extends Context.Service<
         return { key: withoutNulls<ApiKey>(key), forget: sql.afterCommit(cache.forget(token_hash)) }
       })
 
+      /** Refuses unknown products, and keeps the others from being deleted until the key is stored. */
+      const checkProducts = Effect.fnUntraced(function* (ids: ReadonlyArray<string>) {
+        const rows = yield* sql<{ readonly id: string }>`
+          SELECT id FROM products WHERE id = ANY(${arrays.text(ids)}) ORDER BY id FOR KEY SHARE`
+        const known = new Set(rows.map(({ id }) => id))
+        const at = ids.findIndex((id) => !known.has(id))
+        if (at !== -1) return yield* refuseUnknownId("product", ids[at]!, `product_ids[${at}]`)
+      })
+
       const insert = Effect.fnUntraced(function* (
         token: string,
         input: typeof ApiKeyCreate.Type,
@@ -99,26 +127,36 @@ export class ApiKeys extends Context.Service<
           key_prefix: Tokens.prefix(token as Tokens.ApiToken),
           scopes: Array.from(new Set(input.scopes ?? (["admin"] as const))),
           allowed_cidrs: input.allowed_cidrs ?? [],
+          ...(input.product_ids === undefined ? undefined : { product_ids: input.product_ids }),
           is_active: true,
           created_at: now,
           ...(input.expires_at === undefined ? undefined : { expires_at: input.expires_at })
         }
         yield* sql`
           INSERT INTO api_keys
-            (id, name, key_prefix, token_hash, scopes, allowed_cidrs, is_active, expires_at, is_bootstrap, created_at)
+            (id, name, key_prefix, token_hash, scopes, limited_scopes, product_ids, allowed_cidrs, is_active, expires_at,
+             is_bootstrap, created_at)
           VALUES (${key.id}, ${key.name}, ${key.key_prefix}, ${Tokens.hash(token as Tokens.ApiToken)},
-            ${arrays.text(key.scopes)}, ${arrays.text(key.allowed_cidrs)}, TRUE, ${instant(key.expires_at ?? null)},
+            ${storedScopes(key)}, ${arrays.text(key.allowed_cidrs)}, TRUE, ${instant(key.expires_at ?? null)},
             ${is_bootstrap}, ${instant(now)})`
         yield* events.append({
           event_type: "api_key.created",
           resource_type: "api_key",
           resource_id: key.id,
-          metadata: { name: key.name, key_prefix: key.key_prefix, scopes: key.scopes, allowed_cidrs: key.allowed_cidrs }
+          metadata: {
+            name: key.name,
+            key_prefix: key.key_prefix,
+            scopes: key.scopes,
+            allowed_cidrs: key.allowed_cidrs,
+            ...(key.product_ids === undefined ? undefined : { product_ids: key.product_ids })
+          }
         })
         return key
       })
 
       const create = Effect.fn("ApiKeys.create")(function* (input: typeof ApiKeyCreate.Type) {
+        if (isAdminOfProducts({ scopes: ["admin"], ...input })) return yield* adminOfProducts
+        yield* checkProducts(input.product_ids ?? [])
         const token = yield* generate
         return { api_key: yield* insert(token, input, false), token }
       }, inTransaction)
@@ -127,10 +165,12 @@ export class ApiKeys extends Context.Service<
         const { key: before, forget } = yield* lock(id)
         const scopes = input.scopes === undefined ? {} : { scopes: Array.from(new Set(input.scopes)) }
         const key = patched<ApiKey>(before, { ...input, ...scopes })
-        const changes = changesOf(before, key, ["name", "scopes", "allowed_cidrs", "is_active", "expires_at"])
+        if (isAdminOfProducts(key)) return yield* adminOfProducts
+        const changes = changesOf(before, key, editable)
         if (Object.keys(changes).length === 0) return before
+        if ("product_ids" in changes) yield* checkProducts(input.product_ids ?? [])
         yield* sql`
-          UPDATE api_keys SET name = ${key.name}, scopes = ${arrays.text(key.scopes)},
+          UPDATE api_keys SET name = ${key.name}, (scopes, limited_scopes, product_ids) = ROW(${storedScopes(key)}),
             allowed_cidrs = ${arrays.text(key.allowed_cidrs)}, is_active = ${key.is_active},
             expires_at = ${instant(key.expires_at ?? null)}
           WHERE id = ${id}`

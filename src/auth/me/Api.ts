@@ -12,7 +12,8 @@ export class MeApi extends HttpApiGroup.make("me")
         id: "getMe",
         summary: "Get the token of the request",
         description: "Returns what the token is and what it may do. Any valid token may call it.",
-        scopes: []
+        scopes: [],
+        reach: "all"
       })
     )
   )

@@ -9,11 +9,12 @@ export const MeHttp = HttpApiBuilder.group(
   Effect.fn(function* (handlers) {
     return handlers.handleAll({
       get: () =>
-        CurrentPrincipal.useSync(({ actor, expires_at, name, scopes }) => ({
+        CurrentPrincipal.useSync(({ actor, expires_at, name, product_ids, scopes }) => ({
           kind: actor.actor_type,
           id: actor.actor_id,
           name,
           scopes: [...scopes],
+          ...(product_ids !== undefined && { product_ids }),
           ...(expires_at !== undefined && { expires_at })
         }))
     })

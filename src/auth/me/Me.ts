@@ -8,5 +8,8 @@ export const Me = Schema.Struct({
   id: Schema.String.annotate({ description: "The id of the API key, or the subject of the OIDC token." }),
   name: Schema.String.annotate({ description: "The name of the API key, or of the subject as its issuer gives it." }),
   scopes: Schema.Array(ManagementScope),
+  product_ids: Schema.optionalKey(
+    Schema.Array(Schema.String).annotate({ description: "The products that the token is for; absent: all." })
+  ),
   expires_at: Schema.optionalKey(Timestamp)
 }).annotate({ identifier: "Me" })

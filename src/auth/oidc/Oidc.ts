@@ -112,7 +112,8 @@ const principalOf = (payload: JWTPayload, scopeClaim: string): Effect.Effect<Pri
     actor: { actor_type: "oidc_subject", actor_id: sub },
     name: nameOf(payload) ?? sub,
     scopes: scopesOf(payload[scopeClaim]),
-    expires_at: payload.exp === undefined ? undefined : payload.exp * 1_000
+    expires_at: payload.exp === undefined ? undefined : payload.exp * 1_000,
+    product_ids: undefined
   })
 }
 

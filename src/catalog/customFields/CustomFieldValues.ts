@@ -8,6 +8,8 @@ import { SqlClient } from "effect/sql"
 import { type Refusal, refuse, refuseUnknownId } from "../../api/Failure.ts"
 import { limitDefault, type Page, type PageRequest, pageOf } from "../../api/Paging.ts"
 import { formatTimestamp, Timestamp } from "../../api/Timestamp.ts"
+import { CurrentProducts } from "../../auth/CurrentActor.ts"
+import { ownedBy } from "../../auth/productLimits/OwnedRows.ts"
 import { EventLog } from "../../events/EventLog.ts"
 import { instant } from "../../postgres/Parameters.ts"
 import { after, decodeRows, transaction } from "../../postgres/Sql.ts"
@@ -31,7 +33,7 @@ type SetRefusal = Refusal<"NOT_FOUND" | "VALIDATION_ERROR" | "CUSTOM_FIELD_TYPE_
 export class CustomFieldValues extends Context.Service<
   CustomFieldValues,
   {
-    /** The set values, newest first. */
+    /** The set values, newest first; of a token for some products the values of their fields. */
     list(
       resourceType: CustomFieldResourceType,
       resourceId: string,
@@ -121,6 +123,7 @@ const makeReads = Effect.gen(function* () {
         FROM custom_field_values AS field_value
         JOIN custom_field_definitions AS definition ON definition.id = definition_id
         WHERE ${sql(owners[resourceType])} = ${resourceId}
+          AND ${ownedBy(sql, "custom_field_definitions", "definition", yield* CurrentProducts)}
       ) AS listed
       WHERE ${after(sql, cursor)} ORDER BY created_at DESC, id DESC LIMIT ${limit + 1}`)
       if (rows.length === 0) {

@@ -16,12 +16,16 @@ export class ProductsApi extends HttpApiGroup.make("products")
     HttpApiEndpoint.get("list", "/products", {
       query: listQuery(productSorts, { code: Schema.optionalKey(Schema.String) }),
       success: Paged(Product)
-    }).annotateMerge(operation({ id: "listProducts", summary: "List products", scopes: ["product:read"] })),
+    }).annotateMerge(
+      operation({ id: "listProducts", summary: "List products", scopes: ["product:read"], reach: "rows" })
+    ),
     HttpApiEndpoint.post("create", "/products", {
       payload: ProductCreate,
       success: Data(Product).pipe(HttpApiSchema.status(201)),
       error: failures("DUPLICATE_CODE")
-    }).annotateMerge(operation({ id: "createProduct", summary: "Create a product", scopes: ["product:write"] })),
+    }).annotateMerge(
+      operation({ id: "createProduct", summary: "Create a product", scopes: ["product:write"], reach: "forbidden" })
+    ),
     HttpApiEndpoint.get("get", "/products/:id", {
       params,
       success: Data(Product),

@@ -4,6 +4,7 @@ import { SqlClient } from "effect/sql"
 import { type Refusal, refuse, refuseUnknownId } from "../../api/Failure.ts"
 import { Identifiers } from "../../api/Identifier.ts"
 import type { ListRequest, Page } from "../../api/Paging.ts"
+import { CurrentProducts } from "../../auth/CurrentActor.ts"
 import { changesOf } from "../../events/Changes.ts"
 import { EventLog } from "../../events/EventLog.ts"
 import { readPage } from "../../postgres/Pages.ts"
@@ -20,6 +21,9 @@ const duplicateCode = (code: string) =>
     products_code_key: () =>
       refuse("DUPLICATE_CODE", `Another product has the code ${code}: choose a different one.`, "code")
   })
+
+/** The products of the request's token; undefined: all. */
+const ownProducts = Effect.map(CurrentProducts, (ids) => (ids === undefined ? undefined : { ids }))
 
 interface ProductFilter extends ListRequest {
   readonly code?: string
@@ -57,6 +61,7 @@ export class Products extends Context.Service<
           columns,
           table: "products",
           where: equals(sql, { code }),
+          part: yield* ownProducts,
           sorts: productSorts,
           decode: decodeProducts
         })

@@ -2,10 +2,11 @@
  * The license list. The status filter applies the clock, as every read does: a license that is stored as active is
  * listed as expired once its access has ended, even if no sweep has recorded it yet.
  */
-import { Clock, Context, Effect, Layer } from "effect"
+import { Clock, Context, Effect, identity, Layer } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
 import type { MetadataFilter } from "../../api/Metadata.ts"
 import { type ListRequest, limitDefault, type Page, pageOf } from "../../api/Paging.ts"
+import { CurrentProducts } from "../../auth/CurrentActor.ts"
 import { metadataMatches } from "../../postgres/MetadataFilter.ts"
 import { createdWithin, sortedBy, totalOf } from "../../postgres/Pages.ts"
 import { columns as arrays, instant } from "../../postgres/Parameters.ts"
@@ -17,6 +18,7 @@ import { lapsedCount } from "../rows/DeviceStatusSql.ts"
 import { expiredFeatureCount } from "../rows/FeatureExpirySql.ts"
 import { type LoadedLicense, licenseColumns, licenseOf, policyColumns, policyOf } from "../rows/LicenseRows.ts"
 import { movedIntoState, storedStateCondition } from "./LicenseStates.ts"
+import { mergedPage, productsAtOnce, productsOf } from "./OwnLicenses.ts"
 import { presentLicense } from "./PresentLicense.ts"
 
 export interface LicenseFilter extends ListRequest, MetadataFilter {
@@ -100,15 +102,29 @@ export class LicenseList extends Context.Service<
         ])
       })
 
-      const page = Effect.fn("LicenseList.page")(function* (filter: LicenseFilter) {
+      const pageAt = Effect.fnUntraced(function* (filter: LicenseFilter, now: number, ofFew = false) {
         const { limit = limitDefault, sort } = filter
-        const now = yield* Clock.currentTimeMillis
-        const query = queryOf(sql, filter, limit + 1, now)
+        const plan = ofFew ? (query: ListQuery) => amongFew(sql, filter, query) : identity<ListQuery>
+        const query = plan(queryOf(sql, filter, limit + 1, now))
         const rows = (yield* read(query)).map((row) => presentRow(row, now))
         const listed: Page<License> = pageOf(rows, limit, sort)
         if (filter.include_total !== "true") return listed
         const { cursor: _, ...whole } = filter
-        return { ...listed, ...(yield* count(queryOf(sql, whole, limit, now))) }
+        return { ...listed, ...(yield* count(plan(queryOf(sql, whole, limit, now)))) }
+      })
+
+      const page = Effect.fn("LicenseList.page")(function* (filter: LicenseFilter) {
+        const now = yield* Clock.currentTimeMillis
+        const products = yield* CurrentProducts
+        if (products === undefined) return yield* pageAt(filter, now)
+        return mergedPage(
+          filter,
+          yield* Effect.forEach(
+            yield* productsOf(sql, filter, products),
+            ({ has_few, id }) => pageAt({ ...filter, product_id: id }, now, has_few),
+            { concurrency: productsAtOnce }
+          )
+        )
       }, Effect.orDie)
 
       const find = Effect.fn("LicenseList.find")(function* (id: string) {
@@ -183,6 +199,15 @@ const queryOf = (sql: SqlClient.SqlClient, filter: LicenseFilter, count: number,
     count
   }
 }
+
+/** The same query for a product with few licenses: all of them are read, and no index of other licenses is searched. */
+const amongFew = (sql: SqlClient.SqlClient, { product_id = "" }: LicenseFilter, query: ListQuery): ListQuery => ({
+  ...query,
+  candidates: sql`(SELECT * FROM licenses WHERE product_id = ${product_id} OFFSET 0) AS l`,
+  conditions: query.match === undefined ? query.conditions : sql`${query.conditions} AND ${query.match.matches}`,
+  inState: sql`${query.isStored} AND ${query.inState}`,
+  match: undefined
+})
 
 /** A license without expiry is sorted as one that expires after all others. */
 const columnOf = (field: string): string =>

@@ -31,6 +31,11 @@ export const ReportExport = Schema.Struct({
   }),
   content_type: Schema.String,
   created_by: Schema.String,
+  product_ids: Schema.optionalKey(
+    Schema.Array(Schema.String).annotate({
+      description: "The products of the token that created it; absent: of all. The figures have no others."
+    })
+  ),
   created_at: Timestamp,
   updated_at: Timestamp,
   download_url: Schema.String,

@@ -8,7 +8,7 @@ import type { SqlClient } from "effect/sql"
 import { canonicalize, type Json } from "../../api/CanonicalJson.ts"
 import { formatTimestamp } from "../../api/Timestamp.ts"
 import { Event } from "../../events/Event.ts"
-import { decodeFilters, type ReportKind } from "../model/Filter.ts"
+import { decodeFilters, type OfToken, type ReportKind } from "../model/Filter.ts"
 import * as Report from "../model/Report.ts"
 import { tooManyRows } from "../model/RequestChecks.ts"
 import { customerSummary } from "../usage/CustomerSummary.ts"
@@ -40,7 +40,13 @@ export interface ExportRequest {
   readonly filters: { readonly [name: string]: Schema.Json }
   readonly generated_at: number
   readonly ledger_last: number
+  /** The products of the token that requested it; absent: all. */
+  readonly product_ids?: ReadonlyArray<string>
 }
+
+/** What the token that requested an export reaches. */
+export const ofToken = ({ product_ids }: Pick<ExportRequest, "product_ids">): OfToken =>
+  product_ids === undefined ? {} : { products: product_ids }
 
 /** Decodes stored filters: they were valid when they were accepted. */
 const decodeStored = <K extends ReportKind>(kind: K, filters: ExportRequest["filters"]) =>
@@ -85,7 +91,12 @@ const reportOf = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, request:
   const { filters, generated_at: now, report_kind: kind } = request
   switch (kind) {
     case "usage-summary": {
-      const summary = yield* usageSummary(sql, yield* decodeStored(kind, filters), now, rowsMax)
+      const summary = yield* usageSummary(
+        sql,
+        { ...(yield* decodeStored(kind, filters)), ...ofToken(request) },
+        now,
+        rowsMax
+      )
       const report = yield* encode(Report.UsageSummary, summary)
       const { bucket_start: _, ...rowFields } = Report.UsageSummaryRow.fields
       const fields = Object.keys(rowFields).filter(
@@ -113,7 +124,12 @@ const reportOf = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, request:
     default: {
       const report = yield* encode(
         Report.CustomerSummary,
-        yield* customerSummary(sql, yield* decodeStored("customer-summary", filters), now, rowsMax)
+        yield* customerSummary(
+          sql,
+          { ...(yield* decodeStored("customer-summary", filters)), ...ofToken(request) },
+          now,
+          rowsMax
+        )
       )
       return { report, table: { columns: ["field", "value"], rows: flatten(report) } as Table }
     }

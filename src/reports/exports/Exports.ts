@@ -6,7 +6,7 @@ import { Clock, Context, Effect, Layer, Option, type Schema, SchemaIssue, type S
 import { SqlClient, type SqlError } from "effect/sql"
 import { type Refusal, refuse, refuseUnknownId } from "../../api/Failure.ts"
 import { Identifiers } from "../../api/Identifier.ts"
-import { CurrentActor } from "../../auth/CurrentActor.ts"
+import { CurrentActor, CurrentProducts } from "../../auth/CurrentActor.ts"
 import { EventLog } from "../../events/EventLog.ts"
 import { bodyRefusal } from "../../http/RequestFaults.ts"
 import { transaction } from "../../postgres/Sql.ts"
@@ -17,7 +17,7 @@ import { ReportsDatabase } from "../model/ReportsDatabase.ts"
 import { checkScope, isTooManyRows } from "../model/RequestChecks.ts"
 import { PdfPrinting } from "../pdf/PdfPrinting.ts"
 import type { ReportExportCreate, ReportExportFormat, StoredExport } from "./Export.ts"
-import { type ExportRequest, wholePiece } from "./ExportContent.ts"
+import { type ExportRequest, ofToken, wholePiece } from "./ExportContent.ts"
 import {
   chunkSizes,
   completeExport,
@@ -97,12 +97,12 @@ export class Exports extends Context.Service<
           const written = yield* writePiece(sql, row, piece, times)
           yield* completeExport(sql, printing, written!, { now: row.created_at, digests: piece.digests })
         }
-        const { filters, format, id, report_kind } = row
+        const { filters, format, id, product_ids, report_kind } = row
         yield* events.append({
           event_type: "report_export.created",
           resource_type: "report_export",
           resource_id: id,
-          metadata: { report_kind, format, filters }
+          metadata: { report_kind, format, filters, ...(product_ids === undefined ? undefined : { product_ids }) }
         })
         if (piece === undefined) yield* sql.afterCommit(wake)
         return (yield* findExport(sql, id))!
@@ -111,14 +111,18 @@ export class Exports extends Context.Service<
       const create = Effect.fn("Exports.create")(function* (input: typeof ReportExportCreate.Type) {
         const { report_kind, format = "json", filters = {} } = input
         yield* checkFilters(input)
-        yield* checkScope(sql, (yield* Effect.orDie(decodeFilters(report_kind, filters))) as Scope).pipe(asFilterError)
+        const product_ids = yield* CurrentProducts
+        const limit = product_ids === undefined ? {} : { product_ids }
+        const scope = (yield* Effect.orDie(decodeFilters(report_kind, filters))) as Scope
+        yield* checkScope(sql, { ...scope, ...ofToken(limit) }).pipe(asFilterError)
         const now = yield* Clock.currentTimeMillis
         const request: ExportRequest = {
           report_kind,
           format,
           filters,
           generated_at: now,
-          ledger_last: yield* ledgerLast(reports.sql)
+          ledger_last: yield* ledgerLast(reports.sql),
+          ...limit
         }
         const piece = yield* smallContent(request, immediateRowsMax[format]).pipe(asFilterError)
         const row: ExportRow = {

@@ -8,7 +8,7 @@ import { columns } from "../../postgres/Parameters.ts"
 import { decodeFilters, type UsageLedgerFilter } from "../model/Filter.ts"
 import { ledgerCondition, ledgerTables } from "../usage/LedgerRows.ts"
 import { csvLine } from "./Csv.ts"
-import type { ExportRequest } from "./ExportContent.ts"
+import { type ExportRequest, ofToken } from "./ExportContent.ts"
 import { makeLedgerChanges } from "./LedgerChanges.ts"
 import { makeLedgerLinks, type OwnRow, ownColumns } from "./LedgerLinks.ts"
 import { ledgerHead, ledgerTail } from "./LedgerSnapshot.ts"
@@ -57,7 +57,7 @@ export const positionAfter = ({ rows }: LedgerPosition, piece: StoredPiece): Led
  * snapshot.
  */
 export const makeLedgerPieces = Effect.fnUntraced(function* (request: ExportRequest, since?: number) {
-  const filter = yield* Effect.orDie(decodeFilters("usage-ledger", request.filters))
+  const filter = { ...(yield* Effect.orDie(decodeFilters("usage-ledger", request.filters))), ...ofToken(request) }
   const head = yield* ledgerHead(request)
   const { before, follow } = makeLedgerChanges(since)
   const withLinks = makeLedgerLinks()

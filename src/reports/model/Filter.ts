@@ -5,6 +5,7 @@
 import { Effect, Schema, SchemaGetter, SchemaIssue } from "effect"
 import { isStorable, Text } from "../../api/Text.ts"
 import { Timestamp } from "../../api/Timestamp.ts"
+import type { ProductIds } from "../../auth/CurrentActor.ts"
 
 export const ReportKind = Schema.Literals([
   "usage-summary",
@@ -79,8 +80,13 @@ export interface Period {
   readonly to?: number
 }
 
+/** Narrows a report to what the token that requests it reaches. */
+export interface OfToken {
+  readonly products?: ProductIds
+}
+
 /** Narrows usage to that of these records. */
-export interface Scope {
+export interface Scope extends OfToken {
   readonly product_id?: string
   readonly customer_id?: string
   readonly license_id?: string
@@ -107,10 +113,10 @@ export const filterFields = {
   }
 } as const
 
-export type UsageSummaryFilter = Schema.Struct.Type<(typeof filterFields)["usage-summary"]>
-export type UsageLedgerFilter = Schema.Struct.Type<(typeof filterFields)["usage-ledger"]>
+export type UsageSummaryFilter = Schema.Struct.Type<(typeof filterFields)["usage-summary"]> & OfToken
+export type UsageLedgerFilter = Schema.Struct.Type<(typeof filterFields)["usage-ledger"]> & OfToken
 export type LicenseAuditFilter = Schema.Struct.Type<(typeof filterFields)["license-audit"]>
-export type CustomerSummaryFilter = Schema.Struct.Type<(typeof filterFields)["customer-summary"]>
+export type CustomerSummaryFilter = Schema.Struct.Type<(typeof filterFields)["customer-summary"]> & OfToken
 export type SettlementFilter = Schema.Struct.Type<(typeof filterFields)["subscription-settlement"]>
 
 /** The first of these filters that this report does not support. */

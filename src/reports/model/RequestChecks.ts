@@ -3,6 +3,7 @@ import { Effect, Schema } from "effect"
 import type { SqlClient } from "effect/sql"
 import { isRefusal, type Refusal, refuse, refuseUnknownId } from "../../api/Failure.ts"
 import { Timestamp } from "../../api/Timestamp.ts"
+import { ownedBy } from "../../auth/productLimits/OwnedRows.ts"
 import { ledgerRemovedAt } from "../../events/partitions/Removed.ts"
 import { decodeRows } from "../../postgres/Sql.ts"
 import type { Period, Scope } from "./Filter.ts"
@@ -18,12 +19,14 @@ const tables = {
   subscription_id: "subscriptions"
 } as const
 
-/** Refuses ids of missing records. */
+/** Refuses ids of missing records, and of those that the token does not reach. */
 export const checkScope = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, scope: Scope) {
-  for (const [field, table] of Object.entries(tables)) {
-    const id = scope[field as keyof typeof tables]
+  for (const field of Object.keys(tables) as ReadonlyArray<keyof typeof tables>) {
+    const table = tables[field]
+    const id = scope[field]
     if (id === undefined) continue
-    const rows = yield* Effect.orDie(sql`SELECT FROM ${sql(table)} WHERE id = ${id}`)
+    const rows = yield* Effect.orDie(sql`
+      SELECT FROM ${sql(table)} AS named WHERE id = ${id} AND ${ownedBy(sql, table, "named", scope.products)}`)
     if (rows.length === 0) {
       return yield* refuseUnknownId(field.slice(0, -"_id".length), id, field)
     }

@@ -2,6 +2,7 @@
 import { Effect, Schema } from "effect"
 import type { SqlClient } from "effect/sql"
 import { Count } from "../../api/Int64.ts"
+import { ownedBy } from "../../auth/productLimits/OwnedRows.ts"
 import { Customer } from "../../customers/Customer.ts"
 import { clockLagMillisMax } from "../../licenses/model/ClockLag.ts"
 import { lapsedCount } from "../../licenses/rows/DeviceStatusSql.ts"
@@ -30,10 +31,10 @@ export const customerSummary = Effect.fnUntraced(function* (
   const period = yield* ledgerPeriodOf(sql, filter, now)
   const [customer] = yield* decodeCustomers(sql`
     SELECT id, name, code, metadata, created_at, updated_at, email FROM customers WHERE id = ${customer_id}`)
-  const licenses = yield* licenseStatusCounts(sql, customer_id, now)
-  const [inUse] = yield* currentUse(sql, customer_id, now)
-  const orders = yield* statusCounts(sql, "orders", customer_id)
-  const subscriptions = yield* statusCounts(sql, "subscriptions", customer_id)
+  const licenses = yield* licenseStatusCounts(sql, filter, now)
+  const [inUse] = yield* currentUse(sql, filter, now)
+  const orders = yield* statusCounts(sql, "orders", filter)
+  const subscriptions = yield* statusCounts(sql, "subscriptions", filter)
   const { rows, totals } = yield* usageSummary(
     sql,
     { from: 0, ...filter, group_by: ["product_id", "feature_code"] },
@@ -60,12 +61,13 @@ const totalsOf = (rows: ReadonlyArray<typeof StatusCount.Type>) => ({
   by_status: Object.fromEntries(rows.map(({ status, count }) => [status, count]))
 })
 
-const statusCounts = (sql: SqlClient.SqlClient, table: "orders" | "subscriptions", customerId: string) =>
+const statusCounts = (sql: SqlClient.SqlClient, table: "orders" | "subscriptions", filter: CustomerSummaryFilter) =>
   decodeStatusCounts(sql`
-  SELECT status, count(*) AS count FROM ${sql(table)} WHERE customer_id = ${customerId} GROUP BY status ORDER BY status`)
+  SELECT status, count(*) AS count FROM ${sql(table)} AS named
+  WHERE customer_id = ${filter.customer_id} AND ${ownedBy(sql, table, "named", filter.products)} GROUP BY status ORDER BY status`)
 
 /** By the status that applies at this time, as everywhere (`statusAt`). */
-const licenseStatusCounts = (sql: SqlClient.SqlClient, customerId: string, now: number) => {
+const licenseStatusCounts = (sql: SqlClient.SqlClient, filter: CustomerSummaryFilter, now: number) => {
   const ahead = instant(now + clockLagMillisMax)
   return decodeStatusCounts(sql`
   SELECT CASE
@@ -75,14 +77,16 @@ const licenseStatusCounts = (sql: SqlClient.SqlClient, customerId: string, now: 
         > CASE l.status WHEN 'expired' THEN ${ahead} ELSE ${instant(now)} END THEN 'grace_period'
       ELSE 'expired'
     END AS status, count(*) AS count
-  FROM licenses l JOIN policies p ON p.id = l.policy_id WHERE l.customer_id = ${customerId} GROUP BY 1 ORDER BY 1`)
+  FROM licenses l JOIN policies p ON p.id = l.policy_id 
+  WHERE l.customer_id = ${filter.customer_id} AND ${ownedBy(sql, "licenses", "l", filter.products)} GROUP BY 1 ORDER BY 1`)
 }
 
 /** With the clock applied, as in the lists of devices and leases. */
-const currentUse = (sql: SqlClient.SqlClient, customerId: string, now: number) =>
+const currentUse = (sql: SqlClient.SqlClient, { customer_id, products }: CustomerSummaryFilter, now: number) =>
   decodeUse(sql`
   SELECT coalesce(sum(l.active_device_count - ${lapsedCount(sql, now)}), 0)::bigint AS devices,
     (SELECT count(*) FROM leases e JOIN licenses o ON o.id = e.license_id JOIN policies q ON q.id = o.policy_id
-      WHERE o.customer_id = ${customerId} AND e.status = 'live' AND e.expires_at > ${instant(now)}
+      WHERE o.customer_id = ${customer_id} AND ${ownedBy(sql, "licenses", "o", products)} AND e.status = 'live' AND e.expires_at > ${instant(now)}
         AND (o.expires_at IS NULL OR o.expires_at + make_interval(days => q.grace_period_days) > ${instant(now)})) AS leases
-  FROM licenses l JOIN policies p ON p.id = l.policy_id WHERE l.customer_id = ${customerId}`)
+  FROM licenses l JOIN policies p ON p.id = l.policy_id
+  WHERE l.customer_id = ${customer_id} AND ${ownedBy(sql, "licenses", "l", products)}`)

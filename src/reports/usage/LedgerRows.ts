@@ -7,7 +7,7 @@
 import { Effect, Schema } from "effect"
 import type { SqlClient } from "effect/sql"
 import { Count } from "../../api/Int64.ts"
-import { instant } from "../../postgres/Parameters.ts"
+import { columns, instant } from "../../postgres/Parameters.ts"
 import { decodeRows, equals } from "../../postgres/Sql.ts"
 import type { Period, Scope } from "../model/Filter.ts"
 import type { Usage, UsageBalance } from "../model/Report.ts"
@@ -28,9 +28,11 @@ export interface LedgerFilter extends Scope, Period {
 }
 
 export const ledgerCondition = (sql: SqlClient.SqlClient, filter: LedgerFilter, product = "l.product_id") => {
-  const { product_id, customer_id, license_id, order_id, subscription_id, feature_code, action, from, to } = filter
+  const { product_id, customer_id, license_id, order_id, subscription_id, feature_code, action, from, to, products } =
+    filter
   return sql.and([
     product_id === undefined ? sql`TRUE` : sql`${sql.literal(product)} = ${product_id}`,
+    products === undefined ? sql`TRUE` : sql`${sql.literal(product)} = ANY(${columns.text(products)}::text[])`,
     equals(sql, {
       "l.customer_id": customer_id,
       "u.license_id": license_id,

@@ -4,6 +4,7 @@ import type { SqlClient, SqlError } from "effect/sql"
 import { refuse } from "../../api/Failure.ts"
 import { Count } from "../../api/Int64.ts"
 import { Timestamp } from "../../api/Timestamp.ts"
+import { columns as arrays } from "../../postgres/Parameters.ts"
 import { decodeRows, equals } from "../../postgres/Sql.ts"
 import type { Grouping, UsageSummaryFilter } from "../model/Filter.ts"
 import { groupFields, type UsageSummary, type UsageSummaryRow } from "../model/Report.ts"
@@ -98,7 +99,7 @@ const dayOf = (time: number) => Math.floor(time / dayMillis) * dayMillis
 /** Sums from the rollup. Feature codes are unique within a product, and a license belongs to one product only. */
 const rollupRows = (
   sql: SqlClient.SqlClient,
-  { bucket, feature_code, group_by, product_id }: SummaryRequest,
+  { bucket, feature_code, group_by, product_id, products }: SummaryRequest,
   ranges: ReadonlyArray<TimeRange>,
   positions: ReadonlyArray<number>
 ) => {
@@ -113,6 +114,7 @@ const rollupRows = (
       sum(r.licenses)::bigint AS licenses, ${sql.literal(isAmbiguous)} AS is_ambiguous
     FROM usage_rollup r ${sql.literal(byFeature ? "LEFT JOIN features f ON f.id = r.feature_id" : "")}
     WHERE ${equals(sql, { "r.unit": units[bucket!], "r.product_id": product_id, "f.code": feature_code })}
+      AND ${products === undefined ? sql`TRUE` : sql`r.product_id = ANY(${arrays.text(products)}::text[])`}
       AND ${inRanges(sql, "r.bucket_start", ranges)} AND ${sql.literal(`(r.feature_id = '') = ${!byFeature}`)}
     GROUP BY ${sql.literal(positions.join(", "))}`
 }

@@ -1,9 +1,10 @@
 /** The hourly counts of validations. An hour belongs to the period in which it begins. */
 import { Effect } from "effect"
 import type { SqlClient } from "effect/sql"
+import { ownedBy } from "../../auth/productLimits/OwnedRows.ts"
 import { instant } from "../../postgres/Parameters.ts"
 import { decodeRows } from "../../postgres/Sql.ts"
-import type { Period } from "../model/Filter.ts"
+import type { OfToken, Period } from "../model/Filter.ts"
 import { ValidationBuckets, ValidationTotals } from "../model/Report.ts"
 import { tooManyRows } from "../model/RequestChecks.ts"
 
@@ -32,12 +33,15 @@ export const licenseValidations = Effect.fnUntraced(function* (
 })
 
 /** The counts of all current licenses of a customer. */
-export const customerValidations = (sql: SqlClient.SqlClient, filter: Period & { readonly customer_id: string }) =>
+export const customerValidations = (
+  sql: SqlClient.SqlClient,
+  filter: Period & OfToken & { readonly customer_id: string }
+) =>
   Effect.map(
     decodeTotals(sql`
       SELECT coalesce(sum(validations), 0)::bigint AS validations, coalesce(sum(refused), 0)::bigint AS refused
       FROM licenses l JOIN license_validations v ON v.license_id = l.id
-      WHERE l.customer_id = ${filter.customer_id} AND ${inPeriod(sql, filter)}`),
+      WHERE l.customer_id = ${filter.customer_id} AND ${ownedBy(sql, "licenses", "l", filter.products)} AND ${inPeriod(sql, filter)}`),
     ([totals]) => totals!
   )
 
