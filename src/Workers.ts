@@ -6,6 +6,7 @@ import { Refusals } from "./activities/Refusals.ts"
 import { ActivityRetention } from "./activities/Retention.ts"
 import { ResponseRetention } from "./auth/idempotency/ResponseRetention.ts"
 import { Settings } from "./config/Config.ts"
+import { Erasures, erasureWorker } from "./customers/erasure/Erasures.ts"
 import { Partitions } from "./events/partitions/Partitions.ts"
 import { JournalRetention } from "./licenses/engine/JournalRetention.ts"
 import { ExpirySweep } from "./licenses/sweeps/ExpirySweep.ts"
@@ -49,6 +50,8 @@ const supervised = Layer.effectDiscard(
     yield* Effect.forkScoped(refusals.passWhenLarge(wake("refusals")))
     yield* supervise({ name: "validations", every: "5 seconds", pass: (yield* Validations).pass })
     yield* supervise({ name: "event-spans", every: "10 seconds", pass: (yield* EventTimeIndex).pass })
+    // A request wakes it. The interval finds erasures that a request or another node has not finished.
+    yield* supervise({ name: erasureWorker, every: "10 seconds", pass: (yield* Erasures).pass })
     yield* supervise({ name: "partitions", every: "1 minute", pass: (yield* Partitions).pass })
     yield* supervise({ name: "activity-retention", every: "1 hour", pass: (yield* ActivityRetention).pass })
     yield* supervise({ name: "counts", every: "1 minute", pass: (yield* OpsCounts).count })
@@ -66,6 +69,7 @@ const activities = Layer.mergeAll(
 )
 
 const operations = Layer.mergeAll(
+  Erasures.layer,
   ExportWorker.layer.pipe(Layer.provide(ReportsDatabase.layer)),
   OpsCounts.layer,
   UsageRollup.layer

@@ -39,6 +39,7 @@ export const operations = {
   getCustomer: ["customers", "get"],
   updateCustomer: ["customers", "update"],
   deleteCustomer: ["customers", "delete"],
+  eraseCustomer: ["customers", "erase"],
   listApiKeys: ["api-keys", "list"],
   createApiKey: ["api-keys", "create"],
   getApiKey: ["api-keys", "get"],

@@ -11,7 +11,10 @@ export const Customer = Schema.Struct({
   metadata: Metadata,
   created_at: Timestamp,
   updated_at: Timestamp,
-  email: Schema.optionalKey(Schema.String)
+  email: Schema.optionalKey(Schema.String),
+  erased_at: Schema.optionalKey(
+    Timestamp.annotate({ description: "When the customer's data was erased; what was added later is shown." })
+  )
 }).annotate({ identifier: "Customer" })
 export type Customer = typeof Customer.Type
 

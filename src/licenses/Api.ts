@@ -92,7 +92,7 @@ const ownershipAndUsage = [
     params,
     payload: LicenseTransfer,
     success: Data(Schema.Union([License, LicenseWithKey])),
-    error: failures("NOT_FOUND", "LICENSE_STATE_CONFLICT", "TRANSFER_NOT_ALLOWED", "TRANSFER_LIMIT_REACHED")
+    error: failures("NOT_FOUND", "LICENSE_STATE_CONFLICT", "CONFLICT", "TRANSFER_NOT_ALLOWED", "TRANSFER_LIMIT_REACHED")
   }).annotateMerge(
     operation({
       id: "transferLicense",
@@ -175,7 +175,7 @@ export class LicensesApi extends HttpApiGroup.make("licenses")
     HttpApiEndpoint.post("create", "/licenses", {
       payload: LicenseCreate,
       success: Data(LicenseWithKey).pipe(HttpApiSchema.status(201)),
-      error: failures("NOT_FOUND", "LINKAGE_MISMATCH", "EXPIRY_NOT_IN_FUTURE")
+      error: failures("NOT_FOUND", "CONFLICT", "LINKAGE_MISMATCH", "EXPIRY_NOT_IN_FUTURE")
     }).annotateMerge(
       operation({
         id: "createLicense",
@@ -194,7 +194,7 @@ export class LicensesApi extends HttpApiGroup.make("licenses")
       params,
       payload: LicenseUpdate,
       success: Data(License),
-      error: failures("NOT_FOUND", "LICENSE_STATE_CONFLICT")
+      error: failures("NOT_FOUND", "LICENSE_STATE_CONFLICT", "CONFLICT")
     }).annotateMerge(
       operation({
         id: "updateLicense",

@@ -90,7 +90,8 @@ layer(Layer.mergeAll(NodeServices.layer, Database.layer, layerQuiet), { timeout:
           { id: 8, name: "0008_partitions.sql" },
           { id: 9, name: "0009_cluster.sql" },
           { id: 10, name: "0010_limits_and_terms.sql" },
-          { id: 11, name: "0011_lists.sql" }
+          { id: 11, name: "0011_lists.sql" },
+          { id: 14, name: "0014_erasure_and_overview.sql" }
         ])
 
         const license = yield* client.licenses.get({ params: { id: "lic_active" } })
@@ -148,7 +149,8 @@ layer(Layer.mergeAll(NodeServices.layer, Database.layer, layerQuiet), { timeout:
           "0008_partitions.sql",
           "0009_cluster.sql",
           "0010_limits_and_terms.sql",
-          "0011_lists.sql"
+          "0011_lists.sql",
+          "0014_erasure_and_overview.sql"
         ])
       })
     )

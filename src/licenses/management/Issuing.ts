@@ -9,7 +9,8 @@ import { type Refusal, refuse, refuseUnknownId } from "../../api/Failure.ts"
 import { Identifiers } from "../../api/Identifier.ts"
 import { EventLog } from "../../events/EventLog.ts"
 import { columns } from "../../postgres/Parameters.ts"
-import { constraints, transaction, withoutNulls } from "../../postgres/Sql.ts"
+import { constraints, isConcurrentChange, transaction, withoutNulls } from "../../postgres/Sql.ts"
+import { isErasing } from "../changes/Linkage.ts"
 import { type NewLicense, type NewLicenseInput, newLicense } from "../changes/NewLicense.ts"
 import type { LicenseWithKey } from "../model/License.ts"
 import * as LicenseKey from "../model/LicenseKey.ts"
@@ -18,7 +19,7 @@ import { writeAssignments } from "../rows/AssignmentRows.ts"
 import { readTargetPolicy } from "../rows/TargetPolicies.ts"
 import { presentLicense } from "./PresentLicense.ts"
 
-type Refusals = Refusal<"NOT_FOUND" | "LINKAGE_MISMATCH" | "VALIDATION_ERROR" | "EXPIRY_NOT_IN_FUTURE">
+type Refusals = Refusal<"NOT_FOUND" | "CONFLICT" | "LINKAGE_MISMATCH" | "VALIDATION_ERROR" | "EXPIRY_NOT_IN_FUTURE">
 
 /** A license that is decided and not yet written. */
 interface Draft extends NewLicense {
@@ -80,7 +81,10 @@ const makeDrafts = Effect.gen(function* () {
     yield* insertLicenses(
       sql,
       drafts.map(({ license }) => license)
-    ).pipe(constraints({ licenses_customer_id_fkey: () => unknownLink("customer_id", drafts[0]?.license.customer_id) }))
+    ).pipe(
+      constraints({ licenses_customer_id_fkey: () => unknownLink("customer_id", drafts[0]?.license.customer_id) }),
+      Effect.catchIf(isConcurrentChange, () => Effect.fail(refuse("CONFLICT", isErasing, "customer_id")))
+    )
     const assignments = drafts.flatMap(({ assignments, license }) =>
       assignments.map((assignment) => ({ ...assignment, license_id: license.id }))
     )

@@ -36,7 +36,13 @@ export const ReportExport = Schema.Struct({
   download_url: Schema.String,
   rows: Count.annotate({ description: "The number of rows in the file so far." }),
   size_bytes: Schema.optionalKey(Count),
-  failure: Schema.optionalKey(Schema.String.annotate({ description: "Why the export has failed." }))
+  failure: Schema.optionalKey(Schema.String.annotate({ description: "Why the export has failed." })),
+  erased_at: Schema.optionalKey(
+    Timestamp.annotate({
+      description:
+        "When the file was removed because a customer was erased. The digests are those of the file as it was."
+    })
+  )
 }).annotate({ identifier: "ReportExportMetadata" })
 export type ReportExport = typeof ReportExport.Type
 
