@@ -17,6 +17,8 @@ import { OpsCounts } from "./ops/Counts.ts"
 import { exportWorker } from "./reports/exports/Exports.ts"
 import { ExportWorker } from "./reports/exports/ExportWorker.ts"
 import { ReportsDatabase } from "./reports/model/ReportsDatabase.ts"
+import { OverviewCounts } from "./reports/overview/OverviewCounts.ts"
+import { OverviewSamples } from "./reports/overview/OverviewSamples.ts"
 import { UsageRollup } from "./reports/usage/UsageRollup.ts"
 import { Validations } from "./runtime/Validations.ts"
 import { ClockCheck } from "./system/ClockCheck.ts"
@@ -44,6 +46,9 @@ const supervised = Layer.effectDiscard(
     yield* supervise({ name: exportWorker, every: "5 seconds", pass: (yield* ExportWorker).pass })
     // A usage summary scans the ledger rows since the last pass: with this interval at most some ten thousand rows.
     yield* supervise({ name: "usage-rollup", every: "5 seconds", pass: (yield* UsageRollup).pass })
+    // The overview adds what these have not counted yet.
+    yield* supervise({ name: "overview-counts", every: "5 seconds", pass: (yield* OverviewCounts).pass })
+    yield* supervise({ name: "overview-samples", every: "1 minute", pass: (yield* OverviewSamples).pass })
     const refusals = yield* Refusals
     // A large buffer wakes the worker; otherwise the feed contains a refusal within a second.
     yield* supervise({ name: "refusals", every: "1 second", pass: refusals.pass })
@@ -70,6 +75,8 @@ const activities = Layer.mergeAll(
 
 const operations = Layer.mergeAll(
   Erasures.layer,
+  OverviewCounts.layer,
+  OverviewSamples.layer,
   ExportWorker.layer.pipe(Layer.provide(ReportsDatabase.layer)),
   OpsCounts.layer,
   UsageRollup.layer

@@ -56,6 +56,7 @@ export const operations = {
   getLicenseAudit: ["reports", "licenseAudit"],
   getCustomerSummary: ["reports", "customerSummary"],
   getSubscriptionSettlement: ["reports", "settlement"],
+  getOverview: ["reports", "overview"],
   createReportExport: ["reports", "createExport"],
   getReportExport: ["reports", "getExport"],
   downloadReportExport: ["reports", "downloadExport"],

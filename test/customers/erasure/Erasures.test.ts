@@ -3,6 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Fiber, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { Erasures } from "../../../src/customers/erasure/Erasures.ts"
+import { EventLog } from "../../../src/events/EventLog.ts"
 import { isConcurrentChange } from "../../../src/postgres/Sql.ts"
 import { Database, holdLock } from "../../support/Database.ts"
 import { placesOf } from "../../support/DatabaseText.ts"
@@ -10,7 +11,11 @@ import { assertAnswered, assertRefused } from "../../support/Http.ts"
 import { codeOf, freshKey, issue } from "../../support/IssuedLicenses.ts"
 import { TestServer } from "../../support/TestServer.ts"
 
-const Subject = Erasures.layer.pipe(Layer.provideMerge(TestServer.layer), Layer.provideMerge(Database.layer))
+const Subject = Erasures.layer.pipe(
+  Layer.provide(EventLog.layer),
+  Layer.provideMerge(TestServer.layer),
+  Layer.provideMerge(Database.layer)
+)
 
 let made = 0
 
@@ -234,10 +239,10 @@ layer(Subject)("The erasure of a customer", (it) => {
       Effect.gen(function* () {
         const { client, send } = yield* TestServer
         const { step } = yield* Erasures
-        const { alias, email, erase, id, name } = yield* withCustomer
+        const { alias, email, id, name, request } = yield* withCustomer
         const license = yield* issue({}, { customer_id: id, customer_name: name })
         const other = yield* issue()
-        const answer = yield* erase(freshKey())
+        const answer = yield* request(freshKey())
         assert.deepStrictEqual((answer.json as ErasureBody).data, { customer_id: id, status: "erasing" })
 
         assert.deepStrictEqual((yield* client.licenses.list({ query: { q: name } })).items, [])
@@ -262,7 +267,7 @@ layer(Subject)("The erasure of a customer", (it) => {
         yield* patch(license.path, { metadata: { plan: "pro" } })
         while (yield* step(id));
         yield* assertGone([name, email])
-        assert.strictEqual(((yield* erase).json as ErasureBody).data.status, "erased")
+        assert.strictEqual(((yield* request()).json as ErasureBody).data.status, "erased")
         assertAnswered(yield* patch(license.path, { customer_name: alias }), 200)
         assert.strictEqual(yield* codeOf(client.customers.delete({ params: { id } })), "RESOURCE_IN_USE")
       })
