@@ -83,14 +83,23 @@ CREATE TABLE license_samples (
 );
 COMMENT ON TABLE license_samples IS 'A row is the number of active and of expiring licenses of one product, or with an empty product_id of all, from an instant until the next row.';
 
+CREATE TABLE license_numbers (
+  product_id text NOT NULL PRIMARY KEY,
+  active bigint NOT NULL,
+  expiring bigint NOT NULL,
+  seats bigint NOT NULL
+) WITH (fillfactor = 50);
+COMMENT ON TABLE license_numbers IS 'A row is the last count of active and expiring licenses and of taken seats of one product, or with an empty product_id of all.';
+
 CREATE TABLE overview_progress (
   "only" boolean DEFAULT true NOT NULL PRIMARY KEY CHECK ("only"),
   event_sequence bigint NOT NULL,
   activity_sequence bigint NOT NULL,
+  counted_at timestamptz,
   sampled_from timestamptz,
   sampled_at timestamptz
 ) WITH (fillfactor = 10);
-COMMENT ON TABLE overview_progress IS 'The only row is up to which event and refusal overview_counts has counted, and the first and last time of license_samples.';
+COMMENT ON TABLE overview_progress IS 'The only row is up to which event and refusal overview_counts has counted, and the times of license_numbers and license_samples.';
 INSERT INTO overview_progress (event_sequence, activity_sequence) VALUES (0, 0);
 
 -- Counts the active licenses of policies without reading the table.

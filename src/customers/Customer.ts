@@ -12,9 +12,7 @@ export const Customer = Schema.Struct({
   created_at: Timestamp,
   updated_at: Timestamp,
   email: Schema.optionalKey(Schema.String),
-  erased_at: Schema.optionalKey(
-    Timestamp.annotate({ description: "When the customer's data was erased; what was added later is shown." })
-  )
+  erased_at: Schema.optionalKey(Timestamp)
 }).annotate({ identifier: "Customer" })
 export type Customer = typeof Customer.Type
 

@@ -16,7 +16,7 @@ import { Customer, type CustomerCreate, type CustomerUpdate, customerSorts } fro
 const decodeCustomers = decodeRows(Customer)
 
 const notFound = (id: string) => refuseUnknownId("customer", id)
-export const refuseErasing = refuse(
+const refuseErasing = refuse(
   "CONFLICT",
   "The customer is being erased: send the request again when that is done.",
   "customer_id"

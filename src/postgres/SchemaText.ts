@@ -23,7 +23,7 @@ const resources: ReadonlyArray<Group> = [
   { title: "Subscriptions and orders", objects: ["subscriptions", "orders"] },
   {
     title: "Licenses",
-    objects: ["refuse_erasing_customer", "licenses", "license_features"]
+    objects: ["licenses", "license_features"]
   },
   { title: "License states", objects: ["license_notice", "license_states", "keep_license_state"] },
   { title: "Custom fields", objects: ["custom_field_definitions", "custom_field_values"] },
@@ -48,8 +48,8 @@ const resources: ReadonlyArray<Group> = [
   { title: "Usage sums", objects: ["usage_rollup", "usage_rollup_progress", "usage_rollup_days"] },
   { title: "Webhooks", objects: ["webhook_endpoints", "webhook_deliveries", "webhook_delivery_counts"] },
   { title: "Report exports", objects: ["report_exports", "report_export_chunks"] },
-  { title: "Overview", objects: ["overview_counts", "overview_progress", "license_samples"] },
-  { title: "Erasures", objects: ["erasures", "erasure_records", "erasure_progress"] },
+  { title: "Overview", objects: ["overview_counts", "overview_progress", "license_numbers", "license_samples"] },
+  { title: "Erasures", objects: ["erasures", "erasure_records", "erasure_progress", "refuse_erasing_customer"] },
   {
     title: "Activities",
     objects: ["refusals", "activity_offsets", "event_spans", "license_validations", "handovers"]

@@ -40,7 +40,7 @@ const files = Effect.gen(function* () {
 })
 
 /** All rows of all tables, expressions of indexes, and the planner's statistics, by table; lower case. */
-export const databaseText = Effect.gen(function* () {
+const databaseText = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const tables = yield* sql<{ readonly name: string }>`
     SELECT relname AS name FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace`

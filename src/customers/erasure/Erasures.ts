@@ -64,16 +64,20 @@ export class Erasures extends Context.Service<
       })
 
       const erase = Effect.fn("Erasures.erase")(function* (id: string) {
-        const began = yield* begin(id)
-        yield* wake
+        if (!(yield* begin(id))) return yield* stateOf(id)
         // Within the transaction of an Idempotency-Key the worker finishes: the steps are transactions of their own.
         const within = yield* Effect.serviceOption(sql.transactionService)
-        if (!began || Option.isSome(within)) return yield* stateOf(id)
+        if (Option.isSome(within)) {
+          yield* sql.afterCommit(wake)
+          return yield* stateOf(id)
+        }
         // What fails here is left to the worker.
         yield* Effect.catchIf(finish(id), SqlError.isSqlError, (error) =>
           Effect.logWarning("An erasure continues in the background.", { customer: id }, error)
         )
-        return yield* stateOf(id)
+        const state = yield* stateOf(id)
+        if (state.status === "erasing") yield* wake
+        return state
       })
 
       const throttle = makeThrottle()

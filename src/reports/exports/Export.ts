@@ -37,12 +37,7 @@ export const ReportExport = Schema.Struct({
   rows: Count.annotate({ description: "The number of rows in the file so far." }),
   size_bytes: Schema.optionalKey(Count),
   failure: Schema.optionalKey(Schema.String.annotate({ description: "Why the export has failed." })),
-  erased_at: Schema.optionalKey(
-    Timestamp.annotate({
-      description:
-        "When the file was removed because a customer was erased. The digests are those of the file as it was."
-    })
-  )
+  erased_at: Schema.optionalKey(Timestamp)
 }).annotate({ identifier: "ReportExportMetadata" })
 export type ReportExport = typeof ReportExport.Type
 

@@ -12,7 +12,7 @@ export type OverviewFilter = Schema.Struct.Type<typeof overviewFields>
 
 const OverviewBucket = Schema.Struct({
   bucket_start: Timestamp,
-  licenses_created: Count,
+  licenses_created: Count.annotate({ description: "Licenses that were created." }),
   licenses_expired: Count.annotate({
     description: "Licenses whose access ended, in the bucket in which that was recorded."
   }),
@@ -25,13 +25,17 @@ const OverviewBucket = Schema.Struct({
   licenses_expiring: Schema.optionalKey(
     Count.annotate({ description: "Those of them that expire within the 30 days that follow." })
   ),
-  activations: Count,
+  activations: Count.annotate({ description: "Activations of devices, those of returning ones included." }),
   seats_peak: Schema.optionalKey(
     Count.annotate({ description: "The most floating seats taken at once, counted once a minute." })
   ),
   consumption: Schema.Array(
-    Schema.Struct({ feature_code: Schema.optionalKey(Schema.String), consumed: Count, consumptions: Count })
-  ),
+    Schema.Struct({
+      feature_code: Schema.optionalKey(Schema.String),
+      consumed: Count.annotate({ description: "The sum of the consumed amounts." }),
+      consumptions: Count.annotate({ description: "The number of consumptions." })
+    })
+  ).annotate({ description: "By feature; features of several products with the same code are one." }),
   refusals: Schema.Record(Schema.String, Count).annotate({ description: "Refused runtime calls by error code." })
 }).annotate({ identifier: "OverviewBucket" })
 export type OverviewBucket = typeof OverviewBucket.Type
@@ -41,9 +45,7 @@ export const Overview = Schema.Struct({
   bucket: Schema.Literals(["1h", "1d"]),
   tz: Schema.String,
   product_id: Schema.optionalKey(Schema.String),
-  counted_from: Schema.optionalKey(
-    Timestamp.annotate({ description: "Since when active licenses and seats are counted." })
-  ),
+  counted_from: Schema.optionalKey(Timestamp),
   buckets: Schema.Array(OverviewBucket).annotate({ description: "All of the period, the earliest first." })
 }).annotate({ identifier: "Overview" })
 export type Overview = typeof Overview.Type

@@ -10,7 +10,7 @@ import { exclusively } from "../../workers/Exclusive.ts"
 import { sendHeartbeat } from "../../workers/Heartbeat.ts"
 
 /** Events or refusals in one transaction: about 100 ms. */
-export const scannedMax = 20_000
+const scannedMax = 20_000
 
 export const quarterMillis = 900_000
 const origin = "timestamptz '2000-01-01 00:00:00+00'"

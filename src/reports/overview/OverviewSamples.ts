@@ -1,6 +1,7 @@
 /**
- * Samples what no event tells: the active licenses at the beginning of each quarter of an hour, with the clock applied, and the
- * highest number of taken seats, counted once a minute. A product has a new row of licenses only if its numbers have changed.
+ * Counts what no event tells once a minute, with the clock applied: active and expiring licenses, and taken seats. The numbers of
+ * licenses at the beginning of each quarter of an hour are kept, and the highest number of seats in it. A product has a new row of
+ * licenses only if its numbers have changed.
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient, type SqlError, type Statement } from "effect/sql"
@@ -12,14 +13,16 @@ import { addCounts, allProducts, quarterMillis } from "./OverviewCounts.ts"
 
 const dayMillis = 86_400_000
 /** A license is expiring for so long before it expires. */
-export const expiringDays = 30
+const expiringDays = 30
+/** The time between two counts, of all nodes together: a little less than the time between two passes of a worker. */
+const countMillis = 50_000
 /** Rows in one statement. */
 const removedMax = 5_000
 
 export class OverviewSamples extends Context.Service<
   OverviewSamples,
   {
-    /** Samples seats, and licenses if a quarter of an hour has begun. The pass of a worker. */
+    /** Counts, unless another node has done it within the last minute. The pass of a worker. */
     readonly pass: Effect.Effect<void, SqlError.SqlError>
   }
 >()("licensing/reports/overview/OverviewSamples") {
@@ -34,14 +37,21 @@ export class OverviewSamples extends Context.Service<
           UPDATE overview_progress SET sampled_at = ${instant(quarter)}, sampled_from = coalesce(sampled_from, ${instant(quarter)})
           WHERE sampled_at IS NULL OR sampled_at < ${instant(quarter)} RETURNING sampled_at`
         if (began === undefined) return
-        yield* insertSamples(sql, now, quarter)
+        yield* insertSamples(sql, quarter)
         yield* removeOld(sql, now - validationRetentionDays * dayMillis)
       })
 
       const sample = Effect.gen(function* () {
         const now = yield* Clock.currentTimeMillis
         const quarter = now - (now % quarterMillis)
-        yield* addCounts(sql, seatCounts(sql, now, quarter), "greatest") as Statement.Statement<object>
+        // Another node has counted already, unless its clock is far ahead.
+        const [due] = yield* sql`
+          UPDATE overview_progress SET counted_at = ${instant(now)}
+          WHERE counted_at IS NULL OR counted_at <= ${instant(now - countMillis)} OR counted_at > ${instant(now + countMillis)}
+          RETURNING counted_at`
+        if (due === undefined) return
+        yield* storeNumbers(sql, now)
+        yield* addCounts(sql, seatCounts(sql, quarter), "greatest") as Statement.Statement<object>
         yield* sampleLicenses(now, quarter)
       })
       const pass = Effect.asVoid(exclusively(sql, "overview-samples")(sample))
@@ -56,10 +66,6 @@ export const seatsNow = (sql: SqlClient.SqlClient, now: number): Statement.Fragm
   WHERE e.status = 'live' AND e.expires_at > ${instant(now)}
     AND (l.expires_at IS NULL OR l.expires_at + make_interval(days => p.grace_period_days) > ${instant(now)})
   GROUP BY l.product_id`
-
-const seatCounts = (sql: SqlClient.SqlClient, now: number, quarter: number): Statement.Fragment => sql`
-  SELECT product_id, ${instant(quarter)} AS bucket_start, 'seats'::text AS kind, ''::text AS code, count
-  FROM (${seatsNow(sql, now)}) AS seats`
 
 /**
  * Active and expiring licenses by product. Licenses that a clock ahead has recorded as in grace or expired are active, too; an index
@@ -80,14 +86,25 @@ export const licensesNow = (sql: SqlClient.SqlClient, now: number): Statement.Fr
     ) AS counted JOIN policies p ON p.id = counted.policy_id GROUP BY p.product_id`
 }
 
-const insertSamples = (sql: SqlClient.SqlClient, now: number, quarter: number) => sql`
-  WITH counted AS MATERIALIZED (${licensesNow(sql, now)}), numbers AS (
-    SELECT p.id AS product_id, coalesce(counted.active, 0) AS active, coalesce(counted.expiring, 0) AS expiring
-    FROM products p LEFT JOIN counted ON counted.product_id = p.id
-    UNION ALL SELECT ${allProducts}, coalesce(sum(active), 0)::bigint, coalesce(sum(expiring), 0)::bigint FROM counted
+const storeNumbers = (sql: SqlClient.SqlClient, now: number) => sql`
+  WITH counted AS MATERIALIZED (${licensesNow(sql, now)}), taken AS MATERIALIZED (${seatsNow(sql, now)}), numbers AS (
+    SELECT p.id AS product_id, coalesce(l.active, 0) AS active, coalesce(l.expiring, 0) AS expiring, coalesce(s.count, 0) AS seats
+    FROM products p LEFT JOIN counted l ON l.product_id = p.id LEFT JOIN taken s ON s.product_id = p.id
+    UNION ALL
+    SELECT ${allProducts}, (SELECT coalesce(sum(active), 0)::bigint FROM counted),
+      (SELECT coalesce(sum(expiring), 0)::bigint FROM counted), (SELECT coalesce(sum(count), 0)::bigint FROM taken)
   )
+  INSERT INTO license_numbers AS n (product_id, active, expiring, seats) SELECT * FROM numbers
+  ON CONFLICT (product_id) DO UPDATE SET active = excluded.active, expiring = excluded.expiring, seats = excluded.seats
+  WHERE (n.active, n.expiring, n.seats) <> (excluded.active, excluded.expiring, excluded.seats)`
+
+const seatCounts = (sql: SqlClient.SqlClient, quarter: number): Statement.Fragment => sql`
+  SELECT product_id, ${instant(quarter)} AS bucket_start, 'seats'::text AS kind, ''::text AS code, seats AS count
+  FROM license_numbers WHERE seats > 0 AND product_id <> ${allProducts}`
+
+const insertSamples = (sql: SqlClient.SqlClient, quarter: number) => sql`
   INSERT INTO license_samples (product_id, at, active, expiring)
-  SELECT n.product_id, ${instant(quarter)}, n.active, n.expiring FROM numbers n LEFT JOIN LATERAL (
+  SELECT n.product_id, ${instant(quarter)}, n.active, n.expiring FROM license_numbers n LEFT JOIN LATERAL (
     SELECT s.active, s.expiring FROM license_samples s WHERE s.product_id = n.product_id ORDER BY s.at DESC LIMIT 1
   ) AS last ON TRUE
   WHERE (n.active, n.expiring) <> (coalesce(last.active, 0), coalesce(last.expiring, 0))

@@ -78,6 +78,17 @@ layer(Database.layer, { timeout: 60_000, excludeTestServices: true })("An overvi
         assert.deepStrictEqual(shown(27), [undefined, undefined, 0, undefined])
         yield* count
         assert.deepStrictEqual(yield* read({ bucket: "1h", from: noon - hour, to: noon + 27 * hour }), hours)
+        // A count of the last minute takes the place of a new one.
+        yield* storeOne({ license: { expires_at: noon + 90 * day } })
+        const now = Effect.map(read({ bucket: "1h" }), ({ buckets }) => buckets.at(-1)!.licenses_active)
+        assert.strictEqual(yield* now, 1)
+        yield* sample
+        yield* storeOne({ license: { expires_at: noon + 90 * day } })
+        yield* sample
+        assert.strictEqual(yield* now, 1)
+        yield* TestClock.adjust("2 minutes")
+        yield* sample
+        assert.strictEqual(yield* now, 2)
         const [before, , today] = (yield* read({ from: noon - 2 * day })).buckets
         assert.notProperty(before!, "licenses_active")
         assert.deepInclude(today!, { licenses_active: 1, seats_peak: 2 })
