@@ -883,12 +883,22 @@ CREATE TABLE overview_progress (
   "only" boolean DEFAULT true NOT NULL,
   event_sequence bigint NOT NULL,
   activity_sequence bigint NOT NULL,
+  counted_at timestamp with time zone,
   sampled_from timestamp with time zone,
   sampled_at timestamp with time zone,
   CONSTRAINT overview_progress_pkey PRIMARY KEY ("only"),
   CONSTRAINT overview_progress_only_check CHECK ("only")
 ) WITH (fillfactor=10);
-COMMENT ON TABLE overview_progress IS 'The only row is up to which event and refusal overview_counts has counted, and the first and last time of license_samples.';
+COMMENT ON TABLE overview_progress IS 'The only row is up to which event and refusal overview_counts has counted, and the times of license_numbers and license_samples.';
+
+CREATE TABLE license_numbers (
+  product_id text NOT NULL,
+  active bigint NOT NULL,
+  expiring bigint NOT NULL,
+  seats bigint NOT NULL,
+  CONSTRAINT license_numbers_pkey PRIMARY KEY (product_id)
+) WITH (fillfactor=50);
+COMMENT ON TABLE license_numbers IS 'A row is the last count of active and expiring licenses and of taken seats of one product, or with an empty product_id of all.';
 
 CREATE TABLE license_samples (
   product_id text NOT NULL,
