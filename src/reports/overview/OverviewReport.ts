@@ -153,8 +153,8 @@ const samplesAt = (sql: SqlClient.SqlClient, ends: ReadonlyArray<number>, produc
   Effect.map(
     decodeSamples(sql`
       SELECT b.ordinal AS bucket, coalesce(sum(s.active), 0)::bigint AS active, coalesce(sum(s.expiring), 0)::bigint AS expiring
-      FROM unnest(${columns.timestamptz(ends)}) WITH ORDINALITY AS b (at, ordinal)
-        CROSS JOIN unnest(${columns.text(products ?? [allProducts])}) AS product (id)
+      FROM unnest(${columns.timestamptz(ends)}::timestamptz[]) WITH ORDINALITY AS b (at, ordinal)
+        CROSS JOIN unnest(${columns.text(products ?? [allProducts])}::text[]) AS product (id)
         LEFT JOIN LATERAL (
           SELECT active, expiring FROM license_samples WHERE product_id = product.id AND at <= b.at ORDER BY at DESC LIMIT 1
         ) AS s ON TRUE
