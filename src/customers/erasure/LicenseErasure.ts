@@ -19,11 +19,10 @@ import {
   type Step,
   textsOf
 } from "./ErasureStep.ts"
+import { transfersAfter, transfersMax, unchangedSince } from "./Transfers.ts"
 
 /** Licenses in one transaction: they are locked for some tens of milliseconds. */
 const licensesMax = 100
-/** Transfers that are read at once: some ten milliseconds. */
-const transfersMax = 5_000
 
 interface LicenseRow {
   readonly id: string
@@ -42,19 +41,20 @@ interface ErasedLicense extends Omit<LicenseRow, "owner_name" | "owner_email"> {
   readonly changed: boolean
 }
 
-type Keyset = readonly [createdAt: number, id: string]
+/** Times are text, which is exact also for rows that were inserted by other means. */
+type Keyset = readonly [createdAt: string, id: string]
 
 /** The next rows of a table that link to the customer, the newest first. */
 const linkedRows = (
   sql: SqlClient.SqlClient,
   table: "licenses" | "orders" | "subscriptions",
   erasure: ErasureRow
-): Effect.Effect<ReadonlyArray<{ readonly id: string; readonly created_at: number }>, never> => {
+): Effect.Effect<ReadonlyArray<{ readonly id: string; readonly at: string }>, never> => {
   const after = positionOf<Keyset>(erasure)
-  return Effect.orDie(sql<{ readonly id: string; readonly created_at: number }>`
-    SELECT id, created_at FROM ${sql(table)}
+  return Effect.orDie(sql<{ readonly id: string; readonly at: string }>`
+    SELECT id, created_at::text AS at FROM ${sql(table)}
     WHERE customer_id = ${erasure.customer_id}
-      AND ${after === undefined ? sql`TRUE` : sql`(created_at, id) < (${instant(after[0])}, ${after[1]})`}
+      AND ${after === undefined ? sql`TRUE` : sql`(created_at, id) < (${after[0]}::text::timestamptz, ${after[1]})`}
     ORDER BY created_at DESC, id DESC LIMIT ${licensesMax}`)
 }
 
@@ -179,7 +179,7 @@ export const makeLicenseSteps = (sql: SqlClient.SqlClient, events: EventLog["Ser
       linked.map(({ id }) => id),
       new Map()
     )
-    return placeAt("licenses", [last.created_at, last.id])
+    return placeAt("licenses", [last.at, last.id])
   })
 
   /** Licenses that were the customer's before. Those that leave it from now on have no erased value any more. */
@@ -215,7 +215,7 @@ export const makeLicenseSteps = (sql: SqlClient.SqlClient, events: EventLog["Ser
           erasure,
           linked.map(({ id }) => ({ id, terms: [] }))
         )
-        return placeAt(table, [last.created_at, last.id])
+        return placeAt(table, [last.at, last.id])
       })
 
   return {
@@ -225,57 +225,6 @@ export const makeLicenseSteps = (sql: SqlClient.SqlClient, events: EventLog["Ser
     subscriptions: commerce("subscriptions", "customer events")
   }
 }
-
-interface Transfer {
-  readonly id: string
-  readonly sequence: number
-  readonly old_owner: string | null
-  readonly new_owner: string | null
-  readonly terms_before: ReadonlyArray<string | null>
-  readonly terms_after: ReadonlyArray<string | null>
-}
-
-interface TransferRow extends Omit<Transfer, "id"> {
-  readonly id: string | null
-  readonly last: number | null
-  readonly found: number
-}
-
-/** The transfers to and from the customer among the next ones, which the index of event types finds. */
-const transfersAfter = (sql: SqlClient.SqlClient, customerId: string, after: number) =>
-  Effect.map(
-    sql<TransferRow>`
-      WITH batch AS MATERIALIZED (
-        SELECT sequence, resource_id, metadata -> 'changes' AS changes FROM event_log
-        WHERE event_type = 'license.transferred' AND sequence > ${after} ORDER BY sequence LIMIT ${transfersMax}
-      )
-      SELECT (SELECT max(sequence) FROM batch) AS last, (SELECT count(*) FROM batch)::int4 AS found, matching.*
-      FROM (VALUES (1)) AS one LEFT JOIN (
-        SELECT resource_id AS id, sequence, changes #>> '{customer_id,old}' AS old_owner, changes #>> '{customer_id,new}' AS new_owner,
-          jsonb_build_array(changes #> '{customer_name,old}', changes #> '{customer_email,old}') AS terms_before,
-          jsonb_build_array(changes #> '{customer_name,new}', changes #> '{customer_email,new}') AS terms_after
-        FROM batch WHERE ${customerId} IN (changes #>> '{customer_id,old}', changes #>> '{customer_id,new}')
-        ORDER BY sequence
-      ) AS matching ON TRUE`,
-    (rows) => ({
-      found: rows[0]?.found ?? 0,
-      last: rows[0]?.last ?? 0,
-      transferred: rows.filter((row): row is TransferRow & Transfer => row.id !== null)
-    })
-  )
-
-/** The licenses without a customer whose owner, name and address have not changed since these transfers. */
-const unchangedSince = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, transfers: ReadonlyArray<Transfer>) {
-  if (transfers.length === 0) return new Set<string>()
-  const rows = yield* sql<{ readonly id: string }>`
-    SELECT l.id FROM unnest(${columns.text(transfers.map(({ id }) => id))}, ${columns.int8(transfers.map((one) => one.sequence))})
-      AS transfer (id, sequence) JOIN licenses l ON l.id = transfer.id
-    WHERE l.customer_id IS NULL AND NOT EXISTS (
-      SELECT FROM event_log e WHERE e.resource_id = transfer.id AND e.sequence > transfer.sequence
-        AND e.event_type IN ('license.updated', 'license.transferred')
-        AND e.metadata -> 'changes' ?| ARRAY['customer_id', 'customer_name', 'customer_email'])`
-  return new Set(rows.map(({ id }) => id))
-})
 
 const eraseMetadata = Effect.fnUntraced(function* (
   sql: SqlClient.SqlClient,

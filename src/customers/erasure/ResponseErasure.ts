@@ -1,8 +1,9 @@
 /** Removes a customer's data from the responses that are stored for Idempotency-Keys. They stay, so that no change is repeated. */
 import { Clock, Effect, type Schema } from "effect"
 import type { SqlClient } from "effect/sql"
+import { formatTimestamp } from "../../api/Timestamp.ts"
 import { sealedFor } from "../../auth/idempotency/StoredResponses.ts"
-import { columns, instant } from "../../postgres/Parameters.ts"
+import { columns } from "../../postgres/Parameters.ts"
 import type { MasterKey } from "../../signing/MasterKey.ts"
 import { erasedResponse, type Matches, matcherOf } from "./ErasedText.ts"
 import { beginOf, type ErasedRecord, type ErasureRow, placeAt, positionOf, type Step } from "./ErasureStep.ts"
@@ -14,7 +15,6 @@ interface ResponseRow {
   readonly scope: Uint8Array
   readonly body: Uint8Array
   readonly sealed: boolean
-  readonly expires_at: number | null
 }
 
 /** The body without the customer's data; undefined if it has none of it. */
@@ -52,16 +52,17 @@ export const eraseRenewals = Effect.fnUntraced(function* (
   yield* writeBodies(sql, erased)
 })
 
-type Keyset = readonly [expiresAt: number, scope: string]
+/** The time is text, which is exact. */
+type Keyset = readonly [expiresAt: string, scope: string]
 
 /** All responses of the last day: they are encrypted, so each is opened. */
 export const makeResponseStep = (sql: SqlClient.SqlClient, masterKey: MasterKey["Service"]): Step =>
   Effect.fnUntraced(function* (erasure) {
     const now = yield* Clock.currentTimeMillis
-    const [expiresAt, scope] = positionOf<Keyset>(erasure) ?? [now, ""]
-    const rows = yield* sql<ResponseRow & { readonly expires_at: number }>`
-      SELECT scope, body, sealed, expires_at FROM idempotent_answers
-      WHERE expires_at >= ${instant(expiresAt)} AND (expires_at, scope) > (${instant(expiresAt)}, decode(${scope}, 'hex'))
+    const [expiresAt, scope] = positionOf<Keyset>(erasure) ?? [formatTimestamp(now), ""]
+    const rows = yield* sql<ResponseRow & { readonly at: string }>`
+      SELECT scope, body, sealed, expires_at::text AS at FROM idempotent_answers
+      WHERE expires_at >= ${expiresAt}::text::timestamptz AND (expires_at, scope) > (${expiresAt}::text::timestamptz, decode(${scope}, 'hex'))
       ORDER BY expires_at, scope LIMIT ${responsesMax}`
     const terms = yield* sql<{ readonly term: string }>`
       SELECT DISTINCT unnest(terms) AS term FROM erasure_records WHERE customer_id = ${erasure.customer_id}
@@ -82,7 +83,7 @@ export const makeResponseStep = (sql: SqlClient.SqlClient, masterKey: MasterKey[
     const last = rows.at(-1)
     return last === undefined || rows.length < responsesMax
       ? beginOf("exports")
-      : placeAt("responses", [last.expires_at, Buffer.from(last.scope).toString("hex")])
+      : placeAt("responses", [last.at, Buffer.from(last.scope).toString("hex")])
   })
 
 /** Names of licenses that responses are searched for. Responses about the customer's own licenses are found without them. */

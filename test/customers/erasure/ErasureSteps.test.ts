@@ -123,7 +123,7 @@ layer(layerErasures)("The erasure of a customer, beside other requests,", (it) =
         INSERT INTO licenses (id, product_id, policy_id, customer_id, key_hash, license_key_prefix, license_key_last4, status,
           customer_name, metadata, created_at, updated_at)
         SELECT 'lic_many' || n, product_id, policy_id, ${id}, sha256(convert_to('many' || n, 'UTF8')), 'LK-00000', '0000', 'active',
-          ${alias} || n, '{}', created_at + (n / 7) * interval '1 s', updated_at
+          ${alias} || n, '{}', created_at + (n / 7) * interval '1 s' + (n % 5) * interval '3 us', updated_at
         FROM licenses, generate_series(1, 230) AS n WHERE licenses.id = ${first}`
       const [counter] = yield* sql<{ readonly last: number }>`
         UPDATE event_sequence SET last = last + 4430 RETURNING last - 4430 AS last`
