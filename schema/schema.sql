@@ -160,6 +160,8 @@ CREATE TABLE customers (
   metadata jsonb NOT NULL,
   created_at timestamp with time zone NOT NULL,
   updated_at timestamp with time zone NOT NULL,
+  erasing boolean DEFAULT false NOT NULL,
+  erased_at timestamp with time zone,
   CONSTRAINT customers_pkey PRIMARY KEY (id),
   CONSTRAINT customers_code_key UNIQUE (code)
 );
@@ -362,6 +364,7 @@ CREATE TABLE license_states (
 );
 COMMENT ON TABLE license_states IS 'A row is the state of a license, copied from licenses in the same statement, to find licenses by state.';
 ALTER TABLE license_states ALTER COLUMN created_at SET (n_distinct=1);
+CREATE INDEX license_states_active ON license_states USING btree (policy_id, expires_at) WHERE (status = 'active'::text);
 CREATE INDEX license_states_clock ON license_states USING btree ((((policy_id || ' '::text) || status)), (expires_at AT TIME ZONE 'UTC'::text)) WHERE (expires_at IS NOT NULL);
 CREATE INDEX license_states_notice ON license_states USING btree (notice, (expires_at AT TIME ZONE 'UTC'::text)) WHERE (notice IS NOT NULL);
 CREATE INDEX license_states_past ON license_states USING btree ((
@@ -859,12 +862,14 @@ CREATE TABLE report_exports (
   created_at timestamp with time zone NOT NULL,
   updated_at timestamp with time zone NOT NULL,
   product_ids text[],
+  erased_at timestamp with time zone,
   CONSTRAINT report_exports_pkey PRIMARY KEY (id),
   CONSTRAINT report_exports_format_check CHECK ((format = ANY (ARRAY['json'::text, 'csv'::text, 'pdf'::text]))),
   CONSTRAINT report_exports_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'processing'::text, 'completed'::text, 'failed'::text])))
 );
 COMMENT ON TABLE report_exports IS 'A row is a requested export of a report, with its progress and result.';
 CREATE INDEX report_exports_age ON report_exports USING btree (created_at);
+CREATE INDEX report_exports_kind ON report_exports USING btree (report_kind, id);
 CREATE INDEX report_exports_waiting ON report_exports USING btree (created_at, id) WHERE (status = ANY (ARRAY['pending'::text, 'processing'::text]));
 
 CREATE TABLE report_export_chunks (
@@ -880,6 +885,101 @@ CREATE TABLE report_export_chunks (
 );
 COMMENT ON TABLE report_export_chunks IS 'A row is a part of the bytes of an export.';
 ALTER TABLE report_export_chunks ALTER COLUMN bytes SET STORAGE EXTERNAL;
+
+-- Overview
+
+CREATE TABLE overview_counts (
+  product_id text NOT NULL,
+  unit text NOT NULL,
+  bucket_start timestamp with time zone NOT NULL,
+  kind text NOT NULL,
+  code text NOT NULL,
+  count bigint NOT NULL,
+  CONSTRAINT overview_counts_pkey PRIMARY KEY (product_id, unit, bucket_start, kind, code),
+  CONSTRAINT overview_counts_kind_check CHECK ((kind = ANY (ARRAY['created'::text, 'expired'::text, 'activated'::text, 'refused'::text, 'seats'::text]))),
+  CONSTRAINT overview_counts_unit_check CHECK ((unit = ANY (ARRAY['quarter'::text, 'day'::text])))
+) WITH (fillfactor=80);
+COMMENT ON TABLE overview_counts IS 'A row is how often something happened in a quarter of an hour or a day of UTC, in one product or, with an empty product_id, in all.';
+CREATE INDEX overview_counts_age ON overview_counts USING btree (unit, bucket_start);
+
+CREATE TABLE overview_progress (
+  "only" boolean DEFAULT true NOT NULL,
+  event_sequence bigint NOT NULL,
+  activity_sequence bigint NOT NULL,
+  counted_at timestamp with time zone,
+  sampled_from timestamp with time zone,
+  sampled_at timestamp with time zone,
+  CONSTRAINT overview_progress_pkey PRIMARY KEY ("only"),
+  CONSTRAINT overview_progress_only_check CHECK ("only")
+) WITH (fillfactor=10);
+COMMENT ON TABLE overview_progress IS 'The only row is up to which event and refusal overview_counts has counted, and the times of license_numbers and license_samples.';
+
+CREATE TABLE license_numbers (
+  product_id text NOT NULL,
+  active bigint NOT NULL,
+  expiring bigint NOT NULL,
+  seats bigint NOT NULL,
+  CONSTRAINT license_numbers_pkey PRIMARY KEY (product_id)
+) WITH (fillfactor=50);
+COMMENT ON TABLE license_numbers IS 'A row is the last count of active and expiring licenses and of taken seats of one product, or with an empty product_id of all.';
+
+CREATE TABLE license_samples (
+  product_id text NOT NULL,
+  at timestamp with time zone NOT NULL,
+  active bigint NOT NULL,
+  expiring bigint NOT NULL,
+  CONSTRAINT license_samples_pkey PRIMARY KEY (product_id, at)
+);
+COMMENT ON TABLE license_samples IS 'A row is the number of active and of expiring licenses of one product, or with an empty product_id of all, from an instant until the next row.';
+
+-- Erasures
+
+CREATE TABLE erasures (
+  customer_id text NOT NULL,
+  phase text NOT NULL,
+  "position" text NOT NULL,
+  terms text[] NOT NULL,
+  actor_type text NOT NULL,
+  actor_id text NOT NULL,
+  request_id text NOT NULL,
+  ip_address text,
+  requested_at timestamp with time zone NOT NULL,
+  CONSTRAINT erasures_pkey PRIMARY KEY (customer_id)
+);
+COMMENT ON TABLE erasures IS 'A row is an erasure of a customer that is not finished: where it continues, and the names and addresses that it removes.';
+CREATE INDEX erasures_requested ON erasures USING btree (requested_at, customer_id);
+
+CREATE TABLE erasure_records (
+  customer_id text NOT NULL,
+  resource_id text NOT NULL,
+  terms text[] NOT NULL,
+  CONSTRAINT erasure_records_pkey PRIMARY KEY (customer_id, resource_id),
+  CONSTRAINT erasure_records_customer_id_fkey FOREIGN KEY (customer_id) REFERENCES erasures(customer_id) ON DELETE CASCADE
+);
+COMMENT ON TABLE erasure_records IS 'A row is a license, order or subscription whose events and exports an erasure still has to change.';
+
+CREATE TABLE erasure_progress (
+  "only" boolean DEFAULT true NOT NULL,
+  changes bigint NOT NULL,
+  CONSTRAINT erasure_progress_pkey PRIMARY KEY ("only"),
+  CONSTRAINT erasure_progress_only_check CHECK ("only")
+);
+COMMENT ON TABLE erasure_progress IS 'The only row counts how often an erasure has changed recorded data, so that no export keeps what was read before.';
+
+CREATE FUNCTION refuse_erasing_customer()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+DECLARE is_erasing boolean;
+BEGIN
+  SELECT erasing INTO is_erasing FROM customers WHERE id = NEW.customer_id FOR KEY SHARE;
+  IF is_erasing THEN
+    RAISE EXCEPTION USING ERRCODE = 'LS001', MESSAGE = 'the customer is being erased';
+  END IF;
+  RETURN NULL;
+END $function$;
+CREATE TRIGGER licenses_erasing_insert AFTER INSERT ON licenses FOR EACH ROW WHEN ((new.customer_id IS NOT NULL)) EXECUTE FUNCTION refuse_erasing_customer();
+CREATE TRIGGER licenses_erasing_update AFTER UPDATE OF customer_id, customer_name, customer_email ON licenses FOR EACH ROW WHEN (((new.customer_id IS NOT NULL) AND ((new.customer_id IS DISTINCT FROM old.customer_id) OR ((new.customer_name IS NOT NULL) AND (new.customer_name IS DISTINCT FROM old.customer_name)) OR ((new.customer_email IS NOT NULL) AND (new.customer_email IS DISTINCT FROM old.customer_email))))) EXECUTE FUNCTION refuse_erasing_customer();
 
 -- Activities
 
@@ -968,6 +1068,14 @@ CREATE INDEX api_keys_page ON api_keys USING btree (created_at DESC, id DESC) WH
 
 -- Idempotency
 
+CREATE FUNCTION answered_license(body bytea)
+ RETURNS text
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE STRICT
+AS $function$
+  SELECT substring(convert_from(body, 'UTF8') FROM '"id":"(lic_[0-9A-Za-z]+)"')
+$function$;
+
 CREATE TABLE idempotent_answers (
   scope bytea NOT NULL,
   body_hash bytea NOT NULL,
@@ -981,6 +1089,7 @@ CREATE TABLE idempotent_answers (
 );
 COMMENT ON TABLE idempotent_answers IS 'A row is the response to a request with an Idempotency-Key, written in the transaction of its change and repeated when the request is.';
 CREATE INDEX idempotent_answers_expiry ON idempotent_answers USING btree (expires_at) WHERE (expires_at IS NOT NULL);
+CREATE INDEX idempotent_answers_license ON idempotent_answers USING btree (answered_license(body)) WHERE (NOT sealed);
 
 -- Signing keys
 

@@ -34,6 +34,7 @@ import { Orders } from "./commerce/Orders.ts"
 import { Subscriptions } from "./commerce/Subscriptions.ts"
 import { Settings } from "./config/Config.ts"
 import { Customers } from "./customers/Customers.ts"
+import { Erasures } from "./customers/erasure/Erasures.ts"
 import { CustomersHttp } from "./customers/Http.ts"
 import { AllDevices } from "./devices/AllDevices.ts"
 import { Devices } from "./devices/Devices.ts"
@@ -102,7 +103,7 @@ const slices = Layer.mergeAll(
   ProductsHttp,
   PoliciesHttp.pipe(Layer.provide(Layer.merge(Policies.layer, PolicyFeatures.layer))),
   FeaturesHttp.pipe(Layer.provide(Features.layer)),
-  CustomersHttp.pipe(Layer.provide(Customers.layer)),
+  CustomersHttp.pipe(Layer.provide([Customers.layer, Erasures.layer])),
   ApiKeysHttp,
   MeHttp,
   EventsHttp.pipe(Layer.provide(Events.layer)),

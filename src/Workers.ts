@@ -6,6 +6,7 @@ import { Refusals } from "./activities/Refusals.ts"
 import { ActivityRetention } from "./activities/Retention.ts"
 import { ResponseRetention } from "./auth/idempotency/ResponseRetention.ts"
 import { Settings } from "./config/Config.ts"
+import { Erasures, erasureWorker } from "./customers/erasure/Erasures.ts"
 import { Partitions } from "./events/partitions/Partitions.ts"
 import { JournalRetention } from "./licenses/engine/JournalRetention.ts"
 import { ExpirySweep } from "./licenses/sweeps/ExpirySweep.ts"
@@ -16,6 +17,8 @@ import { OpsCounts } from "./ops/Counts.ts"
 import { exportWorker } from "./reports/exports/Exports.ts"
 import { ExportWorker } from "./reports/exports/ExportWorker.ts"
 import { ReportsDatabase } from "./reports/model/ReportsDatabase.ts"
+import { OverviewCounts } from "./reports/overview/OverviewCounts.ts"
+import { OverviewSamples } from "./reports/overview/OverviewSamples.ts"
 import { UsageRollup } from "./reports/usage/UsageRollup.ts"
 import { Validations } from "./runtime/Validations.ts"
 import { ClockCheck } from "./system/ClockCheck.ts"
@@ -43,12 +46,17 @@ const supervised = Layer.effectDiscard(
     yield* supervise({ name: exportWorker, every: "5 seconds", pass: (yield* ExportWorker).pass })
     // A usage summary scans the ledger rows since the last pass: with this interval at most some ten thousand rows.
     yield* supervise({ name: "usage-rollup", every: "5 seconds", pass: (yield* UsageRollup).pass })
+    // The overview adds what these have not counted yet.
+    yield* supervise({ name: "overview-counts", every: "5 seconds", pass: (yield* OverviewCounts).pass })
+    yield* supervise({ name: "overview-samples", every: "1 minute", pass: (yield* OverviewSamples).pass })
     const refusals = yield* Refusals
     // A large buffer wakes the worker; otherwise the feed contains a refusal within a second.
     yield* supervise({ name: "refusals", every: "1 second", pass: refusals.pass })
     yield* Effect.forkScoped(refusals.passWhenLarge(wake("refusals")))
     yield* supervise({ name: "validations", every: "5 seconds", pass: (yield* Validations).pass })
     yield* supervise({ name: "event-spans", every: "10 seconds", pass: (yield* EventTimeIndex).pass })
+    // A request wakes it. The interval finds erasures that a request or another node has not finished.
+    yield* supervise({ name: erasureWorker, every: "10 seconds", pass: (yield* Erasures).pass })
     yield* supervise({ name: "partitions", every: "1 minute", pass: (yield* Partitions).pass })
     yield* supervise({ name: "activity-retention", every: "1 hour", pass: (yield* ActivityRetention).pass })
     yield* supervise({ name: "counts", every: "1 minute", pass: (yield* OpsCounts).count })
@@ -66,6 +74,9 @@ const activities = Layer.mergeAll(
 )
 
 const operations = Layer.mergeAll(
+  Erasures.layer,
+  OverviewCounts.layer,
+  OverviewSamples.layer,
   ExportWorker.layer.pipe(Layer.provide(ReportsDatabase.layer)),
   OpsCounts.layer,
   UsageRollup.layer

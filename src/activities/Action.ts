@@ -31,6 +31,7 @@ const eventActions: { readonly [K in EventType]: EventAction } = {
   "feature.deleted": succeeded("feature.delete", 204),
   ...changes("customer"),
   "customer.deleted": succeeded("customer.delete", 204),
+  "customer.erased": succeeded("customer.erase"),
   "product_version.created": succeeded("product_version.create", 201),
   "product_version.deleted": succeeded("product_version.delete", 204),
   ...changes("order"),

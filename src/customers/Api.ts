@@ -9,6 +9,7 @@ import { Decoding, PathTables } from "../api/Requests.ts"
 import { Idempotency } from "../auth/idempotency/Idempotency.ts"
 import { ManagementAuthorization, operation } from "../auth/Management.ts"
 import { Customer, CustomerCreate, CustomerUpdate, customerSorts } from "./Customer.ts"
+import { CustomerErasure } from "./erasure/Erasure.ts"
 
 const params = { id: Schema.String }
 
@@ -41,12 +42,12 @@ export class CustomersApi extends HttpApiGroup.make("customers")
       params,
       payload: CustomerUpdate,
       success: Data(Customer),
-      error: failures("NOT_FOUND", "DUPLICATE_CODE")
+      error: failures("NOT_FOUND", "DUPLICATE_CODE", "CONFLICT")
     }).annotateMerge(operation({ id: "updateCustomer", summary: "Update a customer", scopes: ["license:write"] })),
     HttpApiEndpoint.delete("delete", "/customers/:id", {
       params,
       success: HttpApiSchema.NoContent,
-      error: failures("NOT_FOUND", "RESOURCE_IN_USE")
+      error: failures("NOT_FOUND", "RESOURCE_IN_USE", "CONFLICT")
     }).annotateMerge(
       operation({
         id: "deleteCustomer",
@@ -54,6 +55,21 @@ export class CustomersApi extends HttpApiGroup.make("customers")
         description:
           "Deletes the customer with its custom field values. Refused while licenses, orders or subscriptions link to it.",
         scopes: ["license:write"]
+      })
+    ),
+    HttpApiEndpoint.post("erase", "/customers/:id/erase", {
+      params,
+      success: Data(CustomerErasure),
+      error: failures("NOT_FOUND")
+    }).annotateMerge(
+      operation({
+        id: "eraseCustomer",
+        summary: "Erase a customer's personal data",
+        description:
+          "Removes the name, email, metadata and custom field values of the customer, and the names and emails on its " +
+          "licenses, for good: from records, events, stored responses and exports. Its licenses stay valid; revoked ones " +
+          "are unlinked. While status is erasing, the customer cannot be changed or get licenses.",
+        scopes: ["admin"]
       })
     )
   )

@@ -11,7 +11,8 @@ export const Customer = Schema.Struct({
   metadata: Metadata,
   created_at: Timestamp,
   updated_at: Timestamp,
-  email: Schema.optionalKey(Schema.String)
+  email: Schema.optionalKey(Schema.String),
+  erased_at: Schema.optionalKey(Timestamp)
 }).annotate({ identifier: "Customer" })
 export type Customer = typeof Customer.Type
 

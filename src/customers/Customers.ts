@@ -17,6 +17,11 @@ import { ownCustomers } from "./OwnCustomers.ts"
 const decodeCustomers = decodeRows(Customer)
 
 const notFound = (id: string) => refuseUnknownId("customer", id)
+const refuseErasing = refuse(
+  "CONFLICT",
+  "The customer is being erased: send the request again when that is done.",
+  "customer_id"
+)
 const duplicateCode = (code: string) =>
   constraints({
     customers_code_key: () =>
@@ -41,8 +46,8 @@ export class Customers extends Context.Service<
     update(
       id: string,
       input: typeof CustomerUpdate.Type
-    ): Effect.Effect<Customer, Refusal<"NOT_FOUND" | "DUPLICATE_CODE">>
-    delete(id: string): Effect.Effect<void, Refusal<"NOT_FOUND" | "RESOURCE_IN_USE">>
+    ): Effect.Effect<Customer, Refusal<"NOT_FOUND" | "DUPLICATE_CODE" | "CONFLICT">>
+    delete(id: string): Effect.Effect<void, Refusal<"NOT_FOUND" | "RESOURCE_IN_USE" | "CONFLICT">>
   }
 >()("licensing/customers/Customers") {
   static readonly layer = Layer.effect(
@@ -51,7 +56,7 @@ export class Customers extends Context.Service<
       const sql = yield* SqlClient.SqlClient
       const ids = yield* Identifiers
       const events = yield* EventLog
-      const columns = sql.literal("id, name, code, metadata, created_at, updated_at, email")
+      const columns = sql.literal("id, name, code, metadata, created_at, updated_at, email, erased_at")
       const inTransaction = transaction(sql)
 
       const list = Effect.fn("Customers.list")(function* (filter: CustomerFilter) {
@@ -93,7 +98,9 @@ export class Customers extends Context.Service<
 
       const locked = Effect.fnUntraced(function* (id: string) {
         const [customer] = yield* decodeCustomers(sql`SELECT ${columns} FROM customers WHERE id = ${id} FOR UPDATE`)
-        return customer ?? (yield* notFound(id))
+        if (customer === undefined) return yield* notFound(id)
+        const [erasure] = yield* sql`SELECT FROM erasures WHERE customer_id = ${id}`
+        return erasure === undefined ? customer : yield* refuseErasing
       })
 
       const create = Effect.fn("Customers.create")(function* (input: typeof CustomerCreate.Type) {

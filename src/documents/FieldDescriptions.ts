@@ -35,6 +35,7 @@ export const fieldDescriptions: { readonly [field: string]: string } = {
   consumed: "The amount consumed so far.",
   container_id: "The container's id.",
   content_type: "The media type of the file.",
+  counted_from: "Since when active licenses and seats are counted.",
   created_at: "When the record was created.",
   created_by: "The id of the API key or OIDC subject that requested it.",
   current_period_end: "The end of the current billing period.",
@@ -178,6 +179,8 @@ export const fieldDescriptions: { readonly [field: string]: string } = {
   workers: "Whether the background workers run.",
   "ApiKey.expires_at": "When the token stops working; absent: never.",
   "ApiKeyUpdateRequest.expires_at": "When the token stops working; null: never. Absent: unchanged.",
+  "Customer.erased_at": "When the customer's data was erased; what was added later is shown.",
+  "CustomerErasure.erased_at": "When the erasure was finished.",
   "FeatureEntitlement.expires_at": "When the feature ends; absent: with the license.",
   "License.expires_at": "When the license expires; absent: never, or its term has not begun.",
   "License.total_consumptions": "The amount consumed over the license's life, which no reset lowers.",
@@ -204,6 +207,8 @@ export const fieldDescriptions: { readonly [field: string]: string } = {
   "PolicyUpdateRequest.max_floating_users":
     "Seats that may be taken at the same time; null: no floating seats. Absent: unchanged.",
   "Readiness.status": "ready, or the response is 503.",
+  "ReportExportMetadata.erased_at":
+    "When the file was removed because a customer was erased. The digests are those of the file as it was.",
   "WebhookEndpoint.is_active": "Whether events are delivered to it.",
   "WorkerState.last_failure_at": "When a pass last failed.",
   "WorkerState.last_success_at": "When a pass last succeeded.",

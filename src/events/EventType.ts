@@ -7,6 +7,7 @@ export const eventTypes = [
   ...changes("policy"),
   ...changes("feature"),
   ...changes("customer"),
+  "customer.erased",
   "product_version.created",
   "product_version.deleted",
   "order.created",

@@ -1,6 +1,6 @@
 /**
  * Reads the event log in pages by sequence number. The sequence is gapless and events never change, so a page that was read
- * never changes.
+ * never changes, except that the erasure of a customer removes its values.
  */
 import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"

@@ -94,7 +94,7 @@ const ownershipAndUsage = [
     params,
     payload: LicenseTransfer,
     success: Data(Schema.Union([License, LicenseWithKey])),
-    error: failures("NOT_FOUND", "LICENSE_STATE_CONFLICT", "TRANSFER_NOT_ALLOWED", "TRANSFER_LIMIT_REACHED")
+    error: failures("NOT_FOUND", "LICENSE_STATE_CONFLICT", "CONFLICT", "TRANSFER_NOT_ALLOWED", "TRANSFER_LIMIT_REACHED")
   }).annotateMerge(
     operation({
       id: "transferLicense",
@@ -153,7 +153,13 @@ const ownershipAndUsage = [
   )
 ] as const
 
-const issuingRefusals = ["NOT_FOUND", "LINKAGE_MISMATCH", "EXPIRY_NOT_IN_FUTURE", "DUPLICATE_LICENSE_KEY"] as const
+const issuingRefusals = [
+  "NOT_FOUND",
+  "CONFLICT",
+  "LINKAGE_MISMATCH",
+  "EXPIRY_NOT_IN_FUTURE",
+  "DUPLICATE_LICENSE_KEY"
+] as const
 
 const issuing = [
   HttpApiEndpoint.post("create", "/licenses", {
@@ -221,7 +227,7 @@ export class LicensesApi extends HttpApiGroup.make("licenses")
       params,
       payload: LicenseUpdate,
       success: Data(License),
-      error: failures("NOT_FOUND", "LICENSE_STATE_CONFLICT")
+      error: failures("NOT_FOUND", "LICENSE_STATE_CONFLICT", "CONFLICT")
     }).annotateMerge(
       operation({
         id: "updateLicense",

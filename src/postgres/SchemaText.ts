@@ -48,12 +48,14 @@ const resources: ReadonlyArray<Group> = [
   { title: "Usage sums", objects: ["usage_rollup", "usage_rollup_progress", "usage_rollup_days"] },
   { title: "Webhooks", objects: ["webhook_endpoints", "webhook_deliveries", "webhook_delivery_counts"] },
   { title: "Report exports", objects: ["report_exports", "report_export_chunks"] },
+  { title: "Overview", objects: ["overview_counts", "overview_progress", "license_numbers", "license_samples"] },
+  { title: "Erasures", objects: ["erasures", "erasure_records", "erasure_progress", "refuse_erasing_customer"] },
   {
     title: "Activities",
     objects: ["refusals", "activity_offsets", "event_spans", "license_validations", "handovers"]
   },
   { title: "API keys", objects: ["api_keys"] },
-  { title: "Idempotency", objects: ["idempotent_answers"] },
+  { title: "Idempotency", objects: ["answered_license", "idempotent_answers"] },
   { title: "Signing keys", objects: ["signing_keys"] },
   { title: "Journal", objects: ["journals", "demand"] },
   { title: "Cluster", objects: ["cluster_runners"] },

@@ -9,6 +9,7 @@ import { Idempotency } from "../auth/idempotency/Idempotency.ts"
 import { ManagementAuthorization, operation } from "../auth/Management.ts"
 import { ReportExport, ReportExportCreate } from "./exports/Export.ts"
 import { filterFields } from "./model/Filter.ts"
+import { Overview, overviewFields } from "./model/Overview.ts"
 import { CustomerSummary, LicenseAudit, SubscriptionSettlement, UsageLedgerRow, UsageSummary } from "./model/Report.ts"
 
 const page = { limit: Schema.optionalKey(Limit), cursor: Schema.optionalKey(SequenceCursor) }
@@ -85,6 +86,21 @@ export class ReportsApi extends HttpApiGroup.make("reports")
         description:
           "Requires subscription_id or order_id, or both if the order belongs to the subscription. The default period is the " +
           "order's, else the subscription's current one.",
+        scopes,
+        reach: "rows"
+      })
+    ),
+    HttpApiEndpoint.get("overview", "/reports/overview", {
+      query: overviewFields,
+      success: Data(Overview),
+      error
+    }).annotateMerge(
+      operation({
+        id: "getOverview",
+        summary: "Show licenses, activations, seats, consumption and refusals over time",
+        description:
+          "A bucket for every day (default) or hour of the time zone, empty ones included; at most 1,000. The default " +
+          "period is the last 30 days.",
         scopes,
         reach: "rows"
       })

@@ -21,6 +21,7 @@ export const ReportsHttp = HttpApiBuilder.group(
       licenseAudit: ({ query }) => reports.licenseAudit(query),
       customerSummary: ({ query }) => reports.customerSummary(query),
       settlement: ({ query }) => reports.settlement(query),
+      overview: ({ query }) => reports.overview(query),
       createExport: ({ payload, request }) => exports.create(payload).pipe(withUrl(request)),
       getExport: ({ params, request }) => exports.get(params.id).pipe(withUrl(request)),
       downloadExport: ({ params, request }) => Effect.map(exports.file(params.id), (file) => download(file, request))

@@ -11,6 +11,7 @@ import type {
   UsageLedgerFilter,
   UsageSummaryFilter
 } from "./model/Filter.ts"
+import type { Overview, OverviewFilter } from "./model/Overview.ts"
 import type {
   CustomerSummary,
   LicenseAudit,
@@ -20,6 +21,7 @@ import type {
 } from "./model/Report.ts"
 import { ReportsDatabase } from "./model/ReportsDatabase.ts"
 import { checkScope, periodOf, type ReportRefusal } from "./model/RequestChecks.ts"
+import { overview } from "./overview/OverviewReport.ts"
 import { customerSummary } from "./usage/CustomerSummary.ts"
 import { licenseAudit } from "./usage/LicenseAudit.ts"
 import { settlement } from "./usage/Settlement.ts"
@@ -41,6 +43,7 @@ export class Reports extends Context.Service<
     usageLedger(filter: UsageLedgerFilter & SequencePage): Effect.Effect<Page<UsageLedgerRow, number>, ReportRefusal>
     licenseAudit(filter: LicenseAuditFilter & SequencePage): Effect.Effect<LicenseAudit, ReportRefusal>
     customerSummary(filter: CustomerSummaryFilter): Effect.Effect<CustomerSummary, ReportRefusal>
+    overview(filter: OverviewFilter): Effect.Effect<Overview, ReportRefusal>
     settlement(filter: SettlementFilter): Effect.Effect<SubscriptionSettlement, ReportRefusal>
   }
 >()("licensing/reports/Reports") {
@@ -78,6 +81,12 @@ export class Reports extends Context.Service<
           const filter = { ...query, ...(yield* ofToken) }
           yield* checkScope(primary, { customer_id: filter.customer_id, ...(yield* ofToken) })
           return yield* snapshot(customerSummary(sql, filter, yield* Clock.currentTimeMillis, rowsMax))
+        }),
+        overview: Effect.fn("Reports.overview")(function* (filter: OverviewFilter) {
+          const own = yield* ofToken
+          yield* checkScope(primary, { ...filter, ...own })
+          const products = filter.product_id === undefined ? own.products : [filter.product_id]
+          return yield* snapshot(overview(sql, filter, products, yield* Clock.currentTimeMillis))
         }),
         settlement: Effect.fn("Reports.settlement")(function* (filter: SettlementFilter) {
           const { from: _, to: __, ...scope } = filter

@@ -145,16 +145,20 @@ const scansIn = (node: Node): ReadonlyArray<Scan> => {
   return [{ type: node["Node Type"], table, index: node["Index Name"], rows }, ...inner]
 }
 
+const isInstant = (value: unknown): value is number => typeof value === "number" && value > 1e11
+const instantText = (value: number) => new Date(value).toISOString()
+
 /** A bound value as an SQL literal. Instants are bound as milliseconds. */
 const literal = (parameter: unknown): string => {
   if (parameter === null || parameter === undefined) return "NULL"
   if (typeof parameter === "object" && "value" in parameter) {
     const { value } = parameter as { readonly value: unknown }
     if (Array.isArray(value) && value.length === 0) return "'{}'"
+    if (Array.isArray(value) && value.every(isInstant)) return literal(`{${value.map(instantText).join(",")}}`)
     if (Array.isArray(value)) return `ARRAY[${value.map(literal).join(", ")}]`
     if (value instanceof Uint8Array) return literal(`\\x${Buffer.from(value).toString("hex")}`)
     if (typeof value === "object" && value !== null) return literal(JSON.stringify(value))
-    return typeof value === "number" && value > 1e11 ? literal(new Date(value).toISOString()) : literal(value)
+    return isInstant(value) ? literal(instantText(value)) : literal(value)
   }
   if (typeof parameter === "number" || typeof parameter === "boolean") return String(parameter)
   return `'${String(parameter).replaceAll("'", "''")}'`

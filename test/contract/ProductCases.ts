@@ -12,11 +12,14 @@ const named = (kind: Case, ids: string): { readonly [id: string]: Case } =>
 
 export const cases: { readonly [operationId: string]: Case } = {
   ...named("list", "listProducts listCustomers listLicenses listAllDevices listEvents listActivities search"),
-  ...named("report", "getUsageSummary listUsageLedger getLicenseAudit getCustomerSummary getSubscriptionSettlement"),
+  ...named(
+    "report",
+    "getOverview getUsageSummary listUsageLedger getLicenseAudit getCustomerSummary getSubscriptionSettlement"
+  ),
   ...named("forbidden", "createProduct createCustomer"),
   ...named("open", "getMe"),
   ...named("made", "createLicense createLicenseBatch createReportExport"),
-  ...named("admin", "listApiKeys createApiKey getApiKey updateApiKey deleteApiKey"),
+  ...named("admin", "listApiKeys createApiKey getApiKey updateApiKey deleteApiKey eraseCustomer"),
   ...named("hidden", "listWebhooks createWebhook getWebhook updateWebhook deleteWebhook"),
   ...named("hidden", "getWebhookHealth getOpsSummary getOpsErrors"),
   ...named(

@@ -57,6 +57,7 @@ export const routes: { readonly [route: string]: string } = {
   "GET /api/v1/customers/{id}": "license:read",
   "PATCH /api/v1/customers/{id}": "license:write",
   "DELETE /api/v1/customers/{id}": "license:write",
+  "POST /api/v1/customers/{id}/erase": "admin",
   "GET /api/v1/customers/{id}/custom-fields": "license:read",
   "PUT /api/v1/customers/{id}/custom-fields/{field_id}": "license:write",
   "GET /api/v1/me": "",
@@ -96,6 +97,7 @@ export const routes: { readonly [route: string]: string } = {
 
   "GET /api/v1/events": "event:read",
   "GET /api/v1/activities": "report:read",
+  "GET /api/v1/reports/overview": "report:read",
   "GET /api/v1/reports/usage-summary": "report:read",
   "GET /api/v1/reports/usage-ledger": "report:read",
   "GET /api/v1/reports/license-audit": "report:read",

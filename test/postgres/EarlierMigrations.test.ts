@@ -92,7 +92,8 @@ layer(Layer.mergeAll(NodeServices.layer, Database.layer, layerQuiet), { timeout:
           { id: 10, name: "0010_limits_and_terms.sql" },
           { id: 11, name: "0011_lists.sql" },
           { id: 12, name: "0012_keys.sql" },
-          { id: 13, name: "0013_product_limits.sql" }
+          { id: 13, name: "0013_product_limits.sql" },
+          { id: 14, name: "0014_erasure_and_overview.sql" }
         ])
 
         const license = yield* client.licenses.get({ params: { id: "lic_active" } })
@@ -152,7 +153,8 @@ layer(Layer.mergeAll(NodeServices.layer, Database.layer, layerQuiet), { timeout:
           "0010_limits_and_terms.sql",
           "0011_lists.sql",
           "0012_keys.sql",
-          "0013_product_limits.sql"
+          "0013_product_limits.sql",
+          "0014_erasure_and_overview.sql"
         ])
       })
     )

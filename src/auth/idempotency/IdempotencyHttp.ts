@@ -18,7 +18,7 @@ import { sha256, sha256Hex } from "../../signing/Digest.ts"
 import { MasterKey } from "../../signing/MasterKey.ts"
 import { CurrentActor } from "../CurrentActor.ts"
 import { Idempotency, idempotencyKeyMax, KeyRequired } from "./Idempotency.ts"
-import { findResponse, insertResponses } from "./StoredResponses.ts"
+import { findResponse, insertResponses, sealedFor } from "./StoredResponses.ts"
 
 const retentionMillis = 86_400_000
 /** Concurrent requests with a key per node: each holds a connection while it runs, and other requests need connections, too. */
@@ -71,7 +71,7 @@ export const layer = Layer.effect(
       }
       const rowOf = Effect.fnUntraced(function* (response: EncodedResponse) {
         const sealed = !isPermanent
-        const body = sealed ? yield* masterKey.seal(response.body, aadOf(scope)) : response.body
+        const body = sealed ? yield* masterKey.seal(response.body, sealedFor(scope)) : response.body
         const { status, content_type } = response
         return {
           scope,
@@ -201,10 +201,8 @@ const pathOf = (url: string): string => url.split("?", 1)[0]!
 
 const lockOf = (scope: Uint8Array): string => Buffer.from(scope).readBigInt64BE(0).toString()
 
-const aadOf = (scope: Uint8Array): string => `idempotent_answers/${Buffer.from(scope).toString("hex")}`
-
 const open = (masterKey: MasterKey["Service"], body: Uint8Array, scope: Uint8Array) =>
-  Effect.orDie(masterKey.open(body, aadOf(scope)))
+  Effect.orDie(masterKey.open(body, sealedFor(scope)))
 
 const bodyHash = Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) =>
   Effect.map(bytesOf(request), (body) => Buffer.from(sha256Hex(body), "hex"))

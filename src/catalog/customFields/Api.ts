@@ -98,6 +98,7 @@ const licenseValues = [
     success: [Data(CustomFieldValue), HttpApiSchema.NoContent],
     error: failures(
       "NOT_FOUND",
+      "CONFLICT",
       "LICENSE_STATE_CONFLICT",
       "VALIDATION_ERROR",
       "CUSTOM_FIELD_TYPE_MISMATCH",
@@ -135,7 +136,7 @@ const customerValues = [
     params,
     payload: CustomFieldValueSet,
     success: [Data(CustomFieldValue), HttpApiSchema.NoContent],
-    error: failures("NOT_FOUND", "VALIDATION_ERROR", "CUSTOM_FIELD_TYPE_MISMATCH", "CUSTOM_FIELD_REQUIRED")
+    error: failures("NOT_FOUND", "CONFLICT", "VALIDATION_ERROR", "CUSTOM_FIELD_TYPE_MISMATCH", "CUSTOM_FIELD_REQUIRED")
   })
     .annotateMerge(
       operation({

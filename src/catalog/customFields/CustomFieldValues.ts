@@ -22,13 +22,17 @@ import {
 
 const decodeDefinitions = decodeRows(CustomFieldDefinition)
 const decodeListed = decodeRows(Schema.Struct({ ...CustomFieldValue.fields, id: Schema.String, created_at: Timestamp }))
-const decodeLicenses = decodeRows(Schema.Struct({ product_id: Schema.String, status: Schema.String }))
+const decodeLicenses = decodeRows(
+  Schema.Struct({ product_id: Schema.String, status: Schema.String, customer_id: Schema.optionalKey(Schema.String) })
+)
 const decodeStored = decodeRows(
   Schema.Struct({ value: Schema.Union([Schema.String, Schema.Number, Schema.Boolean]), updated_at: Timestamp })
 )
 
 type Input = typeof CustomFieldValueSet.Type
-type SetRefusal = Refusal<"NOT_FOUND" | "VALIDATION_ERROR" | "CUSTOM_FIELD_TYPE_MISMATCH" | "CUSTOM_FIELD_REQUIRED">
+type SetRefusal = Refusal<
+  "NOT_FOUND" | "CONFLICT" | "VALIDATION_ERROR" | "CUSTOM_FIELD_TYPE_MISMATCH" | "CUSTOM_FIELD_REQUIRED"
+>
 
 export class CustomFieldValues extends Context.Service<
   CustomFieldValues,
@@ -58,7 +62,7 @@ export class CustomFieldValues extends Context.Service<
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const inTransaction = transaction(sql)
-      const { definitionOf, list } = yield* makeReads
+      const { definitionOf, list, refuseErasing } = yield* makeReads
       const set = yield* makeSet
 
       const setOfLicense = Effect.fn("CustomFieldValues.setOfLicense")(function* (
@@ -67,8 +71,9 @@ export class CustomFieldValues extends Context.Service<
         input: Input
       ) {
         const [license] = yield* decodeLicenses(sql`
-          SELECT product_id, status FROM licenses WHERE id = ${id} FOR NO KEY UPDATE`)
+          SELECT product_id, status, customer_id FROM licenses WHERE id = ${id} FOR NO KEY UPDATE`)
         if (license === undefined) return yield* resourceNotFound("license", id)
+        yield* refuseErasing(license.customer_id)
         const definition = yield* definitionOf("license", fieldId, license.product_id)
         const fault = faultOf(definition, input)
         if (fault !== undefined) return yield* fault
@@ -89,6 +94,7 @@ export class CustomFieldValues extends Context.Service<
       ) {
         const [customer] = yield* sql`SELECT id FROM customers WHERE id = ${id} FOR NO KEY UPDATE`
         if (customer === undefined) return yield* resourceNotFound("customer", id)
+        yield* refuseErasing(id)
         const definition = yield* definitionOf("customer", fieldId)
         const fault = faultOf(definition, input)
         if (fault !== undefined) return yield* fault
@@ -152,7 +158,15 @@ const makeReads = Effect.gen(function* () {
     return definition ?? (yield* refuseUnknownId(`custom field of the ${resourceType}`, id, "field_id"))
   })
 
-  return { list, definitionOf }
+  /** Until an erasure is done, its customer and that customer's licenses get no values. */
+  const refuseErasing = Effect.fnUntraced(function* (customerId: string | undefined) {
+    if (customerId === undefined) return
+    const erasures = yield* sql`SELECT FROM erasures WHERE customer_id = ${customerId}`
+    if (erasures.length > 0)
+      return yield* refuse("CONFLICT", "The customer is being erased: send the request again when that is done.", "id")
+  })
+
+  return { list, definitionOf, refuseErasing }
 })
 
 type StoredValue = string | number | boolean

@@ -21,13 +21,19 @@ import { endAll } from "../rules/Lifecycle.ts"
 import { refuseRevoked } from "./Assignments.ts"
 import { resetDevice } from "./DeviceActions.ts"
 import { keyRotatedEvent, type RotateKeyCommand } from "./KeyRotation.ts"
+import { refuseErasing } from "./Linkage.ts"
 
 export interface TransferCommand extends Omit<typeof LicenseTransfer.Type, "rotate_key"> {
   /** What is stored of the new key, if the transfer ends the old one. */
   readonly newKey?: RotateKeyCommand | undefined
 }
 
-type TransferCode = "LICENSE_STATE_CONFLICT" | "NOT_FOUND" | "TRANSFER_NOT_ALLOWED" | "TRANSFER_LIMIT_REACHED"
+type TransferCode =
+  | "LICENSE_STATE_CONFLICT"
+  | "CONFLICT"
+  | "NOT_FOUND"
+  | "TRANSFER_NOT_ALLOWED"
+  | "TRANSFER_LIMIT_REACHED"
 
 const ownerFields = ["customer_id", "customer_email", "customer_name"] as const
 
@@ -35,6 +41,7 @@ export const transfer: Rule<TransferCommand, LicenseSnapshot, TransferCode> = {
   name: "transfer",
   needs: ({ customer_id, reset_devices }) => ({
     links: { customer: customer_id || undefined },
+    owner: true,
     resettable: reset_devices,
     allLeases: reset_devices === true
   }),
@@ -46,6 +53,8 @@ export const transfer: Rule<TransferCommand, LicenseSnapshot, TransferCode> = {
     const owner = ownerAfter(view, command)
     const changes = changesOf<Partial<LicenseRecord>>(license, owner, ownerFields)
     const ownerChanges = Object.keys(changes).length > 0
+    const erasing = ownerChanges ? refuseErasing(view, owner.customer_id) : undefined
+    if (erasing !== undefined) return erasing
     if (ownerChanges && !view.policy.allow_transfer) {
       return reject(
         "TRANSFER_NOT_ALLOWED",

@@ -15,6 +15,7 @@ import { accept, type Rule } from "../rules/LicenseCommand.ts"
 import { statusAt, statusByClock } from "../rules/Lifecycle.ts"
 import { refuseTerms } from "../rules/Terms.ts"
 import { refuseRevoked } from "./Assignments.ts"
+import { refuseErasing } from "./Linkage.ts"
 
 export type UpdateCommand = typeof LicenseUpdate.Type
 
@@ -31,43 +32,50 @@ const fields = [
 /** The editable fields that signed payloads depend on: changing one raises the entitlement version. */
 const signedFields = ["expires_at", "maintenance_expires_at"] as const
 
-export const update: Rule<UpdateCommand, LicenseSnapshot, "LICENSE_STATE_CONFLICT" | "VALIDATION_ERROR"> = {
-  name: "update",
-  // An expiry moved into the past ends all leases before the next command of the same batch is decided.
-  needs: ({ expires_at }) => ({ allLeases: typeof expires_at === "number" }),
-  // A license of very many devices counts its containers only once their number is limited.
-  endsBatch: ({ max_container_instances }) => max_container_instances !== undefined,
-  decide: (view, command, now) => {
-    const revoked = refuseRevoked(view, now)
-    if (revoked !== undefined) return revoked
-    const edited = editedBy(view.license, command)
-    const changes = changesOf(view.license, edited, fields)
-    if (Object.keys(changes).length === 0) return accept({}, snapshot)
-    const refused = refuseTerms(view.policy.license_type, edited)
-    if (refused !== undefined) return refused
-    return accept(
-      {
-        license: {
-          ...Object.fromEntries(fields.map((field) => [field, edited[field]])),
-          term_days: edited.term_days,
-          ...reactivated(edited, view, now),
-          ...servedAnew(edited, view, now),
-          updated_at: now
+export const update: Rule<UpdateCommand, LicenseSnapshot, "LICENSE_STATE_CONFLICT" | "CONFLICT" | "VALIDATION_ERROR"> =
+  {
+    name: "update",
+    // An expiry moved into the past ends all leases before the next command of the same batch is decided.
+    needs: ({ customer_email, customer_name, expires_at }) => ({
+      allLeases: typeof expires_at === "number",
+      owner: typeof customer_email === "string" || typeof customer_name === "string"
+    }),
+    // A license of very many devices counts its containers only once their number is limited.
+    endsBatch: ({ max_container_instances }) => max_container_instances !== undefined,
+    decide: (view, command, now) => {
+      const revoked = refuseRevoked(view, now)
+      if (revoked !== undefined) return revoked
+      const edited = editedBy(view.license, command)
+      const changes = changesOf(view.license, edited, fields)
+      if (Object.keys(changes).length === 0) return accept({}, snapshot)
+      const isNamed = typeof command.customer_email === "string" || typeof command.customer_name === "string"
+      const erasing = isNamed ? refuseErasing(view, view.license.customer_id) : undefined
+      if (erasing !== undefined) return erasing
+      const refused = refuseTerms(view.policy.license_type, edited)
+      if (refused !== undefined) return refused
+      return accept(
+        {
+          license: {
+            ...Object.fromEntries(fields.map((field) => [field, edited[field]])),
+            term_days: edited.term_days,
+            ...reactivated(edited, view, now),
+            ...servedAnew(edited, view, now),
+            updated_at: now
+          },
+          entitlement: signedFields.some((field) => field in changes),
+          events: [
+            {
+              event_type: "license.updated",
+              resource_type: "license",
+              resource_id: view.license.id,
+              metadata: { changes }
+            }
+          ]
         },
-        entitlement: signedFields.some((field) => field in changes),
-        events: [
-          {
-            event_type: "license.updated",
-            resource_type: "license",
-            resource_id: view.license.id,
-            metadata: { changes }
-          }
-        ]
-      },
-      snapshot
-    )
+        snapshot
+      )
+    }
   }
-}
 
 /** An expiry that is given takes the place of a pending term. */
 const editedBy = (license: LicenseRecord, command: UpdateCommand): LicenseRecord => {

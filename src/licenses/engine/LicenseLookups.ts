@@ -257,7 +257,9 @@ const unbatched =
     Effect.map(run([requested]), ([result]) => result!)
 
 const linkColumns: { readonly [K in LinkKind]: string } = {
-  customer: "id, NULL AS product_id, NULL AS subscription_id, name, email FROM customers",
-  order: "id, product_id, subscription_id, NULL AS name, NULL AS email FROM orders",
-  subscription: "id, product_id, NULL AS subscription_id, NULL AS name, NULL AS email FROM subscriptions"
+  customer:
+    "id, NULL AS product_id, NULL AS subscription_id, name, email, nullif(erasing, FALSE) AS erasing FROM customers",
+  order: "id, product_id, subscription_id, NULL AS name, NULL AS email, NULL AS erasing FROM orders",
+  subscription:
+    "id, product_id, NULL AS subscription_id, NULL AS name, NULL AS email, NULL AS erasing FROM subscriptions"
 }

@@ -216,7 +216,7 @@ const addFetches = (
   lookups: Lookups,
   state: CommittedState,
   found: Found,
-  { binding, deviceId, eventId, leaseToken, featureId, policyId, links }: Needs,
+  { binding, deviceId, eventId, leaseToken, featureId, owner, policyId, links }: Needs,
   checkEventIds: boolean,
   reads: Reads
 ): void => {
@@ -258,9 +258,9 @@ const addFetches = (
       }
     })
   }
-  if (links === undefined) return
+  if (links === undefined && owner !== true) return
   for (const kind of linkKinds) {
-    const id = links[kind]
+    const id = links?.[kind] ?? (owner === true && kind === "customer" ? state.license.customer_id : undefined)
     if (id === undefined) continue
     fetch(reads.inSnapshot, lookups.link(kind, id), (link) => {
       found.links = [...found.links, link]

@@ -5,6 +5,8 @@ import { SqlClient, type SqlError } from "effect/sql"
 import type { Code } from "../../api/ErrorCode.ts"
 import { type Refusal, refuse } from "../../api/Failure.ts"
 import { Identifiers } from "../../api/Identifier.ts"
+import { isConcurrentChange } from "../../postgres/Sql.ts"
+import { isErasing } from "../changes/Linkage.ts"
 import { type NewLicense, type NewLicenseInput, newLicense } from "../changes/NewLicense.ts"
 import { requireAnnounced } from "../keys/VendorKeys.ts"
 import * as LicenseKey from "../model/LicenseKey.ts"
@@ -15,7 +17,13 @@ import type { Refused } from "../rules/LicenseCommand.ts"
 import { readNamedRecords } from "./NamedRecords.ts"
 
 export type DraftRefusal = Refusal<
-  "NOT_FOUND" | "LINKAGE_MISMATCH" | "VALIDATION_ERROR" | "EXPIRY_NOT_IN_FUTURE" | "DUPLICATE_LICENSE_KEY" | "NOT_READY"
+  | "NOT_FOUND"
+  | "CONFLICT"
+  | "LINKAGE_MISMATCH"
+  | "VALIDATION_ERROR"
+  | "EXPIRY_NOT_IN_FUTURE"
+  | "DUPLICATE_LICENSE_KEY"
+  | "NOT_READY"
 >
 
 /** A license that is decided and not yet written. */
@@ -70,7 +78,7 @@ export const makeDrafts = Effect.gen(function* () {
     const written = yield* insertLicenses(
       sql,
       drafts.map(({ license }) => license)
-    )
+    ).pipe(Effect.catchIf(isConcurrentChange, () => Effect.fail(customerIsErased(drafts, pathOf))))
     const index = drafts.findIndex(({ license }) => !written.has(license.id))
     if (index >= 0) return yield* duplicateKey(pathOf(index, "license_key"))
     const assignments = drafts.flatMap(({ assignments, license }) =>
@@ -108,6 +116,12 @@ const tooManyFeatures = (path: string) =>
     `The licenses have more than ${featuresMax} features together: send fewer licenses in a request.`,
     path
   )
+
+/** The database does not say which customer it is: the first one of the request is named. */
+const customerIsErased = (drafts: ReadonlyArray<Draft>, pathOf: PathOf) => {
+  const index = drafts.findIndex(({ license }) => license.customer_id !== undefined)
+  return refuse("CONFLICT", isErasing, pathOf(index, "customer_id"))
+}
 
 const duplicateKey = (path: string) =>
   refuse("DUPLICATE_LICENSE_KEY", "Another license has this key: choose a different one.", path)

@@ -243,7 +243,9 @@ const filterConditions = (sql: SqlClient.SqlClient, filter: LicenseFilter) => {
 const matchOf = (sql: SqlClient.SqlClient, { q, ...filter }: LicenseFilter): Match | undefined => {
   const metadata = metadataMatches(sql, "l.metadata", filter)
   if (!q) return metadata && { matches: metadata, indexed: metadata }
-  const contained = sql`strpos(search_text(l.customer_name, l.customer_email), lower(${q})) > 0`
+  // Of a customer that is being erased nothing is found, whether its licenses are erased already or not.
+  const contained = sql`strpos(search_text(l.customer_name, l.customer_email), lower(${q})) > 0
+    AND coalesce(l.customer_id <> ALL (ARRAY(SELECT customer_id FROM erasures)), TRUE)`
   const indexed = sql`search_grams(search_text(l.customer_name, l.customer_email)) @@ search_query(lower(${q}))`
   return { matches: metadata === undefined ? contained : sql`${contained} AND ${metadata}`, indexed }
 }

@@ -34,7 +34,7 @@ export class Licenses extends Context.Service<
   {
     list(filter: LicenseFilter): Effect.Effect<Page<License>>
     get(id: string): Effect.Effect<License, Refusal<"NOT_FOUND">>
-    update(id: string, input: UpdateCommand): Changed<"VALIDATION_ERROR">
+    update(id: string, input: UpdateCommand): Changed<"CONFLICT" | "VALIDATION_ERROR">
     suspend(id: string): Changed
     reinstate(id: string): Changed
     revoke(id: string): Changed
@@ -48,7 +48,7 @@ export class Licenses extends Context.Service<
     transfer(
       id: string,
       input: typeof LicenseTransfer.Type
-    ): Changed<"TRANSFER_NOT_ALLOWED" | "TRANSFER_LIMIT_REACHED", License | typeof LicenseWithKey.Type>
+    ): Changed<"CONFLICT" | "TRANSFER_NOT_ALLOWED" | "TRANSFER_LIMIT_REACHED", License | typeof LicenseWithKey.Type>
     /** Moves the license to another policy of its product. */
     changePolicy(
       id: string,

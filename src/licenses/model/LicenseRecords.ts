@@ -192,6 +192,8 @@ export interface LinkRecord {
   readonly name?: string | undefined
   /** A customer's e-mail address. */
   readonly email?: string | undefined
+  /** Whether a customer is being erased: until that is done no license is linked to it or named after it. */
+  readonly erasing?: boolean | undefined
 }
 
 /** The catalog's entry for an application version; `enforced` is false if the product has no versions. */

@@ -36,6 +36,8 @@ export interface Needs {
   readonly seats?: boolean
   /** How many devices a reset would change. */
   readonly resettable?: boolean | undefined
+  /** The customer that owns the license. */
+  readonly owner?: boolean
   /** Records outside the license, by their kind. */
   readonly links?: { readonly [K in LinkKind]?: string | undefined }
 }

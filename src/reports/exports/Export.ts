@@ -41,7 +41,8 @@ export const ReportExport = Schema.Struct({
   download_url: Schema.String,
   rows: Count.annotate({ description: "The number of rows in the file so far." }),
   size_bytes: Schema.optionalKey(Count),
-  failure: Schema.optionalKey(Schema.String.annotate({ description: "Why the export has failed." }))
+  failure: Schema.optionalKey(Schema.String.annotate({ description: "Why the export has failed." })),
+  erased_at: Schema.optionalKey(Timestamp)
 }).annotate({ identifier: "ReportExportMetadata" })
 export type ReportExport = typeof ReportExport.Type
 

@@ -43,7 +43,7 @@ const decodeSizes = decodeRows(ChunkSize)
 const decodeChunks = decodeRows(Schema.Struct({ bytes: Schema.Uint8Array, plain_size: Schema.optionalKey(Count) }))
 
 const exportColumns = `id, report_kind, format, status, filters, digest, artifact_digest, content_type, size_bytes, failure, created_by, product_ids,
-  created_at, updated_at, rows_done AS "rows"`
+  created_at, updated_at, erased_at, rows_done AS "rows"`
 const workColumns = `${exportColumns}, generated_at, ledger_last, collected, chunks_done, attempts, leased_until`
 
 export const findExport = (sql: SqlClient.SqlClient, id: string) =>

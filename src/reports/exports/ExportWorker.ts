@@ -11,6 +11,7 @@ import { mayPause } from "../../postgres/Transactions.ts"
 import { sendHeartbeat } from "../../workers/Heartbeat.ts"
 import { ReportsDatabase } from "../model/ReportsDatabase.ts"
 import { PdfPrinting } from "../pdf/PdfPrinting.ts"
+import { isErasureMark, readErasureMark } from "./ErasureMark.ts"
 import { wholePiece } from "./ExportContent.ts"
 import { claimExport, completeExport, type ExportRow, failExport, requestSequence, writePiece } from "./ExportStore.ts"
 import { type LedgerPosition, ledgerStart, makeLedgerPieces, positionAfter } from "./LedgerPieces.ts"
@@ -54,16 +55,23 @@ export class ExportWorker extends Context.Service<
       const pieceOf = Effect.fnUntraced(function* (row: ExportRow) {
         if (row.report_kind === "usage-ledger") {
           const pieceFrom = yield* ledgerOf(row)
-          return { row, piece: yield* pieceFrom(positionOf(row)) }
+          return { row, piece: yield* pieceFrom(positionOf(row)), mark: undefined }
         }
         const asOfNow = { ...row, generated_at: yield* Clock.currentTimeMillis }
-        const piece = yield* reports.snapshot(wholePiece(reports.sql, asOfNow, wholeRowsMax))
-        return { row: asOfNow, piece: yield* storedPiece(piece) }
+        const { mark, piece } = yield* reports.snapshot(
+          Effect.all({
+            mark: readErasureMark(reports.sql),
+            piece: wholePiece(reports.sql, asOfNow, wholeRowsMax)
+          })
+        )
+        return { row: asOfNow, piece: yield* storedPiece(piece), mark }
       })
 
       /** Stores a piece. Returns the row if more pieces follow and no other node has taken the export over. */
-      const store = (row: ExportRow, piece: StoredPiece) =>
+      const store = (row: ExportRow, piece: StoredPiece, mark?: number) =>
         Effect.gen(function* () {
+          // Figures that were read before an erasure are read again, when the lease has ended.
+          if (mark !== undefined && !(yield* isErasureMark(sql, mark))) return undefined
           // Digests may be computed and a pdf printed within the last transaction, which locks only its export.
           if (piece.last) yield* Effect.orDie(sql`SELECT ${mayPause(sql)}`)
           const at = yield* times
@@ -82,7 +90,7 @@ export class ExportWorker extends Context.Service<
 
       const next = (row: ExportRow) =>
         pieceOf(row).pipe(
-          Effect.flatMap(({ piece, row }) => store(row, piece)),
+          Effect.flatMap(({ mark, piece, row }) => store(row, piece, mark)),
           Effect.catch(failWith(row))
         )
 

@@ -16,6 +16,7 @@ import { decodeFilters, type Scope, unsupportedFilter } from "../model/Filter.ts
 import { ReportsDatabase } from "../model/ReportsDatabase.ts"
 import { checkScope, isTooManyRows } from "../model/RequestChecks.ts"
 import { PdfPrinting } from "../pdf/PdfPrinting.ts"
+import { isErasureMark, readErasureMark } from "./ErasureMark.ts"
 import type { ReportExportCreate, ReportExportFormat, StoredExport } from "./Export.ts"
 import { type ExportRequest, ofToken, wholePiece } from "./ExportContent.ts"
 import {
@@ -81,16 +82,23 @@ export class Exports extends Context.Service<
       /** The whole content if it is small enough to create within the request. */
       const smallContent = (request: ExportRequest, rowsMax: number) =>
         reports.snapshot(
-          request.report_kind === "usage-ledger"
-            ? smallLedger(request, rowsMax)
-            : Effect.flatMap(wholePiece(reports.sql, request, rowsMax), storedPiece).pipe(
-                Effect.catch((refusal) => (isTooManyRows(refusal) ? Effect.succeed(undefined) : Effect.fail(refusal)))
-              )
+          Effect.all({
+            mark: readErasureMark(reports.sql),
+            piece:
+              request.report_kind === "usage-ledger"
+                ? smallLedger(request, rowsMax)
+                : Effect.flatMap(wholePiece(reports.sql, request, rowsMax), storedPiece).pipe(
+                    Effect.catch((refusal) =>
+                      isTooManyRows(refusal) ? Effect.succeed(undefined) : Effect.fail(refusal)
+                    )
+                  )
+          })
         )
 
-      const store = Effect.fnUntraced(function* (row: ExportRow, piece: StoredPiece | undefined) {
+      const store = Effect.fnUntraced(function* (row: ExportRow, given: StoredPiece | undefined, mark: number) {
         // A pdf is printed within the transaction, which locks only its export until it appends its event.
         yield* sql`SELECT ${mayPause(sql)}`
+        const piece = (yield* isErasureMark(sql, mark)) ? given : undefined
         yield* insertExport(sql, row)
         if (piece !== undefined) {
           const times = { now: row.created_at, until: row.created_at }
@@ -124,7 +132,7 @@ export class Exports extends Context.Service<
           ledger_last: yield* ledgerLast(reports.sql),
           ...limit
         }
-        const piece = yield* smallContent(request, immediateRowsMax[format]).pipe(asFilterError)
+        const { mark, piece } = yield* smallContent(request, immediateRowsMax[format]).pipe(asFilterError)
         const row: ExportRow = {
           ...request,
           id: yield* ids.make("reportExport"),
@@ -140,7 +148,7 @@ export class Exports extends Context.Service<
           chunks_done: 0,
           attempts: 0
         }
-        return yield* store(row, piece)
+        return yield* store(row, piece, mark)
       })
 
       const get = Effect.fn("Exports.get")(function* (id: string) {
@@ -150,6 +158,10 @@ export class Exports extends Context.Service<
 
       const file = Effect.fn("Exports.file")(function* (id: string) {
         const stored = yield* get(id)
+        if (stored.erased_at !== undefined) {
+          const message = "The file was removed because a customer was erased: create another export."
+          return yield* refuse("EXPORT_NOT_READY", message, "erased")
+        }
         if (stored.status !== "completed") {
           const message =
             stored.status === "failed"

@@ -14,7 +14,7 @@ import { groupings, UsageAction } from "./Filter.ts"
 
 const int64 = (description: string) => Schema.Number.check(Schema.isInt()).annotate({ format: "int64", description })
 
-const ReportPeriod = Schema.Struct({
+export const ReportPeriod = Schema.Struct({
   from: Schema.optionalKey(Timestamp.annotate({ description: "Absent: from the beginning." })),
   to: Timestamp,
   removed_until: Schema.optionalKey(Timestamp)

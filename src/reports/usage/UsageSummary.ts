@@ -152,7 +152,7 @@ const rowOf = (
 ): UsageSummaryRow => ({ ...row, ...usage })
 
 /** Refuses an unknown time zone. The database decides, because it has the list of zones. */
-const unknownZone = <A, R>(read: Effect.Effect<A, SqlError.SqlError, R>) =>
+export const unknownZone = <A, R>(read: Effect.Effect<A, SqlError.SqlError, R>) =>
   Effect.catch(read, (error) =>
     Effect.fail(
       stateOf(error) === "22023"

@@ -1,0 +1,213 @@
+/**
+ * Erases customers: removes a customer's name, address, metadata and custom field values from all recorded data. The request empties
+ * the customer's row at once. What follows runs in steps, each a short transaction, because a customer may have 100,000 licenses;
+ * the table `erasures` has the place of the next step, so that any node continues after a crash. The event comes at the end.
+ *
+ * What must stay true: until the end no license can be linked to the customer or get a name or address. A trigger refuses it under
+ * the customer's lock, so that nothing that was decided before the request appears after it.
+ */
+import { Clock, Context, Effect, Layer, Option } from "effect"
+import { SqlClient, SqlError } from "effect/sql"
+import { type Refusal, refuseUnknownId } from "../../api/Failure.ts"
+import { RequestContext } from "../../api/RequestContext.ts"
+import { CurrentActor } from "../../auth/CurrentActor.ts"
+import type { AuditActorType } from "../../events/Event.ts"
+import { EventLog } from "../../events/EventLog.ts"
+import { columns, instant } from "../../postgres/Parameters.ts"
+import { transaction } from "../../postgres/Sql.ts"
+import { retryTransaction } from "../../postgres/Transactions.ts"
+import { MasterKey } from "../../signing/MasterKey.ts"
+import { makeThrottle } from "../../workers/Exclusive.ts"
+import { sendHeartbeat } from "../../workers/Heartbeat.ts"
+import { Workers } from "../../workers/Workers.ts"
+import type { CustomerErasure } from "./Erasure.ts"
+import { beginOf, type ErasureRow, type Phase, type Step, textsOf } from "./ErasureStep.ts"
+import { makeEventSteps } from "./EventErasure.ts"
+import { makeExportStep } from "./ExportErasure.ts"
+import { makeLicenseSteps } from "./LicenseErasure.ts"
+import { makeResponseStep } from "./ResponseErasure.ts"
+
+/** The name by which the worker is woken. */
+export const erasureWorker = "erasures"
+
+/** How long a request waits for its erasure: most customers have few licenses. */
+const waitMillisMax = 2_000
+
+export class Erasures extends Context.Service<
+  Erasures,
+  {
+    /** Begins to erase a customer, and finishes if that takes a moment only. Again for an erased customer: only tells. */
+    erase(id: string): Effect.Effect<CustomerErasure, Refusal<"NOT_FOUND">>
+    /** Finishes all erasures. The pass of a worker. */
+    readonly pass: Effect.Effect<void, unknown>
+    /** The next step of one erasure, of the given customer or the oldest. False if none is left, or another node is at it. */
+    step(customerId?: string): Effect.Effect<boolean, SqlError.SqlError>
+  }
+>()("licensing/customers/erasure/Erasures") {
+  static readonly layer = Layer.effect(
+    Erasures,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const workers = yield* Effect.serviceOption(Workers)
+      const wake = Option.match(workers, { onNone: () => Effect.void, onSome: ({ wake }) => wake(erasureWorker) })
+      const begin = yield* makeBegin
+      const step = yield* makeStep
+
+      const stateOf = Effect.fnUntraced(function* (id: string) {
+        const [row] = yield* Effect.orDie(customerOf(sql, id, false))
+        return row === undefined ? yield* refuseUnknownId("customer", id) : presented(row)
+      })
+
+      const finish = Effect.fnUntraced(function* (id: string) {
+        const until = (yield* Clock.currentTimeMillis) + waitMillisMax
+        while ((yield* Clock.currentTimeMillis) < until && (yield* step(id)));
+      })
+
+      const erase = Effect.fn("Erasures.erase")(function* (id: string) {
+        if (!(yield* begin(id))) return yield* stateOf(id)
+        // Within the transaction of an Idempotency-Key the worker finishes: the steps are transactions of their own.
+        const within = yield* Effect.serviceOption(sql.transactionService)
+        if (Option.isSome(within)) {
+          yield* sql.afterCommit(wake)
+          return yield* stateOf(id)
+        }
+        // What fails here is left to the worker.
+        yield* Effect.catchIf(finish(id), SqlError.isSqlError, (error) =>
+          Effect.logWarning("An erasure continues in the background.", { customer: id }, error)
+        )
+        const state = yield* stateOf(id)
+        if (state.status === "erasing") yield* wake
+        return state
+      })
+
+      const throttle = makeThrottle()
+      const pass = Effect.gen(function* () {
+        while (yield* throttle(step())) yield* sendHeartbeat
+      })
+      return Erasures.of({ erase, step, pass: Effect.withSpan(pass, "Erasures.pass") })
+    })
+  )
+}
+
+interface CustomerRow {
+  readonly id: string
+  readonly name: string
+  readonly email: string | null
+  readonly has_metadata: boolean
+  readonly erasing: boolean
+  readonly erased_at: number | null
+}
+
+const customerOf = (sql: SqlClient.SqlClient, id: string, lock: boolean) => sql<CustomerRow>`
+  SELECT id, name, email, metadata <> '{}' AS has_metadata, erasing, erased_at FROM customers WHERE id = ${id}
+  ${sql.literal(lock ? "FOR UPDATE" : "")}`
+
+const presented = ({ erased_at, erasing, id }: CustomerRow): CustomerErasure =>
+  erasing || erased_at === null
+    ? { customer_id: id, status: "erasing" }
+    : { customer_id: id, status: "erased", erased_at }
+
+/** Empties the customer's row, and records what is to be done. False if it was done before and nothing was added since. */
+const makeBegin = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+
+  const isEmpty = Effect.fnUntraced(function* ({ email, erased_at, has_metadata, id, name }: CustomerRow) {
+    if (erased_at === null || name !== "" || email !== null || has_metadata) return false
+    const [row] = yield* sql<{ readonly is_empty: boolean }>`
+      SELECT NOT EXISTS (SELECT FROM custom_field_values WHERE customer_id = ${id})
+        AND NOT EXISTS (SELECT FROM licenses WHERE customer_id = ${id} AND (customer_name IS NOT NULL OR customer_email IS NOT NULL))
+        AS is_empty`
+    return row!.is_empty
+  })
+
+  /** The names and addresses that the customer has and had. */
+  const termsOf = Effect.fnUntraced(function* ({ email, id, name }: CustomerRow) {
+    const events = yield* sql<{ readonly texts: ReadonlyArray<string | null> }>`
+      SELECT jsonb_build_array(metadata -> 'name', metadata #> '{changes,name,old}', metadata #> '{changes,name,new}',
+        metadata #> '{changes,email,old}', metadata #> '{changes,email,new}') AS texts
+      FROM event_log WHERE resource_id = ${id} AND event_type IN ('customer.created', 'customer.updated')`
+    return [...new Set(textsOf([name, email, ...events.flatMap(({ texts }) => texts)]))]
+  })
+
+  return Effect.fnUntraced(function* (id: string) {
+    const [row] = yield* customerOf(sql, id, true)
+    if (row === undefined) return yield* refuseUnknownId("customer", id)
+    if (row.erasing) return true
+    if (yield* isEmpty(row)) return false
+    const { clientAddress, requestId } = yield* RequestContext
+    const { actor_id, actor_type } = yield* CurrentActor
+    const now = instant(yield* Clock.currentTimeMillis)
+    const { phase, position } = beginOf("licenses")
+    yield* sql`
+      INSERT INTO erasures (customer_id, phase, position, terms, actor_type, actor_id, request_id, ip_address, requested_at)
+      VALUES (${id}, ${phase}, ${position}, ${columns.text(yield* termsOf(row))}, ${actor_type}, ${actor_id}, ${requestId},
+        ${clientAddress ?? null}, ${now})`
+    yield* sql`
+      UPDATE customers SET name = '', email = NULL, metadata = '{}', erasing = TRUE, erased_at = NULL, updated_at = ${now}
+      WHERE id = ${id}`
+    yield* sql`DELETE FROM custom_field_values WHERE customer_id = ${id}`
+    return true
+  }, transaction(sql))
+})
+
+const makeStep = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const events = yield* EventLog
+  const masterKey = yield* MasterKey
+
+  /** The planner's statistics contain values of columns. */
+  const statistics: Step = Effect.fnUntraced(function* () {
+    for (const table of ["customers", "licenses", "custom_field_values"]) yield* sql`ANALYZE ${sql(table)}`
+    return beginOf("end")
+  })
+
+  const steps: { readonly [K in Exclude<Phase, "end">]: Step } = {
+    ...makeLicenseSteps(sql, events),
+    ...makeEventSteps(sql),
+    responses: makeResponseStep(sql, masterKey),
+    exports: makeExportStep(sql),
+    statistics
+  }
+
+  const end = Effect.fnUntraced(function* (erasure: ErasureRow) {
+    const { actor_id, actor_type, customer_id, ip_address, request_id } = erasure
+    const now = yield* Clock.currentTimeMillis
+    yield* sql`DELETE FROM erasure_records WHERE customer_id = ${customer_id}`
+    yield* sql`DELETE FROM erasures WHERE customer_id = ${customer_id}`
+    yield* sql`
+      UPDATE customers SET erasing = FALSE, erased_at = ${instant(now)}, updated_at = ${instant(now)} WHERE id = ${customer_id}`
+    yield* events.appendRows([
+      {
+        event_type: "customer.erased",
+        resource_type: "customer",
+        resource_id: customer_id,
+        actor_type: actor_type as AuditActorType,
+        actor_id,
+        ip_address: ip_address ?? undefined,
+        created_at: now,
+        metadata: { request_id }
+      }
+    ])
+  })
+
+  return (customerId?: string) =>
+    retryTransaction(
+      sql.withTransaction(
+        Effect.gen(function* () {
+          const [erasure] = yield* sql<ErasureRow>`
+            SELECT customer_id, phase, position, terms, actor_type, actor_id, request_id, ip_address FROM erasures
+            WHERE ${customerId === undefined ? sql`TRUE` : sql`customer_id = ${customerId}`}
+            ORDER BY requested_at, customer_id LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED`
+          if (erasure === undefined) return false
+          if (erasure.phase === "end") {
+            yield* end(erasure)
+            return true
+          }
+          const { phase, position } = yield* steps[erasure.phase](erasure)
+          yield* sql`
+            UPDATE erasures SET phase = ${phase}, position = ${position} WHERE customer_id = ${erasure.customer_id}`
+          return true
+        })
+      )
+    )
+})
