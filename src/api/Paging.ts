@@ -3,6 +3,7 @@
  * client that reads all pages gets every row exactly once while rows are inserted. `limit` defaults to 50; above 200 it is clamped, below 1 refused.
  */
 import { Effect, Schema, SchemaGetter, SchemaIssue } from "effect"
+import { publishedAs } from "./Text.ts"
 import { Timestamp } from "./Timestamp.ts"
 
 /** Rows per page if the request has no limit. */
@@ -62,7 +63,9 @@ const decodeKeyset = (text: string): Keyset | undefined => {
 
 /** The `cursor` query parameter of keyset lists. */
 const cursorOf = (isTaken: (keyset: Keyset) => boolean) =>
-  Schema.String.annotate({ description: "The next_cursor of the page before." }).pipe(
+  Schema.String.annotate({ description: "The next_cursor of the page before." })
+    .check(publishedAs({ minLength: 1 }))
+    .pipe(
     Schema.decodeTo(
       Schema.declare((value): value is Keyset => typeof value === "object" && value !== null),
       {

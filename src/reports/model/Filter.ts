@@ -3,7 +3,7 @@
  * supports is refused, because the caller expects it to narrow the figures.
  */
 import { Effect, Schema, SchemaGetter, SchemaIssue } from "effect"
-import { isStorable, Text } from "../../api/Text.ts"
+import { isStorable, publishedAs, Text } from "../../api/Text.ts"
 import { Timestamp } from "../../api/Timestamp.ts"
 
 export const ReportKind = Schema.Literals([
@@ -32,7 +32,7 @@ export const UsageAction = Schema.Literals(["consume", "reset", "top_up", "set_l
 
 const GroupBy = Schema.String.annotate({
   description: `Fields that rows are grouped by, separated by commas: ${groupings.join(", ")}. Default: feature_code.`
-}).pipe(
+}).check(publishedAs({ items: { type: "string", enum: groupings }, minItems: 1, uniqueItems: true })).pipe(
   Schema.decodeTo(Schema.Array(Schema.Literals(groupings)), {
     decode: SchemaGetter.transformEffect((text: string) => {
       const names = text.split(",").map((name) => name.trim())
