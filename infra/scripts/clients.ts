@@ -56,52 +56,70 @@ const node = join(root, "node_modules/.bin/node")
 
 const clients: Readonly<Record<string, Client>> = {
   "openapi-typescript": {
-    generator: "openapi-typescript 7.10.1, openapi-fetch 0.15.0",
+    generator: "openapi-typescript 7.13.0, openapi-fetch 0.17.0",
     needs: ["npm"],
-    files: typescriptProject({ "openapi-typescript": "7.10.1", "openapi-fetch": "0.15.0" }),
+    files: typescriptProject({ "openapi-typescript": "7.13.0", "openapi-fetch": "0.17.0" }),
     copies: { "openapiTypescript.ts": "smoke.ts" },
     build: [
       ["npm", "install", "--silent"],
-      ["npx", "openapi-typescript", "openapi.json", "--output", "openapi.d.ts"],
+      ["npx", "openapi-typescript", "openapi.json", "--output", "openapi.d.ts", "--default-non-nullable=false"],
       ["npx", "tsc"]
     ],
     run: [node, "smoke.ts"]
   },
   "hey-api": {
-    generator: "@hey-api/openapi-ts 0.88.0",
+    generator: "@hey-api/openapi-ts 0.99.0",
     needs: ["npm"],
-    files: typescriptProject({ "@hey-api/openapi-ts": "0.88.0" }),
+    files: typescriptProject({ "@hey-api/openapi-ts": "0.99.0" }),
     copies: { "heyApi.ts": "smoke.ts" },
     build: [
       ["npm", "install", "--silent"],
       ["npx", "openapi-ts", "--input", "openapi.json", "--output", "generated", "--silent"],
-      ["npx", "tsc"]
+      ["npx", "tsc", "--noEmit", "false", "--outDir", "compiled", "--rewriteRelativeImportExtensions"]
     ],
-    run: [node, "smoke.ts"]
+    run: [node, "compiled/smoke.js"]
   },
   python: {
-    generator: "openapi-python-client 0.27.0",
+    generator: "openapi-python-client 0.29.1",
     needs: ["python3"],
     files: {},
     copies: { "smoke.py": "smoke.py" },
     build: [
       ["python3", "-m", "venv", "venv"],
-      ["venv/bin/pip", "install", "--quiet", "openapi-python-client==0.27.0", "mypy==1.18.2"],
-      ["venv/bin/openapi-python-client", "generate", "--path", "openapi.json", "--meta", "none", "--output-path", "licensing_service_client", "--fail-on-warning"],
+      ["venv/bin/pip", "install", "--quiet", "openapi-python-client==0.29.1", "mypy==1.18.2"],
+      [
+        "venv/bin/openapi-python-client",
+        "generate",
+        "--path",
+        "openapi.json",
+        "--meta",
+        "none",
+        "--output-path",
+        "licensing_service_client",
+        "--fail-on-warning"
+      ],
       ["venv/bin/mypy", "smoke.py"]
     ],
     run: ["venv/bin/python", "smoke.py"]
   },
   go: {
-    generator: "oapi-codegen 2.5.1",
+    generator: "oapi-codegen 2.8.2",
     needs: ["go"],
     files: {
       "go.mod": "module smoke\n\ngo 1.24\n",
-      "config.yaml": "package: licensing\noutput: licensing/licensing.gen.go\ngenerate:\n  models: true\n  client: true\n"
+      "config.yaml":
+        "package: licensing\noutput: licensing/licensing.gen.go\ngenerate:\n  models: true\n  client: true\n"
     },
     copies: { "smoke.go": "main.go" },
     build: [
-      ["go", "run", "github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen@v2.5.1", "-config", "config.yaml", "openapi.json"],
+      [
+        "go",
+        "run",
+        "github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen@v2.8.2",
+        "-config",
+        "config.yaml",
+        "openapi.json"
+      ],
       ["go", "mod", "tidy"],
       ["go", "vet", "./..."],
       ["go", "build", "-o", "smoke", "."]

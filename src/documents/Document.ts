@@ -163,10 +163,12 @@ const describe = ({
  * items as a list separated by commas.
  */
 const parameterOf = (path: string, parameter: OpenApi.OpenAPISpecParameter) => {
-  const { description = parameterDescription(path, parameter), ...schema } = parameter.schema as Json & {
+  const { description = parameterDescription(path, parameter), ...given } = parameter.schema as Json & {
     readonly description?: string
   }
-  const isNumber = schema["format"] === "int32" || schema["format"] === "int64"
+  const { format, ...rest } = given
+  const isNumber = format === "int32" || format === "int64" || format === "integer"
+  const schema = format === "integer" ? rest : given
   return {
     ...parameter,
     ...("items" in schema ? { style: "form", explode: false } : undefined),

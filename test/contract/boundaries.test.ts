@@ -12,7 +12,37 @@ import { Shared, Subject, withBody } from "./Fuzz.ts"
 import { type Json, type Operation, operations, resolved } from "./Surface.ts"
 
 /** Fields and parameters whose values must fit something else, which a schema cannot say. Each operation describes it in words. */
-const inWords: { readonly [field: string]: string } = {}
+const inWords: ReadonlySet<string> = new Set([
+  "createApiKey allowed_cidrs",
+  "updateApiKey allowed_cidrs",
+  "createLicense starts_at",
+  "createLicense maintenance_expires_at",
+  "updateLicense starts_at",
+  "updateLicense expires_at",
+  "updateLicense maintenance_expires_at",
+  "renewLicense extend_by_days",
+  "resetLicenseUsage add_credits",
+  "createSubscription current_period_start",
+  "createSubscription current_period_end",
+  "createSubscription canceled_at",
+  "updateSubscription current_period_start",
+  "updateSubscription current_period_end",
+  "updateSubscription canceled_at",
+  "createOrder period_start",
+  "createOrder period_end",
+  "updateOrder period_start",
+  "updateOrder period_end",
+  "createCustomField enum_options",
+  "updateCustomField enum_options",
+  ...["License", "Customer"].flatMap((owner) =>
+    ["integer_value", "boolean_value", "datetime_value", "enum_value", "clear"].map(
+      (field) => `set${owner}CustomFieldValue ${field}`
+    )
+  ),
+  "getCustomerSummary to",
+  "getUsageSummary to",
+  "getUsageSummary tz"
+])
 
 const isRefusedFor = ({ error, status }: Answer, name: string): boolean =>
   (status === 400 || status === 422) &&
@@ -28,9 +58,7 @@ interface Sent {
 const refusedOf = Effect.fnUntraced(function* (operation: Operation, field: string, all: ReadonlyArray<Sent>) {
   const { ask } = yield* Conversation
   const answers = yield* Effect.forEach(all, ({ request }) => ask(operation, request), { concurrency: 6 })
-  return all
-    .map(({ name }) => name)
-    .filter((_, index) => isRefusedFor(answers[index]!, field))
+  return all.map(({ name }) => name).filter((_, index) => isRefusedFor(answers[index]!, field))
 })
 
 const shown = (value: unknown): string => {
@@ -45,14 +73,16 @@ layer(Subject, { timeout: "1 minute" })("At the documented limits", (it) => {
         const fixture = yield* Shared
         const right = bodyOf(operation, fixture) as object
         const fields = Object.entries((resolved(operation.body!)["properties"] ?? {}) as Record<string, Json>)
+        const refused: Array<string> = []
         for (const [field, schema] of fields) {
-          if (`${operation.id} ${field}` in inWords) continue
+          if (inWords.has(`${operation.id} ${field}`)) continue
           const requests = allowedBy(schema).map((value) => ({
             name: `${field}: ${shown(value)}`,
             request: { ...requestOf(operation, fixture), body: { ...right, [field]: value } }
           }))
-          assert.deepStrictEqual(yield* refusedOf(operation, field, requests), [], operation.id)
+          refused.push(...(yield* refusedOf(operation, field, requests)))
         }
+        assert.deepStrictEqual(refused, [], operation.id)
       })
     )
   }
@@ -61,6 +91,7 @@ layer(Subject, { timeout: "1 minute" })("At the documented limits", (it) => {
     it.effect(`${operation.id} accepts the values of its parameters and refuses those beyond them`, () =>
       Effect.gen(function* () {
         const fixture = yield* Shared
+        const refused: Array<string> = []
         for (const { name, schema } of operation.query) {
           const { [name]: _, ...others } = queryOf(operation, fixture)
           const sending = (value: unknown) => ({
@@ -76,9 +107,10 @@ layer(Subject, { timeout: "1 minute" })("At the documented limits", (it) => {
             beyond.map(({ name }) => name),
             operation.id
           )
-          if (`${operation.id} ${name}` in inWords || name === "cursor") continue
-          assert.deepStrictEqual(yield* refusedOf(operation, name, allowedBy(schema).map(sending)), [], operation.id)
+          if (inWords.has(`${operation.id} ${name}`) || name === "cursor") continue
+          refused.push(...(yield* refusedOf(operation, name, allowedBy(schema).map(sending))))
         }
+        assert.deepStrictEqual(refused, [], operation.id)
       })
     )
   }

@@ -16,12 +16,15 @@ const current: Document = copy()
 it("The contract breaks no client of the released document", () => {
   const document = JSON.parse(readFileSync(released, "utf8")) as Document
   const found = breakingChanges({ old: document, new: current })
-  const howTo = "A client of the released version would fail. Keep what it uses; CONTRIBUTING.md, Releasing, has the rest."
+  const howTo =
+    "A client of the released version would fail. Keep what it uses; CONTRIBUTING.md, Releasing, has the rest."
   assert.deepStrictEqual(found, [], howTo)
 })
 
 /** A breaking change of the contract, and where the comparison must find it. */
-const breaking: ReadonlyArray<readonly [name: string, change: (contract: ReturnType<typeof copy>) => void, at: RegExp]> = [
+const breaking: ReadonlyArray<
+  readonly [name: string, change: (contract: ReturnType<typeof copy>) => void, at: RegExp]
+> = [
   ["a removed operation", ({ paths }) => delete paths["/api/v1/me"], /^GET \/api\/v1\/me: was removed$/],
   [
     "another operationId",

@@ -38,7 +38,8 @@ describe("Every operation", () => {
       const example = kept[id]
       assert.isDefined(example, `${id} has no example: ${howTo}`)
       if (body !== undefined) assert.isDefined(example.body, `${id} has no example of its body: ${howTo}`)
-      for (const { name } of params) assert.property(example.parameters, name, `${id} has no example of ${name}: ${howTo}`)
+      for (const { name } of params)
+        assert.property(example.parameters, name, `${id} has no example of ${name}: ${howTo}`)
       for (const [status, { media }] of answers)
         if (status < 300 && media.length > 0)
           assert.property(example.responses, String(status), `${id} has no example of its response ${status}: ${howTo}`)

@@ -52,8 +52,7 @@ export const schemaBreaks = (context: Comparison, given: Sides<Json>, at: string
   })
 }
 
-const nameOf = ({ $ref }: Json): string | undefined =>
-  typeof $ref === "string" ? $ref.split("/").at(-1) : undefined
+const nameOf = ({ $ref }: Json): string | undefined => (typeof $ref === "string" ? $ref.split("/").at(-1) : undefined)
 
 const resolved = (schema: Json, definitions: Definitions): Json => {
   const name = nameOf(schema)

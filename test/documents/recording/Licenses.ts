@@ -113,7 +113,10 @@ export const devices = Effect.fnUntraced(function* ({
   yield* record("getDevice", { params })
   yield* record("listDevices", { params: { id }, query: { limit: "20", status: "active" } })
   yield* record("listAllDevices", { query: { limit: "20", hostname: "ada-laptop" } })
-  yield* record("diagnoseLicense", { params: { id }, body: { fingerprint: laptop.fingerprint, feature_code: "export" } })
+  yield* record("diagnoseLicense", {
+    params: { id },
+    body: { fingerprint: laptop.fingerprint, feature_code: "export" }
+  })
   yield* record("resetDevice", { params })
   yield* record("blacklistDevice", { params })
   yield* refuse("DEVICE_BLACKLISTED", "activateLicense", { authorization: `License ${licenseKey}`, body: laptop })

@@ -7,10 +7,10 @@ import { assert } from "@effect/vitest"
 import { Clock, Context, Effect, Layer } from "effect"
 import { WebCrypto } from "effect/crypto"
 import type { Examples } from "../../../src/documents/Examples.ts"
+import { type Operation, operations } from "../../contract/Surface.ts"
 import { Database } from "../../support/Database.ts"
 import type { Answer } from "../../support/Http.ts"
 import { TestServer } from "../../support/TestServer.ts"
-import { type Operation, operations } from "../../contract/Surface.ts"
 
 interface Exchange {
   /** The ids in the path. */
@@ -53,7 +53,9 @@ export class Recorder extends Context.Service<
       return recorderOf(run).pipe(
         Layer.provide(TestServer.layerWithClock({ rateFailures: 1, baseUrl }, { clock, advance })),
         Layer.provide(Database.layerUrl),
-        Layer.provide(WebCrypto.layer({ getRandomValues: run.fill } as unknown as Parameters<typeof WebCrypto.layer>[0]))
+        Layer.provide(
+          WebCrypto.layer({ getRandomValues: run.fill } as unknown as Parameters<typeof WebCrypto.layer>[0])
+        )
       )
     })
   )
@@ -84,7 +86,9 @@ class Run {
   }
 
   private draw(): Uint8Array {
-    return createHash("sha256").update(`${this.label} ${++this.drawn}`).digest()
+    return createHash("sha256")
+      .update(`${this.label} ${++this.drawn}`)
+      .digest()
   }
 }
 
