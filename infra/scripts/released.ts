@@ -19,9 +19,27 @@ const withoutWords = (value: unknown, isNames = false): unknown => {
   )
 }
 
+/** An object with a line for each member. */
+const inLines = (members: Readonly<Record<string, string>>): string =>
+  `{\n${Object.entries(members)
+    .map(([name, text]) => `${JSON.stringify(name)}: ${text}`)
+    .join(",\n")}\n}`
+
+const eachInLine = (members: unknown): string =>
+  inLines(Object.fromEntries(Object.entries(members as object).map(([name, value]) => [name, JSON.stringify(value)])))
+
+const { components, info, paths, webhooks } = withoutWords(openApiDocument()) as Record<string, Record<string, unknown>>
+const { schemas, parameters, securitySchemes } = components!
+const text = inLines({
+  info: JSON.stringify({ version: info!["version"] }),
+  paths: eachInLine(paths),
+  webhooks: eachInLine(webhooks),
+  components: inLines({
+    schemas: eachInLine(schemas),
+    parameters: eachInLine(parameters),
+    securitySchemes: eachInLine(securitySchemes)
+  })
+})
 const folder = fileURLToPath(new URL("../../schema/released/", import.meta.url))
-const { components, info, paths, webhooks } = openApiDocument() as unknown as Record<string, Record<string, unknown>>
-const { examples: _, ...rest } = components!
 mkdirSync(folder, { recursive: true })
-const released = { info: { version: info!["version"] }, paths, webhooks, components: rest }
-writeFileSync(`${folder}openapi.json`, `${JSON.stringify(withoutWords(released), null, 1)}\n`)
+writeFileSync(`${folder}openapi.json`, `${text}\n`)

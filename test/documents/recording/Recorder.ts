@@ -148,7 +148,8 @@ const recorderOf = (run: Run) =>
         send: (operationId, exchange) => Effect.map(send(operationId, exchange), ({ data }) => data),
         record: (operationId, exchange = {}) =>
           Effect.map(send(operationId, exchange), ({ answer, data }) => {
-            const example = (examples.operations[operationId] ??= requestOf(exchange))
+            const example = examples.operations[operationId] ?? requestOf(exchange)
+            examples.operations[operationId] = example
             if (answer.bytes.length > 0) addResponse(operationId, example, answer)
             return data
           }),
@@ -182,7 +183,9 @@ const requestOf = ({ body, params, query }: Exchange): Examples["operations"][st
 
 const addResponse = (operationId: string, { responses }: Examples["operations"][string], answer: Answer): void => {
   const type = String(answer.headers["content-type"])
-  const byType = ((responses as Record<string, Record<string, unknown>>)[answer.status] ??= {})
+  const byStatus = responses as Record<string, Record<string, unknown>>
+  const byType = byStatus[answer.status] ?? {}
+  byStatus[answer.status] = byType
   assert.notProperty(byType, type, `${operationId} is recorded twice`)
   byType[type] = type === "application/json" ? answer.json : answer.text
 }
