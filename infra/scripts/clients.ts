@@ -1,6 +1,6 @@
 /**
  * Generates clients from the document with the generators that people use, compiles them, and runs each on a service: a product, a
- * policy, a license, activate, validate, a refusal. docs/guides/generated-clients.md has the results.
+ * policy, a license, activate, validate, a refusal (docs/guides/generated-clients.md).
  *
  *   npm run clients                       all for which the machine has the toolchain
  *   npm run clients -- --only hey-api,go
@@ -10,7 +10,7 @@ import { execFileSync, spawnSync } from "node:child_process"
 import { randomBytes } from "node:crypto"
 import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
-import { join } from "node:path"
+import { delimiter, dirname, join } from "node:path"
 import { parseArgs } from "node:util"
 import { openApiDocument } from "../../src/documents/Document.ts"
 import { openApiJson } from "../../src/documents/Documents.ts"
@@ -86,7 +86,7 @@ const clients: Readonly<Record<string, Client>> = {
     copies: { "smoke.py": "smoke.py" },
     build: [
       ["python3", "-m", "venv", "venv"],
-      ["venv/bin/pip", "install", "--quiet", "openapi-python-client==0.29.1", "mypy==1.18.2"],
+      ["venv/bin/pip", "install", "--quiet", "openapi-python-client==0.29.1", "ruff==0.17.6", "mypy==2.4.1"],
       [
         "venv/bin/openapi-python-client",
         "generate",
@@ -125,6 +125,14 @@ const clients: Readonly<Record<string, Client>> = {
       ["go", "build", "-o", "smoke", "."]
     ],
     run: ["./smoke"]
+  },
+  java: {
+    generator: "openapi-generator 7.25.0",
+    needs: ["mvn"],
+    files: {},
+    copies: { "pom.xml": "pom.xml", "Smoke.java": "src/main/java/smoke/Smoke.java" },
+    build: [["mvn", "--quiet", "--batch-mode", "compile"]],
+    run: ["mvn", "--quiet", "--batch-mode", "exec:java"]
   }
 }
 
@@ -135,10 +143,14 @@ const build = (name: string, { build, copies, files }: Client, work: string): st
   mkdirSync(join(folder, "licensing"), { recursive: true })
   writeFileSync(join(folder, "openapi.json"), openApiJson(openApiDocument()))
   for (const [file, text] of Object.entries(files)) writeFileSync(join(folder, file), text)
-  for (const [from, to] of Object.entries(copies)) copyFileSync(join(root, "infra/clients", from), join(folder, to))
+  for (const [from, to] of Object.entries(copies)) {
+    mkdirSync(dirname(join(folder, to)), { recursive: true })
+    copyFileSync(join(root, "infra/clients", from), join(folder, to))
+  }
   for (const [program, ...args] of build) {
     process.stdout.write(`  ${program} ${args.join(" ")}\n`)
-    execFileSync(program!, args, { cwd: folder, stdio: "inherit" })
+    const PATH = [join(folder, "venv/bin"), process.env["PATH"]].join(delimiter)
+    execFileSync(program!, args, { cwd: folder, stdio: "inherit", env: { ...process.env, PATH } })
   }
   return folder
 }
