@@ -20,7 +20,7 @@ RULES = {
     "validateLicense": MACHINE,
     "getCustomerSummary": PERIOD,
     "getLicenseAudit": PERIOD,
-    "getSubscriptionSettlement": PERIOD,
+    "getSubscriptionSettlement": [*PERIOD, "order_id"],
     "getUsageSummary": PERIOD,
     "listActivities": [*PERIOD, "status_code", "action"],
     "listUsageLedger": PERIOD,

@@ -9,8 +9,8 @@ import org.openapitools.client.model.*;
 public class Smoke {
   static ApiClient client(String authorization) {
     ApiClient client = new ApiClient();
-    client.updateBaseUri(System.getenv("LICENSING_URL"));
-    client.setRequestInterceptor(request -> request.header("Authorization", authorization));
+    client.setBasePath(System.getenv("LICENSING_URL"));
+    client.addDefaultHeader("Authorization", authorization);
     return client;
   }
 

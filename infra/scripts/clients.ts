@@ -52,6 +52,7 @@ const typescriptProject = (dependencies: Readonly<Record<string, string>>) => ({
   "tsconfig.json": JSON.stringify({ compilerOptions, include: ["*.ts", "generated"] })
 })
 
+const mvn = ["mvn", "--quiet", "--batch-mode"]
 const node = join(root, "node_modules/.bin/node")
 
 const clients: Readonly<Record<string, Client>> = {
@@ -86,7 +87,7 @@ const clients: Readonly<Record<string, Client>> = {
     copies: { "smoke.py": "smoke.py" },
     build: [
       ["python3", "-m", "venv", "venv"],
-      ["venv/bin/pip", "install", "--quiet", "openapi-python-client==0.29.1", "ruff==0.17.6", "mypy==2.4.1"],
+      ["venv/bin/pip", "install", "--quiet", "openapi-python-client==0.29.1", "ruff==0.17.6"],
       [
         "venv/bin/openapi-python-client",
         "generate",
@@ -98,7 +99,7 @@ const clients: Readonly<Record<string, Client>> = {
         "licensing_service_client",
         "--fail-on-warning"
       ],
-      ["venv/bin/mypy", "smoke.py"]
+      ["venv/bin/python", "-m", "compileall", "-q", "licensing_service_client"]
     ],
     run: ["venv/bin/python", "smoke.py"]
   },
@@ -130,9 +131,27 @@ const clients: Readonly<Record<string, Client>> = {
     generator: "openapi-generator 7.25.0",
     needs: ["mvn"],
     files: {},
-    copies: { "pom.xml": "pom.xml", "Smoke.java": "src/main/java/smoke/Smoke.java" },
-    build: [["mvn", "--quiet", "--batch-mode", "compile"]],
-    run: ["mvn", "--quiet", "--batch-mode", "exec:java"]
+    copies: { "Smoke.java": "client/src/main/java/smoke/Smoke.java" },
+    build: [
+      [...mvn, "dependency:copy", "-Dartifact=org.openapitools:openapi-generator-cli:7.25.0", "-DoutputDirectory=."],
+      [
+        "java",
+        "-jar",
+        "openapi-generator-cli-7.25.0.jar",
+        "generate",
+        "--input-spec=openapi.json",
+        "--generator-name=java",
+        "--output=client",
+        "--global-property=apis,models,supportingFiles,apiTests=false,modelTests=false,apiDocs=false,modelDocs=false"
+      ],
+      [...mvn, "--file=client/pom.xml", "compile"]
+    ],
+    run: [
+      ...mvn,
+      "--file=client/pom.xml",
+      "org.codehaus.mojo:exec-maven-plugin:3.5.1:java",
+      "-Dexec.mainClass=smoke.Smoke"
+    ]
   }
 }
 

@@ -11,7 +11,7 @@ type Json = JsonSchema.JsonSchema
 type Paths = OpenApi.OpenAPISpec["paths"]
 type Response = OpenApi.OpenAPISpecResponses[number]
 
-export interface Example {
+interface Example {
   /** By name: ids in the path, and query parameters. */
   readonly parameters?: Readonly<Record<string, string>>
   readonly body?: unknown
