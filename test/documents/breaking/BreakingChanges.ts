@@ -38,7 +38,7 @@ export interface Document {
   }
 }
 
-/** Enumerations in responses that grow with the service; clients take unknown values as such (docs/API.md, "Versioning"). */
+/** Enumerations in responses that grow with the service; clients take unknown values as such (docs/API.md, "Two surfaces"). */
 const growing = new Set(["ActivityAction"])
 
 /** Every breaking difference, each with its place; none if all clients of the old document work with the new one. */
