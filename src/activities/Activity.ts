@@ -5,7 +5,7 @@
 import { Effect, Schema, SchemaGetter, SchemaIssue } from "effect"
 import { type Code, statuses } from "../api/ErrorCode.ts"
 import { PositiveCount } from "../api/Int64.ts"
-import { isStorable } from "../api/Text.ts"
+import { isStorable, publishedAs } from "../api/Text.ts"
 import { Timestamp } from "../api/Timestamp.ts"
 import { AuditActorType } from "../events/Event.ts"
 import { actions, resultClasses } from "./Action.ts"
@@ -64,16 +64,18 @@ const FilterText = Schema.String.check(
 const StatusCode = Schema.String.annotate({
   format: "int32",
   description: "The HTTP status of the response: 200 to 499."
-}).pipe(
-  Schema.decodeTo(Schema.Number, {
-    decode: SchemaGetter.transformEffect((text: string) =>
-      /^[2-4]\d\d$/.test(text)
-        ? Effect.succeed(Number(text))
-        : Effect.fail(new SchemaIssue.InvalidValue({ message: "Expected a status from 200 to 499" }))
-    ),
-    encode: SchemaGetter.transform(String)
-  })
-)
+})
+  .check(publishedAs({ minimum: 200, maximum: 499 }))
+  .pipe(
+    Schema.decodeTo(Schema.Number, {
+      decode: SchemaGetter.transformEffect((text: string) =>
+        /^[2-4]\d\d$/.test(text)
+          ? Effect.succeed(Number(text))
+          : Effect.fail(new SchemaIssue.InvalidValue({ message: "Expected a status from 200 to 499" }))
+      ),
+      encode: SchemaGetter.transform(String)
+    })
+  )
 
 export const activityFilter = {
   from: Schema.optionalKey(Timestamp.annotate({ description: "Start of the period, inclusive." })),

@@ -42,7 +42,10 @@ const metadataFault = (metadata: Metadata): string | undefined => {
 
 export const Metadata = Schema.Record(Schema.String, Schema.Json)
   // Before the check: annotations after a check that JSON Schema cannot express are not published.
-  .annotate({ description: "A free-form JSON object: at most 16 KiB, 4 levels deep, 64 keys." })
+  .annotate({
+    description:
+      "A free-form JSON object: at most 16 KiB, 4 levels deep, 64 keys; no key is __proto__ or has a backslash or NUL."
+  })
   .check(
     Schema.makeFilter((metadata) => {
       const fault = metadataFault(metadata)

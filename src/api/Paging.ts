@@ -3,6 +3,7 @@
  * client that reads all pages gets every row exactly once while rows are inserted. `limit` defaults to 50; above 200 it is clamped, below 1 refused.
  */
 import { Effect, Schema, SchemaGetter, SchemaIssue } from "effect"
+import { publishedAs } from "./Text.ts"
 import { Timestamp } from "./Timestamp.ts"
 
 /** Rows per page if the request has no limit. */
@@ -14,7 +15,7 @@ const fault = (message: string) => Effect.fail(new SchemaIssue.InvalidValue({ me
 
 /** The `limit` query parameter. */
 export const Limit = Schema.String.annotate({
-  format: "int32",
+  format: "integer",
   description: "Rows in a page: 1 to 200, 50 unless given; larger values are clamped."
 }).pipe(
   Schema.decodeTo(Schema.Number, {
@@ -62,35 +63,39 @@ const decodeKeyset = (text: string): Keyset | undefined => {
 
 /** The `cursor` query parameter of keyset lists. */
 const cursorOf = (isTaken: (keyset: Keyset) => boolean) =>
-  Schema.String.annotate({ description: "The next_cursor of the page before." }).pipe(
-    Schema.decodeTo(
-      Schema.declare((value): value is Keyset => typeof value === "object" && value !== null),
-      {
-        decode: SchemaGetter.transformEffect((text: string) => {
-          const keyset = decodeKeyset(text)
-          return keyset === undefined || !isTaken(keyset)
-            ? fault("Expected the next_cursor of an earlier response")
-            : Effect.succeed(keyset)
-        }),
-        encode: SchemaGetter.transform(encodeKeyset)
-      }
+  Schema.String.annotate({ description: "The next_cursor of the page before." })
+    .check(publishedAs({ minLength: 1 }))
+    .pipe(
+      Schema.decodeTo(
+        Schema.declare((value): value is Keyset => typeof value === "object" && value !== null),
+        {
+          decode: SchemaGetter.transformEffect((text: string) => {
+            const keyset = decodeKeyset(text)
+            return keyset === undefined || !isTaken(keyset)
+              ? fault("Expected the next_cursor of an earlier response")
+              : Effect.succeed(keyset)
+          }),
+          encode: SchemaGetter.transform(encodeKeyset)
+        }
+      )
     )
-  )
 
 /** The `cursor` query parameter of sequence lists: rows with lower sequence numbers follow (docs/API.md, "Lists"). */
 export const SequenceCursor = Schema.String.annotate({
   format: "int64",
   description: "A sequence number of at least 1; lower ones are returned."
-}).pipe(
-  Schema.decodeTo(Schema.Number, {
-    decode: SchemaGetter.transformEffect((text: string) =>
-      /^\d{1,16}$/.test(text) && Number(text) >= 1 && Number.isSafeInteger(Number(text))
-        ? Effect.succeed(Number(text))
-        : fault(`Expected an integer from 1 to ${Number.MAX_SAFE_INTEGER}`)
-    ),
-    encode: SchemaGetter.transform(String)
-  })
-)
+})
+  .check(publishedAs({ maximum: Number.MAX_SAFE_INTEGER }))
+  .pipe(
+    Schema.decodeTo(Schema.Number, {
+      decode: SchemaGetter.transformEffect((text: string) =>
+        /^\d{1,16}$/.test(text) && Number(text) >= 1 && Number.isSafeInteger(Number(text))
+          ? Effect.succeed(Number(text))
+          : fault(`Expected an integer from 1 to ${Number.MAX_SAFE_INTEGER}`)
+      ),
+      encode: SchemaGetter.transform(String)
+    })
+  )
 
 /** Query parameters of lists of a few rows. */
 export const pageQuery = {

@@ -2,7 +2,7 @@
  * The text fields of requests, with their limits. PostgreSQL cannot store NUL, and JSON text may contain lone surrogates, which
  * UTF-8 cannot encode: both are refused here, once, so that no later layer receives them.
  */
-import { Schema } from "effect"
+import { type JsonSchema, Schema } from "effect"
 
 export const isStorable = (text: string): boolean => !text.includes("\u0000") && text.isWellFormed()
 
@@ -25,6 +25,10 @@ export const isMinCharacters = (minimum: number) =>
     toJsonSchema: () => ({ minLength: minimum }),
     arbitraryConstraint: { minLength: minimum }
   })
+
+/** Lets the document say what a later step of decoding checks, with a message of its own. */
+export const publishedAs = (schema: JsonSchema.JsonSchema) =>
+  Schema.makeFilter(() => true, { toJsonSchema: () => schema })
 
 /** Any text without NUL characters and lone surrogates, at most `length` characters (code points). */
 export const Text = (length: number) =>

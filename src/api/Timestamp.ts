@@ -7,7 +7,7 @@ import { Effect, Schema, SchemaGetter, SchemaIssue } from "effect"
 const shape = /^(\d{4})-(\d{2})-(\d{2})[Tt](\d{2}):(\d{2}):(\d{2})(?:\.\d{1,9})?(?:[Zz]|[+-](\d{2}):(\d{2}))$/
 
 /** The first millisecond of the year 1 and the last of 9999, in UTC: the range that a four-digit year can represent. */
-const earliest = -62_135_596_800_000
+export const earliest = -62_135_596_800_000
 export const latest = 253_402_300_799_999
 
 /** Milliseconds since the epoch, or undefined if the text is not an RFC 3339 date-time between the years 1 and 9999 in UTC. */

@@ -127,11 +127,12 @@ export class Orders extends Context.Service<
 
       const create = Effect.fn("Orders.create")(function* (productId: string, input: typeof OrderCreate.Type) {
         const fault = periodFault(input)
-        if (fault !== undefined) return yield* fault
+        // An unknown product in the path is reported before faults of the body.
+        if (fault !== undefined) return yield* Effect.andThen(products.get(productId), fault)
         const now = yield* Clock.currentTimeMillis
         const id = yield* ids.make("order")
         const order: Order = { id, product_id: productId, metadata: {}, ...input, created_at: now, updated_at: now }
-        yield* checkSubscription(order)
+        yield* Effect.tapError(checkSubscription(order), () => products.get(productId))
         const row = { ...rowOf(order), id, product_id: productId, created_at: instant(now) }
         yield* sql`INSERT INTO orders ${sql.insert(row)}`.pipe(constrained(order))
         const { external_system, external_id, status } = order

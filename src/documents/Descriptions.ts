@@ -55,7 +55,7 @@ interface Described {
 export const successDescription = ({ method, path, schema }: Described): string => {
   if (schema === undefined) return "Done. The response has no body."
   if (schema.endsWith("List")) return `A page of records: ${wordsOf(schema.slice(0, -"List".length))}.`
-  const noun = wordsOf(schema.replace(/Response$/, ""))
+  const noun = wordsOf(schema.replace(/(Response|Result)$/, ""))
   return method === "post" && path.endsWith("s") ? `The new record: ${noun}.` : `The result: ${noun}.`
 }
 

@@ -14,7 +14,7 @@ import {
 } from "./Descriptions.ts"
 import { withNamedEnvelopes, withoutVariants } from "./Envelopes.ts"
 import { errorSchemas } from "./ErrorSchemas.ts"
-import { exampleBody } from "./Examples.ts"
+import { readExamples, refusalExamples, withExamples } from "./Examples.ts"
 import { withLinks } from "./Links.ts"
 import { type Operation, operations } from "./Operations.ts"
 import {
@@ -76,17 +76,18 @@ const publish = (spec: Spec): Spec => {
   const byId = operations()
   const readable = withNamedEnvelopes(withOpenResponses(withPlainValues(withoutVariants(withoutEnvelopes(spec)))))
   const { schemas } = readable.components
-  const resolve = (schema: Json): Json => schemas[nameOf(schema) ?? ""] ?? schema
   const paths = mapOperations(readable.paths, (located) =>
-    describe({ ...located, ...byId.get(located.operation.operationId)! }, resolve)
+    describe({ ...located, ...byId.get(located.operation.operationId)! })
   )
+  const examples = readExamples()
   return {
     ...readable,
     info: { ...readable.info, contact: { name: "The operator of this service" } },
-    paths: withLinks(paths, schemas),
+    paths: withExamples(withLinks(paths, schemas), examples),
     webhooks,
     components: {
       schemas: withFieldDescriptions({ ...schemas, ...errorSchemas, WebhookEvent: webhookEventSchema }),
+      examples: refusalExamples(examples),
       securitySchemes,
       headers,
       parameters
@@ -110,10 +111,15 @@ const orderedTags = (tags: Spec["tags"]): Spec["tags"] =>
 
 interface DescribedOperation extends Operation, LocatedOperation {}
 
-const describe = (
-  { id, refusals, idempotencyKey, signsRefusals, takesMetadata, path, method, operation }: DescribedOperation,
-  resolve: (schema: Json) => Json
-): SpecOperation => {
+const describe = ({
+  refusals,
+  idempotencyKey,
+  signsRefusals,
+  takesMetadata,
+  path,
+  method,
+  operation
+}: DescribedOperation): SpecOperation => {
   const errors = [...refusals].map(([status, codes]) => {
     const schema = signsRefusals && isSignedStatus(status) ? "SignedErrorResponse" : "ErrorResponse"
     return [status, refusalResponse(status, codes, schema)] as const
@@ -147,30 +153,28 @@ const describe = (
     ...rest,
     description,
     ...(parameters.length === 0 ? undefined : { parameters }),
-    ...(requestBody === undefined ? undefined : { requestBody: withExample(id, requestBody, resolve) }),
+    ...(requestBody === undefined ? undefined : { requestBody }),
     responses: Object.fromEntries([...successes, ...errors])
   } as SpecOperation
 }
 
-const withExample = (id: string, body: OpenApi.OpenAPISpecRequestBody, resolve: (schema: Json) => Json) => {
-  const media = body.content["application/json"]
-  if (media === undefined) return body
-  return {
-    ...body,
-    content: { "application/json": { ...media, example: exampleBody(id, media.schema as Json, resolve) } }
-  }
-}
-
-/** Moves a parameter's description from its schema to the parameter, and describes text with a number format as an integer. */
+/**
+ * Moves a parameter's description from its schema to the parameter, and describes text with a number format as an integer, text with
+ * items as a list separated by commas.
+ */
 const parameterOf = (path: string, parameter: OpenApi.OpenAPISpecParameter) => {
-  const { description = parameterDescription(path, parameter), ...schema } = parameter.schema as Json & {
+  const { description = parameterDescription(path, parameter), ...given } = parameter.schema as Json & {
     readonly description?: string
   }
-  const { format } = schema
-  const isNumber = format === "int32" || format === "int64"
+  const { format, ...rest } = given
+  const isNumber = format === "int32" || format === "int64" || format === "integer"
+  const schema = format === "integer" ? rest : given
   return {
     ...parameter,
-    schema: isNumber ? { type: "integer", format, minimum: 1 } : schema,
+    ...("items" in schema ? { style: "form", explode: false } : undefined),
+    schema: isNumber
+      ? { minimum: 1, ...schema, type: "integer" }
+      : { ...schema, ...("items" in schema ? { type: "array" } : undefined) },
     ...(description === undefined ? undefined : { description })
   }
 }

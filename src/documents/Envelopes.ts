@@ -1,6 +1,6 @@
 /**
  * Names the envelopes of responses, so that generated clients have one type for each: `LicenseResponse` and `LicenseList` for a schema
- * with a name, otherwise the operation's name.
+ * with a name, otherwise `TransferLicenseResult`.
  */
 import type { JsonSchema } from "effect"
 import type { OpenApi } from "effect/http-api"
@@ -51,7 +51,9 @@ const name = (operationId: string, schema: Json): string => {
   const data = (schema["properties"] as Record<string, Json> | undefined)?.["data"] ?? {}
   const item = nameOf((data["items"] as Json | undefined) ?? {})
   if (item !== undefined) return `${item}List`
-  return `${nameOf(data) ?? operationId.charAt(0).toUpperCase() + operationId.slice(1)}Response`
+  const own = nameOf(data)
+  // Generators name their own types after the operation: TransferLicenseResponse.
+  return own === undefined ? `${operationId.charAt(0).toUpperCase()}${operationId.slice(1)}Result` : `${own}Response`
 }
 
 /** Refers to a schema by its plain name where the generator has added a number: for a variant with its own default. */

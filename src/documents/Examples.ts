@@ -1,98 +1,93 @@
 /**
- * Example request bodies for the documents. Most are derived from the schema: the required fields, with values chosen by their
- * names. A test decodes every example with its operation's schema.
+ * Examples for the documents: the requests and responses that a test recorded from a run of the service (docs/TESTING.md,
+ * "Examples"). `npm run examples` records them again.
  */
+import { readFileSync } from "node:fs"
 import type { JsonSchema } from "effect"
+import type { OpenApi } from "effect/http-api"
+import { mapOperations, nameOf, type SpecOperation } from "./Schemas.ts"
 
 type Json = JsonSchema.JsonSchema
+type Paths = OpenApi.OpenAPISpec["paths"]
+type Response = OpenApi.OpenAPISpecResponses[number]
 
-/** Bodies that cannot be derived from the schema: all fields are optional, or some exclude each other. */
-const bodies: { readonly [operationId: string]: unknown } = {
-  startTrial: {
-    product_code: "editor",
-    policy_code: "trial",
-    binding: { fingerprint: "4c4c4544-0042-3510-8056-b4c04f4d3332" }
-  },
-  updateProduct: { name: "Editor Pro" },
-  updatePolicy: { grace_period_days: 14 },
-  setPolicyFeature: { max_consumptions: 1000, expires_after_days: 365 },
-  updateFeature: { name: "Export to PDF" },
-  updateCustomer: { email: "ada@example.com" },
-  updateApiKey: { is_active: false },
-  updateLicense: { customer_email: "ada@example.com" },
-  renewLicense: { extend_by_days: 30 },
-  transferLicense: { customer_email: "grace@example.com", customer_name: "Grace Hopper", reset_devices: true },
-  resetLicenseUsage: { feature_code: "export", add_credits: 100 },
-  updateOrder: { status: "fulfilled" },
-  updateSubscription: { cancel_at_period_end: true },
-  updateCustomField: { name: "Cost center" },
-  setLicenseCustomFieldValue: { string_value: "CC-1042" },
-  setCustomerCustomFieldValue: { string_value: "CC-1042" },
-  updateWebhook: { event_types: ["license.*"] }
+interface Example {
+  /** By name: ids in the path, and query parameters. */
+  readonly parameters?: Readonly<Record<string, string>>
+  readonly body?: unknown
+  /** By status and content type. */
+  readonly responses: Readonly<Record<string, Readonly<Record<string, unknown>>>>
 }
 
-const values: { readonly [field: string]: unknown } = {
-  name: "Editor",
-  code: "editor",
-  email: "ada@example.com",
-  fingerprint: "4c4c4544-0042-3510-8056-b4c04f4d3332",
-  event_id: "render-2030-01-31-0001",
-  feature_code: "export",
-  version: "2.4.0",
-  external_system: "stripe",
-  external_id: "ext_1042",
-  url: "https://hooks.example.com/licensing",
-  current_period_end: "2030-02-28T12:00:00Z"
+export interface Examples {
+  /** By operationId. */
+  readonly operations: Readonly<Record<string, Example>>
+  /** By code; a signed refusal's name ends with `_SIGNED`. */
+  readonly refusals: Readonly<Record<string, unknown>>
 }
 
-const instant = "2030-01-31T12:00:00Z"
+/** The recorded examples. */
+export const readExamples = (): Examples =>
+  JSON.parse(readFileSync(new URL("../../schema/examples.json", import.meta.url), "utf8"))
 
-/** An example body for an operation. `resolve` follows a reference. */
-export const exampleBody = (operationId: string, schema: Json, resolve: (schema: Json) => Json): unknown => {
-  if (operationId in bodies) return bodies[operationId]
-  const body = exampleOf(schema, "", resolve)
-  const isBinding = "fingerprint" in ((resolve(schema)["properties"] as object | undefined) ?? {})
-  return isBinding ? { fingerprint: values["fingerprint"], ...(body as object) } : body
+/** The examples of refusals, as components of the document. */
+export const refusalExamples = ({ refusals }: Examples) =>
+  Object.fromEntries(Object.entries(refusals).map(([name, value]) => [name, { value }]))
+
+/** Adds the examples to the operations. */
+export const withExamples = (paths: Paths, { operations, refusals }: Examples): Paths =>
+  mapOperations(paths, ({ operation }) => {
+    const example = operations[operation.operationId]
+    const responses = Object.entries(operation.responses).map(([status, response]) => [
+      status,
+      Number(status) < 400
+        ? withResponseExample(response, example?.responses[status] ?? {})
+        : withRefusalExamples(response, refusals)
+    ])
+    return { ...withRequestExample(operation, example), responses: Object.fromEntries(responses) }
+  })
+
+const withRequestExample = (operation: SpecOperation, example: Example | undefined): SpecOperation => {
+  if (example === undefined) return operation
+  const { parameters = {}, body } = example
+  const media = operation.requestBody?.content["application/json"]
+  return {
+    ...operation,
+    ...(operation.parameters && {
+      parameters: operation.parameters.map((parameter) =>
+        parameter.name in parameters ? { ...parameter, example: exampleOf(parameter, parameters) } : parameter
+      )
+    }),
+    ...(media !== undefined &&
+      body !== undefined && {
+        requestBody: { ...operation.requestBody, content: { "application/json": { ...media, example: body } } }
+      })
+  } as SpecOperation
 }
 
-const exampleOf = (reference: Json, field: string, resolve: (schema: Json) => Json): unknown => {
-  const schema = resolve(reference)
-  const [alternative] = (schema["anyOf"] ?? schema["oneOf"] ?? []) as ReadonlyArray<Json>
-  if (alternative !== undefined) return exampleOf(alternative, field, resolve)
-  const [literal] = (schema["enum"] ?? []) as ReadonlyArray<unknown>
-  if (literal !== undefined) return literal
-  switch (schema["type"]) {
-    case "object":
-      return exampleObject(schema, resolve)
-    case "array":
-      return [exampleOf((schema["items"] ?? {}) as Json, field, resolve)]
-    case "integer":
-    case "number":
-      return Math.max(1, Number(schema["minimum"] ?? 1))
-    case "boolean":
-      return true
-    default:
-      return exampleText(schema, field)
-  }
+const exampleOf = ({ name, schema }: OpenApi.OpenAPISpecParameter, texts: Readonly<Record<string, string>>) => {
+  const { type } = schema as Json
+  return type === "integer" ? Number(texts[name]) : type === "array" ? texts[name]!.split(",") : texts[name]
 }
 
-const exampleObject = (schema: Json, resolve: (schema: Json) => Json): unknown => {
-  const properties = (schema["properties"] ?? {}) as { readonly [name: string]: Json }
-  const required = (schema["required"] ?? []) as ReadonlyArray<string>
-  return Object.fromEntries(required.map((name) => [name, exampleOf(properties[name] ?? {}, name, resolve)]))
+const withResponseExample = (response: Response, examples: Readonly<Record<string, unknown>>): Response => {
+  if (response.content === undefined) return response
+  const content = Object.entries(response.content).map(([type, media]) => [
+    type,
+    type in examples ? { ...media, example: examples[type] } : media
+  ])
+  return { ...response, content: Object.fromEntries(content) }
 }
 
-const idPrefixes: { readonly [field: string]: string } = {
-  product_id: "prod",
-  policy_id: "pol",
-  feature_id: "feat",
-  customer_id: "cust",
-  order_id: "ord",
-  subscription_id: "sub"
-}
-
-const exampleText = (schema: Json, field: string): unknown => {
-  if (schema["format"] === "date-time") return values[field] ?? instant
-  const prefix = idPrefixes[field]
-  return prefix === undefined ? (values[field] ?? "text") : `${prefix}_01JZ8Q6Y3V5W7X9A1B3C5D7E9F`
+/** A refusal's examples are shared: all codes of the response for which there is one. */
+const withRefusalExamples = (response: Response, refusals: Examples["refusals"]): Response => {
+  const media = response.content?.["application/json"]
+  const codes = (response as { readonly "x-error-codes"?: ReadonlyArray<string> })["x-error-codes"]
+  if (media === undefined || codes === undefined) return response
+  const isSigned = nameOf(media.schema as Json) === "SignedErrorResponse"
+  const names = codes.map((code) => (isSigned && `${code}_SIGNED` in refusals ? `${code}_SIGNED` : code))
+  const known = names.filter((name) => name in refusals)
+  if (known.length === 0) return response
+  const examples = Object.fromEntries(known.map((name) => [name, { $ref: `#/components/examples/${name}` }]))
+  return { ...response, content: { "application/json": { ...media, examples } } } as Response
 }

@@ -160,7 +160,6 @@ export const fieldDescriptions: { readonly [field: string]: string } = {
   string_value: "The value of a string field.",
   subscription_id: "The id of the subscription.",
   subscriptions: "The customer's subscriptions.",
-  success_rate_24h: "Successful attempts of the last 24 hours, from 0 to 1; absent: no attempt.",
   suspended: "How many are suspended.",
   times_activated: "Activations so far.",
   times_transferred: "Changes of ownership so far.",

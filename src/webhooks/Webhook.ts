@@ -1,6 +1,6 @@
 /** A webhook endpoint, to which events are delivered. Its secret is shown only in the response that creates or rotates it. */
 import { Schema } from "effect"
-import { isMinCharacters, Name, Text } from "../api/Text.ts"
+import { isMinCharacters, Name, publishedAs, Text } from "../api/Text.ts"
 import { Timestamp } from "../api/Timestamp.ts"
 import { eventTypes } from "../events/EventType.ts"
 
@@ -17,8 +17,9 @@ const EventTypePattern = Schema.String.check(
       names.has(text) ||
       patterns.has(text) ||
       "Expected the name of an event, as license.activated, or license.* for all of a noun"
-  )
-)
+  ),
+  publishedAs({ enum: [...names, ...patterns] })
+).annotate({ identifier: "WebhookEventType", description: "The name of an event, or license.* for all of a noun." })
 
 const eventTypesMax = names.size + patterns.size
 const EventTypes = Schema.Array(EventTypePattern)

@@ -13,7 +13,7 @@ const Deliveries = {
   exhausted_24h: Count.annotate({ description: "Deliveries that failed after the last retry." })
 }
 
-const SuccessRate = Schema.Number.annotate({
+const SuccessRate = Schema.Finite.check(Schema.isBetween({ minimum: 0, maximum: 1 })).annotate({
   description: "Share of successful attempts of the last 24 hours, 0 to 1; absent without attempts."
 })
 

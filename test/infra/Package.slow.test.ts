@@ -145,7 +145,7 @@ layer(Project.layer, { excludeTestServices: true, timeout: minutes })("The packa
     Effect.gen(function* () {
       const { files } = yield* Project
       const wanted = ["dist/main.js", "dist/client/Client.d.ts", "dist/kit/LicenseKit.js", "LICENSE", "README.md"]
-      assert.includeMembers([...files], [...wanted, "schema/migrations/0001_initial.sql"])
+      assert.includeMembers([...files], [...wanted, "schema/migrations/0001_initial.sql", "schema/examples.json"])
       const others = files.filter(
         (path) => !/^(dist|schema|infra\/package)\/|^[A-Z]+(\.md)?$|^package\.json$/.test(path)
       )

@@ -59,12 +59,22 @@ export class TestServer extends Context.Service<
   /** On the test's database. */
   static layerOver(settings: Parameters<typeof Settings.layerTest>[0] = {}) {
     // Each build has its own clock: test files of a worker share this layer.
-    return Layer.unwrap(Effect.sync(() => TestServer.layerWithClock(settings, { offsetMillis: 0 })))
+    return Layer.unwrap(
+      Effect.sync(() => {
+        const clock = { offsetMillis: 0 }
+        const advance = (seconds: number) =>
+          Effect.sync(() => {
+            clock.offsetMillis += seconds * 1_000
+          })
+        return TestServer.layerWithClock(settings, { clock: RehearsalClock.layer(() => clock.offsetMillis), advance })
+      })
+    )
   }
 
-  private static layerWithClock(
+  /** With a clock of the test's own. */
+  static layerWithClock(
     settings: NonNullable<Parameters<typeof Settings.layerTest>[0]>,
-    clock: { offsetMillis: number }
+    { advance, clock }: { readonly clock: Layer.Layer<never>; advance(seconds: number): Effect.Effect<void> }
   ) {
     const stores = Layer.merge(
       Layer.unwrap(Database.useSync(({ url }) => databaseAt(url))),
@@ -91,10 +101,7 @@ export class TestServer extends Context.Service<
             }),
           exchange: (bytes) => exchange(port, bytes),
           abandon: (bytes) => abandon(port, bytes),
-          advance: (seconds) =>
-            Effect.sync(() => {
-              clock.offsetMillis += seconds * 1_000
-            })
+          advance
         })
       })
     ).pipe(
@@ -110,7 +117,7 @@ export class TestServer extends Context.Service<
           ...settings
         })
       ),
-      Layer.provide(RehearsalClock.layer(() => clock.offsetMillis)),
+      Layer.provide(clock),
       Layer.orDie
     )
   }

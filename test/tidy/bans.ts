@@ -146,6 +146,7 @@ const adapters: Readonly<Record<string, Adapter>> = {
     why: "makes the documents on another thread"
   },
   "src/documents/DocumentsWorker.ts": { modules: ["node:worker_threads"], why: "is that thread" },
+  "src/documents/Examples.ts": { modules: ["node:fs"], why: "reads the recorded examples" },
   "src/http/listener/Draining.ts": { modules: ["node:net"], why: "closes the server without its connections" },
   "src/http/listener/Listener.ts": { modules: ["node:http"], why: "makes the server with its limits" },
   "src/http/listener/Unreadable.ts": { modules: ["node:http"], why: "responds where there is no request" },

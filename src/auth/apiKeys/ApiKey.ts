@@ -1,15 +1,20 @@
 /** An API key: the scopes, client networks and expiry of a management token. The token is shown only once. */
 import { Result, Schema } from "effect"
 import { networkFromString } from "../../api/Network.ts"
-import { Name, Text } from "../../api/Text.ts"
+import { Name, publishedAs, Text } from "../../api/Text.ts"
 import { Timestamp } from "../../api/Timestamp.ts"
 import { ManagementScope } from "../Scope.ts"
 
 /** Networks per key: the address of every request is compared with each. */
 const cidrsMax = 100
 
+const octet = "(25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
+/** The shape of a network: that an IPv6 address is complete, and that there are no host bits, it cannot say. */
+const cidrShape = `^(${octet}(\\.${octet}){3}/(3[0-2]|[12]?[0-9])|[0-9A-Fa-f:.]{2,45}/(12[0-8]|1[01][0-9]|[1-9]?[0-9]))$`
+
 /** A network in CIDR notation, IPv4 or IPv6. */
 const Cidr = Text(64).check(
+  publishedAs({ pattern: cidrShape }),
   Schema.makeFilter(
     (text) =>
       Result.isSuccess(networkFromString(text)) ||
@@ -23,7 +28,7 @@ const Scopes = Schema.Array(ManagementScope).check(
 )
 const AllowedCidrs = Schema.Array(Cidr)
   .check(Schema.isMaxLength(cidrsMax, { expected: `at most ${cidrsMax} networks` }))
-  .annotate({ description: "Networks that the key may be used from; empty = any." })
+  .annotate({ description: "Networks that the key may be used from, without host bits; empty = any." })
 
 const productsMax = 100
 const ProductIds = Schema.Array(Text(64).check(Schema.isMinLength(1, { expected: "the id of a product" }))).check(

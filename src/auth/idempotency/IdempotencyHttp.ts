@@ -89,11 +89,13 @@ export const layer = Layer.effect(
 
     /** Nearly no request has a key: a request without one continues in the same step. */
     const withKey = (handler: Handler, endpoint: HttpApiEndpoint.Top) => {
-      const withoutKey = Context.get(endpoint.annotations, KeyRequired) ? Effect.fail(keyMissing) : handler
+      const isRequired = Context.get(endpoint.annotations, KeyRequired)
+      const withoutKey = isRequired ? Effect.fail(keyMissing) : handler
       return Effect.flatMap(HttpServerRequest.HttpServerRequest, (request): Handler => {
-        const key = request.headers["idempotency-key"] ?? ""
-        if (key === "") return withoutKey
-        if (key.length > idempotencyKeyMax) return Effect.fail(keyMalformed)
+        const key = request.headers["idempotency-key"]
+        if (key === undefined || (key === "" && isRequired)) return withoutKey
+        // A client that sends an empty key by mistake would otherwise repeat its change.
+        if (key === "" || key.length > idempotencyKeyMax) return Effect.fail(keyMalformed)
         const run = semaphore
           .withPermit(sql.withTransaction(once(handler, endpoint, key)))
           .pipe(Effect.catchIf(SqlError.isSqlError, Effect.die))

@@ -3,7 +3,7 @@
  * supports is refused, because the caller expects it to narrow the figures.
  */
 import { Effect, Schema, SchemaGetter, SchemaIssue } from "effect"
-import { isStorable, Text } from "../../api/Text.ts"
+import { isStorable, publishedAs, Text } from "../../api/Text.ts"
 import { Timestamp } from "../../api/Timestamp.ts"
 import type { ProductIds } from "../../auth/CurrentActor.ts"
 
@@ -33,20 +33,22 @@ export const UsageAction = Schema.Literals(["consume", "reset", "top_up", "set_l
 
 const GroupBy = Schema.String.annotate({
   description: `Fields that rows are grouped by, separated by commas: ${groupings.join(", ")}. Default: feature_code.`
-}).pipe(
-  Schema.decodeTo(Schema.Array(Schema.Literals(groupings)), {
-    decode: SchemaGetter.transformEffect((text: string) => {
-      const names = text.split(",").map((name) => name.trim())
-      const knownParameters = names.every((name) => (groupings as ReadonlyArray<string>).includes(name))
-      return knownParameters && new Set(names).size === names.length
-        ? Effect.succeed(names as ReadonlyArray<Grouping>)
-        : Effect.fail(
-            new SchemaIssue.InvalidValue({ message: `Expected different names out of ${groupings.join(", ")}` })
-          )
-    }),
-    encode: SchemaGetter.transform((names) => names.join(","))
-  })
-)
+})
+  .check(publishedAs({ items: { type: "string", enum: groupings }, minItems: 1, uniqueItems: true }))
+  .pipe(
+    Schema.decodeTo(Schema.Array(Schema.Literals(groupings)), {
+      decode: SchemaGetter.transformEffect((text: string) => {
+        const names = text.split(",").map((name) => name.trim())
+        const knownParameters = names.every((name) => (groupings as ReadonlyArray<string>).includes(name))
+        return knownParameters && new Set(names).size === names.length
+          ? Effect.succeed(names as ReadonlyArray<Grouping>)
+          : Effect.fail(
+              new SchemaIssue.InvalidValue({ message: `Expected different names out of ${groupings.join(", ")}` })
+            )
+      }),
+      encode: SchemaGetter.transform((names) => names.join(","))
+    })
+  )
 
 // A fixed offset is no time zone: it has no daylight saving time, which callers expect.
 const zoneShape = /^[A-Za-z][A-Za-z0-9_+-]*(\/[A-Za-z0-9_+-]+)*$/u

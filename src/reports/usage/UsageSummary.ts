@@ -3,7 +3,7 @@ import { Effect, Schema } from "effect"
 import type { SqlClient, SqlError } from "effect/sql"
 import { refuse } from "../../api/Failure.ts"
 import { Count } from "../../api/Int64.ts"
-import { Timestamp } from "../../api/Timestamp.ts"
+import { earliest, Timestamp } from "../../api/Timestamp.ts"
 import { columns as arrays } from "../../postgres/Parameters.ts"
 import { decodeRows, equals } from "../../postgres/Sql.ts"
 import type { Grouping, UsageSummaryFilter } from "../model/Filter.ts"
@@ -56,7 +56,7 @@ export const usageSummary = Effect.fnUntraced(function* (
   rowsMax: number
 ) {
   const { group_by = ["feature_code"], bucket, tz = "UTC" } = filter
-  const from = filter.from ?? Math.min(filter.to ?? now, now) - daysDefault * dayMillis
+  const from = filter.from ?? Math.max(earliest, Math.min(filter.to ?? now, now) - daysDefault * dayMillis)
   const period = yield* ledgerPeriodOf(sql, { ...filter, from }, now)
   if (filter.tz !== undefined) yield* unknownZone(sql`SELECT date_trunc('day', to_timestamp(0), ${tz}::text)`)
   const rows = yield* summaryRows(sql, { ...filter, group_by, from }, rowsMax)
