@@ -262,7 +262,7 @@ const settings = {
 }
 
 /** Variables that only commands read. */
-const ofCommands = ["LICENSING_URL", "LICENSING_TOKEN"]
+const ofCommands = ["URL", "TOKEN"].map((name) => `LICENSING_${name}`)
 
 /** One line for each LICENSING_ variable that is not a setting: it is ignored, and often a misspelled name. */
 export const unknownSettings = unknownAmong([...Object.values(settings).map(({ name }) => name), ...ofCommands])

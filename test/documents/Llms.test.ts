@@ -21,7 +21,7 @@ const full = llmsFull(document, address)
 
 /** The text between two headings. */
 const section = (heading: string): string => {
-  const [, text = ""] = new RegExp(`^## ${heading}\n([sS]*?)(?=^##? )`, "m").exec(full) ?? []
+  const [, text = ""] = new RegExp(`^## ${heading}\n([\\s\\S]*?)(?=^##? )`, "m").exec(full) ?? []
   return text === "" ? assert.fail(`no section ${heading}`) : text
 }
 
