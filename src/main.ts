@@ -54,7 +54,7 @@ const service = Layer.unwrap(
 const serve = Command.make("serve", {}, () => Layer.launch(service)).pipe(
   Command.withDescription("Serve the API until SIGINT or SIGTERM. Settings come from the environment."),
   Command.withExamples([
-    { command: "LICENSING_PORT=8081 licensing serve", description: "README.md lists all settings" }
+    { command: "LICENSING_PORT=8081 licensing serve", description: "docs/SETTINGS.md lists all settings" }
   ])
 )
 

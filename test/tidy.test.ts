@@ -12,7 +12,7 @@ import { shapeRules } from "./tidy/shape.ts"
 import { wordRules } from "./tidy/words.ts"
 
 const root = fileURLToPath(new URL("..", import.meta.url))
-const leftOut = /^(node_modules|\.git|data|coverage|dist)$/
+const leftOut = /^(node_modules|\.git|data|coverage|dist|site)$/
 const isText = (name: string) => /\.(ts|mjs|js|json|sql|md|ya?ml|txt|sh)$|^[^.]+$|^\.\w+$/.test(name)
 
 const readTexts = (folder: string): ReadonlyArray<readonly [string, string]> =>

@@ -9,15 +9,15 @@ import org.openapitools.client.model.*;
 public class Smoke {
   static ApiClient client(String authorization) {
     ApiClient client = new ApiClient();
-    client.setBasePath(System.getenv("LICENSING_URL"));
+    client.setBasePath(System.getenv("SERVICE_URL"));
     client.addDefaultHeader("Authorization", authorization);
     return client;
   }
 
   public static void main(String[] arguments) throws ApiException {
-    ApiClient vendor = client("Bearer " + System.getenv("LICENSING_TOKEN"));
+    ApiClient vendor = client("Bearer " + System.getenv("SERVICE_TOKEN"));
     Product product = new ProductsApi(vendor).createProduct(
-        new ProductCreateRequest().name("Editor").code("editor-" + System.getenv("LICENSING_SUFFIX")), null).getData();
+        new ProductCreateRequest().name("Editor").code("editor-" + System.getenv("SERVICE_SUFFIX")), null).getData();
     Policy policy = new PoliciesApi(vendor).createPolicy(product.getId(),
         new PolicyCreateRequest().name("Forever").code("forever").licenseType(LicenseType.PERPETUAL).maxActivations(1),
         null).getData();

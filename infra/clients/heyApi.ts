@@ -2,9 +2,9 @@
 import { createClient } from "./generated/client/index.ts"
 import { activateLicense, createLicense, createPolicy, createProduct, validateLicense } from "./generated/sdk.gen.ts"
 
-const baseUrl = process.env["LICENSING_URL"]!
-const suffix = process.env["LICENSING_SUFFIX"]!
-const client = createClient({ baseUrl, auth: process.env["LICENSING_TOKEN"]! })
+const baseUrl = process.env["SERVICE_URL"]!
+const suffix = process.env["SERVICE_SUFFIX"]!
+const client = createClient({ baseUrl, auth: process.env["SERVICE_TOKEN"]! })
 
 const { data: product } = await createProduct({
   client,

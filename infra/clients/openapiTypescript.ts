@@ -2,9 +2,9 @@
 import createClient from "openapi-fetch"
 import type { paths } from "./openapi.d.ts"
 
-const baseUrl = process.env["LICENSING_URL"]!
-const suffix = process.env["LICENSING_SUFFIX"]!
-const vendor = createClient<paths>({ baseUrl, headers: { Authorization: `Bearer ${process.env["LICENSING_TOKEN"]}` } })
+const baseUrl = process.env["SERVICE_URL"]!
+const suffix = process.env["SERVICE_SUFFIX"]!
+const vendor = createClient<paths>({ baseUrl, headers: { Authorization: `Bearer ${process.env["SERVICE_TOKEN"]}` } })
 
 const dataOf = <T extends { data?: { data: unknown }; error?: { error: { message: string } } }>({ data, error }: T) => {
   if (data === undefined) throw new Error(error?.error.message)

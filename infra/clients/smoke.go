@@ -28,8 +28,8 @@ func pointer[A any](value A) *A { return &value }
 
 func main() {
 	ctx := context.Background()
-	url, suffix := os.Getenv("LICENSING_URL"), os.Getenv("LICENSING_SUFFIX")
-	vendor := must(licensing.NewClientWithResponses(url, with("Bearer "+os.Getenv("LICENSING_TOKEN"))))
+	url, suffix := os.Getenv("SERVICE_URL"), os.Getenv("SERVICE_SUFFIX")
+	vendor := must(licensing.NewClientWithResponses(url, with("Bearer "+os.Getenv("SERVICE_TOKEN"))))
 
 	product := must(vendor.CreateProductWithResponse(ctx, nil, licensing.ProductCreateRequest{
 		Name: "Editor", Code: "editor-" + suffix,

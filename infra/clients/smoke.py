@@ -15,9 +15,9 @@ from licensing_service_client.models import (
     SignedErrorResponse,
 )
 
-url = os.environ["LICENSING_URL"]
-suffix = os.environ["LICENSING_SUFFIX"]
-vendor = AuthenticatedClient(base_url=url, token=os.environ["LICENSING_TOKEN"])
+url = os.environ["SERVICE_URL"]
+suffix = os.environ["SERVICE_SUFFIX"]
+vendor = AuthenticatedClient(base_url=url, token=os.environ["SERVICE_TOKEN"])
 
 product = create_product.sync(client=vendor, body=ProductCreateRequest(name="Editor", code=f"editor-{suffix}")).data
 policy = create_policy.sync(

@@ -13,7 +13,7 @@ import { tmpdir } from "node:os"
 import { delimiter, dirname, join } from "node:path"
 import { parseArgs } from "node:util"
 import { openApiDocument } from "../../src/documents/Document.ts"
-import { openApiJson } from "../../src/documents/Documents.ts"
+import { openApiJson } from "../../src/documents/publishing/Documents.ts"
 import { root, startService } from "./service.ts"
 
 const { values: flags } = parseArgs({ options: { only: { type: "string" }, work: { type: "string" } } })
@@ -188,7 +188,7 @@ try {
     const missing = client.needs.find((program) => !isInstalled(program))
     process.stdout.write(`${name}: ${client.generator}\n`)
     const [program, ...args] = client.run
-    const environment = { LICENSING_URL: service.base, LICENSING_TOKEN: token, LICENSING_SUFFIX: name }
+    const environment = { SERVICE_URL: service.base, SERVICE_TOKEN: token, SERVICE_SUFFIX: name }
     if (missing === undefined) {
       try {
         const folder = build(name, client, work)

@@ -7,11 +7,11 @@ const path = new URL("../../package-lock.json", import.meta.url)
 const lock = JSON.parse(readFileSync(path, "utf8"))
 const nameOf = (key) => key.slice(key.lastIndexOf("node_modules/") + "node_modules/".length)
 const listed = new Set(Object.keys(lock.packages).map(nameOf))
-const systems = ["android", "darwin", "freebsd", "linux", "openharmony", "win32"]
+const systems = ["android", "darwin", "freebsd", "linux", "openbsd", "openharmony", "win32"]
 
 const entryOf = (name, version, dependent) => {
   const os = systems.find((system) => name.includes(`${system}-`))
-  const [, cpu] = /-(arm64|x64|arm|ppc64|riscv64|s390x|ia32)\b/.exec(name) ?? []
+  const [, cpu] = /-(arm64|x64|arm|ppc64|loong64|riscv64|s390x|ia32)\b/.exec(name) ?? []
   if (os === undefined || cpu === undefined || !/^\d+\.\d+\.\d+$/.test(version)) {
     throw new Error(`${name}@${version} does not tell its platform or version: add it to package-lock.json by hand`)
   }

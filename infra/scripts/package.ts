@@ -6,7 +6,7 @@
  * of the type checker and written out, one operation after the other.
  */
 import { execFileSync, spawnSync } from "node:child_process"
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { API } from "typescript/unstable/sync"
@@ -93,6 +93,9 @@ const keepReached = (problems: ReadonlyArray<string>): void => {
 
 rmSync(dist, { recursive: true, force: true })
 execFileSync(tsc, ["-p", "infra/package/tsconfig.build.json"], { cwd: root, stdio: "inherit" })
+// What the reference page loads.
+for (const name of ["TryIt.js", "Reference.css", "Favicon.svg"])
+  cpSync(join(root, "src/documents/reference", name), join(dist, "documents/reference", name))
 const { stdout } = spawnSync(tsc, ["-p", "infra/package/tsconfig.declarations.json"], { cwd: root, encoding: "utf8" })
 writeFileSync(join(dist, "client/Operations.d.ts"), operationTypes())
 // What is written in full above does not concern.

@@ -11,7 +11,7 @@ import { chmodSync, copyFileSync, mkdtempSync, rmSync, writeFileSync } from "nod
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { openApiDocument } from "../../src/documents/Document.ts"
-import { openApiJson } from "../../src/documents/Documents.ts"
+import { openApiJson } from "../../src/documents/publishing/Documents.ts"
 import { root, startService } from "./service.ts"
 
 const folder = mkdtempSync(join(tmpdir(), "licensing-schemathesis-"))

@@ -46,7 +46,7 @@ const lineOf = ({ advice, check, message, status }: Finding) =>
   `${status.padEnd(4)}  ${check.padEnd(14)}  ${message}.${advice === undefined ? "" : ` ${advice}`}`
 
 const settingFinding = (line: string): Finding =>
-  fail("settings", line.replace(/\.$/, ""), "README.md lists all settings with their values.")
+  fail("settings", line.replace(/\.$/, ""), "docs/SETTINGS.md lists all settings with their values.")
 
 const checkAll = Effect.gen(function* () {
   const here = [

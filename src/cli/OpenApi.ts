@@ -3,7 +3,7 @@ import { Console, Effect } from "effect"
 
 // Loaded here, and not with the program: no other command needs these modules, and the service loads them on a thread.
 const documents = Effect.promise(() =>
-  Promise.all([import("../documents/Document.ts"), import("../documents/Documents.ts")])
+  Promise.all([import("../documents/Document.ts"), import("../documents/publishing/Documents.ts")])
 )
 
 export const printOpenApi = Effect.fnUntraced(function* ({ json }: { readonly json: boolean }) {

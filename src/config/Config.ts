@@ -7,6 +7,7 @@
 import { ConfigProvider, Context, Effect, Layer, type Redacted, Schema } from "effect"
 import type { IpNetwork } from "effect/net"
 import { contradictions, missingKey } from "./Contradictions.ts"
+import { ratesDefault, webhookRetrySecondsDefault } from "./Defaults.ts"
 import {
   databaseAddress,
   flag,
@@ -134,11 +135,11 @@ const settings = {
   /** A request that is not decided by then is answered with 503. */
   requestTimeoutSeconds: setting("LICENSING_REQUEST_TIMEOUT_SECONDS", "seconds from 1 to 300", 10, integer(1, 300)),
   /** Requests in any minute, 0 = no limit: per license and address, activations per license, per management token. */
-  rateRuntime: setting("LICENSING_RATE_RUNTIME", expectedRate, 3_000, integer(0, rateMax)),
-  rateActivation: setting("LICENSING_RATE_ACTIVATION", expectedRate, 120, integer(0, rateMax)),
-  rateManagement: setting("LICENSING_RATE_MANAGEMENT", expectedRate, 6_000, integer(0, rateMax)),
+  rateRuntime: setting("LICENSING_RATE_RUNTIME", expectedRate, ratesDefault.runtime, integer(0, rateMax)),
+  rateActivation: setting("LICENSING_RATE_ACTIVATION", expectedRate, ratesDefault.activation, integer(0, rateMax)),
+  rateManagement: setting("LICENSING_RATE_MANAGEMENT", expectedRate, ratesDefault.management, integer(0, rateMax)),
   /** Failed credentials per address in any minute that get their own refusal; further ones get 429. */
-  rateFailures: setting("LICENSING_RATE_FAILURES", expectedRate, 30, integer(0, rateMax)),
+  rateFailures: setting("LICENSING_RATE_FAILURES", expectedRate, ratesDefault.failures, integer(0, rateMax)),
   /** Requests in progress at a time; further ones get 503. */
   requestsMax: setting("LICENSING_REQUESTS_MAX", expectedRequests, 4_096, integer(1, requestsMax)),
   /** Of these, the requests of one address. */
@@ -199,7 +200,7 @@ const settings = {
   webhookRetrySeconds: setting<ReadonlyArray<number>>(
     "LICENSING_WEBHOOK_RETRY_SECONDS",
     "up to 100 whole numbers of seconds separated by commas, each up to 604800, as 5,300,1800",
-    [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400],
+    webhookRetrySecondsDefault,
     retryDelays
   ),
   /** Unset: pretty on a terminal, otherwise json. */

@@ -38,7 +38,7 @@ const indexesOf = (length: number) => Array.from({ length: Math.min(length, 64) 
 const lineAbout = (name: string, known: ReadonlyArray<string>): string => {
   const nearest = nearestOf(name, known)
   return nearest === undefined
-    ? `${name} is not a setting and is ignored: README.md lists all settings.`
+    ? `${name} is not a setting and is ignored: docs/SETTINGS.md lists all settings.`
     : `${name} is not a setting and is ignored: did you mean ${nearest}?`
 }
 

@@ -71,7 +71,7 @@ const bodiesOf = ({ paths }: Spec): unknown =>
   )
 
 /** The names of the schemas that a value refers to, directly or indirectly. */
-const namesWithin = (value: unknown, schemas: Definitions, names = new Set<string>()): ReadonlySet<string> => {
+export const namesWithin = (value: unknown, schemas: Definitions, names = new Set<string>()): ReadonlySet<string> => {
   transformed(value, (schema) => {
     const name = nameOf(schema)
     if (name === undefined || names.has(name)) return undefined

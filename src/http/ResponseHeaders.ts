@@ -15,10 +15,10 @@ const always = {
 // A year, the shortest time that browsers' preload lists accept. It covers the host and its subdomains, not sibling domains.
 const overTls = { "strict-transport-security": "max-age=31536000; includeSubDomains" }
 
-// The API reference page has inline scripts and styles, and connects to this service only.
+// Pages load scripts as files and connect to this service only. The documentation site sets colors of code in style attributes.
 const ofPages = {
   "content-security-policy":
-    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src 'self' data:; font-src data:; " +
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self'; " +
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
   "cross-origin-opener-policy": "same-origin"
 }
@@ -27,7 +27,7 @@ const runtimePaths = "/api/v1/license/"
 const challenges = { runtime: 'License realm="licensing"', management: 'Bearer realm="licensing"' }
 
 // Seconds until a retry, if the refusal itself sets no other time.
-const retryAfter = "1"
+export const retryAfter = "1"
 
 /** A response before the common headers are added. */
 export interface BareResponse {

@@ -34,6 +34,8 @@ export class Routes extends Context.Service<
       const record = (method: string, path: HttpRouter.PathInput) => {
         methods.add(method)
         table.on(method, path, path)
+        // The router takes such a path without its end, too.
+        if (path.endsWith("/*")) table.on(method, path.slice(0, -2) as HttpRouter.PathInput, path)
       }
       const recording = HttpRouter.HttpRouter.of({
         ...router,
@@ -47,7 +49,10 @@ export class Routes extends Context.Service<
         }
       })
       const methodsOf = (target: string) =>
-        withHead([...methods].filter((method) => table.find(method, target) !== undefined))
+        // The table takes the target of OPTIONS * for the path /.
+        target.startsWith("/")
+          ? withHead([...methods].filter((method) => table.find(method, target) !== undefined))
+          : []
       const find = (method: string, path: string): SimilarPath | undefined => {
         const found = table.find(method as "GET", path)?.handler
         return found === undefined ? undefined : { method, path: found.replaceAll(/:(\w+)/g, "{$1}") }

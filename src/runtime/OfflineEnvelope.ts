@@ -12,8 +12,8 @@ import * as SecretBox from "../signing/SecretBox.ts"
 import { Signer } from "../signing/Signer.ts"
 
 /** The HKDF info string: another use of the license key derives another key. */
-const info = "licensing-service/offline/v1"
-const saltLength = 32
+export const offlineInfo = "licensing-service/offline/v1"
+export const saltLength = 32
 
 export class OfflineEnvelope extends Context.Service<
   OfflineEnvelope,
@@ -43,7 +43,7 @@ export class OfflineEnvelope extends Context.Service<
 /** Encrypts the parts of an envelope. A pure function, for `seal` and for published test vectors. */
 export const sealEnvelope = ({ licenseKey, salt, nonce, bytes, signature }: Parts): SealedEnvelope => {
   const { kid } = signature
-  const key = SecretBox.deriveKey(licenseKey, salt, info)
+  const key = SecretBox.deriveKey(licenseKey, salt, offlineInfo)
   const plaintext = `{"data":${bytes},"signature":${JSON.stringify(signature)}}`
   const ciphertext = SecretBox.encrypt(key, nonce, Buffer.from(plaintext), Buffer.from(kid))
   return { kid, salt: base64(salt), nonce: base64(nonce), ciphertext: base64(ciphertext) }

@@ -25,7 +25,7 @@ export const layer = (format: "pretty" | "json") =>
   )
 
 const firstSteps = (api: string) => `
-Next, in another terminal (README.md, "First requests", goes on from there):
+Next, in another terminal (README.md, "The first license", goes on from there):
 
   TOKEN=...    # the admin token: store it
   curl -H "Authorization: Bearer $TOKEN" -H "Content-Type: application/json" \\

@@ -19,7 +19,7 @@ import * as Rows from "./DeliveryRows.ts"
 import { inDeliverySpan } from "./DeliverySpan.ts"
 import { type CachedEndpoint, EndpointCache } from "./EndpointCache.ts"
 import { bodyOf, deliveryId, headersOf } from "./Message.ts"
-import { delayAfter, retryAfterMillis } from "./RetrySchedule.ts"
+import { delayAfter, exhaustedMax, retryAfterMillis } from "./RetrySchedule.ts"
 import { type EndpointResponse, Sender } from "./Sender.ts"
 import { type LoadSample, pauseMillisAfter } from "./Throttle.ts"
 
@@ -29,8 +29,6 @@ const leaseMillis = 30_000
 const claimedMax = 2_048
 /** Outcomes in one statement. */
 const outcomesMax = 512
-/** Consecutive exhausted deliveries that disable an endpoint. */
-const exhaustedMax = 10
 
 /** A delivery that this node has claimed. */
 interface ClaimedDelivery {

@@ -1,9 +1,13 @@
 /** The delay before a retry: from a list, with jitter, or as the receiver requests. */
 
 /** The longest delay that a receiver can request, so that only the schedule decides when a delivery is exhausted. */
-const retryAfterMillisMax = 86_400_000
+export const retryAfterMillisMax = 86_400_000
 /** Jitter of a tenth of the delay in both directions: deliveries that failed together are not retried together. */
 const jitter = 0.1
+/** Seconds for a whole attempt: connection, head and body of the response. */
+export const attemptSecondsMax = 15
+/** Consecutive exhausted deliveries that disable an endpoint. */
+export const exhaustedMax = 10
 
 /**
  * Milliseconds from the end of attempt number `attempts` to the next one; undefined after the last one. `random` is from 0 to 1,

@@ -5,11 +5,15 @@ import { Base64 } from "effect/encoding"
 import { hmacKey } from "../signing/Hmac.ts"
 import type { SigningKeys } from "./Message.ts"
 
-const secretPrefix = "whsec_"
+export const secretPrefix = "whsec_"
+/** Random bytes of a generated secret. */
+export const secretBytes = 32
+/** How long the previous secret also signs. */
+export const overlapMillis = 86_400_000
 
-/** `whsec_` and 32 random bytes in base64. */
+/** `whsec_` and random bytes in base64. */
 export const generate = (random: SecureRandom.SecureRandom["Service"]): Effect.Effect<string> =>
-  Effect.map(random.randomBytes(32), (bytes) => secretPrefix + Base64.encode(bytes))
+  Effect.map(random.randomBytes(secretBytes), (bytes) => secretPrefix + Base64.encode(bytes))
 
 /** The visible beginning of a secret, so that its owner can recognize it. */
 export const prefixOf = (secret: string): string =>

@@ -7,9 +7,8 @@ import { Agent, buildConnector, type Dispatcher } from "@effect/platform-node/Un
 import { Context, Effect, FiberSet, Layer, Schema } from "effect"
 import { NetAddress } from "effect/net"
 import { Addresses, AddressRefused, AddressUnknown } from "./Address.ts"
+import { attemptSecondsMax } from "./RetrySchedule.ts"
 
-/** Seconds for the whole exchange: connection, head and body of the response. */
-const timeoutSeconds = 15
 /** Milliseconds to connect to one of a host's addresses; at most three are tried. */
 const connectMillis = 4_000
 const addressesMax = 3
@@ -50,7 +49,7 @@ export class Sender extends Context.Service<
       return Sender.of({
         post: (url, headers, body) =>
           Effect.timeoutOrElse(exchange(agent, url, headers, body), {
-            duration: `${timeoutSeconds} seconds`,
+            duration: `${attemptSecondsMax} seconds`,
             orElse: () => Effect.fail(new NoResponse({ reason: "timeout" }))
           })
       })
@@ -59,7 +58,7 @@ export class Sender extends Context.Service<
 }
 
 // The service's clock times the whole exchange; these settings only close its socket.
-const socketTimeouts = { headersTimeout: timeoutSeconds * 1_000, bodyTimeout: timeoutSeconds * 1_000 }
+const socketTimeouts = { headersTimeout: attemptSecondsMax * 1_000, bodyTimeout: attemptSecondsMax * 1_000 }
 
 type Connector = buildConnector.connector
 

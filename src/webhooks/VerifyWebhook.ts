@@ -8,7 +8,7 @@
 import { createHmac, timingSafeEqual } from "node:crypto"
 
 /** Seconds by which a delivery's timestamp may differ from the receiver's clock. */
-const toleranceSecondsDefault = 300
+export const toleranceSecondsDefault = 300
 
 export interface WebhookRequest {
   /** The endpoint's secret; during a rotation, the old and the new one. */

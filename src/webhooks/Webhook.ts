@@ -6,7 +6,7 @@ import { eventTypes } from "../events/EventType.ts"
 
 /** Characters of the longest URL, and of the shortest and longest secret that a caller may choose. */
 const urlLengthMax = 2_048
-const secretLength = { min: 16, max: 256 }
+export const secretLength = { min: 16, max: 256 }
 
 const patterns: ReadonlySet<string> = new Set(eventTypes.map((type) => `${type.split(".", 1)[0]}.*`))
 const names: ReadonlySet<string> = new Set(eventTypes)

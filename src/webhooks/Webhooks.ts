@@ -27,9 +27,6 @@ import {
   webhookSorts
 } from "./Webhook.ts"
 
-/** How long the previous secret also signs. */
-const overlapMillis = 86_400_000
-
 /** The context that an endpoint's secrets are sealed for. */
 export const secretPlace = (id: string): string => `webhook_endpoints/${id}`
 
@@ -148,7 +145,7 @@ export class Webhooks extends Context.Service<
         const current = yield* Effect.option(masterKey.open(old, place))
         if (Option.isSome(current) && Buffer.from(secret).equals(current.value)) return webhook
         const now = yield* Clock.currentTimeMillis
-        const [previous, until] = Option.isSome(current) ? [old, now + overlapMillis] : [null, null]
+        const [previous, until] = Option.isSome(current) ? [old, now + Secret.overlapMillis] : [null, null]
         const secret_prefix = Secret.prefixOf(secret)
         const sealed = yield* masterKey.seal(Buffer.from(secret), place)
         yield* sql`

@@ -98,7 +98,7 @@ const flooded = Effect.fnUntraced(function* (flood: string, url: Parameters<type
     const seats = await makeSeats(await managementOf(base, token), flood.replaceAll(" ", "-"), 50)
     await measure(base, seats, 3)
     // Another thread makes the documents at the first request.
-    await fetch(`${base}/docs`).then((response) => response.arrayBuffer())
+    await fetch(`${base}/docs/`).then((response) => response.arrayBuffer())
     const quiet = await measure(base, seats, seconds)
     const flooder = spawn(process.execPath, ["test/bench/floods.ts", flood, new URL(base).port], { stdio: "inherit" })
     const exited = new Promise((resolve) => flooder.once("exit", resolve))

@@ -51,9 +51,9 @@ const pipeline = (bytes: string) => (socket: Socket) => {
 }
 
 const floods: Record<string, readonly [connections: number, use: (socket: Socket) => void]> = {
-  documents: [50, repeat(() => get("/docs"))],
-  unread: [200, (socket) => socket.pause().write(get("/docs"))],
-  pipelined: [50, pipeline(get("/docs").repeat(200))],
+  documents: [50, repeat(() => get("/docs/"))],
+  unread: [200, (socket) => socket.pause().write(get("/docs/"))],
+  pipelined: [50, pipeline(get("/docs/").repeat(200))],
   "pipelined probes": [50, pipeline(get("/healthz").repeat(200))],
   probes: [64, repeat(() => get("/healthz"))],
   credentials: [64, repeat(() => post("License LK-WRONG", "{}"))],

@@ -33,8 +33,8 @@ describe("a variable that is not a setting", () => {
   it.effect("is named alone if no setting is similar", () =>
     Effect.map(linesOf("LICENSING_COFFEE", "LICENSING_X"), (lines) =>
       assert.deepStrictEqual(lines.toSorted(), [
-        "LICENSING_COFFEE is not a setting and is ignored: README.md lists all settings.",
-        "LICENSING_X is not a setting and is ignored: README.md lists all settings."
+        "LICENSING_COFFEE is not a setting and is ignored: docs/SETTINGS.md lists all settings.",
+        "LICENSING_X is not a setting and is ignored: docs/SETTINGS.md lists all settings."
       ])
     )
   )

@@ -1,18 +1,14 @@
 import { readFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
-import { gunzipSync } from "node:zlib"
-import { assert, describe, it, layer } from "@effect/vitest"
+import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Schema } from "effect"
 import type { OpenApi } from "effect/http-api"
-import { parse } from "yaml"
 import { statuses } from "../../src/api/ErrorCode.ts"
 import { openApiDocument } from "../../src/documents/Document.ts"
-import { documentFiles } from "../../src/documents/Documents.ts"
 import { fieldDescriptions, parameterDescriptions } from "../../src/documents/FieldDescriptions.ts"
 import { operations } from "../../src/documents/Operations.ts"
+import { documentFiles } from "../../src/documents/publishing/Documents.ts"
 import { eventTypes } from "../../src/events/EventType.ts"
-import { assertRefused } from "../support/Http.ts"
-import { TestServer } from "../support/TestServer.ts"
 
 const root = fileURLToPath(new URL("../..", import.meta.url))
 const document = openApiDocument()
@@ -196,94 +192,3 @@ const referredFrom = (value: unknown): ReadonlyArray<Record<string, unknown>> =>
     name in schemas ? [schemas[name]!, ...objectsWithin(schemas[name]), ...referredFrom(schemas[name])] : []
   )
 }
-
-layer(TestServer.layer)("The published documents", (it) => {
-  it.effect("are the document as JSON and YAML", () =>
-    Effect.gen(function* () {
-      const server = yield* TestServer
-      const json = yield* server.send({ path: "/openapi.json", anonymous: true })
-      assert.strictEqual(json.status, 200)
-      assert.strictEqual(json.headers["content-type"], "application/json")
-      assert.deepStrictEqual(json.json, JSON.parse(JSON.stringify(document)))
-      const yaml = yield* server.send({ path: "/openapi.yaml", anonymous: true })
-      assert.strictEqual(yaml.headers["content-type"], "application/yaml")
-      assert.deepStrictEqual(parse(yaml.text, { maxAliasCount: 0 }), json.json)
-    })
-  )
-
-  it.effect("are texts that contain the address of the request", () =>
-    Effect.gen(function* () {
-      const server = yield* TestServer
-      for (const path of ["/llms.txt", "/llms-full.txt"]) {
-        const { headers, text } = yield* server.send({
-          path,
-          anonymous: true,
-          headers: { host: "licenses.example.com:81" }
-        })
-        assert.strictEqual(headers["content-type"], "text/plain; charset=utf-8")
-        assert.include(text, "Base address: http://licenses.example.com:81\n")
-        for (const id of operations().keys()) assert.include(text, id)
-        const withInvalidHost = yield* server.send({ path, anonymous: true, headers: { host: "a](javascript:x)" } })
-        assert.notInclude(withInvalidHost.text, "javascript")
-      }
-    })
-  )
-
-  it.effect("are compressed for clients that accept it, and not sent again to those that have them", () =>
-    Effect.gen(function* () {
-      const { send } = yield* TestServer
-      for (const path of ["/docs", "/openapi.json", "/openapi.yaml", "/llms.txt", "/llms-full.txt"]) {
-        const plain = yield* send({ path, anonymous: true })
-        const compressed = yield* send({ path, anonymous: true, headers: { "accept-encoding": "br;q=1, gzip;q=0.5" } })
-        assert.strictEqual(compressed.headers["content-encoding"], "gzip")
-        assert.isTrue(gunzipSync(compressed.bytes).equals(plain.bytes))
-        assert.isBelow(compressed.bytes.length, plain.bytes.length / 2)
-        assert.notStrictEqual(plain.headers.etag, compressed.headers.etag)
-        for (const refused of ["gzip;q=0", "identity", "br"]) {
-          const { headers } = yield* send({ method: "HEAD", path, headers: { "accept-encoding": refused } })
-          assert.notProperty(headers, "content-encoding")
-          assert.strictEqual(headers["content-length"], String(plain.bytes.length))
-        }
-        for (const { headers } of [plain, compressed]) {
-          assert.strictEqual(headers["cache-control"], "public, max-age=300")
-          assert.include(headers.vary, "Accept-Encoding")
-          const again = yield* send({
-            path,
-            headers: {
-              "if-none-match": `"other", W/${headers.etag}`,
-              "accept-encoding": headers["content-encoding"] ?? ""
-            }
-          })
-          assert.deepStrictEqual([again.status, again.bytes.length], [304, 0])
-          for (const name of ["etag", "content-security-policy", "cache-control", "vary"])
-            assert.strictEqual(again.headers[name], headers[name])
-        }
-      }
-    })
-  )
-
-  it.effect("are a page that loads nothing from other hosts", () =>
-    Effect.gen(function* () {
-      const server = yield* TestServer
-      const { headers, text } = yield* server.send({ path: "/docs", anonymous: true })
-      assert.match(String(headers["content-type"]), /^text\/html/)
-      assert.include(String(headers["content-security-policy"]), "default-src 'none'")
-      assert.include(String(headers["content-security-policy"]), "connect-src 'self'")
-      assert.notMatch(text.slice(0, 2_000), /<(script|link|img)[^>]+(src|href)=/)
-      assert.include(text, '"withDefaultFonts":false')
-      assertRefused(yield* server.send({ method: "POST", path: "/docs" }), 405, "METHOD_NOT_ALLOWED")
-    })
-  )
-})
-
-layer(TestServer.layerWith({ baseUrl: "https://licenses.example.com/base" }))("With a public address", (it) => {
-  it.effect("documents contain it", () =>
-    Effect.gen(function* () {
-      const server = yield* TestServer
-      const { json } = yield* server.send({ path: "/openapi.json", headers: { host: "other" } })
-      assert.deepStrictEqual((json as { servers: unknown }).servers, [{ url: "https://licenses.example.com/base" }])
-      const { text } = yield* server.send({ path: "/llms.txt", headers: { host: "other" } })
-      assert.include(text, "Base address: https://licenses.example.com/base\n")
-    })
-  )
-})

@@ -7,7 +7,6 @@ const send = (method: string, path: string) => Effect.flatMap(TestServer, (serve
 
 layer(TestServer.layer)("Paths and methods", (it) => {
   for (const path of [
-    "/",
     "/api",
     "/api/v1",
     "/api/v2/products",

@@ -20,9 +20,9 @@ describe("The documents", () => {
     })
   }
 
-  it("README.md lists every setting, and no other", () => {
+  it("docs/SETTINGS.md lists every setting, and no other", () => {
     const read = readFileSync(`${root}/src/config/Config.ts`, "utf8").matchAll(/"(LICENSING_\w+)"/g)
-    const listed = readFileSync(`${root}/README.md`, "utf8").matchAll(/^\| (LICENSING_\w+) \|/gm)
+    const listed = readFileSync(`${root}/docs/SETTINGS.md`, "utf8").matchAll(/^\| (LICENSING_\w+) \|/gm)
     const names = (found: Iterable<RegExpMatchArray>) => Array.from(found, ([, name]) => name).toSorted()
     assert.deepStrictEqual(names(listed), names(read))
   })

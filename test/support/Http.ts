@@ -149,6 +149,10 @@ const assertDetails = ({ error: { detail = "", details, message } }: Answer): vo
   for (const { message } of details) assertPlain(message)
 }
 
+/** Repeats a request until the answer is not 503: documents are made at the first request, which a busy machine may not await. */
+export const untilReady = <E, R>(answer: Effect.Effect<Answer, E, R>) =>
+  Effect.repeat(answer, { until: ({ status }) => status !== 503 })
+
 /** Checks that an answer is a success envelope with this status, and returns its data. */
 export const assertAnswered = (answer: Answer, status: number): unknown => {
   assert.strictEqual(answer.status, status, answer.text)

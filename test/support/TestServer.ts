@@ -9,6 +9,7 @@ import { Context, Effect, Layer, Redacted } from "effect"
 import { FetchHttpClient, HttpServer } from "effect/http"
 import { NetAddress } from "effect/net"
 import { Settings } from "../../src/config/Config.ts"
+import { SiteFolder } from "../../src/documents/publishing/Site.ts"
 import { databaseAt, over } from "../../src/Foundation.ts"
 import * as Server from "../../src/Server.ts"
 import { KeyRing } from "../../src/signing/KeyRing.ts"
@@ -23,6 +24,11 @@ const adminToken = "test-admin-token-of-more-than-32-characters"
 
 // All tests use one address, so rate limits are off; tests of limits set them.
 const unlimited = { rateRuntime: 0, rateActivation: 0, rateManagement: 0, rateFailures: 0 }
+
+/** The folder of the documentation site: by default none, whether or not the checkout has one. */
+export const PublishedSite = Context.Reference<URL>("licensing/test/PublishedSite", {
+  defaultValue: () => new URL("file:///nonexistent/")
+})
 
 /** The master key, unless the settings name another. */
 export const masterKey = Redacted.make(Buffer.alloc(32, 7).toString("base64"))
@@ -108,6 +114,7 @@ export class TestServer extends Context.Service<
       Layer.provideMerge(Server.layer),
       Layer.provideMerge(over(stores)),
       Layer.provide(Shutdown.layerTest),
+      Layer.provide(Layer.effect(SiteFolder, Effect.service(PublishedSite))),
       Layer.provideMerge(
         Settings.layerTest({
           port: 0,

@@ -69,7 +69,8 @@ const codeBans: ReadonlyArray<Ban> = [
       "src/kit/Platform.ts": "Runs in applications, which have no Effect; it is the default that they may replace.",
       "src/main.ts": "Cuts off a stop that hangs: by then no fiber may be left that could.",
       "src/http/listener/Unreadable.ts": "Closes a socket that never became a request; no fiber is there to wait.",
-      "src/documents/CompressedDocument.ts": "The end of a turn of the event loop: a clock would add a millisecond.",
+      "src/documents/publishing/CompressedDocument.ts":
+        "The end of a turn of the event loop: a clock would add a millisecond.",
       "src/http/listener/Draining.ts": "The end of a turn of the event loop, which no clock has a time for.",
       "src/http/listener/RequestLimits.ts": "The end of a turn of the event loop, which no clock has a time for.",
       "src/http/listener/FairQueue.ts": "Which requests are handled first must not depend on a rehearsed hour.",
@@ -87,7 +88,7 @@ const codeBans: ReadonlyArray<Ban> = [
     exceptions: {
       "src/http/FastPath.ts": "A plain request is an event of the platform, and what is run for it waits for nothing.",
       "src/http/listener/Unreadable.ts": "Garbage on a socket is an event of the platform, not a request with a fiber.",
-      "src/documents/DocumentsWorker.ts": "A thread of its own has no fiber to start with.",
+      "src/documents/publishing/DocumentsWorker.ts": "A thread of its own has no fiber to start with.",
       "src/http/listener/Starting.ts": "Before the service has started there is no application to run.",
       "src/http/listener/RequestLimits.ts":
         "A request that is turned away is an event of the platform, and waits for nothing."
@@ -137,15 +138,15 @@ const adapters: Readonly<Record<string, Adapter>> = {
   "src/cli/Listen.ts": { modules: ["node:http"], why: "makes a server for development" },
   "src/cli/doctor/MachineChecks.ts": { modules: ["node:fs", "node:path"], why: "asks for the free space of a disk" },
   "src/cluster/Link.ts": { modules: ["node:tls"], why: "connects nodes by a pre-shared key" },
-  "src/documents/CompressedDocument.ts": {
+  "src/documents/publishing/CompressedDocument.ts": {
     modules: ["node:stream", "node:zlib"],
     why: "compresses outside of the main thread, and sends pieces"
   },
-  "src/documents/DocumentsThread.ts": {
+  "src/documents/publishing/DocumentsThread.ts": {
     modules: ["node:worker_threads"],
     why: "makes the documents on another thread"
   },
-  "src/documents/DocumentsWorker.ts": { modules: ["node:worker_threads"], why: "is that thread" },
+  "src/documents/publishing/DocumentsWorker.ts": { modules: ["node:worker_threads"], why: "is that thread" },
   "src/documents/Examples.ts": { modules: ["node:fs"], why: "reads the recorded examples" },
   "src/http/listener/Draining.ts": { modules: ["node:net"], why: "closes the server without its connections" },
   "src/http/listener/Listener.ts": { modules: ["node:http"], why: "makes the server with its limits" },

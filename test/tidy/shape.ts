@@ -75,7 +75,10 @@ export const shapeRules: ReadonlyArray<Rule> = [
   pathRule(
     "There are no barrels and no drawers",
     (path) => /^(index|(.*(utils?|helpers?|common|misc|shared|constants|types)))\.ts$/i.test(basename(path)),
-    { example: empty("src/products/index.ts") }
+    {
+      example: empty("src/products/index.ts"),
+      exceptions: { "infra/pages/.vitepress/theme/index.ts": "The site's tool looks for a file with this name." }
+    }
   ),
   pathRule(
     "A slice with an Api.ts has an Http.ts, and the other way round",

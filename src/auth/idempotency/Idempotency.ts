@@ -8,6 +8,10 @@ import { failures } from "../../api/Failure.ts"
 
 /** Characters of the longest Idempotency-Key. */
 export const idempotencyKeyMax = 255
+/** How long a response is stored; that of a renewal stays. */
+export const retentionMillis = 86_400_000
+/** The header of a response that was stored. */
+export const replayedHeader = "idempotency-replayed"
 
 /** Marks operations that require a key. Such a key belongs to the license in the path, whichever credential sends it. */
 export const KeyRequired = Context.Reference<boolean>("licensing/auth/idempotency/KeyRequired", {

@@ -17,10 +17,9 @@ import { mayPause } from "../../postgres/Transactions.ts"
 import { sha256, sha256Hex } from "../../signing/Digest.ts"
 import { MasterKey } from "../../signing/MasterKey.ts"
 import { CurrentActor } from "../CurrentActor.ts"
-import { Idempotency, idempotencyKeyMax, KeyRequired } from "./Idempotency.ts"
+import { Idempotency, idempotencyKeyMax, KeyRequired, replayedHeader, retentionMillis } from "./Idempotency.ts"
 import { findResponse, insertResponses, sealedFor } from "./StoredResponses.ts"
 
-const retentionMillis = 86_400_000
 /** Concurrent requests with a key per node: each holds a connection while it runs, and other requests need connections, too. */
 const concurrencyMax = 4
 /** Statuses of temporary refusals. Such responses are not stored, because a retry may succeed. */
@@ -171,8 +170,7 @@ const responseOf = ({ status, content_type, body }: EncodedResponse): HttpServer
     ? HttpServerResponse.empty({ status })
     : HttpServerResponse.uint8Array(body, { status, contentType: content_type })
 
-const replay = (response: EncodedResponse) =>
-  HttpServerResponse.setHeader(responseOf(response), "idempotency-replayed", "true")
+const replay = (response: EncodedResponse) => HttpServerResponse.setHeader(responseOf(response), replayedHeader, "true")
 
 /** Encodes a handler's result as the framework will. Each operation that an actor runs has exactly one success schema. */
 const encodeResult = (endpoint: HttpApiEndpoint.Top, result: unknown): Effect.Effect<EncodedResponse> => {

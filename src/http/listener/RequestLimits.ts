@@ -28,7 +28,7 @@ const probePaths = ["/health", "/healthz", "/readyz", "/metrics"]
 // A readiness check takes a statement, a scrape some more.
 const probesMax = 64
 const probesOfClientMax = 16
-const documentPaths = ["/docs", "/openapi.json", "/openapi.yaml", "/llms.txt", "/llms-full.txt"]
+const documentPaths = ["/docs/", "/openapi.json", "/openapi.yaml", "/llms.txt", "/llms-full.txt"]
 // The largest is some megabytes: a client that reads slowly holds one for a while.
 const documentsMax = 16
 const documentsOfClientMax = 4

@@ -6,8 +6,8 @@ import { Readable } from "node:stream"
 import { gzip } from "node:zlib"
 import { Effect } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
-import { matchesEntityTag } from "../http/EntityTag.ts"
-import { sha256Hex } from "../signing/Digest.ts"
+import { matchesEntityTag } from "../../http/EntityTag.ts"
+import { sha256Hex } from "../../signing/Digest.ts"
 
 interface Encoded {
   readonly bytes: Uint8Array
@@ -17,18 +17,24 @@ interface Encoded {
 
 export interface CompressedDocument {
   readonly contentType: string
+  readonly cacheControl: string
   readonly plain: Encoded
   readonly compressed: Encoded
 }
 
 /** Compresses a document, outside of the main thread. */
-export const compress = Effect.fnUntraced(function* (contentType: string, bytes: Uint8Array) {
+export const compress = Effect.fnUntraced(function* (
+  contentType: string,
+  bytes: Uint8Array,
+  cacheControl = "public, max-age=300"
+) {
   const compressed = yield* Effect.callback<Uint8Array>((resume) => {
     gzip(bytes, (error, result) => resume(error === null ? Effect.succeed(result) : Effect.die(error)))
   })
   const digest = sha256Hex(bytes).slice(0, 32)
   return {
     contentType,
+    cacheControl,
     plain: { bytes, tag: `"${digest}"` },
     compressed: { bytes: compressed, tag: `"${digest}-gzip"` }
   } satisfies CompressedDocument
@@ -37,14 +43,14 @@ export const compress = Effect.fnUntraced(function* (contentType: string, bytes:
 /** Responds with the document, or with 304 if the client has it. */
 export const respond = (
   { headers, method }: HttpServerRequest.HttpServerRequest,
-  { compressed, contentType, plain }: CompressedDocument
+  { cacheControl, compressed, contentType, plain }: CompressedDocument
 ): HttpServerResponse.HttpServerResponse => {
   const isCompressed = acceptsGzip(headers["accept-encoding"])
   const { bytes, tag } = isCompressed ? compressed : plain
   const common = {
     // A 304 updates the headers of the cached response, of which some depend on the type.
     "content-type": contentType,
-    "cache-control": "public, max-age=300",
+    "cache-control": cacheControl,
     etag: tag,
     vary: "Accept-Encoding, Origin"
   }

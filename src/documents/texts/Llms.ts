@@ -1,10 +1,14 @@
 /**
- * The contract as text for language models, derived from the OpenAPI document: a short index, and a full text. Lines are short
- * and state one fact, so that a part of the text is meaningful without the rest.
+ * The contract as text for language models, derived from the OpenAPI document: a short index, a text of each operation, and a full
+ * text. Lines are short and state one fact, so that a part of the text is meaningful without the rest.
  */
 import type { JsonSchema } from "effect"
 import type { OpenApi } from "effect/http-api"
-import { nameOf } from "./Schemas.ts"
+import { type Code, statuses } from "../../api/ErrorCode.ts"
+import { nameOf, namesWithin } from "../Schemas.ts"
+import { typeOf } from "../TypeWords.ts"
+import { errorCatalogue } from "./ErrorCatalogue.ts"
+import { facts } from "./Facts.ts"
 
 type Json = JsonSchema.JsonSchema
 type Spec = OpenApi.OpenAPISpec
@@ -12,32 +16,70 @@ type Spec = OpenApi.OpenAPISpec
 /** The placeholder for the service's address in committed documents. */
 export const baseUrlPlaceholder = "{base_url}"
 
-/** `/llms.txt`: an introduction, the authentication, one line per operation. */
-export const llmsIndex = (spec: Spec, baseUrl: string): string =>
+/** A page of the documentation site, for the index. */
+export interface SitePage {
+  /** The path below `/docs/`. */
+  readonly path: string
+  readonly title: string
+  readonly description: string
+}
+
+/** The path of an operation's own text. */
+export const operationPath = (operationId: string): string => `/docs/operations/${operationId}.md`
+
+/** `/llms.txt`, by the convention of llmstxt.org: a summary, then sections of links. */
+export const llmsIndex = (spec: Spec, baseUrl: string, pages: ReadonlyArray<SitePage> = []): string =>
   [
     ...introduction(baseUrl),
     "## Documents",
     "",
-    `- [OpenAPI document](${baseUrl}/openapi.yaml): schemas, statuses and codes; also as [JSON](${baseUrl}/openapi.json)`,
-    `- [Everything in one text](${baseUrl}/llms-full.txt): operations with fields, errors and examples`,
-    `- [Reference for people](${baseUrl}/docs)`,
+    `- [Everything in one text](${baseUrl}/llms-full.txt): operations with fields, errors and examples; webhooks, offline envelopes, repeated requests`,
+    `- [OpenAPI document](${baseUrl}/openapi.yaml): schemas, statuses and codes`,
     "",
-    ...groupsOf(spec).flatMap(({ name, description, operations }) => [
-      `## ${name}`,
+    ...(pages.length === 0 ? [] : ["## Guides", "", ...pages.map((page) => guideLine(page, baseUrl)), ""]),
+    ...groupsOf(spec).flatMap(({ name, operations }) => [
+      `## Operations: ${name}`,
       "",
-      ...(description === undefined ? [] : [description, ""]),
       ...operations.map(
         ({ method, path, operation }) =>
-          `- \`${method} ${path}\` ${operation.summary} (${operation.operationId}${scopesOf(operation)})`
+          `- [${operation.operationId}](${baseUrl}${operationPath(operation.operationId)}): ${operation.summary}. \`${method} ${path}\`${scopesOf(operation)}`
       ),
       ""
-    ])
+    ]),
+    "## Optional",
+    "",
+    `- [OpenAPI document as JSON](${baseUrl}/openapi.json): the same document`,
+    `- [Reference for people](${baseUrl}/docs/): a page with forms that send requests`,
+    ""
+  ].join("\n")
+
+const guideLine = ({ description, path, title }: SitePage, baseUrl: string): string =>
+  `- [${title}](${baseUrl}/docs/${path}): ${description}`
+
+/** The text of each operation: its fields, codes and example, and the schemas that it needs. */
+export const operationTexts = (spec: Spec, baseUrl: string): ReadonlyMap<string, string> =>
+  new Map(
+    groupsOf(spec)
+      .flatMap(({ operations }) => operations)
+      .map((entry) => [entry.operation.operationId, operationDocument(entry, spec, baseUrl)])
+  )
+
+const operationDocument = (entry: OperationEntry, spec: Spec, baseUrl: string): string =>
+  [
+    ...operationText(entry, spec, baseUrl).with(0, `# ${entry.operation.operationId}`),
+    ...[...namesWithin(shapesOf(entry.operation), spec.components.schemas)].flatMap((name) =>
+      dataOf(spec.components.schemas[name]!) === undefined ? schemaSection(name, spec) : []
+    ),
+    `Envelopes, errors and lists: ${baseUrl}/llms.txt`,
+    ""
   ].join("\n")
 
 /** `/llms-full.txt`: every operation with its fields, errors and an example, then every schema. */
 export const llmsFull = (spec: Spec, baseUrl: string): string =>
   [
     ...introduction(baseUrl),
+    ...facts(),
+    ...errorLines,
     ...groupsOf(spec).flatMap(({ name, description, operations }) => [
       `# ${name}`,
       "",
@@ -48,9 +90,25 @@ export const llmsFull = (spec: Spec, baseUrl: string): string =>
     "",
     // The introduction describes the envelopes.
     ...Object.entries(spec.components.schemas).flatMap(([name, schema]) =>
-      dataOf(schema) === undefined ? [`## ${name}`, "", ...schemaLines(schema), ""] : []
+      dataOf(schema) === undefined ? schemaSection(name, spec) : []
     )
   ].join("\n")
+
+const schemaSection = (name: string, spec: Spec): ReadonlyArray<string> => [
+  `## ${name}`,
+  "",
+  ...schemaLines(spec.components.schemas[name]!),
+  ""
+]
+
+const errorLines: ReadonlyArray<string> = [
+  "# Error codes",
+  "",
+  ...Object.entries(errorCatalogue).map(
+    ([code, { remedy, when }]) => `- ${code} (${statuses[code as Code]}): ${when} ${remedy}`
+  ),
+  ""
+]
 
 const introduction = (baseUrl: string): ReadonlyArray<string> => [
   "# Licensing Service",
@@ -67,6 +125,13 @@ const introduction = (baseUrl: string): ReadonlyArray<string> => [
   "- `Idempotency-Key` on POST, PUT, PATCH and DELETE of management operations: a repeated request with the same key and body gets the first response again.",
   "- Times are ISO 8601 with an offset. Ids are opaque strings.",
   ""
+]
+
+/** What the operation takes and gives; the introduction describes refusals. */
+const shapesOf = ({ parameters, requestBody, responses }: OperationEntry["operation"]): unknown => [
+  parameters,
+  requestBody,
+  Object.entries(responses).filter(([status]) => Number(status) < 400)
 ]
 
 interface OperationEntry {
@@ -92,7 +157,7 @@ const groupsOf = (spec: Spec) => {
 }
 
 const scopesOf = ({ "x-required-scopes": scopes }: OperationEntry["operation"]) =>
-  scopes === undefined ? "" : `; ${scopes.length === 0 ? "any scope" : scopes.join(", ")}`
+  scopes === undefined ? "" : `; ${scopes.length === 0 ? "any token" : scopes.join(", ")}`
 
 const operationText = (
   { method, path, operation }: OperationEntry,
@@ -179,39 +244,5 @@ const schemaLines = (schema: Json): ReadonlyArray<string> => {
       const description = typeof field["description"] === "string" ? `: ${field["description"]}` : ""
       return `- \`${name}\` (${typeOf(field)}, ${required.includes(name) ? "required" : "optional"})${description}`
     })
-  ]
-}
-
-/** A schema in a few words: `string, 1 to 255 characters`, `Product[]`, `active | retired`. */
-const typeOf = (schema: Json): string => {
-  const name = nameOf(schema)
-  if (name !== undefined) return name
-  const alternatives = (schema["anyOf"] ?? schema["oneOf"]) as ReadonlyArray<Json> | undefined
-  if (alternatives !== undefined) return alternatives.map(typeOf).join(" | ")
-  const literals = schema["enum"] as ReadonlyArray<unknown> | undefined
-  if (literals !== undefined) return literals.map(String).join(" | ")
-  if (schema["type"] === "array") return `${typeOf((schema["items"] ?? {}) as Json)}[]`
-  if (schema["type"] === "object") return objectType(schema)
-  return [String(schema["format"] ?? schema["type"] ?? "any JSON"), ...boundsOf(schema)].join(", ")
-}
-
-const objectType = (schema: Json): string => {
-  const properties = schema["properties"] as { readonly [name: string]: Json } | undefined
-  if (properties === undefined) return "object"
-  return `{${Object.entries(properties)
-    .map(([name, field]) => `${name}: ${typeOf(field)}`)
-    .join("; ")}}`
-}
-
-const boundsOf = (schema: Json): ReadonlyArray<string> => {
-  const [shortest, longest] = [schema["minLength"], schema["maxLength"]]
-  const [minimum, maximum] = [schema["minimum"], schema["maximum"]]
-  return [
-    ...(longest === undefined && shortest === undefined
-      ? []
-      : [`${shortest ?? 0} to ${longest ?? "any number of"} characters`]),
-    ...(minimum === undefined ? [] : [`at least ${minimum}`]),
-    ...(maximum === undefined ? [] : [`at most ${maximum}`]),
-    ...(typeof schema["pattern"] === "string" ? [`matching ${schema["pattern"]}`] : [])
   ]
 }

@@ -4,6 +4,7 @@
  */
 import { Worker } from "node:worker_threads"
 import { Effect } from "effect"
+import type { SitePage } from "../texts/Llms.ts"
 import type { CompressedDocument } from "./CompressedDocument.ts"
 
 export interface Documents {
@@ -12,16 +13,23 @@ export interface Documents {
   readonly templates: ReadonlyMap<string, string>
 }
 
+export interface DocumentsInput {
+  /** The service's public address, if configured. */
+  readonly baseUrl: string | undefined
+  /** The pages of the documentation site. */
+  readonly pages: ReadonlyArray<SitePage>
+}
+
 // The file's own extension: the package has JavaScript.
 const workerScript = new URL(`./DocumentsWorker${import.meta.url.slice(-3)}`, import.meta.url)
 
 // It needs about half.
 const resourceLimits = { maxOldGenerationSizeMb: 256 }
 
-/** Makes the documents of a service with this public address. */
-export const makeDocuments = (baseUrl: string | undefined): Effect.Effect<Documents> =>
+/** Makes the documents of a service. */
+export const makeDocuments = (input: DocumentsInput): Effect.Effect<Documents> =>
   Effect.callback((resume) => {
-    const worker = new Worker(workerScript, { name: "documents", resourceLimits, workerData: baseUrl })
+    const worker = new Worker(workerScript, { name: "documents", resourceLimits, workerData: input })
     worker.once("message", (documents: Documents) => resume(Effect.succeed(documents)))
     worker.once("error", (error) => resume(Effect.die(error)))
     worker.once("exit", () => resume(Effect.die(new Error("The documents thread has ended."))))

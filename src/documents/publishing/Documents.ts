@@ -3,8 +3,9 @@
  * change of the contract.
  */
 import { stringify } from "yaml"
-import { openApiDocument } from "./Document.ts"
-import { baseUrlPlaceholder, llmsFull, llmsIndex } from "./Llms.ts"
+import { openApiDocument } from "../Document.ts"
+import { errorsPage } from "../texts/ErrorsPage.ts"
+import { baseUrlPlaceholder, llmsFull, llmsIndex, operationPath, operationTexts, type SitePage } from "../texts/Llms.ts"
 
 type Document = ReturnType<typeof openApiDocument>
 
@@ -16,7 +17,12 @@ export const openApiYaml = (document: Document): string =>
   stringify(document, { lineWidth: 0, aliasDuplicateObjects: false })
 
 /** The index for language models, with a placeholder for the service's address. */
-export const llmsText = (document: Document): string => llmsIndex(document, baseUrlPlaceholder)
+export const llmsText = (document: Document, pages?: ReadonlyArray<SitePage>): string =>
+  llmsIndex(document, baseUrlPlaceholder, pages)
+
+/** The text of each operation by its path, with the placeholder. */
+export const operationFiles = (document: Document): ReadonlyMap<string, string> =>
+  new Map([...operationTexts(document, baseUrlPlaceholder)].map(([id, text]) => [operationPath(id), text]))
 
 /** The full text for language models, with a placeholder for the service's address. */
 export const llmsFullText = (document: Document): string => llmsFull(document, baseUrlPlaceholder)
@@ -27,6 +33,7 @@ export const documentFiles = (): Readonly<Record<string, string>> => {
   return {
     "schema/openapi.yaml": openApiYaml(document),
     "schema/llms.txt": llmsText(document),
-    "schema/llms-full.txt": llmsFullText(document)
+    "schema/llms-full.txt": llmsFullText(document),
+    "docs/ERRORS.md": errorsPage()
   }
 }

@@ -1,0 +1,71 @@
+/** The pages of the documentation site: which texts of the repository they are made of, their places, and the sidebar. */
+import { readdirSync, readFileSync } from "node:fs"
+
+export interface Page {
+  /** The text's path from the project's folder. */
+  readonly source: string
+  /** The page's path in the site, as Markdown. */
+  readonly path: string
+  readonly title: string
+  /** The page's first paragraph. */
+  readonly description: string
+  readonly section: Section
+}
+
+/** In the order of the sidebar. Pages for maintainers are not found by the search. */
+const sections = ["Start", "Guides", "API", "Operate", "For maintainers"] as const
+type Section = (typeof sections)[number]
+
+/** Pages with a place of their own, in the order of the sidebar; those in a folder below have its section. */
+const places: ReadonlyArray<readonly [source: string, path: string, section: Section]> = [
+  ["docs/README.md", "index.md", "Start"],
+  ["README.md", "start.md", "Start"],
+  ["CHANGELOG.md", "changelog.md", "Start"],
+  ["docs/VERIFYING.md", "verifying-responses.md", "Guides"],
+  ["docs/verifying/README.md", "verifying/index.md", "Guides"],
+  ["docs/WEBHOOKS.md", "webhooks.md", "Guides"],
+  ["docs/API.md", "api.md", "API"],
+  ["docs/ERRORS.md", "errors.md", "API"],
+  ["docs/STATES.md", "states.md", "API"],
+  ["docs/GLOSSARY.md", "glossary.md", "API"],
+  ["SECURITY.md", "reporting-vulnerabilities.md", "Operate"],
+  ["CONTRIBUTING.md", "contributing.md", "For maintainers"],
+  ["docs/ARCHITECTURE.md", "architecture.md", "For maintainers"],
+  ["docs/TESTING.md", "testing.md", "For maintainers"],
+  ["docs/decisions/README.md", "decisions/index.md", "For maintainers"]
+]
+
+const folders: ReadonlyArray<readonly [folder: string, section: Section]> = [
+  ["docs/guides/", "Guides"],
+  ["docs/decisions/", "For maintainers"],
+  ["docs/", "Operate"]
+]
+
+/** All pages made of texts: those with a place, then all others below docs/. */
+export const pagesOf = (root: string): ReadonlyArray<Page> => {
+  const placed = new Set(places.map(([source]) => source))
+  const others = readdirSync(`${root}/docs`, { recursive: true, encoding: "utf8" })
+    .map((name) => `docs/${name}`)
+    .filter((source) => source.endsWith(".md") && !placed.has(source))
+    .sort()
+    .map((source) => {
+      const [, section] = folders.find(([folder]) => source.startsWith(folder))!
+      return [source, source.slice("docs/".length).toLowerCase(), section] as const
+    })
+  return [...places, ...others].map(([source, path, section]) => {
+    const text = readFileSync(`${root}/${source}`, "utf8")
+    return { source, path, section, ...headOf(text) }
+  })
+}
+
+const headOf = (text: string) => {
+  const [, title = "", rest = ""] = /^# (.+)\n+([\s\S]*)/.exec(text) ?? []
+  const [paragraph = ""] = rest.split(/\n\n|\n(?=[#|`-])/)
+  return {
+    title,
+    description: paragraph
+      .replaceAll(/\[([^\]]*)\]\([^)]*\)/g, "$1")
+      .replaceAll("\n", " ")
+      .trim()
+  }
+}

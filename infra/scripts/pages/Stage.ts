@@ -1,0 +1,105 @@
+/** Writes the site's source into a folder: the pages with their links, copies of the files that they lead to, the reference. */
+import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { dirname, join } from "node:path"
+import { openApiDocument } from "../../../src/documents/Document.ts"
+import {
+  type Group,
+  type Part,
+  type Places,
+  referenceGroups,
+  referenceSchemas
+} from "../../../src/documents/reference/Reference.ts"
+import { type Page, pagesOf } from "./Contents.ts"
+import { fileLink, withSiteLinks } from "./Links.ts"
+
+export interface Staged {
+  readonly pages: ReadonlyArray<Page>
+  readonly groups: ReadonlyArray<Group>
+}
+
+/** `base`: the path of the site on its host. */
+export const stage = (root: string, folder: string, base: string): Staged => {
+  rmSync(folder, { recursive: true, force: true })
+  const write = (path: string, text: string) => {
+    mkdirSync(dirname(join(folder, path)), { recursive: true })
+    writeFileSync(join(folder, path), text)
+  }
+  const pages = pagesOf(root)
+  const paths = new Map(pages.map(({ path, source }) => [source, path]))
+  const linked = new Set<string>()
+  for (const { path, section, source } of pages) {
+    const original = readFileSync(join(root, source), "utf8")
+    const { files, text } = withSiteLinks(original, { source, path, root, base, pages: paths })
+    write(`pages/${path}`, section === "For maintainers" ? `${unsearched}${text}` : text)
+    // Language models and the curious get the text itself.
+    write(`public/${path}`, original)
+    for (const file of files) linked.add(file)
+  }
+  for (const file of linked) copy({ root, folder, base, write }, file)
+  cpSync(join(root, "src/documents/reference/Favicon.svg"), join(folder, "public/favicon.svg"))
+  return { pages, groups: writeReference(write) }
+}
+
+const unsearched = "---\nsearch: false\n---\n\n"
+
+type Write = (path: string, text: string) => void
+
+interface Target {
+  readonly root: string
+  readonly folder: string
+  readonly base: string
+  readonly write: Write
+}
+
+/** Copies a file; a folder with a page that lists it. */
+const copy = (target: Target, file: string): void => {
+  const { base, folder, root, write } = target
+  if (!statSync(join(root, file)).isDirectory()) {
+    const to = join(folder, "public/files", file)
+    mkdirSync(dirname(to), { recursive: true })
+    cpSync(join(root, file), to)
+    return
+  }
+  const names = readdirSync(join(root, file), { recursive: true, encoding: "utf8" })
+    .map((name) => `${file}/${name}`)
+    // Secrets of an installation, and what compilers made.
+    .filter((name) => statSync(join(root, name)).isFile() && !/\/(target\/|\.env$)/.test(name))
+    .sort()
+  for (const name of names) copy(target, name)
+  const lines = names.map((name) => `- [${name.slice(file.length + 1)}](${fileLink(base, name)}`)
+  write(`pages/files/${file}/index.md`, `${unsearched}# ${file}\n\n${lines.join("\n")}\n`)
+}
+
+const places: Places = {
+  schema: (name) => `schemas.html#${name.toLowerCase()}`,
+  code: (code) => `../errors.html#${code.toLowerCase()}`
+}
+
+/** One page for each group of operations, one for the schemas. */
+const writeReference = (write: Write): ReadonlyArray<Group> => {
+  const spec = openApiDocument()
+  const groups = referenceGroups(spec, places)
+  const lines = groups.flatMap(({ description, name, operations }) => [
+    `## [${name}](${name}.md)`,
+    "",
+    description,
+    "",
+    ...operations.map(({ id, title }) => `- [${title}](${name}.md#${id.toLowerCase()}) \`${id}\``),
+    ""
+  ])
+  write("pages/reference/index.md", `${unsearched}# API reference\n\n${introduction}\n\n${lines.join("\n")}`)
+  for (const { description, name, operations } of groups) {
+    write(`pages/reference/${name}.md`, `# ${name}\n\n${description}\n\n${operations.map(partText).join("\n")}`)
+  }
+  const schemas = referenceSchemas(spec, { ...places, schema: (name) => `#${name.toLowerCase()}` })
+  write("pages/reference/schemas.md", `# Schemas\n\n${schemas.map(partText).join("\n")}`)
+  return groups
+}
+
+const introduction =
+  "Every operation with its fields, codes and an example. **Try it** sends a request to a service; a token or key stays in the memory " +
+  "of the page. [API.md](../api.md) explains the rules that a schema cannot express, [Error codes](../errors.md) every code."
+
+// v-pre: the site's tool leaves the braces in it alone.
+const partText = ({ html, id, title }: Part): string =>
+  `## ${title} {#${id.toLowerCase()}}\n\n<div v-pre>${title === id ? "" : `<p><code>${id}</code></p>`}${html}</div>\n`
