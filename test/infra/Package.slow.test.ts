@@ -181,7 +181,9 @@ layer(Project.layer, { excludeTestServices: true, timeout: minutes })("The packa
       const { folder } = yield* Project
       const [kit = "", store = ""] = blocks("kit.md")
       const [shop = "", genuine = ""] = blocks("effect-client.md")
+      const [stripe = ""] = blocks("stripe.md")
       writeFileSync(join(folder, "shop.ts"), shop)
+      writeFileSync(join(folder, "stripe.ts"), stripe)
       writeFileSync(join(folder, "genuine.ts"), `${genuine}\nexport { isGenuine }\n`)
       writeFileSync(join(folder, "store.ts"), store)
       writeFileSync(join(folder, "kit.ts"), kit)

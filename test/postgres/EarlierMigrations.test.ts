@@ -91,7 +91,8 @@ layer(Layer.mergeAll(NodeServices.layer, Database.layer, layerQuiet), { timeout:
           { id: 9, name: "0009_cluster.sql" },
           { id: 10, name: "0010_limits_and_terms.sql" },
           { id: 11, name: "0011_lists.sql" },
-          { id: 12, name: "0012_keys.sql" }
+          { id: 12, name: "0012_keys.sql" },
+          { id: 16, name: "0016_subscription_observed_at.sql" }
         ])
 
         const license = yield* client.licenses.get({ params: { id: "lic_active" } })
@@ -150,7 +151,8 @@ layer(Layer.mergeAll(NodeServices.layer, Database.layer, layerQuiet), { timeout:
           "0009_cluster.sql",
           "0010_limits_and_terms.sql",
           "0011_lists.sql",
-          "0012_keys.sql"
+          "0012_keys.sql",
+          "0016_subscription_observed_at.sql"
         ])
       })
     )
