@@ -188,6 +188,7 @@ CREATE TABLE subscriptions (
   metadata jsonb NOT NULL,
   created_at timestamp with time zone NOT NULL,
   updated_at timestamp with time zone NOT NULL,
+  observed_at timestamp with time zone,
   CONSTRAINT subscriptions_pkey PRIMARY KEY (id),
   CONSTRAINT subscriptions_customer_id_fkey FOREIGN KEY (customer_id) REFERENCES customers(id),
   CONSTRAINT subscriptions_product_id_fkey FOREIGN KEY (product_id) REFERENCES products(id),

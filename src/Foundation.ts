@@ -63,3 +63,8 @@ export const layer = over(stores(EmbeddedPostgres.layer)).pipe(Layer.provide(Nod
 
 /** For commands: uses the embedded database of a running service, or starts it if no service runs. */
 export const layerShared = over(stores(EmbeddedPostgres.layerShared)).pipe(Layer.provide(NodeServices.layer))
+
+/** The same without the signing keys, which are created where they are missing: an import may bring them. */
+export const layerSharedWithoutKeys = Layer.provideMerge(stores(EmbeddedPostgres.layerShared), randomness).pipe(
+  Layer.provide(NodeServices.layer)
+)

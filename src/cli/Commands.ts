@@ -21,9 +21,19 @@ import { prepareNextKey, rotateMasterKeys } from "./MasterKeys.ts"
 import { mcp, mcpFlags } from "./Mcp.ts"
 import { migrate, migrateFlags } from "./Migrate.ts"
 import { printOpenApi } from "./OpenApi.ts"
-import { asOperator, settings } from "./Operator.ts"
+import { asOperator, asOperatorWithoutKeys, settings } from "./Operator.ts"
 import { jsonFlag } from "./Output.ts"
 import { createFlags, createToken, listTokens, revokeFlags, revokeToken } from "./Tokens.ts"
+import {
+  exportFlags,
+  exportRecords,
+  importCsvFile,
+  importCsvFlags,
+  importExport,
+  importFileFlags,
+  importKeygenAccount,
+  importKeygenFlags
+} from "./Transfer.ts"
 import { verifyFlags, verifyResponse } from "./Verify.ts"
 
 const example = (command: string, description: string) =>
@@ -182,6 +192,42 @@ const assistant = Command.make("mcp", mcpFlags, mcp).pipe(
   ])
 )
 
+const exporting = Command.make("export", exportFlags, (flags) => asOperatorWithoutKeys(exportRecords(flags))).pipe(
+  Command.withDescription(
+    "Write all records to a file of JSON lines, as one snapshot, while the service runs. docs/OPERATIONS.md lists what stays behind."
+  ),
+  example("export licenses.jsonl", "The file contains personal data: only its owner can read it")
+)
+
+const importing = Command.make("import").pipe(
+  Command.withDescription("Bring records in, while the service runs. What exists already is never changed."),
+  Command.withSubcommands([
+    Command.make("file", importFileFlags, (flags) => asOperatorWithoutKeys(importExport(flags))).pipe(
+      Command.withDescription("Import a file of `licensing export`. It can be repeated after an interruption."),
+      Command.withExamples([
+        { command: "licensing import file licenses.jsonl --dry-run", description: "What would be imported" },
+        { command: "licensing import file licenses.jsonl", description: "With the master key of the exporting service" }
+      ])
+    ),
+    Command.make("csv", importCsvFlags, (flags) => asOperator(importCsvFile(flags))).pipe(
+      Command.withDescription(
+        "Import licenses with the keys that customers have. docs/guides/import-csv.md lists the columns."
+      ),
+      example("import csv licenses.csv --dry-run", "All faults, by line; nothing is imported")
+    ),
+    Command.make("keygen", importKeygenFlags, (flags) => asOperator(importKeygenAccount(flags))).pipe(
+      Command.withDescription("Import products, policies, users, licenses and machines of a Keygen account."),
+      Command.withExamples([
+        { command: "licensing import keygen ./keygen --dry-run", description: "From a folder of saved pages" },
+        {
+          command: "licensing import keygen https://api.keygen.sh/v1/accounts/ACCOUNT",
+          description: "From the API, with KEYGEN_TOKEN set"
+        }
+      ])
+    )
+  ])
+)
+
 /** All of them but `serve`, in the order of the help. */
 export const commands = [
   migration,
@@ -192,6 +238,8 @@ export const commands = [
   licenses,
   verification,
   contract,
+  exporting,
+  importing,
   webhooks,
   assistant
 ] as const

@@ -28,13 +28,20 @@ export const settingsWithWarnings = Layer.effectDiscard(
 ).pipe(Layer.provideMerge(settings))
 
 const foundation = Foundation.layerShared.pipe(Layer.provideMerge(settingsWithWarnings))
+const withoutKeys = Foundation.layerSharedWithoutKeys.pipe(Layer.provideMerge(settingsWithWarnings))
 
 /** Runs as the operator: with one request id for the log and the events. */
-export const asOperator = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+export const asOperator = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.provide(operating(effect), foundation)
+
+/** The same, and creates no signing key in a new database. */
+export const asOperatorWithoutKeys = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.provide(operating(effect), withoutKeys)
+
+const operating = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.gen(function* () {
     const requestId = yield* (yield* Identifiers).make("request")
     return yield* effect.pipe(
       Effect.provideService(CurrentActor, { actor_type: "system", actor_id: "cli" }),
       Effect.provideService(RequestContext, { requestId, clientAddress: undefined })
     )
-  }).pipe(Effect.provide(foundation))
+  })

@@ -101,7 +101,7 @@ const subscriptions = [
         id: "updateSubscription",
         summary: "Update a subscription",
         description:
-          "A change from the status canceled clears canceled_at. A change to it without canceled_at stores the time of the request.",
+          "A change from the status canceled clears canceled_at. A change to it without canceled_at stores the time of the request. With observed_at, a request whose facts are older than the stored ones changes nothing.",
         scopes: ["product:write"]
       })
     )

@@ -26,7 +26,8 @@ export const Subscription = Schema.Struct({
   created_at: Timestamp,
   updated_at: Timestamp,
   customer_id: Schema.optionalKey(Schema.String),
-  canceled_at: Schema.optionalKey(Timestamp)
+  canceled_at: Schema.optionalKey(Timestamp),
+  observed_at: Schema.optionalKey(Timestamp)
 }).annotate({ identifier: "Subscription" })
 export type Subscription = typeof Subscription.Type
 
@@ -45,6 +46,9 @@ export const SubscriptionCreate = Schema.Struct({
       description: "Only with the status canceled; then the time of the request if absent."
     })
   ),
+  observed_at: Schema.optionalKey(
+    Timestamp.annotate({ description: "When the other system knew the facts of this request." })
+  ),
   metadata: Schema.optionalKey(Metadata)
 }).annotate({ identifier: "SubscriptionCreateRequest" })
 
@@ -57,5 +61,11 @@ export const SubscriptionUpdate = Schema.Struct({
   current_period_end: Schema.optionalKey(Timestamp),
   cancel_at_period_end: Schema.optionalKey(Schema.Boolean),
   canceled_at: Schema.optionalKey(Schema.NullOr(Timestamp)),
+  observed_at: Schema.optionalKey(
+    Schema.NullOr(Timestamp).annotate({
+      description:
+        "When the other system knew the facts of this request. If it is earlier than the stored time, the request changes nothing, and the response is the stored subscription."
+    })
+  ),
   metadata: Schema.optionalKey(Metadata)
 }).annotate({ identifier: "SubscriptionUpdateRequest" })

@@ -1,6 +1,6 @@
 /**
  * Subscriptions: records of another system, stored as provided. What must stay true after every update: a period ends after it
- * starts, and only a subscription with the status canceled has `canceled_at`.
+ * starts, only a subscription with the status canceled has `canceled_at`, and older facts do not overwrite newer ones.
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
@@ -55,6 +55,7 @@ const editable = [
   "current_period_end",
   "cancel_at_period_end",
   "canceled_at",
+  "observed_at",
   "metadata"
 ] as const
 
@@ -148,6 +149,7 @@ export class Subscriptions extends Context.Service<
 
       const update = Effect.fn("Subscriptions.update")(function* (id: string, input: typeof SubscriptionUpdate.Type) {
         const before = yield* locked(id)
+        if (isOlder(input, before)) return before
         const now = yield* Clock.currentTimeMillis
         const canceled_at = canceledAt(before, input, now)
         const subscription: Subscription = {
@@ -174,6 +176,10 @@ export class Subscriptions extends Context.Service<
     })
   )
 }
+
+/** Whether an update reports what the other system knew before the facts that are stored. */
+const isOlder = ({ observed_at }: typeof SubscriptionUpdate.Type, before: Subscription): boolean =>
+  observed_at != null && before.observed_at !== undefined && observed_at < before.observed_at
 
 /** `canceled_at` after an update that does not name it: a change to canceled stores now, a change from canceled clears it. */
 const canceledAt = (before: Subscription, input: typeof SubscriptionUpdate.Type, now: number): number | null => {
@@ -206,6 +212,7 @@ const rowOf = (subscription: Subscription) => ({
   current_period_start: instant(subscription.current_period_start),
   current_period_end: instant(subscription.current_period_end),
   canceled_at: instant(subscription.canceled_at ?? null),
+  observed_at: instant(subscription.observed_at ?? null),
   metadata: json(subscription.metadata),
   updated_at: instant(subscription.updated_at)
 })

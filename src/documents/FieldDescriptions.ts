@@ -27,6 +27,7 @@ export const fieldDescriptions: { readonly [field: string]: string } = {
   by_status: "The number of records in each status.",
   cancel_at_period_end: "Whether the subscription ends with its current period.",
   canceled_at: "When the subscription was canceled.",
+  observed_at: "When the other system knew what is recorded here.",
   checked_out_at: "When the seat was taken.",
   checks: "The result of each check.",
   closing_balance: "The counter at the end of the period.",

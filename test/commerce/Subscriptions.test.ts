@@ -99,6 +99,35 @@ layer(Subject)("Subscriptions", (it) => {
     })
   )
 
+  it.effect("does not overwrite newer facts with older ones", () =>
+    Effect.gen(function* () {
+      const subscriptions = yield* Subscriptions
+      const { id, product_id } = yield* makeSubscription()
+      const seen = yield* subscriptions.update(id, { status: "past_due", observed_at: start + 2 })
+      assert.deepStrictEqual([seen.status, seen.observed_at], ["past_due", start + 2])
+      const older = yield* recorded(subscriptions.update(id, { status: "active", observed_at: start + 1 }))
+      assert.deepStrictEqual([older.answer, older.events], [seen, []])
+      assert.deepStrictEqual(yield* subscriptions.get(id), seen)
+      const repeated = yield* recorded(subscriptions.update(id, { status: "past_due", observed_at: start + 2 }))
+      assert.deepStrictEqual(repeated.events, [])
+      // Without a time, a request is what its sender wants now; null forgets the time.
+      const byHand = yield* subscriptions.update(id, { status: "paused" })
+      assert.deepStrictEqual([byHand.status, byHand.observed_at], ["paused", start + 2])
+      assert.notProperty(yield* subscriptions.update(id, { observed_at: null }), "observed_at")
+      const given = yield* subscriptions.create(product_id, { ...inputOf("seen"), observed_at: start })
+      assert.strictEqual((yield* subscriptions.get(given.id)).observed_at, start)
+      const newer = { status: "active", observed_at: start + 1 } as const
+      const last = { status: "past_due", observed_at: start + 2 } as const
+      yield* Effect.all(
+        [newer, last, newer].map((input) => subscriptions.update(given.id, input)),
+        {
+          concurrency: "unbounded"
+        }
+      )
+      assert.strictEqual((yield* subscriptions.get(given.id)).status, "past_due")
+    })
+  )
+
   it.effect("accepts canceled_at only with the status canceled", () =>
     Effect.gen(function* () {
       const subscriptions = yield* Subscriptions

@@ -81,8 +81,7 @@ const started = (folder: string, args: ReadonlyArray<string>, env: Record<string
     const { child, said } = yield* Effect.acquireRelease(
       Effect.sync(() => {
         const child = spawn(process.execPath, args, { cwd: folder, env: { PATH: process.env["PATH"], ...env } })
-        const said = { text: "" }
-        return { child, said }
+        return { child, said: { text: "" } }
       }),
       ({ child }) =>
         Effect.callback<void>((resume) => {
@@ -182,6 +181,7 @@ layer(Project.layer, { excludeTestServices: true, timeout: minutes })("The packa
       const [kit = "", store = ""] = blocks("kit.md")
       const [shop = "", genuine = ""] = blocks("effect-client.md")
       writeFileSync(join(folder, "shop.ts"), shop)
+      writeFileSync(join(folder, "stripe.ts"), blocks("stripe.md")[0] ?? "")
       writeFileSync(join(folder, "genuine.ts"), `${genuine}\nexport { isGenuine }\n`)
       writeFileSync(join(folder, "store.ts"), store)
       writeFileSync(join(folder, "kit.ts"), kit)

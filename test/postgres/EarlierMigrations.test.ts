@@ -82,7 +82,8 @@ const migrations = [
   "0011_lists.sql",
   "0012_keys.sql",
   "0013_product_limits.sql",
-  "0014_erasure_and_overview.sql"
+  "0014_erasure_and_overview.sql",
+  "0016_subscription_observed_at.sql"
 ]
 
 const layerQuiet = Layer.succeed(References.MinimumLogLevel, "None")

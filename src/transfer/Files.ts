@@ -1,0 +1,71 @@
+/** Files of lines, read and written piece by piece. */
+import { Config, Effect, FileSystem, Path, Stream } from "effect"
+import { lineMax, TransferRefused } from "./Lines.ts"
+
+const cannotRead = (name: string) => (error: { readonly message: string }) =>
+  new TransferRefused({ message: `${name} cannot be read: ${error.message}` })
+
+/** A path is the caller's: npm and infra/licensing change to the project's folder, and name the caller's in INIT_CWD. */
+export const resolvePath = Effect.fnUntraced(function* (name: string) {
+  const paths = yield* Path.Path
+  const folder = yield* Effect.orDie(Config.String("INIT_CWD").pipe(Config.withDefault(".")))
+  return paths.resolve(folder, name)
+})
+
+/** The text of a file in pieces. */
+export const textOf = (path: string) =>
+  Stream.unwrap(Effect.map(FileSystem.FileSystem, (files) => files.stream(path, { chunkSize: 262_144 }))).pipe(
+    Stream.decodeText(),
+    Stream.mapError(cannotRead(path))
+  )
+
+/** Passes the lines of a file with the number of the first, in pieces. */
+export const forEachLines = <E, R>(
+  path: string,
+  use: (lines: ReadonlyArray<string>, first: number) => Effect.Effect<void, E, R>
+) => {
+  let first = 1
+  return textOf(path).pipe(
+    Stream.splitLines,
+    Stream.runForEachArray((lines): Effect.Effect<void, E | TransferRefused, R> => {
+      const long = lines.findIndex((line) => line.length > lineMax)
+      if (long >= 0) {
+        return Effect.fail(new TransferRefused({ message: `${path}: line ${first + long} is too long.` }))
+      }
+      const from = first
+      first += lines.length
+      return use(lines, from)
+    })
+  )
+}
+
+/**
+ * Writes lines to a new file that only its owner can read, under another name until it is complete. Returns what `write` does.
+ */
+export const writeLines = Effect.fnUntraced(function* <A, E, R>(
+  name: string,
+  write: (emit: (lines: ReadonlyArray<string>) => Effect.Effect<void, TransferRefused>) => Effect.Effect<A, E, R>
+) {
+  const files = yield* FileSystem.FileSystem
+  const path = yield* resolvePath(name)
+  if (yield* Effect.orElseSucceed(files.exists(path), () => true)) {
+    return yield* new TransferRefused({ message: `${name} exists already: name a new file.` })
+  }
+  const cannotWrite = (error: { readonly message: string }) =>
+    new TransferRefused({ message: `${name} cannot be written: ${error.message}` })
+  const partial = `${path}.partial`
+  const encoder = new TextEncoder()
+  const written = Effect.gen(function* () {
+    const file = yield* Effect.mapError(files.open(partial, { flag: "w", mode: 0o600 }), cannotWrite)
+    const result = yield* write((lines) =>
+      lines.length === 0
+        ? Effect.void
+        : Effect.mapError(file.writeAll(encoder.encode(`${lines.join("\n")}\n`)), cannotWrite)
+    )
+    yield* Effect.mapError(file.sync, cannotWrite)
+    return result
+  }).pipe(Effect.scoped)
+  const result = yield* Effect.tapError(written, () => Effect.ignore(files.remove(partial, { force: true })))
+  yield* Effect.mapError(files.rename(partial, path), cannotWrite)
+  return result
+})

@@ -1,0 +1,89 @@
+/** Imports a file that `licensing export` has written. The whole file is checked before its first line is imported. */
+import { Effect, Schema } from "effect"
+import { SqlClient } from "effect/sql"
+import { VendorKeys } from "../licenses/keys/VendorKeys.ts"
+import { makeDigest } from "../signing/Digest.ts"
+import { MasterKey } from "../signing/MasterKey.ts"
+import { forEachLines, resolvePath } from "./Files.ts"
+import { Importing } from "./Importing.ts"
+import { type ImportOptions, runImport } from "./ImportRun.ts"
+import { End, format, Header, type Row, TransferRefused } from "./Lines.ts"
+import { makeAssembler } from "./Units.ts"
+
+const decodeHeader = Schema.decodeUnknownEffect(Schema.fromJsonString(Header))
+const decodeEnd = Schema.decodeUnknownEffect(Schema.fromJsonString(End))
+
+const refuse = (message: string) => Effect.fail(new TransferRefused({ message }))
+
+export const importFile = Effect.fnUntraced(function* (name: string, options: ImportOptions) {
+  const path = yield* resolvePath(name)
+  const { lines, vendorKeys } = yield* checkFile(name, path)
+  if (vendorKeys && !options.dryRun) yield* (yield* VendorKeys).announce
+  const { columns } = yield* Importing
+  return yield* runImport(
+    Effect.fnUntraced(function* (accept, reject) {
+      const units = makeAssembler(columns)
+      yield* forEachLines(
+        path,
+        Effect.fnUntraced(function* (texts, first) {
+          for (const [index, text] of texts.entries()) {
+            const line = first + index
+            if (line === 1 || line > lines) continue
+            const unit = units.add(line, JSON.parse(text) as Row)
+            if (unit === undefined) continue
+            yield* "root" in unit ? accept(unit) : reject([unit])
+          }
+        })
+      )
+      const last = units.end()
+      if (last !== undefined) yield* accept(last)
+    }),
+    options
+  )
+})
+
+/** Checks header, digest and end; returns the number of lines before the end, and what the header says of vendor keys. */
+const checkFile = Effect.fnUntraced(function* (name: string, path: string) {
+  const digest = makeDigest()
+  let count = 0
+  let last: string | undefined
+  let vendorKeys = false
+  yield* forEachLines(path, (texts, first) => {
+    for (const text of texts) {
+      if (last !== undefined) digest.update(`${last}\n`)
+      last = text
+    }
+    count += texts.length
+    if (first > 1) return Effect.void
+    return Effect.map(checkHeader(name, texts[0] ?? ""), (header) => {
+      vendorKeys = header.vendor_keys
+    })
+  })
+  const end = yield* Effect.orElseSucceed(decodeEnd(last ?? ""), () => undefined)
+  if (end === undefined) {
+    return yield* refuse(`${name} has no end: the export did not finish, or the file was cut. Export again.`)
+  }
+  if (end.lines !== count - 1 || end.sha256 !== digest.hex()) {
+    return yield* refuse(`${name} was changed after its export: its digest is another one. Copy or export it again.`)
+  }
+  return { lines: end.lines, vendorKeys }
+})
+
+const checkHeader = Effect.fnUntraced(function* (name: string, text: string) {
+  const header = yield* Effect.orElseSucceed(decodeHeader(text), () => undefined)
+  if (header === undefined) return yield* refuse(`${name} is no export: its first line is no header.`)
+  const sql = yield* SqlClient.SqlClient
+  const [own] = yield* Effect.orDie(sql<{ readonly schema: number }>`SELECT max(id) AS schema FROM schema_migrations`)
+  if (header.format !== format || header.schema > own!.schema) {
+    return yield* refuse(`${name} was written by a later version of the service: import it with that version.`)
+  }
+  const masterKey = yield* MasterKey
+  if (header.master_key_id === undefined) return header
+  if (masterKey.derive("transfer", header.master_key_id) === undefined) {
+    const ownId = masterKey.derive("transfer")?.keyId
+    return yield* refuse(
+      `The secrets in ${name} are encrypted with the master key ${header.master_key_id}, and this service has ${ownId}: run the import and the service with the master key of the exporting service. After the import it can be rotated.`
+    )
+  }
+  return header
+})

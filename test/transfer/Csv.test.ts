@@ -1,0 +1,176 @@
+/** Licenses with keys of their own from a CSV file, beside a running instance. */
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { assert, describe, it, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { makeCsvParser } from "../../src/transfer/csv/CsvText.ts"
+import { operatorSettings, runLine } from "../support/CommandLine.ts"
+import { assertAnswered } from "../support/Http.ts"
+import { TestServer } from "../support/TestServer.ts"
+
+const parse = (pieces: ReadonlyArray<string>) => {
+  const records: Array<{ readonly line: number; readonly fields: ReadonlyArray<string> }> = []
+  const parser = makeCsvParser((record) => records.push(record))
+  for (const piece of pieces) parser.push(piece)
+  parser.end()
+  return { records: records.map(({ fields, line }) => [line, ...fields]), fault: parser.fault() }
+}
+
+describe("The CSV parser", () => {
+  const text = 'a,"b, ""c""\nd",\r\n\r\n"",e"f,g\n"end"'
+  const records = [
+    [1, "a", 'b, "c"\nd', ""],
+    [4, "", 'e"f', "g"],
+    [5, "end"]
+  ]
+  it("reads quotes, line breaks and empty fields, however the text is cut", () => {
+    assert.deepStrictEqual(parse([text]), { records, fault: undefined })
+    assert.deepStrictEqual(parse([...text]), { records, fault: undefined })
+  })
+
+  it("names the line of a quote that is not closed, and of text after one", () => {
+    assert.match(parse(['a\nb,"c\nd\n']).fault ?? "", /from line 2 is not closed/)
+    assert.match(parse(['a\nb,"c"d\n']).fault ?? "", /^line 2: text follows/)
+  })
+})
+
+layer(TestServer.layerWith({}), { timeout: 120_000 })("`licensing import csv`", (it) => {
+  const home = Effect.acquireRelease(
+    Effect.sync(() => mkdtempSync(join(tmpdir(), "licensing-csv-"))),
+    (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
+  )
+  const run = Effect.fnUntraced(function* (rows: ReadonlyArray<string>, ...args: ReadonlyArray<string>) {
+    const path = join(yield* home, "given.csv")
+    writeFileSync(path, rows.join("\n"))
+    const { code, out } = yield* runLine(yield* operatorSettings, "import", "csv", path, ...args, "--json")
+    return { code, ...JSON.parse(out) } as {
+      readonly code: number
+      readonly imported?: Record<string, number>
+      readonly existed_already?: number
+      readonly faults: ReadonlyArray<{ readonly line: number; readonly message: string }>
+      readonly error?: string
+    }
+  })
+  const catalog = Effect.fnUntraced(function* (code: string) {
+    const { client } = yield* TestServer
+    const product = yield* client.products.create({ payload: { name: "Editor", code } })
+    const params = { id: product.id }
+    const feature = yield* client.features.create({ params, payload: { name: "Exports", code: "exports" } })
+    const policy = yield* client.policies.create({
+      params,
+      payload: { name: "Pro", code: "pro", license_type: "time_limited" }
+    })
+    yield* client.policies.setFeature({
+      params: { id: policy.id, feature_id: feature.id },
+      payload: { enabled: true, max_consumptions: 5 }
+    })
+    return product
+  })
+  const count = Effect.flatMap(TestServer, ({ client }) =>
+    Effect.map(client.licenses.list({ query: { include_total: "true" } }), ({ total }) => total)
+  )
+
+  it.effect("imports keys, customers, dates, limits, metadata and the policy's features, once", () =>
+    Effect.gen(function* () {
+      const { client, send } = yield* TestServer
+      yield* catalog("csv-editor")
+      const rows = [
+        "\uFEFFlicense_key,product,policy,customer,customer_name,customer_email,expires_at,status,max_activations,metadata.order",
+        'OLD-KEY-00000001,csv-editor,pro,ada,"Lovelace, Ada",ada@example.com,2099-12-31,,7,1',
+        "OLD-KEY-00000002,csv-editor,pro,ada,,ada@example.com,2020-01-01T12:00:00+01:00,,,2",
+        "OLD-KEY-00000003,csv-editor,pro,,,,2099-12-31,suspended,,"
+      ]
+      const rehearsed = yield* run(rows, "--dry-run")
+      assert.deepStrictEqual(rehearsed.imported, { customer: 1, license: 3, license_feature: 3 })
+      assert.strictEqual(yield* count, 0)
+      const done = yield* run(rows)
+      assert.deepStrictEqual([done.code, done.imported], [0, rehearsed.imported])
+      const again = yield* run(rows)
+      assert.deepStrictEqual([again.code, again.imported, again.existed_already], [0, {}, 3])
+      const answer = yield* send({
+        ...{ method: "POST", path: "/api/v1/license/activate", anonymous: true, body: { fingerprint: "m" } },
+        headers: { authorization: "License OLD-KEY-00000001" }
+      })
+      const { license_id } = assertAnswered(answer, 200) as { readonly license_id: string }
+      const license = yield* client.licenses.get({ params: { id: license_id } })
+      assert.deepInclude(license, {
+        customer_name: "Lovelace, Ada",
+        max_activations: 7,
+        expires_at: Date.UTC(2099, 11, 31)
+      })
+      assert.deepStrictEqual(license.metadata, { order: "1" })
+      const statuses = (yield* client.licenses.list({ query: {} })).items.map(({ status }) => status)
+      assert.sameMembers([...statuses], ["active", "expired", "suspended"])
+      const customers = (yield* client.customers.list({ query: { code: "ada" } })).items
+      assert.strictEqual(customers[0]?.id, license.customer_id)
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("imports nothing of a file with wrong lines, and names them", () =>
+    Effect.gen(function* () {
+      const before = yield* count
+      yield* catalog("csv-faults")
+      const row = (index: number, expiry = "2099-01-01", key = `FAULTY-KEY-${index}`) =>
+        `${key},csv-faults,pro,${expiry}`
+      const rows = [
+        "license_key,product,policy,expires_at",
+        ...Array.from({ length: 1_200 }, (_, index) => row(index + 2))
+      ]
+      const wrong = rows.with(699, row(700, "soon")).with(899, row(900, "2099-01-01", "FAULTY-KEY-20"))
+      const refused = yield* run(wrong)
+      assert.strictEqual(refused.code, 1)
+      assert.deepStrictEqual(
+        refused.faults.map(({ line, message }) => [line, message.split(":")[0]]),
+        [
+          [700, "expires_at"],
+          [900, "license_key"]
+        ]
+      )
+      assert.match(refused.faults[1]?.message ?? "", /line 20/)
+      assert.notInclude(JSON.stringify(refused), "FAULTY-KEY")
+      assert.strictEqual(yield* count, before)
+
+      // A key that another license has, and a policy that does not exist, show when the database is asked.
+      const { client } = yield* TestServer
+      const other = yield* client.products.create({ payload: { name: "Other", code: "csv-other" } })
+      const { id: policy_id } = yield* client.policies.create({
+        params: { id: other.id },
+        payload: { name: "Pro", code: "pro", license_type: "perpetual" }
+      })
+      const { license } = yield* client.licenses.create({
+        payload: { product_id: other.id, policy_id, license_key: "FAULTY-KEY-700" }
+      })
+      const clashing = rows.with(9, "FAULTY-KEY-10,csv-faults,none,2099-01-01").with(19, row(20, ""))
+      const rehearsed = yield* run(clashing, "--dry-run")
+      assert.deepStrictEqual(
+        rehearsed.faults.map(({ line }) => line),
+        [10, 700, 20]
+      )
+      assert.include(rehearsed.faults[1]?.message, license.id)
+      const stopped = yield* run(rows)
+      assert.deepStrictEqual([stopped.code, stopped.faults.map(({ line }) => line)], [1, [700]])
+      assert.match(stopped.error ?? "", /run the same command again/)
+      const mended = yield* run(rows.with(699, row(700, "2099-01-01", "FAULTY-KEY-X")))
+      assert.strictEqual(mended.code, 0)
+      assert.strictEqual((mended.imported?.["license"] ?? 0) + (mended.existed_already ?? 0), 1_200)
+      assert.strictEqual(yield* count, (before ?? 0) + 1_201)
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("refuses files that are no table of licenses", () =>
+    Effect.gen(function* () {
+      for (const [rows, message] of [
+        [["license_key,product"], /column policy is missing/],
+        [["license_key,product,policy,colour"], /"colour" is unknown/],
+        [["license_key,product,policy,policy"], /there twice/],
+        [["license_key,product,policy", '"A'], /not closed/],
+        [[""], /empty/]
+      ] as const) {
+        const { code, error } = yield* run(rows)
+        assert.strictEqual(code, 1)
+        assert.match(error ?? "", message)
+      }
+    }).pipe(Effect.scoped)
+  )
+})
