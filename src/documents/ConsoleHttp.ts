@@ -2,18 +2,18 @@
  * Serves the console, the web pages in which a vendor's people work. Its files are built by `npm ci` and read at the first request
  * for one. Names of assets contain a digest, so browsers keep them; every other path is a screen of the one page.
  */
-import { Clock, Effect, FileSystem, Layer, Path } from "effect"
+import { Clock, Context, Effect, FileSystem, Layer, Path } from "effect"
 import { HttpRouter, type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { errorEnvelope, noteRefused, refuse } from "../api/Failure.ts"
 import { RequestContext } from "../api/RequestContext.ts"
 import { Settings } from "../config/Config.ts"
 import { compress, respond } from "./CompressedDocument.ts"
 
-// The package has JavaScript, and the built console beside it.
-const home = new URL(
-  import.meta.url.endsWith(".js") ? "../console/" : "../../node_modules/.cache/console/",
-  import.meta.url
-)
+/** Where the built console is: the package has JavaScript, and the console beside it. */
+export const ConsoleFolder = Context.Reference<URL>("licensing/documents/ConsoleFolder", {
+  defaultValue: () =>
+    new URL(import.meta.url.endsWith(".js") ? "../console/" : "../../node_modules/.cache/console/", import.meta.url)
+})
 
 /** Only the console's own files run or style anything. It calls this service only, and no text becomes code or markup. */
 const pageHeaders = {
@@ -48,7 +48,7 @@ const refused = Effect.fnUntraced(function* (refusal: typeof notBuilt | typeof n
 const readFiles = Effect.gen(function* () {
   const files = yield* FileSystem.FileSystem
   const path = yield* Path.Path
-  const folder = yield* path.fromFileUrl(home)
+  const folder = yield* path.fromFileUrl(yield* ConsoleFolder)
   const read = (contentType: string, name: string) =>
     Effect.flatMap(files.readFile(path.join(folder, name)), (bytes) => compress(contentType, bytes))
   const names = yield* files.readDirectory(path.join(folder, "assets"))

@@ -152,7 +152,7 @@ const fileCircles: Rule = {
 
 /** Modules that start processes: the program, its commands, and further PostgreSQL servers. */
 const startsProcesses =
-  /^(node:child_process|test\/support\/(Processes|DatabaseServer)\.ts|src\/postgres\/EmbeddedPostgres\.ts)$/
+  /^(node:child_process|playwright-core|test\/support\/(Processes|DatabaseServer)\.ts|src\/postgres\/EmbeddedPostgres\.ts)$/
 
 export const importRules: ReadonlyArray<Rule> = [
   clientsPullInNoServer,

@@ -4,7 +4,8 @@ import type { License } from "../../licenses/model/License.ts"
 import { countOf } from "../parts/Format.ts"
 import { type Column, Key, Status, Time } from "../parts/Show.tsx"
 
-export const nameOf = ({ customer_email, customer_name, id }: License) => customer_name ?? customer_email ?? id
+export const nameOf = ({ customer_email, customer_name, expanded, license_key_last4 }: License) =>
+  customer_name ?? customer_email ?? expanded?.customer?.name ?? `License …${license_key_last4}`
 
 export const licenseColumns = (
   productName: (license: License) => string = ({ expanded }) => expanded?.product?.name ?? "–"

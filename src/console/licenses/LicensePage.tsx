@@ -1,6 +1,5 @@
 /** One license: what it is, what it allows, who uses it, what happened to it, and what can be done. */
 import { getRouteApi, Link } from "@tanstack/react-router"
-import type { ReactNode } from "react"
 import type { License } from "../../licenses/model/License.ts"
 import { countOf, limitOf, wordsOf } from "../parts/Format.ts"
 import { Facts, Heading, Key, Loaded, Section, Status, Time } from "../parts/Show.tsx"
@@ -58,7 +57,10 @@ const About = ({ license }: { readonly license: License }) => {
         ["Status", <Status key="status" of={license.status} />],
         ["Key", <Key key="key" of={license} />],
         ["E-mail", license.customer_email ?? "–"],
-        ["Customer", <CustomerLink key="customer" id={license.customer_id} />],
+        [
+          "Customer",
+          license.customer_id === undefined ? "not linked" : <CustomerName key="customer" id={license.customer_id} />
+        ],
         ...(may("product:read")
           ? ([
               ["Product", <ProductName key="product" id={license.product_id} />],
@@ -77,14 +79,18 @@ const About = ({ license }: { readonly license: License }) => {
   )
 }
 
-const CustomerLink = ({ id }: { readonly id: string | undefined }): ReactNode =>
-  id === undefined ? (
-    "not linked"
-  ) : (
-    <Link to="/customers/$id" params={{ id }}>
-      Open
-    </Link>
+const CustomerName = ({ id }: { readonly id: string }) => {
+  const customer = useAsk("getCustomer", { params: { id } })
+  return (
+    <Loaded of={customer}>
+      {({ name }) => (
+        <Link to="/customers/$id" params={{ id }}>
+          {name}
+        </Link>
+      )}
+    </Loaded>
   )
+}
 
 const ProductName = ({ id }: { readonly id: string }) => {
   const product = useAsk("getProduct", { params: { id } })

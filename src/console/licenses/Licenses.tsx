@@ -19,7 +19,7 @@ export const Licenses = () => {
   const search: LicenseSearch = route.useSearch()
   const may = useMay()
   const page = useAsk("listLicenses", {
-    query: { ...filtersOf(search), ...pageOf(search), expand: ["product", "policy"] }
+    query: { ...filtersOf(search), ...pageOf(search), expand: ["product", "policy", "customer"] }
   })
   return (
     <>

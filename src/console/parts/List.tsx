@@ -1,6 +1,6 @@
 /** Lists in pages. What a list is narrowed by, its sort and its page are in the address, so that they can be sent to a colleague. */
 import { Link, useNavigate } from "@tanstack/react-router"
-import type { ReactNode } from "react"
+import { type FormEvent, type ReactNode, useId } from "react"
 import { type Keyset, keysetOf, nextCursorOf, type Page } from "../../api/Paging.ts"
 import type { Asked } from "../service/Hooks.ts"
 import { countOf } from "./Format.ts"
@@ -118,41 +118,43 @@ export const Filter = (props: {
   readonly value: string | undefined
   readonly choices: ReadonlyArray<{ readonly id: string; readonly name: string }>
   readonly onChange: (value: string | undefined) => void
-}) => (
-  <label className="filter">
-    {props.label}
-    <select
-      value={props.value ?? ""}
-      onChange={({ currentTarget: { value } }) => props.onChange(value === "" ? undefined : value)}
-    >
-      <option value="">Any</option>
-      {props.choices.map(({ id, name }) => (
-        <option key={id} value={id}>
-          {name}
-        </option>
-      ))}
-    </select>
-  </label>
-)
+}) => {
+  const id = useId()
+  return (
+    <div className="filter">
+      <label htmlFor={id}>{props.label}</label>
+      <select
+        id={id}
+        value={props.value ?? ""}
+        onChange={({ currentTarget: { value } }) => props.onChange(value === "" ? undefined : value)}
+      >
+        <option value="">Any</option>
+        {props.choices.map((choice) => (
+          <option key={choice.id} value={choice.id}>
+            {choice.name}
+          </option>
+        ))}
+      </select>
+    </div>
+  )
+}
 
 /** A filter of a list by text: it holds once Enter is pressed. */
 export const TextFilter = (props: {
   readonly label: string
   readonly value: string | undefined
   readonly onChange: (value: string | undefined) => void
-}) => (
-  <form
-    key={props.value}
-    className="filter"
-    onSubmit={(event) => {
-      event.preventDefault()
-      const text = String(new FormData(event.currentTarget).get("text")).trim()
-      props.onChange(text === "" ? undefined : text)
-    }}
-  >
-    <label>
-      {props.label}
-      <input name="text" type="search" defaultValue={props.value} placeholder="Then Enter" autoComplete="off" />
-    </label>
-  </form>
-)
+}) => {
+  const id = useId()
+  const submit = (event: FormEvent<HTMLFormElement>) => {
+    event.preventDefault()
+    const text = String(new FormData(event.currentTarget).get("text")).trim()
+    props.onChange(text === "" ? undefined : text)
+  }
+  return (
+    <form key={props.value} className="filter" onSubmit={submit}>
+      <label htmlFor={id}>{props.label}</label>
+      <input id={id} name="text" type="search" defaultValue={props.value} placeholder="Then Enter" autoComplete="off" />
+    </form>
+  )
+}
