@@ -125,7 +125,7 @@ export class Person {
 
   /** What axe finds wrong with the screen, once it has loaded. */
   async violations(): Promise<ReadonlyArray<string>> {
-    await this.page.waitForFunction("document.querySelector('.waiting, [aria-busy=true]') === null")
+    await this.page.locator(".waiting, [aria-busy=true]").first().waitFor({ state: "hidden" })
     await this.page.evaluate(axe)
     const run = `axe.run(document, { runOnly: ${JSON.stringify(rules)} }).then(({ violations }) => violations)`
     const found = (await this.page.evaluate(run)) as ReadonlyArray<Violation>

@@ -1,6 +1,7 @@
 /** One product, with its policies and features. */
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router"
 import type { Feature } from "../../catalog/features/Feature.ts"
+import { policyDefaults } from "../../catalog/policies/Policy.ts"
 import type { Product } from "../../catalog/products/Product.ts"
 import { Action } from "../parts/Dialog.tsx"
 import { type FieldsOf, text } from "../parts/Fields.tsx"
@@ -88,6 +89,7 @@ const Policies = ({ product: { id } }: Props) => {
             label="New policy"
             effect="Licenses can then be issued under it."
             fields={policyFields}
+            initial={policyDefaults}
             run={(payload: PolicyPayload) => change("createPolicy", { params: { id }, payload })}
           />
         )

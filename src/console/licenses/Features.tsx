@@ -117,7 +117,7 @@ const FeatureActions = ({ feature, license }: { readonly feature: LicenseFeature
       )}
       <Action
         label="Reset usage"
-        name={`Reset the usage of ${feature_name}`}
+        name={`Reset usage of ${feature_name}`}
         effect={`The usage of ${feature_name} counts from 0 again. Reports keep what was used.`}
         run={() => reset({ reset_consumed: true })}
       />

@@ -1,7 +1,7 @@
 /** One license: what it is, what it allows, who uses it, what happened to it, and what can be done. */
 import { getRouteApi, Link } from "@tanstack/react-router"
 import type { License } from "../../licenses/model/License.ts"
-import { countOf, limitOf, wordsOf } from "../parts/Format.ts"
+import { countAndLimitOf, countOf, limitOf, wordsOf } from "../parts/Format.ts"
 import { Facts, Heading, Key, Loaded, Section, Status, Time } from "../parts/Show.tsx"
 import { useAsk, useMay } from "../service/Hooks.ts"
 import { Devices } from "./Devices.tsx"
@@ -127,7 +127,7 @@ const Limits = ({ license, mayChange }: { readonly license: License; readonly ma
         of={[
           [
             "Devices",
-            `${countOf(license.active_device_count)} of ${limitOf(limits.max_activations)}${own("max_activations")}`
+            `${countAndLimitOf(license.active_device_count, limits.max_activations)}${own("max_activations")}`
           ],
           [
             "Floating seats",
@@ -139,10 +139,7 @@ const Limits = ({ license, mayChange }: { readonly license: License; readonly ma
               ? "counted as devices"
               : `${limitOf(limits.max_container_instances)}${own("max_container_instances")}`
           ],
-          [
-            "Transfers",
-            `${countOf(license.times_transferred)} of ${limitOf(limits.max_transfers)}${own("max_transfers")}`
-          ],
+          ["Transfers", `${countAndLimitOf(license.times_transferred, limits.max_transfers)}${own("max_transfers")}`],
           ["Days offline", `${countOf(limits.offline_grace_days)}${own("offline_grace_days")}`]
         ]}
       />

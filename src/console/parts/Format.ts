@@ -22,3 +22,7 @@ export const inputDayOf = (millis: number): string => {
 
 /** The last second of that day, in the reader's zone. */
 export const endOfInputDay = (text: string): number => Date.parse(`${text}T23:59:59`)
+
+/** A count and its limit. */
+export const countAndLimitOf = (count: number, limit: number) =>
+  `${countOf(count)}${limit === 0 ? ", no limit" : ` of ${countOf(limit)}`}`

@@ -129,8 +129,9 @@ export const Table = <A,>(props: {
   const style = (column: Column<A>) => (column.number ? { className: "number" } : {})
   return (
     // A wide table scrolls inside its own box, which the keyboard can reach.
+    // biome-ignore lint/a11y/useSemanticElements: a table is not a group of fields.
     // biome-ignore lint/a11y/noNoninteractiveTabindex: without it the keyboard cannot scroll.
-    <section className="scrolling" aria-label={props.caption} tabIndex={0}>
+    <div className="scrolling" role="group" aria-label={props.caption} tabIndex={0}>
       <table>
         <thead>
           <tr>
@@ -158,6 +159,6 @@ export const Table = <A,>(props: {
           ))}
         </tbody>
       </table>
-    </section>
+    </div>
   )
 }
