@@ -15,8 +15,12 @@ if (vite === undefined) {
   process.exit(0)
 }
 
+// Another value gives the slower and larger React of development.
+process.env.NODE_ENV = "production"
+
 const config = {
   configFile: false,
+  mode: "production",
   root: path("src/console"),
   base: "/console/",
   logLevel: "error",

@@ -15,7 +15,7 @@ const pathOf = (name: string) =>
     execFile("which", [name], (failure, out) => resolve(failure === null ? out.trim() : undefined))
   )
 
-export class Browser extends Context.Service<
+class Browser extends Context.Service<
   Browser,
   {
     /** Undefined if the machine has no Chromium. */

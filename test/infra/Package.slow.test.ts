@@ -252,6 +252,10 @@ layer(Project.layer, { excludeTestServices: true, timeout: minutes })("The packa
           fetch(`http://127.0.0.1:${port}/purchases`).then((answer) => answer.json())
         )
         assert.lengthOf(sold as ReadonlyArray<unknown>, 2)
+        const page = yield* Effect.promise(() => fetch(`${baseUrl}/console`).then((answer) => answer.text()))
+        const [, script = ""] = /src="([^"]+)"/.exec(page) ?? []
+        const { status } = yield* Effect.promise(() => fetch(`${baseUrl}${script}`))
+        assert.deepStrictEqual([script.startsWith("/console/assets/"), status], [true, 200])
         const life = `
         import { LicenseKit, memoryStore } from "licensing-service/kit"
         const [baseUrl, key, fingerprint] = process.argv.slice(2)

@@ -1,6 +1,5 @@
 /** What the address of the license list names. */
 import { Schema } from "effect"
-import type { Request } from "../../client/Client.ts"
 import { LicenseStatus } from "../../licenses/model/License.ts"
 import { Period, periodOf } from "./Periods.ts"
 
@@ -18,10 +17,8 @@ export const LicenseSearch = Schema.Struct({
 })
 export type LicenseSearch = typeof LicenseSearch.Type
 
-type LicenseFilters = NonNullable<NonNullable<Request<"listLicenses">["query"]>>
-
 /** The filters and the sort as the API takes them. */
-export const filtersOf = ({ cursor: _, expires, ...filters }: LicenseSearch): LicenseFilters => ({
+export const filtersOf = ({ cursor: _, expires, ...filters }: LicenseSearch) => ({
   ...filters,
   ...(expires === undefined ? {} : periodOf(expires))
 })

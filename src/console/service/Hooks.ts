@@ -4,7 +4,7 @@ import { AsyncResult, Atom, AtomRegistry } from "effect/reactivity"
 import { useCallback, useEffect, useMemo, useState, useSyncExternalStore } from "react"
 import type { ManagementScope } from "../../auth/Scope.ts"
 import type { OperationId, Request, Success } from "../../client/Client.ts"
-import { endingSession, type Failed, runtime, send } from "./Service.ts"
+import { endingSession, type Failed, type Known, runtime, send } from "./Service.ts"
 import { registry } from "./Session.ts"
 
 export const useAtom = <A>(atom: Atom.Atom<A>): A => {
@@ -32,10 +32,13 @@ const atomOf = <Id extends OperationId>(id: Id, request: Request<Id>): Atom.Atom
 }
 
 /** Asks the service; a response from earlier is shown until the new one is there. */
-export const useAsk = <Id extends OperationId>(id: Id, request: Request<Id>): Asked<Id> => {
+export const useAsk = <Id extends OperationId, Given extends Request<Id>>(
+  id: Id,
+  request: Given & Known<Id, Given>
+): Asked<Id> => {
   const key = JSON.stringify(request)
   // biome-ignore lint/correctness/useExhaustiveDependencies: the key contains the whole request.
-  const atom = useMemo(() => atomOf(id, request), [id, key])
+  const atom = useMemo(() => atomOf<Id>(id, request), [id, key])
   useEffect(() => {
     if (!AsyncResult.isInitial(registry.get(atom)) && !registry.get(atom).waiting) registry.refresh(atom)
   }, [atom])

@@ -30,6 +30,15 @@ export type Failed<Id extends OperationId> = Refusals<Id> | ClientError
 export type Payload<Id extends OperationId> =
   Request<Id> extends { readonly payload?: infer Body } ? NonNullable<Body> : never
 
+/** Nothing if an operation knows all query parameters of a request, also those that are spread into it. */
+export type Known<Id extends OperationId, Given> = Given extends { readonly query: infer Query }
+  ? Request<Id> extends { readonly query?: infer Parameters }
+    ? {
+        readonly query: { readonly [Name in keyof Query]: Name extends keyof NonNullable<Parameters> ? unknown : never }
+      }
+    : never
+  : unknown
+
 /** Calls an operation. */
 export const send = <Id extends OperationId>(id: Id, request: Request<Id>) =>
   Client.use((client) => {
