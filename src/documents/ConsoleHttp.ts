@@ -7,6 +7,7 @@ import { HttpRouter, type HttpServerRequest, HttpServerResponse } from "effect/h
 import { errorEnvelope, noteRefused, refuse } from "../api/Failure.ts"
 import { RequestContext } from "../api/RequestContext.ts"
 import { Settings } from "../config/Config.ts"
+import { withoutDeadline } from "../postgres/Deadline.ts"
 import { compress, respond } from "./CompressedDocument.ts"
 
 /** Where the built console is: the package has JavaScript, and the console beside it. */
@@ -65,12 +66,13 @@ const routes = HttpRouter.use(
   Effect.fnUntraced(function* (router) {
     const services = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
     // A client that disconnects while they are read must not leave them unread.
-    const files = yield* readFiles.pipe(
+    const read = yield* readFiles.pipe(
       Effect.provideContext(services),
       Effect.orElseSucceed(() => undefined),
       Effect.uninterruptible,
       Effect.cached
     )
+    const files = withoutDeadline(read)
     const page = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest) {
       const found = yield* files
       return found === undefined ? yield* refused(notBuilt, 503) : respond(request, found.page, pageHeaders)
