@@ -39,6 +39,7 @@ import { CustomersHttp } from "./customers/Http.ts"
 import { AllDevices } from "./devices/AllDevices.ts"
 import { Devices } from "./devices/Devices.ts"
 import { DevicesHttp } from "./devices/Http.ts"
+import { ConsoleHttp } from "./documents/publishing/ConsoleHttp.ts"
 import { DocumentsHttp } from "./documents/publishing/Publishing.ts"
 import { EventLog } from "./events/EventLog.ts"
 import { Events } from "./events/Events.ts"
@@ -157,7 +158,7 @@ const shared = Layer.mergeAll(
 /** The cluster, if the settings name one, takes commands over once the services work. */
 const services = Layer.provideMerge(Cluster.layer, shared)
 
-const routes = Layer.merge(HttpApiBuilder.layer(Api), DocumentsHttp).pipe(
+const routes = Layer.mergeAll(HttpApiBuilder.layer(Api), DocumentsHttp, ConsoleHttp).pipe(
   Layer.provide(slices),
   Layer.provide(middlewares),
   Layer.provide(NodeHttpServer.layerHttpServices)

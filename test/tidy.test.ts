@@ -13,7 +13,7 @@ import { wordRules } from "./tidy/words.ts"
 
 const root = fileURLToPath(new URL("..", import.meta.url))
 const leftOut = /^(node_modules|\.git|data|coverage|dist|site)$/
-const isText = (name: string) => /\.(ts|mjs|js|json|sql|md|ya?ml|txt|sh)$|^[^.]+$|^\.\w+$/.test(name)
+const isText = (name: string) => /\.(tsx?|css|html|mjs|js|json|sql|md|ya?ml|txt|sh)$|^[^.]+$|^\.\w+$/.test(name)
 
 const readTexts = (folder: string): ReadonlyArray<readonly [string, string]> =>
   readdirSync(`${root}${folder}`, { withFileTypes: true }).flatMap((entry) => {

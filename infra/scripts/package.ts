@@ -1,6 +1,6 @@
 /**
- * Builds what the package ships into dist/: JavaScript of everything, and declarations of the client and the application kit. npm runs
- * it before it packs (`prepack`).
+ * Builds what the package ships into dist/: JavaScript of everything, declarations of the client and the application kit, and the
+ * console. npm runs it before it packs (`prepack`).
  *
  * The compiler refuses to write the contract's declaration (it is too large), so the client's request and response types are asked
  * of the type checker and written out, one operation after the other.
@@ -100,3 +100,4 @@ const { stdout } = spawnSync(tsc, ["-p", "infra/package/tsconfig.declarations.js
 writeFileSync(join(dist, "client/Operations.d.ts"), operationTypes())
 // What is written in full above does not concern.
 keepReached(stdout.split("\n").filter((line) => !line.startsWith("src/client/Operations.ts(")))
+execFileSync(process.execPath, ["infra/scripts/console.mjs", join(dist, "console")], { cwd: root, stdio: "inherit" })

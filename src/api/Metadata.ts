@@ -8,6 +8,7 @@ import { isStorable } from "./Text.ts"
 const bytesMax = 16_384
 const depthMax = 4
 const keysMax = 64
+const utf8 = new TextEncoder()
 
 export type Metadata = { readonly [key: string]: Schema.Json }
 
@@ -36,7 +37,7 @@ const metadataFault = (metadata: Metadata): string | undefined => {
   }
   return (
     fault(metadata, 1) ??
-    (Buffer.byteLength(JSON.stringify(metadata)) > bytesMax ? `at most ${bytesMax} bytes of JSON` : undefined)
+    (utf8.encode(JSON.stringify(metadata)).length > bytesMax ? `at most ${bytesMax} bytes of JSON` : undefined)
   )
 }
 

@@ -2,7 +2,8 @@
  * Lists: newest first or in another sort, split into pages by an opaque keyset cursor over the sort's field and the id, so that a
  * client that reads all pages gets every row exactly once while rows are inserted. `limit` defaults to 50; above 200 it is clamped, below 1 refused.
  */
-import { Effect, Schema, SchemaGetter, SchemaIssue } from "effect"
+import { Effect, Result, Schema, SchemaGetter, SchemaIssue } from "effect"
+import { Base64Url } from "effect/encoding"
 import { publishedAs } from "./Text.ts"
 import { Timestamp } from "./Timestamp.ts"
 
@@ -49,10 +50,10 @@ export interface Keyset {
 }
 
 const encodeKeyset = ({ id, sort, value }: Keyset): string =>
-  Buffer.from(sort === newestFirst ? `${value}.${id}` : `${sort} ${id} ${value}`).toString("base64url")
+  Base64Url.encode(sort === newestFirst ? `${value}.${id}` : `${sort} ${id} ${value}`)
 
 const decodeKeyset = (text: string): Keyset | undefined => {
-  const plain = Buffer.from(text, "base64url").toString()
+  const plain = Result.getOrElse(Base64Url.decodeString(text), () => "")
   const newest = /^(\d{1,15})\.([A-Za-z0-9_-]{1,64})$/.exec(plain)
   if (newest !== null) return { sort: newestFirst, value: newest[1]!, id: newest[2]! }
   const sorted = /^(-?[a-z_]{1,64}) ([A-Za-z0-9_-]{1,64}) ([^\0]{0,1000})$/su.exec(plain)

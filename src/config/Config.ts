@@ -187,6 +187,8 @@ const settings = {
     [],
     origins
   ),
+  /** Whether the console is served at /console. */
+  console: setting<boolean>("LICENSING_CONSOLE", "true or false", true, flag),
   /** For development: webhook endpoints may use http and be on this machine. */
   webhookAllowLocal: setting<boolean>("LICENSING_WEBHOOK_ALLOW_LOCAL", "true or false", false, flag),
   /** Private networks that webhook deliveries may reach. */

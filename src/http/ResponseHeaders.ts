@@ -50,7 +50,7 @@ export const makeResponseHeaders = (baseUrl: string | undefined, cors: Cors) => 
     if (status === 401)
       headers["www-authenticate"] ??= request.url.startsWith(runtimePaths) ? challenges.runtime : challenges.management
     if (status === 429 || status === 503) headers["retry-after"] ??= retryAfter
-    if (headers["content-type"]?.startsWith("text/html")) Object.assign(headers, ofPages)
+    if (headers["content-type"]?.startsWith("text/html")) Object.assign(headers, ofPages, own)
     // A client that keeps its connection open would send the next request to a stopped server.
     if (stopping) headers["connection"] = "close"
     return headers

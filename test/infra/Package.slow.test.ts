@@ -144,11 +144,10 @@ layer(Project.layer, { excludeTestServices: true, timeout: minutes })("The packa
     Effect.gen(function* () {
       const { files } = yield* Project
       const wanted = ["dist/main.js", "dist/client/Client.d.ts", "dist/kit/LicenseKit.js", "LICENSE", "README.md"]
-      assert.includeMembers([...files], [...wanted, "schema/migrations/0001_initial.sql", "schema/examples.json"])
-      const others = files.filter(
-        (path) => !/^(dist|schema|infra\/package)\/|^[A-Z]+(\.md)?$|^package\.json$/.test(path)
-      )
-      assert.deepStrictEqual(others, [])
+      const added = ["dist/console/index.html", "schema/migrations/0001_initial.sql", "schema/examples.json"]
+      assert.includeMembers([...files], [...wanted, ...added])
+      const isOther = (path: string) => !/^(dist|schema|infra\/package)\/|^[A-Z]+(\.md)?$|^package\.json$/.test(path)
+      assert.deepStrictEqual(files.filter(isOther), [])
       assert.deepStrictEqual(
         files.filter((path) => /test|(?<!\.d)\.ts$/.test(path)),
         []
@@ -252,6 +251,8 @@ layer(Project.layer, { excludeTestServices: true, timeout: minutes })("The packa
           fetch(`http://127.0.0.1:${port}/purchases`).then((answer) => answer.json())
         )
         assert.lengthOf(sold as ReadonlyArray<unknown>, 2)
+        const page = yield* Effect.promise(() => fetch(`${baseUrl}/console`).then((answer) => answer.text()))
+        assert.include(page, "/console/assets/")
         const life = `
         import { LicenseKit, memoryStore } from "licensing-service/kit"
         const [baseUrl, key, fingerprint] = process.argv.slice(2)

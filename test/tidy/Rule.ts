@@ -26,7 +26,7 @@ export interface Rule {
 }
 
 export const readAll = (projects: ReadonlyArray<Texts>): ReadonlyArray<Project> => {
-  const isTypeScript = (path: string) => path.endsWith(".ts") && !path.endsWith(".d.ts")
+  const isTypeScript = (path: string) => /\.tsx?$/.test(path) && !path.endsWith(".d.ts")
   const sources = readProjects(projects.map((texts) => new Map([...texts].filter(([path]) => isTypeScript(path)))))
   return projects.map((texts, index) => ({ texts, sources: sources[index]! }))
 }

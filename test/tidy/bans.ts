@@ -86,6 +86,8 @@ const codeBans: ReadonlyArray<Ban> = [
     where: inSrc,
     example: "Effect.runSync(f)",
     exceptions: {
+      "src/console/service/Hooks.ts": "A click is an event of the page, which has no fiber.",
+      "src/console/service/Service.ts": "A click is an event of the page, which has no fiber.",
       "src/http/FastPath.ts": "A plain request is an event of the platform, and what is run for it waits for nothing.",
       "src/http/listener/Unreadable.ts": "Garbage on a socket is an event of the platform, not a request with a fiber.",
       "src/documents/publishing/DocumentsWorker.ts": "A thread of its own has no fiber to start with.",

@@ -3,7 +3,7 @@ import { basename, dirname } from "node:path"
 import { inSources, isUnder, type Project, type Rule } from "./Rule.ts"
 import type { Import, Source } from "./Sources.ts"
 
-const isRelative = ({ target }: Import) => target.endsWith(".ts")
+const isRelative = ({ target }: Import) => /\.tsx?$/.test(target)
 const inSrc = isUnder("src")
 
 const importRule = (
@@ -26,7 +26,7 @@ const contractRoots = ({ sources }: Project) =>
 
 const contractPackages = /^effect(\/(http|http-api|schema|encoding|net))?$/
 
-const contractHalves = (project: Project): ReadonlySet<string> => {
+const contractHalves = (project: Project, roots = contractRoots(project)): ReadonlySet<string> => {
   const reached = new Set<string>()
   const visit = (path: string) => {
     if (reached.has(path)) return
@@ -35,7 +35,7 @@ const contractHalves = (project: Project): ReadonlySet<string> => {
       if (inSrc(target) && !typeOnly) visit(target)
     }
   }
-  contractRoots(project).forEach(visit)
+  roots.forEach(visit)
   return reached
 }
 
@@ -51,6 +51,43 @@ const clientsPullInNoServer: Rule = {
     "src/orders/Api.ts": `import { Orders } from "./Orders.ts"`,
     "src/orders/Orders.ts": `import { SqlClient } from "effect/sql"`
   }
+}
+
+const inConsole = isUnder("src/console")
+const consolePackages = /^(effect\/reactivity|react|react-dom\/client|@tanstack\/react-router)$/
+
+const theConsoleIsAClient: Rule = {
+  name: "The console imports its packages and the contract, and nothing imports the console",
+  find: (project) => {
+    const roots = [...project.sources.keys()].filter(inConsole)
+    const reached = [...contractHalves(project, roots)].flatMap((path) =>
+      (project.sources.get(path)?.imports ?? [])
+        .filter((each) => !each.typeOnly && !isRelative(each) && !contractPackages.test(each.target))
+        .filter(({ target }) => !(inConsole(path) && consolePackages.test(target)))
+        .map(({ line, target }) => ({ path, line, what: `is reached from the console and imports ${target}` }))
+    )
+    const imported = [...project.sources.values()].flatMap(({ imports, path }) =>
+      imports
+        .filter(({ target }) => inConsole(target) && !inConsole(path) && !path.startsWith("test/console/"))
+        .map(({ line, target }) => ({ path, line, what: `imports ${target}` }))
+    )
+    return [...reached, ...imported]
+  },
+  example: { "src/console/Main.tsx": `import { readFileSync } from "node:fs"` }
+}
+
+/** Names that exist on Node and Deno only. */
+const platformNames = /^(Buffer|process)\b/
+
+const clientsRunInBrowsers: Rule = {
+  name: "A client of the contract uses no global of Node, so that it runs in browsers",
+  find: (project) =>
+    [...contractHalves(project)].flatMap((path) =>
+      (project.sources.get(path)?.mentions ?? [])
+        .filter(({ what }) => platformNames.test(what))
+        .map(({ line, what }) => ({ path, line, what }))
+    ),
+  example: { "src/orders/Api.ts": `const bytes = Buffer.from("")` }
 }
 
 const isHttpHalf = (path: string) => /(^|\/)\w*Http\.ts$/.test(path)
@@ -115,10 +152,12 @@ const fileCircles: Rule = {
 
 /** Modules that start processes: the program, its commands, and further PostgreSQL servers. */
 const startsProcesses =
-  /^(node:child_process|test\/support\/(Processes|DatabaseServer)\.ts|src\/postgres\/EmbeddedPostgres\.ts)$/
+  /^(node:child_process|playwright-core|test\/support\/(Processes|DatabaseServer)\.ts|src\/postgres\/EmbeddedPostgres\.ts)$/
 
 export const importRules: ReadonlyArray<Rule> = [
   clientsPullInNoServer,
+  clientsRunInBrowsers,
+  theConsoleIsAClient,
   folderPairs,
   fileCircles,
   importRule(

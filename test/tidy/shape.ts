@@ -50,14 +50,14 @@ export const shapeRules: ReadonlyArray<Rule> = [
   },
   pathRule(
     "Files of the service are called after what they hold",
-    (path) => inSrc(path) && !/\/([A-Z][A-Za-z0-9]*|main)\.ts$/.test(path),
+    (path) => inSrc(path) && !/\/([A-Z][A-Za-z0-9]*|main)\.tsx?$/.test(path),
     {
       example: empty("src/products/product.ts")
     }
   ),
   pathRule(
     "Folders of the service are at most two levels deep and in lower camel case",
-    (path) => inSrc(path) && !/^src\/([a-z][A-Za-z]*\/){0,2}\w+\.ts$/.test(path),
+    (path) => inSrc(path) && !/^src\/([a-z][A-Za-z]*\/){0,2}\w+\.tsx?$/.test(path),
     {
       example: empty("src/catalog/products/parts/Product.ts")
     }
@@ -74,7 +74,7 @@ export const shapeRules: ReadonlyArray<Rule> = [
   },
   pathRule(
     "There are no barrels and no drawers",
-    (path) => /^(index|(.*(utils?|helpers?|common|misc|shared|constants|types)))\.ts$/i.test(basename(path)),
+    (path) => /^(index|(.*(utils?|helpers?|common|misc|shared|constants|types)))\.tsx?$/i.test(basename(path)),
     {
       example: empty("src/products/index.ts"),
       exceptions: { "infra/pages/.vitepress/theme/index.ts": "The site's tool looks for a file with this name." }

@@ -40,10 +40,11 @@ export const compress = Effect.fnUntraced(function* (
   } satisfies CompressedDocument
 })
 
-/** Responds with the document, or with 304 if the client has it. */
+/** Responds with the document, or with 304 if the client has it. The given headers replace the usual ones. */
 export const respond = (
   { headers, method }: HttpServerRequest.HttpServerRequest,
-  { cacheControl, compressed, contentType, plain }: CompressedDocument
+  { cacheControl, compressed, contentType, plain }: CompressedDocument,
+  own?: { readonly [name: string]: string }
 ): HttpServerResponse.HttpServerResponse => {
   const isCompressed = acceptsGzip(headers["accept-encoding"])
   const { bytes, tag } = isCompressed ? compressed : plain
@@ -52,7 +53,8 @@ export const respond = (
     "content-type": contentType,
     "cache-control": cacheControl,
     etag: tag,
-    vary: "Accept-Encoding, Origin"
+    vary: "Accept-Encoding, Origin",
+    ...own
   }
   if (matchesEntityTag(headers["if-none-match"], tag)) return HttpServerResponse.empty({ status: 304, headers: common })
   const ofBody = {

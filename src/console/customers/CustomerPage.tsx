@@ -1,0 +1,86 @@
+/** One customer, with its licenses. */
+import { getRouteApi, Link, useNavigate } from "@tanstack/react-router"
+import type { Customer } from "../../customers/Customer.ts"
+import { licenseColumns } from "../licenses/LicenseColumns.tsx"
+import { Action } from "../parts/Dialog.tsx"
+import { Facts, Heading, Loaded, Section, Table, Time } from "../parts/Show.tsx"
+import { change, run, useAsk, useMay } from "../service/Hooks.ts"
+import { type CustomerUpdate, customerFields } from "./CustomerFields.ts"
+
+const route = getRouteApi("/customers/$id")
+
+export const CustomerPage = () => {
+  const { id } = route.useParams()
+  const customer = useAsk("getCustomer", { params: { id } })
+  return <Loaded of={customer}>{(customer) => <Screen key={customer.id} customer={customer} />}</Loaded>
+}
+
+const Screen = ({ customer }: { readonly customer: Customer }) => {
+  const may = useMay()
+  return (
+    <>
+      <Heading title={customer.name}>{may("license:write") && <Actions customer={customer} />}</Heading>
+      <Facts
+        of={[
+          ["E-mail", customer.email ?? "–"],
+          ["Code", <code key="code">{customer.code}</code>],
+          ["Created", <Time key="created" at={customer.created_at} />],
+          ["Changed", <Time key="updated" at={customer.updated_at} />]
+        ]}
+      />
+      <Licenses of={customer} />
+    </>
+  )
+}
+
+const Actions = ({ customer }: { readonly customer: Customer }) => {
+  const params = { id: customer.id }
+  const navigate = useNavigate()
+  return (
+    <>
+      <Action
+        label="Edit"
+        title="Edit the customer"
+        effect="Licenses that were issued before keep the name and the e-mail that they have."
+        fields={customerFields}
+        edited={{ record: customer, reread: () => run("getCustomer", { params }) }}
+        run={(payload: CustomerUpdate) => change("updateCustomer", { params, payload })}
+      />
+      <Action
+        label="Delete"
+        title="Delete the customer"
+        effect="The customer and its custom fields are deleted. This works only if no license, order or subscription belongs to it."
+        danger
+        run={() => run("deleteCustomer", { params })}
+        then={() => void navigate({ to: "/customers", replace: true })}
+      />
+    </>
+  )
+}
+
+const Licenses = ({ of: { id } }: { readonly of: Customer }) => {
+  const page = useAsk("listLicenses", { query: { customer_id: id, limit: 20, expand: ["product", "policy"] } })
+  return (
+    <Section
+      id="licenses"
+      title="Licenses"
+      actions={
+        <Link to="/licenses" search={{ customer_id: id }}>
+          All in the list
+        </Link>
+      }
+    >
+      <Loaded of={page}>
+        {({ items }) => (
+          <Table
+            caption="Licenses"
+            columns={licenseColumns()}
+            rows={items}
+            keyOf={({ id }) => id}
+            empty="No license belongs to this customer."
+          />
+        )}
+      </Loaded>
+    </Section>
+  )
+}

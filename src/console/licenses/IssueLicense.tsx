@@ -1,0 +1,64 @@
+/** Issuing a license. */
+import { Link } from "@tanstack/react-router"
+import { AsyncResult } from "effect/reactivity"
+import { useState } from "react"
+import type { Success } from "../../client/Client.ts"
+import { Secret } from "../parts/Dialog.tsx"
+import { choice, day, email, type FieldsOf, number, text } from "../parts/Fields.tsx"
+import { Form } from "../parts/Form.tsx"
+import { Filter } from "../parts/List.tsx"
+import { Heading } from "../parts/Show.tsx"
+import { change, useAsk } from "../service/Hooks.ts"
+import type { Payload } from "../service/Service.ts"
+
+type Creation = Omit<Payload<"createLicense">, "product_id">
+
+export const IssueLicense = () => {
+  const [issued, setIssued] = useState<Success<"createLicense">>()
+  const [product, setProduct] = useState<string>()
+  const products = useAsk("listProducts", { query: { limit: 200, sort: "code" } })
+  if (issued !== undefined)
+    return (
+      <>
+        <Heading title="The license is issued" />
+        <Secret label="This is its key." text={issued.license_key} />
+        <Link to="/licenses/$id" params={{ id: issued.license.id }} className="button">
+          Open the license
+        </Link>
+      </>
+    )
+  const choices = AsyncResult.isSuccess(products) ? products.value.items : []
+  const chosen = product ?? choices[0]?.id
+  return (
+    <>
+      <Heading title="Issue a license" />
+      <Filter label="Product" value={chosen} choices={choices} onChange={setProduct} />
+      {chosen === undefined ? (
+        <p className="empty">There is no product yet: create one with a policy first.</p>
+      ) : (
+        <IssueForm key={chosen} product={chosen} done={setIssued} />
+      )}
+    </>
+  )
+}
+
+const IssueForm = (props: { readonly product: string; readonly done: (issued: Success<"createLicense">) => void }) => {
+  const policies = useAsk("listPolicies", { params: { id: props.product }, query: { limit: 200, sort: "code" } })
+  const fields: FieldsOf<Creation> = {
+    policy_id: choice("Policy", AsyncResult.isSuccess(policies) ? policies.value.items : [], { required: true }),
+    customer_name: text("Customer’s name"),
+    customer_email: email("Customer’s e-mail"),
+    starts_at: day("Starts at the end of", { hint: "Empty: at once." }),
+    expires_at: day("Expires at the end of", { hint: "Empty: as the policy says." }),
+    max_floating_users: number("Floating seats", { hint: "Empty: as the policy says." }),
+    max_activations: number("Devices", { hint: "Empty: as the policy says." })
+  }
+  return (
+    <Form
+      fields={fields}
+      send="Issue"
+      run={(payload: Creation) => change("createLicense", { payload: { ...payload, product_id: props.product } })}
+      done={props.done}
+    />
+  )
+}

@@ -1,0 +1,102 @@
+/** What can be done with a license, each with the effect that it has. */
+
+import { AsyncResult } from "effect/reactivity"
+import type { License } from "../../licenses/model/License.ts"
+import { Action, Secret } from "../parts/Dialog.tsx"
+import { day, email, type FieldsOf, flag, number, text } from "../parts/Fields.tsx"
+import { change, useAsk } from "../service/Hooks.ts"
+import type { Payload } from "../service/Service.ts"
+
+interface Props {
+  readonly license: License
+}
+
+export const Transitions = ({ license: { id, status } }: Props) => {
+  const params = { id }
+  return (
+    <>
+      {status === "suspended" ? (
+        <Action
+          label="Reinstate"
+          effect="The license works again, in the state that its dates give. Devices need no new activation."
+          run={() => change("reinstateLicense", { params })}
+        />
+      ) : (
+        <Action
+          label="Suspend"
+          effect="The license stops working at once, and floating seats end. Devices stay, and it can be reinstated."
+          danger
+          run={() => change("suspendLicense", { params })}
+        />
+      )}
+      <Action
+        label="Revoke"
+        effect="The license stops working for ever: all devices are deactivated and all seats end. This cannot be undone."
+        danger
+        run={() => change("revokeLicense", { params })}
+      />
+    </>
+  )
+}
+
+type Renewal = Payload<"renewLicense">
+
+const renewal: FieldsOf<Renewal> = {
+  extend_by_days: number("Days to add", { hint: "They count from the expiry, or from today if it has passed." }),
+  expires_at: day("Or until the end of", { hint: "Give either days or a date." })
+}
+
+/** Types of licenses that can be renewed. */
+const renewable: ReadonlySet<string> = new Set(["subscription", "time_limited", "trial"])
+
+export const Extend = ({ license: { id, policy_id } }: Props) => {
+  const policy = useAsk("getPolicy", { params: { id: policy_id } })
+  if (AsyncResult.isSuccess(policy) && !renewable.has(policy.value.license_type)) return null
+  return (
+    <Action
+      label="Extend"
+      title="Extend the license"
+      effect="The license expires later. One that has expired works again at once; a suspended one stays suspended."
+      fields={renewal}
+      initial={{ extend_by_days: 30 }}
+      run={(payload: Renewal) => change("renewLicense", { params: { id }, payload })}
+    />
+  )
+}
+
+export const RotateKey = ({ license: { id } }: Props) => (
+  <Action
+    label="New key"
+    title="Replace the key"
+    effect="The license gets a new key, and the old key stops working at once. Send the new one to the customer."
+    danger
+    run={() => change("rotateLicenseKey", { params: { id } })}
+    done={({ license_key }) => <Secret label="This is the new key." text={license_key} />}
+  />
+)
+
+type Transfer = Payload<"transferLicense">
+
+const transfer: FieldsOf<Transfer> = {
+  customer_name: text("New owner’s name"),
+  customer_email: email("New owner’s e-mail"),
+  reset_devices: flag("Free all devices and seats"),
+  rotate_key: flag("Replace the key")
+}
+
+export const Transfer = ({ license: { id } }: Props) => (
+  <Action
+    label="Transfer"
+    title="Transfer the license"
+    effect="The license belongs to somebody else from now on. It counts as one of the transfers that the policy allows."
+    fields={transfer}
+    run={(payload: Transfer) => change("transferLicense", { params: { id }, payload })}
+    done={(result) =>
+      "license_key" in result ? (
+        <Secret label="The license is transferred, and this is its new key." text={result.license_key} />
+      ) : (
+        <p>The license is transferred.</p>
+      )
+    }
+  />
+)

@@ -1,0 +1,31 @@
+/** A license in a list. */
+import { Link } from "@tanstack/react-router"
+import type { License } from "../../licenses/model/License.ts"
+import { countOf } from "../parts/Format.ts"
+import { type Column, Key, Status, Time } from "../parts/Show.tsx"
+
+export const nameOf = ({ customer_email, customer_name, expanded, license_key_last4 }: License) =>
+  customer_name ?? customer_email ?? expanded?.customer?.name ?? `License …${license_key_last4}`
+
+export const licenseColumns = (
+  productName: (license: License) => string = ({ expanded }) => expanded?.product?.name ?? "–"
+): ReadonlyArray<Column<License>> => [
+  {
+    title: "Customer",
+    show: (license) => (
+      <>
+        <Link to="/licenses/$id" params={{ id: license.id }}>
+          {nameOf(license)}
+        </Link>
+        {license.customer_name !== undefined && <small>{license.customer_email}</small>}
+      </>
+    )
+  },
+  { title: "Product", show: productName },
+  { title: "Policy", show: ({ expanded }) => expanded?.policy?.name ?? "–" },
+  { title: "Key", show: (license) => <Key of={license} /> },
+  { title: "Status", show: ({ status }) => <Status of={status} /> },
+  { title: "Expires", sort: "expires_at", show: ({ expires_at }) => <Time at={expires_at} only="day" none="never" /> },
+  { title: "Issued", sort: "created_at", show: ({ created_at }) => <Time at={created_at} only="day" /> },
+  { title: "Devices", number: true, show: ({ active_device_count }) => countOf(active_device_count) }
+]

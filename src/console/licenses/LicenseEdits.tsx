@@ -1,0 +1,82 @@
+/** Edits of a license. */
+import { AsyncResult } from "effect/reactivity"
+import type { License } from "../../licenses/model/License.ts"
+import { Action } from "../parts/Dialog.tsx"
+import { type ChangeFieldsOf, choice, day, email, type FieldsOf, flag, number, text } from "../parts/Fields.tsx"
+import { change, run, useAsk, useMay } from "../service/Hooks.ts"
+import type { Payload } from "../service/Service.ts"
+
+interface Props {
+  readonly license: License
+}
+
+type Update = Payload<"updateLicense">
+
+const editOf = (license: License) => ({
+  record: license,
+  reread: () => run("getLicense", { params: { id: license.id } })
+})
+
+const fields: ChangeFieldsOf<Update> = {
+  customer_name: text("Customer’s name"),
+  customer_email: email("Customer’s e-mail"),
+  starts_at: day("Starts at the end of"),
+  expires_at: day("Expires at the end of"),
+  maintenance_expires_at: day("Updates until the end of", { hint: "Perpetual licenses only." })
+}
+
+export const EditLicense = ({ license }: Props) => (
+  <Action
+    label="Edit"
+    title="Edit the license"
+    effect="Applications see the change at their next validation. An emptied field is cleared."
+    fields={fields}
+    edited={editOf(license)}
+    run={(payload: Update) => change("updateLicense", { params: { id: license.id }, payload })}
+  />
+)
+
+const limits: ChangeFieldsOf<Update> = {
+  max_floating_users: number("Floating seats"),
+  max_activations: number("Devices", { hint: "0 is no limit." }),
+  max_container_instances: number("Container instances", { hint: "0 is no limit." }),
+  max_transfers: number("Transfers", { hint: "0 is no limit." }),
+  offline_grace_days: number("Days offline")
+}
+
+export const ChangeLimits = ({ license }: Props) => (
+  <Action
+    label="Change limits"
+    effect="These limits hold for this license in place of the policy’s; an empty field takes the policy’s. A lower limit ends nothing: what is in use stays until it ends."
+    fields={limits}
+    edited={editOf(license)}
+    run={(payload: Update) => change("updateLicense", { params: { id: license.id }, payload })}
+  />
+)
+
+type PolicyChange = Payload<"changeLicensePolicy">
+
+export const ChangePolicy = ({ license: { id, policy_id, product_id } }: Props) => {
+  const may = useMay()
+  return may("product:read") ? <ChangePolicyAction id={id} policy={policy_id} product={product_id} /> : null
+}
+
+const ChangePolicyAction = (props: { readonly id: string; readonly policy: string; readonly product: string }) => {
+  const policies = useAsk("listPolicies", { params: { id: props.product }, query: { limit: 200, sort: "code" } })
+  const others = AsyncResult.isSuccess(policies) ? policies.value.items.filter(({ id }) => id !== props.policy) : []
+  const fields: FieldsOf<PolicyChange> = {
+    policy_id: choice("New policy", others, { required: true }),
+    expires_at: day("Expires at the end of", {
+      hint: "Needed if the new policy needs an expiry that the license lacks."
+    }),
+    keep_features: flag("Keep the features that came with the old policy")
+  }
+  return (
+    <Action
+      label="Change policy"
+      effect="The license follows the new policy at once. Devices and seats stay; those beyond a lower limit stay until they end."
+      fields={fields}
+      run={(payload: PolicyChange) => change("changeLicensePolicy", { params: { id: props.id }, payload })}
+    />
+  )
+}

@@ -1,0 +1,71 @@
+/** The list of licenses. */
+import { getRouteApi, Link } from "@tanstack/react-router"
+import { AsyncResult } from "effect/reactivity"
+import { LicenseStatus } from "../../licenses/model/License.ts"
+import { choicesOf } from "../parts/Fields.tsx"
+import { Filter, List, pageOf, TextFilter, useNarrow } from "../parts/List.tsx"
+import { Heading } from "../parts/Show.tsx"
+import { useAsk, useMay } from "../service/Hooks.ts"
+import { ExportCsv } from "./ExportCsv.tsx"
+import { licenseColumns } from "./LicenseColumns.tsx"
+import { filtersOf, type LicenseSearch } from "./LicenseSearch.ts"
+import { Period } from "./Periods.ts"
+
+const route = getRouteApi("/licenses")
+const statuses = choicesOf(LicenseStatus.literals)
+const periods = choicesOf(Period.literals)
+
+export const Licenses = () => {
+  const search: LicenseSearch = route.useSearch()
+  const may = useMay()
+  const page = useAsk("listLicenses", {
+    query: { ...filtersOf(search), ...pageOf(search), expand: ["product", "policy", "customer"] }
+  })
+  return (
+    <>
+      <Heading title="Licenses">
+        <ExportCsv search={search} />
+        {may("license:write") && may("product:read") && (
+          <Link to="/licenses/new" className="button primary">
+            Issue a license
+          </Link>
+        )}
+      </Heading>
+      <Filters search={search} />
+      <List
+        caption="Licenses"
+        noun="license"
+        empty="No license matches. Widen the filters, or issue a license."
+        columns={licenseColumns()}
+        page={page}
+        search={search}
+      />
+    </>
+  )
+}
+
+const Filters = ({ search }: { readonly search: LicenseSearch }) => {
+  const narrow = useNarrow()
+  const may = useMay()
+  return (
+    <search className="row filters" aria-label="Filters">
+      <TextFilter label="Customer" value={search.q} onChange={(q) => narrow({ q })} />
+      {may("product:read") && <ProductFilter value={search.product_id} />}
+      <Filter label="Status" value={search.status} choices={statuses} onChange={(status) => narrow({ status })} />
+      <Filter label="Expires" value={search.expires} choices={periods} onChange={(expires) => narrow({ expires })} />
+    </search>
+  )
+}
+
+const ProductFilter = ({ value }: { readonly value: string | undefined }) => {
+  const narrow = useNarrow()
+  const products = useAsk("listProducts", { query: { limit: 200, sort: "code" } })
+  return (
+    <Filter
+      label="Product"
+      value={value}
+      choices={AsyncResult.isSuccess(products) ? products.value.items : []}
+      onChange={(product_id) => narrow({ product_id, policy_id: undefined })}
+    />
+  )
+}

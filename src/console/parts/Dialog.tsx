@@ -1,0 +1,104 @@
+/** Actions: a button, and a dialog that names the effect and asks for what the action needs. */
+import type { Exit } from "effect"
+import { type ReactNode, useEffect, useId, useRef, useState } from "react"
+import type { ChangeFieldsOf, FieldsOf } from "./Fields.tsx"
+import { type Edited, Form } from "./Form.tsx"
+
+interface ActionProps<P, A> {
+  /** What the action does: the text of its button. */
+  readonly label: string
+  /** The button's name, if its text does not say what it is about. */
+  readonly name?: string
+  readonly title?: string
+  /** What happens, in a sentence. */
+  readonly effect: ReactNode
+  readonly fields?: FieldsOf<P> | ChangeFieldsOf<P>
+  readonly initial?: Partial<P>
+  readonly edited?: Edited
+  readonly danger?: boolean
+  readonly primary?: boolean
+  readonly run: (values: P) => Promise<Exit.Exit<A, unknown>>
+  /** What is shown once it is done; otherwise the dialog closes. */
+  readonly done?: (value: A) => ReactNode
+  readonly then?: (value: A) => void
+}
+
+export const Action = <P extends object, A>(props: ActionProps<P, A>) => {
+  const [isOpen, setOpen] = useState(false)
+  return (
+    <>
+      <button
+        type="button"
+        {...(props.primary ? { className: "primary" } : {})}
+        aria-label={props.name ?? props.label}
+        onClick={() => setOpen(true)}
+      >
+        {props.label}
+      </button>
+      {isOpen && <ActionDialog {...props} onClose={() => setOpen(false)} />}
+    </>
+  )
+}
+
+const ActionDialog = <P extends object, A>(props: ActionProps<P, A> & { readonly onClose: () => void }) => {
+  const dialog = useRef<HTMLDialogElement>(null)
+  const id = useId()
+  const [result, setResult] = useState<ReactNode>()
+  useEffect(() => dialog.current?.showModal(), [])
+  // Closing gives the focus back to the button; only then the dialog leaves the page.
+  const close = () => dialog.current?.close()
+  const finish = (value: A) => {
+    if (props.done === undefined) close()
+    else setResult(props.done(value))
+    props.then?.(value)
+  }
+  return (
+    <dialog ref={dialog} aria-labelledby={id} aria-describedby={`${id}-effect`} onClose={props.onClose}>
+      <h2 id={id}>{props.title ?? props.label}</h2>
+      {result === undefined ? (
+        <>
+          <p id={`${id}-effect`}>{props.effect}</p>
+          <Form<P, A>
+            fields={props.fields ?? {}}
+            {...(props.initial === undefined ? {} : { initial: props.initial })}
+            edited={props.edited}
+            send={props.label}
+            danger={props.danger}
+            run={props.run}
+            done={finish}
+          >
+            <button type="button" onClick={close}>
+              Cancel
+            </button>
+          </Form>
+        </>
+      ) : (
+        <>
+          {result}
+          <div className="row end">
+            <button type="button" className="primary" onClick={close}>
+              Close
+            </button>
+          </div>
+        </>
+      )}
+    </dialog>
+  )
+}
+
+/** A key, token or secret that is shown only once. */
+export const Secret = ({ label, text }: { readonly label: string; readonly text: string }) => {
+  const id = useId()
+  const [copied, setCopied] = useState(false)
+  return (
+    <div className="once">
+      <p id={id}>{label} It is shown only here: copy it now.</p>
+      <output className="secret" aria-labelledby={id}>
+        {text}
+      </output>
+      <button type="button" onClick={() => void navigator.clipboard.writeText(text).then(() => setCopied(true))}>
+        {copied ? "Copied" : "Copy"}
+      </button>
+    </div>
+  )
+}

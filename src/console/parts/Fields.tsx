@@ -1,0 +1,203 @@
+/** Fields of forms: each knows its control, how its value is read from it, and how a value is shown in it. */
+import { useId } from "react"
+import { endOfInputDay, inputDayOf, wordsOf } from "./Format.ts"
+
+export interface Choice<A extends string = string> {
+  readonly id: A
+  readonly name: string
+}
+
+type Control =
+  | { readonly kind: "input"; readonly type: string; readonly min?: number }
+  | { readonly kind: "flag" }
+  | { readonly kind: "lines" }
+  | { readonly kind: "choice" | "checks"; readonly choices: ReadonlyArray<Choice> }
+
+interface Options {
+  readonly required?: true
+  readonly hint?: string
+}
+
+export interface Field<A> extends Options {
+  readonly label: string
+  readonly control: Control
+  /** The value, or undefined if none is given. */
+  readonly read: (texts: ReadonlyArray<string>) => A | undefined
+  readonly write: (value: A) => ReadonlyArray<string>
+}
+
+type RequiredKey<P, K extends keyof P> = Record<never, never> extends Pick<P, K> ? never : K
+
+/** A field for each member that a request needs, and for any of the others. A renamed member no longer compiles. */
+export type FieldsOf<P> = {
+  readonly [K in keyof P as RequiredKey<P, K>]: Field<NonNullable<P[K]>>
+} & { readonly [K in keyof P]?: Field<NonNullable<P[K]>> }
+
+/** Fields of a change, which needs none. */
+export type ChangeFieldsOf<P> = { readonly [K in keyof P]?: Field<NonNullable<P[K]>> }
+
+const first = ([text = ""]: ReadonlyArray<string>) => (text.trim() === "" ? undefined : text.trim())
+
+const input = (label: string, type: string, options?: Options): Field<string> => ({
+  label,
+  control: { kind: "input", type },
+  read: first,
+  write: (value) => [value],
+  ...options
+})
+
+export const text = (label: string, options?: Options) => input(label, "text", options)
+export const email = (label: string, options?: Options) => input(label, "email", options)
+export const url = (label: string, options?: Options) => input(label, "url", options)
+
+export const number = (label: string, options?: Options): Field<number> => ({
+  label,
+  control: { kind: "input", type: "number", min: 0 },
+  read: (texts) => {
+    const given = first(texts)
+    return given === undefined ? undefined : Number(given)
+  },
+  write: (value) => [String(value)],
+  ...options
+})
+
+/** A day; the instant is its end. */
+export const day = (label: string, options?: Options): Field<number> => ({
+  label,
+  control: { kind: "input", type: "date" },
+  read: (texts) => {
+    const given = first(texts)
+    return given === undefined ? undefined : endOfInputDay(given)
+  },
+  write: (value) => [inputDayOf(value)],
+  ...options
+})
+
+export const flag = (label: string, options?: Options): Field<boolean> => ({
+  label,
+  control: { kind: "flag" },
+  read: (texts) => texts.length > 0,
+  write: (value) => (value ? ["on"] : []),
+  ...options
+})
+
+/** A text in each line. */
+export const lines = (label: string, options?: Options): Field<ReadonlyArray<string>> => ({
+  label,
+  control: { kind: "lines" },
+  read: ([text = ""]) =>
+    text
+      .split("\n")
+      .map((line) => line.trim())
+      .filter((line) => line !== ""),
+  write: (value) => [value.join("\n")],
+  ...options
+})
+
+/** One of a few. */
+export const choice = <A extends string>(
+  label: string,
+  choices: ReadonlyArray<Choice<A>>,
+  options?: Options
+): Field<A> => ({
+  label,
+  control: { kind: "choice", choices },
+  read: (texts) => first(texts) as A | undefined,
+  write: (value) => [value],
+  ...options
+})
+
+/** Some of a few. */
+export const checks = <A extends string>(
+  label: string,
+  choices: ReadonlyArray<Choice<A>>,
+  options?: Options
+): Field<ReadonlyArray<A>> => ({
+  label,
+  control: { kind: "checks", choices },
+  read: (texts) => texts as ReadonlyArray<A>,
+  write: (value) => value,
+  ...options
+})
+
+/** The values of an enumeration as choices. */
+export const choicesOf = <A extends string>(literals: ReadonlyArray<A>): ReadonlyArray<Choice<A>> =>
+  literals.map((id) => ({ id, name: wordsOf(id) }))
+
+interface Shown {
+  readonly name: string
+  readonly field: Pick<Field<unknown>, "label" | "hint" | "control">
+  readonly texts: ReadonlyArray<string>
+  readonly fault: string | undefined
+}
+
+/** A field with its label, its hint, and beside it what is wrong with it. */
+export const FieldView = ({ fault, field, name, texts }: Shown) => {
+  const id = useId()
+  const described = [field.hint && `${id}-hint`, fault && `${id}-fault`].filter(Boolean).join(" ")
+  const state = {
+    name,
+    ...(fault === undefined ? {} : { "aria-invalid": true as const }),
+    ...(described === "" ? {} : { "aria-describedby": described })
+  }
+  const isGroup = field.control.kind === "checks"
+  const Box = isGroup ? "fieldset" : "div"
+  const label = isGroup ? <legend>{field.label}</legend> : <label htmlFor={id}>{field.label}</label>
+  return (
+    <Box className={`field ${field.control.kind}`}>
+      {label}
+      <ControlView id={id} control={field.control} texts={texts} state={state} />
+      {field.hint !== undefined && <small id={`${id}-hint`}>{field.hint}</small>}
+      {fault !== undefined && (
+        <span id={`${id}-fault`} className="fault">
+          {fault}
+        </span>
+      )}
+    </Box>
+  )
+}
+
+const ControlView = (props: {
+  readonly id: string
+  readonly control: Control
+  readonly texts: ReadonlyArray<string>
+  readonly state: { readonly name: string }
+}) => {
+  const { control, id, state, texts } = props
+  const value = texts[0] ?? ""
+  switch (control.kind) {
+    case "input":
+      return (
+        <input
+          id={id}
+          {...state}
+          type={control.type}
+          min={control.min}
+          defaultValue={value}
+          autoComplete="off"
+          step="any"
+        />
+      )
+    case "flag":
+      return <input id={id} {...state} type="checkbox" defaultChecked={texts.length > 0} />
+    case "lines":
+      return <textarea id={id} {...state} rows={3} defaultValue={value} />
+    case "choice":
+      return (
+        <select id={id} {...state} defaultValue={value}>
+          <option value="">Choose…</option>
+          {control.choices.map((each) => (
+            <option key={each.id} value={each.id}>
+              {each.name}
+            </option>
+          ))}
+        </select>
+      )
+    case "checks":
+      return control.choices.map((each) => (
+        <label key={each.id} className="check">
+          <input {...state} type="checkbox" value={each.id} defaultChecked={texts.includes(each.id)} /> {each.name}
+        </label>
+      ))
+  }
+}

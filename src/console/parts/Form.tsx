@@ -1,0 +1,134 @@
+/**
+ * Forms: what is wrong is said beside its field. An edit sends only the fields that the reader changed, and first looks whether
+ * somebody else changed the same fields meanwhile: two people do not overwrite each other silently.
+ */
+import { Exit } from "effect"
+import { type FormEvent, type ReactNode, useRef, useState } from "react"
+import { inWords, type Told, tell } from "../service/Failures.ts"
+import { useBusy } from "../service/Hooks.ts"
+import { type ChangeFieldsOf, type Field, type FieldsOf, FieldView } from "./Fields.tsx"
+
+type Values = Readonly<Record<string, unknown>>
+type Entries = ReadonlyArray<readonly [name: string, field: Field<unknown>]>
+/** Sentences by the name of their field; under the empty name what belongs to none. */
+type Faults = Readonly<Record<string, string>>
+
+/** The edit of a record that exists. */
+export interface Edited {
+  /** The record as the form shows it. */
+  readonly record: object
+  /** Reads the record again. */
+  readonly reread: () => Promise<Exit.Exit<object, unknown>>
+}
+
+export interface FormProps<P, A> {
+  readonly fields: FieldsOf<P> | ChangeFieldsOf<P>
+  /** Values that the form of a new record begins with. */
+  readonly initial?: Partial<P>
+  readonly edited?: Edited | undefined
+  readonly send: string
+  readonly danger?: boolean | undefined
+  readonly run: (values: P) => Promise<Exit.Exit<A, unknown>>
+  readonly done: (value: A) => void
+  /** Beside the button that sends. */
+  readonly children?: ReactNode
+}
+
+export const Form = <P extends object, A>(props: FormProps<P, A>) => {
+  const { done, edited, run } = props
+  const fields = Object.entries(props.fields) as Entries
+  const shown = useRef((edited?.record ?? props.initial ?? {}) as Values)
+  const [faults, setFaults] = useState<Faults>({})
+  const [busy, track] = useBusy()
+  const send = (values: Values) =>
+    run(values as P).then((exit) => {
+      if (Exit.isSuccess(exit)) done(exit.value)
+      else setFaults(faultsOf(tell(exit.cause), fields))
+    })
+  const sendUnlessChanged = (values: Values, { reread }: Edited) =>
+    reread().then((exit) => {
+      if (Exit.isFailure(exit)) return setFaults(faultsOf(tell(exit.cause), fields))
+      const found = conflicts(fields, values, shown.current, exit.value as Values)
+      shown.current = exit.value as Values
+      return Object.keys(found).length > 0 ? setFaults(found) : send(values)
+    })
+  const submit = (event: FormEvent<HTMLFormElement>) => {
+    event.preventDefault()
+    if (busy) return
+    const form = new FormData(event.currentTarget)
+    const missing = edited === undefined ? missingIn(fields, form) : {}
+    setFaults(missing)
+    if (Object.keys(missing).length > 0) return
+    const values = edited === undefined ? givenIn(fields, form) : changedIn(fields, form, shown.current)
+    void track(edited === undefined ? send(values) : sendUnlessChanged(values, edited))
+  }
+  return (
+    <form className="form" onSubmit={submit} noValidate>
+      {fields.map(([name, field]) => (
+        <FieldView
+          key={name}
+          name={name}
+          field={field}
+          texts={textsOf(field, shown.current[name])}
+          fault={faults[name]}
+        />
+      ))}
+      {faults[""] !== undefined && (
+        <p role="alert" className="failed">
+          {faults[""]}
+        </p>
+      )}
+      <div className="row end">
+        {props.children}
+        <button type="submit" className={props.danger ? "danger" : "primary"} aria-disabled={busy}>
+          {props.send}
+        </button>
+      </div>
+    </form>
+  )
+}
+
+const textsOf = (field: Field<unknown>, value: unknown): ReadonlyArray<string> =>
+  value === undefined || value === null ? [] : field.write(value)
+
+const readIn = (form: FormData, name: string, field: Field<unknown>) => field.read(form.getAll(name).map(String))
+
+const missingIn = (fields: Entries, form: FormData): Faults =>
+  Object.fromEntries(
+    fields
+      .filter(([name, field]) => field.required === true && readIn(form, name, field) === undefined)
+      .map(([name, field]) => [name, `${field.label} is needed.`])
+  )
+
+const givenIn = (fields: Entries, form: FormData): Values =>
+  Object.fromEntries(
+    fields.map(([name, field]) => [name, readIn(form, name, field)] as const).filter(([, value]) => value !== undefined)
+  )
+
+/** What the reader changed; a field that was emptied is null. */
+const changedIn = (fields: Entries, form: FormData, shown: Values): Values =>
+  Object.fromEntries(
+    fields
+      .map(([name, field]) => [name, readIn(form, name, field), field.read(textsOf(field, shown[name]))] as const)
+      .filter(([, value, before]) => JSON.stringify(value) !== JSON.stringify(before))
+      .map(([name, value]) => [name, value ?? null])
+  )
+
+/** The fields that the reader and somebody else changed. */
+const conflicts = (fields: Entries, values: Values, shown: Values, current: Values): Faults =>
+  Object.fromEntries(
+    fields
+      .filter(([name]) => name in values && JSON.stringify(shown[name]) !== JSON.stringify(current[name]))
+      .map(([name, field]) => {
+        const now = textsOf(field, current[name]).join(", ") || "empty"
+        return [name, `Somebody else changed this meanwhile: it is now ${now}. Send again to replace that.`]
+      })
+  )
+
+const faultsOf = (told: Told, fields: Entries): Faults => {
+  const labels = Object.fromEntries(fields.map(([name, { label }]) => [name, `“${label}”`]))
+  const beside = [...told.fields]
+    .map(([path, message]) => [path.split(".", 1)[0]!, inWords(message, labels)] as const)
+    .filter(([name]) => name in labels)
+  return beside.length > 0 ? Object.fromEntries(beside) : { "": inWords(told.message, labels) }
+}

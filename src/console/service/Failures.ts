@@ -1,0 +1,39 @@
+/** What went wrong, in words for a person, and the fields that it is about. */
+import { Cause, Schema, SchemaIssue } from "effect"
+import { HttpClientError } from "effect/http"
+import { isRefusal } from "../../api/Failure.ts"
+import { TimedOut } from "../../client/Client.ts"
+
+export interface Told {
+  readonly message: string
+  /** The refusal's code, for support cases; absent if the service did not refuse. */
+  readonly code?: string
+  /** Sentences by the path of the field that they are about. */
+  readonly fields: ReadonlyMap<string, string>
+}
+
+const noFields: ReadonlyMap<string, string> = new Map()
+
+export const tell = (cause: Cause.Cause<unknown>): Told => {
+  const error = Cause.squash(cause)
+  if (isRefusal(error)) {
+    const { code, detail, details, message } = error
+    const faults = details ?? (detail === undefined ? [] : [{ path: detail, message }])
+    return { code, message, fields: new Map(faults.map((fault) => [fault.path, fault.message])) }
+  }
+  if (Schema.isSchemaError(error)) return faultOf(error.issue)
+  if (HttpClientError.isHttpClientError(error) || error instanceof TimedOut)
+    return { message: "The service cannot be reached: check the connection and try again.", fields: noFields }
+  return { message: `Something unexpected happened: ${String(error)}`, fields: noFields }
+}
+
+/** The client checks a body before it sends it. */
+const faultOf = (issue: SchemaIssue.Issue): Told => {
+  const { issues } = SchemaIssue.makeFormatterStandardSchemaV1()(issue)
+  const fields = new Map(issues.map(({ message, path }) => [(path ?? []).map(String).join("."), message]))
+  return { message: issues[0]?.message ?? "This is not valid.", fields }
+}
+
+/** A sentence with the labels of fields in place of their names in the API. */
+export const inWords = (message: string, labels: Readonly<Record<string, string>> = {}): string =>
+  message.replaceAll(/\b[a-z]+(?:_[a-z0-9]+)+\b/g, (name) => labels[name] ?? name.replaceAll("_", " "))

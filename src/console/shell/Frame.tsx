@@ -1,0 +1,103 @@
+/** What surrounds every screen: navigation, search, and where the focus goes. */
+import { Link, Outlet, useNavigate, useRouterState } from "@tanstack/react-router"
+import { type FormEvent, useEffect, useRef } from "react"
+import type { ManagementScope } from "../../auth/Scope.ts"
+import { Loaded } from "../parts/Show.tsx"
+import { useAsk, useMay } from "../service/Hooks.ts"
+import { signOut } from "../service/Session.ts"
+
+const places = [
+  { to: "/licenses", name: "Licenses", scope: "license:read" },
+  { to: "/customers", name: "Customers", scope: "license:read" },
+  { to: "/products", name: "Products", scope: "product:read" },
+  { to: "/webhooks", name: "Webhooks", scope: "webhook:write" },
+  { to: "/api-keys", name: "API keys", scope: "admin" }
+] as const satisfies ReadonlyArray<{ readonly to: string; readonly name: string; readonly scope: ManagementScope }>
+
+export const Frame = () => {
+  const content = useRef<HTMLElement>(null)
+  const me = useAsk("getMe", {})
+  const path = useRouterState({ select: ({ location }) => location.pathname })
+  const first = useRef(true)
+  // A screen reader and the keyboard begin a new screen at its top.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the path is what the effect follows.
+  useEffect(() => {
+    if (!first.current) content.current?.focus()
+    first.current = false
+  }, [path])
+  return (
+    <>
+      <a className="skip" href="#content">
+        Skip to content
+      </a>
+      <Bar />
+      <main id="content" ref={content} tabIndex={-1}>
+        <Loaded of={me}>{() => <Outlet />}</Loaded>
+      </main>
+    </>
+  )
+}
+
+const Bar = () => {
+  const may = useMay()
+  return (
+    <header className="bar">
+      <Link to="/" className="brand" activeOptions={{ exact: true }}>
+        Licensing
+      </Link>
+      <nav aria-label="Main">
+        {places
+          .filter(({ scope }) => may(scope))
+          .map(({ name, to }) => (
+            <Link key={to} to={to}>
+              {name}
+            </Link>
+          ))}
+      </nav>
+      {may("license:read") && <SearchBox />}
+      <button type="button" className="quiet" onClick={() => signOut()}>
+        Sign out
+      </button>
+    </header>
+  )
+}
+
+const isTyping = (target: EventTarget | null) =>
+  target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName))
+
+const mayBeKey = /^[^\s@]{20,}$/
+
+/** The one search box; the key / leads to it. */
+const SearchBox = () => {
+  const input = useRef<HTMLInputElement>(null)
+  const navigate = useNavigate()
+  useEffect(() => {
+    const listen = (event: KeyboardEvent) => {
+      if (event.key !== "/" || isTyping(event.target) || document.querySelector("dialog[open]") !== null) return
+      event.preventDefault()
+      input.current?.focus()
+    }
+    document.addEventListener("keydown", listen)
+    return () => document.removeEventListener("keydown", listen)
+  }, [])
+  const submit = (event: FormEvent<HTMLFormElement>) => {
+    event.preventDefault()
+    const q = input.current?.value.trim() ?? ""
+    if (q === "") return
+    // What may be a license key stays out of the address, which others see and which browsers keep.
+    void navigate(mayBeKey.test(q) ? { to: "/search", state: { q } as never } : { to: "/search", search: { q } })
+  }
+  return (
+    <search>
+      <form onSubmit={submit}>
+        <input
+          ref={input}
+          type="search"
+          aria-label="Search by e-mail, name, license key, device or order"
+          placeholder="Search  /"
+          autoComplete="off"
+        />
+      </form>
+    </search>
+  )
+}

@@ -1,0 +1,168 @@
+/** Headless Chromium with the console of the test's server, and a person who uses it and whose interactions are counted. */
+import { execFile } from "node:child_process"
+import { readFileSync } from "node:fs"
+import { fileURLToPath } from "node:url"
+import { assert } from "@effect/vitest"
+import { Context, Effect, Layer } from "effect"
+import { type Browser as Chromium, chromium, type Page } from "playwright-core"
+import { TestServer } from "../support/TestServer.ts"
+import { builtConsole } from "./BuiltConsole.ts"
+
+const names = ["chromium", "chromium-browser", "google-chrome"]
+
+const pathOf = (name: string) =>
+  new Promise<string | undefined>((resolve) =>
+    execFile("which", [name], (failure, out) => resolve(failure === null ? out.trim() : undefined))
+  )
+
+class Browser extends Context.Service<
+  Browser,
+  {
+    /** Undefined if the machine has no Chromium. */
+    readonly chromium: Chromium | undefined
+  }
+>()("licensing/test/Browser") {
+  static readonly layer = Layer.effect(
+    Browser,
+    Effect.acquireRelease(
+      Effect.promise(async () => {
+        const paths = await Promise.all(names.map(pathOf))
+        const executablePath = paths.find((path) => path !== undefined)
+        if (executablePath === undefined) return { chromium: undefined }
+        const args = ["--no-sandbox", "--disable-dev-shm-usage"]
+        return { chromium: await chromium.launch({ executablePath, args }) }
+      }),
+      ({ chromium }) => Effect.promise(async () => chromium?.close())
+    )
+  )
+}
+
+/** A browser, and a service with the console. */
+export const consoleLayer = Layer.mergeAll(TestServer.layer.pipe(Layer.provideMerge(builtConsole)), Browser.layer)
+
+const axe = readFileSync(fileURLToPath(import.meta.resolve("axe-core/axe.min.js")), "utf8")
+const rules = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+
+// Awaits states of a machine that may be busy.
+const patienceMillis = 40_000
+
+interface Violation {
+  readonly id: string
+  readonly nodes: ReadonlyArray<{ readonly html: string }>
+}
+
+/** A person at the console. */
+export class Person {
+  interactions = 0
+  /** What the browser reports as wrong: errors of scripts, and of the page's security policy. */
+  readonly problems: Array<string> = []
+  readonly page: Page
+  readonly home: string
+
+  constructor(page: Page, home: string) {
+    this.page = page
+    this.home = home
+    page.setDefaultTimeout(patienceMillis)
+    page.on("pageerror", (error) => this.problems.push(error.message))
+    page.on("console", (message) => {
+      if (message.type() === "error" || message.type() === "warning") this.problems.push(message.text())
+    })
+  }
+
+  /** What is in front: an open dialog, or else the page. */
+  private get place() {
+    return this.page.locator("dialog[open], body:not(:has(dialog[open]))").last()
+  }
+
+  async click(name: string | RegExp, role: "button" | "link" = "button") {
+    this.interactions++
+    await this.place
+      .getByRole(role, { name, exact: typeof name === "string" })
+      .first()
+      .click()
+  }
+
+  async fill(label: string | RegExp, text: string) {
+    this.interactions++
+    await this.place.getByLabel(label).first().fill(text)
+  }
+
+  async choose(label: string, option: string) {
+    this.interactions++
+    const field = this.place.getByLabel(label, { exact: true })
+    await field.locator("option", { hasText: option }).first().waitFor({ state: "attached" })
+    await field.selectOption({ label: option })
+  }
+
+  async press(key: string) {
+    this.interactions++
+    await this.page.keyboard.press(key)
+  }
+
+  /** Types into the search box, and Enter. */
+  async search(text: string) {
+    await this.fill(/^Search/, text)
+    await this.press("Enter")
+  }
+
+  async sees(text: string | RegExp) {
+    await this.page.getByText(text).filter({ visible: true }).first().waitFor()
+  }
+
+  async seesHeading(name: string | RegExp) {
+    await this.page.getByRole("heading", { name, level: 1, exact: typeof name === "string" }).waitFor()
+  }
+
+  /** Awaits that no dialog is open: the service has done what was asked. */
+  async isDone() {
+    await this.page.locator("dialog[open]").waitFor({ state: "detached" })
+  }
+
+  async opens(path: string, heading: string | RegExp) {
+    await this.page.goto(`${this.home}${path}`)
+    await this.seesHeading(heading)
+  }
+
+  /** What axe finds wrong with the screen, once it has loaded. */
+  async violations(): Promise<ReadonlyArray<string>> {
+    await this.page.locator(".waiting, [aria-busy=true]").first().waitFor({ state: "hidden" })
+    await this.page.evaluate(axe)
+    const run = `axe.run(document, { runOnly: ${JSON.stringify(rules)} }).then(({ violations }) => violations)`
+    const found = (await this.page.evaluate(run)) as ReadonlyArray<Violation>
+    return found.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(" ")}`)
+  }
+}
+
+export interface Look {
+  readonly token?: string
+  readonly dark?: boolean
+  readonly width?: number
+}
+
+/** Opens the console, signed in unless the token is empty, for a person who does something there. */
+export const atConsole = Effect.fnUntraced(function* (
+  skip: (reason: string) => void,
+  body: (person: Person) => Promise<void>,
+  { dark = false, token, width = 1280 }: Look = {}
+) {
+  const { chromium } = yield* Browser
+  const { adminToken, baseUrl } = yield* TestServer
+  if (chromium === undefined) return skip("this machine lacks chromium")
+  const given = token ?? adminToken
+  yield* Effect.promise(async () => {
+    const context = await chromium.newContext({
+      viewport: { width, height: 860 },
+      colorScheme: dark ? "dark" : "light",
+      timezoneId: "America/New_York",
+      locale: "en-GB"
+    })
+    const person = new Person(await context.newPage(), `${baseUrl}/console`)
+    if (given !== "")
+      await person.page.addInitScript(`sessionStorage.setItem("licensing.token", ${JSON.stringify(given)})`)
+    await person.page.goto(person.home)
+    await person.seesHeading(given === "" ? "Licensing console" : "Overview")
+    await body(person)
+    assert.deepStrictEqual(person.problems, [])
+    await context.close()
+  })
+})

@@ -1,0 +1,74 @@
+/** Every management operation has its place in the console, or is listed here until it has one. */
+import { readdirSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { assert, describe, it } from "@effect/vitest"
+import { operations } from "../contract/Surface.ts"
+
+const folder = fileURLToPath(new URL("../../src/console", import.meta.url))
+
+const sources = readdirSync(folder, { recursive: true })
+  .map(String)
+  .filter((name) => /\.tsx?$/.test(name))
+  .map((name) => ({ name, text: readFileSync(join(folder, name), "utf8") }))
+
+/** Operations without a place yet. This list only shrinks. */
+const notYet: ReadonlySet<string> = new Set([
+  // Custom fields
+  "createCustomField",
+  "deleteCustomField",
+  "getCustomField",
+  "listCustomFields",
+  "listCustomerCustomFieldValues",
+  "listLicenseCustomFieldValues",
+  "setCustomerCustomFieldValue",
+  "setLicenseCustomFieldValue",
+  "updateCustomField",
+  // Versions
+  "createProductVersion",
+  "deleteProductVersion",
+  "getProductVersion",
+  "listProductVersions",
+  // Orders and subscriptions
+  "createOrder",
+  "createSubscription",
+  "getOrder",
+  "getSubscription",
+  "listOrders",
+  "listSubscriptions",
+  "updateOrder",
+  "updateSubscription",
+  // Reports and feeds
+  "createReportExport",
+  "downloadReportExport",
+  "getCustomerSummary",
+  "getLicenseAudit",
+  "getOpsErrors",
+  "getOpsSummary",
+  "getReportExport",
+  "getSubscriptionSettlement",
+  "getUsageSummary",
+  "listAllDevices",
+  "listEvents",
+  "listUsageLedger"
+])
+
+const placesOf = (id: string) => sources.filter(({ text }) => text.includes(`("${id}"`)).map(({ name }) => name)
+
+describe("The console", () => {
+  const managed = operations.filter(({ credential }) => credential === "token").map(({ id }) => id)
+
+  it("has a place for every management operation", () => {
+    assert.deepStrictEqual(
+      managed.filter((id) => placesOf(id).length === 0),
+      managed.filter((id) => notYet.has(id))
+    )
+  })
+
+  it("has no operation on the list that is not one", () => {
+    assert.deepStrictEqual(
+      [...notYet].filter((id) => !managed.includes(id)),
+      []
+    )
+  })
+})
