@@ -13,7 +13,6 @@ import {
   symlinkSync,
   writeFileSync
 } from "node:fs"
-import { createServer } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
@@ -23,6 +22,7 @@ import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import { publint } from "publint"
 import { rolldown } from "rolldown"
+import { freePort } from "../support/FreePort.ts"
 
 const root = fileURLToPath(new URL("../../", import.meta.url))
 const bin = (name: string) => join(root, "node_modules/.bin", name)
@@ -36,13 +36,6 @@ const run = (folder: string, program: string, args: ReadonlyArray<string>, env: 
       resume(failure === null ? Effect.succeed(out) : Effect.fail(new Error(`${failure.message}\n${out}\n${error}`)))
     })
   })
-
-const freePort = Effect.callback<number>((resume) => {
-  const server = createServer().listen(0, "127.0.0.1", () => {
-    const { port } = server.address() as { readonly port: number }
-    server.close(() => resume(Effect.succeed(port)))
-  })
-})
 
 /** A project with the unpacked package and nothing else of its own. */
 class Project extends Context.Service<

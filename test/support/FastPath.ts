@@ -3,7 +3,7 @@
 import { createServer, type ServerResponse } from "node:http"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { assert } from "@effect/vitest"
-import { Cause, Context, Deferred, Effect, Exit, Layer, Logger } from "effect"
+import { Cause, Context, Context, Deferred, Effect, Exit, Layer, Logger } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { isRefusal } from "../../src/api/Failure.ts"
 import { RequestContext } from "../../src/api/RequestContext.ts"
@@ -190,7 +190,7 @@ const generalApplication = Effect.gen(function* () {
   const echo = Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) =>
     Effect.map(IntakeLayer.bytesOf(request), (bytes) => HttpServerResponse.text(`framework ${bytes}`))
   )
-  const endpoint = { payload: new Map([["application/json", {}]]) }
+  const endpoint = { annotations: Context.empty(), payload: new Map([["application/json", {}]]) }
   return intake(echo as never, { endpoint } as never).pipe(
     Effect.catchCause((cause) => {
       const error = Cause.squash(cause)
