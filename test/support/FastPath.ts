@@ -3,7 +3,7 @@
 import { createServer, type ServerResponse } from "node:http"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { assert } from "@effect/vitest"
-import { Cause, Context, Context, Deferred, Effect, Exit, Layer, Logger } from "effect"
+import { Cause, Context, Deferred, Effect, Exit, Layer, Logger } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { isRefusal } from "../../src/api/Failure.ts"
 import { RequestContext } from "../../src/api/RequestContext.ts"
