@@ -15,6 +15,8 @@ import { type Json, type Operation, operations, resolved } from "./Surface.ts"
 const inWords: ReadonlySet<string> = new Set([
   "createApiKey allowed_cidrs",
   "updateApiKey allowed_cidrs",
+  "createPolicy public_trial",
+  "updatePolicy public_trial",
   "createLicense starts_at",
   "createLicense maintenance_expires_at",
   "updateLicense starts_at",
@@ -40,6 +42,8 @@ const inWords: ReadonlySet<string> = new Set([
     )
   ),
   "getCustomerSummary to",
+  "getOverview to",
+  "getOverview tz",
   "getUsageSummary to",
   "getUsageSummary tz"
 ])

@@ -7,7 +7,7 @@ import { Effect, Schema } from "effect"
 import type { SqlClient } from "effect/sql"
 import { refuse } from "../../api/Failure.ts"
 import { Count } from "../../api/Int64.ts"
-import { Timestamp } from "../../api/Timestamp.ts"
+import { earliest, Timestamp } from "../../api/Timestamp.ts"
 import { columns, instant } from "../../postgres/Parameters.ts"
 import { decodeRows } from "../../postgres/Sql.ts"
 import type { Overview, OverviewBucket, OverviewFilter } from "../model/Overview.ts"
@@ -58,7 +58,7 @@ export const overview = Effect.fnUntraced(function* (
   now: number
 ) {
   const { bucket = "1d", product_id, tz = "UTC" } = filter
-  const from = filter.from ?? Math.min(filter.to ?? now, now) - daysDefault * units["1d"]
+  const from = filter.from ?? Math.max(earliest, Math.min(filter.to ?? now, now) - daysDefault * units["1d"])
   const { to, ...period } = yield* ledgerPeriodOf(sql, { ...filter, from }, now)
   const range = { from, to }
   if ((to - from) / units[bucket] > bucketsMax) return yield* tooManyBuckets
