@@ -107,6 +107,7 @@ layer(published)("The published documents", (it) => {
     Effect.gen(function* () {
       const { send } = yield* TestServer
       const { text } = yield* send({ path: "/", anonymous: true })
+      assert.include(text, 'href="console"')
       for (const [, address = ""] of text.matchAll(/(?:src|href)="([^"]+)"/g)) {
         const { headers, status } = yield* send({ path: `/${address}`, anonymous: true })
         assert.strictEqual(status, 200, address)

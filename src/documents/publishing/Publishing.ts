@@ -15,9 +15,9 @@ import { makeSite } from "./Site.ts"
 
 export const DocumentsHttp = HttpRouter.use(
   Effect.fnUntraced(function* (router) {
-    const { baseUrl } = yield* Settings
+    const { baseUrl, console } = yield* Settings
     const site = yield* makeSite
-    const assets = yield* makeAssets(startPage)
+    const assets = yield* makeAssets(startPage(console))
     // On a busy machine the first request waits for longer than requests may take.
     const documents = withoutDeadline(yield* makeOnce(makeDocuments({ baseUrl, pages: site.pages })))
     const text = makeTexts(Effect.map(documents, ({ templates }) => templates))

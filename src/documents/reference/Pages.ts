@@ -75,11 +75,13 @@ const links = (top: string): string =>
     .join(" · ")
 
 /** The page at `/`. */
-export const startPage = page(
-  "Licensing service",
-  "",
-  `<h1>Licensing service</h1>
+export const startPage = (hasConsole: boolean): string =>
+  page(
+    "Licensing service",
+    "",
+    `<h1>Licensing service</h1>
 <p>This service issues software licenses and serves the applications that use them.</p>
-<ul><li><a href="docs/">Documentation and API reference</a></li></ul>
+<ul>${hasConsole ? '<li><a href="console">Console</a>: licenses, customers and products in a browser</li>' : ""}
+<li><a href="docs/">Documentation and API reference</a></li></ul>
 <p>${links("")}</p>`
-)
+  )
