@@ -9,7 +9,7 @@ import { HttpRouter, HttpServerRequest } from "effect/http"
 import type { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { SqlClient } from "effect/sql"
 import { type Refusal, refuse, refuseUnknownId } from "../api/Failure.ts"
-import { parseBody } from "../api/JsonText.ts"
+import { bodyFault, parseBody } from "../api/JsonText.ts"
 import { pathTablesOf } from "../api/Requests.ts"
 import { isStorable } from "../api/Text.ts"
 import { ProductReach } from "../auth/Management.ts"
@@ -100,8 +100,10 @@ export const makeProductGuard = Effect.gen(function* () {
     if (reach === "nothing" || (reach === "path" && !isNamed)) return yield* unreached
     yield* check(named, products)
     if (endpoint.payload.size === 0) return
-    const body = parseBody((yield* bytesOf(yield* HttpServerRequest.HttpServerRequest)).toString())
-    // A body that is no JSON is refused where it is decoded.
+    const bytes = yield* bytesOf(yield* HttpServerRequest.HttpServerRequest)
+    // Such a body must not be parsed. It is refused where it is decoded, like a body that is no JSON.
+    if (bodyFault(bytes) !== undefined) return
+    const body = parseBody(bytes.toString())
     if (Result.isSuccess(body)) yield* check(referencesIn(body.success, ""), products)
   })
 })

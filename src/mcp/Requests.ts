@@ -28,19 +28,26 @@ export const callOperation = Effect.fnUntraced(
     const client = yield* HttpClient.HttpClient
     const isRepeatable = operation.method === "GET" || operation.takesIdempotencyKey
     const sending = isRepeatable ? HttpClient.retryTransient(client, { times: retries }) : client
+    const unusable = operation.parameters.find(({ in: place, name }) => place === "path" && isNoSegment(input[name]))
+    if (unusable !== undefined) return failed(`${unusable.name} is no id: find the record first.`)
     const response = yield* sending.execute(yield* requestOf(service, operation, input))
-    return answerOf(response, yield* response.text)
+    return answerOf(response, yield* response.text, operation.method === "GET")
   },
-  (calling, { url }) =>
-    calling.pipe(
+  (calling, { url }, { method }) => {
+    const known = method === "GET" ? "" : " The change may have been made: look before you repeat it."
+    return calling.pipe(
       Effect.timeoutOrElse({
         duration: timeout,
-        orElse: () => Effect.succeed(failed(`The service at ${url} did not answer within ${timeout}.`))
+        orElse: () => Effect.succeed(failed(`The service at ${url} did not answer within ${timeout}.${known}`))
       }),
       // The cause may contain the request with its token.
-      Effect.catch(() => Effect.succeed(failed(`The service at ${url} cannot be reached.`)))
+      Effect.catch(() => Effect.succeed(failed(`The service at ${url} cannot be reached.${known}`)))
     )
+  }
 )
+
+/** What an address would resolve to another operation. */
+const isNoSegment = (value: unknown): boolean => ["", ".", ".."].includes(String(value ?? ""))
 
 /** The service cannot be used; `message` is one line for the operator. */
 export class ServiceUnusable extends Data.TaggedError("ServiceUnusable")<{ readonly message: string }> {}
@@ -52,15 +59,18 @@ export const getJson = Effect.fnUntraced(
     const request = HttpClientRequest.get(`${url}${path}`).pipe(HttpClientRequest.bearerToken(token))
     const response = yield* client.execute(request)
     if (response.status === 200) return yield* response.json
-    const { text } = answerOf(response, yield* response.text)
+    const { text } = answerOf(response, yield* response.text, true)
     return yield* new ServiceUnusable({ message: `${url}${path}: ${text}` })
   },
-  (getting, { url }) =>
-    Effect.catchTag(getting, "HttpClientError", () =>
-      Effect.fail(
-        new ServiceUnusable({ message: `The service at ${url} cannot be reached, or is no licensing service.` })
-      )
+  (getting, { url }) => {
+    const unusable = new ServiceUnusable({
+      message: `The service at ${url} cannot be reached, or is no licensing service.`
+    })
+    return getting.pipe(
+      Effect.catchTag("HttpClientError", () => Effect.fail(unusable)),
+      Effect.timeoutOrElse({ duration: timeout, orElse: () => Effect.fail(unusable) })
     )
+  }
 )
 
 const failed = (text: string): Answer => ({ isError: true, text })
@@ -92,14 +102,19 @@ const pairs = (name: string, value: unknown): ReadonlyArray<readonly [string, st
   return [[name, String(value)]]
 }
 
-const answerOf = ({ headers, status }: HttpClientResponse.HttpClientResponse, text: string): Answer => {
+/** A long answer of a read is refused. The answer of a change is not: it may show keys that nobody can read again. */
+const answerOf = (
+  { headers, status }: HttpClientResponse.HttpClientResponse,
+  text: string,
+  isLimited: boolean
+): Answer => {
   if (status === 204) return { isError: false, text: "Done." }
   const envelope = headers["content-type"]?.startsWith("application/json") ? parse(text) : undefined
   if (envelope === undefined) return failed(`The service answered with status ${status}, and without JSON.`)
   const { data, error, page_info } = envelope
   if (error !== undefined) return failed(`${error.code}: ${error.message}${detailOf(error.detail)}`)
   const answer = JSON.stringify(page_info === undefined ? data : { data, page_info })
-  return answer.length <= answerCharactersMax
+  return !isLimited || answer.length <= answerCharactersMax
     ? { isError: false, text: answer }
     : failed(`The answer has ${answer.length} characters, more than ${answerCharactersMax}: ask for fewer with limit.`)
 }

@@ -136,6 +136,9 @@ const readPart = Effect.fnUntraced(function* <A extends { readonly id: string; r
     const few = sql`(SELECT * FROM ${from} WHERE id = ANY(${arrays.text(part.ids)}::text[]) OFFSET 0) AS few`
     return yield* readAll(few, sql`${matching} AND ${isMatch}`)
   }
+  // The cursor of a window may be a row that is not listed, and would tell its name or code.
+  if (!fieldOf(sort ?? newestFirst).endsWith("_at"))
+    return yield* readAll(from, sql`${matching} AND ${isMatch} AND ${part.condition(table)}`)
   if (match !== undefined && !isCommon(yield* sampleOf(sql, table, from, match))) {
     const rows = sql`${indexedMatches(sql, from, match)} AS found`
     return yield* readAll(rows, sql`${matching} AND ${part.condition("found")}`)

@@ -6,7 +6,6 @@ import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient, SqlError } from "effect/sql"
 import { formatTimestamp } from "../api/Timestamp.ts"
 import { Postgres } from "../postgres/Postgres.ts"
-import { retryTransaction } from "../postgres/Transactions.ts"
 import { makeDigest } from "../signing/Digest.ts"
 import { keyIdOf } from "../signing/MasterKey.ts"
 import { asLine, type Columns, readColumns } from "./Columns.ts"
@@ -40,14 +39,15 @@ export class Exporting extends Context.Service<
       })
       const sql = Context.get(yield* Effect.orDie(Layer.build(Layer.fresh(connections))), SqlClient.SqlClient)
       const run = Effect.fn("Exporting.run")(<E>(emit: Emit<E>) =>
-        retryTransaction(
-          sql.withTransaction(
+        // Not retried: the lines of a first attempt would stay in the file.
+        sql
+          .withTransaction(
             Effect.andThen(sql`SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY`, exportAll(sql, emit))
           )
-        ).pipe(
-          Effect.catchIf(SqlError.isSqlError, Effect.die),
-          Effect.map((counts) => counts as ReadonlyMap<string, number>)
-        )
+          .pipe(
+            Effect.catchIf(SqlError.isSqlError, Effect.die),
+            Effect.map((counts) => counts as ReadonlyMap<string, number>)
+          )
       )
       return Exporting.of({ run: run as never })
     })

@@ -56,7 +56,9 @@ export const writeLines = Effect.fnUntraced(function* <A, E, R>(
   const partial = `${path}.partial`
   const encoder = new TextEncoder()
   const written = Effect.gen(function* () {
-    const file = yield* Effect.mapError(files.open(partial, { flag: "w", mode: 0o600 }), cannotWrite)
+    // A new file, so that no link is followed and nobody else may read it.
+    yield* Effect.ignore(files.remove(partial, { force: true }))
+    const file = yield* Effect.mapError(files.open(partial, { flag: "wx", mode: 0o600 }), cannotWrite)
     const result = yield* write((lines) =>
       lines.length === 0
         ? Effect.void

@@ -7,6 +7,7 @@ import { Clock, Context, Effect, Layer, type Schema } from "effect"
 import { SqlClient, SqlError } from "effect/sql"
 import { RequestContext } from "../api/RequestContext.ts"
 import { CurrentActor } from "../auth/CurrentActor.ts"
+import { subscriptionsChanged } from "../events/DeliveryQueue.ts"
 import { EventLog, type EventRow } from "../events/EventLog.ts"
 import { json, columns as parameters } from "../postgres/Parameters.ts"
 import { nextRevision } from "../postgres/Revision.ts"
@@ -44,6 +45,9 @@ export class Importing extends Context.Service<
       const columns = yield* Effect.orDie(readColumns(sql))
 
       const writeUnits = makeWriter(sql, events, columns)
+      /** Of what is taken back: without events, whose counter every node waits for. */
+      const tryUnits = makeWriter(sql, undefined, columns)
+      let isRehearsal = false
 
       const inTransaction = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
         retryTransaction(sql.withTransaction(Effect.andThen(mayTakeLong(sql), effect)))
@@ -51,7 +55,7 @@ export class Importing extends Context.Service<
       /** The faults of units that cannot be written together; each was tried and taken back. */
       const faultsOf = (units: ReadonlyArray<Unit>): Effect.Effect<ReadonlyArray<Fault>> =>
         Effect.gen(function* () {
-          const outcome = yield* Effect.result(sql.withTransaction(writeUnits(units)))
+          const outcome = yield* Effect.result(sql.withTransaction(tryUnits(units)))
           if (outcome._tag === "Success") return []
           if (!SqlError.isSqlError(outcome.failure)) return outcome.failure.faults ?? []
           const reason = dataFault(outcome.failure)
@@ -62,7 +66,7 @@ export class Importing extends Context.Service<
         }) as never
 
       const write = Effect.fn("Importing.write")((units: ReadonlyArray<Unit>) =>
-        inTransaction(writeUnits(units)).pipe(
+        inTransaction(isRehearsal ? tryUnits(units) : writeUnits(units)).pipe(
           Effect.catchIf(SqlError.isSqlError, (error) =>
             dataFault(error) === undefined
               ? Effect.die(error)
@@ -85,13 +89,22 @@ export class Importing extends Context.Service<
         ) as Effect.Effect<A, E, R>
       }
 
-      return Importing.of({ columns, write: write as never, rehearse })
+      const rehearseAll = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+        Effect.suspend(() => {
+          isRehearsal = true
+          return rehearse(effect)
+        })
+      return Importing.of({ columns, write: write as never, rehearse: rehearseAll })
     })
   )
 }
 
-/** Writes units and their events within the caller's transaction. */
-const makeWriter = (sql: SqlClient.SqlClient, events: EventLog["Service"], columns: ReadonlyMap<string, Columns>) =>
+/** Writes units and their events, if any are wanted, within the caller's transaction. */
+const makeWriter = (
+  sql: SqlClient.SqlClient,
+  events: EventLog["Service"] | undefined,
+  columns: ReadonlyMap<string, Columns>
+) =>
   Effect.fnUntraced(function* (units: ReadonlyArray<Unit>) {
     const adjusted = yield* adjustSecrets(sql, units)
     const written = new Map<string, number>()
@@ -127,6 +140,8 @@ const makeWriter = (sql: SqlClient.SqlClient, events: EventLog["Service"], colum
       }
     }
     if (faults.length > 0) return yield* refused(faults)
+    if (events === undefined) return { written, present }
+    if (written.has("webhook")) yield* subscriptionsChanged(sql)
     yield* events.appendRows(yield* eventsOf(adjusted.filter((unit) => kept.has(unit))))
     return { written, present }
   })

@@ -74,6 +74,8 @@ export const makeAssembler = (columns: ReadonlyMap<string, Columns>) => {
   }
 }
 
+const isEndpoint = ({ root }: Unit): boolean => root.table.type === "webhook"
+
 /** Collects units into batches of about this many rows. */
 export const makeBatches = (rowsMax: number) => {
   let batch: Array<Unit> = []
@@ -85,10 +87,12 @@ export const makeBatches = (rowsMax: number) => {
     return taken
   }
   return {
-    /** Adds a unit. Returns the batch before it, if both are too large together. */
+    /** Adds a unit. Returns the batch before it, if both cannot be written together. */
     add: (unit: Unit): ReadonlyArray<Unit> => {
       const size = 1 + unit.parts.length
-      const full = batch.length > 0 && rows + size > rowsMax ? take() : []
+      // Endpoints have a batch of their own: they receive no events of the records before them.
+      const isApart = batch.length > 0 && isEndpoint(unit) !== isEndpoint(batch[0]!)
+      const full = batch.length > 0 && (isApart || rows + size > rowsMax) ? take() : []
       batch.push(unit)
       rows += size
       return full

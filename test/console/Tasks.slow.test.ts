@@ -150,6 +150,7 @@ layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
       assert.notStrictEqual(key, license.license_key)
       await person.click("Close")
       await person.isDone()
+      await person.page.locator(".secret").waitFor({ state: "detached" })
       assert.notInclude(await person.page.content(), key ?? "")
     },
     ({ license, now }) =>

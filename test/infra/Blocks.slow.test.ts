@@ -33,6 +33,7 @@ const executed: { readonly [kind: string]: string } = {
   "docs/WEBHOOKS.md csharp": "test/webhooks/Documentation.slow.test.ts",
   "docs/WEBHOOKS.md php": "test/webhooks/Documentation.slow.test.ts",
   "docs/guides/kit.md ts": "test/infra/Package.slow.test.ts",
+  "docs/guides/stripe.md ts": "test/client/Stripe.slow.test.ts",
   "docs/guides/effect-client.md ts": "test/infra/Package.slow.test.ts",
   "docs/verifying/README.md sh": "test/verifying/Verifiers.slow.test.ts",
   // Below.
@@ -45,6 +46,12 @@ const executed: { readonly [kind: string]: string } = {
 const checks: { readonly [language: string]: (block: Block) => void } = {
   json: (block) => checkJson(block),
   sh: (block) => checkShell(block),
+  csv: ({ code }) => {
+    const rows = code.trim().split("\n")
+    const [header, ...lines] = rows.map((row) => row.replaceAll(/"[^"]*"/g, "").split(",").length)
+    assert.isNotEmpty(lines)
+    for (const columns of lines) assert.strictEqual(columns, header)
+  },
   // What a program prints, and formulas.
   "": () => {}
 }

@@ -37,7 +37,10 @@ export interface FormProps<P, A> {
 export const Form = <P extends object, A>(props: FormProps<P, A>) => {
   const { done, edited, run } = props
   const fields = Object.entries(props.fields) as Entries
-  const shown = useRef((edited?.record ?? props.initial ?? {}) as Values)
+  /** What the inputs began with. */
+  const opened = useRef((edited?.record ?? props.initial ?? {}) as Values).current
+  /** The record as it was read last. */
+  const shown = useRef(opened)
   const [faults, setFaults] = useState<Faults>({})
   const [busy, track] = useBusy()
   const send = (values: Values) =>
@@ -59,19 +62,13 @@ export const Form = <P extends object, A>(props: FormProps<P, A>) => {
     const missing = edited === undefined ? missingIn(fields, form) : {}
     setFaults(missing)
     if (Object.keys(missing).length > 0) return
-    const values = edited === undefined ? givenIn(fields, form) : changedIn(fields, form, shown.current)
+    const values = edited === undefined ? givenIn(fields, form) : changedIn(fields, form, opened)
     void track(edited === undefined ? send(values) : sendUnlessChanged(values, edited))
   }
   return (
     <form className="form" onSubmit={submit} noValidate>
       {fields.map(([name, field]) => (
-        <FieldView
-          key={name}
-          name={name}
-          field={field}
-          texts={textsOf(field, shown.current[name])}
-          fault={faults[name]}
-        />
+        <FieldView key={name} name={name} field={field} texts={textsOf(field, opened[name])} fault={faults[name]} />
       ))}
       {faults[""] !== undefined && (
         <p role="alert" className="failed">

@@ -65,7 +65,8 @@ const Bar = () => {
 const isTyping = (target: EventTarget | null) =>
   target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName))
 
-const mayBeKey = /^[^\s@]{20,}$/
+/** Keys of vendors have eight characters or more, nearly always with a digit: no such text gets into the address. */
+const mayBeKey = /^(?=.*\d)[^\s@]{8,}$|^[^\s@]{20,}$/
 
 /** The one search box; the key / leads to it. */
 const SearchBox = () => {

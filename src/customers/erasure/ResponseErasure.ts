@@ -4,12 +4,15 @@ import type { SqlClient } from "effect/sql"
 import { formatTimestamp } from "../../api/Timestamp.ts"
 import { sealedFor } from "../../auth/idempotency/StoredResponses.ts"
 import { columns } from "../../postgres/Parameters.ts"
+import { mayCompute } from "../../postgres/Transactions.ts"
 import type { MasterKey } from "../../signing/MasterKey.ts"
 import { erasedResponse, type Matches, matcherOf } from "./ErasedText.ts"
 import { beginOf, type ErasedRecord, type ErasureRow, placeAt, positionOf, type Step } from "./ErasureStep.ts"
 
-/** Responses that are opened in one step: a few milliseconds. */
+/** Responses that are opened in one step: usually a few milliseconds. */
 const responsesMax = 200
+/** Their bytes, but for the first one: the response of a batch may have megabytes. */
+const responseBytesMax = 2_000_000
 
 interface ResponseRow {
   readonly scope: Uint8Array
@@ -61,13 +64,19 @@ export const makeResponseStep = (sql: SqlClient.SqlClient, masterKey: MasterKey[
     const now = yield* Clock.currentTimeMillis
     const [expiresAt, scope] = positionOf<Keyset>(erasure) ?? [formatTimestamp(now), ""]
     const rows = yield* sql<ResponseRow & { readonly at: string }>`
-      SELECT scope, body, sealed, expires_at::text AS at FROM idempotent_answers
-      WHERE expires_at >= ${expiresAt}::text::timestamptz AND (expires_at, scope) > (${expiresAt}::text::timestamptz, decode(${scope}, 'hex'))
-      ORDER BY expires_at, scope LIMIT ${responsesMax}`
+      SELECT scope, body, sealed, expires_at::text AS at FROM (
+        SELECT *, sum(octet_length(body)) OVER (ORDER BY expires_at, scope) - octet_length(body) AS bytes_before FROM (
+          SELECT * FROM idempotent_answers
+          WHERE expires_at >= ${expiresAt}::text::timestamptz
+            AND (expires_at, scope) > (${expiresAt}::text::timestamptz, decode(${scope}, 'hex'))
+          ORDER BY expires_at, scope LIMIT ${responsesMax}
+        ) AS next
+      ) AS next WHERE bytes_before <= ${responseBytesMax} ORDER BY expires_at, scope`
     const terms = yield* sql<{ readonly term: string }>`
       SELECT DISTINCT unnest(terms) AS term FROM erasure_records WHERE customer_id = ${erasure.customer_id}
       LIMIT ${termsMax}`
     const matches = matcherOf([...erasure.terms, ...terms.map(({ term }) => term)])
+    yield* sql`SELECT ${mayCompute(sql)}`
     const erased: Array<Pick<ResponseRow, "scope" | "body">> = []
     for (const row of rows) {
       const aad = sealedFor(row.scope)
@@ -81,7 +90,7 @@ export const makeResponseStep = (sql: SqlClient.SqlClient, masterKey: MasterKey[
     }
     yield* writeBodies(sql, erased)
     const last = rows.at(-1)
-    return last === undefined || rows.length < responsesMax
+    return last === undefined
       ? beginOf("exports")
       : placeAt("responses", [last.at, Buffer.from(last.scope).toString("hex")])
   })

@@ -102,7 +102,7 @@ const send = async (request, result) => {
     ]
     result.replaceChildren(element("pre", { textContent: [...head, "", indented(text)].join("\n") }))
   } catch (failure) {
-    result.textContent = `No response: ${failure.message}. Another service than this page's has to allow this page's origin.`
+    result.textContent = `No response: ${failure.message}. The address must be of this page's origin.`
   }
 }
 

@@ -109,7 +109,7 @@ export const makeRequestLimits = Effect.fnUntraced(function* (
 
   const poolOf = ({ headers, url = "" }: IncomingMessage): Pool => {
     // The paths of the API begin with /a.
-    if (url.charCodeAt(1) === 97) return isLarge(headers) ? (url.startsWith(batchPath) ? batches : large) : requests
+    if (url.charCodeAt(1) === 97) return isLarge(headers) ? (mayBeBatch(url) ? batches : large) : requests
     const query = url.indexOf("?")
     return pools.get(query < 0 ? url : url.slice(0, query)) ?? requests
   }
@@ -194,6 +194,9 @@ export const makeRequestLimits = Effect.fnUntraced(function* (
       wait(connection, request, response, handle)
     }
 })
+
+/** The router decodes a path that is written with percent signs. */
+const mayBeBatch = (url: string): boolean => url.startsWith(batchPath) || url.includes("%")
 
 /** Whether the body has 10,000 bytes or more, or may have. */
 const isLarge = (headers: IncomingMessage["headers"]): boolean =>

@@ -110,6 +110,8 @@ export class PublicTrials extends Context.Service<
           SqlError.isSqlError(error) ? error : error.code === "NOT_FOUND" ? unknownPolicy : notAllowed
         )
         const { entitlement, pending } = yield* activated(draft!, input)
+        // Edited a moment ago: the policy is locked now.
+        if (draft!.policy.license_type !== "trial") return yield* notAllowed
         yield* claim(draft!.license, input.binding)
         const written = drafts.write([{ ...draft!, license: pending.license }], pathOf)
         // A generated key is nobody else's.

@@ -42,6 +42,18 @@ layer(TestServer.layer, { timeout: "1 minute" })("API keys for some products", (
     })
   )
 
+  it.effect("have bodies refused that must not be parsed, before their ids are looked up", () =>
+    Effect.gen(function* () {
+      const { send } = yield* TestServer
+      const { headers } = yield* tokenFor(yield* makeProduct)
+      for (const body of ['{"h":[],"\\\\":0}', `{"a":${"[".repeat(5_000)}${"]".repeat(5_000)}}`]) {
+        const request = { method: "POST", path: "/api/v1/licenses", body: Buffer.from(body) } as const
+        const answer = yield* send({ ...request, headers: { ...headers, "content-type": "application/json" } })
+        assertRefused(answer, 400, "INVALID_JSON")
+      }
+    })
+  )
+
   it.effect("are refused with admin, without or with too many products, with one twice, and with an unknown one", () =>
     Effect.gen(function* () {
       const { send } = yield* TestServer
