@@ -86,7 +86,7 @@ layer(withSite, { timeout: minutes, excludeTestServices: true })("The documentat
         const browser = yield* page(context)
         yield* browser.open(`${baseUrl}/`)
         yield* assertSmallAndOwn(browser, baseUrl)
-        yield* browser.open(yield* browser.evaluate<string>(`document.querySelector("main a, ul a").href`))
+        yield* browser.open(yield* browser.evaluate<string>(`document.querySelector('a[href="docs/"]').href`))
         yield* browser.until(`document.querySelector(".VPNavBarTitle") !== null`)
         yield* assertSmallAndOwn(browser, baseUrl)
       }).pipe(Effect.scoped),
