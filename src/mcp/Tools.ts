@@ -19,7 +19,7 @@ export const isOffered =
     (!readOnly || changesNothing(operation)) &&
     (scopes.includes("admin") || operation.scopes.every((scope) => scopes.includes(scope)))
 
-/** The scopes that end with `:read` allow no change; operations of administrators need another sign. */
+/** A scope that ends with `:read` allows no change. */
 const changesNothing = ({ method, scopes }: ContractOperation): boolean =>
   method === "GET" || (scopes.length > 0 && scopes.every((scope) => scope.endsWith(":read")))
 

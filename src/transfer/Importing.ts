@@ -26,6 +26,9 @@ export interface Imported {
   readonly present: number
 }
 
+/** Whether the units are taken back: they are written without events, whose counter every node waits for. */
+const IsRehearsal = Context.Reference("licensing/transfer/IsRehearsal", { defaultValue: () => false })
+
 export class Importing extends Context.Service<
   Importing,
   {
@@ -45,9 +48,6 @@ export class Importing extends Context.Service<
       const columns = yield* Effect.orDie(readColumns(sql))
 
       const writeUnits = makeWriter(sql, events, columns)
-      /** Of what is taken back: without events, whose counter every node waits for. */
-      const tryUnits = makeWriter(sql, undefined, columns)
-      let isRehearsal = false
 
       const inTransaction = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
         retryTransaction(sql.withTransaction(Effect.andThen(mayTakeLong(sql), effect)))
@@ -55,7 +55,7 @@ export class Importing extends Context.Service<
       /** The faults of units that cannot be written together; each was tried and taken back. */
       const faultsOf = (units: ReadonlyArray<Unit>): Effect.Effect<ReadonlyArray<Fault>> =>
         Effect.gen(function* () {
-          const outcome = yield* Effect.result(sql.withTransaction(tryUnits(units)))
+          const outcome = yield* Effect.result(sql.withTransaction(writeUnits(units)))
           if (outcome._tag === "Success") return []
           if (!SqlError.isSqlError(outcome.failure)) return outcome.failure.faults ?? []
           const reason = dataFault(outcome.failure)
@@ -66,7 +66,7 @@ export class Importing extends Context.Service<
         }) as never
 
       const write = Effect.fn("Importing.write")((units: ReadonlyArray<Unit>) =>
-        inTransaction(isRehearsal ? tryUnits(units) : writeUnits(units)).pipe(
+        inTransaction(writeUnits(units)).pipe(
           Effect.catchIf(SqlError.isSqlError, (error) =>
             dataFault(error) === undefined
               ? Effect.die(error)
@@ -85,26 +85,18 @@ export class Importing extends Context.Service<
             return Effect.fail(rolledBack)
           }),
           sql.withTransaction,
+          Effect.provideService(IsRehearsal, true),
           Effect.catch((error) => (error === rolledBack ? Effect.succeed(result as A) : Effect.fail(error as E)))
         ) as Effect.Effect<A, E, R>
       }
 
-      const rehearseAll = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
-        Effect.suspend(() => {
-          isRehearsal = true
-          return rehearse(effect)
-        })
-      return Importing.of({ columns, write: write as never, rehearse: rehearseAll })
+      return Importing.of({ columns, write: write as never, rehearse })
     })
   )
 }
 
-/** Writes units and their events, if any are wanted, within the caller's transaction. */
-const makeWriter = (
-  sql: SqlClient.SqlClient,
-  events: EventLog["Service"] | undefined,
-  columns: ReadonlyMap<string, Columns>
-) =>
+/** Writes units and their events within the caller's transaction. */
+const makeWriter = (sql: SqlClient.SqlClient, events: EventLog["Service"], columns: ReadonlyMap<string, Columns>) =>
   Effect.fnUntraced(function* (units: ReadonlyArray<Unit>) {
     const adjusted = yield* adjustSecrets(sql, units)
     const written = new Map<string, number>()
@@ -140,7 +132,7 @@ const makeWriter = (
       }
     }
     if (faults.length > 0) return yield* refused(faults)
-    if (events === undefined) return { written, present }
+    if (yield* IsRehearsal) return { written, present }
     if (written.has("webhook")) yield* subscriptionsChanged(sql)
     yield* events.appendRows(yield* eventsOf(adjusted.filter((unit) => kept.has(unit))))
     return { written, present }
