@@ -1,18 +1,11 @@
 /** A primary and a synchronous standby on the same machine, from the embedded server's programs. */
-import { createServer } from "node:net"
 import { join } from "node:path"
 import { Effect, FileSystem, Redacted, Schedule } from "effect"
 import { type DatabaseFolder, prepare } from "../../src/postgres/DatabaseFolder.ts"
 import { openConnection } from "../../src/postgres/Postgres.ts"
 import { launch, processEnd, run, sendSignal } from "../../src/postgres/ServerProcess.ts"
 import { serverFolder } from "./DatabaseServer.ts"
-
-const freePort = Effect.callback<number>((resume) => {
-  const probe = createServer().listen(0, "127.0.0.1", () => {
-    const address = probe.address()
-    probe.close(() => resume(Effect.succeed(typeof address === "object" ? (address?.port ?? 0) : 0)))
-  })
-})
+import { freePort } from "./FreePort.ts"
 
 const urlOf = ({ password }: DatabaseFolder, at: string) =>
   Redacted.make(`postgres://postgres:${password}@${at}/postgres`)

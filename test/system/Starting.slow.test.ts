@@ -1,18 +1,10 @@
 /** A process that starts before its database can be reached. */
-import { createServer } from "node:net"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { Database, DatabaseProxy } from "../support/Database.ts"
+import { freePort } from "../support/FreePort.ts"
 import { assertAnswered, assertRefused, send } from "../support/Http.ts"
 import { spawnService } from "../support/Processes.ts"
-
-const freePort = Effect.callback<number>((resume) => {
-  const server = createServer().listen(0, "127.0.0.1", () => {
-    const address = server.address()
-    const port = typeof address === "object" ? (address?.port ?? 0) : 0
-    server.close(() => resume(Effect.succeed(port)))
-  })
-})
 
 /** Starts the program on the test's database, with its output and its end. */
 const start = Effect.fnUntraced(function* (port: number) {
