@@ -15,6 +15,7 @@ import { type Json, type Operation, operations, resolved } from "./Surface.ts"
 const inWords: ReadonlySet<string> = new Set([
   "createApiKey allowed_cidrs",
   "updateApiKey allowed_cidrs",
+  "updateApiKey product_ids",
   "createPolicy public_trial",
   "updatePolicy public_trial",
   "createLicense starts_at",

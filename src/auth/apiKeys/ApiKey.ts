@@ -74,7 +74,9 @@ export const ApiKeyUpdate = Schema.Struct({
   scopes: Schema.optionalKey(Scopes),
   allowed_cidrs: Schema.optionalKey(AllowedCidrs),
   product_ids: Schema.optionalKey(
-    Schema.NullOr(ProductIds).annotate({ description: "The products that the key is for; null: all." })
+    Schema.NullOr(ProductIds).annotate({
+      description: "The products that the key is for; null: all. Not together with the scope admin."
+    })
   ),
   is_active: Schema.optionalKey(Schema.Boolean),
   expires_at: Schema.optionalKey(Schema.NullOr(Timestamp))
