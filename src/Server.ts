@@ -75,6 +75,7 @@ import { Exposition } from "./ops/MetricsExposition.ts"
 import { Operations } from "./ops/Operations.ts"
 import { RecentErrors } from "./ops/RecentErrors.ts"
 import { RequestTimeout } from "./postgres/Deadline.ts"
+import * as Conditional from "./preconditions/ConditionalHttp.ts"
 import { Exports } from "./reports/exports/Exports.ts"
 import { ReportsHttp } from "./reports/Http.ts"
 import { ReportsDatabase } from "./reports/model/ReportsDatabase.ts"
@@ -133,6 +134,7 @@ const middlewares = Layer.mergeAll(
   Intake.layer,
   Decoding.layer.pipe(Layer.provide(PathIds.layer)),
   Idempotency.layer,
+  Conditional.layer,
   ManagementHttp.layer.pipe(Layer.provide(Oidc.layer)),
   RuntimeAuthorization.layer
 )

@@ -7,6 +7,8 @@ export interface CallFacts {
   readonly licenseKey?: Redacted.Redacted<string>
   /** Sent with the management operations that change something. */
   readonly idempotencyKey?: string
+  /** Sent with the change of a record. */
+  readonly ifMatch?: string
   /** The last response, whose bytes the decoded value no longer has. */
   received?: HttpClientResponse.HttpClientResponse
 }

@@ -12,6 +12,7 @@ import { attempts, type TimedOut } from "./Attempts.ts"
 import { Call } from "./Call.ts"
 import { authorization, type Credentials } from "./Credentials.ts"
 import { type OperationId, operations, type Refusals, type Request, type Success } from "./Operations.ts"
+import { keepTag, tagOf } from "./RecordTags.ts"
 import { withBytes, withRefusalBytes } from "./SignedBytes.ts"
 
 export type { Code } from "../api/ErrorCode.ts"
@@ -61,6 +62,15 @@ export class Client extends Context.Service<Client, Operations>()("licensing/cli
    */
   static readonly withIdempotencyKey = (idempotencyKey: string) => withCall({ idempotencyKey })
 
+  /**
+   * Makes the one change within only if the record is as it was read: `record` is the result of its get or update operation. The
+   * change fails with CONFLICT if somebody else has changed the record meanwhile.
+   */
+  static readonly ifUnchanged =
+    (record: object) =>
+    <A, E, R>(change: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+      Effect.flatMap(tagOf(record), (ifMatch) => withCall({ ifMatch })(change))
+
   /** The rows of all pages of a list, in order; the next page is fetched when it is needed. */
   static readonly all = <A, E, C, Q extends { readonly query?: { readonly cursor?: C } }>(
     list: (request: Q) => Effect.Effect<Page<A, C>, E>,
@@ -91,7 +101,7 @@ const hasCode = <E, C extends string>(error: E, code: C): error is Extract<E, { 
   typeof error === "object" && error !== null && (error as { readonly code?: unknown }).code === code
 
 const withCall =
-  (more: Credentials & { readonly idempotencyKey?: string }) =>
+  (more: Credentials & { readonly idempotencyKey?: string; readonly ifMatch?: string }) =>
   <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
     Effect.flatMap(Call, (call) => Effect.provideService(effect, Call, { ...call, ...more }))
 
@@ -106,6 +116,7 @@ const make = Effect.fnUntraced(function* ({ attemptsMax = 4, baseUrl, timeout = 
       attempts({ id: id as OperationId, own, timeout, attemptsMax }, (idempotencyKey) => {
         const headers = { "idempotency-key": idempotencyKey }
         return send({ query: {}, payload: {}, headers, ...request }).pipe(
+          Effect.tap(keepTag),
           Effect.flatMap(withBytes),
           Effect.catch((error) => Effect.flatMap(withRefusalBytes(error), Effect.fail))
         )

@@ -1,4 +1,4 @@
-/** Adds to each request its credential, and to each change its Idempotency-Key. */
+/** Adds to each request its credential, to each change its Idempotency-Key, and to the change of a record its If-Match. */
 import { Effect, Layer, Redacted } from "effect"
 import { type HttpClientRequest, HttpClientRequest as Requests } from "effect/http"
 import { HttpApiMiddleware } from "effect/http-api"
@@ -12,9 +12,12 @@ type Sent = HttpClientRequest.HttpClientRequest
 
 export const authorization = Layer.mergeAll(
   HttpApiMiddleware.layerClient(ManagementAuthorization, ({ next, request }) =>
-    Effect.flatMap(Call, ({ idempotencyKey, token }) =>
-      next(request.method === "GET" ? bearer(request, token) : keyed(bearer(request, token), idempotencyKey))
-    )
+    Effect.flatMap(Call, ({ idempotencyKey, ifMatch, token }) => {
+      const authorized = bearer(request, token)
+      if (request.method === "GET") return next(authorized)
+      const keyed = withHeader(authorized, "idempotency-key", idempotencyKey)
+      return next(request.method === "PATCH" ? withHeader(keyed, "if-match", ifMatch) : keyed)
+    })
   ),
   HttpApiMiddleware.layerClient(RuntimeAuthorization, ({ next, request }) =>
     Effect.flatMap(Call, ({ licenseKey }) =>
@@ -30,5 +33,5 @@ export const authorization = Layer.mergeAll(
 const bearer = (request: Sent, token: Credentials["token"]): Sent =>
   token === undefined ? request : Requests.bearerToken(request, token)
 
-const keyed = (request: Sent, key: string | undefined): Sent =>
-  key === undefined ? request : Requests.setHeader(request, "idempotency-key", key)
+const withHeader = (request: Sent, name: string, value: string | undefined): Sent =>
+  value === undefined ? request : Requests.setHeader(request, name, value)

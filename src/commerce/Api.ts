@@ -7,6 +7,7 @@ import { listQuery } from "../api/Paging.ts"
 import { Decoding, PathTables } from "../api/Requests.ts"
 import { Idempotency } from "../auth/idempotency/Idempotency.ts"
 import { ManagementAuthorization, operation } from "../auth/Management.ts"
+import { Conditional } from "../preconditions/Conditional.ts"
 import { Order, OrderCreate, OrderStatus, OrderUpdate, orderSorts } from "./Order.ts"
 import {
   Subscription,
@@ -55,6 +56,7 @@ const orders = [
     success: Data(Order),
     error: failures("NOT_FOUND", "DUPLICATE_EXTERNAL_ID", "LINKAGE_MISMATCH", "VALIDATION_ERROR")
   })
+    .middleware(Conditional)
     .annotateMerge(operation({ id: "updateOrder", summary: "Update an order", scopes: ["product:write"] }))
     .annotate(PathTables, { id: "orders" })
 ] as const
@@ -96,6 +98,7 @@ const subscriptions = [
     success: Data(Subscription),
     error: failures("NOT_FOUND", "DUPLICATE_EXTERNAL_ID", "VALIDATION_ERROR")
   })
+    .middleware(Conditional)
     .annotateMerge(
       operation({
         id: "updateSubscription",

@@ -1,7 +1,10 @@
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { Api } from "../Api.ts"
+import { withTag } from "../preconditions/TaggedResponse.ts"
+import { OrderUpdate } from "./Order.ts"
 import { Orders } from "./Orders.ts"
+import { SubscriptionUpdate } from "./Subscription.ts"
 import { Subscriptions } from "./Subscriptions.ts"
 
 export const CommerceHttp = HttpApiBuilder.group(
@@ -13,12 +16,12 @@ export const CommerceHttp = HttpApiBuilder.group(
     return handlers.handleAll({
       listOrders: ({ params, query }) => orders.list(params.id, query),
       createOrder: ({ params, payload }) => orders.create(params.id, payload),
-      getOrder: ({ params }) => orders.get(params.id),
-      updateOrder: ({ params, payload }) => orders.update(params.id, payload),
+      getOrder: ({ params }) => withTag(OrderUpdate, orders.get(params.id)),
+      updateOrder: ({ params, payload }) => withTag(OrderUpdate, orders.update(params.id, payload)),
       listSubscriptions: ({ params, query }) => subscriptions.list(params.id, query),
       createSubscription: ({ params, payload }) => subscriptions.create(params.id, payload),
-      getSubscription: ({ params }) => subscriptions.get(params.id),
-      updateSubscription: ({ params, payload }) => subscriptions.update(params.id, payload)
+      getSubscription: ({ params }) => withTag(SubscriptionUpdate, subscriptions.get(params.id)),
+      updateSubscription: ({ params, payload }) => withTag(SubscriptionUpdate, subscriptions.update(params.id, payload))
     })
   })
 )

@@ -15,7 +15,8 @@ import { EventLog } from "../events/EventLog.ts"
 import { readPage } from "../postgres/Pages.ts"
 import { instant, json } from "../postgres/Parameters.ts"
 import { constraints, decodeRows, equals, patched, transaction } from "../postgres/Sql.ts"
-import { Order, type OrderCreate, type OrderStatus, type OrderUpdate, orderSorts } from "./Order.ts"
+import { checkUnchanged } from "../preconditions/RecordTag.ts"
+import { Order, type OrderCreate, type OrderStatus, OrderUpdate, orderSorts } from "./Order.ts"
 
 const decodeOrders = decodeRows(Order)
 const decodeSubscriptions = decodeRows(Schema.Struct({ product_id: Schema.String }))
@@ -63,7 +64,7 @@ export class Orders extends Context.Service<
     byExternalId(externalId: string, limit: number): Effect.Effect<ReadonlyArray<Order>>
     get(id: string): Effect.Effect<Order, Refusal<"NOT_FOUND">>
     create(productId: string, input: typeof OrderCreate.Type): Effect.Effect<Order, WriteRefusal>
-    update(id: string, input: typeof OrderUpdate.Type): Effect.Effect<Order, WriteRefusal>
+    update(id: string, input: typeof OrderUpdate.Type): Effect.Effect<Order, WriteRefusal | Refusal<"CONFLICT">>
   }
 >()("licensing/commerce/Orders") {
   static readonly layer = Layer.effect(
@@ -147,6 +148,7 @@ export class Orders extends Context.Service<
 
       const update = Effect.fn("Orders.update")(function* (id: string, input: typeof OrderUpdate.Type) {
         const before = yield* locked(id)
+        yield* checkUnchanged(OrderUpdate, before)
         const fault = periodFault(input)
         if (fault !== undefined) return yield* fault
         const now = yield* Clock.currentTimeMillis

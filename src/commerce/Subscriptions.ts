@@ -15,11 +15,12 @@ import { EventLog } from "../events/EventLog.ts"
 import { readPage } from "../postgres/Pages.ts"
 import { instant, json } from "../postgres/Parameters.ts"
 import { constraints, decodeRows, equals, patched, transaction } from "../postgres/Sql.ts"
+import { checkUnchanged } from "../preconditions/RecordTag.ts"
 import {
   Subscription,
   type SubscriptionCreate,
   type SubscriptionStatus,
-  type SubscriptionUpdate,
+  SubscriptionUpdate,
   subscriptionSorts
 } from "./Subscription.ts"
 
@@ -69,7 +70,10 @@ export class Subscriptions extends Context.Service<
     byExternalId(externalId: string, limit: number): Effect.Effect<ReadonlyArray<Subscription>>
     get(id: string): Effect.Effect<Subscription, Refusal<"NOT_FOUND">>
     create(productId: string, input: typeof SubscriptionCreate.Type): Effect.Effect<Subscription, WriteRefusal>
-    update(id: string, input: typeof SubscriptionUpdate.Type): Effect.Effect<Subscription, WriteRefusal>
+    update(
+      id: string,
+      input: typeof SubscriptionUpdate.Type
+    ): Effect.Effect<Subscription, WriteRefusal | Refusal<"CONFLICT">>
   }
 >()("licensing/commerce/Subscriptions") {
   static readonly layer = Layer.effect(
@@ -149,6 +153,7 @@ export class Subscriptions extends Context.Service<
 
       const update = Effect.fn("Subscriptions.update")(function* (id: string, input: typeof SubscriptionUpdate.Type) {
         const before = yield* locked(id)
+        yield* checkUnchanged(SubscriptionUpdate, before)
         if (isOlder(input, before)) return before
         const now = yield* Clock.currentTimeMillis
         const canceled_at = canceledAt(before, input, now)

@@ -8,6 +8,7 @@ import { listQuery } from "../api/Paging.ts"
 import { Decoding, PathTables } from "../api/Requests.ts"
 import { Idempotency } from "../auth/idempotency/Idempotency.ts"
 import { ManagementAuthorization, operation } from "../auth/Management.ts"
+import { Conditional } from "../preconditions/Conditional.ts"
 import { Customer, CustomerCreate, CustomerUpdate, customerSorts } from "./Customer.ts"
 import { CustomerErasure } from "./erasure/Erasure.ts"
 
@@ -43,7 +44,9 @@ export class CustomersApi extends HttpApiGroup.make("customers")
       payload: CustomerUpdate,
       success: Data(Customer),
       error: failures("NOT_FOUND", "DUPLICATE_CODE", "CONFLICT")
-    }).annotateMerge(operation({ id: "updateCustomer", summary: "Update a customer", scopes: ["license:write"] })),
+    })
+      .middleware(Conditional)
+      .annotateMerge(operation({ id: "updateCustomer", summary: "Update a customer", scopes: ["license:write"] })),
     HttpApiEndpoint.delete("delete", "/customers/:id", {
       params,
       success: HttpApiSchema.NoContent,

@@ -11,7 +11,8 @@ import { metadataMatches } from "../postgres/MetadataFilter.ts"
 import { readPage } from "../postgres/Pages.ts"
 import { columns as arrays, instant, json } from "../postgres/Parameters.ts"
 import { constraints, decodeRows, equals, patched, refuseIfReferenced, transaction } from "../postgres/Sql.ts"
-import { Customer, type CustomerCreate, type CustomerUpdate, customerSorts } from "./Customer.ts"
+import { checkUnchanged } from "../preconditions/RecordTag.ts"
+import { Customer, type CustomerCreate, CustomerUpdate, customerSorts } from "./Customer.ts"
 import { ownCustomers } from "./OwnCustomers.ts"
 
 const decodeCustomers = decodeRows(Customer)
@@ -122,6 +123,7 @@ export class Customers extends Context.Service<
 
       const update = Effect.fn("Customers.update")(function* (id: string, input: typeof CustomerUpdate.Type) {
         const before = yield* locked(id)
+        yield* checkUnchanged(CustomerUpdate, before)
         const now = yield* Clock.currentTimeMillis
         const customer: Customer = { ...patched<Customer>(before, input), updated_at: now }
         const changes = changesOf(before, customer, ["name", "code", "email", "metadata"])

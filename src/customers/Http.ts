@@ -1,6 +1,8 @@
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { Api } from "../Api.ts"
+import { withTag } from "../preconditions/TaggedResponse.ts"
+import { CustomerUpdate } from "./Customer.ts"
 import { Customers } from "./Customers.ts"
 import { Erasures } from "./erasure/Erasures.ts"
 
@@ -13,8 +15,8 @@ export const CustomersHttp = HttpApiBuilder.group(
     return handlers.handleAll({
       list: ({ query }) => customers.list(query),
       create: ({ payload }) => customers.create(payload),
-      get: ({ params }) => customers.get(params.id),
-      update: ({ params, payload }) => customers.update(params.id, payload),
+      get: ({ params }) => withTag(CustomerUpdate, customers.get(params.id)),
+      update: ({ params, payload }) => withTag(CustomerUpdate, customers.update(params.id, payload)),
       delete: ({ params }) => customers.delete(params.id),
       erase: ({ params }) => erasures.erase(params.id)
     })

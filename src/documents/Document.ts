@@ -6,6 +6,7 @@ import type { JsonSchema } from "effect"
 import { OpenApi } from "effect/http-api"
 import { Api } from "../Api.ts"
 import { isSignedStatus } from "../api/ErrorCode.ts"
+import { ifMatchMax } from "../preconditions/Conditional.ts"
 import {
   operationDescription,
   parameterDescription,
@@ -113,7 +114,9 @@ interface DescribedOperation extends Operation, LocatedOperation {}
 
 const describe = ({
   refusals,
+  hasTag,
   idempotencyKey,
+  isConditional,
   signsRefusals,
   takesMetadata,
   path,
@@ -132,7 +135,7 @@ const describe = ({
     {
       ...response,
       description: successDescription({ path, method, schema: schemaOf(response) }),
-      headers: { ...response.headers, ...headersOf("X-Request-Id") }
+      headers: { ...response.headers, ...headersOf("X-Request-Id", ...(hasTag ? (["ETag"] as const) : [])) }
     }
   ])
   const key = idempotencyKey === "none" ? [] : [{ $ref: `#/components/parameters/${keyParameters[idempotencyKey]}` }]
@@ -140,6 +143,7 @@ const describe = ({
   const declaredParameters = operation.parameters.filter(({ name }) => name !== "idempotency-key")
   const parameters = [
     ...declaredParameters.map((parameter) => parameterOf(path, parameter)),
+    ...(isConditional ? [{ $ref: "#/components/parameters/IfMatch" }] : []),
     ...(takesMetadata ? [{ $ref: "#/components/parameters/MetadataFilter" }] : []),
     ...key
   ] as unknown as SpecOperation["parameters"]
@@ -206,6 +210,11 @@ const headers = {
     required: true,
     schema: { type: "string" }
   },
+  ETag: {
+    description:
+      "Names the state of what a PATCH of the record can change: send it as If-Match. A replayed response lacks it.",
+    schema: { type: "string" }
+  },
   "WWW-Authenticate": { description: "The required credential.", required: true, schema: { type: "string" } },
   "Retry-After": { description: "Seconds to wait before a retry.", required: true, schema: { type: "integer" } },
   RateLimit: {
@@ -238,6 +247,14 @@ const keyParameter = (required: boolean) => ({
 const parameters = {
   IdempotencyKey: keyParameter(false),
   RequiredIdempotencyKey: keyParameter(true),
+  IfMatch: {
+    name: "If-Match",
+    in: "header",
+    required: false,
+    description:
+      "The ETag of the record's last response. The change is refused with 409 CONFLICT if somebody else has changed the record since then.",
+    schema: { type: "string", maxLength: ifMatchMax }
+  },
   MetadataFilter: {
     name: "metadata",
     in: "query",

@@ -5,6 +5,7 @@ import { Api } from "../Api.ts"
 import { type Code, statuses } from "../api/ErrorCode.ts"
 import { Idempotency, KeyRequired } from "../auth/idempotency/Idempotency.ts"
 import { ProductReach, RequiredScopes } from "../auth/Management.ts"
+import { Conditional } from "../preconditions/Conditional.ts"
 import { RuntimeAuthorization } from "../runtime/credentials/RuntimeAuthorization.ts"
 
 export interface Operation {
@@ -14,6 +15,10 @@ export interface Operation {
   /** Every code of its possible refusals, by status. */
   readonly refusals: ReadonlyMap<number, ReadonlyArray<Code>>
   readonly idempotencyKey: "none" | "optional" | "required"
+  /** Whether it takes If-Match. */
+  readonly isConditional: boolean
+  /** Whether its response has an ETag. */
+  readonly hasTag: boolean
   /** Whether its query takes `metadata[key]=value`. */
   readonly takesMetadata: boolean
   /** Whether refusals are signed, once the credential is found right. */
@@ -31,18 +36,24 @@ export const operations = (): ReadonlyMap<string, Operation> => {
       const all = new Set([...errors.values()].flat().flatMap(codesOf))
       const possible = [...all].filter((code) => declared.has(code) || isPossible(code, endpoint, idempotencyKey))
       const id = Context.getOrElse(endpoint.annotations, OpenApi.Identifier, () => endpoint.identifier)
-      const signsRefusals = ([...endpoint.middlewares] as ReadonlyArray<unknown>).includes(RuntimeAuthorization)
+      const signsRefusals = middlewaresOf(endpoint).includes(RuntimeAuthorization)
       const query = endpoint.query === undefined ? undefined : SchemaAST.toEncoded(endpoint.query.ast)
       const takesMetadata = query?._tag === "Objects" && query.indexSignatures.length > 0
-      list.push({ id, endpoint, idempotencyKey, signsRefusals, takesMetadata, refusals: byStatus(possible) })
+      const isConditional = middlewaresOf(endpoint).includes(Conditional)
+      const refusals = byStatus(possible)
+      list.push({ id, endpoint, idempotencyKey, isConditional, hasTag: false, signsRefusals, takesMetadata, refusals })
     }
   })
-  return new Map(list.map((operation) => [operation.id, operation]))
+  const tagged = new Set(list.filter(({ isConditional }) => isConditional).map(({ endpoint }) => endpoint.path))
+  const hasTag = ({ endpoint, isConditional }: Operation) =>
+    isConditional || (endpoint.method === "GET" && tagged.has(endpoint.path))
+  return new Map(list.map((operation) => [operation.id, { ...operation, hasTag: hasTag(operation) }]))
 }
 
+const middlewaresOf = (endpoint: HttpApiEndpoint.Top) => [...endpoint.middlewares] as ReadonlyArray<unknown>
+
 const idempotencyKeyOf = (endpoint: HttpApiEndpoint.Top): Operation["idempotencyKey"] => {
-  const keys = [...endpoint.middlewares] as ReadonlyArray<unknown>
-  if (endpoint.method === "GET" || !keys.includes(Idempotency)) return "none"
+  if (endpoint.method === "GET" || !middlewaresOf(endpoint).includes(Idempotency)) return "none"
   return Context.get(endpoint.annotations, KeyRequired) ? "required" : "optional"
 }
 

@@ -22,7 +22,7 @@ const exposed = [
 
 const preflightHeaders = {
   "access-control-allow-methods": "GET, HEAD, POST, PUT, PATCH, DELETE",
-  "access-control-allow-headers": "Authorization, Content-Type, Idempotency-Key, X-Request-Id",
+  "access-control-allow-headers": "Authorization, Content-Type, Idempotency-Key, If-Match, X-Request-Id",
   // Seconds that a browser may cache this response; most browsers cap longer times.
   "access-control-max-age": "600"
 }

@@ -10,6 +10,7 @@ import { Text } from "../api/Text.ts"
 import { Timestamp } from "../api/Timestamp.ts"
 import { Idempotency, idempotencyKeyMax, KeyRequired } from "../auth/idempotency/Idempotency.ts"
 import { ManagementAuthorization, operation } from "../auth/Management.ts"
+import { Conditional } from "../preconditions/Conditional.ts"
 import { LicenseDiagnose, LicenseDiagnosis } from "./diagnosis/Diagnosis.ts"
 import { Expand } from "./model/Expand.ts"
 import { Lease } from "./model/Lease.ts"
@@ -228,15 +229,17 @@ export class LicensesApi extends HttpApiGroup.make("licenses")
       payload: LicenseUpdate,
       success: Data(License),
       error: failures("NOT_FOUND", "LICENSE_STATE_CONFLICT", "CONFLICT")
-    }).annotateMerge(
-      operation({
-        id: "updateLicense",
-        summary: "Update a license",
-        description:
-          "A limit replaces the policy's for this license; null takes the policy's again. A lowered limit ends nothing.",
-        scopes: ["license:write"]
-      })
-    ),
+    })
+      .middleware(Conditional)
+      .annotateMerge(
+        operation({
+          id: "updateLicense",
+          summary: "Update a license",
+          description:
+            "A limit replaces the policy's for this license; null takes the policy's again. A lowered limit ends nothing.",
+          scopes: ["license:write"]
+        })
+      ),
     transition("suspend", "Suspend a license", "Floating leases end, devices stay. Suspending again changes nothing."),
     transition("reinstate", "Reinstate a license", "A suspended license gets the state that its dates give."),
     transition("revoke", "Revoke a license", "Permanent: devices are deactivated, leases end."),

@@ -1,11 +1,13 @@
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { Api } from "../Api.ts"
+import { withTag } from "../preconditions/TaggedResponse.ts"
 import { Diagnoses } from "./diagnosis/Diagnoses.ts"
 import { ExpandedLicenses } from "./management/ExpandedLicenses.ts"
 import { Issuing } from "./management/Issuing.ts"
 import { Leases } from "./management/Leases.ts"
 import { Licenses } from "./management/Licenses.ts"
+import { LicenseUpdate } from "./model/License.ts"
 
 export const LicensesHttp = HttpApiBuilder.group(
   Api,
@@ -20,8 +22,8 @@ export const LicensesHttp = HttpApiBuilder.group(
       list: ({ query }) => expanded.list(query),
       create: ({ payload }) => issuing.create(payload),
       createBatch: ({ payload }) => issuing.createBatch(payload.licenses),
-      get: ({ params }) => licenses.get(params.id),
-      update: ({ params, payload }) => licenses.update(params.id, payload),
+      get: ({ params }) => withTag(LicenseUpdate, licenses.get(params.id)),
+      update: ({ params, payload }) => withTag(LicenseUpdate, licenses.update(params.id, payload)),
       suspend: ({ params }) => licenses.suspend(params.id),
       reinstate: ({ params }) => licenses.reinstate(params.id),
       revoke: ({ params }) => licenses.revoke(params.id),

@@ -7,6 +7,7 @@ import { listQuery } from "../api/Paging.ts"
 import { Decoding, PathTables } from "../api/Requests.ts"
 import { Idempotency } from "../auth/idempotency/Idempotency.ts"
 import { ManagementAuthorization, operation } from "../auth/Management.ts"
+import { Conditional } from "../preconditions/Conditional.ts"
 import {
   WebhookEndpoint,
   WebhookEndpointCreate,
@@ -46,16 +47,18 @@ export class WebhooksApi extends HttpApiGroup.make("webhooks")
       payload: WebhookEndpointUpdate,
       success: Data(Schema.Union([WebhookEndpointWithSecret, WebhookEndpoint])),
       error: failures("NOT_FOUND", "VALIDATION_ERROR")
-    }).annotateMerge(
-      operation({
-        id: "updateWebhook",
-        summary: "Update a webhook endpoint",
-        description:
-          "With rotate_secret the response contains the new secret, otherwise only the endpoint. After a change of the secret " +
-          "deliveries are also signed with the old one for 24 hours.",
-        scopes: ["webhook:write"]
-      })
-    ),
+    })
+      .middleware(Conditional)
+      .annotateMerge(
+        operation({
+          id: "updateWebhook",
+          summary: "Update a webhook endpoint",
+          description:
+            "With rotate_secret the response contains the new secret, otherwise only the endpoint. After a change of the secret " +
+            "deliveries are also signed with the old one for 24 hours.",
+          scopes: ["webhook:write"]
+        })
+      ),
     HttpApiEndpoint.delete("delete", "/webhooks/:id", {
       params,
       success: HttpApiSchema.NoContent,

@@ -1,6 +1,8 @@
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { Api } from "../Api.ts"
+import { withTag } from "../preconditions/TaggedResponse.ts"
+import { WebhookEndpointUpdate } from "./Webhook.ts"
 import { Webhooks } from "./Webhooks.ts"
 
 export const WebhooksHttp = HttpApiBuilder.group(
@@ -11,8 +13,11 @@ export const WebhooksHttp = HttpApiBuilder.group(
     return handlers.handleAll({
       list: ({ query }) => webhooks.list(query),
       create: ({ payload }) => webhooks.create(payload),
-      get: ({ params }) => webhooks.get(params.id),
-      update: ({ params, payload }) => webhooks.update(params.id, payload),
+      get: ({ params }) => withTag(WebhookEndpointUpdate, webhooks.get(params.id)),
+      update: ({ params, payload }) =>
+        withTag(WebhookEndpointUpdate, webhooks.update(params.id, payload), (data) =>
+          "webhook" in data ? data.webhook : data
+        ),
       delete: ({ params }) => webhooks.delete(params.id)
     })
   })

@@ -16,13 +16,14 @@ import { readPage } from "../postgres/Pages.ts"
 import { columns as arrays, bytes, instant, int8 } from "../postgres/Parameters.ts"
 import { nextRevision } from "../postgres/Revision.ts"
 import { decodeRows, equals, transaction } from "../postgres/Sql.ts"
+import { checkUnchanged } from "../preconditions/RecordTag.ts"
 import { MasterKey } from "../signing/MasterKey.ts"
 import { Addresses } from "./Address.ts"
 import * as Secret from "./Secret.ts"
 import {
   WebhookEndpoint,
   type WebhookEndpointCreate,
-  type WebhookEndpointUpdate,
+  WebhookEndpointUpdate,
   type WebhookEndpointWithSecret,
   webhookSorts
 } from "./Webhook.ts"
@@ -58,7 +59,10 @@ export class Webhooks extends Context.Service<
     update(
       id: string,
       input: Update
-    ): Effect.Effect<WebhookEndpoint | WebhookEndpointWithSecret, Refusal<"NOT_FOUND" | "VALIDATION_ERROR">>
+    ): Effect.Effect<
+      WebhookEndpoint | WebhookEndpointWithSecret,
+      Refusal<"NOT_FOUND" | "VALIDATION_ERROR" | "CONFLICT">
+    >
     delete(id: string): Effect.Effect<void, Refusal<"NOT_FOUND">>
   }
 >()("licensing/webhooks/Webhooks") {
@@ -182,6 +186,7 @@ export class Webhooks extends Context.Service<
 
       const write = Effect.fnUntraced(function* (id: string, input: Update, secret: string | undefined) {
         const { before, secret_sealed } = yield* locked(id)
+        yield* checkUnchanged(WebhookEndpointUpdate, before)
         const rotated = secret === undefined ? before : yield* replaceSecret(before, secret_sealed, secret)
         return yield* change(rotated, input)
       }, inTransaction)

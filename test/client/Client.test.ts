@@ -1,7 +1,7 @@
 /** The typed client, as another service uses it, with a running service. */
 import { createPublicKey, verify } from "node:crypto"
 import { assert, layer } from "@effect/vitest"
-import { Context, Effect, Layer, Option, Redacted, Stream, Tracer } from "effect"
+import { Context, Effect, Exit, Layer, Option, Redacted, Stream, Tracer } from "effect"
 import { FetchHttpClient, HttpClient, HttpClientError } from "effect/http"
 import { HttpApi, OpenApi } from "effect/http-api"
 import { TestClock } from "effect/testing"
@@ -144,6 +144,22 @@ layer(TestServer.layer, { timeout: 60_000 })("The typed client", (it) => {
       const first = yield* order(renew)
       assert.strictEqual((yield* order(renew)).expires_at, first.expires_at)
       assert.isAbove((yield* renew).expires_at ?? 0, first.expires_at ?? 0)
+    })
+  )
+
+  it.effect("changes a record only as it was read", () =>
+    Effect.gen(function* () {
+      const client = yield* clientOver()
+      const { id } = yield* client.createProduct({ payload: { name: "Editor", code: "conditional" } })
+      const params = { id }
+      const read = yield* client.getProduct({ params })
+      const rename = (name: string) => client.updateProduct({ params, payload: { name } })
+      const renamed = yield* rename("Writer").pipe(Client.ifUnchanged(read))
+      const refused = yield* Effect.flip(rename("Reader").pipe(Client.ifUnchanged(read)))
+      assert.strictEqual("code" in refused && refused.code, "CONFLICT")
+      assert.strictEqual((yield* rename("Reader").pipe(Client.ifUnchanged(renamed))).name, "Reader")
+      const { items } = yield* client.listProducts({ query: { limit: 1 } })
+      assert.isTrue(Exit.hasDies(yield* Effect.exit(rename("Listed").pipe(Client.ifUnchanged(items[0]!)))))
     })
   )
 

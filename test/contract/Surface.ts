@@ -36,6 +36,7 @@ export interface Operation {
   /** Whether it takes an Idempotency-Key. */
   readonly takesKey: boolean
   readonly keyRequired: boolean
+  readonly takesIfMatch: boolean
   /** The documented answers by status. */
   readonly answers: ReadonlyMap<number, Documentation>
 }
@@ -125,6 +126,7 @@ const reflected = (): ReadonlyArray<Operation> => {
         example: body?.example,
         takesKey: parameters.some(({ $ref }) => $ref?.endsWith("IdempotencyKey") === true),
         keyRequired: parameters.some(({ $ref }) => $ref?.endsWith("/RequiredIdempotencyKey") === true),
+        takesIfMatch: parameters.some(({ $ref }) => $ref?.endsWith("/IfMatch") === true),
         answers: answersOf(documented)
       })
     }

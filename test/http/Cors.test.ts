@@ -47,7 +47,7 @@ layer(TestServer.layerWith({ corsOrigins: [origin, "http://localhost:3000"] }))(
       assert.strictEqual(answer.headers["access-control-allow-methods"], "GET, HEAD, POST, PUT, PATCH, DELETE")
       assert.strictEqual(
         answer.headers["access-control-allow-headers"],
-        "Authorization, Content-Type, Idempotency-Key, X-Request-Id"
+        "Authorization, Content-Type, Idempotency-Key, If-Match, X-Request-Id"
       )
       assert.strictEqual(answer.headers["vary"], "Origin")
       assert.notProperty(answer.headers, "access-control-allow-credentials")

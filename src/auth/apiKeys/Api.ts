@@ -5,6 +5,7 @@ import { Data, Paged } from "../../api/Envelope.ts"
 import { failures } from "../../api/Failure.ts"
 import { listQuery } from "../../api/Paging.ts"
 import { Decoding, PathTables } from "../../api/Requests.ts"
+import { Conditional } from "../../preconditions/Conditional.ts"
 import { Idempotency } from "../idempotency/Idempotency.ts"
 import { ManagementAuthorization, operation } from "../Management.ts"
 import { ApiKey, ApiKeyCreate, ApiKeyUpdate, ApiKeyWithToken, apiKeySorts } from "./ApiKey.ts"
@@ -40,14 +41,16 @@ export class ApiKeysApi extends HttpApiGroup.make("api-keys")
       payload: ApiKeyUpdate,
       success: Data(ApiKey),
       error: failures("NOT_FOUND", "VALIDATION_ERROR")
-    }).annotateMerge(
-      operation({
-        id: "updateApiKey",
-        summary: "Update an API key",
-        description: "Takes effect within a second, on every node.",
-        scopes: ["admin"]
-      })
-    ),
+    })
+      .middleware(Conditional)
+      .annotateMerge(
+        operation({
+          id: "updateApiKey",
+          summary: "Update an API key",
+          description: "Takes effect within a second, on every node.",
+          scopes: ["admin"]
+        })
+      ),
     HttpApiEndpoint.delete("delete", "/api-keys/:id", {
       params,
       success: HttpApiSchema.NoContent,

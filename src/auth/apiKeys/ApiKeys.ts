@@ -13,9 +13,10 @@ import { EventLog } from "../../events/EventLog.ts"
 import { readPage } from "../../postgres/Pages.ts"
 import { columns as arrays, bytes, instant } from "../../postgres/Parameters.ts"
 import { equals, type NullableRow, patched, transaction, withoutNulls } from "../../postgres/Sql.ts"
+import { checkUnchanged } from "../../preconditions/RecordTag.ts"
 import { MasterKey } from "../../signing/MasterKey.ts"
 import * as Tokens from "../Tokens.ts"
-import { type ApiKey, type ApiKeyCreate, type ApiKeyUpdate, type ApiKeyWithToken, apiKeySorts } from "./ApiKey.ts"
+import { type ApiKey, type ApiKeyCreate, ApiKeyUpdate, type ApiKeyWithToken, apiKeySorts } from "./ApiKey.ts"
 import { ApiKeyCache } from "./ApiKeyCache.ts"
 
 // A sealed token opens for its own row only.
@@ -47,7 +48,7 @@ export class ApiKeys extends Context.Service<
     list(filter: ApiKeyFilter): Effect.Effect<Page<ApiKey>>
     get(id: string): Effect.Effect<ApiKey, Refusal<"NOT_FOUND">>
     create(input: typeof ApiKeyCreate.Type): Effect.Effect<ApiKeyWithToken, WriteRefusal>
-    update(id: string, input: typeof ApiKeyUpdate.Type): Effect.Effect<ApiKey, WriteRefusal>
+    update(id: string, input: typeof ApiKeyUpdate.Type): Effect.Effect<ApiKey, WriteRefusal | Refusal<"CONFLICT">>
     /** Revokes the key permanently. */
     delete(id: string): Effect.Effect<void, Refusal<"NOT_FOUND">>
     /**
@@ -163,6 +164,7 @@ export class ApiKeys extends Context.Service<
 
       const update = Effect.fn("ApiKeys.update")(function* (id: string, input: typeof ApiKeyUpdate.Type) {
         const { key: before, forget } = yield* lock(id)
+        yield* checkUnchanged(ApiKeyUpdate, before)
         const scopes = input.scopes === undefined ? {} : { scopes: Array.from(new Set(input.scopes)) }
         const key = patched<ApiKey>(before, { ...input, ...scopes })
         if (isAdminOfProducts(key)) return yield* adminOfProducts

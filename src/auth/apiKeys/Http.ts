@@ -1,6 +1,8 @@
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { Api } from "../../Api.ts"
+import { withTag } from "../../preconditions/TaggedResponse.ts"
+import { ApiKeyUpdate } from "./ApiKey.ts"
 import { ApiKeys } from "./ApiKeys.ts"
 
 export const ApiKeysHttp = HttpApiBuilder.group(
@@ -11,8 +13,8 @@ export const ApiKeysHttp = HttpApiBuilder.group(
     return handlers.handleAll({
       list: ({ query }) => keys.list(query),
       create: ({ payload }) => keys.create(payload),
-      get: ({ params }) => keys.get(params.id),
-      update: ({ params, payload }) => keys.update(params.id, payload),
+      get: ({ params }) => withTag(ApiKeyUpdate, keys.get(params.id)),
+      update: ({ params, payload }) => withTag(ApiKeyUpdate, keys.update(params.id, payload)),
       delete: ({ params }) => keys.delete(params.id)
     })
   })

@@ -14,7 +14,7 @@ import { RequestContext } from "../../api/RequestContext.ts"
 import { StoredResponse, type StoredResponseRow } from "../../api/StoredResponse.ts"
 import { bytesOf } from "../../http/Intake.ts"
 import { mayPause } from "../../postgres/Transactions.ts"
-import { sha256, sha256Hex } from "../../signing/Digest.ts"
+import { makeDigest, sha256 } from "../../signing/Digest.ts"
 import { MasterKey } from "../../signing/MasterKey.ts"
 import { CurrentActor } from "../CurrentActor.ts"
 import { Idempotency, idempotencyKeyMax, KeyRequired, replayedHeader, retentionMillis } from "./Idempotency.ts"
@@ -42,7 +42,7 @@ const inProgress = refuse(
 )
 const reused = refuse(
   "IDEMPOTENCY_KEY_REUSED",
-  "This Idempotency-Key was used with another body: use a new key.",
+  "This Idempotency-Key was used with another body or If-Match: use a new key.",
   "Idempotency-Key"
 )
 
@@ -204,6 +204,13 @@ const lockOf = (scope: Uint8Array): string => Buffer.from(scope).readBigInt64BE(
 const open = (masterKey: MasterKey["Service"], body: Uint8Array, scope: Uint8Array) =>
   Effect.orDie(masterKey.open(body, sealedFor(scope)))
 
+/** A repetition has the same body, and is for the same state of the record. */
 const bodyHash = Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) =>
-  Effect.map(bytesOf(request), (body) => Buffer.from(sha256Hex(body), "hex"))
+  Effect.map(bytesOf(request), (body) => {
+    const digest = makeDigest()
+    digest.update(body)
+    const ifMatch = request.headers["if-match"]
+    if (ifMatch !== undefined) digest.update(`\nIf-Match: ${ifMatch}`)
+    return Buffer.from(digest.hex(), "hex")
+  })
 )

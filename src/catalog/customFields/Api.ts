@@ -7,6 +7,7 @@ import { listQuery, pageQuery } from "../../api/Paging.ts"
 import { Decoding, PathTables } from "../../api/Requests.ts"
 import { Idempotency } from "../../auth/idempotency/Idempotency.ts"
 import { ManagementAuthorization, operation } from "../../auth/Management.ts"
+import { Conditional } from "../../preconditions/Conditional.ts"
 import {
   CustomFieldCreate,
   CustomFieldDefinition,
@@ -51,15 +52,17 @@ const definitions = [
     payload: CustomFieldUpdate,
     success: Data(CustomFieldDefinition),
     error: failures("NOT_FOUND", "DUPLICATE_CODE", "RESOURCE_IN_USE", "VALIDATION_ERROR")
-  }).annotateMerge(
-    operation({
-      id: "updateCustomField",
-      summary: "Update a custom field",
-      description:
-        "Its resource_type and value_type cannot be changed; an option cannot be removed while it is in use.",
-      scopes: ["product:write"]
-    })
-  ),
+  })
+    .middleware(Conditional)
+    .annotateMerge(
+      operation({
+        id: "updateCustomField",
+        summary: "Update a custom field",
+        description:
+          "Its resource_type and value_type cannot be changed; an option cannot be removed while it is in use.",
+        scopes: ["product:write"]
+      })
+    ),
   HttpApiEndpoint.delete("delete", "/products/:id/custom-fields/:field_id", {
     params,
     success: HttpApiSchema.NoContent,

@@ -12,12 +12,13 @@ import { EventLog } from "../../events/EventLog.ts"
 import { readPage } from "../../postgres/Pages.ts"
 import { columns as arrays, instant, json } from "../../postgres/Parameters.ts"
 import { constraints, decodeRows, equals, patched, refuseIfReferenced, transaction } from "../../postgres/Sql.ts"
+import { checkUnchanged } from "../../preconditions/RecordTag.ts"
 import { Products, productNotFound } from "../products/Products.ts"
 import {
   type CustomFieldCreate,
   CustomFieldDefinition,
   type CustomFieldResourceType,
-  type CustomFieldUpdate,
+  CustomFieldUpdate,
   type CustomFieldValueType,
   definitionSorts
 } from "./CustomField.ts"
@@ -54,7 +55,7 @@ export class CustomFields extends Context.Service<
       input: typeof CustomFieldUpdate.Type
     ): Effect.Effect<
       CustomFieldDefinition,
-      Refusal<"NOT_FOUND" | "DUPLICATE_CODE" | "RESOURCE_IN_USE" | "VALIDATION_ERROR">
+      Refusal<"NOT_FOUND" | "DUPLICATE_CODE" | "RESOURCE_IN_USE" | "VALIDATION_ERROR" | "CONFLICT">
     >
     delete(productId: string, id: string): Effect.Effect<void, Refusal<"NOT_FOUND" | "RESOURCE_IN_USE">>
   }
@@ -162,6 +163,7 @@ export class CustomFields extends Context.Service<
         input: typeof CustomFieldUpdate.Type
       ) {
         const before = yield* locked(productId, id)
+        yield* checkUnchanged(CustomFieldUpdate, before)
         const now = yield* Clock.currentTimeMillis
         const field: CustomFieldDefinition = { ...patched<CustomFieldDefinition>(before, input), updated_at: now }
         const fault = optionsFault(field)

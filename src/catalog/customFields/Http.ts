@@ -1,6 +1,8 @@
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { Api } from "../../Api.ts"
+import { withTag } from "../../preconditions/TaggedResponse.ts"
+import { CustomFieldUpdate } from "./CustomField.ts"
 import { CustomFields } from "./CustomFields.ts"
 import { CustomFieldValues } from "./CustomFieldValues.ts"
 
@@ -13,8 +15,8 @@ export const CustomFieldsHttp = HttpApiBuilder.group(
     return handlers.handleAll({
       list: ({ params, query }) => fields.list(params.id, query),
       create: ({ params, payload }) => fields.create(params.id, payload),
-      get: ({ params }) => fields.get(params.id, params.field_id),
-      update: ({ params, payload }) => fields.update(params.id, params.field_id, payload),
+      get: ({ params }) => withTag(CustomFieldUpdate, fields.get(params.id, params.field_id)),
+      update: ({ params, payload }) => withTag(CustomFieldUpdate, fields.update(params.id, params.field_id, payload)),
       delete: ({ params }) => fields.delete(params.id, params.field_id),
       listLicenseValues: ({ params, query }) => values.list("license", params.id, query),
       setLicenseValue: ({ params, payload }) => values.setOfLicense(params.id, params.field_id, payload),

@@ -7,6 +7,7 @@ import { listQuery } from "../../api/Paging.ts"
 import { Decoding, PathTables } from "../../api/Requests.ts"
 import { Idempotency } from "../../auth/idempotency/Idempotency.ts"
 import { ManagementAuthorization, operation } from "../../auth/Management.ts"
+import { Conditional } from "../../preconditions/Conditional.ts"
 import { Feature, FeatureCreate, FeatureUpdate, featureSorts } from "./Feature.ts"
 
 const params = { id: Schema.String }
@@ -40,14 +41,16 @@ export class FeaturesApi extends HttpApiGroup.make("features")
       payload: FeatureUpdate,
       success: Data(Feature),
       error: failures("NOT_FOUND", "DUPLICATE_CODE")
-    }).annotateMerge(
-      operation({
-        id: "updateFeature",
-        summary: "Update a feature",
-        description: "Licenses with the feature show its new code and name from their next use.",
-        scopes: ["product:write"]
-      })
-    ),
+    })
+      .middleware(Conditional)
+      .annotateMerge(
+        operation({
+          id: "updateFeature",
+          summary: "Update a feature",
+          description: "Licenses with the feature show its new code and name from their next use.",
+          scopes: ["product:write"]
+        })
+      ),
     HttpApiEndpoint.delete("delete", "/features/:id", {
       params,
       success: HttpApiSchema.NoContent,

@@ -12,8 +12,9 @@ import { EventLog } from "../../events/EventLog.ts"
 import { readPage } from "../../postgres/Pages.ts"
 import { instant, json } from "../../postgres/Parameters.ts"
 import { constraints, decodeRows, equals, patched, refuseIfReferenced, transaction } from "../../postgres/Sql.ts"
+import { checkUnchanged } from "../../preconditions/RecordTag.ts"
 import { Products } from "../products/Products.ts"
-import { Feature, type FeatureCreate, type FeatureUpdate, featureSorts } from "./Feature.ts"
+import { Feature, type FeatureCreate, FeatureUpdate, featureSorts } from "./Feature.ts"
 
 const decodeFeatures = decodeRows(Feature)
 
@@ -40,7 +41,7 @@ export class Features extends Context.Service<
     update(
       id: string,
       input: typeof FeatureUpdate.Type
-    ): Effect.Effect<Feature, Refusal<"NOT_FOUND" | "DUPLICATE_CODE">>
+    ): Effect.Effect<Feature, Refusal<"NOT_FOUND" | "DUPLICATE_CODE" | "CONFLICT">>
     delete(id: string): Effect.Effect<void, Refusal<"NOT_FOUND" | "RESOURCE_IN_USE">>
   }
 >()("licensing/catalog/features/Features") {
@@ -104,6 +105,7 @@ export class Features extends Context.Service<
 
       const update = Effect.fn("Features.update")(function* (id: string, input: typeof FeatureUpdate.Type) {
         const before = yield* locked(id)
+        yield* checkUnchanged(FeatureUpdate, before)
         const feature = patched<Feature>(before, input)
         const changes = changesOf(before, feature, ["name", "code", "metadata"])
         if (Object.keys(changes).length === 0) return before

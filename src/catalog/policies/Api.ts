@@ -7,6 +7,7 @@ import { listQuery, pageQuery } from "../../api/Paging.ts"
 import { Decoding, PathTables } from "../../api/Requests.ts"
 import { Idempotency } from "../../auth/idempotency/Idempotency.ts"
 import { ManagementAuthorization, operation } from "../../auth/Management.ts"
+import { Conditional } from "../../preconditions/Conditional.ts"
 import { LicenseType, Policy, PolicyCreate, PolicyUpdate, policySorts } from "./Policy.ts"
 import { PolicyFeature, PolicyFeatureSet } from "./PolicyFeature.ts"
 
@@ -90,15 +91,17 @@ export class PoliciesApi extends HttpApiGroup.make("policies")
       payload: PolicyUpdate,
       success: Data(Policy),
       error: failures("NOT_FOUND", "DUPLICATE_CODE", "RESOURCE_IN_USE")
-    }).annotateMerge(
-      operation({
-        id: "updatePolicy",
-        summary: "Update a policy",
-        description:
-          "Applies to the policy's licenses at once. A lowered limit deactivates no device. license_type cannot be changed while licenses use the policy. duration_days changes no expiry that is set.",
-        scopes: ["product:write"]
-      })
-    ),
+    })
+      .middleware(Conditional)
+      .annotateMerge(
+        operation({
+          id: "updatePolicy",
+          summary: "Update a policy",
+          description:
+            "Applies to the policy's licenses at once. A lowered limit deactivates no device. license_type cannot be changed while licenses use the policy. duration_days changes no expiry that is set.",
+          scopes: ["product:write"]
+        })
+      ),
     HttpApiEndpoint.delete("delete", "/policies/:id", {
       params,
       success: HttpApiSchema.NoContent,

@@ -1,7 +1,9 @@
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { Api } from "../../Api.ts"
+import { withTag } from "../../preconditions/TaggedResponse.ts"
 import { Policies } from "./Policies.ts"
+import { PolicyUpdate } from "./Policy.ts"
 import { PolicyFeatures } from "./PolicyFeatures.ts"
 
 export const PoliciesHttp = HttpApiBuilder.group(
@@ -13,8 +15,8 @@ export const PoliciesHttp = HttpApiBuilder.group(
     return handlers.handleAll({
       list: ({ params, query }) => policies.list(params.id, query),
       create: ({ params, payload }) => policies.create(params.id, payload),
-      get: ({ params }) => policies.get(params.id),
-      update: ({ params, payload }) => policies.update(params.id, payload),
+      get: ({ params }) => withTag(PolicyUpdate, policies.get(params.id)),
+      update: ({ params, payload }) => withTag(PolicyUpdate, policies.update(params.id, payload)),
       delete: ({ params }) => policies.delete(params.id),
       listFeatures: ({ params, query }) => features.list(params.id, query),
       setFeature: ({ params, payload }) => features.set(params.id, params.feature_id, payload),

@@ -14,13 +14,14 @@ import { readPage } from "../../postgres/Pages.ts"
 import { columns as arrays, instant, int8, json } from "../../postgres/Parameters.ts"
 import { nextRevision } from "../../postgres/Revision.ts"
 import { constraints, decodeRows, equals, patched, refuseIfReferenced, transaction } from "../../postgres/Sql.ts"
+import { checkUnchanged } from "../../preconditions/RecordTag.ts"
 import { Products, productNotFound } from "../products/Products.ts"
 import {
   heartbeatDueAt,
   type LicenseType,
   Policy,
   type PolicyCreate,
-  type PolicyUpdate,
+  PolicyUpdate,
   payloadFields,
   policyDefaults,
   policySorts
@@ -75,7 +76,10 @@ export class Policies extends Context.Service<
     update(
       id: string,
       input: typeof PolicyUpdate.Type
-    ): Effect.Effect<Policy, Refusal<"NOT_FOUND" | "DUPLICATE_CODE" | "RESOURCE_IN_USE" | "VALIDATION_ERROR">>
+    ): Effect.Effect<
+      Policy,
+      Refusal<"NOT_FOUND" | "DUPLICATE_CODE" | "RESOURCE_IN_USE" | "VALIDATION_ERROR" | "CONFLICT">
+    >
     delete(id: string): Effect.Effect<void, Refusal<"NOT_FOUND" | "RESOURCE_IN_USE">>
   }
 >()("licensing/catalog/policies/Policies") {
@@ -161,6 +165,7 @@ export class Policies extends Context.Service<
 
       const update = Effect.fn("Policies.update")(function* (id: string, input: typeof PolicyUpdate.Type) {
         const before = yield* locked(id)
+        yield* checkUnchanged(PolicyUpdate, before)
         const now = yield* Clock.currentTimeMillis
         const policy: Policy = { ...patched<Policy>(before, input), updated_at: now }
         const changes = changesOf(before, policy, editable)

@@ -7,6 +7,7 @@ import { listQuery } from "../../api/Paging.ts"
 import { Decoding, PathTables } from "../../api/Requests.ts"
 import { Idempotency } from "../../auth/idempotency/Idempotency.ts"
 import { ManagementAuthorization, operation } from "../../auth/Management.ts"
+import { Conditional } from "../../preconditions/Conditional.ts"
 import { Product, ProductCreate, ProductUpdate, productSorts } from "./Product.ts"
 
 const params = { id: Schema.String }
@@ -36,7 +37,9 @@ export class ProductsApi extends HttpApiGroup.make("products")
       payload: ProductUpdate,
       success: Data(Product),
       error: failures("NOT_FOUND", "DUPLICATE_CODE")
-    }).annotateMerge(operation({ id: "updateProduct", summary: "Update a product", scopes: ["product:write"] })),
+    })
+      .middleware(Conditional)
+      .annotateMerge(operation({ id: "updateProduct", summary: "Update a product", scopes: ["product:write"] })),
     HttpApiEndpoint.delete("delete", "/products/:id", {
       params,
       success: HttpApiSchema.NoContent,

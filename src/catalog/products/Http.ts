@@ -1,6 +1,8 @@
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { Api } from "../../Api.ts"
+import { withTag } from "../../preconditions/TaggedResponse.ts"
+import { ProductUpdate } from "./Product.ts"
 import { Products } from "./Products.ts"
 
 export const ProductsHttp = HttpApiBuilder.group(
@@ -11,8 +13,8 @@ export const ProductsHttp = HttpApiBuilder.group(
     return handlers.handleAll({
       list: ({ query }) => products.list(query),
       create: ({ payload }) => products.create(payload),
-      get: ({ params }) => products.get(params.id),
-      update: ({ params, payload }) => products.update(params.id, payload),
+      get: ({ params }) => withTag(ProductUpdate, products.get(params.id)),
+      update: ({ params, payload }) => withTag(ProductUpdate, products.update(params.id, payload)),
       delete: ({ params }) => products.delete(params.id)
     })
   })

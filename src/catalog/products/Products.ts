@@ -11,7 +11,8 @@ import { readPage } from "../../postgres/Pages.ts"
 import { columns as arrays, instant, int8, json } from "../../postgres/Parameters.ts"
 import { nextRevision } from "../../postgres/Revision.ts"
 import { constraints, decodeRows, equals, patched, refuseIfReferenced, transaction } from "../../postgres/Sql.ts"
-import { Product, type ProductCreate, type ProductUpdate, productSorts } from "./Product.ts"
+import { checkUnchanged } from "../../preconditions/RecordTag.ts"
+import { Product, type ProductCreate, ProductUpdate, productSorts } from "./Product.ts"
 
 const decodeProducts = decodeRows(Product)
 
@@ -40,7 +41,7 @@ export class Products extends Context.Service<
     update(
       id: string,
       input: typeof ProductUpdate.Type
-    ): Effect.Effect<Product, Refusal<"NOT_FOUND" | "DUPLICATE_CODE">>
+    ): Effect.Effect<Product, Refusal<"NOT_FOUND" | "DUPLICATE_CODE" | "CONFLICT">>
     delete(id: string): Effect.Effect<void, Refusal<"NOT_FOUND" | "RESOURCE_IN_USE">>
     /** Changes `catalog_revision` within the running transaction, so that licenses reload the catalog. Locks the product's row. */
     catalogChanged(id: string): Effect.Effect<void, Refusal<"NOT_FOUND">>
@@ -101,6 +102,7 @@ export class Products extends Context.Service<
 
       const update = Effect.fn("Products.update")(function* (id: string, input: typeof ProductUpdate.Type) {
         const before = yield* locked(id)
+        yield* checkUnchanged(ProductUpdate, before)
         const changes = changesOf(before, patched(before, input), ["name", "code", "metadata"])
         if (Object.keys(changes).length === 0) return before
         const now = yield* Clock.currentTimeMillis

@@ -101,7 +101,7 @@ const KeyActions = ({ of }: { readonly of: ApiKey }) => {
         effect="The change holds for the next request with the key’s token."
         fields={edit}
         edited={{ record: of, reread: () => run("getApiKey", { params }) }}
-        run={(payload: Update) => change("updateApiKey", { params, payload })}
+        run={(payload: Update, read) => change("updateApiKey", { params, payload }, read)}
       />
       <Action
         label="Revoke"

@@ -81,7 +81,7 @@ const Actions = ({ policy }: Props) => {
         effect="The change holds at once for all licenses of the policy. A lower limit ends nothing that is in use."
         fields={policyFields}
         edited={{ record: policy, reread: () => run("getPolicy", { params }) }}
-        run={(payload: Update) => change("updatePolicy", { params, payload })}
+        run={(payload: Update, read) => change("updatePolicy", { params, payload }, read)}
       />
       <Action
         label="Delete"

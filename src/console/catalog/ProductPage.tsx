@@ -60,7 +60,7 @@ const Actions = ({ product }: Props) => {
         effect="Applications that name the product by its code need the new one."
         fields={productFields}
         edited={{ record: product, reread: () => run("getProduct", { params }) }}
-        run={(payload: ProductUpdate) => change("updateProduct", { params, payload })}
+        run={(payload: ProductUpdate, read) => change("updateProduct", { params, payload }, read)}
       />
       <Action
         label="Delete"
@@ -188,7 +188,7 @@ const FeatureActions = ({ feature }: { readonly feature: Feature }) => {
         effect="Applications ask for a feature by its code: a new code needs new applications."
         fields={featureFields}
         edited={{ record: feature, reread: () => run("getFeature", { params }) }}
-        run={(payload: FeatureUpdate) => change("updateFeature", { params, payload })}
+        run={(payload: FeatureUpdate, read) => change("updateFeature", { params, payload }, read)}
       />
       <Action
         label="Delete"

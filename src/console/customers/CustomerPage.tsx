@@ -44,7 +44,7 @@ const Actions = ({ customer }: { readonly customer: Customer }) => {
         effect="Licenses that were issued before keep the name and the e-mail that they have."
         fields={customerFields}
         edited={{ record: customer, reread: () => run("getCustomer", { params }) }}
-        run={(payload: CustomerUpdate) => change("updateCustomer", { params, payload })}
+        run={(payload: CustomerUpdate, read) => change("updateCustomer", { params, payload }, read)}
       />
       <Action
         label="Delete"

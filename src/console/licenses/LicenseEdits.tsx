@@ -32,7 +32,7 @@ export const EditLicense = ({ license }: Props) => (
     effect="Applications see the change at their next validation. An emptied field is cleared."
     fields={fields}
     edited={editOf(license)}
-    run={(payload: Update) => change("updateLicense", { params: { id: license.id }, payload })}
+    run={(payload: Update, read) => change("updateLicense", { params: { id: license.id }, payload }, read)}
   />
 )
 
@@ -50,7 +50,7 @@ export const ChangeLimits = ({ license }: Props) => (
     effect="These limits hold for this license in place of the policy’s; an empty field takes the policy’s. A lower limit ends nothing: what is in use stays until it ends."
     fields={limits}
     edited={editOf(license)}
-    run={(payload: Update) => change("updateLicense", { params: { id: license.id }, payload })}
+    run={(payload: Update, read) => change("updateLicense", { params: { id: license.id }, payload }, read)}
   />
 )
 

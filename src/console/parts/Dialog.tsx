@@ -17,7 +17,7 @@ interface ActionProps<P, A> {
   readonly edited?: Edited
   readonly danger?: boolean
   readonly primary?: boolean
-  readonly run: (values: P) => Promise<Exit.Exit<A, unknown>>
+  readonly run: (values: P, read?: object) => Promise<Exit.Exit<A, unknown>>
   /** What is shown once it is done; otherwise the dialog closes. */
   readonly done?: (value: A) => ReactNode
   readonly then?: (value: A) => void

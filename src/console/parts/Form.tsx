@@ -1,6 +1,7 @@
 /**
- * Forms: what is wrong is said beside its field. An edit sends only the fields that the reader changed, and first looks whether
- * somebody else changed the same fields meanwhile: two people do not overwrite each other silently.
+ * Forms: what is wrong is said beside its field. An edit sends only the fields that the reader changed. It first reads the record
+ * again and looks whether somebody else changed the same fields, and the service makes the change only if the record is still as it
+ * was read then: two people do not overwrite each other silently.
  */
 import { Exit } from "effect"
 import { type FormEvent, type ReactNode, useRef, useState } from "react"
@@ -28,7 +29,8 @@ export interface FormProps<P, A> {
   readonly edited?: Edited | undefined
   readonly send: string
   readonly danger?: boolean | undefined
-  readonly run: (values: P) => Promise<Exit.Exit<A, unknown>>
+  /** Sends the values; for an edit, with the record as it was read last. */
+  readonly run: (values: P, read?: object) => Promise<Exit.Exit<A, unknown>>
   readonly done: (value: A) => void
   /** Beside the button that sends. */
   readonly children?: ReactNode
@@ -43,17 +45,21 @@ export const Form = <P extends object, A>(props: FormProps<P, A>) => {
   const shown = useRef(opened)
   const [faults, setFaults] = useState<Faults>({})
   const [busy, track] = useBusy()
+  const fail = (told: Told) => setFaults(faultsOf(told, fields))
   const send = (values: Values) =>
-    run(values as P).then((exit) => {
-      if (Exit.isSuccess(exit)) done(exit.value)
-      else setFaults(faultsOf(tell(exit.cause), fields))
-    })
-  const sendUnlessChanged = (values: Values, { reread }: Edited) =>
-    reread().then((exit) => {
-      if (Exit.isFailure(exit)) return setFaults(faultsOf(tell(exit.cause), fields))
+    run(values as P).then((exit) => (Exit.isSuccess(exit) ? done(exit.value) : fail(tell(exit.cause))))
+  const sendUnlessChanged = (values: Values, edit: Edited): Promise<void> =>
+    edit.reread().then((exit) => {
+      if (Exit.isFailure(exit)) return fail(tell(exit.cause))
       const found = conflicts(fields, values, shown.current, exit.value as Values)
       shown.current = exit.value as Values
-      return Object.keys(found).length > 0 ? setFaults(found) : send(values)
+      if (Object.keys(found).length > 0) return setFaults(found)
+      return run(values as P, exit.value).then((sent) => {
+        if (Exit.isSuccess(sent)) return done(sent.value)
+        const told = tell(sent.cause)
+        // Somebody was quicker: it is compared again.
+        return told.fields.has("If-Match") ? sendUnlessChanged(values, edit) : fail(told)
+      })
     })
   const submit = (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault()

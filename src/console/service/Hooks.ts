@@ -3,7 +3,7 @@ import { Cause, Effect, type Exit } from "effect"
 import { AsyncResult, Atom, AtomRegistry } from "effect/reactivity"
 import { useCallback, useEffect, useMemo, useState, useSyncExternalStore } from "react"
 import type { ManagementScope } from "../../auth/Scope.ts"
-import type { OperationId, Request, Success } from "../../client/Client.ts"
+import { Client, type OperationId, type Request, type Success } from "../../client/Client.ts"
 import { endingSession, type Failed, type Known, runtime, send } from "./Service.ts"
 import { registry } from "./Session.ts"
 
@@ -46,20 +46,25 @@ export const useAsk = <Id extends OperationId, Given extends Request<Id>>(
 }
 
 /** Runs an operation once, outside of any screen. */
-export const run = <Id extends OperationId>(
-  id: Id,
-  request: Request<Id>,
-  ...reactivityKeys: ReadonlyArray<string>
-): Promise<Exit.Exit<Success<Id>, Failed<Id>>> => {
+export const run = <Id extends OperationId>(id: Id, request: Request<Id>) => runOnce(send(id, request), [])
+
+/**
+ * An operation that changes something. How it ended is a value, so that no caller forgets that it can fail. With `read`, the change
+ * is made only if the record is as it was read.
+ */
+export const change = <Id extends OperationId>(id: Id, request: Request<Id>, read?: object) =>
+  runOnce(read === undefined ? send(id, request) : Client.ifUnchanged(read)(send(id, request)), [everything])
+
+const runOnce = <A, E>(
+  sent: Effect.Effect<A, E, Client>,
+  reactivityKeys: ReadonlyArray<string>
+): Promise<Exit.Exit<A, E>> => {
   // Each run has an atom of its own: of two runs in one atom, the second interrupts the first.
-  const once = runtime.fn(() => endingSession(send(id, request)), { reactivityKeys })
+  const once = runtime.fn(() => endingSession(sent), { reactivityKeys })
   const unmount = registry.mount(once)
   registry.set(once, undefined)
   return Effect.runPromiseExit(AtomRegistry.getResult(registry, once, { suspendOnWaiting: true })).finally(unmount)
 }
-
-/** An operation that changes something. How it ended is a value, so that no caller forgets that it can fail. */
-export const change = <Id extends OperationId>(id: Id, request: Request<Id>) => run(id, request, everything)
 
 export const useBusy = () => {
   const [count, setCount] = useState(0)

@@ -81,7 +81,7 @@ const WebhookActions = ({ webhook }: { readonly webhook: WebhookEndpoint }) => {
         effect="The change holds for deliveries from now on. Switching a disabled webhook on delivers to it again."
         fields={edit}
         edited={{ record: webhook, reread: () => run("getWebhook", { params }) }}
-        run={(payload: Update) => change("updateWebhook", { params, payload })}
+        run={(payload: Update, read) => change("updateWebhook", { params, payload }, read)}
       />
       <Action
         label="New secret"

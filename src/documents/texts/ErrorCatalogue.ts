@@ -130,7 +130,7 @@ export const errorCatalogue: { readonly [C in Code]: Entry } = {
   LEASE_NOT_FOUND: entry("No lease has this lease_token.", "Check out again."),
   METHOD_NOT_ALLOWED: entry("The path exists and does not take the method.", "Use a method of the header `Allow`."),
   CONFLICT: entry(
-    "The request conflicts with a concurrent one or with the record's state.",
+    "The request conflicts with a concurrent one or with the record's state; with If-Match, the record was changed meanwhile.",
     "Read the record, then decide again."
   ),
   DUPLICATE_CODE: entry("Another record has this code.", "Choose another code, or use the existing record."),

@@ -1,8 +1,9 @@
 /** Edits a license: its dates, its limits, its customer's name and e-mail, its metadata. */
 import { changesOf } from "../../events/Changes.ts"
 import { patched } from "../../postgres/Sql.ts"
+import { changed, isUnchanged } from "../../preconditions/RecordTag.ts"
 import { wholeIntervals } from "../model/Heartbeat.ts"
-import type { LicenseUpdate } from "../model/License.ts"
+import { LicenseUpdate } from "../model/License.ts"
 import {
   type LicenseRecord,
   type LicenseSnapshot,
@@ -11,13 +12,18 @@ import {
   snapshot
 } from "../model/LicenseRecords.ts"
 import { limitNames } from "../model/Limits.ts"
-import { accept, type Rule } from "../rules/LicenseCommand.ts"
+import { accept, type Rule, reject } from "../rules/LicenseCommand.ts"
 import { statusAt, statusByClock } from "../rules/Lifecycle.ts"
 import { refuseTerms } from "../rules/Terms.ts"
 import { refuseRevoked } from "./Assignments.ts"
 import { refuseErasing } from "./Linkage.ts"
 
-export type UpdateCommand = typeof LicenseUpdate.Type
+type Edit = typeof LicenseUpdate.Type
+
+export type UpdateCommand = Edit & {
+  /** The request's If-Match. */
+  readonly ifMatch?: string | undefined
+}
 
 const fields = [
   "customer_email",
@@ -42,13 +48,14 @@ export const update: Rule<UpdateCommand, LicenseSnapshot, "LICENSE_STATE_CONFLIC
     }),
     // A license of very many devices counts its containers only once their number is limited.
     endsBatch: ({ max_container_instances }) => max_container_instances !== undefined,
-    decide: (view, command, now) => {
+    decide: (view, { ifMatch, ...edit }, now) => {
       const revoked = refuseRevoked(view, now)
       if (revoked !== undefined) return revoked
-      const edited = editedBy(view.license, command)
+      if (!isUnchanged(LicenseUpdate, view.license, ifMatch)) return reject("CONFLICT", changed, { detail: "If-Match" })
+      const edited = editedBy(view.license, edit)
       const changes = changesOf(view.license, edited, fields)
       if (Object.keys(changes).length === 0) return accept({}, snapshot)
-      const isNamed = typeof command.customer_email === "string" || typeof command.customer_name === "string"
+      const isNamed = typeof edit.customer_email === "string" || typeof edit.customer_name === "string"
       const erasing = isNamed ? refuseErasing(view, view.license.customer_id) : undefined
       if (erasing !== undefined) return erasing
       const refused = refuseTerms(view.policy.license_type, edited)
@@ -78,8 +85,8 @@ export const update: Rule<UpdateCommand, LicenseSnapshot, "LICENSE_STATE_CONFLIC
   }
 
 /** An expiry that is given takes the place of a pending term. */
-const editedBy = (license: LicenseRecord, command: UpdateCommand): LicenseRecord => {
-  const edited = patched<LicenseRecord>(license, command)
+const editedBy = (license: LicenseRecord, edit: Edit): LicenseRecord => {
+  const edited = patched<LicenseRecord>(license, edit)
   return edited.expires_at === undefined ? edited : { ...edited, term_days: undefined }
 }
 

@@ -7,6 +7,7 @@ import type { Code } from "../../api/ErrorCode.ts"
 import type { Refusal } from "../../api/Failure.ts"
 import { limitDefault, newestFirst, type Page, type PageRequest } from "../../api/Paging.ts"
 import { after } from "../../postgres/Sql.ts"
+import { IfMatch } from "../../preconditions/RecordTag.ts"
 import * as Assignments from "../changes/Assignments.ts"
 import { rotateKey } from "../changes/KeyRotation.ts"
 import { changePolicy, type PolicyChangeCommand } from "../changes/PolicyChange.ts"
@@ -117,7 +118,8 @@ export class Licenses extends Context.Service<
       return Licenses.of({
         list: reads.page,
         get,
-        update: (id, input) => actors.askWith(id, update, input, identity, present),
+        update: (id, input) =>
+          Effect.flatMap(IfMatch, (ifMatch) => actors.askWith(id, update, { ...input, ifMatch }, identity, present)),
         suspend: (id) => actors.askWith(id, Lifecycle.suspend, undefined, identity, present),
         reinstate: (id) => actors.askWith(id, Lifecycle.reinstate, undefined, identity, present),
         revoke: (id) => actors.askWith(id, Lifecycle.revoke, undefined, identity, present),

@@ -1,0 +1,16 @@
+/** Responses with the ETag of their record. */
+import { Effect } from "effect"
+import { HttpEffect, HttpServerResponse } from "effect/http"
+import { type Editable, recordTag } from "./RecordTag.ts"
+
+/** Adds the ETag of the record to the response. A response that contains more than the record has it in a member. */
+export const withTag = <A extends object, E, R>(
+  editable: Editable,
+  response: Effect.Effect<A, E, R>,
+  recordIn: (data: A) => object = (data) => data
+) =>
+  Effect.tap(response, (data) =>
+    HttpEffect.appendPreResponseHandler((_request, response) =>
+      Effect.succeed(HttpServerResponse.setHeader(response, "etag", recordTag(editable, recordIn(data))))
+    )
+  )
