@@ -1,16 +1,14 @@
 /** Periods in which licenses expire, as filters of their list. */
 import { Schema } from "effect"
-import { now } from "../service/Service.ts"
+import { dayMillis, startOfToday } from "../parts/Days.ts"
 
 export const Period = Schema.Literals(["this_month", "next_30_days", "last_30_days"])
 export type Period = typeof Period.Type
 
-const dayMillis = 86_400_000
-
-/** The limits of a period: whole days or months of the reader's zone, so that they stay the same while a screen is open. */
+/** The limits of a period: whole days or months. */
 export const periodOf = (period: Period): { readonly expires_after: number; readonly expires_before: number } => {
-  const today = new Date(now())
-  const start = new Date(today.getFullYear(), today.getMonth(), today.getDate()).getTime()
+  const start = startOfToday()
+  const today = new Date(start)
   switch (period) {
     case "this_month":
       return {
