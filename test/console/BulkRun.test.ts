@@ -51,7 +51,10 @@ describe("A run of many changes", () => {
           })
       })
       assert.strictEqual(most, 4)
-      assert.deepStrictEqual(sent.toSorted((one, other) => one - other), [...Array(20).keys()])
+      assert.deepStrictEqual(
+        sent.toSorted((one, other) => one - other),
+        [...Array(20).keys()]
+      )
       assert.deepStrictEqual([succeeded.length, failed.length], [20, 0])
     })
   )
@@ -91,7 +94,10 @@ describe("A run of many changes", () => {
         send: (item) => (item % 5 === 0 ? refuse("LICENSE_STATE_CONFLICT", "It is revoked.") : Effect.succeed(item))
       })
       assert.strictEqual(succeeded.length, 16)
-      assert.deepStrictEqual(failed.map(({ item }) => item).toSorted((one, other) => one - other), [0, 5, 10, 15])
+      assert.deepStrictEqual(
+        failed.map(({ item }) => item).toSorted((one, other) => one - other),
+        [0, 5, 10, 15]
+      )
       // A refusal is stored under its key.
       assert.isTrue(failed.every(({ idempotencyKey }) => idempotencyKey === undefined))
     })

@@ -37,7 +37,7 @@ const columns: ReadonlyArray<Column<Device>> = [
         to="/licenses/$id"
         params={{ id: device.license_id }}
         hash="devices"
-        aria-label={`License of ${deviceName(device)}`}
+        aria-label={`Open the license of ${deviceName(device)}`}
       >
         Open
       </Link>
