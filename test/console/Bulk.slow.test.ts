@@ -53,7 +53,7 @@ layer(consoleLayer, { timeout: minutes })("Of many licenses", (it) => {
           await person.opens(`/licenses?product_id=${product.id}`, "Licenses")
           await person.page.getByLabel("Choose all on this page").check()
           await person.sees("50 licenses chosen")
-          await person.click("Choose all 60 of these filters")
+          await person.click("Choose all 60 that match")
           await person.sees("60 licenses chosen")
           await person.click("Suspend")
           await person.sees("60 licenses will stop working at once")
@@ -75,7 +75,7 @@ layer(consoleLayer, { timeout: minutes })("Of many licenses", (it) => {
         yield* atConsole(skip, async (person) => {
           await person.opens(`/licenses?product_id=${product.id}&status=suspended`, "Licenses")
           await person.page.getByLabel("Choose all on this page").check()
-          await person.click("Choose all 57 of these filters")
+          await person.click("Choose all 57 that match")
           await person.click("Reinstate")
           await person.click("Reinstate 57 licenses")
           await person.sees("57 licenses are reinstated.")

@@ -6,9 +6,6 @@ import { Time } from "../parts/Show.tsx"
 type Json = Schema.Json
 type Members = Readonly<Record<string, Json>>
 
-/** Of no use to a reader. */
-const unshown: ReadonlySet<string> = new Set(["changes", "request_id"])
-
 const isObject = (value: Json | undefined): value is Members =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
@@ -19,22 +16,28 @@ const Value = ({ name, of }: { readonly name: string; readonly of: Json | undefi
   return typeof of === "object" ? JSON.stringify(of) : String(of)
 }
 
+/** A value, or an old and a new one. */
+const Member = ({ name, of }: { readonly name: string; readonly of: Json }) =>
+  isObject(of) && "old" in of && "new" in of ? (
+    <>
+      <Value name={name} of={of["old"]} /> → <Value name={name} of={of["new"]} />
+    </>
+  ) : (
+    <Value name={name} of={of} />
+  )
+
 export const Changes = ({ of }: { readonly of: Members }) => {
-  const changes = isObject(of["changes"]) ? Object.entries(of["changes"]) : []
-  const others = Object.entries(of).filter(([name]) => !unshown.has(name))
+  const { changes, ...others } = of
+  const members = Object.entries({ ...(isObject(changes) ? changes : {}), ...others })
   return (
     <ul className="changes">
-      {changes.map(([name, change]) => (
-        <li key={name}>
-          {wordsOf(name)}: <Value name={name} of={isObject(change) ? change["old"] : null} /> →{" "}
-          <Value name={name} of={isObject(change) ? change["new"] : change} />
-        </li>
-      ))}
-      {others.map(([name, value]) => (
-        <li key={name}>
-          {wordsOf(name)}: <Value name={name} of={value} />
-        </li>
-      ))}
+      {members
+        .filter(([name]) => name !== "request_id")
+        .map(([name, value]) => (
+          <li key={name}>
+            {wordsOf(name)}: <Member name={name} of={value} />
+          </li>
+        ))}
     </ul>
   )
 }

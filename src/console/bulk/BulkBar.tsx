@@ -66,7 +66,7 @@ const Count = ({ page, selection, set }: Props) => {
       </p>
       {isMore && !total_is_capped && (
         <button type="button" className="quiet" onClick={() => set({ all: true, rows: new Map() })}>
-          Choose all {countOf(total)} of these filters
+          Choose all {countOf(total)} that match
         </button>
       )}
       {isMore && total_is_capped && (

@@ -156,6 +156,7 @@ const Asking = (props: {
       {left && <p className="quiet">{left}</p>}
       <Form<Renewal, Renewal>
         fields={change.fields}
+        {...(change.initial === undefined ? {} : { initial: change.initial })}
         send={`${change.label} ${licenseCount(fit.length)}`}
         danger={change.danger}
         run={(values) => Promise.resolve(Exit.map(change.check(values), () => values))}

@@ -21,6 +21,7 @@ export interface LicenseChange {
   readonly others: string
   readonly isFor: (license: License) => boolean
   readonly fields: FieldsOf<Renewal>
+  readonly initial?: Partial<Renewal>
   /** Whether the values are right for any license. */
   readonly check: (values: Renewal) => Exit.Exit<unknown, unknown>
   readonly send: (license: License, values: Renewal) => Sent
@@ -83,6 +84,7 @@ export const licenseChanges: ReadonlyArray<LicenseChange> = [
       extend_by_days: number("Days to add", { hint: "They count from each expiry, or from today if it has passed." }),
       expires_at: day("Or until the end of", { hint: "Give either days or a date." })
     },
+    initial: { extend_by_days: 30 },
     check: Schema.encodeUnknownExit(LicenseRenew),
     send: renew,
     takeBack: restoreExpiry

@@ -1,6 +1,6 @@
 /** What the address of the customer list names. */
 import { Schema } from "effect"
-import { dayMillis, startOfToday } from "../parts/Days.ts"
+import { startOfDay } from "../parts/Days.ts"
 
 const text = Schema.optionalKey(Schema.String)
 
@@ -22,4 +22,4 @@ export type CustomerPageSearch = typeof CustomerPageSearch.Type
 const days: Readonly<Record<SummaryPeriod, number>> = { last_30_days: 30, last_365_days: 365 }
 
 /** The beginning of a period. */
-export const beginOf = (period: SummaryPeriod): number => startOfToday() - days[period] * dayMillis
+export const beginOf = (period: SummaryPeriod): number => startOfDay(-days[period])

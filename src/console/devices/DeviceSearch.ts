@@ -1,7 +1,7 @@
 /** What the address of the list of devices names. */
 import { Schema } from "effect"
 import { DeviceBindingKind, DeviceStatus } from "../../licenses/model/Device.ts"
-import { dayMillis, startOfToday } from "../parts/Days.ts"
+import { startOfDay } from "../parts/Days.ts"
 
 const text = Schema.optionalKey(Schema.String)
 
@@ -18,13 +18,11 @@ export const DeviceSearch = Schema.Struct({
 })
 export type DeviceSearch = typeof DeviceSearch.Type
 
-const daysAgo = (days: number) => startOfToday() - days * dayMillis
-
 const periods = {
-  today: () => ({ last_seen_after: startOfToday() }),
-  last_30_days: () => ({ last_seen_after: daysAgo(30) }),
-  not_for_30_days: () => ({ last_seen_before: daysAgo(30) }),
-  not_for_90_days: () => ({ last_seen_before: daysAgo(90) })
+  today: () => ({ last_seen_after: startOfDay() }),
+  last_30_days: () => ({ last_seen_after: startOfDay(-30) }),
+  not_for_30_days: () => ({ last_seen_before: startOfDay(-30) }),
+  not_for_90_days: () => ({ last_seen_before: startOfDay(-90) })
 } as const satisfies Record<typeof Seen.Type, unknown>
 
 /** The filters and the sort as the API takes them. */

@@ -1,9 +1,8 @@
 /** Days of the reader's zone. They stay the same while a screen is open. */
 import { now } from "../service/Service.ts"
 
-export const dayMillis = 86_400_000
-
-export const startOfToday = (): number => {
+/** The beginning of a day so many days from today. */
+export const startOfDay = (days = 0): number => {
   const today = new Date(now())
-  return new Date(today.getFullYear(), today.getMonth(), today.getDate()).getTime()
+  return new Date(today.getFullYear(), today.getMonth(), today.getDate() + days).getTime()
 }
