@@ -1,11 +1,11 @@
 /** The licenses of a batch as its form gives them: some alike, or one for each line of a list of customers. */
 import type { Cause } from "effect"
 import { type Refusal, refuse } from "../../api/Failure.ts"
+import type { LicenseCreate } from "../../licenses/model/License.ts"
 import { tell } from "../service/Failures.ts"
-import type { Payload } from "../service/Service.ts"
 
-type Creation = Payload<"createLicense">
-export type Licenses = Payload<"createLicenseBatch">["licenses"]
+type Creation = typeof LicenseCreate.Type
+export type Licenses = ReadonlyArray<Creation>
 
 /** What all licenses of the batch have in common. */
 type Common = Pick<Creation, "policy_id" | "starts_at" | "expires_at" | "max_floating_users" | "max_activations">
