@@ -1,7 +1,7 @@
 /** The changes that can be made to many licenses, and how each is taken back. */
 import { Effect, Exit, Schema } from "effect"
 import { refuse } from "../../api/Failure.ts"
-import type { Client } from "../../client/Client.ts"
+import { Client } from "../../client/Client.ts"
 import { type License, LicenseRenew } from "../../licenses/model/License.ts"
 import { day, type FieldsOf, number } from "../parts/Fields.tsx"
 import { endingSession, type Payload, send } from "../service/Service.ts"
@@ -39,7 +39,8 @@ const restoreExpiry = ({ expires_at, id }: License, after: License) =>
       const current = yield* send("getLicense", { params: { id } })
       if (current.expires_at !== after.expires_at)
         return yield* refuse("CONFLICT", "Somebody changed the expiry since: look at the license and edit it there.")
-      return yield* send("updateLicense", { params: { id }, payload: { expires_at: expires_at ?? null } })
+      const payload = { expires_at: expires_at ?? null }
+      return yield* Client.ifUnchanged(current)(send("updateLicense", { params: { id }, payload }))
     })
   )
 

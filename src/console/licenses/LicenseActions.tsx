@@ -77,7 +77,7 @@ const restoreExpiry = ({ expires_at, id }: License, after: License) => {
     { record: { expires_at }, reread: () => run("getLicense", { params }) },
     { expires_at: after.expires_at },
     after,
-    (payload: Payload<"updateLicense">) => change("updateLicense", { params, payload })
+    (payload: Payload<"updateLicense">, read) => change("updateLicense", { params, payload }, read)
   )
   return back === undefined ? Promise.resolve(Exit.void) : back()
 }

@@ -53,9 +53,9 @@ const ActionDialog = <P extends object, A>(props: ActionProps<P, A> & { readonly
   const close = () => dialog.current?.close()
   /** What an edit sent last. */
   const sent = useRef<P>(undefined)
-  const send = (values: P) => {
+  const send = (values: P, read?: object) => {
     sent.current = values
-    return props.run(values)
+    return props.run(values, read)
   }
   const finish = (value: A) => {
     offerUndoOf(props, sent.current, value)

@@ -4,7 +4,7 @@ import { refuse } from "../../api/Failure.ts"
 import type { Edited } from "./Form.tsx"
 
 type Values = Readonly<Record<string, unknown>>
-type Sending<A> = (values: never) => Promise<Exit.Exit<A, unknown>>
+type Sending<A> = (values: never, read?: object) => Promise<Exit.Exit<A, unknown>>
 
 const isSame = (one: unknown, other: unknown) => JSON.stringify(one ?? null) === JSON.stringify(other ?? null)
 
@@ -19,7 +19,7 @@ export const undoOfEdit = <A>({ record, reread }: Edited, sent: object, after: A
     reread().then((exit): Promise<Exit.Exit<unknown, unknown>> => {
       if (Exit.isFailure(exit)) return Promise.resolve(exit)
       const isUnchanged = names.every((name) => isSame((exit.value as Values)[name], result[name]))
-      return isUnchanged ? send(earlier as never) : Promise.resolve(Exit.fail(changedSince))
+      return isUnchanged ? send(earlier as never, exit.value) : Promise.resolve(Exit.fail(changedSince))
     })
 }
 

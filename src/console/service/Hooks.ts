@@ -68,11 +68,8 @@ const runOnce = <A, E>(
 }
 
 /** A change that is made once, also if it is sent again with the same key. */
-export const changeOnce = <Id extends OperationId>(
-  id: Id,
-  request: Request<Id>,
-  idempotencyKey: string
-) => runOnce(Client.withIdempotencyKey(idempotencyKey)(send(id, request)), [everything])
+export const changeOnce = <Id extends OperationId>(id: Id, request: Request<Id>, idempotencyKey: string) =>
+  runOnce(Client.withIdempotencyKey(idempotencyKey)(send(id, request)), [everything])
 
 /** Asks for everything on the screen again. */
 export const refresh = () => runOnce(Effect.void, [everything])
