@@ -7,7 +7,7 @@ import { issue } from "../support/IssuedLicenses.ts"
 import { TestServer } from "../support/TestServer.ts"
 import { atConsole, consoleLayer, type Look, type Person } from "./Browser.ts"
 
-const minutes = 5 * 60_000
+const minutes = 10 * 60_000
 
 /** A folder for pictures of all screens, if one is named. */
 const pictures = process.env["CONSOLE_PICTURES"]
