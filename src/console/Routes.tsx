@@ -1,7 +1,9 @@
 /** Every screen with its address. All but the first are loaded when they are opened. */
 import { createRootRoute, createRoute, createRouter, lazyRouteComponent } from "@tanstack/react-router"
 import { Schema } from "effect"
-import { CustomerSearch } from "./customers/CustomerSearch.ts"
+import { AuditSearch } from "./audit/AuditSearch.ts"
+import { CustomerPageSearch, CustomerSearch } from "./customers/CustomerSearch.ts"
+import { DeviceSearch } from "./devices/DeviceSearch.ts"
 import { LicenseSearch } from "./licenses/LicenseSearch.ts"
 import { CodeSearch, CreatedSearch } from "./parts/CodeSearch.ts"
 import { Frame } from "./shell/Frame.tsx"
@@ -39,6 +41,23 @@ const license = createRoute({
   path: "/licenses/$id",
   component: lazyRouteComponent(() => import("./licenses/LicensePage.tsx"), "LicensePage")
 })
+const batch = createRoute({
+  ...at,
+  path: "/licenses/batch",
+  component: lazyRouteComponent(() => import("./batch/IssueBatch.tsx"), "IssueBatch")
+})
+const audit = createRoute({
+  ...at,
+  path: "/licenses/$id/audit",
+  component: lazyRouteComponent(() => import("./audit/AuditPage.tsx"), "AuditPage"),
+  validateSearch: searchOf(AuditSearch)
+})
+const devices = createRoute({
+  ...at,
+  path: "/devices",
+  component: lazyRouteComponent(() => import("./devices/AllDevices.tsx"), "AllDevices"),
+  validateSearch: searchOf(DeviceSearch)
+})
 const customers = createRoute({
   ...at,
   path: "/customers",
@@ -48,7 +67,8 @@ const customers = createRoute({
 const customer = createRoute({
   ...at,
   path: "/customers/$id",
-  component: lazyRouteComponent(() => import("./customers/CustomerPage.tsx"), "CustomerPage")
+  component: lazyRouteComponent(() => import("./customers/CustomerPage.tsx"), "CustomerPage"),
+  validateSearch: searchOf(CustomerPageSearch)
 })
 const products = createRoute({
   ...at,
@@ -86,6 +106,9 @@ export const router = createRouter({
     licenses,
     issue,
     license,
+    batch,
+    audit,
+    devices,
     customers,
     customer,
     products,

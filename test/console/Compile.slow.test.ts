@@ -56,7 +56,7 @@ const renames: ReadonlyArray<Rename> = [
     file: "devices/Api.ts",
     from: "{ id: Schema.String, device_id: Schema.String }",
     to: "{ id: Schema.String, machine_id: Schema.String }",
-    reported: "licenses/Devices.tsx"
+    reported: "devices/DeviceActions.tsx"
   },
   {
     what: "a value of an enumeration",

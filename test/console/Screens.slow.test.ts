@@ -7,7 +7,7 @@ import { issue } from "../support/IssuedLicenses.ts"
 import { TestServer } from "../support/TestServer.ts"
 import { atConsole, consoleLayer, type Look, type Person } from "./Browser.ts"
 
-const minutes = 5 * 60_000
+const minutes = 10 * 60_000
 
 /** A folder for pictures of all screens, if one is named. */
 const pictures = process.env["CONSOLE_PICTURES"]
@@ -39,6 +39,9 @@ const prepare = Effect.gen(function* () {
     ["/licenses", "Licenses"],
     ["/licenses/new", "Issue a license"],
     [`/licenses/${license.id}`, "Ada"],
+    ["/licenses/batch", "Issue a batch"],
+    [`/licenses/${license.id}/audit`, "Audit of Ada"],
+    ["/devices", "Devices"],
     ["/search?q=nobody", "Search"],
     ["/customers", "Customers"],
     [`/customers/${customer.id}`, "Ada Lovelace"],
@@ -136,7 +139,7 @@ layer(consoleLayer, { timeout: minutes })("The console", (it) => {
               .getByRole("navigation", { name: "Main" })
               .getByRole("link")
               .allTextContents()
-            assert.deepStrictEqual(links, ["Licenses", "Customers"])
+            assert.deepStrictEqual(links, ["Licenses", "Customers", "Devices"])
             await person.opens(`/licenses/${id}`, "Grace Hopper")
             assert.strictEqual(await person.page.getByRole("button", { name: "Suspend" }).count(), 0)
             await Effect.runPromise(client["api-keys"].delete({ params: { id: api_key.id } }))

@@ -1,3 +1,4 @@
+import type { Customer } from "../../customers/Customer.ts"
 import { email, type FieldsOf, text } from "../parts/Fields.tsx"
 import type { Payload } from "../service/Service.ts"
 
@@ -13,3 +14,6 @@ export const customerFields: FieldsOf<CustomerPayload> = {
   }),
   email: email("E-mail")
 }
+
+/** What a customer is called. An erased one has its code only. */
+export const titleOf = ({ code, name }: Pick<Customer, "code" | "name">) => name || `Customer ${code}`

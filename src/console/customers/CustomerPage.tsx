@@ -1,11 +1,14 @@
 /** One customer, with its licenses. */
-import { getRouteApi, Link, useNavigate } from "@tanstack/react-router"
+import { getRouteApi, useNavigate } from "@tanstack/react-router"
 import type { Customer } from "../../customers/Customer.ts"
-import { licenseColumns } from "../licenses/LicenseColumns.tsx"
 import { Action } from "../parts/Dialog.tsx"
-import { Facts, Heading, Loaded, Section, Table, Time } from "../parts/Show.tsx"
+import { Facts, Heading, Loaded, Time } from "../parts/Show.tsx"
 import { change, run, useAsk, useMay } from "../service/Hooks.ts"
-import { type CustomerUpdate, customerFields } from "./CustomerFields.ts"
+import { type CustomerUpdate, customerFields, titleOf } from "./CustomerFields.ts"
+import { LicensesByEmail, LinkedLicenses } from "./CustomerLicenses.tsx"
+import type { CustomerPageSearch } from "./CustomerSearch.ts"
+import { Erase, ErasureState, isErasing } from "./Erasure.tsx"
+import { Summary } from "./Summary.tsx"
 
 const route = getRouteApi("/customers/$id")
 
@@ -16,10 +19,15 @@ export const CustomerPage = () => {
 }
 
 const Screen = ({ customer }: { readonly customer: Customer }) => {
+  const { period }: CustomerPageSearch = route.useSearch()
   const may = useMay()
   return (
     <>
-      <Heading title={customer.name}>{may("license:write") && <Actions customer={customer} />}</Heading>
+      <Heading title={titleOf(customer)}>
+        {may("license:write") && !isErasing(customer) && <Actions customer={customer} />}
+        {may("admin") && !isErasing(customer) && <Erase customer={customer} />}
+      </Heading>
+      <ErasureState customer={customer} />
       <Facts
         of={[
           ["E-mail", customer.email ?? "–"],
@@ -28,7 +36,9 @@ const Screen = ({ customer }: { readonly customer: Customer }) => {
           ["Changed", <Time key="updated" at={customer.updated_at} />]
         ]}
       />
-      <Licenses of={customer} />
+      {may("report:read") && <Summary id={customer.id} period={period} />}
+      <LinkedLicenses id={customer.id} />
+      {customer.email !== undefined && <LicensesByEmail id={customer.id} email={customer.email} />}
     </>
   )
 }
@@ -55,32 +65,5 @@ const Actions = ({ customer }: { readonly customer: Customer }) => {
         then={() => void navigate({ to: "/customers", replace: true })}
       />
     </>
-  )
-}
-
-const Licenses = ({ of: { id } }: { readonly of: Customer }) => {
-  const page = useAsk("listLicenses", { query: { customer_id: id, limit: 20, expand: ["product", "policy"] } })
-  return (
-    <Section
-      id="licenses"
-      title="Licenses"
-      actions={
-        <Link to="/licenses" search={{ customer_id: id }}>
-          All in the list
-        </Link>
-      }
-    >
-      <Loaded of={page}>
-        {({ items }) => (
-          <Table
-            caption="Licenses"
-            columns={licenseColumns()}
-            rows={items}
-            keyOf={({ id }) => id}
-            empty="No license belongs to this customer."
-          />
-        )}
-      </Loaded>
-    </Section>
   )
 }

@@ -5,7 +5,7 @@ import { Action } from "../parts/Dialog.tsx"
 import { List, pageOf, TextFilter, useNarrow } from "../parts/List.tsx"
 import { type Column, Heading, Time } from "../parts/Show.tsx"
 import { change, useAsk, useMay } from "../service/Hooks.ts"
-import { type CustomerPayload, customerFields } from "./CustomerFields.ts"
+import { type CustomerPayload, customerFields, titleOf } from "./CustomerFields.ts"
 import type { CustomerSearch } from "./CustomerSearch.ts"
 
 const route = getRouteApi("/customers")
@@ -14,9 +14,9 @@ const columns: ReadonlyArray<Column<Customer>> = [
   {
     title: "Name",
     sort: "name",
-    show: ({ id, name }) => (
-      <Link to="/customers/$id" params={{ id }}>
-        {name}
+    show: (customer) => (
+      <Link to="/customers/$id" params={{ id: customer.id }}>
+        {titleOf(customer)}
       </Link>
     )
   },

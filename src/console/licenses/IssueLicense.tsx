@@ -51,7 +51,10 @@ const IssueForm = (props: { readonly product: string; readonly done: (issued: Su
     starts_at: day("Starts at the end of", { hint: "Empty: at once." }),
     expires_at: day("Expires at the end of", { hint: "Empty: as the policy says." }),
     max_floating_users: number("Floating seats", { hint: "Empty: as the policy says." }),
-    max_activations: number("Devices", { hint: "Empty: as the policy says." })
+    max_activations: number("Devices", { hint: "Empty: as the policy says." }),
+    license_key: text("Key, if the license has one already", {
+      hint: "8 to 255 letters, digits and signs without spaces. Empty: a new key is made."
+    })
   }
   return (
     <Form

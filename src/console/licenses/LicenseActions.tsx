@@ -1,10 +1,12 @@
 /** What can be done with a license, each with the effect that it has. */
 
+import { Exit } from "effect"
 import { AsyncResult } from "effect/reactivity"
 import type { License } from "../../licenses/model/License.ts"
 import { Action, Secret } from "../parts/Dialog.tsx"
 import { day, email, type FieldsOf, flag, number, text } from "../parts/Fields.tsx"
-import { change, useAsk } from "../service/Hooks.ts"
+import { undoOfEdit } from "../parts/Undo.ts"
+import { change, run, useAsk } from "../service/Hooks.ts"
 import type { Payload } from "../service/Service.ts"
 
 interface Props {
@@ -20,6 +22,7 @@ export const Transitions = ({ license: { id, status } }: Props) => {
           label="Reinstate"
           effect="The license works again, in the state that its dates give. Devices need no new activation."
           run={() => change("reinstateLicense", { params })}
+          undo={{ said: "The license is reinstated.", run: () => change("suspendLicense", { params }) }}
         />
       ) : (
         <Action
@@ -27,6 +30,7 @@ export const Transitions = ({ license: { id, status } }: Props) => {
           effect="The license stops working at once, and floating seats end. Devices stay, and it can be reinstated."
           danger
           run={() => change("suspendLicense", { params })}
+          undo={{ said: "The license is suspended.", run: () => change("reinstateLicense", { params }) }}
         />
       )}
       <Action
@@ -49,7 +53,8 @@ const renewal: FieldsOf<Renewal> = {
 /** Types of licenses that can be renewed. */
 const renewable: ReadonlySet<string> = new Set(["subscription", "time_limited", "trial"])
 
-export const Extend = ({ license: { id, policy_id } }: Props) => {
+export const Extend = ({ license }: Props) => {
+  const { id, policy_id } = license
   const policy = useAsk("getPolicy", { params: { id: policy_id } })
   if (AsyncResult.isSuccess(policy) && !renewable.has(policy.value.license_type)) return null
   return (
@@ -60,8 +65,21 @@ export const Extend = ({ license: { id, policy_id } }: Props) => {
       fields={renewal}
       initial={{ extend_by_days: 30 }}
       run={(payload: Renewal) => change("renewLicense", { params: { id }, payload })}
+      undo={{ said: "The license is extended.", run: (after) => restoreExpiry(license, after) }}
     />
   )
+}
+
+/** Gives a license its earlier expiry, unless somebody has changed it again. */
+const restoreExpiry = ({ expires_at, id }: License, after: License) => {
+  const params = { id }
+  const back = undoOfEdit(
+    { record: { expires_at }, reread: () => run("getLicense", { params }) },
+    { expires_at: after.expires_at },
+    after,
+    (payload: Payload<"updateLicense">, read) => change("updateLicense", { params, payload }, read)
+  )
+  return back === undefined ? Promise.resolve(Exit.void) : back()
 }
 
 export const RotateKey = ({ license: { id } }: Props) => (

@@ -1,11 +1,9 @@
 /** A license in a list. */
 import { Link } from "@tanstack/react-router"
 import type { License } from "../../licenses/model/License.ts"
+import { licenseName } from "../bulk/LicenseName.ts"
 import { countOf } from "../parts/Format.ts"
 import { type Column, Key, Status, Time } from "../parts/Show.tsx"
-
-export const nameOf = ({ customer_email, customer_name, expanded, license_key_last4 }: License) =>
-  customer_name ?? customer_email ?? expanded?.customer?.name ?? `License …${license_key_last4}`
 
 export const licenseColumns = (
   productName: (license: License) => string = ({ expanded }) => expanded?.product?.name ?? "–"
@@ -15,7 +13,7 @@ export const licenseColumns = (
     show: (license) => (
       <>
         <Link to="/licenses/$id" params={{ id: license.id }}>
-          {nameOf(license)}
+          {licenseName(license)}
         </Link>
         {license.customer_name !== undefined && <small>{license.customer_email}</small>}
       </>

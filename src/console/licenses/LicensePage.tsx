@@ -1,6 +1,7 @@
 /** One license: what it is, what it allows, who uses it, what happened to it, and what can be done. */
 import { getRouteApi, Link } from "@tanstack/react-router"
 import type { License } from "../../licenses/model/License.ts"
+import { licenseName } from "../bulk/LicenseName.ts"
 import { countAndLimitOf, countOf, limitOf, wordsOf } from "../parts/Format.ts"
 import { Facts, Heading, Key, Loaded, Section, Status, Time } from "../parts/Show.tsx"
 import { useAsk, useMay } from "../service/Hooks.ts"
@@ -8,7 +9,6 @@ import { Devices } from "./Devices.tsx"
 import { Diagnosis } from "./Diagnosis.tsx"
 import { Features } from "./Features.tsx"
 import { Extend, RotateKey, Transfer, Transitions } from "./LicenseActions.tsx"
-import { nameOf } from "./LicenseColumns.tsx"
 import { ChangeLimits, ChangePolicy, EditLicense } from "./LicenseEdits.tsx"
 import { Seats } from "./Seats.tsx"
 import { Timeline } from "./Timeline.tsx"
@@ -26,7 +26,7 @@ const Screen = ({ license }: { readonly license: License }) => {
   const mayChange = may("license:write") && license.status !== "revoked"
   return (
     <>
-      <Heading title={nameOf(license)}>{mayChange && <Actions license={license} />}</Heading>
+      <Heading title={licenseName(license)}>{mayChange && <Actions license={license} />}</Heading>
       <About license={license} />
       <Limits license={license} mayChange={mayChange} />
       <Features license={license} mayChange={mayChange} />
@@ -83,9 +83,9 @@ const CustomerName = ({ id }: { readonly id: string }) => {
   const customer = useAsk("getCustomer", { params: { id } })
   return (
     <Loaded of={customer}>
-      {({ name }) => (
+      {({ code, name }) => (
         <Link to="/customers/$id" params={{ id }}>
-          {name}
+          {name || `Customer ${code}`}
         </Link>
       )}
     </Loaded>

@@ -2,11 +2,13 @@
 import { getRouteApi, Link } from "@tanstack/react-router"
 import { AsyncResult } from "effect/reactivity"
 import { LicenseStatus } from "../../licenses/model/License.ts"
+import { BulkBar } from "../bulk/BulkBar.tsx"
+import { ExportCsv } from "../bulk/ExportCsv.tsx"
+import { choiceOf, useSelection } from "../bulk/Selection.tsx"
 import { choicesOf } from "../parts/Fields.tsx"
 import { Filter, List, pageOf, TextFilter, useNarrow } from "../parts/List.tsx"
 import { Heading } from "../parts/Show.tsx"
 import { useAsk, useMay } from "../service/Hooks.ts"
-import { ExportCsv } from "./ExportCsv.tsx"
 import { licenseColumns } from "./LicenseColumns.tsx"
 import { filtersOf, type LicenseSearch } from "./LicenseSearch.ts"
 import { Period } from "./Periods.ts"
@@ -18,20 +20,29 @@ const periods = choicesOf(Period.literals)
 export const Licenses = () => {
   const search: LicenseSearch = route.useSearch()
   const may = useMay()
-  const page = useAsk("listLicenses", {
-    query: { ...filtersOf(search), ...pageOf(search), expand: ["product", "policy", "customer"] }
-  })
+  const filters = { ...filtersOf(search), expand: ["product", "policy", "customer"] as const }
+  const page = useAsk("listLicenses", { query: { ...filters, ...pageOf(search) } })
+  const shown = AsyncResult.isSuccess(page) ? page.value : undefined
+  const [selection, set] = useSelection({ ...search, cursor: undefined, sort: undefined })
   return (
     <>
       <Heading title="Licenses">
-        <ExportCsv search={search} />
+        <ExportCsv label="Export as CSV" chosen={{ filters }} />
         {may("license:write") && may("product:read") && (
-          <Link to="/licenses/new" className="button primary">
-            Issue a license
-          </Link>
+          <>
+            <Link to="/licenses/batch" className="button">
+              Issue a batch
+            </Link>
+            <Link to="/licenses/new" className="button primary">
+              Issue a license
+            </Link>
+          </>
         )}
       </Heading>
       <Filters search={search} />
+      {shown !== undefined && (
+        <BulkBar selection={selection} set={set} page={shown} filters={filters} mayChange={may("license:write")} />
+      )}
       <List
         caption="Licenses"
         noun="license"
@@ -39,6 +50,7 @@ export const Licenses = () => {
         columns={licenseColumns()}
         page={page}
         search={search}
+        choice={choiceOf({ rows: shown?.items ?? [], selection, set })}
       />
     </>
   )

@@ -1,16 +1,14 @@
 /** Periods in which licenses expire, as filters of their list. */
 import { Schema } from "effect"
-import { now } from "../service/Service.ts"
+import { startOfDay } from "../parts/Days.ts"
 
 export const Period = Schema.Literals(["this_month", "next_30_days", "last_30_days"])
 export type Period = typeof Period.Type
 
-const dayMillis = 86_400_000
-
-/** The limits of a period: whole days or months of the reader's zone, so that they stay the same while a screen is open. */
+/** The limits of a period: whole days or months. */
 export const periodOf = (period: Period): { readonly expires_after: number; readonly expires_before: number } => {
-  const today = new Date(now())
-  const start = new Date(today.getFullYear(), today.getMonth(), today.getDate()).getTime()
+  const start = startOfDay()
+  const today = new Date(start)
   switch (period) {
     case "this_month":
       return {
@@ -18,8 +16,8 @@ export const periodOf = (period: Period): { readonly expires_after: number; read
         expires_before: new Date(today.getFullYear(), today.getMonth() + 1, 1).getTime()
       }
     case "next_30_days":
-      return { expires_after: start, expires_before: start + 31 * dayMillis }
+      return { expires_after: start, expires_before: startOfDay(31) }
     case "last_30_days":
-      return { expires_after: start - 30 * dayMillis, expires_before: start + dayMillis }
+      return { expires_after: startOfDay(-30), expires_before: startOfDay(1) }
   }
 }

@@ -1,4 +1,5 @@
 /** What happened to a license: changes, uses and refused calls, the newest first. */
+import { Link } from "@tanstack/react-router"
 import { useState } from "react"
 import type { License } from "../../licenses/model/License.ts"
 import { wordsOf } from "../parts/Format.ts"
@@ -10,7 +11,15 @@ export const Timeline = ({ license: { id } }: { readonly license: License }) => 
   const query = { license_id: id, limit: 20, ...(cursor === undefined ? {} : { cursor }) }
   const activities = useAsk("listActivities", { query })
   return (
-    <Section id="timeline" title="Timeline">
+    <Section
+      id="timeline"
+      title="Timeline"
+      actions={
+        <Link to="/licenses/$id/audit" params={{ id }} className="button">
+          Open the audit
+        </Link>
+      }
+    >
       <Loaded of={activities}>
         {({ items, next }) => (
           <>

@@ -3,6 +3,8 @@ import type { Exit } from "effect"
 import { type ReactNode, useEffect, useId, useRef, useState } from "react"
 import type { ChangeFieldsOf, FieldsOf } from "./Fields.tsx"
 import { type Edited, Form } from "./Form.tsx"
+import { offerUndo } from "./Notices.tsx"
+import { undoOfEdit } from "./Undo.ts"
 
 interface ActionProps<P, A> {
   /** What the action does: the text of its button. */
@@ -21,6 +23,8 @@ interface ActionProps<P, A> {
   /** What is shown once it is done; otherwise the dialog closes. */
   readonly done?: (value: A) => ReactNode
   readonly then?: (value: A) => void
+  /** What is said once it is done, and how it is undone. Edits know that themselves. */
+  readonly undo?: { readonly said: string; readonly run: (value: A) => Promise<Exit.Exit<unknown, unknown>> }
 }
 
 export const Action = <P extends object, A>(props: ActionProps<P, A>) => {
@@ -47,7 +51,14 @@ const ActionDialog = <P extends object, A>(props: ActionProps<P, A> & { readonly
   useEffect(() => dialog.current?.showModal(), [])
   // Closing gives the focus back to the button; only then the dialog leaves the page.
   const close = () => dialog.current?.close()
+  /** What an edit sent last. */
+  const sent = useRef<P>(undefined)
+  const send = (values: P, read?: object) => {
+    sent.current = values
+    return props.run(values, read)
+  }
   const finish = (value: A) => {
+    offerUndoOf(props, sent.current, value)
     if (props.done === undefined) close()
     else setResult(props.done(value))
     props.then?.(value)
@@ -64,7 +75,7 @@ const ActionDialog = <P extends object, A>(props: ActionProps<P, A> & { readonly
             edited={props.edited}
             send={props.label}
             danger={props.danger}
-            run={props.run}
+            run={send}
             done={finish}
           >
             <button type="button" onClick={close}>
@@ -84,6 +95,12 @@ const ActionDialog = <P extends object, A>(props: ActionProps<P, A> & { readonly
       )}
     </dialog>
   )
+}
+
+const offerUndoOf = <P extends object, A>({ edited, run, undo }: ActionProps<P, A>, sent: P | undefined, value: A) => {
+  if (undo !== undefined) return offerUndo(undo.said, () => undo.run(value))
+  const back = edited === undefined || sent === undefined ? undefined : undoOfEdit(edited, sent, value, run)
+  if (back !== undefined) offerUndo("The change is saved.", back)
 }
 
 /** A key, token or secret that is shown only once. */

@@ -4,7 +4,7 @@ import { type FormEvent, type ReactNode, useId } from "react"
 import { type Keyset, keysetOf, nextCursorOf, type Page } from "../../api/Paging.ts"
 import type { Asked } from "../service/Hooks.ts"
 import { countOf } from "./Format.ts"
-import { type Column, Loaded, Table } from "./Show.tsx"
+import { type Choice, type Column, Loaded, Table } from "./Show.tsx"
 
 export interface ListSearch {
   readonly cursor?: string
@@ -42,6 +42,7 @@ interface ListProps<A> {
   readonly columns: ReadonlyArray<Column<A>>
   readonly page: Asked<never> | { readonly _tag: string }
   readonly search: ListSearch
+  readonly choice?: Choice<A> | undefined
 }
 
 export const List = <A extends { readonly id: string }>(props: ListProps<A>) => (
@@ -58,6 +59,7 @@ export const List = <A extends { readonly id: string }>(props: ListProps<A>) => 
           keyOf={({ id }) => id}
           empty={props.empty}
           heading={(column) => <SortLink column={column} sort={props.search.sort} />}
+          choice={props.choice}
           sorted={(column) => directionOf(column.sort, props.search.sort)}
         />
         <Pages page={page} search={props.search} />

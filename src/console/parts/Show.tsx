@@ -114,6 +114,12 @@ export interface Column<A> {
   readonly quiet?: true
 }
 
+/** A column before the others, in which rows are chosen. */
+export interface Choice<A> {
+  readonly heading: ReactNode
+  readonly show: (row: A) => ReactNode
+}
+
 /** A table; the first column names the row. */
 export const Table = <A,>(props: {
   readonly caption: string
@@ -123,6 +129,7 @@ export const Table = <A,>(props: {
   readonly empty: string
   readonly heading?: (column: Column<A>) => ReactNode
   readonly sorted?: (column: Column<A>) => "ascending" | "descending" | undefined
+  readonly choice?: Choice<A> | undefined
 }) => {
   if (props.rows.length === 0) return <p className="empty">{props.empty}</p>
   const [first, ...others] = props.columns
@@ -135,6 +142,7 @@ export const Table = <A,>(props: {
       <table>
         <thead>
           <tr>
+            {props.choice !== undefined && <td>{props.choice.heading}</td>}
             {props.columns.map((column) => (
               <th key={column.title} scope="col" {...style(column)} aria-sort={props.sorted?.(column)}>
                 {column.quiet ? (
@@ -149,6 +157,7 @@ export const Table = <A,>(props: {
         <tbody>
           {props.rows.map((row) => (
             <tr key={props.keyOf(row)}>
+              {props.choice !== undefined && <td>{props.choice.show(row)}</td>}
               <th scope="row">{first?.show(row)}</th>
               {others.map((column) => (
                 <td key={column.title} {...style(column)}>

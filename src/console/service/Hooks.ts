@@ -3,6 +3,7 @@ import { Cause, Effect, type Exit } from "effect"
 import { AsyncResult, Atom, AtomRegistry } from "effect/reactivity"
 import { useCallback, useEffect, useMemo, useState, useSyncExternalStore } from "react"
 import type { ManagementScope } from "../../auth/Scope.ts"
+import { newKey } from "../../client/Attempts.ts"
 import { Client, type OperationId, type Request, type Success } from "../../client/Client.ts"
 import { endingSession, type Failed, type Known, runtime, send } from "./Service.ts"
 import { registry } from "./Session.ts"
@@ -65,6 +66,21 @@ const runOnce = <A, E>(
   registry.set(once, undefined)
   return Effect.runPromiseExit(AtomRegistry.getResult(registry, once, { suspendOnWaiting: true })).finally(unmount)
 }
+
+/** A change that is made once, also if it is sent again with the same key. */
+export const changeOnce = <Id extends OperationId>(id: Id, request: Request<Id>, idempotencyKey: string) =>
+  runOnce(Client.withIdempotencyKey(idempotencyKey)(send(id, request)), [everything])
+
+/** Asks for everything on the screen again. */
+export const refresh = () => runOnce(Effect.void, [everything])
+
+/** An Idempotency-Key. */
+export const freshKey = (): string => Effect.runSync(newKey)
+
+/** Does something again and again while a screen is shown. */
+export const useEvery = (millis: number, act: () => void) =>
+  // biome-ignore lint/correctness/useExhaustiveDependencies: what is done is the same each time.
+  useEffect(() => Effect.runCallback(Effect.forever(Effect.delay(Effect.sync(act), millis))), [millis])
 
 export const useBusy = () => {
   const [count, setCount] = useState(0)

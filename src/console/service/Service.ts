@@ -12,10 +12,10 @@ import {
   type Request,
   type Success
 } from "../../client/Client.ts"
-import { session, signOut } from "./Session.ts"
+import { registry, session, signOut } from "./Session.ts"
 
-const clientOf = (token: Redacted.Redacted<string>) =>
-  Client.layer({ baseUrl: location.origin, token, attemptsMax: 2 }).pipe(
+const clientOf = (token: Redacted.Redacted<string>, attemptsMax = 2) =>
+  Client.layer({ baseUrl: location.origin, token, attemptsMax }).pipe(
     Layer.provide(FetchHttpClient.layer),
     // The page records no traces, so that requests need no trace headers.
     Layer.provideMerge(Layer.succeed(HttpClient.TracerPropagationEnabled, false))
@@ -45,6 +45,10 @@ export const send = <Id extends OperationId>(id: Id, request: Request<Id>) =>
     const operation = client[id] as unknown as (request: Request<Id>) => Effect.Effect<Success<Id>, Failed<Id>>
     return operation(request)
   })
+
+/** Runs effects that send every request once and decide themselves what to send again. */
+export const runSendingOnce = <A, E>(effect: Effect.Effect<A, E, Client>): Promise<A> =>
+  Effect.runPromise(Effect.provide(effect, clientOf(registry.get(session).token ?? Redacted.make(""), 1)))
 
 /** A token that is no longer valid ends the session. */
 export const endingSession = <A, E, R>(effect: Effect.Effect<A, E, R>) =>

@@ -2,6 +2,7 @@
 import { Link, Outlet, useNavigate, useRouterState } from "@tanstack/react-router"
 import { type FormEvent, useEffect, useRef } from "react"
 import type { ManagementScope } from "../../auth/Scope.ts"
+import { Notices } from "../parts/Notices.tsx"
 import { Loaded } from "../parts/Show.tsx"
 import { useAsk, useMay } from "../service/Hooks.ts"
 import { signOut } from "../service/Session.ts"
@@ -9,6 +10,7 @@ import { signOut } from "../service/Session.ts"
 const places = [
   { to: "/licenses", name: "Licenses", scope: "license:read" },
   { to: "/customers", name: "Customers", scope: "license:read" },
+  { to: "/devices", name: "Devices", scope: "license:read" },
   { to: "/products", name: "Products", scope: "product:read" },
   { to: "/webhooks", name: "Webhooks", scope: "webhook:write" },
   { to: "/api-keys", name: "API keys", scope: "admin" }
@@ -34,6 +36,7 @@ export const Frame = () => {
       <main id="content" ref={content} tabIndex={-1}>
         <Loaded of={me}>{() => <Outlet />}</Loaded>
       </main>
+      <Notices />
     </>
   )
 }

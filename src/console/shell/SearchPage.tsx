@@ -52,9 +52,9 @@ const Groups = ({ of }: { readonly of: SearchResults }) => (
         columns={[
           {
             title: "Name",
-            show: ({ id, name }) => (
+            show: ({ code, id, name }) => (
               <Link to="/customers/$id" params={{ id }}>
-                {name}
+                {name || `Customer ${code}`}
               </Link>
             )
           },

@@ -1,0 +1,80 @@
+/** Issuing many licenses at once: all, or none if one of them is refused. */
+import { Cause, Exit } from "effect"
+import { AsyncResult } from "effect/reactivity"
+import { useRef, useState } from "react"
+import { statuses } from "../../api/ErrorCode.ts"
+import { isRefusal } from "../../api/Failure.ts"
+import type { Success } from "../../client/Client.ts"
+import { choice, day, type FieldsOf, lines, number } from "../parts/Fields.tsx"
+import { Form } from "../parts/Form.tsx"
+import { Filter } from "../parts/List.tsx"
+import { Heading } from "../parts/Show.tsx"
+import { changeOnce, freshKey, useAsk } from "../service/Hooks.ts"
+import { BatchKeys } from "./BatchKeys.tsx"
+import { type Batch, faultOfBatch, type Licenses, licensesIn } from "./BatchLines.ts"
+
+type Issued = Success<"createLicenseBatch">
+
+export const IssueBatch = () => {
+  const [issued, setIssued] = useState<Issued>()
+  const [product, setProduct] = useState<string>()
+  const products = useAsk("listProducts", { query: { limit: 200, sort: "code" } })
+  if (issued !== undefined) return <BatchKeys of={issued.licenses} />
+  const choices = AsyncResult.isSuccess(products) ? products.value.items : []
+  const chosen = product ?? choices[0]?.id
+  return (
+    <>
+      <Heading title="Issue a batch" />
+      <p className="quiet">All licenses are issued, or none if one of them is refused.</p>
+      <Filter label="Product" value={chosen} choices={choices} onChange={setProduct} />
+      {chosen === undefined ? (
+        <p className="empty">There is no product yet: create one with a policy first.</p>
+      ) : (
+        <BatchForm key={chosen} product={chosen} done={setIssued} />
+      )}
+    </>
+  )
+}
+
+const BatchForm = ({ done, product }: { readonly product: string; readonly done: (issued: Issued) => void }) => {
+  const policies = useAsk("listPolicies", { params: { id: product }, query: { limit: 200, sort: "code" } })
+  const create = useCreateBatch()
+  const fields: FieldsOf<Batch> = {
+    policy_id: choice("Policy", AsyncResult.isSuccess(policies) ? policies.value.items : [], { required: true }),
+    customers: lines("Customers", {
+      hint: "One in each line: name, e-mail and, if the license has one already, its key, with commas between. Rows of a spreadsheet can be pasted."
+    }),
+    count: number("Number of licenses", { hint: "Without customers: 1 to 1,000." }),
+    starts_at: day("Starts at the end of", { hint: "Empty: at once." }),
+    expires_at: day("Expires at the end of", { hint: "Empty: as the policy says." }),
+    max_floating_users: number("Floating seats", { hint: "Empty: as the policy says." }),
+    max_activations: number("Devices", { hint: "Empty: as the policy says." })
+  }
+  const run = (batch: Batch): Promise<Exit.Exit<Issued, unknown>> => {
+    const licenses = licensesIn(product, batch)
+    return isRefusal(licenses) ? Promise.resolve(Exit.fail(licenses)) : create(licenses)
+  }
+  return <Form<Batch, Issued> fields={fields} send="Issue the batch" run={run} done={done} />
+}
+
+/** If no answer came, the same batch is sent under the same key again: it is not issued twice. */
+const useCreateBatch = () => {
+  const open = useRef<{ readonly body: string; readonly key: string }>(undefined)
+  return (licenses: Licenses): Promise<Exit.Exit<Issued, unknown>> => {
+    const body = JSON.stringify(licenses)
+    const key = open.current?.body === body ? open.current.key : freshKey()
+    open.current = { body, key }
+    return changeOnce("createLicenseBatch", { payload: { licenses } }, key).then((exit) => {
+      if (Exit.isSuccess(exit)) return exit
+      if (isStored(exit.cause)) open.current = undefined
+      const fault = faultOfBatch(exit.cause)
+      return fault === undefined ? exit : Exit.fail(fault)
+    })
+  }
+}
+
+/** The service gives such a refusal again to the same key, also when its reason is gone. */
+const isStored = (cause: Cause.Cause<unknown>): boolean => {
+  const error = Cause.squash(cause)
+  return isRefusal(error) && statuses[error.code] < 500
+}

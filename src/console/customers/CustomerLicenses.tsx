@@ -1,0 +1,76 @@
+/** The licenses of a customer: those that are linked, and others with its e-mail. */
+import { Link } from "@tanstack/react-router"
+import { AsyncResult } from "effect/reactivity"
+import { licenseColumns } from "../licenses/LicenseColumns.tsx"
+import { More, usePages } from "../licenses/More.tsx"
+import { Loaded, Section, Table } from "../parts/Show.tsx"
+import { useAsk } from "../service/Hooks.ts"
+
+const expand = ["product", "policy"] as const
+
+export const LinkedLicenses = ({ id }: { readonly id: string }) => {
+  const { earlier, query, ...pages } = usePages()
+  const page = useAsk("listLicenses", { query: { customer_id: id, expand, ...query } })
+  return (
+    <Section
+      id="licenses"
+      title="Licenses"
+      actions={
+        <Link to="/licenses" search={{ customer_id: id }}>
+          All in the list
+        </Link>
+      }
+    >
+      <Loaded of={page}>
+        {(page) => (
+          <>
+            <Table
+              caption="Licenses"
+              columns={licenseColumns()}
+              rows={page.items}
+              keyOf={({ id }) => id}
+              empty="No license belongs to this customer."
+            />
+            <More page={page} earlier={earlier} {...pages} />
+          </>
+        )}
+      </Loaded>
+    </Section>
+  )
+}
+
+interface Props {
+  readonly id: string
+  readonly email: string
+}
+
+/** Licenses that were issued for the e-mail without a link to the customer. */
+export const LicensesByEmail = ({ email, id }: Props) => {
+  const page = useAsk("listLicenses", { query: { q: email, limit: 200, expand } })
+  const isOther = (license: { readonly customer_id?: string; readonly customer_email?: string }) =>
+    license.customer_id !== id && license.customer_email?.toLowerCase() === email.toLowerCase()
+  if (AsyncResult.isSuccess(page) && !page.value.items.some(isOther)) return null
+  return (
+    <Section
+      id="by-email"
+      title="Other licenses with this e-mail"
+      actions={
+        <Link to="/licenses" search={{ q: email }}>
+          All with this e-mail
+        </Link>
+      }
+    >
+      <Loaded of={page}>
+        {({ items }) => (
+          <Table
+            caption="Other licenses with this e-mail"
+            columns={licenseColumns()}
+            rows={items.filter(isOther)}
+            keyOf={({ id }) => id}
+            empty="None."
+          />
+        )}
+      </Loaded>
+    </Section>
+  )
+}

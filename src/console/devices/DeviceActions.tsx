@@ -1,0 +1,43 @@
+/** What can be done with a device. */
+import type { Device } from "../../licenses/model/Device.ts"
+import { Action } from "../parts/Dialog.tsx"
+import { change } from "../service/Hooks.ts"
+
+export const deviceName = (device: Device) => device.hostname ?? device.fingerprint ?? device.pod_name ?? device.id
+
+export const DeviceActions = ({ device }: { readonly device: Device }) => {
+  const params = { id: device.license_id, device_id: device.id }
+  const name = deviceName(device)
+  const block = () => change("blacklistDevice", { params })
+  const unblock = () => change("unblacklistDevice", { params })
+  if (device.status === "blacklisted")
+    return (
+      <div className="row end">
+        <Action
+          label="Unblock"
+          name={`Unblock ${name}`}
+          effect={`${name} may be activated again. It takes a slot only then.`}
+          run={unblock}
+          undo={{ said: `${name} is unblocked.`, run: block }}
+        />
+      </div>
+    )
+  return (
+    <div className="row end">
+      <Action
+        label="Reset"
+        name={`Reset ${name}`}
+        effect={`The slot and the seat of ${name} become free. It stops working at its next validation and may be activated again.`}
+        run={() => change("resetDevice", { params })}
+      />
+      <Action
+        label="Block"
+        name={`Block ${name}`}
+        effect={`${name} can use this license no more, until it is unblocked. Its slot and its seat become free.`}
+        danger
+        run={block}
+        undo={{ said: `${name} is blocked. If you undo it, it can be activated again.`, run: unblock }}
+      />
+    </div>
+  )
+}

@@ -1,0 +1,81 @@
+/**
+ * A notice of what was done, with "Undo". It stays until the reader dismisses it, does something else that can be undone, or goes
+ * to another screen after a while: nobody is hurried by a clock. Control+Z undoes, too.
+ */
+import { useRouterState } from "@tanstack/react-router"
+import { Exit } from "effect"
+import { Atom } from "effect/reactivity"
+import { useEffect, useRef } from "react"
+import { inWords, tell } from "../service/Failures.ts"
+import { useAtom, useBusy } from "../service/Hooks.ts"
+import { now } from "../service/Service.ts"
+import { registry } from "../service/Session.ts"
+
+/** Longer on screen than this, a notice goes with the screen. */
+const freshMillis = 10_000
+
+interface Notice {
+  readonly text: string
+  readonly since: number
+  readonly undo?: () => Promise<Exit.Exit<unknown, unknown>>
+}
+
+const notice = Atom.keepAlive(Atom.make<Notice | undefined>(undefined))
+
+const show = (text: string, undo?: Notice["undo"]): void =>
+  registry.set(notice, { text, since: now(), ...(undo === undefined ? {} : { undo }) })
+
+/** Tells what was done, and offers to undo it. */
+export const offerUndo = (said: string, undo: NonNullable<Notice["undo"]>): void => show(said, undo)
+
+const dismiss = () => registry.set(notice, undefined)
+
+const isEditing = (target: EventTarget | null) =>
+  target instanceof HTMLElement && target.matches("input:not([type=checkbox]), textarea, select")
+
+export const Notices = () => {
+  const shown = useAtom(notice)
+  const region = useRef<HTMLElement>(null)
+  const [busy, track] = useBusy()
+  const path = useRouterState({ select: ({ location }) => location.pathname })
+  const { undo } = shown ?? {}
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the path is what the effect follows.
+  useEffect(() => {
+    const current = registry.get(notice)
+    if (current !== undefined && now() - current.since > freshMillis) dismiss()
+  }, [path])
+  const take = () => {
+    if (undo === undefined || busy) return
+    // The button goes, the text stays.
+    region.current?.focus()
+    void track(undo()).then((exit) =>
+      show(Exit.isSuccess(exit) ? "Undone." : `Not undone. ${inWords(tell(exit.cause).message)}`)
+    )
+  }
+  useEffect(() => {
+    const listen = (event: KeyboardEvent) => {
+      const isUndo = event.key === "z" && (event.ctrlKey || event.metaKey) && !event.shiftKey && !event.altKey
+      if (!isUndo || undo === undefined || isEditing(event.target)) return
+      if (document.querySelector("dialog[open]") !== null) return
+      event.preventDefault()
+      take()
+    }
+    document.addEventListener("keydown", listen)
+    return () => document.removeEventListener("keydown", listen)
+  })
+  return (
+    <section className="notices" aria-label="Notices" ref={region} tabIndex={-1}>
+      <p role="status">{shown?.text}</p>
+      {undo !== undefined && (
+        <button type="button" aria-disabled={busy} aria-keyshortcuts="Control+Z Meta+Z" onClick={take}>
+          {busy ? "Undoing…" : "Undo"}
+        </button>
+      )}
+      {shown !== undefined && (
+        <button type="button" className="quiet" onClick={dismiss}>
+          Dismiss
+        </button>
+      )}
+    </section>
+  )
+}
