@@ -18,8 +18,8 @@ interface ActionProps<P, A> {
   readonly danger?: boolean
   readonly primary?: boolean
   readonly run: (values: P, read?: object) => Promise<Exit.Exit<A, unknown>>
-  /** What is shown once it is done; otherwise the dialog closes. */
-  readonly done?: (value: A) => ReactNode
+  /** What is shown once it is done; if that is nothing, the dialog closes. */
+  readonly done?: (value: A) => ReactNode | undefined
   readonly then?: (value: A) => void
 }
 
@@ -48,8 +48,9 @@ const ActionDialog = <P extends object, A>(props: ActionProps<P, A> & { readonly
   // Closing gives the focus back to the button; only then the dialog leaves the page.
   const close = () => dialog.current?.close()
   const finish = (value: A) => {
-    if (props.done === undefined) close()
-    else setResult(props.done(value))
+    const told = props.done?.(value)
+    if (told === undefined) close()
+    else setResult(told)
     props.then?.(value)
   }
   return (
