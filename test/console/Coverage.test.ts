@@ -18,30 +18,6 @@ const notYet: ReadonlySet<string> = new Set([
   "createLicenseBatch",
   "eraseCustomer",
   "getOverview",
-  // Custom fields
-  "createCustomField",
-  "deleteCustomField",
-  "getCustomField",
-  "listCustomFields",
-  "listCustomerCustomFieldValues",
-  "listLicenseCustomFieldValues",
-  "setCustomerCustomFieldValue",
-  "setLicenseCustomFieldValue",
-  "updateCustomField",
-  // Versions
-  "createProductVersion",
-  "deleteProductVersion",
-  "getProductVersion",
-  "listProductVersions",
-  // Orders and subscriptions
-  "createOrder",
-  "createSubscription",
-  "getOrder",
-  "getSubscription",
-  "listOrders",
-  "listSubscriptions",
-  "updateOrder",
-  "updateSubscription",
   // Reports and feeds
   "createReportExport",
   "downloadReportExport",
@@ -50,10 +26,8 @@ const notYet: ReadonlySet<string> = new Set([
   "getOpsErrors",
   "getOpsSummary",
   "getReportExport",
-  "getSubscriptionSettlement",
   "getUsageSummary",
   "listAllDevices",
-  "listEvents",
   "listUsageLedger"
 ])
 

@@ -1,4 +1,5 @@
 import { email, type FieldsOf, text } from "../parts/Fields.tsx"
+import { metadata } from "../parts/Metadata.tsx"
 import type { Payload } from "../service/Service.ts"
 
 export type CustomerPayload = Payload<"createCustomer">
@@ -11,5 +12,6 @@ export const customerFields: FieldsOf<CustomerPayload> = {
     required: true,
     hint: "Lower-case letters, digits, dots and dashes; no other customer has it."
   }),
-  email: email("E-mail")
+  email: email("E-mail"),
+  metadata: metadata()
 }

@@ -1,8 +1,11 @@
 /** One customer, with its licenses. */
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router"
 import type { Customer } from "../../customers/Customer.ts"
+import { CustomerPurchases } from "../commerce/CustomerPurchases.tsx"
+import { CustomerValues } from "../customFields/Values.tsx"
 import { licenseColumns } from "../licenses/LicenseColumns.tsx"
 import { Action } from "../parts/Dialog.tsx"
+import { Metadata } from "../parts/Metadata.tsx"
 import { Facts, Heading, Loaded, Section, Table, Time } from "../parts/Show.tsx"
 import { change, run, useAsk, useMay } from "../service/Hooks.ts"
 import { type CustomerUpdate, customerFields } from "./CustomerFields.ts"
@@ -29,6 +32,9 @@ const Screen = ({ customer }: { readonly customer: Customer }) => {
         ]}
       />
       <Licenses of={customer} />
+      {may("product:read") && <CustomerPurchases of={customer} />}
+      {may("product:read") && <CustomerValues of={customer} />}
+      <Metadata of={customer.metadata} />
     </>
   )
 }
