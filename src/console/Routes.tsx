@@ -2,12 +2,15 @@
 import { createRootRoute, createRoute, createRouter, lazyRouteComponent } from "@tanstack/react-router"
 import { Schema } from "effect"
 import { AuditSearch } from "./audit/AuditSearch.ts"
+import { OrderSearch, PeriodSearch, SubscriptionSearch } from "./commerce/PurchaseSearch.ts"
 import { CustomerPageSearch, CustomerSearch } from "./customers/CustomerSearch.ts"
 import { DeviceSearch } from "./devices/DeviceSearch.ts"
+import { IssueSearch } from "./licenses/IssueSearch.ts"
 import { LicenseSearch } from "./licenses/LicenseSearch.ts"
 import { CodeSearch, CreatedSearch } from "./parts/CodeSearch.ts"
 import { Frame } from "./shell/Frame.tsx"
 import { Overview } from "./shell/Overview.tsx"
+import { VersionSearch } from "./versions/VersionSearch.ts"
 
 const root = createRootRoute({
   component: Frame,
@@ -34,7 +37,8 @@ const licenses = createRoute({
 const issue = createRoute({
   ...at,
   path: "/licenses/new",
-  component: lazyRouteComponent(() => import("./licenses/IssueLicense.tsx"), "IssueLicense")
+  component: lazyRouteComponent(() => import("./licenses/IssueLicense.tsx"), "IssueLicense"),
+  validateSearch: searchOf(IssueSearch)
 })
 const license = createRoute({
   ...at,
@@ -86,6 +90,41 @@ const policy = createRoute({
   path: "/policies/$id",
   component: lazyRouteComponent(() => import("./catalog/PolicyPage.tsx"), "PolicyPage")
 })
+const versions = createRoute({
+  ...at,
+  path: "/products/$id/versions",
+  component: lazyRouteComponent(() => import("./versions/Versions.tsx"), "Versions"),
+  validateSearch: searchOf(VersionSearch)
+})
+const version = createRoute({
+  ...at,
+  path: "/products/$id/versions/$version",
+  component: lazyRouteComponent(() => import("./versions/VersionPage.tsx"), "VersionPage")
+})
+const orders = createRoute({
+  ...at,
+  path: "/orders",
+  component: lazyRouteComponent(() => import("./commerce/Orders.tsx"), "Orders"),
+  validateSearch: searchOf(OrderSearch)
+})
+const order = createRoute({
+  ...at,
+  path: "/orders/$id",
+  component: lazyRouteComponent(() => import("./commerce/OrderPage.tsx"), "OrderPage"),
+  validateSearch: searchOf(PeriodSearch)
+})
+const subscriptions = createRoute({
+  ...at,
+  path: "/subscriptions",
+  component: lazyRouteComponent(() => import("./commerce/Subscriptions.tsx"), "Subscriptions"),
+  validateSearch: searchOf(SubscriptionSearch)
+})
+const subscription = createRoute({
+  ...at,
+  path: "/subscriptions/$id",
+  component: lazyRouteComponent(() => import("./commerce/SubscriptionPage.tsx"), "SubscriptionPage"),
+  validateSearch: searchOf(PeriodSearch)
+})
 const apiKeys = createRoute({
   ...at,
   path: "/api-keys",
@@ -114,6 +153,12 @@ export const router = createRouter({
     products,
     product,
     policy,
+    versions,
+    version,
+    orders,
+    order,
+    subscriptions,
+    subscription,
     apiKeys,
     webhooks
   ]),

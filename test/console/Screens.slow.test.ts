@@ -6,6 +6,7 @@ import { Effect } from "effect"
 import { issue } from "../support/IssuedLicenses.ts"
 import { TestServer } from "../support/TestServer.ts"
 import { atConsole, consoleLayer, type Look, type Person } from "./Browser.ts"
+import { recordPurchase } from "./Purchase.ts"
 
 const minutes = 10 * 60_000
 
@@ -34,8 +35,15 @@ const prepare = Effect.gen(function* () {
   yield* license.runtime.checkout({ payload: { fingerprint: "m-2", hostname: "ada-desk" } })
   yield* client["api-keys"].create({ payload: { name: "Support", scopes: ["license:read", "device:write"] } })
   yield* client.webhooks.create({ payload: { name: "Billing", url: "https://hooks.example.com/licensing" } })
+  const sold = yield* recordPurchase({ product: license.product_id, customer: customer.id })
   return [
     ["", "Overview"],
+    [`/products/${license.product_id}/versions`, "Versions"],
+    [`/products/${license.product_id}/versions/${sold.version}`, "Version 2.4.1"],
+    [`/orders?product_id=${license.product_id}`, "Orders"],
+    [`/orders/${sold.order}`, "Order A-1001"],
+    [`/subscriptions?product_id=${license.product_id}`, "Subscriptions"],
+    [`/subscriptions/${sold.subscription}`, "Subscription S-77"],
     ["/licenses", "Licenses"],
     ["/licenses/new", "Issue a license"],
     [`/licenses/${license.id}`, "Ada"],
@@ -67,7 +75,7 @@ const lookAtAll = async (person: Person, screens: Effect.Success<typeof prepare>
   }
   for (const [path, heading] of screens) {
     await person.opens(path, heading)
-    await look(path.replace(/\/\w+_\w{8,}/, "/one").slice(1) || "overview")
+    await look(path.replaceAll(/\/\w+_\w{8,}/g, "/one").slice(1) || "overview")
     const { overflow } = (await person.page.evaluate(
       "({ overflow: document.documentElement.scrollWidth - innerWidth })"
     )) as { readonly overflow: number }

@@ -1,6 +1,7 @@
 /** The fields of a policy, new or not. */
 import { LicenseType } from "../../catalog/policies/Policy.ts"
 import { choice, choicesOf, type FieldsOf, flag, number, text } from "../parts/Fields.tsx"
+import { metadata } from "../parts/Metadata.tsx"
 import type { Payload } from "../service/Service.ts"
 
 const starts = [
@@ -26,5 +27,6 @@ export const policyFields: FieldsOf<Payload<"createPolicy">> = {
   allow_vm: flag("Virtual machines are allowed"),
   allow_container: flag("Containers are allowed"),
   allow_transfer: flag("Licenses may be transferred"),
-  max_transfers: number("Transfers", { hint: "0 is no limit." })
+  max_transfers: number("Transfers", { hint: "0 is no limit." }),
+  metadata: metadata()
 }

@@ -7,6 +7,7 @@ import type { PolicyFeature } from "../../catalog/policies/PolicyFeature.ts"
 import { Action } from "../parts/Dialog.tsx"
 import { choice, type FieldsOf, flag, number } from "../parts/Fields.tsx"
 import { countOf, limitOf, wordsOf } from "../parts/Format.ts"
+import { Metadata } from "../parts/Metadata.tsx"
 import { Facts, Heading, Loaded, Section, Status, Table } from "../parts/Show.tsx"
 import { change, run, useAsk, useMay } from "../service/Hooks.ts"
 import type { Payload } from "../service/Service.ts"
@@ -31,6 +32,7 @@ const Screen = ({ policy }: Props) => {
       <Heading title={policy.name}>{may("product:write") && <Actions policy={policy} />}</Heading>
       <About policy={policy} />
       <Features policy={policy} />
+      <Metadata of={policy.metadata} />
     </>
   )
 }

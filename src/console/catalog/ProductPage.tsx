@@ -3,9 +3,11 @@ import { getRouteApi, Link, useNavigate } from "@tanstack/react-router"
 import type { Feature } from "../../catalog/features/Feature.ts"
 import { policyDefaults } from "../../catalog/policies/Policy.ts"
 import type { Product } from "../../catalog/products/Product.ts"
+import { CustomFields } from "../customFields/CustomFields.tsx"
 import { Action } from "../parts/Dialog.tsx"
 import { type FieldsOf, text } from "../parts/Fields.tsx"
 import { countOf, limitOf, wordsOf } from "../parts/Format.ts"
+import { Metadata, metadata } from "../parts/Metadata.tsx"
 import { Facts, Heading, Loaded, Section, Table, Time } from "../parts/Show.tsx"
 import { change, run, useAsk, useMay } from "../service/Hooks.ts"
 import type { Payload } from "../service/Service.ts"
@@ -33,19 +35,33 @@ const Screen = ({ product }: Props) => {
         of={[
           ["Code", <code key="code">{product.code}</code>],
           ["Created", <Time key="created" at={product.created_at} />],
-          [
-            "Licenses",
-            <Link key="licenses" to="/licenses" search={{ product_id: product.id }}>
-              Open the list
-            </Link>
-          ]
+          ["Lists", <Lists key="lists" product={product} />]
         ]}
       />
       <Policies product={product} />
       <Features product={product} />
+      <CustomFields product={product} />
+      <Metadata of={product.metadata} />
     </>
   )
 }
+
+const Lists = ({ product: { id } }: Props) => (
+  <span className="row">
+    <Link to="/licenses" search={{ product_id: id }}>
+      Licenses
+    </Link>
+    <Link to="/orders" search={{ product_id: id }}>
+      Orders
+    </Link>
+    <Link to="/subscriptions" search={{ product_id: id }}>
+      Subscriptions
+    </Link>
+    <Link to="/products/$id/versions" params={{ id }}>
+      Versions
+    </Link>
+  </span>
+)
 
 type ProductUpdate = Payload<"updateProduct">
 
@@ -132,7 +148,8 @@ type FeatureUpdate = Payload<"updateFeature">
 
 const featureFields: FieldsOf<FeaturePayload> = {
   name: text("Name", { required: true }),
-  code: text("Code", { required: true, hint: "What applications ask for." })
+  code: text("Code", { required: true, hint: "What applications ask for." }),
+  metadata: metadata()
 }
 
 const Features = ({ product: { id } }: Props) => {

@@ -4,6 +4,7 @@ import type { Product } from "../../catalog/products/Product.ts"
 import { Action } from "../parts/Dialog.tsx"
 import { type FieldsOf, text } from "../parts/Fields.tsx"
 import { List, pageOf } from "../parts/List.tsx"
+import { metadata } from "../parts/Metadata.tsx"
 import { type Column, Heading, Time } from "../parts/Show.tsx"
 import { change, useAsk, useMay } from "../service/Hooks.ts"
 import type { Payload } from "../service/Service.ts"
@@ -14,7 +15,8 @@ type Creation = Payload<"createProduct">
 
 export const productFields: FieldsOf<Creation> = {
   name: text("Name", { required: true }),
-  code: text("Code", { required: true, hint: "Lower-case letters, digits, dots and dashes; no other product has it." })
+  code: text("Code", { required: true, hint: "Lower-case letters, digits, dots and dashes; no other product has it." }),
+  metadata: metadata()
 }
 
 const columns: ReadonlyArray<Column<Product>> = [

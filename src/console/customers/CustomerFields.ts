@@ -1,5 +1,6 @@
 import type { Customer } from "../../customers/Customer.ts"
 import { email, type FieldsOf, text } from "../parts/Fields.tsx"
+import { metadata } from "../parts/Metadata.tsx"
 import type { Payload } from "../service/Service.ts"
 
 export type CustomerPayload = Payload<"createCustomer">
@@ -12,7 +13,8 @@ export const customerFields: FieldsOf<CustomerPayload> = {
     required: true,
     hint: "Lower-case letters, digits, dots and dashes; no other customer has it."
   }),
-  email: email("E-mail")
+  email: email("E-mail"),
+  metadata: metadata()
 }
 
 /** What a customer is called. An erased one has its code only. */

@@ -1,7 +1,10 @@
 /** One customer, with its licenses. */
 import { getRouteApi, useNavigate } from "@tanstack/react-router"
 import type { Customer } from "../../customers/Customer.ts"
+import { CustomerPurchases } from "../commerce/CustomerPurchases.tsx"
+import { CustomerValues } from "../customFields/Values.tsx"
 import { Action } from "../parts/Dialog.tsx"
+import { Metadata } from "../parts/Metadata.tsx"
 import { Facts, Heading, Loaded, Time } from "../parts/Show.tsx"
 import { change, run, useAsk, useMay } from "../service/Hooks.ts"
 import { type CustomerUpdate, customerFields, titleOf } from "./CustomerFields.ts"
@@ -39,6 +42,9 @@ const Screen = ({ customer }: { readonly customer: Customer }) => {
       {may("report:read") && <Summary id={customer.id} period={period} />}
       <LinkedLicenses id={customer.id} />
       {customer.email !== undefined && <LicensesByEmail id={customer.id} email={customer.email} />}
+      {may("product:read") && <CustomerPurchases of={customer} />}
+      {may("product:read") && <CustomerValues of={customer} />}
+      <Metadata of={customer.metadata} />
     </>
   )
 }

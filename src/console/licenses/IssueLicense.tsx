@@ -1,5 +1,5 @@
 /** Issuing a license. */
-import { Link } from "@tanstack/react-router"
+import { getRouteApi, Link } from "@tanstack/react-router"
 import { AsyncResult } from "effect/reactivity"
 import { useState } from "react"
 import type { Success } from "../../client/Client.ts"
@@ -7,15 +7,21 @@ import { Secret } from "../parts/Dialog.tsx"
 import { choice, day, email, type FieldsOf, number, text } from "../parts/Fields.tsx"
 import { Form } from "../parts/Form.tsx"
 import { Filter } from "../parts/List.tsx"
+import { metadata } from "../parts/Metadata.tsx"
+import { customer, order, subscription } from "../parts/Pickers.tsx"
 import { Heading } from "../parts/Show.tsx"
-import { change, useAsk } from "../service/Hooks.ts"
+import { change, useAsk, useMay } from "../service/Hooks.ts"
 import type { Payload } from "../service/Service.ts"
+import type { IssueSearch } from "./IssueSearch.ts"
+
+const route = getRouteApi("/licenses/new")
 
 type Creation = Omit<Payload<"createLicense">, "product_id">
 
 export const IssueLicense = () => {
   const [issued, setIssued] = useState<Success<"createLicense">>()
-  const [product, setProduct] = useState<string>()
+  const { product_id, ...links }: IssueSearch = route.useSearch()
+  const [product, setProduct] = useState(product_id)
   const products = useAsk("listProducts", { query: { limit: 200, sort: "code" } })
   if (issued !== undefined)
     return (
@@ -36,29 +42,40 @@ export const IssueLicense = () => {
       {chosen === undefined ? (
         <p className="empty">There is no product yet: create one with a policy first.</p>
       ) : (
-        <IssueForm key={chosen} product={chosen} done={setIssued} />
+        <IssueForm key={chosen} product={chosen} links={chosen === product_id ? links : {}} done={setIssued} />
       )}
     </>
   )
 }
 
-const IssueForm = (props: { readonly product: string; readonly done: (issued: Success<"createLicense">) => void }) => {
+const IssueForm = (props: {
+  readonly product: string
+  /** What the license is issued for, if the reader comes from there. */
+  readonly links: Partial<Creation>
+  readonly done: (issued: Success<"createLicense">) => void
+}) => {
+  const may = useMay()
   const policies = useAsk("listPolicies", { params: { id: props.product }, query: { limit: 200, sort: "code" } })
   const fields: FieldsOf<Creation> = {
     policy_id: choice("Policy", AsyncResult.isSuccess(policies) ? policies.value.items : [], { required: true }),
+    ...(may("license:read") ? { customer_id: customer("Customer") } : {}),
     customer_name: text("Customer’s name"),
     customer_email: email("Customer’s e-mail"),
+    order_id: order("Order", props.product),
+    subscription_id: subscription("Subscription", props.product),
     starts_at: day("Starts at the end of", { hint: "Empty: at once." }),
     expires_at: day("Expires at the end of", { hint: "Empty: as the policy says." }),
     max_floating_users: number("Floating seats", { hint: "Empty: as the policy says." }),
     max_activations: number("Devices", { hint: "Empty: as the policy says." }),
     license_key: text("Key, if the license has one already", {
       hint: "8 to 255 letters, digits and signs without spaces. Empty: a new key is made."
-    })
+    }),
+    metadata: metadata()
   }
   return (
     <Form
       fields={fields}
+      initial={props.links}
       send="Issue"
       run={(payload: Creation) => change("createLicense", { payload: { ...payload, product_id: props.product } })}
       done={props.done}

@@ -3,6 +3,7 @@ import { AsyncResult } from "effect/reactivity"
 import type { License } from "../../licenses/model/License.ts"
 import { Action } from "../parts/Dialog.tsx"
 import { type ChangeFieldsOf, choice, day, email, type FieldsOf, flag, number, text } from "../parts/Fields.tsx"
+import { metadata } from "../parts/Metadata.tsx"
 import { change, run, useAsk, useMay } from "../service/Hooks.ts"
 import type { Payload } from "../service/Service.ts"
 
@@ -22,7 +23,8 @@ const fields: ChangeFieldsOf<Update> = {
   customer_email: email("Customer’s e-mail"),
   starts_at: day("Starts at the end of"),
   expires_at: day("Expires at the end of"),
-  maintenance_expires_at: day("Updates until the end of", { hint: "Perpetual licenses only." })
+  maintenance_expires_at: day("Updates until the end of", { hint: "Perpetual licenses only." }),
+  metadata: metadata()
 }
 
 export const EditLicense = ({ license }: Props) => (

@@ -1,9 +1,13 @@
 /** One license: what it is, what it allows, who uses it, what happened to it, and what can be done. */
-import { getRouteApi, Link } from "@tanstack/react-router"
+import { getRouteApi } from "@tanstack/react-router"
 import type { License } from "../../licenses/model/License.ts"
 import { licenseName } from "../bulk/LicenseName.ts"
-import { countAndLimitOf, countOf, limitOf, wordsOf } from "../parts/Format.ts"
+import { LicenseValues } from "../customFields/Values.tsx"
+import { countAndLimitOf, countOf, limitOf } from "../parts/Format.ts"
+import { Metadata } from "../parts/Metadata.tsx"
+import { CustomerName, OrderName, PolicyName, ProductName, SubscriptionName } from "../parts/Names.tsx"
 import { Facts, Heading, Key, Loaded, Section, Status, Time } from "../parts/Show.tsx"
+import { RefundOf } from "../refunds/Refund.tsx"
 import { useAsk, useMay } from "../service/Hooks.ts"
 import { Devices } from "./Devices.tsx"
 import { Diagnosis } from "./Diagnosis.tsx"
@@ -26,10 +30,15 @@ const Screen = ({ license }: { readonly license: License }) => {
   const mayChange = may("license:write") && license.status !== "revoked"
   return (
     <>
-      <Heading title={licenseName(license)}>{mayChange && <Actions license={license} />}</Heading>
+      <Heading title={licenseName(license)}>
+        {license.order_id !== undefined && <RefundOf order={license.order_id} />}
+        {mayChange && <Actions license={license} />}
+      </Heading>
       <About license={license} />
       <Limits license={license} mayChange={mayChange} />
       <Features license={license} mayChange={mayChange} />
+      <LicenseValues license={license} mayChange={mayChange} />
+      <Metadata of={license.metadata} />
       <Devices license={license} mayChange={may("device:write") && license.status !== "revoked"} />
       {(license.limits.max_floating_users ?? 0) > 0 && <Seats license={license} />}
       <Diagnosis license={license} />
@@ -64,7 +73,13 @@ const About = ({ license }: { readonly license: License }) => {
         ...(may("product:read")
           ? ([
               ["Product", <ProductName key="product" id={license.product_id} />],
-              ["Policy", <PolicyName key="policy" id={license.policy_id} />]
+              ["Policy", <PolicyName key="policy" id={license.policy_id} />],
+              ...(license.order_id === undefined
+                ? []
+                : ([["Order", <OrderName key="order" id={license.order_id} />]] as const)),
+              ...(license.subscription_id === undefined
+                ? []
+                : ([["Subscription", <SubscriptionName key="sub" id={license.subscription_id} />]] as const))
             ] as const)
           : []),
         ["Expires", <Time key="expires" at={license.expires_at} none="never" />],
@@ -76,45 +91,6 @@ const About = ({ license }: { readonly license: License }) => {
         ["Uses counted", countOf(license.total_consumptions)]
       ]}
     />
-  )
-}
-
-const CustomerName = ({ id }: { readonly id: string }) => {
-  const customer = useAsk("getCustomer", { params: { id } })
-  return (
-    <Loaded of={customer}>
-      {({ code, name }) => (
-        <Link to="/customers/$id" params={{ id }}>
-          {name || `Customer ${code}`}
-        </Link>
-      )}
-    </Loaded>
-  )
-}
-
-const ProductName = ({ id }: { readonly id: string }) => {
-  const product = useAsk("getProduct", { params: { id } })
-  return (
-    <Loaded of={product}>
-      {({ name }) => (
-        <Link to="/products/$id" params={{ id }}>
-          {name}
-        </Link>
-      )}
-    </Loaded>
-  )
-}
-
-const PolicyName = ({ id }: { readonly id: string }) => {
-  const policy = useAsk("getPolicy", { params: { id } })
-  return (
-    <Loaded of={policy}>
-      {({ license_type, name }) => (
-        <Link to="/policies/$id" params={{ id }}>
-          {name} ({wordsOf(license_type)})
-        </Link>
-      )}
-    </Loaded>
   )
 }
 

@@ -20,8 +20,8 @@ interface ActionProps<P, A> {
   readonly danger?: boolean
   readonly primary?: boolean
   readonly run: (values: P, read?: object) => Promise<Exit.Exit<A, unknown>>
-  /** What is shown once it is done; otherwise the dialog closes. */
-  readonly done?: (value: A) => ReactNode
+  /** What is shown once it is done; if that is nothing, the dialog closes. */
+  readonly done?: (value: A) => ReactNode | undefined
   readonly then?: (value: A) => void
   /** What is said once it is done, and how it is undone. Edits know that themselves. */
   readonly undo?: { readonly said: string; readonly run: (value: A) => Promise<Exit.Exit<unknown, unknown>> }
@@ -59,8 +59,9 @@ const ActionDialog = <P extends object, A>(props: ActionProps<P, A> & { readonly
   }
   const finish = (value: A) => {
     offerUndoOf(props, sent.current, value)
-    if (props.done === undefined) close()
-    else setResult(props.done(value))
+    const told = props.done?.(value)
+    if (told === undefined) close()
+    else setResult(told)
     props.then?.(value)
   }
   return (

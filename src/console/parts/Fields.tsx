@@ -1,14 +1,22 @@
 /** Fields of forms: each knows its control, how its value is read from it, and how a value is shown in it. */
-import { useId } from "react"
-import { endOfInputDay, inputDayOf, wordsOf } from "./Format.ts"
+import { type ReactNode, useId } from "react"
+import { endOfInputDay, inputDayOf, inputInstantOf, wordsOf } from "./Format.ts"
 
 export interface Choice<A extends string = string> {
   readonly id: A
   readonly name: string
 }
 
+/** What a control is made from: the id that its label names, and the attributes of the input whose text is read. */
+export interface ControlProps {
+  readonly id: string
+  readonly texts: ReadonlyArray<string>
+  readonly state: { readonly name: string }
+}
+
 type Control =
   | { readonly kind: "input"; readonly type: string; readonly min?: number }
+  | { readonly kind: "own"; readonly show: (props: ControlProps) => ReactNode; readonly isGroup?: true }
   | { readonly kind: "flag" }
   | { readonly kind: "lines" }
   | { readonly kind: "choice" | "checks"; readonly choices: ReadonlyArray<Choice> }
@@ -16,6 +24,8 @@ type Control =
 interface Options {
   readonly required?: true
   readonly hint?: string
+  /** What is wrong with the texts, before they are sent. */
+  readonly check?: (texts: ReadonlyArray<string>) => string | undefined
 }
 
 export interface Field<A> extends Options {
@@ -58,6 +68,45 @@ export const number = (label: string, options?: Options): Field<number> => ({
     return given === undefined ? undefined : Number(given)
   },
   write: (value) => [String(value)],
+  ...options
+})
+
+/** A whole number of either sign. */
+export const integer = (label: string, options?: Options): Field<number> => ({
+  ...number(label),
+  control: { kind: "input", type: "number" },
+  check: (texts) =>
+    Number.isSafeInteger(Number(first(texts) ?? 0)) ? undefined : "This is no whole number, or too large a one.",
+  ...options
+})
+
+/** An instant in the reader's zone. */
+export const instant = (label: string, options?: Options): Field<number> => ({
+  label,
+  control: { kind: "input", type: "datetime-local" },
+  read: (texts) => {
+    const given = first(texts)
+    return given === undefined ? undefined : Date.parse(given)
+  },
+  write: (value) => [inputInstantOf(value)],
+  ...options
+})
+
+/** Yes, no, or neither. */
+export const answer = (label: string, options?: Options): Field<boolean> => ({
+  label,
+  control: {
+    kind: "choice",
+    choices: [
+      { id: "yes", name: "yes" },
+      { id: "no", name: "no" }
+    ]
+  },
+  read: (texts) => {
+    const given = first(texts)
+    return given === undefined ? undefined : given === "yes"
+  },
+  write: (value) => [value ? "yes" : "no"],
   ...options
 })
 
@@ -140,7 +189,7 @@ export const FieldView = ({ fault, field, name, texts }: Shown) => {
     ...(fault === undefined ? {} : { "aria-invalid": true as const }),
     ...(described === "" ? {} : { "aria-describedby": described })
   }
-  const isGroup = field.control.kind === "checks"
+  const isGroup = field.control.kind === "checks" || (field.control.kind === "own" && field.control.isGroup === true)
   const Box = isGroup ? "fieldset" : "div"
   const label = isGroup ? <legend>{field.label}</legend> : <label htmlFor={id}>{field.label}</label>
   return (
@@ -157,12 +206,7 @@ export const FieldView = ({ fault, field, name, texts }: Shown) => {
   )
 }
 
-const ControlView = (props: {
-  readonly id: string
-  readonly control: Control
-  readonly texts: ReadonlyArray<string>
-  readonly state: { readonly name: string }
-}) => {
+const ControlView = (props: ControlProps & { readonly control: Control }) => {
   const { control, id, state, texts } = props
   const value = texts[0] ?? ""
   switch (control.kind) {
@@ -193,6 +237,8 @@ const ControlView = (props: {
           ))}
         </select>
       )
+    case "own":
+      return control.show({ id, texts, state })
     case "checks":
       return control.choices.map((each) => (
         <label key={each.id} className="check">

@@ -65,9 +65,9 @@ export const Form = <P extends object, A>(props: FormProps<P, A>) => {
     event.preventDefault()
     if (busy) return
     const form = new FormData(event.currentTarget)
-    const missing = edited === undefined ? missingIn(fields, form) : {}
-    setFaults(missing)
-    if (Object.keys(missing).length > 0) return
+    const found = { ...(edited === undefined ? missingIn(fields, form) : {}), ...faultsIn(fields, form) }
+    setFaults(found)
+    if (Object.keys(found).length > 0) return
     const values = edited === undefined ? givenIn(fields, form) : changedIn(fields, form, opened)
     void track(edited === undefined ? send(values) : sendUnlessChanged(values, edited))
   }
@@ -101,6 +101,14 @@ const missingIn = (fields: Entries, form: FormData): Faults =>
     fields
       .filter(([name, field]) => field.required === true && readIn(form, name, field) === undefined)
       .map(([name, field]) => [name, `${field.label} is needed.`])
+  )
+
+const faultsIn = (fields: Entries, form: FormData): Faults =>
+  Object.fromEntries(
+    fields.flatMap(([name, field]) => {
+      const fault = field.check?.(form.getAll(name).map(String))
+      return fault === undefined ? [] : [[name, fault]]
+    })
   )
 
 const givenIn = (fields: Entries, form: FormData): Values =>

@@ -56,6 +56,9 @@ export const run = <Id extends OperationId>(id: Id, request: Request<Id>) => run
 export const change = <Id extends OperationId>(id: Id, request: Request<Id>, read?: object) =>
   runOnce(read === undefined ? send(id, request) : Client.ifUnchanged(read)(send(id, request)), [everything])
 
+/** Several operations that change something together. */
+export const changeBy = <A, E>(effect: Effect.Effect<A, E, Client>) => runOnce(effect, [everything])
+
 const runOnce = <A, E>(
   sent: Effect.Effect<A, E, Client>,
   reactivityKeys: ReadonlyArray<string>

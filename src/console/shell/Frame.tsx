@@ -12,6 +12,8 @@ const places = [
   { to: "/customers", name: "Customers", scope: "license:read" },
   { to: "/devices", name: "Devices", scope: "license:read" },
   { to: "/products", name: "Products", scope: "product:read" },
+  { to: "/orders", name: "Orders", scope: "product:read" },
+  { to: "/subscriptions", name: "Subscriptions", scope: "product:read" },
   { to: "/webhooks", name: "Webhooks", scope: "webhook:write" },
   { to: "/api-keys", name: "API keys", scope: "admin" }
 ] as const satisfies ReadonlyArray<{ readonly to: string; readonly name: string; readonly scope: ManagementScope }>

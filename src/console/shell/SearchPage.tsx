@@ -1,9 +1,10 @@
 /** What the search finds; if that is one license, its screen. */
 import { getRouteApi, Link, Navigate, useRouterState } from "@tanstack/react-router"
+import type { ReactNode } from "react"
 import type { SearchResults } from "../../search/SearchResults.ts"
 import { licenseColumns } from "../licenses/LicenseColumns.tsx"
-import { Heading, Loaded, Section, Status, Table, Time } from "../parts/Show.tsx"
-import { useAsk } from "../service/Hooks.ts"
+import { type Column, Heading, Loaded, Section, Status, Table, Time } from "../parts/Show.tsx"
+import { useAsk, useMay } from "../service/Hooks.ts"
 
 const route = getRouteApi("/search")
 
@@ -21,6 +22,7 @@ export const SearchPage = () => {
 
 const Results = ({ q }: { readonly q: string }) => {
   const results = useAsk("search", { query: { q } })
+  const mayOpen = useMay()("product:read")
   return (
     <Loaded of={results}>
       {(found) => {
@@ -32,6 +34,13 @@ const Results = ({ q }: { readonly q: string }) => {
         // Its customer, device or order lead to the same license.
         if (license !== undefined && found.licenses.length === 1 && found.customers.length <= 1)
           return <Navigate to="/licenses/$id" params={{ id: license.id }} replace />
+        if (total === 1 && mayOpen) {
+          const [order, subscription, customer] = [found.orders[0], found.subscriptions[0], found.customers[0]]
+          if (order !== undefined) return <Navigate to="/orders/$id" params={{ id: order.id }} replace />
+          if (subscription !== undefined)
+            return <Navigate to="/subscriptions/$id" params={{ id: subscription.id }} replace />
+          if (customer !== undefined) return <Navigate to="/customers/$id" params={{ id: customer.id }} replace />
+        }
         return <Groups of={found} />
       }}
     </Loaded>
@@ -83,31 +92,44 @@ const Groups = ({ of }: { readonly of: SearchResults }) => (
         ]}
       />
     </Section>
-    <Purchases title="Orders" rows={of.orders} />
-    <Purchases title="Subscriptions" rows={of.subscriptions} />
+    <Section id="orders" title="Orders">
+      <Table
+        caption="Orders"
+        rows={of.orders}
+        keyOf={({ id }) => id}
+        empty="None."
+        columns={purchaseColumns(({ external_id, id }) => (
+          <Link to="/orders/$id" params={{ id }}>
+            {external_id}
+          </Link>
+        ))}
+      />
+    </Section>
+    <Section id="subscriptions" title="Subscriptions">
+      <Table
+        caption="Subscriptions"
+        rows={of.subscriptions}
+        keyOf={({ id }) => id}
+        empty="None."
+        columns={purchaseColumns(({ external_id, id }) => (
+          <Link to="/subscriptions/$id" params={{ id }}>
+            {external_id}
+          </Link>
+        ))}
+      />
+    </Section>
   </>
 )
 
 interface Purchase {
   readonly id: string
-  readonly product_id: string
   readonly external_system: string
   readonly external_id: string
   readonly status: string
 }
 
-const Purchases = ({ rows, title }: { readonly title: string; readonly rows: ReadonlyArray<Purchase> }) => (
-  <Section id={title.toLowerCase()} title={title}>
-    <Table
-      caption={title}
-      rows={rows}
-      keyOf={({ id }) => id}
-      empty="None."
-      columns={[
-        { title: "Number", show: ({ external_id }) => external_id },
-        { title: "System", show: ({ external_system }) => external_system },
-        { title: "Status", show: ({ status }) => <Status of={status} /> }
-      ]}
-    />
-  </Section>
-)
+const purchaseColumns = (number: (purchase: Purchase) => ReactNode): ReadonlyArray<Column<Purchase>> => [
+  { title: "Number", show: number },
+  { title: "System", show: ({ external_system }) => external_system },
+  { title: "Status", show: ({ status }) => <Status of={status} /> }
+]

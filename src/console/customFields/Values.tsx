@@ -1,0 +1,168 @@
+/** The values of custom fields: those of a license, and those of a customer for each product. */
+import { Effect, Exit } from "effect"
+import type { ReactNode } from "react"
+import { refuse } from "../../api/Failure.ts"
+import type { CustomFieldValue } from "../../catalog/customFields/CustomField.ts"
+import type { Product } from "../../catalog/products/Product.ts"
+import type { Client } from "../../client/Client.ts"
+import type { Customer } from "../../customers/Customer.ts"
+import type { License } from "../../licenses/model/License.ts"
+import { Action } from "../parts/Dialog.tsx"
+import { EachProduct } from "../parts/EachProduct.tsx"
+import type { ChangeFieldsOf } from "../parts/Fields.tsx"
+import { countOf } from "../parts/Format.ts"
+import { Facts, Loaded, Section, Time } from "../parts/Show.tsx"
+import { type Told, tell } from "../service/Failures.ts"
+import { changeBy, run, useAsk, useMay } from "../service/Hooks.ts"
+import { send } from "../service/Service.ts"
+import { type CustomField, inputOf, requestOf, type Value, valueOf } from "./TypedInputs.ts"
+
+/** Fields of a product; more than these are not shown. */
+const fieldsMax = 200
+
+const query = { limit: fieldsMax }
+
+interface Props {
+  readonly license: License
+  readonly mayChange: boolean
+}
+
+export const LicenseValues = ({ license: { id, product_id }, mayChange }: Props) => {
+  const may = useMay()
+  const params = { id }
+  const values = useAsk("listLicenseCustomFieldValues", { params, query })
+  const asked = {
+    id: "custom-fields",
+    title: "Custom fields",
+    reread: () => run("listLicenseCustomFieldValues", { params, query }).then(Exit.map(({ items }) => recordOf(items))),
+    set: (field: CustomField, value: Value | null) =>
+      send("setLicenseCustomFieldValue", {
+        params: { id, field_id: field.id },
+        payload: requestOf(field.value_type, value)
+      })
+  }
+  return (
+    <Loaded of={values}>
+      {({ items }) =>
+        may("product:read") ? (
+          <Defined product={product_id} kind="license" values={items} mayChange={mayChange} asked={asked} />
+        ) : (
+          <Values fields={items.map(fieldOf)} values={items} mayChange={mayChange} asked={asked} />
+        )
+      }
+    </Loaded>
+  )
+}
+
+export const CustomerValues = ({ of: { id } }: { readonly of: Customer }) => (
+  <EachProduct>{(product) => <CustomerValuesOf key={product.id} customer={id} product={product} />}</EachProduct>
+)
+
+const CustomerValuesOf = ({ customer, product }: { readonly customer: string; readonly product: Product }) => {
+  const may = useMay()
+  const params = { id: customer }
+  const values = useAsk("listCustomerCustomFieldValues", { params, query })
+  const asked = {
+    id: `custom-fields-${product.code}`,
+    title: `Custom fields of ${product.name}`,
+    reread: () =>
+      run("listCustomerCustomFieldValues", { params, query }).then(Exit.map(({ items }) => recordOf(items))),
+    set: (field: CustomField, value: Value | null) =>
+      send("setCustomerCustomFieldValue", {
+        params: { id: customer, field_id: field.id },
+        payload: requestOf(field.value_type, value)
+      })
+  }
+  return (
+    <Loaded of={values}>
+      {({ items }) => (
+        <Defined product={product.id} kind="customer" values={items} mayChange={may("license:write")} asked={asked} />
+      )}
+    </Loaded>
+  )
+}
+
+interface Asked {
+  readonly id: string
+  readonly title: string
+  readonly reread: () => Promise<Exit.Exit<Values, unknown>>
+  readonly set: (field: CustomField, value: Value | null) => Effect.Effect<unknown, unknown, Client>
+}
+
+/** Values by the id of their field. */
+type Values = Readonly<Record<string, Value>>
+
+const recordOf = (values: ReadonlyArray<CustomFieldValue>): Values =>
+  Object.fromEntries(values.map((value) => [value.definition_id, valueOf(value)]))
+
+const fieldOf = ({ definition_id, ...field }: CustomFieldValue): CustomField => ({ ...field, id: definition_id })
+
+interface ValuesProps {
+  readonly values: ReadonlyArray<CustomFieldValue>
+  readonly mayChange: boolean
+  readonly asked: Asked
+}
+
+/** The fields that the product defines, also those without a value. */
+const Defined = (props: ValuesProps & { readonly product: string; readonly kind: "license" | "customer" }) => {
+  const { kind, product, ...others } = props
+  const fields = useAsk("listCustomFields", { params: { id: product }, query: { ...query, resource_type: kind } })
+  return <Loaded of={fields}>{({ items }) => <Values fields={items.toReversed()} {...others} />}</Loaded>
+}
+
+const Values = ({
+  asked,
+  fields,
+  mayChange,
+  values
+}: ValuesProps & { readonly fields: ReadonlyArray<CustomField> }) => {
+  if (fields.length === 0) return null
+  const record = recordOf(values)
+  return (
+    <Section
+      id={asked.id}
+      title={asked.title}
+      actions={mayChange && <Edit asked={asked} fields={fields} record={record} />}
+    >
+      <Facts of={fields.map((field) => [field.name, shown(field, record[field.id])])} />
+    </Section>
+  )
+}
+
+const shown = ({ value_type }: CustomField, value: Value | undefined): ReactNode => {
+  if (value === undefined) return "–"
+  if (value_type === "datetime") return <Time at={Number(value)} />
+  if (value_type === "integer") return countOf(Number(value))
+  return typeof value === "boolean" ? (value ? "yes" : "no") : String(value)
+}
+
+type Changes = Readonly<Record<string, Value | null>>
+
+interface EditProps {
+  readonly asked: Asked
+  readonly fields: ReadonlyArray<CustomField>
+  readonly record: Values
+}
+
+const Edit = ({ asked, fields, record }: EditProps) => {
+  const inputs: ChangeFieldsOf<Values> = Object.fromEntries(fields.map((field) => [field.id, inputOf(field)]))
+  const setAll = (changes: Changes) =>
+    Effect.forEach(
+      fields.filter(({ id }) => id in changes),
+      (field) => Effect.catchCause(asked.set(field, changes[field.id] ?? null), (cause) => faultOf(field, tell(cause)))
+    )
+  return (
+    <Action
+      label="Edit"
+      name={`Edit ${asked.title.toLowerCase()}`}
+      title={asked.title}
+      effect="Each change holds at once. An emptied field loses its value."
+      fields={inputs}
+      edited={{ record, reread: asked.reread }}
+      run={(changes: Changes) => changeBy(setAll(changes))}
+    />
+  )
+}
+
+/** A refusal, about the input of its field. */
+const faultOf = ({ id }: CustomField, { message }: Told) => refuse("VALIDATION_ERROR", message, id)

@@ -1,0 +1,172 @@
+/** Fields that link a record to another: what is typed is searched for, and the browser suggests what was found. */
+import { AsyncResult } from "effect/reactivity"
+import { type ReactNode, useEffect, useState } from "react"
+import type { Customer } from "../../customers/Customer.ts"
+import { useAsk } from "../service/Hooks.ts"
+import type { ControlProps, Field } from "./Fields.tsx"
+
+interface Suggestion {
+  readonly id: string
+  /** What the input shows. */
+  readonly name: string
+  /** A shorter text that names the record as well. */
+  readonly alias: string | undefined
+}
+
+type Found = (suggestions: ReadonlyArray<Suggestion>) => void
+
+interface Source {
+  readonly noun: string
+  /** Finds the record that is linked. */
+  readonly named: (id: string, found: Found) => ReactNode
+  /** Finds records that match a text. */
+  readonly matching: (text: string, found: Found) => ReactNode
+}
+
+/** Stands in the form for a text that names no record. */
+const unknown = "?"
+
+const textOf = ([id = ""]: ReadonlyArray<string>) => (id === "" ? undefined : id)
+
+const picker = (label: string, source: Source): Field<string> => ({
+  label,
+  hint: `Type to search, then choose. Empty: no ${source.noun}.`,
+  control: { kind: "own", show: (props) => <Picker {...props} source={source} /> },
+  read: textOf,
+  write: (id) => [id],
+  check: ([id]) => (id === unknown ? `No ${source.noun} is chosen: pick one of the suggestions.` : undefined)
+})
+
+const Picker = ({ id, source, state, texts }: ControlProps & { readonly source: Source }) => {
+  const linked = textOf(texts)
+  const [text, setText] = useState("")
+  const [chosen, setChosen] = useState(linked)
+  const [suggestions, setSuggestions] = useState<ReadonlyArray<Suggestion>>([])
+  const { name, ...described } = state
+  const isNamed = (typed: string) => (suggestion: Suggestion) =>
+    suggestion.name === typed || suggestion.alias?.toLowerCase() === typed.trim().toLowerCase()
+  const type = (typed: string) => {
+    setText(typed)
+    setChosen(suggestions.find(isNamed(typed))?.id)
+  }
+  const found: Found = (suggested) => {
+    setSuggestions(suggested)
+    if (chosen === undefined) setChosen(suggested.find(isNamed(text))?.id)
+  }
+  const showLinked: Found = ([suggestion]) => suggestion !== undefined && setText(suggestion.name)
+  return (
+    <>
+      {linked !== undefined && source.named(linked, showLinked)}
+      {chosen === undefined && source.matching(text.trim(), found)}
+      <input
+        id={id}
+        {...described}
+        list={`${id}-suggestions`}
+        value={text}
+        autoComplete="off"
+        onChange={({ currentTarget: { value } }) => type(value)}
+      />
+      <datalist id={`${id}-suggestions`}>
+        {suggestions.map((suggestion) => (
+          <option key={suggestion.id} value={suggestion.name} />
+        ))}
+      </datalist>
+      <input type="hidden" name={name} value={chosen ?? (text.trim() === "" ? "" : unknown)} />
+    </>
+  )
+}
+
+/** Tells what was found, once it is there. */
+const useTold = <A,>(asked: AsyncResult.AsyncResult<A, unknown>, tell: (value: A) => void) => {
+  const value = AsyncResult.isSuccess(asked) ? asked.value : undefined
+  // biome-ignore lint/correctness/useExhaustiveDependencies: what was found is told once.
+  useEffect(() => {
+    if (value !== undefined) tell(value)
+  }, [value])
+  return null
+}
+
+const customerOf = ({ code, email, id, name }: Customer): Suggestion => ({
+  id,
+  name: [name, email, code].filter((part) => part !== undefined).join(" · "),
+  alias: email
+})
+
+const customers: Source = {
+  noun: "customer",
+  named: (id, found) => <LinkedCustomer id={id} found={found} />,
+  matching: (text, found) =>
+    text.length < 2 ? <NewestCustomers found={found} /> : <MatchingCustomers found={found} text={text} />
+}
+
+interface Finding {
+  readonly found: Found
+}
+
+const LinkedCustomer = ({ found, id }: Finding & { readonly id: string }) =>
+  useTold(useAsk("getCustomer", { params: { id } }), (customer) => found([customerOf(customer)]))
+
+const NewestCustomers = ({ found }: Finding) =>
+  useTold(useAsk("listCustomers", { query: { limit: 20 } }), ({ items }) => found(items.map(customerOf)))
+
+const MatchingCustomers = ({ found, text }: Finding & { readonly text: string }) =>
+  useTold(useAsk("search", { query: { q: text } }), (results) => found(results.customers.map(customerOf)))
+
+/** A link to a customer. */
+export const customer = (label: string) => picker(label, customers)
+
+interface Purchase {
+  readonly id: string
+  readonly external_id: string
+  readonly external_system: string
+}
+
+const purchaseOf = ({ external_id, external_system, id }: Purchase): Suggestion => ({
+  id,
+  name: `${external_id} · ${external_system}`,
+  alias: external_id
+})
+
+const LinkedSubscription = ({ found, id }: Finding & { readonly id: string }) =>
+  useTold(useAsk("getSubscription", { params: { id } }), (subscription) => found([purchaseOf(subscription)]))
+
+const MatchingSubscriptions = ({
+  found,
+  product,
+  text
+}: Finding & { readonly product: string; readonly text: string }) =>
+  useTold(
+    useAsk("listSubscriptions", {
+      params: { id: product },
+      query: { limit: 20, ...(text === "" ? {} : { external_id: text }) }
+    }),
+    ({ items }) => found(items.map(purchaseOf))
+  )
+
+/** A link to a subscription of a product. */
+export const subscription = (label: string, product: string) =>
+  picker(label, {
+    noun: "subscription",
+    named: (id, found) => <LinkedSubscription id={id} found={found} />,
+    matching: (text, found) => <MatchingSubscriptions product={product} text={text} found={found} />
+  })
+
+const LinkedOrder = ({ found, id }: Finding & { readonly id: string }) =>
+  useTold(useAsk("getOrder", { params: { id } }), (order) => found([purchaseOf(order)]))
+
+const MatchingOrders = ({ found, product, text }: Finding & { readonly product: string; readonly text: string }) =>
+  useTold(
+    useAsk("listOrders", {
+      params: { id: product },
+      query: { limit: 20, ...(text === "" ? {} : { external_id: text }) }
+    }),
+    ({ items }) => found(items.map(purchaseOf))
+  )
+
+/** A link to an order of a product. */
+export const order = (label: string, product: string) =>
+  picker(label, {
+    noun: "order",
+    named: (id, found) => <LinkedOrder id={id} found={found} />,
+    matching: (text, found) => <MatchingOrders product={product} text={text} found={found} />
+  })

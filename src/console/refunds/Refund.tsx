@@ -1,0 +1,101 @@
+/** The refund of an order, and in the same step what happens to its licenses. */
+import { Link } from "@tanstack/react-router"
+import { Effect } from "effect"
+import { AsyncResult } from "effect/reactivity"
+import { type ReactNode, useRef, useState } from "react"
+import { refuse } from "../../api/Failure.ts"
+import { Client } from "../../client/Client.ts"
+import type { Order } from "../../commerce/Order.ts"
+import { Action } from "../parts/Dialog.tsx"
+import { countOf, wordsOf } from "../parts/Format.ts"
+import { changeBy, useAsk, useMay } from "../service/Hooks.ts"
+import { send } from "../service/Service.ts"
+import { changeWithLicenses, endingField, type Origin, type Outcome, type Unchanged } from "./LinkedLicenses.ts"
+
+interface Choice {
+  readonly licenses: Outcome
+}
+
+export const Refund = ({ order }: { readonly order: Order }) => {
+  const may = useMay()
+  /** The status that the reader knows: nobody refunds an order that somebody else has just canceled without being told. */
+  const known = useRef(order.status)
+  const [unchanged, setUnchanged] = useState<ReadonlyArray<Unchanged>>([])
+  const { external_id, external_system, id } = order
+  // Licenses that could not be changed are told, and can be tried again.
+  if ((order.status === "refunded" && unchanged.length === 0) || !may("product:write")) return null
+  const refund = Effect.gen(function* () {
+    const current = yield* send("getOrder", { params: { id } })
+    const { status } = current
+    const before = known.current
+    known.current = status
+    if (status !== before && status !== "refunded")
+      return yield* refuse(
+        "CONFLICT",
+        `Somebody else changed this order meanwhile: it is now ${wordsOf(status)}. Send again to refund it all the same.`
+      )
+    const update = send("updateOrder", { params: { id }, payload: { status: "refunded" } })
+    return yield* Client.ifUnchanged(current)(update)
+  })
+  const mayChange = may("license:read") && may("license:write")
+  return (
+    <Action
+      label="Refund"
+      name={`Refund order ${external_id}`}
+      title={`Refund order ${external_id}`}
+      effect={
+        <>
+          The order is recorded as refunded. No money moves here: return it in {external_system}.{" "}
+          {may("license:read") && <LicenseCount of={{ order_id: id }} />}
+        </>
+      }
+      danger
+      fields={mayChange ? { licenses: endingField } : {}}
+      initial={{ licenses: "suspend" }}
+      run={({ licenses = "keep" }: Choice) => changeBy(changeWithLicenses(refund, { order_id: id }, licenses))}
+      done={(unchanged) => {
+        setUnchanged(unchanged)
+        return tellUnchanged("The order is refunded.", unchanged)
+      }}
+    />
+  )
+}
+
+/** The refund of the order that a license belongs to. */
+export const RefundOf = ({ order }: { readonly order: string }) => {
+  const may = useMay()
+  return may("product:read") ? <FoundRefund order={order} /> : null
+}
+
+const FoundRefund = ({ order: id }: { readonly order: string }) => {
+  const order = useAsk("getOrder", { params: { id } })
+  return AsyncResult.isSuccess(order) ? <Refund order={order.value} /> : null
+}
+
+/** How many licenses an action reaches. */
+export const LicenseCount = ({ of }: { readonly of: Origin }): ReactNode => {
+  const page = useAsk("listLicenses", { query: { ...of, limit: 1, include_total: "true" } })
+  if (!AsyncResult.isSuccess(page)) return ""
+  const { total = 0 } = page.value
+  return total === 0
+    ? "No license is linked to it."
+    : `${countOf(total)} license${total === 1 ? " is" : "s are"} linked to it.`
+}
+
+/** What is shown after a change: nothing if all went well. */
+export const tellUnchanged = (done: string, unchanged: ReadonlyArray<Unchanged>): ReactNode =>
+  unchanged.length === 0 ? undefined : (
+    <div role="alert" className="failed">
+      <p>{done} These licenses could not be changed:</p>
+      <ul>
+        {unchanged.map(({ license: { id, license_key_last4 }, message }) => (
+          <li key={id}>
+            <Link to="/licenses/$id" params={{ id }}>
+              …{license_key_last4}
+            </Link>{" "}
+            {message}
+          </li>
+        ))}
+      </ul>
+    </div>
+  )
