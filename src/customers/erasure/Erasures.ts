@@ -13,7 +13,8 @@ import { RequestContext } from "../../api/RequestContext.ts"
 import { CurrentActor } from "../../auth/CurrentActor.ts"
 import type { AuditActorType } from "../../events/Event.ts"
 import { EventLog } from "../../events/EventLog.ts"
-import { columns, instant } from "../../postgres/Parameters.ts"
+import { columns, instant, int8 } from "../../postgres/Parameters.ts"
+import { nextRevision } from "../../postgres/Revision.ts"
 import { transaction } from "../../postgres/Sql.ts"
 import { retryTransaction } from "../../postgres/Transactions.ts"
 import { MasterKey } from "../../signing/MasterKey.ts"
@@ -143,7 +144,8 @@ const makeBegin = Effect.gen(function* () {
       VALUES (${id}, ${phase}, ${position}, ${columns.text(yield* termsOf(row))}, ${actor_type}, ${actor_id}, ${requestId},
         ${clientAddress ?? null}, ${now})`
     yield* sql`
-      UPDATE customers SET name = '', email = NULL, metadata = '{}', erasing = TRUE, erased_at = NULL, updated_at = ${now}
+      UPDATE customers SET name = '', email = NULL, metadata = '{}', erasing = TRUE, erased_at = NULL, updated_at = ${now},
+        erasure_revision = ${int8(yield* nextRevision)}
       WHERE id = ${id}`
     yield* sql`DELETE FROM custom_field_values WHERE customer_id = ${id}`
     return true

@@ -194,6 +194,8 @@ export interface LinkRecord {
   readonly email?: string | undefined
   /** Whether a customer is being erased: until that is done no license is linked to it or named after it. */
   readonly erasing?: boolean | undefined
+  /** Of a customer: another one after an erasure has begun. */
+  readonly erasure_revision?: number | undefined
 }
 
 /** The catalog's entry for an application version; `enforced` is false if the product has no versions. */
