@@ -33,3 +33,17 @@ CREATE TRIGGER subscriptions_erasing_update AFTER UPDATE OF customer_id, metadat
   WHEN (NEW.customer_id IS DISTINCT FROM OLD.customer_id
     OR (NEW.customer_id IS NOT NULL AND NEW.metadata IS DISTINCT FROM OLD.metadata))
   EXECUTE FUNCTION refuse_erasing_link();
+
+-- The planner's statistics keep values of columns. An erasure analyzes again what it has changed, but no statistics are replaced of a
+-- table that is empty by then. No query uses those of these columns. Giving a column the type that it has drops its statistics.
+ALTER TABLE custom_field_values
+  ALTER COLUMN string_value TYPE text, ALTER COLUMN enum_value TYPE text,
+  ALTER COLUMN integer_value TYPE bigint, ALTER COLUMN datetime_value TYPE timestamptz;
+ALTER TABLE custom_field_values
+  ALTER COLUMN string_value SET STATISTICS 0, ALTER COLUMN enum_value SET STATISTICS 0,
+  ALTER COLUMN integer_value SET STATISTICS 0, ALTER COLUMN datetime_value SET STATISTICS 0;
+ALTER TABLE erasures ALTER COLUMN terms TYPE text[];
+ALTER TABLE erasures ALTER COLUMN terms SET STATISTICS 0;
+ALTER TABLE erasure_records ALTER COLUMN terms TYPE text[];
+ALTER TABLE erasure_records ALTER COLUMN terms SET STATISTICS 0;
+ALTER TABLE report_export_chunks ALTER COLUMN bytes SET STATISTICS 0;

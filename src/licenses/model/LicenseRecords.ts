@@ -184,17 +184,15 @@ export type LinkKind = "customer" | "order" | "subscription"
 export interface LinkRecord {
   readonly kind: LinkKind
   readonly id: string
-  /** Customers belong to no product. */
   readonly product_id?: string | undefined
   /** The subscription that an order is linked to. */
   readonly subscription_id?: string | undefined
-  /** A customer's name. */
+  /** Of a customer. */
   readonly name?: string | undefined
-  /** A customer's e-mail address. */
   readonly email?: string | undefined
   /** Whether a customer is being erased: until that is done no license is linked to it or named after it. */
   readonly erasing?: boolean | undefined
-  /** Of a customer: another one after an erasure has begun. */
+  /** Another one after an erasure of the customer has begun. */
   readonly erasure_revision?: number | undefined
 }
 
