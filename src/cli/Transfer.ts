@@ -86,7 +86,14 @@ const imported = <R>(
 ) =>
   Effect.gen(function* () {
     const { erased, faults, present, unmapped = [], written } = yield* run(yield* makeProgress)
-    const shown = { dry_run: dryRun, imported: Object.fromEntries(written), existed_already: present, erased, unmapped, faults }
+    const shown = {
+      dry_run: dryRun,
+      imported: Object.fromEntries(written),
+      existed_already: present,
+      erased,
+      unmapped,
+      faults
+    }
     yield* print(json, shown, [
       ...aligned([...countRows(written), ["existed already", String(present)]]),
       ...unmapped.map(({ count, example, message }) => `not mapped: ${message} (${count}, first ${example})`),

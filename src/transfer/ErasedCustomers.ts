@@ -68,11 +68,14 @@ const lineOf = ({ root: { line, source } }: Unit, message: string): Fault => ({
 const cleanedUnit = (unit: Unit): Unit => {
   const { parts, root } = unit
   const { row } = root
-  if (root.table.type !== "license") return isEmpty(row) ? unit : { parts, root: { ...root, row: { ...row, metadata: {} } } }
+  if (root.table.type !== "license")
+    return isEmpty(row) ? unit : { parts, root: { ...root, row: { ...row, metadata: {} } } }
   const { customer_email, customer_name, ...rest } = row
   const matches = matcherOf([customer_email, customer_name].filter((text) => typeof text === "string"))
   const metadata = withoutText((row["metadata"] ?? {}) as never, matches)
-  const kept = parts.filter(({ row: { enum_value, string_value } }) => !matches(String(string_value ?? enum_value ?? "")))
+  const kept = parts.filter(
+    ({ row: { enum_value, string_value } }) => !matches(String(string_value ?? enum_value ?? ""))
+  )
   const isSame = JSON.stringify(metadata) === JSON.stringify(row["metadata"] ?? {}) && kept.length === parts.length
   return isSame && customer_email === undefined && customer_name === undefined
     ? unit

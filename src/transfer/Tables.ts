@@ -94,7 +94,13 @@ export const tableGroups: ReadonlyArray<TableGroup> = [
   products,
   policies,
   {
-    root: { type: "customer", name: "customers", key: ["id"], omitted: ["erasure_revision"], ...created("customer", "code") },
+    root: {
+      type: "customer",
+      name: "customers",
+      key: ["id"],
+      omitted: ["erasure_revision"],
+      ...created("customer", "code")
+    },
     parts: [fieldValues("customer")]
   },
   alone({

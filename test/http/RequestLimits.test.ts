@@ -82,7 +82,9 @@ layer(TestServer.layer.pipe(Layer.fresh), { timeout: 60_000 })("The path of batc
       for (const path of ["/api/v1/licenses/batch", ...encoded]) yield* hold(port, post(path, adminToken, 1_000_000))
       const body = JSON.stringify({ licenses: [] }).padEnd(300_000)
       for (const path of ["/api/v1/licenses/batch", ...encoded]) {
-        const refused = send({ method: "POST", path, body }).pipe(Effect.repeat({ until: ({ status }) => status === 503 }))
+        const refused = send({ method: "POST", path, body }).pipe(
+          Effect.repeat({ until: ({ status }) => status === 503 })
+        )
         assertRefused(yield* refused, 503, "NOT_READY")
       }
       const product = { name: "P", code: "beside", metadata: { note: "n".repeat(15_000) } }

@@ -85,7 +85,11 @@ layer(TestServer.layerOver().pipe(Layer.provideMerge(Database.layerUrl)), { time
 
         const { id } = yield* management.products.create({ payload: { name: "Viewer", code: "mcp-viewer" } })
         const { token: limited } = yield* management["api-keys"].create({
-          payload: { name: "reseller", scopes: ["product:read", "product:write", "license:read", "ops:read"], product_ids: [id] }
+          payload: {
+            name: "reseller",
+            scopes: ["product:read", "product:write", "license:read", "ops:read"],
+            product_ids: [id]
+          }
         })
         const ofReseller = (yield* toolsOf(yield* connect(baseUrl, limited))).map(({ name }) => name)
         assert.includeMembers(ofReseller, ["getMe", "listProducts", "getProduct", "createPolicy", "listLicenses"])

@@ -113,7 +113,8 @@ layer(TestServer.layerWith({}), { timeout: 120_000 })("`licensing import csv`", 
     Effect.gen(function* () {
       const { client, send } = yield* TestServer
       yield* catalog("csv-erased")
-      const head = "license_key,product,policy,customer,customer_name,customer_email,expires_at,metadata.for,metadata.order"
+      const head =
+        "license_key,product,policy,customer,customer_name,customer_email,expires_at,metadata.for,metadata.order"
       const row = (n: number, customer = "quist", name = "Zoe Quist") =>
         `QUIST-KEY-000${n},csv-erased,pro,${customer},${name},${customer}@example.com,2099-12-31,For ${name},${n}`
       yield* run([head, row(1)])
@@ -133,7 +134,9 @@ layer(TestServer.layerWith({}), { timeout: 120_000 })("`licensing import csv`", 
       for (const dry of [["--dry-run"], []]) {
         const done = yield* run(rows, ...dry)
         assert.deepStrictEqual([done.code, done.imported?.["license"], done.existed_already], [0, 2, 1])
-        assert.deepStrictEqual(done.erased, [{ line: 4, message: `The customer ${id} was erased: its data is left out.` }])
+        assert.deepStrictEqual(done.erased, [
+          { line: 4, message: `The customer ${id} was erased: its data is left out.` }
+        ])
       }
       const { items } = yield* client.licenses.list({ query: { customer_id: id } })
       assert.lengthOf(items, 2)

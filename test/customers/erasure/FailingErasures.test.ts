@@ -42,7 +42,9 @@ layer(layerErasures, { timeout: 60_000 })("An erasure that fails", (it) => {
       const second = yield* row
       assert.strictEqual(second.attempts, 2)
       assert.isAbove(second.pause!, first.pause!)
-      const told = (yield* failing.request()).json as { data: ErasureBody["data"] & { failed_attempts?: number; retry_at?: string } }
+      const told = (yield* failing.request()).json as {
+        data: ErasureBody["data"] & { failed_attempts?: number; retry_at?: string }
+      }
       assert.deepInclude(told.data, { customer_id: failing.id, status: "erasing", failed_attempts: 3 })
       assert.isDefined(told.data.retry_at)
 
