@@ -16,7 +16,7 @@ export const SourceTime = Context.Reference<number>("licensing/transfer/SourceTi
 const clockMillis = 60_000
 
 /** The units as they may be written. */
-export interface Cleaned {
+interface Cleaned {
   readonly units: ReadonlyArray<Unit>
   /** Units that link to a customer whose erasure is not finished. */
   readonly faults: ReadonlyArray<Fault>
