@@ -162,6 +162,7 @@ CREATE TABLE customers (
   updated_at timestamp with time zone NOT NULL,
   erasing boolean DEFAULT false NOT NULL,
   erased_at timestamp with time zone,
+  erasure_revision bigint DEFAULT 0 NOT NULL,
   CONSTRAINT customers_pkey PRIMARY KEY (id),
   CONSTRAINT customers_code_key UNIQUE (code)
 );
@@ -945,6 +946,9 @@ CREATE TABLE erasures (
   request_id text NOT NULL,
   ip_address text,
   requested_at timestamp with time zone NOT NULL,
+  attempts integer DEFAULT 0 NOT NULL,
+  retry_at timestamp with time zone,
+  changed_partitions text[] DEFAULT '{}'::text[] NOT NULL,
   CONSTRAINT erasures_pkey PRIMARY KEY (customer_id)
 );
 COMMENT ON TABLE erasures IS 'A row is an erasure of a customer that is not finished: where it continues, and the names and addresses that it removes.';
@@ -981,6 +985,27 @@ BEGIN
 END $function$;
 CREATE TRIGGER licenses_erasing_insert AFTER INSERT ON licenses FOR EACH ROW WHEN ((new.customer_id IS NOT NULL)) EXECUTE FUNCTION refuse_erasing_customer();
 CREATE TRIGGER licenses_erasing_update AFTER UPDATE OF customer_id, customer_name, customer_email ON licenses FOR EACH ROW WHEN (((new.customer_id IS NOT NULL) AND ((new.customer_id IS DISTINCT FROM old.customer_id) OR ((new.customer_name IS NOT NULL) AND (new.customer_name IS DISTINCT FROM old.customer_name)) OR ((new.customer_email IS NOT NULL) AND (new.customer_email IS DISTINCT FROM old.customer_email))))) EXECUTE FUNCTION refuse_erasing_customer();
+
+CREATE FUNCTION refuse_erasing_link()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+BEGIN
+  IF current_setting('licensing.erasing', true) = 'on' THEN
+    RETURN NULL;
+  END IF;
+  PERFORM FROM customers WHERE id IN (NEW.customer_id, CASE WHEN TG_OP = 'UPDATE' THEN OLD.customer_id END)
+    ORDER BY id FOR KEY SHARE;
+  IF EXISTS (SELECT FROM customers WHERE erasing
+      AND id IN (NEW.customer_id, CASE WHEN TG_OP = 'UPDATE' THEN OLD.customer_id END)) THEN
+    RAISE EXCEPTION USING ERRCODE = 'LS001', MESSAGE = 'the customer is being erased';
+  END IF;
+  RETURN NULL;
+END $function$;
+CREATE TRIGGER orders_erasing_insert AFTER INSERT ON orders FOR EACH ROW WHEN ((new.customer_id IS NOT NULL)) EXECUTE FUNCTION refuse_erasing_link();
+CREATE TRIGGER orders_erasing_update AFTER UPDATE OF customer_id, metadata ON orders FOR EACH ROW WHEN (((new.customer_id IS DISTINCT FROM old.customer_id) OR ((new.customer_id IS NOT NULL) AND (new.metadata IS DISTINCT FROM old.metadata)))) EXECUTE FUNCTION refuse_erasing_link();
+CREATE TRIGGER subscriptions_erasing_insert AFTER INSERT ON subscriptions FOR EACH ROW WHEN ((new.customer_id IS NOT NULL)) EXECUTE FUNCTION refuse_erasing_link();
+CREATE TRIGGER subscriptions_erasing_update AFTER UPDATE OF customer_id, metadata ON subscriptions FOR EACH ROW WHEN (((new.customer_id IS DISTINCT FROM old.customer_id) OR ((new.customer_id IS NOT NULL) AND (new.metadata IS DISTINCT FROM old.metadata)))) EXECUTE FUNCTION refuse_erasing_link();
 
 -- Activities
 

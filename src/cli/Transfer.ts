@@ -85,11 +85,19 @@ const imported = <R>(
   run: (onProgress: (records: number) => Effect.Effect<void>) => Effect.Effect<ImportResult, TransferRefused, R>
 ) =>
   Effect.gen(function* () {
-    const { faults, present, unmapped = [], written } = yield* run(yield* makeProgress)
-    const shown = { dry_run: dryRun, imported: Object.fromEntries(written), existed_already: present, unmapped, faults }
+    const { erased, faults, present, unmapped = [], written } = yield* run(yield* makeProgress)
+    const shown = {
+      dry_run: dryRun,
+      imported: Object.fromEntries(written),
+      existed_already: present,
+      erased,
+      unmapped,
+      faults
+    }
     yield* print(json, shown, [
       ...aligned([...countRows(written), ["existed already", String(present)]]),
       ...unmapped.map(({ count, example, message }) => `not mapped: ${message} (${count}, first ${example})`),
+      ...faultLines(erased),
       ...(dryRun ? ["Dry run: nothing was imported."] : []),
       ...faultLines(faults)
     ])

@@ -39,7 +39,7 @@ const orders = [
     params,
     payload: OrderCreate,
     success: Data(Order).pipe(HttpApiSchema.status(201)),
-    error: failures("NOT_FOUND", "DUPLICATE_EXTERNAL_ID", "LINKAGE_MISMATCH", "VALIDATION_ERROR")
+    error: failures("NOT_FOUND", "CONFLICT", "DUPLICATE_EXTERNAL_ID", "LINKAGE_MISMATCH", "VALIDATION_ERROR")
   })
     .annotateMerge(operation({ id: "createOrder", summary: "Record an order", scopes: ["product:write"] }))
     .annotate(PathTables, { id: "products" }),
@@ -54,7 +54,7 @@ const orders = [
     params,
     payload: OrderUpdate,
     success: Data(Order),
-    error: failures("NOT_FOUND", "DUPLICATE_EXTERNAL_ID", "LINKAGE_MISMATCH", "VALIDATION_ERROR")
+    error: failures("NOT_FOUND", "CONFLICT", "DUPLICATE_EXTERNAL_ID", "LINKAGE_MISMATCH", "VALIDATION_ERROR")
   })
     .middleware(Conditional)
     .annotateMerge(operation({ id: "updateOrder", summary: "Update an order", scopes: ["product:write"] }))
@@ -81,7 +81,7 @@ const subscriptions = [
     params,
     payload: SubscriptionCreate,
     success: Data(Subscription).pipe(HttpApiSchema.status(201)),
-    error: failures("NOT_FOUND", "DUPLICATE_EXTERNAL_ID", "VALIDATION_ERROR")
+    error: failures("NOT_FOUND", "CONFLICT", "DUPLICATE_EXTERNAL_ID", "VALIDATION_ERROR")
   })
     .annotateMerge(operation({ id: "createSubscription", summary: "Record a subscription", scopes: ["product:write"] }))
     .annotate(PathTables, { id: "products" }),
@@ -96,7 +96,7 @@ const subscriptions = [
     params,
     payload: SubscriptionUpdate,
     success: Data(Subscription),
-    error: failures("NOT_FOUND", "DUPLICATE_EXTERNAL_ID", "VALIDATION_ERROR")
+    error: failures("NOT_FOUND", "CONFLICT", "DUPLICATE_EXTERNAL_ID", "VALIDATION_ERROR")
   })
     .middleware(Conditional)
     .annotateMerge(

@@ -16,6 +16,7 @@ import { readPage } from "../postgres/Pages.ts"
 import { instant, json } from "../postgres/Parameters.ts"
 import { constraints, decodeRows, equals, patched, transaction } from "../postgres/Sql.ts"
 import { checkUnchanged } from "../preconditions/RecordTag.ts"
+import { refuseErasing } from "./ErasingCustomer.ts"
 import { Order, type OrderCreate, type OrderStatus, OrderUpdate, orderSorts } from "./Order.ts"
 
 const decodeOrders = decodeRows(Order)
@@ -54,7 +55,9 @@ const editable = [
   "metadata"
 ] as const
 
-type WriteRefusal = Refusal<"NOT_FOUND" | "DUPLICATE_EXTERNAL_ID" | "LINKAGE_MISMATCH" | "VALIDATION_ERROR">
+type WriteRefusal = Refusal<
+  "NOT_FOUND" | "CONFLICT" | "DUPLICATE_EXTERNAL_ID" | "LINKAGE_MISMATCH" | "VALIDATION_ERROR"
+>
 
 export class Orders extends Context.Service<
   Orders,
@@ -135,7 +138,7 @@ export class Orders extends Context.Service<
         const order: Order = { id, product_id: productId, metadata: {}, ...input, created_at: now, updated_at: now }
         yield* Effect.tapError(checkSubscription(order), () => products.get(productId))
         const row = { ...rowOf(order), id, product_id: productId, created_at: instant(now) }
-        yield* sql`INSERT INTO orders ${sql.insert(row)}`.pipe(constrained(order))
+        yield* sql`INSERT INTO orders ${sql.insert(row)}`.pipe(refuseErasing, constrained(order))
         const { external_system, external_id, status } = order
         yield* events.append({
           event_type: "order.created",
@@ -156,7 +159,10 @@ export class Orders extends Context.Service<
         const changes = changesOf(before, order, editable)
         if (Object.keys(changes).length === 0) return before
         yield* checkSubscription(order)
-        yield* sql`UPDATE orders SET ${sql.update(rowOf(order))} WHERE id = ${id}`.pipe(constrained(order))
+        yield* sql`UPDATE orders SET ${sql.update(rowOf(order))} WHERE id = ${id}`.pipe(
+          refuseErasing,
+          constrained(order)
+        )
         yield* events.append({
           event_type: "order.updated",
           resource_type: "order",

@@ -16,6 +16,7 @@ import { readPage } from "../postgres/Pages.ts"
 import { instant, json } from "../postgres/Parameters.ts"
 import { constraints, decodeRows, equals, patched, transaction } from "../postgres/Sql.ts"
 import { checkUnchanged } from "../preconditions/RecordTag.ts"
+import { refuseErasing } from "./ErasingCustomer.ts"
 import {
   Subscription,
   type SubscriptionCreate,
@@ -60,7 +61,7 @@ const editable = [
   "metadata"
 ] as const
 
-type WriteRefusal = Refusal<"NOT_FOUND" | "DUPLICATE_EXTERNAL_ID" | "VALIDATION_ERROR">
+type WriteRefusal = Refusal<"NOT_FOUND" | "CONFLICT" | "DUPLICATE_EXTERNAL_ID" | "VALIDATION_ERROR">
 
 export class Subscriptions extends Context.Service<
   Subscriptions,
@@ -140,7 +141,7 @@ export class Subscriptions extends Context.Service<
         const fault = faultOf(subscription)
         if (fault !== undefined) return yield* fault
         const row = { ...rowOf(subscription), id, product_id: productId, created_at: instant(now) }
-        yield* sql`INSERT INTO subscriptions ${sql.insert(row)}`.pipe(constrained(subscription))
+        yield* sql`INSERT INTO subscriptions ${sql.insert(row)}`.pipe(refuseErasing, constrained(subscription))
         const { external_system, external_id, status } = subscription
         yield* events.append({
           event_type: "subscription.created",
@@ -166,6 +167,7 @@ export class Subscriptions extends Context.Service<
         const changes = changesOf(before, subscription, editable)
         if (Object.keys(changes).length === 0) return before
         yield* sql`UPDATE subscriptions SET ${sql.update(rowOf(subscription))} WHERE id = ${id}`.pipe(
+          refuseErasing,
           constrained(subscription)
         )
         yield* events.append({

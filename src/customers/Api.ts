@@ -71,7 +71,8 @@ export class CustomersApi extends HttpApiGroup.make("customers")
         description:
           "Removes the name, email, metadata and custom field values of the customer, and the names and emails on its " +
           "licenses, for good: from records, events, stored responses and exports. Its licenses stay valid; revoked ones " +
-          "are unlinked. While status is erasing, the customer cannot be changed or get licenses.",
+          "are unlinked. While status is erasing, the customer cannot be changed or get licenses, orders " +
+          "or subscriptions.",
         scopes: ["admin"]
       })
     )

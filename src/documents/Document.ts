@@ -54,7 +54,7 @@ const tagOrder = [
 const description = `Issues and manages software licenses, and serves the license checks of applications.
 
 Management operations take \`Authorization: Bearer <API_TOKEN>\` and the scopes in \`x-required-scopes\`; the scope \`admin\` \
-satisfies all of them. Runtime operations take \`Authorization: License <LICENSE_KEY>\`, and their responses are signed: verify them \
+satisfies all of them. \`x-reaches-products\` says whether a token for some products can call an operation. Runtime operations take \`Authorization: License <LICENSE_KEY>\`, and their responses are signed: verify them \
 with the keys of \`listPublicKeys\`. Refusals of a right license key are signed, too. Every refusal is an \`ErrorResponse\`, whose \`code\` is one of those listed at the operation. Every response has the header \`X-Request-Id\`. It repeats the request's own id, if that has 8 to 64 letters, digits, dashes and underscores.
 
 Clients must ignore unknown fields. Requests with unknown fields are refused.`
@@ -119,6 +119,7 @@ const describe = ({
   isConditional,
   signsRefusals,
   takesMetadata,
+  reachesProducts,
   path,
   method,
   operation
@@ -155,6 +156,7 @@ const describe = ({
     operation.summary
   return {
     ...rest,
+    ...(reachesProducts === undefined ? undefined : { "x-reaches-products": reachesProducts }),
     description,
     ...(parameters.length === 0 ? undefined : { parameters }),
     ...(requestBody === undefined ? undefined : { requestBody }),

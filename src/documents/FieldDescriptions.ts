@@ -181,6 +181,9 @@ export const fieldDescriptions: { readonly [field: string]: string } = {
   "ApiKeyUpdateRequest.expires_at": "When the token stops working; null: never. Absent: unchanged.",
   "Customer.erased_at": "When the customer's data was erased; what was added later is shown.",
   "CustomerErasure.erased_at": "When the erasure was finished.",
+  "CustomerErasure.failed_attempts":
+    "How often the next step has failed in a row: see the log. Absent while nothing fails.",
+  "CustomerErasure.retry_at": "When the step that failed is tried again; a repeated request tries it at once.",
   "FeatureEntitlement.expires_at": "When the feature ends; absent: with the license.",
   "License.expires_at": "When the license expires; absent: never, or its term has not begun.",
   "License.total_consumptions": "The amount consumed over the license's life, which no reset lowers.",

@@ -4,7 +4,8 @@ import { HttpApi, type HttpApiEndpoint, OpenApi } from "effect/http-api"
 import { Api } from "../Api.ts"
 import { type Code, statuses } from "../api/ErrorCode.ts"
 import { Idempotency, KeyRequired } from "../auth/idempotency/Idempotency.ts"
-import { ProductReach, RequiredScopes } from "../auth/Management.ts"
+import { ManagementAuthorization, ProductReach, RequiredScopes } from "../auth/Management.ts"
+import { reachesProducts } from "../auth/productLimits/PathRecords.ts"
 import { Conditional } from "../preconditions/Conditional.ts"
 import { RuntimeAuthorization } from "../runtime/credentials/RuntimeAuthorization.ts"
 
@@ -21,6 +22,8 @@ export interface Operation {
   readonly hasTag: boolean
   /** Whether its query takes `metadata[key]=value`. */
   readonly takesMetadata: boolean
+  /** Of a management operation: whether a token for some products can call it. */
+  readonly reachesProducts: boolean | undefined
   /** Whether refusals are signed, once the credential is found right. */
   readonly signsRefusals: boolean
 }
@@ -30,7 +33,7 @@ export const operations = (): ReadonlyMap<string, Operation> => {
   const list: Array<Operation> = []
   HttpApi.reflect(Api, {
     onGroup: () => {},
-    onEndpoint: ({ endpoint, errors }) => {
+    onEndpoint: ({ endpoint, errors, group }) => {
       const idempotencyKey = idempotencyKeyOf(endpoint)
       const declared = new Set([...endpoint.error].flatMap(codesOf))
       const all = new Set([...errors.values()].flat().flatMap(codesOf))
@@ -40,8 +43,10 @@ export const operations = (): ReadonlyMap<string, Operation> => {
       const query = endpoint.query === undefined ? undefined : SchemaAST.toEncoded(endpoint.query.ast)
       const takesMetadata = query?._tag === "Objects" && query.indexSignatures.length > 0
       const isConditional = middlewaresOf(endpoint).includes(Conditional)
-      const refusals = byStatus(possible)
-      list.push({ id, endpoint, idempotencyKey, isConditional, hasTag: false, signsRefusals, takesMetadata, refusals })
+      const isManagement = middlewaresOf(endpoint).includes(ManagementAuthorization)
+      const reached = isManagement ? reachesProducts(endpoint, group) : undefined
+      const told = { idempotencyKey, isConditional, signsRefusals, takesMetadata, reachesProducts: reached }
+      list.push({ id, endpoint, ...told, hasTag: false, refusals: byStatus(possible) })
     }
   })
   const tagged = new Set(list.filter(({ isConditional }) => isConditional).map(({ endpoint }) => endpoint.path))

@@ -10,10 +10,10 @@ import type { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { SqlClient } from "effect/sql"
 import { type Refusal, refuse, refuseUnknownId } from "../api/Failure.ts"
 import { bodyFault, parseBody } from "../api/JsonText.ts"
-import { pathTablesOf } from "../api/Requests.ts"
 import { isStorable } from "../api/Text.ts"
 import { ProductReach } from "../auth/Management.ts"
-import { isOwnedTable, type OwnedTable, ownedBy } from "../auth/productLimits/OwnedRows.ts"
+import { type OwnedTable, ownedBy } from "../auth/productLimits/OwnedRows.ts"
+import { pathRecords, reachesProducts } from "../auth/productLimits/PathRecords.ts"
 import { columns } from "../postgres/Parameters.ts"
 import { bytesOf } from "./Intake.ts"
 
@@ -89,16 +89,14 @@ export const makeProductGuard = Effect.gen(function* () {
     group: HttpApiGroup.Top,
     products: ReadonlyArray<string>
   ): Effect.fn.Return<void, GuardRefusal, HttpRouter.Provided> {
-    const reach = Context.get(endpoint.annotations, ProductReach)
-    if (reach === "forbidden") return yield* forbidden
+    if (Context.get(endpoint.annotations, ProductReach) === "forbidden") return yield* forbidden
+    if (!reachesProducts(endpoint, group)) return yield* unreached
     const { params } = yield* HttpRouter.RouteContext
-    const tables = pathTablesOf(endpoint, group)
-    const named = tables.flatMap(([param, table]) =>
-      isOwnedTable(table) ? [{ table, id: params[param] ?? "", place: param }] : []
+    const { named } = pathRecords(endpoint, group)
+    yield* check(
+      named.map(([param, table]) => ({ table, id: params[param] ?? "", place: param })),
+      products
     )
-    const isNamed = named.length > 0 && named.length === tables.length
-    if (reach === "nothing" || (reach === "path" && !isNamed)) return yield* unreached
-    yield* check(named, products)
     if (endpoint.payload.size === 0) return
     const bytes = yield* bytesOf(yield* HttpServerRequest.HttpServerRequest)
     // Such a body must not be parsed. It is refused where it is decoded, like a body that is no JSON.

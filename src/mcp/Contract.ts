@@ -22,6 +22,8 @@ export interface ContractOperation {
   readonly summary: string
   readonly description: string
   readonly scopes: ReadonlyArray<string>
+  /** Whether a token for some products can call it. */
+  readonly reachesProducts: boolean
   readonly parameters: ReadonlyArray<Parameter>
   readonly body: { readonly schema: JsonSchema; readonly required: boolean } | undefined
   readonly takesIdempotencyKey: boolean
@@ -68,6 +70,7 @@ const readOperation = (path: string, method: string, operation: Json, components
     summary: String(summary ?? ""),
     description: String(description ?? ""),
     scopes: operation["x-required-scopes"] as ReadonlyArray<string>,
+    reachesProducts: operation["x-reaches-products"] === true,
     parameters: parameters.filter((parameter) => parameter.in !== "header").map(readParameter),
     body: readBody(operation.requestBody),
     takesIdempotencyKey: parameters.some(({ name }) => name === "Idempotency-Key")

@@ -10,7 +10,7 @@ import { type Contract, type ContractOperation, readContract } from "./Contract.
 import { callOperation, getJson, type Service, ServiceUnusable } from "./Requests.ts"
 import { hintsOf, inputSchemaOf, isOffered, type Offered } from "./Tools.ts"
 
-interface Options extends Omit<Offered, "scopes"> {
+interface Options extends Omit<Offered, "scopes" | "isLimited"> {
   readonly service: Service
 }
 
@@ -35,11 +35,15 @@ export const offeredTools = Effect.fnUntraced(function* ({ groups, readOnly, ser
     const message = `There is no group "${unknown}": the groups are ${[...known].join(", ")}.`
     return yield* new ServiceUnusable({ message })
   }
-  const me = (yield* getJson(service, "/api/v1/me")) as { readonly data: { readonly scopes: ReadonlyArray<string> } }
+  const me = (yield* getJson(service, "/api/v1/me")) as unknown as Me
   return contract.operations
-    .filter(isOffered({ scopes: me.data.scopes, groups, readOnly }))
+    .filter(isOffered({ scopes: me.data.scopes, isLimited: me.data.product_ids !== undefined, groups, readOnly }))
     .map((operation) => ({ operation, tool: toolOf(operation, contract) }))
 }, Effect.provide(FetchHttpClient.layer))
+
+interface Me {
+  readonly data: { readonly scopes: ReadonlyArray<string>; readonly product_ids?: ReadonlyArray<string> }
+}
 
 const toolOf = (operation: ContractOperation, { schemas }: Contract) =>
   new McpSchema.Tool({

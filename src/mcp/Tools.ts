@@ -6,6 +6,8 @@ import type { Contract, ContractOperation } from "./Contract.ts"
 export interface Offered {
   /** The scopes of the token; `admin` has all. */
   readonly scopes: ReadonlyArray<string>
+  /** Whether the token is for some products only. */
+  readonly isLimited: boolean
   /** Groups of operations; all unless given. */
   readonly groups: ReadonlyArray<string> | undefined
   /** Only what changes nothing. */
@@ -13,9 +15,10 @@ export interface Offered {
 }
 
 export const isOffered =
-  ({ groups, readOnly, scopes }: Offered) =>
+  ({ groups, isLimited, readOnly, scopes }: Offered) =>
   (operation: ContractOperation): boolean =>
     (groups?.includes(operation.group) ?? true) &&
+    (!isLimited || operation.reachesProducts) &&
     (!readOnly || changesNothing(operation)) &&
     (scopes.includes("admin") || operation.scopes.every((scope) => scopes.includes(scope)))
 

@@ -151,6 +151,7 @@ const updateQueues = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, regi
         AS lease_due,
       (SELECT min(greatest(day + interval '24 hours', seen_at)) FROM usage_rollup_days
         WHERE rolled_rows <> ledger_rows AND ledger_rows <= ${dayRowsMax}) AS day_due,
+      (SELECT min(requested_at) FROM erasures) AS erasure_due,
       (SELECT count(*) FROM webhook_deliveries WHERE status = 'pending') AS pending,
       coalesce(sum(delivered), 0)::bigint AS delivered, coalesce(sum(failed), 0)::bigint AS failed,
       coalesce(sum(exhausted), 0)::bigint AS exhausted
@@ -160,6 +161,7 @@ const updateQueues = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, regi
   Metrics.oldestWaiting({ queue: "webhook-deliveries" }).updateUnsafe(late(row.delivery_due), registry)
   Metrics.oldestWaiting({ queue: "leases" }).updateUnsafe(late(row.lease_due), registry)
   Metrics.oldestWaiting({ queue: "usage-rollup" }).updateUnsafe(late(row.day_due), registry)
+  Metrics.oldestWaiting({ queue: "erasures" }).updateUnsafe(late(row.erasure_due), registry)
   Metrics.deliveriesPending.updateUnsafe(row.pending, registry)
   for (const result of ["delivered", "failed", "exhausted"] as const) {
     Metrics.deliveries({ result }).updateUnsafe(row[result], registry)
@@ -171,6 +173,7 @@ const decodeQueues = decodeRows(
     delivery_due: Schema.optionalKey(Timestamp),
     lease_due: Schema.optionalKey(Timestamp),
     day_due: Schema.optionalKey(Timestamp),
+    erasure_due: Schema.optionalKey(Timestamp),
     pending: Count,
     delivered: Count,
     failed: Count,

@@ -49,7 +49,10 @@ const resources: ReadonlyArray<Group> = [
   { title: "Webhooks", objects: ["webhook_endpoints", "webhook_deliveries", "webhook_delivery_counts"] },
   { title: "Report exports", objects: ["report_exports", "report_export_chunks"] },
   { title: "Overview", objects: ["overview_counts", "overview_progress", "license_numbers", "license_samples"] },
-  { title: "Erasures", objects: ["erasures", "erasure_records", "erasure_progress", "refuse_erasing_customer"] },
+  {
+    title: "Erasures",
+    objects: ["erasures", "erasure_records", "erasure_progress", "refuse_erasing_customer", "refuse_erasing_link"]
+  },
   {
     title: "Activities",
     objects: ["refusals", "activity_offsets", "event_spans", "license_validations", "handovers"]

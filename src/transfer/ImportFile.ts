@@ -1,9 +1,11 @@
 /** Imports a file that `licensing export` has written. The whole file is checked before its first line is imported. */
 import { Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
+import { parseTimestamp } from "../api/Timestamp.ts"
 import { VendorKeys } from "../licenses/keys/VendorKeys.ts"
 import { makeDigest } from "../signing/Digest.ts"
 import { MasterKey } from "../signing/MasterKey.ts"
+import { SourceTime } from "./ErasedCustomers.ts"
 import { forEachLines, resolvePath } from "./Files.ts"
 import { Importing } from "./Importing.ts"
 import { type ImportOptions, runImport } from "./ImportRun.ts"
@@ -17,7 +19,7 @@ const refuse = (message: string) => Effect.fail(new TransferRefused({ message })
 
 export const importFile = Effect.fnUntraced(function* (name: string, options: ImportOptions) {
   const path = yield* resolvePath(name)
-  const { lines, vendorKeys } = yield* checkFile(name, path)
+  const { createdAt, lines, vendorKeys } = yield* checkFile(name, path)
   if (vendorKeys && !options.dryRun) yield* (yield* VendorKeys).announce
   const { columns } = yield* Importing
   return yield* runImport(
@@ -39,15 +41,16 @@ export const importFile = Effect.fnUntraced(function* (name: string, options: Im
       if (last !== undefined) yield* accept(last)
     }),
     options
-  )
+  ).pipe(Effect.provideService(SourceTime, createdAt))
 })
 
-/** Checks header, digest and end; returns the number of lines before the end, and what the header says of vendor keys. */
+/** Checks header, digest and end; returns the number of lines before the end, and what the header says. */
 const checkFile = Effect.fnUntraced(function* (name: string, path: string) {
   const digest = makeDigest()
   let count = 0
   let last: string | undefined
   let vendorKeys = false
+  let createdAt = 0
   yield* forEachLines(path, (texts, first) => {
     for (const text of texts) {
       if (last !== undefined) digest.update(`${last}\n`)
@@ -57,6 +60,7 @@ const checkFile = Effect.fnUntraced(function* (name: string, path: string) {
     if (first > 1) return Effect.void
     return Effect.map(checkHeader(name, texts[0] ?? ""), (header) => {
       vendorKeys = header.vendor_keys
+      createdAt = parseTimestamp(header.created_at) ?? 0
     })
   })
   const end = yield* Effect.orElseSucceed(decodeEnd(last ?? ""), () => undefined)
@@ -66,7 +70,7 @@ const checkFile = Effect.fnUntraced(function* (name: string, path: string) {
   if (end.lines !== count - 1 || end.sha256 !== digest.hex()) {
     return yield* refuse(`${name} was changed after its export: its digest is another one. Copy or export it again.`)
   }
-  return { lines: end.lines, vendorKeys }
+  return { createdAt, lines: end.lines, vendorKeys }
 })
 
 const checkHeader = Effect.fnUntraced(function* (name: string, text: string) {

@@ -6,13 +6,15 @@ import { makeBatches, type Unit } from "./Units.ts"
 
 /** Rows of a batch. All nodes wait for the event counter while a batch writes its events: 1,000 take about 30 ms. */
 const batchRows = 1_000
-/** Faults that a dry run collects before it stops. */
+/** Faults that a dry run collects before it stops, and the most lines that a report names. */
 export const faultsMax = 1_000
 
 export interface ImportResult {
   readonly written: ReadonlyMap<string, number>
   /** Records that existed already. */
   readonly present: number
+  /** Records that were imported without the data of a customer that was erased; the first ones. */
+  readonly erased: ReadonlyArray<Fault>
   /** Of a dry run; an import fails with its first ones. */
   readonly faults: ReadonlyArray<Fault>
   /** What the source has and this service does not: how often, and the first one. */
@@ -39,6 +41,7 @@ export const runImport = Effect.fnUntraced(function* <E, R>(
   const batches = makeBatches(batchRows)
   const written = new Map<string, number>()
   const faults: Array<Fault> = []
+  const erased: Array<Fault> = []
   let [present, records] = [0, 0]
   let writing: Fiber.Fiber<void, TransferRefused> | undefined
 
@@ -54,6 +57,7 @@ export const runImport = Effect.fnUntraced(function* <E, R>(
       const result = yield* importing.write(units)
       for (const [type, count] of result.written) written.set(type, (written.get(type) ?? 0) + count)
       present += result.present
+      erased.push(...result.erased.slice(0, faultsMax - erased.length))
       records += units.length
       yield* onProgress(records)
     },
@@ -79,7 +83,7 @@ export const runImport = Effect.fnUntraced(function* <E, R>(
     yield* start([])
   })
   yield* dryRun ? importing.rehearse(all) : all
-  return { written, present, faults } satisfies ImportResult
+  return { written, present, erased, faults } satisfies ImportResult
 })
 
 const refusedMessage = (dryRun: boolean, records: number) =>

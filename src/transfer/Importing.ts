@@ -11,8 +11,10 @@ import { subscriptionsChanged } from "../events/DeliveryQueue.ts"
 import { EventLog, type EventRow } from "../events/EventLog.ts"
 import { json, columns as parameters } from "../postgres/Parameters.ts"
 import { nextRevision } from "../postgres/Revision.ts"
+import { concurrentChange } from "../postgres/Sql.ts"
 import { mayPause, mayTakeLong, retryTransaction } from "../postgres/Transactions.ts"
 import { asRow, type Columns, readColumns } from "./Columns.ts"
+import { withoutErased } from "./ErasedCustomers.ts"
 import { type Fault, TransferRefused } from "./Lines.ts"
 import { adjustSecrets } from "./Secrets.ts"
 import { type Table, tableGroups } from "./Tables.ts"
@@ -24,6 +26,8 @@ export interface Imported {
   readonly written: ReadonlyMap<string, number>
   /** Records that existed already; their parts were skipped, too. */
   readonly present: number
+  /** Written records without what was erased of their customer. */
+  readonly erased: ReadonlyArray<Fault>
 }
 
 /** Whether the units are taken back: they are written without events, whose counter every node waits for. */
@@ -98,7 +102,9 @@ export class Importing extends Context.Service<
 /** Writes units and their events within the caller's transaction. */
 const makeWriter = (sql: SqlClient.SqlClient, events: EventLog["Service"], columns: ReadonlyMap<string, Columns>) =>
   Effect.fnUntraced(function* (units: ReadonlyArray<Unit>) {
-    const adjusted = yield* adjustSecrets(sql, units)
+    const cleaned = yield* withoutErased(sql, yield* adjustSecrets(sql, units))
+    if (cleaned.faults.length > 0) return yield* refused(cleaned.faults)
+    const adjusted = cleaned.units
     const written = new Map<string, number>()
     const kept = new Set<Unit>()
     const faults: Array<Fault> = []
@@ -132,10 +138,11 @@ const makeWriter = (sql: SqlClient.SqlClient, events: EventLog["Service"], colum
       }
     }
     if (faults.length > 0) return yield* refused(faults)
-    if (yield* IsRehearsal) return { written, present }
+    const erased = [...cleaned.erased].flatMap(([unit, fault]) => (kept.has(unit) ? [fault] : []))
+    if (yield* IsRehearsal) return { written, present, erased }
     if (written.has("webhook")) yield* subscriptionsChanged(sql)
     yield* events.appendRows(yield* eventsOf(adjusted.filter((unit) => kept.has(unit))))
-    return { written, present }
+    return { written, present, erased }
   })
 
 const refused = (faults: ReadonlyArray<Fault>) =>
@@ -203,6 +210,7 @@ const clash = (entry: Entry): Fault => {
 const dataFault = (error: SqlError.SqlError): string | undefined => {
   const { code = "", column, constraint, message } = (error.reason.cause ?? {}) as Readonly<Record<string, string>>
   if (code === "23503") return `It refers to a record that does not exist (${constraint}): import that record first.`
+  if (code === concurrentChange) return "Its customer is being erased: import again when that is done."
   if (code === "23502") return `The field ${column} is missing.`
   return /^2[23]/.test(code) ? `The database refuses it: ${message}.` : undefined
 }

@@ -94,7 +94,13 @@ export const tableGroups: ReadonlyArray<TableGroup> = [
   products,
   policies,
   {
-    root: { type: "customer", name: "customers", key: ["id"], ...created("customer", "code") },
+    root: {
+      type: "customer",
+      name: "customers",
+      key: ["id"],
+      omitted: ["erasure_revision"],
+      ...created("customer", "code")
+    },
     parts: [fieldValues("customer")]
   },
   alone({
@@ -150,7 +156,7 @@ export const leftOut: Readonly<Record<string, string>> = {
   idempotent_answers: "Answers to requests of one installation.",
   erasures: "An export waits until they are finished.",
   erasure_records: "An export waits until they are finished.",
-  erasure_progress: "Belongs to the exports of reports.",
+  erasure_progress: "Belongs to the exports of reports and to stored responses.",
   overview_counts: "Sums of the history.",
   overview_progress: "Sums of the history.",
   license_samples: "History.",

@@ -28,6 +28,8 @@ export interface Operation {
   readonly scopes: ReadonlyArray<string>
   /** The published scopes. */
   readonly publishedScopes: ReadonlyArray<string>
+  /** Whether the document says that a token for some products can call it. */
+  readonly publishedReach: boolean | undefined
   /** The path's parameters in order, each with its kind: `{id}` after `/products/` is one of `products`. */
   readonly params: ReadonlyArray<{ readonly name: string; readonly kind: string }>
   readonly query: ReadonlyArray<QueryParameter>
@@ -70,6 +72,7 @@ interface Documented {
     }
   >
   readonly "x-required-scopes"?: ReadonlyArray<string>
+  readonly "x-reaches-products"?: boolean
 }
 
 /** Resolves a reference to its schema; returns any other schema unchanged. */
@@ -120,6 +123,7 @@ const reflected = (): ReadonlyArray<Operation> => {
             : "none",
         scopes: Option.getOrElse(Context.getOption(annotations, RequiredScopes), () => [] as ReadonlyArray<string>),
         publishedScopes: documented["x-required-scopes"] ?? [],
+        publishedReach: documented["x-reaches-products"],
         params: [...path.matchAll(/([\w-]+)\/\{(\w+)\}/g)].map(([, kind, name]) => ({ kind: kind!, name: name! })),
         query: parameters.map(parameterOf).filter((parameter) => parameter.in === "query"),
         body: body?.schema,

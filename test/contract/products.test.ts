@@ -23,6 +23,12 @@ describe("Operations with a token for some products", () => {
     )
   })
 
+  it("are published with whether such a token can call them", () => {
+    for (const { id, publishedReach } of inCase("record", "made", "list", "report", "open"))
+      assert.isTrue(publishedReach, id)
+    for (const { id, publishedReach } of inCase("hidden", "forbidden")) assert.isFalse(publishedReach, id)
+  })
+
   it("take no id of a record that the guard does not know", () => {
     // Ids that name no record of a product.
     const others = ["event_id", "external_id", "container_id", "cluster_id", "request_id"]

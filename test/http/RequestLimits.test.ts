@@ -57,3 +57,38 @@ layer(TestServer.layer)("A connection", (it) => {
     })
   )
 })
+
+layer(TestServer.layer.pipe(Layer.fresh), { timeout: 60_000 })("The path of batches", (it) => {
+  const post = (path: string, token: string, length: number) =>
+    `POST ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\nContent-Type: application/json\r\n` +
+    `Content-Length: ${length}\r\n\r\n{`
+  const encoded = ["/api/v1/licenses/b%61tch", "/api/v1/%6cicenses/%62%61%74%63%68", "/api/v1/licenses/batch?x=%20"]
+
+  it.effect("may be written with percent signs, and takes large bodies then, too", () =>
+    Effect.gen(function* () {
+      const { send } = yield* TestServer
+      const body = JSON.stringify({ licenses: [] }).padEnd(300_000)
+      for (const path of ["/api/v1/licenses/batch", ...encoded.slice(0, 2)])
+        assertRefused(yield* send({ method: "POST", path, body }), 422, "VALIDATION_ERROR", "licenses")
+      // Percent signs make no other operation take them.
+      const other = yield* send({ method: "POST", path: "/api/v1/%6cicenses", body })
+      assertRefused(other, 413, "PAYLOAD_TOO_LARGE", "262144")
+    })
+  )
+
+  it.effect("has as many requests in progress of a client in any spelling", () =>
+    Effect.gen(function* () {
+      const { adminToken, port, send } = yield* TestServer
+      for (const path of ["/api/v1/licenses/batch", ...encoded]) yield* hold(port, post(path, adminToken, 1_000_000))
+      const body = JSON.stringify({ licenses: [] }).padEnd(300_000)
+      for (const path of ["/api/v1/licenses/batch", ...encoded]) {
+        const refused = send({ method: "POST", path, body }).pipe(
+          Effect.repeat({ until: ({ status }) => status === 503 })
+        )
+        assertRefused(yield* refused, 503, "NOT_READY")
+      }
+      const product = { name: "P", code: "beside", metadata: { note: "n".repeat(15_000) } }
+      assertAnswered(yield* send({ method: "POST", path: "/api/v1/products", body: product }), 201)
+    })
+  )
+})

@@ -64,6 +64,7 @@ layer(TestServer.layerOver().pipe(Layer.provideMerge(Database.layerUrl)), { time
         const refused = yield* call(client, "getLicense", { id: "lic_../../products" })
         assert.isTrue(refused.isError)
         assert.match(refused.text, /^NOT_FOUND: /)
+        assert.match((yield* call(client, "getLicense", { id: ".." })).text, /^id is no id/)
         const invalid = yield* call(client, "createProduct", { body: { name: "Without a code" } })
         assert.isTrue(invalid.isError)
         assert.match(invalid.text, /^VALIDATION_ERROR: .*code/)
@@ -81,6 +82,18 @@ layer(TestServer.layerOver().pipe(Layer.provideMerge(Database.layerUrl)), { time
         assert.includeMembers(names, ["getMe", "getLicense", "diagnoseLicense", "resetDevice"])
         for (const name of ["createLicense", "revokeLicense", "listApiKeys", "createProduct"])
           assert.notInclude(names, name)
+
+        const { id } = yield* management.products.create({ payload: { name: "Viewer", code: "mcp-viewer" } })
+        const { token: limited } = yield* management["api-keys"].create({
+          payload: {
+            name: "reseller",
+            scopes: ["product:read", "product:write", "license:read", "ops:read"],
+            product_ids: [id]
+          }
+        })
+        const ofReseller = (yield* toolsOf(yield* connect(baseUrl, limited))).map(({ name }) => name)
+        assert.includeMembers(ofReseller, ["getMe", "listProducts", "getProduct", "createPolicy", "listLicenses"])
+        for (const name of ["createProduct", "getOpsSummary", "getOpsErrors"]) assert.notInclude(ofReseller, name)
 
         const all = yield* toolsOf(yield* connect(baseUrl, adminToken))
         const hints = new Map(all.map(({ annotations, name }) => [name, annotations]))

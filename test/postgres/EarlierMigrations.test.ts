@@ -83,7 +83,8 @@ const migrations = [
   "0012_keys.sql",
   "0013_product_limits.sql",
   "0014_erasure_and_overview.sql",
-  "0016_subscription_observed_at.sql"
+  "0016_subscription_observed_at.sql",
+  "0017_erasure_fence.sql"
 ]
 
 const layerQuiet = Layer.succeed(References.MinimumLogLevel, "None")

@@ -53,20 +53,24 @@ const databaseText = Effect.gen(function* () {
   const grams = yield* sql<{ readonly text: string }>`
     SELECT search_grams(search_text(customer_name, customer_email))::text AS text FROM licenses
     UNION ALL SELECT search_grams(search_text(name, email))::text FROM customers`
-  const statistics = yield* sql<{ readonly text: string }>`
-    SELECT concat_ws(' ', most_common_vals, histogram_bounds) AS text FROM pg_stats
-    WHERE tablename IN ('customers', 'licenses', 'custom_field_values')`
+  const statistics = yield* sql<{ readonly name: string; readonly text: string }>`
+    SELECT starelid::regclass || ' ' || staattnum AS name,
+      concat_ws(' ', stavalues1, stavalues2, stavalues3, stavalues4, stavalues5) AS text FROM pg_statistic
+    UNION ALL SELECT stxoid::text, concat_ws(' ', stxdmcv, stxdexpr) FROM pg_statistic_ext_data`
   const all = [
     ...texts,
     { name: "search", text: grams.map(({ text }) => text).join("\n") },
-    { name: "statistics", text: statistics.map(({ text }) => text).join("\n") },
+    ...statistics.map(({ name, text }) => ({ name: `statistics of ${name}`, text })),
     { name: "stored responses", text: (yield* responses).join("\n") },
     { name: "files of exports", text: (yield* files).join("\n") }
   ]
   return all.map(({ name, text }) => ({ name, text: text.toLowerCase() }))
 })
 
-/** The tables that contain a text. */
+/** The tables that contain a text, also as a part of bytes. */
 export const placesOf = Effect.fnUntraced(function* (text: string) {
-  return (yield* databaseText).filter((table) => table.text.includes(text.toLowerCase())).map(({ name }) => name)
+  const forms = [text.toLowerCase(), Buffer.from(text).toString("hex")]
+  return (yield* databaseText)
+    .filter((table) => forms.some((form) => table.text.includes(form)))
+    .map(({ name }) => name)
 })

@@ -6,6 +6,7 @@ import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { makeCsvParser } from "../../src/transfer/csv/CsvText.ts"
 import { operatorSettings, runLine } from "../support/CommandLine.ts"
+import type { ErasureBody } from "../support/Erasures.ts"
 import { assertAnswered } from "../support/Http.ts"
 import { TestServer } from "../support/TestServer.ts"
 
@@ -48,6 +49,7 @@ layer(TestServer.layerWith({}), { timeout: 120_000 })("`licensing import csv`", 
       readonly code: number
       readonly imported?: Record<string, number>
       readonly existed_already?: number
+      readonly erased?: ReadonlyArray<{ readonly line: number; readonly message: string }>
       readonly faults: ReadonlyArray<{ readonly line: number; readonly message: string }>
       readonly error?: string
     }
@@ -104,6 +106,48 @@ layer(TestServer.layerWith({}), { timeout: 120_000 })("`licensing import csv`", 
       assert.sameMembers([...statuses], ["active", "expired", "suspended"])
       const customers = (yield* client.customers.list({ query: { code: "ada" } })).items
       assert.strictEqual(customers[0]?.id, license.customer_id)
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("leaves out the data of a customer that was erased, and names its lines", () =>
+    Effect.gen(function* () {
+      const { client, send } = yield* TestServer
+      yield* catalog("csv-erased")
+      const head =
+        "license_key,product,policy,customer,customer_name,customer_email,expires_at,metadata.for,metadata.order"
+      const row = (n: number, customer = "quist", name = "Zoe Quist") =>
+        `QUIST-KEY-000${n},csv-erased,pro,${customer},${name},${customer}@example.com,2099-12-31,For ${name},${n}`
+      yield* run([head, row(1)])
+      const [{ id } = { id: "" }] = (yield* client.customers.list({ query: { code: "quist" } })).items
+      const erase = (headers = {}) => send({ method: "POST", path: `/api/v1/customers/${id}/erase`, headers })
+      yield* erase({ "idempotency-key": "erases-later" })
+      const rows = [head, row(1), row(2, "other", "Ota Neumann"), row(3)]
+      const early = yield* run(rows)
+      assert.strictEqual(early.code, 1)
+      assert.deepStrictEqual(
+        early.faults.map(({ line }) => line),
+        [4]
+      )
+      assert.include(early.faults[0]?.message, "is being erased")
+
+      yield* Effect.repeat(erase(), { until: ({ json }) => (json as ErasureBody).data.status === "erased" })
+      for (const dry of [["--dry-run"], []]) {
+        const done = yield* run(rows, ...dry)
+        assert.deepStrictEqual([done.code, done.imported?.["license"], done.existed_already], [0, 2, 1])
+        assert.deepStrictEqual(done.erased, [
+          { line: 4, message: `The customer ${id} was erased: its data is left out.` }
+        ])
+      }
+      const { items } = yield* client.licenses.list({ query: { customer_id: id } })
+      assert.lengthOf(items, 2)
+      assert.notInclude(JSON.stringify(items), "quist@")
+      assert.notInclude(JSON.stringify(items), "Zoe")
+      assert.sameDeepMembers(
+        items.map(({ metadata }) => metadata),
+        ["1", "3"].map((order) => ({ for: null, order }))
+      )
+      const other = yield* client.licenses.list({ query: { q: "Ota Neumann" } })
+      assert.strictEqual(other.items[0]?.customer_email, "other@example.com")
     }).pipe(Effect.scoped)
   )
 

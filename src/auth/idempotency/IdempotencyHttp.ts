@@ -13,6 +13,7 @@ import { errorEnvelope, isRefusal, noteRefused, refuse } from "../../api/Failure
 import { RequestContext } from "../../api/RequestContext.ts"
 import { StoredResponse, type StoredResponseRow } from "../../api/StoredResponse.ts"
 import { bytesOf } from "../../http/Intake.ts"
+import { isErasureMark } from "../../postgres/ErasureMark.ts"
 import { mayPause } from "../../postgres/Transactions.ts"
 import { makeDigest, sha256 } from "../../signing/Digest.ts"
 import { MasterKey } from "../../signing/MasterKey.ts"
@@ -40,6 +41,11 @@ const inProgress = refuse(
   "A request with this Idempotency-Key is still running: try again.",
   "Idempotency-Key"
 )
+const erasedMeanwhile = refuse(
+  "IDEMPOTENCY_IN_PROGRESS",
+  "A customer was erased while the request was running, so its response was not stored and nothing was changed: try again.",
+  "Idempotency-Key"
+)
 const reused = refuse(
   "IDEMPOTENCY_KEY_REUSED",
   "This Idempotency-Key was used with another body or If-Match: use a new key.",
@@ -59,8 +65,9 @@ export const layer = Layer.effect(
       const now = yield* Clock.currentTimeMillis
       const isPermanent = Context.get(endpoint.annotations, KeyRequired)
       const scope = yield* scopeOf(key, isPermanent)
-      const [lock] = yield* sql<{ readonly acquired: boolean }>`
-        SELECT pg_try_advisory_xact_lock(${lockOf(scope)}::bigint) AS acquired, ${mayPause(sql)}`
+      const [lock] = yield* sql<{ readonly acquired: boolean; readonly mark: number | null }>`
+        SELECT pg_try_advisory_xact_lock(${lockOf(scope)}::bigint) AS acquired, ${mayPause(sql)},
+          (SELECT changes FROM erasure_progress) AS mark`
       if (!lock!.acquired) return yield* inProgress
       const body_hash = yield* bodyHash
       const [stored] = yield* findResponse(sql, scope, now)
@@ -83,7 +90,11 @@ export const layer = Layer.effect(
           created_at: now
         }
       })
-      return yield* run(sql, handler, endpoint, rowOf)
+      const store = Effect.fnUntraced(function* (row: StoredResponseRow) {
+        yield* insertResponses(sql, [row])
+        if (!(yield* isErasureMark(sql, lock!.mark ?? 0))) return yield* erasedMeanwhile
+      })
+      return yield* run(handler, endpoint, rowOf, store)
     })
 
     /** Nearly no request has a key: a request without one continues in the same step. */
@@ -122,12 +133,16 @@ interface EncodedResponse {
   readonly body: Uint8Array
 }
 
-/** Runs the handler and stores its response, in the operation's own commit or in this transaction. */
-const run = Effect.fnUntraced(function* (
-  sql: SqlClient.SqlClient,
+/**
+ * Runs the handler and stores its response, in the operation's own commit or in this transaction. A response that an actor commits
+ * contains nothing that an erasure removed before, because the license's revision is another one then. Any other response may have
+ * been read before.
+ */
+const run = Effect.fnUntraced(function* <E>(
   handler: Handler,
   endpoint: HttpApiEndpoint.Top,
-  rowOf: (response: EncodedResponse) => Effect.Effect<StoredResponseRow>
+  rowOf: (response: EncodedResponse) => Effect.Effect<StoredResponseRow>,
+  store: (row: StoredResponseRow) => Effect.Effect<void, E>
 ) {
   let encoded: EncodedResponse | undefined
   let committed = false
@@ -144,7 +159,7 @@ const run = Effect.fnUntraced(function* (
   const exit = yield* Effect.exit(Effect.provideService(handler, StoredResponse, recorder))
   if (committed && encoded !== undefined) return responseOf(encoded)
   const response = Exit.isSuccess(exit) ? encodedOf(exit.value) : yield* encodeRefusal(Exit.failCause(exit.cause))
-  if (!temporaryStatuses.has(response.status)) yield* insertResponses(sql, [yield* rowOf(response)])
+  if (!temporaryStatuses.has(response.status)) yield* store(yield* rowOf(response))
   return Exit.isSuccess(exit) ? exit.value : responseOf(response)
 })
 

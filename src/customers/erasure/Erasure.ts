@@ -1,5 +1,6 @@
 /** The erasure of a customer, as the API shows it. */
 import { Schema } from "effect"
+import { Count } from "../../api/Int64.ts"
 import { Timestamp } from "../../api/Timestamp.ts"
 
 export const CustomerErasure = Schema.Struct({
@@ -7,6 +8,8 @@ export const CustomerErasure = Schema.Struct({
   status: Schema.Literals(["erasing", "erased"]).annotate({
     description: "`erasing`: the service continues in the background. Repeat the request to ask again."
   }),
-  erased_at: Schema.optionalKey(Timestamp)
+  erased_at: Schema.optionalKey(Timestamp),
+  failed_attempts: Schema.optionalKey(Count),
+  retry_at: Schema.optionalKey(Timestamp)
 }).annotate({ identifier: "CustomerErasure" })
 export type CustomerErasure = typeof CustomerErasure.Type

@@ -30,6 +30,8 @@ export interface ErasureRow {
   readonly actor_id: string
   readonly request_id: string
   readonly ip_address: string | null
+  /** How often the next step has failed. */
+  readonly attempts: number
 }
 
 /** Where the next step continues. */

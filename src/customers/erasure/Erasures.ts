@@ -6,14 +6,16 @@
  * What must stay true: until the end no license can be linked to the customer or get a name or address. A trigger refuses it under
  * the customer's lock, so that nothing that was decided before the request appears after it.
  */
-import { Clock, Context, Effect, Layer, Option } from "effect"
+import { Cause, Clock, Context, Effect, Layer, Option } from "effect"
 import { SqlClient, SqlError } from "effect/sql"
 import { type Refusal, refuseUnknownId } from "../../api/Failure.ts"
 import { RequestContext } from "../../api/RequestContext.ts"
+import { formatTimestamp } from "../../api/Timestamp.ts"
 import { CurrentActor } from "../../auth/CurrentActor.ts"
 import type { AuditActorType } from "../../events/Event.ts"
 import { EventLog } from "../../events/EventLog.ts"
-import { columns, instant } from "../../postgres/Parameters.ts"
+import { columns, instant, int8 } from "../../postgres/Parameters.ts"
+import { nextRevision } from "../../postgres/Revision.ts"
 import { transaction } from "../../postgres/Sql.ts"
 import { retryTransaction } from "../../postgres/Transactions.ts"
 import { MasterKey } from "../../signing/MasterKey.ts"
@@ -26,6 +28,7 @@ import { makeEventSteps } from "./EventErasure.ts"
 import { makeExportStep } from "./ExportErasure.ts"
 import { makeLicenseSteps } from "./LicenseErasure.ts"
 import { makeResponseStep } from "./ResponseErasure.ts"
+import { makeStatisticsStep } from "./StatisticsErasure.ts"
 
 /** The name by which the worker is woken. */
 export const erasureWorker = "erasures"
@@ -38,9 +41,12 @@ export class Erasures extends Context.Service<
   {
     /** Begins to erase a customer, and finishes if that takes a moment only. Again for an erased customer: only tells. */
     erase(id: string): Effect.Effect<CustomerErasure, Refusal<"NOT_FOUND">>
-    /** Finishes all erasures. The pass of a worker. */
+    /** Finishes all erasures but those that fail, which wait longer after each attempt. The pass of a worker. */
     readonly pass: Effect.Effect<void, unknown>
-    /** The next step of one erasure, of the given customer or the oldest. False if none is left, or another node is at it. */
+    /**
+     * The next step of one erasure: of the given customer, or the oldest that waits for no other attempt. False if none is left,
+     * another node is at it, or the step of the given customer failed.
+     */
     step(customerId?: string): Effect.Effect<boolean, SqlError.SqlError>
   }
 >()("licensing/customers/erasure/Erasures") {
@@ -96,16 +102,20 @@ interface CustomerRow {
   readonly has_metadata: boolean
   readonly erasing: boolean
   readonly erased_at: number | null
+  readonly attempts: number | null
+  readonly retry_at: number | null
 }
 
 const customerOf = (sql: SqlClient.SqlClient, id: string, lock: boolean) => sql<CustomerRow>`
-  SELECT id, name, email, metadata <> '{}' AS has_metadata, erasing, erased_at FROM customers WHERE id = ${id}
-  ${sql.literal(lock ? "FOR UPDATE" : "")}`
+  SELECT id, name, email, metadata <> '{}' AS has_metadata, erasing, erased_at, e.attempts, e.retry_at
+  FROM customers LEFT JOIN erasures e ON e.customer_id = id WHERE id = ${id}
+  ${sql.literal(lock ? "FOR UPDATE OF customers" : "")}`
 
-const presented = ({ erased_at, erasing, id }: CustomerRow): CustomerErasure =>
-  erasing || erased_at === null
-    ? { customer_id: id, status: "erasing" }
-    : { customer_id: id, status: "erased", erased_at }
+const presented = ({ attempts, erased_at, erasing, id, retry_at }: CustomerRow): CustomerErasure => {
+  if (!erasing && erased_at !== null) return { customer_id: id, status: "erased", erased_at }
+  const failure = attempts !== null && retry_at !== null ? { failed_attempts: attempts, retry_at } : undefined
+  return { customer_id: id, status: "erasing", ...failure }
+}
 
 /** Empties the customer's row, and records what is to be done. False if it was done before and nothing was added since. */
 const makeBegin = Effect.gen(function* () {
@@ -143,7 +153,8 @@ const makeBegin = Effect.gen(function* () {
       VALUES (${id}, ${phase}, ${position}, ${columns.text(yield* termsOf(row))}, ${actor_type}, ${actor_id}, ${requestId},
         ${clientAddress ?? null}, ${now})`
     yield* sql`
-      UPDATE customers SET name = '', email = NULL, metadata = '{}', erasing = TRUE, erased_at = NULL, updated_at = ${now}
+      UPDATE customers SET name = '', email = NULL, metadata = '{}', erasing = TRUE, erased_at = NULL, updated_at = ${now},
+        erasure_revision = ${int8(yield* nextRevision)}
       WHERE id = ${id}`
     yield* sql`DELETE FROM custom_field_values WHERE customer_id = ${id}`
     return true
@@ -155,18 +166,12 @@ const makeStep = Effect.gen(function* () {
   const events = yield* EventLog
   const masterKey = yield* MasterKey
 
-  /** The planner's statistics contain values of columns. */
-  const statistics: Step = Effect.fnUntraced(function* () {
-    for (const table of ["customers", "licenses", "custom_field_values"]) yield* sql`ANALYZE ${sql(table)}`
-    return beginOf("end")
-  })
-
   const steps: { readonly [K in Exclude<Phase, "end">]: Step } = {
     ...makeLicenseSteps(sql, events),
     ...makeEventSteps(sql),
     responses: makeResponseStep(sql, masterKey),
     exports: makeExportStep(sql),
-    statistics
+    statistics: makeStatisticsStep(sql)
   }
 
   const end = Effect.fnUntraced(function* (erasure: ErasureRow) {
@@ -190,24 +195,52 @@ const makeStep = Effect.gen(function* () {
     ])
   })
 
-  return (customerId?: string) =>
+  const next = (customerId: string | undefined, begun: (erasure: ErasureRow) => void) =>
     retryTransaction(
       sql.withTransaction(
         Effect.gen(function* () {
+          const now = instant(yield* Clock.currentTimeMillis)
           const [erasure] = yield* sql<ErasureRow>`
-            SELECT customer_id, phase, position, terms, actor_type, actor_id, request_id, ip_address FROM erasures
-            WHERE ${customerId === undefined ? sql`TRUE` : sql`customer_id = ${customerId}`}
+            SELECT customer_id, phase, position, terms, actor_type, actor_id, request_id, ip_address, attempts FROM erasures
+            WHERE ${customerId === undefined ? sql`coalesce(retry_at <= ${now}, TRUE)` : sql`customer_id = ${customerId}`}
             ORDER BY requested_at, customer_id LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED`
           if (erasure === undefined) return false
+          begun(erasure)
           if (erasure.phase === "end") {
             yield* end(erasure)
             return true
           }
           const { phase, position } = yield* steps[erasure.phase](erasure)
           yield* sql`
-            UPDATE erasures SET phase = ${phase}, position = ${position} WHERE customer_id = ${erasure.customer_id}`
+            UPDATE erasures SET phase = ${phase}, position = ${position}, attempts = 0, retry_at = NULL
+            WHERE customer_id = ${erasure.customer_id}`
           return true
         })
       )
     )
+
+  const noteFailure = Effect.fnUntraced(function* ({ attempts, customer_id }: ErasureRow, cause: Cause.Cause<unknown>) {
+    const pause = pausesSeconds[attempts] ?? pausesSeconds.at(-1)!
+    const retryAt = (yield* Clock.currentTimeMillis) + pause * 1_000
+    yield* sql`
+      UPDATE erasures SET attempts = attempts + 1, retry_at = ${instant(retryAt)} WHERE customer_id = ${customer_id}`
+    const facts = { customer: customer_id, attempts: attempts + 1, retry_at: formatTimestamp(retryAt) }
+    yield* Effect.logError("A step of an erasure failed and is tried again later.", facts, cause)
+  })
+
+  return (customerId?: string) =>
+    Effect.suspend(() => {
+      let erasure: ErasureRow | undefined
+      const begun = (row: ErasureRow) => {
+        erasure = row
+      }
+      return Effect.catchCause(next(customerId, begun), (cause) =>
+        erasure === undefined || Cause.hasInterrupts(cause)
+          ? Effect.failCause(cause)
+          : Effect.as(noteFailure(erasure, cause), customerId === undefined)
+      )
+    })
 })
+
+/** Seconds from a failure to the next attempt, by the number of failures before it: the first may be a lock, later ones need somebody. */
+const pausesSeconds = [5, 60, 600, 3_600, 21_600]

@@ -55,6 +55,7 @@ export const makeEventSteps = (sql: SqlClient.SqlClient) => {
       ORDER BY sequence LIMIT ${eventsMax}`
     yield* writeEvents(
       sql,
+      erasure,
       events.map((event) => ({ sequence: event.sequence, metadata: erasedCustomerEvent(event) }))
     )
     return events.length < eventsMax ? beginOf("events") : placeAt("customer events", events.at(-1)!.sequence)
@@ -66,7 +67,7 @@ export const makeEventSteps = (sql: SqlClient.SqlClient) => {
     if (records.length === 0) return beginOf("responses")
     const events = yield* eventsOf(sql, records, position)
     const erased = yield* erasedEvents(sql, erasure, records, events)
-    yield* writeEvents(sql, erased)
+    yield* writeEvents(sql, erasure, erased)
     yield* eraseRenewals(sql, erasure, records)
     const last = events.at(-1)
     return events.length < eventsMax || last === undefined
@@ -131,11 +132,21 @@ const erasedEvents = Effect.fnUntraced(function* (
   })
 })
 
-const writeEvents = (sql: SqlClient.SqlClient, events: ReadonlyArray<Pick<RecordedEvent, "sequence" | "metadata">>) =>
+/** Writes events, and records their partitions, whose statistics contain values of them. */
+const writeEvents = (
+  sql: SqlClient.SqlClient,
+  { customer_id }: ErasureRow,
+  events: ReadonlyArray<Pick<RecordedEvent, "sequence" | "metadata">>
+) =>
   events.length === 0
     ? Effect.void
     : Effect.asVoid(sql`
-        UPDATE event_log e SET metadata = erased.metadata
-        FROM unnest(${columns.int8(events.map(({ sequence }) => sequence))}, ${columns.jsonb(events.map((event) => event.metadata))})
-          AS erased (sequence, metadata)
-        WHERE e.sequence = erased.sequence`)
+        WITH written AS (
+          UPDATE event_log e SET metadata = erased.metadata
+          FROM unnest(${columns.int8(events.map(({ sequence }) => sequence))}, ${columns.jsonb(events.map((event) => event.metadata))})
+            AS erased (sequence, metadata)
+          WHERE e.sequence = erased.sequence RETURNING e.tableoid
+        )
+        UPDATE erasures SET changed_partitions = ARRAY(
+          SELECT unnest(changed_partitions) UNION SELECT tableoid::regclass::text FROM written ORDER BY 1
+        ) WHERE customer_id = ${customer_id}`)

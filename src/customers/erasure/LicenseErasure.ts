@@ -3,7 +3,7 @@
  * on its old state: what is committed later contains no erased value as an old one.
  */
 import { Clock, Effect } from "effect"
-import type { SqlClient } from "effect/sql"
+import type { SqlClient, SqlError } from "effect/sql"
 import type { Metadata } from "../../api/Metadata.ts"
 import type { EventLog, EventRow } from "../../events/EventLog.ts"
 import { columns, instant, int8 } from "../../postgres/Parameters.ts"
@@ -19,7 +19,7 @@ import {
   type Step,
   textsOf
 } from "./ErasureStep.ts"
-import { transfersAfter, transfersMax, unchangedSince } from "./Transfers.ts"
+import { type Transfer, transfersAfter, transfersMax, unchangedSince } from "./Transfers.ts"
 
 /** Licenses in one transaction: they are locked for some tens of milliseconds. */
 const licensesMax = 100
@@ -155,12 +155,14 @@ const unlinkedEvent = (erasure: ErasureRow, licenseId: string, now: number): Eve
 })
 
 export const makeLicenseSteps = (sql: SqlClient.SqlClient, events: EventLog["Service"]) => {
+  /** `formers` reads after the licenses are locked, so that it finds what was changed until then. */
   const eraseLicenses = Effect.fnUntraced(function* (
     erasure: ErasureRow,
     ids: ReadonlyArray<string>,
-    formerOf: ReadonlyMap<string, Former>
+    formers: Effect.Effect<ReadonlyMap<string, Former>, SqlError.SqlError>
   ) {
     const rows = yield* lockedLicenses(sql, ids)
+    const formerOf = yield* formers
     const licenses = rows.map((row) => erasedLicense(row, erasure, formerOf.get(row.id) ?? noFormer))
     yield* writeLicenses(sql, licenses)
     yield* eraseFieldValues(sql, erasure, licenses)
@@ -177,7 +179,7 @@ export const makeLicenseSteps = (sql: SqlClient.SqlClient, events: EventLog["Ser
     yield* eraseLicenses(
       erasure,
       linked.map(({ id }) => id),
-      new Map()
+      Effect.succeed(new Map())
     )
     return placeAt("licenses", [last.at, last.id])
   })
@@ -186,19 +188,8 @@ export const makeLicenseSteps = (sql: SqlClient.SqlClient, events: EventLog["Ser
   const transfers: Step = Effect.fnUntraced(function* (erasure) {
     const { customer_id } = erasure
     const { found, last, transferred } = yield* transfersAfter(sql, customer_id, positionOf<number>(erasure) ?? 0)
-    const unlinked = yield* unchangedSince(
-      sql,
-      transferred.filter(({ new_owner }) => new_owner === null)
-    )
-    const formerOf = new Map<string, Former>()
-    for (const { id, new_owner, old_owner, terms_after, terms_before } of transferred) {
-      const terms = [
-        ...(old_owner === customer_id ? textsOf(terms_before) : []),
-        ...(new_owner === customer_id ? textsOf(terms_after) : [])
-      ]
-      formerOf.set(id, { terms: [...(formerOf.get(id)?.terms ?? []), ...terms], keepsCopies: unlinked.has(id) })
-    }
-    if (formerOf.size > 0) yield* eraseLicenses(erasure, [...formerOf.keys()], formerOf)
+    const ids = [...new Set(transferred.map(({ id }) => id))]
+    if (ids.length > 0) yield* eraseLicenses(erasure, ids, formersOf(sql, customer_id, transferred))
     return found < transfersMax ? beginOf("orders") : placeAt("transfers", last)
   })
 
@@ -209,6 +200,8 @@ export const makeLicenseSteps = (sql: SqlClient.SqlClient, events: EventLog["Ser
         const linked = yield* linkedRows(sql, table, erasure)
         const last = linked.at(-1)
         if (last === undefined) return beginOf(next)
+        // A trigger refuses all others who write the text of these rows.
+        yield* sql`SELECT set_config('licensing.erasing', 'on', true)`
         yield* eraseMetadata(sql, table, linked, matcherOf(erasure.terms))
         yield* addRecords(
           sql,
@@ -225,6 +218,27 @@ export const makeLicenseSteps = (sql: SqlClient.SqlClient, events: EventLog["Ser
     subscriptions: commerce("subscriptions", "customer events")
   }
 }
+
+/** What transfers to and from the customer tell of their licenses. */
+const formersOf = Effect.fnUntraced(function* (
+  sql: SqlClient.SqlClient,
+  customerId: string,
+  transferred: ReadonlyArray<Transfer>
+) {
+  const unlinked = yield* unchangedSince(
+    sql,
+    transferred.filter(({ new_owner }) => new_owner === null)
+  )
+  const formerOf = new Map<string, Former>()
+  for (const { id, new_owner, old_owner, terms_after, terms_before } of transferred) {
+    const terms = [
+      ...(old_owner === customerId ? textsOf(terms_before) : []),
+      ...(new_owner === customerId ? textsOf(terms_after) : [])
+    ]
+    formerOf.set(id, { terms: [...(formerOf.get(id)?.terms ?? []), ...terms], keepsCopies: unlinked.has(id) })
+  }
+  return formerOf
+})
 
 const eraseMetadata = Effect.fnUntraced(function* (
   sql: SqlClient.SqlClient,

@@ -62,6 +62,11 @@ type Keyset = readonly [expiresAt: string, scope: string]
 export const makeResponseStep = (sql: SqlClient.SqlClient, masterKey: MasterKey["Service"]): Step =>
   Effect.fnUntraced(function* (erasure) {
     const now = yield* Clock.currentTimeMillis
+    if (erasure.position === "") {
+      // From now on no response is stored that was made of what was read before. Those that are being stored are waited for.
+      yield* sql`UPDATE erasure_progress SET changes = changes + 1`
+      return placeAt("responses", [formatTimestamp(now), ""])
+    }
     const [expiresAt, scope] = positionOf<Keyset>(erasure) ?? [formatTimestamp(now), ""]
     const rows = yield* sql<ResponseRow & { readonly at: string }>`
       SELECT scope, body, sealed, expires_at::text AS at FROM (

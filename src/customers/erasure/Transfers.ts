@@ -6,7 +6,7 @@ import { columns } from "../../postgres/Parameters.ts"
 /** Transfers that are read at once: some ten milliseconds. */
 export const transfersMax = 5_000
 
-interface Transfer {
+export interface Transfer {
   readonly id: string
   readonly sequence: number
   readonly old_owner: string | null

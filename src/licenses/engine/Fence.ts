@@ -39,7 +39,8 @@ export const fenceAll = (sql: SqlClient.SqlClient, groupId: GroupId, group: Pend
       AND NOT EXISTS (SELECT FROM ${pairs(policies)}
         WHERE revision IS DISTINCT FROM (SELECT p.revision FROM policies p WHERE p.id = seen.id))
       AND NOT EXISTS (SELECT FROM ${pairs(products)}
-        WHERE revision IS DISTINCT FROM (SELECT p.catalog_revision FROM products p WHERE p.id = seen.id)),
+        WHERE revision IS DISTINCT FROM (SELECT p.catalog_revision FROM products p WHERE p.id = seen.id))
+      ${group.some(namesCustomer) ? sql`AND NOT EXISTS (${erasedCustomers(sql, group)})` : sql``},
       ${concurrentChange}, 'a license was changed meanwhile')`
 }
 
@@ -51,7 +52,8 @@ export const fence = (sql: SqlClient.SqlClient, groupId: GroupId, group: Pending
   const holds = sql`
     AND (SELECT p.revision FROM policies p WHERE p.id = l.policy_id) = decided.policy_revision
     AND (SELECT p.catalog_revision FROM products p WHERE p.id = l.product_id) = decided.catalog_revision
-    ${group.some(isMove) ? sql`AND (decided.target_id IS NULL OR (SELECT p.revision FROM policies p WHERE p.id = decided.target_id) = decided.target_revision)` : sql``}`
+    ${group.some(isMove) ? sql`AND (decided.target_id IS NULL OR (SELECT p.revision FROM policies p WHERE p.id = decided.target_id) = decided.target_revision)` : sql``}
+    ${group.some(namesCustomer) ? sql`AND NOT EXISTS (${erasedCustomers(sql, group)} AND named.license_id = l.id)` : sql``}`
   return Effect.map(
     sql<{ readonly id: string }>`
       WITH written AS (${writeLicenses(sql, groupId, group, seen, holds)} RETURNING l.id), numbered AS (${claimNumber(sql, groupId)}), claimed AS (
@@ -64,18 +66,46 @@ export const fence = (sql: SqlClient.SqlClient, groupId: GroupId, group: Pending
 /** Whether the license moves to another policy. Then the fence also checks the revision of that policy. */
 const isMove = ({ base, policy }: PendingChanges): boolean => policy !== base.policy
 
+/** Whether a decision has read a customer, whose name and address it may have copied. */
+const namesCustomer = ({ prefetched: { links } }: PendingChanges): boolean =>
+  links.length > 0 && links.some(({ kind }) => kind === "customer")
+
 /**
- * Locks the policies that licenses of the group move to, before the fence reads their revisions: an edit or a deletion that runs
- * at the same moment comes before the fence, which then refuses the move, or waits for the commit and finds the license.
+ * Locks the policies that licenses of the group move to, and the customers that they name, before the fence reads their revisions:
+ * an edit, a deletion or an erasure that runs at the same moment comes before the fence, which then refuses the change, or waits
+ * for the commit and finds the license.
  */
 export const lockTargets = (
   sql: SqlClient.SqlClient,
   group: PendingGroup
 ): ReadonlyArray<Statement.Statement<object>> => {
-  const moved = group.filter(isMove)
-  if (moved.length === 0) return []
-  const ids = columns.text(moved.map(({ policy }) => policy.id))
-  return [sql`SELECT FROM policies WHERE id = ANY(${ids}) ORDER BY id FOR KEY SHARE`]
+  const lock = (table: "policies" | "customers", ids: ReadonlyArray<string>) =>
+    ids.length === 0
+      ? []
+      : [sql`SELECT FROM ${sql(table)} WHERE id = ANY(${columns.text(ids)}) ORDER BY id FOR KEY SHARE`]
+  return [
+    ...lock(
+      "policies",
+      group.filter(isMove).map(({ policy }) => policy.id)
+    ),
+    ...lock(
+      "customers",
+      group.filter(namesCustomer).flatMap((pending) => customersOf(pending).map(({ id }) => id))
+    )
+  ]
+}
+
+const customersOf = ({ prefetched: { links } }: PendingChanges) => links.filter(({ kind }) => kind === "customer")
+
+/** The customers whose erasure began after a decision had read them: what it copied from them must not be written any more. */
+const erasedCustomers = (sql: SqlClient.SqlClient, group: PendingGroup) => {
+  const named = group
+    .filter(namesCustomer)
+    .flatMap((pending) => customersOf(pending).map((customer) => ({ ...customer, license: pending.base.license.id })))
+  return sql`
+    SELECT FROM unnest(${columns.text(named.map(({ license }) => license))}, ${columns.text(named.map(({ id }) => id))},
+      ${columns.int8(named.map(({ erasure_revision = 0 }) => erasure_revision))}) AS named (license_id, id, revision)
+    WHERE revision IS DISTINCT FROM (SELECT c.erasure_revision FROM customers c WHERE c.id = named.id)`
 }
 
 /** The policies that licenses of the group move to. */

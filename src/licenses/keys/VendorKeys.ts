@@ -3,8 +3,8 @@
  * are none, such text costs no look-up.
  *
  * What must stay true: a license with a vendor key works on every node as soon as it is issued. A node trusts "there are none"
- * for one second from the beginning of the read that said so, by a clock that only measures durations; then it looks keys up
- * until the next read. The first vendor key of all is announced: the row is committed, and the key is issued only after every
+ * for one second from the beginning of the read that said so, by a clock that only measures durations, and by the time of day,
+ * because the first one stands still while a machine is suspended; then it looks keys up until the next read. The first vendor key of all is announced: the row is committed, and the key is issued only after every
  * such second has passed.
  */
 import { Clock, Context, Duration, Effect, Layer, Schedule } from "effect"
@@ -14,7 +14,8 @@ import { makeBatcher } from "../../postgres/Batcher.ts"
 
 /** Half as long as a read is trusted, so that one late read costs no look-up. */
 const readEvery = "500 millis"
-const trustedNanos = Duration.toNanosUnsafe("1 second")
+const trustedMillis = 1_000
+const trustedNanos = Duration.toNanosUnsafe(Duration.millis(trustedMillis))
 /** Longer than any read is trusted, with a margin for timers. */
 const announcedFor = "1250 millis"
 /** Requests that wait for the same announcement. */
@@ -37,13 +38,16 @@ export class VendorKeys extends Context.Service<
       // Never unset: after a failover that lost the row, look-ups find nothing.
       let exist = false
       let absentUntilNanos = clock.monotonicTimeNanosUnsafe()
+      let absentAtMillis = clock.currentTimeMillisUnsafe()
 
       const row = Effect.map(sql<{ readonly known: boolean }>`SELECT known FROM vendor_key_use`, ([found]) => found)
 
       const follow = Effect.gen(function* () {
-        const readAt = clock.monotonicTimeNanosUnsafe()
-        if ((yield* row) === undefined) absentUntilNanos = readAt + trustedNanos
-        else exist = true
+        const [readAt, readAtMillis] = [clock.monotonicTimeNanosUnsafe(), clock.currentTimeMillisUnsafe()]
+        if ((yield* row) === undefined) {
+          absentUntilNanos = readAt + trustedNanos
+          absentAtMillis = readAtMillis
+        } else exist = true
       }).pipe(Effect.withSpan("VendorKeys.follow"), Effect.ignore)
       yield* follow
       // A read that fails needs no record: keys are looked up until one succeeds.
@@ -68,8 +72,13 @@ export class VendorKeys extends Context.Service<
         run: (waiting: ReadonlyArray<undefined>) => Effect.orDie(Effect.as(announceOnce, waiting))
       })
 
+      // A step of the time of day back costs look-ups until the next read.
+      const isTrusted = () =>
+        clock.monotonicTimeNanosUnsafe() < absentUntilNanos &&
+        Math.abs(clock.currentTimeMillisUnsafe() - absentAtMillis) < trustedMillis
+
       return VendorKeys.of({
-        mayExist: () => exist || clock.monotonicTimeNanosUnsafe() >= absentUntilNanos,
+        mayExist: () => exist || !isTrusted(),
         announce: Effect.asVoid(request(undefined))
       })
     })

@@ -184,16 +184,16 @@ export type LinkKind = "customer" | "order" | "subscription"
 export interface LinkRecord {
   readonly kind: LinkKind
   readonly id: string
-  /** Customers belong to no product. */
   readonly product_id?: string | undefined
   /** The subscription that an order is linked to. */
   readonly subscription_id?: string | undefined
-  /** A customer's name. */
+  /** Of a customer. */
   readonly name?: string | undefined
-  /** A customer's e-mail address. */
   readonly email?: string | undefined
   /** Whether a customer is being erased: until that is done no license is linked to it or named after it. */
   readonly erasing?: boolean | undefined
+  /** Another one after an erasure of the customer has begun. */
+  readonly erasure_revision?: number | undefined
 }
 
 /** The catalog's entry for an application version; `enforced` is false if the product has no versions. */

@@ -1,6 +1,7 @@
 /** Lists, feeds, reports and exports of a token for some products among many records of others. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
+import { SqlClient } from "effect/sql"
 import { assertAnswered, assertRefused } from "../../support/Http.ts"
 import { code, idsIn, makeLicense, makeProduct, tokenFor } from "../../support/ProductTokens.ts"
 import { TestServer } from "../../support/TestServer.ts"
@@ -90,6 +91,47 @@ layer(TestServer.layer, { timeout: "1 minute" })("Lists among many records of ot
       for (const path of [`/devices?product_id=${b.id}`, `/devices?license_id=${items[0]!.license_id}`]) {
         const { data, page_info } = (yield* ask("GET", path)).json as Page
         assert.deepStrictEqual([data, page_info.next_cursor], [[], null], path)
+      }
+    })
+  )
+
+  it.effect("of customers give cursors that name no customer of others, in any order", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const [a, b] = [yield* makeProduct, yield* makeProduct]
+      const { ask } = yield* tokenFor(a)
+      const own = Array.from({ length: 12 }, (_, n) => `Own ${String.fromCharCode(65 + n)}`)
+      const insert = (names: ReadonlyArray<string>, product: typeof a, copies: number) => sql`
+        WITH made AS (
+          INSERT INTO customers (id, name, code, metadata, created_at, updated_at)
+          SELECT 'cust_' || lower(replace(name, ' ', '_')), name, lower(replace(name, ' ', '-')), '{}',
+            timestamptz '2029-01-01Z' + ordinal * interval '1 s', now()
+          FROM jsonb_array_elements_text(${JSON.stringify(names)}::text::jsonb) WITH ORDINALITY AS given (name, ordinal)
+          RETURNING id
+        )
+        INSERT INTO licenses (id, product_id, policy_id, customer_id, key_hash, license_key_prefix, license_key_last4, status,
+          metadata, created_at, updated_at)
+        SELECT 'lic_' || made.id || n, ${product.id}, ${product.policy}, made.id, sha256(convert_to(made.id || n, 'UTF8')),
+          'LK-00000', '0000', 'active', '{}', now(), now()
+        FROM made, generate_series(1, ${copies}::int4) AS n`
+      // More licenses than those whose customers are read at once, and between two customers more others than are read at once.
+      yield* insert(own, a, 200)
+      const foreign = (name: string) => Array.from({ length: 1_100 }, (_, n) => `${name} Foreign ${n}`)
+      yield* insert(own.slice(2, 4).flatMap(foreign), b, 1)
+      for (const sort of ["name", "-name", "created_at", "-created_at"]) {
+        const seen: Array<string> = []
+        let cursor: string | number | null = null
+        do {
+          const path: string = `/customers?limit=1&sort=${sort}${cursor === null ? "" : `&cursor=${cursor}`}`
+          const page = (yield* ask("GET", path)).json as Pick<Page, "page_info"> & {
+            readonly data: ReadonlyArray<{ readonly name: string }>
+          }
+          seen.push(...page.data.map(({ name }) => name))
+          cursor = page.page_info.next_cursor
+          const plain = Buffer.from(String(cursor ?? ""), "base64url").toString()
+          if (sort.endsWith("name")) assert.notInclude(plain, "Foreign", sort)
+        } while (cursor !== null)
+        assert.sameMembers(seen, own, sort)
       }
     })
   )

@@ -1,6 +1,6 @@
 /** When a node looks up text that is no generated key. */
 import { assert, layer } from "@effect/vitest"
-import { Context, Effect, Fiber, Layer } from "effect"
+import { Clock, Context, Effect, Fiber, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
 import { VendorKeys } from "../../../src/licenses/keys/VendorKeys.ts"
@@ -40,6 +40,24 @@ layer(Foundations, { timeout: 60_000 })("A node", (it) => {
           until: () => !node.mayExist()
         })
       })
+  )
+
+  it.effect("that was suspended looks up, although its clock for durations stood still", () =>
+    Effect.gen(function* () {
+      const clock = yield* Clock.Clock
+      const suspended: Clock.Clock = {
+        ...clock,
+        sleep: clock.sleep.bind(clock),
+        currentTimeMillisUnsafe: () => clock.currentTimeMillisUnsafe(),
+        monotonicTimeNanosUnsafe: () => 0n
+      }
+      const node = yield* Effect.provideService(makeNode, Clock.Clock, suspended)
+      const { release } = yield* blockReads
+      assert.isFalse(node.mayExist())
+      yield* TestClock.adjust("1 hour")
+      assert.isTrue(node.mayExist())
+      yield* release
+    })
   )
 
   it.effect(

@@ -104,6 +104,23 @@ layer(TestServer.layer, { timeout: 60_000 })("A trial without a key", (it) => {
     })
   )
 
+  it.effect("whose response was lost is found by support, and continues with another key", () =>
+    Effect.gen(function* () {
+      const { client, connect } = yield* TestServer
+      const { ask } = yield* makeProduct()
+      const binding = { fingerprint: "machine-of-a-lost-response" }
+      const lost = trialIn(yield* ask({ binding }))
+      assertRefused(yield* ask({ binding }), 403, "TRIAL_ALREADY_USED")
+      const found = yield* client.search.search({ query: { q: binding.fingerprint } })
+      const [device] = found.devices
+      assert.strictEqual(device?.license_id, lost.license_id)
+      const { license_key } = yield* client.licenses.rotateKey({ params: { id: lost.license_id } })
+      const { runtime } = yield* connect({ licenseKey: license_key })
+      const { data } = yield* runtime.validate({ payload: binding })
+      assert.deepInclude(data, { license_id: lost.license_id, device_id: lost.device_id })
+    })
+  )
+
   it.effect("begins a term that begins with the first activation", () =>
     Effect.gen(function* () {
       const { client } = yield* TestServer

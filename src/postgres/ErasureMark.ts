@@ -1,6 +1,6 @@
 /**
- * The number of erasures of recorded data. It is read together with the figures of an export and compared when they are stored, so
- * that no export stores figures that were read before an erasure, not even from a replica that lags.
+ * The number of erasures of recorded data. It is read before or together with what will be stored, and compared when that is stored,
+ * so that no export and no response stores what was read before an erasure, not even from a replica that lags.
  */
 import { Effect } from "effect"
 import type { SqlClient } from "effect/sql"
@@ -13,7 +13,7 @@ interface Mark {
 export const readErasureMark = (sql: SqlClient.SqlClient) =>
   Effect.map(Effect.orDie(sql<Mark>`SELECT changes FROM erasure_progress`), ([row]) => row?.changes ?? 0)
 
-/** Whether nothing was erased since. An erasure waits for the running transaction before it removes exports. */
+/** Whether nothing was erased since. An erasure waits for the running transaction before it removes exports and responses. */
 export const isErasureMark = (sql: SqlClient.SqlClient, changes: number) =>
   Effect.map(
     Effect.orDie(sql<Mark>`SELECT changes FROM erasure_progress FOR SHARE`),

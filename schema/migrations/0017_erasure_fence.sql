@@ -1,0 +1,49 @@
+-- A decision that names a customer is written only if no erasure of that customer began since.
+ALTER TABLE customers ADD COLUMN erasure_revision bigint DEFAULT 0 NOT NULL;
+
+-- An erasure that fails is tried again later, and others go on meanwhile.
+ALTER TABLE erasures
+  ADD COLUMN attempts integer DEFAULT 0 NOT NULL,
+  ADD COLUMN retry_at timestamptz,
+  ADD COLUMN changed_partitions text[] DEFAULT '{}' NOT NULL;
+
+-- Orders and subscriptions of a customer that is being erased stay with it and get no new text. The erasure itself may change them.
+CREATE FUNCTION refuse_erasing_link() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF current_setting('licensing.erasing', true) = 'on' THEN
+    RETURN NULL;
+  END IF;
+  PERFORM FROM customers WHERE id IN (NEW.customer_id, CASE WHEN TG_OP = 'UPDATE' THEN OLD.customer_id END)
+    ORDER BY id FOR KEY SHARE;
+  IF EXISTS (SELECT FROM customers WHERE erasing
+      AND id IN (NEW.customer_id, CASE WHEN TG_OP = 'UPDATE' THEN OLD.customer_id END)) THEN
+    RAISE EXCEPTION USING ERRCODE = 'LS001', MESSAGE = 'the customer is being erased';
+  END IF;
+  RETURN NULL;
+END $$;
+CREATE TRIGGER orders_erasing_insert AFTER INSERT ON orders FOR EACH ROW
+  WHEN (NEW.customer_id IS NOT NULL) EXECUTE FUNCTION refuse_erasing_link();
+CREATE TRIGGER orders_erasing_update AFTER UPDATE OF customer_id, metadata ON orders FOR EACH ROW
+  WHEN (NEW.customer_id IS DISTINCT FROM OLD.customer_id
+    OR (NEW.customer_id IS NOT NULL AND NEW.metadata IS DISTINCT FROM OLD.metadata))
+  EXECUTE FUNCTION refuse_erasing_link();
+CREATE TRIGGER subscriptions_erasing_insert AFTER INSERT ON subscriptions FOR EACH ROW
+  WHEN (NEW.customer_id IS NOT NULL) EXECUTE FUNCTION refuse_erasing_link();
+CREATE TRIGGER subscriptions_erasing_update AFTER UPDATE OF customer_id, metadata ON subscriptions FOR EACH ROW
+  WHEN (NEW.customer_id IS DISTINCT FROM OLD.customer_id
+    OR (NEW.customer_id IS NOT NULL AND NEW.metadata IS DISTINCT FROM OLD.metadata))
+  EXECUTE FUNCTION refuse_erasing_link();
+
+-- The planner's statistics keep values of columns. An erasure analyzes again what it has changed, but no statistics are replaced of a
+-- table that is empty by then. No query uses those of these columns. Giving a column the type that it has drops its statistics.
+ALTER TABLE custom_field_values
+  ALTER COLUMN string_value TYPE text, ALTER COLUMN enum_value TYPE text,
+  ALTER COLUMN integer_value TYPE bigint, ALTER COLUMN datetime_value TYPE timestamptz;
+ALTER TABLE custom_field_values
+  ALTER COLUMN string_value SET STATISTICS 0, ALTER COLUMN enum_value SET STATISTICS 0,
+  ALTER COLUMN integer_value SET STATISTICS 0, ALTER COLUMN datetime_value SET STATISTICS 0;
+ALTER TABLE erasures ALTER COLUMN terms TYPE text[];
+ALTER TABLE erasures ALTER COLUMN terms SET STATISTICS 0;
+ALTER TABLE erasure_records ALTER COLUMN terms TYPE text[];
+ALTER TABLE erasure_records ALTER COLUMN terms SET STATISTICS 0;
+ALTER TABLE report_export_chunks ALTER COLUMN bytes SET STATISTICS 0;

@@ -1,0 +1,33 @@
+/** The rehearsal of an import beside nodes that record events. */
+import { assert, layer } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql"
+import { EventLog } from "../../src/events/EventLog.ts"
+import { Importing } from "../../src/transfer/Importing.ts"
+import { rowOf, tableOf } from "../../src/transfer/LicenseUnits.ts"
+import { Database, holdLock } from "../support/Database.ts"
+
+const layerImporting = Importing.layer.pipe(Layer.provide(EventLog.layer), Layer.provideMerge(Database.layer))
+
+layer(layerImporting)("The rehearsal of an import", (it) => {
+  it.effect("does not touch the counter of events, which every node waits for", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { rehearse, write } = yield* Importing
+      const row = rowOf({ id: "cust_1", code: "c", name: "C", metadata: {}, created_at: 0, updated_at: 0 })
+      const units = [{ root: { line: 1, table: tableOf("customer"), row }, parts: [] }]
+      const counter = sql`SELECT last, xmin::text AS xmin FROM event_sequence`
+      const before = yield* counter
+      const { release } = yield* holdLock((sql) => sql`SELECT FROM event_sequence FOR UPDATE`)
+      const rehearsed = yield* rehearse(write(units))
+      assert.deepStrictEqual([...rehearsed.written], [["customer", 1]])
+      yield* release
+      assert.deepStrictEqual(yield* counter, before)
+      assert.deepStrictEqual(yield* sql`SELECT id FROM customers`, [])
+
+      yield* write(units)
+      const [{ last } = { last: undefined }] = yield* counter
+      assert.strictEqual(last, Number(before[0]!["last"]) + 1)
+    })
+  )
+})
