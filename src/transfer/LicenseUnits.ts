@@ -9,9 +9,8 @@ import type { PolicyRecord, TargetPolicy } from "../licenses/model/LicenseRecord
 import type { LimitName } from "../licenses/model/Limits.ts"
 import { refuseTerms, termOf } from "../licenses/rules/Terms.ts"
 import { columns } from "../postgres/Parameters.ts"
-import { tables } from "./Columns.ts"
+import { tableOf } from "./Columns.ts"
 import type { Row } from "./Lines.ts"
-import type { Table } from "./Tables.ts"
 import type { Entry, Unit } from "./Units.ts"
 
 /** A license of another system, with its key. */
@@ -38,9 +37,6 @@ export type GivenPolicy = Pick<TargetPolicy, "features"> & {
     "license_type" | "duration_days" | "duration_starts" | "validation_interval_minutes"
   >
 }
-
-const byType = new Map(tables.map((table) => [table.type, table]))
-export const tableOf = (type: string): Table => byType.get(type)!
 
 /** A row with instants as text, without the values that are absent. */
 export const rowOf = (fields: { readonly [column: string]: unknown }): Row =>
