@@ -74,13 +74,14 @@ export const licenseUnit = (
 /** The license that has each of these keys, by the hash of the key. */
 export const licensesOfKeys = Effect.fnUntraced(function* (hashes: ReadonlyArray<string>) {
   const sql = yield* SqlClient.SqlClient
+  // A join with a list was planned while the table was empty: it compared each license with each hash.
   const found = yield* Effect.orDie(sql<{
     readonly key_hash: string
     readonly id: string
     readonly policy_id: string
   }>`
-    SELECT encode(l.key_hash, 'hex') AS key_hash, l.id, l.policy_id
-    FROM unnest(${columns.text(hashes)}) AS given (hash) JOIN licenses l ON l.key_hash = decode(given.hash, 'hex')`)
+    SELECT encode(key_hash, 'hex') AS key_hash, id, policy_id FROM licenses
+    WHERE key_hash = ANY(${columns.bytea(hashes.map((hash) => Buffer.from(hash, "hex")))})`)
   return new Map(found.map((row) => [row.key_hash, row]))
 })
 
