@@ -9,7 +9,7 @@ import { RequestContext } from "../api/RequestContext.ts"
 import { CurrentActor } from "../auth/CurrentActor.ts"
 import { subscriptionsChanged } from "../events/DeliveryQueue.ts"
 import { EventLog, type EventRow } from "../events/EventLog.ts"
-import { mayPause, mayTakeLong, retryTransaction } from "../postgres/Transactions.ts"
+import { mayCompute, mayPause, mayTakeLong, retryTransaction } from "../postgres/Transactions.ts"
 import { type Columns, readColumns, tableOf } from "./Columns.ts"
 import { clash, dataFault, existingKeys, faultAt, insertEntries, keyOf, refused } from "./Inserting.ts"
 import type { Fault, TransferRefused } from "./Lines.ts"
@@ -48,8 +48,11 @@ export class Importing extends Context.Service<
 
       const writeUnits = makeWriter(sql, events, columns)
 
+      // Rows are parsed between the statements, and parts of a large record are read from the file. Until the events are written
+      // a batch holds only rows that nobody else knows.
+      const prepared = Effect.andThen(mayTakeLong(sql), sql`SELECT ${mayCompute(sql)}`)
       const inTransaction = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
-        retryTransaction(sql.withTransaction(Effect.andThen(mayTakeLong(sql), effect)))
+        retryTransaction(sql.withTransaction(Effect.andThen(prepared, effect)))
 
       /** The faults of units that cannot be written together; each was tried and taken back. */
       const faultsOf = (units: ReadonlyArray<Unit>): Effect.Effect<ReadonlyArray<Fault>> =>
@@ -97,8 +100,6 @@ export class Importing extends Context.Service<
 /** Writes units and their events within the caller's transaction. */
 const makeWriter = (sql: SqlClient.SqlClient, events: EventLog["Service"], columns: ReadonlyMap<string, Columns>) =>
   Effect.fnUntraced(function* (units: ReadonlyArray<Unit>) {
-    // Its parts are read from the file meanwhile. Until its events are written, it holds nothing that others wait for.
-    if (units.some(({ large }) => large !== undefined)) yield* sql`SELECT ${mayPause(sql)}`
     const adjusted = yield* adjustSecrets(sql, units)
     const counts = new Map<string, number>()
     const kept = new Set<Unit>()

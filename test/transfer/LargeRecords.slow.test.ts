@@ -112,62 +112,69 @@ layer(TestServer.layerWith({}), { timeout: 120_000 })("`licensing import file` o
     }
   }, Effect.scoped)
 
-  it.effect("writes all parts with their record, and each event once", () =>
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const lines = linesOf("A")
-      const counts = { product: 1, product_version: versions, policy: 1, customer: 1_300, license: 1_302 }
-      const expected = { ...counts, device: devices + 1_300 }
-      const rehearsed = yield* importLines(lines, "--dry-run")
-      assert.deepStrictEqual([rehearsed.imported, rehearsed.faults], [expected, []])
-      const done = yield* importLines(lines)
-      assert.deepStrictEqual([done.code, done.imported], [0, expected])
-      const again = yield* importLines(lines)
-      assert.deepStrictEqual([again.imported, again.existed_already], [{}, 1_302 + 1_300 + 2])
-      assert.deepStrictEqual(
-        yield* sql`SELECT event_type, count(*)::int, count(DISTINCT resource_id)::int AS distinct FROM event_log
+  it.effect(
+    "writes all parts with their record, and each event once",
+    () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const lines = linesOf("A")
+        const counts = { product: 1, product_version: versions, policy: 1, customer: 1_300, license: 1_302 }
+        const expected = { ...counts, device: devices + 1_300 }
+        const rehearsed = yield* importLines(lines, "--dry-run")
+        assert.deepStrictEqual([rehearsed.imported, rehearsed.faults], [expected, []])
+        const done = yield* importLines(lines)
+        assert.deepStrictEqual([done.code, done.imported], [0, expected])
+        const again = yield* importLines(lines)
+        assert.deepStrictEqual([again.imported, again.existed_already], [{}, 1_302 + 1_300 + 2])
+        assert.deepStrictEqual(
+          yield* sql`SELECT event_type, count(*)::int, count(DISTINCT resource_id)::int AS distinct FROM event_log
           WHERE metadata ? 'imported' GROUP BY 1 ORDER BY 1`,
-        [
-          { event_type: "customer.created", count: 1_300, distinct: 1_300 },
-          { event_type: "license.created", count: 1_302, distinct: 1_302 },
-          { event_type: "policy.created", count: 1, distinct: 1 },
-          { event_type: "product.created", count: 1, distinct: 1 },
-          { event_type: "product_version.created", count: versions, distinct: versions }
-        ]
-      )
-      const [event] = yield* sql`SELECT metadata -> 'devices' AS devices FROM event_log WHERE resource_id = 'lic_A_big'`
-      assert.deepStrictEqual(event, { devices })
-      const [gaps] =
-        yield* sql`SELECT count(*) = max(sequence) AND max(sequence) = (SELECT last FROM event_sequence) AS gapless
+          [
+            { event_type: "customer.created", count: 1_300, distinct: 1_300 },
+            { event_type: "license.created", count: 1_302, distinct: 1_302 },
+            { event_type: "policy.created", count: 1, distinct: 1 },
+            { event_type: "product.created", count: 1, distinct: 1 },
+            { event_type: "product_version.created", count: versions, distinct: versions }
+          ]
+        )
+        const [event] =
+          yield* sql`SELECT metadata -> 'devices' AS devices FROM event_log WHERE resource_id = 'lic_A_big'`
+        assert.deepStrictEqual(event, { devices })
+        const [gaps] =
+          yield* sql`SELECT count(*) = max(sequence) AND max(sequence) = (SELECT last FROM event_sequence) AS gapless
         FROM event_log`
-      assert.deepStrictEqual(gaps, { gapless: true })
-    })
+        assert.deepStrictEqual(gaps, { gapless: true })
+      }),
+    300_000
   )
 
-  it.effect("names the lines of wrong parts, and writes nothing of their record", () =>
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const lines = linesOf("B")
-      const first = lines.findIndex(({ id }) => id === "dev_lic_B_big_0")
-      const few = lines.findIndex(({ id }) => id === "dev_lic_B_7_7")
-      const wrong = lines
-        .with(first + 1_234, { ...lines[first + 1_234]!, status: "none" })
-        .with(first + 5_555, { ...lines[first + 5_555]!, first_seen_at: null })
-      const stopped = yield* importLines(wrong)
-      // The header is line 1.
-      assert.deepStrictEqual(
-        [stopped.code, stopped.faults.map(({ line }) => line)],
-        [1, [first + 1_236, first + 5_557]]
-      )
-      const ofBig = sql`SELECT count(*)::int AS rows FROM devices WHERE license_id = 'lic_B_big'`
-      assert.deepStrictEqual(yield* ofBig, [{ rows: 0 }])
-      const wrongFew = lines.with(few, { ...lines[few]!, status: "none" })
-      assert.deepStrictEqual(
-        (yield* importLines(wrongFew, "--dry-run")).faults.map(({ line }) => line),
-        [few + 2]
-      )
-      assert.strictEqual((yield* importLines(lines)).code, 0)
-      assert.deepStrictEqual(yield* ofBig, [{ rows: devices }])
-    })
+  it.effect(
+    "names the lines of wrong parts, and writes nothing of their record",
+    () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const lines = linesOf("B")
+        const first = lines.findIndex(({ id }) => id === "dev_lic_B_big_0")
+        const few = lines.findIndex(({ id }) => id === "dev_lic_B_7_7")
+        const wrong = lines
+          .with(first + 1_234, { ...lines[first + 1_234]!, status: "none" })
+          .with(first + 5_555, { ...lines[first + 5_555]!, first_seen_at: null })
+        const stopped = yield* importLines(wrong)
+        // The header is line 1.
+        assert.deepStrictEqual(
+          [stopped.code, stopped.faults.map(({ line }) => line)],
+          [1, [first + 1_236, first + 5_557]]
+        )
+        const ofBig = sql`SELECT count(*)::int AS rows FROM devices WHERE license_id = 'lic_B_big'`
+        assert.deepStrictEqual(yield* ofBig, [{ rows: 0 }])
+        const wrongFew = lines.with(few, { ...lines[few]!, status: "none" })
+        assert.deepStrictEqual(
+          (yield* importLines(wrongFew, "--dry-run")).faults.map(({ line }) => line),
+          [few + 2]
+        )
+        assert.strictEqual((yield* importLines(lines)).code, 0)
+        assert.deepStrictEqual(yield* ofBig, [{ rows: devices }])
+      }),
+    300_000
   )
 })
