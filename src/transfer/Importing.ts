@@ -25,6 +25,10 @@ export interface Imported {
   readonly present: number
 }
 
+/** How often a batch is tried again after its connection was lost, as on a machine that gives the command no time for a second. */
+const lostMax = 5
+const isLost = (error: unknown): boolean => SqlError.isSqlError(error) && error.reason._tag === "ConnectionError"
+
 /** Whether the units are taken back: they are written without events, whose counter every node waits for. */
 const IsRehearsal = Context.Reference("licensing/transfer/IsRehearsal", { defaultValue: () => false })
 
@@ -52,7 +56,10 @@ export class Importing extends Context.Service<
       // a batch holds only rows that nobody else knows.
       const prepared = Effect.andThen(mayTakeLong(sql), sql`SELECT ${mayCompute(sql)}`)
       const inTransaction = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
-        retryTransaction(sql.withTransaction(Effect.andThen(prepared, effect)))
+        retryTransaction(sql.withTransaction(Effect.andThen(prepared, effect))).pipe(
+          // If the lost transaction was committed, its records exist already.
+          Effect.retry({ times: lostMax, while: isLost })
+        )
 
       /** The faults of units that cannot be written together; each was tried and taken back. */
       const faultsOf = (units: ReadonlyArray<Unit>): Effect.Effect<ReadonlyArray<Fault>> =>
