@@ -9,7 +9,10 @@ import { type Table, tableGroups } from "./Tables.ts"
 /** The columns of a line, with their PostgreSQL types. */
 export type Columns = ReadonlyMap<string, string>
 
-export const tables: ReadonlyArray<Table> = tableGroups.flatMap(({ parts, root }) => [root, ...parts])
+const tables: ReadonlyArray<Table> = tableGroups.flatMap(({ parts, root }) => [root, ...parts])
+
+const byType = new Map(tables.map((table) => [table.type, table]))
+export const tableOf = (type: string): Table => byType.get(type)!
 
 export const readColumns = Effect.fnUntraced(function* (sql: SqlClient.SqlClient) {
   const rows = yield* sql<{ readonly table: string; readonly column: string; readonly type: string }>`

@@ -12,21 +12,25 @@ export const resolvePath = Effect.fnUntraced(function* (name: string) {
   return paths.resolve(folder, name)
 })
 
-/** The text of a file in pieces. */
-export const textOf = (path: string) =>
-  Stream.unwrap(Effect.map(FileSystem.FileSystem, (files) => files.stream(path, { chunkSize: 262_144 }))).pipe(
-    Stream.decodeText(),
+const bytesOf = (path: string, offset = 0) =>
+  Stream.unwrap(Effect.map(FileSystem.FileSystem, (files) => files.stream(path, { chunkSize: 262_144, offset }))).pipe(
     Stream.mapError(cannotRead(path))
   )
 
-/** Passes the lines of a file with the number of the first, in pieces. */
+/** The text of a file in pieces. */
+export const textOf = (path: string, offset = 0) => Stream.decodeText(bytesOf(path, offset))
+
+/** Passes the lines of a file, or some of them, with the number of the first, in pieces. */
 export const forEachLines = <E, R>(
   path: string,
-  use: (lines: ReadonlyArray<string>, first: number) => Effect.Effect<void, E, R>
+  use: (lines: ReadonlyArray<string>, first: number) => Effect.Effect<void, E, R>,
+  { line, offset }: LineStart = { line: 1, offset: 0 },
+  last = Number.POSITIVE_INFINITY
 ) => {
-  let first = 1
-  return textOf(path).pipe(
+  let first = line
+  return textOf(path, offset).pipe(
     Stream.splitLines,
+    Stream.take(last - line + 1),
     Stream.runForEachArray((lines): Effect.Effect<void, E | TransferRefused, R> => {
       const long = lines.findIndex((line) => line.length > lineMax)
       if (long >= 0) {
@@ -38,6 +42,36 @@ export const forEachLines = <E, R>(
     })
   )
 }
+
+interface LineStart {
+  readonly line: number
+  /** The number of bytes before it. */
+  readonly offset: number
+}
+
+const lineFeed = 10
+
+/** Where a line begins. The bytes before it are only counted, which takes a second for a gigabyte. */
+export const startOfLine = Effect.fnUntraced(function* (path: string, line: number) {
+  let [at, offset] = [1, 0]
+  yield* bytesOf(path).pipe(
+    Stream.takeUntil((bytes) => {
+      for (let from = 0; at < line; ) {
+        const found = bytes.indexOf(lineFeed, from)
+        if (found < 0) {
+          offset += bytes.length - from
+          return false
+        }
+        offset += found + 1 - from
+        from = found + 1
+        at++
+      }
+      return true
+    }),
+    Stream.runDrain
+  )
+  return { line, offset } satisfies LineStart
+})
 
 /**
  * Writes lines to a new file that only its owner can read, under another name until it is complete. Returns what `write` does.

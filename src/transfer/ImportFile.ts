@@ -1,16 +1,17 @@
 /** Imports a file that `licensing export` has written. The whole file is checked before its first line is imported. */
-import { Effect, Schema } from "effect"
+import { Effect, type FileSystem, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { parseTimestamp } from "../api/Timestamp.ts"
 import { VendorKeys } from "../licenses/keys/VendorKeys.ts"
 import { makeDigest } from "../signing/Digest.ts"
 import { MasterKey } from "../signing/MasterKey.ts"
 import { SourceTime } from "./ErasedCustomers.ts"
-import { forEachLines, resolvePath } from "./Files.ts"
+import { forEachLines, resolvePath, startOfLine } from "./Files.ts"
 import { Importing } from "./Importing.ts"
 import { type ImportOptions, runImport } from "./ImportRun.ts"
+import { statementRows } from "./Inserting.ts"
 import { End, format, Header, type Row, TransferRefused } from "./Lines.ts"
-import { makeAssembler } from "./Units.ts"
+import { type Entry, type LargeParts, makeAssembler, partOf, type Unit, type UnitLines } from "./Units.ts"
 
 const decodeHeader = Schema.decodeUnknownEffect(Schema.fromJsonString(Header))
 const decodeEnd = Schema.decodeUnknownEffect(Schema.fromJsonString(End))
@@ -22,9 +23,12 @@ export const importFile = Effect.fnUntraced(function* (name: string, options: Im
   const { createdAt, lines, vendorKeys } = yield* checkFile(name, path)
   if (vendorKeys && !options.dryRun) yield* (yield* VendorKeys).announce
   const { columns } = yield* Importing
+  const partsOf = yield* makePartsOf(path)
   return yield* runImport(
     Effect.fnUntraced(function* (accept, reject) {
       const units = makeAssembler(columns)
+      const acceptEnded = (unit: Unit | UnitLines) =>
+        accept("counts" in unit ? { root: unit.root, parts: [], large: partsOf(unit) } : unit)
       yield* forEachLines(
         path,
         Effect.fnUntraced(function* (texts, first) {
@@ -33,16 +37,46 @@ export const importFile = Effect.fnUntraced(function* (name: string, options: Im
             if (line === 1 || line > lines) continue
             const unit = units.add(line, JSON.parse(text) as Row)
             if (unit === undefined) continue
-            yield* "root" in unit ? accept(unit) : reject([unit])
+            yield* "message" in unit ? reject([unit]) : acceptEnded(unit)
           }
         })
       )
       const last = units.end()
-      if (last !== undefined) yield* accept(last)
+      if (last !== undefined) yield* acceptEnded(last)
     }),
     options
   ).pipe(Effect.provideService(SourceTime, createdAt))
 })
+
+/** Reads the parts of a large unit again from the file. */
+const makePartsOf = (path: string) =>
+  Effect.map(
+    Effect.context<FileSystem.FileSystem>(),
+    (context) =>
+      ({ counts, lastLine, root }: UnitLines): LargeParts => ({
+        counts,
+        inPieces: (use) =>
+          Effect.gen(function* () {
+            const pending: Array<Entry> = []
+            const flush = Effect.suspend(() => (pending.length === 0 ? Effect.void : use(pending.splice(0))))
+            const start = yield* startOfLine(path, root.line + 1)
+            yield* forEachLines(
+              path,
+              Effect.fnUntraced(function* (texts, first) {
+                for (const [index, text] of texts.entries()) {
+                  const { type, ...row } = JSON.parse(text) as Row
+                  const part = partOf(first + index, String(type), row)!
+                  if (pending.length >= statementRows || (pending[0] ?? part).table !== part.table) yield* flush
+                  pending.push(part)
+                }
+              }),
+              start,
+              lastLine
+            )
+            yield* flush
+          }).pipe(Effect.provide(context))
+      })
+  )
 
 /** Checks header, digest and end; returns the number of lines before the end, and what the header says. */
 const checkFile = Effect.fnUntraced(function* (name: string, path: string) {

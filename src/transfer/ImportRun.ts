@@ -1,11 +1,13 @@
-/** An import from its first unit to its last, in batches; the next one is read while one is written. */
+/** An import from its first unit to its last, in batches: two are written at once, while the next one is read. */
 import { Effect, Fiber } from "effect"
 import { Importing } from "./Importing.ts"
 import { type Fault, TransferRefused } from "./Lines.ts"
-import { makeBatches, type Unit } from "./Units.ts"
+import { isEndpoint, makeBatches, type Unit } from "./Units.ts"
 
 /** Rows of a batch. All nodes wait for the event counter while a batch writes its events: 1,000 take about 30 ms. */
 const batchRows = 1_000
+/** Batches that are written at once. Each is a connection, and a core of the database. */
+const writersMax = 2
 /** Faults that a dry run collects before it stops, and the most lines that a report names. */
 export const faultsMax = 1_000
 
@@ -43,14 +45,15 @@ export const runImport = Effect.fnUntraced(function* <E, R>(
   const faults: Array<Fault> = []
   const erased: Array<Fault> = []
   let [present, records] = [0, 0]
-  let writing: Fiber.Fiber<void, TransferRefused> | undefined
+  const writing: Array<Writing> = []
 
-  const reject: Reject = (more) =>
-    Effect.suspend(() => {
-      faults.push(...more)
-      if (dryRun && faults.length < faultsMax) return Effect.void
-      return Effect.fail(new TransferRefused({ message: refusedMessage(dryRun, records), faults: faults.splice(0) }))
-    })
+  const reject: Reject = Effect.fnUntraced(function* (more) {
+    faults.push(...more)
+    if (dryRun && faults.length < faultsMax) return
+    // The other batches are written or refused, too, before the records are counted.
+    for (const { refused } of writing.splice(0)) faults.push(...(yield* Fiber.join(refused)))
+    return yield* new TransferRefused({ message: refusedMessage(dryRun, records), faults: faults.splice(0) })
+  })
 
   const write = Effect.fnUntraced(
     function* (units: ReadonlyArray<Unit>) {
@@ -60,17 +63,26 @@ export const runImport = Effect.fnUntraced(function* <E, R>(
       erased.push(...result.erased.slice(0, faultsMax - erased.length))
       records += units.length
       yield* onProgress(records)
+      return []
     },
     Effect.catchTag("TransferRefused", (error) =>
-      error.faults === undefined ? Effect.fail(error) : reject(error.faults)
+      error.faults === undefined ? Effect.fail(error) : Effect.succeed(error.faults)
     )
   )
 
+  /** Waits for the oldest batches until so many are left. */
+  const settle = Effect.fnUntraced(function* (left: number) {
+    while (writing.length > left) {
+      const refused = yield* Fiber.join(writing.shift()!.refused)
+      if (refused.length > 0) yield* reject(refused)
+    }
+  })
+
   const start = Effect.fnUntraced(function* (units: ReadonlyArray<Unit>) {
-    if (writing !== undefined) yield* Fiber.join(writing)
-    writing = units.length === 0 ? undefined : yield* Effect.forkChild(write(units))
+    yield* settle(writing.some((earlier) => mustFollow(units, earlier)) ? 0 : writersMax - 1)
+    writing.push({ ids: idsOf(units), refused: yield* Effect.forkChild(write(units)) })
     // A dry run has one transaction, and so one statement at a time.
-    if (dryRun && writing !== undefined) yield* Fiber.join(writing)
+    if (dryRun) yield* settle(0)
   })
   const accept: Accept = (unit) => {
     const full = batches.add(unit)
@@ -80,7 +92,7 @@ export const runImport = Effect.fnUntraced(function* <E, R>(
   const all = Effect.gen(function* () {
     yield* source(accept, reject)
     yield* start(batches.take())
-    yield* start([])
+    yield* settle(0)
   })
   yield* dryRun ? importing.rehearse(all) : all
   return { written, present, erased, faults } satisfies ImportResult
@@ -89,4 +101,30 @@ export const runImport = Effect.fnUntraced(function* <E, R>(
 const refusedMessage = (dryRun: boolean, records: number) =>
   dryRun
     ? "There are too many faults: correct these first."
-    : `The import stopped. The ${records} records before this batch are imported, this batch is not: correct the file and run the same command again.`
+    : `The import stopped. ${records} records are imported, the batch of these lines is not: correct the file and run the same command again.`
+
+/** A batch that is being written. */
+interface Writing {
+  /** The ids of its records and parts; undefined if they are too many. */
+  readonly ids: ReadonlySet<string> | undefined
+  /** What is wrong with it. */
+  readonly refused: Fiber.Fiber<ReadonlyArray<Fault>, TransferRefused>
+}
+
+const entriesOf = (units: ReadonlyArray<Unit>) => units.flatMap(({ parts, root }) => [root, ...parts])
+
+const hasLarge = (units: ReadonlyArray<Unit>) => units.some(({ large }) => large !== undefined)
+
+const idsOf = (units: ReadonlyArray<Unit>) =>
+  hasLarge(units)
+    ? undefined
+    : new Set(entriesOf(units).flatMap(({ row: { id } }) => (typeof id === "string" ? [id] : [])))
+
+/** Whether a batch refers to records of one that is not committed, or has endpoints, which receive no events of records before. */
+const mustFollow = (units: ReadonlyArray<Unit>, { ids }: Writing): boolean =>
+  ids === undefined ||
+  hasLarge(units) ||
+  units.some(isEndpoint) ||
+  entriesOf(units).some(({ row }) =>
+    Object.entries(row).some(([column, value]) => column.endsWith("_id") && ids.has(value as string))
+  )

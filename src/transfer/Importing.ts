@@ -9,15 +9,13 @@ import { RequestContext } from "../api/RequestContext.ts"
 import { CurrentActor } from "../auth/CurrentActor.ts"
 import { subscriptionsChanged } from "../events/DeliveryQueue.ts"
 import { EventLog, type EventRow } from "../events/EventLog.ts"
-import { json, columns as parameters } from "../postgres/Parameters.ts"
-import { nextRevision } from "../postgres/Revision.ts"
-import { concurrentChange } from "../postgres/Sql.ts"
-import { mayPause, mayTakeLong, retryTransaction } from "../postgres/Transactions.ts"
-import { asRow, type Columns, readColumns } from "./Columns.ts"
+import { mayCompute, mayPause, mayTakeLong, retryTransaction } from "../postgres/Transactions.ts"
+import { type Columns, readColumns, tableOf } from "./Columns.ts"
 import { withoutErased } from "./ErasedCustomers.ts"
-import { type Fault, TransferRefused } from "./Lines.ts"
+import { clash, dataFault, existingKeys, faultAt, insertEntries, keyOf, refused } from "./Inserting.ts"
+import type { Fault, TransferRefused } from "./Lines.ts"
 import { adjustSecrets } from "./Secrets.ts"
-import { type Table, tableGroups } from "./Tables.ts"
+import { tableGroups } from "./Tables.ts"
 import type { Entry, Unit } from "./Units.ts"
 
 /** What became of the units of a batch. */
@@ -29,6 +27,10 @@ export interface Imported {
   /** Written records without what was erased of their customer. */
   readonly erased: ReadonlyArray<Fault>
 }
+
+/** How often a batch is tried again after its connection was lost, as on a machine that gives the command no time for a second. */
+const lostMax = 5
+const isLost = (error: unknown): boolean => SqlError.isSqlError(error) && error.reason._tag === "ConnectionError"
 
 /** Whether the units are taken back: they are written without events, whose counter every node waits for. */
 const IsRehearsal = Context.Reference("licensing/transfer/IsRehearsal", { defaultValue: () => false })
@@ -53,8 +55,14 @@ export class Importing extends Context.Service<
 
       const writeUnits = makeWriter(sql, events, columns)
 
+      // Rows are parsed between the statements, and parts of a large record are read from the file. Until the events are written
+      // a batch holds only rows that nobody else knows.
+      const prepared = Effect.andThen(mayTakeLong(sql), sql`SELECT ${mayCompute(sql)}`)
       const inTransaction = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
-        retryTransaction(sql.withTransaction(Effect.andThen(mayTakeLong(sql), effect)))
+        retryTransaction(sql.withTransaction(Effect.andThen(prepared, effect))).pipe(
+          // If the lost transaction was committed, its records exist already.
+          Effect.retry({ times: lostMax, while: isLost })
+        )
 
       /** The faults of units that cannot be written together; each was tried and taken back. */
       const faultsOf = (units: ReadonlyArray<Unit>): Effect.Effect<ReadonlyArray<Fault>> =>
@@ -64,7 +72,7 @@ export class Importing extends Context.Service<
           if (!SqlError.isSqlError(outcome.failure)) return outcome.failure.faults ?? []
           const reason = dataFault(outcome.failure)
           if (reason === undefined) return yield* Effect.die(outcome.failure)
-          if (units.length === 1) return [faultAt(units[0]!.root, reason)]
+          if (units.length === 1) return yield* faultsWithin(sql, columns, units[0]!, reason)
           const half = units.length >> 1
           return [...(yield* faultsOf(units.slice(0, half))), ...(yield* faultsOf(units.slice(half)))]
         }) as never
@@ -105,14 +113,14 @@ const makeWriter = (sql: SqlClient.SqlClient, events: EventLog["Service"], colum
     const cleaned = yield* withoutErased(sql, yield* adjustSecrets(sql, units))
     if (cleaned.faults.length > 0) return yield* refused(cleaned.faults)
     const adjusted = cleaned.units
-    const written = new Map<string, number>()
+    const counts = new Map<string, number>()
     const kept = new Set<Unit>()
     const faults: Array<Fault> = []
     let present = 0
     const insert = (entries: ReadonlyArray<Entry>) =>
       Effect.map(insertEntries(sql, columns, entries), (inserted) => {
         const { type } = entries[0]!.table
-        if (inserted.size > 0) written.set(type, (written.get(type) ?? 0) + inserted.size)
+        if (inserted.size > 0) counts.set(type, (counts.get(type) ?? 0) + inserted.size)
         return inserted
       })
     for (const { parts, root } of tableGroups) {
@@ -129,107 +137,71 @@ const makeWriter = (sql: SqlClient.SqlClient, events: EventLog["Service"], colum
         else if (existing.has(keyOf(unit.root))) present++
         else faults.push(clash(unit.root))
       }
-      const added = group.filter((unit) => kept.has(unit)).flatMap((unit) => unit.parts)
-      for (const part of parts) {
-        const belonging = added.filter(({ table }) => table === part)
-        if (belonging.length === 0) continue
-        const insertedParts = yield* insert(belonging)
-        faults.push(...belonging.filter((entry) => !insertedParts.has(keyOf(entry))).map(clash))
-      }
+      const insertParts = (entries: ReadonlyArray<Entry>) =>
+        entries.length === 0
+          ? Effect.void
+          : Effect.map(insert(entries), (found) => {
+              faults.push(...entries.filter((entry) => !found.has(keyOf(entry))).map(clash))
+            })
+      const written = group.filter((unit) => kept.has(unit))
+      const added = written.flatMap((unit) => unit.parts)
+      for (const part of parts) yield* insertParts(added.filter(({ table }) => table === part))
+      for (const { large } of written) yield* large?.inPieces(insertParts) ?? Effect.void
     }
     if (faults.length > 0) return yield* refused(faults)
     const erased = [...cleaned.erased].flatMap(([unit, fault]) => (kept.has(unit) ? [fault] : []))
-    if (yield* IsRehearsal) return { written, present, erased }
-    if (written.has("webhook")) yield* subscriptionsChanged(sql)
-    yield* events.appendRows(yield* eventsOf(adjusted.filter((unit) => kept.has(unit))))
-    return { written, present, erased }
+    if (yield* IsRehearsal) return { written: counts, present, erased }
+    if (counts.has("webhook")) yield* subscriptionsChanged(sql)
+    const eventsOf = yield* makeEvents
+    yield* events.appendRows(adjusted.filter((unit) => kept.has(unit)).flatMap(eventsOf.unit))
+    for (const { large } of kept) {
+      if (large === undefined || ![...large.counts.keys()].some(hasEvent)) continue
+      yield* large.inPieces((parts) => events.appendRows(parts.flatMap(eventsOf.part)))
+    }
+    return { written: counts, present, erased }
   })
 
-const refused = (faults: ReadonlyArray<Fault>) =>
-  new TransferRefused({ message: `${faults.length} of the lines cannot be imported.`, faults })
-
-const keyOf = ({ row, table }: Entry): string => keyText(table, row)
-const keyText = ({ key }: Table, row: { readonly [column: string]: unknown }): string =>
-  key.map((column) => String(row[column]).replace(/^\\x/, "")).join(" ")
-
-/** Inserts rows of one table; returns the keys of those that were not there. */
-const insertEntries = Effect.fnUntraced(function* (
+/** Which lines of a unit the database refuses; the record itself if none of its parts alone. */
+const faultsWithin = (
   sql: SqlClient.SqlClient,
   columns: ReadonlyMap<string, Columns>,
-  entries: ReadonlyArray<Entry>
-) {
-  const [{ table }] = entries as readonly [Entry, ...Array<Entry>]
-  const known = columns.get(table.type)!
-  const given = new Set(entries.flatMap(({ row }) => Object.keys(row)))
-  const names = [...known.keys()].filter((column) => given.has(column))
-  const revision = table.revision === undefined ? {} : { [table.revision]: yield* nextRevision }
-  const rows = entries.map(({ row }) => ({ ...asRow(known, row), ...revision }))
-  const list = sql.literal([...names, ...Object.keys(revision)].map((name) => `"${name}"`).join(", "))
-  const found = yield* sql<Record<string, unknown>>`
-    INSERT INTO ${sql(table.name)} (${list})
-    SELECT ${list} FROM jsonb_populate_recordset(NULL::${sql.literal(table.name)}, ${json(rows)})
-    ON CONFLICT DO NOTHING RETURNING ${sql.literal(table.key.map((name) => `${name}::text`).join(", "))}`
-  return new Set(found.map((row) => keyText(table, row)))
-})
-
-const existingKeys = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, entries: ReadonlyArray<Entry>) {
-  const [first] = entries
-  if (first === undefined) return new Set<string>()
-  // A row without an id of its own is the same as the one that is there.
-  if (first.table.key.length > 1) return new Set(entries.map(keyOf))
-  const [key = "id"] = first.table.key
-  const found = yield* sql<{ readonly key: string }>`
-    SELECT ${sql(key)} AS key FROM ${sql(first.table.name)}
-    WHERE ${sql(key)} = ANY(${parameters.text(entries.map(keyOf))})`
-  return new Set(found.map((row) => row.key))
-})
-
-const clashes: Readonly<Record<string, string>> = {
-  license: "Another license has this key",
-  product: "Another product has this code",
-  policy: "Another policy of the product has this code",
-  customer: "Another customer has this code",
-  subscription: "Another subscription of the product has this external_id",
-  order: "Another order of the product has this external_id"
-}
-
-const faultAt = ({ line, source }: Entry, message: string): Fault => ({
-  line,
-  message: source === undefined ? message : `${source}: ${message}`
-})
-
-const clash = (entry: Entry): Fault => {
-  const { type } = entry.table
-  return faultAt(
-    entry,
-    `${clashes[type] ?? `Another ${type.replaceAll("_", " ")} of this name or id exists`}: remove or change it.`
-  )
-}
-
-/** What the data of a line is refused for, by the database; undefined if another reason stopped the statement. */
-const dataFault = (error: SqlError.SqlError): string | undefined => {
-  const { code = "", column, constraint, message } = (error.reason.cause ?? {}) as Readonly<Record<string, string>>
-  if (code === "23503") return `It refers to a record that does not exist (${constraint}): import that record first.`
-  if (code === concurrentChange) return "Its customer is being erased: import again when that is done."
-  if (code === "23502") return `The field ${column} is missing.`
-  return /^2[23]/.test(code) ? `The database refuses it: ${message}.` : undefined
+  { large, parts, root }: Unit,
+  reason: string
+) => {
+  const found: Array<Fault> = []
+  /** Inserts the entries, without those that are refused. */
+  const insert = (entries: ReadonlyArray<Entry>): Effect.Effect<void, SqlError.SqlError> =>
+    Effect.gen(function* () {
+      const outcome = yield* Effect.result(sql.withTransaction(insertEntries(sql, columns, entries)))
+      if (outcome._tag === "Success") return
+      const refusal = dataFault(outcome.failure)
+      if (refusal === undefined) return yield* outcome.failure
+      if (entries.length === 1) return void found.push(faultAt(entries[0]!, refusal))
+      const half = entries.length >> 1
+      yield* insert(entries.slice(0, half))
+      yield* insert(entries.slice(half))
+    })
+  return Effect.gen(function* () {
+    yield* insert([root])
+    // The parts of a record that is refused are refused with it.
+    if (found.length > 0) return found
+    for (const [, entries] of Map.groupBy(parts, ({ table }) => table)) yield* insert(entries)
+    yield* large?.inPieces(insert) ?? Effect.void
+    return found.length > 0 ? found : [faultAt(root, reason)]
+  })
 }
 
 /** The events of new records, by the operator. */
-const eventsOf = Effect.fnUntraced(function* (units: ReadonlyArray<Unit>) {
+const makeEvents = Effect.gen(function* () {
   const { requestId } = yield* RequestContext
   const actor = yield* CurrentActor
   const created_at = yield* Clock.currentTimeMillis
-  const eventOf = ({ row, table }: Entry, parts: ReadonlyArray<Entry>): ReadonlyArray<EventRow> => {
+  const eventOf = ({ row, table }: Entry, counts: Iterable<readonly [type: string, count: number]>) => {
     if (table.event === undefined) return []
     const named = table.event.named.flatMap((column) => (row[column] === undefined ? [] : [[column, row[column]]]))
-    const counts = Map.groupBy(
-      parts.filter((part) => part.table.event === undefined),
-      (part) => `${part.table.type}s`
-    )
     const metadata = {
       ...Object.fromEntries(named),
-      ...Object.fromEntries([...counts].map(([type, { length }]) => [type, length])),
+      ...Object.fromEntries([...counts].map(([type, count]) => [`${type}s`, count])),
       imported: true,
       request_id: requestId
     } as { readonly [key: string]: Schema.Json }
@@ -237,5 +209,21 @@ const eventsOf = Effect.fnUntraced(function* (units: ReadonlyArray<Unit>) {
     const resource_id = String(row[table.key[0]!])
     return [{ ...actor, event_type, resource_type, resource_id, metadata, ip_address: undefined, created_at }]
   }
-  return units.flatMap(({ parts, root }) => [...eventOf(root, parts), ...parts.flatMap((part) => eventOf(part, []))])
+  const part = (entry: Entry): ReadonlyArray<EventRow> => eventOf(entry, [])
+  const unit = ({ large, parts, root }: Unit): ReadonlyArray<EventRow> => {
+    const counts = large?.counts ?? countByType(parts)
+    return [
+      ...eventOf(
+        root,
+        [...counts].filter(([type]) => !hasEvent(type))
+      ),
+      ...parts.flatMap(part)
+    ]
+  }
+  return { unit, part }
 })
+
+const hasEvent = (type: string): boolean => tableOf(type).event !== undefined
+
+const countByType = (parts: ReadonlyArray<Entry>) =>
+  new Map([...Map.groupBy(parts, ({ table }) => table.type)].map(([type, { length }]) => [type, length]))

@@ -9,9 +9,8 @@ import type { PolicyRecord, TargetPolicy } from "../licenses/model/LicenseRecord
 import type { LimitName } from "../licenses/model/Limits.ts"
 import { refuseTerms, termOf } from "../licenses/rules/Terms.ts"
 import { columns } from "../postgres/Parameters.ts"
-import { tables } from "./Columns.ts"
+import { tableOf } from "./Columns.ts"
 import type { Row } from "./Lines.ts"
-import type { Table } from "./Tables.ts"
 import type { Entry, Unit } from "./Units.ts"
 
 /** A license of another system, with its key. */
@@ -38,9 +37,6 @@ export type GivenPolicy = Pick<TargetPolicy, "features"> & {
     "license_type" | "duration_days" | "duration_starts" | "validation_interval_minutes"
   >
 }
-
-const byType = new Map(tables.map((table) => [table.type, table]))
-export const tableOf = (type: string): Table => byType.get(type)!
 
 /** A row with instants as text, without the values that are absent. */
 export const rowOf = (fields: { readonly [column: string]: unknown }): Row =>
@@ -78,13 +74,14 @@ export const licenseUnit = (
 /** The license that has each of these keys, by the hash of the key. */
 export const licensesOfKeys = Effect.fnUntraced(function* (hashes: ReadonlyArray<string>) {
   const sql = yield* SqlClient.SqlClient
+  // A join with a list was planned while the table was empty: it compared each license with each hash.
   const found = yield* Effect.orDie(sql<{
     readonly key_hash: string
     readonly id: string
     readonly policy_id: string
   }>`
-    SELECT encode(l.key_hash, 'hex') AS key_hash, l.id, l.policy_id
-    FROM unnest(${columns.text(hashes)}) AS given (hash) JOIN licenses l ON l.key_hash = decode(given.hash, 'hex')`)
+    SELECT encode(key_hash, 'hex') AS key_hash, id, policy_id FROM licenses
+    WHERE key_hash = ANY(${columns.bytea(hashes.map((hash) => Buffer.from(hash, "hex")))})`)
   return new Map(found.map((row) => [row.key_hash, row]))
 })
 

@@ -23,5 +23,5 @@ export const adjustSecrets = Effect.fnUntraced(function* (sql: SqlClient.SqlClie
     const { token_sealed: _, ...rest } = row
     return { ...rest, is_bootstrap: false }
   }
-  return units.map(({ parts, root }) => ({ parts, root: { ...root, row: adjusted(root.table.type, root.row) } }))
+  return units.map((unit) => ({ ...unit, root: { ...unit.root, row: adjusted(unit.root.table.type, unit.root.row) } }))
 })

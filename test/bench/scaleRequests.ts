@@ -134,6 +134,11 @@ const lists = (sample: Sample, one: One, asked: Make): ReadonlyArray<TurnSide> =
     asked("list orders by external_id", () => ({
       path: `/products/${hotProduct}/orders?limit=${limit}&external_id=${one(sample.orders)["external_id"]}`
     })),
+    asked("overview of 30 days", () => ({ path: "/reports/overview" })),
+    asked("overview of 30 days of a product", () => ({
+      path: `/reports/overview?product_id=${one(sample.licenses)["product_id"]}`
+    })),
+    asked("overview by hours of a week", () => ({ path: `/reports/overview?bucket=1h&from=${days(-7)}` })),
     asked("list events", () => ({ path: `/events?limit=${limit}` })),
     asked("list events by resource_id", () => ({
       path: `/events?limit=${limit}&resource_id=${one(sample.licenses)["id"]}`

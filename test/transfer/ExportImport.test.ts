@@ -99,6 +99,7 @@ const fillLicense = Effect.fnUntraced(function* ({ field, ofCustomer, policy, pr
     body: { name: "hook", url: "https://93.184.216.34/hook", is_active: false }
   })
   assertAnswered(webhook, 201)
+  yield* usePublicTrial(product.id)
   // More than one batch, and more than one page of a cursor.
   yield* Effect.forEach(Array.from({ length: 30 }), (_, index) =>
     client.licenses.create({
@@ -106,6 +107,32 @@ const fillLicense = Effect.fnUntraced(function* ({ field, ofCustomer, policy, pr
     })
   )
   return { license, license_key, lease_token: lease.data.lease_token, token }
+})
+
+/** The trial of a device. */
+const usePublicTrial = Effect.fnUntraced(function* (product_id: string) {
+  const { client, send } = yield* TestServer
+  yield* client.policies.create({
+    params: { id: product_id },
+    payload: { name: "Try", code: "try", license_type: "trial", duration_days: 14, public_trial: true }
+  })
+  const body = { product_code: "editor", policy_code: "try", binding: { fingerprint: "machine 9" } }
+  assertAnswered(yield* send({ method: "POST", path: "/api/v1/license/trial", body, anonymous: true }), 200)
+})
+
+/** The rows of all exported tables, without revisions, which an import draws anew. */
+const rowsOf = Effect.fnUntraced(function* (sql: SqlClient.SqlClient) {
+  const rows = new Map<string, ReadonlyArray<unknown>>()
+  for (const { parts, root } of tableGroups) {
+    for (const { key, name, revision = "", type, where = "true" } of [root, ...parts]) {
+      const found = yield* sql.unsafe(
+        `SELECT to_jsonb(t) - '${revision}' AS row FROM ${name} t WHERE ${where} ORDER BY ${key.join(", ")}`
+      )
+      assert.isNotEmpty(found, `give the export a row of ${name}`)
+      rows.set(type, found)
+    }
+  }
+  return Object.fromEntries(rows)
 })
 
 const clientOf = (url: Redacted.Redacted<string>) =>
@@ -158,7 +185,9 @@ layer(TestServer.layerWith({ rateFailures: 0 }), { timeout: 120_000 })("An expor
       const [first, second] = [join(home, "first.jsonl"), join(home, "second.jsonl")]
       const { records } = yield* succeed(source, "export", first, "--json")
       assert.strictEqual(statSync(first).mode & 0o777, 0o600)
-      assert.deepInclude(records, { license: 31, device: 3, lease: 1, used_event_id: 1, webhook: 1, api_key: 2 })
+      assert.deepInclude(records, { license: 32, device: 4, lease: 1, used_event_id: 1, webhook: 1, api_key: 2 })
+      const types = tableGroups.flatMap(({ parts, root }) => [root.type, ...parts.map(({ type }) => type)])
+      assert.sameMembers(Object.keys(records), types)
       const exists = yield* runAlone(source, "export", first)
       assert.strictEqual(exists.code, 1)
       const text = readFileSync(first, "utf8")
@@ -174,16 +203,19 @@ layer(TestServer.layerWith({ rateFailures: 0 }), { timeout: 120_000 })("An expor
       assert.deepStrictEqual([done.imported, done.existed_already], [records, 0])
       yield* succeed(target, "export", second, "--json")
       assert.deepStrictEqual(recordsOf(second), recordsOf(first))
+      const imported = yield* rowsOf(sql)
+      assert.deepStrictEqual(imported, yield* rowsOf(yield* clientOf((yield* Database).url)))
 
       const again = yield* succeed(target, "import", "file", first, "--json")
       assert.deepStrictEqual(again.imported, {})
+      assert.deepStrictEqual(yield* rowsOf(sql), imported)
       const events = yield* sql`SELECT count(*)::int AS events, max(sequence)::int AS last,
         (SELECT last::int FROM event_sequence) AS counter FROM event_log`
       const [{ counter, events: count, last }] = events as never as [Record<string, number>]
       assert.deepStrictEqual([last, counter], [count, count])
-      const types = yield* sql`SELECT event_type, count(*)::int FROM event_log WHERE event_type = 'license.created'
+      const created = yield* sql`SELECT event_type, count(*)::int FROM event_log WHERE event_type = 'license.created'
         AND metadata @> '{"imported": true}' AND actor_id = 'cli' GROUP BY 1`
-      assert.deepStrictEqual(types, [{ event_type: "license.created", count: 31 }])
+      assert.deepStrictEqual(created, [{ event_type: "license.created", count: 32 }])
 
       const moved = yield* startServer().pipe(Effect.provideService(Database, { url }))
       const call = (operation: string, body: object) =>

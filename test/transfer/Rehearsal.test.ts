@@ -3,8 +3,9 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { EventLog } from "../../src/events/EventLog.ts"
+import { tableOf } from "../../src/transfer/Columns.ts"
 import { Importing } from "../../src/transfer/Importing.ts"
-import { rowOf, tableOf } from "../../src/transfer/LicenseUnits.ts"
+import { rowOf } from "../../src/transfer/LicenseUnits.ts"
 import { Database, holdLock } from "../support/Database.ts"
 
 const layerImporting = Importing.layer.pipe(Layer.provide(EventLog.layer), Layer.provideMerge(Database.layer))

@@ -80,7 +80,7 @@ const inShortLocks = Effect.fnUntraced(function* (
   transaction: Effect.Effect<unknown, SqlError.SqlError>
 ) {
   const reserve = Effect.gen(function* () {
-    for (const [, table] of step.matchAll(/^ALTER TABLE (\w+)/gm))
+    for (const [, table] of step.matchAll(/^(?:ALTER TABLE|CREATE TRIGGER .* ON) (\w+)/gm))
       yield* values(`LOCK TABLE ${table} IN SHARE UPDATE EXCLUSIVE MODE`)
     yield* values("SELECT set_config('lock_timeout', $1, true)", [String(lockTimeoutMillis)])
   })

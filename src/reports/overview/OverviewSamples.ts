@@ -33,10 +33,15 @@ export class OverviewSamples extends Context.Service<
       const { validationRetentionDays } = yield* Settings
 
       const sampleLicenses = Effect.fnUntraced(function* (now: number, quarter: number) {
-        const [began] = yield* sql`
-          UPDATE overview_progress SET sampled_at = ${instant(quarter)}, sampled_from = coalesce(sampled_from, ${instant(quarter)})
-          WHERE sampled_at IS NULL OR sampled_at < ${instant(quarter)} RETURNING sampled_at`
+        // Clocks of nodes differ by less than a quarter of an hour, unless one was wrong.
+        const aheadFrom = instant(quarter + quarterMillis)
+        const [began] = yield* sql<{ readonly ahead: boolean | null }>`
+          UPDATE overview_progress p SET sampled_at = ${instant(quarter)}, sampled_from = least(p.sampled_from, ${instant(quarter)})
+          FROM overview_progress before
+          WHERE before.sampled_at IS NULL OR before.sampled_at < ${instant(quarter)} OR before.sampled_at > ${aheadFrom}
+          RETURNING before.sampled_at > ${aheadFrom} AS ahead`
         if (began === undefined) return
+        if (began.ahead === true) yield* removeAhead(sql, quarter)
         yield* insertSamples(sql, quarter)
         yield* removeOld(sql, now - validationRetentionDays * dayMillis)
       })
@@ -109,6 +114,16 @@ const insertSamples = (sql: SqlClient.SqlClient, quarter: number) => sql`
   ) AS last ON TRUE
   WHERE (n.active, n.expiring) <> (coalesce(last.active, 0), coalesce(last.expiring, 0))
   ON CONFLICT DO NOTHING`
+
+/** What a clock that was ahead has recorded for later times. It would hide what is counted then. */
+const removeAhead = (sql: SqlClient.SqlClient, quarter: number) =>
+  Effect.all(
+    [
+      sql`DELETE FROM license_samples WHERE at > ${instant(quarter)}`,
+      sql`DELETE FROM overview_counts WHERE unit IN ('quarter', 'day') AND bucket_start > ${instant(quarter)} AND kind = 'seats'`
+    ],
+    { discard: true }
+  )
 
 /** Days stay, and so does the last sample of a product. */
 const removeOld = (sql: SqlClient.SqlClient, before: number) =>
