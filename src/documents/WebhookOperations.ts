@@ -1,8 +1,8 @@
 /** The deliveries that webhook endpoints receive, one for each type of event (docs/WEBHOOKS.md). */
 import type { JsonSchema } from "effect"
 import { type EventType, eventTypes } from "../events/EventType.ts"
+import { eventCatalogue } from "./EventCatalogue.ts"
 import type { Delivery, Examples } from "./Examples.ts"
-import { eventCatalogue } from "./texts/EventCatalogue.ts"
 
 type Json = JsonSchema.JsonSchema
 

@@ -74,7 +74,9 @@ const long = "Maintainers' commands that take minutes to hours; .ci/run executes
 const excused: typeof executed = {
   "README.md": { "Start: ": printed },
   "docs/API.md": { "Errors: json": shape, "Runtime operations: json": shape, "Signed responses: json": shape },
-  "docs/CONSOLE.md": { "Working on it: sh": "A development server on a fixed port; test/console builds the same sources." },
+  "docs/CONSOLE.md": {
+    "Working on it: sh": "A development server on a fixed port; test/console builds the same sources."
+  },
   "docs/DEPLOYMENT.md": {
     "The image: sh": "Needs Docker.",
     "Compose: sh": "Needs Docker.",
@@ -94,8 +96,12 @@ const excused: typeof executed = {
     "The simulator: sh": long
   },
   "docs/WEBHOOKS.md": { "A delivery: json": shape, "Verifying: ": formula },
-  "docs/guides/effect-client.md": { "The typed client: sh": "npm install loads packages; test/infra/Package.slow.test.ts packs." },
-  "docs/guides/from-keygen.md": { "Moving from Keygen: sh": "Needs an account at Keygen; test/transfer imports from a copy of its API." },
+  "docs/guides/effect-client.md": {
+    "The typed client: sh": "npm install loads packages; test/infra/Package.slow.test.ts packs."
+  },
+  "docs/guides/from-keygen.md": {
+    "Moving from Keygen: sh": "Needs an account at Keygen; test/transfer imports from a copy of its API."
+  },
   "docs/guides/generated-clients.md": { "Generated clients: sh": "Loads the generators." },
   "docs/guides/tour.md": { "The tour: sh": ".ci/run executes the first two." }
 }

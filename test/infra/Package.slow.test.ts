@@ -26,7 +26,6 @@ import { freePort } from "../support/FreePort.ts"
 
 const root = fileURLToPath(new URL("../../", import.meta.url))
 const bin = (name: string) => join(root, "node_modules/.bin", name)
-// Packing builds the documentation site, too.
 const minutes = 10 * 60_000
 
 /** Runs a program in a folder; fails with its output. */

@@ -19,6 +19,7 @@ const contentTypes: { readonly [extension: string]: string } = {
   js: "text/javascript; charset=utf-8",
   json: "application/json",
   md: "text/markdown; charset=utf-8",
+  png: "image/png",
   svg: "image/svg+xml"
 }
 

@@ -1,7 +1,7 @@
 /** The deliveries to webhook endpoints as HTML: when each type of event is recorded, and an example that can be verified. */
 import { eventTypes } from "../../events/EventType.ts"
+import { eventCatalogue } from "../EventCatalogue.ts"
 import { type Delivery, readExamples } from "../Examples.ts"
-import { eventCatalogue } from "../texts/EventCatalogue.ts"
 import { escaped, prose } from "./Html.ts"
 import type { Part } from "./Reference.ts"
 

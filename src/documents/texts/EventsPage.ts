@@ -1,6 +1,6 @@
 /** docs/EVENTS.md: every type of event, and when it is recorded. */
 import { type EventType, eventTypes } from "../../events/EventType.ts"
-import { eventCatalogue } from "./EventCatalogue.ts"
+import { eventCatalogue } from "../EventCatalogue.ts"
 
 const introduction = `# Event types
 

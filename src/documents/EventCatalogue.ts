@@ -1,5 +1,5 @@
 /** Every type of event: when it is recorded. The compiler asks for a line for each new type. */
-import type { EventType } from "../../events/EventType.ts"
+import type { EventType } from "../events/EventType.ts"
 
 export const eventCatalogue: { readonly [T in EventType]: string } = {
   "product.created": "A product was created.",
