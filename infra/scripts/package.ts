@@ -1,6 +1,6 @@
 /**
- * Builds what the package ships into dist/: JavaScript of everything, declarations of the client and the application kit, and the
- * console. npm runs it before it packs (`prepack`).
+ * Builds what the package ships into dist/: JavaScript of everything, declarations of the client and the application kit, the
+ * console, and the documentation site. npm runs it before it packs (`prepack`).
  *
  * The compiler refuses to write the contract's declaration (it is too large), so the client's request and response types are asked
  * of the type checker and written out, one operation after the other.
@@ -101,3 +101,4 @@ writeFileSync(join(dist, "client/Operations.d.ts"), operationTypes())
 // What is written in full above does not concern.
 keepReached(stdout.split("\n").filter((line) => !line.startsWith("src/client/Operations.ts(")))
 execFileSync(process.execPath, ["infra/scripts/console.mjs", join(dist, "console")], { cwd: root, stdio: "inherit" })
+execFileSync(process.execPath, ["infra/scripts/pages.ts", "--out", join(dist, "site")], { cwd: root, stdio: "inherit" })

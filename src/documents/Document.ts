@@ -85,7 +85,7 @@ const publish = (spec: Spec): Spec => {
     ...readable,
     info: { ...readable.info, contact: { name: "The operator of this service" } },
     paths: withExamples(withLinks(paths, schemas), examples),
-    webhooks,
+    webhooks: webhooks(examples.deliveries),
     components: {
       schemas: withFieldDescriptions({ ...schemas, ...errorSchemas, WebhookEvent: webhookEventSchema }),
       examples: refusalExamples(examples),

@@ -24,6 +24,20 @@ export interface Examples {
   readonly operations: Readonly<Record<string, Example>>
   /** By code; a signed refusal's name ends with `_SIGNED`. */
   readonly refusals: Readonly<Record<string, unknown>>
+  readonly deliveries: {
+    /** The endpoint's: it verifies all of them. */
+    readonly secret: string
+    /** By type of event. */
+    readonly byType: Readonly<Record<string, Delivery>>
+  }
+}
+
+/** A delivery to a webhook endpoint. */
+export interface Delivery {
+  /** Their names in lower case. */
+  readonly headers: Readonly<Record<string, string>>
+  /** Written as JSON without spaces it has the bytes that the signatures cover. */
+  readonly body: unknown
 }
 
 /** The recorded examples. */

@@ -53,7 +53,8 @@ export const fieldDescriptions: { readonly [field: string]: string } = {
   device_id: "The id of the device.",
   devices: "The devices by status.",
   disabled: "How many are disabled.",
-  duration_days: "Days after which a license expires that is created without expires_at; null removes the term.",
+  duration_days:
+    "Days after which a license expires that is created without expires_at; null removes the term. Not for perpetual licenses.",
   download_url: "The address of the file; its download needs the scope report:export.",
   eligible_through: "Versions released later are not entitled; absent: no version is too late.",
   email: "The email address.",

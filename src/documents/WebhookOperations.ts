@@ -1,6 +1,8 @@
 /** The deliveries that webhook endpoints receive, one for each type of event (docs/WEBHOOKS.md). */
 import type { JsonSchema } from "effect"
-import { eventTypes } from "../events/EventType.ts"
+import { type EventType, eventTypes } from "../events/EventType.ts"
+import { eventCatalogue } from "./EventCatalogue.ts"
+import type { Delivery, Examples } from "./Examples.ts"
 
 type Json = JsonSchema.JsonSchema
 
@@ -50,39 +52,46 @@ const headers = [
   header("webhook-signature", "`v1,<base64>` for each valid secret (Standard Webhooks).")
 ]
 
+const headersWith = (delivery: Delivery | undefined) =>
+  headers.map((described) => {
+    const value = delivery?.headers[described.name.toLowerCase()]
+    if (value === undefined) return described
+    return { ...described, example: described.schema.type === "integer" ? Number(value) : value }
+  })
+
 const operationIdOf = (type: string): string =>
   `on${type.replaceAll(/(?:^|[._])([a-z])/g, (_, letter: string) => letter.toUpperCase())}`
 
-export const webhooks = Object.fromEntries(
-  eventTypes.map((type) => [
-    type,
-    {
-      post: {
-        operationId: operationIdOf(type),
-        tags: ["webhooks"],
-        summary: `Event ${type}`,
-        description:
-          "Sent to the endpoints that take this type. Any status from 200 to 299 accepts it; the service repeats other deliveries.",
-        security: [],
-        parameters: headers,
-        requestBody: {
-          required: true,
-          content: {
-            "application/json": {
-              schema: {
-                allOf: [
-                  { $ref: "#/components/schemas/WebhookEvent" },
-                  { type: "object", properties: { type: { const: type } } }
-                ]
-              }
-            }
-          }
+/** The deliveries, each with a recorded example. */
+export const webhooks = ({ byType, secret }: Examples["deliveries"]) =>
+  Object.fromEntries(eventTypes.map((type) => [type, { post: operation(type, byType[type], secret) }]))
+
+const operation = (type: EventType, delivery: Delivery | undefined, secret: string) => ({
+  operationId: operationIdOf(type),
+  tags: ["webhooks"],
+  summary: `Event ${type}`,
+  description:
+    `${eventCatalogue[type]} Sent to the endpoints that take this type. Any status from 200 to 299 accepts it; the service repeats ` +
+    `other deliveries. The example's signatures are of the secret \`${secret}\` over its body as JSON without spaces.`,
+  security: [],
+  parameters: headersWith(delivery),
+  requestBody: {
+    required: true,
+    content: {
+      "application/json": {
+        schema: {
+          allOf: [
+            { $ref: "#/components/schemas/WebhookEvent" },
+            { type: "object", properties: { type: { const: type } } }
+          ]
         },
-        responses: {
-          "2XX": { description: "Accepted." },
-          "4XX": { description: "Not accepted; 410 disables the endpoint." }
-        }
+        // A new type has none until `npm run examples`.
+        ...(delivery && { example: delivery.body })
       }
     }
-  ])
-)
+  },
+  responses: {
+    "2XX": { description: "Accepted." },
+    "4XX": { description: "Not accepted; 410 disables the endpoint." }
+  }
+})

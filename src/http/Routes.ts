@@ -48,11 +48,17 @@ export class Routes extends Context.Service<
           return router.addAll(routes)
         }
       })
-      const methodsOf = (target: string) =>
+      const methodsOf = (target: string) => {
         // The table takes the target of OPTIONS * for the path /.
-        target.startsWith("/")
-          ? withHead([...methods].filter((method) => table.find(method, target) !== undefined))
-          : []
+        if (!target.startsWith("/")) return []
+        const found = [...methods].flatMap((method) => {
+          const path = table.find(method, target)?.handler
+          return path === undefined ? [] : [{ method, path }]
+        })
+        // For its other methods /licenses/batch is a license's path, whose id is `batch`: no license has such an id.
+        const own = found.filter(({ path }) => path === target.split("?", 1)[0])
+        return withHead((own.length > 0 ? own : found).map(({ method }) => method))
+      }
       const find = (method: string, path: string): SimilarPath | undefined => {
         const found = table.find(method as "GET", path)?.handler
         return found === undefined ? undefined : { method, path: found.replaceAll(/:(\w+)/g, "{$1}") }

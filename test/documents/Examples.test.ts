@@ -1,9 +1,13 @@
-/** The documents' examples: they are those of a run of the service, and every operation has one. */
+/** The documents' examples: they are those of a run of the service, and every operation and every type of event has one. */
+import { createHmac } from "node:crypto"
 import { readFileSync, writeFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect } from "effect"
+import { openApiDocument } from "../../src/documents/Document.ts"
 import { readExamples } from "../../src/documents/Examples.ts"
+import { eventTypes } from "../../src/events/EventType.ts"
+import { verifyWebhook } from "../../src/webhooks/VerifyWebhook.ts"
 import { operations } from "../contract/Surface.ts"
 import { Recorder } from "./recording/Recorder.ts"
 import { story } from "./recording/Story.ts"
@@ -46,3 +50,36 @@ describe("Every operation", () => {
     })
   }
 })
+
+describe("Every type of event", () => {
+  const { webhooks } = openApiDocument() as unknown as {
+    readonly webhooks: Record<string, { readonly post: Described }>
+  }
+  const { secret } = readExamples().deliveries
+  for (const type of eventTypes) {
+    it(`has an example whose signatures the document's secret verifies: ${type}`, () => {
+      const { description, parameters, requestBody } = webhooks[type]!.post
+      assert.include(description, secret)
+      const { example } = requestBody.content["application/json"]
+      assert.isDefined(example, `${type} has no example: ${howTo}`)
+      const headers: Record<string, string> = Object.fromEntries(
+        parameters.map(({ name, example }) => [name, String(example)])
+      )
+      const body = JSON.stringify(example)
+      const { "webhook-id": id = "", "webhook-timestamp": at = "" } = headers
+      const nowSeconds = Number(at)
+      const result = verifyWebhook({ secret, headers, body, nowSeconds })
+      assert.deepStrictEqual(result.valid && [result.type, result.deliveryId], [type, id])
+      const standard = `${id}.${at}.${body}`
+      const key = Buffer.from(secret.slice("whsec_".length), "base64")
+      const signature = createHmac("sha256", key).update(standard).digest("base64")
+      assert.strictEqual(headers["webhook-signature"], `v1,${signature}`)
+    })
+  }
+})
+
+interface Described {
+  readonly description: string
+  readonly parameters: ReadonlyArray<{ readonly name: string; readonly example: unknown }>
+  readonly requestBody: { readonly content: { readonly "application/json": { readonly example: unknown } } }
+}

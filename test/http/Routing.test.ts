@@ -31,6 +31,9 @@ layer(TestServer.layer)("Paths and methods", (it) => {
     ["OPTIONS", "/api/v1/products", "GET, HEAD, POST"],
     ["PROPFIND", "/api/v1/products", "GET, HEAD, POST"],
     ["POST", "/api/v1/products/x", "GET, HEAD, PATCH, DELETE"],
+    // By its pattern it is also the path of a license.
+    ["OPTIONS", "/api/v1/licenses/batch", "POST"],
+    ["DELETE", "/api/v1/licenses/batch?x", "POST"],
     ["POST", "/health", "GET, HEAD"],
     ["POST", "/api/v1/system/public-keys", "GET, HEAD"]
   ] as const) {

@@ -3,6 +3,8 @@ import { readdirSync, readFileSync, statSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import { assert, describe, it } from "@effect/vitest"
 import { parse, parseAllDocuments } from "yaml"
+import { pagesOf } from "../../infra/scripts/pages/Contents.ts"
+import { withSiteLinks } from "../../infra/scripts/pages/Links.ts"
 import * as Metrics from "../../src/telemetry/Metrics.ts"
 
 const root = fileURLToPath(new URL("../..", import.meta.url))
@@ -98,6 +100,20 @@ describe("The files in infra", () => {
       "compose/prometheus.yaml"
     ]) {
       assert.deepStrictEqual(found(`infra/${name}`, nodes), [port, port], name)
+    }
+  })
+
+  it("give the image's build all files of the documentation site", () => {
+    const patterns = read("infra/Dockerfile.dockerignore").match(/^!.+$/gm) ?? []
+    const allowed = patterns.map((line) => line.slice(1)).filter((name) => name !== "*.md")
+    const texts = pagesOf(root)
+    const pages = new Map(texts.map(({ path, source }) => [source, path]))
+    for (const { path, source } of texts) {
+      const { files, pictures } = withSiteLinks(read(source), { source, path, root, base: "/docs/", pages })
+      for (const file of [source, ...files, ...pictures]) {
+        const isThere = allowed.some((name) => file === name || file.startsWith(`${name}/`)) || /^[^/]+\.md$/.test(file)
+        assert.isTrue(isThere, `${source} needs ${file}, which infra/Dockerfile.dockerignore leaves out`)
+      }
     }
   })
 

@@ -1,8 +1,8 @@
 /**
  * The whole service on a free port and a new database, for tests over HTTP.
  *
- …)` starts one for a file. Time is real, so nothing hangs on a test clock; `advance`=> * `layer(TestServer.layer)("…", (it) => …)` starts one for a file. Time is real, not a test clock's; `advance`=> …)` starts one for a file. Time is real, so nothing hangs on a test clock; `advance`
- * moves the service's time of day.
+ * `layer(TestServer.layer)("…", (it) => …)` starts one for a file. Time is real, not a test clock's; `advance` moves the service's
+ * time of day.
  */
 
 import { Context, Effect, Layer, Redacted } from "effect"

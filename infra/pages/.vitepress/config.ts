@@ -21,7 +21,7 @@ const reference = {
   text: "API reference",
   link: "/reference/",
   collapsed: true,
-  items: [...groups, "schemas"].map((name) => ({ text: name, link: `/reference/${name}` }))
+  items: [...groups, "deliveries", "schemas"].map((name) => ({ text: name, link: `/reference/${name}` }))
 }
 
 /** As GitHub makes them: the texts are read there, too. */

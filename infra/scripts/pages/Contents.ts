@@ -26,6 +26,7 @@ const places: ReadonlyArray<readonly [source: string, path: string, section: Sec
   ["docs/WEBHOOKS.md", "webhooks.md", "Guides"],
   ["docs/API.md", "api.md", "API"],
   ["docs/ERRORS.md", "errors.md", "API"],
+  ["docs/EVENTS.md", "events.md", "API"],
   ["docs/STATES.md", "states.md", "API"],
   ["docs/GLOSSARY.md", "glossary.md", "API"],
   ["SECURITY.md", "reporting-vulnerabilities.md", "Operate"],

@@ -9,6 +9,8 @@ export interface Linked {
   readonly text: string
   /** Files and folders of the repository that the text leads to, and that are no pages. */
   readonly files: ReadonlyArray<string>
+  /** Pictures of the repository that the text shows, from copies in the folder `pictures` of the site's source. */
+  readonly pictures: ReadonlyArray<string>
 }
 
 interface Place {
@@ -27,19 +29,24 @@ export const fileLink = (base: string, file: string): string => `${base}files/${
 
 export const withSiteLinks = (text: string, { base, pages, path, root, source }: Place): Linked => {
   const files: Array<string> = []
+  const pictures: Array<string> = []
   const rewritten = outsideCode(text, (part) =>
     part.replaceAll(/\]\((?!https?:|mailto:|#)([^)\s#]+)(#[^)\s]*)?\)/g, (_, target: string, anchor = "") => {
       const named = join(dirname(source), target).replace(/\/$/, "")
       const page = pages.get(named)
       if (page !== undefined) return `](${relative(dirname(path), page)}${anchor})`
       if (!existsSync(join(root, named))) throw new Error(`${source} leads to ${target}, which does not exist`)
+      if (named.endsWith(".png")) {
+        pictures.push(named)
+        return `](${relative(dirname(path), `pictures/${named}`)})`
+      }
       files.push(named)
       return statSync(join(root, named)).isDirectory()
         ? `](${relative(dirname(path), `files/${named}/index.md`)})`
         : `](${fileLink(base, named)}`
     })
   )
-  return { text: rewritten, files }
+  return { text: rewritten, files, pictures }
 }
 
 /** Replaces in the parts of a Markdown text that are not blocks of code. */

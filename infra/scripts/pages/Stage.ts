@@ -2,6 +2,7 @@
 import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { openApiDocument } from "../../../src/documents/Document.ts"
+import { deliveriesIntroduction, referenceDeliveries } from "../../../src/documents/reference/Deliveries.ts"
 import {
   type Group,
   type Part,
@@ -29,11 +30,12 @@ export const stage = (root: string, folder: string, base: string): Staged => {
   const linked = new Set<string>()
   for (const { path, section, source } of pages) {
     const original = readFileSync(join(root, source), "utf8")
-    const { files, text } = withSiteLinks(original, { source, path, root, base, pages: paths })
+    const { files, pictures, text } = withSiteLinks(original, { source, path, root, base, pages: paths })
     write(`pages/${path}`, section === "For maintainers" ? `${unsearched}${text}` : text)
     // Language models and the curious get the text itself.
     write(`public/${path}`, original)
     for (const file of files) linked.add(file)
+    for (const picture of pictures) cpSync(join(root, picture), join(folder, "pages/pictures", picture))
   }
   for (const file of linked) copy({ root, folder, base, write }, file)
   cpSync(join(root, "src/documents/reference/Favicon.svg"), join(folder, "public/favicon.svg"))
@@ -75,7 +77,7 @@ const places: Places = {
   code: (code) => `../errors.html#${code.toLowerCase()}`
 }
 
-/** One page for each group of operations, one for the schemas. */
+/** One page for each group of operations, one for the deliveries to webhooks, one for the schemas. */
 const writeReference = (write: Write): ReadonlyArray<Group> => {
   const spec = openApiDocument()
   const groups = referenceGroups(spec, places)
@@ -87,10 +89,18 @@ const writeReference = (write: Write): ReadonlyArray<Group> => {
     ...operations.map(({ id, title }) => `- [${title}](${name}.md#${id.toLowerCase()}) \`${id}\``),
     ""
   ])
+  lines.push(
+    "## [Webhook deliveries](deliveries.md)",
+    "",
+    "What webhook endpoints receive, with an example of each type of event.",
+    ""
+  )
   write("pages/reference/index.md", `${unsearched}# API reference\n\n${introduction}\n\n${lines.join("\n")}`)
   for (const { description, name, operations } of groups) {
     write(`pages/reference/${name}.md`, `# ${name}\n\n${description}\n\n${operations.map(partText).join("\n")}`)
   }
+  const deliveries = referenceDeliveries().map(partText).join("\n")
+  write("pages/reference/deliveries.md", `# Webhook deliveries\n\n${deliveriesIntroduction()}\n\n${deliveries}`)
   const schemas = referenceSchemas(spec, { ...places, schema: (name) => `#${name.toLowerCase()}` })
   write("pages/reference/schemas.md", `# Schemas\n\n${schemas.map(partText).join("\n")}`)
   return groups
@@ -102,4 +112,4 @@ const introduction =
 
 // v-pre: the site's tool leaves the braces in it alone.
 const partText = ({ html, id, title }: Part): string =>
-  `## ${title} {#${id.toLowerCase()}}\n\n<div v-pre>${title === id ? "" : `<p><code>${id}</code></p>`}${html}</div>\n`
+  `## ${title} {#${id.toLowerCase()}}\n\n<div v-pre>${title === id || id.startsWith("event-") ? "" : `<p><code>${id}</code></p>`}${html}</div>\n`

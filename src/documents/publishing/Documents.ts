@@ -5,6 +5,7 @@
 import { stringify } from "yaml"
 import { openApiDocument } from "../Document.ts"
 import { errorsPage } from "../texts/ErrorsPage.ts"
+import { eventsPage } from "../texts/EventsPage.ts"
 import { baseUrlPlaceholder, llmsFull, llmsIndex, operationPath, operationTexts, type SitePage } from "../texts/Llms.ts"
 
 type Document = ReturnType<typeof openApiDocument>
@@ -34,6 +35,7 @@ export const documentFiles = (): Readonly<Record<string, string>> => {
     "schema/openapi.yaml": openApiYaml(document),
     "schema/llms.txt": llmsText(document),
     "schema/llms-full.txt": llmsFullText(document),
-    "docs/ERRORS.md": errorsPage()
+    "docs/ERRORS.md": errorsPage(),
+    "docs/EVENTS.md": eventsPage()
   }
 }

@@ -5,9 +5,9 @@
 import { Context, Effect, FileSystem, Option, Path, Schema } from "effect"
 import { type CompressedDocument, compress } from "./CompressedDocument.ts"
 
-/** The folder beside `src`, in the package beside `dist`. */
+/** Where the site is: beside `src`. The package has JavaScript, and the site in `dist`. */
 export const SiteFolder = Context.Reference<URL>("licensing/documents/publishing/SiteFolder", {
-  defaultValue: () => new URL("../../../site/", import.meta.url)
+  defaultValue: () => new URL(import.meta.url.endsWith(".js") ? "../../site/" : "../../../site/", import.meta.url)
 })
 
 // The site has some hundred files.
@@ -19,6 +19,7 @@ const contentTypes: { readonly [extension: string]: string } = {
   js: "text/javascript; charset=utf-8",
   json: "application/json",
   md: "text/markdown; charset=utf-8",
+  png: "image/png",
   svg: "image/svg+xml"
 }
 

@@ -2,8 +2,9 @@
 import type { OpenApi } from "effect/http-api"
 import { statuses } from "../../api/ErrorCode.ts"
 import { errorCatalogue } from "../texts/ErrorCatalogue.ts"
+import { deliveriesIntroduction, referenceDeliveries } from "./Deliveries.ts"
 import { escaped, prose, table } from "./Html.ts"
-import { type Group, type Places, referenceGroups, referenceSchemas } from "./Reference.ts"
+import { type Group, type Part, type Places, referenceGroups, referenceSchemas } from "./Reference.ts"
 
 type Spec = OpenApi.OpenAPISpec
 
@@ -33,10 +34,12 @@ export const referencePage = (spec: Spec): string => {
     "../",
     `<h1>API reference</h1>
 <p>${links("../")}</p>
-<p>The documentation with guides and a search is built by <code>npm run docs</code>; the service shows it here after a restart.</p>
+<p>The documentation with guides and a search is built by <code>npm run docs</code>; the service shows it here after a restart. The image and the package contain it.</p>
 <input id="find" type="search" placeholder="Find an operation" aria-label="Find an operation">
-<nav><ul>${groups.map(({ name, operations }) => `<li><a href="#${name}">${name}</a>: ${operations.map(({ id }) => `<a href="#${id}">${id}</a>`).join(", ")}</li>`).join("")}<li><a href="#errors">Error codes</a></li><li><a href="#schemas">Schemas</a></li></ul></nav>
+<nav><ul>${groups.map(({ name, operations }) => `<li><a href="#${name}">${name}</a>: ${operations.map(({ id }) => `<a href="#${id}">${id}</a>`).join(", ")}</li>`).join("")}<li><a href="#deliveries">Webhook deliveries</a></li><li><a href="#errors">Error codes</a></li><li><a href="#schemas">Schemas</a></li></ul></nav>
 <main>${groups.map(groupHtml).join("\n")}
+<h2 id="deliveries">Webhook deliveries</h2><p>${prose(deliveriesIntroduction())}</p>
+${referenceDeliveries().map(deliveryHtml).join("\n")}
 <h2 id="errors">Error codes</h2>
 ${errorsTable}
 <h2 id="schemas">Schemas</h2>
@@ -54,6 +57,9 @@ const groupHtml = ({ description, name, operations }: Group): string =>
         `<section id="${id}" data-words="${escaped(`${id} ${title} ${name}`.toLowerCase())}"><h3>${escaped(title)} <code>${id}</code></h3>${html}</section>`
     )
     .join("\n")}`
+
+const deliveryHtml = ({ html, id, title }: Part): string =>
+  `<section id="${id}" data-words="webhook delivery event ${title}"><h3><code>${title}</code></h3>${html}</section>`
 
 const errorsTable = `<div class="part">${table(
   ["Code", "Status", "When", "What to do"],

@@ -2,7 +2,8 @@
  * The forms of the reference: each sends a request of its operation and shows the response. Credentials stay in this page's memory:
  * nothing stores them.
  */
-const memory = { address: location.origin, token: "", key: "" }
+// Behind a proxy the service may be published below a path.
+const memory = { address: location.origin + (/^(.*)\/docs\//.exec(location.pathname)?.[1] ?? ""), token: "", key: "" }
 const labels = { address: "Service", token: "API token", key: "License key" }
 
 const element = (name, properties = {}, ...children) => {
@@ -21,8 +22,15 @@ const memoryField = (name) => {
     spellcheck: false
   })
   input.dataset.memory = name
-  return field(labels[name], input)
+  const made = field(labels[name], input)
+  if (name === "address") made.append(element("small", { textContent: otherAddresses }))
+  return made
 }
+
+/** The policy of a page that a service shows allows its own origin only. */
+const otherAddresses =
+  "Pages of a service send requests to that service only. Pages on another host send them to each service whose setting " +
+  `LICENSING_CORS_ORIGINS has ${location.origin}.`
 
 /** The inputs of one part of the request, by their names. */
 const inputsOf = (names) =>
@@ -102,7 +110,7 @@ const send = async (request, result) => {
     ]
     result.replaceChildren(element("pre", { textContent: [...head, "", indented(text)].join("\n") }))
   } catch (failure) {
-    result.textContent = `No response: ${failure.message}. The address must be of this page's origin.`
+    result.textContent = `No response: ${failure.message}. ${otherAddresses}`
   }
 }
 

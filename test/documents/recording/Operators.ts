@@ -1,5 +1,6 @@
 /** What operators do: API keys, webhooks, events, reports, probes. */
 import { Effect } from "effect"
+import { receiverUrl } from "./Deliveries.ts"
 import { Recorder } from "./Recorder.ts"
 
 interface WithToken {
@@ -30,17 +31,21 @@ export const apiKeys = Effect.gen(function* () {
   yield* record("getMe")
 })
 
-export const webhooks = Effect.gen(function* () {
+/** The endpoint that receives the examples of deliveries, from the first event on. */
+export const receivers = Effect.gen(function* () {
   const { record } = yield* Recorder
   const { webhook } = yield* record<{ readonly webhook: { readonly id: string } }>("createWebhook", {
-    body: { name: "Back office", url: "https://hooks.example.com/licensing", event_types: ["license.*"] }
+    body: { name: "Back office", url: receiverUrl },
+    atOnce: true
   })
-  const params = { id: webhook.id }
-  yield* record("getWebhook", { params })
-  yield* record("updateWebhook", { params, body: { event_types: ["license.*", "usage.exhausted"] } })
+  return { webhook: webhook.id }
+})
+
+export const webhooks = Effect.fnUntraced(function* ({ webhook: id }: { readonly webhook: string }) {
+  const { record } = yield* Recorder
+  yield* record("getWebhook", { params: { id } })
   yield* record("listWebhooks", { query: { limit: "20" } })
   yield* record("getWebhookHealth")
-  yield* record("deleteWebhook", { params })
 })
 
 const inJanuary = { from: "2030-01-01T00:00:00Z", to: "2030-02-01T00:00:00Z" }

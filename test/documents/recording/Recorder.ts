@@ -11,6 +11,8 @@ import { type Operation, operations } from "../../contract/Surface.ts"
 import { Database } from "../../support/Database.ts"
 import type { Answer } from "../../support/Http.ts"
 import { TestServer } from "../../support/TestServer.ts"
+import { Deliveries } from "./Deliveries.ts"
+import { TimeWork } from "./TimeWork.ts"
 
 interface Exchange {
   /** The ids in the path. */
@@ -37,6 +39,10 @@ export class Recorder extends Context.Service<
     send<A = Identified>(operationId: string, exchange?: Exchange): Effect.Effect<A>
     /** Sends a request that must be refused with this code, and keeps the refusal as the code's example. */
     refuse(code: string, operationId: string, exchange?: Exchange): Effect.Effect<void>
+    /** Lets days pass without a request, with what a node does meanwhile. */
+    passDays(days: number): Effect.Effect<void>
+    /** What the command `keys rotate` does. */
+    readonly rotateSigningKey: Effect.Effect<void>
     /** What was recorded. */
     readonly examples: Effect.Effect<Examples>
   }
@@ -51,7 +57,9 @@ export class Recorder extends Context.Service<
         })
       // Only wrong credentials are limited, for the example of RATE_LIMITED.
       return recorderOf(run).pipe(
+        Layer.provide([Deliveries.layer, TimeWork.layer]),
         Layer.provide(TestServer.layerWithClock({ rateFailures: 1, baseUrl }, { clock, advance })),
+        Layer.provide(clock),
         Layer.provide(Database.layerUrl),
         Layer.provide(
           WebCrypto.layer({ getRandomValues: run.fill } as unknown as Parameters<typeof WebCrypto.layer>[0])
@@ -63,6 +71,7 @@ export class Recorder extends Context.Service<
 
 const baseUrl = "https://licenses.example.com"
 const minuteMillis = 60_000
+const dayMillis = 86_400_000
 
 /** The time and the random bytes of a run. */
 class Run {
@@ -119,6 +128,8 @@ const recorderOf = (run: Run) =>
     Recorder,
     Effect.gen(function* () {
       const server = yield* TestServer
+      const { deliver, kept } = yield* Deliveries
+      const { rotateSigningKey, sweep } = yield* TimeWork
       const examples: Mutable = { operations: {}, refusals: {} }
       const sent = new Map<string, number>()
 
@@ -128,13 +139,15 @@ const recorderOf = (run: Run) =>
         sent.set(operation.id, times)
         run.begin(`${operation.id} ${times}`, exchange.atOnce === true ? 0 : minuteMillis)
         const path = operation.path.replaceAll(/\{(\w+)\}/g, (_, name) => encodeURIComponent(params[name]!))
-        return yield* server.send({
+        const answer = yield* server.send({
           method: operation.method,
           path: query === undefined ? path : `${path}?${new URLSearchParams(query)}`,
           ...(body === undefined ? undefined : { body }),
           anonymous: authorization === null,
           headers: { ...(typeof authorization === "string" ? { authorization } : undefined), ...headers }
         })
+        yield* deliver
+        return answer
       })
 
       const send = Effect.fnUntraced(function* (operationId: string, exchange: Exchange = {}) {
@@ -159,10 +172,26 @@ const recorderOf = (run: Run) =>
           const isSigned = "signature" in (answer.json as object)
           examples.refusals[isSigned ? `${code}_SIGNED` : code] = answer.json
         }),
-        examples: Effect.sync(() => examples)
+        passDays: (days) =>
+          Effect.suspend(() => {
+            run.begin(`day ${run.millis}`, days * dayMillis)
+            return Effect.andThen(sweep, deliver)
+          }),
+        rotateSigningKey: Effect.suspend(() => {
+          run.begin("keys rotate", minuteMillis)
+          return Effect.andThen(rotateSigningKey, deliver)
+        }),
+        examples: Effect.sync(() => ({ ...examples, deliveries: deliveriesOf(examples, kept) }))
       })
     })
   )
+
+/** The deliveries of the endpoint whose creation is an example: its secret verifies them. */
+const deliveriesOf = ({ operations }: Mutable, kept: Deliveries["Service"]["kept"]): Examples["deliveries"] => {
+  const created = operations["createWebhook"]?.responses[201]?.["application/json"]
+  const { secret } = (created as { readonly data: { readonly secret: string } }).data
+  return { secret, byType: Object.fromEntries([...kept].sort(([a], [b]) => (a < b ? -1 : 1))) }
+}
 
 interface Mutable {
   readonly operations: Record<string, Examples["operations"][string]>

@@ -3,12 +3,14 @@ import { Effect } from "effect"
 import { catalog } from "./Catalog.ts"
 import { customers, customFields } from "./Customers.ts"
 import { backOffice, devices, giveBack, issuing, runtime } from "./Licenses.ts"
-import { apiKeys, operations, refusals, reports, webhooks } from "./Operators.ts"
+import { keysAndReceivers, lifetimes } from "./Lifetimes.ts"
+import { apiKeys, operations, receivers, refusals, reports, webhooks } from "./Operators.ts"
 import { Recorder } from "./Recorder.ts"
 
 export const story = Effect.gen(function* () {
+  const receiver = yield* receivers
   const product = yield* catalog
-  const sold = { ...product, ...(yield* customers(product)) }
+  const sold = { ...receiver, ...product, ...(yield* customers(product)) }
   const issued = { ...sold, ...(yield* issuing(sold)) }
   const used = { ...issued, ...(yield* runtime(issued)) }
   yield* customFields(used)
@@ -16,9 +18,11 @@ export const story = Effect.gen(function* () {
   yield* giveBack(used)
   yield* backOffice(used)
   yield* apiKeys
-  yield* webhooks
+  yield* webhooks(used)
   yield* reports(used)
   yield* operations(used)
   yield* refusals(used)
+  yield* lifetimes(used)
+  yield* keysAndReceivers
   return yield* (yield* Recorder).examples
 })
