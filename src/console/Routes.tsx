@@ -1,10 +1,12 @@
 /** Every screen with its address. All but the first are loaded when they are opened. */
-import { createRootRoute, createRoute, createRouter, lazyRouteComponent } from "@tanstack/react-router"
+import { createRootRoute, createRoute, createRouter } from "@tanstack/react-router"
 import { Schema } from "effect"
 import { CustomerSearch } from "./customers/CustomerSearch.ts"
 import { LicenseSearch } from "./licenses/LicenseSearch.ts"
 import { CodeSearch, CreatedSearch } from "./parts/CodeSearch.ts"
+import { home } from "./service/Address.ts"
 import { Frame } from "./shell/Frame.tsx"
+import { Failed, lazyRouteComponent } from "./shell/LazyScreen.tsx"
 import { Overview } from "./shell/Overview.tsx"
 
 const root = createRootRoute({
@@ -94,7 +96,8 @@ export const router = createRouter({
     apiKeys,
     webhooks
   ]),
-  basepath: "/console",
+  basepath: home,
+  defaultErrorComponent: Failed,
   scrollRestoration: true
 })
 

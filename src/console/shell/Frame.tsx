@@ -2,9 +2,10 @@
 import { Link, Outlet, useNavigate, useRouterState } from "@tanstack/react-router"
 import { type FormEvent, useEffect, useRef } from "react"
 import type { ManagementScope } from "../../auth/Scope.ts"
+import { version } from "../../Version.ts"
 import { Loaded } from "../parts/Show.tsx"
 import { useAsk, useMay } from "../service/Hooks.ts"
-import { signOut } from "../service/Session.ts"
+import { leave } from "../service/Service.ts"
 
 const places = [
   { to: "/licenses", name: "Licenses", scope: "license:read" },
@@ -34,6 +35,7 @@ export const Frame = () => {
       <main id="content" ref={content} tabIndex={-1}>
         <Loaded of={me}>{() => <Outlet />}</Loaded>
       </main>
+      <footer className="quiet">Version {version}</footer>
     </>
   )
 }
@@ -55,7 +57,7 @@ const Bar = () => {
           ))}
       </nav>
       {may("license:read") && <SearchBox />}
-      <button type="button" className="quiet" onClick={() => signOut()}>
+      <button type="button" className="quiet" onClick={leave}>
         Sign out
       </button>
     </header>
