@@ -59,6 +59,9 @@ describe("Settings", () => {
         LICENSING_OIDC_ISSUER: "https://issuer.example.com/realm/",
         LICENSING_OIDC_AUDIENCE: "https://licenses.example.com",
         LICENSING_OIDC_SCOPE_CLAIM: "permissions",
+        LICENSING_CONSOLE_OIDC_CLIENT_ID: "console",
+        LICENSING_CONSOLE_OIDC_SCOPES: "openid  offline_access",
+        LICENSING_CONSOLE_OIDC_PARAMETERS: "resource=https%3A%2F%2Flicenses.example.com&prompt=select_account",
         LICENSING_CORS_ORIGINS: "https://console.example.com, http://localhost:3000",
         LICENSING_WEBHOOK_ALLOW_LOCAL: "TRUE",
         LICENSING_WEBHOOK_ALLOW_CIDRS: "10.1.0.0/16,fd00:1::/32",
@@ -81,6 +84,12 @@ describe("Settings", () => {
       )
       assert.strictEqual(settings.oidcIssuer, "https://issuer.example.com/realm/", "as tokens say it")
       assert.strictEqual(settings.oidcScopeClaim, "permissions")
+      assert.strictEqual(settings.consoleClientId, "console")
+      assert.deepStrictEqual(settings.consoleScopes, ["openid", "offline_access"])
+      assert.deepStrictEqual(settings.consoleParameters, [
+        ["resource", "https://licenses.example.com"],
+        ["prompt", "select_account"]
+      ])
       assert.deepStrictEqual(settings.corsOrigins, ["https://console.example.com", "http://localhost:3000"])
       assert.isTrue(settings.webhookAllowLocal)
       assert.deepStrictEqual(settings.webhookAllowCidrs.map(IpNetwork.format), ["10.1.0.0/16", "fd00:1::/32"])
@@ -127,6 +136,8 @@ describe("Settings", () => {
       "https://issuer.example.com/?a=1",
       "https://u:p@x.example"
     ],
+    LICENSING_CONSOLE_OIDC_SCOPES: ["profile", "openid,profile"],
+    LICENSING_CONSOLE_OIDC_PARAMETERS: ["state=1", "resource=a&redirect_uri=b", "resource"],
     LICENSING_CORS_ORIGINS: ["*", "null", "console.example.com", "https://a.example.com/", "https://a.example.com,"]
   }
   for (const [name, values] of Object.entries(wrong)) {
@@ -147,6 +158,8 @@ describe("Settings", () => {
       assert.match(audience.lines.join(), /^LICENSING_OIDC_AUDIENCE must be set together with LICENSING_OIDC_ISSUER: /)
       const issuer = yield* Effect.flip(read({ LICENSING_OIDC_AUDIENCE: "licenses" }))
       assert.match(issuer.lines.join(), /^LICENSING_OIDC_ISSUER must be set together with LICENSING_OIDC_AUDIENCE: /)
+      const client = yield* Effect.flip(read({ LICENSING_CONSOLE_OIDC_CLIENT_ID: "console" }))
+      assert.match(client.lines.join(), /^LICENSING_OIDC_ISSUER must be set together with LICENSING_CONSOLE_OIDC/)
       for (const local of ["http://localhost:3000", "http://127.0.0.1:3000/realm", "http://[::1]"]) {
         const settings = yield* read({ LICENSING_OIDC_ISSUER: local, LICENSING_OIDC_AUDIENCE: "licenses" })
         assert.strictEqual(settings.oidcIssuer, local)

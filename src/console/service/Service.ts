@@ -1,5 +1,5 @@
 /** The service as its typed client gives it, in effects that the page runs. */
-import { Clock, Effect, Layer, Option, Redacted, Semaphore } from "effect"
+import { Clock, Effect, Layer, Option, type Redacted, Semaphore } from "effect"
 import { FetchHttpClient, HttpClient, HttpClientRequest } from "effect/http"
 import { Atom } from "effect/reactivity"
 import { statuses } from "../../api/ErrorCode.ts"
@@ -39,7 +39,8 @@ const clientOf = (token: Token) =>
 /** Runs effects with the client of who is signed in. Who signs in next has another client: nothing of the earlier one stays. */
 export const runtime = Atom.runtime((get) => {
   const { holder } = get(session)
-  return clientOf(holder === undefined ? Effect.succeed(Redacted.make("")) : currentToken(holder))
+  // A screen that is about to be left asks nothing any more.
+  return clientOf(holder === undefined ? Effect.never : currentToken(holder))
 })
 
 /** A token that expires before then is renewed first. */
@@ -90,16 +91,24 @@ export const send = <Id extends OperationId>(id: Id, request: Request<Id>) =>
     return operation(request)
   })
 
-/** A token that is no longer valid ends the session. */
+/** A token that is no longer valid ends its session. */
 export const endingSession = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
-  Effect.tapError(effect, (error) =>
-    Effect.sync(() => {
-      if (isRefusal(error) && statuses[error.code] === 401) signOut(endOf(error))
-    })
-  )
+  Effect.suspend(() => {
+    const { holder } = registry.get(session)
+    return Effect.tapError(effect, (error) =>
+      Effect.sync(() => {
+        // Of several requests the first ends the session, and none ends another's.
+        const isOn = holder !== undefined && registry.get(session).holder === holder
+        if (isOn && isRefusal(error) && statuses[error.code] === 401) signOut(sentenceOf(error, holder))
+      })
+    )
+  })
 
-const endOf = ({ code, message }: { readonly code: string; readonly message: string }) =>
-  code === "TOKEN_EXPIRED" && registry.get(session).holder?.tokens.id !== undefined
+const sentenceOf = (
+  { code, message }: { readonly code: string; readonly message: string },
+  { tokens }: { readonly tokens: Tokens }
+) =>
+  code === "TOKEN_EXPIRED" && tokens.id !== undefined
     ? "Your sign-in has expired: sign in again to go on with this page."
     : message
 
