@@ -15,7 +15,7 @@ const pathOf = (name: string) =>
     execFile("which", [name], (failure, out) => resolve(failure === null ? out.trim() : undefined))
   )
 
-class Browser extends Context.Service<
+export class Browser extends Context.Service<
   Browser,
   {
     /** Undefined if the machine has no Chromium. */
@@ -126,9 +126,19 @@ export class Person {
     await this.seesHeading(heading)
   }
 
+  /** Awaits that the screen has loaded. */
+  async isLoaded() {
+    await this.page.locator(".waiting, [aria-busy=true]").first().waitFor({ state: "hidden" })
+  }
+
+  /** By how many pixels the screen is too wide. */
+  async overflow() {
+    return (await this.page.evaluate("document.documentElement.scrollWidth - innerWidth")) as number
+  }
+
   /** What axe finds wrong with the screen, once it has loaded. */
   async violations(): Promise<ReadonlyArray<string>> {
-    await this.page.locator(".waiting, [aria-busy=true]").first().waitFor({ state: "hidden" })
+    await this.isLoaded()
     await this.page.evaluate(axe)
     const run = `axe.run(document, { runOnly: ${JSON.stringify(rules)} }).then(({ violations }) => violations)`
     const found = (await this.page.evaluate(run)) as ReadonlyArray<Violation>
