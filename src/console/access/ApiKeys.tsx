@@ -105,9 +105,7 @@ const KeyActions = ({ of, products }: { readonly of: ApiKey; readonly products: 
         fields={changeFields(products, of)}
         edited={{ record: of, reread: () => run("getApiKey", { params }) }}
         run={(payload: Update, read) =>
-          unlessContradicting({ ...of, ...read, ...payload }, () =>
-            change("updateApiKey", { params, payload }, read)
-          )
+          unlessContradicting({ ...of, ...read, ...payload }, () => change("updateApiKey", { params, payload }, read))
         }
       />
       <Action

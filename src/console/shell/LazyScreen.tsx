@@ -4,12 +4,12 @@
  */
 import { type ErrorComponentProps, lazyRouteComponent as lazy } from "@tanstack/react-router"
 import { Cause } from "effect"
-import { Fault } from "../parts/Show.tsx"
+import { Fault, Heading } from "../parts/Show.tsx"
 import { tell } from "../service/Failures.ts"
 
 class NotLoaded extends Error {
   override readonly message =
-    "This screen cannot be loaded: the service was replaced by a newer version, or cannot be reached. Reload the page. " +
+    "It cannot be loaded: the service was replaced by a newer version, or cannot be reached. Reload the page. " +
     "You will sign in again, unless you chose to stay signed in."
 }
 

@@ -61,14 +61,15 @@ export const makeExample = Effect.gen(function* () {
   const address = `http://127.0.0.1:${receiver.port}`
   yield* client.webhooks.create({ payload: { name: "Billing", url: `${address}/billing` } })
   const crm = { name: "Customer relations", url: `${address}/crm`, event_types: ["license.*"] }
-  const { webhook } = yield* client.webhooks.create({ payload: crm })
-  const [license] = (yield* client.licenses.list({ query: { sort: "created_at", limit: 1 } })).items
-  const params = { id: license!.id }
-  yield* client.licenses.suspend({ params })
-  yield* client.licenses.reinstate({ params })
+  yield* client.webhooks.create({ payload: crm })
+  // Events after the webhooks, which they deliver.
+  const [customer] = (yield* client.customers.list({ query: { limit: 1 } })).items
+  const params = { id: customer!.id }
+  for (const seats of [10, 25]) yield* client.customers.update({ params, payload: { metadata: { seats } } })
+  const [license] = (yield* client.licenses.list({ query: { status: "suspended", limit: 1 } })).items
+  yield* client.licenses.reinstate({ params: { id: license!.id } })
   const health = client.ops.webhookHealth({})
   yield* Effect.repeat(health, { until: ({ deliveries }) => deliveries.retrying > 0 && deliveries.delivered_24h > 1 })
-  return webhook
 })
 
 /** How many licenses are in each status. */

@@ -19,7 +19,7 @@ const randomFrom = (seed: number) => {
   }
 }
 
-export interface Sold {
+interface Sold {
   readonly id: string
   readonly key: string
   readonly offer: Offered
@@ -54,7 +54,7 @@ const makeTools = Effect.fnUntraced(function* (seed: number) {
   return { client, offers, pick, chance, random, use, customerOf }
 })
 
-export type Tools = Effect.Success<ReturnType<typeof makeTools>>
+type Tools = Effect.Success<ReturnType<typeof makeTools>>
 
 let sales = 0
 
@@ -132,11 +132,22 @@ const showpiece = Effect.fnUntraced(function* (tools: Tools, now: number) {
   const params = { id: sold.id }
   yield* tools.client.licenses.assignFeature({
     params,
-    payload: { feature_id: offer!.features.at(-1)!.id, max_consumptions: 2_000 }
+    payload: { feature_id: offer!.features.at(-1)!.id, max_consumptions: 10_000 }
   })
-  for (const name of ["ada-laptop", "ada-desk", "render-node-1"])
+  for (const name of ownMachines)
     yield* tools.use(sold, "activate", { fingerprint: name, hostname: name, os: "Debian 13" })
   return sold
+})
+
+const ownMachines = ["ada-laptop", "ada-desk", "render-node-1"]
+
+/** What happens to it: most of the time it is used as it should be. */
+const useShowpiece = Effect.fnUntraced(function* (tools: Tools, sold: Sold, day: number) {
+  const fingerprint = tools.pick([...ownMachines, sold.binding])
+  yield* tools.use(sold, "validate", { fingerprint })
+  const use = { fingerprint, feature_code: sold.offer.features.at(-1)!.code, amount: 40, event_id: `day-${day}` }
+  yield* tools.use(sold, "consume", use)
+  if (day % 30 === 28) yield* tools.use(sold, "validate", { fingerprint: "a copied disk" })
 })
 
 /** Lives through the half-year. `advance` moves the service's clock, which begins half a year ago and ends now. */
@@ -150,12 +161,16 @@ export const liveHalfYear = Effect.fnUntraced(function* (seed: number) {
     const buyers = 1 + Math.floor(tools.random() * 4)
     for (let buyer = 0; buyer < buyers; buyer++)
       all.push(yield* sell(tools, now, tools.pick(tools.offers), tools.pick(customerNames)))
-    yield* useLicense(tools, all[0]!, day)
-    for (let used = 0; used < 6; used++) yield* useLicense(tools, tools.pick(all), day)
-    yield* administer(tools, tools.pick(all.slice(1)), day)
+    const others = all.slice(1)
+    yield* useShowpiece(tools, all[0]!, day)
+    for (let used = 0; used < 6; used++) yield* useLicense(tools, tools.pick(others), day)
+    yield* administer(tools, tools.pick(others), day)
     yield* advance(stepDays * daySeconds)
   }
+  const params = { id: all[0]!.id }
+  yield* tools.client.licenses.suspend({ params })
+  yield* tools.client.licenses.reinstate({ params })
   for (const fingerprint of ["ada-tablet", "linus-desk", "grace-laptop"])
     yield* tools.use(all[0]!, "checkout", { fingerprint, hostname: fingerprint })
-  return { tools, all }
+  for (const fingerprint of ownMachines) yield* tools.use(all[0]!, "validate", { fingerprint })
 })
