@@ -171,6 +171,6 @@ export const liveHalfYear = Effect.fnUntraced(function* (seed: number) {
   yield* tools.client.licenses.suspend({ params })
   yield* tools.client.licenses.reinstate({ params })
   for (const fingerprint of ["ada-tablet", "linus-desk", "grace-laptop"])
-    yield* tools.use(all[0]!, "checkout", { fingerprint, hostname: fingerprint })
+    yield* tools.use(all[0]!, "floating/checkout", { fingerprint, hostname: fingerprint })
   for (const fingerprint of ownMachines) yield* tools.use(all[0]!, "validate", { fingerprint })
 })
