@@ -25,6 +25,7 @@ export const lazyRouteComponent: typeof lazy = (load, name) =>
 
 export const Failed = ({ error }: ErrorComponentProps) => (
   <div className="loaded">
+    <Heading title="This screen cannot be shown" />
     <Fault
       told={error instanceof NotLoaded ? { message: error.message, fields: new Map() } : tell(Cause.fail(error))}
     />
