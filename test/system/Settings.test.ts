@@ -11,6 +11,8 @@ const read = (environment: Record<string, string>) =>
     Effect.provideService(ConfigProvider.ConfigProvider, ConfigProvider.fromEnvRecord(environment))
   )
 
+const signIn = ["openid", "offline_access", "resource", "https://licenses.example.com", "prompt", "select_account"]
+
 describe("Settings", () => {
   it.effect("all have a default or are optional", () =>
     Effect.gen(function* () {
@@ -84,15 +86,7 @@ describe("Settings", () => {
       )
       assert.strictEqual(settings.oidcIssuer, "https://issuer.example.com/realm/", "as tokens say it")
       assert.strictEqual(settings.oidcScopeClaim, "permissions")
-      assert.deepStrictEqual(
-        [settings.consoleClientId, ...settings.consoleScopes],
-        ["console", "openid", "offline_access"]
-      )
-      assert.deepStrictEqual(settings.consoleParameters.flat().slice(1), [
-        "https://licenses.example.com",
-        "prompt",
-        "select_account"
-      ])
+      assert.deepStrictEqual(settings.consoleScopes.concat(settings.consoleParameters.flat()), signIn)
       assert.deepStrictEqual(settings.corsOrigins, ["https://console.example.com", "http://localhost:3000"])
       assert.isTrue(settings.webhookAllowLocal)
       assert.deepStrictEqual(settings.webhookAllowCidrs.map(IpNetwork.format), ["10.1.0.0/16", "fd00:1::/32"])
