@@ -15,6 +15,7 @@ import { ApiKeysHttp } from "./auth/apiKeys/Http.ts"
 import * as Idempotency from "./auth/idempotency/IdempotencyHttp.ts"
 import { MeHttp } from "./auth/me/Http.ts"
 import { Oidc } from "./auth/oidc/Oidc.ts"
+import { SignIn } from "./auth/oidc/SignIn.ts"
 import { RateLimits } from "./auth/rateLimits/RateLimits.ts"
 import { CustomFields } from "./catalog/customFields/CustomFields.ts"
 import { CustomFieldValues } from "./catalog/customFields/CustomFieldValues.ts"
@@ -52,6 +53,7 @@ import { inFairTurns, makeFairQueue, pauseBetween } from "./http/listener/FairQu
 import * as Listener from "./http/listener/Listener.ts"
 import { makeRequestLimits } from "./http/listener/RequestLimits.ts"
 import * as ManagementHttp from "./http/ManagementHttp.ts"
+import { makePathPrefix } from "./http/PathPrefix.ts"
 import { makeRequestTraces } from "./http/RequestTraces.ts"
 import { makeResponseMiddleware } from "./http/ResponseMiddleware.ts"
 import { makeResponses } from "./http/Responses.ts"
@@ -160,7 +162,9 @@ const shared = Layer.mergeAll(
 /** The cluster, if the settings name one, takes commands over once the services work. */
 const services = Layer.provideMerge(Cluster.layer, shared)
 
-const routes = Layer.mergeAll(HttpApiBuilder.layer(Api), DocumentsHttp, ConsoleHttp).pipe(
+const consolePages = ConsoleHttp.pipe(Layer.provide(SignIn.layer))
+
+const routes = Layer.mergeAll(HttpApiBuilder.layer(Api), DocumentsHttp, consolePages).pipe(
   Layer.provide(slices),
   Layer.provide(middlewares),
   Layer.provide(NodeHttpServer.layerHttpServices)
@@ -195,6 +199,7 @@ const serving = Layer.effectDiscard(
     putInFront(fastPath)
     putInFront(yield* makeRequestTraces)
     putInFront(requestLimits)
+    putInFront(yield* makePathPrefix)
     // The finalizer added last runs first: requests are served until the notice period is over and all have their responses.
     yield* Effect.addFinalizer(() => Effect.andThen(shutdown.announce, drain(shutdown)))
   })

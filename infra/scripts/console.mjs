@@ -23,6 +23,8 @@ const config = {
   mode: "production",
   root: path("src/console"),
   base: "/console/",
+  // Scripts name each other by relative addresses: only the page knows the path at which the service is.
+  experimental: { renderBuiltUrl: (_, { hostType }) => (hostType === "html" ? undefined : { relative: true }) },
   logLevel: "error",
   build: {
     outDir: first ?? path("node_modules/.cache/console"),
@@ -38,7 +40,7 @@ const config = {
 if (first === "--serve") {
   const server = await vite.createServer({
     ...config,
-    server: { port: 24_020, proxy: { "/api": { target: address } } }
+    server: { port: 24_020, proxy: { "/api": { target: address }, "/console/sign-in.json": { target: address } } }
   })
   await server.listen()
   server.printUrls()

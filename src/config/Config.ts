@@ -6,6 +6,7 @@
  */
 import { ConfigProvider, Context, Effect, Layer, type Redacted, Schema } from "effect"
 import type { IpNetwork } from "effect/net"
+import { consoleSettings } from "./ConsoleSettings.ts"
 import { contradictions, missingKey } from "./Contradictions.ts"
 import { ratesDefault, webhookRetrySecondsDefault } from "./Defaults.ts"
 import {
@@ -187,8 +188,7 @@ const settings = {
     [],
     origins
   ),
-  /** Whether the console is served at /console. */
-  console: setting<boolean>("LICENSING_CONSOLE", "true or false", true, flag),
+  ...consoleSettings,
   /** For development: webhook endpoints may use http and be on this machine. */
   webhookAllowLocal: setting<boolean>("LICENSING_WEBHOOK_ALLOW_LOCAL", "true or false", false, flag),
   /** Private networks that webhook deliveries may reach. */

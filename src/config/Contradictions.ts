@@ -5,6 +5,7 @@ interface Values {
   readonly cluster: boolean
   readonly clusterAddress: unknown
   readonly clusterListen: unknown
+  readonly consoleClientId: unknown
   readonly databaseUrl: unknown
   readonly masterKey: unknown
   readonly oidcAudience: unknown
@@ -21,6 +22,9 @@ export const contradictions = (values: Values): ReadonlyArray<string> => [
     : []),
   ...(values.oidcIssuer === undefined && values.oidcAudience !== undefined
     ? ["LICENSING_OIDC_ISSUER must be set together with LICENSING_OIDC_AUDIENCE: the address of the issuer."]
+    : []),
+  ...(values.consoleClientId !== undefined && values.oidcIssuer === undefined
+    ? ["LICENSING_OIDC_ISSUER must be set together with LICENSING_CONSOLE_OIDC_CLIENT_ID: where the console signs in."]
     : []),
   ...(values.cluster ? missingForCluster(values) : [])
 ]

@@ -172,6 +172,23 @@ export const issuerAddress: Decode<string> = (value) => {
   return plain && (parsed.protocol === "https:" || local) ? value : undefined
 }
 
+/** Scopes of OpenID Connect (RFC 6749, section 3.3). */
+export const scopeNames: Decode<ReadonlyArray<string>> = (value) => {
+  const names = value.split(/ +/)
+  return names.includes("openid") && names.every((name) => /^[!#-[\]-~]+$/.test(name)) ? names : undefined
+}
+
+/** What the console sets itself, or what would change how the issuer responds. */
+const ownParameters =
+  /^(client_id|client_secret|code_challenge|code_challenge_method|nonce|redirect_uri|request|request_uri|response_mode|response_type|scope|state)$/
+
+/** Parameters of a query, with percent encoding. */
+export const signInParameters: Decode<ReadonlyArray<readonly [name: string, value: string]>> = (value) => {
+  const parameters = [...new URLSearchParams(value)]
+  const isValid = parameters.every(([name, content]) => /^[\w.-]+$/.test(name) && content !== "")
+  return isValid && !parameters.some(([name]) => ownParameters.test(name)) ? parameters : undefined
+}
+
 /** Origins of web pages, separated by commas. */
 export const origins: Decode<ReadonlyArray<string>> = listOf((part) =>
   url("http:", "https:")(part)?.origin === part ? part : undefined

@@ -6,7 +6,7 @@ import { useAtom } from "./service/Hooks.ts"
 import { session } from "./service/Session.ts"
 import { SignIn } from "./shell/SignIn.tsx"
 
-const Console = () => (useAtom(session).token === undefined ? <SignIn /> : <RouterProvider router={router} />)
+const Console = () => (useAtom(session).holder === undefined ? <SignIn /> : <RouterProvider router={router} />)
 
 createRoot(document.getElementById("console")!).render(
   <StrictMode>

@@ -1,5 +1,5 @@
 /** Every screen with its address. All but the first are loaded when they are opened. */
-import { createRootRoute, createRoute, createRouter, lazyRouteComponent } from "@tanstack/react-router"
+import { createRootRoute, createRoute, createRouter } from "@tanstack/react-router"
 import { Schema } from "effect"
 import { AuditSearch } from "./audit/AuditSearch.ts"
 import { OrderSearch, PeriodSearch, SubscriptionSearch } from "./commerce/PurchaseSearch.ts"
@@ -8,7 +8,9 @@ import { DeviceSearch } from "./devices/DeviceSearch.ts"
 import { IssueSearch } from "./licenses/IssueSearch.ts"
 import { LicenseSearch } from "./licenses/LicenseSearch.ts"
 import { CodeSearch, CreatedSearch } from "./parts/CodeSearch.ts"
+import { home } from "./service/Address.ts"
 import { Frame } from "./shell/Frame.tsx"
+import { Failed, lazyRouteComponent } from "./shell/LazyScreen.tsx"
 import { Overview } from "./shell/Overview.tsx"
 import { VersionSearch } from "./versions/VersionSearch.ts"
 
@@ -162,7 +164,8 @@ export const router = createRouter({
     apiKeys,
     webhooks
   ]),
-  basepath: "/console",
+  basepath: home,
+  defaultErrorComponent: Failed,
   scrollRestoration: true
 })
 

@@ -24,6 +24,8 @@ export class Routes extends Context.Service<
      * runtime operation that takes another method.
      */
     similarTo(method: string, target: string): SimilarPath | undefined
+    /** Whether a route's path begins with this one. */
+    hasBelow(path: string): boolean
   }
 >()("licensing/http/Routes") {
   static readonly layer: Layer.Layer<Routes | HttpRouter.HttpRouter> = Layer.effectContext(
@@ -31,8 +33,10 @@ export class Routes extends Context.Service<
       const router = yield* Effect.provideService(HttpRouter.make, HttpRouter.RouterConfig, config)
       const table = FindMyWay.make<string>(config)
       const methods = new Set<string>()
+      const paths = new Set<string>()
       const record = (method: string, path: HttpRouter.PathInput) => {
         methods.add(method)
+        paths.add(path)
         table.on(method, path, path)
         // The router takes such a path without its end, too.
         if (path.endsWith("/*")) table.on(method, path.slice(0, -2) as HttpRouter.PathInput, path)
@@ -65,14 +69,15 @@ export class Routes extends Context.Service<
       }
       const similarTo = (method: string, target: string): SimilarPath | undefined => {
         const known = methodsOf(target)
-        const paths = spellings(target).filter((path) => known.length === 0 || !isResource(path))
+        const similar = spellings(target).filter((path) => known.length === 0 || !isResource(path))
         return (
-          first(paths, (path) => find(method, path)) ??
-          first(paths.filter(isRuntime), (path) => (path === target ? undefined : find("POST", path)))
+          first(similar, (path) => find(method, path)) ??
+          first(similar.filter(isRuntime), (path) => (path === target ? undefined : find("POST", path)))
         )
       }
+      const hasBelow = (above: string) => [...paths].some((path) => path === above || path.startsWith(`${above}/`))
       return Context.make(HttpRouter.HttpRouter, recording).pipe(
-        Context.add(Routes, Routes.of({ methodsOf, similarTo }))
+        Context.add(Routes, Routes.of({ methodsOf, similarTo, hasBelow }))
       )
     })
   )

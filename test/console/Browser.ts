@@ -15,7 +15,7 @@ const pathOf = (name: string) =>
     execFile("which", [name], (failure, out) => resolve(failure === null ? out.trim() : undefined))
   )
 
-class Browser extends Context.Service<
+export class Browser extends Context.Service<
   Browser,
   {
     /** Undefined if the machine has no Chromium. */
@@ -38,7 +38,10 @@ class Browser extends Context.Service<
 }
 
 /** A browser, and a service with the console. */
-export const consoleLayer = Layer.mergeAll(TestServer.layer.pipe(Layer.provideMerge(builtConsole)), Browser.layer)
+export const consoleLayerWith = (settings: Parameters<typeof TestServer.layerWith>[0]) =>
+  Layer.mergeAll(TestServer.layerWith(settings).pipe(Layer.provideMerge(builtConsole)), Browser.layer)
+
+export const consoleLayer = consoleLayerWith({})
 
 const axe = readFileSync(fileURLToPath(import.meta.resolve("axe-core/axe.min.js")), "utf8")
 const rules = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
@@ -123,9 +126,19 @@ export class Person {
     await this.seesHeading(heading)
   }
 
+  /** Awaits that the screen has loaded. */
+  async isLoaded() {
+    await this.page.locator(".waiting, [aria-busy=true]").first().waitFor({ state: "hidden" })
+  }
+
+  /** By how many pixels the screen is too wide. */
+  async overflow() {
+    return (await this.page.evaluate("document.documentElement.scrollWidth - innerWidth")) as number
+  }
+
   /** What axe finds wrong with the screen, once it has loaded. */
   async violations(): Promise<ReadonlyArray<string>> {
-    await this.page.locator(".waiting, [aria-busy=true]").first().waitFor({ state: "hidden" })
+    await this.isLoaded()
     await this.page.evaluate(axe)
     const run = `axe.run(document, { runOnly: ${JSON.stringify(rules)} }).then(({ violations }) => violations)`
     const found = (await this.page.evaluate(run)) as ReadonlyArray<Violation>
@@ -137,13 +150,15 @@ export interface Look {
   readonly token?: string
   readonly dark?: boolean
   readonly width?: number
+  /** The service's address as the browser sees it. */
+  readonly address?: string
 }
 
 /** Opens the console, signed in unless the token is empty, for a person who does something there. */
 export const atConsole = Effect.fnUntraced(function* (
   skip: (reason: string) => void,
   body: (person: Person) => Promise<void>,
-  { dark = false, token, width = 1280 }: Look = {}
+  { address, dark = false, token, width = 1280 }: Look = {}
 ) {
   const { chromium } = yield* Browser
   const { adminToken, baseUrl } = yield* TestServer
@@ -156,7 +171,7 @@ export const atConsole = Effect.fnUntraced(function* (
       timezoneId: "America/New_York",
       locale: "en-GB"
     })
-    const person = new Person(await context.newPage(), `${baseUrl}/console`)
+    const person = new Person(await context.newPage(), `${address ?? baseUrl}/console`)
     if (given !== "")
       await person.page.addInitScript(`sessionStorage.setItem("licensing.token", ${JSON.stringify(given)})`)
     await person.page.goto(person.home)

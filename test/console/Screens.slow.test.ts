@@ -1,19 +1,15 @@
 /** Every screen: what assistive technology finds wrong with it, light and dark, on a desk and on a phone; and how people sign in. */
-import { mkdirSync } from "node:fs"
-import { join } from "node:path"
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { issue } from "../support/IssuedLicenses.ts"
 import { TestServer } from "../support/TestServer.ts"
 import { atConsole, consoleLayer, type Look, type Person } from "./Browser.ts"
 import { recordPurchase } from "./Purchase.ts"
+import { nameOf, type Screen, screens } from "./Screens.ts"
 
 const minutes = 10 * 60_000
 
-/** A folder for pictures of all screens, if one is named. */
-const pictures = process.env["CONSOLE_PICTURES"]
-
-/** One record of each kind, and the addresses of the screens with their headings. */
+/** One record of each kind. */
 const prepare = Effect.gen(function* () {
   const { client } = yield* TestServer
   const customer = yield* client.customers.create({
@@ -35,51 +31,20 @@ const prepare = Effect.gen(function* () {
   yield* license.runtime.checkout({ payload: { fingerprint: "m-2", hostname: "ada-desk" } })
   yield* client["api-keys"].create({ payload: { name: "Support", scopes: ["license:read", "device:write"] } })
   yield* client.webhooks.create({ payload: { name: "Billing", url: "https://hooks.example.com/licensing" } })
-  const sold = yield* recordPurchase({ product: license.product_id, customer: customer.id })
-  return [
-    ["", "Overview"],
-    [`/products/${license.product_id}/versions`, "Versions"],
-    [`/products/${license.product_id}/versions/${sold.version}`, "Version 2.4.1"],
-    [`/orders?product_id=${license.product_id}`, "Orders"],
-    [`/orders/${sold.order}`, "Order A-1001"],
-    [`/subscriptions?product_id=${license.product_id}`, "Subscriptions"],
-    [`/subscriptions/${sold.subscription}`, "Subscription S-77"],
-    ["/licenses", "Licenses"],
-    ["/licenses/new", "Issue a license"],
-    [`/licenses/${license.id}`, "Ada"],
-    ["/licenses/batch", "Issue a batch"],
-    [`/licenses/${license.id}/audit`, "Audit of Ada"],
-    ["/devices", "Devices"],
-    ["/search?q=nobody", "Search"],
-    ["/customers", "Customers"],
-    [`/customers/${customer.id}`, "Ada Lovelace"],
-    ["/products", "Products"],
-    [`/products/${license.product_id}`, "Editor"],
-    [`/policies/${policy_id}`, "Team"],
-    ["/api-keys", "API keys"],
-    ["/webhooks", "Webhooks"]
-  ] as const
+  yield* recordPurchase({ product: license.product_id, customer: customer.id })
 })
 
 /** Looks at every screen, and at one dialog. */
-const lookAtAll = async (person: Person, screens: Effect.Success<typeof prepare>, name: string) => {
+const lookAtAll = async (person: Person, all: ReadonlyArray<Screen>) => {
   const found: Array<string> = []
-  const look = async (screen: string) => {
-    found.push(...(await person.violations()).map((violation) => `${screen}: ${violation}`))
-    if (pictures === undefined) return
-    mkdirSync(pictures, { recursive: true })
-    await person.page.screenshot({
-      path: join(pictures, `${name}-${screen.replaceAll(/\W+/g, "-")}.png`),
-      fullPage: true
-    })
+  const look = async (name: string) => {
+    found.push(...(await person.violations()).map((violation) => `${name}: ${violation}`))
+    const pixels = await person.overflow()
+    if (pixels > 0) found.push(`${name} is ${pixels} pixels too wide`)
   }
-  for (const [path, heading] of screens) {
-    await person.opens(path, heading)
-    await look(path.replaceAll(/\/\w+_\w{8,}/g, "/one").slice(1) || "overview")
-    const { overflow } = (await person.page.evaluate(
-      "({ overflow: document.documentElement.scrollWidth - innerWidth })"
-    )) as { readonly overflow: number }
-    if (overflow > 0) found.push(`${path} is ${overflow} pixels too wide`)
+  for (const screen of all) {
+    await person.opens(...screen)
+    await look(nameOf(screen))
   }
   await person.click("New webhook")
   await look("dialog")
@@ -87,18 +52,15 @@ const lookAtAll = async (person: Person, screens: Effect.Success<typeof prepare>
 }
 
 layer(consoleLayer, { timeout: minutes })("The console", (it) => {
-  const looks: ReadonlyArray<readonly [string, Look]> = [
-    ["light", {}],
-    ["dark", { dark: true }],
-    ["phone", { width: 390 }]
-  ]
+  const looks: ReadonlyArray<Look> = [{}, { dark: true }, { width: 390 }]
 
   it.effect(
     "has no screen that axe finds fault with: light, dark, and on a phone",
     ({ skip }) =>
       Effect.gen(function* () {
-        const screens = yield* prepare
-        for (const [name, look] of looks) yield* atConsole(skip, (person) => lookAtAll(person, screens, name), look)
+        yield* prepare
+        const all = yield* screens
+        for (const look of looks) yield* atConsole(skip, (person) => lookAtAll(person, all), look)
       }),
     minutes
   )

@@ -22,7 +22,11 @@ const manifest = JSON.parse(read("package.json")) as {
   readonly devDependencies: { readonly node: string }
 }
 const settingsIn = (text: string) => [...new Set(text.match(/LICENSING_[A-Z_]+/g) ?? [])].toSorted()
-const settings = settingsIn(Array.from(read("src/config/Config.ts").matchAll(/"(LICENSING_\w+)"/g), String).join())
+const settings = settingsIn(
+  ["Config", "ConsoleSettings"]
+    .flatMap((name) => Array.from(read(`src/config/${name}.ts`).matchAll(/"(LICENSING_\w+)"/g), String))
+    .join()
+)
 
 /** The names of an exposition's samples. */
 const samples = new Set(

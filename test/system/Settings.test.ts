@@ -11,6 +11,50 @@ const read = (environment: Record<string, string>) =>
     Effect.provideService(ConfigProvider.ConfigProvider, ConfigProvider.fromEnvRecord(environment))
   )
 
+const wrong: Record<string, ReadonlyArray<string>> = {
+  LICENSING_WEBHOOK_ALLOW_LOCAL: ["yes", "1"],
+  LICENSING_WEBHOOK_ALLOW_CIDRS: ["10.0.0.1/8", "internal", "10.0.0.0/8,"],
+  LICENSING_WEBHOOK_RETRY_SECONDS: ["5,", "soon", "1.5", "-1", "604801", "5;6"],
+  LICENSING_PORT: ["abc", "-1", "65536", "80.5", "8080x"],
+  LICENSING_DATABASE_URL: [
+    "mysql://secret@db/x",
+    "secret",
+    "postgres://u:secret@db/x?sslmode=requir",
+    "postgres://u:secret@db/x?sslmode=",
+    "postgres://u:secret@db/x?sslmode=require&sslmode=disable"
+  ],
+  LICENSING_REPORTS_DATABASE_URL: ["secret", "postgres://u:secret@db/x?sslmode=REQUIRE"],
+  LICENSING_MASTER_KEY: ["secret", Buffer.alloc(31).toString("base64"), Buffer.alloc(33).toString("base64")],
+  LICENSING_BOOTSTRAP_TOKEN: ["secret", "with space".padEnd(40)],
+  LICENSING_BASE_URL: [
+    "licenses.example.com",
+    "ftp://example.com",
+    "https://example.com/?a=1",
+    "https://user:secret@example.com"
+  ],
+  LICENSING_TRUSTED_PROXIES: ["10.0.0.0/33", "everything", "10.0.0.1/8", "10.0.0.0/8,"],
+  LICENSING_LOG_FORMAT: ["xml"],
+  LICENSING_LOG_LEVEL: ["loud"],
+  LICENSING_CLOCK_OFFSET_SECONDS: ["-1", "1.5", "999999999999"],
+  LICENSING_SWEEP_SECONDS: ["0", "86401", "often"],
+  LICENSING_MASTER_KEY_NEXT: ["secret", Buffer.alloc(31).toString("base64")],
+  LICENSING_RATE_RUNTIME: ["-1", "1.5", "10000001", "many"],
+  LICENSING_RATE_ACTIVATION: ["x"],
+  LICENSING_RATE_MANAGEMENT: ["x"],
+  LICENSING_RATE_FAILURES: ["x"],
+  LICENSING_OIDC_ISSUER: [
+    "issuer",
+    "http://issuer.example.com",
+    "https://issuer.example.com/?a=1",
+    "https://u:p@x.example"
+  ],
+  LICENSING_CONSOLE_OIDC_SCOPES: ["profile", "openid,profile"],
+  LICENSING_CONSOLE_OIDC_PARAMETERS: ["state=1", "resource=a&redirect_uri=b", "resource"],
+  LICENSING_CORS_ORIGINS: ["*", "null", "console.example.com", "https://a.example.com/", "https://a.example.com,"]
+}
+
+const signIn = ["openid", "offline_access", "resource", "https://licenses.example.com", "prompt", "select_account"]
+
 describe("Settings", () => {
   it.effect("all have a default or are optional", () =>
     Effect.gen(function* () {
@@ -59,6 +103,9 @@ describe("Settings", () => {
         LICENSING_OIDC_ISSUER: "https://issuer.example.com/realm/",
         LICENSING_OIDC_AUDIENCE: "https://licenses.example.com",
         LICENSING_OIDC_SCOPE_CLAIM: "permissions",
+        LICENSING_CONSOLE_OIDC_CLIENT_ID: "console",
+        LICENSING_CONSOLE_OIDC_SCOPES: "openid  offline_access",
+        LICENSING_CONSOLE_OIDC_PARAMETERS: "resource=https%3A%2F%2Flicenses.example.com&prompt=select_account",
         LICENSING_CORS_ORIGINS: "https://console.example.com, http://localhost:3000",
         LICENSING_WEBHOOK_ALLOW_LOCAL: "TRUE",
         LICENSING_WEBHOOK_ALLOW_CIDRS: "10.1.0.0/16,fd00:1::/32",
@@ -81,6 +128,7 @@ describe("Settings", () => {
       )
       assert.strictEqual(settings.oidcIssuer, "https://issuer.example.com/realm/", "as tokens say it")
       assert.strictEqual(settings.oidcScopeClaim, "permissions")
+      assert.deepStrictEqual(settings.consoleScopes.concat(settings.consoleParameters.flat()), signIn)
       assert.deepStrictEqual(settings.corsOrigins, ["https://console.example.com", "http://localhost:3000"])
       assert.isTrue(settings.webhookAllowLocal)
       assert.deepStrictEqual(settings.webhookAllowCidrs.map(IpNetwork.format), ["10.1.0.0/16", "fd00:1::/32"])
@@ -90,45 +138,6 @@ describe("Settings", () => {
     })
   )
 
-  const wrong: Record<string, ReadonlyArray<string>> = {
-    LICENSING_WEBHOOK_ALLOW_LOCAL: ["yes", "1"],
-    LICENSING_WEBHOOK_ALLOW_CIDRS: ["10.0.0.1/8", "internal", "10.0.0.0/8,"],
-    LICENSING_WEBHOOK_RETRY_SECONDS: ["5,", "soon", "1.5", "-1", "604801", "5;6"],
-    LICENSING_PORT: ["abc", "-1", "65536", "80.5", "8080x"],
-    LICENSING_DATABASE_URL: [
-      "mysql://secret@db/x",
-      "secret",
-      "postgres://u:secret@db/x?sslmode=requir",
-      "postgres://u:secret@db/x?sslmode=",
-      "postgres://u:secret@db/x?sslmode=require&sslmode=disable"
-    ],
-    LICENSING_REPORTS_DATABASE_URL: ["secret", "postgres://u:secret@db/x?sslmode=REQUIRE"],
-    LICENSING_MASTER_KEY: ["secret", Buffer.alloc(31).toString("base64"), Buffer.alloc(33).toString("base64")],
-    LICENSING_BOOTSTRAP_TOKEN: ["secret", "with space".padEnd(40)],
-    LICENSING_BASE_URL: [
-      "licenses.example.com",
-      "ftp://example.com",
-      "https://example.com/?a=1",
-      "https://user:secret@example.com"
-    ],
-    LICENSING_TRUSTED_PROXIES: ["10.0.0.0/33", "everything", "10.0.0.1/8", "10.0.0.0/8,"],
-    LICENSING_LOG_FORMAT: ["xml"],
-    LICENSING_LOG_LEVEL: ["loud"],
-    LICENSING_CLOCK_OFFSET_SECONDS: ["-1", "1.5", "999999999999"],
-    LICENSING_SWEEP_SECONDS: ["0", "86401", "often"],
-    LICENSING_MASTER_KEY_NEXT: ["secret", Buffer.alloc(31).toString("base64")],
-    LICENSING_RATE_RUNTIME: ["-1", "1.5", "10000001", "many"],
-    LICENSING_RATE_ACTIVATION: ["x"],
-    LICENSING_RATE_MANAGEMENT: ["x"],
-    LICENSING_RATE_FAILURES: ["x"],
-    LICENSING_OIDC_ISSUER: [
-      "issuer",
-      "http://issuer.example.com",
-      "https://issuer.example.com/?a=1",
-      "https://u:p@x.example"
-    ],
-    LICENSING_CORS_ORIGINS: ["*", "null", "console.example.com", "https://a.example.com/", "https://a.example.com,"]
-  }
   for (const [name, values] of Object.entries(wrong)) {
     it.effect(`an invalid ${name} is reported in one line without secrets`, () =>
       Effect.forEach(values, (value) =>
@@ -147,6 +156,8 @@ describe("Settings", () => {
       assert.match(audience.lines.join(), /^LICENSING_OIDC_AUDIENCE must be set together with LICENSING_OIDC_ISSUER: /)
       const issuer = yield* Effect.flip(read({ LICENSING_OIDC_AUDIENCE: "licenses" }))
       assert.match(issuer.lines.join(), /^LICENSING_OIDC_ISSUER must be set together with LICENSING_OIDC_AUDIENCE: /)
+      const client = yield* Effect.flip(read({ LICENSING_CONSOLE_OIDC_CLIENT_ID: "console" }))
+      assert.match(client.lines.join(), /^LICENSING_OIDC_ISSUER must be set together with LICENSING_CONSOLE_OIDC/)
       for (const local of ["http://localhost:3000", "http://127.0.0.1:3000/realm", "http://[::1]"]) {
         const settings = yield* read({ LICENSING_OIDC_ISSUER: local, LICENSING_OIDC_AUDIENCE: "licenses" })
         assert.strictEqual(settings.oidcIssuer, local)

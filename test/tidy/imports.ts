@@ -54,7 +54,7 @@ const clientsPullInNoServer: Rule = {
 }
 
 const inConsole = isUnder("src/console")
-const consolePackages = /^(effect\/reactivity|react|react-dom\/client|@tanstack\/react-router)$/
+const consolePackages = /^(effect\/reactivity|react|react-dom\/client|oauth4webapi|@tanstack\/react-router)$/
 
 const theConsoleIsAClient: Rule = {
   name: "The console imports its packages and the contract, and nothing imports the console",

@@ -27,11 +27,14 @@ interface Place {
 /** The end of a link to a file's copy; with a target the site's tool leaves the address as it is. */
 export const fileLink = (base: string, file: string): string => `${base}files/${file}){target="_self"}`
 
+/** The end of a link, or a whole picture. */
+const links = /(!\[[^\]]*)?\]\((?!https?:|mailto:|#)([^)\s#]+)(#[^)\s]*)?\)/g
+
 export const withSiteLinks = (text: string, { base, pages, path, root, source }: Place): Linked => {
   const files: Array<string> = []
   const pictures: Array<string> = []
   const rewritten = outsideCode(text, (part) =>
-    part.replaceAll(/\]\((?!https?:|mailto:|#)([^)\s#]+)(#[^)\s]*)?\)/g, (_, target: string, anchor = "") => {
+    part.replaceAll(links, (_, image: string | undefined, target: string, anchor = "") => {
       const named = join(dirname(source), target).replace(/\/$/, "")
       const page = pages.get(named)
       if (page !== undefined) return `](${relative(dirname(path), page)}${anchor})`
@@ -41,6 +44,8 @@ export const withSiteLinks = (text: string, { base, pages, path, root, source }:
         return `](${relative(dirname(path), `pictures/${named}`)})`
       }
       files.push(named)
+      // The site's tool puts the base in front of a picture's address itself.
+      if (image !== undefined) return `${image}](/files/${named})`
       return statSync(join(root, named)).isDirectory()
         ? `](${relative(dirname(path), `files/${named}/index.md`)})`
         : `](${fileLink(base, named)}`

@@ -2,22 +2,17 @@
  * Fetches the OIDC issuer's public keys through its discovery document and caches them. What must stay true: the service
  * fetches at most once in ten seconds, independent of the tokens that it receives; while an unreachable issuer's keys are
  * cached, for an hour, only the requests that first notice the failure wait for it; and keys are fetched only from the URL in
- * the issuer's own document, without redirects.
+ * the issuer's own document (`IssuerDocuments`).
  */
-import { Clock, Context, Duration, Effect, Layer, Schema, Semaphore, Stream } from "effect"
-import { FetchHttpClient, HttpClient } from "effect/http"
+import { Clock, Duration, Effect, Semaphore } from "effect"
 import { createLocalJWKSet, importJWK, type JSONWebKeySet, type JWK, type LocalJWKSet } from "jose"
-import { issuerAddress } from "../../config/Setting.ts"
+import { IssuerUnreachable, issuerTimeout, makeIssuerDocuments } from "./IssuerDocuments.ts"
 
 /** The keys that tokens are verified with. Each fetch makes a new object. */
 export interface KeySet {
   readonly find: LocalJWKSet
   readonly fetchedAt: bigint
 }
-
-class IssuerUnreachable extends Schema.TaggedError<IssuerUnreachable>()("IssuerUnreachable", {
-  message: Schema.String
-}) {}
 
 interface IssuerKeys {
   /** The cached keys, fetched if they are stale. */
@@ -32,8 +27,6 @@ const freshNanos = Duration.toNanosUnsafe("10 minutes")
 const usableNanos = Duration.toNanosUnsafe("1 hour")
 // Tokens with invented key ids must not cause a fetch each.
 const betweenAttemptsNanos = Duration.toNanosUnsafe("10 seconds")
-const timeout = "5 seconds"
-const documentBytesMax = 262_144
 
 export const makeIssuerKeys = Effect.fnUntraced(function* (issuer: string) {
   const fetchKeySet = yield* makeFetch(issuer)
@@ -83,45 +76,19 @@ export const makeIssuerKeys = Effect.fnUntraced(function* (issuer: string) {
 const isUsable = (keys: KeySet | undefined, now: bigint): keys is KeySet =>
   keys !== undefined && now - keys.fetchedAt < usableNanos
 
-const Discovery = Schema.Struct({ issuer: Schema.String, jwks_uri: Schema.String })
-
 /** Makes an effect that fetches the issuer's discovery document, then the keys at its `jwks_uri`. */
 const makeFetch = Effect.fnUntraced(function* (issuer: string) {
-  const client = Context.get(yield* Layer.build(httpClient), HttpClient.HttpClient)
-
-  const json = Effect.fnUntraced(function* (url: string) {
-    const { stream } = yield* client.get(url)
-    const chunks: Array<Uint8Array> = []
-    let length = 0
-    yield* Stream.runForEach(stream, (chunk) => {
-      chunks.push(chunk)
-      length += chunk.length
-      return length <= documentBytesMax
-        ? Effect.void
-        : Effect.fail(new IssuerUnreachable({ message: `${url} is larger than ${documentBytesMax} bytes.` }))
-    })
-    return yield* Effect.try({
-      try: (): unknown => JSON.parse(Buffer.concat(chunks).toString()),
-      catch: () => new IssuerUnreachable({ message: `${url} is no JSON.` })
-    })
-  })
-
+  const { discovery, json } = yield* makeIssuerDocuments(issuer)
   return Effect.gen(function* () {
-    const document = yield* json(`${issuer.replace(/\/$/, "")}/.well-known/openid-configuration`)
-    const discovery = yield* Schema.decodeUnknownEffect(Discovery)(document)
-    if (discovery.issuer !== issuer || issuerAddress(discovery.jwks_uri.split("?", 1)[0]!) === undefined) {
-      return yield* new IssuerUnreachable({
-        message: `The discovery document of ${issuer} names another issuer or no safe place.`
-      })
-    }
-    const published = (yield* json(discovery.jwks_uri)) as JSONWebKeySet
+    const { jwks_uri } = yield* discovery
+    const published = (yield* json(jwks_uri)) as JSONWebKeySet
     yield* Effect.try({
       try: () => createLocalJWKSet(published),
-      catch: () => new IssuerUnreachable({ message: `${discovery.jwks_uri} is no list of keys.` })
+      catch: () => new IssuerUnreachable({ message: `${jwks_uri} is no list of keys.` })
     })
     const keys = yield* Effect.filter(published.keys, isUsableKey)
     return createLocalJWKSet({ keys })
-  }).pipe(Effect.timeout(timeout), Effect.withSpan("IssuerKeys.fetch"))
+  }).pipe(Effect.timeout(issuerTimeout), Effect.withSpan("IssuerKeys.fetch"))
 })
 
 /** The one algorithm per key type that tokens may be signed with. */
@@ -143,11 +110,3 @@ const isUsableKey = (key: JWK): Effect.Effect<boolean> =>
     }),
     Effect.catch((error) => Effect.as(Effect.logDebug("A key of the OIDC issuer is left out.", error), false))
   )
-
-const httpClient = Layer.effect(
-  HttpClient.HttpClient,
-  Effect.map(HttpClient.HttpClient, HttpClient.filterStatusOk)
-).pipe(
-  Layer.provide(FetchHttpClient.layer),
-  Layer.provide(Layer.succeed(FetchHttpClient.RequestInit, { redirect: "error" }))
-)

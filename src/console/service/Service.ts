@@ -1,6 +1,6 @@
 /** The service as its typed client gives it, in effects that the page runs. */
-import { Clock, Effect, Layer, Redacted } from "effect"
-import { FetchHttpClient, HttpClient } from "effect/http"
+import { Clock, Effect, Layer, Option, type Redacted, Semaphore } from "effect"
+import { FetchHttpClient, HttpClient, HttpClientRequest } from "effect/http"
 import { Atom } from "effect/reactivity"
 import { statuses } from "../../api/ErrorCode.ts"
 import { isRefusal } from "../../api/Failure.ts"
@@ -12,17 +12,58 @@ import {
   type Request,
   type Success
 } from "../../client/Client.ts"
-import { registry, session, signOut } from "./Session.ts"
+import { service } from "./Address.ts"
+import { farewell, renewed } from "./Provider.ts"
+import { registry, renew, type Session, session, signOut, type Tokens } from "./Session.ts"
 
-const clientOf = (token: Redacted.Redacted<string>, attemptsMax = 2) =>
-  Client.layer({ baseUrl: location.origin, token, attemptsMax }).pipe(
+type Token = Effect.Effect<Redacted.Redacted<string>>
+
+const clientOf = (token: Token, attemptsMax = 2) =>
+  Client.layer({ baseUrl: service, attemptsMax }).pipe(
+    Layer.provide(
+      Layer.effect(
+        HttpClient.HttpClient,
+        Effect.map(
+          HttpClient.HttpClient,
+          HttpClient.mapRequestEffect((request) =>
+            Effect.map(token, (current) => HttpClientRequest.bearerToken(request, current))
+          )
+        )
+      )
+    ),
     Layer.provide(FetchHttpClient.layer),
     // The page records no traces, so that requests need no trace headers.
     Layer.provideMerge(Layer.succeed(HttpClient.TracerPropagationEnabled, false))
   )
 
-/** Runs effects with the client of who is signed in. Another token is another client: nothing of the earlier one stays. */
-export const runtime = Atom.runtime((get) => clientOf(get(session).token ?? Redacted.make("")))
+/** Runs effects with the client of who is signed in. Who signs in next has another client: nothing of the earlier one stays. */
+export const runtime = Atom.runtime((get) => clientOf(tokenOf(get(session))))
+
+/** A token that expires before then is renewed first. */
+const renewalMillis = 30_000
+const renewing = Semaphore.makeUnsafe(1)
+
+/** The session's token, renewed if it is about to expire and the provider allows that. */
+const currentToken = Effect.fnUntraced(function* (holder: { tokens: Tokens }) {
+  if (yield* isFresh(holder)) return holder.tokens.access
+  return yield* renewing.withPermit(
+    Effect.gen(function* () {
+      const { refresh } = holder.tokens
+      // Another request may have renewed it meanwhile.
+      if (refresh === undefined || (yield* isFresh(holder))) return holder.tokens.access
+      const tokens = yield* Effect.option(Effect.provide(renewed(refresh), FetchHttpClient.layer))
+      // Otherwise the service refuses the token once it has expired, which ends the session.
+      if (Option.isSome(tokens)) renew(holder, tokens.value)
+      return holder.tokens.access
+    })
+  )
+})
+
+const isFresh = ({ tokens: { expiresAt, refresh } }: { readonly tokens: Tokens }) =>
+  Effect.map(
+    Clock.currentTimeMillis,
+    (millis) => refresh === undefined || expiresAt === undefined || millis < expiresAt - renewalMillis
+  )
 
 export type Failed<Id extends OperationId> = Refusals<Id> | ClientError
 
@@ -46,21 +87,49 @@ export const send = <Id extends OperationId>(id: Id, request: Request<Id>) =>
     return operation(request)
   })
 
+/** The token of who is signed in; nobody who is about to leave asks for anything any more. */
+const tokenOf = ({ holder }: Session): Token => (holder === undefined ? Effect.never : currentToken(holder))
+
 /** Runs effects that send every request once and decide themselves what to send again. */
 export const runSendingOnce = <A, E>(effect: Effect.Effect<A, E, Client>): Promise<A> =>
-  Effect.runPromise(Effect.provide(effect, clientOf(registry.get(session).token ?? Redacted.make(""), 1)))
+  Effect.runPromise(Effect.provide(effect, clientOf(tokenOf(registry.get(session)), 1)))
 
-/** A token that is no longer valid ends the session. */
+/** A token that is no longer valid ends its session. */
 export const endingSession = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
-  Effect.tapError(effect, (error) =>
-    Effect.sync(() => {
-      if (isRefusal(error) && statuses[error.code] === 401) signOut(error.message)
-    })
-  )
+  Effect.suspend(() => {
+    const { holder } = registry.get(session)
+    return Effect.tapError(effect, (error) =>
+      Effect.sync(() => {
+        // Of several requests the first ends the session, and none ends another's.
+        const isOn = holder !== undefined && registry.get(session).holder === holder
+        if (isOn && isRefusal(error) && statuses[error.code] === 401) signOut(sentenceOf(error, holder))
+      })
+    )
+  })
+
+const sentenceOf = (
+  { code, message }: { readonly code: string; readonly message: string },
+  { tokens }: { readonly tokens: Tokens }
+) =>
+  code === "TOKEN_EXPIRED" && tokens.id !== undefined
+    ? "Your sign-in has expired: sign in again to go on with this page."
+    : message
 
 /** Asks what a token is, before anybody is signed in with it. */
 export const inspect = (token: Redacted.Redacted<string>) =>
-  Effect.runPromiseExit(Effect.provide(send("getMe", {}), clientOf(token)))
+  Effect.provide(send("getMe", {}), clientOf(Effect.succeed(token)))
+
+/** Runs what needs no session. */
+export const perform = <A, E>(effect: Effect.Effect<A, E, HttpClient.HttpClient>) =>
+  Effect.runPromiseExit(Effect.provide(effect, FetchHttpClient.layer))
+
+/** Signs out here, and at the provider if the reader signed in there. */
+export const leave = (): void => {
+  const { id } = registry.get(session).holder?.tokens ?? {}
+  signOut()
+  if (id === undefined) return
+  void perform(Effect.tap(farewell(id), (url) => Effect.sync(() => url !== undefined && location.assign(url))))
+}
 
 /** The time of day, in milliseconds. */
 export const now = (): number => Effect.runSync(Clock.currentTimeMillis)

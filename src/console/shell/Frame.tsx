@@ -2,10 +2,11 @@
 import { Link, Outlet, useNavigate, useRouterState } from "@tanstack/react-router"
 import { type FormEvent, useEffect, useRef } from "react"
 import type { ManagementScope } from "../../auth/Scope.ts"
+import { version } from "../../Version.ts"
 import { Notices } from "../parts/Notices.tsx"
 import { Loaded } from "../parts/Show.tsx"
 import { useAsk, useMay } from "../service/Hooks.ts"
-import { signOut } from "../service/Session.ts"
+import { leave } from "../service/Service.ts"
 
 const places = [
   { to: "/licenses", name: "Licenses", scope: "license:read" },
@@ -39,6 +40,7 @@ export const Frame = () => {
         <Loaded of={me}>{() => <Outlet />}</Loaded>
       </main>
       <Notices />
+      <footer className="quiet">Version {version}</footer>
     </>
   )
 }
@@ -60,7 +62,7 @@ const Bar = () => {
           ))}
       </nav>
       {may("license:read") && <SearchBox />}
-      <button type="button" className="quiet" onClick={() => signOut()}>
+      <button type="button" className="quiet" onClick={leave}>
         Sign out
       </button>
     </header>

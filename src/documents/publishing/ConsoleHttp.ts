@@ -6,7 +6,9 @@ import { Clock, Context, Effect, FileSystem, Layer, Path } from "effect"
 import { HttpRouter, type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { errorEnvelope, noteRefused, refuse } from "../../api/Failure.ts"
 import { RequestContext } from "../../api/RequestContext.ts"
+import { SignIn } from "../../auth/oidc/SignIn.ts"
 import { Settings } from "../../config/Config.ts"
+import { pathPrefix } from "../../http/PathPrefix.ts"
 import { withoutDeadline } from "../../postgres/Deadline.ts"
 import { compress, respond } from "./CompressedDocument.ts"
 
@@ -19,15 +21,19 @@ export const ConsoleFolder = Context.Reference<URL>("licensing/documents/Console
     )
 })
 
-/** Only the console's own files run or style anything. It calls this service only, and no text becomes code or markup. */
-const pageHeaders = {
+/**
+ * Only the console's own files run or style anything. It calls this service and the issuer's token endpoint only, and no text
+ * becomes code or markup.
+ */
+const pageHeaders = (tokenOrigin: string | undefined) => ({
   "content-security-policy":
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; " +
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; " +
+    `connect-src 'self'${tokenOrigin === undefined ? "" : ` ${tokenOrigin}`}; base-uri 'none'; ` +
     "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
   "cross-origin-opener-policy": "same-origin",
   "permissions-policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
   "cache-control": "no-cache"
-}
+})
 const assetHeaders = { "cache-control": "public, max-age=31536000, immutable" }
 
 const types: Readonly<Record<string, string>> = {
@@ -59,15 +65,21 @@ const readFiles = Effect.gen(function* () {
   const assets = yield* Effect.forEach(names, (name) =>
     read(types[path.extname(name)] ?? "application/octet-stream", `assets/${name}`)
   )
+  const prefix = yield* pathPrefix
+  const page = yield* files.readFileString(path.join(folder, "index.html"))
   return {
-    page: yield* read("text/html; charset=utf-8", "index.html"),
+    page: yield* compress(
+      "text/html; charset=utf-8",
+      new TextEncoder().encode(page.replaceAll('"/console', `"${prefix}/console`))
+    ),
     assets: new Map(names.map((name, index) => [name, assets[index]!]))
   }
 })
 
 const routes = HttpRouter.use(
   Effect.fnUntraced(function* (router) {
-    const services = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
+    const services = yield* Effect.context<FileSystem.FileSystem | Path.Path | Settings>()
+    const { tokenOrigin, ways } = yield* SignIn
     // A client that disconnects while they are read must not leave them unread.
     const read = yield* readFiles.pipe(
       Effect.provideContext(services),
@@ -78,7 +90,9 @@ const routes = HttpRouter.use(
     const files = withoutDeadline(read)
     const page = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest) {
       const found = yield* files
-      return found === undefined ? yield* refused(notBuilt, 503) : respond(request, found.page, pageHeaders)
+      return found === undefined
+        ? yield* refused(notBuilt, 503)
+        : respond(request, found.page, pageHeaders(yield* withoutDeadline(tokenOrigin)))
     })
     const asset = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest) {
       const { name = "" } = yield* HttpRouter.params
@@ -86,6 +100,7 @@ const routes = HttpRouter.use(
       return file === undefined ? yield* refused(noFile, 404) : respond(request, file, assetHeaders)
     })
     yield* router.add("GET", "/console/assets/:name", asset)
+    yield* router.add("GET", "/console/sign-in.json", Effect.map(withoutDeadline(ways), HttpServerResponse.jsonUnsafe))
     // This route takes /console, too.
     yield* router.add("GET", "/console/*", page)
   })

@@ -1,0 +1,61 @@
+/** The fields of an API key, and the one rule between two of them. */
+import { Exit } from "effect"
+import { refuse } from "../../api/Failure.ts"
+import type { ApiKey } from "../../auth/apiKeys/ApiKey.ts"
+import {
+  type ChangeFieldsOf,
+  type Choice,
+  checks,
+  day,
+  type Field,
+  type FieldsOf,
+  flag,
+  lines,
+  text
+} from "../parts/Fields.tsx"
+import type { Payload } from "../service/Service.ts"
+import { scopeChoices } from "./Scopes.ts"
+
+export type Creation = Payload<"createApiKey">
+export type Update = Payload<"updateApiKey">
+
+const products = (choices: ReadonlyArray<Choice>): Field<ReadonlyArray<string>> => ({
+  ...checks("Only for these products", choices, {
+    hint: "None: for all products. A key that may do everything cannot be limited to products."
+  }),
+  read: (texts) => (texts.length === 0 ? undefined : texts)
+})
+
+const shared = (choices: ReadonlyArray<Choice>) => ({
+  name: text("Name", { required: true, hint: "Who or what uses the key." }),
+  scopes: checks("What the key may do", scopeChoices),
+  product_ids: products(choices),
+  allowed_cidrs: lines("Networks that it may be used from", {
+    hint: "One in each line, as 203.0.113.0/24. Empty: any."
+  }),
+  expires_at: day("Expires at the end of", { hint: "Empty: never." })
+})
+
+export const creationFields = (choices: ReadonlyArray<Choice>): FieldsOf<Creation> => shared(choices)
+
+/** A key may name products that were deleted, or that do not fit into the list. */
+export const changeFields = (choices: ReadonlyArray<Choice>, { product_ids = [] }: ApiKey): ChangeFieldsOf<Update> => ({
+  ...shared([
+    ...choices,
+    ...product_ids.filter((id) => !choices.some((choice) => choice.id === id)).map((id) => ({ id, name: id }))
+  ]),
+  is_active: flag("The key works")
+})
+
+const unlimited = refuse(
+  "VALIDATION_ERROR",
+  "A key that may do everything cannot be limited to products: choose what else it may do, or no product.",
+  "product_ids"
+)
+
+/** Says before a key is sent that the service would refuse it. */
+export const unlessContradicting = <A, E>(
+  { product_ids, scopes = ["admin"] }: Pick<Creation, "scopes"> & { readonly product_ids?: Update["product_ids"] },
+  send: () => Promise<Exit.Exit<A, E>>
+): Promise<Exit.Exit<A, E | typeof unlimited>> =>
+  scopes.includes("admin") && (product_ids?.length ?? 0) > 0 ? Promise.resolve(Exit.fail(unlimited)) : send()

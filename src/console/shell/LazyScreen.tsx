@@ -1,0 +1,38 @@
+/**
+ * Screens that are loaded when they are opened. A newer service has other files than a tab that is open since before: the reader is
+ * told to reload the page, which is never left blank and never reloaded without a word, because that may sign the reader out.
+ */
+import { type ErrorComponentProps, lazyRouteComponent as lazy } from "@tanstack/react-router"
+import { Cause } from "effect"
+import { Fault, Heading } from "../parts/Show.tsx"
+import { tell } from "../service/Failures.ts"
+
+class NotLoaded extends Error {
+  override readonly message =
+    "It cannot be loaded: the service was replaced by a newer version, or cannot be reached. Reload the page. " +
+    "You will sign in again, unless you chose to stay signed in."
+}
+
+/** In place of the router's own, which reloads the page. */
+export const lazyRouteComponent: typeof lazy = (load, name) =>
+  lazy(
+    () =>
+      load().catch(() => {
+        throw new NotLoaded()
+      }),
+    name
+  )
+
+export const Failed = ({ error }: ErrorComponentProps) => (
+  <div className="loaded">
+    <Heading title="This screen cannot be shown" />
+    <Fault
+      told={error instanceof NotLoaded ? { message: error.message, fields: new Map() } : tell(Cause.fail(error))}
+    />
+    <div className="row">
+      <button type="button" className="primary" onClick={() => location.reload()}>
+        Reload the page
+      </button>
+    </div>
+  </div>
+)
