@@ -4,6 +4,7 @@ import { Schema } from "effect"
 import { CustomerSearch } from "./customers/CustomerSearch.ts"
 import { LicenseSearch } from "./licenses/LicenseSearch.ts"
 import { CodeSearch, CreatedSearch } from "./parts/CodeSearch.ts"
+import { OverviewSearch } from "./reports/OverviewSearch.ts"
 import { Frame } from "./shell/Frame.tsx"
 import { Overview } from "./shell/Overview.tsx"
 
@@ -16,7 +17,7 @@ const at = { getParentRoute: () => root }
 const SearchSearch = Schema.Struct({ q: Schema.optionalKey(Schema.String) })
 const searchOf = Schema.toStandardSchemaV1
 
-const overview = createRoute({ ...at, path: "/", component: Overview })
+const overview = createRoute({ ...at, path: "/", component: Overview, validateSearch: searchOf(OverviewSearch) })
 const search = createRoute({
   ...at,
   path: "/search",

@@ -117,6 +117,8 @@ export const Filter = (props: {
   readonly label: string
   readonly value: string | undefined
   readonly choices: ReadonlyArray<{ readonly id: string; readonly name: string }>
+  /** One must be chosen. */
+  readonly needed?: true
   readonly onChange: (value: string | undefined) => void
 }) => {
   const id = useId()
@@ -128,7 +130,7 @@ export const Filter = (props: {
         value={props.value ?? ""}
         onChange={({ currentTarget: { value } }) => props.onChange(value === "" ? undefined : value)}
       >
-        <option value="">Any</option>
+        {!props.needed && <option value="">Any</option>}
         {props.choices.map((choice) => (
           <option key={choice.id} value={choice.id}>
             {choice.name}
