@@ -5,6 +5,7 @@ import { CustomerSearch } from "./customers/CustomerSearch.ts"
 import { LicenseSearch } from "./licenses/LicenseSearch.ts"
 import { CodeSearch, CreatedSearch } from "./parts/CodeSearch.ts"
 import { OverviewSearch } from "./reports/OverviewSearch.ts"
+import { ExportsSearch, LedgerSearch, SummarySearch } from "./reports/UsageSearch.ts"
 import { Frame } from "./shell/Frame.tsx"
 import { Overview } from "./shell/Overview.tsx"
 
@@ -79,6 +80,29 @@ const webhooks = createRoute({
   component: lazyRouteComponent(() => import("./webhooks/Webhooks.tsx"), "Webhooks"),
   validateSearch: searchOf(CreatedSearch)
 })
+const usage = createRoute({
+  ...at,
+  path: "/reports",
+  component: lazyRouteComponent(() => import("./reports/Usage.tsx"), "Usage"),
+  validateSearch: searchOf(SummarySearch)
+})
+const ledger = createRoute({
+  ...at,
+  path: "/reports/ledger",
+  component: lazyRouteComponent(() => import("./reports/Ledger.tsx"), "Ledger"),
+  validateSearch: searchOf(LedgerSearch)
+})
+const exports = createRoute({
+  ...at,
+  path: "/reports/exports",
+  component: lazyRouteComponent(() => import("./reports/Exports.tsx"), "Exports"),
+  validateSearch: searchOf(ExportsSearch)
+})
+const reportExport = createRoute({
+  ...at,
+  path: "/reports/exports/$id",
+  component: lazyRouteComponent(() => import("./reports/ExportPage.tsx"), "ExportPage")
+})
 
 export const router = createRouter({
   routeTree: root.addChildren([
@@ -93,7 +117,11 @@ export const router = createRouter({
     product,
     policy,
     apiKeys,
-    webhooks
+    webhooks,
+    usage,
+    ledger,
+    exports,
+    reportExport
   ]),
   basepath: "/console",
   scrollRestoration: true

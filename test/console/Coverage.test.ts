@@ -42,15 +42,11 @@ const notYet: ReadonlySet<string> = new Set([
   "updateOrder",
   "updateSubscription",
   // Reports and feeds
-  "createReportExport",
-  "downloadReportExport",
   "getCustomerSummary",
   "getLicenseAudit",
   "getOpsErrors",
   "getOpsSummary",
-  "getReportExport",
   "getSubscriptionSettlement",
-  "getUsageSummary",
   "listAllDevices",
   "listEvents",
   "listUsageLedger"

@@ -115,12 +115,14 @@ const Axes = (props: {
           </text>
         </g>
       ))}
-      {labelledOf(places.length, Math.floor(frame.width / labelWidth)).map((place) => {
-        const start = frame.left + frame.band * place
+      {labelledOf(places.length, Math.floor(frame.width / labelWidth)).map((place, index, labelled) => {
+        const startOf = (of: number) => frame.left + frame.band * of
         const end = frame.left + frame.width
-        const isLate = start + labelWidth > end
+        const isLate = startOf(place) + labelWidth > end
+        // It would lie over the label before it.
+        if (isLate && index > 0 && startOf(labelled[index - 1]!) + 2 * labelWidth > end) return null
         return (
-          <text key={place} x={isLate ? end : start} y={height - 6} textAnchor={isLate ? "end" : "start"}>
+          <text key={place} x={isLate ? end : startOf(place)} y={height - 6} textAnchor={isLate ? "end" : "start"}>
             {places[place]}
           </text>
         )

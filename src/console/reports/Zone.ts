@@ -19,3 +19,10 @@ export const mondayBefore = (millis: number, weeks: number): number => {
   const weekday = zone === reader ? date.getDay() : date.getUTCDay()
   return dayBefore(millis, ((weekday + 6) % 7) + 7 * weeks)
 }
+
+/** The beginnings of the days of a period, the earliest first; at most so many. */
+export const daysOf = (from: number, to: number, max: number): ReadonlyArray<number> => {
+  const days: Array<number> = []
+  for (let day = dayBefore(from, 0); day < to && days.length < max; day = dayBefore(day, -1)) days.push(day)
+  return days
+}

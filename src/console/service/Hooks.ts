@@ -45,6 +45,9 @@ export const useAsk = <Id extends OperationId, Given extends Request<Id>>(
   return useAtom(atom)
 }
 
+/** Runs an effect once, outside of any screen. */
+export const perform = <A, E>(effect: Effect.Effect<A, E, Client>) => runOnce(effect, [])
+
 /** Runs an operation once, outside of any screen. */
 export const run = <Id extends OperationId>(id: Id, request: Request<Id>) => runOnce(send(id, request), [])
 
