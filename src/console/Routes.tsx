@@ -2,6 +2,7 @@
 import { createRootRoute, createRoute, createRouter, lazyRouteComponent } from "@tanstack/react-router"
 import { Schema } from "effect"
 import { CustomerSearch } from "./customers/CustomerSearch.ts"
+import { FeedSearch } from "./feeds/FeedSearch.ts"
 import { LicenseSearch } from "./licenses/LicenseSearch.ts"
 import { CodeSearch, CreatedSearch } from "./parts/CodeSearch.ts"
 import { OverviewSearch } from "./reports/OverviewSearch.ts"
@@ -103,6 +104,12 @@ const reportExport = createRoute({
   path: "/reports/exports/$id",
   component: lazyRouteComponent(() => import("./reports/ExportPage.tsx"), "ExportPage")
 })
+const activity = createRoute({
+  ...at,
+  path: "/activity",
+  component: lazyRouteComponent(() => import("./feeds/ActivityPage.tsx"), "ActivityPage"),
+  validateSearch: searchOf(FeedSearch)
+})
 
 export const router = createRouter({
   routeTree: root.addChildren([
@@ -121,7 +128,8 @@ export const router = createRouter({
     usage,
     ledger,
     exports,
-    reportExport
+    reportExport,
+    activity
   ]),
   basepath: "/console",
   scrollRestoration: true

@@ -48,7 +48,6 @@ const notYet: ReadonlySet<string> = new Set([
   "getOpsSummary",
   "getSubscriptionSettlement",
   "listAllDevices",
-  "listEvents",
   "listUsageLedger"
 ])
 
