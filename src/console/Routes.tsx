@@ -110,6 +110,11 @@ const activity = createRoute({
   component: lazyRouteComponent(() => import("./feeds/ActivityPage.tsx"), "ActivityPage"),
   validateSearch: searchOf(FeedSearch)
 })
+const operations = createRoute({
+  ...at,
+  path: "/operations",
+  component: lazyRouteComponent(() => import("./operations/OperationsPage.tsx"), "OperationsPage")
+})
 
 export const router = createRouter({
   routeTree: root.addChildren([
@@ -129,7 +134,8 @@ export const router = createRouter({
     ledger,
     exports,
     reportExport,
-    activity
+    activity,
+    operations
   ]),
   basepath: "/console",
   scrollRestoration: true

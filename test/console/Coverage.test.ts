@@ -44,8 +44,6 @@ const notYet: ReadonlySet<string> = new Set([
   // Reports and feeds
   "getCustomerSummary",
   "getLicenseAudit",
-  "getOpsErrors",
-  "getOpsSummary",
   "getSubscriptionSettlement",
   "listAllDevices",
   "listUsageLedger"

@@ -1,7 +1,7 @@
 /** A feed that reads what is new, as long as nobody reads further down. */
 import { Exit } from "effect"
 import { useEffect, useRef, useState, useSyncExternalStore } from "react"
-import { useBeat, useIsVisible } from "../parts/Beat.ts"
+import { useBeat, useIsVisible } from "../service/Beat.ts"
 import { type Told, tell } from "../service/Failures.ts"
 import { type Entry, type Feed, type FeedPage, type Read, readNewer, readSome, withEarlier, withNewer } from "./Feed.ts"
 

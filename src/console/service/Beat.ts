@@ -2,7 +2,7 @@
 import { type Duration, Stream } from "effect"
 import { Atom } from "effect/reactivity"
 import { useEffect, useRef, useSyncExternalStore } from "react"
-import { registry } from "../service/Session.ts"
+import { registry } from "./Session.ts"
 
 const beat = Atom.family((interval: Duration.Input) => Atom.make(Stream.tick(interval)).pipe(Atom.setIdleTTL(0)))
 
