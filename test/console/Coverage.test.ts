@@ -41,12 +41,11 @@ const notYet: ReadonlySet<string> = new Set([
   "listSubscriptions",
   "updateOrder",
   "updateSubscription",
-  // Reports and feeds
+  // Reports
   "getCustomerSummary",
   "getLicenseAudit",
   "getSubscriptionSettlement",
-  "listAllDevices",
-  "listUsageLedger"
+  "listAllDevices"
 ])
 
 const placesOf = (id: string) => sources.filter(({ text }) => text.includes(`("${id}"`)).map(({ name }) => name)

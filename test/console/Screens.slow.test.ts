@@ -3,6 +3,7 @@ import { mkdirSync } from "node:fs"
 import { join } from "node:path"
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
+import type { Activity } from "../../src/activities/Activity.ts"
 import { issue } from "../support/IssuedLicenses.ts"
 import { TestServer } from "../support/TestServer.ts"
 import { atConsole, consoleLayer, type Look, type Person } from "./Browser.ts"
@@ -34,6 +35,9 @@ const prepare = Effect.gen(function* () {
   yield* license.runtime.checkout({ payload: { fingerprint: "m-2", hostname: "ada-desk" } })
   yield* client["api-keys"].create({ payload: { name: "Support", scopes: ["license:read", "device:write"] } })
   yield* client.webhooks.create({ payload: { name: "Billing", url: "https://hooks.example.com/licensing" } })
+  yield* license.runtime.consume({ payload: { fingerprint: "m-1", feature_code: "renders", event_id: "1", amount: 7 } })
+  const reportExport = yield* client.reports.createExport({ payload: { report_kind: "usage-ledger", format: "csv" } })
+  const [opened] = (yield* client.activities.list({ query: { license_id: license.id, limit: 1 } })).items as [Activity]
   return [
     ["", "Overview"],
     ["/licenses", "Licenses"],
@@ -45,6 +49,13 @@ const prepare = Effect.gen(function* () {
     ["/products", "Products"],
     [`/products/${license.product_id}`, "Editor"],
     [`/policies/${policy_id}`, "Team"],
+    ["/reports", "Usage"],
+    ["/reports/ledger", "Ledger"],
+    ["/reports/exports?kind=license-audit", "Exports"],
+    [`/reports/exports/${reportExport.id}`, "Export: usage ledger"],
+    [`/activity?cursor=${opened.sequence + 1}&open=${opened.sequence}`, "Activity"],
+    ["/activity?feed=events", "Activity"],
+    ["/operations", "Operations"],
     ["/api-keys", "API keys"],
     ["/webhooks", "Webhooks"]
   ] as const

@@ -42,14 +42,14 @@ export const OperationsPage = () => {
           <p className="quiet">Its metrics need a token of their own: rates are in your monitoring.</p>
         )}
       </Section>
-      <Section id="workers" title="Background workers">
-        <Loaded of={summary}>{({ workers }) => <Workers workers={workers} />}</Loaded>
-      </Section>
       <Section id="errors" title="Errors of this node">
         <Loaded of={errors}>{(errors) => <Errors of={errors} />}</Loaded>
       </Section>
       <Section id="deliveries" title="Webhook deliveries">
         <Loaded of={health}>{(health) => <Endpoints of={health} />}</Loaded>
+      </Section>
+      <Section id="workers" title="Background workers">
+        <Loaded of={summary}>{({ workers }) => <Workers workers={workers} />}</Loaded>
       </Section>
       <Section id="records" title="Records">
         <Loaded of={summary}>

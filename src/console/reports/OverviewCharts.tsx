@@ -2,7 +2,8 @@
 import type { Overview } from "../../reports/model/Overview.ts"
 import { countOf, instantOf, wordsOf } from "../parts/Format.ts"
 import { Chart, type ChartData } from "./Chart.tsx"
-import { groupsOf, largestOf, lastOf, type Part, peakOf, sumOf, tallyOf, type Unit } from "./OverviewSearch.ts"
+import type { Unit } from "./OverviewSearch.ts"
+import { groupsOf, largestOf, lastOf, type Part, peakOf, sumOf, tallyOf } from "./Sums.ts"
 
 export const OverviewCharts = ({ overview, unit }: { readonly overview: Overview; readonly unit: Unit }) => {
   const { counted_from, tz } = overview
