@@ -2,6 +2,7 @@
 
 import { AsyncResult } from "effect/reactivity"
 import { useRef } from "react"
+import { version } from "../../Version.ts"
 import { countOf } from "../parts/Format.ts"
 import { Facts, Heading, Loaded, Section, Time } from "../parts/Show.tsx"
 import { useBeat } from "../service/Beat.ts"
@@ -36,7 +37,15 @@ export const OperationsPage = () => {
       <Section id="node" title="This node">
         <p className="quiet">The node that responds; behind a balancer it may be another one each time.</p>
         <Loaded of={errors}>
-          {({ since }) => <Facts of={[["Runs since", <Time key="since" at={since} />], ...nodeFacts(metrics)]} />}
+          {({ since }) => (
+            <Facts
+              of={[
+                ["Version of this console", version],
+                ["Runs since", <Time key="since" at={since} />],
+                ...nodeFacts(metrics)
+              ]}
+            />
+          )}
         </Loaded>
         {metrics.isClosed && (
           <p className="quiet">Its metrics need a token of their own: rates are in your monitoring.</p>

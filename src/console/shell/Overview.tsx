@@ -105,7 +105,7 @@ const History = ({ search }: { readonly search: OverviewSearch }) => {
   const overview = useAsk("getOverview", requestOf(search))
   return (
     <Section id="history" title="What happened">
-      <search className="row filters" aria-label="Period">
+      <search className="row filters" aria-label="What the charts show">
         <Filter label="Period" value={spanOf(search)} choices={spans} needed onChange={(span) => narrow({ span })} />
         <Filter label="By" value={unitOf(search)} choices={units} needed onChange={(by) => narrow({ by })} />
       </search>
