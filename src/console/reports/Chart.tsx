@@ -2,29 +2,12 @@
  * A chart with the table behind it: screen readers read the table, and a button shows it to everybody. Parts differ by pattern or
  * dash as well as by colour.
  */
-import { type ReactNode, useId, useState } from "react"
+import { useId, useState } from "react"
 import { countOf } from "../parts/Format.ts"
 import { Table } from "../parts/Show.tsx"
+import type { ChartData } from "./ChartData.ts"
 import { Drawing } from "./Drawing.tsx"
 import { Swatch } from "./Marks.tsx"
-
-export interface Series {
-  readonly name: string
-  /** One for each place; undefined where nothing was counted. */
-  readonly values: ReadonlyArray<number | undefined>
-}
-
-export interface ChartData {
-  readonly title: string
-  /** What matters most, in a few words. */
-  readonly told: ReactNode
-  /** Bars stand for sums, on top of each other if they are parts of one; lines for states. */
-  readonly kind: "bars" | "parts" | "lines"
-  /** What the places are: days or weeks. */
-  readonly placeName: string
-  readonly places: ReadonlyArray<string>
-  readonly series: ReadonlyArray<Series>
-}
 
 export const Chart = ({ chart }: { readonly chart: ChartData }) => {
   const id = useId()

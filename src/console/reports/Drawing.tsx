@@ -1,7 +1,7 @@
 /** The picture of a chart, in the width that it has. It is drawn for eyes only: the table says the same. */
 import { type RefObject, useLayoutEffect, useRef, useState } from "react"
 import { countOf } from "../parts/Format.ts"
-import type { ChartData, Series } from "./Chart.tsx"
+import type { ChartData, Series } from "./ChartData.ts"
 import { classOf, dashOf, fillOf, Patterns } from "./Marks.tsx"
 import { labelledOf, ticksOf } from "./Scale.ts"
 

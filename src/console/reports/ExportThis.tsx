@@ -8,7 +8,7 @@ import { type Choice, choice } from "../parts/Fields.tsx"
 import { change } from "../service/Hooks.ts"
 
 const names = { csv: "CSV, for spreadsheets", json: "JSON, for programs", pdf: "PDF, for people" } as const
-export const formats: ReadonlyArray<Choice<ReportExportFormat>> = ReportExportFormat.literals.map((id) => ({
+const formats: ReadonlyArray<Choice<ReportExportFormat>> = ReportExportFormat.literals.map((id) => ({
   id,
   name: names[id]
 }))

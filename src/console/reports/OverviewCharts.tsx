@@ -1,7 +1,8 @@
 /** The charts of the overview. */
 import type { Overview } from "../../reports/model/Overview.ts"
 import { countOf, instantOf, wordsOf } from "../parts/Format.ts"
-import { Chart, type ChartData } from "./Chart.tsx"
+import { Chart } from "./Chart.tsx"
+import type { ChartData } from "./ChartData.ts"
 import type { Unit } from "./OverviewSearch.ts"
 import { groupsOf, largestOf, lastOf, type Part, peakOf, sumOf, tallyOf } from "./Sums.ts"
 
@@ -23,6 +24,10 @@ export const OverviewCharts = ({ overview, unit }: { readonly overview: Overview
   )
 }
 
+type Bucket = Overview["buckets"][number]
+type Groups = ReadonlyArray<ReadonlyArray<Bucket>>
+type Shared = Pick<ChartData, "placeName" | "places">
+
 const chartsOf = ({ buckets, tz }: Overview, unit: Unit): ReadonlyArray<ChartData> => {
   const groups = groupsOf(buckets, unit)
   const day = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", timeZone: tz })
@@ -30,16 +35,16 @@ const chartsOf = ({ buckets, tz }: Overview, unit: Unit): ReadonlyArray<ChartDat
     placeName: unit === "week" ? "Week from" : "Day",
     places: groups.map(([first]) => day.format(first!.bucket_start))
   }
-  const sums = (count: (bucket: Overview["buckets"][number]) => number) =>
-    groups.map((group) => sumOf(group.map(count)))
-  const created = sums(({ licenses_created }) => licenses_created)
-  const ended = sums(({ licenses_expired }) => licenses_expired)
+  return [...licenseCharts(groups, shared), ...usageCharts(groups, shared)]
+}
+
+const sumsOf = (groups: Groups, count: (bucket: Bucket) => number) => groups.map((group) => sumOf(group.map(count)))
+
+const licenseCharts = (groups: Groups, shared: Shared): ReadonlyArray<ChartData> => {
+  const created = sumsOf(groups, ({ licenses_created }) => licenses_created)
+  const ended = sumsOf(groups, ({ licenses_expired }) => licenses_expired)
   const active = groups.map((group) => lastOf(group.map(({ licenses_active }) => licenses_active)))
   const expiring = groups.map((group) => lastOf(group.map(({ licenses_expiring }) => licenses_expiring)))
-  const activations = sums((bucket) => bucket.activations)
-  const seats = groups.map((group) => peakOf(group.map(({ seats_peak }) => seats_peak)))
-  const consumed = largestOf(groups.map((group) => tallyOf(group.flatMap(consumptionOf))))
-  const refused = largestOf(groups.map((group) => tallyOf(group.flatMap(({ refusals }) => Object.entries(refusals)))))
   return [
     {
       ...shared,
@@ -60,7 +65,16 @@ const chartsOf = ({ buckets, tz }: Overview, unit: Unit): ReadonlyArray<ChartDat
         { name: "active", values: active },
         { name: "expire in 30 days", values: expiring }
       ]
-    },
+    }
+  ]
+}
+
+const usageCharts = (groups: Groups, shared: Shared): ReadonlyArray<ChartData> => {
+  const activations = sumsOf(groups, (bucket) => bucket.activations)
+  const seats = groups.map((group) => peakOf(group.map(({ seats_peak }) => seats_peak)))
+  const consumed = largestOf(groups.map((group) => tallyOf(group.flatMap(consumptionOf))))
+  const refused = largestOf(groups.map((group) => tallyOf(group.flatMap(({ refusals }) => Object.entries(refusals)))))
+  return [
     {
       ...shared,
       title: "Activations",
@@ -92,7 +106,7 @@ const chartsOf = ({ buckets, tz }: Overview, unit: Unit): ReadonlyArray<ChartDat
   ]
 }
 
-const consumptionOf = ({ consumption }: Overview["buckets"][number]) =>
+const consumptionOf = ({ consumption }: Bucket) =>
   consumption.map(({ consumed, feature_code = "a deleted feature" }) => [feature_code, consumed] as const)
 
 const totalOf = (parts: ReadonlyArray<Part>) => sumOf(parts.flatMap(({ values }) => values))

@@ -16,7 +16,7 @@ const scope = {
   order_id: text,
   subscription_id: text
 }
-export const Grouping = Schema.Literals(groupings)
+const Grouping = Schema.Literals(groupings)
 
 export const SummarySearch = Schema.Struct({
   ...scope,

@@ -6,7 +6,7 @@ const reader = new Intl.DateTimeFormat().resolvedOptions().timeZone
 export const zone = /^[A-Za-z][\w+-]*(\/[\w+-]+)*$/.test(reader) ? reader : "UTC"
 
 /** Midnight of the day so many days before another. */
-export const dayBefore = (millis: number, days: number): number => {
+const dayBefore = (millis: number, days: number): number => {
   const date = new Date(millis)
   return zone === reader
     ? new Date(date.getFullYear(), date.getMonth(), date.getDate() - days).getTime()
