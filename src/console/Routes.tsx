@@ -5,9 +5,12 @@ import { AuditSearch } from "./audit/AuditSearch.ts"
 import { OrderSearch, PeriodSearch, SubscriptionSearch } from "./commerce/PurchaseSearch.ts"
 import { CustomerPageSearch, CustomerSearch } from "./customers/CustomerSearch.ts"
 import { DeviceSearch } from "./devices/DeviceSearch.ts"
+import { FeedSearch } from "./feeds/FeedSearch.ts"
 import { IssueSearch } from "./licenses/IssueSearch.ts"
 import { LicenseSearch } from "./licenses/LicenseSearch.ts"
 import { CodeSearch, CreatedSearch } from "./parts/CodeSearch.ts"
+import { OverviewSearch } from "./reports/OverviewSearch.ts"
+import { ExportsSearch, LedgerSearch, SummarySearch } from "./reports/UsageSearch.ts"
 import { home } from "./service/Address.ts"
 import { Frame } from "./shell/Frame.tsx"
 import { Failed, lazyRouteComponent } from "./shell/LazyScreen.tsx"
@@ -23,7 +26,7 @@ const at = { getParentRoute: () => root }
 const SearchSearch = Schema.Struct({ q: Schema.optionalKey(Schema.String) })
 const searchOf = Schema.toStandardSchemaV1
 
-const overview = createRoute({ ...at, path: "/", component: Overview })
+const overview = createRoute({ ...at, path: "/", component: Overview, validateSearch: searchOf(OverviewSearch) })
 const search = createRoute({
   ...at,
   path: "/search",
@@ -139,6 +142,40 @@ const webhooks = createRoute({
   component: lazyRouteComponent(() => import("./webhooks/Webhooks.tsx"), "Webhooks"),
   validateSearch: searchOf(CreatedSearch)
 })
+const usage = createRoute({
+  ...at,
+  path: "/reports",
+  component: lazyRouteComponent(() => import("./reports/Usage.tsx"), "Usage"),
+  validateSearch: searchOf(SummarySearch)
+})
+const ledger = createRoute({
+  ...at,
+  path: "/reports/ledger",
+  component: lazyRouteComponent(() => import("./reports/Ledger.tsx"), "Ledger"),
+  validateSearch: searchOf(LedgerSearch)
+})
+const exports = createRoute({
+  ...at,
+  path: "/reports/exports",
+  component: lazyRouteComponent(() => import("./reports/Exports.tsx"), "Exports"),
+  validateSearch: searchOf(ExportsSearch)
+})
+const reportExport = createRoute({
+  ...at,
+  path: "/reports/exports/$id",
+  component: lazyRouteComponent(() => import("./reports/ExportPage.tsx"), "ExportPage")
+})
+const activity = createRoute({
+  ...at,
+  path: "/activity",
+  component: lazyRouteComponent(() => import("./feeds/ActivityPage.tsx"), "ActivityPage"),
+  validateSearch: searchOf(FeedSearch)
+})
+const operations = createRoute({
+  ...at,
+  path: "/operations",
+  component: lazyRouteComponent(() => import("./operations/OperationsPage.tsx"), "OperationsPage")
+})
 
 export const router = createRouter({
   routeTree: root.addChildren([
@@ -162,7 +199,13 @@ export const router = createRouter({
     subscriptions,
     subscription,
     apiKeys,
-    webhooks
+    webhooks,
+    usage,
+    ledger,
+    exports,
+    reportExport,
+    activity,
+    operations
   ]),
   basepath: home,
   defaultErrorComponent: Failed,

@@ -32,6 +32,8 @@ const prepare = Effect.gen(function* () {
   yield* client["api-keys"].create({ payload: { name: "Support", scopes: ["license:read", "device:write"] } })
   yield* client.webhooks.create({ payload: { name: "Billing", url: "https://hooks.example.com/licensing" } })
   yield* recordPurchase({ product: license.product_id, customer: customer.id })
+  yield* license.runtime.consume({ payload: { fingerprint: "m-1", feature_code: "renders", event_id: "1", amount: 7 } })
+  yield* client.reports.createExport({ payload: { report_kind: "usage-ledger", format: "csv" } })
 })
 
 /** Looks at every screen, and at one dialog. */

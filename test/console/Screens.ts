@@ -20,6 +20,8 @@ export const screens = Effect.gen(function* () {
   const { items: orders } = yield* client.commerce.listOrders({ params, query: oldest })
   const { items: subscriptions } = yield* client.commerce.listSubscriptions({ params, query: oldest })
   const { items: versions } = yield* client.versions.list({ params, query: oldest })
+  const exported = yield* client.events.list({ query: { event_type: "report_export.created", limit: 1 } })
+  const [opened] = (yield* client.activities.list({ query: { license_id: license!.id, limit: 1 } })).items
   return [
     ["", "Overview"],
     ["/licenses", "Licenses"],
@@ -40,6 +42,13 @@ export const screens = Effect.gen(function* () {
     [`/subscriptions?product_id=${product.id}`, "Subscriptions"],
     ...subscriptions.map(({ external_id, id }): Screen => [`/subscriptions/${id}`, `Subscription ${external_id}`]),
     [`/policies/${policy.id}`, policy.name],
+    ["/reports", "Usage"],
+    ["/reports/ledger", "Ledger"],
+    ["/reports/exports?kind=license-audit", "Exports"],
+    ...exported.items.map(({ resource_id }): Screen => [`/reports/exports/${resource_id}`, "Export: usage ledger"]),
+    [`/activity?cursor=${opened!.sequence + 1}&open=${opened!.sequence}`, "Activity"],
+    ["/activity?feed=events", "Activity"],
+    ["/operations", "Operations"],
     ["/api-keys", "API keys"],
     ["/webhooks", "Webhooks"]
   ] satisfies ReadonlyArray<Screen>

@@ -139,7 +139,7 @@ const conflicts = (fields: Entries, values: Values, shown: Values, current: Valu
 const faultsOf = (told: Told, fields: Entries): Faults => {
   const labels = Object.fromEntries(fields.map(([name, { label }]) => [name, `“${label}”`]))
   const beside = [...told.fields]
-    .map(([path, message]) => [path.split(".", 1)[0]!, inWords(message, labels)] as const)
+    .map(([path, message]) => [path.split(".").find((name) => name in labels) ?? "", inWords(message, labels)] as const)
     .filter(([name]) => name in labels)
   return beside.length > 0 ? Object.fromEntries(beside) : { "": inWords(told.message, labels) }
 }

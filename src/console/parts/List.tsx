@@ -11,7 +11,7 @@ export interface ListSearch {
   readonly sort?: string
 }
 
-type Change = Readonly<Record<string, string | undefined>>
+type Change = Readonly<Record<string, string | number | undefined>>
 
 /** The page that the address names. */
 export const pageOf = ({
@@ -22,7 +22,7 @@ export const pageOf = ({
 }
 
 /** Another page, sort or filter in place of the address's; the type is that of every list, not of one route. */
-const changed = (change: Change) =>
+export const changed = (change: Change) =>
   ((before: Change) =>
     Object.fromEntries(
       Object.entries({ ...before, ...change }).filter(([, value]) => value !== undefined && value !== "")
@@ -119,6 +119,8 @@ export const Filter = (props: {
   readonly label: string
   readonly value: string | undefined
   readonly choices: ReadonlyArray<{ readonly id: string; readonly name: string }>
+  /** What it says if none is chosen. */
+  readonly none?: string
   /** One of them is always chosen. */
   readonly needed?: true
   readonly onChange: (value: string | undefined) => void
@@ -132,7 +134,7 @@ export const Filter = (props: {
         value={props.value ?? ""}
         onChange={({ currentTarget: { value } }) => props.onChange(value === "" ? undefined : value)}
       >
-        {props.needed !== true && <option value="">Any</option>}
+        {!props.needed && <option value="">{props.none ?? "Any"}</option>}
         {props.choices.map((choice) => (
           <option key={choice.id} value={choice.id}>
             {choice.name}

@@ -54,6 +54,12 @@ export const Fault = ({ told: { code, message } }: { readonly told: Told }) => (
   </p>
 )
 
+export const Waiting = () => (
+  <p className="waiting" role="status">
+    Loading…
+  </p>
+)
+
 /** What was asked for: a word while it loads, a sentence if it failed, its content once it is there. */
 export const Loaded = <A, E>({
   children,
@@ -64,12 +70,7 @@ export const Loaded = <A, E>({
 }) => {
   const cause = causeOf(of)
   if (cause !== undefined) return <Fault told={tell(cause)} />
-  if (!AsyncResult.isSuccess(of))
-    return (
-      <p className="waiting" role="status">
-        Loading…
-      </p>
-    )
+  if (!AsyncResult.isSuccess(of)) return <Waiting />
   return (
     <div className="loaded" aria-busy={of.waiting}>
       {children(of.value)}

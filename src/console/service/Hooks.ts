@@ -46,6 +46,15 @@ export const useAsk = <Id extends OperationId, Given extends Request<Id>>(
   return useAtom(atom)
 }
 
+/** Asks the service once more for what a screen shows. */
+export const askAgain = <Id extends OperationId>(id: Id, request: Request<Id>): void => {
+  const atom = atomOf(id, request)
+  if (!registry.get(atom).waiting) registry.refresh(atom)
+}
+
+/** Runs an effect once, outside of any screen. */
+export const perform = <A, E>(effect: Effect.Effect<A, E, Client>) => runOnce(effect, [])
+
 /** Runs an operation once, outside of any screen. */
 export const run = <Id extends OperationId>(id: Id, request: Request<Id>) => runOnce(send(id, request), [])
 

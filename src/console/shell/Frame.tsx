@@ -1,26 +1,16 @@
 /** What surrounds every screen: navigation, search, and where the focus goes. */
 import { Link, Outlet, useNavigate, useRouterState } from "@tanstack/react-router"
 import { type FormEvent, useEffect, useRef } from "react"
-import type { ManagementScope } from "../../auth/Scope.ts"
 import { version } from "../../Version.ts"
 import { Notices } from "../parts/Notices.tsx"
 import { Loaded } from "../parts/Show.tsx"
 import { useAsk, useMay } from "../service/Hooks.ts"
 import { leave } from "../service/Service.ts"
-
-const places = [
-  { to: "/licenses", name: "Licenses", scope: "license:read" },
-  { to: "/customers", name: "Customers", scope: "license:read" },
-  { to: "/devices", name: "Devices", scope: "license:read" },
-  { to: "/products", name: "Products", scope: "product:read" },
-  { to: "/orders", name: "Orders", scope: "product:read" },
-  { to: "/subscriptions", name: "Subscriptions", scope: "product:read" },
-  { to: "/webhooks", name: "Webhooks", scope: "webhook:write" },
-  { to: "/api-keys", name: "API keys", scope: "admin" }
-] as const satisfies ReadonlyArray<{ readonly to: string; readonly name: string; readonly scope: ManagementScope }>
+import { Places, placesId } from "./Places.tsx"
 
 export const Frame = () => {
   const content = useRef<HTMLElement>(null)
+  const menu = useRef<HTMLElement>(null)
   const me = useAsk("getMe", {})
   const path = useRouterState({ select: ({ location }) => location.pathname })
   const first = useRef(true)
@@ -36,9 +26,12 @@ export const Frame = () => {
         Skip to content
       </a>
       <Bar />
-      <main id="content" ref={content} tabIndex={-1}>
-        <Loaded of={me}>{() => <Outlet />}</Loaded>
-      </main>
+      <div className="frame">
+        <Places menu={menu} />
+        <main id="content" ref={content} tabIndex={-1}>
+          <Loaded of={me}>{() => <Outlet />}</Loaded>
+        </main>
+      </div>
       <Notices />
       <footer className="quiet">Version {version}</footer>
     </>
@@ -49,18 +42,12 @@ const Bar = () => {
   const may = useMay()
   return (
     <header className="bar">
+      <button type="button" className="menu" popoverTarget={placesId}>
+        Menu
+      </button>
       <Link to="/" className="brand" activeOptions={{ exact: true }}>
         Licensing
       </Link>
-      <nav aria-label="Main">
-        {places
-          .filter(({ scope }) => may(scope))
-          .map(({ name, to }) => (
-            <Link key={to} to={to}>
-              {name}
-            </Link>
-          ))}
-      </nav>
       {may("license:read") && <SearchBox />}
       <button type="button" className="quiet" onClick={leave}>
         Sign out

@@ -1,14 +1,28 @@
-/** The overview: how many licenses are in which state, which expire soon, and whether webhooks are delivered. */
-import { Link } from "@tanstack/react-router"
+/**
+ * The overview: how many licenses are in which state, what happened by week, and whether webhooks are delivered. Its frame and its
+ * counts are part of the first screen; the charts are loaded after it.
+ */
+import { getRouteApi, Link } from "@tanstack/react-router"
 import { AsyncResult } from "effect/reactivity"
-import type { ReactNode } from "react"
+import { lazy, type ReactNode, Suspense } from "react"
 import { LicenseStatus } from "../../licenses/model/License.ts"
 import { periodOf } from "../licenses/Periods.ts"
+import { choicesOf } from "../parts/Fields.tsx"
 import { countOf, wordsOf } from "../parts/Format.ts"
-import { Facts, Heading, Loaded, Section, Status } from "../parts/Show.tsx"
+import { Filter, useNarrow } from "../parts/List.tsx"
+import { Facts, Heading, Loaded, Section, Status, Waiting } from "../parts/Show.tsx"
+import { type OverviewSearch, requestOf, Span, spanOf, Unit, unitOf } from "../reports/OverviewSearch.ts"
+import { ProductFilter } from "../reports/ProductFilter.tsx"
 import { useAsk, useMay } from "../service/Hooks.ts"
 
+const route = getRouteApi("/")
+const spans = choicesOf(Span.literals)
+const units = choicesOf(Unit.literals)
+
+const Charts = lazy(() => import("../reports/OverviewCharts.tsx").then((m) => ({ default: m.OverviewCharts })))
+
 export const Overview = () => {
+  const search: OverviewSearch = route.useSearch()
   const may = useMay()
   return (
     <>
@@ -19,47 +33,59 @@ export const Overview = () => {
           </Link>
         )}
       </Heading>
-      {may("license:read") ? (
-        <Licenses />
-      ) : (
-        <p className="empty">Choose an area above: this token may not read licenses.</p>
+      {may("product:read") && may("license:read") && (
+        <search className="row filters" aria-label="Filters">
+          <ProductFilter value={search.product_id} />
+        </search>
       )}
+      {may("license:read") ? (
+        <Licenses product={search.product_id} />
+      ) : (
+        <p className="empty">This token may not read licenses: the menu has what it may do.</p>
+      )}
+      {may("report:read") && <History search={search} />}
       {may("ops:read") && <Webhooks />}
     </>
   )
 }
 
-const Licenses = () => (
+interface OfProduct {
+  readonly product: string | undefined
+}
+
+const Licenses = ({ product }: OfProduct) => (
   <Section id="licenses" title="Licenses">
     <ul className="tiles">
       {LicenseStatus.literals.map((status) => (
         <li key={status}>
-          <Count status={status} />
+          <Count status={status} product={product} />
         </li>
       ))}
       <li>
-        <Expiring />
+        <Expiring product={product} />
       </li>
     </ul>
   </Section>
 )
 
 const one = { limit: 1, include_total: "true" } as const
+const filterOf = (product: string | undefined) => (product === undefined ? {} : { product_id: product })
 
-const Count = ({ status }: { readonly status: LicenseStatus }) => {
-  const page = useAsk("listLicenses", { query: { ...one, status } })
+const Count = ({ product, status }: OfProduct & { readonly status: LicenseStatus }) => {
+  const page = useAsk("listLicenses", { query: { ...one, ...filterOf(product), status } })
   return (
-    <Link to="/licenses" search={{ status }}>
+    <Link to="/licenses" search={{ ...filterOf(product), status }}>
       <TileTotal of={page} />
       {wordsOf(status)}
     </Link>
   )
 }
 
-const Expiring = () => {
-  const page = useAsk("listLicenses", { query: { ...one, status: "active", ...periodOf("this_month") } })
+const Expiring = ({ product }: OfProduct) => {
+  const query = { ...one, ...filterOf(product), status: "active" as const, ...periodOf("this_month") }
+  const page = useAsk("listLicenses", { query })
   return (
-    <Link to="/licenses" search={{ status: "active", expires: "this_month" }}>
+    <Link to="/licenses" search={{ ...filterOf(product), status: "active", expires: "this_month" }}>
       <TileTotal of={page} />
       expire this month
     </Link>
@@ -73,6 +99,26 @@ const TileTotal = ({ of }: { readonly of: Total }): ReactNode => (
     {AsyncResult.isSuccess(of) ? `${countOf(of.value.total ?? 0)}${of.value.total_is_capped ? "+" : ""}` : "…"}
   </strong>
 )
+
+const History = ({ search }: { readonly search: OverviewSearch }) => {
+  const narrow = useNarrow()
+  const overview = useAsk("getOverview", requestOf(search))
+  return (
+    <Section id="history" title="What happened">
+      <search className="row filters" aria-label="What the charts show">
+        <Filter label="Period" value={spanOf(search)} choices={spans} needed onChange={(span) => narrow({ span })} />
+        <Filter label="By" value={unitOf(search)} choices={units} needed onChange={(by) => narrow({ by })} />
+      </search>
+      <Loaded of={overview}>
+        {(overview) => (
+          <Suspense fallback={<Waiting />}>
+            <Charts overview={overview} unit={unitOf(search)} />
+          </Suspense>
+        )}
+      </Loaded>
+    </Section>
+  )
+}
 
 const Webhooks = () => {
   const health = useAsk("getWebhookHealth", {})

@@ -1,0 +1,17 @@
+/** Narrows a screen to a product. */
+import { AsyncResult } from "effect/reactivity"
+import { Filter, useNarrow } from "../parts/List.tsx"
+import { useAsk } from "../service/Hooks.ts"
+
+export const ProductFilter = ({ value }: { readonly value: string | undefined }) => {
+  const narrow = useNarrow()
+  const products = useAsk("listProducts", { query: { limit: 200, sort: "code" } })
+  return (
+    <Filter
+      label="Product"
+      value={value}
+      choices={AsyncResult.isSuccess(products) ? products.value.items : []}
+      onChange={(product_id) => narrow({ product_id })}
+    />
+  )
+}
