@@ -60,8 +60,7 @@ export class Journal extends Context.Service<
       const ofTerm = renewingTerm(term)
       const { nextAlone, nextGroup, nextLocked } = yield* makeGroupIds(term)
       const withKnownOutcome = yield* makeKnownOutcomes
-      const measure = yield* makeMeasure
-      const gathering = yield* makeGathering
+      const [measure, gathering] = [yield* makeMeasure, yield* makeGathering]
 
       /**
        * All rows that belong to the changes, written after the fence. Events come last, because their counter's lock is
