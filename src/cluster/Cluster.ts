@@ -12,7 +12,7 @@ import { MasterKey } from "../signing/MasterKey.ts"
 import { clusterNodes } from "../telemetry/Metrics.ts"
 import { Traces } from "../telemetry/Traces.ts"
 import { listen } from "./Link.ts"
-import { join, keyOf, shardOf, storage } from "./Membership.ts"
+import { join, keyOf, ownersOf, shardOf, storage } from "./Membership.ts"
 import { makeOwner } from "./Owner.ts"
 import { makePeer, type Peer } from "./Peer.ts"
 
@@ -46,6 +46,7 @@ const start = Effect.fnUntraced(function* (listenAt: NodeAddress, address: NodeA
     masterKey,
     timeoutMillis: yield* RequestTimeout,
     traces: yield* Traces,
+    onReadiness: () => distribute(),
     fork: yield* FiberSet.makeRuntime<never>()
   }
   const scope = yield* Effect.scope
@@ -55,18 +56,25 @@ const start = Effect.fnUntraced(function* (listenAt: NodeAddress, address: NodeA
     ({ message }) => new ClusterUnavailable({ message: `LICENSING_CLUSTER_LISTEN cannot be listened on: ${message}.` })
   )
   const peers = new Map<string, KnownPeer>()
+  let known: Parameters<typeof ownersOf>[0] = []
   /** The owner of each shard; undefined: this node. */
   let peerOfShard: ReadonlyArray<Peer | undefined> = []
 
-  const onChange = Effect.fnUntraced(function* (owners: ReadonlyArray<NodeAddress>) {
-    const nodes = new Map(owners.map((node) => [keyOf(node), node]))
+  /** A node that cannot be reached owns nothing: until its row expires, the others would all decide its licenses. */
+  const distribute = (): void => {
+    const reached = known.filter((node) => peers.get(keyOf(node))?.isReady() ?? true)
+    peerOfShard = ownersOf(reached).map((node) => peers.get(keyOf(node)))
+  }
+  const onChange = Effect.fnUntraced(function* (changed: typeof known) {
+    const nodes = new Map(changed.map((node) => [keyOf(node), node]))
     nodes.delete(keyOf(address))
     for (const [key, node] of nodes) {
       if (peers.has(key)) continue
       const peerScope = yield* Scope.fork(scope)
       peers.set(key, { ...(yield* Scope.provide(makePeer(node, needs), peerScope)), scope: peerScope })
     }
-    peerOfShard = owners.map((node) => peers.get(keyOf(node)))
+    known = changed
+    distribute()
     for (const [key, peer] of peers) {
       if (nodes.has(key)) continue
       peers.delete(key)

@@ -27,17 +27,17 @@ export const shardOf = (licenseId: string): number => {
   return (hash ^ (hash >>> 8) ^ (hash >>> 16)) & (shards - 1)
 }
 
-/** The owner of each shard, for nodes at these addresses. */
-const ownersOf = (nodes: ReadonlyArray<RunnerAddress.RunnerAddress>): ReadonlyArray<NodeAddress> => {
+/** The owner of each shard among these nodes. */
+export const ownersOf = (nodes: ReadonlyArray<RunnerAddress.RunnerAddress>): ReadonlyArray<NodeAddress> => {
   const ring = HashRing.make<RunnerAddress.RunnerAddress>()
   for (const node of nodes) HashRing.add(ring, node)
   return HashRing.getShards(ring, shards) ?? []
 }
 
-/** Takes part until the scope ends. `onChange` gets the owner of each shard, first and whenever it changes. */
+/** Takes part until the scope ends. `onChange` gets the nodes, first and whenever they change. */
 export const join = Effect.fnUntraced(function* (
   address: NodeAddress,
-  onChange: (owners: ReadonlyArray<NodeAddress>) => Effect.Effect<void>
+  onChange: (nodes: ReadonlyArray<RunnerAddress.RunnerAddress>) => Effect.Effect<void>
 ): Effect.fn.Return<void, never, RunnerStorage.RunnerStorage | Scope.Scope> {
   const storage = yield* RunnerStorage.RunnerStorage
   const self = RunnerAddress.make(address.host, address.port)
@@ -55,7 +55,7 @@ export const join = Effect.fnUntraced(function* (
     if (now === known) return
     known = now
     yield* Effect.logInfo(`The cluster has ${nodes.length} nodes: ${now}.`)
-    yield* onChange(ownersOf(nodes))
+    yield* onChange(nodes)
   })
   yield* Effect.addFinalizer(() => Effect.ignore(storage.unregister(self)))
   yield* pass.pipe(

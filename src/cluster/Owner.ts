@@ -39,6 +39,8 @@ export const makeOwner = Effect.gen(function* () {
   const taken = new Set<Taken>()
   let isLeaving = false
 
+  const currentTerm = () => ({ term: isLeaving ? "" : term.current })
+
   const reply = (asker: Asker, outcome: Outcome): void => {
     if (asker.outcomes.push(outcome) === 1) fork(sendOutcomes(asker))
   }
@@ -82,6 +84,8 @@ export const makeOwner = Effect.gen(function* () {
       return
     }
     const { commands, term: named } = parsed.success
+    // The other node asks for a sign of life.
+    if (commands.length === 0) asker.link.send(currentTerm())
     counter.updateUnsafe(commands.length, context)
     const isTaken = !isLeaving && named === term.current
     for (const message of commands) isTaken ? take(asker, message) : reply(asker, [message[0], "undecided"])
@@ -123,7 +127,7 @@ export const makeOwner = Effect.gen(function* () {
     accept: (link: Link<FromOwner>) => {
       const asker: Asker = { link, outcomes: [] }
       askers.add(asker)
-      link.send({ version: wireVersion, term: isLeaving ? "" : term.current })
+      link.send({ version: wireVersion, ...currentTerm() })
       return { onText: (text: string) => receive(asker, text), onClose: () => void askers.delete(asker) }
     }
   }

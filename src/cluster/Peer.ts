@@ -23,10 +23,15 @@ const waitingMax = 4_096
 const backlogMax = 4 * 1024 * 1024
 const checkMillis = 50
 /**
- * An owner is late if a command waits for so long and the owner has decided no other command in that time: then one that waits is
- * held up by its license, and the owner answers it. Two checks in a row must find that: a node that was frozen itself reads first.
+ * Checks in a row, while commands wait, that hear nothing of the owner. Each check asks it, so a frozen one or a broken network
+ * is found after 250 ms. Checks are counted instead of time, because this node itself may have little time: it reads between them.
  */
-const lateMillis = 200
+const silentChecksMax = 5
+/**
+ * Checks in a row that hear of no decision: the owner runs, but cannot reach the database, or has too much to do. If it decides
+ * others, then a command that waits is held up by its license, and the owner answers it.
+ */
+const undecidedChecksMax = 16
 /** The pause before a node is dialed again: doubled if it lets commands wait again soon, so that an overloaded owner is left alone. */
 const redialMillisMin = 500
 const redialMillisMax = 8_000
@@ -52,6 +57,8 @@ export interface PeerNeeds {
   readonly masterKey: MasterKey["Service"]
   readonly timeoutMillis: number
   readonly traces: Traces | undefined
+  /** Is called when `isReady` has changed. */
+  readonly onReadiness: () => void
   /** Runs fibers that outlive the peer: commands may still wait for it. */
   readonly fork: (effect: Effect.Effect<void>) => unknown
 }
@@ -65,7 +72,7 @@ const counters = {
 
 /** Connects to the node and stays connected until the scope ends. */
 export const makePeer = Effect.fnUntraced(function* (address: NodeAddress, needs: PeerNeeds) {
-  const { actors, fork, journal, masterKey, timeoutMillis, traces } = needs
+  const { actors, fork, journal, masterKey, onReadiness, timeoutMillis, traces } = needs
   const clock = yield* Clock.Clock
   const context = yield* Effect.context<never>()
   const nowMillis = () => Number(clock.monotonicTimeNanosUnsafe() / 1_000_000n)
@@ -80,8 +87,14 @@ export const makePeer = Effect.fnUntraced(function* (address: NodeAddress, needs
   let isClosed = false
   let redialMillis = redialMillisMin
   let readyMillis = 0
-  /** When the last outcome arrived that the owner's database has confirmed. */
-  let decidedMillis = 0
+  let silentChecks = 0
+  let undecidedChecks = 0
+
+  const setTerm = (named: string | undefined): void => {
+    const wasReady = term !== undefined
+    term = named
+    if (wasReady !== (term !== undefined)) onReadiness()
+  }
 
   const decideAgain = ({ command, licenseId }: Sent) => actors.postHere(licenseId, repeated(command))
 
@@ -92,7 +105,7 @@ export const makePeer = Effect.fnUntraced(function* (address: NodeAddress, needs
     if (sent === undefined) return
     waiting.delete(id)
     counters[kind === "undecided" ? "returned" : "answered"].updateUnsafe(1, context)
-    if (kind === "signed" || (kind === "refused" && outcome[2].code !== "NOT_READY")) decidedMillis = nowMillis()
+    if (kind === "signed" || (kind === "refused" && outcome[2].code !== "NOT_READY")) undecidedChecks = 0
     if (kind === "undecided") decideAgain(sent)
     else if (kind === "refused") sent.command.resume(Exit.fail(refusalFromWire(outcome[2])))
     else {
@@ -114,7 +127,7 @@ export const makePeer = Effect.fnUntraced(function* (address: NodeAddress, needs
 
   /** Ends the terms of all commands that wait, and then decides those whose outcome has not arrived. */
   const giveUp = (counter: typeof counters.late): void => {
-    term = undefined
+    setTerm(undefined)
     takeBackUnsent()
     if (isRetiring) return
     isRetiring = true
@@ -145,15 +158,14 @@ export const makePeer = Effect.fnUntraced(function* (address: NodeAddress, needs
   }
 
   const check = Effect.gen(function* () {
-    let wasLate = false
+    silentChecks = 0
+    undecidedChecks = 0
     while (waiting.size > 0) {
       yield* Effect.sleep(checkMillis)
-      const now = nowMillis()
-      const [oldest] = waiting.values()
-      const isLate = oldest?.term !== undefined && now - Math.max(oldest.sentMillis, decidedMillis) >= lateMillis
-      if (isLate && wasLate && !isRetiring) giveUp(counters.late)
-      wasLate = isLate
-      answerExpired(now)
+      const isLate = ++silentChecks >= silentChecksMax || ++undecidedChecks >= undecidedChecksMax
+      if (isLate && !isRetiring) giveUp(counters.late)
+      if (term !== undefined) link?.send({ term, commands: [] })
+      answerExpired(nowMillis())
     }
     isChecking = false
   })
@@ -202,18 +214,19 @@ export const makePeer = Effect.fnUntraced(function* (address: NodeAddress, needs
           opened.close()
           return
         }
+        silentChecks = 0
         const { outcomes, term: named, version } = parsed.success
         if (version !== undefined) {
           isSameVersion = version === wireVersion
           readyMillis = nowMillis()
         }
-        if (named !== undefined && isSameVersion && !isRetiring) term = named === "" ? undefined : named
+        if (named !== undefined && isSameVersion && !isRetiring) setTerm(named === "" ? undefined : named)
         for (const outcome of outcomes ?? []) settle(outcome)
       },
       onClose: () => {
         link = undefined
         if (waiting.size > 0) giveUp(counters.lost)
-        term = undefined
+        setTerm(undefined)
         if (!isClosed) fork(Effect.andThen(Effect.sleep(redialMillis), Effect.sync(open)))
       }
     })

@@ -5,7 +5,7 @@
 import type { Refusal } from "../api/Failure.ts"
 import type { HandedSpan } from "../telemetry/Traces.ts"
 
-export const wireVersion = 2
+export const wireVersion = 3
 
 /** A command with the request that it comes from. `null`: none. */
 export type HandedOver = readonly [
@@ -20,7 +20,7 @@ export type HandedOver = readonly [
   span: HandedSpan | null
 ]
 
-/** To the owner: commands to decide in its given term, and in no other. */
+/** To the owner: commands to decide in its given term, and in no other. Without commands it asks for a sign of life: the term. */
 export interface ToOwner {
   readonly term: string
   readonly commands: ReadonlyArray<HandedOver>

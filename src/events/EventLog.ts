@@ -56,6 +56,13 @@ export type Entry = EventRow | UsageRow
 
 export const isUsage = (entry: Entry): entry is UsageRow => "action" in entry
 
+interface Appended {
+  /** Whether deliveries were written; then the caller opens `deliveriesQueued` after its commit. */
+  readonly queued: boolean
+  /** How long other transactions held the counter. */
+  readonly waitedMillis: number
+}
+
 export class EventLog extends Context.Service<
   EventLog,
   {
@@ -65,9 +72,9 @@ export class EventLog extends Context.Service<
     appendRows(entries: ReadonlyArray<Entry>): Effect.Effect<void, SqlError.SqlError>
     /**
      * The same in one statement, for a transaction that reads no results before its commit. It fails if webhook endpoints change
-     * concurrently. Returns whether deliveries were written; then the caller opens `deliveriesQueued` after its commit.
+     * concurrently.
      */
-    appendAtOnce(entries: ReadonlyArray<Entry>): Effect.Effect<boolean, SqlError.SqlError>
+    appendAtOnce(entries: ReadonlyArray<Entry>): Effect.Effect<Appended, SqlError.SqlError>
     /** Opened when this node has committed webhook deliveries; the delivery worker closes it. */
     readonly deliveriesQueued: Latch.Latch
   }
@@ -90,14 +97,14 @@ export class EventLog extends Context.Service<
       })
 
       const appendAtOnce = (entries: ReadonlyArray<Entry>) => {
-        if (entries.length === 0) return Effect.succeed(false)
+        if (entries.length === 0) return Effect.succeed({ queued: false, waitedMillis: 0 })
         return Effect.map(
-          sql<{ readonly queued: number }>`
+          sql<{ readonly queued: number; readonly waited_ms: number }>`
             WITH ${changes(sql, numbered(entries))}
-            SELECT (SELECT count(*) FROM delivery) AS queued, demand(counter.webhooks_revision = seen.webhooks_revision,
+            SELECT (SELECT count(*) FROM delivery) AS queued, counter.waited_ms, demand(counter.webhooks_revision = seen.webhooks_revision,
               ${concurrentChange}, 'webhook endpoints were changed meanwhile')
             FROM counter, event_sequence seen`,
-          ([row]) => row!.queued > 0
+          ([row]): Appended => ({ queued: row!.queued > 0, waitedMillis: row!.waited_ms })
         )
       }
 
@@ -153,7 +160,8 @@ const numbered = (entries: ReadonlyArray<Entry>): Numbered => {
 
 const counter = (sql: SqlClient.SqlClient, { count, usage: { length } }: Numbered) => sql`
   UPDATE event_sequence SET last = last + ${count}, ledger_last = ledger_last + ${length}
-  RETURNING last - ${count} AS base, ledger_last - ${length} AS ledger_base, webhooks_revision`
+  RETURNING last - ${count} AS base, ledger_last - ${length} AS ledger_base, webhooks_revision,
+    1000 * date_part('epoch', clock_timestamp() - statement_timestamp()) AS waited_ms`
 
 const eventRows = (sql: SqlClient.SqlClient, { events: rows, eventOrdinals }: Numbered) => sql`
   INSERT INTO event_log

@@ -4,6 +4,7 @@
  */
 import { type Context, Effect, Exit, FiberSet, Tracer } from "effect"
 import { sampledSpan } from "../telemetry/Traces.ts"
+import { pauseFor } from "./Transactions.ts"
 
 /**
  * For callers outside a fiber: `onResult` is called once, never before this returns, and must not throw. `spans` are the sampled
@@ -67,6 +68,8 @@ export const makeBatcher = Effect.fnUntraced(function* <In, Out>(options: {
   readonly run: (inputs: ReadonlyArray<In>) => Effect.Effect<ReadonlyArray<Out>>
   /** Inputs that are not worth running any more, and their result. */
   readonly late?: { readonly isLate: (input: In) => boolean; readonly result: Out }
+  /** The time between a batch and the next one, to gather inputs. Default 0. */
+  readonly pauseMillis?: () => number
 }) {
   const fork = yield* FiberSet.makeRuntime<never>()
   let queue: Array<PendingInput<In, Out>> = []
@@ -100,6 +103,13 @@ export const makeBatcher = Effect.fnUntraced(function* <In, Out>(options: {
     while (batch.length > 0) {
       const exit = yield* runBatch(batch)
       const finished = batch
+      const pauseMillis = options.pauseMillis?.() ?? 0
+      if (pauseMillis > 0) {
+        deliver(finished, exit)
+        yield* pauseFor(pauseMillis)
+        batch = takeBatch()
+        continue
+      }
       batch = takeBatch()
       // Sends the next batch before this one's results are delivered, so that the server does not wait for their receivers.
       if (batch.length > 0)

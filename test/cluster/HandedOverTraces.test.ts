@@ -50,6 +50,7 @@ layer(subject, { excludeTestServices: true, timeout: 60_000 })("A sampled comman
         masterKey,
         timeoutMillis: 10_000,
         traces,
+        onReadiness: () => {},
         fork: yield* FiberSet.makeRuntime<never>()
       })
       const license = yield* makeLicense()

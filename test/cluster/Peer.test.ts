@@ -37,6 +37,7 @@ const makePair = Effect.gen(function* () {
   })
   const retired: Array<string> = []
   const decidedHere: Array<string> = []
+  const ready: Array<boolean> = []
   const peer = yield* makePeer(address, {
     actors: { postHere: (id) => void decidedHere.push(id) } as Partial<
       LicenseActors["Service"]
@@ -47,6 +48,7 @@ const makePair = Effect.gen(function* () {
     masterKey,
     timeoutMillis: 10_000,
     traces: undefined,
+    onReadiness: () => void ready.push(peer.isReady()),
     fork: yield* FiberSet.makeRuntime<never>()
   })
   const owner = yield* Queue.take(links)
@@ -65,12 +67,14 @@ const makePair = Effect.gen(function* () {
       resume: (exit) => void (Exit.isFailure(exit) && answered.openUnsafe())
     })
     assert.isTrue(peer.handOver(license, command))
-    const { commands } = yield* Queue.take(frames)
+    // Those without commands ask for a sign of life.
+    const { commands } = yield* Effect.repeat(Queue.take(frames), { until: ({ commands }) => commands.length > 0 })
     return { id: commands[0]![0], answered: answered.await }
   })
   const refuse = (id: number, code: "DEVICE_NOT_FOUND" | "NOT_READY", message = "") =>
     owner.send({ outcomes: [[id, "refused", { code, message }]] })
-  return { decidedHere, handOver, owner, refuse, retired }
+  const signOfLifeAsked = Effect.repeat(Queue.take(frames), { until: ({ commands }) => commands.length === 0 })
+  return { decidedHere, handOver, signOfLifeAsked, owner, ready, refuse, retired }
 })
 
 describe("A command that an owner does not answer", () => {
@@ -85,24 +89,28 @@ describe("A command that an owner does not answer", () => {
         yield* TestClock.adjust("50 millis")
       }
       assert.deepStrictEqual(retired, [])
-      yield* Effect.repeat(Effect.andThen(TestClock.adjust("50 millis"), turn), { until: () => retired.length > 0 })
+      for (let check = 1; check <= 5; check++) yield* TestClock.adjust("50 millis")
+      yield* Effect.repeat(turn, { until: () => retired.length > 0 })
       yield* Effect.repeat(turn, { until: () => decidedHere.length > 0 })
       assert.deepStrictEqual([retired, decidedHere], [["first"], ["locked"]])
     })
   )
 
-  it.effect("is decided here if the owner only says that it is not ready", () =>
+  it.effect("is decided here later if the owner runs, but only says that it is not ready", () =>
     Effect.gen(function* () {
-      const { decidedHere, handOver, refuse } = yield* makePair
+      const { decidedHere, handOver, ready, refuse, signOfLifeAsked } = yield* makePair
       yield* handOver("waits")
-      for (let round = 0; round < 6; round++) {
+      for (let round = 1; round <= 15; round++) {
         const { answered, id } = yield* handOver("other")
         refuse(id, "NOT_READY")
         yield* answered
         yield* TestClock.adjust("50 millis")
-        if (decidedHere.length > 0) break
+        yield* signOfLifeAsked
       }
-      assert.deepStrictEqual(decidedHere, ["waits"])
+      assert.deepStrictEqual([decidedHere, ready], [[], [true]])
+      yield* TestClock.adjust("50 millis")
+      yield* Effect.repeat(turn, { until: () => decidedHere.length > 0 })
+      assert.deepStrictEqual([decidedHere, ready], [["waits"], [true, false]])
     })
   )
 })

@@ -75,6 +75,6 @@ export const makeRetire = Effect.gen(function* () {
           Effect.retry({ schedule: Schedule.spaced("100 millis") }),
           Effect.orDie
         ),
-      { discard: true }
+      { concurrency: "unbounded", discard: true }
     )
 })

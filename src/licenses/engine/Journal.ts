@@ -5,17 +5,17 @@
  * that fails the fence is left out with all its rows, and its actor decides again. Responses leave only after the
  * commit.
  */
-import { Clock, Context, Effect, Exit, FiberSet, Layer, Semaphore } from "effect"
+import { Clock, Context, Effect, Exit, Layer, Semaphore } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import { insertResponses } from "../../auth/idempotency/StoredResponses.ts"
 import { type Entry, EventLog } from "../../events/EventLog.ts"
 import { makeBatcher, type SubmitToBatch } from "../../postgres/Batcher.ts"
-import { makeLateCheck } from "../../postgres/Deadline.ts"
 import { Postgres } from "../../postgres/Postgres.ts"
 import { isConcurrentChange, isLockTimeout } from "../../postgres/Sql.ts"
 import { retryTransaction } from "../../postgres/Transactions.ts"
 import { journalGroup, journalSeconds } from "../../telemetry/Metrics.ts"
 import type { DeviceRecord } from "../model/LicenseRecords.ts"
+import { groupMax, makeCommitQueue, makeGathering } from "./CommitQueue.ts"
 import * as Fence from "./Fence.ts"
 import { makeGroupIds, makeKnownOutcomes, makeRetire } from "./GroupOutcome.ts"
 import * as Statements from "./JournalStatements.ts"
@@ -23,15 +23,6 @@ import type { PendingChanges } from "./PendingChanges.ts"
 import { changesOfEarlierTerm, isOfTerm, makeTerm, renewingTerm, type Term } from "./Term.ts"
 import { exits, isOvertaken, type LockedVerdict, makeLockedRetry, type Verdict } from "./Verdict.ts"
 
-/** Licenses in one transaction: bounds its duration and the size of its statements. */
-const groupMax = 512
-/**
- * Groups in progress at the same time. A second one would wait for the first one's event counter anyway, and smaller
- * groups cost more. Also, the groups' numbers rise only if groups run one after another.
- */
-const concurrency = 1
-
-const commitBatches = { name: "journal.commit", isLinked: true, concurrency, batchMax: groupMax }
 const seenBatches = { name: "journal.record_seen", concurrency: 1, batchMax: groupMax }
 
 /** How long `locked` waits for the lock: less than PostgreSQL gives to the whole transaction, whose connection it would end. */
@@ -69,7 +60,7 @@ export class Journal extends Context.Service<
       const ofTerm = renewingTerm(term)
       const { nextAlone, nextGroup, nextLocked } = yield* makeGroupIds(term)
       const withKnownOutcome = yield* makeKnownOutcomes
-      const measure = yield* makeMeasure
+      const [measure, gathering] = [yield* makeMeasure, yield* makeGathering]
 
       /**
        * All rows that belong to the changes, written after the fence. Events come last, because their counter's lock is
@@ -94,8 +85,9 @@ export class Journal extends Context.Service<
         let queued = false
         for (const pending of group) pending.revision = groupId.revision
         const append = (entries: ReadonlyArray<Entry>) =>
-          Effect.map(appendAtOnce(entries), (anyQueued) => {
-            queued = anyQueued
+          Effect.map(appendAtOnce(entries), (appended) => {
+            queued = appended.queued
+            gathering.waited(appended.waitedMillis)
           })
         const fenced = [...Fence.lockTargets(sql, group), Fence.fenceAll(sql, groupId, group)]
         yield* inOneWrite([...fenced, ...rowsOf(group, append)])
@@ -247,34 +239,11 @@ export class Journal extends Context.Service<
         return lists.map(() => undefined)
       }, Effect.orDie)
       const { submit: recordSeen } = yield* makeBatcher({ ...seenBatches, run: recordAllSeen })
-      const commit = yield* makeCommitQueue(commitAll, retryLocked)
+      const commit = yield* makeCommitQueue(commitAll, retryLocked, gathering)
       return Journal.of({ commit, locked, recordSeen, term, retire: yield* makeRetire })
     })
   )
 }
-
-/** Groups the changes that wait. Those whose deadline passes in the queue are returned, and locked ones are tried again. */
-const makeCommitQueue = Effect.fnUntraced(function* (
-  commitAll: (group: ReadonlyArray<PendingChanges>) => Effect.Effect<ReadonlyArray<Exit.Exit<Verdict>>>,
-  retryLocked: (pending: PendingChanges) => Effect.Effect<Exit.Exit<Verdict>>
-) {
-  const clock = yield* Clock.Clock
-  const fork = yield* FiberSet.makeRuntime<never>()
-  const isLate = ({ deadline }: PendingChanges) => deadline <= clock.currentTimeMillisUnsafe()
-  const late = { isLate, result: exits.late }
-  const batcher = yield* makeBatcher({ ...commitBatches, run: commitAll, late })
-  const startLateCheck = yield* makeLateCheck(batcher.dropLate)
-  const commit: SubmitToBatch<PendingChanges, Verdict> = (pending, onResult, spans) => {
-    startLateCheck()
-    const onExit = (exit: Exit.Exit<Exit.Exit<Verdict>>): void => {
-      if (Exit.isFailure(exit)) onResult(Exit.failCause(exit.cause))
-      else if (exit.value !== exits.locked) onResult(exit.value)
-      else fork(Effect.map(retryLocked(pending), onResult))
-    }
-    batcher.submit(pending, onExit, spans)
-  }
-  return commit
-})
 
 /** Records how many licenses a commit wrote and how long it took. */
 const makeMeasure = Effect.contextWith((context: Context.Context<never>) =>

@@ -96,8 +96,8 @@ export const makePasses = Effect.fnUntraced(function* (name: string) {
       const { due, events } = decide(rows, now)
       if (due.length === 0) return 0
       let queued = false
-      const append = Effect.map(appendAtOnce(events), (anyQueued) => {
-        queued = anyQueued
+      const append = Effect.map(appendAtOnce(events), (appended) => {
+        queued = appended.queued
       })
       yield* retryTransaction(inOneWrite([requireExclusive(sql, name), mayTakeLong(sql), write(due, now), append]))
       if (queued) deliveriesQueued.openUnsafe()
