@@ -1,5 +1,5 @@
 -- How 0017_erasure_fence.sql is applied to a database in use: each step locks one table for a moment. Giving columns the type that
--- they have checks the constraints of custom_field_values again: a second for some million values.
+-- they have would check the constraint on them again, so it is taken off and checked in a step of its own.
 
 -- step
 ALTER TABLE customers ADD COLUMN erasure_revision bigint DEFAULT 0 NOT NULL;
@@ -42,12 +42,18 @@ CREATE TRIGGER subscriptions_erasing_update AFTER UPDATE OF customer_id, metadat
   EXECUTE FUNCTION refuse_erasing_link();
 
 -- step
+ALTER TABLE custom_field_values DROP CONSTRAINT IF EXISTS custom_field_values_check1;
 ALTER TABLE custom_field_values
   ALTER COLUMN string_value TYPE text, ALTER COLUMN enum_value TYPE text,
   ALTER COLUMN integer_value TYPE bigint, ALTER COLUMN datetime_value TYPE timestamptz;
 ALTER TABLE custom_field_values
   ALTER COLUMN string_value SET STATISTICS 0, ALTER COLUMN enum_value SET STATISTICS 0,
   ALTER COLUMN integer_value SET STATISTICS 0, ALTER COLUMN datetime_value SET STATISTICS 0;
+ALTER TABLE custom_field_values ADD CONSTRAINT custom_field_values_check1
+  CHECK (num_nonnulls(string_value, integer_value, boolean_value, datetime_value, enum_value) = 1) NOT VALID;
+
+-- step
+ALTER TABLE custom_field_values VALIDATE CONSTRAINT custom_field_values_check1;
 
 -- step
 ALTER TABLE erasures ALTER COLUMN terms TYPE text[];

@@ -200,7 +200,7 @@ layer(consoleLayer, { timeout: minutes })("Of many licenses", (it) => {
           await person.choose("Product", name)
           await person.choose("Policy", policy.name)
           await person.click("Issue the batch")
-          await person.sees("Say how many licenses, or for which customers.")
+          await person.sees("It is not said how many licenses to issue: give a number, or the customers.")
           const good = ["Ada Lovelace, ada@example.com", `"Babbage, Charles",charles@example.com,${ownKey}`]
           await person.fill("Customers", [good[0], "Grace, no address"].join("\n"))
           await person.click("Issue the batch")

@@ -42,7 +42,12 @@ const ownerOf = (line: string): Pick<Creation, "customer_name" | "customer_email
 export const licensesIn = (product_id: string, batch: Batch): Licenses | Refusal<"VALIDATION_ERROR"> => {
   const { count, customers = [], ...common } = batch
   const wanted = customers.length > 0 ? customers.length : count
-  if (wanted === undefined) return refuse("VALIDATION_ERROR", "Say how many licenses, or for which customers.", "count")
+  if (wanted === undefined)
+    return refuse(
+      "VALIDATION_ERROR",
+      "It is not said how many licenses to issue: give a number, or the customers.",
+      "count"
+    )
   if (customers.length > 0 && count !== undefined && count !== customers.length)
     return refuse("VALIDATION_ERROR", `The list has ${customers.length} customers: leave the number empty.`, "count")
   if (!(Number.isInteger(wanted) && wanted >= 1 && wanted <= licensesMax))
@@ -58,8 +63,9 @@ export const faultOfBatch = (cause: Cause.Cause<unknown>): Refusal<"VALIDATION_E
   for (const [path, message] of tell(cause).fields) {
     const [, index, field = ""] = /licenses(?:\.|\[)(\d+)(?:\]|\.)?\.?(\w*)/.exec(path) ?? []
     if (index === undefined) continue
+    const line = `Line ${Number(index) + 1}: ${message}`
     return listed.has(field)
-      ? refuse("VALIDATION_ERROR", `Line ${Number(index) + 1}: ${message}`, "customers")
+      ? refuse("VALIDATION_ERROR", line, "customers")
       : refuse("VALIDATION_ERROR", message, field)
   }
   return undefined
