@@ -31,6 +31,8 @@ interface Fields {
   readonly facts?: RefusalFacts
   /** Set if an event records the refusal. */
   readonly isRecorded?: boolean
+  /** Set if the same request succeeds later by itself: it is not stored under an Idempotency-Key. */
+  readonly isTemporary?: boolean
   /** In a client: the signature over the canonical JSON of the response's `error`. */
   readonly signature?: Signature
   /** In a client: the bytes of `error` as received, which the signature covers. */
@@ -56,7 +58,7 @@ export const refuse = <const C extends Code>(
   code: C,
   message: string,
   detail?: string,
-  more?: Pick<RefusalOf<C>, "bytes" | "details" | "facts" | "isRecorded" | "signature">
+  more?: Pick<RefusalOf<C>, "bytes" | "details" | "facts" | "isRecorded" | "isTemporary" | "signature">
 ): Refusal<C> =>
   new RefusalOf<C>({ code, message, ...(detail === undefined ? undefined : { detail }), ...more }) as Refusal<C>
 
@@ -71,6 +73,13 @@ export const unknownId = (noun: string, id: string): string => {
 
 export const refuseUnknownId = (noun: string, id: string, detail = "id"): Refusal<"NOT_FOUND"> =>
   refuse("NOT_FOUND", unknownId(noun, id), detail)
+
+/** The sentence of refusals while a customer is being erased. */
+export const isErasing = "The customer is being erased: send the request again when that is done."
+
+/** The refusal of a change of what belongs to a customer that is being erased. */
+export const refuseErasing = (detail: string): Refusal<"CONFLICT"> =>
+  refuse("CONFLICT", isErasing, detail, { isTemporary: true })
 
 export const isRefusal = (value: unknown): value is RefusalOf<Code> => value instanceof RefusalOf
 

@@ -7,6 +7,7 @@ import { HttpClient, type HttpClientError, type HttpClientResponse } from "effec
 import { HttpApiClient } from "effect/http-api"
 import type { SchemaError } from "effect/Schema"
 import { Api } from "../Api.ts"
+import type { Refusal } from "../api/Failure.ts"
 import type { Page } from "../api/Paging.ts"
 import { attempts, type TimedOut } from "./Attempts.ts"
 import { Call } from "./Call.ts"
@@ -64,11 +65,11 @@ export class Client extends Context.Service<Client, Operations>()("licensing/cli
 
   /**
    * Makes the one change within only if the record is as it was read: `record` is the result of its get or update operation. The
-   * change fails with CONFLICT if somebody else has changed the record meanwhile.
+   * change fails with CONFLICT if somebody else has changed the record meanwhile, or if the record came without an ETag.
    */
   static readonly ifUnchanged =
     (record: object) =>
-    <A, E, R>(change: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+    <A, E, R>(change: Effect.Effect<A, E, R>): Effect.Effect<A, E | Refusal<"CONFLICT">, R> =>
       Effect.flatMap(tagOf(record), (ifMatch) => withCall({ ifMatch })(change))
 
   /** The rows of all pages of a list, in order; the next page is fetched when it is needed. */

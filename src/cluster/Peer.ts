@@ -164,7 +164,8 @@ export const makePeer = Effect.fnUntraced(function* (address: NodeAddress, needs
       yield* Effect.sleep(checkMillis)
       const isLate = ++silentChecks >= silentChecksMax || ++undecidedChecks >= undecidedChecksMax
       if (isLate && !isRetiring) giveUp(counters.late)
-      if (term !== undefined) link?.send({ term, commands: [] })
+      // One that leaves is asked, too: it decides what it has before it ends.
+      link?.send({ term: term ?? "", commands: [] })
       answerExpired(nowMillis())
     }
     isChecking = false

@@ -1,7 +1,7 @@
 /** Customers: each command is one transaction of the change and its event. */
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
-import { type Refusal, refuse, refuseUnknownId } from "../api/Failure.ts"
+import { type Refusal, refuse, refuseErasing, refuseUnknownId } from "../api/Failure.ts"
 import { Identifiers } from "../api/Identifier.ts"
 import type { MetadataFilter } from "../api/Metadata.ts"
 import type { ListRequest, Page } from "../api/Paging.ts"
@@ -18,11 +18,6 @@ import { ownCustomers } from "./OwnCustomers.ts"
 const decodeCustomers = decodeRows(Customer)
 
 const notFound = (id: string) => refuseUnknownId("customer", id)
-const refuseErasing = refuse(
-  "CONFLICT",
-  "The customer is being erased: send the request again when that is done.",
-  "customer_id"
-)
 const duplicateCode = (code: string) =>
   constraints({
     customers_code_key: () =>
@@ -101,7 +96,7 @@ export class Customers extends Context.Service<
         const [customer] = yield* decodeCustomers(sql`SELECT ${columns} FROM customers WHERE id = ${id} FOR UPDATE`)
         if (customer === undefined) return yield* notFound(id)
         const [erasure] = yield* sql`SELECT FROM erasures WHERE customer_id = ${id}`
-        return erasure === undefined ? customer : yield* refuseErasing
+        return erasure === undefined ? customer : yield* refuseErasing("customer_id")
       })
 
       const create = Effect.fn("Customers.create")(function* (input: typeof CustomerCreate.Type) {

@@ -111,7 +111,7 @@ layer(consoleLayer, { timeout: minutes })("The console", (it) => {
               .getByRole("navigation", { name: "Main" })
               .getByRole("link")
               .allTextContents()
-            assert.deepStrictEqual(links, ["Licenses", "Customers", "Devices"])
+            assert.deepStrictEqual(links, ["Licenses", "Devices", "Customers"])
             await person.opens(`/licenses/${id}`, "Grace Hopper")
             assert.strictEqual(await person.page.getByRole("button", { name: "Suspend" }).count(), 0)
             await Effect.runPromise(client["api-keys"].delete({ params: { id: api_key.id } }))

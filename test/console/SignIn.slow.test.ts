@@ -94,7 +94,7 @@ layer(signInLayer, { timeout: minutes })("Signing in at a provider", (it) => {
     await person.page.context().clearCookies()
     await signIn(person, "Grace")
     await person.seesHeading("Overview")
-    assert.deepStrictEqual(await main(person), ["Licenses", "Customers"])
+    assert.deepStrictEqual(await main(person), ["Licenses", "Devices", "Customers"])
   })
 
   test(

@@ -96,6 +96,12 @@ const excused: typeof executed = {
     "The simulator: sh": long
   },
   "docs/WEBHOOKS.md": { "A delivery: json": shape, "Verifying: ": formula },
+  "docs/guides/console-sign-in.md": {
+    "What the provider has to do: ":
+      "Settings for a provider of the reader's; test/console/SignIn.slow.test.ts has one of its own.",
+    "Microsoft Entra ID: ": "Needs an account there.",
+    "Auth0: ": "Needs an account there."
+  },
   "docs/guides/effect-client.md": {
     "The typed client: sh": "npm install loads packages; test/infra/Package.slow.test.ts packs."
   },

@@ -167,7 +167,7 @@ const run = Effect.fnUntraced(function* <E>(
 const encodeRefusal = Effect.fnUntraced(function* (exit: Exit.Exit<never, unknown>) {
   if (Exit.isSuccess(exit)) return exit.value
   const refusal = Option.getOrUndefined(Cause.findErrorOption(exit.cause))
-  if (!isRefusal(refusal) || temporaryStatuses.has(statuses[refusal.code])) return yield* exit
+  if (!isRefusal(refusal) || refusal.isTemporary || temporaryStatuses.has(statuses[refusal.code])) return yield* exit
   const { requestId } = yield* RequestContext
   yield* noteRefused(refusal)
   const body = JSON.stringify(errorEnvelope(refusal, requestId, yield* Clock.currentTimeMillis))

@@ -5,7 +5,7 @@
  */
 import { Clock, Context, Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
-import { type Refusal, refuse, refuseUnknownId } from "../../api/Failure.ts"
+import * as Failure from "../../api/Failure.ts"
 import { limitDefault, type Page, type PageRequest, pageOf } from "../../api/Paging.ts"
 import { formatTimestamp, Timestamp } from "../../api/Timestamp.ts"
 import { CurrentProducts } from "../../auth/CurrentActor.ts"
@@ -30,7 +30,7 @@ const decodeStored = decodeRows(
 )
 
 type Input = typeof CustomFieldValueSet.Type
-type SetRefusal = Refusal<
+type SetRefusal = Failure.Refusal<
   "NOT_FOUND" | "CONFLICT" | "VALIDATION_ERROR" | "CUSTOM_FIELD_TYPE_MISMATCH" | "CUSTOM_FIELD_REQUIRED"
 >
 
@@ -42,13 +42,13 @@ export class CustomFieldValues extends Context.Service<
       resourceType: CustomFieldResourceType,
       resourceId: string,
       page: PageRequest
-    ): Effect.Effect<Page<CustomFieldValue>, Refusal<"NOT_FOUND">>
+    ): Effect.Effect<Page<CustomFieldValue>, Failure.Refusal<"NOT_FOUND">>
     /** Sets or clears a value of a license, for a field of its product. Undefined after clearing. */
     setOfLicense(
       licenseId: string,
       fieldId: string,
       input: Input
-    ): Effect.Effect<CustomFieldValue | undefined, SetRefusal | Refusal<"LICENSE_STATE_CONFLICT">>
+    ): Effect.Effect<CustomFieldValue | undefined, SetRefusal | Failure.Refusal<"LICENSE_STATE_CONFLICT">>
     /** Sets or clears a value of a customer, for a field of any product. Undefined after clearing. */
     setOfCustomer(
       customerId: string,
@@ -78,7 +78,7 @@ export class CustomFieldValues extends Context.Service<
         const fault = faultOf(definition, input)
         if (fault !== undefined) return yield* fault
         if (license.status === "revoked") {
-          return yield* refuse(
+          return yield* Failure.refuse(
             "LICENSE_STATE_CONFLICT",
             "The license is revoked and cannot be changed: issue a new one.",
             "revoked"
@@ -110,7 +110,8 @@ const tables = { license: "licenses", customer: "customers" } as const
 const owners = { license: "license_id", customer: "customer_id" } as const
 const valueColumns = ["string_value", "integer_value", "boolean_value", "datetime_value", "enum_value"] as const
 
-const resourceNotFound = (resourceType: CustomFieldResourceType, id: string) => refuseUnknownId(resourceType, id)
+const resourceNotFound = (resourceType: CustomFieldResourceType, id: string) =>
+  Failure.refuseUnknownId(resourceType, id)
 
 const makeReads = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -155,15 +156,14 @@ const makeReads = Effect.gen(function* () {
       WHERE id = ${id} AND resource_type = ${resourceType}
         AND ${productId === undefined ? sql`TRUE` : sql`product_id = ${productId}`}
       FOR SHARE`)
-    return definition ?? (yield* refuseUnknownId(`custom field of the ${resourceType}`, id, "field_id"))
+    return definition ?? (yield* Failure.refuseUnknownId(`custom field of the ${resourceType}`, id, "field_id"))
   })
 
   /** Until an erasure is done, its customer and that customer's licenses get no values. */
   const refuseErasing = Effect.fnUntraced(function* (customerId: string | undefined) {
     if (customerId === undefined) return
     const erasures = yield* sql`SELECT FROM erasures WHERE customer_id = ${customerId}`
-    if (erasures.length > 0)
-      return yield* refuse("CONFLICT", "The customer is being erased: send the request again when that is done.", "id")
+    if (erasures.length > 0) return yield* Failure.refuseErasing("id")
   })
 
   return { list, definitionOf, refuseErasing }
@@ -198,7 +198,7 @@ const makeSet = Effect.gen(function* () {
     if (value === undefined) {
       if (before === undefined) return undefined
       if (definition.is_required) {
-        return yield* refuse(
+        return yield* Failure.refuse(
           "CUSTOM_FIELD_REQUIRED",
           "The field is required: set another value instead of clearing it.",
           "clear"
@@ -226,18 +226,22 @@ const faultOf = ({ value_type, enum_options }: CustomFieldDefinition, input: Inp
   const given = valueColumns.filter((column) => input[column] !== undefined)
   const [column] = given
   if (given.length + (input.clear === true ? 1 : 0) !== 1) {
-    return refuse("VALIDATION_ERROR", "Give exactly one typed value, or clear: true.", given[1] ?? (column && "clear"))
+    return Failure.refuse(
+      "VALIDATION_ERROR",
+      "Give exactly one typed value, or clear: true.",
+      given[1] ?? (column && "clear")
+    )
   }
   if (column === undefined) return undefined
   if (column !== `${value_type}_value`) {
-    return refuse(
+    return Failure.refuse(
       "CUSTOM_FIELD_TYPE_MISMATCH",
       `The field is of the type ${value_type}: give ${value_type}_value.`,
       column
     )
   }
   return input.enum_value !== undefined && !enum_options.includes(input.enum_value)
-    ? refuse(
+    ? Failure.refuse(
         "VALIDATION_ERROR",
         "The value is not one of the field's options: choose one of its enum_options.",
         "enum_value"

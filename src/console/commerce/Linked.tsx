@@ -1,6 +1,7 @@
 /** What belongs to an order or a subscription: its licenses, and how its status changes together with them. */
 import { Link } from "@tanstack/react-router"
 import { Effect, Exit } from "effect"
+import type { Refusal } from "../../api/Failure.ts"
 import { Client } from "../../client/Client.ts"
 import { licenseColumns } from "../licenses/LicenseColumns.tsx"
 import { More, usePages } from "../licenses/More.tsx"
@@ -93,7 +94,7 @@ export const ChangeStatus = <S extends string, A, E>(props: {
         // The form gives the record as it was read last.
         const unchanged = Client.ifUnchanged("read" in read ? (read.read as object) : props.edited.record)
         const update = status === undefined ? Effect.void : unchanged(props.update(status))
-        return changeBy(changeWithLicenses<unknown, E, Client>(update, props.of, licenses))
+        return changeBy(changeWithLicenses<unknown, E | Refusal<"CONFLICT">, Client>(update, props.of, licenses))
       }}
       done={(unchanged) => tellUnchanged(`The ${props.noun} is changed.`, unchanged)}
     />

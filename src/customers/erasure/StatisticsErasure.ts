@@ -16,6 +16,8 @@ export const makeStatisticsStep = (sql: SqlClient.SqlClient): Step =>
     const partitions = yield* sql<{ readonly name: string }>`
       SELECT relation.name FROM erasures e, unnest(e.changed_partitions) AS relation (name)
       WHERE e.customer_id = ${erasure.customer_id} ORDER BY name`
+    // All partitions of many events take longer than a statement may.
+    yield* sql`SELECT set_config('statement_timeout', '0', true)`
     const table = changedTables[done]
     if (table !== undefined) {
       yield* sql`ANALYZE ${sql(table)}`

@@ -3,6 +3,7 @@
  * rules 1 and 3).
  */
 
+import { isErasing } from "../../api/Failure.ts"
 import type { LicenseView, LinkRecord } from "../model/LicenseRecords.ts"
 import { type Refused, reject } from "../rules/LicenseCommand.ts"
 
@@ -37,15 +38,13 @@ export const refuseLinks = (
   return undefined
 }
 
-export const isErasing = "The customer is being erased: send the request again when that is done."
-
 /** Refuses to link a license to a customer that is being erased, and to name the license after it. */
 export const refuseErasing = (
   view: Pick<LicenseView, "link">,
   customerId: string | undefined
 ): Refused<"CONFLICT"> | undefined =>
   customerId !== undefined && view.link("customer", customerId)?.erasing === true
-    ? reject("CONFLICT", isErasing, { detail: "customer_id" })
+    ? reject("CONFLICT", isErasing, { detail: "customer_id", isTemporary: true })
     : undefined
 
 const mismatch = (message: string, detail: string) => reject("LINKAGE_MISMATCH", message, { detail })

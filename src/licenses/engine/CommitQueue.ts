@@ -66,18 +66,19 @@ export interface Gathering {
  * without waiting, which leaves that time to another node. If no other node commits, nothing is gathered.
  */
 export const makeGathering = Effect.map(Clock.Clock, (clock): Gathering => {
+  const nowMillis = () => Number(clock.monotonicTimeNanosUnsafe() / 1_000_000n)
   let contendedUntil = Number.NEGATIVE_INFINITY
   let waitedMillis = 0
   let nextMillis = 0
   return {
     waited: (millis) => {
       waitedMillis = millis
-      if (millis >= waitMillisMin) contendedUntil = clock.currentTimeMillisUnsafe() + contendedMillis
+      if (millis >= waitMillisMin) contendedUntil = nowMillis() + contendedMillis
     },
     finished: (millis) => {
       nextMillis = Math.min(millis - waitedMillis, gatherMillisMax)
       waitedMillis = 0
     },
-    pauseMillis: () => (clock.currentTimeMillisUnsafe() < contendedUntil && nextMillis >= 1 ? nextMillis : 0)
+    pauseMillis: () => (nowMillis() < contendedUntil && nextMillis >= 1 ? nextMillis : 0)
   }
 })

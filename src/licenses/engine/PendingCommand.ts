@@ -136,13 +136,14 @@ export const decide = (
 
 const refusalOf = (
   { explain }: PendingCommand["rule"],
-  { code, detail, facts, message, recorded }: Refused<Code>,
+  { code, detail, facts, isTemporary, message, recorded }: Refused<Code>,
   view: LicenseView,
   now: number
 ): Refusal =>
   refuse(code, message, detail, {
     ...(explain === undefined ? undefined : { facts: { ...explain(view, now), ...facts } }),
-    ...(recorded === undefined ? undefined : { isRecorded: true })
+    ...(recorded === undefined ? undefined : { isRecorded: true }),
+    ...(isTemporary === undefined ? undefined : { isTemporary })
   })
 
 export const isRefused = (decision: Decision): decision is { readonly refusal: Refusal } => "refusal" in decision

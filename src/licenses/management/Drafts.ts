@@ -3,10 +3,9 @@ import { Clock, Effect, Option } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { SqlClient, type SqlError } from "effect/sql"
 import type { Code } from "../../api/ErrorCode.ts"
-import { type Refusal, refuse } from "../../api/Failure.ts"
+import { type Refusal, refuse, refuseErasing } from "../../api/Failure.ts"
 import { Identifiers } from "../../api/Identifier.ts"
 import { isConcurrentChange } from "../../postgres/Sql.ts"
-import { isErasing } from "../changes/Linkage.ts"
 import { type NewLicense, type NewLicenseInput, newLicense } from "../changes/NewLicense.ts"
 import { requireAnnounced } from "../keys/VendorKeys.ts"
 import * as LicenseKey from "../model/LicenseKey.ts"
@@ -120,7 +119,7 @@ const tooManyFeatures = (path: string) =>
 /** The database does not say which customer it is: the first one of the request is named. */
 const customerIsErased = (drafts: ReadonlyArray<Draft>, pathOf: PathOf) => {
   const index = drafts.findIndex(({ license }) => license.customer_id !== undefined)
-  return refuse("CONFLICT", isErasing, pathOf(index, "customer_id"))
+  return refuseErasing(pathOf(index, "customer_id"))
 }
 
 const duplicateKey = (path: string) =>

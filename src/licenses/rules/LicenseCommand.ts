@@ -58,6 +58,8 @@ export interface Refused<C extends Code> {
   readonly facts?: RefusalFacts
   /** Changes that record the refusal as an event; committed before the refusal is returned. */
   readonly recorded?: Changes
+  /** Set if the same request succeeds later by itself. */
+  readonly isTemporary?: boolean
 }
 
 export type Outcome<Reply, C extends Code> = Accepted<Reply> | Refused<C>
@@ -82,5 +84,5 @@ export const accept = <Reply>(changes: Changes, reply: (after: LicenseView) => R
 export const reject = <const C extends Code>(
   code: C,
   message: string,
-  options?: Pick<Refused<C>, "detail" | "recorded" | "facts">
+  options?: Pick<Refused<C>, "detail" | "recorded" | "facts" | "isTemporary">
 ): Refused<C> => ({ accepted: false, code, message, ...options })

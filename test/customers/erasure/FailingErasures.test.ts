@@ -57,4 +57,27 @@ layer(layerErasures, { timeout: 60_000 })("An erasure that fails", (it) => {
       assert.strictEqual((yield* send({ path: license.path })).status, 200)
     })
   )
+
+  it.effect("a refusal meanwhile is not repeated afterwards to a request with the same Idempotency-Key", () =>
+    Effect.gen(function* () {
+      const { client, send } = yield* TestServer
+      const { erase, id, request } = yield* withCustomer
+      const product = yield* client.products.create({ payload: { name: "Editor", code: "asked-again" } })
+      const order = (headers: object) =>
+        send({
+          method: "POST",
+          path: `/api/v1/products/${product.id}/orders`,
+          headers: { ...headers },
+          body: { external_system: "shop", external_id: "4711", status: "paid", customer_id: id }
+        })
+      const key = freshKey()
+      // With a key the request only begins the erasure.
+      yield* request(freshKey())
+      const refused = yield* order(key)
+      assert.strictEqual(refused.status, 409, refused.text)
+      assert.strictEqual(refused.error.detail, "customer_id")
+      yield* erase
+      assert.strictEqual((yield* order(key)).status, 201)
+    })
+  )
 })
