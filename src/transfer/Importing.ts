@@ -77,15 +77,23 @@ export class Importing extends Context.Service<
           return [...(yield* faultsOf(units.slice(0, half))), ...(yield* faultsOf(units.slice(half)))]
         }) as never
 
-      const write = Effect.fn("Importing.write")((units: ReadonlyArray<Unit>) =>
-        inTransaction(writeUnits(units)).pipe(
+      const write = Effect.fn("Importing.write")((units: ReadonlyArray<Unit>) => {
+        let attempted: Imported | undefined
+        const attempt = Effect.tap(writeUnits(units), (result) =>
+          Effect.sync(() => {
+            if (result.written.size > 0) attempted = result
+          })
+        )
+        return inTransaction(attempt).pipe(
+          // Of a batch whose answer to COMMIT was lost, everything exists already: it is what the attempt before has written.
+          Effect.map((result) => (result.written.size === 0 ? (attempted ?? result) : result)),
           Effect.catchIf(SqlError.isSqlError, (error) =>
             dataFault(error) === undefined
               ? Effect.die(error)
               : Effect.flatMap(rehearse(faultsOf(units)) as Effect.Effect<ReadonlyArray<Fault>>, refused)
           )
         )
-      )
+      })
 
       /** Rolled back by failing with its own result. */
       const rehearse = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> => {
