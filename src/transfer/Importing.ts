@@ -56,8 +56,11 @@ export class Importing extends Context.Service<
       const writeUnits = makeWriter(sql, events, columns)
 
       // Rows are parsed between the statements, and parts of a large record are read from the file. Until the events are written
-      // a batch holds only rows that nobody else knows.
-      const prepared = Effect.andThen(mayTakeLong(sql), sql`SELECT ${mayCompute(sql)}`)
+      // a batch holds only rows that nobody else knows. A rehearsal goes on after the batch.
+      const prepared = Effect.andThen(
+        mayTakeLong(sql),
+        Effect.flatMap(IsRehearsal, (isRehearsal) => sql`SELECT ${isRehearsal ? mayPause(sql) : mayCompute(sql)}`)
+      )
       const inTransaction = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
         retryTransaction(sql.withTransaction(Effect.andThen(prepared, effect))).pipe(
           // If the lost transaction was committed, its records exist already.
