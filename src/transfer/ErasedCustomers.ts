@@ -7,7 +7,7 @@ import type { SqlClient } from "effect/sql"
 import { matcherOf, withoutText } from "../customers/erasure/ErasedText.ts"
 import { columns, instant } from "../postgres/Parameters.ts"
 import type { Fault, Row } from "./Lines.ts"
-import type { Unit } from "./Units.ts"
+import { countTypes, type Entry, type LargeParts, type Unit } from "./Units.ts"
 
 /** When the source was made, if it says so: what it has of customers that were erased before is what came later. */
 export const SourceTime = Context.Reference<number>("licensing/transfer/SourceTime", { defaultValue: () => 0 })
@@ -69,17 +69,37 @@ const cleanedUnit = (unit: Unit): Unit => {
   const { parts, root } = unit
   const { row } = root
   if (root.table.type !== "license")
-    return isEmpty(row) ? unit : { parts, root: { ...root, row: { ...row, metadata: {} } } }
+    return isEmpty(row) ? unit : { ...unit, root: { ...root, row: { ...row, metadata: {} } } }
   const { customer_email, customer_name, ...rest } = row
   const matches = matcherOf([customer_email, customer_name].filter((text) => typeof text === "string"))
   const metadata = withoutText((row["metadata"] ?? {}) as never, matches)
-  const kept = parts.filter(
-    ({ row: { enum_value, string_value } }) => !matches(String(string_value ?? enum_value ?? ""))
-  )
+  const isKept = ({ row: { enum_value, string_value } }: Entry) => !matches(String(string_value ?? enum_value ?? ""))
+  const kept = parts.filter(isKept)
   const isSame = JSON.stringify(metadata) === JSON.stringify(row["metadata"] ?? {}) && kept.length === parts.length
   return isSame && customer_email === undefined && customer_name === undefined
     ? unit
-    : { parts: kept, root: { ...root, row: { ...rest, metadata } } }
+    : {
+        ...unit,
+        parts: kept,
+        root: { ...root, row: { ...rest, metadata } },
+        ...(unit.large === undefined ? {} : { large: keptParts(unit.large, isKept) })
+      }
+}
+
+const keptParts = (large: LargeParts, isKept: (part: Entry) => boolean): LargeParts => {
+  const counts = new Map(large.counts)
+  return {
+    counts,
+    inPieces: (use) =>
+      Effect.suspend(() => {
+        counts.clear()
+        return large.inPieces((parts) => {
+          const kept = parts.filter(isKept)
+          countTypes(counts, kept)
+          return kept.length === 0 ? Effect.void : use(kept)
+        })
+      })
+  }
 }
 
 const isEmpty = ({ metadata }: Row): boolean => JSON.stringify(metadata ?? {}) === "{}"

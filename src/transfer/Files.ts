@@ -43,7 +43,7 @@ export const forEachLines = <E, R>(
   )
 }
 
-interface LineStart {
+export interface LineStart {
   readonly line: number
   /** The number of bytes before it. */
   readonly offset: number
@@ -51,10 +51,14 @@ interface LineStart {
 
 const lineFeed = 10
 
-/** Where a line begins. The bytes before it are only counted, which takes a second for a gigabyte. */
-export const startOfLine = Effect.fnUntraced(function* (path: string, line: number) {
-  let [at, offset] = [1, 0]
-  yield* bytesOf(path).pipe(
+/** Where a line begins. The bytes before it are only counted, from a line before it, which takes a second for a gigabyte. */
+export const startOfLine = Effect.fnUntraced(function* (
+  path: string,
+  line: number,
+  from: LineStart = { line: 1, offset: 0 }
+) {
+  let { line: at, offset } = from
+  yield* bytesOf(path, offset).pipe(
     Stream.takeUntil((bytes) => {
       for (let from = 0; at < line; ) {
         const found = bytes.indexOf(lineFeed, from)

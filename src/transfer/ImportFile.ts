@@ -6,7 +6,7 @@ import { VendorKeys } from "../licenses/keys/VendorKeys.ts"
 import { makeDigest } from "../signing/Digest.ts"
 import { MasterKey } from "../signing/MasterKey.ts"
 import { SourceTime } from "./ErasedCustomers.ts"
-import { forEachLines, resolvePath, startOfLine } from "./Files.ts"
+import { forEachLines, type LineStart, resolvePath, startOfLine } from "./Files.ts"
 import { Importing } from "./Importing.ts"
 import { type ImportOptions, runImport } from "./ImportRun.ts"
 import { statementRows } from "./Inserting.ts"
@@ -28,7 +28,9 @@ export const importFile = Effect.fnUntraced(function* (name: string, options: Im
     Effect.fnUntraced(function* (accept, reject) {
       const units = makeAssembler(columns)
       const acceptEnded = (unit: Unit | UnitLines) =>
-        accept("counts" in unit ? { root: unit.root, parts: [], large: partsOf(unit) } : unit)
+        "counts" in unit
+          ? Effect.flatMap(partsOf(unit), (large) => accept({ root: unit.root, parts: [], large }))
+          : accept(unit)
       yield* forEachLines(
         path,
         Effect.fnUntraced(function* (texts, first) {
@@ -48,35 +50,38 @@ export const importFile = Effect.fnUntraced(function* (name: string, options: Im
   ).pipe(Effect.provideService(SourceTime, createdAt))
 })
 
-/** Reads the parts of a large unit again from the file. */
-const makePartsOf = (path: string) =>
-  Effect.map(
-    Effect.context<FileSystem.FileSystem>(),
-    (context) =>
-      ({ counts, lastLine, root }: UnitLines): LargeParts => ({
-        counts,
-        inPieces: (use) =>
-          Effect.gen(function* () {
-            const pending: Array<Entry> = []
-            const flush = Effect.suspend(() => (pending.length === 0 ? Effect.void : use(pending.splice(0))))
-            const start = yield* startOfLine(path, root.line + 1)
-            yield* forEachLines(
-              path,
-              Effect.fnUntraced(function* (texts, first) {
-                for (const [index, text] of texts.entries()) {
-                  const { type, ...row } = JSON.parse(text) as Row
-                  const part = partOf(first + index, String(type), row)!
-                  if (pending.length >= statementRows || (pending[0] ?? part).table !== part.table) yield* flush
-                  pending.push(part)
-                }
-              }),
-              start,
-              lastLine
-            )
-            yield* flush
-          }).pipe(Effect.provide(context))
-      })
-  )
+/**
+ * Reads the parts of large units, which come in order, again from the file. Where they begin is found before their transaction,
+ * which must not wait for that, and from where those of the unit before begin.
+ */
+export const makePartsOf = Effect.fnUntraced(function* (path: string) {
+  const context = yield* Effect.context<FileSystem.FileSystem>()
+  let known: LineStart | undefined
+  return Effect.fnUntraced(function* ({ counts, lastLine, root }: UnitLines) {
+    const start = yield* startOfLine(path, root.line + 1, known)
+    known = start
+    const inPieces: LargeParts["inPieces"] = (use) =>
+      Effect.gen(function* () {
+        const pending: Array<Entry> = []
+        const flush = Effect.suspend(() => (pending.length === 0 ? Effect.void : use(pending.splice(0))))
+        yield* forEachLines(
+          path,
+          Effect.fnUntraced(function* (texts, first) {
+            for (const [index, text] of texts.entries()) {
+              const { type, ...row } = JSON.parse(text) as Row
+              const part = partOf(first + index, String(type), row)!
+              if (pending.length >= statementRows || (pending[0] ?? part).table !== part.table) yield* flush
+              pending.push(part)
+            }
+          }),
+          start,
+          lastLine
+        )
+        yield* flush
+      }).pipe(Effect.provide(context))
+    return { counts, inPieces } satisfies LargeParts
+  })
+})
 
 /** Checks header, digest and end; returns the number of lines before the end, and what the header says. */
 const checkFile = Effect.fnUntraced(function* (name: string, path: string) {

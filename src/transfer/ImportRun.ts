@@ -80,7 +80,7 @@ export const runImport = Effect.fnUntraced(function* <E, R>(
 
   const start = Effect.fnUntraced(function* (units: ReadonlyArray<Unit>) {
     yield* settle(writing.some((earlier) => mustFollow(units, earlier)) ? 0 : writersMax - 1)
-    writing.push({ ids: idsOf(units), refused: yield* Effect.forkChild(write(units)) })
+    writing.push({ units, ids: idsOf(units), refused: yield* Effect.forkChild(write(units)) })
     // A dry run has one transaction, and so one statement at a time.
     if (dryRun) yield* settle(0)
   })
@@ -105,6 +105,7 @@ const refusedMessage = (dryRun: boolean, records: number) =>
 
 /** A batch that is being written. */
 interface Writing {
+  readonly units: ReadonlyArray<Unit>
   /** The ids of its records and parts; undefined if they are too many. */
   readonly ids: ReadonlySet<string> | undefined
   /** What is wrong with it. */
@@ -120,11 +121,18 @@ const idsOf = (units: ReadonlyArray<Unit>) =>
     ? undefined
     : new Set(entriesOf(units).flatMap(({ row: { id } }) => (typeof id === "string" ? [id] : [])))
 
+/** Whether an earlier batch has records that must be committed before a later one is written, and this one has others. */
+const mustAwait = (units: ReadonlyArray<Unit>, earlier: ReadonlyArray<Unit>): boolean => {
+  const awaited = new Set(earlier.flatMap(({ root: { table } }) => (table.isAwaited === true ? [table] : [])))
+  return awaited.size > 0 && units.some(({ root }) => !awaited.has(root.table))
+}
+
 /** Whether a batch refers to records of one that is not committed, or has endpoints, which receive no events of records before. */
-const mustFollow = (units: ReadonlyArray<Unit>, { ids }: Writing): boolean =>
+const mustFollow = (units: ReadonlyArray<Unit>, { ids, units: earlier }: Writing): boolean =>
   ids === undefined ||
   hasLarge(units) ||
   units.some(isEndpoint) ||
+  mustAwait(units, earlier) ||
   entriesOf(units).some(({ row }) =>
     Object.entries(row).some(([column, value]) => column.endsWith("_id") && ids.has(value as string))
   )

@@ -56,8 +56,11 @@ export class Importing extends Context.Service<
       const writeUnits = makeWriter(sql, events, columns)
 
       // Rows are parsed between the statements, and parts of a large record are read from the file. Until the events are written
-      // a batch holds only rows that nobody else knows.
-      const prepared = Effect.andThen(mayTakeLong(sql), sql`SELECT ${mayCompute(sql)}`)
+      // a batch holds only rows that nobody else knows. A rehearsal goes on after the batch.
+      const prepared = Effect.andThen(
+        mayTakeLong(sql),
+        Effect.flatMap(IsRehearsal, (isRehearsal) => sql`SELECT ${isRehearsal ? mayPause(sql) : mayCompute(sql)}`)
+      )
       const inTransaction = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
         retryTransaction(sql.withTransaction(Effect.andThen(prepared, effect))).pipe(
           // If the lost transaction was committed, its records exist already.
@@ -77,15 +80,23 @@ export class Importing extends Context.Service<
           return [...(yield* faultsOf(units.slice(0, half))), ...(yield* faultsOf(units.slice(half)))]
         }) as never
 
-      const write = Effect.fn("Importing.write")((units: ReadonlyArray<Unit>) =>
-        inTransaction(writeUnits(units)).pipe(
+      const write = Effect.fn("Importing.write")((units: ReadonlyArray<Unit>) => {
+        let attempted: Imported | undefined
+        const attempt = Effect.tap(writeUnits(units), (result) =>
+          Effect.sync(() => {
+            if (result.written.size > 0) attempted = result
+          })
+        )
+        return inTransaction(attempt).pipe(
+          // Of a batch whose answer to COMMIT was lost, everything exists already: it is what the attempt before has written.
+          Effect.map((result) => (result.written.size === 0 ? (attempted ?? result) : result)),
           Effect.catchIf(SqlError.isSqlError, (error) =>
             dataFault(error) === undefined
               ? Effect.die(error)
               : Effect.flatMap(rehearse(faultsOf(units)) as Effect.Effect<ReadonlyArray<Fault>>, refused)
           )
         )
-      )
+      })
 
       /** Rolled back by failing with its own result. */
       const rehearse = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> => {

@@ -17,6 +17,8 @@ export interface Table {
   readonly omitted?: ReadonlyArray<string>
   /** The column of the revision, which an import draws anew. */
   readonly revision?: string
+  /** Rows of the tables that follow are not written before all of these are committed, although they do not refer to them. */
+  readonly isAwaited?: boolean
   /** int64 columns that may be beyond 2^53: they are text in the lines. */
   readonly asText?: ReadonlyArray<string>
   /** The event of an imported row, and the columns that it names. */
@@ -116,12 +118,14 @@ export const tableGroups: ReadonlyArray<TableGroup> = [
     type: "used_event_id",
     name: "usage_event_ids",
     key: ["license_digest", "event_digest_rest", "event_digest"],
-    asText: ["event_digest", "feature_digest"]
+    asText: ["event_digest", "feature_digest"],
+    isAwaited: true
   }),
   // Before the licenses, too: a trial that was used is not given again.
   alone({
     ...{ type: "public_trial", name: "public_trials" },
-    key: ["product_id", "binding_kind", "binding_hash"]
+    key: ["product_id", "binding_kind", "binding_hash"],
+    isAwaited: true
   }),
   licenses,
   alone({ type: "signing_key", name: "signing_keys", key: ["kid"] }),

@@ -23,7 +23,7 @@ export interface Unit {
 
 /** Parts that are not in memory together. */
 export interface LargeParts {
-  /** Their numbers by type. */
+  /** Their numbers by type; if some are left out, only after they were passed once. */
   readonly counts: ReadonlyMap<string, number>
   /** Passes them in the order of the file, in pieces of one table. They can be read several times. */
   inPieces<E>(use: (parts: ReadonlyArray<Entry>) => Effect.Effect<void, E>): Effect.Effect<void, E | TransferRefused>
@@ -53,7 +53,8 @@ interface OpenUnit {
   counts: Map<string, number> | undefined
 }
 
-const countTypes = (counts: Map<string, number>, entries: ReadonlyArray<Entry>) => {
+/** Adds entries to their numbers by type. */
+export const countTypes = (counts: Map<string, number>, entries: ReadonlyArray<Entry>) => {
   for (const { table } of entries) counts.set(table.type, (counts.get(table.type) ?? 0) + 1)
   return counts
 }

@@ -26,6 +26,10 @@ layer(layerImporting)("The rehearsal of an import", (it) => {
       assert.deepStrictEqual(yield* counter, before)
       assert.deepStrictEqual(yield* sql`SELECT id FROM customers`, [])
 
+      // Nothing is sent while the parts of a large record are read: the transaction is idle.
+      const idle = sql`SELECT current_setting('idle_in_transaction_session_timeout') AS idle`
+      assert.deepStrictEqual(yield* rehearse(Effect.andThen(write(units), idle)), [{ idle: "1min" }])
+
       yield* write(units)
       const [{ last } = { last: undefined }] = yield* counter
       assert.strictEqual(last, Number(before[0]!["last"]) + 1)
