@@ -26,7 +26,13 @@ layer(TestServer.layer)("Paths and methods", (it) => {
   }
 
   // What a balancer refuses as /metrics must not be reached by another spelling.
-  for (const path of ["/%6Detrics", "/metrics;a", "/metrics#a", "http://localhost/a/../metrics", "http://localhost/a\\..\\metrics"]) {
+  for (const path of [
+    "/%6Detrics",
+    "/metrics;a",
+    "/metrics#a",
+    "http://localhost/a/../metrics",
+    "http://localhost/a\\..\\metrics"
+  ]) {
     it.effect(`${path} is not /metrics`, () =>
       Effect.map(send("GET", path), (answer) => assertRefused(answer, 404, "NOT_FOUND"))
     )
