@@ -1,6 +1,7 @@
 /**
  * Writes the generated files that are committed: the OpenAPI document, the texts for language models, the page of states, the test
- * vectors, the database's schema. With `--check` it writes nothing and exits with 1 if a file is out of date.
+ * vectors, the database's schema, the list of files that the documentation site publishes. With `--check` it writes nothing and
+ * exits with 1 if a file is out of date.
  */
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -11,6 +12,7 @@ import { documentFiles } from "../../src/documents/publishing/Documents.ts"
 import { databaseAt } from "../../src/Foundation.ts"
 import { EmbeddedPostgres } from "../../src/postgres/EmbeddedPostgres.ts"
 import { schemaText } from "../../src/postgres/SchemaText.ts"
+import { publishedFiles } from "./pages/Files.ts"
 import { stateFiles } from "./states.ts"
 import { vectorFiles } from "./vectors.ts"
 
@@ -46,6 +48,7 @@ const files = {
   ...documentFiles(),
   ...stateFiles(),
   ...vectorFiles(),
+  ...publishedFiles(root),
   ...(await Effect.runPromise(Effect.provideService(schemaFile, References.MinimumLogLevel, "Warn")))
 }
 const stale = Object.entries(files).filter(([path, text]) => readIfPresent(path) !== text)

@@ -1,6 +1,6 @@
 /**
  * The path of the service's public address. A balancer may remove it from requests or leave it: the service takes both. What must
- * stay true: no path of the service's own is shortened.
+ * stay true: no path of the service's own is shortened, and nothing becomes a path that balancers keep to themselves.
  */
 import type { RequestListener } from "node:http"
 import { Effect } from "effect"
@@ -26,7 +26,11 @@ export const makePathPrefix = Effect.gen(function* () {
     }
 })
 
+/** For the balancer and the operator, who ask the nodes. */
+const inside = new Set(["/metrics", "/healthz", "/readyz"])
+
 const withoutPrefix = (target: string, prefix: string): string => {
   const rest = target.slice(prefix.length)
+  if (inside.has(rest.split("?", 1)[0]!)) return target
   return rest.startsWith("/") ? rest : rest === "" || rest.startsWith("?") ? `/${rest}` : target
 }

@@ -25,6 +25,7 @@ export interface Refused {
 export const requestFault = ({ url, headers, source }: HttpServerRequest.HttpServerRequest): Refused | undefined => {
   if (url.includes("%") && !isDecodable(url))
     return badRequest("The request target has a malformed percent-encoding: write a percent sign as %25.")
+  if (isMetricsOtherwise(url, (source as { readonly url?: string }).url ?? url)) return noSuchMetrics
   // RFC 9112, 3.2: a request without Host, or with two, is 400; only HTTP/1.0 has no Host header.
   const { httpVersion, rawHeaders } = source as { httpVersion?: string; rawHeaders?: ReadonlyArray<string> }
   if (headers["host"] === undefined)
@@ -32,6 +33,20 @@ export const requestFault = ({ url, headers, source }: HttpServerRequest.HttpSer
   return rawHeaders !== undefined && hasHostTwice(rawHeaders)
     ? badRequest("The request has more than one Host header: send one.")
     : undefined
+}
+
+/**
+ * Whether the router would take the target for /metrics, which balancers refuse, although it was sent in another spelling. The
+ * path of a target with scheme and host has been normalized.
+ */
+const isMetricsOtherwise = (url: string, sent: string): boolean => {
+  if (url.startsWith("/api/")) return false
+  const path = decodeURIComponent(url.split(/[?;#]/, 1)[0]!)
+  return path === "/metrics" && sent.replace(/^https?:\/\/[^/]*/i, "").split("?", 1)[0] !== "/metrics"
+}
+
+const noSuchMetrics: Refused = {
+  refusal: refuse("NOT_FOUND", "There is no such path: /openapi.yaml lists all paths.")
 }
 
 /** Whether names and values, as they were sent, have a second Host header: Node drops it from the request's headers. */

@@ -29,11 +29,14 @@ const isTags = /^(?:\*|(?:W\/)?"[^"]*"(?:\s*,\s*(?:W\/)?"[^"]*")*)$/
 
 export const isIfMatch = (text: string): boolean => isTags.test(text)
 
-/** Whether the record is in one of the states that the caller names. Weak tags match nothing (section 8.8.3.2). */
+/**
+ * Whether the record is in one of the states that the caller names. A weak tag is the same one: proxies that compress make tags
+ * weak because the bytes differ, and ours name values.
+ */
 export const isUnchanged = (editable: Editable, record: object, ifMatch: string | undefined): boolean => {
   if (ifMatch === undefined || ifMatch === "*") return true
   const tag = recordTag(editable, record)
-  return ifMatch.split(",").some((part) => part.trim() === tag)
+  return ifMatch.split(",").some((part) => part.trim().replace(/^W\//, "") === tag)
 }
 
 /** The sentence of a refusal because the record has changed. */

@@ -64,13 +64,16 @@ layer(layerContract, { timeout: "1 minute" })("With If-Match", (it) => {
     })
   )
 
-  walk("a list of tags and * match, a weak tag does not, and other text is refused", (operation) =>
+  walk("a list of tags, * and a weak tag match, and other text is refused", (operation) =>
     Effect.gen(function* () {
       const { change, read } = yield* conversationOn(operation, yield* (yield* Fixtures).make)
       const statusOf = (ifMatch: string) => Effect.map(change(ifMatch), ({ status }) => status)
       assert.strictEqual(yield* statusOf(`"other", ${yield* read}`), 200)
       assert.strictEqual(yield* statusOf("*"), 200)
-      assert.strictEqual(yield* statusOf(`W/${yield* read}`), 409)
+      // A proxy that compresses responses makes tags weak.
+      assert.strictEqual(yield* statusOf(`W/${yield* read}`), 200)
+      assert.strictEqual(yield* statusOf(`"other",W/${yield* read}`), 200)
+      assert.strictEqual(yield* statusOf('W/"other"'), 409)
       for (const text of ["", "abc", `"abc`, "*, *", `"${"x".repeat(2_000)}"`]) {
         assert.strictEqual(yield* statusOf(text), 400, text)
       }

@@ -11,7 +11,7 @@ layer(TestServer.layerWith({ baseUrl: "https://example.com/licensing" }))("A ser
         "/api/v1/me",
         "/licensing/api/v1/me",
         "/healthz",
-        "/licensing/healthz",
+        "/licensing/health",
         "/licensing",
         "/licensing?a=b"
       ])
@@ -24,8 +24,22 @@ layer(TestServer.layerWith({ baseUrl: "https://example.com/licensing" }))("A ser
   it.effect("takes no path that only begins with the same letters, and the path once", () =>
     Effect.gen(function* () {
       const { send } = yield* TestServer
-      for (const path of ["/licensingapi/v1/me", "/licensinghealthz", "/licensing/licensing/healthz"])
+      for (const path of ["/licensingapi/v1/me", "/licensinghealth", "/licensing/licensing/health"])
         assert.strictEqual((yield* send({ path })).status, 404, path)
+    })
+  )
+
+  it.effect("does not publish under the path what balancers refuse or ask themselves", () =>
+    Effect.gen(function* () {
+      const { send } = yield* TestServer
+      for (const path of ["/metrics", "/healthz", "/readyz"]) {
+        assert.strictEqual((yield* send({ path })).status, 200, path)
+        for (const prefix of ["/licensing", "/licensing/licensing"])
+          for (const end of ["", "?", "?a=b"])
+            assertRefused(yield* send({ path: `${prefix}${path}${end}` }), 404, "NOT_FOUND")
+      }
+      for (const path of ["/licensing/%6detrics", "/licensing/metrics;a", "/licensing/metrics#a"])
+        assertRefused(yield* send({ path }), 404, "NOT_FOUND")
     })
   )
 })

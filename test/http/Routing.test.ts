@@ -25,6 +25,23 @@ layer(TestServer.layer)("Paths and methods", (it) => {
     )
   }
 
+  // What a balancer refuses as /metrics must not be reached by another spelling.
+  for (const path of [
+    "/%6Detrics",
+    "/metrics;a",
+    "/metrics#a",
+    "http://localhost/a/../metrics",
+    "http://localhost/a\\..\\metrics"
+  ]) {
+    it.effect(`${path} is not /metrics`, () =>
+      Effect.map(send("GET", path), (answer) => assertRefused(answer, 404, "NOT_FOUND"))
+    )
+  }
+
+  it.effect("/metrics may follow the address of the service", () =>
+    Effect.map(send("GET", "http://localhost/metrics"), ({ status }) => assert.strictEqual(status, 200))
+  )
+
   for (const [method, path, allow] of [
     ["PUT", "/api/v1/products", "GET, HEAD, POST"],
     ["DELETE", "/api/v1/products", "GET, HEAD, POST"],

@@ -1,5 +1,5 @@
 /** Writes the site's source into a folder: the pages with their links, copies of the files that they lead to, the reference. */
-import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { cpSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { openApiDocument } from "../../../src/documents/Document.ts"
 import { deliveriesIntroduction, referenceDeliveries } from "../../../src/documents/reference/Deliveries.ts"
@@ -11,6 +11,7 @@ import {
   referenceSchemas
 } from "../../../src/documents/reference/Reference.ts"
 import { type Page, pagesOf } from "./Contents.ts"
+import { listedFiles } from "./Files.ts"
 import { fileLink, withSiteLinks } from "./Links.ts"
 
 export interface Staged {
@@ -37,7 +38,8 @@ export const stage = (root: string, folder: string, base: string): Staged => {
     for (const file of files) linked.add(file)
     for (const picture of pictures) cpSync(join(root, picture), join(folder, "pages/pictures", picture))
   }
-  for (const file of linked) copy({ root, folder, base, write }, file)
+  const listed = listedFiles(root)
+  for (const file of linked) copy({ root, folder, base, listed, write }, file)
   cpSync(join(root, "src/documents/reference/Favicon.svg"), join(folder, "public/favicon.svg"))
   return { pages, groups: writeReference(write) }
 }
@@ -50,23 +52,22 @@ interface Target {
   readonly root: string
   readonly folder: string
   readonly base: string
+  /** The files that may be published. */
+  readonly listed: ReadonlyArray<string>
   readonly write: Write
 }
 
-/** Copies a file; a folder with a page that lists it. */
+/** Copies a file; a folder with a page that lists it. Only what is listed: a working folder may have secrets beside it. */
 const copy = (target: Target, file: string): void => {
-  const { base, folder, root, write } = target
+  const { base, folder, listed, root, write } = target
   if (!statSync(join(root, file)).isDirectory()) {
+    if (!listed.includes(file)) throw new Error(`${file} is not published: git add it, then \`npm run generate\`.`)
     const to = join(folder, "public/files", file)
     mkdirSync(dirname(to), { recursive: true })
     cpSync(join(root, file), to)
     return
   }
-  const names = readdirSync(join(root, file), { recursive: true, encoding: "utf8" })
-    .map((name) => `${file}/${name}`)
-    // Secrets of an installation, and what compilers made.
-    .filter((name) => statSync(join(root, name)).isFile() && !/\/(target\/|\.env$)/.test(name))
-    .sort()
+  const names = listed.filter((name) => name.startsWith(`${file}/`))
   for (const name of names) copy(target, name)
   const lines = names.map((name) => `- [${name.slice(file.length + 1)}](${fileLink(base, name)}`)
   write(`pages/files/${file}/index.md`, `${unsearched}# ${file}\n\n${lines.join("\n")}\n`)

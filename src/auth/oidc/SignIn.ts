@@ -67,7 +67,8 @@ const makeCache = Effect.fnUntraced(function* (fetch: Effect.Effect<SignInProvid
   let isAvailable = false
   let triedAt: bigint | undefined
 
-  const current = semaphore.withPermit(
+  // A client that disconnects during an attempt must not end it: the next one begins ten seconds later.
+  const ask = Effect.uninterruptible(
     Effect.gen(function* () {
       const now = yield* Clock.monotonicTimeNanos
       if (triedAt === undefined || now - triedAt >= (isAvailable ? freshNanos : betweenAttemptsNanos)) {
@@ -79,5 +80,5 @@ const makeCache = Effect.fnUntraced(function* (fetch: Effect.Effect<SignInProvid
       return isAvailable ? latest : undefined
     })
   )
-  return { current, last: () => latest }
+  return { current: semaphore.withPermit(ask), last: () => latest }
 })

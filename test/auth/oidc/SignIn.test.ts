@@ -1,5 +1,5 @@
 import { assert, layer } from "@effect/vitest"
-import { Context, Effect, Layer } from "effect"
+import { Context, Deferred, Effect, Fiber, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { SignIn } from "../../../src/auth/oidc/SignIn.ts"
 import { Settings } from "../../../src/config/Config.ts"
@@ -55,6 +55,50 @@ layer(Issuer.layer)("The ways to sign in to the console", (it) => {
       yield* TestClock.adjust("1 minute")
       assert.deepStrictEqual([yield* ways, yield* tokenOrigin], [{ issuer: url }, url])
       yield* start
+    })
+  )
+
+  it.effect("are known although the client that asked first has gone", () =>
+    Effect.gen(function* () {
+      const { pretend, url } = yield* Issuer
+      const asked = yield* Deferred.make<() => void>()
+      yield* pretend((_, response) =>
+        Deferred.doneUnsafe(
+          asked,
+          Effect.succeed(() =>
+            response.end(
+              JSON.stringify({
+                issuer: url,
+                jwks_uri: `${url}/jwks`,
+                authorization_endpoint: `${url}/auth`,
+                token_endpoint: `${url}/token`
+              })
+            )
+          )
+        )
+      )
+      const { ways } = yield* makeSignIn("console")
+      const first = yield* Effect.forkChild(ways)
+      const answer = yield* Deferred.await(asked)
+      const gone = yield* Effect.forkChild(Fiber.interrupt(first), { startImmediately: true })
+      answer()
+      yield* Fiber.join(gone)
+      assert.property(yield* ways, "provider")
+      yield* pretend()
+    })
+  )
+
+  it.effect("are without the issuer's addresses if it does not answer within five seconds", () =>
+    Effect.gen(function* () {
+      const { pretend, url } = yield* Issuer
+      const asked = yield* Deferred.make<void>()
+      yield* pretend(() => Deferred.doneUnsafe(asked, Effect.void))
+      const { ways } = yield* makeSignIn("console")
+      const waiting = yield* Effect.forkChild(ways)
+      yield* Deferred.await(asked)
+      yield* TestClock.adjust("5 seconds")
+      assert.deepStrictEqual(yield* Fiber.join(waiting), { issuer: url })
+      yield* pretend()
     })
   )
 
