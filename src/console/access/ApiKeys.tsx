@@ -1,12 +1,11 @@
 /** API keys: whose tokens may call the management API, and what they may do. */
 import { getRouteApi } from "@tanstack/react-router"
-import { AsyncResult } from "effect/reactivity"
 import type { ApiKey } from "../../auth/apiKeys/ApiKey.ts"
 import { Action, Secret } from "../parts/Dialog.tsx"
 import type { Choice } from "../parts/Fields.tsx"
 import { List, pageOf } from "../parts/List.tsx"
 import { type Column, Heading, Status, Time } from "../parts/Show.tsx"
-import { change, run, useAsk } from "../service/Hooks.ts"
+import { change, lastOf, run, useAsk } from "../service/Hooks.ts"
 import { now } from "../service/Service.ts"
 import { type Creation, changeFields, creationFields, type Update, unlessContradicting } from "./KeyFields.ts"
 import { wordsOfScopes } from "./Scopes.ts"
@@ -45,7 +44,7 @@ export const ApiKeys = () => {
 
 const useProducts = (): ReadonlyArray<Choice> => {
   const products = useAsk("listProducts", { query: { limit: 200, sort: "code" } })
-  return AsyncResult.isSuccess(products) ? products.value.items : []
+  return lastOf(products)?.items ?? []
 }
 
 const columnsWith = (products: ReadonlyArray<Choice>): ReadonlyArray<Column<ApiKey>> => [

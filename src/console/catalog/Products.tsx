@@ -6,7 +6,7 @@ import { type FieldsOf, text } from "../parts/Fields.tsx"
 import { List, pageOf } from "../parts/List.tsx"
 import { metadata } from "../parts/Metadata.tsx"
 import { type Column, Heading, Time } from "../parts/Show.tsx"
-import { change, useAsk, useMay } from "../service/Hooks.ts"
+import { change, useAsk, useMayForAll } from "../service/Hooks.ts"
 import type { Payload } from "../service/Service.ts"
 
 const route = getRouteApi("/products")
@@ -35,13 +35,13 @@ const columns: ReadonlyArray<Column<Product>> = [
 export const Products = () => {
   const search = route.useSearch()
   const { cursor: _, ...sort } = search
-  const may = useMay()
+  const mayForAll = useMayForAll()
   const navigate = useNavigate()
   const page = useAsk("listProducts", { query: { ...sort, ...pageOf(search) } })
   return (
     <>
       <Heading title="Products">
-        {may("product:write") && (
+        {mayForAll("product:write") && (
           <Action
             label="New product"
             primary

@@ -1,12 +1,11 @@
 /** The filters of lists of orders and subscriptions. Both are lists of one product: the address's, or else the first. */
-import { AsyncResult } from "effect/reactivity"
 import type { ReactNode } from "react"
 import type { Product } from "../../catalog/products/Product.ts"
 import { choicesOf } from "../parts/Fields.tsx"
 import { Filter, TextFilter, useNarrow } from "../parts/List.tsx"
 import { CustomerName, SubscriptionName } from "../parts/Names.tsx"
 import { Loaded } from "../parts/Show.tsx"
-import { useAsk } from "../service/Hooks.ts"
+import { lastOf, useAsk } from "../service/Hooks.ts"
 
 interface Filters {
   readonly product_id?: string
@@ -45,7 +44,7 @@ export const PurchaseFilters = (props: {
   const { product, search, statuses } = props
   const narrow = useNarrow()
   const products = useAsk("listProducts", { query: { limit: 200, sort: "code" } })
-  const items: ReadonlyArray<Product> = AsyncResult.isSuccess(products) ? products.value.items : []
+  const items: ReadonlyArray<Product> = lastOf(products)?.items ?? []
   return (
     <>
       <search className="row filters" aria-label="Filters">

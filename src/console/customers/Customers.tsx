@@ -4,7 +4,7 @@ import type { Customer } from "../../customers/Customer.ts"
 import { Action } from "../parts/Dialog.tsx"
 import { List, pageOf, TextFilter, useNarrow } from "../parts/List.tsx"
 import { type Column, Heading, Time } from "../parts/Show.tsx"
-import { change, useAsk, useMay } from "../service/Hooks.ts"
+import { change, useAsk, useMayForAll } from "../service/Hooks.ts"
 import { type CustomerPayload, customerFields, titleOf } from "./CustomerFields.ts"
 import type { CustomerSearch } from "./CustomerSearch.ts"
 
@@ -28,14 +28,14 @@ const columns: ReadonlyArray<Column<Customer>> = [
 export const Customers = () => {
   const search: CustomerSearch = route.useSearch()
   const { cursor: _, ...filters } = search
-  const may = useMay()
+  const mayForAll = useMayForAll()
   const navigate = useNavigate()
   const narrow = useNarrow()
   const page = useAsk("listCustomers", { query: { ...filters, ...pageOf(search) } })
   return (
     <>
       <Heading title="Customers">
-        {may("license:write") && (
+        {mayForAll("license:write") && (
           <Action
             label="New customer"
             primary

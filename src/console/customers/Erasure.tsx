@@ -1,15 +1,14 @@
 /** The erasure of a customer's personal data, and its state while the service works on it. */
 import { Exit } from "effect"
+import { useEffect, useRef } from "react"
 import { refuse } from "../../api/Failure.ts"
 import type { Customer } from "../../customers/Customer.ts"
 import { Action } from "../parts/Dialog.tsx"
 import { type FieldsOf, text } from "../parts/Fields.tsx"
 import { Time } from "../parts/Show.tsx"
-import { change, refresh, useEvery } from "../service/Hooks.ts"
+import { useBeat } from "../service/Beat.ts"
+import { askAgain, change, refresh } from "../service/Hooks.ts"
 import { titleOf } from "./CustomerFields.ts"
-
-/** How often the console looks whether an erasure is finished. */
-const pollMillis = 2_000
 
 /** A name is needed: only an erasure leaves none. */
 export const isErasing = ({ erased_at, name }: Customer) => name === "" && erased_at === undefined
@@ -44,7 +43,15 @@ export const Erase = ({ customer }: { readonly customer: Customer }) => {
 
 /** What a reader needs to know of a customer whose data is erased, or is being erased. */
 export const ErasureState = ({ customer }: { readonly customer: Customer }) => {
-  if (isErasing(customer)) return <Erasing />
+  const isRunning = isErasing(customer)
+  const wasRunning = useRef(isRunning)
+  useBeat("2 seconds", isRunning, () => askAgain("getCustomer", { params: { id: customer.id } }))
+  useEffect(() => {
+    // Licenses and lists lose the data, too.
+    if (wasRunning.current && !isRunning) void refresh()
+    wasRunning.current = isRunning
+  }, [isRunning])
+  if (isRunning) return <Erasing />
   if (customer.erased_at === undefined) return null
   return (
     <p>
@@ -53,12 +60,9 @@ export const ErasureState = ({ customer }: { readonly customer: Customer }) => {
   )
 }
 
-const Erasing = () => {
-  useEvery(pollMillis, () => void refresh())
-  return (
-    <p role="status" className="warned">
-      The data of this customer is being erased. Until that is finished, it cannot be changed or get licenses. You can
-      leave this page.
-    </p>
-  )
-}
+const Erasing = () => (
+  <p role="status" className="warned">
+    The data of this customer is being erased. Until that is finished, it cannot be changed or get licenses. You can
+    leave this page.
+  </p>
+)

@@ -7,7 +7,7 @@ import { choicesOf } from "../parts/Fields.tsx"
 import { wordsOf } from "../parts/Format.ts"
 import { Filter, List, pageOf, TextFilter, useNarrow } from "../parts/List.tsx"
 import { type Column, Heading, Status, Time } from "../parts/Show.tsx"
-import { useAsk, useMay } from "../service/Hooks.ts"
+import { lastOf, useAsk, useMay } from "../service/Hooks.ts"
 import { DeviceActions, deviceName } from "./DeviceActions.tsx"
 import { type DeviceSearch, filtersOf, Seen } from "./DeviceSearch.ts"
 
@@ -104,7 +104,7 @@ const ProductFilter = ({ value }: { readonly value: string | undefined }) => {
     <Filter
       label="Product"
       value={value}
-      choices={AsyncResult.isSuccess(products) ? products.value.items : []}
+      choices={lastOf(products)?.items ?? []}
       onChange={(product_id) => narrow({ product_id })}
     />
   )

@@ -1,6 +1,5 @@
 /** Issuing a license. */
 import { getRouteApi, Link } from "@tanstack/react-router"
-import { AsyncResult } from "effect/reactivity"
 import { useState } from "react"
 import type { Success } from "../../client/Client.ts"
 import { Secret } from "../parts/Dialog.tsx"
@@ -10,7 +9,7 @@ import { Filter } from "../parts/List.tsx"
 import { metadata } from "../parts/Metadata.tsx"
 import { customer, order, subscription } from "../parts/Pickers.tsx"
 import { Heading } from "../parts/Show.tsx"
-import { change, useAsk, useMay } from "../service/Hooks.ts"
+import { change, lastOf, useAsk, useMay } from "../service/Hooks.ts"
 import type { Payload } from "../service/Service.ts"
 import type { IssueSearch } from "./IssueSearch.ts"
 
@@ -33,7 +32,7 @@ export const IssueLicense = () => {
         </Link>
       </>
     )
-  const choices = AsyncResult.isSuccess(products) ? products.value.items : []
+  const choices = lastOf(products)?.items ?? []
   const chosen = product ?? choices[0]?.id
   return (
     <>
@@ -57,7 +56,7 @@ const IssueForm = (props: {
   const may = useMay()
   const policies = useAsk("listPolicies", { params: { id: props.product }, query: { limit: 200, sort: "code" } })
   const fields: FieldsOf<Creation> = {
-    policy_id: choice("Policy", AsyncResult.isSuccess(policies) ? policies.value.items : [], { required: true }),
+    policy_id: choice("Policy", lastOf(policies)?.items ?? [], { required: true }),
     ...(may("license:read") ? { customer_id: customer("Customer") } : {}),
     customer_name: text("Customer’s name"),
     customer_email: email("Customer’s e-mail"),

@@ -19,6 +19,7 @@ export const Transitions = ({ license: { id, status } }: Props) => {
     <>
       {status === "suspended" ? (
         <Action
+          key="reinstate"
           label="Reinstate"
           effect="The license works again, in the state that its dates give. Devices need no new activation."
           run={() => change("reinstateLicense", { params })}
@@ -26,6 +27,7 @@ export const Transitions = ({ license: { id, status } }: Props) => {
         />
       ) : (
         <Action
+          key="suspend"
           label="Suspend"
           effect="The license stops working at once, and floating seats end. Devices stay, and it can be reinstated."
           danger

@@ -1,10 +1,9 @@
 /** Edits of a license. */
-import { AsyncResult } from "effect/reactivity"
 import type { License } from "../../licenses/model/License.ts"
 import { Action } from "../parts/Dialog.tsx"
 import { type ChangeFieldsOf, choice, day, email, type FieldsOf, flag, number, text } from "../parts/Fields.tsx"
 import { metadata } from "../parts/Metadata.tsx"
-import { change, run, useAsk, useMay } from "../service/Hooks.ts"
+import { change, lastOf, run, useAsk, useMay } from "../service/Hooks.ts"
 import type { Payload } from "../service/Service.ts"
 
 interface Props {
@@ -65,7 +64,7 @@ export const ChangePolicy = ({ license: { id, policy_id, product_id } }: Props) 
 
 const ChangePolicyAction = (props: { readonly id: string; readonly policy: string; readonly product: string }) => {
   const policies = useAsk("listPolicies", { params: { id: props.product }, query: { limit: 200, sort: "code" } })
-  const others = AsyncResult.isSuccess(policies) ? policies.value.items.filter(({ id }) => id !== props.policy) : []
+  const others = lastOf(policies)?.items.filter(({ id }) => id !== props.policy) ?? []
   const fields: FieldsOf<PolicyChange> = {
     policy_id: choice("New policy", others, { required: true }),
     expires_at: day("Expires at the end of", {

@@ -1,6 +1,5 @@
 /** The list of licenses. */
 import { getRouteApi, Link } from "@tanstack/react-router"
-import { AsyncResult } from "effect/reactivity"
 import { LicenseStatus } from "../../licenses/model/License.ts"
 import { BulkBar } from "../bulk/BulkBar.tsx"
 import { ExportCsv } from "../bulk/ExportCsv.tsx"
@@ -8,7 +7,7 @@ import { choiceOf, useSelection } from "../bulk/Selection.tsx"
 import { choicesOf } from "../parts/Fields.tsx"
 import { Filter, List, pageOf, TextFilter, useNarrow } from "../parts/List.tsx"
 import { Heading } from "../parts/Show.tsx"
-import { useAsk, useMay } from "../service/Hooks.ts"
+import { lastOf, useAsk, useMay } from "../service/Hooks.ts"
 import { licenseColumns } from "./LicenseColumns.tsx"
 import { filtersOf, type LicenseSearch } from "./LicenseSearch.ts"
 import { Period } from "./Periods.ts"
@@ -22,7 +21,7 @@ export const Licenses = () => {
   const may = useMay()
   const filters = { ...filtersOf(search), expand: ["product", "policy", "customer"] as const }
   const page = useAsk("listLicenses", { query: { ...filters, ...pageOf(search) } })
-  const shown = AsyncResult.isSuccess(page) ? page.value : undefined
+  const shown = lastOf(page)
   const [selection, set] = useSelection({ ...search, cursor: undefined, sort: undefined })
   return (
     <>
@@ -76,7 +75,7 @@ const ProductFilter = ({ value }: { readonly value: string | undefined }) => {
     <Filter
       label="Product"
       value={value}
-      choices={AsyncResult.isSuccess(products) ? products.value.items : []}
+      choices={lastOf(products)?.items ?? []}
       onChange={(product_id) => narrow({ product_id, policy_id: undefined })}
     />
   )

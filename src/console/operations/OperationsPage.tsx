@@ -47,6 +47,11 @@ export const OperationsPage = () => {
             />
           )}
         </Loaded>
+        {metrics.isFailed && (
+          <p role="status" className="failed">
+            Its metrics could not be read, and are read again in a few seconds.
+          </p>
+        )}
         {metrics.isClosed && (
           <p className="quiet">Its metrics need a token of their own: rates are in your monitoring.</p>
         )}

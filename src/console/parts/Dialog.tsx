@@ -51,10 +51,10 @@ const ActionDialog = <P extends object, A>(props: ActionProps<P, A> & { readonly
   useEffect(() => dialog.current?.showModal(), [])
   // Closing gives the focus back to the button; only then the dialog leaves the page.
   const close = () => dialog.current?.close()
-  /** What an edit sent last. */
-  const sent = useRef<P>(undefined)
+  /** What an edit sent last, and the record as it was read before that. */
+  const sent = useRef<Sent<P>>(undefined)
   const send = (values: P, read?: object) => {
-    sent.current = values
+    sent.current = { values, read }
     return props.run(values, read)
   }
   const finish = (value: A) => {
@@ -98,9 +98,17 @@ const ActionDialog = <P extends object, A>(props: ActionProps<P, A> & { readonly
   )
 }
 
-const offerUndoOf = <P extends object, A>({ edited, run, undo }: ActionProps<P, A>, sent: P | undefined, value: A) => {
+interface Sent<P> {
+  readonly values: P
+  readonly read: object | undefined
+}
+
+const offerUndoOf = <P extends object, A>(props: ActionProps<P, A>, sent: Sent<P> | undefined, value: A) => {
+  const { edited, run, undo } = props
   if (undo !== undefined) return offerUndo(undo.said, () => undo.run(value))
-  const back = edited === undefined || sent === undefined ? undefined : undoOfEdit(edited, sent, value, run)
+  if (edited === undefined || sent === undefined) return
+  // The form may have been opened before somebody else's change, which the undo must give back.
+  const back = undoOfEdit({ ...edited, record: sent.read ?? edited.record }, sent.values, value, run)
   if (back !== undefined) offerUndo("The change is saved.", back)
 }
 

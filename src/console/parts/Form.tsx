@@ -4,9 +4,10 @@
  * was read then: two people do not overwrite each other silently.
  */
 import { Exit } from "effect"
-import { type FormEvent, type ReactNode, useRef, useState } from "react"
+import { type FormEvent, type ReactNode, useEffect, useRef, useState } from "react"
 import { inWords, type Told, tell } from "../service/Failures.ts"
 import { useBusy } from "../service/Hooks.ts"
+import { sendingWith } from "../service/OpenKeys.ts"
 import { type ChangeFieldsOf, type Field, type FieldsOf, FieldView } from "./Fields.tsx"
 
 type Values = Readonly<Record<string, unknown>>
@@ -37,13 +38,20 @@ export interface FormProps<P, A> {
 }
 
 export const Form = <P extends object, A>(props: FormProps<P, A>) => {
-  const { done, edited, run } = props
+  const { done, edited } = props
+  const keys = useRef(new Map<string, string>()).current
+  const run = (values: P, read?: object) => sendingWith(keys, () => props.run(values, read))
   const fields = Object.entries(props.fields) as Entries
   /** What the inputs began with. */
   const opened = useRef((edited?.record ?? props.initial ?? {}) as Values).current
   /** The record as it was read last. */
   const shown = useRef(opened)
   const [faults, setFaults] = useState<Faults>({})
+  const view = useRef<HTMLFormElement>(null)
+  // The focus leads to the first field with a fault, and a screen reader says the fault with it.
+  useEffect(() => {
+    if (Object.keys(faults).length > 0) view.current?.querySelector<HTMLElement>("[aria-invalid=true]")?.focus()
+  }, [faults])
   const [busy, track] = useBusy()
   const fail = (told: Told) => setFaults(faultsOf(told, fields))
   const send = (values: Values) =>
@@ -72,7 +80,7 @@ export const Form = <P extends object, A>(props: FormProps<P, A>) => {
     void track(edited === undefined ? send(values) : sendUnlessChanged(values, edited))
   }
   return (
-    <form className="form" onSubmit={submit} noValidate>
+    <form ref={view} className="form" onSubmit={submit} noValidate>
       {fields.map(([name, field]) => (
         <FieldView key={name} name={name} field={field} texts={textsOf(field, opened[name])} fault={faults[name]} />
       ))}

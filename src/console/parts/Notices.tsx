@@ -3,13 +3,13 @@
  * to another screen after a while: nobody is hurried by a clock. Control+Z undoes, too.
  */
 import { useRouterState } from "@tanstack/react-router"
-import { Exit } from "effect"
+import { Cause, Exit } from "effect"
 import { Atom } from "effect/reactivity"
 import { useEffect, useRef } from "react"
-import { inWords, tell } from "../service/Failures.ts"
+import { inWords, isFinal, tell } from "../service/Failures.ts"
 import { useAtom, useBusy } from "../service/Hooks.ts"
 import { now } from "../service/Service.ts"
-import { registry } from "../service/Session.ts"
+import { registry, session } from "../service/Session.ts"
 
 /** Longer on screen than this, a notice goes with the screen. */
 const freshMillis = 10_000
@@ -22,6 +22,9 @@ interface Notice {
 
 const notice = Atom.keepAlive(Atom.make<Notice | undefined>(undefined))
 
+// Who signs in next does not undo what the one before did.
+registry.subscribe(session, () => registry.set(notice, undefined))
+
 const show = (text: string, undo?: Notice["undo"]): void =>
   registry.set(notice, { text, since: now(), ...(undo === undefined ? {} : { undo }) })
 
@@ -29,6 +32,20 @@ const show = (text: string, undo?: Notice["undo"]): void =>
 export const offerUndo = (said: string, undo: NonNullable<Notice["undo"]>): void => show(said, undo)
 
 const dismiss = () => registry.set(notice, undefined)
+
+/** Tells how an undo ended. It can be tried again, unless the service refused it for good; a newer notice keeps its own undo. */
+const tellUndo = (undone: Notice, exit: Exit.Exit<unknown, unknown>): void => {
+  const current = registry.get(notice)
+  const isNewer = current !== undefined && current !== undone
+  if (Exit.isSuccess(exit)) {
+    if (!isNewer) show("Undone.")
+    return
+  }
+  const fault = inWords(tell(exit.cause).message)
+  if (isNewer)
+    registry.set(notice, { ...current, text: `${current.text} The change before it is not undone: ${fault}` })
+  else show(`Not undone. ${fault}`, isFinal(Cause.squash(exit.cause)) ? undefined : undone.undo)
+}
 
 const isEditing = (target: EventTarget | null) =>
   target instanceof HTMLElement && target.matches("input:not([type=checkbox]), textarea, select")
@@ -45,12 +62,10 @@ export const Notices = () => {
     if (current !== undefined && now() - current.since > freshMillis) dismiss()
   }, [path])
   const take = () => {
-    if (undo === undefined || busy) return
+    if (shown === undefined || undo === undefined || busy) return
     // The button goes, the text stays.
     region.current?.focus()
-    void track(undo()).then((exit) =>
-      show(Exit.isSuccess(exit) ? "Undone." : `Not undone. ${inWords(tell(exit.cause).message)}`)
-    )
+    void track(undo()).then((exit) => tellUndo(shown, exit))
   }
   useEffect(() => {
     const listen = (event: KeyboardEvent) => {

@@ -1,8 +1,9 @@
 /** How values, waiting and failures appear. */
+import { Cause, Option } from "effect"
 import { AsyncResult } from "effect/reactivity"
 import { type ReactNode, useEffect } from "react"
-import { inWords, type Told, tell } from "../service/Failures.ts"
-import { causeOf } from "../service/Hooks.ts"
+import { inWords, isFinal, type Told, tell } from "../service/Failures.ts"
+import { causeOf, refresh } from "../service/Hooks.ts"
 import { dayOf, instantOf, utcOf, wordsOf } from "./Format.ts"
 
 export const Status = ({ of }: { readonly of: string }) => <span className={`status ${of}`}>{wordsOf(of)}</span>
@@ -60,7 +61,22 @@ export const Waiting = () => (
   </p>
 )
 
-/** What was asked for: a word while it loads, a sentence if it failed, its content once it is there. */
+/** Why something could not be read, and a button that reads it again unless the service refused it for good. */
+const Unread = ({ cause }: { readonly cause: Cause.Cause<unknown> }) => (
+  <div className="row">
+    <Fault told={tell(cause)} />
+    {!isFinal(Cause.squash(cause)) && (
+      <button type="button" onClick={() => void refresh()}>
+        Try again
+      </button>
+    )}
+  </div>
+)
+
+/**
+ * What was asked for: a word while it loads, a sentence if it failed, its content once it is there. Content that cannot be read again
+ * stays under the sentence: a key that is shown once, or a form, must not go because of a read.
+ */
 export const Loaded = <A, E>({
   children,
   of
@@ -69,11 +85,12 @@ export const Loaded = <A, E>({
   readonly children: (value: A) => ReactNode
 }) => {
   const cause = causeOf(of)
-  if (cause !== undefined) return <Fault told={tell(cause)} />
-  if (!AsyncResult.isSuccess(of)) return <Waiting />
+  const last = AsyncResult.value(of)
+  if (Option.isNone(last)) return cause === undefined ? <Waiting /> : <Unread cause={cause} />
   return (
     <div className="loaded" aria-busy={of.waiting}>
-      {children(of.value)}
+      {cause !== undefined && <Unread cause={cause} />}
+      {children(last.value)}
     </div>
   )
 }

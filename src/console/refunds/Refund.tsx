@@ -1,14 +1,13 @@
 /** The refund of an order, and in the same step what happens to its licenses. */
 import { Link } from "@tanstack/react-router"
 import { Effect } from "effect"
-import { AsyncResult } from "effect/reactivity"
 import { type ReactNode, useRef, useState } from "react"
 import { refuse } from "../../api/Failure.ts"
 import { Client } from "../../client/Client.ts"
 import type { Order } from "../../commerce/Order.ts"
 import { Action } from "../parts/Dialog.tsx"
 import { countOf, wordsOf } from "../parts/Format.ts"
-import { changeBy, useAsk, useMay } from "../service/Hooks.ts"
+import { changeBy, lastOf, useAsk, useMay } from "../service/Hooks.ts"
 import { send } from "../service/Service.ts"
 import { changeWithLicenses, endingField, type Origin, type Outcome, type Unchanged } from "./LinkedLicenses.ts"
 
@@ -68,15 +67,15 @@ export const RefundOf = ({ order }: { readonly order: string }) => {
 }
 
 const FoundRefund = ({ order: id }: { readonly order: string }) => {
-  const order = useAsk("getOrder", { params: { id } })
-  return AsyncResult.isSuccess(order) ? <Refund order={order.value} /> : null
+  const order = lastOf(useAsk("getOrder", { params: { id } }))
+  return order === undefined ? null : <Refund order={order} />
 }
 
 /** How many licenses an action reaches. */
 export const LicenseCount = ({ of }: { readonly of: Origin }): ReactNode => {
-  const page = useAsk("listLicenses", { query: { ...of, limit: 1, include_total: "true" } })
-  if (!AsyncResult.isSuccess(page)) return ""
-  const { total = 0 } = page.value
+  const page = lastOf(useAsk("listLicenses", { query: { ...of, limit: 1, include_total: "true" } }))
+  if (page === undefined) return ""
+  const { total = 0 } = page
   return total === 0
     ? "No license is linked to it."
     : `${countOf(total)} license${total === 1 ? " is" : "s are"} linked to it.`

@@ -1,13 +1,14 @@
 /** One export: how far it is, and its file. */
 import { getRouteApi } from "@tanstack/react-router"
-import { Exit } from "effect"
+import { Cause, Exit } from "effect"
 import { useState } from "react"
 import type { ReportExport } from "../../reports/exports/Export.ts"
 import { countOf, wordsOf } from "../parts/Format.ts"
 import { Facts, Fault, Loaded, Status, Time } from "../parts/Show.tsx"
 import { useBeat } from "../service/Beat.ts"
-import { type Told, tell } from "../service/Failures.ts"
+import { isFinal, type Told, tell } from "../service/Failures.ts"
 import { run, useAsk, useBusy } from "../service/Hooks.ts"
+import { later } from "../service/Service.ts"
 import { fileOf } from "./ExportFile.ts"
 import { ReportsHeading } from "./ReportsHeading.tsx"
 
@@ -23,16 +24,22 @@ const isRunning = ({ status }: ReportExport) => status === "pending" || status =
 
 const Screen = ({ first }: { readonly first: ReportExport }) => {
   const [latest, setLatest] = useState(first)
+  const [failed, setFailed] = useState<Cause.Cause<unknown>>()
   const params = { id: first.id }
-  useBeat("1 second", isRunning(latest), () => {
-    void run("getReportExport", { params }).then((exit) => Exit.isSuccess(exit) && setLatest(exit.value))
+  const isRefused = failed !== undefined && isFinal(Cause.squash(failed))
+  useBeat("1 second", isRunning(latest) && !isRefused, () => {
+    void run("getReportExport", { params }).then((exit) => {
+      setFailed(Exit.isFailure(exit) ? exit.cause : undefined)
+      if (Exit.isSuccess(exit)) setLatest(exit.value)
+    })
   })
   return (
     <>
       <ReportsHeading title={`Export: ${latest.report_kind.replaceAll("-", " ")}`}>
         {latest.status === "completed" && <Download of={latest} />}
       </ReportsHeading>
-      <p role="status">{progressOf(latest)}</p>
+      {failed !== undefined && <Fault told={tell(failed)} />}
+      {!isRefused && <p role="status">{progressOf(latest)}</p>}
       {latest.failure !== undefined && <p className="failed">{latest.failure}</p>}
       <Facts
         of={[
@@ -110,5 +117,6 @@ const save = (bytes: ArrayBuffer, name: string): void => {
   link.href = address
   link.download = name
   link.click()
-  URL.revokeObjectURL(address)
+  // Some browsers fetch it only after this.
+  later("1 minute", () => URL.revokeObjectURL(address))
 }

@@ -1,7 +1,6 @@
 /** Narrows a screen to a product. */
-import { AsyncResult } from "effect/reactivity"
 import { Filter, useNarrow } from "../parts/List.tsx"
-import { useAsk } from "../service/Hooks.ts"
+import { lastOf, useAsk } from "../service/Hooks.ts"
 
 export const ProductFilter = ({ value }: { readonly value: string | undefined }) => {
   const narrow = useNarrow()
@@ -10,7 +9,7 @@ export const ProductFilter = ({ value }: { readonly value: string | undefined })
     <Filter
       label="Product"
       value={value}
-      choices={AsyncResult.isSuccess(products) ? products.value.items : []}
+      choices={lastOf(products)?.items ?? []}
       onChange={(product_id) => narrow({ product_id })}
     />
   )

@@ -1,14 +1,13 @@
 /** The usage of a period, summed by what the reader chooses. */
 import { getRouteApi } from "@tanstack/react-router"
 import { Schema } from "effect"
-import { AsyncResult } from "effect/reactivity"
 import { filterFields, type Grouping, groupings } from "../../reports/model/Filter.ts"
 import type { UsageSummary, UsageSummaryRow } from "../../reports/model/Report.ts"
 import { countOf, wordsOf } from "../parts/Format.ts"
 import { Filter, useNarrow } from "../parts/List.tsx"
 import { RecordLink } from "../parts/RecordLink.tsx"
 import { type Column, Facts, Loaded, Section, Table, Time } from "../parts/Show.tsx"
-import { useAsk, useMay } from "../service/Hooks.ts"
+import { lastOf, useAsk, useMay } from "../service/Hooks.ts"
 import { Chart } from "./Chart.tsx"
 import { ExportThis } from "./ExportThis.tsx"
 import { ReportsHeading } from "./ReportsHeading.tsx"
@@ -112,9 +111,7 @@ const ProductName = ({ id }: { readonly id: string }) => {
 
 const KnownProduct = ({ id }: { readonly id: string }) => {
   const product = useAsk("getProduct", { params: { id } })
-  return (
-    <RecordLink field="product_id" id={id} name={AsyncResult.isSuccess(product) ? product.value.name : undefined} />
-  )
+  return <RecordLink field="product_id" id={id} name={lastOf(product)?.name} />
 }
 
 const placesMax = 400

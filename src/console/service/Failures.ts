@@ -1,6 +1,7 @@
 /** What went wrong, in words for a person, and the fields that it is about. */
 import { Cause, Schema, SchemaIssue } from "effect"
 import { HttpClientError } from "effect/http"
+import { statuses } from "../../api/ErrorCode.ts"
 import { isRefusal } from "../../api/Failure.ts"
 import { TimedOut } from "../../client/Client.ts"
 
@@ -25,6 +26,13 @@ export const tell = (cause: Cause.Cause<unknown>): Told => {
   if (HttpClientError.isHttpClientError(error) || error instanceof TimedOut)
     return { message: "The service cannot be reached: check the connection and try again.", fields: noFields }
   return { message: `Something unexpected happened: ${String(error)}`, fields: noFields }
+}
+
+/** Whether the service refused for good. Otherwise the same may be sent again: perhaps it was done, or can be done soon. */
+export const isFinal = (error: unknown): boolean => {
+  if (!isRefusal(error) || error.code === "IDEMPOTENCY_IN_PROGRESS") return false
+  const status = statuses[error.code]
+  return status < 500 && status !== 401 && status !== 429
 }
 
 /** The client checks a body before it sends it. */

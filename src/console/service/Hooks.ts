@@ -1,12 +1,13 @@
 /** The service in React: what is asked for is kept by its request, and asked for again after each change. */
-import { Cause, Effect, type Exit } from "effect"
+import { Cause, Effect, type Exit, Option } from "effect"
 import { AsyncResult, Atom, AtomRegistry } from "effect/reactivity"
 import { useCallback, useEffect, useMemo, useState, useSyncExternalStore } from "react"
 import type { ManagementScope } from "../../auth/Scope.ts"
 import { newKey } from "../../client/Attempts.ts"
 import { Client, type OperationId, type Request, type Success } from "../../client/Client.ts"
+import { keysOfForm, OpenKeys } from "./OpenKeys.ts"
 import { endingSession, type Failed, type Known, runtime, send } from "./Service.ts"
-import { registry } from "./Session.ts"
+import { registry, session } from "./Session.ts"
 
 export const useAtom = <A>(atom: Atom.Atom<A>): A => {
   const subscribe = useCallback((notify: () => void) => registry.subscribe(atom, notify), [atom])
@@ -21,6 +22,9 @@ const everything = "service"
 /** Requests whose responses are kept for a while after their screen is left. */
 const requestsMax = 100
 const requests = new Map<string, Atom.Atom<unknown>>()
+
+// Who signs in next sees nothing of what the one before was shown.
+registry.subscribe(session, () => requests.clear())
 
 const atomOf = <Id extends OperationId>(id: Id, request: Request<Id>): Atom.Atom<Asked<Id>> => {
   const key = `${id} ${JSON.stringify(request)}`
@@ -73,7 +77,8 @@ const runOnce = <A, E>(
   reactivityKeys: ReadonlyArray<string>
 ): Promise<Exit.Exit<A, E>> => {
   // Each run has an atom of its own: of two runs in one atom, the second interrupts the first.
-  const once = runtime.fn(() => endingSession(sent), { reactivityKeys })
+  const keyed = Effect.provideService(sent, OpenKeys, keysOfForm())
+  const once = runtime.fn(() => endingSession(keyed), { reactivityKeys })
   const unmount = registry.mount(once)
   registry.set(once, undefined)
   return Effect.runPromiseExit(AtomRegistry.getResult(registry, once, { suspendOnWaiting: true })).finally(unmount)
@@ -89,11 +94,6 @@ export const refresh = () => runOnce(Effect.void, [everything])
 /** An Idempotency-Key. */
 export const freshKey = (): string => Effect.runSync(newKey)
 
-/** Does something again and again while a screen is shown. */
-export const useEvery = (millis: number, act: () => void) =>
-  // biome-ignore lint/correctness/useExhaustiveDependencies: what is done is the same each time.
-  useEffect(() => Effect.runCallback(Effect.forever(Effect.delay(Effect.sync(act), millis))), [millis])
-
 export const useBusy = () => {
   const [count, setCount] = useState(0)
   const track = <A>(work: Promise<A>): Promise<A> => {
@@ -103,11 +103,25 @@ export const useBusy = () => {
   return [count > 0, track] as const
 }
 
+/** What was asked for as it was read last, also if it could not be read again since. */
+export const lastOf = <A, E>(result: AsyncResult.AsyncResult<A, E>): A | undefined =>
+  Option.getOrUndefined(AsyncResult.value(result))
+
+/** What is about all products, and closed to a token for some of them. */
+const aboutAll: ReadonlySet<ManagementScope> = new Set(["webhook:write", "ops:read"])
+
 /** Whether the token has a scope: what it may not do is not offered. */
 export const useMay = () => {
-  const me = useAsk("getMe", {})
-  const scopes = AsyncResult.isSuccess(me) ? me.value.scopes : []
-  return (scope: ManagementScope) => scopes.includes("admin") || scopes.includes(scope)
+  const { product_ids, scopes = [] } = lastOf(useAsk("getMe", {})) ?? {}
+  return (scope: ManagementScope) =>
+    (scopes.includes("admin") || scopes.includes(scope)) && (product_ids === undefined || !aboutAll.has(scope))
+}
+
+/** Whether the token has a scope for all products: a token for some creates no product and no customer. */
+export const useMayForAll = () => {
+  const may = useMay()
+  const me = lastOf(useAsk("getMe", {}))
+  return (scope: ManagementScope) => may(scope) && me?.product_ids === undefined
 }
 
 export const causeOf = <A, E>(result: AsyncResult.AsyncResult<A, E>): Cause.Cause<E> | undefined =>

@@ -1,5 +1,5 @@
 /** The service as its typed client gives it, in effects that the page runs. */
-import { Clock, Effect, Layer, Option, type Redacted, Semaphore } from "effect"
+import { Clock, type Duration, Effect, Layer, Option, type Redacted, Semaphore } from "effect"
 import { FetchHttpClient, HttpClient, HttpClientRequest } from "effect/http"
 import { Atom } from "effect/reactivity"
 import { statuses } from "../../api/ErrorCode.ts"
@@ -13,6 +13,7 @@ import {
   type Success
 } from "../../client/Client.ts"
 import { service } from "./Address.ts"
+import { withOpenKey } from "./OpenKeys.ts"
 import { farewell, renewed } from "./Provider.ts"
 import { registry, renew, type Session, session, signOut, type Tokens } from "./Session.ts"
 
@@ -42,6 +43,9 @@ export const runtime = Atom.runtime((get) => clientOf(tokenOf(get(session))))
 /** A token that expires before then is renewed first. */
 const renewalMillis = 30_000
 const renewing = Semaphore.makeUnsafe(1)
+/** After a failure the token is used as it is for so long, so that not every request waits for a provider that is down. */
+const restMillis = 10_000
+const restsUntil = new WeakMap<object, number>()
 
 /** The session's token, renewed if it is about to expire and the provider allows that. */
 const currentToken = Effect.fnUntraced(function* (holder: { tokens: Tokens }) {
@@ -50,10 +54,11 @@ const currentToken = Effect.fnUntraced(function* (holder: { tokens: Tokens }) {
     Effect.gen(function* () {
       const { refresh } = holder.tokens
       // Another request may have renewed it meanwhile.
-      if (refresh === undefined || (yield* isFresh(holder))) return holder.tokens.access
+      if (refresh === undefined || (yield* isFresh(holder)) || (yield* isResting(holder))) return holder.tokens.access
       const tokens = yield* Effect.option(Effect.provide(renewed(refresh), FetchHttpClient.layer))
       // Otherwise the service refuses the token once it has expired, which ends the session.
       if (Option.isSome(tokens)) renew(holder, tokens.value)
+      else restsUntil.set(holder, (yield* Clock.currentTimeMillis) + restMillis)
       return holder.tokens.access
     })
   )
@@ -63,6 +68,13 @@ const isFresh = ({ tokens: { expiresAt, refresh } }: { readonly tokens: Tokens }
   Effect.map(
     Clock.currentTimeMillis,
     (millis) => refresh === undefined || expiresAt === undefined || millis < expiresAt - renewalMillis
+  )
+
+/** A token that has expired is renewed without a rest: the service would refuse it. */
+const isResting = (holder: { readonly tokens: Tokens }) =>
+  Effect.map(
+    Clock.currentTimeMillis,
+    (millis) => millis < Math.min(restsUntil.get(holder) ?? 0, holder.tokens.expiresAt ?? 0)
   )
 
 export type Failed<Id extends OperationId> = Refusals<Id> | ClientError
@@ -82,10 +94,13 @@ export type Known<Id extends OperationId, Given> = Given extends { readonly quer
 
 /** Calls an operation. */
 export const send = <Id extends OperationId>(id: Id, request: Request<Id>) =>
-  Client.use((client) => {
-    const operation = client[id] as unknown as (request: Request<Id>) => Effect.Effect<Success<Id>, Failed<Id>>
-    return operation(request)
-  })
+  withOpenKey(
+    `${id} ${JSON.stringify(request)}`,
+    Client.use((client) => {
+      const operation = client[id] as unknown as (request: Request<Id>) => Effect.Effect<Success<Id>, Failed<Id>>
+      return operation(request)
+    })
+  )
 
 /** The token of who is signed in; nobody who is about to leave asks for anything any more. */
 const tokenOf = ({ holder }: Session): Token => (holder === undefined ? Effect.never : currentToken(holder))
@@ -133,3 +148,7 @@ export const leave = (): void => {
 
 /** The time of day, in milliseconds. */
 export const now = (): number => Effect.runSync(Clock.currentTimeMillis)
+
+/** Does something after a while, whatever is shown then. */
+export const later = (delay: Duration.Input, act: () => void): void =>
+  void Effect.runFork(Effect.delay(Effect.sync(act), delay))

@@ -56,6 +56,8 @@ export const signIn = (tokens: Tokens, isKept: boolean): void => {
 /** Puts newer tokens in the place of those with which a session began. */
 export const renew = (holder: NonNullable<Session["holder"]>, tokens: Tokens): void => {
   holder.tokens = tokens
+  // Meanwhile somebody else may have signed in.
+  if (registry.get(session).holder !== holder) return
   if (sessionStorage.getItem(places.access) !== null) keep(tokens)
 }
 

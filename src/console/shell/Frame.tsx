@@ -4,7 +4,8 @@ import { type FormEvent, useEffect, useRef } from "react"
 import { version } from "../../Version.ts"
 import { Notices } from "../parts/Notices.tsx"
 import { Loaded } from "../parts/Show.tsx"
-import { useAsk, useMay } from "../service/Hooks.ts"
+import { useBeat } from "../service/Beat.ts"
+import { askAgain, causeOf, useAsk, useMay } from "../service/Hooks.ts"
 import { leave } from "../service/Service.ts"
 import { Places, placesId } from "./Places.tsx"
 
@@ -12,6 +13,8 @@ export const Frame = () => {
   const content = useRef<HTMLElement>(null)
   const menu = useRef<HTMLElement>(null)
   const me = useAsk("getMe", {})
+  // What the reader may do decides what every screen offers.
+  useBeat("10 seconds", causeOf(me) !== undefined, () => askAgain("getMe", {}))
   const path = useRouterState({ select: ({ location }) => location.pathname })
   const first = useRef(true)
   // A screen reader and the keyboard begin a new screen at its top.

@@ -3,7 +3,7 @@
  * counts are part of the first screen; the charts are loaded after it.
  */
 import { getRouteApi, Link } from "@tanstack/react-router"
-import { AsyncResult } from "effect/reactivity"
+import type { AsyncResult } from "effect/reactivity"
 import { lazy, type ReactNode, Suspense } from "react"
 import { LicenseStatus } from "../../licenses/model/License.ts"
 import { periodOf } from "../licenses/Periods.ts"
@@ -13,7 +13,7 @@ import { Filter, useNarrow } from "../parts/List.tsx"
 import { Facts, Heading, Loaded, Section, Status, Waiting } from "../parts/Show.tsx"
 import { type OverviewSearch, requestOf, Span, spanOf, Unit, unitOf } from "../reports/OverviewSearch.ts"
 import { ProductFilter } from "../reports/ProductFilter.tsx"
-import { useAsk, useMay } from "../service/Hooks.ts"
+import { causeOf, lastOf, useAsk, useMay } from "../service/Hooks.ts"
 
 const route = getRouteApi("/")
 const spans = choicesOf(Span.literals)
@@ -94,11 +94,17 @@ const Expiring = ({ product }: OfProduct) => {
 
 type Total = AsyncResult.AsyncResult<{ readonly total?: number; readonly total_is_capped?: boolean }, unknown>
 
-const TileTotal = ({ of }: { readonly of: Total }): ReactNode => (
-  <strong>
-    {AsyncResult.isSuccess(of) ? `${countOf(of.value.total ?? 0)}${of.value.total_is_capped ? "+" : ""}` : "…"}
-  </strong>
-)
+const TileTotal = ({ of }: { readonly of: Total }): ReactNode => {
+  const page = lastOf(of)
+  if (page !== undefined)
+    return (
+      <strong>
+        {countOf(page.total ?? 0)}
+        {page.total_is_capped && "+"}
+      </strong>
+    )
+  return causeOf(of) === undefined ? <strong>…</strong> : <small className="failed">Could not be counted:</small>
+}
 
 const History = ({ search }: { readonly search: OverviewSearch }) => {
   const narrow = useNarrow()
