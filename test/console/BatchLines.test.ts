@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Cause } from "effect"
 import { isRefusal, refuse } from "../../src/api/Failure.ts"
-import { faultOfBatch, licensesIn } from "../../src/console/batch/BatchLines.ts"
+import { faultOfBatch, licensesIn, linesOf } from "../../src/console/batch/BatchLines.ts"
 
 const ownersOf = (...customers: ReadonlyArray<string>) => {
   const licenses = licensesIn("prod_1", { policy_id: "pol_1", customers })
@@ -29,6 +29,34 @@ describe("The list of a batch", () => {
       ownersOf("Ada, ada@example.com", "Ada", "ada@example.com", "Ada\tada@example.com\tKEY,1", `"L, A",a@b.cc,"K""1"`),
       ["Ada|ada@example.com|", "Ada||", "|ada@example.com|", "Ada|ada@example.com|KEY,1", `L, A|a@b.cc|K"1`]
     )
+  })
+
+  it("keeps the place of each cell beside empty ones", () => {
+    assert.deepStrictEqual(
+      ownersOf(
+        ",anna@example.com",
+        ",a@b.cc,KEY-1",
+        "Anna,,KEY-2",
+        "Anna\t\tKEY-3",
+        "\tanna@example.com\t",
+        "\t\tKEY-4",
+        `"",a@b.cc,KEY-5`,
+        `Anna "the first", a@b.cc`,
+        "anna@example.com,,KEY-6"
+      ),
+      [
+        "|anna@example.com|",
+        "|a@b.cc|KEY-1",
+        "Anna||KEY-2",
+        "Anna||KEY-3",
+        "|anna@example.com|",
+        "||KEY-4",
+        "|a@b.cc|KEY-5",
+        `Anna "the first"|a@b.cc|`,
+        "|anna@example.com|KEY-6"
+      ]
+    )
+    assert.deepStrictEqual(linesOf(["\t\tKEY-4\r\n\n  \t\nAnna"]), ["\t\tKEY-4", "Anna"])
   })
 
   it("has 1 to 1,000 licenses", () => {

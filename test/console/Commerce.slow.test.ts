@@ -20,15 +20,28 @@ layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
     await person.click("Edit")
     const theirs = { external_system: "paddle", metadata: { note: "theirs" } }
     await Effect.runPromise(client.commerce.updateOrder({ params, payload: theirs }))
-    await person.fill("System", "stripe-eu")
+    await person.fill("System", "stripe_eu.1")
     await person.press("Enter")
     await person.sees("Somebody else changed this meanwhile: it is now paddle.")
     await person.press("Enter")
     await person.isDone()
     const stored = await Effect.runPromise(client.commerce.getOrder({ params }))
-    assert.strictEqual(stored.external_system, "stripe-eu")
+    assert.strictEqual(stored.external_system, "stripe_eu.1")
     assert.deepStrictEqual(stored.metadata, { note: "theirs" })
-    await person.sees("System: paddle → stripe-eu")
+    await person.sees("System: paddle → stripe_eu.1")
+    await person.page.route("**/api/v1/events?*", (route) =>
+      route.request().url().includes("cursor=")
+        ? route.continue()
+        : route.fulfill({
+            json: {
+              data: [],
+              page_info: { next_cursor: 999_999 },
+              meta: { request_id: "req_empty000", timestamp: "2026-01-01T00:00:00.000Z" }
+            }
+          })
+    )
+    await person.page.reload()
+    await person.sees("Nothing is found among the latest events: look at earlier ones.")
   })
 
   test(
@@ -108,10 +121,19 @@ layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
           await byFeature.getByRole("cell", { name: "41", exact: true }).waitFor()
           const byLicense = person.page.getByRole("group", { name: "Usage by license" })
           await byLicense.getByRole("link", { name: customer.name }).waitFor()
-          await person.fill("To the end of", "2020-01-02")
+          await person.fill("To the end of", "2020-01-05")
+          await person.press("Enter")
+          await person.page.waitForURL(/to=.*2020-01-05/)
           await person.fill("From", "2020-01-01")
+          await person.press("Enter")
+          await person.page.waitForURL(/from=.*2020-01-01/)
+          // A year has four digits: each of the first three makes another day.
+          await person.page.getByLabel("To the end of").focus()
+          await person.page.keyboard.type("02022020")
+          await person.press("Enter")
+          await person.page.waitForURL(/to=.*2020-02-02/)
           await person.sees("Nothing was used in this period.")
-          assert.match(person.page.url(), /from=.*2020-01-01.*&to=.*2020-01-02/)
+          assert.match(person.page.url(), /from=.*2020-01-01.*&to=.*2020-02-02/)
           await person.page.reload()
           await person.sees("Nothing was used in this period.")
           await person.click("The usual period", "link")

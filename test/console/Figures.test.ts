@@ -83,8 +83,11 @@ describe("A feed", () => {
       fc.assert(
         fc.asyncProperty(
           fc.integer({ min: 1, max: 7 }),
-          fc.integer({ min: 1, max: 4 }),
-          fc.array(fc.integer({ min: 0, max: 9 }), { minLength: 1, maxLength: 6 }),
+          fc.integer({ min: 1, max: 40 }),
+          fc.array(fc.oneof(fc.integer({ min: 0, max: 9 }), fc.integer({ min: 10, max: 200 })), {
+            minLength: 1,
+            maxLength: 6
+          }),
           async (size, every, growth) => {
             let last = 20
             const matches = (sequence: number) => sequence % every === 0
@@ -118,6 +121,24 @@ describe("A feed", () => {
       asked.length = 0
       await readNewer(read, feed)
       assert.deepStrictEqual(asked, [1_001])
+    })
+  )
+
+  it.effect("says when so much came at once that nothing of it matched, and keeps the way to what was shown", () =>
+    Effect.promise(async () => {
+      let last = 20
+      const read = readOf(
+        () => last,
+        5,
+        (sequence) => sequence === 18 || sequence === 60
+      )
+      const first = await readSome(read, undefined)
+      last = 500
+      const before: Feed<Numbered> = { ...first!, arrived: 0 }
+      let feed = withNewer(before, (await readNewer(read, before))!)
+      assert.deepStrictEqual([feed.items.length, feed.isCut], [0, true])
+      while (feed.next !== undefined) feed = withEarlier(feed, (await readSome(read, feed.next))!)
+      assert.deepStrictEqual([sequencesOf(feed), feed.isCut], [[60, 18], false])
     })
   )
 

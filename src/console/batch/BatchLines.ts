@@ -18,13 +18,31 @@ export interface Batch extends Common {
 
 const licensesMax = 1_000
 
+/** The lines of a text. One of a spreadsheet may begin or end with an empty cell. */
+export const linesOf = ([text = ""]: ReadonlyArray<string>): ReadonlyArray<string> =>
+  text
+    .replaceAll("\r", "")
+    .split("\n")
+    .filter((line) => line.trim() !== "")
+
 /** The cells of a line: between tabs, as spreadsheets copy them, or commas; quotes as in CSV. */
 const cellsOf = (line: string): ReadonlyArray<string> => {
   const separator = line.includes("\t") ? "\t" : ","
-  const cells = [
-    ...line.matchAll(new RegExp(`(?:^|${separator})\\s*(?:"((?:[^"]|"")*)"\\s*|([^${separator}]*))`, "gu"))
-  ]
-  return cells.map(([, quoted, plain]) => quoted?.replaceAll('""', '"') ?? plain?.trim() ?? "")
+  const cells: Array<string> = []
+  let cell = ""
+  let isQuoted = false
+  for (let at = 0; at < line.length; at++) {
+    const sign = line[at]!
+    if (isQuoted && sign === '"' && line[at + 1] === '"') cell += line[++at]
+    else if (isQuoted && sign === '"') isQuoted = false
+    else if (isQuoted) cell += sign
+    else if (sign === '"' && cell.trim() === "") isQuoted = true
+    else if (sign === separator) {
+      cells.push(cell.trim())
+      cell = ""
+    } else cell += sign
+  }
+  return [...cells, cell.trim()]
 }
 
 /** Name, e-mail and key; an e-mail alone is one, too. */

@@ -7,31 +7,22 @@ import { isRefusal } from "../../api/Failure.ts"
 import type { Success } from "../../client/Client.ts"
 import { choice, day, type FieldsOf, lines, number } from "../parts/Fields.tsx"
 import { Form } from "../parts/Form.tsx"
-import { Filter } from "../parts/List.tsx"
+import { OneProduct } from "../parts/OneProduct.tsx"
 import { Heading } from "../parts/Show.tsx"
 import { changeOnce, freshKey, useAsk } from "../service/Hooks.ts"
 import { BatchKeys } from "./BatchKeys.tsx"
-import { type Batch, faultOfBatch, type Licenses, licensesIn } from "./BatchLines.ts"
+import { type Batch, faultOfBatch, type Licenses, licensesIn, linesOf } from "./BatchLines.ts"
 
 type Issued = Success<"createLicenseBatch">
 
 export const IssueBatch = () => {
   const [issued, setIssued] = useState<Issued>()
-  const [product, setProduct] = useState<string>()
-  const products = useAsk("listProducts", { query: { limit: 200, sort: "code" } })
   if (issued !== undefined) return <BatchKeys of={issued.licenses} />
-  const choices = AsyncResult.isSuccess(products) ? products.value.items : []
-  const chosen = product ?? choices[0]?.id
   return (
     <>
       <Heading title="Issue a batch" />
       <p className="quiet">All licenses are issued, or none if one of them is refused.</p>
-      <Filter label="Product" value={chosen} choices={choices} onChange={setProduct} />
-      {chosen === undefined ? (
-        <p className="empty">There is no product yet: create one with a policy first.</p>
-      ) : (
-        <BatchForm key={chosen} product={chosen} done={setIssued} />
-      )}
+      <OneProduct>{(product) => <BatchForm key={product} product={product} done={setIssued} />}</OneProduct>
     </>
   )
 }
@@ -41,9 +32,12 @@ const BatchForm = ({ done, product }: { readonly product: string; readonly done:
   const create = useCreateBatch()
   const fields: FieldsOf<Batch> = {
     policy_id: choice("Policy", AsyncResult.isSuccess(policies) ? policies.value.items : [], { required: true }),
-    customers: lines("Customers", {
-      hint: "One in each line: name, e-mail and, if the license has one already, its key, with commas between. Rows of a spreadsheet can be pasted."
-    }),
+    customers: {
+      ...lines("Customers", {
+        hint: "One in each line: name, e-mail and, if the license has one already, its key, with commas between. Rows of a spreadsheet can be pasted."
+      }),
+      read: linesOf
+    },
     count: number("Number of licenses", { hint: "Without customers: 1 to 1,000." }),
     starts_at: day("Starts at the end of", { hint: "Empty: at once." }),
     expires_at: day("Expires at the end of", { hint: "Empty: as the policy says." }),
@@ -73,8 +67,13 @@ const useCreateBatch = () => {
   }
 }
 
+/** Refusals that the service does not store: an earlier attempt under the same key may have issued the batch. */
+const unstored: ReadonlySet<number> = new Set([401, 403, 429])
+
 /** The service gives such a refusal again to the same key, also when its reason is gone. */
 const isStored = (cause: Cause.Cause<unknown>): boolean => {
   const error = Cause.squash(cause)
-  return isRefusal(error) && statuses[error.code] < 500
+  if (!isRefusal(error) || error.code === "IDEMPOTENCY_IN_PROGRESS") return false
+  const status = statuses[error.code]
+  return status < 500 && !unstored.has(status)
 }

@@ -43,6 +43,7 @@ export const BulkDialog = ({ change, chosen, onClose }: Props) => {
   const begun = useRef(false)
   useEffect(() => dialog.current?.showModal(), [])
   const close = () => dialog.current?.close()
+  const isRunning = step.at === "running"
   const begin = (work: Work) => {
     begun.current = true
     setStep({ at: "running", work })
@@ -52,8 +53,10 @@ export const BulkDialog = ({ change, chosen, onClose }: Props) => {
       ref={dialog}
       className="wide"
       aria-labelledby={id}
-      // Closing would hide what a run does.
-      onCancel={(event) => step.at === "running" && event.preventDefault()}
+      // Closing would end a run half done. A browser closes a dialog at the second Escape without asking.
+      closedby={isRunning ? "none" : undefined}
+      onKeyDown={(event) => isRunning && event.key === "Escape" && event.preventDefault()}
+      onCancel={(event) => isRunning && event.preventDefault()}
       onClose={() => onClose(begun.current)}
     >
       <h2 id={id}>{change.label} licenses</h2>

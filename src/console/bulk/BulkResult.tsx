@@ -8,7 +8,7 @@ import type { Failure } from "./BulkRun.ts"
 import { csvLine } from "./Csv.ts"
 import { licenseCount, licenseName } from "./LicenseName.ts"
 import { save } from "./Reading.ts"
-import { again, backOf, type Done, type Item, succeededOf, unsentOf, type Work } from "./Work.ts"
+import { again, backOf, type Done, type Item, movedOf, succeededOf, unsentOf, type Work } from "./Work.ts"
 
 /** The rest is in the file. */
 const shownMax = 100
@@ -49,7 +49,7 @@ export const BulkResult = ({ done, onClose, onWork, work }: Props) => {
             Continue with the rest
           </button>
         )}
-        {takeBack !== undefined && succeeded.length > 0 && (
+        {takeBack !== undefined && movedOf(work, done).length > 0 && (
           <button type="button" onClick={() => onWork(backOf(work, done, takeBack))}>
             Undo
           </button>

@@ -1,4 +1,5 @@
 /** A run of many changes: how far it is, whether it waits, and a button that stops it. */
+import { useBlocker } from "@tanstack/react-router"
 import { useEffect, useRef, useState } from "react"
 import { takeFocus } from "../parts/Focus.ts"
 import { countOf, instantOf } from "../parts/Format.ts"
@@ -33,11 +34,12 @@ export const BulkRunning = ({ onEnd, work }: { readonly work: Work; readonly onE
       controller.abort()
     }
   }, [work])
-  useEffect(() => {
-    const warn = (event: BeforeUnloadEvent) => event.preventDefault()
-    addEventListener("beforeunload", warn)
-    return () => removeEventListener("beforeunload", warn)
-  }, [])
+  const [isLeaving, setLeaving] = useState(false)
+  const stay = () => {
+    setLeaving(true)
+    return true
+  }
+  useBlocker({ shouldBlockFn: stay, enableBeforeUnload: true })
   const total = work.attempts.length
   const sent = progress.succeeded.length + progress.failed.length
   const end = () => {
@@ -57,6 +59,7 @@ export const BulkRunning = ({ onEnd, work }: { readonly work: Work; readonly onE
           {instantOf(progress.waitsUntil)}.
         </p>
       )}
+      {isLeaving && <p role="alert">To leave this page, stop the run first.</p>}
       <p className="hidden" role="status">
         {Math.floor((sent / total) * tenths) * (100 / tenths)} %
       </p>

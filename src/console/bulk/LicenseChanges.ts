@@ -25,6 +25,8 @@ export interface LicenseChange {
   /** Whether the values are right for any license. */
   readonly check: (values: Renewal) => Exit.Exit<unknown, unknown>
   readonly send: (license: License, values: Renewal) => Sent
+  /** Whether it changes a license as that is now: what was so already is not taken back. */
+  readonly moves: (license: License) => boolean
   readonly takeBack: (before: License, after: License) => Sent
 }
 
@@ -32,11 +34,15 @@ const suspend = ({ id }: License) => endingSession(send("suspendLicense", { para
 const reinstate = ({ id }: License) => endingSession(send("reinstateLicense", { params: { id } }))
 const renew = ({ id }: License, payload: Renewal) => endingSession(send("renewLicense", { params: { id }, payload }))
 
+export const readLicense = (id: string): Sent => endingSession(send("getLicense", { params: { id } }))
+
 /** Gives a license its earlier expiry, unless somebody has changed it again. */
 const restoreExpiry = ({ expires_at, id }: License, after: License) =>
   endingSession(
     Effect.gen(function* () {
-      const current = yield* send("getLicense", { params: { id } })
+      const current = yield* readLicense(id)
+      // An earlier attempt did it, and its response was lost.
+      if (current.expires_at === expires_at) return current
       if (current.expires_at !== after.expires_at)
         return yield* refuse("CONFLICT", "Somebody changed the expiry since: look at the license and edit it there.")
       const payload = { expires_at: expires_at ?? null }
@@ -56,6 +62,7 @@ export const licenseChanges: ReadonlyArray<LicenseChange> = [
     done: "suspended",
     others: "suspended or revoked already",
     isFor: ({ status }) => status !== "suspended" && status !== "revoked",
+    moves: ({ status }) => status !== "suspended",
     fields: {},
     check: Exit.succeed,
     send: suspend,
@@ -68,6 +75,7 @@ export const licenseChanges: ReadonlyArray<LicenseChange> = [
     done: "reinstated",
     others: "not suspended",
     isFor: ({ status }) => status === "suspended",
+    moves: ({ status }) => status === "suspended",
     fields: {},
     check: Exit.succeed,
     send: reinstate,
@@ -81,6 +89,7 @@ export const licenseChanges: ReadonlyArray<LicenseChange> = [
     others: "revoked, or of a type that does not expire",
     isFor: ({ expanded, status }) =>
       status !== "revoked" && renewable.has(expanded?.policy?.license_type ?? "subscription"),
+    moves: () => true,
     fields: {
       extend_by_days: number("Days to add", { hint: "They count from each expiry, or from today if it has passed." }),
       expires_at: day("Or until the end of", { hint: "Give either days or a date." })

@@ -1,9 +1,9 @@
 /** All licenses that filters choose, and files that the browser saves. */
-import { Exit } from "effect"
+import { Effect, Exit } from "effect"
 import type { Keyset } from "../../api/Paging.ts"
 import type { Request } from "../../client/Client.ts"
 import type { License } from "../../licenses/model/License.ts"
-import { run } from "../service/Hooks.ts"
+import { perform, run } from "../service/Hooks.ts"
 
 export type Filters = NonNullable<Request<"listLicenses">["query"]>
 
@@ -33,5 +33,11 @@ export const save = (name: string, parts: ReadonlyArray<string>): void => {
   link.href = address
   link.download = name
   link.click()
-  URL.revokeObjectURL(address)
+  // A browser may begin to read the file only after the click.
+  void perform(
+    Effect.delay(
+      Effect.sync(() => URL.revokeObjectURL(address)),
+      "1 minute"
+    )
+  )
 }

@@ -2,6 +2,7 @@
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router"
 import { Exit } from "effect"
 import { AsyncResult } from "effect/reactivity"
+import { refuse } from "../../api/Failure.ts"
 import type { Policy } from "../../catalog/policies/Policy.ts"
 import type { PolicyFeature } from "../../catalog/policies/PolicyFeature.ts"
 import { Action } from "../parts/Dialog.tsx"
@@ -171,10 +172,12 @@ const Include = ({ policy }: Props) => {
 const IncludedActions = ({ feature }: { readonly feature: PolicyFeature }) => {
   const { feature_id, feature_name, policy_id } = feature
   const params = { id: policy_id, feature_id }
-  const reread = () =>
-    run("listPolicyFeatures", { params: { id: policy_id }, query: { limit: 200 } }).then(
-      Exit.map(({ items }) => items.find((each) => each.feature_id === feature_id) ?? {})
-    )
+  const reread = (): Promise<Exit.Exit<PolicyFeature, unknown>> =>
+    run("listPolicyFeatures", { params: { id: policy_id }, query: { limit: 200 } }).then((exit) => {
+      if (Exit.isFailure(exit)) return Exit.failCause(exit.cause)
+      const current = exit.value.items.find((each) => each.feature_id === feature_id)
+      return current === undefined ? Exit.fail(removed) : Exit.succeed(current)
+    })
   return (
     <div className="row end">
       <Action
@@ -184,8 +187,8 @@ const IncludedActions = ({ feature }: { readonly feature: PolicyFeature }) => {
         effect="It holds for licenses that are issued from now on."
         fields={includedFields}
         edited={{ record: feature, reread }}
-        run={(payload: Omit<Included, "feature_id">) =>
-          change("setPolicyFeature", { params, payload: whole(feature, payload) })
+        run={(payload: Omit<Included, "feature_id">, read: object = feature) =>
+          change("setPolicyFeature", { params, payload: whole(read as PolicyFeature, payload) })
         }
       />
       <Action
@@ -199,7 +202,9 @@ const IncludedActions = ({ feature }: { readonly feature: PolicyFeature }) => {
   )
 }
 
-/** The operation replaces all fields: those that were not changed are sent as they are, and emptied ones are left out. */
+const removed = refuse("NOT_FOUND", "Somebody has removed the feature from the policy: include it again.")
+
+/** The operation replaces all fields: others are sent as they were read last, and emptied ones are left out. */
 const whole = (
   { enabled, expires_after_days, max_consumptions, metadata }: PolicyFeature,
   changed: object

@@ -31,7 +31,11 @@ export const History = ({ id, kind, labels }: Props) => {
               caption="History"
               rows={items}
               keyOf={({ sequence }) => String(sequence)}
-              empty="Nothing is recorded any more: old events are removed after a while."
+              empty={
+                next === undefined
+                  ? "Nothing is recorded any more: old events are removed after a while."
+                  : "Nothing is found among the latest events: look at earlier ones."
+              }
               columns={columns(labels)}
             />
             <div className="row end">
@@ -61,7 +65,7 @@ const columns = (labels: Props["labels"]): ReadonlyArray<Column<Event>> => [
     show: ({ metadata: { changes } }) =>
       changesOf(changes).map(([field, { new: after, old }]) => (
         <div key={field}>
-          {labels[field] ?? wordsOf(field)}: {shown(old)} → {shown(after)}
+          {labels[field] ?? wordsOf(field)}: {shown(field, old)} → {shown(field, after)}
         </div>
       ))
   },
@@ -88,9 +92,10 @@ const changesOf = (changes: Schema.Json | undefined): ReadonlyArray<readonly [fi
 
 const isInstant = /^\d{4}-\d\d-\d\dT[\d:.]+Z$/
 
-const shown = (value: Schema.Json): string => {
+const shown = (field: string, value: Schema.Json): string => {
   if (value === null || value === "") return "empty"
   if (typeof value === "boolean") return value ? "yes" : "no"
   if (typeof value !== "string") return JSON.stringify(value)
-  return isInstant.test(value) ? instantOf(Date.parse(value)) : wordsOf(value)
+  if (field === "status") return wordsOf(value)
+  return isInstant.test(value) ? instantOf(Date.parse(value)) : value
 }

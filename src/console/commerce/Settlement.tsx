@@ -1,12 +1,12 @@
 /** The usage of a period under a subscription or an order, for the bill: by feature, and by license. */
 import { Link, useNavigate } from "@tanstack/react-router"
 import { AsyncResult } from "effect/reactivity"
-import { useId } from "react"
 import type { Success } from "../../client/Client.ts"
 import { licenseName } from "../bulk/LicenseName.ts"
 import { countOf, endOfInputDay, inputDayOf, startOfInputDay } from "../parts/Format.ts"
 import { Loaded, Section, Table, Time } from "../parts/Show.tsx"
 import type { Origin } from "../refunds/LinkedLicenses.ts"
+import { DayFilter } from "../reports/UsageFilters.tsx"
 import { useAsk } from "../service/Hooks.ts"
 import type { PeriodSearch } from "./PurchaseSearch.ts"
 
@@ -60,22 +60,16 @@ const Day = ({
   readonly name: "from" | "to"
   readonly days: PeriodSearch
 }) => {
-  const id = useId()
   const navigate = useNavigate()
-  const set = (day: string) => {
-    if (day === "") return
+  const set = (day: string | undefined) => {
+    if (day === undefined) return
     const { from = day, to = day }: PeriodSearch = { ...days, ...(name === "from" ? { from: day } : { to: day }) }
     // A period that would end before it begins is one day.
     const period = from > to ? { from: day, to: day } : { from, to }
     const search = (before: PeriodSearch) => ({ ...before, ...period })
     void navigate({ to: ".", search: search as never, replace: true })
   }
-  return (
-    <div className="filter">
-      <label htmlFor={id}>{label}</label>
-      <input id={id} type="date" value={days[name] ?? ""} onChange={({ currentTarget }) => set(currentTarget.value)} />
-    </div>
-  )
+  return <DayFilter label={label} value={days[name]} onChange={set} />
 }
 
 const Tables = ({ of, report }: { readonly of: Origin; readonly report: Report }) => (

@@ -1,6 +1,6 @@
 /** The values of custom fields: those of a license, and those of a customer for each product. */
 import { Effect, Exit } from "effect"
-import type { ReactNode } from "react"
+import { type ReactNode, useEffect, useRef } from "react"
 import { refuse } from "../../api/Failure.ts"
 import type { CustomFieldValue } from "../../catalog/customFields/CustomField.ts"
 import type { Product } from "../../catalog/products/Product.ts"
@@ -13,7 +13,7 @@ import type { ChangeFieldsOf } from "../parts/Fields.tsx"
 import { countOf } from "../parts/Format.ts"
 import { Facts, Loaded, Section, Time } from "../parts/Show.tsx"
 import { type Told, tell } from "../service/Failures.ts"
-import { changeBy, run, useAsk, useMay } from "../service/Hooks.ts"
+import { changeBy, refresh, run, useAsk, useMay } from "../service/Hooks.ts"
 import { send } from "../service/Service.ts"
 import { type CustomField, inputOf, requestOf, type Value, valueOf } from "./TypedInputs.ts"
 
@@ -146,22 +146,53 @@ interface EditProps {
 
 const Edit = ({ asked, fields, record }: EditProps) => {
   const inputs: ChangeFieldsOf<Values> = Object.fromEntries(fields.map((field) => [field.id, inputOf(field)]))
-  const setAll = (changes: Changes) =>
+  /** What this dialog has set before another field was refused: it is nobody else's change. */
+  const own = useRef(new Map<string, Own>())
+  const reread = () => asked.reread().then(Exit.map((current) => without(own.current, current)))
+  const setOne = (field: CustomField, value: Value | null, seen: Value | undefined) =>
+    asked.set(field, value).pipe(
+      Effect.tap(() => Effect.sync(() => own.current.set(field.id, { seen, saved: value }))),
+      Effect.catchCause((cause) => faultOf(field, tell(cause)))
+    )
+  const setAll = (changes: Changes, read: Values) =>
     Effect.forEach(
       fields.filter(({ id }) => id in changes),
-      (field) => Effect.catchCause(asked.set(field, changes[field.id] ?? null), (cause) => faultOf(field, tell(cause)))
+      (field) => setOne(field, changes[field.id] ?? null, read[field.id])
+    ).pipe(
+      Effect.tap(() => Effect.sync(() => own.current.clear())),
+      Effect.tapError(() => Effect.sync(() => void refresh()))
     )
   return (
     <Action
       label="Edit"
       name={`Edit ${asked.title.toLowerCase()}`}
       title={asked.title}
-      effect="Each change holds at once. An emptied field loses its value."
+      effect={<Effects onOpen={() => own.current.clear()} />}
       fields={inputs}
-      edited={{ record, reread: asked.reread }}
-      run={(changes: Changes) => changeBy(setAll(changes))}
+      edited={{ record, reread }}
+      run={(changes: Changes, read: object = record) => changeBy(setAll(changes, read as Values))}
     />
   )
+}
+
+const Effects = ({ onOpen }: { readonly onOpen: () => void }) => {
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a dialog opens once.
+  useEffect(onOpen, [])
+  return "Each change holds at once. An emptied field loses its value."
+}
+
+interface Own {
+  /** The value as it was read before. */
+  readonly seen: Value | undefined
+  readonly saved: Value | null
+}
+
+/** Values without the reader's own changes, unless somebody else has changed them again. */
+const without = (own: ReadonlyMap<string, Own>, current: Values): Values => {
+  const before = [...own]
+    .filter(([id, { saved }]) => (current[id] ?? null) === saved)
+    .map(([id, { seen }]) => [id, seen] as const)
+  return { ...current, ...Object.fromEntries(before) } as Values
 }
 
 /** A refusal, about the input of its field. */

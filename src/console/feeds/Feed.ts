@@ -21,6 +21,8 @@ interface Top {
 export interface Feed<A extends Entry> extends FeedPage<A>, Top {
   /** How many entries came since the feed was opened. */
   readonly arrived: number
+  /** More came at once than is read: entries that were shown before are below. */
+  readonly isCut?: boolean
 }
 
 export interface Newer<A extends Entry> extends FeedPage<A>, Top {
@@ -69,15 +71,18 @@ export const readNewer = <A extends Entry>(read: Read<A>, feed: Feed<A>): Promis
   return readOn(undefined, [], pagesMax)
 }
 
-/** The feed with newer entries on top. If not all of them were read, what was below is left out: a feed has no gaps. */
+/**
+ * The feed with newer entries on top. If they were not read down to what is shown, this is left out, also if none of them matched: a
+ * feed has no gaps.
+ */
 export const withNewer = <A extends Entry>(feed: Feed<A>, { floor, isWhole, items, next }: Newer<A>): Feed<A> => {
   const arrived = feed.arrived + items.length
-  if (items.length > 0 && !isWhole) return { items, floor, arrived, ...(next === undefined ? {} : { next }) }
+  if (!isWhole) return { items, floor, arrived, isCut: true, ...(next === undefined ? {} : { next }) }
   const all = [...items, ...feed.items]
   const kept = all.slice(0, entriesMax)
   return kept.length === all.length
     ? { ...feed, items: all, floor, arrived }
-    : { items: kept, floor, arrived, next: kept.at(-1)!.sequence }
+    : { ...feed, items: kept, floor, arrived, next: kept.at(-1)!.sequence }
 }
 
 /** The feed with a page of earlier entries below. */
@@ -85,5 +90,6 @@ export const withEarlier = <A extends Entry>(feed: Feed<A>, { items, next }: Fee
   items: [...feed.items, ...items],
   arrived: feed.arrived,
   floor: feed.floor,
+  isCut: false,
   ...(next === undefined ? {} : { next })
 })

@@ -45,8 +45,11 @@ const Entries = <A extends Entry>(props: { readonly feed: Feed<A>; readonly chil
   )
 }
 
-const arrivedOf = ({ arrived }: Feed<Entry>) =>
-  arrived === 0 ? "" : ` ${countOf(arrived)} new ${arrived === 1 ? "entry" : "entries"} since you opened it.`
+const arrivedOf = ({ arrived, isCut = false }: Feed<Entry>) => {
+  const count =
+    arrived === 0 ? "" : ` ${countOf(arrived)} new ${arrived === 1 ? "entry" : "entries"} since you opened it.`
+  return isCut ? `${count} So much came at once that only the latest was read: “Earlier” shows the rest.` : count
+}
 
 const stateOf = (feed: Feed<Entry>, pause: Pause | undefined): string => {
   switch (pause) {

@@ -39,7 +39,8 @@ export const useFeed = <A extends Entry>(
   const [told, setTold] = useState<Told>()
   const [isPaused, setPaused] = useState(false)
   const [busy, setBusy] = useState(false)
-  const running = useRef(false)
+  const running = useRef<Promise<void>>(undefined)
+  const latest = useRef<Feed<A>>(undefined)
   const shown = useRef(key)
   const isVisible = useIsVisible()
   const isAtTop = useIsAtTop()
@@ -49,25 +50,40 @@ export const useFeed = <A extends Entry>(
       return Exit.isSuccess(exit) ? exit.value : undefined
     })
   /** Only one read goes on at a time, and one of earlier filters shows nothing. */
-  const once = <B>(work: () => Promise<B | undefined>, done: (value: B) => void) => {
-    if (running.current) return
-    running.current = true
+  const once = <B>(work: () => Promise<B | undefined>, next: (value: B) => Feed<A>): Promise<void> => {
+    if (running.current !== undefined) return running.current
     const of = shown.current
-    void work()
-      .then((value) => value !== undefined && of === shown.current && done(value))
-      .finally(() => {
-        if (of === shown.current) running.current = false
+    const begun = work()
+      .then((value) => {
+        if (value !== undefined && of === shown.current) show(next(value))
       })
+      .finally(() => {
+        if (of === shown.current) running.current = undefined
+      })
+    running.current = begun
+    return begun
   }
+  const show = (next: Feed<A> | undefined) => {
+    latest.current = next
+    setFeed(next)
+  }
+  const readTop = () =>
+    once(
+      () => readSome(read, start),
+      (page) => ({ ...page, arrived: 0 })
+    )
+  const readOn = (feed: Feed<A>) =>
+    once(
+      () => readNewer(read, feed),
+      (newer) => withNewer(latest.current ?? feed, newer)
+    )
   // biome-ignore lint/correctness/useExhaustiveDependencies: the key names what is asked.
   useEffect(() => {
     shown.current = key
-    running.current = false
-    setFeed(undefined)
-    once(
-      () => readSome(read, start),
-      (page) => setFeed({ ...page, arrived: 0 })
-    )
+    running.current = undefined
+    show(undefined)
+    setBusy(false)
+    void readTop()
   }, [key])
   const pause = isPaused
     ? "button"
@@ -78,25 +94,25 @@ export const useFeed = <A extends Entry>(
         : isVisible
           ? undefined
           : "hidden"
-  useBeat("3 seconds", pause === undefined, () =>
-    feed === undefined
-      ? once(
-          () => readSome(read, start),
-          (page) => setFeed({ ...page, arrived: 0 })
-        )
-      : once(
-          () => readNewer(read, feed),
-          (newer) => setFeed((before) => before && withNewer(before, newer))
-        )
-  )
-  const readEarlier = () => {
-    if (feed?.next === undefined) return
-    setBusy(true)
-    const { next } = feed
-    once(
-      () => readSome(read, next).finally(() => setBusy(false)),
-      (page) => setFeed((before) => before && withEarlier(before, page))
+  useBeat("3 seconds", pause === undefined, () => {
+    void (latest.current === undefined ? readTop() : readOn(latest.current))
+  })
+  const readDown = (): Promise<void> | undefined => {
+    const feed = latest.current
+    if (feed?.next === undefined) return undefined
+    return once(
+      () => readSome(read, feed.next),
+      (page) => withEarlier(feed, page)
     )
+  }
+  const readEarlier = () => {
+    if (busy) return
+    setBusy(true)
+    const of = shown.current
+    // A read that goes on is awaited first.
+    void Promise.resolve(running.current)
+      .then(() => (of === shown.current ? readDown() : undefined))
+      .finally(() => of === shown.current && setBusy(false))
   }
   return { feed, told, busy, pause, setPaused, readEarlier }
 }

@@ -5,8 +5,8 @@ import type { Success } from "../../client/Client.ts"
 import { Secret } from "../parts/Dialog.tsx"
 import { choice, day, email, type FieldsOf, number, text } from "../parts/Fields.tsx"
 import { Form } from "../parts/Form.tsx"
-import { Filter } from "../parts/List.tsx"
 import { metadata } from "../parts/Metadata.tsx"
+import { OneProduct } from "../parts/OneProduct.tsx"
 import { customer, order, subscription } from "../parts/Pickers.tsx"
 import { Heading } from "../parts/Show.tsx"
 import { change, lastOf, useAsk, useMay } from "../service/Hooks.ts"
@@ -20,8 +20,6 @@ type Creation = Omit<Payload<"createLicense">, "product_id">
 export const IssueLicense = () => {
   const [issued, setIssued] = useState<Success<"createLicense">>()
   const { product_id, ...links }: IssueSearch = route.useSearch()
-  const [product, setProduct] = useState(product_id)
-  const products = useAsk("listProducts", { query: { limit: 200, sort: "code" } })
   if (issued !== undefined)
     return (
       <>
@@ -32,17 +30,14 @@ export const IssueLicense = () => {
         </Link>
       </>
     )
-  const choices = lastOf(products)?.items ?? []
-  const chosen = product ?? choices[0]?.id
   return (
     <>
       <Heading title="Issue a license" />
-      <Filter label="Product" value={chosen} choices={choices} onChange={setProduct} />
-      {chosen === undefined ? (
-        <p className="empty">There is no product yet: create one with a policy first.</p>
-      ) : (
-        <IssueForm key={chosen} product={chosen} links={chosen === product_id ? links : {}} done={setIssued} />
-      )}
+      <OneProduct initial={product_id}>
+        {(product) => (
+          <IssueForm key={product} product={product} links={product === product_id ? links : {}} done={setIssued} />
+        )}
+      </OneProduct>
     </>
   )
 }

@@ -2,6 +2,7 @@
 
 import { Exit } from "effect"
 import { AsyncResult } from "effect/reactivity"
+import { refuse } from "../../api/Failure.ts"
 import type { License } from "../../licenses/model/License.ts"
 import { Action, Secret } from "../parts/Dialog.tsx"
 import { day, email, type FieldsOf, flag, number, text } from "../parts/Fields.tsx"
@@ -22,7 +23,7 @@ export const Transitions = ({ license: { id, status } }: Props) => {
           key="reinstate"
           label="Reinstate"
           effect="The license works again, in the state that its dates give. Devices need no new activation."
-          run={() => change("reinstateLicense", { params })}
+          run={() => unlessDone(id, isOn, "reinstateLicense")}
           undo={{ said: "The license is reinstated.", run: () => change("suspendLicense", { params }) }}
         />
       ) : (
@@ -31,7 +32,7 @@ export const Transitions = ({ license: { id, status } }: Props) => {
           label="Suspend"
           effect="The license stops working at once, and floating seats end. Devices stay, and it can be reinstated."
           danger
-          run={() => change("suspendLicense", { params })}
+          run={() => unlessDone(id, isSuspended, "suspendLicense")}
           undo={{ said: "The license is suspended.", run: () => change("reinstateLicense", { params }) }}
         />
       )}
@@ -44,6 +45,24 @@ export const Transitions = ({ license: { id, status } }: Props) => {
     </>
   )
 }
+
+const isSuspended = ({ status }: License) => status === "suspended"
+const isOn = ({ status }: License) => status === "active" || status === "grace_period"
+
+/** What somebody else has done meanwhile is not done again: undoing it would take theirs back. */
+const unlessDone = (
+  id: string,
+  isDone: (license: License) => boolean,
+  operation: "suspendLicense" | "reinstateLicense"
+): Promise<Exit.Exit<License, unknown>> =>
+  run("getLicense", { params: { id } }).then(
+    (exit): Promise<Exit.Exit<License, unknown>> | Exit.Exit<License, unknown> => {
+      if (Exit.isFailure(exit)) return exit
+      return isDone(exit.value) ? Exit.fail(done) : change(operation, { params: { id } })
+    }
+  )
+
+const done = refuse("CONFLICT", "The license is in this state already: reload the page to see who changed it.")
 
 type Renewal = Payload<"renewLicense">
 

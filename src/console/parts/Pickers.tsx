@@ -37,21 +37,27 @@ const picker = (label: string, source: Source): Field<string> => ({
   check: ([id]) => (id === unknown ? `No ${source.noun} is chosen: pick one of the suggestions.` : undefined)
 })
 
+/** The only record that a text names: two systems may have the same number. */
+const namedBy = (typed: string, suggestions: ReadonlyArray<Suggestion>): string | undefined => {
+  const text = typed.trim().toLowerCase()
+  const named = suggestions.filter(({ name }) => name === typed)
+  const [only, other] = named.length > 0 ? named : suggestions.filter(({ alias }) => alias?.toLowerCase() === text)
+  return other === undefined ? only?.id : undefined
+}
+
 const Picker = ({ id, source, state, texts }: ControlProps & { readonly source: Source }) => {
   const linked = textOf(texts)
   const [text, setText] = useState("")
   const [chosen, setChosen] = useState(linked)
   const [suggestions, setSuggestions] = useState<ReadonlyArray<Suggestion>>([])
   const { name, ...described } = state
-  const isNamed = (typed: string) => (suggestion: Suggestion) =>
-    suggestion.name === typed || suggestion.alias?.toLowerCase() === typed.trim().toLowerCase()
   const type = (typed: string) => {
     setText(typed)
-    setChosen(suggestions.find(isNamed(typed))?.id)
+    setChosen(namedBy(typed, suggestions))
   }
   const found: Found = (suggested) => {
     setSuggestions(suggested)
-    if (chosen === undefined) setChosen(suggested.find(isNamed(text))?.id)
+    if (chosen === undefined) setChosen(namedBy(text, suggested))
   }
   const showLinked: Found = ([suggestion]) => suggestion !== undefined && setText(suggestion.name)
   return (
