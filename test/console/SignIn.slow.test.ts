@@ -161,7 +161,7 @@ layer(signInLayer, { timeout: minutes })("Signing in at a provider", (it) => {
       Effect.gen(function* () {
         const { advance } = yield* TestServer
         yield* admit()
-        const { id } = yield* issue({}, { customer_name: "Grace Hopper" })
+        yield* issue({}, { customer_name: "Grace Hopper" })
         yield* atConsole(
           skip,
           async (person) => {
@@ -170,13 +170,13 @@ layer(signInLayer, { timeout: minutes })("Signing in at a provider", (it) => {
             await person.search("Grace Hopper")
             await person.seesHeading("Grace Hopper")
             await Effect.runPromise(advance(3_600))
-            await person.click("Suspend")
-            await person.click("Suspend")
+            // Whatever is asked for first ends the session: one click, because a second one might find it ended.
+            await person.click("Licenses", "link")
             await person.sees("Your sign-in has expired")
             await Effect.runPromise(advance(-3_600))
             await person.click(/^Sign in at localhost/)
-            await person.seesHeading("Grace Hopper")
-            assert.strictEqual(person.page.url(), `${person.home}/licenses/${id}`)
+            await person.seesHeading("Licenses")
+            assert.strictEqual(person.page.url(), `${person.home}/licenses`)
             // The browser itself reports the refused request.
             person.problems.length = 0
           },
