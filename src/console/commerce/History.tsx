@@ -2,6 +2,7 @@
 import type { Schema } from "effect"
 import { useState } from "react"
 import type { Success } from "../../client/Client.ts"
+import { Earlier } from "../licenses/More.tsx"
 import { instantOf, wordsOf } from "../parts/Format.ts"
 import { type Column, Loaded, Section, Table, Time } from "../parts/Show.tsx"
 import { useAsk } from "../service/Hooks.ts"
@@ -38,18 +39,7 @@ export const History = ({ id, kind, labels }: Props) => {
               }
               columns={columns(labels)}
             />
-            <div className="row end">
-              {cursor !== undefined && (
-                <button type="button" onClick={() => setCursor(undefined)}>
-                  Newest
-                </button>
-              )}
-              {next !== undefined && (
-                <button type="button" onClick={() => setCursor(next)}>
-                  Earlier
-                </button>
-              )}
-            </div>
+            <Earlier cursor={cursor} next={next} onChange={setCursor} />
           </>
         )}
       </Loaded>

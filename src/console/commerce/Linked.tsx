@@ -3,12 +3,12 @@ import { Link } from "@tanstack/react-router"
 import { Effect, Exit } from "effect"
 import type { Refusal } from "../../api/Failure.ts"
 import { Client } from "../../client/Client.ts"
-import { licenseColumns } from "../licenses/LicenseColumns.tsx"
-import { More, usePages } from "../licenses/More.tsx"
+import { LicensePages } from "../licenses/LicensePages.tsx"
+import { usePages } from "../licenses/More.tsx"
 import { Action } from "../parts/Dialog.tsx"
 import type { Field } from "../parts/Fields.tsx"
 import type { Edited } from "../parts/Form.tsx"
-import { Loaded, Section, Table } from "../parts/Show.tsx"
+import { Section } from "../parts/Show.tsx"
 import { changeWithLicenses, type Origin, type Outcome, outcomeField } from "../refunds/LinkedLicenses.ts"
 import { LicenseCount, tellUnchanged } from "../refunds/Refund.tsx"
 import { changeBy, useAsk, useMay } from "../service/Hooks.ts"
@@ -21,7 +21,7 @@ export const LinkedLicenses = (props: {
 }) => {
   const { customer, of, product } = props
   const may = useMay()
-  const { earlier, query, ...pages } = usePages()
+  const { query, ...pages } = usePages()
   const licenses = useAsk("listLicenses", { query: { ...of, ...query, expand: ["product", "policy", "customer"] } })
   return (
     <Section
@@ -40,20 +40,7 @@ export const LinkedLicenses = (props: {
         )
       }
     >
-      <Loaded of={licenses}>
-        {(page) => (
-          <>
-            <Table
-              caption="Licenses"
-              columns={licenseColumns()}
-              rows={page.items}
-              keyOf={({ id }) => id}
-              empty="No license is linked to it."
-            />
-            <More page={page} earlier={earlier} {...pages} />
-          </>
-        )}
-      </Loaded>
+      <LicensePages of={licenses} pages={pages} empty="No license is linked to it." />
     </Section>
   )
 }

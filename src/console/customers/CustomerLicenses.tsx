@@ -2,14 +2,15 @@
 import { Link } from "@tanstack/react-router"
 import { AsyncResult } from "effect/reactivity"
 import { licenseColumns } from "../licenses/LicenseColumns.tsx"
-import { More, usePages } from "../licenses/More.tsx"
+import { LicensePages } from "../licenses/LicensePages.tsx"
+import { usePages } from "../licenses/More.tsx"
 import { Loaded, Section, Table } from "../parts/Show.tsx"
 import { useAsk } from "../service/Hooks.ts"
 
 const expand = ["product", "policy"] as const
 
 export const LinkedLicenses = ({ id }: { readonly id: string }) => {
-  const { earlier, query, ...pages } = usePages()
+  const { query, ...pages } = usePages()
   const page = useAsk("listLicenses", { query: { customer_id: id, expand, ...query } })
   return (
     <Section
@@ -21,20 +22,7 @@ export const LinkedLicenses = ({ id }: { readonly id: string }) => {
         </Link>
       }
     >
-      <Loaded of={page}>
-        {(page) => (
-          <>
-            <Table
-              caption="Licenses"
-              columns={licenseColumns()}
-              rows={page.items}
-              keyOf={({ id }) => id}
-              empty="No license belongs to this customer."
-            />
-            <More page={page} earlier={earlier} {...pages} />
-          </>
-        )}
-      </Loaded>
+      <LicensePages of={page} pages={pages} empty="No license belongs to this customer." />
     </Section>
   )
 }

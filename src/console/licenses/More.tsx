@@ -36,3 +36,23 @@ export const More = (props: {
     </div>
   )
 }
+
+/** The pages of what happened, from the newest backwards. */
+export const Earlier = (props: {
+  readonly cursor: number | undefined
+  readonly next: number | undefined
+  readonly onChange: (cursor: number | undefined) => void
+}) => (
+  <div className="row end">
+    {props.cursor !== undefined && (
+      <button type="button" onClick={() => props.onChange(undefined)}>
+        Newest
+      </button>
+    )}
+    {props.next !== undefined && (
+      <button type="button" onClick={() => props.onChange(props.next)}>
+        Earlier
+      </button>
+    )}
+  </div>
+)

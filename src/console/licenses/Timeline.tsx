@@ -5,6 +5,7 @@ import type { License } from "../../licenses/model/License.ts"
 import { wordsOf } from "../parts/Format.ts"
 import { Loaded, Section, Status, Table, Time } from "../parts/Show.tsx"
 import { useAsk } from "../service/Hooks.ts"
+import { Earlier } from "./More.tsx"
 
 export const Timeline = ({ license: { id } }: { readonly license: License }) => {
   const [cursor, setCursor] = useState<number>()
@@ -47,18 +48,7 @@ export const Timeline = ({ license: { id } }: { readonly license: License }) => 
                 { title: "Address", show: ({ ip_address }) => ip_address ?? "–" }
               ]}
             />
-            <div className="row end">
-              {cursor !== undefined && (
-                <button type="button" onClick={() => setCursor(undefined)}>
-                  Newest
-                </button>
-              )}
-              {next !== undefined && (
-                <button type="button" onClick={() => setCursor(next)}>
-                  Earlier
-                </button>
-              )}
-            </div>
+            <Earlier cursor={cursor} next={next} onChange={setCursor} />
           </>
         )}
       </Loaded>

@@ -1,0 +1,27 @@
+/** The pages of the licenses that belong to a record. */
+
+import { Loaded, Table } from "../parts/Show.tsx"
+import type { Asked } from "../service/Hooks.ts"
+import { licenseColumns } from "./LicenseColumns.tsx"
+import { More, type usePages } from "./More.tsx"
+
+export const LicensePages = (props: {
+  readonly of: Asked<"listLicenses">
+  readonly pages: Omit<ReturnType<typeof usePages>, "query">
+  readonly empty: string
+}) => (
+  <Loaded of={props.of}>
+    {(page) => (
+      <>
+        <Table
+          caption="Licenses"
+          columns={licenseColumns()}
+          rows={page.items}
+          keyOf={({ id }) => id}
+          empty={props.empty}
+        />
+        <More page={page} {...props.pages} />
+      </>
+    )}
+  </Loaded>
+)
