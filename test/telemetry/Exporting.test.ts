@@ -18,7 +18,7 @@ layer(Subject(), { excludeTestServices: true })("Metrics", (it) => {
       const requests = yield* until(() =>
         metrics
           .get("licensing_http_requests_total")
-          ?.points.find(({ attributes: { method, route } }) => method === "GET" && route === "/api/v1/products")
+          ?.points.find(({ attributes: { route, status } }) => route === "/api/v1/products" && status === "200")
       )
       assert.deepStrictEqual(requests.attributes, { method: "GET", route: "/api/v1/products", status: "200" })
       assert.isAbove(requests.value, 0)
