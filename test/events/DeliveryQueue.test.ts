@@ -9,6 +9,7 @@ import { EventLog, type NewEvent, type UsageRow } from "../../src/events/EventLo
 import { activate } from "../../src/licenses/rules/Activation.ts"
 import { consume } from "../../src/licenses/rules/Consumption.ts"
 import { Webhooks } from "../../src/webhooks/Webhooks.ts"
+import { untilBlocked } from "../support/Database.ts"
 import { makeNode } from "../support/LicenseNodes.ts"
 import { hardware } from "../support/Licenses.ts"
 import { makeLicense } from "../support/StoredLicenses.ts"
@@ -128,9 +129,7 @@ layer(layerWebhooks())("Deliveries", (it) => {
       })
       const waiting = yield* Effect.forkChild(sql.withTransaction(both))
       // The other transaction has begun its statement and waits for the counter that this one locks.
-      yield* Effect.repeat(sql<{ waits: number }>`SELECT count(*) AS waits FROM pg_locks WHERE NOT granted`, {
-        until: ([row]) => row!.waits > 0
-      })
+      yield* untilBlocked
       yield* release.open
       yield* Fiber.join(creating)
       const sequence = yield* Fiber.join(waiting)

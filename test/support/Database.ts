@@ -102,6 +102,18 @@ export class DatabaseProxy extends Context.Service<
   ).pipe(Layer.provide(Database.layerUrl))
 }
 
+/**
+ * Waits until a session of the test's database waits for a lock, and returns its process. The server's views also show the
+ * sessions of other test files, which run at the same time.
+ */
+export const untilBlocked = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const blocked = sql<{ pid: number }>`
+    SELECT pid FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE datname = current_database() AND NOT granted`
+  const [first] = yield* Effect.repeat(blocked, { until: (rows) => rows.length > 0 })
+  return first!.pid
+})
+
 /** Runs a statement that takes a lock, and holds the lock until `release`, longer than the service's own transactions may. */
 export const holdLock = Effect.fnUntraced(function* (
   lock: (sql: SqlClient.SqlClient) => Effect.Effect<unknown, SqlError.SqlError>

@@ -5,7 +5,7 @@ import { TestClock } from "effect/testing"
 import { ApiKeyCache } from "../../../src/auth/apiKeys/ApiKeyCache.ts"
 import { ApiKeys } from "../../../src/auth/apiKeys/ApiKeys.ts"
 import { authorize, layerNode, layerOneNode, makeApiKey } from "../../support/Authentication.ts"
-import { holdLock } from "../../support/Database.ts"
+import { holdLock, untilBlocked } from "../../support/Database.ts"
 import { Foundations } from "../../support/Services.ts"
 
 layer(layerOneNode)("Cached API keys", (it) => {
@@ -54,7 +54,7 @@ layer(layerOneNode)("Cached API keys", (it) => {
         Effect.gen(function* () {
           const { release } = yield* blockReads
           const early = yield* Effect.forkChild(authorize({ authorization: bearer }))
-          yield* readsAreWaiting
+          yield* untilBlocked
           yield* TestClock.adjust("500 millis")
           yield* sql`UPDATE api_keys_stored SET is_active = FALSE WHERE id = ${id}`
           const late = yield* Effect.forkChild(authorize({ authorization: bearer }), { startImmediately: true })
@@ -82,13 +82,6 @@ const delayedReads = <A, E, R>(body: Effect.Effect<A, E, R>) =>
   })
 
 const blockReads = holdLock((sql) => sql`SELECT pg_advisory_xact_lock(42)`)
-
-const readsAreWaiting = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
-  yield* sql`SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted`.pipe(
-    Effect.repeat({ until: (rows) => rows.length > 0 })
-  )
-})
 
 layer(Foundations)("The last use of a key", (it) => {
   const Fresh = Layer.fresh(layerNode)

@@ -1,7 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { SqlClient } from "effect/sql"
-import { Database, holdLock } from "../../support/Database.ts"
+import { Database, holdLock, untilBlocked } from "../../support/Database.ts"
 import type { Answer, Message } from "../../support/Http.ts"
 import { assertAnswered, assertRefused } from "../../support/Http.ts"
 import { issue } from "../../support/IssuedLicenses.ts"
@@ -36,12 +36,8 @@ const count = (table: string, condition = "TRUE") =>
 
 /** Locks a table so that its writers wait until the test releases it. */
 const lockTable = Effect.fnUntraced(function* (table: string) {
-  const sql = yield* SqlClient.SqlClient
   const { release } = yield* holdLock((sql) => sql`LOCK TABLE ${sql(table)} IN EXCLUSIVE MODE`)
-  const writerWaits = sql`SELECT 1 FROM pg_locks WHERE NOT granted`.pipe(
-    Effect.repeat({ until: (rows) => rows.length > 0 })
-  )
-  return { writerWaits, release }
+  return { writerWaits: untilBlocked, release }
 })
 
 layer(TestServer.layer)("A request with an Idempotency-Key", (it) => {

@@ -10,7 +10,7 @@ import { Journal } from "../../../src/licenses/engine/Journal.ts"
 import { LicenseActors } from "../../../src/licenses/engine/LicenseActors.ts"
 import { LicenseLookups } from "../../../src/licenses/engine/LicenseLookups.ts"
 import { LicenseStore } from "../../../src/licenses/engine/LicenseStore.ts"
-import { holdLock } from "../../support/Database.ts"
+import { holdLock, untilBlocked } from "../../support/Database.ts"
 import { assertGone, layerErasures, withCustomer } from "../../support/Erasures.ts"
 import { assertAnswered, assertRefused } from "../../support/Http.ts"
 import { freshKey, issue } from "../../support/IssuedLicenses.ts"
@@ -85,7 +85,7 @@ layer(layerErasures, { timeout: 60_000 })("After the end of an erasure", (it) =>
       const edit = send({ method: "PATCH", path: license.path, body: { customer_name: name }, headers: key })
       const { release } = yield* holdLock((sql) => sql`LOCK TABLE idempotent_answers IN SHARE MODE`)
       const editing = yield* Effect.forkChild(edit, { startImmediately: true })
-      yield* sql`SELECT 1 FROM pg_locks WHERE NOT granted`.pipe(Effect.repeat({ until: (rows) => rows.length > 0 }))
+      yield* untilBlocked
       // What an erasure does before it reads the responses.
       yield* sql`UPDATE erasure_progress SET changes = changes + 1`
       yield* release
@@ -133,7 +133,7 @@ layer(layerErasures, { timeout: 60_000 })("While a customer is being erased", (i
         )
       )
       const stepping = yield* Effect.forkChild(step(id), { startImmediately: true })
-      yield* sql`SELECT 1 FROM pg_locks WHERE NOT granted`.pipe(Effect.repeat({ until: (rows) => rows.length > 0 }))
+      yield* untilBlocked
       yield* release
       yield* Fiber.join(stepping)
       while (yield* step(id));

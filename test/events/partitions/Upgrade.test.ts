@@ -107,7 +107,8 @@ layer(Layer.mergeAll(NodeServices.layer, Database.layerUrl, layerQuiet), {
       yield* say("SELECT FROM usage_ledger")
       const migration = yield* Effect.forkChild(run({ url }))
       const waits = sql<{ readonly waits: boolean }>`
-          SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND mode = 'AccessExclusiveLock') AS waits`
+          SELECT EXISTS (SELECT FROM pg_locks JOIN pg_stat_activity USING (pid)
+            WHERE datname = current_database() AND NOT granted AND mode = 'AccessExclusiveLock') AS waits`
       while (!(yield* waits)[0]!.waits);
       // Behind the migration's lock, until it gives up.
       yield* Effect.provide(appendUses(license, 1, at), context)

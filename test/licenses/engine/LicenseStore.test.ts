@@ -7,18 +7,10 @@ import { LicenseStore } from "../../../src/licenses/engine/LicenseStore.ts"
 import { activate } from "../../../src/licenses/rules/Activation.ts"
 import type { CachedDevice } from "../../../src/licenses/state/CommittedState.ts"
 import { Postgres } from "../../../src/postgres/Postgres.ts"
-import { Database } from "../../support/Database.ts"
+import { Database, untilBlocked } from "../../support/Database.ts"
 import { makeNode } from "../../support/LicenseNodes.ts"
 import { hardware } from "../../support/Licenses.ts"
 import { makeLicense } from "../../support/StoredLicenses.ts"
-
-/** Polls until a session waits for the table. */
-const isAwaited = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
-  const [row] = yield* sql<{ waiting: boolean }>`
-    SELECT EXISTS (SELECT FROM pg_locks WHERE relation = 'devices'::regclass AND NOT granted) AS waiting`
-  return row!.waiting
-}).pipe(Effect.repeat({ until: (waiting) => waiting }))
 
 layer(Database.layer, { timeout: 60_000 })("the license store", (it) => {
   it.effect("loads no change made after the license's row was read", () =>
@@ -41,7 +33,7 @@ layer(Database.layer, { timeout: 60_000 })("the license store", (it) => {
       yield* Deferred.await(isLocked)
       const loading = yield* Effect.forkChild(store.load(license))
       // The license's row has been read by now, and its devices have not.
-      yield* isAwaited
+      yield* untilBlocked
       yield* Deferred.succeed(mayChange, undefined)
       yield* Fiber.join(changing)
       const loaded = (yield* Fiber.join(loading))!

@@ -5,7 +5,7 @@ import { SqlClient } from "effect/sql"
 import { UnlockedAttempts } from "../../../src/licenses/engine/CommandBatch.ts"
 import { activate } from "../../../src/licenses/rules/Activation.ts"
 import { openSession } from "../../../src/postgres/Postgres.ts"
-import { Database } from "../../support/Database.ts"
+import { Database, untilBlocked } from "../../support/Database.ts"
 import { makeNode } from "../../support/LicenseNodes.ts"
 import { makeLicense, requestOf } from "../../support/StoredLicenses.ts"
 
@@ -25,11 +25,10 @@ layer(Database.layer, { timeout: 60_000, excludeTestServices: true })(
             const asked = yield* Effect.forkChild(ask(license.license, activate, requestOf(license, "m")), {
               startImmediately: true
             })
-            const blocked = sql<{ pid: number }>`SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock'`
-            const [waiting] = yield* Effect.repeat(blocked, { until: (rows) => rows.length > 0 })
+            const waiting = yield* untilBlocked
             const { code } = yield* Effect.flip(Fiber.join(asked))
             assert.strictEqual(code, "NOT_READY")
-            const kept = yield* sql`SELECT FROM pg_stat_activity WHERE pid = ${waiting!.pid}`
+            const kept = yield* sql`SELECT FROM pg_stat_activity WHERE pid = ${waiting}`
             assert.strictEqual(kept.length, 1)
             yield* holder.values("ROLLBACK")
           })

@@ -11,7 +11,7 @@ import { LicenseLookups } from "../../../src/licenses/engine/LicenseLookups.ts"
 import { LicenseStore } from "../../../src/licenses/engine/LicenseStore.ts"
 import { activate, validate } from "../../../src/licenses/rules/Activation.ts"
 import { openSession } from "../../../src/postgres/Postgres.ts"
-import { Database } from "../../support/Database.ts"
+import { Database, untilBlocked } from "../../support/Database.ts"
 import { makeNode } from "../../support/LicenseNodes.ts"
 import { container } from "../../support/Licenses.ts"
 import { makeLicense, requestOf, type StoredLicense, stored } from "../../support/StoredLicenses.ts"
@@ -108,8 +108,7 @@ layer(Database.layer, { timeout: 60_000, excludeTestServices: true })("A move wh
         Effect.flip(node.ask(license.license, changePolicy, { policy_id: license.target })),
         { startImmediately: true }
       )
-      const blocked = sql`SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`
-      yield* Effect.repeat(blocked, { until: (rows) => rows.length > 0 })
+      yield* untilBlocked
       yield* values("COMMIT")
       // A subscription needs an expiry, and the license has none.
       assert.deepInclude(yield* Fiber.join(moved), { code: "VALIDATION_ERROR", detail: "expires_at" })

@@ -4,7 +4,7 @@ import { Clock, Context, Effect, Fiber, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
 import { VendorKeys } from "../../../src/licenses/keys/VendorKeys.ts"
-import { holdLock } from "../../support/Database.ts"
+import { holdLock, untilBlocked } from "../../support/Database.ts"
 import { Foundations } from "../../support/Services.ts"
 
 /** A node of its own. */
@@ -16,10 +16,6 @@ const until = (condition: () => boolean) =>
 
 const blockReads = holdLock((sql) => sql`LOCK TABLE vendor_key_use IN ACCESS EXCLUSIVE MODE`)
 
-const waitingReads = Effect.flatMap(SqlClient.SqlClient, (sql) =>
-  Effect.repeat(sql`SELECT 1 FROM pg_locks WHERE NOT granted`, { until: (rows) => rows.length > 0 })
-)
-
 layer(Foundations, { timeout: 60_000 })("A node", (it) => {
   it.effect(
     "looks nothing up for a second after it read that there are no vendor keys, and until the next such read",
@@ -30,7 +26,7 @@ layer(Foundations, { timeout: 60_000 })("A node", (it) => {
         assert.isFalse(node.mayExist())
         const { release } = yield* blockReads
         yield* TestClock.adjust("500 millis")
-        yield* waitingReads
+        yield* untilBlocked
         yield* TestClock.adjust("499 millis")
         assert.isFalse(node.mayExist())
         yield* TestClock.adjust("1 millis")
@@ -68,7 +64,7 @@ layer(Foundations, { timeout: 60_000 })("A node", (it) => {
         const [node, other] = [yield* makeNode, yield* makeNode]
         const { release } = yield* blockReads
         const announced = yield* Effect.forkChild(node.announce, { startImmediately: true })
-        yield* waitingReads
+        yield* untilBlocked
         assert.isFalse(node.mayExist())
         yield* release
         yield* until(node.mayExist)
