@@ -10,7 +10,7 @@ import { RequestContext } from "../api/RequestContext.ts"
 import { CurrentActor } from "../auth/CurrentActor.ts"
 import { columns } from "../postgres/Parameters.ts"
 import { concurrentChange } from "../postgres/Sql.ts"
-import { mayNotPause } from "../postgres/Transactions.ts"
+import { HoldLimit, mayNotPause } from "../postgres/Transactions.ts"
 import { deliveryRows, missingDeliveries } from "./DeliveryQueue.ts"
 import type { EventType, ResourceType } from "./EventType.ts"
 
@@ -83,6 +83,7 @@ export class EventLog extends Context.Service<
     EventLog,
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
+      const holdLimit = yield* HoldLimit
 
       const deliveriesQueued = yield* Latch.make()
       const wake = Effect.sync(() => void deliveriesQueued.openUnsafe())
@@ -90,7 +91,7 @@ export class EventLog extends Context.Service<
       const appendRows = Effect.fnUntraced(function* (entries: ReadonlyArray<Entry>) {
         if (entries.length === 0) return
         const rows = numbered(entries)
-        const [written] = yield* insert(sql, rows)
+        const [written] = yield* insert(sql, rows, holdLimit)
         const { base, current, queued } = written!
         if (!current) yield* missingDeliveries(sql, base, base + rows.count)
         if (queued > 0 || !current) yield* sql.afterCommit(wake)
@@ -216,8 +217,8 @@ const changes = (sql: SqlClient.SqlClient, rows: Numbered) => {
 
 // The update returns the counter's row under the lock; `seen` is the same row in the statement's snapshot. Every writer of every
 // node waits for the counter, so from here on the transaction may not be idle for long.
-const insert = (sql: SqlClient.SqlClient, rows: Numbered) => sql<Written>`
+const insert = (sql: SqlClient.SqlClient, rows: Numbered, holdLimit: number) => sql<Written>`
   WITH ${changes(sql, rows)}
   SELECT counter.base, (SELECT count(*) FROM delivery) AS queued,
-    counter.webhooks_revision = seen.webhooks_revision AS current, ${mayNotPause(sql)}
+    counter.webhooks_revision = seen.webhooks_revision AS current, ${mayNotPause(sql, holdLimit)}
   FROM counter, event_sequence seen`

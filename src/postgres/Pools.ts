@@ -24,14 +24,13 @@ const customPlanConnectionsMax = 2
 
 // A commit that waits longer is tried in another way, without the row that is locked: see the Journal.
 const commitLockTimeoutMillis = 250
-// Such a transaction takes milliseconds. It also ends if its process stops within a message, which does not count as idle.
-const commitMillisMax = 2_000
 const transactionTimeoutVersion = 17
 
 /** The settings of connections for pipelined transactions, which lock licenses and the event counter. */
-export const commitParameters = (serverVersion: number): Readonly<Record<string, string>> => ({
+export const commitParameters = (serverVersion: number, holdLimit: number): Readonly<Record<string, string>> => ({
   lock_timeout: String(commitLockTimeoutMillis),
-  ...(serverVersion >= transactionTimeoutVersion && { transaction_timeout: String(commitMillisMax) })
+  // Such a transaction takes milliseconds. It also ends if its process stops within a message, which does not count as idle.
+  ...(serverVersion >= transactionTimeoutVersion && { transaction_timeout: String(2 * holdLimit) })
 })
 
 type SpanAttributes = ReadonlyArray<readonly [name: string, value: string]>

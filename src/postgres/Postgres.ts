@@ -10,7 +10,7 @@ import { type ConnectionOptions, type Hosts, isTransient, makeHosts, reasonOf } 
 import { types } from "./Parameters.ts"
 import { commitParameters, makeClients, type PoolUse } from "./Pools.ts"
 import { asConnectionError } from "./Session.ts"
-import { holdMillisMax } from "./Transactions.ts"
+import { HoldLimit } from "./Transactions.ts"
 
 /** The database cannot serve this process; `message` is one line for the operator. */
 export class DatabaseUnavailable extends Schema.TaggedError<DatabaseUnavailable>()("DatabaseUnavailable", {
@@ -25,7 +25,7 @@ export interface Options {
   readonly statementTimeoutMillis?: number
   /**
    * A transaction that is idle for longer is ended, because its process may be frozen while others wait for its locks. Default
-   * 1,000.
+   * `HoldLimit`.
    */
   readonly idleInTransactionMillis?: number
   /** The name of the sessions in pg_stat_activity. Default "licensing". */
@@ -56,14 +56,14 @@ const lookupPlanning = {
   plan_cache_mode: "force_generic_plan"
 }
 
-const connectionOptions = (options: Options): ConnectionOptions => ({
+const connectionOptions = (options: Options, holdLimit: number): ConnectionOptions => ({
   // Socket.ts ends a connection attempt that gets no answer.
   connectTimeout: Duration.infinity,
   applicationName: options.applicationName ?? "licensing",
   startupParameters: {
     statement_timeout: String(statementTimeoutOf(options)),
     lock_timeout: String(lockTimeoutMillis),
-    idle_in_transaction_session_timeout: String(options.idleInTransactionMillis ?? holdMillisMax),
+    idle_in_transaction_session_timeout: String(options.idleInTransactionMillis ?? holdLimit),
     timezone: "UTC",
     // With jit on, the server's default, a consumption waits a third of a second for the compiler: up to PostgreSQL 17 a plan
     // that needs a scan has such a high estimated cost that each of its runs is compiled.
@@ -116,14 +116,15 @@ export class Postgres extends Context.Service<
 
 const makeServices = Effect.fnUntraced(function* (options: Options) {
   const address = yield* parseAddress(options.url)
-  const common = connectionOptions(options)
+  const holdLimit = yield* HoldLimit
+  const common = connectionOptions(options, holdLimit)
   const statementTimeout = statementTimeoutOf(options)
   const hosts = makeHosts(address, common, statementTimeout === 0 ? 0 : statementTimeout + silenceMillis)
   const version = yield* awaitServer(hosts, address.name, options.waitsForServer === true ? "365 days" : "30 seconds")
   if (hosts.isFollowed) yield* Effect.forkScoped(hosts.follow)
   const configure = configureFor(hosts, common)
   const { client, pipelined, inOneWrite, customPlanned, pools } = yield* Effect.orDie(
-    makeClients(configure, options.maxConnections ?? 16, commitParameters(version))
+    makeClients(configure, options.maxConnections ?? 16, commitParameters(version, holdLimit))
   )
 
   const subscribe = (channel: string) =>

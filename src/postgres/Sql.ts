@@ -3,7 +3,7 @@ import { Context, Effect, Schema, SchemaAST } from "effect"
 import { type SqlClient, SqlError } from "effect/sql"
 import type { Keyset } from "../api/Paging.ts"
 import { instant } from "./Parameters.ts"
-import { mayNotPause, retryTransaction } from "./Transactions.ts"
+import { HoldLimit, mayNotPause, retryTransaction } from "./Transactions.ts"
 
 /** Runs a command as one transaction; retries it after a deadlock or serialization failure. Other SQL errors are defects. */
 export const transaction =
@@ -15,7 +15,7 @@ export const transaction =
 const withoutPauses = <A, E, R>(sql: SqlClient.SqlClient, self: Effect.Effect<A, E, R>) =>
   Effect.withFiber<A, E | SqlError.SqlError, R>((fiber) => {
     const depth = Context.getOrUndefined(fiber.context, sql.transactionService)?.[1] ?? 0
-    return depth === 0 ? self : Effect.andThen(sql`SELECT ${mayNotPause(sql)}`, self)
+    return depth === 0 ? self : Effect.andThen(sql`SELECT ${mayNotPause(sql, fiber.getRef(HoldLimit))}`, self)
   })
 
 /** A failing statement without a refusal of its own is a defect: answered as INTERNAL_ERROR, logged with its cause. */

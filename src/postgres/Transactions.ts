@@ -1,12 +1,12 @@
 // The retry of transactions of any kind.
-import { Effect, Random, Schedule } from "effect"
+import { Context, Effect, Random, Schedule } from "effect"
 import { type SqlClient, SqlError } from "effect/sql"
 
 /**
- * How long a transaction may be idle while it holds locks that others need. A process that is frozen within a transaction holds
- * them for this long.
+ * Milliseconds that a transaction may be idle while it holds locks that others need. A process that is frozen within a
+ * transaction holds them for this long.
  */
-export const holdMillisMax = 1_000
+export const HoldLimit = Context.Reference("licensing/postgres/HoldLimit", { defaultValue: () => 1_000 })
 // Longer than a request may take: the transaction of an Idempotency-Key spans its request.
 const pauseInTransactionMillisMax = 60_000
 
@@ -23,7 +23,7 @@ export const mayPause = (sql: SqlClient.SqlClient) => setIdleMillis(sql, pauseIn
 export const mayCompute = (sql: SqlClient.SqlClient) => setIdleMillis(sql, 10_000)
 
 /** An expression that ends this, for a transaction that takes locks now. */
-export const mayNotPause = (sql: SqlClient.SqlClient) => setIdleMillis(sql, holdMillisMax)
+export const mayNotPause = (sql: SqlClient.SqlClient, holdLimit: number) => setIdleMillis(sql, holdLimit)
 
 /**
  * Ends the time limit of commits for the running transaction, before it reads or writes very many rows. PostgreSQL before 17 has

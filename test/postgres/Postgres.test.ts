@@ -3,7 +3,7 @@ import { Context, Deferred, Effect, Exit, Fiber, Layer, Random, Redacted, Stream
 import { SqlClient, type SqlError } from "effect/sql"
 import { int8 } from "../../src/postgres/Parameters.ts"
 import { Postgres } from "../../src/postgres/Postgres.ts"
-import { retryTransaction } from "../../src/postgres/Transactions.ts"
+import { HoldLimit, retryTransaction } from "../../src/postgres/Transactions.ts"
 import { Database } from "../support/Database.ts"
 
 const reasonOf = (error: SqlError.SqlError) => error.reason._tag
@@ -22,8 +22,13 @@ const refusalOf = (address: string) =>
 layer(Database.layer)("the database client", (it) => {
   it.effect("sets the limits of its sessions", () =>
     Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const { pipelined } = yield* Postgres
+      const { url } = yield* Database
+      const context = yield* Layer.build(Layer.fresh(Postgres.layer({ url, maxConnections: 4 }))).pipe(
+        // As in the service.
+        Effect.provideService(HoldLimit, HoldLimit.defaultValue())
+      )
+      const sql = Context.get(context, SqlClient.SqlClient)
+      const { pipelined } = Context.get(context, Postgres)
       const limits = sql`
         SELECT current_setting('statement_timeout') AS statement, current_setting('TimeZone') AS zone,
           current_setting('lock_timeout') AS lock, current_setting('application_name') AS name,

@@ -6,6 +6,13 @@ import { Hex } from "effect/encoding"
 import { SqlClient, type SqlError } from "effect/sql"
 import { inject } from "vitest"
 import { openSession, Postgres } from "../../src/postgres/Postgres.ts"
+import { HoldLimit } from "../../src/postgres/Transactions.ts"
+
+/**
+ * On a busy machine a test's process may stand still for seconds, which the service takes for frozen after one. What tests that,
+ * starts processes.
+ */
+export const layerPatient = Layer.succeed(HoldLimit, 30_000)
 
 const createDatabase = (template: () => string) =>
   Effect.gen(function* () {
@@ -40,7 +47,7 @@ export class Database extends Context.Service<
   /** The clients of a database with every table and no rows. */
   static readonly layer: Layer.Layer<Database | Postgres | SqlClient.SqlClient> = Layer.unwrap(
     Effect.map(Database, ({ url }) => Layer.orDie(Postgres.layer({ url, maxConnections: 8 })))
-  ).pipe(Layer.provideMerge(Database.layerUrl))
+  ).pipe(Layer.provideMerge(Database.layerUrl), Layer.provideMerge(layerPatient))
 }
 
 export class DatabaseProxy extends Context.Service<

@@ -16,7 +16,7 @@ import { KeyRing } from "../../src/signing/KeyRing.ts"
 import { MasterKey } from "../../src/signing/MasterKey.ts"
 import { Shutdown } from "../../src/system/Shutdown.ts"
 import * as RehearsalClock from "../../src/telemetry/RehearsalClock.ts"
-import { Database } from "./Database.ts"
+import { Database, layerPatient } from "./Database.ts"
 import { type Credentials, type GroupedClient, groupedClient } from "./GroupedClient.ts"
 import { type Answer, abandon, exchange, type Message, send } from "./Http.ts"
 
@@ -24,6 +24,9 @@ const adminToken = "test-admin-token-of-more-than-32-characters"
 
 // All tests use one address, so rate limits are off; tests of limits set them.
 const unlimited = { rateRuntime: 0, rateActivation: 0, rateManagement: 0, rateFailures: 0 }
+
+// On a busy machine a request takes longer than the service allows by default; tests of deadlines set them.
+const requestTimeoutSeconds = 60
 
 /** The folder of the documentation site: by default none, whether or not the checkout has one. */
 export const PublishedSite = Context.Reference<URL>("licensing/test/PublishedSite", {
@@ -121,10 +124,12 @@ export class TestServer extends Context.Service<
           logLevel: "None",
           bootstrapToken: Redacted.make(adminToken),
           ...unlimited,
+          requestTimeoutSeconds,
           ...settings
         })
       ),
       Layer.provide(clock),
+      Layer.provideMerge(layerPatient),
       Layer.orDie
     )
   }
