@@ -57,8 +57,9 @@ export class Sender extends Context.Service<
   )
 }
 
-// The service's clock times the whole exchange; these settings only close its socket.
-const socketTimeouts = { headersTimeout: attemptSecondsMax * 1_000, bodyTimeout: attemptSecondsMax * 1_000 }
+// The service's clock times the whole exchange, and its end closes the socket. These limits only must not be shorter.
+const socketMillisMax = 4 * attemptSecondsMax * 1_000
+const socketTimeouts = { headersTimeout: socketMillisMax, bodyTimeout: socketMillisMax }
 
 type Connector = buildConnector.connector
 
