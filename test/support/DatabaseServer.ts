@@ -47,10 +47,13 @@ const removeStale = Effect.gen(function* () {
   }
 }).pipe(Effect.ignore)
 
+const fastSettings = { fsync: "off", synchronous_commit: "off", full_page_writes: "off" }
+
 const embedded = Effect.gen(function* () {
   yield* removeStale
   const directory = yield* serverFolder
-  const settings = { fsync: "off", synchronous_commit: "off", full_page_writes: "off", max_connections: "300" }
+  // Autovacuum would change plans, statistics and the order of rows during a test.
+  const settings = { ...fastSettings, max_connections: "300", autovacuum: "off" }
   return Context.get(yield* Layer.build(EmbeddedPostgres.layer({ directory, settings })), EmbeddedPostgres).url
 })
 
