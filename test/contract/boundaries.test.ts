@@ -59,10 +59,14 @@ interface Sent {
   readonly request: Request
 }
 
-/** Sends each request and returns the names of those whose refusal names the field. */
+/**
+ * Sends each request and returns the names of those whose refusal names the field. Changes are sent one after another: whether
+ * one is valid depends on those before it, because all are of one record.
+ */
 const refusedOf = Effect.fnUntraced(function* (operation: Operation, field: string, all: ReadonlyArray<Sent>) {
   const { ask } = yield* Conversation
-  const answers = yield* Effect.forEach(all, ({ request }) => ask(operation, request), { concurrency: 6 })
+  const concurrency = operation.method === "GET" ? 6 : 1
+  const answers = yield* Effect.forEach(all, ({ request }) => ask(operation, request), { concurrency })
   return all.map(({ name }) => name).filter((_, index) => isRefusedFor(answers[index]!, field))
 })
 
