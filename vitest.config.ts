@@ -9,10 +9,10 @@ export default defineConfig({
     setupFiles: ["test/support/PropertySeed.ts", "test/support/FreshMetrics.ts"],
     pool: "forks",
     maxWorkers: 2,
-    // A backstop for a test that hangs; busy machines must not reach it. Beside eight other runs on two processors a test of
-    // five seconds took a minute.
-    testTimeout: 240_000,
-    hookTimeout: 240_000,
+    // A backstop for a test that hangs; busy machines must not reach it. Beside eight other runs on two processors, tests
+    // took twenty times as long as alone: one of ten seconds took three minutes.
+    testTimeout: 300_000,
+    hookTimeout: 300_000,
     teardownTimeout: 20_000,
     projects: [
       // One module cache for all files of a worker: evaluating the same modules for each file took a third of the time.

@@ -46,67 +46,61 @@ const follow = Effect.fnUntraced(function* (done: Ref.Ref<boolean>) {
 })
 
 layer(layerActivities(), { timeout: 120_000 })("The activities feed", (it) => {
-  it.effect(
-    "shows the changes and refusals of three nodes to a reader that follows it",
-    () =>
-      Effect.gen(function* () {
-        const sql = yield* SqlClient.SqlClient
-        const done = yield* Ref.make(false)
-        const before = (yield* listActivities()).length
-        /**
-         * The work of one node: it uses licenses with and without success, and writes refusals as often as possible.
-         */
-        const work = Effect.gen(function* () {
-          const { refusals, server } = yield* startActivitiesNode()
-          const use = Effect.gen(function* () {
-            const { license_key } = yield* issue()
-            const { runtime } = yield* server.connect({ licenseKey: license_key })
+  it.effect("shows the changes and refusals of three nodes to a reader that follows it", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const done = yield* Ref.make(false)
+      const before = (yield* listActivities()).length
+      /**
+       * The work of one node: it uses licenses with and without success, and writes refusals as often as possible.
+       */
+      const work = Effect.gen(function* () {
+        const { refusals, server } = yield* startActivitiesNode()
+        const use = Effect.gen(function* () {
+          const { license_key } = yield* issue()
+          const { runtime } = yield* server.connect({ licenseKey: license_key })
+          yield* runtime.activate({ payload: { fingerprint: "m" } })
+          for (let round = 0; round < rounds; round++) {
+            yield* Effect.flip(runtime.validate({ payload: { fingerprint: `unknown-${round}` } }))
+            yield* runtime.deactivate({ payload: { fingerprint: "m" } })
+            yield* Effect.flip(runtime.deactivate({ payload: { fingerprint: "m" } }))
             yield* runtime.activate({ payload: { fingerprint: "m" } })
-            for (let round = 0; round < rounds; round++) {
-              yield* Effect.flip(runtime.validate({ payload: { fingerprint: `unknown-${round}` } }))
-              yield* runtime.deactivate({ payload: { fingerprint: "m" } })
-              yield* Effect.flip(runtime.deactivate({ payload: { fingerprint: "m" } }))
-              yield* runtime.activate({ payload: { fingerprint: "m" } })
-              // The worker of a node: no other one runs here, so this test triggers it while the nodes work.
-              if (round % 3 === 0) yield* refusals.pass
-            }
-          })
-          yield* Effect.all(
-            Array.from({ length: licensesPerNode }, () => use),
-            { concurrency: "unbounded" }
-          )
+            // The worker of a node: no other one runs here, so this test triggers it while the nodes work.
+            if (round % 3 === 0) yield* refusals.pass
+          }
         })
-        const all = Effect.all(
-          Array.from({ length: nodes }, () => Effect.scoped(work)),
+        yield* Effect.all(
+          Array.from({ length: licensesPerNode }, () => use),
           { concurrency: "unbounded" }
         )
-        const [{ reads, seen: rowsSeen }] = yield* Effect.all(
-          [follow(done), Effect.andThen(all, Ref.set(done, true))],
-          {
-            concurrency: "unbounded"
-          }
-        )
-        const licenses = nodes * licensesPerNode
-        const refused = licenses * rounds * 2
-        assert.deepStrictEqual(
-          rowsSeen.map(({ sequence }) => sequence),
-          Array.from({ length: rowsSeen.length }, (_, index) => index + 1)
-        )
-        assert.isAbove(reads, 5, "the reader looked while others wrote")
-        assert.strictEqual(rowsSeen.filter(({ result_class }) => result_class === "refused").length, refused)
-        const [counter] = yield* sql<{ readonly last: number; readonly refusals_last: number }>`
+      })
+      const all = Effect.all(
+        Array.from({ length: nodes }, () => Effect.scoped(work)),
+        { concurrency: "unbounded" }
+      )
+      const [{ reads, seen: rowsSeen }] = yield* Effect.all([follow(done), Effect.andThen(all, Ref.set(done, true))], {
+        concurrency: "unbounded"
+      })
+      const licenses = nodes * licensesPerNode
+      const refused = licenses * rounds * 2
+      assert.deepStrictEqual(
+        rowsSeen.map(({ sequence }) => sequence),
+        Array.from({ length: rowsSeen.length }, (_, index) => index + 1)
+      )
+      assert.isAbove(reads, 5, "the reader looked while others wrote")
+      assert.strictEqual(rowsSeen.filter(({ result_class }) => result_class === "refused").length, refused)
+      const [counter] = yield* sql<{ readonly last: number; readonly refusals_last: number }>`
         SELECT last, refusals_last FROM event_sequence`
-        assert.deepStrictEqual(counter, { last: rowsSeen.length - refused, refusals_last: refused })
-        assert.isAbove(rowsSeen.length, before + refused)
-        const events = rowsSeen.flatMap(({ event_sequence }) => (event_sequence === undefined ? [] : [event_sequence]))
-        assert.deepStrictEqual(
-          events,
-          Array.from({ length: counter!.last }, (_, index) => index + 1)
-        )
-        // The rows that a reader has seen are the rows of the whole feed afterwards, page by page.
-        assert.deepStrictEqual((yield* listActivities()).toReversed(), rowsSeen)
-      }),
-    60_000
+      assert.deepStrictEqual(counter, { last: rowsSeen.length - refused, refusals_last: refused })
+      assert.isAbove(rowsSeen.length, before + refused)
+      const events = rowsSeen.flatMap(({ event_sequence }) => (event_sequence === undefined ? [] : [event_sequence]))
+      assert.deepStrictEqual(
+        events,
+        Array.from({ length: counter!.last }, (_, index) => index + 1)
+      )
+      // The rows that a reader has seen are the rows of the whole feed afterwards, page by page.
+      assert.deepStrictEqual((yield* listActivities()).toReversed(), rowsSeen)
+    })
   )
 
   it.effect("writes all refusals before shutdown, and removes the record of the writer", () =>

@@ -14,9 +14,6 @@ import { Conversation, type Request } from "./Conversation.ts"
 import { bodyOf, type Fixture, Fixtures, requestOf } from "./Fixtures.ts"
 import { type Operation, operations } from "./Surface.ts"
 
-/** Allows for a busy machine. */
-const minutes = 180_000
-
 const Subject = Fixtures.layer.pipe(
   Layer.provideMerge(Conversation.layer),
   Layer.provideMerge(layerService()),
@@ -124,34 +121,31 @@ layer(Subject, { timeout: "3 minutes", excludeTestServices: true })("Exported te
     yield* sql`ALTER TABLE devices DROP CONSTRAINT failing`
   })
 
-  it.effect(
-    "has no key, token, secret, fingerprint, email or name in any byte",
-    () =>
-      Effect.gen(function* () {
-        const { adminToken, client } = yield* TestServer
-        const { make } = yield* Fixtures
-        const { url } = yield* makeReceiver
-        const { secret } = yield* client.webhooks.create({ payload: { name: "W", url } })
-        keep([adminToken, secret, "of-the-receiver"])
-        const { exports, logs, metrics, spans, until } = yield* TelemetryReceiver
-        const bound = Effect.flatMap(make, withFingerprint)
-        let fixture = yield* bound
-        for (const operation of operations) {
-          keep([fixture.licenseKey, fixture.leaseToken])
-          yield* exercise(operation, fixture)
-          if (isEnd(operation)) fixture = yield* bound
-        }
-        yield* misplace(fixture)
-        yield* until(() => spans.find(({ attributes }) => attributes["http.response.status_code"] === 500))
-        yield* until(() => logs.find(({ body }) => body === "A request failed."))
-        yield* until(() => spans.find(({ attributes }) => "licensing.webhook.id" in attributes))
-        yield* until(() => (metrics.size > 10 ? metrics : undefined))
-        const text = Buffer.concat(exports.map(({ body }) => body)).toString("latin1")
-        const told = [...secrets].filter((secret) => spellings(secret).some((spelling) => text.includes(spelling)))
-        assert.deepStrictEqual(told, [])
-        assert.isAbove(secrets.size, 50)
-        assert.isAbove(spans.filter(({ kind }) => kind === "SERVER").length, operations.length)
-      }),
-    minutes
+  it.effect("has no key, token, secret, fingerprint, email or name in any byte", () =>
+    Effect.gen(function* () {
+      const { adminToken, client } = yield* TestServer
+      const { make } = yield* Fixtures
+      const { url } = yield* makeReceiver
+      const { secret } = yield* client.webhooks.create({ payload: { name: "W", url } })
+      keep([adminToken, secret, "of-the-receiver"])
+      const { exports, logs, metrics, spans, until } = yield* TelemetryReceiver
+      const bound = Effect.flatMap(make, withFingerprint)
+      let fixture = yield* bound
+      for (const operation of operations) {
+        keep([fixture.licenseKey, fixture.leaseToken])
+        yield* exercise(operation, fixture)
+        if (isEnd(operation)) fixture = yield* bound
+      }
+      yield* misplace(fixture)
+      yield* until(() => spans.find(({ attributes }) => attributes["http.response.status_code"] === 500))
+      yield* until(() => logs.find(({ body }) => body === "A request failed."))
+      yield* until(() => spans.find(({ attributes }) => "licensing.webhook.id" in attributes))
+      yield* until(() => (metrics.size > 10 ? metrics : undefined))
+      const text = Buffer.concat(exports.map(({ body }) => body)).toString("latin1")
+      const told = [...secrets].filter((secret) => spellings(secret).some((spelling) => text.includes(spelling)))
+      assert.deepStrictEqual(told, [])
+      assert.isAbove(secrets.size, 50)
+      assert.isAbove(spans.filter(({ kind }) => kind === "SERVER").length, operations.length)
+    })
   )
 })

@@ -7,9 +7,6 @@ import { Conversation } from "./Conversation.ts"
 import { bodyOf, type Fixture, Fixtures, paramsOf, requestOf } from "./Fixtures.ts"
 import { type Operation, operations } from "./Surface.ts"
 
-/** Allows for a busy machine. */
-const minutes = 180_000
-
 const Subject = Fixtures.layer.pipe(Layer.provideMerge(Conversation.layer), Layer.provideMerge(TestServer.layer))
 
 const changing = operations.filter(({ credential, method }) => method !== "GET" && credential === "token")
@@ -37,38 +34,35 @@ layer(Subject, { timeout: "3 minutes" })("Every changing management operation", 
     return { ...fixture, ids: { ...fixture.ids, [last.kind]: id } }
   })
 
-  it.effect(
-    "accepts a key, answers a repetition with the same bytes and executes it once",
-    () =>
-      Effect.gen(function* () {
-        const { ask, data } = yield* Conversation
-        const { make } = yield* Fixtures
-        for (const operation of changing) {
-          const fixture = yield* idsFor(operation, yield* make)
-          for (const id of before[operation.id] ?? []) {
-            const first = operations.find((candidate) => candidate.id === id)!
-            const body = bodyOf(first, fixture)
-            yield* data(id, { ...requestOf(first, fixture), ...(body === undefined ? undefined : { body }) })
-          }
-          const body = bodyOf(operation, fixture)
-          const request = {
-            ...requestOf(operation, fixture),
-            params: paramsOf(operation, fixture),
-            ...(body === undefined ? undefined : { body }),
-            headers: { "idempotency-key": `once-${operation.id}` }
-          }
-          const first = yield* ask(operation, request)
-          assert.isBelow(first.status, 300, `${operation.id} ${first.text}`)
-          assert.notProperty(first.headers, "idempotency-replayed", operation.id)
-          const after = yield* recorded
-          const again = yield* ask(operation, request)
-          assert.strictEqual(again.headers["idempotency-replayed"], "true", operation.id)
-          assert.deepStrictEqual([again.status, again.text], [first.status, first.text], operation.id)
-          assert.deepStrictEqual(yield* recorded, after, operation.id)
-          const other = yield* ask(operation, { ...request, body: '{"another":"body"}' })
-          assert.strictEqual(other.error.code, "IDEMPOTENCY_KEY_REUSED", operation.id)
+  it.effect("accepts a key, answers a repetition with the same bytes and executes it once", () =>
+    Effect.gen(function* () {
+      const { ask, data } = yield* Conversation
+      const { make } = yield* Fixtures
+      for (const operation of changing) {
+        const fixture = yield* idsFor(operation, yield* make)
+        for (const id of before[operation.id] ?? []) {
+          const first = operations.find((candidate) => candidate.id === id)!
+          const body = bodyOf(first, fixture)
+          yield* data(id, { ...requestOf(first, fixture), ...(body === undefined ? undefined : { body }) })
         }
-      }),
-    minutes
+        const body = bodyOf(operation, fixture)
+        const request = {
+          ...requestOf(operation, fixture),
+          params: paramsOf(operation, fixture),
+          ...(body === undefined ? undefined : { body }),
+          headers: { "idempotency-key": `once-${operation.id}` }
+        }
+        const first = yield* ask(operation, request)
+        assert.isBelow(first.status, 300, `${operation.id} ${first.text}`)
+        assert.notProperty(first.headers, "idempotency-replayed", operation.id)
+        const after = yield* recorded
+        const again = yield* ask(operation, request)
+        assert.strictEqual(again.headers["idempotency-replayed"], "true", operation.id)
+        assert.deepStrictEqual([again.status, again.text], [first.status, first.text], operation.id)
+        assert.deepStrictEqual(yield* recorded, after, operation.id)
+        const other = yield* ask(operation, { ...request, body: '{"another":"body"}' })
+        assert.strictEqual(other.error.code, "IDEMPOTENCY_KEY_REUSED", operation.id)
+      }
+    })
   )
 })

@@ -25,43 +25,40 @@ const counts = (licenseId: string) =>
   )
 
 layer(layerActivities(), { timeout: 60_000 })("Validations", (it) => {
-  it.effect(
-    "of several licenses on two nodes are all there once the nodes have stopped",
-    () =>
-      Effect.gen(function* () {
-        const licenses = yield* Effect.replicateEffect(issue({ max_activations: 0 }), 8)
-        const scope = yield* Scope.make()
-        const nodes = yield* Effect.replicateEffect(Scope.provide(startActivitiesNode(), scope), 2)
-        const use = Effect.fnUntraced(function* (
-          { server, validations }: (typeof nodes)[number],
-          { license_key }: (typeof licenses)[number],
-          index: number
-        ) {
-          const { runtime } = yield* server.connect({ licenseKey: license_key })
-          yield* runtime.activate({ payload: machine })
-          for (let times = 0; times < 10 + index; times++) {
-            yield* runtime.validate({ payload: machine })
-            if (times % 4 === 0) yield* Effect.flip(runtime.validate({ payload: { fingerprint: "unknown" } }))
-            yield* runtime.check({ payload: machine })
-            // Both nodes add to the same rows at the same time.
-            if (times % 3 === 0) yield* validations.pass
-          }
-        })
-        yield* Effect.all(
-          nodes.flatMap((node) => licenses.map((license, index) => use(node, license, index))),
-          { concurrency: "unbounded" }
-        )
-        yield* Scope.close(scope, Exit.void)
-        for (const [index, { id }] of licenses.entries()) {
-          const hours = yield* counts(id)
-          const sum = (name: "validations" | "refused") => hours.reduce((total, row) => total + row[name], 0)
-          assert.deepStrictEqual(
-            [sum("validations"), sum("refused")],
-            [2 * (10 + index), 2 * Math.ceil((10 + index) / 4)]
-          )
+  it.effect("of several licenses on two nodes are all there once the nodes have stopped", () =>
+    Effect.gen(function* () {
+      const licenses = yield* Effect.replicateEffect(issue({ max_activations: 0 }), 8)
+      const scope = yield* Scope.make()
+      const nodes = yield* Effect.replicateEffect(Scope.provide(startActivitiesNode(), scope), 2)
+      const use = Effect.fnUntraced(function* (
+        { server, validations }: (typeof nodes)[number],
+        { license_key }: (typeof licenses)[number],
+        index: number
+      ) {
+        const { runtime } = yield* server.connect({ licenseKey: license_key })
+        yield* runtime.activate({ payload: machine })
+        for (let times = 0; times < 10 + index; times++) {
+          yield* runtime.validate({ payload: machine })
+          if (times % 4 === 0) yield* Effect.flip(runtime.validate({ payload: { fingerprint: "unknown" } }))
+          yield* runtime.check({ payload: machine })
+          // Both nodes add to the same rows at the same time.
+          if (times % 3 === 0) yield* validations.pass
         }
-      }),
-    60_000
+      })
+      yield* Effect.all(
+        nodes.flatMap((node) => licenses.map((license, index) => use(node, license, index))),
+        { concurrency: "unbounded" }
+      )
+      yield* Scope.close(scope, Exit.void)
+      for (const [index, { id }] of licenses.entries()) {
+        const hours = yield* counts(id)
+        const sum = (name: "validations" | "refused") => hours.reduce((total, row) => total + row[name], 0)
+        assert.deepStrictEqual(
+          [sum("validations"), sum("refused")],
+          [2 * (10 + index), 2 * Math.ceil((10 + index) / 4)]
+        )
+      }
+    })
   )
 
   it.effect("belong to the hour of the service's clock, and reports show them by hours and days", () =>

@@ -15,9 +15,6 @@ import { Database } from "../support/Database.ts"
 import { assertAnswered } from "../support/Http.ts"
 import { startServer } from "../support/TestServer.ts"
 
-/** Allows for other tests on a busy machine. */
-const minute = 60_000
-
 const key = (byte: number) => Redacted.make(Buffer.alloc(32, byte).toString("base64"))
 const [oldKey, nextKey] = [key(1), key(2)]
 
@@ -43,46 +40,40 @@ const idOf = (masterKey: MasterKey["Service"]) =>
   Effect.map(masterKey.seal(new Uint8Array(), ""), (sealed) => Option.getOrThrow(keyIdOf(sealed)))
 
 layer(Database.layer)("The list of sealed columns", (it) => {
-  it.effect(
-    "names every column of the schema that is sealed",
-    () =>
-      Effect.gen(function* () {
-        const sql = yield* SqlClient.SqlClient
-        const rows = yield* sql<{ table: string; column: string }>`
+  it.effect("names every column of the schema that is sealed", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const rows = yield* sql<{ table: string; column: string }>`
         SELECT table_name AS table, column_name AS column FROM information_schema.columns
         WHERE table_schema = 'public' AND data_type = 'bytea' AND column_name LIKE '%sealed%'
         UNION
         SELECT table_name, 'body' FROM information_schema.columns WHERE table_schema = 'public' AND column_name = 'sealed'
         ORDER BY 1, 2`
-        const listed = sealedColumns.map(({ column, table }) => `${table}.${column}`).sort()
-        assert.deepStrictEqual(listed, rows.map(({ column, table }) => `${table}.${column}`).sort())
-      }),
-    minute
+      const listed = sealedColumns.map(({ column, table }) => `${table}.${column}`).sort()
+      assert.deepStrictEqual(listed, rows.map(({ column, table }) => `${table}.${column}`).sort())
+    })
   )
 })
 
 layer(Database.layer, { excludeTestServices: true })("A first admin token that is not used yet", (it) => {
-  it.effect(
-    "is shown under the next key as it was under the old one",
-    () =>
-      Effect.gen(function* () {
-        const shownUnder = Effect.fnUntraced(function* (masterKey: MasterKey["Service"]) {
-          const keys = ApiKeys.layer.pipe(
-            Layer.provide([ApiKeyCache.layer, EventLog.layer]),
-            Layer.provide(Identifiers.layer),
-            Layer.provide(SecureRandom.layerWebCrypto),
-            Layer.provide(Layer.succeed(MasterKey, masterKey))
-          )
-          const token = yield* Context.get(yield* Layer.build(Layer.fresh(keys)), ApiKeys).bootstrap()
-          return Redacted.value(Option.getOrThrow(token))
-        })
-        const [from, to] = [yield* masterKeyOf(oldKey), yield* masterKeyOf(nextKey)]
-        const token = yield* shownUnder(from)
-        const { moved } = yield* rotateMasterKey(from, to)
-        assert.strictEqual(moved.find(({ table }) => table === "api_keys")?.values, 1)
-        assert.strictEqual(yield* shownUnder(to), token)
-      }),
-    minute
+  it.effect("is shown under the next key as it was under the old one", () =>
+    Effect.gen(function* () {
+      const shownUnder = Effect.fnUntraced(function* (masterKey: MasterKey["Service"]) {
+        const keys = ApiKeys.layer.pipe(
+          Layer.provide([ApiKeyCache.layer, EventLog.layer]),
+          Layer.provide(Identifiers.layer),
+          Layer.provide(SecureRandom.layerWebCrypto),
+          Layer.provide(Layer.succeed(MasterKey, masterKey))
+        )
+        const token = yield* Context.get(yield* Layer.build(Layer.fresh(keys)), ApiKeys).bootstrap()
+        return Redacted.value(Option.getOrThrow(token))
+      })
+      const [from, to] = [yield* masterKeyOf(oldKey), yield* masterKeyOf(nextKey)]
+      const token = yield* shownUnder(from)
+      const { moved } = yield* rotateMasterKey(from, to)
+      assert.strictEqual(moved.find(({ table }) => table === "api_keys")?.values, 1)
+      assert.strictEqual(yield* shownUnder(to), token)
+    })
   )
 })
 
@@ -148,8 +139,7 @@ layer(layerQuiet, { excludeTestServices: true, timeout: 60_000 })("While two ins
         assert.strictEqual(Buffer.from(opened).toString(), secret)
         const refused = yield* Effect.exit(startServer({ masterKey: oldKey }))
         assert.isTrue(Exit.isFailure(refused))
-      }).pipe(Effect.scoped),
-    minute
+      }).pipe(Effect.scoped)
   )
 })
 
@@ -183,73 +173,64 @@ const running = Effect.fnUntraced(function* <A, E>(rotation: Effect.Effect<A, E,
 })
 
 layer(Database.layer)("A rotation of the master key", (it) => {
-  it.effect(
-    "reseals more rows than one statement can, and resumes after an interruption",
-    () =>
-      Effect.gen(function* () {
-        const sql = yield* SqlClient.SqlClient
-        const node = yield* startNode(oldKey, nextKey)
-        const names = Array.from({ length: 450 }, (_, index) => `answer-${index}`)
-        yield* Effect.forEach(names, (name) => storeResponse(node, name))
-        yield* sql`
+  it.effect("reseals more rows than one statement can, and resumes after an interruption", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const node = yield* startNode(oldKey, nextKey)
+      const names = Array.from({ length: 450 }, (_, index) => `answer-${index}`)
+      yield* Effect.forEach(names, (name) => storeResponse(node, name))
+      yield* sql`
         CREATE FUNCTION break_off() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
           IF (SELECT count(*) FROM idempotent_answers WHERE substr(body, 2, 4) = substr(NEW.body, 2, 4)) >= 200 THEN
             RAISE EXCEPTION 'broken off'; END IF;
           RETURN NEW; END $$`
-        yield* sql`CREATE TRIGGER breaking BEFORE UPDATE ON idempotent_answers FOR EACH ROW EXECUTE FUNCTION break_off()`
-        const rotation = rotateMasterKey(yield* masterKeyOf(oldKey, nextKey), yield* masterKeyOf(nextKey))
-        assert.isTrue(Exit.isFailure(yield* running(rotation)))
-        assert.strictEqual((yield* keyIds).size, 2)
-        yield* sql`DROP TRIGGER breaking ON idempotent_answers`
-        const { keyId } = yield* yield* running(rotation)
-        assert.deepStrictEqual(yield* keyIds, new Set([keyId]))
-        const masterKey = yield* masterKeyOf(nextKey)
-        for (const name of names) {
-          const [row] = yield* sql<{
-            body: Uint8Array
-          }>`SELECT body FROM idempotent_answers WHERE scope = ${Buffer.from(name)}`
-          const context = `idempotent_answers/${Buffer.from(name).toString("hex")}`
-          assert.strictEqual(Buffer.from(yield* masterKey.open(row!.body, context)).toString(), `secret of ${name}`)
-        }
-      }).pipe(Effect.scoped),
-    minute
+      yield* sql`CREATE TRIGGER breaking BEFORE UPDATE ON idempotent_answers FOR EACH ROW EXECUTE FUNCTION break_off()`
+      const rotation = rotateMasterKey(yield* masterKeyOf(oldKey, nextKey), yield* masterKeyOf(nextKey))
+      assert.isTrue(Exit.isFailure(yield* running(rotation)))
+      assert.strictEqual((yield* keyIds).size, 2)
+      yield* sql`DROP TRIGGER breaking ON idempotent_answers`
+      const { keyId } = yield* yield* running(rotation)
+      assert.deepStrictEqual(yield* keyIds, new Set([keyId]))
+      const masterKey = yield* masterKeyOf(nextKey)
+      for (const name of names) {
+        const [row] = yield* sql<{
+          body: Uint8Array
+        }>`SELECT body FROM idempotent_answers WHERE scope = ${Buffer.from(name)}`
+        const context = `idempotent_answers/${Buffer.from(name).toString("hex")}`
+        assert.strictEqual(Buffer.from(yield* masterKey.open(row!.body, context)).toString(), `secret of ${name}`)
+      }
+    }).pipe(Effect.scoped)
   )
 })
 
 layer(Database.layer)("A rotation of the master key", (it) => {
-  it.effect(
-    "is followed by every instance within a second, whichever of the two keys is its first",
-    () =>
-      Effect.gen(function* () {
-        const nodes = [yield* startNode(nextKey, key(3)), yield* startNode(key(3), nextKey)]
-        for (const node of nodes) assert.strictEqual(yield* idOf(node), yield* idOf(yield* masterKeyOf(nextKey)))
-        yield* yield* running(rotateMasterKey(yield* masterKeyOf(nextKey, key(3)), yield* masterKeyOf(key(3))))
-        yield* TestClock.adjust("1 second")
-        const after = yield* idOf(yield* masterKeyOf(key(3)))
-        for (const node of nodes) {
-          yield* idOf(node).pipe(Effect.repeat({ until: (id) => id === after }))
-        }
-      }).pipe(Effect.scoped),
-    minute
+  it.effect("is followed by every instance within a second, whichever of the two keys is its first", () =>
+    Effect.gen(function* () {
+      const nodes = [yield* startNode(nextKey, key(3)), yield* startNode(key(3), nextKey)]
+      for (const node of nodes) assert.strictEqual(yield* idOf(node), yield* idOf(yield* masterKeyOf(nextKey)))
+      yield* yield* running(rotateMasterKey(yield* masterKeyOf(nextKey, key(3)), yield* masterKeyOf(key(3))))
+      yield* TestClock.adjust("1 second")
+      const after = yield* idOf(yield* masterKeyOf(key(3)))
+      for (const node of nodes) {
+        yield* idOf(node).pipe(Effect.repeat({ until: (id) => id === after }))
+      }
+    }).pipe(Effect.scoped)
   )
 })
 
 layer(Database.layer)("A rotation of the master key", (it) => {
-  it.effect(
-    "fails with the reason when an instance still uses the old key",
-    () =>
-      Effect.gen(function* () {
-        const sql = yield* SqlClient.SqlClient
-        yield* storeResponse(yield* masterKeyOf(key(3)), "stubborn")
-        yield* sql`
+  it.effect("fails with the reason when an instance still uses the old key", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      yield* storeResponse(yield* masterKeyOf(key(3)), "stubborn")
+      yield* sql`
         CREATE FUNCTION put_back() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
           IF OLD.scope = 'stubborn'::bytea THEN RETURN OLD; END IF;
           RETURN NEW; END $$`
-        yield* sql`CREATE TRIGGER putting_back BEFORE UPDATE ON idempotent_answers FOR EACH ROW EXECUTE FUNCTION put_back()`
-        const exit = yield* running(rotateMasterKey(yield* masterKeyOf(key(3), key(4)), yield* masterKeyOf(key(4))))
-        assert.isTrue(Exit.isFailure(exit))
-        assert.include(String(exit), "set LICENSING_MASTER_KEY_NEXT on every node")
-      }).pipe(Effect.scoped),
-    minute
+      yield* sql`CREATE TRIGGER putting_back BEFORE UPDATE ON idempotent_answers FOR EACH ROW EXECUTE FUNCTION put_back()`
+      const exit = yield* running(rotateMasterKey(yield* masterKeyOf(key(3), key(4)), yield* masterKeyOf(key(4))))
+      assert.isTrue(Exit.isFailure(exit))
+      assert.include(String(exit), "set LICENSING_MASTER_KEY_NEXT on every node")
+    }).pipe(Effect.scoped)
   )
 })
