@@ -1,8 +1,10 @@
 /**
  * The response to a request with an Idempotency-Key, stored in the same transaction as the request's change. The idempotency
- * middleware sets the recorder. Code that commits a change outside the request's own transaction writes the row there.
+ * middleware sets the recorder. Code that commits a change outside the request's own transaction writes the row there; code whose
+ * response takes long to make stores it before its events.
  */
 import { Context, type Effect } from "effect"
+import type { Refusal } from "./Failure.ts"
 
 export interface StoredResponseRow {
   readonly scope: Uint8Array
@@ -20,7 +22,9 @@ export interface StoredResponseRow {
 export interface ResponseRecorder {
   /** The row for the result that the operation's handler will return. */
   rowOf(result: unknown): Effect.Effect<StoredResponseRow>
-  /** Called after the row was committed together with the change. */
+  /** Makes and stores the response for this result within the running transaction, before it locks the event counter. */
+  store(result: unknown): Effect.Effect<void, Refusal<"IDEMPOTENCY_IN_PROGRESS">>
+  /** Called after the row was written or committed together with the change. */
   committed(): void
 }
 

@@ -11,10 +11,9 @@ import { subscriptionsChanged } from "../events/DeliveryQueue.ts"
 import { EventLog, type EventRow } from "../events/EventLog.ts"
 import { mayCompute, mayPause, mayTakeLong, retryTransaction } from "../postgres/Transactions.ts"
 import { type Columns, readColumns, tableOf } from "./Columns.ts"
-import { withoutErased } from "./ErasedCustomers.ts"
-import { clash, dataFault, existingKeys, faultAt, insertEntries, keyOf, refused } from "./Inserting.ts"
-import type { Fault, TransferRefused } from "./Lines.ts"
-import { adjustSecrets } from "./Secrets.ts"
+import { cleanedUnits, makeFaultsOf } from "./Faults.ts"
+import { clash, dataFault, existingKeys, insertEntries, keyOf, refused } from "./Inserting.ts"
+import { type Fault, TransferRefused } from "./Lines.ts"
 import { tableGroups } from "./Tables.ts"
 import type { Entry, Unit } from "./Units.ts"
 
@@ -31,6 +30,14 @@ export interface Imported {
 /** How often a batch is tried again after its connection was lost, as on a machine that gives the command no time for a second. */
 const lostMax = 5
 const isLost = (error: unknown): boolean => SqlError.isSqlError(error) && error.reason._tag === "ConnectionError"
+
+/** How often a batch is tried again that the database has refused, although nothing is wrong with it any more. */
+const retriesMax = 5
+
+const changedMeanwhile = new TransferRefused({
+  message:
+    "A batch was not imported, because the records that it refers to are changed at the same time: run the same command again."
+})
 
 /** Whether the units are taken back: they are written without events, whose counter every node waits for. */
 const IsRehearsal = Context.Reference("licensing/transfer/IsRehearsal", { defaultValue: () => false })
@@ -67,18 +74,24 @@ export class Importing extends Context.Service<
           Effect.retry({ times: lostMax, while: isLost })
         )
 
-      /** The faults of units that cannot be written together; each was tried and taken back. */
-      const faultsOf = (units: ReadonlyArray<Unit>): Effect.Effect<ReadonlyArray<Fault>> =>
-        Effect.gen(function* () {
-          const outcome = yield* Effect.result(sql.withTransaction(writeUnits(units)))
-          if (outcome._tag === "Success") return []
-          if (!SqlError.isSqlError(outcome.failure)) return outcome.failure.faults ?? []
-          const reason = dataFault(outcome.failure)
-          if (reason === undefined) return yield* Effect.die(outcome.failure)
-          if (units.length === 1) return yield* faultsWithin(sql, columns, units[0]!, reason)
-          const half = units.length >> 1
-          return [...(yield* faultsOf(units.slice(0, half))), ...(yield* faultsOf(units.slice(half)))]
-        }) as never
+      const faultsOf = makeFaultsOf(sql, columns, writeUnits)
+
+      /** A refusal of the database without a fault that is found afterwards had a reason that has gone: the units are tried again. */
+      const writeOrName = (
+        units: ReadonlyArray<Unit>,
+        attempt: Effect.Effect<Imported, TransferRefused | SqlError.SqlError>,
+        triesLeft: number
+      ): Effect.Effect<Imported, TransferRefused> =>
+        inTransaction(attempt).pipe(
+          Effect.catchIf(SqlError.isSqlError, (error) =>
+            dataFault(error) === undefined
+              ? Effect.die(error)
+              : Effect.flatMap(rehearse(faultsOf(units)), (faults) => {
+                  if (faults.length > 0) return refused(faults)
+                  return triesLeft > 0 ? writeOrName(units, attempt, triesLeft - 1) : changedMeanwhile
+                })
+          )
+        )
 
       const write = Effect.fn("Importing.write")((units: ReadonlyArray<Unit>) => {
         let attempted: Imported | undefined
@@ -87,14 +100,9 @@ export class Importing extends Context.Service<
             if (result.written.size > 0) attempted = result
           })
         )
-        return inTransaction(attempt).pipe(
+        return Effect.map(writeOrName(units, attempt, retriesMax), (result) =>
           // Of a batch whose answer to COMMIT was lost, everything exists already: it is what the attempt before has written.
-          Effect.map((result) => (result.written.size === 0 ? (attempted ?? result) : result)),
-          Effect.catchIf(SqlError.isSqlError, (error) =>
-            dataFault(error) === undefined
-              ? Effect.die(error)
-              : Effect.flatMap(rehearse(faultsOf(units)) as Effect.Effect<ReadonlyArray<Fault>>, refused)
-          )
+          result.written.size === 0 ? (attempted ?? result) : result
         )
       })
 
@@ -121,7 +129,7 @@ export class Importing extends Context.Service<
 /** Writes units and their events within the caller's transaction. */
 const makeWriter = (sql: SqlClient.SqlClient, events: EventLog["Service"], columns: ReadonlyMap<string, Columns>) =>
   Effect.fnUntraced(function* (units: ReadonlyArray<Unit>) {
-    const cleaned = yield* withoutErased(sql, yield* adjustSecrets(sql, units))
+    const cleaned = yield* cleanedUnits(sql, units)
     if (cleaned.faults.length > 0) return yield* refused(cleaned.faults)
     const adjusted = cleaned.units
     const counts = new Map<string, number>()
@@ -171,36 +179,6 @@ const makeWriter = (sql: SqlClient.SqlClient, events: EventLog["Service"], colum
     }
     return { written: counts, present, erased }
   })
-
-/** Which lines of a unit the database refuses; the record itself if none of its parts alone. */
-const faultsWithin = (
-  sql: SqlClient.SqlClient,
-  columns: ReadonlyMap<string, Columns>,
-  { large, parts, root }: Unit,
-  reason: string
-) => {
-  const found: Array<Fault> = []
-  /** Inserts the entries, without those that are refused. */
-  const insert = (entries: ReadonlyArray<Entry>): Effect.Effect<void, SqlError.SqlError> =>
-    Effect.gen(function* () {
-      const outcome = yield* Effect.result(sql.withTransaction(insertEntries(sql, columns, entries)))
-      if (outcome._tag === "Success") return
-      const refusal = dataFault(outcome.failure)
-      if (refusal === undefined) return yield* outcome.failure
-      if (entries.length === 1) return void found.push(faultAt(entries[0]!, refusal))
-      const half = entries.length >> 1
-      yield* insert(entries.slice(0, half))
-      yield* insert(entries.slice(half))
-    })
-  return Effect.gen(function* () {
-    yield* insert([root])
-    // The parts of a record that is refused are refused with it.
-    if (found.length > 0) return found
-    for (const [, entries] of Map.groupBy(parts, ({ table }) => table)) yield* insert(entries)
-    yield* large?.inPieces(insert) ?? Effect.void
-    return found.length > 0 ? found : [faultAt(root, reason)]
-  })
-}
 
 /** The events of new records, by the operator. */
 const makeEvents = Effect.gen(function* () {

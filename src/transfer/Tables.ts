@@ -3,6 +3,7 @@
  * stay true: a line follows all lines that it refers to, and a part follows its record, because both are imported together.
  */
 import type { EventType, ResourceType } from "../events/EventType.ts"
+import { limitNames } from "../licenses/model/Limits.ts"
 
 export interface Table {
   /** The `type` of its lines. */
@@ -78,8 +79,11 @@ const licenses: TableGroup = {
       "customer_id",
       "order_id",
       "subscription_id",
+      "starts_at",
       "expires_at",
-      "status"
+      "maintenance_expires_at",
+      "status",
+      ...limitNames
     )
   },
   parts: [

@@ -153,6 +153,8 @@ describe("The typed client", () => {
       assert.strictEqual(yield* count((client) => client.checkoutFloatingLicense({ payload })), 4)
       assert.strictEqual(yield* count((client) => client.deactivateLicense({ payload })), 1)
       assert.strictEqual(yield* count((client) => client.checkinFloatingLicense({ payload: { lease_token: "l" } })), 1)
+      const trial = { product_code: "p", policy_code: "t", binding: payload }
+      assert.strictEqual(yield* count((client) => client.startTrial({ payload: trial })), 1)
     })
   )
 })

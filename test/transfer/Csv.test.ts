@@ -102,6 +102,10 @@ layer(TestServer.layerWith({}), { timeout: 120_000 })("`licensing import csv`", 
         expires_at: Date.UTC(2099, 11, 31)
       })
       assert.deepStrictEqual(license.metadata, { order: "1" })
+      const created = yield* client.events.list({ query: { event_type: "license.created", resource_id: license_id } })
+      assert.deepInclude(created.items[0]?.metadata, {
+        ...{ imported: true, max_activations: 7, expires_at: "2099-12-31T00:00:00.000Z" }
+      })
       const statuses = (yield* client.licenses.list({ query: {} })).items.map(({ status }) => status)
       assert.sameMembers([...statuses], ["active", "expired", "suspended"])
       const customers = (yield* client.customers.list({ query: { code: "ada" } })).items

@@ -9,9 +9,9 @@ import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { type HttpApiEndpoint, HttpApiSchema } from "effect/http-api"
 import { SqlClient, SqlError } from "effect/sql"
 import { statuses } from "../../api/ErrorCode.ts"
-import { errorEnvelope, isRefusal, noteRefused, refuse } from "../../api/Failure.ts"
+import { errorEnvelope, isRefusal, noteRefused, type Refusal, refuse } from "../../api/Failure.ts"
 import { RequestContext } from "../../api/RequestContext.ts"
-import { StoredResponse, type StoredResponseRow } from "../../api/StoredResponse.ts"
+import { type ResponseRecorder, StoredResponse, type StoredResponseRow } from "../../api/StoredResponse.ts"
 import { bytesOf } from "../../http/Intake.ts"
 import { isErasureMark } from "../../postgres/ErasureMark.ts"
 import { mayPause } from "../../postgres/Transactions.ts"
@@ -91,7 +91,7 @@ export const layer = Layer.effect(
         }
       })
       const store = Effect.fnUntraced(function* (row: StoredResponseRow) {
-        yield* insertResponses(sql, [row])
+        yield* Effect.orDie(insertResponses(sql, [row]))
         if (!(yield* isErasureMark(sql, lock!.mark ?? 0))) return yield* erasedMeanwhile
       })
       return yield* run(handler, endpoint, rowOf, store)
@@ -138,20 +138,22 @@ interface EncodedResponse {
  * contains nothing that an erasure removed before, because the license's revision is another one then. Any other response may have
  * been read before.
  */
-const run = Effect.fnUntraced(function* <E>(
+const run = Effect.fnUntraced(function* (
   handler: Handler,
   endpoint: HttpApiEndpoint.Top,
   rowOf: (response: EncodedResponse) => Effect.Effect<StoredResponseRow>,
-  store: (row: StoredResponseRow) => Effect.Effect<void, E>
+  store: (row: StoredResponseRow) => Effect.Effect<void, Refusal<"IDEMPOTENCY_IN_PROGRESS">>
 ) {
   let encoded: EncodedResponse | undefined
   let committed = false
-  const recorder = {
-    rowOf: (result: unknown) =>
-      Effect.flatMap(encodeResult(endpoint, result), (response) => {
-        encoded = response
-        return rowOf(response)
-      }),
+  const rowOfResult = (result: unknown) =>
+    Effect.flatMap(encodeResult(endpoint, result), (response) => {
+      encoded = response
+      return rowOf(response)
+    })
+  const recorder: ResponseRecorder = {
+    rowOf: rowOfResult,
+    store: (result) => Effect.flatMap(rowOfResult(result), store),
     committed: () => {
       committed = true
     }
@@ -187,7 +189,7 @@ const responseOf = ({ status, content_type, body }: EncodedResponse): HttpServer
 
 const replay = (response: EncodedResponse) => HttpServerResponse.setHeader(responseOf(response), replayedHeader, "true")
 
-/** Encodes a handler's result as the framework will. Each operation that an actor runs has exactly one success schema. */
+/** Encodes a handler's result as the framework will. Each operation that uses the recorder has exactly one success schema. */
 const encodeResult = (endpoint: HttpApiEndpoint.Top, result: unknown): Effect.Effect<EncodedResponse> => {
   if (HttpServerResponse.isHttpServerResponse(result)) return Effect.succeed(encodedOf(result))
   const [success] = endpoint.success as ReadonlySet<Schema.Codec<unknown, unknown>>
@@ -195,7 +197,7 @@ const encodeResult = (endpoint: HttpApiEndpoint.Top, result: unknown): Effect.Ef
     return Effect.succeed({ status: 204, content_type: undefined, body: new Uint8Array() })
   }
   return Effect.map(Effect.orDie(Schema.encodeUnknownEffect(success)(result)), (encoded) => ({
-    status: 200,
+    status: Number(success.ast.context?.annotations?.["httpApiStatus"] ?? 200),
     content_type: "application/json",
     body: Buffer.from(JSON.stringify(encoded))
   }))

@@ -74,7 +74,7 @@ export const errorCatalogue: { readonly [C in Code]: Entry } = {
   ),
   TRIAL_ALREADY_USED: entry(
     "This device has had its trial of the product; each device has one, for ever.",
-    "Use the license key of that trial, or buy a license."
+    "Use the license key of that trial, or buy a license. If the response with the key was lost, the vendor finds the license by the device and rotates its key."
   ),
   VM_NOT_ALLOWED: entry(
     "The policy excludes virtual machines, and is_vm is true.",

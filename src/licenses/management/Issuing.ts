@@ -4,6 +4,8 @@
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
+import type { Refusal } from "../../api/Failure.ts"
+import { StoredResponse } from "../../api/StoredResponse.ts"
 import { EventLog } from "../../events/EventLog.ts"
 import { transaction } from "../../postgres/Sql.ts"
 import { mayCompute } from "../../postgres/Transactions.ts"
@@ -11,16 +13,18 @@ import type { NewLicenseInput } from "../changes/NewLicense.ts"
 import { VendorKeys } from "../keys/VendorKeys.ts"
 import type { LicensesWithKeys, LicenseWithKey } from "../model/License.ts"
 import * as LicenseKey from "../model/LicenseKey.ts"
-import { type DraftRefusal, makeDrafts, type PathOf } from "./Drafts.ts"
+import { type Draft, type DraftRefusal, makeDrafts, type PathOf } from "./Drafts.ts"
 import { presentLicense } from "./PresentLicense.ts"
+
+type IssueRefusal = DraftRefusal | Refusal<"IDEMPOTENCY_IN_PROGRESS">
 
 export class Issuing extends Context.Service<
   Issuing,
   {
     /** Issues a license. The response is the only place where the full key ever appears. */
-    create(input: NewLicenseInput): Effect.Effect<typeof LicenseWithKey.Type, DraftRefusal>
+    create(input: NewLicenseInput): Effect.Effect<typeof LicenseWithKey.Type, IssueRefusal>
     /** Issues all licenses or none. A refusal names the index of the first license that was refused. */
-    createBatch(inputs: ReadonlyArray<NewLicenseInput>): Effect.Effect<typeof LicensesWithKeys.Type, DraftRefusal>
+    createBatch(inputs: ReadonlyArray<NewLicenseInput>): Effect.Effect<typeof LicensesWithKeys.Type, IssueRefusal>
   }
 >()("licensing/licenses/management/Issuing") {
   static readonly layer = Layer.effect(
@@ -31,34 +35,50 @@ export class Issuing extends Context.Service<
       const vendorKeys = yield* VendorKeys
       const { draft, write } = yield* makeDrafts
 
-      const draftAndWrite = Effect.fnUntraced(function* (inputs: ReadonlyArray<NewLicenseInput>, pathOf: PathOf) {
-        // Until the events are appended. A thousand licenses take a tenth of a second of computing.
-        if (inputs.length > 1) yield* sql`SELECT ${mayCompute(sql)}`
-        const drafts = yield* draft(inputs, pathOf)
-        yield* write(drafts, pathOf)
-        // Last: it locks the event counter.
-        yield* events.append(...drafts.map(({ event }) => event))
-        return drafts
-      }, transaction(sql))
-
-      /** The responses are made after the transaction, which holds the event counter at its end. */
-      const issue = Effect.fnUntraced(function* (inputs: ReadonlyArray<NewLicenseInput>, pathOf: PathOf) {
-        if (inputs.some(({ license_key = "" }) => LicenseKey.isVendorKey(license_key))) yield* vendorKeys.announce
-        const drafts = yield* draftAndWrite(inputs, pathOf)
-        const now = yield* Clock.currentTimeMillis
-        return drafts.map(({ license, license_key, policy }) => ({
+      const resultOf = (drafts: ReadonlyArray<Draft>, now: number): typeof LicensesWithKeys.Type => ({
+        licenses: drafts.map(({ license, license_key, policy }) => ({
           license: presentLicense(license, policy, 0, now),
           license_key
         }))
       })
 
-      const create = Effect.fn("Issuing.create")(function* (input: NewLicenseInput) {
-        const [issued] = yield* issue([input], (_, field) => field)
-        return issued!
+      /** Issues licenses. With an Idempotency-Key the response is made and stored before the events lock their counter. */
+      const issue = Effect.fnUntraced(function* <A>(
+        inputs: ReadonlyArray<NewLicenseInput>,
+        pathOf: PathOf,
+        shown: (result: typeof LicensesWithKeys.Type) => A
+      ) {
+        if (inputs.some(({ license_key = "" }) => LicenseKey.isVendorKey(license_key))) yield* vendorKeys.announce
+        const recorder = yield* StoredResponse
+        const written = Effect.gen(function* () {
+          // Until the events are appended. A thousand licenses take a tenth of a second of computing.
+          if (inputs.length > 1) yield* sql`SELECT ${mayCompute(sql)}`
+          const drafts = yield* draft(inputs, pathOf)
+          yield* write(drafts, pathOf)
+          const result = shown(resultOf(drafts, yield* Clock.currentTimeMillis))
+          if (recorder !== undefined) yield* recorder.store(result)
+          yield* events.append(...drafts.map(({ event }) => event))
+          return result
+        })
+        const result = yield* transaction(sql)(written)
+        recorder?.committed()
+        return result
       })
-      const createBatch = Effect.fn("Issuing.createBatch")(function* (inputs: ReadonlyArray<NewLicenseInput>) {
-        return { licenses: yield* issue(inputs, (index, field) => `licenses[${index}].${field}`) }
-      })
+
+      const create = Effect.fn("Issuing.create")((input: NewLicenseInput) =>
+        issue(
+          [input],
+          (_, field) => field,
+          ({ licenses: [issued] }) => issued!
+        )
+      )
+      const createBatch = Effect.fn("Issuing.createBatch")((inputs: ReadonlyArray<NewLicenseInput>) =>
+        issue(
+          inputs,
+          (index, field) => `licenses[${index}].${field}`,
+          (result) => result
+        )
+      )
       return Issuing.of({ create, createBatch })
     })
   )

@@ -149,7 +149,7 @@ const notAllowed = refuse(
 )
 const alreadyUsed = refuse(
   "TRIAL_ALREADY_USED",
-  "This device has used its trial of the product: ask the vendor for a license."
+  "This device has used its trial of the product: use the license key of that trial, or ask the vendor, who can replace a lost one."
 )
 
 interface OfferRow {

@@ -61,10 +61,13 @@ const newRefusals = (sql: SqlClient.SqlClient) => sql`
   FROM refusals WHERE activity_sequence > (SELECT activity_sequence FROM overview_progress)
   ORDER BY activity_sequence LIMIT ${scannedMax}`
 
+// OFFSET keeps the look-up by id apart: as a join it was planned while the tables were new, and read the batch for each license,
+// which took a fifth of PostgreSQL's time for an import.
 const sumsOf = (sql: SqlClient.SqlClient, batch: string) =>
   sql.literal(`
   SELECT l.product_id, ${quarterOf("b.at")} AS bucket_start, b.kind, b.code, count(*) AS count
-  FROM ${batch} b JOIN licenses l ON l.id = b.license_id WHERE b.kind IS NOT NULL GROUP BY 1, 2, 3, 4`)
+  FROM ${batch} b CROSS JOIN LATERAL (SELECT product_id FROM licenses WHERE id = b.license_id OFFSET 0) l
+  WHERE b.kind IS NOT NULL GROUP BY 1, 2, 3, 4`)
 
 /** Counts that are not stored yet. A report adds them, so that it lacks nothing while the worker keeps up. */
 export const uncounted = (sql: SqlClient.SqlClient): Statement.Fragment => sql`

@@ -1,7 +1,8 @@
 /** Many licenses in one request. */
 import { assert, layer } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Fiber } from "effect"
 import { SqlClient } from "effect/sql"
+import { holdLock } from "../../support/Database.ts"
 import { type Answer, assertAnswered, assertRefused } from "../../support/Http.ts"
 import { TestServer } from "../../support/TestServer.ts"
 
@@ -54,6 +55,41 @@ const stored = Effect.gen(function* () {
 })
 
 layer(TestServer.layer, { timeout: 120_000 })("A batch", (it) => {
+  it.effect("with an Idempotency-Key stores its response before it waits for the event counter", () =>
+    Effect.gen(function* () {
+      const { own } = yield* makeCatalog
+      const sql = yield* SqlClient.SqlClient
+      const { release } = yield* holdLock((sql) => sql`SELECT FROM event_sequence FOR UPDATE`)
+      const { feature_id: _, ...link } = own
+      const posted = yield* Effect.forkChild(
+        post(
+          Array.from({ length: 3 }, () => ({ ...link, expires_at })),
+          { "idempotency-key": "stored-first" }
+        )
+      )
+      // Everything that is made of the licenses is done when the request waits.
+      const waiting = sql<{ readonly stores: boolean }>`
+        SELECT EXISTS (SELECT FROM pg_locks stored WHERE stored.pid = waits.pid AND stored.granted
+          AND stored.relation = 'idempotent_answers'::regclass AND stored.mode = 'RowExclusiveLock') AS stores
+        FROM pg_locks waits JOIN pg_stat_activity activity USING (pid)
+        WHERE NOT waits.granted AND activity.query LIKE '%UPDATE event_sequence%'`
+      const [found] = yield* Effect.repeat(waiting, { until: (rows) => rows.length > 0 })
+      assert.deepStrictEqual(found, { stores: true })
+      yield* release
+      const first = yield* Fiber.join(posted)
+      assertAnswered(first, 201)
+      assert.lengthOf(issuedBy(first), 3)
+      const again = yield* post(
+        Array.from({ length: 3 }, () => ({ ...link, expires_at })),
+        { "idempotency-key": "stored-first" }
+      )
+      assert.deepStrictEqual([again.status, again.text], [first.status, first.text])
+      const other = yield* post([{ ...link, expires_at }])
+      const names = ({ headers }: Answer) => Object.keys(headers).toSorted()
+      assert.deepStrictEqual(names(other), names(first))
+    })
+  )
+
   it.effect(
     "issues a thousand licenses in the order of the request, with an event and the policy's features each",
     () =>
