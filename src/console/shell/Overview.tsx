@@ -10,9 +10,9 @@ import { periodOf } from "../licenses/Periods.ts"
 import { choicesOf } from "../parts/Fields.tsx"
 import { countOf, wordsOf } from "../parts/Format.ts"
 import { Filter, useNarrow } from "../parts/List.tsx"
+import { ProductFilter } from "../parts/Listed.tsx"
 import { Facts, Heading, Loaded, Section, Status, Waiting } from "../parts/Show.tsx"
 import { type OverviewSearch, requestOf, Span, spanOf, Unit, unitOf } from "../reports/OverviewSearch.ts"
-import { ProductFilter } from "../reports/ProductFilter.tsx"
 import { causeOf, lastOf, useAsk, useMay } from "../service/Hooks.ts"
 
 const route = getRouteApi("/")
