@@ -5,6 +5,7 @@ import { audience } from "../support/Authentication.ts"
 import { issue } from "../support/IssuedLicenses.ts"
 import { TestServer } from "../support/TestServer.ts"
 import { atConsole, consoleLayerWith, type Person } from "./Browser.ts"
+import { held } from "./Meanwhile.ts"
 import { clientId, Provider } from "./Provider.ts"
 
 const minutes = 5 * 60_000
@@ -154,6 +155,31 @@ layer(signInLayer, { timeout: minutes })("Signing in at a provider", (it) => {
       (grants) => assert.include(grants, "refresh_token")
     )
   )
+
+  test("keeps nothing of a renewal whose response comes after the reader has signed out", {
+    renews: true,
+    accessTokenSeconds: 20
+  }, async (person) => {
+    const { hold, reached, release } = held()
+    await person.page.getByLabel(/^Stay signed in/).check()
+    // The first token is the sign-in's; the second one is late.
+    let tokens = 0
+    await person.page.route(/\/token$/, (route) =>
+      route.request().method() === "POST" && ++tokens > 1 ? hold(route) : route.continue()
+    )
+    await signIn(person, "Ada")
+    await reached
+    const answered = person.page.waitForResponse((response) => /\/token$/.test(response.url()))
+    await person.click("Sign out")
+    await person.page.waitForURL(/session\/end/)
+    await person.page.goBack()
+    await person.seesHeading("Licensing console")
+    assert.deepStrictEqual(await keptBy(person), [])
+    release()
+    await Promise.race([answered, person.seesHeading("Licensing console")])
+    assert.deepStrictEqual(await keptBy(person), [])
+    person.problems.length = 0
+  })
 
   it.effect(
     "ends with a sentence once it has expired, and signing in again leads back to the same page",

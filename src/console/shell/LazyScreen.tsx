@@ -5,13 +5,19 @@
 import { type ErrorComponentProps, lazyRouteComponent as lazy } from "@tanstack/react-router"
 import { Cause } from "effect"
 import { Fault, Heading } from "../parts/Show.tsx"
-import { tell } from "../service/Failures.ts"
+import { type Told, tell } from "../service/Failures.ts"
 
-class NotLoaded extends Error {
-  override readonly message =
+const notLoaded: Told = {
+  message:
     "It cannot be loaded: the service was replaced by a newer version, or cannot be reached. Reload the page. " +
-    "You will sign in again, unless you chose to stay signed in."
+    "You will sign in again, unless you chose to stay signed in.",
+  fields: new Map()
 }
+
+class NotLoaded extends Error {}
+
+/** In place of a part of a screen that cannot be loaded: the rest of the screen stays. */
+export const PartNotLoaded = () => <Fault told={notLoaded} />
 
 /** In place of the router's own, which reloads the page. */
 export const lazyRouteComponent: typeof lazy = (load, name) =>
@@ -26,9 +32,7 @@ export const lazyRouteComponent: typeof lazy = (load, name) =>
 export const Failed = ({ error }: ErrorComponentProps) => (
   <div className="loaded">
     <Heading title="This screen cannot be shown" />
-    <Fault
-      told={error instanceof NotLoaded ? { message: error.message, fields: new Map() } : tell(Cause.fail(error))}
-    />
+    <Fault told={error instanceof NotLoaded ? notLoaded : tell(Cause.fail(error))} />
     <div className="row">
       <button type="button" className="primary" onClick={() => location.reload()}>
         Reload the page
