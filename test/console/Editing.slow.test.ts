@@ -79,6 +79,8 @@ layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
           await typed("filler-7@example.com")
           await person.page.locator("datalist option[value*='filler-7']").waitFor({ state: "attached" })
           await person.page.waitForFunction(`document.querySelector('[name="customer_id"]').value.startsWith("cust_")`)
+          await typed("shared@")
+          await person.page.locator("datalist option[value*='shared-2']").waitFor({ state: "attached" })
           await typed(`${second.name} · ${second.email} · ${second.code}`)
           await linked(second.id)
         })
@@ -164,7 +166,7 @@ layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
       Effect.runPromise(
         client["custom-fields"].create({
           params: { id: product.id },
-          payload: { resource_type: "license", code, name: code, value_type: "string", is_required }
+          payload: { resource_type: "license", code: code.toLowerCase(), name: code, value_type: "string", is_required }
         })
       )
     const [tier, note, must] = [await define("Tier", false), await define("Note", false), await define("Must", true)]
@@ -244,6 +246,67 @@ layer(consoleLayer, { timeout: minutes })("At the console", (it) => {
             await person.page.getByRole("link", { name: customer.name }).first().waitFor({ state: "attached" })
           },
           { width: 375 }
+        )
+      }),
+    minutes
+  )
+
+  it.effect(
+    "what cannot be shown says why in a sentence, and leaves the rest of the screen",
+    ({ skip }) =>
+      Effect.gen(function* () {
+        yield* prepare(0)
+        yield* atConsole(skip, async (person) => {
+          await person.opens("/licenses?sort=bogus", "This screen cannot be shown")
+          await person.sees(/^A part of this address is not known/)
+          await person.click("Open the screen", "link")
+          await person.seesHeading("Licenses")
+          await person.opens("/search?q=%20", "Search")
+          await person.sees("Type into the search box to find something.")
+          // The sign-in page of a network responds in place of the service.
+          await person.page.route("**/customers?*", (route) =>
+            route.fulfill({ contentType: "text/html", body: "<h1>Welcome to this network</h1>" })
+          )
+          await person.opens("/customers", "Customers")
+          await person.sees("The service cannot be reached: check the connection and try again.")
+          await person.page.unroute("**/customers?*")
+          await person.click("Try again")
+          await person.sees(/^\d+ customers?$/)
+          await person.page.route("**/OverviewCharts-*.js", (route) => route.abort())
+          await person.opens("", "Overview")
+          await person.sees(/^It cannot be loaded: the service was replaced/)
+          await person.page
+            .getByRole("link", { name: /active$/ })
+            .first()
+            .waitFor()
+          forgive(person)
+        })
+      }),
+    minutes
+  )
+
+  it.effect(
+    "a token that may not change anything is offered no change, at any address",
+    ({ skip }) =>
+      Effect.gen(function* () {
+        const { client } = yield* prepare(0)
+        const { token } = yield* client["api-keys"].create({ payload: { name: "reader", scopes: ["license:read"] } })
+        yield* atConsole(
+          skip,
+          async (person) => {
+            for (const [path, heading] of [
+              ["/api-keys", "API keys"],
+              ["/webhooks", "Webhooks"],
+              ["/reports/exports", "Exports"]
+            ] as const) {
+              await person.opens(path, heading)
+              await person.sees(/^The API token lacks a scope/)
+              assert.strictEqual(await person.page.getByRole("main").getByRole("button").count(), 0, path)
+              assert.strictEqual(await person.page.getByRole("main").getByRole("combobox").count(), 0, path)
+            }
+            forgive(person)
+          },
+          { token }
         )
       }),
     minutes

@@ -4,7 +4,7 @@ import type { ApiKey } from "../../auth/apiKeys/ApiKey.ts"
 import { Action, Secret } from "../parts/Dialog.tsx"
 import { List, pageOf } from "../parts/List.tsx"
 import { type Column, Heading, Status, Time } from "../parts/Show.tsx"
-import { change, lastOf, run, useAsk } from "../service/Hooks.ts"
+import { change, lastOf, run, useAsk, useMay } from "../service/Hooks.ts"
 import { now } from "../service/Service.ts"
 import {
   type Creation,
@@ -21,20 +21,23 @@ const route = getRouteApi("/api-keys")
 export const ApiKeys = () => {
   const search = route.useSearch()
   const { cursor: _, ...sort } = search
+  const may = useMay()
   const page = useAsk("listApiKeys", { query: { ...sort, ...pageOf(search) } })
   const products = useAsk("listProducts", { query: { limit: 200, sort: "code" } })
   return (
     <>
       <Heading title="API keys">
-        <Action
-          label="New API key"
-          primary
-          effect="Whoever has the key’s token may do what is chosen here. Choose no more than is needed."
-          fields={creationFields(products)}
-          initial={{ scopes: ["license:read"] }}
-          run={(payload: Creation) => unlessContradicting(payload, () => change("createApiKey", { payload }))}
-          done={({ token }) => <Secret label="This is the token." text={token} />}
-        />
+        {may("admin") && (
+          <Action
+            label="New API key"
+            primary
+            effect="Whoever has the key’s token may do what is chosen here. Choose no more than is needed."
+            fields={creationFields(products)}
+            initial={{ scopes: ["license:read"] }}
+            run={(payload: Creation) => unlessContradicting(payload, () => change("createApiKey", { payload }))}
+            done={({ token }) => <Secret label="This is the token." text={token} />}
+          />
+        )}
       </Heading>
       <List
         caption="API keys"

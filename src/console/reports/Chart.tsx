@@ -14,7 +14,7 @@ export const Chart = ({ chart }: { readonly chart: ChartData }) => {
   const [asTable, setAsTable] = useState(false)
   const { placeName, places, series, title, told } = chart
   const isEmpty = series.every(({ values }) => values.every((value) => value === undefined || value === 0))
-  const isUncounted = places.length > 0 && series.every(({ values }) => values.every((value) => value === undefined))
+  const isUncounted = series.length > 0 && series.every(({ values }) => values.every((value) => value === undefined))
   return (
     <figure className="chart" aria-labelledby={id}>
       <figcaption className="row spread">

@@ -8,7 +8,7 @@ import { Form } from "../parts/Form.tsx"
 import { countOf } from "../parts/Format.ts"
 import { Filter, useNarrow } from "../parts/List.tsx"
 import { Loaded, Section, Status, Table, Time } from "../parts/Show.tsx"
-import { change, useAsk } from "../service/Hooks.ts"
+import { change, useAsk, useMay } from "../service/Hooks.ts"
 import { encodeFilters, exportFields, kinds } from "./ExportFields.ts"
 import { formatField } from "./ExportThis.tsx"
 import { ReportsHeading } from "./ReportsHeading.tsx"
@@ -18,15 +18,18 @@ const route = getRouteApi("/reports/exports")
 export const Exports = () => {
   const { kind } = route.useSearch()
   const narrow = useNarrow()
+  const may = useMay()
   return (
     <>
       <ReportsHeading title="Exports" />
-      <Section id="new" title="New export">
-        <search className="row filters" aria-label="Kind of report">
-          <Filter label="Report" value={kind} choices={kinds} none="Choose…" onChange={(kind) => narrow({ kind })} />
-        </search>
-        {kind !== undefined && <NewExport key={kind} kind={kind} />}
-      </Section>
+      {may("report:export") && (
+        <Section id="new" title="New export">
+          <search className="row filters" aria-label="Kind of report">
+            <Filter label="Report" value={kind} choices={kinds} none="Choose…" onChange={(kind) => narrow({ kind })} />
+          </search>
+          {kind !== undefined && <NewExport key={kind} kind={kind} />}
+        </Section>
+      )}
       <Latest />
     </>
   )

@@ -2,7 +2,7 @@
  * Screens that are loaded when they are opened. A newer service has other files than a tab that is open since before: the reader is
  * told to reload the page, which is never left blank and never reloaded without a word, because that may sign the reader out.
  */
-import { type ErrorComponentProps, lazyRouteComponent as lazy } from "@tanstack/react-router"
+import { type ErrorComponentProps, lazyRouteComponent as lazy, SearchParamError } from "@tanstack/react-router"
 import { Cause } from "effect"
 import { Fault, Heading } from "../parts/Show.tsx"
 import { type Told, tell } from "../service/Failures.ts"
@@ -29,14 +29,31 @@ export const lazyRouteComponent: typeof lazy = (load, name) =>
     name
   )
 
+const notAnAddress: Told = {
+  message:
+    "A part of this address is not known, perhaps because it was cut or is older than the console: open the screen without it.",
+  fields: new Map()
+}
+
+const toldOf = (error: unknown): Told => {
+  if (error instanceof SearchParamError) return notAnAddress
+  return error instanceof NotLoaded ? notLoaded : tell(Cause.fail(error))
+}
+
 export const Failed = ({ error }: ErrorComponentProps) => (
   <div className="loaded">
     <Heading title="This screen cannot be shown" />
-    <Fault told={error instanceof NotLoaded ? notLoaded : tell(Cause.fail(error))} />
+    <Fault told={toldOf(error)} />
     <div className="row">
-      <button type="button" className="primary" onClick={() => location.reload()}>
-        Reload the page
-      </button>
+      {error instanceof SearchParamError ? (
+        <a href={location.pathname} className="button primary">
+          Open the screen
+        </a>
+      ) : (
+        <button type="button" className="primary" onClick={() => location.reload()}>
+          Reload the page
+        </button>
+      )}
     </div>
   </div>
 )
