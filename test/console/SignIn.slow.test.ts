@@ -1,6 +1,7 @@
 /** How people sign in to the console at an OIDC provider. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
+import type { Request } from "playwright-core"
 import { audience } from "../support/Authentication.ts"
 import { issue } from "../support/IssuedLicenses.ts"
 import { TestServer } from "../support/TestServer.ts"
@@ -188,7 +189,7 @@ layer(signInLayer, { timeout: minutes })("Signing in at a provider", (it) => {
             await person.fill("API token", adminToken)
             await person.press("Enter")
             await person.seesHeading("Overview")
-            const isLate = ({ url }: { url(): string }) => /\/token$/.test(url())
+            const isLate = (request: Request) => /\/token$/.test(request.url())
             const ended = Promise.race([
               person.page.waitForEvent("requestfinished", isLate),
               person.page.waitForEvent("requestfailed", isLate)
@@ -223,6 +224,7 @@ layer(signInLayer, { timeout: minutes })("Signing in at a provider", (it) => {
             await person.seesHeading("Overview")
             await person.search("Grace Hopper")
             await person.seesHeading("Grace Hopper")
+            await person.isLoaded()
             await Effect.runPromise(advance(3_600))
             // Whatever is asked for first ends the session: one click, because a second one might find it ended.
             await person.click("Licenses", "link")
