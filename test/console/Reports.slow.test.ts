@@ -134,7 +134,7 @@ layer(layerReports, { timeout: minutes })("The console", (it) => {
             saved.digest = createHash("sha256").update(bytes).digest("hex")
             await person.opens("/reports/exports", "Exports")
             await person.page
-              .getByRole("row", { name: new RegExp(`usage ledger ${format}`, "i") })
+              .getByRole("row", { name: new RegExp(`usage ledger completed ${format}`, "i") })
               .first()
               .waitFor()
           })
