@@ -238,10 +238,8 @@ const surroundings = ({ events, licenses, others }: Sizes): ReadonlyArray<Statem
      FROM generate_series(1, ${others}) n`
   ],
   [
-    // Within the time for which exports are kept.
     "report_exports",
-    `INSERT INTO report_exports (id, report_kind, format, status, filters, content_type, created_by, product_ids, generated_at,
-       ledger_last, created_at, updated_at)
+    `INSERT INTO report_exports (id, report_kind, format, status, filters, content_type, created_by, product_ids, generated_at, ledger_last, created_at, updated_at)
      SELECT ${id("exp", "n")}, 'usage-summary', 'json', 'completed', '{}', 'application/json', 'key_1',
        CASE WHEN n % 3 = 0 THEN ARRAY['${hotProduct}'] END, t, 0, t, t
      FROM generate_series(1, ${others}) n, LATERAL (SELECT ${instant(`now() - (${others} - n) * interval '1 minute'`)} AS t) at`
